@@ -6,9 +6,15 @@ package sampler
 // Texts lie one behind the other in a ring, with a separator after each, a sequence in pieces as it grows. A piece repeats the
 // tokens before it, so that what stands across two pieces is found in the later one.
 type corpus struct {
-	ring   []int32  // a power of two
+	ring   []said   // a power of two
 	places []uint32 // by the hash of some tokens: where in the ring the token after them stood last; a power of two
 	end    uint32   // of the texts
+}
+
+// said is a token of a text, and whose text that is.
+type said struct {
+	token int32
+	salt  uint32
 }
 
 const (
@@ -25,8 +31,8 @@ var grams = [...]int{longestGram, 4, 2}
 // add takes in a text, of which the first so many tokens were there before. Nothing of it is found by who has another salt.
 func (c *corpus) add(salt uint64, text []int32, before int) {
 	if c.ring == nil {
-		c.ring, c.places = make([]int32, corpusTokens), make([]uint32, corpusPlaces)
-		c.put(separator)
+		c.ring, c.places = make([]said, corpusTokens), make([]uint32, corpusPlaces)
+		c.put(salt, separator)
 	}
 	text, before = text[max(before-longestGram, 0):], min(before, longestGram)
 	if room := len(c.ring) / 2; len(text) > room {
@@ -40,13 +46,13 @@ func (c *corpus) add(salt uint64, text []int32, before int) {
 				}
 			}
 		}
-		c.put(token)
+		c.put(salt, token)
 	}
-	c.put(separator)
+	c.put(salt, separator)
 }
 
-func (c *corpus) put(token int32) {
-	c.ring[c.end%corpusTokens] = token
+func (c *corpus) put(salt uint64, token int32) {
+	c.ring[c.end%corpusTokens] = said{token, uint32(salt)}
 	c.end++
 }
 
@@ -77,17 +83,17 @@ func (c *corpus) follow(salt uint64, text []int32, matches []uint8, most int) ([
 	return text, matches
 }
 
-func (c *corpus) at(place uint32) int32 { return c.ring[place%corpusTokens] }
+func (c *corpus) at(place uint32) int32 { return c.ring[place%corpusTokens].token }
 
 // find gives where the last tokens of a text stood before, as many of them as can be found, and how many these are. What other
-// tokens of the same hash have left is seen by comparing.
+// tokens of the same hash, or other texts since, have left there is seen by comparing.
 func (c *corpus) find(salt uint64, text []int32) (place uint32, n int) {
 	for _, n := range grams {
 		if n > len(text) {
 			continue
 		}
 		place := c.places[slot(salt, text[len(text)-n:])]
-		if c.at(place) != separator && c.same(place, text, n) == n {
+		if c.at(place) != separator && c.ring[place%corpusTokens].salt == uint32(salt) && c.same(place, text, n) == n {
 			return place, c.same(place, text, longestGram)
 		}
 	}

@@ -1,6 +1,9 @@
 package sampler
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Tokens of a sequence that may come next are drafted by what was said lately (corpus), and computed behind its last one in the
 // same iteration, with a draw after each. The first draw is what it would be without. As long as a draw gives what was drafted, the
@@ -29,7 +32,7 @@ type drafts struct {
 	off     bool // nothing is drafted
 	eager   bool // all is drafted that can be, in a test
 	here    bool // in this iteration
-	growing bool // some wait to begin, so that blocks are theirs
+	growing bool // some wait to begin, or are computed again, so that blocks are theirs
 
 	price   float64                 // of a row now
 	chances [longestGram + 1]chance // that what is drafted after so many tokens that match comes
@@ -52,7 +55,7 @@ func (d *drafts) worth(matches []uint8) int {
 		c := &d.chances[n]
 		if all *= c.is; all <= d.price && !d.eager {
 			if i == 0 {
-				c.is += (guessed - c.is) * forgotten // or it would never be tried again
+				c.is += (min(max(guessed, 1.25*d.price), 1) - c.is) * forgotten // or it would never be tried again
 			}
 			return i
 		}
@@ -82,12 +85,14 @@ func (c *chance) saw(came bool) {
 // recent is the weight of what was seen last.
 const recent = 1.0 / 32
 
-// prepare decides whether anything is drafted in the next iteration: not while prompts are to be computed, which fill it.
+// prepare decides whether anything is drafted in the next iteration: not while prompts are to be computed, or others again, which fill
+// it.
 func (s *scheduler) prepare() {
 	d := &s.drafts
 	waiting := len(s.sequences) - s.running - s.parked
-	d.growing = waiting > 0
-	d.here = !d.off && (waiting == 0 || s.running == s.MaxSequences || s.short) && (d.eager || !d.plain())
+	again := slices.ContainsFunc(s.sequences, func(q *sequence) bool { return q.state == running && q.length()-q.computed > 1 })
+	d.growing = waiting > 0 || again
+	d.here = !d.off && !again && (waiting == 0 || s.running == s.MaxSequences || s.short) && (d.eager || !d.plain())
 	d.price = caution * d.costs.price()
 }
 
@@ -99,7 +104,7 @@ func (s *scheduler) draft(q *sequence) {
 		return
 	}
 	s.learn(q, learnedWith)
-	room := min(mostDrafted, q.limit-len(q.tokens)-1, s.budget()-s.behind, s.roomBehind(q))
+	room := min(mostDrafted, q.limit-len(q.tokens)-1, s.budget()-s.behind, s.drawsLeft(), s.roomBehind(q))
 	if !d.here || room <= 0 || q.constraint != nil {
 		return
 	}

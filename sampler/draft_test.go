@@ -129,6 +129,68 @@ func TestACorpusForgets(t *testing.T) {
 	require.Equal(t, int32(separator), c.at(c.end-1))
 }
 
+// Nobody finds what others said: where their text has come round to the place of one's own, and where a hash is the same.
+func TestACorpusTellsNobodyOfOthers(t *testing.T) {
+	var c corpus
+	text := []int32{1, 2, 3}
+	c.add(1, text, 0)
+	first := c.end
+	c.add(2, slices.Repeat([]int32{4}, corpusTokens/2), 0)
+	c.add(2, slices.Repeat([]int32{4}, corpusTokens/2-2-len(text)-1), 0)
+	_, n := c.find(1, text[:2])
+	require.Equal(t, 2, n)
+	c.add(2, text, 0)
+	require.Equal(t, first+corpusTokens, c.end)
+	_, n = c.find(1, text[:2])
+	require.Zero(t, n)
+
+	other := uint64(3)
+	for slot(other, text[:2]) != slot(2, text[:2]) {
+		other++
+	}
+	_, n = c.find(2, text[:2])
+	require.Equal(t, 2, n)
+	_, n = c.find(other, text[:2])
+	require.Zero(t, n)
+}
+
+// Nothing is drafted while a sequence is computed again, which would lack the rows, and might lack the blocks.
+func TestNothingIsDraftedWhileOthersAreComputedAgain(t *testing.T) {
+	e := engine(t, open(t, backend(t), "qwen3-tied", ""), Options{MaxLength: 128, MaxSequences: 2, TokenBudget: 20})
+	r := Request{Prompt: []int32{1, 2, 3}, N: 2, Params: Params{MaxTokens: 120}}
+	sampleAll(t, e, []Request{r}) // so that it is known
+	s := &scheduler{Engine: e, replies: newReplies()}
+	defer s.close()
+	s.add(newGroup(0, r, Listener{}))
+	q := s.sequences[1]
+	for len(q.tokens) < 60 {
+		require.NoError(t, s.iterate())
+	}
+	s.preempt(q)
+	drafted := e.Drafted
+	for again := q.length(); again > 0; again -= 19 { // in an iteration, beside a row of the other
+		require.NoError(t, s.iterate())
+		require.Equal(t, drafted, e.Drafted)
+	}
+	require.Equal(t, q.length()-1, q.computed)
+	require.NoError(t, s.iterate())
+	require.Greater(t, e.Drafted, drafted)
+}
+
+// What drawing takes, by which prompts have their rows, is measured without drafts, as none are made while there are prompts.
+func TestDraftsAreNotTakenForDrawing(t *testing.T) {
+	q := newQueue(t, Options{MaxLength: 128, Pace: time.Second})
+	d := &q.l.s.drafts
+	d.eager = true
+	q.ask("", "", 3, 1, 120)
+	alone := engine(t, open(t, backend(t), "qwen3-tied", ""), Options{MaxLength: 128})
+	d.add(saltOf(""), slices.Concat(q.asked[0].Prompt, sampleAll(t, alone, q.asked)[0].Tokens), 0)
+	for step(t, q.l) {
+		require.LessOrEqual(t, q.l.s.pace.draws, 1)
+	}
+	require.Greater(t, q.l.s.Accepted, 50)
+}
+
 // machine takes so long for an iteration, and a part of that longer or shorter.
 type machine struct{ fixed, each, noise float64 }
 
@@ -149,22 +211,28 @@ func TestDraftsAreMadeWhereTheyPay(t *testing.T) {
 	for name, c := range map[string]struct {
 		machine
 		running int
+		before  float64 // the chance of a draft in the beginning
 		chance  float64
 	}{
-		"weights are read":       {machine{20, 0.1, 0}, 4, 0.9},
-		"and others compute too": {machine{20, 0.1, 0.1}, 4, 0.9},
-		"one alone":              {machine{20, 1, 0.05}, 1, 0.7},
-		"rows are all":           {machine{0.1, 2, 0.05}, 32, 0.7},
-		"half and half":          {machine{10, 1, 0.05}, 10, 0.8},
-		"many":                   {machine{23, 1.35, 0.05}, 16, 0.9},
-		"nothing fits":           {machine{20, 1, 0.05}, 8, 0.05},
+		"weights are read":       {machine{20, 0.1, 0}, 4, 0.9, 0.9},
+		"and others compute too": {machine{20, 0.1, 0.1}, 4, 0.9, 0.9},
+		"one alone":              {machine{20, 1, 0.05}, 1, 0.7, 0.7},
+		"rows are all":           {machine{0.1, 2, 0.05}, 32, 0.7, 0.7},
+		"half and half":          {machine{10, 1, 0.05}, 10, 0.8, 0.8},
+		"many":                   {machine{23, 1.35, 0.05}, 16, 0.9, 0.9},
+		"nothing fits":           {machine{20, 1, 0.05}, 8, 0.05, 0.05},
+		"at first nothing fits":  {machine{10, 1, 0}, 15, 0.05, 0.95},
+		"at last nothing fits":   {machine{10, 1, 0}, 15, 0.95, 0.05},
 	} {
 		rng := rand.New(rand.NewPCG(1, 1))
 		d := newDrafts(Options{})
 		matches := slices.Repeat([]uint8{longestGram}, mostDrafted)
 		drafted, tokens, draws, took := 0, 0, 0, 0.0
-		for i := range 3000 {
-			rows, drawn := c.running, c.running
+		for i := range 4000 {
+			rows, drawn, chance := c.running, c.running, c.chance
+			if i < 1000 {
+				chance = c.before
+			}
 			d.price = caution * d.costs.price()
 			for range c.running {
 				n := d.worth(matches)
@@ -173,7 +241,7 @@ func TestDraftsAreMadeWhereTheyPay(t *testing.T) {
 				}
 				rows += n
 				for _, m := range matches[:n] {
-					came := rng.Float64() < c.chance
+					came := rng.Float64() < chance
 					if d.chances[m].saw(came); !came {
 						break
 					}
@@ -181,7 +249,7 @@ func TestDraftsAreMadeWhereTheyPay(t *testing.T) {
 				}
 			}
 			d.costs.saw(rows, drawn, c.time(rng, rows))
-			if i >= 500 {
+			if i >= 1500 {
 				drafted, draws, tokens, took = drafted+rows-c.running, draws+c.running, tokens+drawn, took+c.without(rows)
 			}
 		}

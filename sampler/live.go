@@ -166,9 +166,11 @@ func (l *Live) Run(ctx context.Context) error {
 func (l *Live) iterate() error {
 	l.Turn.Lock()
 	defer l.Turn.Unlock()
-	start := l.s.now()
+	start, drafted := l.s.now(), l.s.Drafted
 	err := l.s.iterate()
-	l.s.pace.saw(l.s.drawing, len(l.s.rows.Tokens)-l.s.drawing, l.s.now().Sub(start))
+	if l.s.Drafted == drafted { // as nothing is drafted while prompts are computed
+		l.s.pace.saw(l.s.drawing, len(l.s.rows.Tokens)-l.s.drawing, l.s.now().Sub(start))
+	}
 	return err
 }
 

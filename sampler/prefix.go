@@ -6,7 +6,7 @@ func (s *scheduler) prefill(g *group, end int) bool {
 	s.recall(g)
 	n := max(0, min(end-g.prefilled, s.share(g)))
 	if g.unscored > 0 {
-		n = min(n, s.decoder.Rows-len(s.rows.Draws)) // each row has a draw
+		n = min(n, s.drawsLeft()) // each row has a draw
 	}
 	missing := s.blocksFor(g.prefilled+n) - len(g.prefix)
 	if !s.makeRoom(missing, g) {

@@ -15,6 +15,9 @@ func (s *scheduler) budget() int {
 	return s.most - len(s.rows.Tokens)
 }
 
+// drawsLeft is how many draws it still takes. Samples of a prompt that begin share a row, so that there may be more of them than rows.
+func (s *scheduler) drawsLeft() int { return s.decoder.Rows - len(s.rows.Draws) }
+
 // addRow adds a row to the run of rows that is being written.
 func (s *scheduler) addRow(token int32, position int) {
 	s.rows.Tokens = append(s.rows.Tokens, token)

@@ -117,7 +117,7 @@ func (s *scheduler) admit() {
 		if q.state != waiting || q.grown {
 			continue
 		}
-		if s.running+s.reserved >= s.MaxSequences || s.budget() == 0 {
+		if s.running+s.reserved >= s.MaxSequences || s.budget() == 0 || s.drawsLeft() == 0 {
 			return
 		}
 		ok := false
@@ -167,7 +167,7 @@ func (s *scheduler) start(i int) bool {
 // canStart reports whether another sequence may start: it will need a block soon, as will each that has
 // just been admitted.
 func (s *scheduler) canStart() bool {
-	if s.running >= s.MaxSequences || len(s.rows.Draws) >= s.decoder.Rows {
+	if s.running >= s.MaxSequences || s.drawsLeft() == 0 {
 		return false
 	}
 	s.short = s.running > 0 && !s.spare(s.admitted+1)

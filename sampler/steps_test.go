@@ -206,3 +206,21 @@ func (c *crowd) compare(alone map[*model.Served]*Engine) {
 	}
 	require.Positive(c.t, cancelled)
 }
+
+// Scores, and samples that begin together, have more draws than rows. What was preempted waits beside them where a decoder has no more.
+func TestNoIterationHasMoreDrawsThanTheDecoder(t *testing.T) {
+	q := newQueue(t, Options{MaxLength: 128, MaxSequences: 7, TokenBudget: 8})
+	q.ask("", "", 30, 2, 9)
+	q.steps(1)
+	s := q.l.s
+	for len(s.sequences[1].tokens) < 4 { // a block is full then
+		q.steps(1)
+	}
+	q.ask("", "", 1, 3, 5)
+	_, err := q.l.Submit(Request{Prompt: randomTokens(q.rng, s.cfg.Vocab, 30), N: 1, ScorePrompt: true, Params: Params{MaxTokens: 5}}, Listener{})
+	require.NoError(t, err)
+	s.preempt(s.sequences[1])
+	q.steps(1)
+	require.Len(t, s.rows.Draws, s.decoder.Rows)
+	q.finish()
+}
