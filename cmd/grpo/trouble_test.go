@@ -29,6 +29,10 @@ func TestMistakesAreToldBeforeAnythingIsDone(t *testing.T) {
 	task := `{"id":"a","prompt":"Print 1.","tests":[{"input":"1","output":"1"}]}` + "\n"
 	malformed := write(t, filepath.Join(dir, "malformed.jsonl"), task+`{"id":"b","prompt":`+"\n")
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "empty"), 0o755))
+	require.NoError(t, os.Symlink(dir+"/nothing", filepath.Join(dir, "link")))
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, ".git", "objects"), 0o755))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, ".git", "refs"), 0o755))
+	write(t, filepath.Join(dir, ".git", "HEAD"), "")
 	before, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	for _, c := range []struct {
@@ -50,6 +54,9 @@ func TestMistakesAreToldBeforeAnythingIsDone(t *testing.T) {
 		{"run_dir=" + other, []string{"run_dir=" + other, "holds a config.json that is no run's"}},
 		{"run_dir=" + dir + "/run adapter=" + dir + "/none", []string{"adapter: ", dir + "/none", "no such file", "PEFT adapter"}},
 		{"run_dir=" + dir + "/run adapter=" + dir + "/empty", []string{"adapter: ", dir + "/empty", "no such file", "PEFT adapter"}},
+		{"run_dir=" + dir + "/link", []string{"run_dir: " + dir + "/link is a link to " + dir + "/nothing, where there is nothing"}},
+		{"run_dir=" + dir + "/none/../run", []string{"leads through " + dir + "/none, which is not there; type run_dir=" + dir + "/run"}},
+		{"run_dir=" + dir + "/.git", []string{"/.git is where git keeps a repository; choose a directory of the run's own"}},
 		{"run_dir=/proc/run", []string{"run_dir", "choose another"}},
 		{"resume=" + dir + "/none", []string{"resume=" + dir + "/none", "no checkpoint to go on from; expected resume=DIR of a run"}},
 		{"resume=" + dir + "/empty", []string{"no checkpoint to go on from"}},

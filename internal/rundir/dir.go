@@ -30,6 +30,9 @@ type Dir struct {
 // Claim takes a directory for this process, so that no other one writes into it, and sees that it can be written
 // to. Nothing is written yet, and the directory need not exist.
 func Claim(path string) (*Dir, error) {
+	if err := leads(path); err != nil {
+		return nil, err
+	}
 	d := &Dir{Path: path, logs: map[string]*disk.File{}}
 	if err := d.claim(); err != nil && !os.IsNotExist(err) {
 		return nil, Elsewhere(err)
