@@ -10,6 +10,29 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
+// Who moves the directory of a run that goes on is told where it is, and nothing is made where it was.
+func TestADirectoryThatWasMovedIsSaidToBe(t *testing.T) {
+	at, now := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "my run")
+	d := begun(t, at, 0)
+	require.NoError(t, d.Save(1, saveFile("x")))
+	require.NoError(t, os.Rename(at, now))
+	unwritten := func() string {
+		err := d.Save(2, saveFile("x"))
+		require.Error(t, err)
+		require.True(t, badinput.Is(err))
+		require.NoDirExists(t, at)
+		return d.Unwritten(err, "grpo sft ").Error()
+	}
+	says := at + " was moved to " + now + " while the run went on; "
+	require.Equal(t, says+"what was saved before stands: type grpo sft run_dir='"+now+"' to go on", unwritten())
+	require.NoError(t, os.RemoveAll(filepath.Join(now, Checkpoints)))
+	require.Equal(t, says+"nothing was saved before: type grpo sft run_dir='"+now+"' to begin again", unwritten())
+	require.NoError(t, os.Rename(now, at))
+	require.NoError(t, d.Save(2, saveFile("x")), "it is back")
+	require.NoError(t, os.RemoveAll(at))
+	require.Equal(t, at+" was moved or removed while the run went on; bring it back, then type grpo sft run_dir="+at+" to go on", unwritten())
+}
+
 // A path through what is not there is told of at the start; what Claim looks at it does not make.
 func TestAPathThatLeadsNowhere(t *testing.T) {
 	t.Chdir(t.TempDir())
