@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -204,4 +205,26 @@ func TestRunsThatDoNotFitAreLeftAlone(t *testing.T) {
 	got, says := o.finish(t, folder, "max_steps=6")
 	require.Contains(t, says, "max_steps: 4 → 6")
 	requireSameEnd(t, whole, got)
+}
+
+// The name of a directory is one line of signs that can be seen, wherever a run tells of it.
+func TestADirectoryOfControlCharacters(t *testing.T) {
+	o := newOracle(t)
+	run := filepath.Join(t.TempDir(), "a\x1b[31mb\nc")
+	words := o.words("max_steps=1", "eval_every=-1", "run_dir="+run)
+	words = slices.DeleteFunc(words, func(w string) bool { return w == "--quiet" })
+	for _, how := range []string{"a new run", "has all of its 1 step", "goes on from"} {
+		out, errs, code := shell(t, "", words...)
+		require.Zero(t, code, errs)
+		require.Contains(t, errs, how)
+		require.Contains(t, out, "/a␛[31mb␊c; look at ")
+		require.NotContains(t, out+errs, "\x1b")
+		require.NotContains(t, out+errs, "b\nc")
+		if how != "a new run" {
+			words = set(words, "max_steps=2")
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(run, "logs.log"))
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "b\nc")
 }
