@@ -52,8 +52,8 @@ func (t *Trainer) openRecord() error {
 		return err
 	}
 	if done := t.origin.state.Step; t.cfg.MaxSteps >= 0 && (done > t.cfg.MaxSteps || done == t.cfg.MaxSteps && t.origin.earlier) {
-		return badinput.Errorf("max_steps: found %d, but %s is after %d steps already; type more than that, or leave it out",
-			t.cfg.MaxSteps, t.origin.checkpoint, done)
+		return badinput.Errorf("max_steps: found %d, but %s is after %s already; type more than that, or leave it out",
+			t.cfg.MaxSteps, t.origin.checkpoint, plural.Of(done, "step"))
 	}
 	if t.cfg.Adapter != "" {
 		if _, err := lora.ReadConfig(t.cfg.Adapter); err != nil {

@@ -26,7 +26,7 @@ const mostWeighed = 16
 func (f *flags) describe(ctx context.Context, out io.Writer, j *sweep.Journal, all []*configs.Config, open bench.Opener) ([]string, error) {
 	cores := runtime.NumCPU()
 	if f.atOnce > cores {
-		return nil, badinput.Errorf("--at-once %d: this machine has %d cores; type --at-once %d", f.atOnce, cores, cores)
+		return nil, badinput.Errorf("--at-once %d: this machine has %s; type --at-once %d", f.atOnce, plural.Of(cores, "core"), cores)
 	}
 	bytes, room, known, err := weigh(ctx, all, open)
 	if err != nil {
