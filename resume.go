@@ -161,8 +161,7 @@ func (t *Trainer) resume() error {
 		return badinput.Errorf("checkpoint %s: its seed is %d, this run's is %d; type seed=%d", dir, s.Seed, t.cfg.Seed, s.Seed)
 	}
 	if err := restore(dir, t.policy, t.learner.Adam); err != nil {
-		return badinput.Errorf("checkpoint %s does not fit the model and what is trained of it: %w; "+
-			"give what the run began with, as its %s says, or another run_dir", dir, err, provenance.ConfigFile)
+		return provenance.Misfit(dir, err)
 	}
 	drifted, err := t.pool.Restore(s.Cursor)
 	if err != nil {

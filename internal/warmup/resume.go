@@ -119,8 +119,7 @@ func (t *Trainer) resume(ctx context.Context) error {
 		err = t.learner.Adam.LoadState(filepath.Join(dir, momentsFile))
 	}
 	if err != nil {
-		return badinput.Errorf("checkpoint %s does not fit the model and what is trained of it: %w; "+
-			"give what the run began with, as its %s says, or another run_dir", dir, err, provenance.ConfigFile)
+		return provenance.Misfit(dir, err)
 	}
 	drifted, err := t.pool.Restore(s.Cursor)
 	if err != nil {
