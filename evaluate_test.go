@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -118,6 +120,28 @@ func TestAnEvaluatorAgreesWithTheRun(t *testing.T) {
 	require.Equal(t, want.Greedy, found.Greedy)
 	require.Equal(t, want.Sampled, found.Sampled)
 	require.Equal(t, 4, found.Step)
+}
+
+// What a run began with is read by the run alone: who evaluates it reads what it has learned.
+func TestAnEvaluatorReadsNoAdapterThatTheRunBeganWith(t *testing.T) {
+	words := []string{"max_steps=1", "eval_every=-1"}
+	before := setup{dir: filepath.Join(t.TempDir(), "run"), words: words}
+	tr, _ := before.open(t)
+	run(t, tr)
+	adapter := filepath.Join(t.TempDir(), "adapter")
+	require.NoError(t, os.Rename(filepath.Join(before.dir, "checkpoints", "step_000001", "adapter"), adapter))
+	after := setup{dir: filepath.Join(t.TempDir(), "run"), words: append(words, "adapter="+adapter)}
+	tr, _ = after.open(t)
+	run(t, tr)
+	want, err := tr.Policy().Hash()
+	require.NoError(t, err)
+	require.NoError(t, os.RemoveAll(adapter))
+	e, err := OpenRun(t.Context(), after.dir, backend(t, 0), nil, nil, WithGrader(reward.GraderFunc(vowels)))
+	require.NoError(t, err)
+	defer e.Close()
+	got, err := e.policy.Hash()
+	require.NoError(t, err)
+	require.Equal(t, want, got)
 }
 
 // Where other problems are held out since, nothing is compared with what was found before, and the best of both sets stay.

@@ -34,7 +34,7 @@ func (l *logbook) sayAll(advice []Advice) {
 }
 
 func (l *logbook) Saved(dir string) {
-	l.Say("saved %s", dir)
+	l.SayPath("saved", dir)
 	l.Watcher.Saved(dir)
 }
 

@@ -28,9 +28,7 @@ func (t *Trainer) reportNonFinite(ctx context.Context, step int, u learning.Upda
 		}
 		at++
 	}
-	if len(because) == 0 {
-		because = []string{"no completion by itself, but all of them together"}
-	}
+	because = t.learner.Recipe.Blame(because)
 	saved := ""
 	if t.record != nil {
 		path := t.record.File(fmt.Sprintf("non_finite_step_%06d.json", step))

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/autopilot"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/readers"
@@ -51,8 +52,8 @@ func (t *Trainer) openRecord() error {
 		return err
 	}
 	if done := t.origin.state.Step; t.cfg.MaxSteps >= 0 && (done > t.cfg.MaxSteps || done == t.cfg.MaxSteps && t.origin.earlier) {
-		return badinput.Errorf("max_steps: found %d, but %s is after %d steps already; type more than that, or leave it out",
-			t.cfg.MaxSteps, t.origin.checkpoint, done)
+		return badinput.Errorf("max_steps: found %d, but %s is after %s already; type more than that, or leave it out",
+			t.cfg.MaxSteps, t.origin.checkpoint, plural.Of(done, "step"))
 	}
 	if t.cfg.Adapter != "" {
 		if _, err := lora.ReadConfig(t.cfg.Adapter); err != nil {
@@ -84,7 +85,7 @@ func (t *Trainer) claim(named bool) error {
 	others, err := provenance.CheckPlace(dir.Path, append(slices.Clone(logFiles), autopilot.File, rollouts.Plain, rollouts.Compressed, logFile,
 		report.File))
 	if err == nil && len(others) > 0 {
-		t.watcher.Warn(fmt.Sprintf("run_dir %s holds other files and no run yet: %s", dir.Path, strings.Join(others, ", ")))
+		t.watcher.Warn(fmt.Sprintf("run_dir %s holds other files and no run yet: %s", look.Line(dir.Path), look.Line(strings.Join(others, ", "))))
 	}
 	return errors.Join(err, perr)
 }
@@ -160,8 +161,7 @@ func (t *Trainer) resume() error {
 		return badinput.Errorf("checkpoint %s: its seed is %d, this run's is %d; type seed=%d", dir, s.Seed, t.cfg.Seed, s.Seed)
 	}
 	if err := restore(dir, t.policy, t.learner.Adam); err != nil {
-		return badinput.Errorf("checkpoint %s does not fit the model and what is trained of it: %w; "+
-			"give what the run began with, as its %s says, or another run_dir", dir, err, provenance.ConfigFile)
+		return provenance.Misfit(dir, err)
 	}
 	drifted, err := t.pool.Restore(s.Cursor)
 	if err != nil {
@@ -185,14 +185,14 @@ func (t *Trainer) resume() error {
 
 // Origin says how the run begins.
 func (t *Trainer) Origin() string {
-	o := t.origin
+	o, from, dir := t.origin, look.Line(t.origin.checkpoint), look.Line(t.cfg.RunDir)
 	switch {
 	case o.checkpoint != "" && t.cfg.MaxSteps >= 0 && o.state.Step >= t.cfg.MaxSteps:
-		return fmt.Sprintf("%s has all of its %s; type max_steps=N for more", o.checkpoint, plural.Of(t.cfg.MaxSteps, "step"))
+		return fmt.Sprintf("%s has all of its %s; type max_steps=N for more", from, plural.Of(t.cfg.MaxSteps, "step"))
 	case o.checkpoint == "":
-		return "a new run in " + t.cfg.RunDir
+		return "a new run in " + dir
 	case o.fork:
-		return fmt.Sprintf("a new run in %s from %s, after step %d", t.cfg.RunDir, o.checkpoint, o.state.Step)
+		return fmt.Sprintf("a new run in %s from %s, after step %d", dir, from, o.state.Step)
 	}
-	return fmt.Sprintf("goes on from %s, after step %d", o.checkpoint, o.state.Step)
+	return fmt.Sprintf("goes on from %s, after step %d", from, o.state.Step)
 }

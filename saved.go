@@ -97,6 +97,7 @@ func (s *Saved) Evaluator(ctx context.Context, b kernels.Backend, change func(*c
 			return nil, err
 		}
 	}
+	cfg.Adapter = map[bool]string{true: s.Trained()}[cfg.Train != "full"] // in place of the one that the run began with, if any
 	e := &Evaluator{cfg: &cfg, watcher: s.watcher, step: s.state.Step, trained: s.Trained()}
 	if cfg.TestData == s.Settings.TestData && (cfg.TestSplit == s.Settings.TestSplit || cfg.TestData == sources.Embedded) {
 		e.leftOut, e.before = s.run.Manifest.LeftOut, s.first
@@ -108,10 +109,11 @@ func (s *Saved) Evaluator(ctx context.Context, b kernels.Backend, change func(*c
 	if what := s.run.OtherJudge(s.state.Step, own.names()); what != "" {
 		s.watcher.Warn("judged by something else than the run was, so these are not the run's figures: " + what)
 	}
-	err = e.open(ctx, b, own)
-	if err == nil {
+	if err = e.open(ctx, b, own); err == nil {
 		s.checkModel(e.policy)
-		err = e.policy.Restore(s.Trained())
+		if e.policy.full {
+			err = e.policy.Restore(s.Trained())
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, e.Close())

@@ -153,6 +153,8 @@ var mistakes = []struct{ words, message string }{
 			"grad_clip_norm: found 1e-60, expected 0 (off) or at least 1e-12: the policy would never move; type grad_clip_norm=0|" +
 			"advantage_clip: found 1e-60, expected 0 (off) or at least 1e-12: the policy would never move; type advantage_clip=0|" +
 			"reward_clip: found 1e-60, expected 0 (off) or at least 1e-12: the policy would never move; type reward_clip=0"},
+	{"adam_eps=1e30 learning_rate=1e-4",
+		"adam_eps: found 1e+30, expected at most 1e8 with learning_rate=1e-4: the policy would never move; type adam_eps=1e-12"},
 	{"tolerance=1e-3", "tolerance: comparator=exact has none; type comparator=tolerant"},
 	{"comparator=tolerant tolerance=0", "tolerance: comparator=tolerant needs one; type tolerance=1e-6"},
 	{"sandbox=local sandbox_url=http://x", "sandbox_url: sandbox=local runs programs here; type sandbox=fusion, or leave it out"},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/reward/assertion"
 	"github.com/seed-7879b91d/grpo/reward/fusion"
 	"github.com/seed-7879b91d/grpo/reward/referee"
@@ -67,7 +68,7 @@ func (b Backend) String() string {
 	case "none":
 		return "none: the problems want no programs"
 	}
-	return fmt.Sprintf("%s, %d slots, Python %s", b.Rung, b.Slots, b.Version)
+	return fmt.Sprintf("%s, %s, Python %s", b.Rung, plural.Of(b.Slots, "slot"), b.Version)
 }
 
 // Open makes a judge with the sandbox it needs. Close gives that back.

@@ -72,3 +72,9 @@ func TestOpenRefuses(t *testing.T) {
 		require.True(t, badinput.Is(err), name)
 	}
 }
+
+// One slot is one.
+func TestABackendInWords(t *testing.T) {
+	require.Equal(t, "full, 1 slot, Python 3.12.1", Backend{Kind: "local", Rung: "full", Slots: 1, Version: "3.12.1"}.String())
+	require.Equal(t, "full, 2 slots, Python 3.12.1", Backend{Kind: "local", Rung: "full", Slots: 2, Version: "3.12.1"}.String())
+}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -185,7 +184,7 @@ func printOutcome(out io.Writer, trainer *grpo.Trainer) {
 	if did := trainer.Autopilot(); did != "" {
 		fmt.Fprintf(out, "\n%s\n", did)
 	}
-	fmt.Fprintf(out, "\nthe run is in %s; look at %s\n", trainer.RunDir(), filepath.Join(trainer.RunDir(), "report.html"))
+	screen.Kept(out, trainer.RunDir())
 }
 
 func indent(text string) string {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,6 +30,10 @@ func TestMistakesAreToldBeforeAnythingIsDone(t *testing.T) {
 	task := `{"id":"a","prompt":"Print 1.","tests":[{"input":"1","output":"1"}]}` + "\n"
 	malformed := write(t, filepath.Join(dir, "malformed.jsonl"), task+`{"id":"b","prompt":`+"\n")
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "empty"), 0o755))
+	require.NoError(t, os.Symlink(dir+"/nothing", filepath.Join(dir, "link")))
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, ".git", "objects"), 0o755))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, ".git", "refs"), 0o755))
+	write(t, filepath.Join(dir, ".git", "HEAD"), "")
 	before, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	for _, c := range []struct {
@@ -50,6 +55,9 @@ func TestMistakesAreToldBeforeAnythingIsDone(t *testing.T) {
 		{"run_dir=" + other, []string{"run_dir=" + other, "holds a config.json that is no run's"}},
 		{"run_dir=" + dir + "/run adapter=" + dir + "/none", []string{"adapter: ", dir + "/none", "no such file", "PEFT adapter"}},
 		{"run_dir=" + dir + "/run adapter=" + dir + "/empty", []string{"adapter: ", dir + "/empty", "no such file", "PEFT adapter"}},
+		{"run_dir=" + dir + "/link", []string{"run_dir: " + dir + "/link is a link to " + dir + "/nothing, where there is nothing"}},
+		{"run_dir=" + dir + "/none/../run", []string{"leads through " + dir + "/none, which is not there; type run_dir=" + dir + "/run"}},
+		{"run_dir=" + dir + "/.git", []string{"/.git is where git keeps a repository; choose a directory of the run's own"}},
 		{"run_dir=/proc/run", []string{"run_dir", "choose another"}},
 		{"resume=" + dir + "/none", []string{"resume=" + dir + "/none", "no checkpoint to go on from; expected resume=DIR of a run"}},
 		{"resume=" + dir + "/empty", []string{"no checkpoint to go on from"}},
@@ -197,4 +205,26 @@ func TestRunsThatDoNotFitAreLeftAlone(t *testing.T) {
 	got, says := o.finish(t, folder, "max_steps=6")
 	require.Contains(t, says, "max_steps: 4 → 6")
 	requireSameEnd(t, whole, got)
+}
+
+// The name of a directory is one line of signs that can be seen, wherever a run tells of it.
+func TestADirectoryOfControlCharacters(t *testing.T) {
+	o := newOracle(t)
+	run := filepath.Join(t.TempDir(), "a\x1b[31mb\nc")
+	words := o.words("max_steps=1", "eval_every=-1", "run_dir="+run)
+	words = slices.DeleteFunc(words, func(w string) bool { return w == "--quiet" })
+	for _, how := range []string{"a new run", "has all of its 1 step", "goes on from"} {
+		out, errs, code := shell(t, "", words...)
+		require.Zero(t, code, errs)
+		require.Contains(t, errs, how)
+		require.Contains(t, out, "/a␛[31mb␊c; look at ")
+		require.NotContains(t, out+errs, "\x1b")
+		require.NotContains(t, out+errs, "b\nc")
+		if how != "a new run" {
+			words = set(words, "max_steps=2")
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(run, "logs.log"))
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "b\nc")
 }

@@ -99,6 +99,9 @@ func noProblems(called string, refused []Refused) error {
 	if len(refused) == 0 {
 		return badinput.Errorf("%s: no rows in it", called)
 	}
+	if len(refused) == 1 {
+		return badinput.Errorf("%s: its one row was refused: %w", called, &refused[0])
+	}
 	return badinput.Errorf("%s: all %d rows were refused; the first: %w", called, len(refused), &refused[0])
 }
 

@@ -99,7 +99,7 @@ func TestNoSuchSource(t *testing.T) {
 		dir:                                      "no .jsonl",
 		write(t, dir, "x.csv", "a,b"):            "expected .jsonl",
 		write(t, dir, "sub/empty.jsonl", "\n"):   "no rows in it",
-		write(t, dir, "sub/bad.jsonl", "{}\n"):   "all 1 rows were refused",
+		write(t, dir, "sub/bad.jsonl", "{}\n"):   "its one row was refused",
 	} {
 		if source == dir {
 			source = t.TempDir()

@@ -43,14 +43,11 @@ func openOrBuild(ctx context.Context, dir string, files []File, opt Options) (*S
 	if set, err := OpenStore(dir); err == nil {
 		return set, nil
 	}
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return nil, badinput.Errorf("no place for the normalised data set: %w; set XDG_CACHE_HOME to a folder that can be written", err)
-	}
-	scratch, err := os.MkdirTemp(filepath.Dir(dir), ".making-*")
+	scratch, done, err := atomicfile.Beside(filepath.Join(filepath.Dir(dir), "set")) // what a kill left is removed by the next set that is made
 	if err != nil {
 		return nil, badinput.Errorf("no place for the normalised data set: %w; set XDG_CACHE_HOME to a folder that can be written", err)
 	}
-	defer os.RemoveAll(scratch)
+	defer done()
 	if err := build(ctx, scratch, files, opt); err != nil {
 		return nil, err
 	}
@@ -268,7 +265,7 @@ func copyFile(from, to string) error {
 		return err
 	}
 	defer in.Close()
-	return atomicfile.Write(to, func(w io.Writer) error {
+	return atomicfile.Result(to, func(w io.Writer) error {
 		_, err := io.Copy(w, in)
 		return err
 	})

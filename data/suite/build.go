@@ -95,11 +95,11 @@ func (s *Suite) Build(ctx context.Context, o Options) (*Built, error) {
 
 // normalise writes the problems as their own normal form, and gives those that have none.
 func (s *Suite) normalise(ctx context.Context, path string, o Options) (refused []dataset.Refused, err error) {
-	dir, err := os.MkdirTemp(filepath.Dir(path), ".making-")
+	dir, done, err := atomicfile.Beside(filepath.Join(filepath.Dir(path), "suite")) // what a kill left is removed by the next suite that is made
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer done()
 	rows := filepath.Join(dir, s.Name+".jsonl")
 	if err := atomicfile.Write(rows, func(w io.Writer) error { return s.write(ctx, w, o) }); err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (s *Suite) normalise(ctx context.Context, path string, o Options) (refused 
 	for i := range refused {
 		refused[i].Where = "problem " + strings.TrimPrefix(refused[i].Where, rows+":")
 	}
-	return refused, atomicfile.Write(path, func(w io.Writer) error { return set.WriteNormal(ctx, w) })
+	return refused, atomicfile.Result(path, func(w io.Writer) error { return set.WriteNormal(ctx, w) })
 }
 
 // line is a problem in a file of tasks.

@@ -282,7 +282,11 @@ func TestBuiltOnce(t *testing.T) {
 		require.NoError(t, err)
 		return b
 	}
+	require.NoError(t, os.MkdirAll(filepath.Join(cache, ".suite.making-12", "half"), 0o755)) // of a process that was killed
 	first := write("1")
+	left, err := filepath.Glob(filepath.Join(cache, ".*"))
+	require.NoError(t, err)
+	require.Empty(t, left)
 	info, err := os.Stat(first.Tasks)
 	require.NoError(t, err)
 	again := write("1")

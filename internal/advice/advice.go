@@ -179,6 +179,8 @@ func remedy(why string) string {
 		return "a reward of ordinary size from what gives it: grpo reward tries completions of your own"
 	case strings.HasPrefix(why, "the environment took longer "):
 		return "a larger conversation_seconds, or what answers sooner"
+	case strings.Contains(why, "(pids.max)"), strings.Contains(why, "(ulimit -u)"):
+		return "more processes, as that says"
 	}
 	return "fix the reward first: grpo doctor"
 }

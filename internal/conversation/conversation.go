@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/judging"
 	"github.com/seed-7879b91d/grpo/internal/mcp"
 	"github.com/seed-7879b91d/grpo/internal/openenv"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
@@ -70,7 +71,7 @@ func (r *Room) String() string {
 	if r == nil {
 		return ""
 	}
-	text := fmt.Sprintf(", in conversations of up to %d turns and %d tokens", r.talk.Turns, r.talk.Tokens)
+	text := fmt.Sprintf(", in conversations of up to %s and %s", plural.Of(r.talk.Turns, "turn"), plural.Of(r.talk.Tokens, "token"))
 	if r.servers != nil {
 		text += ", with the tools of " + r.servers.String()
 	}

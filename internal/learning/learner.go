@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/recipe"
@@ -109,7 +110,7 @@ func (l *Learner) Update(ctx context.Context, datums []model.Datum, iterations i
 	return u, nil
 }
 
-// Culprits are the datums whose gradient is not finite.
+// Culprits are the datums whose gradient is not finite, or so large that its square, which Adam keeps, is not.
 func (l *Learner) Culprits(ctx context.Context, datums []model.Datum) (culprits []int, err error) {
 	defer l.Adam.ZeroGrad()
 	for i := range datums {
@@ -120,7 +121,7 @@ func (l *Learner) Culprits(ctx context.Context, datums []model.Datum) (culprits 
 		}
 		if norm, err := l.Adam.GradNorm(); err != nil {
 			return nil, err
-		} else if !finite(norm) {
+		} else if !(norm*norm <= math.MaxFloat32) {
 			culprits = append(culprits, i)
 		}
 	}

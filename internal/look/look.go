@@ -80,6 +80,11 @@ func Visible(text string) string {
 	return b.String()
 }
 
+// Line is Visible for what is to be in one line, such as a path: new lines and tabs have signs, too.
+func Line(text string) string {
+	return strings.NewReplacer("\n", "␊", "\t", "␉").Replace(Visible(text))
+}
+
 func plain(r rune) bool { return r == '\n' || r == '\t' || unicode.IsPrint(r) }
 
 // joins tells whether r, with which rest begins, is a joiner where writing wants one: between two people of a family, or two letters of a

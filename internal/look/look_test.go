@@ -30,6 +30,9 @@ func TestVisible(t *testing.T) {
 	}
 }
 
+// A path is one line, whatever is in its name.
+func TestLine(t *testing.T) { require.Equal(t, "a␛b␊c␉d", Line("a\x1bb\nc\td")) }
+
 // sight is how light of red, green and blue arrives at who sees all, and at who lacks, or nearly lacks, one of the three kinds of cones.
 var sight = map[string][3][3]float64{
 	"all":    {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}},

@@ -19,6 +19,8 @@ func CheckPlace(dir string, own []string) (others []string, err error) {
 	own = append(own, ManifestFile, rundir.Checkpoints, "data")
 	if r.Known() {
 		own = append(own, ConfigFile)
+	} else if what := rundir.Taken(dir); what != "" {
+		return nil, badinput.Errorf("run_dir=%s is %s; choose a directory of the run's own, such as run_dir=runs/first", dir, what)
 	}
 	others, err = rundir.CheckForeign(dir, own, []string{ConfigFile})
 	switch {

@@ -2,8 +2,11 @@ package provenance
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -274,4 +277,18 @@ func TestARunGoesOnWithSettingsWithoutEffect(t *testing.T) {
 		_, err = Resolve(configs.Source{Preset: "tiny", Overrides: words})
 		require.EqualError(t, err, "max_turns: env=none does not use it; type env=heal or env=tools, or leave it out")
 	}
+}
+
+// A checkpoint that could not be read is none of another model.
+func TestWhyACheckpointWasNotTakenOver(t *testing.T) {
+	broken := &fs.PathError{Op: "read", Path: "a", Err: syscall.EIO}
+	for _, err := range []error{broken, badinput.Errorf("%w", broken), errors.New("no room")} {
+		said := Misfit("c", err)
+		require.EqualError(t, said, "checkpoint c could not be read: "+err.Error()+"; mend that, then type the same again to go on")
+		require.ErrorIs(t, said, err)
+	}
+	said := Misfit("c", badinput.Errorf("a: tensor \"m\" has shape [1], expected [2]"))
+	require.ErrorContains(t, said, "checkpoint c does not fit the model and what is trained of it: a: tensor")
+	require.ErrorContains(t, said, "give what the run began with, as its config.json says, or another run_dir")
+	require.True(t, badinput.Is(said))
 }

@@ -2,6 +2,7 @@ package provenance
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -110,4 +111,13 @@ func (r *Run) First() (stats.Judged, error) {
 		return stats.Judged{}, err
 	}
 	return slices.Concat(all, []stats.Judged{{}})[0], nil
+}
+
+// Misfit says why what a checkpoint has was not taken over: it could not be read, or is of something else.
+func Misfit(dir string, err error) error {
+	if at := (*fs.PathError)(nil); errors.As(err, &at) || !badinput.Is(err) {
+		return fmt.Errorf("checkpoint %s could not be read: %w; mend that, then type the same again to go on", dir, err)
+	}
+	return badinput.Errorf("checkpoint %s does not fit the model and what is trained of it: %w; "+
+		"give what the run began with, as its %s says, or another run_dir", dir, err, ConfigFile)
 }

@@ -32,6 +32,7 @@ type Recipe struct {
 	seen            objective.Seen
 	scratch         objective.Sequence
 	effects         Effects // of the comparison
+	huge            string  // the completion whose reward is far beyond all others of the step, "" where none is
 }
 
 // Own are parts that a Go program brings; nil is what the settings say.
@@ -115,6 +116,7 @@ func (r *Recipe) Advantages(ctx context.Context, s Scorer, groups []objective.Gr
 		return a, err
 	}
 	r.effects.compared(r.Compare, a)
+	r.huge = huge(groups)
 	if r.Warn != nil {
 		r.warn(groups, a)
 	}
@@ -141,6 +143,38 @@ func (r *Recipe) warn(groups []objective.Group, a objective.Advantages) {
 			len(samples), samples[most].Reward))
 		return
 	}
+}
+
+// huge names the completion of a step that earned a thousand times as much as any other.
+func huge(groups []objective.Group) string {
+	most, next, name := 0.0, 0.0, ""
+	for _, g := range groups {
+		for i, s := range g.Samples {
+			x := math.Abs(s.Reward)
+			if x > most {
+				most, next = x, most
+				name = fmt.Sprintf("completion %d of the %d that count of problem %s, which earned %.3g", i+1, len(g.Samples), g.Name, s.Reward)
+			} else {
+				next = max(next, x)
+			}
+		}
+	}
+	if most > 1000*max(next, 1) {
+		return name
+	}
+	return ""
+}
+
+// Blame names what made a gradient of the step infinite: the one reward that is far beyond the others, or else the completions whose
+// gradients are so by themselves.
+func (r *Recipe) Blame(completions []string) []string {
+	switch {
+	case r.huge != "":
+		return []string{r.huge}
+	case len(completions) == 0:
+		return []string{"no completion by itself, but all of them together"}
+	}
+	return completions
 }
 
 // diverge gives each completion how far its tokens are from the reference.

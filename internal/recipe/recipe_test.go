@@ -2,6 +2,7 @@ package recipe
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -181,6 +182,32 @@ func TestCorrectionsAreOfTheFirstUpdate(t *testing.T) {
 	e := r.Effects(&stats)
 	require.Equal(t, []float64{1.5, 1}, []float64{*e.TISMean, *e.TISShare})
 	require.Nil(t, e.KLRef)
+}
+
+// One reward that is far beyond all others of the step is to blame, and not who is compared with it.
+func TestWhoIsToBlame(t *testing.T) {
+	of := func(others []string, groups ...[]float64) string {
+		cfg, err := configs.Load(configs.Source{Overrides: []string{"advantage=mean"}})
+		require.NoError(t, err)
+		r, err := Of(cfg, Own{})
+		require.NoError(t, err)
+		var all []objective.Group
+		for i, rewards := range groups {
+			g := objective.Group{Name: string(rune('p' + i))}
+			for _, x := range rewards {
+				g.Samples = append(g.Samples, objective.Sample{Reward: x, Tokens: 1})
+			}
+			all = append(all, g)
+		}
+		_, err = r.Advantages(t.Context(), nil, all, nil)
+		require.NoError(t, err)
+		return strings.Join(r.Blame(others), ", ")
+	}
+	one := []string{"sample 0 of problem p"}
+	require.Equal(t, "completion 2 of the 3 that count of problem q, which earned -1e+30", of(one, []float64{1, 0}, []float64{0, -1e30, 1}))
+	require.Equal(t, one[0], of(one, []float64{1e30, 0}, []float64{0, -1e30, 1}), "two are huge")
+	require.Equal(t, one[0], of(one, []float64{1, 0}), "none is")
+	require.Equal(t, "no completion by itself, but all of them together", of(nil, []float64{1, 0}))
 }
 
 // An advantage that no gradient can follow is told of with the problem and what to do; equal rewards, however large, and those that

@@ -131,6 +131,9 @@ func Stopped(dir string, step int) string {
 func (d *Dir) Save(step int, write func(dir string) error) error {
 	dir := d.Checkpoint(step)
 	unfinished := dir + partial
+	if err := d.moved(); err != nil {
+		return err
+	}
 	if err := errors.Join(disk.RemoveAll(unfinished), disk.MkdirAll(unfinished)); err != nil {
 		return within(unfinished, err)
 	}
@@ -148,11 +151,17 @@ func (d *Dir) Save(step int, write func(dir string) error) error {
 
 // Unwritten says of what could not be written whether something was saved before, and what to type; verb comes before the settings.
 func (d *Dir) Unwritten(err error, verb string) error {
-	typed := verb + "run_dir=" + look.Word(d.Path)
-	if saved, _ := List(d.Path); len(saved) == 0 {
-		return fmt.Errorf("%w; nothing was saved before: %s, then type %s to begin again", err, disk.Remedy(err), typed)
+	at, first := d.Path, disk.Remedy(err)+", then "
+	if m := (Moved{}); errors.As(err, &m) {
+		if at, first = m.Now, ""; at == "" {
+			return fmt.Errorf("%w; bring it back, then type %srun_dir=%s to go on", err, verb, look.Word(d.Path))
+		}
 	}
-	return fmt.Errorf("%w; what was saved before stands: %s, then type %s to go on", err, disk.Remedy(err), typed)
+	typed := verb + "run_dir=" + look.Word(at)
+	if saved, _ := List(at); len(saved) == 0 {
+		return fmt.Errorf("%w; nothing was saved before: %stype %s to begin again", err, first, typed)
+	}
+	return fmt.Errorf("%w; what was saved before stands: %stype %s to go on", err, first, typed)
 }
 
 // within names a file of a folder by its place in there, where an error tells of nothing else: whoever tells of it names the folder.

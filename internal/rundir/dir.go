@@ -30,6 +30,9 @@ type Dir struct {
 // Claim takes a directory for this process, so that no other one writes into it, and sees that it can be written
 // to. Nothing is written yet, and the directory need not exist.
 func Claim(path string) (*Dir, error) {
+	if err := leads(path); err != nil {
+		return nil, err
+	}
 	d := &Dir{Path: path, logs: map[string]*disk.File{}}
 	if err := d.claim(); err != nil && !os.IsNotExist(err) {
 		return nil, Elsewhere(err)
@@ -148,6 +151,31 @@ func (d *Dir) Append(log string, v any) error {
 
 // Log is a log for those who write its lines themselves.
 func (d *Dir) Log(name string) io.Writer { return d.logs[name] }
+
+// Moved is that the directory of a run is not where it was when the run began.
+type Moved struct {
+	error
+	Now string // where it is, "" where it is gone
+}
+
+func (m Moved) Unwrap() error { return m.error }
+
+// moved says where the directory is, if it was moved or removed while the run went on: what is made by its name would be elsewhere.
+func (d *Dir) moved() error {
+	if d.lock == nil {
+		return nil
+	}
+	own, err := d.lock.Stat()
+	named, nerr := os.Stat(d.Path)
+	if err != nil || nerr == nil && os.SameFile(own, named) || nerr != nil && !os.IsNotExist(nerr) {
+		return nil
+	}
+	now, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", d.lock.Fd()))
+	if at, serr := os.Stat(now); err != nil || serr != nil || !os.SameFile(own, at) {
+		return Moved{badinput.Errorf("%s was moved or removed while the run went on", d.Path), ""}
+	}
+	return Moved{badinput.Errorf("%s was moved to %s while the run went on", d.Path, now), now}
+}
 
 // Lengths are those of the logs now. So much of them survives a power cut: whoever writes a length down may rely on it.
 func (d *Dir) Lengths() (map[string]int64, error) {

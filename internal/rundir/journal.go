@@ -42,6 +42,9 @@ func (j *Journal) Say(format string, args ...any) {
 	}
 }
 
+// SayPath adds a line about a file or a folder.
+func (j *Journal) SayPath(what, path string) { j.Say("%s %s", what, look.Line(path)) }
+
 // Close closes the file and tells of lines that could not be written.
 func (j *Journal) Close() error {
 	if j.out == nil {

@@ -37,6 +37,82 @@ func Reserve(path string) (*Dir, error) {
 	return d, nil
 }
 
+// shared are directories that every system has for something else, though some people may write there.
+var shared = []string{"/bin", "/boot", "/dev", "/dev/shm", "/etc", "/home", "/lib", "/proc", "/root", "/run", "/sbin", "/sys", "/tmp", "/usr",
+	"/var", "/var/tmp"}
+
+// Taken says of a directory that is something else what it is, "" where a run may be kept in it. One below the home directory or /tmp may;
+// below what git keeps none may, since git removes what it does not know.
+func Taken(path string) string {
+	is := func(other string) bool {
+		a, err := os.Stat(path)
+		b, berr := os.Stat(other)
+		return err == nil && berr == nil && os.SameFile(a, b)
+	}
+	home, err := os.UserHomeDir()
+	switch {
+	case is("/"):
+		return "the root of the file system"
+	case err == nil && is(home):
+		return "your home directory"
+	case slices.ContainsFunc(shared, is):
+		return "a directory of the whole system"
+	}
+	for at := whole(path); ; at = filepath.Dir(at) {
+		if there(at, "HEAD") && there(at, "objects") && there(at, "refs") {
+			return "where git keeps a repository"
+		}
+		if at == filepath.Dir(at) {
+			return ""
+		}
+	}
+}
+
+// whole is a path from the root on, without links as far as it is there.
+func whole(path string) string {
+	path, _ = filepath.Abs(path)
+	for at := path; ; at = filepath.Dir(at) {
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			return filepath.Join(real, strings.TrimPrefix(path, at))
+		}
+		if at == filepath.Dir(at) {
+			return path
+		}
+	}
+}
+
+func there(dir, name string) bool {
+	_, err := os.Stat(filepath.Join(dir, name))
+	return err == nil
+}
+
+// leads refuses a path that leads through what is not there: by a link, or back out of it.
+func leads(path string) error {
+	parts := strings.Split(path, "/")
+	for i := 1; i <= len(parts); i++ {
+		at := strings.Join(parts[:i], "/")
+		if at == "" {
+			continue
+		}
+		if _, err := os.Stat(at); !os.IsNotExist(err) {
+			continue
+		}
+		if to, err := os.Readlink(at); err == nil {
+			if !filepath.IsAbs(to) {
+				to = filepath.Join(filepath.Dir(at), to)
+			}
+			return badinput.Errorf("run_dir: %s is a link to %s, where there is nothing; type mkdir -p %s to have it there, or choose another one",
+				at, to, look.Word(to))
+		}
+		if slices.Contains(parts[i:], "..") {
+			return badinput.Errorf("run_dir: %s leads through %s, which is not there; type run_dir=%s, or choose another one", path, at,
+				look.Word(filepath.Clean(path)))
+		}
+		return nil
+	}
+	return nil
+}
+
 // probe finds out whether the directory can be written to, or made, and leaves nothing.
 func (d *Dir) probe() error {
 	at := filepath.Clean(d.Path)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/report"
@@ -50,7 +51,7 @@ func (r *record) Evaluated(h HeldOut) {
 }
 
 func (r *record) Saved(dir string) {
-	r.journal.Say("saved %s", dir)
+	r.journal.SayPath("saved", dir)
 	r.Watcher.Saved(dir)
 }
 
@@ -75,7 +76,7 @@ func (t *Trainer) claim(named bool) error {
 	t.watcher, t.closers = t.record, append(t.closers, dir, &t.record.journal)
 	others, err := provenance.CheckPlace(dir.Path, append(slices.Clone(logFiles), journalFile, referenceFile, report.File))
 	if err == nil && len(others) > 0 {
-		t.watcher.Warn(fmt.Sprintf("run_dir %s holds other files and no run yet: %s", dir.Path, strings.Join(others, ", ")))
+		t.watcher.Warn(fmt.Sprintf("run_dir %s holds other files and no run yet: %s", look.Line(dir.Path), look.Line(strings.Join(others, ", "))))
 	}
 	return errors.Join(err, perr)
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
@@ -118,8 +119,7 @@ func (t *Trainer) resume(ctx context.Context) error {
 		err = t.learner.Adam.LoadState(filepath.Join(dir, momentsFile))
 	}
 	if err != nil {
-		return badinput.Errorf("checkpoint %s does not fit the model and what is trained of it: %w; "+
-			"give what the run began with, as its %s says, or another run_dir", dir, err, provenance.ConfigFile)
+		return provenance.Misfit(dir, err)
 	}
 	drifted, err := t.pool.Restore(s.Cursor)
 	if err != nil {
@@ -137,12 +137,12 @@ func (t *Trainer) Stopped() string { return rundir.Stopped(t.cfg.RunDir, t.step)
 
 // Origin says how the run begins.
 func (t *Trainer) Origin() string {
-	o := t.origin
+	o, from := t.origin, look.Line(t.origin.checkpoint)
 	switch {
 	case o.checkpoint == "":
-		return "a new run in " + t.cfg.RunDir
+		return "a new run in " + look.Line(t.cfg.RunDir)
 	case o.state.Step >= t.Steps():
-		return fmt.Sprintf("%s has all of its %s; type epochs=N or max_steps=N for more", o.checkpoint, plural.Of(t.Steps(), "step"))
+		return fmt.Sprintf("%s has all of its %s; type epochs=N or max_steps=N for more", from, plural.Of(t.Steps(), "step"))
 	}
-	return fmt.Sprintf("goes on from %s, after step %d", o.checkpoint, o.state.Step)
+	return fmt.Sprintf("goes on from %s, after step %d", from, o.state.Step)
 }

@@ -87,8 +87,11 @@ func findInterpreter(ctx context.Context, name string) (*interpreter, error) {
 	cmd := exec.CommandContext(patient, path, append(slices.Clone(describeFlags), "-c", selfDescription)...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	cmd.WaitDelay = time.Second // a script that is killed may leave a child with its pipes
+	cmd.WaitDelay = time.Second // what left the group may hold its pipes
+	kill := ownGroup(cmd)       // a script may have started the interpreter
+	cmd.Cancel = kill
 	out, err := cmd.Output()
+	kill()
 	switch said := lastLine(stderr.String()); {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -105,6 +108,10 @@ func findInterpreter(ctx context.Context, name string) (*interpreter, error) {
 	}
 	if py.Exe == "" {
 		return nil, badinput.Errorf("python %s: does not know its own path (sys.executable is empty)", path)
+	}
+	var major, minor int
+	if _, err := fmt.Sscanf(py.Version, "%d.%d", &major, &minor); err != nil || major < 3 || major == 3 && minor < 8 {
+		return nil, badinput.Errorf("python %s: asked for its version and got %.20q; %s", path, py.Version, anotherPython)
 	}
 	described.Store(path, py)
 	return py, nil
@@ -195,6 +202,10 @@ func lastLine(s string) string {
 
 // lastWords is the last line of what a process said before it died, or of a crash of Go the lines that say why.
 func lastWords(s string) string {
+	if at := strings.Index(s, "runtime/cgo: "); at >= 0 {
+		line, _, _ := strings.Cut(s[at:], "\n")
+		return line
+	}
 	before, _, crashed := strings.Cut(s, "fatal error: ")
 	if at := strings.Index(before, "runtime: "); crashed && at >= 0 {
 		return strings.ReplaceAll(strings.TrimSpace(before[at:]), "\n", "; ")

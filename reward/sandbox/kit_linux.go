@@ -38,6 +38,9 @@ type cells struct {
 	supervisor *jail.Supervisor // nil after it has failed, until the next cell is wanted
 }
 
+// crowded says what leaves too little room for processes, "" where nothing does.
+func crowded() string { return jail.Crowded() }
+
 // newKit prepares a rung. That it works is only known when a cell has been made.
 func newKit(rung Rung, py *interpreter, preload string) (kit, error) {
 	if rung == RungUnsafe {

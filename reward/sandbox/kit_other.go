@@ -21,3 +21,6 @@ func newKit(rung Rung, py *interpreter, preload string) (kit, error) {
 	}
 	return nil, fmt.Errorf("not available on %s/%s", runtime.GOOS, runtime.GOARCH)
 }
+
+// crowded would say what leaves too little room for processes.
+func crowded() string { return "" }

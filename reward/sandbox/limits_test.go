@@ -5,12 +5,14 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -61,6 +63,8 @@ func TestLastWords(t *testing.T) {
 	require.Equal(t, first+"; "+second,
 		lastWords(first+"\n"+second+"\nfatal error: newosproc\n\nruntime stack:\ngs     0x0\n"))
 	require.Equal(t, "KeyError: 'runtime: '", lastWords("Traceback\nKeyError: 'runtime: '\n"))
+	const thread = "runtime/cgo: pthread_create failed: Resource temporarily unavailable"
+	require.Equal(t, thread, lastWords(thread+"\nSIGABRT: abort\nPC=0x1 m=0 sigcode=18446744073709551610\n\ngs     0x0\n"))
 	require.Empty(t, lastWords(""))
 }
 
@@ -82,9 +86,17 @@ func TestUselessInterpreters(t *testing.T) {
 		require.ErrorContains(t, err, says)
 		require.True(t, badinput.Is(err))
 	}
+	for version, ok := range map[string]bool{"2.7.18": false, "3.7.17": false, "3.8.0": true, "3.14.0": true, "4.0.0": true, "": false} {
+		said := fmt.Sprintf(`echo '{"exe": "/bin/true", "version": "%s"}'`, version)
+		_, err := findInterpreter(t.Context(), script("python"+version, said, 0o755))
+		require.Equal(t, !ok, badinput.Is(err), version)
+		if !ok {
+			require.ErrorContains(t, err, "asked for its version and got \""+version+"\"; install Python 3.8 or later, or name one with python=PATH")
+		}
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	began := filepath.Join(dir, "began")
-	hangs := script("hangs", "echo > "+began+"; exec sleep 1000", 0o755)
+	hangs := script("hangs", "sleep 1000 & echo $! > "+began+".pid; mv "+began+".pid "+began+"; wait", 0o755)
 	go func() {
 		defer cancel()
 		for _, err := os.Stat(began); errors.Is(err, os.ErrNotExist) && t.Context().Err() == nil; _, err = os.Stat(began) {
@@ -93,4 +105,10 @@ func TestUselessInterpreters(t *testing.T) {
 	_, err := findInterpreter(ctx, hangs)
 	require.ErrorIs(t, err, context.Canceled)
 	require.False(t, badinput.Is(err))
+	child, err := os.ReadFile(began)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { // what the script has started ends with it
+		state, err := os.ReadFile("/proc/" + strings.TrimSpace(string(child)) + "/stat")
+		return err != nil || strings.Contains(string(state), ") Z ")
+	}, time.Minute, 10*time.Millisecond)
 }

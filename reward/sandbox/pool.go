@@ -130,7 +130,10 @@ func refuse(passed []Refusal) error {
 // remedy is what to do where nothing can be isolated.
 func remedy(why string) string {
 	_, err := os.Stat("/proc/self/exe")
+	crowd := crowded()
 	switch {
+	case crowd != "":
+		return crowd
 	case strings.Contains(why, syscall.EMFILE.Error()):
 		return "raise the number of files that a process may open, as with ulimit -n 1024"
 	case runtime.GOOS == "linux" && err != nil:
@@ -212,6 +215,9 @@ func (p *Pool) runOne(ctx context.Context, group string, prog Program, in Input,
 			return Result{}, ctx.Err()
 		}
 		if attempt == attempts {
+			if crowd := crowded(); crowd != "" {
+				err = fmt.Errorf("%w; %s", err, crowd)
+			}
 			return Result{}, &InfraError{Attempts: attempt, Err: err}
 		}
 		pause(ctx, 5*time.Millisecond<<(2*attempt)) // 20, 80, 320 ms: descriptors come back, disks are emptied

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/cmd/grpo/bench"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/reward/fusion"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
@@ -64,7 +65,7 @@ func examineSandbox(ctx context.Context, o sandbox.Options) []Finding {
 	report := pool.Isolation()
 	cells := Finding{
 		Name: "sandbox", OK: true, NotProtected: report.NotProtected,
-		Found: fmt.Sprintf("isolation %s, %d programs at once, a trivial one in %s", report.Rung, report.Slots, trivialTime(ctx, pool)),
+		Found: fmt.Sprintf("isolation %s, %s at once, a trivial one in %s", report.Rung, plural.Of(report.Slots, "program"), trivialTime(ctx, pool)),
 	}
 	for _, c := range report.Claims {
 		cells.OK = cells.OK && c.Holds

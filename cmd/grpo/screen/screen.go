@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
@@ -176,6 +178,11 @@ func (s *Screen) Saved(dir string) {
 func (s *Screen) Warn(what string) {
 	s.End()
 	Tell(s.errs, "  ! "+what)
+}
+
+// Kept tells where a run is that has ended.
+func Kept(w io.Writer, dir string) {
+	fmt.Fprintf(w, "\nthe run is in %s; look at %s\n", look.Line(dir), look.Line(filepath.Join(dir, "report.html")))
 }
 
 // Line prints a value as a line of JSON.

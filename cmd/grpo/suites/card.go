@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data/suite"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/internal/version"
@@ -169,7 +170,7 @@ func (c *Card) Write(path string) error {
 // Print is what a person is told beside the table of the verb.
 func (c *Card) Print(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s, %s: %d problems of %s (SHA-256 %.12s…)\n", c.Title, c.Style, c.Problems, c.Source, c.SHA256)
+	fmt.Fprintf(&b, "\n%s, %s: %s of %s (SHA-256 %.12s…)\n", c.Title, c.Style, plural.Of(c.Problems, "problem"), c.Source, c.SHA256)
 	if len(c.PassAt) > 1 {
 		b.WriteString("sampled: " + strings.Join(slices.Collect(passes(c.PassAt)), ", ") + "\n")
 	}

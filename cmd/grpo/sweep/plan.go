@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/footprint"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/memory"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/sweep"
@@ -25,7 +26,7 @@ const mostWeighed = 16
 func (f *flags) describe(ctx context.Context, out io.Writer, j *sweep.Journal, all []*configs.Config, open bench.Opener) ([]string, error) {
 	cores := runtime.NumCPU()
 	if f.atOnce > cores {
-		return nil, badinput.Errorf("--at-once %d: this machine has %d cores; type --at-once %d", f.atOnce, cores, cores)
+		return nil, badinput.Errorf("--at-once %d: this machine has %s; type --at-once %d", f.atOnce, plural.Of(cores, "core"), cores)
 	}
 	bytes, room, known, err := weigh(ctx, all, open)
 	if err != nil {
@@ -42,7 +43,7 @@ func (f *flags) describe(ctx context.Context, out io.Writer, j *sweep.Journal, a
 			done++
 		}
 	}
-	fmt.Fprintf(out, "sweep: %s in %s", plural.Of(len(j.Runs), "run"), f.dir)
+	fmt.Fprintf(out, "sweep: %s in %s", plural.Of(len(j.Runs), "run"), look.Line(f.dir))
 	if done > 0 {
 		fmt.Fprintf(out, ", %d of them done", done)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/sweep"
 )
 
@@ -226,7 +227,8 @@ func conclude(out io.Writer, j *sweep.Journal) error {
 		}
 	}
 	if c == nil {
-		return fmt.Errorf("all %d runs failed; %s and its like say why", failed, j.LogPath(j.Runs[0].Name))
+		return fmt.Errorf("%s failed; %s%s why", plural.Pick(failed, "the one run", fmt.Sprintf("all %d runs", failed)),
+			j.LogPath(j.Runs[0].Name), plural.Pick(failed, " says", " and its like say"))
 	}
 	text, err := table.Write("csv")
 	if err == nil {
@@ -244,7 +246,7 @@ func conclude(out io.Writer, j *sweep.Journal) error {
 	}
 	fmt.Fprintf(out, "\n%s\nthe results are in %s, the curves in %s\n", c.Text(), j.ResultsPath(), j.PagePath())
 	if failed > 0 {
-		return fmt.Errorf("%d of %d runs failed, and the others are done; their logs are in %s", failed, len(j.Runs),
+		return fmt.Errorf("%d of %s failed, and the others are done; the logs are in %s", failed, plural.Of(len(j.Runs), "run"),
 			filepath.Dir(j.LogPath("x")))
 	}
 	return nil

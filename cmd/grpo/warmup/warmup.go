@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 
@@ -171,8 +170,8 @@ func (f *flags) outcome(out io.Writer, t *warmup.Trainer, dir string) {
 		}
 		table.Flush()
 	}
-	fmt.Fprintf(out, "\nthe run is in %s; look at %s\n", dir, filepath.Join(dir, "report.html"))
-	fmt.Fprintf(out, "to go on with GRPO, type grpo init_from=%s\n", look.Word(dir))
+	screen.Kept(out, dir)
+	fmt.Fprintf(out, "to go on with GRPO, type grpo init_from=%s\n", look.Line(look.Word(dir)))
 }
 
 // shown is a screen that knows the steps of a warm-up.

@@ -1,0 +1,80 @@
+package rundir
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+)
+
+// Who moves the directory of a run that goes on is told where it is, and nothing is made where it was.
+func TestADirectoryThatWasMovedIsSaidToBe(t *testing.T) {
+	at, now := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "my run")
+	d := begun(t, at, 0)
+	require.NoError(t, d.Save(1, saveFile("x")))
+	require.NoError(t, os.Rename(at, now))
+	unwritten := func() string {
+		err := d.Save(2, saveFile("x"))
+		require.Error(t, err)
+		require.True(t, badinput.Is(err))
+		require.NoDirExists(t, at)
+		return d.Unwritten(err, "grpo sft ").Error()
+	}
+	says := at + " was moved to " + now + " while the run went on; "
+	require.Equal(t, says+"what was saved before stands: type grpo sft run_dir='"+now+"' to go on", unwritten())
+	require.NoError(t, os.RemoveAll(filepath.Join(now, Checkpoints)))
+	require.Equal(t, says+"nothing was saved before: type grpo sft run_dir='"+now+"' to begin again", unwritten())
+	require.NoError(t, os.Rename(now, at))
+	require.NoError(t, d.Save(2, saveFile("x")), "it is back")
+	require.NoError(t, os.RemoveAll(at))
+	require.Equal(t, at+" was moved or removed while the run went on; bring it back, then type grpo sft run_dir="+at+" to go on", unwritten())
+}
+
+// A path through what is not there is told of at the start; what Claim looks at it does not make.
+func TestAPathThatLeadsNowhere(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.Symlink("no where", "link"))
+	require.NoError(t, os.Symlink("nothing", "link2"))
+	for path, says := range map[string]string{
+		"link": "run_dir: link is a link to no where, where there is nothing; type mkdir -p 'no where' to have it there, or choose another one",
+		"./link2/a/b": "run_dir: ./link2 is a link to nothing, where there is nothing; type mkdir -p nothing to have it there, " +
+			"or choose another one",
+		"missing/../x":  "run_dir: missing/../x leads through missing, which is not there; type run_dir=x, or choose another one",
+		"a/b/../../../": "run_dir: a/b/../../../ leads through a, which is not there; type run_dir=.., or choose another one",
+	} {
+		_, err := Claim(path)
+		require.EqualError(t, err, says)
+		require.True(t, badinput.Is(err))
+	}
+	require.NoError(t, os.Mkdir("nothing", 0o755))
+	for _, path := range []string{"link2", "link2/a", "link2/../new", "./a//b/"} {
+		d, err := Claim(path)
+		require.NoError(t, err)
+		require.NoError(t, d.Close())
+	}
+}
+
+// What is plainly something else is no place for a run, by whatever name; a directory in there is.
+func TestPlacesThatAreNoPlaceForARun(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Chdir(home)
+	require.NoError(t, os.Symlink("/", "root"))
+	for _, name := range []string{"objects", "refs", "hooks"} {
+		require.NoError(t, os.MkdirAll(filepath.Join("project", ".git", name), 0o755))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join("project", ".git", "HEAD"), nil, 0o644))
+	for path, what := range map[string]string{
+		"/": "the root of the file system", "root": "the root of the file system", "//": "the root of the file system",
+		".": "your home directory", home: "your home directory", "project/..": "your home directory",
+		"/tmp": "a directory of the whole system", "root/etc": "a directory of the whole system",
+		"project/.git": "where git keeps a repository", "project/.git/hooks": "where git keeps a repository",
+		"project/.git/new/run": "where git keeps a repository",
+		"runs":                 "", "project": "", "project/new": "", home + "/a": "", "root/tmp/none-of-this-name": "",
+	} {
+		require.Equal(t, what, Taken(path), path)
+	}
+}
