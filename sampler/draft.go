@@ -23,7 +23,8 @@ const (
 	guessed      = 0.6       // the chance of a draft of which nothing is known
 	guessedPrice = 0.4       // of a row, while nothing is known of it
 	caution      = 1.2       // how much more than its price a row must bring, as a wrong guess costs more than a right one saves
-	forgotten    = 1.0 / 512 // how much a chance that is too small comes nearer to guessed, each time that it is
+	hoped        = 1.25      // times the price, or what is guessed: where a chance that is too small goes
+	forgotten    = 1.0 / 512 // how much nearer it comes to that, each time that it is
 )
 
 // drafts knows what drafts are worth.
@@ -32,7 +33,7 @@ type drafts struct {
 	off     bool // nothing is drafted
 	eager   bool // all is drafted that can be, in a test
 	here    bool // in this iteration
-	growing bool // some wait to begin, or are computed again, so that blocks are theirs
+	growing bool // some wait to begin, so that blocks are theirs
 
 	price   float64                 // of a row now
 	chances [longestGram + 1]chance // that what is drafted after so many tokens that match comes
@@ -54,8 +55,8 @@ func (d *drafts) worth(matches []uint8) int {
 	for i, n := range matches {
 		c := &d.chances[n]
 		if all *= c.is; all <= d.price && !d.eager {
-			if i == 0 {
-				c.is += (min(max(guessed, 1.25*d.price), 1) - c.is) * forgotten // or it would never be tried again
+			if i == 0 { // or it would never be tried again
+				c.is += (min(max(guessed, hoped*d.price), 1) - c.is) * forgotten
 			}
 			return i
 		}
@@ -91,7 +92,7 @@ func (s *scheduler) prepare() {
 	d := &s.drafts
 	waiting := len(s.sequences) - s.running - s.parked
 	again := slices.ContainsFunc(s.sequences, func(q *sequence) bool { return q.state == running && q.length()-q.computed > 1 })
-	d.growing = waiting > 0 || again
+	d.growing = waiting > 0
 	d.here = !d.off && !again && (waiting == 0 || s.running == s.MaxSequences || s.short) && (d.eager || !d.plain())
 	d.price = caution * d.costs.price()
 }

@@ -56,8 +56,11 @@ func TestDraftsSaveIterations(t *testing.T) {
 		}
 		return iterations
 	}
+	d := &l.s.drafts
 	require.Greater(t, draw("ada"), 150)
+	require.Less(t, d.end, uint32(300), "each token once, and some before each piece")
 	require.Less(t, draw("ada"), 20)
+	require.Greater(t, d.chances[longestGram].is, 0.9)
 	require.Greater(t, draw("bob"), 150, "what others were told is not his")
 }
 
@@ -108,8 +111,9 @@ func TestACorpusForgets(t *testing.T) {
 	var c corpus
 	first := randomTokens(rng, 1<<30, 20)
 	c.add(0, first, 0)
-	next, _ := c.follow(0, first[:9:9], nil, 16)
-	require.Equal(t, first, next)
+	next, matches := c.follow(0, first[:2:2], nil, 16)
+	require.Equal(t, first[:18], next)
+	require.Equal(t, []uint8{2, 3, 4, 5, 6, 7, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8}, matches)
 	last, tried, found := first, 0, 0
 	for said := 0; said < 2*corpusTokens; said += len(last) {
 		last = randomTokens(rng, 1<<30, 1+rng.IntN(3000))
@@ -167,28 +171,83 @@ func TestNothingIsDraftedWhileOthersAreComputedAgain(t *testing.T) {
 		require.NoError(t, s.iterate())
 	}
 	s.preempt(q)
-	drafted := e.Drafted
-	for again := q.length(); again > 0; again -= 19 { // in an iteration, beside a row of the other
+	drafted, length := e.Drafted, q.length()
+	for again := length; again > 0; again -= 19 { // in an iteration, beside a row of the other
 		require.NoError(t, s.iterate())
 		require.Equal(t, drafted, e.Drafted)
 	}
-	require.Equal(t, q.length()-1, q.computed)
+	require.Equal(t, length+1, q.length())
+	require.Equal(t, length-1, e.Recomputed)
 	require.NoError(t, s.iterate())
 	require.Greater(t, e.Drafted, drafted)
 }
 
-// What drawing takes, by which prompts have their rows, is measured without drafts, as none are made while there are prompts.
+// Drafts take the rows, draws and blocks that others leave, and none behind the end of a turn.
+func TestDraftsTakeWhatOthersLeave(t *testing.T) {
+	e := engine(t, open(t, backend(t), "qwen3-tied", ""), Options{MaxLength: 128, MaxSequences: 2, TokenBudget: 40})
+	s := &scheduler{Engine: e, replies: newReplies()}
+	defer s.close()
+	s.add(newGroup(0, Request{Prompt: []int32{1, 2, 3}, N: 1, Params: Params{MaxTokens: 60}}, Listener{}))
+	q := s.sequences[0]
+	for len(q.tokens) < 26 {
+		require.NoError(t, s.iterate())
+	}
+	e.Learn(append(slices.Clone(q.all()), slices.Repeat([]int32{5}, 40)...))
+	q.computed, e.drafts.here = q.length(), true
+	for _, c := range []struct {
+		name                                          string
+		rows, behind, draws, free, limit, want, table int
+		growing                                       bool
+	}{
+		{"as many as may be", 40, 0, 40, 8, 60, 16, 2, false},
+		{"rows", 9, 0, 40, 8, 60, 9, 2, false},
+		{"rows of those behind", 9, 4, 40, 8, 60, 5, 2, false},
+		{"draws", 40, 0, 7, 8, 60, 7, 2, false},
+		{"blocks", 40, 0, 40, 0, 60, 3, 1, false},
+		{"blocks of those behind", 40, 2, 40, 2, 60, 3, 1, false},
+		{"a block besides", 40, 2, 40, 3, 60, 16, 2, false},
+		{"blocks of those who begin", 40, 0, 40, 8, 60, 3, 1, true},
+		{"the end", 40, 0, 40, 8, 31, 4, 2, false},
+		{"the last token", 40, 0, 40, 8, 27, 0, 1, false},
+	} {
+		s.rows.Reset()
+		s.drawn, s.most, s.behind, q.limit, e.drafts.growing = nil, c.rows, c.behind, c.limit, c.growing
+		s.rows.Draws = make([]model.Draw, s.decoder.Rows-c.draws)
+		free := s.blocks.free
+		s.blocks.free = free[len(free)-c.free:]
+		s.draft(q)
+		require.Len(t, q.drafted, c.want, c.name)
+		require.Len(t, s.rows.Tokens, c.want, c.name)
+		require.Len(t, s.drawn, c.want, c.name)
+		require.Len(t, q.table, c.table, c.name)
+		s.judge(q, -1)
+		require.Len(t, q.table, 1, c.name)
+		s.blocks.free = free
+	}
+}
+
+// What drawing takes, by which prompts have their rows, is measured without drafts, as none are made while there are prompts; and what
+// a row costs is measured without prompts.
 func TestDraftsAreNotTakenForDrawing(t *testing.T) {
-	q := newQueue(t, Options{MaxLength: 128, Pace: time.Second})
-	d := &q.l.s.drafts
-	d.eager = true
+	q := newQueue(t, Options{MaxLength: 128, TokenBudget: 24, Pace: time.Second})
+	s := q.l.s
+	s.drafts.eager = true
 	q.ask("", "", 3, 1, 120)
 	alone := engine(t, open(t, backend(t), "qwen3-tied", ""), Options{MaxLength: 128})
-	d.add(saltOf(""), slices.Concat(q.asked[0].Prompt, sampleAll(t, alone, q.asked)[0].Tokens), 0)
-	for step(t, q.l) {
-		require.LessOrEqual(t, q.l.s.pace.draws, 1)
+	s.drafts.add(saltOf(""), slices.Concat(q.asked[0].Prompt, sampleAll(t, alone, q.asked)[0].Tokens), 0)
+	q.steps(3)
+	drafted, seen := s.Drafted, s.drafts.costs.seen
+	require.Equal(t, 2*mostDrafted, drafted)
+	long := q.ask("", "", 100, 1, 2)
+	for q.first[long] < 0 {
+		q.steps(1)
+		require.Equal(t, drafted, s.Drafted)
+		require.Equal(t, seen, s.drafts.costs.seen)
 	}
-	require.Greater(t, q.l.s.Accepted, 50)
+	for step(t, q.l) {
+		require.LessOrEqual(t, s.pace.draws, 2)
+	}
+	require.Greater(t, s.Accepted, 50)
 }
 
 // machine takes so long for an iteration, and a part of that longer or shorter.
@@ -229,10 +288,7 @@ func TestDraftsAreMadeWhereTheyPay(t *testing.T) {
 		matches := slices.Repeat([]uint8{longestGram}, mostDrafted)
 		drafted, tokens, draws, took := 0, 0, 0, 0.0
 		for i := range 4000 {
-			rows, drawn, chance := c.running, c.running, c.chance
-			if i < 1000 {
-				chance = c.before
-			}
+			rows, drawn, chance := c.running, c.running, []float64{c.before, c.chance}[min(i/1000, 1)]
 			d.price = caution * d.costs.price()
 			for range c.running {
 				n := d.worth(matches)

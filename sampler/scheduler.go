@@ -156,7 +156,6 @@ func (s *scheduler) start(i int) bool {
 			}
 			s.fork(q, len(g.prefix))
 			q.computed, q.reached = last+1, last+1
-			q.fit = 0
 			s.addDraw(q, 0)
 		}
 	}

@@ -217,7 +217,8 @@ func TestNoIterationHasMoreDrawsThanTheDecoder(t *testing.T) {
 		q.steps(1)
 	}
 	q.ask("", "", 1, 3, 5)
-	_, err := q.l.Submit(Request{Prompt: randomTokens(q.rng, s.cfg.Vocab, 30), N: 1, ScorePrompt: true, Params: Params{MaxTokens: 5}}, Listener{})
+	scored := Request{Prompt: randomTokens(q.rng, s.cfg.Vocab, 30), N: 1, ScorePrompt: true, Params: Params{MaxTokens: 5}}
+	_, err := q.l.Submit(scored, Listener{})
 	require.NoError(t, err)
 	s.preempt(s.sequences[1])
 	q.steps(1)
