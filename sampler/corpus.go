@@ -9,6 +9,16 @@ type corpus struct {
 	ring   []said   // a power of two
 	places []uint32 // by the hash of some tokens: where in the ring the token after them stood last; a power of two
 	end    uint32   // of the texts
+	size   int      // tokens of the ring; it is made when there is a text
+}
+
+// newCorpus makes one of so many tokens, or as near to that as it may be.
+func newCorpus(tokens int) corpus {
+	size := fewestSaid
+	for size < min(tokens, mostSaid) {
+		size *= 2
+	}
+	return corpus{size: size}
 }
 
 // said is a token of a text, and whose text that is.
@@ -18,9 +28,10 @@ type said struct {
 }
 
 const (
-	corpusTokens = 1 << 18
-	corpusPlaces = 1 << 20
-	separator    = -1
+	fewestSaid = 1 << 12 // tokens that a corpus has
+	mostSaid   = 1 << 18
+	placesEach = 4 // to a token, which is found behind three grams
+	separator  = -1
 
 	longestGram = 8
 )
@@ -31,7 +42,7 @@ var grams = [...]int{longestGram, 4, 2}
 // add takes in a text, of which the first so many tokens were there before. Nothing of it is found by who has another salt.
 func (c *corpus) add(salt uint64, text []int32, before int) {
 	if c.ring == nil {
-		c.ring, c.places = make([]said, corpusTokens), make([]uint32, corpusPlaces)
+		c.ring, c.places = make([]said, c.size), make([]uint32, placesEach*c.size)
 		c.put(salt, separator)
 	}
 	text, before = text[max(before-longestGram, 0):], min(before, longestGram)
@@ -42,7 +53,7 @@ func (c *corpus) add(salt uint64, text []int32, before int) {
 		if i >= before {
 			for _, n := range grams {
 				if n <= i {
-					c.places[slot(salt, text[i-n:i])] = c.end
+					c.places[c.slot(salt, text[i-n:i])] = c.end
 				}
 			}
 		}
@@ -52,19 +63,19 @@ func (c *corpus) add(salt uint64, text []int32, before int) {
 }
 
 func (c *corpus) put(salt uint64, token int32) {
-	c.ring[c.end%corpusTokens] = said{token, uint32(salt)}
+	c.ring[int(c.end)%c.size] = said{token, uint32(salt)}
 	c.end++
 }
 
 // slot is where in places some tokens belong.
-func slot(salt uint64, gram []int32) uint64 {
+func (c *corpus) slot(salt uint64, gram []int32) uint64 {
 	const odd = 0x9E3779B97F4A7C15
 	h := (salt + uint64(len(gram))) * odd // far from those of other salts and lengths
 	for _, token := range gram {
 		h = (h ^ uint64(uint32(token))) * odd
 		h ^= h >> 29
 	}
-	return h % corpusPlaces
+	return h % uint64(len(c.places))
 }
 
 // follow appends to a text what may come next, at most so many tokens, and to matches how many tokens before each, up to longestGram,
@@ -83,7 +94,7 @@ func (c *corpus) follow(salt uint64, text []int32, matches []uint8, most int) ([
 	return text, matches
 }
 
-func (c *corpus) at(place uint32) int32 { return c.ring[place%corpusTokens].token }
+func (c *corpus) at(place uint32) int32 { return c.ring[int(place)%c.size].token }
 
 // find gives where the last tokens of a text stood before, as many of them as can be found, and how many these are. What other
 // tokens of the same hash, or other texts since, have left there is seen by comparing.
@@ -92,8 +103,8 @@ func (c *corpus) find(salt uint64, text []int32) (place uint32, n int) {
 		if n > len(text) {
 			continue
 		}
-		place := c.places[slot(salt, text[len(text)-n:])]
-		if c.at(place) != separator && c.ring[place%corpusTokens].salt == uint32(salt) && c.same(place, text, n) == n {
+		place := c.places[c.slot(salt, text[len(text)-n:])]
+		if c.at(place) != separator && c.ring[int(place)%c.size].salt == uint32(salt) && c.same(place, text, n) == n {
 			return place, c.same(place, text, longestGram)
 		}
 	}

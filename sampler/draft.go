@@ -41,8 +41,9 @@ type drafts struct {
 	context []int32
 }
 
+// newDrafts has room for what four times as many sequences say as run at a time.
 func newDrafts(o Options) drafts {
-	d := drafts{off: o.NoDrafts}
+	d := drafts{corpus: newCorpus(4 * o.MaxSequences * o.MaxLength), off: o.NoDrafts}
 	for i := range d.chances {
 		d.chances[i].is = guessed
 	}

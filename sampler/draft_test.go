@@ -67,7 +67,7 @@ func TestDraftsSaveIterations(t *testing.T) {
 // What is found did come after those tokens, and what was said last is found.
 func TestACorpusFindsWhatWasSaid(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	var c corpus
+	c := newCorpus(1 << 14)
 	said := map[uint64][][]int32{}
 	missed := 0 // as others had the same hash
 	for range 400 {
@@ -108,14 +108,14 @@ func contains(text, part []int32) bool {
 // The ring goes round: what was said long ago is not found, nor is anything that nobody said.
 func TestACorpusForgets(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	var c corpus
+	c := newCorpus(mostSaid)
 	first := randomTokens(rng, 1<<30, 20)
 	c.add(0, first, 0)
 	next, matches := c.follow(0, first[:2:2], nil, 16)
 	require.Equal(t, first[:18], next)
 	require.Equal(t, []uint8{2, 3, 4, 5, 6, 7, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8}, matches)
 	last, tried, found := first, 0, 0
-	for said := 0; said < 2*corpusTokens; said += len(last) {
+	for said := 0; said < 2*c.size; said += len(last) {
 		last = randomTokens(rng, 1<<30, 1+rng.IntN(3000))
 		c.add(0, last, 0)
 		for i := longestGram; i < len(last); i += 97 {
@@ -129,27 +129,27 @@ func TestACorpusForgets(t *testing.T) {
 	require.Greater(t, found, tried*95/100)
 	next, _ = c.follow(0, first[:9:9], nil, 16)
 	require.Len(t, next, 9)
-	c.add(0, randomTokens(rng, 1<<30, 3*corpusTokens), 7) // more than there is room for
+	c.add(0, randomTokens(rng, 1<<30, 3*c.size), 7) // more than there is room for
 	require.Equal(t, int32(separator), c.at(c.end-1))
 }
 
 // Nobody finds what others said: where their text has come round to the place of one's own, and where a hash is the same.
 func TestACorpusTellsNobodyOfOthers(t *testing.T) {
-	var c corpus
+	c := newCorpus(1 << 14)
 	text := []int32{1, 2, 3}
 	c.add(1, text, 0)
 	first := c.end
-	c.add(2, slices.Repeat([]int32{4}, corpusTokens/2), 0)
-	c.add(2, slices.Repeat([]int32{4}, corpusTokens/2-2-len(text)-1), 0)
+	c.add(2, slices.Repeat([]int32{4}, c.size/2), 0)
+	c.add(2, slices.Repeat([]int32{4}, c.size/2-2-len(text)-1), 0)
 	_, n := c.find(1, text[:2])
 	require.Equal(t, 2, n)
 	c.add(2, text, 0)
-	require.Equal(t, first+corpusTokens, c.end)
+	require.Equal(t, first+uint32(c.size), c.end)
 	_, n = c.find(1, text[:2])
 	require.Zero(t, n)
 
 	other := uint64(3)
-	for slot(other, text[:2]) != slot(2, text[:2]) {
+	for c.slot(other, text[:2]) != c.slot(2, text[:2]) {
 		other++
 	}
 	_, n = c.find(2, text[:2])

@@ -41,7 +41,7 @@ func New(p *model.Policy, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{Plan: plan, cfg: p.Config, blocks: newBlockPool(plan.Blocks), drafts: newDrafts(o), now: time.Now}
+	e := &Engine{Plan: plan, cfg: p.Config, blocks: newBlockPool(plan.Blocks), drafts: newDrafts(plan.Options), now: time.Now}
 	e.decoder, err = p.NewDecoder(plan.Decoder())
 	return e, err
 }
