@@ -52,7 +52,10 @@ func (d *doubles) list() string {
 
 // flat tells of what a list has before the first bracket whether that is its end: numbers, and nothing around them.
 func flat(part []byte) bool {
-	return len(part) > 0 && part[0] <= '9' && part[0] != '"' && bytes.IndexByte(part, '"') < 0 && bytes.IndexByte(part, '{') < 0 && bytes.IndexByte(part, '[') < 0
+	if len(part) == 0 || part[0] != '-' && (part[0] < '0' || part[0] > '9') {
+		return false
+	}
+	return bytes.IndexByte(part, '"') < 0 && bytes.IndexByte(part, '{') < 0 && bytes.IndexByte(part, '[') < 0
 }
 
 func (d *doubles) object() string {
