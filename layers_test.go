@@ -73,6 +73,7 @@ var layers = map[string][]string{
 	"internal/watch":       {"internal/report", "internal/rows", "internal/rundir", "internal/samples"},
 	"internal/compare":     {"configs", "internal/provenance", "internal/report", "internal/rundir"},
 	"internal/disk":        {},
+	"internal/openfile":    {},
 	"internal/given":       {},
 	"internal/doctest":     {},
 	"internal/destination": {},
@@ -141,6 +142,7 @@ var (
 // cellar is what every room may import: it knows nothing of models.
 var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/cachedir", "internal/cputime", "internal/disk",
 	"internal/given", "internal/jsonl", "internal/look", "internal/loopback", "internal/memory", "internal/meter", "internal/notice",
+	"internal/openfile",
 	"internal/plainpython", "internal/plural", "internal/racing", "internal/settings", "internal/splitmix", "internal/stats", "internal/tail",
 	"internal/version"}
 

@@ -1,16 +1,16 @@
 package configs
 
 import (
-	"os"
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/openfile"
 )
 
 // Lists reads a YAML file in which a key may have several values, for several runs, as the words of 'grpo sweep': key=a,b, where
 // brackets hold a value with a comma together. extends is the preset that it names; "": none.
 func Lists(path string) (words []string, extends string, err error) {
-	text, err := os.ReadFile(path)
+	text, err := openfile.Read(path)
 	if err != nil {
 		return nil, "", badinput.Errorf("--file: %w", err)
 	}

@@ -2,11 +2,11 @@ package configs
 
 import (
 	"errors"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/openfile"
 )
 
 // version is the format that this program reads and writes.
@@ -36,7 +36,7 @@ func Load(s Source) (*Config, error) {
 		l.config = *s.Base
 	}
 	if s.File != "" {
-		text, err := os.ReadFile(s.File)
+		text, err := openfile.Read(s.File)
 		if err != nil {
 			return nil, badinput.Errorf("config file: %w", err)
 		}

@@ -2,12 +2,12 @@ package data
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/openfile"
 )
 
 // Filter says which problems of a set to use. Zero fields leave everything in.
@@ -110,7 +110,7 @@ type Blocklist []string
 // LoadBlocklist reads one string per line, spaces included; empty lines are passed over. There are
 // no comments, as # may well be part of a blocked string.
 func LoadBlocklist(path string) (Blocklist, error) {
-	text, err := os.ReadFile(path)
+	text, err := openfile.Read(path)
 	if err != nil {
 		return nil, badinput.Errorf("blocklist: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/openfile"
 )
 
 // peftConfig is adapter_config.json as it is written: what PEFT and vLLM want to find, in the order of
@@ -88,7 +89,7 @@ func ReadConfig(dir string) (Config, error) {
 	if info.Size() > maxConfig {
 		return Config{}, badinput.Errorf("%s: it has %d bytes, at most %d are allowed", path, info.Size(), maxConfig)
 	}
-	text, err := os.ReadFile(path)
+	text, err := openfile.Read(path)
 	if err != nil {
 		return Config{}, badinput.Errorf("%w", err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/openfile"
 )
 
 // tokenLine is a sequence as verbs read it.
@@ -24,7 +25,7 @@ func openInput(path string, stdin io.Reader) (in io.ReadCloser, name string, err
 
 // openFile opens a file to read from; a directory is none.
 func openFile(path string) (*os.File, error) {
-	f, err := os.Open(path)
+	f, err := openfile.Open(path)
 	if err != nil {
 		return nil, badinput.Errorf("%w", err)
 	}

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"os"
 	"regexp"
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/openfile"
 )
 
 // Manifest says what a set was made of and what came of it. It goes into the record of a run.
@@ -64,7 +64,7 @@ func sum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
 
 // hash takes the fingerprint of the file. It is taken at every start: sizes and dates can lie.
 func (f *File) hash(ctx context.Context) error {
-	in, err := os.Open(f.Path)
+	in, err := openfile.Open(f.Path)
 	if err != nil {
 		return badinput.Errorf("read %s: %w", f.Name, err)
 	}

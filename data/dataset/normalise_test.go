@@ -209,6 +209,8 @@ var refusals = []struct {
 	{"half a public test", `{"prompt":"x","public_tests":0.5,"tests":[{"stdin":"","stdout":""}]}`, BadField, "whole number"},
 	{"public twice", `{"prompt":"x","public_tests":1,"tests":[{"stdin":"","stdout":""},{"stdin":"1","stdout":"1","public":true}]}`, BadField,
 		`tests[1] is marked "public" itself`},
+	{"a column twice", `{"prompt":"x","tests":[{"stdin":"","stdout":""}],"prompt":"y"}`, Doubled, `"prompt" is there twice`},
+	{"a key twice", `{"prompt":"x","tests":[{"stdin":"","stdout":"","stdin":"1"}]}`, Doubled, `"tests[0].stdin" is there twice`},
 	{"public as text", `{"prompt":"x","tests":[{"stdin":"","stdout":"","public":"yes"}]}`, BadTests, "public"},
 }
 

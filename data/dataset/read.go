@@ -17,11 +17,12 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/openfile"
 )
 
 // readFile calls fn with every row of f, in order. A line that is no row comes with the refusal.
 func readFile(ctx context.Context, f File, keep bool, fn func(*row, error) error) error {
-	in, err := os.Open(f.Path)
+	in, err := openfile.Open(f.Path)
 	if err != nil {
 		return badinput.Errorf("read %s: %w", f.Name, err)
 	}

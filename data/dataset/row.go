@@ -42,6 +42,7 @@ const (
 	BadExpected  Reason = "expected value unclear"
 	BadField     Reason = "field of the wrong type"
 	Duplicate    Reason = "duplicate"
+	Doubled      Reason = "a field twice"
 )
 
 // Refused is a row that did not become a problem.
@@ -84,6 +85,9 @@ func (r *row) split() error {
 	var fields map[string]*cell // nil for null
 	if err := json.Unmarshal(r.line, &fields); err != nil {
 		return refuse(NotJSON, "the line: %s", explainJSON(err))
+	}
+	if path := jsonl.Twice(r.line); path != "" {
+		return refuse(Doubled, "%q is there twice; leave one of them out", path)
 	}
 	r.line, r.cells = nil, make(map[string]any, len(fields))
 	for name, c := range fields {

@@ -144,6 +144,11 @@ func locateFolder(dir string, opt Options) ([]File, error) {
 	files := make([]File, len(names))
 	for i, name := range names {
 		p := filepath.Join(dir, filepath.FromSlash(name))
+		if info, err := os.Stat(p); err == nil { // of one that cannot be looked at who opens it tells
+			if err := fit(p, info); err != nil {
+				return nil, badinput.Errorf("%s: %w", opt.call(p), err)
+			}
+		}
 		files[i] = File{Path: p, Name: p, Collection: collection(name, whole)}
 	}
 	return files, nil

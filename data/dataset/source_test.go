@@ -59,7 +59,9 @@ func TestPipesAndPackedFilesAreNoData(t *testing.T) {
 		require.ErrorContains(t, err, name+": found a pipe or a device, and rows are read more than once; write them into a file")
 		require.True(t, badinput.Is(err))
 	}
-	_, err := Open(t.Context(), write(t, dir, "my rows.jsonl.gz", "\x1f\x8b"), Options{CacheDir: t.TempDir()})
+	_, err := Open(t.Context(), dir, Options{CacheDir: t.TempDir()}) // a folder with one in it
+	require.ErrorContains(t, err, "link.jsonl: found a pipe or a device")
+	_, err = Open(t.Context(), write(t, dir, "my rows.jsonl.gz", "\x1f\x8b"), Options{CacheDir: t.TempDir()})
 	require.ErrorContains(t, err, "type gzip -dk '"+filepath.Join(dir, "my rows.jsonl.gz")+"', and name what comes out")
 	require.True(t, badinput.Is(err))
 }

@@ -43,7 +43,7 @@ func openOrBuild(ctx context.Context, dir string, files []File, opt Options) (*S
 	if set, err := OpenStore(dir); err == nil {
 		return set, nil
 	}
-	scratch, done, err := atomicfile.Beside(filepath.Join(filepath.Dir(dir), "set")) // what a kill left is removed by the next set that is made
+	scratch, done, err := atomicfile.Beside(filepath.Join(filepath.Dir(dir), "set")) // the next removes what a kill left
 	if err != nil {
 		return nil, badinput.Errorf("no place for the normalised data set: %w; set XDG_CACHE_HOME to a folder that can be written", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"text/template"
@@ -15,6 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/chat"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/openfile"
 )
 
 // Builder makes conversations out of problems.
@@ -91,7 +91,7 @@ func Own(name, text string) (*Builder, error) {
 // message, to the letter, except that one line feed at the end of the file is the editor's; a
 // template defined in it under the name "system" is the system message.
 func Load(path string) (*Builder, error) {
-	text, err := os.ReadFile(path)
+	text, err := openfile.Read(path)
 	if err != nil {
 		return nil, badinput.Errorf("prompt_template: %w", err)
 	}

@@ -95,7 +95,7 @@ func (s *Suite) Build(ctx context.Context, o Options) (*Built, error) {
 
 // normalise writes the problems as their own normal form, and gives those that have none.
 func (s *Suite) normalise(ctx context.Context, path string, o Options) (refused []dataset.Refused, err error) {
-	dir, done, err := atomicfile.Beside(filepath.Join(filepath.Dir(path), "suite")) // what a kill left is removed by the next suite that is made
+	dir, done, err := atomicfile.Beside(filepath.Join(filepath.Dir(path), "suite")) // the next removes what a kill left
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/openfile"
 )
 
 // maxFile bounds a tokenizer.json. The largest have 35 MB.
@@ -23,7 +24,7 @@ func Load(path string) (*Tokenizer, error) {
 	if info, err := os.Stat(path); err == nil && info.Size() > maxFile {
 		return nil, badinput.Errorf("%s: found %d bytes, expected %d at most", path, info.Size(), maxFile)
 	}
-	data, err := os.ReadFile(path)
+	data, err := openfile.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, badinput.Errorf("%s: no such file; expected a tokenizer.json or the folder of a model", path)
 	}
@@ -146,7 +147,7 @@ func (t *Tokenizer) readCompanions(dir string) error {
 		}
 		t.eos = []int32{id}
 	}
-	template, err := os.ReadFile(filepath.Join(dir, "chat_template.jinja"))
+	template, err := openfile.Read(filepath.Join(dir, "chat_template.jinja"))
 	if err == nil {
 		t.chatTemplate, t.toolTemplate = string(template), ""
 	} else if !errors.Is(err, fs.ErrNotExist) {
@@ -159,7 +160,7 @@ func (t *Tokenizer) readCompanions(dir string) error {
 
 // readJSON reads a file that may be absent.
 func readJSON(path string, v any) error {
-	data, err := os.ReadFile(path)
+	data, err := openfile.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

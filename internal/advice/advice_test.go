@@ -174,8 +174,8 @@ func TestWhatMendsErrors(t *testing.T) {
 	for why, want := range map[string]string{
 		"":                                   "fix the reward first: grpo doctor",
 		"sandbox failed 3 times in a row: x": "fix the reward first: grpo doctor",
-		"sandbox failed 4 times in a row: x; this user may have 5 processes and threads (ulimit -u), and has 4": "more processes, as that says",
-		"judge: the 40 requests of judge_budget are used up":                                                    "a larger judge_budget, or 0 for any number of requests",
+		"x; this user may have 5 processes (ulimit -u)":      "more processes, as that says",
+		"judge: the 40 requests of judge_budget are used up": "a larger judge_budget, or 0 for any number of requests",
 		"judge: found no score in the answer \"x\"": "mend the judge first: grpo reward --judge-url tries it on " +
 			"completions of your own",
 		"the OpenEnv server http://x broke off: EOF":              "mend that server first",

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"hash/fnv"
 	"maps"
-	"os"
 	"sync"
 	"text/template"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/episode"
 	"github.com/seed-7879b91d/grpo/internal/openenv"
+	"github.com/seed-7879b91d/grpo/internal/openfile"
 	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/reward/tools"
 )
@@ -35,7 +35,7 @@ type world struct {
 func (r *Room) world(ctx context.Context, cfg *configs.Config, l *sources.Language) error {
 	o := openenv.Options{URL: cfg.EnvServer(), Action: cfg.OpenEnvAction, Within: time.Duration(cfg.TurnSeconds * float64(time.Second))}
 	if cfg.OpenEnvTemplate != "" {
-		text, err := os.ReadFile(cfg.OpenEnvTemplate)
+		text, err := openfile.Read(cfg.OpenEnvTemplate)
 		if err != nil {
 			return badinput.Errorf("openenv_template: %w", err)
 		}

@@ -146,6 +146,9 @@ func decode(text []byte, strict bool, v any) error {
 	if _, err := d.Token(); err != io.EOF {
 		return errors.New("more than one JSON value on the line")
 	}
+	if path := Twice(text); strict && path != "" {
+		return fmt.Errorf("field %q is there twice; leave one of them out", path)
+	}
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/cachedir"
+	"github.com/seed-7879b91d/grpo/internal/openfile"
 	"github.com/seed-7879b91d/grpo/reward/referee"
 )
 
@@ -19,7 +20,7 @@ func Referee(cfg *configs.Config, warn func(string)) (r referee.Config, err erro
 	r = referee.Config{URL: cfg.JudgeURL, Model: cfg.JudgeModel, Score: cfg.JudgeScore, Key: os.Getenv("JUDGE_API_KEY"),
 		Budget: int64(cfg.JudgeBudget), Concurrency: cfg.JudgeSlots, Timeout: time.Duration(cfg.JudgeTimeout * float64(time.Second))}
 	if cfg.JudgePrompt != "" {
-		text, err := os.ReadFile(cfg.JudgePrompt)
+		text, err := openfile.Read(cfg.JudgePrompt)
 		if err != nil {
 			return r, badinput.Errorf("judge_prompt: %w", err)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/openfile"
 )
 
 // Server is a server as a file names it: a command that speaks on its standard input and output, or an address.
@@ -46,7 +47,7 @@ type entry struct {
 // Read reads a file of the form that programs with tools share: {"mcpServers": {"files": {"command": "npx", "args": […]}}}. In all of
 // its texts ${NAME} stands for a variable of the environment. The servers are in the order of their names.
 func Read(path string) ([]Server, error) {
-	text, err := os.ReadFile(path)
+	text, err := openfile.Read(path)
 	if err != nil {
 		return nil, badinput.Errorf("mcp: %w; expected a file such as %s", err, example)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/openfile"
 	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
@@ -65,7 +66,7 @@ func Of(cfg *configs.Config, problems *sources.Problems, judged bool) (Parts, er
 		if path == "" {
 			continue
 		}
-		text, err := os.ReadFile(path)
+		text, err := openfile.Read(path)
 		if err != nil {
 			return nil, badinput.Errorf("%s: %w", key, err)
 		}

@@ -7,9 +7,10 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/openfile"
 )
 
 // A sample of a file of weights is its header and so many blocks of its data, spread evenly. That is read in
@@ -22,7 +23,7 @@ const (
 
 // sample takes the fingerprint of a file: of all of it, or, of weights, of a sample.
 func sample(path string) (string, error) {
-	f, err := os.Open(path)
+	f, err := openfile.Open(path)
 	if err != nil {
 		return "", err
 	}
@@ -78,7 +79,7 @@ func Full(ctx context.Context, dir string) (string, error) {
 }
 
 func whole(ctx context.Context, path string) (string, error) {
-	f, err := os.Open(path)
+	f, err := openfile.Open(path)
 	if err != nil {
 		return "", err
 	}

@@ -38,8 +38,8 @@ func Reserve(path string) (*Dir, error) {
 }
 
 // shared are directories that every system has for something else, though some people may write there.
-var shared = []string{"/bin", "/boot", "/dev", "/dev/shm", "/etc", "/home", "/lib", "/proc", "/root", "/run", "/sbin", "/sys", "/tmp", "/usr",
-	"/var", "/var/tmp"}
+var shared = []string{"/bin", "/boot", "/dev", "/dev/shm", "/etc", "/home", "/lib", "/proc", "/root", "/run", "/sbin", "/sys", "/tmp",
+	"/usr", "/var", "/var/tmp"}
 
 // Taken says of a directory that is something else what it is, "" where a run may be kept in it. One below the home directory or /tmp may;
 // below what git keeps none may, since git removes what it does not know.

@@ -2,11 +2,11 @@ package sources
 
 import (
 	_ "embed"
-	"os"
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data/prompt"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/openfile"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
@@ -28,7 +28,7 @@ var healWords string
 func HealWording(cfg *configs.Config) (text string, err error) {
 	switch {
 	case cfg.HealTemplate != "":
-		words, err := os.ReadFile(cfg.HealTemplate)
+		words, err := openfile.Read(cfg.HealTemplate)
 		if err != nil {
 			return "", badinput.Errorf("heal_template: %w", err)
 		}

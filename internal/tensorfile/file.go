@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/openfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
@@ -165,7 +166,7 @@ var encodings = map[safetensors.DType]kernels.Encoding{
 
 // openRegular opens a regular file for reading.
 func openRegular(path string) (f *os.File, size int64, err error) {
-	f, err = os.Open(path)
+	f, err = openfile.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, badinput.Errorf("%s: there is no such file", path)
 	}

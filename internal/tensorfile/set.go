@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/openfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
@@ -105,7 +106,7 @@ func readIndex(path string) (map[string]string, error) {
 	if info.Size() > maxHeader {
 		return nil, badinput.Errorf("%s: it has %d bytes, at most %d are allowed", path, info.Size(), maxHeader)
 	}
-	text, err := os.ReadFile(path)
+	text, err := openfile.Read(path)
 	if err != nil {
 		return nil, badinput.Errorf("%w", err)
 	}

@@ -4,7 +4,6 @@ package fault
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/openfile"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
@@ -23,7 +23,7 @@ type File struct {
 
 // Source reads the source of a reward file.
 func Source(path string) (string, error) {
-	text, err := os.ReadFile(path)
+	text, err := openfile.Read(path)
 	if err != nil {
 		return "", badinput.Errorf("reward_file: %w", err)
 	}

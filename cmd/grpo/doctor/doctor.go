@@ -65,7 +65,8 @@ func examineSandbox(ctx context.Context, o sandbox.Options) []Finding {
 	report := pool.Isolation()
 	cells := Finding{
 		Name: "sandbox", OK: true, NotProtected: report.NotProtected,
-		Found: fmt.Sprintf("isolation %s, %s at once, a trivial one in %s", report.Rung, plural.Of(report.Slots, "program"), trivialTime(ctx, pool)),
+		Found: fmt.Sprintf("isolation %s, %s at once, a trivial one in %s", report.Rung, plural.Of(report.Slots, "program"),
+			trivialTime(ctx, pool)),
 	}
 	for _, c := range report.Claims {
 		cells.OK = cells.OK && c.Holds

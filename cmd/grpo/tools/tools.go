@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/openfile"
 	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 	"github.com/seed-7879b91d/grpo/reward/tools"
@@ -89,7 +89,7 @@ func read(cmd *cobra.Command, name string) (string, error) {
 	if name == "-" {
 		text, err = io.ReadAll(cmd.InOrStdin())
 	} else {
-		text, err = os.ReadFile(name)
+		text, err = openfile.Read(name)
 	}
 	if err != nil {
 		return "", badinput.Errorf("FILE: %w", err)
@@ -230,7 +230,7 @@ func find(ctx context.Context, name, id string) (*data.Problem, error) {
 	if name == "" {
 		return nil, badinput.Errorf("--problems is needed, a file of tasks (see 'grpo tool run_tests --help')")
 	}
-	in, err := os.Open(name)
+	in, err := openfile.Open(name)
 	if err != nil {
 		return nil, badinput.Errorf("--problems: %w", err)
 	}

@@ -7,11 +7,11 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"fmt"
-	"os"
 	"strings"
 	"sync/atomic"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/openfile"
 )
 
 // Keys are who may ask, by the SHA-256 of what they show.
@@ -48,7 +48,7 @@ func (k *Keys) Reread() error {
 }
 
 func readKeys(path string) (list []key, err error) {
-	file, err := os.Open(path)
+	file, err := openfile.Open(path)
 	if err != nil {
 		return nil, badinput.Errorf("%w; grpo serve --new-key NAME prints a line of such a file", err)
 	}

@@ -3,11 +3,11 @@ package arch
 import (
 	"encoding/json"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/openfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
 )
@@ -70,7 +70,7 @@ func (c Config) LoRADims() lora.Dims {
 // ReadConfig reads config.json of the model in dir.
 func ReadConfig(dir string) (Config, error) {
 	path := filepath.Join(dir, "config.json")
-	text, err := os.ReadFile(path)
+	text, err := openfile.Read(path)
 	if err != nil {
 		return Config{}, badinput.Errorf("model %s: %w; expected a Hugging Face model directory", dir, err)
 	}

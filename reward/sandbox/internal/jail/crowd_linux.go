@@ -34,8 +34,8 @@ func crowded(root string) string {
 			most, err := strconv.Atoi(read(dir, "pids.max")) // "max" is none
 			used, uerr := strconv.Atoi(read(dir, "pids.current"))
 			if err == nil && uerr == nil && most-used < ofACell {
-				return fmt.Sprintf("the control group of this process may have %d processes and threads (pids.max), and has %d; have that raised by %d "+
-					"or more where it is set (--pids-limit of a container, TasksMax of a service)", most, used, ofACell)
+				return fmt.Sprintf("the control group of this process may have %d processes and threads (pids.max), and has %d; "+
+					"have that raised by %d or more where it is set (--pids-limit of a container, TasksMax of a service)", most, used, ofACell)
 			}
 			if at == "/" {
 				break
@@ -47,8 +47,8 @@ func crowded(root string) string {
 		return "" // the kernel does not count those of root
 	}
 	if used := threads(filepath.Join(root, "proc"), os.Getuid()); int(may.Cur)-used < ofACell {
-		return fmt.Sprintf("this user may have %d processes and threads (ulimit -u), and has %d; type ulimit -u %d, or have it raised where it is set",
-			may.Cur, used, used+2*ofACell)
+		return fmt.Sprintf("this user may have %d processes and threads (ulimit -u), and has %d; type ulimit -u %d, "+
+			"or have it raised where it is set", may.Cur, used, used+2*ofACell)
 	}
 	return ""
 }
