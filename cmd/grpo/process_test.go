@@ -155,7 +155,7 @@ func (p *process) waitFor(so func() bool) bool {
 		if _, alive := looked(p.Process.Pid); !alive {
 			return false
 		}
-		time.Sleep(300 * time.Microsecond)
+		time.Sleep(time.Millisecond)
 	}
 	return true
 }

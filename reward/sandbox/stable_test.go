@@ -26,7 +26,7 @@ print("done")
 	if full > 0 {
 		limit *= 2
 	}
-	n := size(16, 20)
+	n := size(8, 20)
 	for _, slots := range []int{1, runtime.NumCPU(), 4 * runtime.NumCPU()} {
 		t.Run(fmt.Sprintf("slots=%d", slots), func(t *testing.T) {
 			p := openPool(t, 0, slots)

@@ -19,9 +19,9 @@ import (
 func TestOrdinaryUser(t *testing.T) {
 	racing.Again(t)
 	t.Parallel()
-	tests := "TestHostile|TestHonest|TestRungs|TestScratch|TestKilled|TestDiesFirst"
+	tests := "TestHostile|TestRungs|TestScratch|TestDiesFirst"
 	if full > 0 {
-		tests += "|TestSoak|TestStableVerdicts"
+		tests += "|TestHonest|TestKilled|TestSoak|TestStableVerdicts"
 	}
 	asOrdinaryUser(t, "^("+tests+")$")
 }
