@@ -120,6 +120,7 @@ func (s *scheduler) draft(q *sequence) {
 	q.matches = q.matches[:d.worth(q.matches)]
 	q.drafted = append(q.drafted, text[n:n+len(q.matches)]...)
 	for len(q.table) < s.blocksFor(q.length()+len(q.drafted)) {
+		s.makeRoom(1, q.group)
 		q.table = append(q.table, s.blocks.take())
 	}
 	for i, token := range q.drafted {
@@ -129,11 +130,11 @@ func (s *scheduler) draft(q *sequence) {
 	s.Drafted += len(q.drafted)
 }
 
-// roomBehind is how many positions behind a sequence's last token may be written: of its own blocks, and of those that are free and
-// that nobody else will want in this iteration.
+// roomBehind is how many positions behind a sequence's last token may be written: of its own blocks, and of those that are free, or
+// only remembered, and that nobody else will want in this iteration.
 func (s *scheduler) roomBehind(q *sequence) int {
 	room := len(q.table)*s.Block - q.length()
-	if free := len(s.blocks.free) - s.behind; free > 0 && !s.drafts.growing {
+	if free := s.blocks.unused() - s.behind; free > 0 && !s.drafts.growing {
 		room += free * s.Block
 	}
 	return room

@@ -64,6 +64,29 @@ func TestDraftsSaveIterations(t *testing.T) {
 	require.Greater(t, draw("bob"), 150, "what others were told is not his")
 }
 
+// Where the whole cache is remembered, a draft takes what was used longest ago.
+func TestDraftsTakeWhatIsOnlyRemembered(t *testing.T) {
+	p := open(t, backend(t), "qwen3-tied", "")
+	l, err := NewLive(p, Options{MaxLength: 256, MaxSequences: 2})
+	require.NoError(t, err)
+	l.s.drafts.eager = true
+	draw := func(first, most int32) (iterations int) {
+		_, err := l.Submit(Request{Prompt: []int32{first, 2, 3}, N: 1, Params: Params{Temperature: 1, MaxTokens: int(most)}}, Listener{})
+		require.NoError(t, err)
+		for step(t, l) {
+			iterations++
+		}
+		return iterations
+	}
+	draw(1, 200)
+	again := draw(1, 200)
+	for i := range int32(8) {
+		draw(2+i, 100)
+	}
+	require.Less(t, len(l.s.blocks.free), 3)
+	require.Equal(t, again, draw(1, 200))
+}
+
 // What is found did come after those tokens, and what was said last is found.
 func TestACorpusFindsWhatWasSaid(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -174,6 +174,7 @@ func (b *Beside) open() (*serving.Host, error) {
 	if err != nil {
 		return nil, err
 	}
+	sampling.NoDrafts = !cfg.Speculate
 	host, err := serving.Over(b.backend, &b.turn, b.base.Name, t.Language(), t.Policy(), sampling)
 	if err != nil {
 		return nil, err
