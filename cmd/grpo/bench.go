@@ -32,8 +32,8 @@ medians.`,
 		Args: usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchGemmCmd(), newBenchTrainCmd(), newBenchLongCmd(), newBenchSandboxCmd(), newBenchDecodeCmd(), newBenchPrefillCmd(),
-		newBenchDraftsCmd(), newBenchServeCmd(), newBenchStepCmd(), newBenchCardCmd())
+	cmd.AddCommand(newBenchGemmCmd(), newBenchTrainCmd(), newBenchLongCmd(), newBenchGroupsCmd(), newBenchSandboxCmd(), newBenchDecodeCmd(),
+		newBenchPrefillCmd(), newBenchDraftsCmd(), newBenchServeCmd(), newBenchStepCmd(), newBenchCardCmd())
 	return cmd
 }
 
@@ -133,6 +133,22 @@ func newBenchLongCmd() *cobra.Command {
 	for _, unused := range []string{"tokens", "max-rows", "runs"} {
 		must(cmd.Flags().MarkHidden(unused))
 	}
+	return cmd
+}
+
+func newBenchGroupsCmd() *cobra.Command {
+	var f benchFlags
+	var g bench.Groups
+	cmd := f.command(verb(bench.GroupsVerb), func(ctx context.Context) (bench.Result, error) {
+		g.Model = f.Model
+		return g.Run(ctx)
+	})
+	f.register(cmd, 16)
+	cmd.Flags().IntVar(&g.Prompts, "prompts", 8, "groups")
+	cmd.Flags().IntVar(&g.Completions, "completions", 16, "of each prompt")
+	cmd.Flags().IntVar(&g.Prompt, "prompt-tokens", 512, "of each prompt")
+	cmd.Flags().IntVar(&g.Completion, "completion-tokens", 256, "of each completion")
+	must(cmd.Flags().MarkHidden("tokens"))
 	return cmd
 }
 

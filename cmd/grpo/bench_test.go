@@ -86,6 +86,7 @@ func TestBenchesOfAModel(t *testing.T) {
 		{"train --tokens 16 --rank 4", []string{"tokens_per_s", "limit_tokens_per_s", "update_s"}},
 		{"prefill --context 16 --precision bf16", []string{"tokens_per_s", "limit_tokens_per_s", "step_ms"}},
 		{"long --shape tiny/2 --lengths 48,16", nil},
+		{"groups --rank 2 --prompts 1 --completions 3 --prompt-tokens 16 --completion-tokens 8", []string{"alone_s", "shared_s", "times_alone"}},
 		{"train --tokens 8 --quantize nf4", []string{"tokens_per_s"}},
 	}...) {
 		words := strings.Fields(b.line)
@@ -124,18 +125,24 @@ func TestBenchesOfNothing(t *testing.T) {
 	}
 }
 
-// Lengths that no exponent can be fitted to, and layers that no model can have, are refused by name.
-func TestLongBenchesThatCannotBeMeant(t *testing.T) {
+// Lengths that no exponent can be fitted to, groups of nothing, and layers that no model can have, are refused by name.
+func TestBenchesThatCannotBeMeant(t *testing.T) {
 	for line, says := range map[string]string{
-		"--lengths 16":                      "--lengths: found [16], expected two lengths or more",
-		"--lengths 32,16,32":                "--lengths: found [16 32 32], expected two lengths or more, all different",
-		"--lengths 16,5000":                 "--lengths: found 5000, expected at most 4096, the positions of tiny",
-		"--lengths 16,32 --recompute all":   `--recompute: found "all", expected auto, cheap or blocks`,
-		"--lengths 16,32 --shape tiny/0":    `shape "tiny/0" is not known; expected one of`,
-		"--lengths 16,32 --shape tiny/some": `shape "tiny/some" is not known; expected one of`,
+		"long --lengths 16":                      "--lengths: found [16], expected two lengths or more",
+		"long --lengths 32,16,32":                "--lengths: found [16 32 32], expected two lengths or more, all different",
+		"long --lengths 16,5000":                 "--lengths: found 5000, expected at most 4096, the positions of tiny",
+		"long --lengths 16,32 --recompute all":   `--recompute: found "all", expected auto, cheap or blocks`,
+		"long --lengths 16,32 --shape tiny/0":    `shape "tiny/0" is not known; expected one of`,
+		"long --lengths 16,32 --shape tiny/some": `shape "tiny/some" is not known; expected one of`,
+
+		"groups --prompts 0":                "--completions, --prompt-tokens and --completion-tokens: found 0, 16, 512 and 256",
+		"groups --prompt-tokens 2147483647": "--prompt-tokens and --completion-tokens: found 2147483647 and 256, expected at most",
+		"groups --completion-tokens 3585":   "expected at most 4096 together, the positions of tiny",
+		"groups --rank 0":                   "--rank: found 0, expected 1 or more",
 	} {
-		_, errs, code := shell(t, "", append([]string{"bench", "long", "--shape", "tiny"}, strings.Fields(line)...)...)
-		require.Equal(t, exitBadInput, code)
+		words := strings.Fields(line)
+		_, errs, code := shell(t, "", append([]string{"bench", words[0], "--shape", "tiny"}, words[1:]...)...)
+		require.Equal(t, exitBadInput, code, line)
 		require.Contains(t, errs, says)
 	}
 }

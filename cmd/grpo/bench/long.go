@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -158,7 +157,7 @@ func (l *Long) measure(ctx context.Context, b kernels.Backend, r *LongResult) er
 			return err
 		}
 		step.datums[0] = model.NewDatum(slices.Concat(whole.Tokens[:n], whole.Targets[n-1:n]), 1, make([]float32, n), 1)
-		resets := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) == nil // the peak of before
+		resets := forgetPeak()
 		start := time.Now()
 		if err := step.gradients(ctx); err != nil {
 			return err
@@ -169,7 +168,7 @@ func (l *Long) measure(ctx context.Context, b kernels.Backend, r *LongResult) er
 			return err
 		}
 		if rows[i].Planned += before; resets || i == len(rows)-1 {
-			rows[i].Peak = resident("VmHWM")
+			rows[i].Peak = peakMemory()
 		}
 	}
 	return nil

@@ -142,12 +142,16 @@ func attachRandom(p *model.Policy, rank int) error {
 	return p.Attach(adapter)
 }
 
-// gradients is one forward and backward pass. The objective is the likelihood, as the ratio of a
-// random model to nothing would overflow.
+// gradients is one forward and backward pass.
 func (s *trainStep) gradients(ctx context.Context) error {
-	_, err := s.policy.Accumulate(ctx, s.datums, model.Objective{
-		Loss: kernels.Loss{Kind: kernels.CrossEntropy}, Reduction: model.TokenMean, Temperature: 1})
+	_, err := s.accumulate(ctx)
 	return err
+}
+
+// accumulate is gradients, and what it saw. The objective is the likelihood, as the ratio of a random model to nothing would overflow.
+func (s *trainStep) accumulate(ctx context.Context) (model.Stats, error) {
+	return s.policy.Accumulate(ctx, s.datums, model.Objective{
+		Loss: kernels.Loss{Kind: kernels.CrossEntropy}, Reduction: model.TokenMean, Temperature: 1})
 }
 
 func (s *trainStep) update() error {

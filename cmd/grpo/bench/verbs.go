@@ -18,6 +18,16 @@ var (
   grpo bench train --shape qwen3-4b --tokens 256 --rank 32
   grpo bench train --rank 0 --precision bf16`,
 	}
+	GroupsVerb = Verb{
+		Use:   "groups [--shape S] [--prompts N] [--completions N] [--prompt-tokens N] [--completion-tokens N]",
+		Short: "A training pass over groups of completions: each with its prompt, and the prompt of a group once (share_prefixes)",
+		Long: `Takes forward and backward passes over the completions of some prompts, in turn with each its prompt and with the prompt of a
+group computed once, and shows how long both take, how far their gradients are apart (the norm of the difference, as a share of
+the norm), and the peak of resident memory: after passes with each its prompt, and after both. Unless --max-rows says otherwise, a
+batch has room for a group.`,
+		Example: `  grpo bench groups --shape qwen3-0.6b/4
+  grpo bench groups --shape tiny --prompts 8 --completions 4 --prompt-tokens 128 --completion-tokens 64`,
+	}
 	LongVerb = Verb{
 		Use:   "long [--shape S] [--lengths N,N,…] [--rank R]",
 		Short: "A training step of one sequence as it gets longer: memory beside the plan, and how time grows",

@@ -1,0 +1,185 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// Groups measures training on the completions of some prompts: each with its prompt, and with the prompt of a group computed once.
+type Groups struct {
+	Model
+	Prompts, Completions int // of each prompt
+	Prompt, Completion   int // tokens
+}
+
+// GroupsResult is how long a forward and backward pass takes both ways, how much memory, and how far the gradients are apart.
+type GroupsResult struct {
+	Bench       string  `json:"bench"`
+	Backend     string  `json:"backend"`
+	Shape       string  `json:"shape"`
+	Rank        int     `json:"rank"`
+	Prompts     int     `json:"prompts"`
+	Completions int     `json:"completions_per_prompt"`
+	Prompt      int     `json:"prompt_tokens"`
+	Completion  int     `json:"completion_tokens"`
+	MaxRows     int     `json:"max_rows"`
+	Limits      limits  `json:"limits"`
+	Rows        int     `json:"rows"`        // with each its prompt
+	Shared      int     `json:"rows_shared"` // of them not computed
+	Alone       float64 `json:"alone_s"`
+	Together    float64 `json:"shared_s"`
+	Times       float64 `json:"times_alone"`
+	Distance    float64 `json:"gradient_distance"`           // of the norm
+	PeakAlone   int64   `json:"peak_resident_bytes_alone"`   // 0: nobody tells
+	Peak        int64   `json:"peak_resident_bytes_of_both"` // the same, unless the prompt computed once takes more
+}
+
+// Run trains both ways, in turn. Medians are of runs, and so is that of their ratios.
+func (g *Groups) Run(ctx context.Context) (_ *GroupsResult, err error) {
+	if err := g.check(); err != nil {
+		return nil, err
+	}
+	if g.Options.MaxRows == 0 {
+		g.Options.MaxRows = g.Prompt + g.Completions*g.Completion
+	}
+	lim, b, err := g.begin()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	step, err := newTrainStep(b, &g.Model)
+	if err != nil {
+		return nil, err
+	}
+	step.datums = g.datums(step.policy.Vocab)
+	r := &GroupsResult{Bench: "groups", Backend: b.Name(), Shape: g.Shape, Rank: g.Rank, Prompts: g.Prompts, Completions: g.Completions,
+		Prompt: g.Prompt, Completion: g.Completion, MaxRows: g.Options.MaxRows, Limits: lim}
+	if err := g.compare(ctx, b, step, r); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// check refuses what cannot be trained on.
+func (g *Groups) check() error {
+	shape, err := model.ShapeNamed(g.Shape)
+	switch {
+	case err != nil:
+		return err
+	case g.Prompts < 1 || g.Completions < 1 || g.Prompt < 1 || g.Completion < 1:
+		return badinput.Errorf("--prompts, --completions, --prompt-tokens and --completion-tokens: found %d, %d, %d and %d, expected 1 or more",
+			g.Prompts, g.Completions, g.Prompt, g.Completion)
+	case g.Prompt > shape.MaxPositions || g.Completion > shape.MaxPositions-g.Prompt:
+		return badinput.Errorf("--prompt-tokens and --completion-tokens: found %d and %d, expected at most %d together, the positions of %s",
+			g.Prompt, g.Completion, shape.MaxPositions, g.Shape)
+	case g.Rank < 1:
+		return badinput.Errorf("--rank: found %d, expected 1 or more", g.Rank)
+	}
+	return nil
+}
+
+// datums are random completions of random prompts, which are not learned from.
+func (g *Groups) datums(vocab int) (all []model.Datum) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	random := func(n int) []int32 {
+		tokens := make([]int32, n)
+		for i := range tokens {
+			tokens[i] = rng.Int32N(int32(vocab))
+		}
+		return tokens
+	}
+	for range g.Prompts {
+		prompt := random(g.Prompt)
+		for range g.Completions {
+			tokens := slices.Concat(prompt, random(g.Completion))
+			all = append(all, model.NewDatum(tokens, g.Prompt, make([]float32, len(tokens)-1), 1))
+		}
+	}
+	return all
+}
+
+// compare measures; its first run is not counted, but for the gradients and the memory.
+func (g *Groups) compare(ctx context.Context, b kernels.Backend, s *trainStep, r *GroupsResult) error {
+	var alone, shared, times []float64
+	peak := func() int64 { return 0 }
+	if forgetPeak() { // of what the limits were measured with
+		peak = peakMemory
+	}
+	for run := range g.Runs + 1 {
+		one, want, err := s.pass(ctx, b, false)
+		if err != nil {
+			return err
+		}
+		if run == 0 {
+			r.Rows, r.PeakAlone = want.rows, peak()
+		}
+		two, got, err := s.pass(ctx, b, true)
+		if err != nil {
+			return err
+		}
+		if run == 0 {
+			r.Shared, r.Peak, r.Distance = got.shared, peak(), distance(got.gradients, want.gradients)
+			continue
+		}
+		alone, shared, times = append(alone, one), append(shared, two), append(times, two/one)
+	}
+	r.Alone, r.Together, r.Times = median(alone), median(shared), median(times)
+	return nil
+}
+
+// passed is what a forward and backward pass leaves.
+type passed struct {
+	gradients    []float32
+	rows, shared int
+}
+
+// pass is one of them, with prefixes shared or not, and how many seconds it took.
+func (s *trainStep) pass(ctx context.Context, b kernels.Backend, share bool) (seconds float64, p passed, err error) {
+	_, grads, _ := s.policy.Slabs()
+	b.Zero(grads)
+	s.policy.SharePrefixes = share
+	start := time.Now()
+	stats, err := s.accumulate(ctx)
+	if err != nil {
+		return 0, p, err
+	}
+	p = passed{gradients: make([]float32, grads.Len()), shared: stats.Shared}
+	for _, d := range s.datums {
+		p.rows += d.Rows()
+	}
+	err = b.Download(p.gradients, grads)
+	return time.Since(start).Seconds(), p, err
+}
+
+// distance is the norm of a difference, as a share of the norm.
+func distance(got, want []float32) float64 {
+	var apart, whole float64
+	for i, w := range want {
+		apart += (float64(got[i]) - float64(w)) * (float64(got[i]) - float64(w))
+		whole += float64(w) * float64(w)
+	}
+	return math.Sqrt(apart / whole)
+}
+
+// Report is the result for people.
+func (r *GroupsResult) Report() Report {
+	peak := "unknown"
+	if r.Peak > 0 {
+		peak = gigabytes(r.PeakAlone) + ", " + gigabytes(r.Peak)
+	}
+	t := Report{Above: r.Limits.above(r.Backend), Header: []string{
+		"shape", "groups", "tokens", "rows", "shared", "each with its prompt", "the prompt once", "times", "gradients apart", "peak memory"}}
+	t.row(r.Shape, fmt.Sprintf("%d × %d", r.Prompts, r.Completions), fmt.Sprintf("%d + %d", r.Prompt, r.Completion), fmt.Sprint(r.Rows),
+		fmt.Sprint(r.Shared), fmt.Sprintf("%.2f s", r.Alone), fmt.Sprintf("%.2f s", r.Together), fmt.Sprintf("%.2f", r.Times),
+		fmt.Sprintf("%.1e", r.Distance), peak)
+	return t
+}
