@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
@@ -65,7 +66,9 @@ func FuzzSkim(f *testing.F) {
 			}
 		}
 		require.True(t, ok, "%q", text)
-		require.Equal(t, len(want), len(members))
+		if utf8.Valid(text) { // or names that differ may be the same to encoding/json
+			require.Equal(t, len(want), len(members))
+		}
 		for name, v := range want {
 			if !bytes.ContainsRune([]byte(name), '\uFFFD') {
 				require.Equal(t, string(v), string(members[name]))
