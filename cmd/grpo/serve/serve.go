@@ -130,7 +130,7 @@ func (f *flags) register(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.origins, "origin", nil,
 		"`origin` of pages that may ask from a browser, such as https://example.com; may be given several times")
 	fl.StringVar(&f.speech.Renderer, "renderer", "",
-		"chat format: one of "+strings.Join(chat.Names(), ", ")+"; if not given, the model's template")
+		"chat format: plain, "+strings.Join(chat.Names(), ", ")+"; if not given, the model's template")
 	fl.StringVar(&f.speech.ChatDate, "chat-date", configs.Defaults().ChatDate, "`day` that the model's template takes for today")
 	fl.StringVar(&f.speech.ChatVars, "chat-vars", "", "`JSON` object with variables of the model's template")
 	fl.IntVar(&f.sampling.MaxLength, "max-context", 0,
