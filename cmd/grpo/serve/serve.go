@@ -114,7 +114,8 @@ func (f *flags) register(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.runs, "run", nil,
 		"run to serve, `NAME=DIR` or DIR: its model, and its policy, which is NAME or goes by the directory's name")
 	fl.StringVar(&f.store, "store", "", "`directory` of what Tinker's clients train: with it they are served, below /api/v1")
-	fl.Int64Var(&f.storeBytes, "store-bytes", 0, "`bytes` that the store may have; 0: as many as its disk has, but for the last GiB or twentieth")
+	fl.Int64Var(&f.storeBytes, "store-bytes", 0,
+		"`bytes` that the store may have; 0: as many as its disk has, but for the last GiB or twentieth")
 	fl.StringVar(&f.sessions, "sessions", "",
 		"`configuration`, a preset or a file, that training sessions of clients begin with (POST /v1/sessions); needs --store")
 	fl.IntVar(&f.maxSessions, "max-sessions", 8, "training sessions that are not finished, at a time")
