@@ -285,7 +285,7 @@ type Config struct {
 	EvalProblems int `json:"eval_problems"`
 	// Completions of each held-out problem at eval_temperature, beside the greedy one. 0: none.
 	EvalSamples int `json:"eval_samples"`
-	// The k of pass@k and best-of-k, at most eval_samples.
+	// The k of pass@k and best-of-k, at most eval_samples, and lowered with them where it is not named.
 	EvalK int `json:"eval_k"`
 	// Temperature of eval_samples.
 	EvalTemperature float64 `json:"eval_temperature"`
@@ -338,7 +338,7 @@ type Config struct {
 
 	Readers
 
-	// Machine: pipeline=full and another kind of device change results; max_rows and share_prefixes change last bits
+	// Machine: pipeline=full and device change results; max_rows and share_prefixes, last bits
 
 	Machine
 }
