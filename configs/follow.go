@@ -61,8 +61,13 @@ func (c *Config) follow(before *Config, named func(key string) bool) {
 	if c.Sandbox != before.Sandbox && !c.remote() {
 		inherit(&c.SandboxURL, "", named("sandbox_url"))
 	}
+	c.followEvaluation(before, named)
+}
+
+// followEvaluation is follow for how held-out problems are asked.
+func (c *Config) followEvaluation(before *Config, named func(key string) bool) {
 	if c.EvalSamples != before.EvalSamples {
-		inherit(&c.EvalK, max(0, min(cmp.Or(c.EvalK, d.EvalK), c.EvalSamples)), named("eval_k"))
+		inherit(&c.EvalK, max(0, min(cmp.Or(c.EvalK, Defaults().EvalK), c.EvalSamples)), named("eval_k"))
 	}
 	if c.EvalEvery < 0 && before.EvalEvery > 0 {
 		inherit(&c.KeepBest, 0, named("keep_best"))
