@@ -239,7 +239,7 @@ func TestAdaptersAreCheckedFirst(t *testing.T) {
 		"lora_rank=4", "lora_alpha=8", "completions_per_prompt=2", "eval_every=-1")
 	require.Zero(t, code, errs)
 	adapter := filepath.Join(filepath.Dir(run), "adapter") // out of its run, it may be laid over any model that it fits
-	require.NoError(t, os.CopyFS(adapter, os.DirFS(filepath.Join(run, "checkpoints", "step_000004", "adapter"))))
+	require.NoError(t, os.CopyFS(adapter, os.DirFS(filepath.Join(run, "checkpoints", "step_000001", "adapter"))))
 	foreign := golden("qwen3-tied", "adapter")
 	weights := filepath.Join(model, "model.safetensors")
 	require.NoError(t, os.WriteFile(weights, []byte("these are no weights"), 0o644))
