@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -190,6 +192,18 @@ func TestImportsPointDown(t *testing.T) {
 	racing.Alone(t)
 	for _, tags := range []string{"", "gpu"} {
 		t.Run("tags="+tags, func(t *testing.T) { importsPointDown(t, tags) })
+	}
+}
+
+// The page on architecture knows every room.
+func TestThePageNamesTheRooms(t *testing.T) {
+	text, err := os.ReadFile("docs/architecture.md")
+	require.NoError(t, err)
+	for _, room := range append(slices.Collect(maps.Keys(layers)), cellar...) {
+		if room != "" {
+			wanted(t, strings.Contains(string(text), "`"+room+"`") || strings.Contains(string(text), "`"+path.Base(room)+"`"),
+				"docs/architecture.md does not say what %s is for", room)
+		}
 	}
 }
 

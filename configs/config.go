@@ -273,7 +273,8 @@ type Config struct {
 	SandboxURL string `json:"sandbox_url"`
 	// The Python interpreter for programs, a path or a name on PATH.
 	Python string `json:"python"`
-	// Of 256 completions in a row, how many the sandbox may fail to judge, or the reward file, before the run stops.
+	// Of 256 completions in a row, how many the sandbox, the reward file or the judge may fail on before the run stops. A step of
+	// which more than a fifth could not be scored ends it in any case.
 	InfraThreshold int `json:"infra_threshold"`
 
 	// Evaluation
@@ -284,7 +285,7 @@ type Config struct {
 	EvalProblems int `json:"eval_problems"`
 	// Completions of each held-out problem at eval_temperature, beside the greedy one. 0: none.
 	EvalSamples int `json:"eval_samples"`
-	// The k of pass@k and best-of-k, at most eval_samples.
+	// The k of pass@k and best-of-k, at most eval_samples, and lowered with them where it is not named.
 	EvalK int `json:"eval_k"`
 	// Temperature of eval_samples.
 	EvalTemperature float64 `json:"eval_temperature"`
@@ -337,7 +338,7 @@ type Config struct {
 
 	Readers
 
-	// Machine: pipeline=full alone changes results; max_rows and share_prefixes change last bits
+	// Machine: pipeline=full and device change results; max_rows and share_prefixes, last bits
 
 	Machine
 }

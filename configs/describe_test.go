@@ -160,10 +160,12 @@ const documentHead = `# Settings
 
 A run is decided by the settings below. They come from four places, each changing the ones before:
 
-1. the defaults, those of the code-RL pipeline;
+1. the defaults in these tables, which are for a model of four billion parameters on DeepCoder's problems;
 2. a preset, ` + "`--preset NAME`" + `: of a model, %s;
    or a [recipe](recipes.md), %s; or several, as in
-   ` + "`--preset tiny,dapo`" + `, each changing the ones before;
+   ` + "`--preset tiny,dapo`" + `, each changing the ones before. Where neither a preset nor a file is named, it is
+   ` + "`tiny`" + `: the model and the problems that are part of the program. ` + "`grpo --print-config`" + ` shows its values, which are
+   others than the defaults; ` + "`--preset defaults`" + ` is those alone. Warm-ups have [values of their own](warmup.md#steps);
 3. a file of your own, ` + "`--config-file FILE`" + `;
 4. words on the command line, ` + "`key=value`" + `; lists as ` + "`a,b`" + ` or ` + "`[\"a\", \"b\"]`" + `.
 

@@ -1,5 +1,7 @@
 package configs
 
+import "cmp"
+
 // follow gives settings that hang on another the values that suit it, when a layer changed that other
 // and does not name them. So train=full needs no word about the adapter that it does away with, and a
 // new data set is not evaluated on the test problems of the old one unless somebody says so.
@@ -58,6 +60,14 @@ func (c *Config) follow(before *Config, named func(key string) bool) {
 	}
 	if c.Sandbox != before.Sandbox && !c.remote() {
 		inherit(&c.SandboxURL, "", named("sandbox_url"))
+	}
+	c.followEvaluation(before, named)
+}
+
+// followEvaluation is follow for how held-out problems are asked.
+func (c *Config) followEvaluation(before *Config, named func(key string) bool) {
+	if c.EvalSamples != before.EvalSamples {
+		inherit(&c.EvalK, max(0, min(cmp.Or(c.EvalK, Defaults().EvalK), c.EvalSamples)), named("eval_k"))
 	}
 	if c.EvalEvery < 0 && before.EvalEvery > 0 {
 		inherit(&c.KeepBest, 0, named("keep_best"))

@@ -30,6 +30,8 @@ func TestFollow(t *testing.T) {
 	require.Equal(t, "correct=1", load("reward=weights reward_weights=correct=1").RewardWeights)
 	require.Equal(t, 1e-6, load("comparator=tolerant").Tolerance)
 	require.Equal(t, 0, load("eval_every=-1").KeepBest)
+	require.Equal(t, []int{0, 2, 4, 8}, []int{load("eval_samples=0").EvalK, load("eval_samples=2").EvalK, load("eval_samples=9").EvalK,
+		load("eval_samples=9 eval_k=8").EvalK})
 	require.Equal(t, "t.jsonl", load("data=x.jsonl test_data=t.jsonl").TestData)
 	require.Equal(t, []any{"", -1}, []any{load("data=x.jsonl").TestData, load("data=x.jsonl").EvalEvery}, "nothing is held out")
 	require.Equal(t, 32, load("train=lora").LoRARank)

@@ -288,8 +288,10 @@ func (k *checker) run() {
 	c := k.c
 	k.refuse(c.EvalEvery > 0 && c.TestData == "" && c.HeldOut == 0, "eval_every",
 		"eval_every: there is no test_data to evaluate on; type test_data=FILE, or eval_every=-1")
-	k.refuse(c.EvalK > c.EvalSamples, "eval_k", "eval_k: found %d, expected at most eval_samples, which is %d", c.EvalK, c.EvalSamples)
-	k.refuse(c.EvalSamples > 0 && c.EvalK == 0, "eval_k", "eval_k: found 0, expected 1 to eval_samples, which is %d", c.EvalSamples)
+	k.refuse(c.EvalK > c.EvalSamples, "eval_k", "eval_k: found %d, expected at most eval_samples, which is %d; "+
+		"type eval_k=%d, or eval_samples=%d", c.EvalK, c.EvalSamples, c.EvalSamples, c.EvalK)
+	k.refuse(c.EvalSamples > 0 && c.EvalK == 0, "eval_k",
+		"eval_k: found 0, expected 1 to eval_samples, which is %d; type eval_k=%d, or eval_samples=0", c.EvalSamples, c.EvalSamples)
 	k.refuse(c.EvalEvery < 0 && c.KeepBest > 0, "keep_best",
 		"keep_best: without evaluation no checkpoint is the best; type keep_best=0 or eval_every=10")
 	_, err := recordEvery(c.RecordRollouts)

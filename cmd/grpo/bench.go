@@ -292,7 +292,7 @@ limits are measured just before: reads of memory, fused multiply-adds, and produ
 
 It ends with exit code 1 where something does not hold. --size smoke is a tiny model, for an emulated card.`,
 		Example: `  grpo bench card
-  GRPO_CUDA_LIB=$(make -s emulator) bin/grpo bench card --size smoke`,
+  GRPO_CUDA_LIB=$(make -s emulator | tail -n 1) bin/grpo bench card --size smoke`,
 		Args: usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := device.Check(c.Device); err != nil {

@@ -32,7 +32,7 @@ compares what it wrote with that, number by number: every weight within the roun
 adapter that is smaller than this rounding, so that nearly all of it would be lost, is refused. Then it loads the
 model and compares log-probabilities. DIR appears only if all agree. Weights in four bits are decoded to bf16 first, and
 the result is in bf16; --quantize nf4 merges into those that a run with quantize=nf4 saw, so that the result is what it trained.`,
-		Example: `  grpo merge --model ~/Qwen3-0.6B --adapter runs/x/adapter --out ~/Qwen3-0.6B-coder`,
+		Example: `  grpo merge --model ~/Qwen3-0.6B --adapter runs/x/checkpoints/step_000060/adapter --out ~/Qwen3-0.6B-coder`,
 		Args:    usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			report, err := merge(cmd.Context(), &flags, out)

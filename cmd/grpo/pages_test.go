@@ -125,6 +125,7 @@ func namesOnly(t *testing.T, where string, words []string) {
 		if name, long := strings.CutPrefix(w, "--"); long && verb != nil {
 			name, _, _ = strings.Cut(name, "=")
 			verb.InitDefaultHelpFlag()
+			verb.InitDefaultVersionFlag()
 			assert.NotNil(t, verb.Flag(name), "%s has no --%s", where, name)
 		}
 	}

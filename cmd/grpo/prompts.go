@@ -39,7 +39,7 @@ func (f *promptFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.prompt, "prompt", "", "`text` of one user message")
 	fl.StringVar(&f.messages, "messages", "", "JSON Lines `file` of conversations; - for standard input")
 	fl.StringVar(&f.tokens, "tokens", "", "JSON Lines `file` of token prompts; - for standard input")
-	fl.StringVar(&f.renderer, "renderer", "", "chat format: one of "+strings.Join(chat.Names(), ", ")+"; if not given, the model's template")
+	fl.StringVar(&f.renderer, "renderer", "", "chat format: plain, "+strings.Join(chat.Names(), ", ")+"; if not given, the model's template")
 	fl.StringVar(&f.chatDate, "chat-date", configs.Defaults().ChatDate, "`day` that the model's template takes for today")
 	fl.StringVar(&f.chatVars, "chat-vars", "", "`JSON` object with variables of the model's template")
 }
@@ -108,7 +108,7 @@ func (f *promptFlags) render(dir string, stdin io.Reader) (prompts [][]int32, to
 
 // chosen is the renderer of --renderer, or the model's own.
 func (f *promptFlags) chosen(tok *tokenizer.Tokenizer) (*chat.Renderer, error) {
-	if f.renderer != "" {
+	if f.renderer != "" && f.renderer != "auto" {
 		return chat.New(f.renderer, tok)
 	}
 	vars, err := chat.ParseVars(f.chatVars)

@@ -63,7 +63,7 @@ several turns has "spans":[[from,to],…] too: tokens in them alone were sampled
 line of JSON a step and writes a PEFT adapter to DIR (with train=full, a model).
 
 Keys: learning_rate (4e-5), adam_beta1 (0.9), adam_beta2 (0.95), adam_eps (1e-12), weight_decay (0),
-grad_clip_norm (0: off), reduction (sum, token_mean, sequence_mean), temperature (1), clip_low and
+grad_clip_norm (0: off), reduction (sum, token_mean, sequence_mean, sequence_sum), temperature (1), clip_low and
 clip_high (of --loss ppo and cispo), train (lora, full), share_prefixes (false).`,
 		Example: `  grpo replay --model ~/Qwen3-0.6B --rank 16 --seed 1 --datums d.jsonl --steps 3 --out /tmp/adapter
   grpo replay --run runs/today --step 20

@@ -52,7 +52,7 @@ strings, the temperature and the length of completions are the run's, but for wh
 		Example: `  grpo sample --run runs/x --prompt "Read an integer x. Print x plus 1."
   grpo sample --run runs/x --step 20 --data tasks.jsonl --n 4 --temperature 0.7
   grpo sample --model ~/Qwen3-0.6B --prompt "Write a haiku in Python."
-  grpo sample --model ~/Qwen3-0.6B --adapter runs/x/adapter --messages chats.jsonl --n 4 --temperature 0.7 --json`,
+  grpo sample --model ~/Qwen3-0.6B --adapter ~/adapter --messages chats.jsonl --n 4 --temperature 0.7 --json`,
 		Args: usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}

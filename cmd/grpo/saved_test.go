@@ -140,6 +140,28 @@ func TestSampleSpeaksAsTheRunDid(t *testing.T) {
 	}
 }
 
+// A run whose texts are in no chat format is asked in none.
+func TestSampleGoesOnWithATextAsTheRunDid(t *testing.T) {
+	racing.Again(t)
+	dir, _, _ := own(t, "renderer=plain")
+	recorded, err := jsonl.OfKind[rollouts.Line](filepath.Join(dir, "rollouts.jsonl"), "")
+	require.NoError(t, err)
+	prompt, err := json.Marshal(tokenLine{recorded[0].Prompt})
+	require.NoError(t, err)
+	text, errs, code := shell(t, `{"ids":`+strings.TrimPrefix(string(prompt), `{"tokens":`), "tokenize", "--tokenizer", "tiny", "--decode")
+	require.Zero(t, code, errs)
+	var said struct{ Text string }
+	require.NoError(t, json.Unmarshal([]byte(text), &said))
+	statement := strings.TrimPrefix(said.Text, "You write Python.Now: ")
+	require.NotEqual(t, said.Text, statement)
+	got, errs, code := shell(t, "", "sample", "--run", dir, "--prompt", statement, "--json")
+	require.Zero(t, code, errs)
+	want, errs, code := shell(t, "", "sample", "--model", "tiny", "--adapter", filepath.Join(dir, "checkpoints", "step_000004", "adapter"),
+		"--renderer", "plain", "--prompt", said.Text, "--max-tokens", "24", "--json")
+	require.Zero(t, code, errs)
+	require.Equal(t, want, got)
+}
+
 // A checkpoint that is not there any more is named as such, wherever it is asked for.
 func TestPrunedCheckpointsAreNamed(t *testing.T) {
 	racing.Again(t)

@@ -28,7 +28,7 @@ func newScoreCmd() *cobra.Command {
 len(tokens)-1 natural logarithms, logprobs[i] = log p(tokens[i+1] | tokens[..i]), of the distribution
 that is sampled at the temperature. A sequence's numbers do not depend on the others.`,
 		Example: `  echo '{"tokens":[9707,11,1879,0]}' | grpo score --model ~/Qwen3-0.6B
-  grpo score --model ~/Qwen3-0.6B --adapter runs/x/adapter --temperature 0.7 < sequences.jsonl`,
+  grpo score --model ~/Qwen3-0.6B --adapter runs/x/checkpoints/step_000060/adapter --temperature 0.7 < sequences.jsonl`,
 		Args: usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := sampler.CheckTemperature(temperature); err != nil || temperature == 0 {

@@ -103,7 +103,7 @@ var styles = map[string]style{
 	"qwen3_disable_thinking": {frames: true, closed: true},
 }
 
-// Names lists the renderers.
+// Names lists the renderers that are written by hand.
 func Names() []string {
 	names := make([]string, 0, len(styles))
 	for name := range styles {
@@ -130,11 +130,14 @@ const (
 	roleAnswerer = "assistant"
 )
 
-// New makes the renderer of that name.
+// New makes the renderer of that name, one of Names or plain.
 func New(name string, tok *tokenizer.Tokenizer) (*Renderer, error) {
+	if name == plain {
+		return Plain(tok)
+	}
 	s, ok := styles[name]
 	if !ok {
-		return nil, badinput.Errorf("renderer: found %q, expected one of %s", name, strings.Join(Names(), ", "))
+		return nil, badinput.Errorf("renderer: found %q, expected one of %s, %s", name, plain, strings.Join(Names(), ", "))
 	}
 	r := &Renderer{name: name, style: s, tok: tok, tokens: map[string]int32{}}
 	for _, t := range tok.SpecialTokens() {
@@ -161,7 +164,7 @@ func hash(template string) string { return fmt.Sprintf("%x", sha256.Sum256([]byt
 func ForModel(tok *tokenizer.Tokenizer, o Options) (*Renderer, error) {
 	switch name, ok := proved[hash(tok.ChatTemplate())]; {
 	case tok.ChatTemplate() == "":
-		return nil, badinput.Errorf("the model has no chat template; choose a renderer by name: %s", strings.Join(Names(), ", "))
+		return nil, badinput.Errorf("the model has no chat template; choose a renderer by name: %s, %s", plain, strings.Join(Names(), ", "))
 	case ok && len(o.Vars) == 0 && tok.ToolTemplate() == "":
 		return New(name, tok)
 	}

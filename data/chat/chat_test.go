@@ -169,7 +169,7 @@ func TestRefused(t *testing.T) {
 
 func TestUnknownName(t *testing.T) {
 	_, err := New("qwen4", small(t))
-	checkRefused(t, err, `"qwen4", expected one of qwen3, qwen3_disable_thinking, qwen3_instruct`)
+	checkRefused(t, err, `"qwen4", expected one of plain, qwen3, qwen3_disable_thinking, qwen3_instruct`)
 }
 
 func TestTokenizerWithoutTurns(t *testing.T) {
@@ -193,7 +193,7 @@ func TestForModel(t *testing.T) {
 		{Template, "", "qwen3_instruct"},
 		{Template, `{"a": 1}`, "template"},
 		{Template + " ", "", "template"},
-		{"", "", "no chat template; choose a renderer by name: qwen3,"},
+		{"", "", "no chat template; choose a renderer by name: plain, qwen3,"},
 		{"{% include 'x' %}", "", "the model's chat template: line 1: the tag {% include %} is not supported; supported are for,"},
 		{"{{ x", "", "the model's chat template: line 1: a tag has no end }}"},
 	} {

@@ -6,6 +6,9 @@ import (
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 )
 
+// plain is its name.
+const plain = "plain"
+
 // Plain makes the renderer of models that were not trained on conversations: what is said stands there as it is, and the model goes on
 // with it. A token that begins every text of the model stands before it.
 func Plain(tok *tokenizer.Tokenizer) (*Renderer, error) {
@@ -15,7 +18,7 @@ func Plain(tok *tokenizer.Tokenizer) (*Renderer, error) {
 	}
 	r, err := fromTemplate(tok.WithChatTemplate(begin+"{%- for message in messages %}{{- message.content }}{%- endfor %}"), Options{})
 	if err == nil {
-		r.name = "plain"
+		r.name = plain
 	}
 	return r, err
 }

@@ -67,11 +67,7 @@ func OpenLanguage(ctx context.Context, cfg *configs.Config) (*Language, error) {
 }
 
 func renderer(cfg *configs.Config, tok *tokenizer.Tokenizer) (*chat.Renderer, error) {
-	switch cfg.Renderer {
-	case "auto":
-	case "plain":
-		return chat.Plain(tok)
-	default:
+	if cfg.Renderer != "auto" {
 		return chat.New(cfg.Renderer, tok)
 	}
 	vars, err := chat.ParseVars(cfg.ChatVars)

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,6 +23,7 @@ func TestExamineModel(t *testing.T) {
 	require.True(t, f.OK)
 	require.Regexp(t, `^weights [\d.]+ MB as its files have them, [\d.]+ MB with quantize=nf4$`, f.Found)
 	require.Empty(t, f.Do)
+	require.NotContains(t, strings.Join(f.Notes, " "), "decodes", "a card multiplies codes of four bits as they are")
 
 	f, err = examineModel(golden("nf4-double"), memory.Room{Bytes: 1 << 40}, true)
 	require.NoError(t, err)

@@ -85,7 +85,7 @@ line for each; --new-key makes one. The first interrupt lets running answers fin
 docs/serve.md has the fields of requests, metrics, and limits.`,
 		Example: `  grpo serve
   grpo serve --run runs/x
-  grpo serve --model ~/Qwen3-0.6B --adapter trained=runs/x/adapter
+  grpo serve --model ~/Qwen3-0.6B --adapter trained=runs/x/checkpoints/step_000060/adapter
   grpo serve --new-key ada >> keys
   grpo serve --model ~/Qwen3-0.6B --listen 0.0.0.0:8443 --keys keys --tls-cert cert.pem --tls-key key.pem`,
 		Args: usage.Takes(),
@@ -114,7 +114,8 @@ func (f *flags) register(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.runs, "run", nil,
 		"run to serve, `NAME=DIR` or DIR: its model, and its policy, which is NAME or goes by the directory's name")
 	fl.StringVar(&f.store, "store", "", "`directory` of what Tinker's clients train: with it they are served, below /api/v1")
-	fl.Int64Var(&f.storeBytes, "store-bytes", 0, "`bytes` that the store may have; 0: as many as its disk has, but for the last GB")
+	fl.Int64Var(&f.storeBytes, "store-bytes", 0,
+		"`bytes` that the store may have; 0: as many as its disk has, but for the last GiB or twentieth")
 	fl.StringVar(&f.sessions, "sessions", "",
 		"`configuration`, a preset or a file, that training sessions of clients begin with (POST /v1/sessions); needs --store")
 	fl.IntVar(&f.maxSessions, "max-sessions", 8, "training sessions that are not finished, at a time")
@@ -130,7 +131,7 @@ func (f *flags) register(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.origins, "origin", nil,
 		"`origin` of pages that may ask from a browser, such as https://example.com; may be given several times")
 	fl.StringVar(&f.speech.Renderer, "renderer", "",
-		"chat format: one of "+strings.Join(chat.Names(), ", ")+"; if not given, the model's template")
+		"chat format: plain, "+strings.Join(chat.Names(), ", ")+"; if not given, the model's template")
 	fl.StringVar(&f.speech.ChatDate, "chat-date", configs.Defaults().ChatDate, "`day` that the model's template takes for today")
 	fl.StringVar(&f.speech.ChatVars, "chat-vars", "", "`JSON` object with variables of the model's template")
 	fl.IntVar(&f.sampling.MaxLength, "max-context", 0,
