@@ -57,7 +57,7 @@ type lessons interface {
 	// datums are what a step learns from these rows of those to train on. It writes what it knows of them.
 	datums(ctx context.Context, t *Trainer, rows []int, m *Metrics) ([]model.Datum, error)
 	// evaluate measures rows.
-	evaluate(ctx context.Context, t *Trainer, first, rows int) (HeldOut, error)
+	evaluate(ctx context.Context, t *Trainer, rows []int) (HeldOut, error)
 }
 
 // Resolve makes the configuration of a warm-up as the command line does: words that name a run change that run's own settings.
