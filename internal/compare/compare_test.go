@@ -212,6 +212,9 @@ func TestWhatIsOutOfTheOrdinaryIsSaid(t *testing.T) {
 		"not asked or judged alike, which scores differ by, too: max_tokens": func(m *made) {
 			m.change = func(c *configs.Config) { c.MaxTokens++ }
 		},
+		"not asked or judged alike, which scores differ by, too: tools, mcp": func(m *made) {
+			m.change = func(c *configs.Config) { c.Tools, c.MCP = []string{"python"}, "servers.json" }
+		},
 	} {
 		other := good
 		change(&other)
