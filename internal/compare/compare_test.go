@@ -183,19 +183,6 @@ func TestProblemsChangeHands(t *testing.T) {
 	require.Equal(t, Setting{"learning_rate", []string{c.Settings[0].Values[0], "0.001"}}, c.Settings[0])
 }
 
-// Of a line whose lists are not as long as each other, what both have is compared.
-func TestALineWithoutAllItsResults(t *testing.T) {
-	whole, cut := judged(4, 1, 0, 1), judged(4, 0, 1)
-	cut.Problems = append(cut.Problems, "p2")
-	for _, runs := range [][2]stats.Judged{{whole, cut}, {cut, whole}} {
-		c := written(t, made{heldOut: "h", model: "m", steps: 4, evaluations: runs[:1]},
-			made{heldOut: "h", model: "m", steps: 4, evaluations: runs[1:]})
-		p := c.Pairs[0]
-		require.Equal(t, 2, p.Greedy.Change.Problems)
-		require.Len(t, slices.Concat(p.Greedy.Won, p.Greedy.Lost), 2)
-	}
-}
-
 // What keeps runs from being compared is said, and nothing is compared then.
 func TestWhatIsOutOfTheOrdinaryIsSaid(t *testing.T) {
 	good := made{heldOut: "h", model: "m", steps: 4, evaluations: []stats.Judged{judged(4, 1, 0)}}
