@@ -61,3 +61,19 @@ func TestALineWithoutAllItsResults(t *testing.T) {
 		require.Len(t, slices.Concat(p.Greedy.Won, p.Greedy.Lost), 2)
 	}
 }
+
+func TestRunsAreNamedApart(t *testing.T) {
+	folder := t.TempDir()
+	m := made{heldOut: "h", model: "m", steps: 1}
+	runs, err := Open([]string{m.write(t, filepath.Join(folder, "x", "r")), m.write(t, filepath.Join(folder, "y", "r"))})
+	require.NoError(t, err)
+	require.Equal(t, []string{"x/r", "y/r"}, []string{runs[0].Name, runs[1].Name})
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "y", "sweep.json"), nil, 0o644))
+	_, err = Open([]string{runs[0].Dir, runs[0].Dir, filepath.Join(folder, "none"), filepath.Join(folder, "y"), filepath.Join(folder, "x")})
+	require.True(t, badinput.Is(err))
+	for _, said := range []string{"there twice", "none: there is none", "is a sweep; type its runs", "is not the directory of a run"} {
+		require.ErrorContains(t, err, said)
+	}
+	_, err = New(runs, 0, 3)
+	require.ErrorContains(t, err, "no evaluation after it; it has some after none")
+}
