@@ -174,6 +174,7 @@ func TestOtherProblemsAreHeldOut(t *testing.T) {
 	first, last = tr.Evaluations()
 	require.Equal(t, 4, first.Step, "the first of the three problems")
 	require.Equal(t, 4, last.Change.Since)
+	require.Equal(t, 4, tr.advisor.Early.Step, "and what advice compares the later ones with")
 	best := func(problems int) int {
 		all, err := tr.record.evaluations()
 		require.NoError(t, err)
