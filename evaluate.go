@@ -61,7 +61,7 @@ func (t *Trainer) evaluateIfDue(ctx context.Context) error {
 		return fmt.Errorf("evaluate: %w", err)
 	}
 	if t.first != nil && !t.first.SameProblems(&e) {
-		t.first = nil // what is first is of the problems that are held out now
+		t.first, t.advisor.Early = nil, nil // what is first is of the problems that are held out now
 	}
 	if t.first != nil {
 		e.Change = stats.Compare(t.first.Judged, e.Judged)

@@ -81,6 +81,20 @@ func TestPassAtKIsOfK(t *testing.T) {
 	require.NotContains(t, string(text), "left_out", "nothing is said where nothing is left out")
 }
 
+// The best of k is of k that were judged: one that the machine failed to judge takes no place among them.
+func TestTheBestIsOfKThatWereJudged(t *testing.T) {
+	var g Group
+	for _, s := range []reward.Score{{Reward: -3}, {Excluded: reward.ExcludedInfra}, {Reward: -1}, {Reward: 5}} {
+		g.Rollouts = append(g.Rollouts, Scored{Score: s})
+	}
+	require.Equal(t, -3.0, g.best(1))
+	require.Equal(t, -1.0, g.best(2))
+	require.Equal(t, 5.0, g.best(3))
+	g.Rollouts[2].Score.Excluded = reward.ExcludedTruncated
+	require.Equal(t, -3.0, g.best(2), "what was cut off was judged")
+	require.Zero(t, (&Group{}).best(2))
+}
+
 // A run tells of each evaluation by how much it differs from the first, problem by problem, also after it was
 // interrupted.
 func TestEvaluationsAreComparedWithTheFirst(t *testing.T) {
@@ -160,6 +174,7 @@ func TestOtherProblemsAreHeldOut(t *testing.T) {
 	first, last = tr.Evaluations()
 	require.Equal(t, 4, first.Step, "the first of the three problems")
 	require.Equal(t, 4, last.Change.Since)
+	require.Equal(t, 4, tr.advisor.Early.Step, "and what advice compares the later ones with")
 	best := func(problems int) int {
 		all, err := tr.record.evaluations()
 		require.NoError(t, err)

@@ -3,7 +3,6 @@ package grpo
 import (
 	"cmp"
 	"iter"
-	"math"
 	"slices"
 
 	"github.com/seed-7879b91d/grpo/data"
@@ -151,16 +150,16 @@ func (g *Group) count(counts func(reward.Score) bool) (n, correct int) {
 	return n, correct
 }
 
-// best is the best reward among the first k completions, 0 where none has one.
-func (g *Group) best(k int) float64 {
-	best := math.Inf(-1)
-	for _, r := range g.Rollouts[:min(k, len(g.Rollouts))] {
-		if r.Score.Excluded == "" {
-			best = max(best, r.Score.Reward)
+// best is the best reward among the first k completions that were judged, 0 where none of these has one.
+func (g *Group) best(k int) (best float64) {
+	none := true
+	for _, r := range g.Rollouts {
+		if k == 0 || r.Score.Excluded == reward.ExcludedInfra {
+			continue
 		}
-	}
-	if math.IsInf(best, -1) {
-		return 0
+		if k--; r.Score.Excluded == "" && (none || r.Score.Reward > best) {
+			best, none = r.Score.Reward, false
+		}
 	}
 	return best
 }

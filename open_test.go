@@ -46,6 +46,7 @@ func TestAForkGoesOnInItsOwnDirectory(t *testing.T) {
 
 	q := &listener{}
 	s := open(t, q, "run_dir="+child, "init_from="+parent, "max_steps=3", "learning_rate=1e-5")
+	require.Zero(t, s.advisor, "its data and rewards may be others: what steps of the other run earned is no measure of its own")
 	run(t, s)
 	require.Len(t, q.metrics, 1)
 	require.Equal(t, 3, q.metrics[0].Step)

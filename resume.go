@@ -171,11 +171,11 @@ func (t *Trainer) resume() error {
 		t.watcher.Warn("the problems are not those that the checkpoint was made with: " +
 			"the run goes on at the same place among others, and is no replay any more")
 	}
-	t.step, t.start, t.evaluated, t.advisor = s.Step, s.Start, s.Evaluated, s.Advisor
-	if t.origin.fork { // which draws with its own settings: what the other run sampled ahead is passed over
-		t.start, t.evaluated = t.step, t.step
+	t.step, t.start, t.evaluated = s.Step, s.Step, s.Step
+	if t.origin.fork { // on data, rewards and settings of its own: what the other run earned and sampled ahead is passed over
 		return nil
 	}
+	t.start, t.evaluated, t.advisor = s.Start, s.Evaluated, s.Advisor
 	if t.pilot = s.Pilot; s.Pilot.Passes(t.cfg.Autopilot) {
 		return nil
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/learning"
 	"github.com/seed-7879b91d/grpo/internal/meter"
 	"github.com/seed-7879b91d/grpo/model"
 )
@@ -104,7 +103,7 @@ func (t *Trainer) update(ctx context.Context, groups []Group, datums []model.Dat
 	t.watcher.Phase("train", len(datums)*p.iterations)
 	u, err := t.learner.Update(ctx, datums, p.iterations, p.rate, staleness > 0)
 	if err != nil {
-		return u, learning.Explain(err, t.cfg, p.rate)
+		return u, t.learner.Explain(err, t.cfg)
 	}
 	if u.Updated {
 		ctx = context.WithoutCancel(ctx) // a step that has begun to change the policy is ended
@@ -116,7 +115,7 @@ func (t *Trainer) update(ctx context.Context, groups []Group, datums []model.Dat
 		if u.Drift, err = t.learner.Drift(ctx, datums); err != nil {
 			return u, err
 		}
-		if err = u.Whole(t.cfg); err != nil {
+		if err = t.learner.Whole(u, t.cfg); err != nil {
 			return u, err
 		}
 	}

@@ -64,7 +64,8 @@ func TestABrokenGraderIsAnErrorEachTime(t *testing.T) {
 // A step that fails after it has begun to change the policy leaves one that belongs to no step: it is not trained
 // on, and not saved.
 func TestAnUpdateThatBreaksTheModelIsNamed(t *testing.T) {
-	tr, _ := setup{dir: t.TempDir(), words: []string{"max_steps=3", "eval_every=-1", "learning_rate=1e30"}}.open(t)
+	tr, _ := setup{dir: t.TempDir(), words: []string{"max_steps=3", "eval_every=-1", "learning_rate=1e30", "schedule=linear",
+		"scheduler_total_steps=4", "warmup_steps=2"}}.open(t)
 	require.ErrorContains(t, tr.Run(t.Context()), "step 1: the update left log-probabilities that are not finite; lower learning_rate, "+
 		"which is 1e+30 now: type grpo run_dir="+tr.RunDir()+" learning_rate=0.001 to go on from the last checkpoint, if there is one")
 	_, err := tr.Save(t.Context())

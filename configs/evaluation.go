@@ -16,7 +16,7 @@ var ofEvaluations = []string{"precision", "order", "kv_cache_dtype", "adapter_pr
 	"reward", "reward_weights", "format_coef", "reward_file", "reward_python", "judge_url", "judge_model", "judge_prompt", "judge_score",
 	"judge_budget", "judge_slots", "judge_timeout", "reward_timeout", "max_tests", "on_truncated", "comparator", "tolerance",
 	"sandbox", "sandbox_slots", "sandbox_url", "python", "infra_threshold", "eval_top_k", "eval_top_p", "eval_min_p",
-	"deterministic", "threads", "pipeline", "cache_memory", "max_sequences", "token_budget", "max_rows"}
+	"deterministic", "threads", "pipeline", "cache_memory", "max_sequences", "token_budget", "speculate", "max_rows"}
 
 // CheckEvaluation refuses words of the command line that an evaluation has no use for. flags are the settings that the verb has flags for.
 func CheckEvaluation(words []string, flags map[string]string) error {

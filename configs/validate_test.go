@@ -49,6 +49,8 @@ var mistakes = []struct{ words, message string }{
 		"which is 100; type max_conversation_tokens=0 for max_turns of them"},
 	{"env=heal overlong_penalty=1", "overlong_penalty: it is for completions of one turn, and env=heal; type overlong_penalty=0"},
 	{"env=tools sandbox=fusion", "env: tools run in cells of this machine, and sandbox=fusion has none; type sandbox=local"},
+	{"method=sft data=x epochs=9000000000000000000",
+		"epochs: found 9000000000000000000, expected at most 2147483647; type epochs=1"},
 	{"sandbox_slots=200000000000", "sandbox_slots: found 200000000000, expected at most 2147483647; type sandbox_slots=0"},
 	{"max_turns=0", "max_turns: found 0, expected 1 or more; type max_turns=2"},
 	{"turn_discount=2", "turn_discount: found 2, expected 0 to 1; type turn_discount=0.5"},

@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"math"
 	"slices"
 	"strings"
 
@@ -112,6 +113,7 @@ func (k *checker) warmup() {
 	k.refuse(c.RowsPerStep < 1, "rows_per_step",
 		"rows_per_step: found %d, expected 1 or more; type rows_per_step=%d", c.RowsPerStep, usualRows)
 	k.refuse(c.RowsPerStep > maxBatch, "rows_per_step", "rows_per_step: found %d, expected at most %d", c.RowsPerStep, maxBatch)
+	k.refuse(c.Epochs > math.MaxInt32, "epochs", "epochs: found %d, expected at most %d; type epochs=1", c.Epochs, math.MaxInt32)
 	k.refuse(c.RowTokens == 1, "row_tokens", "row_tokens: found 1, expected 2 or more, or 0; a token is learned after another")
 	k.refuse(c.Epochs == 0 && c.MaxSteps < 0, "epochs", "epochs: found 0, and max_steps sets no end either; type epochs=1, or max_steps=100")
 	k.refuse(c.TestData != "" && c.HeldOut > 0, "held_out", "held_out: test_data=%s is what is held out; leave one of them out", c.TestData)

@@ -194,7 +194,7 @@ func TestEvalTakesWhatItReads(t *testing.T) {
 		"reward_timeout": "3", "max_tests": "3", "on_truncated": "mask", "comparator": "tolerant", "tolerance": "0.1 comparator=tolerant",
 		"sandbox": "unsafe", "sandbox_slots": "2", "sandbox_url": "http://x", "python": "p", "infra_threshold": "20", "deterministic": "true",
 		"eval_top_k": "5", "eval_top_p": "0.9", "eval_min_p": "0.1", "threads": "1", "pipeline": "off", "cache_memory": "8MiB",
-		"max_sequences": "3", "token_budget": "64", "max_rows": "64"}
+		"max_sequences": "3", "token_budget": "64", "max_rows": "64", "speculate": "false"}
 	for _, key := range []string{"judge_model", "judge_prompt", "judge_score", "judge_budget", "judge_slots", "judge_timeout"} {
 		value := map[bool]string{true: "m", false: "3 judge_model=m"}[key == "judge_model"]
 		taken[key] = value + " judge_url=http://x" + strings.TrimPrefix(judged, " judge_model=m")

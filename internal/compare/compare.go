@@ -100,10 +100,10 @@ func side(a, b stats.Judged) *Side {
 	}
 	s := &Side{Change: change}
 	was := map[string]bool{}
-	for i, id := range a.Problems {
+	for i, id := range a.Problems[:min(len(a.Problems), len(a.Correct))] {
 		was[id] = a.Correct[i] > 0
 	}
-	for i, id := range b.Problems {
+	for i, id := range b.Problems[:min(len(b.Problems), len(b.Correct))] {
 		solved, both := was[id]
 		switch {
 		case !both:

@@ -17,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/configs"
-	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
@@ -199,6 +198,9 @@ func TestWhatIsOutOfTheOrdinaryIsSaid(t *testing.T) {
 		"not asked or judged alike, which scores differ by, too: max_tokens": func(m *made) {
 			m.change = func(c *configs.Config) { c.MaxTokens++ }
 		},
+		"not asked or judged alike, which scores differ by, too: tools, mcp": func(m *made) {
+			m.change = func(c *configs.Config) { c.Tools, c.MCP = []string{"python"}, "servers.json" }
+		},
 	} {
 		other := good
 		change(&other)
@@ -208,22 +210,6 @@ func TestWhatIsOutOfTheOrdinaryIsSaid(t *testing.T) {
 		require.Equal(t, refused, c.Pairs[0].Greedy == nil, said)
 		require.Contains(t, strings.Join(strings.Fields(c.Text()), " "), said)
 	}
-}
-
-func TestRunsAreNamedApart(t *testing.T) {
-	folder := t.TempDir()
-	m := made{heldOut: "h", model: "m", steps: 1}
-	runs, err := Open([]string{m.write(t, filepath.Join(folder, "x", "r")), m.write(t, filepath.Join(folder, "y", "r"))})
-	require.NoError(t, err)
-	require.Equal(t, []string{"x/r", "y/r"}, []string{runs[0].Name, runs[1].Name})
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "y", "sweep.json"), nil, 0o644))
-	_, err = Open([]string{runs[0].Dir, runs[0].Dir, filepath.Join(folder, "none"), filepath.Join(folder, "y"), filepath.Join(folder, "x")})
-	require.True(t, badinput.Is(err))
-	for _, said := range []string{"there twice", "none: there is none", "is a sweep; type its runs", "is not the directory of a run"} {
-		require.ErrorContains(t, err, said)
-	}
-	_, err = New(runs, 0, 3)
-	require.ErrorContains(t, err, "no evaluation after it; it has some after none")
 }
 
 // several are runs with everything that can be wide.

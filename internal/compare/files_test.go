@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,4 +45,13 @@ func TestSummariesOfOwnGraders(t *testing.T) {
 	require.Len(t, s.Groups[0].Runs, 2)
 	require.Contains(t, s.Notes, "grader@own loss@none: the grader of these runs came with a Go program, and whether it was the same in all "+
 		"of them is not on record; leave out those of another")
+}
+
+// Runs that differ in a setting that changes no result, as its help has it, are of one group.
+func TestWhatChangesNoResultMakesNoGroup(t *testing.T) {
+	for _, f := range configs.Describe() {
+		if strings.Contains(f.Help, "changes no result") || strings.Contains(f.Help, "changes no number") {
+			require.Contains(t, machine, f.Key)
+		}
+	}
 }

@@ -11,7 +11,8 @@ import (
 
 // asking are the settings that change how held-out problems are asked and judged, whatever was learned.
 var asking = []string{"prompt_template", "renderer", "chat_date", "chat_vars", "max_tokens", "stop", "env", "max_turns",
-	"max_conversation_tokens", "turn_seconds", "public_tests", "heal_template", "answer_match", "blocklist", "reject_blocklisted",
+	"max_conversation_tokens", "turn_seconds", "conversation_seconds", "public_tests", "heal_template", "tools", "mcp", "openenv_action",
+	"openenv_template", "answer_match", "blocklist", "reject_blocklisted",
 	"reward_timeout", "max_tests", "on_truncated", "comparator", "tolerance", "eval_samples", "eval_temperature", "eval_top_k",
 	"eval_top_p", "eval_min_p"}
 

@@ -50,7 +50,7 @@ func (c *Comparison) title() string {
 		if p.Greedy.Change.Sure() {
 			sure++
 		}
-		if best == nil || p.Greedy.Change.Mean > best.Greedy.Change.Mean {
+		if best == nil || p.Greedy.beats(best.Greedy) {
 			best = &c.Pairs[i]
 		}
 	}
@@ -62,10 +62,21 @@ func (c *Comparison) title() string {
 			report.Count(best.Greedy.Change.Problems, "held-out problem"))
 	case sure == 0:
 		return "No run differs from " + c.Base.Name + " by more than chance"
-	case best.Greedy.Change.Sure() && best.Greedy.Change.Mean > 0:
+	case best.Greedy.better():
 		return best.Run.Name + " does better than " + c.Base.Name
 	}
 	return c.Base.Name + " is not surpassed"
+}
+
+// better tells whether the run surpasses the base, and not by chance.
+func (s *Side) better() bool { return s.Change.Sure() && s.Change.Mean > 0 }
+
+// beats tells whether one run gains more than another: what is no chance comes before what may be.
+func (s *Side) beats(other *Side) bool {
+	if s.better() != other.better() {
+		return s.better()
+	}
+	return s.Change.Mean > other.Change.Mean
 }
 
 func (c *Comparison) detail() string {

@@ -1,9 +1,12 @@
 package compare
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
 // A page names its columns, and explains intervals where there are some.
@@ -18,4 +21,20 @@ func TestThePageExplainsWhatItHas(t *testing.T) {
 	}
 	require.Empty(t, c.Page().Detail)
 	require.Equal(t, "4 runs, not compared problem by problem", c.Page().Title, "they may be of the same problems for all that is known")
+}
+
+// A run that is better for sure is the headline, also beside one whose larger gain may be chance.
+func TestTheHeadlineIsWhatIsSure(t *testing.T) {
+	won := func(right, lost int) stats.Judged { // of 100 problems, of which the base has the first 50
+		return judged(4, slices.Concat(slices.Repeat([]float64{0}, lost), slices.Repeat([]float64{1}, 50-lost),
+			slices.Repeat([]float64{1}, right), slices.Repeat([]float64{0}, 50-right))...)
+	}
+	run := func(right, lost int) made {
+		return made{heldOut: "h", model: "m", steps: 4, evaluations: []stats.Judged{won(right, lost)}}
+	}
+	base, wild, steady, worse := run(0, 0), run(30, 21), run(8, 0), run(0, 20)
+	require.Equal(t, "c does better than a", written(t, base, wild, steady).Page().Title)
+	require.Equal(t, "c does better than a", written(t, base, wild, steady, worse).Page().Title)
+	require.Equal(t, "a is not surpassed", written(t, base, wild, worse).Page().Title)
+	require.Equal(t, "No run differs from a by more than chance", written(t, base, wild).Page().Title)
 }

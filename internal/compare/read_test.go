@@ -3,11 +3,13 @@ package compare
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
 // A line that cannot be read is named, with what to do about it.
@@ -45,4 +47,33 @@ func TestAnEvaluationThatJudgedNothing(t *testing.T) {
 	require.NotEqual(t, none.Greedy, none.Greedy, "it is not known")
 	require.NotEqual(t, none.PassAt1, none.PassAt1, "it is not known")
 	require.Equal(t, []float64{0, 0}, []float64{some.Greedy, some.PassAt1})
+}
+
+// Of a line whose lists are not as long as each other, what both have is compared.
+func TestALineWithoutAllItsResults(t *testing.T) {
+	whole, cut := judged(4, 1, 0, 1), judged(4, 0, 1)
+	cut.Problems = append(cut.Problems, "p2")
+	for _, runs := range [][2]stats.Judged{{whole, cut}, {cut, whole}} {
+		c := written(t, made{heldOut: "h", model: "m", steps: 4, evaluations: runs[:1]},
+			made{heldOut: "h", model: "m", steps: 4, evaluations: runs[1:]})
+		p := c.Pairs[0]
+		require.Equal(t, 2, p.Greedy.Change.Problems)
+		require.Len(t, slices.Concat(p.Greedy.Won, p.Greedy.Lost), 2)
+	}
+}
+
+func TestRunsAreNamedApart(t *testing.T) {
+	folder := t.TempDir()
+	m := made{heldOut: "h", model: "m", steps: 1}
+	runs, err := Open([]string{m.write(t, filepath.Join(folder, "x", "r")), m.write(t, filepath.Join(folder, "y", "r"))})
+	require.NoError(t, err)
+	require.Equal(t, []string{"x/r", "y/r"}, []string{runs[0].Name, runs[1].Name})
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "y", "sweep.json"), nil, 0o644))
+	_, err = Open([]string{runs[0].Dir, runs[0].Dir, filepath.Join(folder, "none"), filepath.Join(folder, "y"), filepath.Join(folder, "x")})
+	require.True(t, badinput.Is(err))
+	for _, said := range []string{"there twice", "none: there is none", "is a sweep; type its runs", "is not the directory of a run"} {
+		require.ErrorContains(t, err, said)
+	}
+	_, err = New(runs, 0, 3)
+	require.ErrorContains(t, err, "no evaluation after it; it has some after none")
 }

@@ -37,7 +37,7 @@ type Figure struct {
 
 // machine are the settings that change no result beside those that say where.
 var machine = append([]string{"seed", "threads", "sandbox_slots", "judge_slots", "cache_memory", "max_sequences", "token_budget",
-	"recompute", "save_every", "keep_last", "keep_best", "record_rollouts", "compress_rollouts", "cache_dataset"}, places...)
+	"speculate", "recompute", "save_every", "keep_last", "keep_best", "record_rollouts", "compress_rollouts", "cache_dataset"}, places...)
 
 // Summarize groups runs and gathers their figures.
 func Summarize(runs []*Run) *Summary {

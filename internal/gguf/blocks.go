@@ -105,6 +105,7 @@ func (t Type) decode(dst []float32, src []byte) {
 func (t Type) off(x, most float64) float64 {
 	const half = 1.0 / 2048 // the rounding of a number, or a scale, to f16, relative to it
 	const step = 0x1p-25    // half of the smallest step of f16
+	const least = 0x1p-134  // and of bf16
 	switch t {
 	case Q8:
 		return most*(0.5/127+1.01*half) + 127*step
@@ -113,7 +114,7 @@ func (t Type) off(x, most float64) float64 {
 	case F16:
 		return math.Abs(x)*half + step
 	case BF16:
-		return math.Abs(x) / 256
+		return math.Abs(x)/256 + least
 	}
 	return 0
 }

@@ -201,6 +201,17 @@ func TestEncodingIsChecked(t *testing.T) {
 	require.ErrorContains(t, F16.encode(make([]byte, 2), []float32{70000}, wide), "type --type bf16")
 }
 
+// Numbers below the normal ones are rounded to a step, and not to a share of what they are.
+func TestTheSmallestNumbersAreWritten(t *testing.T) {
+	x, room, wide := []float32{1e-39, -3e-41, 1e-45, 0}, make([]float32, 4), make([]float64, 4)
+	for _, kind := range []Type{F32, BF16, F16} {
+		size, _ := kind.size([]int{4})
+		b := make([]byte, size)
+		require.NoError(t, kind.encode(b, x, wide))
+		require.NoError(t, kind.check(x, b, room), kind)
+	}
+}
+
 // The bytes of a small file, as the format describes them.
 func TestBytesOfAFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")

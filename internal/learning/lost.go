@@ -17,22 +17,22 @@ import (
 var ErrLost = errors.New("the update left log-probabilities that are not finite")
 
 // Whole refuses an update that moved the policy to where it computes no numbers any more; nothing may be saved of it.
-func (u Update) Whole(cfg *configs.Config) error {
+func (l *Learner) Whole(u Update, cfg *configs.Config) error {
 	if finite(u.Drift.KL2) && finite(u.OnPolicy) {
 		return nil
 	}
-	return Fail(cfg, u.LearningRate)
+	return l.Fail(cfg)
 }
 
 // Fail is the error of a policy that computes no numbers any more.
-func Fail(cfg *configs.Config, rate float64) error {
-	return badinput.Errorf("%w; %s", ErrLost, lower(cfg, rate))
+func (l *Learner) Fail(cfg *configs.Config) error {
+	return badinput.Errorf("%w; %s", ErrLost, lower(cfg, l.rate))
 }
 
 // Explain says of an update that was not made, because it would have left numbers that are infinite, what to type instead.
-func Explain(err error, cfg *configs.Config, rate float64) error {
+func (l *Learner) Explain(err error, cfg *configs.Config) error {
 	if over := (*optim.OverflowError)(nil); errors.As(err, &over) {
-		return badinput.Errorf("%w; %s", err, lower(cfg, rate))
+		return badinput.Errorf("%w; %s", err, lower(cfg, l.rate))
 	}
 	return err
 }
@@ -48,7 +48,7 @@ func Lost(err error) error {
 	return nil
 }
 
-// lower is what to type.
+// lower is what to type in place of a peak of the learning rate, which is what the setting says; of a schedule's share of it nobody types.
 func lower(cfg *configs.Config, rate float64) string {
 	how := fmt.Sprintf("lower learning_rate, which is %g now", rate)
 	if cfg.RunDir == "" {

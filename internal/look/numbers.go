@@ -12,9 +12,11 @@ func Number(v float64) string {
 	switch a := math.Abs(v); {
 	case v != v:
 		return "–"
+	case a >= 999.5e6 && a < 1e12: // with three digits it would be 1e3M
+		return strconv.FormatFloat(v/1e6, 'f', 0, 64) + "M"
 	case a >= 1e6 && a < 1e12:
-		return Tidy(strconv.FormatFloat(v/1e6, 'g', max(3, int(math.Log10(a))-5), 64)) + "M"
-	case a >= 1000 && a < 1e6:
+		return Tidy(strconv.FormatFloat(v/1e6, 'g', 3, 64)) + "M"
+	case a >= 999.5 && a < 1e6:
 		return Grouped(int64(math.Round(v)))
 	default:
 		return Tidy(strconv.FormatFloat(v, 'g', 3, 64))

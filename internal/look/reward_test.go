@@ -17,3 +17,11 @@ func TestReward(t *testing.T) {
 	require.Equal(t, []string{"+0.250", "-0.250", "+0.000", "+3e-6"},
 		[]string{SignedReward(0.25), SignedReward(-0.25), SignedReward(0), SignedReward(3e-6)})
 }
+
+// What three digits round up to the next unit is written as that unit is.
+func TestNumberAtTheEdgeOfAUnit(t *testing.T) {
+	for v, want := range map[float64]string{999.4: "999", 999.6: "1,000", -999.7: "-1,000",
+		999.4e6: "999M", 999.6e6: "1000M", 1.2346e9: "1235M", 999999.4e6: "999999M", 999999.7e6: "1000000M"} {
+		require.Equal(t, want, Number(v))
+	}
+}

@@ -307,3 +307,13 @@ func FuzzPage(f *testing.F) {
 		require.Less(t, len(page), 500_000+10*len(metrics))
 	})
 }
+
+// A speed of 0 is one that nobody measured: of a step without an update, or of completions that a checkpoint kept.
+func TestASpeedThatWasNotMeasured(t *testing.T) {
+	whole := timing{Total: 3, Sample: 1, Train: 1, TokensSec: 50, TrainSec: 70}
+	require.Equal(t, whole, whole.settle())
+	for _, x := range []timing{{Total: 3, Sample: 1, Train: 0.1}, {Total: 3, TokensSec: 50, TrainSec: 70}} {
+		x = x.settle()
+		require.True(t, math.IsNaN(x.TokensSec) && math.IsNaN(x.TrainSec), x)
+	}
+}

@@ -259,12 +259,12 @@ func (s step) settle() step {
 	return s
 }
 
-// settle makes the speed of a phase that did not run unknown.
+// settle makes the speed of a phase unknown that did not run, or had no tokens of its own.
 func (t timing) settle() timing {
-	if t.Sample == 0 {
+	if t.Sample == 0 || t.TokensSec == 0 {
 		t.TokensSec = nan
 	}
-	if t.Train == 0 {
+	if t.Train == 0 || t.TrainSec == 0 {
 		t.TrainSec = nan
 	}
 	return t

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -191,8 +192,7 @@ func (r *run) groups() []shown {
 	}
 	var chosen []candidate
 	for g, samples := range byGroup {
-		best, worst := extremes(samples)
-		chosen = append(chosen, candidate{g, value(best) - value(worst)})
+		chosen = append(chosen, candidate{g, apartBy(samples)})
 	}
 	slices.SortFunc(chosen, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(b.spread, a.spread), cmp.Compare(a.group, b.group))
@@ -208,10 +208,21 @@ func (r *run) groups() []shown {
 	return out
 }
 
+// apartBy is how far the rewards of samples lie apart, of those that have one.
+func apartBy(samples []sample) float64 {
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, s := range samples {
+		if r := s.Score.Reward; r != nil {
+			low, high = min(low, *r), max(high, *r)
+		}
+	}
+	return max(high-low, 0)
+}
+
 // value orders samples: one without a reward is worth less than any.
 func value(s sample) float64 {
 	if s.Score.Reward == nil {
-		return -1e9
+		return math.Inf(-1)
 	}
 	return *s.Score.Reward
 }

@@ -18,3 +18,22 @@ func TestConversationsAreShown(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(`{"conversation":null}`), &s))
 	require.Equal(t, "all of it", show(s, "best").Text)
 }
+
+// How far apart rewards lie is a matter of those that there are, of whatever size: one that is missing does not bring its group forward.
+func TestGroupsAreChosenByTheirRewards(t *testing.T) {
+	var r run
+	for group, rewards := range [][]string{{"0.5", "0.5", "null"}, {"0", "1"}, {"null", "null"}, {"-3e9", "-2e9", "null"}, {"0.5", "0.6"}} {
+		for _, reward := range rewards {
+			s := sample{Group: group, Problem: string(rune('a' + group))}
+			require.NoError(t, json.Unmarshal([]byte(`{"score":{"reward":`+reward+`}}`), &s))
+			r.samples = append(r.samples, s)
+		}
+	}
+	var chosen string
+	for _, g := range r.groups() {
+		chosen += g.Problem
+	}
+	require.Equal(t, "dbea", chosen)
+	require.Equal(t, "-2000M", r.groups()[0].Completions[0].Reward)
+	require.Equal(t, "none", r.groups()[0].Completions[1].Reward, "what was left out is told, too")
+}

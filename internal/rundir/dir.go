@@ -139,14 +139,22 @@ func Trained(dir string, logs []string) bool {
 // File is where a file of the directory is.
 func (d *Dir) File(name string) string { return filepath.Join(d.Path, name) }
 
-// Append adds a line of JSON to a log.
+// Append adds a line of JSON to a log. One that finds no room is not there by half: whoever makes some goes on with a line of its own.
 func (d *Dir) Append(log string, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("%s: %w", log, err)
 	}
-	_, err = d.logs[log].Write(append(text, '\n'))
-	return err
+	f := d.logs[log]
+	n, err := f.Write(append(text, '\n'))
+	if err == nil || n == 0 {
+		return err
+	}
+	size, serr := f.Size()
+	if serr == nil {
+		serr = f.Cut(size - int64(n))
+	}
+	return errors.Join(err, serr)
 }
 
 // Log is a log for those who write its lines themselves.

@@ -2,6 +2,7 @@ package samples
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -207,4 +208,19 @@ func TestWhatIsNoCompletionIsPassedOver(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, files[packed]), damaged, 0o644))
 	steps, _ = settled(t, open(t, dir)).Steps()
 	require.Contains(t, steps, 2)
+}
+
+// An index that is closed while it reads frames knows that there are more: what it would write down must not pass for all of the file.
+func TestAnIndexThatIsClosedIsNotWhole(t *testing.T) {
+	path := filepath.Join(t.TempDir(), files[packed])
+	f, err := os.Create(path)
+	require.NoError(t, err)
+	defer f.Close()
+	for step := range 3 {
+		pack(t, f, smallRecord.step(step))
+	}
+	x := open(t, filepath.Dir(path))
+	s := &scan{ctx: x.ctx, file: packed, fault: func(Fault) {}, found: func([]Group, int64) {},
+		intern: func([]byte) int32 { x.stop(); return 0 }}
+	require.ErrorIs(t, s.frames(f, 0, stateOf(path).size), context.Canceled)
 }

@@ -77,8 +77,10 @@ func (s *scan) frames(f *os.File, from, size int64) error {
 			s.finish()
 		}
 		switch {
-		case errors.Is(err, errFull) || s.ctx.Err() != nil:
+		case errors.Is(err, errFull):
 			return err
+		case s.ctx.Err() != nil: // there are more frames, and nobody is to take what was read for all of them
+			return s.ctx.Err()
 		case err != nil:
 			s.fault(Fault{At: at, Why: "damaged: " + err.Error()})
 		}

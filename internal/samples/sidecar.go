@@ -27,7 +27,7 @@ type sidecar struct {
 	Faulty   int      `json:"faulty"`
 }
 
-const format = "grpo rollouts.index 2" // 1 counted what was said to the model among its tokens
+const format = "grpo rollouts.index 3" // 1 counted what was said to the model among its tokens, 2 may have a part of a file for all of it
 
 // save writes the index down. One that cannot be written is made again another time.
 func (x *Index) save() {

@@ -37,7 +37,7 @@ func Known(x []float64) Share {
 }
 
 // Sampled are the unbiased estimates of pass@1 and pass@k from sampled completions, and the mean of the best reward
-// among the first k. Of a problem with fewer than k that were judged only pass@1 is known.
+// among the first k that were judged. Of a problem with fewer than k that were judged only pass@1 is known.
 type Sampled struct {
 	K       int     `json:"k"`
 	PassAt1 float64 `json:"pass@1"`

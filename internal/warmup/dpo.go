@@ -156,19 +156,15 @@ func (p *preferences) measure(rows []int, pairs []pair) *Preferences {
 	return out
 }
 
-func (p *preferences) evaluate(ctx context.Context, t *Trainer, first, rows int) (h HeldOut, err error) {
-	places := make([]int, rows)
-	for i := range places {
-		places[i] = first + i
-	}
-	sums, datums, _, err := p.score(ctx, t, places)
+func (p *preferences) evaluate(ctx context.Context, t *Trainer, rows []int) (h HeldOut, err error) {
+	sums, datums, _, err := p.score(ctx, t, rows)
 	if err != nil {
 		return h, err
 	}
 	for _, d := range datums {
 		h.Tokens += d.Trainable()
 	}
-	h.Rows, h.Preferences = rows, p.measure(places, p.compare(places, sums))
+	h.Rows, h.Preferences = len(rows), p.measure(rows, p.compare(rows, sums))
 	h.Loss = h.PairLoss
 	return h, nil
 }

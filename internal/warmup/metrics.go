@@ -109,8 +109,12 @@ func (t *Trainer) evaluateIfDue(ctx context.Context) error {
 	if err := t.sound(ctx); err != nil {
 		return err
 	}
-	t.watcher.Phase("held-out", 2*n)
-	h, err := t.lessons.evaluate(ctx, t, t.set.train, n)
+	rows := make([]int, n)
+	for i := range rows {
+		rows[i] = t.set.train + i
+	}
+	t.watcher.Phase("held-out", t.set.sequences(rows))
+	h, err := t.lessons.evaluate(ctx, t, rows)
 	if err != nil {
 		return fmt.Errorf("evaluate: %w", err)
 	}

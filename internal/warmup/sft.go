@@ -20,12 +20,8 @@ func (*conversations) datums(_ context.Context, t *Trainer, rows []int, _ *Metri
 	return all, nil
 }
 
-func (c *conversations) evaluate(ctx context.Context, t *Trainer, first, rows int) (h HeldOut, err error) {
-	places := make([]int, rows)
-	for i := range places {
-		places[i] = first + i
-	}
-	datums, _ := c.datums(ctx, t, places, nil)
+func (c *conversations) evaluate(ctx context.Context, t *Trainer, rows []int) (h HeldOut, err error) {
+	datums, _ := c.datums(ctx, t, rows, nil)
 	scores, err := t.policy.ScoreLearned(ctx, datums, 1)
 	if err != nil {
 		return h, err
@@ -36,6 +32,6 @@ func (c *conversations) evaluate(ctx context.Context, t *Trainer, first, rows in
 		total, h.Tokens = total-sum, h.Tokens+n
 	}
 	sequence := total / float64(len(datums))
-	h.Rows, h.Loss, h.PerSequence = rows, total/float64(h.Tokens), &sequence
+	h.Rows, h.Loss, h.PerSequence = len(rows), total/float64(h.Tokens), &sequence
 	return h, nil
 }

@@ -57,7 +57,7 @@ type lessons interface {
 	// datums are what a step learns from these rows of those to train on. It writes what it knows of them.
 	datums(ctx context.Context, t *Trainer, rows []int, m *Metrics) ([]model.Datum, error)
 	// evaluate measures rows.
-	evaluate(ctx context.Context, t *Trainer, first, rows int) (HeldOut, error)
+	evaluate(ctx context.Context, t *Trainer, rows []int) (HeldOut, error)
 }
 
 // Resolve makes the configuration of a warm-up as the command line does: words that name a run change that run's own settings.
@@ -254,7 +254,7 @@ func (t *Trainer) update(ctx context.Context, datums []model.Datum, m *Metrics) 
 	m.Sequences = len(datums)
 	u, err := t.learner.Update(ctx, datums, 1, m.LearningRate, true)
 	if err != nil {
-		return learning.Explain(err, t.cfg, m.LearningRate)
+		return t.learner.Explain(err, t.cfg)
 	}
 	for i := range datums {
 		if t.taught == nil || i == 0 || len(datums[i].Tokens) < len(t.taught.Tokens) {
@@ -286,7 +286,7 @@ func (t *Trainer) sound(ctx context.Context) error {
 	}
 	sound, err := t.learner.Sound(ctx, *t.taught)
 	if err == nil && !sound {
-		err = learning.Fail(t.cfg, t.learner.Rate(t.step))
+		err = t.learner.Fail(t.cfg)
 		t.broken = err
 	}
 	return err

@@ -21,18 +21,19 @@ import (
 
 // listener remembers what it is told.
 type listener struct {
+	left   []int // of the units of each phase
 	steps  []Metrics
 	evals  []HeldOut
 	warned []string
 	onStep func(Metrics)
 }
 
-func (l *listener) Begun(string)        {}
-func (l *listener) Phase(string, int)   {}
-func (l *listener) Advance(int, int)    {}
-func (l *listener) Evaluated(h HeldOut) { l.evals = append(l.evals, h) }
-func (l *listener) Saved(string)        {}
-func (l *listener) Warn(what string)    { l.warned = append(l.warned, what) }
+func (l *listener) Begun(string)          {}
+func (l *listener) Phase(_ string, n int) { l.left = append(l.left, n) }
+func (l *listener) Advance(n, _ int)      { l.left[len(l.left)-1] -= n }
+func (l *listener) Evaluated(h HeldOut)   { l.evals = append(l.evals, h) }
+func (l *listener) Saved(string)          {}
+func (l *listener) Warn(what string)      { l.warned = append(l.warned, what) }
 func (l *listener) StepDone(m Metrics, _ Timing) {
 	if l.steps = append(l.steps, m); l.onStep != nil {
 		l.onStep(m)
@@ -109,6 +110,7 @@ func TestRunsAreTheSameHoweverTheyWereInterrupted(t *testing.T) {
 		}}
 		require.NoError(t, run(t, t.Context(), method, first, append(words, "run_dir="+whole)...))
 		require.Len(t, first.steps, 5)
+		require.Equal(t, make([]int, len(first.left)), first.left, "each phase has as many units as were said")
 		require.Equal(t, 2, first.steps[4].Rows, "the last step has what is left of the epochs")
 		want := read(t, whole, 5)
 

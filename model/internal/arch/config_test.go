@@ -44,6 +44,12 @@ func TestConfigIsRead(t *testing.T) {
 	c, err = ParseConfig(edited(t, "qwen3-tied", map[string]any{"rope_theta": nil, "rope_parameters": moved}))
 	require.NoError(t, err)
 	require.Equal(t, 1e4, c.RopeTheta)
+
+	types := []string{"full_attention", "sliding_attention", "full_attention"}
+	c, err = ParseConfig(edited(t, "qwen3-tied", map[string]any{"use_sliding_window": true, "sliding_window": 8, "max_window_layers": nil,
+		"layer_types": types}))
+	require.NoError(t, err, "layer_types says what max_window_layers would")
+	require.Equal(t, []bool{false, true, false}, c.Sliding)
 }
 
 func TestBadConfigsAreRefusedByName(t *testing.T) {

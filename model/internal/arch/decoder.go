@@ -140,7 +140,7 @@ func (r rawWindow) fromLayer(c *Config) error {
 	if r.FullFirst == nil && r.Types == nil {
 		return badinput.Errorf("max_window_layers: missing, use_sliding_window needs it")
 	}
-	return r.read(c, func(l int) bool { return l >= *r.FullFirst })
+	return r.read(c, func(l int) bool { return r.FullFirst != nil && l >= *r.FullFirst })
 }
 
 // windowKeys are the keys of a window that must be switched on.

@@ -1,0 +1,34 @@
+package rundir
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A line that finds no room is not there by half: who makes room and writes on begins a line of its own.
+func TestALineIsWrittenWholeOrNotAtAll(t *testing.T) {
+	d, err := Claim(filepath.Join(t.TempDir(), "run"))
+	require.NoError(t, err)
+	defer d.Close()
+	_, err = d.Begin([]string{"log"}, Point{})
+	require.NoError(t, err)
+	one := strings.Repeat("1", 1<<20) // so that nobody else writes to a file that is as large meanwhile
+	require.NoError(t, d.Append("log", one))
+
+	var was syscall.Rlimit
+	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &was))
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 1<<20 + 5, Max: was.Max}))
+	err = d.Append("log", "two")
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &was))
+	require.ErrorIs(t, err, syscall.EFBIG)
+
+	require.NoError(t, d.Append("log", "three"))
+	text, err := os.ReadFile(d.File("log"))
+	require.NoError(t, err)
+	require.True(t, string(text) == "\""+one+"\"\n\"three\"\n", "the end is %q", text[1<<20:])
+}
