@@ -52,7 +52,7 @@ type session struct {
 	record  record
 	jobs    map[string]*job
 	queue   []*job
-	done    []string // jobs whose answers are kept yet
+	done    []*job // whose answers are kept yet
 	working bool
 	idle    *time.Timer
 
@@ -63,7 +63,7 @@ type session struct {
 	Own                   bool
 }
 
-// job is a request that is worked on. The same request again is the same job.
+// job is a request that is worked on. The same request again is the same job, unless its key is "".
 type job struct {
 	key, sum string
 	run      func(context.Context) ([]byte, error)
@@ -217,7 +217,9 @@ func (n *session) join(j *job) (*job, error) {
 	case len(n.queue) >= mostWaiting:
 		return nil, refusal.Busy(time.Second, "%d requests of this session wait; ask again when some are done", len(n.queue))
 	}
-	n.jobs[j.key] = j
+	if j.key != "" {
+		n.jobs[j.key] = j
+	}
 	n.queue = append(n.queue, j)
 	if n.idle != nil {
 		n.idle.Stop()
@@ -256,10 +258,16 @@ func (n *session) settle(j *job) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	close(j.over)
-	n.done = append(n.done, j.key)
-	if len(n.done) > mostKept {
-		delete(n.jobs, n.done[0])
+	if n.done = append(n.done, j); len(n.done) > mostKept {
+		n.drop(n.done[0])
 		n.done = n.done[1:]
+	}
+}
+
+// drop has a request be worked on again that comes again; mu is held. One that failed may have come again, which is another job.
+func (n *session) drop(j *job) {
+	if n.jobs[j.key] == j {
+		delete(n.jobs, j.key)
 	}
 }
 
@@ -267,17 +275,17 @@ func (n *session) settle(j *job) {
 func (n *session) forgetJob(j *job) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.jobs[j.key] == j {
-		delete(n.jobs, j.key)
-	}
+	n.drop(j)
 }
 
-// rest gives the memory back of a session that nobody asks anything.
+// rest gives the memory back of a session that nobody asks anything. Where it is not taken in, somebody does ask, or the session ends.
 func (n *session) rest() {
-	_, err := n.join(&job{key: "rest", over: make(chan struct{}), run: func(context.Context) ([]byte, error) { return nil, n.leave() }})
-	if err != nil {
-		n.s.Log.Error("a session stays in memory", "id", n.ID, "error", err.Error())
-	}
+	_, _ = n.join(&job{over: make(chan struct{}), run: func(context.Context) ([]byte, error) {
+		if err := n.leave(); err != nil {
+			n.s.Log.Error("a session left the memory, and not in order", "id", n.ID, "error", err.Error())
+		}
+		return nil, nil
+	}})
 }
 
 // leave closes the trainer; it is opened again where it is needed.
