@@ -208,7 +208,10 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) error {
 			return json.Marshal(n.stateNow())
 		}
 		if _, err := n.open(ctx); err != nil {
-			s.forget(n)
+			if n.isNew() { // else it is asked for again, and what it has learned stays
+				err = errors.Join(err, n.leave())
+				s.forget(n)
+			}
 			return nil, err
 		}
 		state := n.stateNow()
@@ -298,6 +301,7 @@ func (s *Server) forget(n *session) {
 	s.mu.Lock()
 	delete(s.sessions, n.ID)
 	s.mu.Unlock()
+	n.end() // what waits makes no new folder of that name
 	if err := os.RemoveAll(n.dir); err != nil {
 		s.Log.Error("a session is not removed", "id", n.ID, "error", err.Error())
 	}

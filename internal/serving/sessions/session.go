@@ -151,6 +151,13 @@ func (n *session) isFinished() bool {
 	return n.record.Finished
 }
 
+// isNew reports that nothing came of a session yet.
+func (n *session) isNew() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.record.Steps) == 0 && len(n.record.Saved) == 0
+}
+
 // stateNow is what the session is now.
 func (n *session) stateNow() remote.State {
 	n.mu.Lock()
