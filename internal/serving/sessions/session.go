@@ -56,7 +56,9 @@ type session struct {
 	working bool
 	idle    *time.Timer
 
-	trainer *grpo.Trainer // of the goroutine that works; nil: it is not in memory
+	// Of the goroutine that works:
+	trainer *grpo.Trainer // nil: it is not in memory
+	spoken  string        // the name that stands for its adapter, which may not be that of the record after a restart; "": none does
 
 	ID, Owner, Sum, Model string // of the record; these do not change
 	Settings              map[string]json.RawMessage
@@ -127,6 +129,8 @@ func (s *Server) recall(name string) (*session, error) {
 		}
 		if err := s.Host.LoadAdapter(r.ServedAs, r.Model, dir); err != nil {
 			s.Log.Error("an adapter is not served", "id", r.ID, "error", err.Error())
+		} else {
+			n.spoken = r.ServedAs
 		}
 	}
 	return n, nil
