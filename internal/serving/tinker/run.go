@@ -154,6 +154,7 @@ func (r *run) accept(seq int64, kind, sum string, body []byte) (id string, err e
 	case r.account.full(len(body)) && kind == forwardBackward:
 		return "", tooMany("%d MB of requests are held that no optim_step has used; send the next after some", maxHeld>>20)
 	case r.unloaded:
+		e.kind, e.body = wrong, nil // or what was refused might be done: see replayed
 		r.enter(e)
 		r.finish(e, refused(badinput.Errorf("model_id: %s was unloaded; make another with create_model", r.ID)))
 		return id, nil
