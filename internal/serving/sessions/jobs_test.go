@@ -3,6 +3,7 @@ package sessions
 import (
 	"context"
 	"errors"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -53,4 +54,11 @@ func TestATryAgainIsOneJob(t *testing.T) {
 	close(at)
 	<-again.over
 	require.Same(t, again, same)
+}
+
+// Of two who remove a session at once one does, and the other hears that it is not there.
+func TestASessionIsRemovedOnce(t *testing.T) {
+	s, n := quiet(t, Options{})
+	require.NoError(t, s.delete(httptest.NewRecorder(), nil, n))
+	require.ErrorContains(t, s.delete(httptest.NewRecorder(), nil, n), `there is no session "a" here`)
 }

@@ -197,8 +197,12 @@ func pack(w io.Writer, dir string) error {
 // delete ends a session and removes it.
 func (s *Server) delete(w http.ResponseWriter, r *http.Request, n *session) error {
 	s.mu.Lock()
+	there := s.sessions[n.ID] == n // else somebody else removes it
 	delete(s.sessions, n.ID)
 	s.mu.Unlock()
+	if !there {
+		return notHere(n.ID)
+	}
 	n.end()
 	last := &job{over: make(chan struct{})}
 	n.mu.Lock()

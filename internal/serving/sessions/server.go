@@ -167,9 +167,13 @@ func (s *Server) find(id, owner string) (*session, error) {
 	defer s.mu.Unlock()
 	n := s.sessions[id]
 	if n == nil || n.Owner != owner {
-		return nil, refusal.Errorf(http.StatusNotFound, "there is no session %q here; POST /v1/sessions begins one", refusal.Short(id, 50))
+		return nil, notHere(id)
 	}
 	return n, nil
+}
+
+func notHere(id string) error {
+	return refusal.Errorf(http.StatusNotFound, "there is no session %q here; POST /v1/sessions begins one", refusal.Short(id, 50))
 }
 
 // take reads the body of a request. A large one is read by turns: until leave is called, when the rows in it were looked at, too.
