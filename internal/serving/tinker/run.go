@@ -193,6 +193,9 @@ func (r *run) start() {
 		r.working = true
 		r.s.work.Go(r.work)
 	}
+	if !r.working {
+		r.rest()
+	}
 }
 
 // future is that of a request, which is done now if it was not before.
@@ -310,6 +313,7 @@ func (r *run) sleep() bool {
 		return false
 	}
 	r.leave()
+	r.rest()
 	return true
 }
 
@@ -328,6 +332,7 @@ func (r *run) leave() {
 func (r *run) giveUp(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	defer r.rest()
 	r.leave()
 	if r.s.ctx.Err() != nil {
 		return // the next server does it

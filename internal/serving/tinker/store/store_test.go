@@ -29,6 +29,25 @@ func records(t *testing.T, r *Run) (all []Record, err error) {
 	return all, err
 }
 
+// A journal that rests goes on where it was, and not where its file is another by then.
+func TestAJournalThatRests(t *testing.T) {
+	_, r := newRun(t)
+	j, err := r.Journal(func(Record) {})
+	require.NoError(t, err)
+	want := []Record{{Kind: "optim_step", Seq: 1, Body: []byte("a")}, {Kind: "optim_step", Seq: 2, Body: []byte("b")}}
+	for _, rec := range want {
+		require.NoError(t, j.Append(rec))
+		require.NoError(t, j.Rest())
+		require.NoError(t, j.Sync())
+	}
+	got, err := records(t, r)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	require.NoError(t, os.Remove(j.path))
+	require.ErrorIs(t, j.Append(want[0]), ErrUnwritten)
+	require.ErrorIs(t, j.Rewrite(want), ErrUnwritten)
+}
+
 // A journal that is cut anywhere is that of the records that are whole, and goes on from there. One that is damaged before
 // its last record is refused.
 func TestAJournalThatIsCut(t *testing.T) {
