@@ -63,7 +63,10 @@ func (r *Run) Journal(each func(Record)) (*Journal, error) {
 	if whole < len(text) {
 		err = errors.Join(j.f.Cut(j.Size), j.f.Sync())
 	}
-	return j, errors.Join(err, disk.SyncFolder(r.dir))
+	if err = errors.Join(err, disk.SyncFolder(r.dir)); err != nil { // or records would be added to what was to be cut off
+		return nil, errors.Join(err, j.f.Close())
+	}
+	return j, nil
 }
 
 // parse reads records, and says how many bytes of the text are whole ones. A record that is damaged and not the last one is

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
 func newRun(t *testing.T) (*Store, *Run) {
@@ -27,6 +29,22 @@ func records(t *testing.T, r *Run) (all []Record, err error) {
 		require.NoError(t, j.Close())
 	}
 	return all, err
+}
+
+// A journal of which the end could not be cut off, for good, is not written to: what comes behind a half record is not found again.
+func TestAJournalThatCannotBeCut(t *testing.T) {
+	_, r := newRun(t)
+	path := filepath.Join(r.dir, "journal")
+	require.NoError(t, os.WriteFile(path, []byte("half"), 0o644))
+	defer func() { disk.Observer = nil }()
+	disk.Observer = func(op disk.Op) {
+		if op.Kind == disk.Synced {
+			require.NoError(t, os.Rename(r.dir, r.dir+"-away"))
+		}
+	}
+	j, err := r.Journal(func(Record) {})
+	require.Error(t, err)
+	require.Nil(t, j)
 }
 
 // A journal that rests goes on where it was, and not where its file is another by then.
