@@ -25,6 +25,8 @@ func (l *Live) Withdraw(served *model.Served) {
 	if l.waitFor(served) {
 		l.Turn.Lock()
 		defer l.Turn.Unlock()
+		l.between.Lock() // the turn is not held by Run while it takes requests in and lets others go
+		defer l.between.Unlock()
 		l.s.tree.forget(served)
 		l.s.decoder.Withdraw(served)
 	}

@@ -30,6 +30,8 @@ type Live struct {
 
 	s *scheduler // of the goroutine of Run
 
+	between sync.Mutex // held by whoever touches sequences or blocks between two iterations; before mu, and after Turn
+
 	mu      sync.Mutex // guards what follows
 	come    []*Ticket  // submitted, not yet with the scheduler
 	leave   []*Ticket  // cancelled, perhaps finished
@@ -181,6 +183,8 @@ func (l *Live) receive() bool {
 	l.come, l.leave = nil, nil
 	l.waiting += len(come)
 	l.mu.Unlock()
+	l.between.Lock()
+	defer l.between.Unlock()
 	for _, t := range come {
 		l.s.add(t.group)
 	}
@@ -202,9 +206,11 @@ func (l *Live) abort(why FinishReason, err error) error {
 	l.err = errors.Join(ErrClosed, err)
 	l.mu.Unlock()
 	l.receive()
+	l.between.Lock()
 	for _, g := range slices.Clone(l.s.groups) {
 		l.s.end(g, why, err)
 	}
+	l.between.Unlock()
 	l.receive()
 	return err
 }

@@ -197,3 +197,30 @@ func TestRequestsSpeakWithTheirAdapters(t *testing.T) {
 	_, err = l.Serve(golden)
 	require.NoError(t, err, "its place is free")
 }
+
+// While an adapter is withdrawn, requests of others come and leave: what both give back is counted once, as make race sees.
+func TestAnAdapterIsWithdrawnWhileOthersLeave(t *testing.T) {
+	b := backend(t)
+	p := open(t, b, "qwen3-tied", "")
+	a := secondAdapter(t, p)
+	l := live(t, p, Options{MaxLength: 128, MaxSequences: 4, Adapters: 1})
+	prompt := make([]int32, 2*l.s.Block)
+	for range 8 {
+		served, err := l.Serve(a)
+		require.NoError(t, err)
+		r := Request{Prompt: prompt, N: 1, Adapter: served, Params: Params{MaxTokens: 2}}
+		h, on := listen(r)
+		_, err = l.Submit(r, on)
+		require.NoError(t, err)
+		h.wait(t, r)
+		r.Adapter, r.N = nil, 3
+		h, on = listen(r)
+		ticket, err := l.Submit(r, on)
+		require.NoError(t, err)
+		ticket.Cancel()
+		l.Withdraw(served)
+		for range r.N {
+			<-h.done
+		}
+	}
+}

@@ -20,7 +20,7 @@ import (
 type run struct {
 	name, dir string
 	mark      string // of its files, as they were last seen
-	version   int    // counts how often that changed
+	version   int    // another since that changed, and no other run ever had it: one may take the place of another of its name
 	state     report.State
 }
 
@@ -120,6 +120,5 @@ func (r *run) see(now time.Time) (changed bool) {
 		return false
 	}
 	r.mark = mark
-	r.version++
 	return true
 }

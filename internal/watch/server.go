@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -41,12 +42,13 @@ type Server struct {
 	mux     *http.ServeMux
 	samples *browser.Browser
 
-	mu    sync.Mutex
-	runs  map[string]*run // by name
-	order []string
-	fresh chan struct{} // closed with each change
-	drawn map[string]*drawing
-	took  time.Duration // of the processor, the longest of the last drawings
+	mu      sync.Mutex
+	runs    map[string]*run // by name
+	order   []string
+	changes int           // of all runs there ever were
+	fresh   chan struct{} // closed with each change
+	drawn   map[string]*drawing
+	took    time.Duration // of the processor, the longest of the last drawings
 
 	telling sync.Mutex
 	news    map[string]*news // by name
@@ -151,7 +153,10 @@ func (s *Server) look(search bool) error {
 	}
 	now := time.Now()
 	for _, r := range s.runs {
-		changed = r.see(now) || changed
+		if r.see(now) {
+			s.changes++
+			r.version, changed = s.changes, true
+		}
 	}
 	if changed {
 		close(s.fresh)
@@ -172,6 +177,7 @@ func (s *Server) take(found []run) (changed bool) {
 	}
 	changed = changed || len(runs) != len(s.runs)
 	s.runs, s.order = runs, order
+	maps.DeleteFunc(s.drawn, func(name string, _ *drawing) bool { return name != "" && runs[name] == nil })
 	return changed
 }
 

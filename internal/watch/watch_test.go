@@ -69,6 +69,23 @@ func TestRunsAreFound(t *testing.T) {
 	require.ErrorContains(t, err, "none: expected the directory of a run, or one with runs in it")
 }
 
+// A run that takes the place of another of its name, which went away, is drawn anew.
+func TestAnotherRunOfTheSameName(t *testing.T) {
+	root := t.TempDir()
+	dir := filepath.Join(root, "x")
+	newRun(t, dir, 3)
+	s, err := New(Options{Paths: []string{root}})
+	require.NoError(t, err)
+	_, page := get(t, s, "/run/x")
+	require.Contains(t, page, "3 of 9 steps")
+	require.NoError(t, os.RemoveAll(dir))
+	require.NoError(t, s.look(true))
+	newRun(t, dir, 5)
+	require.NoError(t, s.look(true))
+	_, page = get(t, s, "/run/x")
+	require.Contains(t, page, "5 of 9 steps")
+}
+
 func TestPages(t *testing.T) {
 	root := t.TempDir()
 	dir := newRun(t, filepath.Join(root, "a", "first run"), 3)

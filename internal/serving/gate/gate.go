@@ -102,6 +102,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Header.Set("X-Request-Id", id)
 	h.Set("X-Content-Type-Options", "nosniff")
 	seen := &response{ResponseWriter: w, control: http.NewResponseController(w), stall: g.Stall, linger: g.linger, body: newIncoming(r)}
+	defer seen.bound() // of what is sent yet when this returns
 	began, of := time.Now(), key{}
 	g.Metrics.active.Inc()
 	defer func() {

@@ -35,7 +35,8 @@ func (w *response) Write(p []byte) (int, error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}
-	w.control.SetWriteDeadline(time.Now().Add(w.stall)) // where there is no connection there is nobody slow
+	w.bound()
+	defer w.unbound()
 	n, err := w.ResponseWriter.Write(p)
 	w.bytes += int64(n)
 	return n, err
@@ -43,9 +44,15 @@ func (w *response) Write(p []byte) (int, error) {
 
 // FlushError is what http.ResponseController looks for.
 func (w *response) FlushError() error {
-	w.control.SetWriteDeadline(time.Now().Add(w.stall))
+	w.bound()
+	defer w.unbound()
 	return w.control.Flush()
 }
+
+// bound begins the time that a client has to read what is sent; where there is no connection there is nobody slow. unbound ends it, as
+// HTTP/2 breaks a stream off at a deadline, also where there is nothing to send: an answer may wait for its next token.
+func (w *response) bound()   { w.control.SetWriteDeadline(time.Now().Add(w.stall)) }
+func (w *response) unbound() { w.control.SetWriteDeadline(time.Time{}) }
 
 // Unwrap is too.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }

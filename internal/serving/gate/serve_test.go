@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
@@ -114,6 +115,32 @@ func TestDrainIsBounded(t *testing.T) {
 	stop()
 	require.ErrorContains(t, <-why, "stopping")
 	wait()
+}
+
+// timed notes until when it may be written to.
+type timed struct {
+	*httptest.ResponseRecorder
+	until time.Time
+}
+
+func (w *timed) SetWriteDeadline(t time.Time) error {
+	w.until = t
+	return nil
+}
+
+// An answer may pause for longer than a client may: over HTTP/2 a deadline would break it off. Only who does not read is cut off, also of
+// what is sent at the end.
+func TestAnswersMayPause(t *testing.T) {
+	w := &timed{ResponseRecorder: httptest.NewRecorder()}
+	g := gateOf(t, http.HandlerFunc(func(to http.ResponseWriter, _ *http.Request) {
+		io.WriteString(to, "first")
+		require.NoError(t, http.NewResponseController(to).Flush())
+		require.Zero(t, w.until)
+	}), Options{Stall: time.Hour})
+	g.ServeHTTP(w, httptest.NewRequest("GET", "/v1/x", nil))
+	require.Equal(t, "first", w.Body.String())
+	require.Less(t, time.Until(w.until), time.Hour)
+	require.Greater(t, time.Until(w.until), time.Hour-time.Minute)
 }
 
 // Slow clients, floods of headers and crowds are turned away.

@@ -75,12 +75,23 @@ func (f *fields) ids() (show bool) {
 	return show
 }
 
-// kwargs are variables of the template.
+// kwargs are variables of the template, nil where there are none.
 func (f *fields) kwargs() json.RawMessage {
-	kwargs, _ := f.take("chat_template_kwargs")
-	thinking := false
-	if value(f, "enable_thinking", &thinking, "true or false") && kwargs == nil {
-		kwargs = fmt.Appendf(nil, `{"enable_thinking":%t}`, thinking)
+	kwargs, there := f.take("chat_template_kwargs")
+	thinking, vars := false, map[string]json.RawMessage{}
+	switch said := value(f, "enable_thinking", &thinking, "true or false"); {
+	case !there && !said:
+		return nil
+	case !said, there && json.Unmarshal(kwargs, &vars) != nil: // which is refused later
+		return kwargs
+	}
+	if _, said := vars["enable_thinking"]; said {
+		return kwargs
+	}
+	vars["enable_thinking"] = fmt.Appendf(nil, "%t", thinking)
+	kwargs, err := json.Marshal(vars)
+	if err != nil {
+		panic(err) // it was read from JSON
 	}
 	return kwargs
 }

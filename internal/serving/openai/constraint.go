@@ -139,7 +139,7 @@ func (f *fields) document() json.RawMessage {
 		return nil
 	}
 	switch {
-	case v.Own != nil:
+	case v.Own != nil && !isNull(v.Own):
 		f.wrong("response_format", `found "schema" beside "type", expected {"type": "json_schema", "json_schema": {"name": …, "schema": {…}}}`)
 	case v.Type == "text":
 	case v.Type == "json_object":

@@ -38,9 +38,29 @@ func TestACallThatIsCutOff(t *testing.T) {
 func TestNullIsLeftOut(t *testing.T) {
 	h := New(scripted(t, "a"), Options{})
 	for _, fields := range []string{`"tool_choice":null`, `"tool_choice":null,"tools":[` + aTool + `]`, `"tools":null,"stop":null,"n":null`,
-		`"response_format":null,"stream_options":null,"enable_thinking":null`} {
+		`"response_format":null,"stream_options":null,"enable_thinking":null`,
+		`"response_format":{"type":"text","schema":null,"json_schema":null}`} {
 		status, text := post(t, h, "/v1/chat/completions", with(fields))
 		require.Equal(t, http.StatusOK, status, text)
+	}
+}
+
+// What is said of thinking is not lost, wherever it stands.
+func TestThinkingIsHeard(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"enable_thinking":false}`:                                                 `{"enable_thinking":false}`,
+		`{"enable_thinking":false,"chat_template_kwargs":null}`:                     `{"enable_thinking":false}`,
+		`{"enable_thinking":false,"chat_template_kwargs":{"a":1}}`:                  `{"a":1,"enable_thinking":false}`,
+		`{"enable_thinking":false,"chat_template_kwargs":{"enable_thinking":true}}`: `{"enable_thinking":true}`,
+		`{"enable_thinking":null,"chat_template_kwargs":{"a":1}}`:                   `{"a":1}`,
+		`{"enable_thinking":true,"chat_template_kwargs":7}`:                         `7`,
+		`{"chat_template_kwargs":null}`:                                             ``,
+		`{}`:                                                                        ``,
+	} {
+		f, err := readFields([]byte(body))
+		require.NoError(t, err)
+		require.Equal(t, want, string(f.kwargs()), body)
+		require.NoError(t, f.done())
 	}
 }
 

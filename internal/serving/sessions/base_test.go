@@ -54,6 +54,15 @@ func TestSavedAdaptersKnowTheirBase(t *testing.T) {
 	other := again([]byte(strings.ReplaceAll(string(written), sum, strings.Repeat("0", len(sum)))))
 	require.Contains(t, other, "trained over another model")
 	require.NotContains(t, models(), `"mine"`)
+
+	require.NoError(t, os.WriteFile(file, written, 0o600))
+	require.NoError(t, s.host.LoadAdapter("mine", "", filepath.Dir(file)), "the name is somebody else's now")
+	at := "/v1/sessions/" + r.ID
+	require.Contains(t, s.call("POST", at+"/save", `{"serve_as":"mine"}`), "something else of this name is served; send another serve_as")
+	require.Contains(t, s.call("POST", at+"/save", `{"serve_as":"own"}`), `"served_as":"own"`)
+	require.Contains(t, s.call("DELETE", at, ""), "200 ")
+	require.Contains(t, models(), `"mine"`)
+	require.NotContains(t, models(), `"own"`)
 }
 
 // A step that leaves the policy without numbers is refused in words that a client can do something about, and leaves the session as it

@@ -127,7 +127,7 @@ func (n *session) keep(ctx context.Context, serveAs string) (saved remote.Saved,
 
 // serve has a name stand for an adapter; a name of before goes.
 func (n *session) serve(name, dir string) error {
-	before := n.stateNow().ServedAs
+	before := n.spoken
 	switch {
 	case name == "":
 		return nil
@@ -137,7 +137,7 @@ func (n *session) serve(name, dir string) error {
 	if err := n.s.Host.LoadAdapter(name, n.Model, dir); err != nil {
 		return err
 	}
-	if before == "" {
+	if n.spoken = name; before == "" {
 		return nil
 	}
 	return n.s.Host.UnloadAdapter(before)
@@ -197,8 +197,12 @@ func pack(w io.Writer, dir string) error {
 // delete ends a session and removes it.
 func (s *Server) delete(w http.ResponseWriter, r *http.Request, n *session) error {
 	s.mu.Lock()
+	there := s.sessions[n.ID] == n // else somebody else removes it
 	delete(s.sessions, n.ID)
 	s.mu.Unlock()
+	if !there {
+		return notHere(n.ID)
+	}
 	n.end()
 	last := &job{over: make(chan struct{})}
 	n.mu.Lock()
@@ -210,8 +214,8 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request, n *session) erro
 	n.mu.Unlock()
 	<-last.over // what was at work has ended
 	err := n.leave()
-	if name := n.stateNow().ServedAs; name != "" {
-		err = errors.Join(err, s.Host.UnloadAdapter(name))
+	if n.spoken != "" {
+		err = errors.Join(err, s.Host.UnloadAdapter(n.spoken))
 	}
 	s.forget(n)
 	if err != nil {

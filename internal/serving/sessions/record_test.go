@@ -2,8 +2,11 @@ package sessions
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -51,4 +54,32 @@ func TestSettingsAfterARestart(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, text, 0o600))
 	s.start(Options{})
 	require.Equal(t, before, settings())
+}
+
+// Who asks once more for a session that he has, as one may who heard no answer, loses nothing of it where it cannot be opened just then.
+func TestAskedForAgainASessionStays(t *testing.T) {
+	s := newServer(t)
+	begin := func() string {
+		r := httptest.NewRequest("POST", "/v1/sessions", strings.NewReader(`{"settings":{"seed":7}}`))
+		r.Header.Set("Idempotency-Key", "once")
+		w := httptest.NewRecorder()
+		s.answered(s.create)(w, r)
+		return fmt.Sprint(w.Code, " ", w.Body)
+	}
+	require.Contains(t, begin(), "200 ")
+	n := s.sessions[idOf("", "once")]
+	require.NoError(t, n.write(func(r *record) { r.Steps = []string{"of its first step"} }))
+	s.stop()
+	run := n.file(runFolder)
+	require.NoError(t, os.WriteFile(run, nil, 0o600))
+	s.start(Options{})
+	require.Contains(t, begin(), "not a directory")
+	require.Contains(t, s.call("GET", "/v1/sessions/"+n.ID, ""), `"steps":1`)
+	require.FileExists(t, n.file(recordFile))
+
+	n = s.sessions[n.ID]
+	require.NoError(t, n.write(func(r *record) { r.Steps = nil }))
+	require.Contains(t, begin(), "not a directory")
+	require.NoFileExists(t, n.file(recordFile), "nothing came of it yet")
+	require.Error(t, n.ctx.Err())
 }

@@ -167,9 +167,13 @@ func (s *Server) find(id, owner string) (*session, error) {
 	defer s.mu.Unlock()
 	n := s.sessions[id]
 	if n == nil || n.Owner != owner {
-		return nil, refusal.Errorf(http.StatusNotFound, "there is no session %q here; POST /v1/sessions begins one", refusal.Short(id, 50))
+		return nil, notHere(id)
 	}
 	return n, nil
+}
+
+func notHere(id string) error {
+	return refusal.Errorf(http.StatusNotFound, "there is no session %q here; POST /v1/sessions begins one", refusal.Short(id, 50))
 }
 
 // take reads the body of a request. A large one is read by turns: until leave is called, when the rows in it were looked at, too.
@@ -208,7 +212,10 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) error {
 			return json.Marshal(n.stateNow())
 		}
 		if _, err := n.open(ctx); err != nil {
-			s.forget(n)
+			if n.isNew() { // else it is asked for again, and what it has learned stays
+				err = errors.Join(err, n.leave())
+				s.forget(n)
+			}
 			return nil, err
 		}
 		state := n.stateNow()
@@ -298,6 +305,7 @@ func (s *Server) forget(n *session) {
 	s.mu.Lock()
 	delete(s.sessions, n.ID)
 	s.mu.Unlock()
+	n.end() // what waits makes no new folder of that name
 	if err := os.RemoveAll(n.dir); err != nil {
 		s.Log.Error("a session is not removed", "id", n.ID, "error", err.Error())
 	}

@@ -52,18 +52,20 @@ type session struct {
 	record  record
 	jobs    map[string]*job
 	queue   []*job
-	done    []string // jobs whose answers are kept yet
+	done    []*job // whose answers are kept yet
 	working bool
 	idle    *time.Timer
 
-	trainer *grpo.Trainer // of the goroutine that works; nil: it is not in memory
+	// Of the goroutine that works:
+	trainer *grpo.Trainer // nil: it is not in memory
+	spoken  string        // the name that stands for its adapter, which may not be that of the record after a restart; "": none does
 
 	ID, Owner, Sum, Model string // of the record; these do not change
 	Settings              map[string]json.RawMessage
 	Own                   bool
 }
 
-// job is a request that is worked on. The same request again is the same job.
+// job is a request that is worked on. The same request again is the same job, unless its key is "".
 type job struct {
 	key, sum string
 	run      func(context.Context) ([]byte, error)
@@ -127,6 +129,8 @@ func (s *Server) recall(name string) (*session, error) {
 		}
 		if err := s.Host.LoadAdapter(r.ServedAs, r.Model, dir); err != nil {
 			s.Log.Error("an adapter is not served", "id", r.ID, "error", err.Error())
+		} else {
+			n.spoken = r.ServedAs
 		}
 	}
 	return n, nil
@@ -149,6 +153,13 @@ func (n *session) isFinished() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.record.Finished
+}
+
+// isNew reports that nothing came of a session yet.
+func (n *session) isNew() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.record.Steps) == 0 && len(n.record.Saved) == 0
 }
 
 // stateNow is what the session is now.
@@ -217,7 +228,9 @@ func (n *session) join(j *job) (*job, error) {
 	case len(n.queue) >= mostWaiting:
 		return nil, refusal.Busy(time.Second, "%d requests of this session wait; ask again when some are done", len(n.queue))
 	}
-	n.jobs[j.key] = j
+	if j.key != "" {
+		n.jobs[j.key] = j
+	}
 	n.queue = append(n.queue, j)
 	if n.idle != nil {
 		n.idle.Stop()
@@ -256,10 +269,16 @@ func (n *session) settle(j *job) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	close(j.over)
-	n.done = append(n.done, j.key)
-	if len(n.done) > mostKept {
-		delete(n.jobs, n.done[0])
+	if n.done = append(n.done, j); len(n.done) > mostKept {
+		n.drop(n.done[0])
 		n.done = n.done[1:]
+	}
+}
+
+// drop has a request be worked on again that comes again; mu is held. One that failed may have come again, which is another job.
+func (n *session) drop(j *job) {
+	if n.jobs[j.key] == j {
+		delete(n.jobs, j.key)
 	}
 }
 
@@ -267,17 +286,17 @@ func (n *session) settle(j *job) {
 func (n *session) forgetJob(j *job) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.jobs[j.key] == j {
-		delete(n.jobs, j.key)
-	}
+	n.drop(j)
 }
 
-// rest gives the memory back of a session that nobody asks anything.
+// rest gives the memory back of a session that nobody asks anything. Where it is not taken in, somebody does ask, or the session ends.
 func (n *session) rest() {
-	_, err := n.join(&job{key: "rest", over: make(chan struct{}), run: func(context.Context) ([]byte, error) { return nil, n.leave() }})
-	if err != nil {
-		n.s.Log.Error("a session stays in memory", "id", n.ID, "error", err.Error())
-	}
+	_, _ = n.join(&job{over: make(chan struct{}), run: func(context.Context) ([]byte, error) {
+		if err := n.leave(); err != nil {
+			n.s.Log.Error("a session left the memory, and not in order", "id", n.ID, "error", err.Error())
+		}
+		return nil, nil
+	}})
 }
 
 // leave closes the trainer; it is opened again where it is needed.

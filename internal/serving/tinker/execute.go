@@ -188,6 +188,9 @@ func (r *run) shorten() error {
 			records = append(records, done(seq, e.result))
 		}
 	}
+	if r.unloaded {
+		records = append(records, store.Record{Kind: unload, Seq: -1})
+	}
 	err := r.journal.Rewrite(records)
 	if errors.Is(err, store.ErrUnwritten) { // it stays long until there is room
 		r.s.Log.Warn("a journal could not be shortened", "model", r.ID, "error", err)

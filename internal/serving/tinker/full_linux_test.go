@@ -10,8 +10,11 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -172,4 +175,30 @@ func TestAJournalOnAFullDisk(t *testing.T) {
 	saysFull(t, dir, err)
 	q := crossEntropy(lesson(text1, 3, 1))
 	require.Equal(t, learned(t, other, q), learned(t, &again, q))
+}
+
+// A model that nobody asks anything has no file open, and goes on where it was when somebody does.
+func TestModelsThatRestHaveNoFilesOpen(t *testing.T) {
+	folder := t.TempDir()
+	s := serve(t, folder, func(o *Options) { o.Idle = time.Millisecond })
+	none := func() bool {
+		all, err := filepath.Glob("/proc/self/fd/*")
+		require.NoError(t, err)
+		return !slices.ContainsFunc(all, func(fd string) bool {
+			to, err := os.Readlink(fd)
+			return err == nil && strings.HasPrefix(to, folder) && filepath.Base(to) == "journal"
+		})
+	}
+	n := s.connect(t)
+	m, other := train(t, n, 1), train(t, n, 1)
+	q := crossEntropy(lesson(text1, 3, 1))
+	for range 2 {
+		want := learned(t, other, q)
+		require.Eventually(t, none, time.Minute, time.Millisecond)
+		require.Equal(t, want, learned(t, m, q))
+		stepped(t, m, 1e-2)
+		stepped(t, other, 1e-2)
+	}
+	require.NoError(t, s.Call(t.Context(), "POST", "unload_model", map[string]string{"model_id": m.ID}, &struct{}{}))
+	require.Eventually(t, none, time.Minute, time.Millisecond)
 }

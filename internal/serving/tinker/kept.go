@@ -38,6 +38,14 @@ func (r *run) owe(rec store.Record) {
 	}
 }
 
+// rest closes the journal until somebody asks again; mu is held.
+func (r *run) rest() {
+	if err := r.journal.Rest(); err != nil {
+		r.broken = err
+		r.s.Log.Error("a journal is not taken any further", "model", r.ID, "error", err)
+	}
+}
+
 // done is the record of what a request came to.
 func done(seq int64, res result) store.Record {
 	return store.Record{Kind: store.Done, Seq: seq, Status: res.status, Type: res.kind, Body: res.body}

@@ -154,6 +154,7 @@ func (r *run) accept(seq int64, kind, sum string, body []byte) (id string, err e
 	case r.account.full(len(body)) && kind == forwardBackward:
 		return "", tooMany("%d MB of requests are held that no optim_step has used; send the next after some", maxHeld>>20)
 	case r.unloaded:
+		e.kind, e.body = wrong, nil // or what was refused might be done: see replayed
 		r.enter(e)
 		r.finish(e, refused(badinput.Errorf("model_id: %s was unloaded; make another with create_model", r.ID)))
 		return id, nil
@@ -191,6 +192,9 @@ func (r *run) start() {
 	if !r.working && r.s.ctx.Err() == nil && r.waiting > 0 {
 		r.working = true
 		r.s.work.Go(r.work)
+	}
+	if !r.working {
+		r.rest()
 	}
 }
 
@@ -309,6 +313,7 @@ func (r *run) sleep() bool {
 		return false
 	}
 	r.leave()
+	r.rest()
 	return true
 }
 
@@ -327,6 +332,7 @@ func (r *run) leave() {
 func (r *run) giveUp(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	defer r.rest()
 	r.leave()
 	if r.s.ctx.Err() != nil {
 		return // the next server does it

@@ -284,8 +284,10 @@ func TestAModelSleeps(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
+// What comes for a model that was unloaded is refused, not done after all, and so it is by the next server, also where the journal was
+// written anew.
 func TestAModelThatIsUnloaded(t *testing.T) {
-	s := serve(t, t.TempDir())
+	s := serve(t, t.TempDir(), func(o *Options) { o.Journal = 1 })
 	m := train(t, s.connect(t), 1)
 	var p struct {
 		Request string `json:"request_id"`
@@ -294,6 +296,17 @@ func TestAModelThatIsUnloaded(t *testing.T) {
 	_, err := s.Wait(t.Context(), p.Request)
 	require.NoError(t, err)
 	f, err := m.OptimStep(t.Context(), 1)
+	require.NoError(t, err)
+	_, err = f.Wait(t.Context())
+	require.ErrorContains(t, err, "was unloaded")
+	require.False(t, s.server.runs[m.ID].entries[m.Seq].replayed())
+
+	s.server.stop()
+	s.server.work.Wait() // what it has is on disk, and the journal is as short as can be
+	copied := filepath.Join(t.TempDir(), "store")
+	require.NoError(t, os.CopyFS(copied, os.DirFS(s.store)))
+	m.Client = serve(t, copied).Client
+	f, err = m.OptimStep(t.Context(), 1)
 	require.NoError(t, err)
 	_, err = f.Wait(t.Context())
 	require.ErrorContains(t, err, "was unloaded")

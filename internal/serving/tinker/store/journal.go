@@ -33,7 +33,7 @@ const Done = "done"
 // stopped is cut off: nobody was told of it.
 type Journal struct {
 	path string
-	f    *disk.File
+	f    *disk.File // nil: it rests
 	Size int64
 }
 
@@ -63,7 +63,10 @@ func (r *Run) Journal(each func(Record)) (*Journal, error) {
 	if whole < len(text) {
 		err = errors.Join(j.f.Cut(j.Size), j.f.Sync())
 	}
-	return j, errors.Join(err, disk.SyncFolder(r.dir))
+	if err = errors.Join(err, disk.SyncFolder(r.dir)); err != nil { // or records would be added to what was to be cut off
+		return nil, errors.Join(err, j.f.Close())
+	}
+	return j, nil
 }
 
 // parse reads records, and says how many bytes of the text are whole ones. A record that is damaged and not the last one is
@@ -127,6 +130,9 @@ func (j *Journal) Append(r Record) error {
 	if err != nil {
 		return err
 	}
+	if err := j.wake(); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnwritten, err)
+	}
 	if _, err := j.f.Write(b); err != nil {
 		if cut := j.f.Cut(j.Size); cut != nil {
 			return errors.Join(err, cut)
@@ -138,7 +144,42 @@ func (j *Journal) Append(r Record) error {
 }
 
 // Sync makes all records survive.
-func (j *Journal) Sync() error { return j.f.Sync() }
+func (j *Journal) Sync() error {
+	if j.f == nil {
+		return nil
+	}
+	return j.f.Sync()
+}
+
+// Rest closes the file, whose records survive then, until there is another: a store may have more models than a process may have files.
+func (j *Journal) Rest() error {
+	if j.f == nil {
+		return nil
+	}
+	err := errors.Join(j.f.Sync(), j.f.Close())
+	j.f = nil
+	return err
+}
+
+// wake opens the file again where it rests.
+func (j *Journal) wake() error {
+	if j.f != nil {
+		return nil
+	}
+	f, err := disk.Append(j.path)
+	if err != nil {
+		return err
+	}
+	size, err := f.Size()
+	if err == nil && size != j.Size {
+		err = fmt.Errorf("%s has %d bytes, and had %d", j.path, size, j.Size)
+	}
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	j.f = f
+	return nil
+}
 
 // Rewrite replaces all records. Where ErrUnwritten comes of it, the journal is as it was.
 func (j *Journal) Rewrite(records []Record) error {
@@ -149,6 +190,9 @@ func (j *Journal) Rewrite(records []Record) error {
 			return err
 		}
 		text = append(text, b...)
+	}
+	if err := j.wake(); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnwritten, err)
 	}
 	if err := atomicfile.WriteBytes(j.path, text); err != nil && !j.f.Replaced() {
 		return fmt.Errorf("%w: %w", ErrUnwritten, err)
@@ -165,4 +209,4 @@ func (j *Journal) Rewrite(records []Record) error {
 }
 
 // Close closes the file.
-func (j *Journal) Close() error { return j.f.Close() }
+func (j *Journal) Close() error { return j.Rest() }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
 func newRun(t *testing.T) (*Store, *Run) {
@@ -27,6 +29,41 @@ func records(t *testing.T, r *Run) (all []Record, err error) {
 		require.NoError(t, j.Close())
 	}
 	return all, err
+}
+
+// A journal of which the end could not be cut off, for good, is not written to: what comes behind a half record is not found again.
+func TestAJournalThatCannotBeCut(t *testing.T) {
+	_, r := newRun(t)
+	path := filepath.Join(r.dir, "journal")
+	require.NoError(t, os.WriteFile(path, []byte("half"), 0o644))
+	defer func() { disk.Observer = nil }()
+	disk.Observer = func(op disk.Op) {
+		if op.Kind == disk.Synced {
+			require.NoError(t, os.Rename(r.dir, r.dir+"-away"))
+		}
+	}
+	j, err := r.Journal(func(Record) {})
+	require.Error(t, err)
+	require.Nil(t, j)
+}
+
+// A journal that rests goes on where it was, and not where its file is another by then.
+func TestAJournalThatRests(t *testing.T) {
+	_, r := newRun(t)
+	j, err := r.Journal(func(Record) {})
+	require.NoError(t, err)
+	want := []Record{{Kind: "optim_step", Seq: 1, Body: []byte("a")}, {Kind: "optim_step", Seq: 2, Body: []byte("b")}}
+	for _, rec := range want {
+		require.NoError(t, j.Append(rec))
+		require.NoError(t, j.Rest())
+		require.NoError(t, j.Sync())
+	}
+	got, err := records(t, r)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	require.NoError(t, os.Remove(j.path))
+	require.ErrorIs(t, j.Append(want[0]), ErrUnwritten)
+	require.ErrorIs(t, j.Rewrite(want), ErrUnwritten)
 }
 
 // A journal that is cut anywhere is that of the records that are whole, and goes on from there. One that is damaged before
