@@ -33,6 +33,7 @@ func TestAnswers(t *testing.T) {
 		{Exact, "Paris", " Paris\n", true, true},
 		{Exact, "Paris", "Answer: Paris.", true, true},
 		{Exact, "Paris", "paris", true, false},
+		{Exact, "Paris", "# Final answer\n\n**Paris**", true, true},
 		{Exact, "Answer: A", "Answer: A", true, true},
 		{Exact, "x", "", false, false},
 		{Regex, `^def \w+`, "def f", true, true},
@@ -52,6 +53,20 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// A number with an exponent that no calculation ends with is no answer, and no end of the program.
+func TestHugeNumbersInJSON(t *testing.T) {
+	for _, schema := range []string{`{"minimum": 1}`, `{"items": {"multipleOf": 3}}`, `{"type": "integer"}`, `{"properties": {"a": {"const": 5}}}`} {
+		m, err := New(JSONSchema, schema)
+		require.NoError(t, err)
+		for _, text := range []string{"1e999999999", "[3, -1e-99999999999999999999]", `{"a": [1E400000]}`} {
+			assert.False(t, m.Match(text).Right, "%s: %s", schema, text)
+		}
+	}
+	m, err := New(JSONSchema, `{"minimum": 1e300}`)
+	require.NoError(t, err)
+	assert.True(t, m.Match("1e301").Right)
+}
+
 func TestWhatCannotBeMeantIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		by         By
@@ -62,6 +77,7 @@ func TestWhatCannotBeMeantIsRefused(t *testing.T) {
 		{JSONSchema, `{"type": 3}`, "json_schema: "},
 		{JSONSchema, `{"$ref": "file:///etc/passwd"}`, "schemas of other places are not read"},
 		{JSONSchema, `{"$ref": "http://127.0.0.1/x"}`, "schemas of other places are not read"},
+		{JSONSchema, `{"multipleOf": 1e9999999}`, "a number with an exponent beyond 10000"},
 		{Math, " ", "math: expected an answer"},
 		{"words", "x", `found "words", expected one of [exact regex json_schema math]`},
 	} {
