@@ -28,6 +28,7 @@ func TestEqualValues(t *testing.T) {
 		{"3+4i", "4i + 3"}, {"(1+i)^2", "2i"},
 		{`5 \text{ cm}`, "5"}, {`90^\circ`, "90"}, {`\text{Yes}`, "yes"}, {"No.", "no"}, {`\text{(A)}`, "(A)"}, {"The  cat", "the cat"},
 		{"y^2 = 4x", "y^2=4x"}, {"4x = y^2", "y^2=4x"}, {`\boxed{3}`, "3"}, {"1/3", `\frac{10}{30}`}, {"3/0.5", "6"}, {`e^{\ln 2}`, "2"},
+		{"2^{2024}", "4^{1012}"}, {`\frac{2^{2024} - 1}{3}`, "(4^{1012}-1)/3"}, {"2023^{2024}+1", "1 + 2023^{2024}"},
 	} {
 		assert.True(t, Equal(pair[0], pair[1]), "%q and %q", pair[0], pair[1])
 		assert.True(t, Equal(pair[1], pair[0]), "%q and %q", pair[1], pair[0])
@@ -45,6 +46,8 @@ func TestDifferentValues(t *testing.T) {
 		{"123456789012345678901234567890", "123456789012345678901234567891"},
 		{"10^400", "10^401"}, {"x_1", "x_2"}, {"A", "B"}, {"5 apples", "5 pears"},
 		{"sin(x)", "cos(x)"}, {"1e999", "1e998"},
+		{"10^400", `\infty`}, {"2^{2024}", "2^{2023}"}, {"2^{2024}", "2^{2024}+1"}, {"9^{99999}", "9^{99998}"}, {`\exp(1000)`, `\exp(2000)`},
+		{`\cosh(1000)`, `\infty`}, {"9^{99999}", `\infty`},
 	} {
 		assert.False(t, Equal(pair[0], pair[1]), "%q and %q", pair[0], pair[1])
 		assert.False(t, Equal(pair[1], pair[0]), "%q and %q", pair[1], pair[0])
