@@ -281,7 +281,11 @@ func (in *interpreter) equal(a, b Value) bool {
 		return ok
 	case Text:
 		y, ok := b.(Text)
-		return ok && a.S == y.S
+		if !ok || len(a.S) != len(y.S) {
+			return false
+		}
+		in.room(len(a.S))
+		return a.S == y.S
 	case *List:
 		y, ok := b.(*List)
 		if !ok || len(a.Items) != len(y.Items) || a.tuple != y.tuple {
@@ -325,6 +329,7 @@ func (in *interpreter) compare(a, b Value, verb string) int {
 	}
 	if x, ok := a.(Text); ok {
 		if y, ok := b.(Text); ok {
+			in.room(min(len(x.S), len(y.S)))
 			return strings.Compare(x.S, y.S)
 		}
 	}
