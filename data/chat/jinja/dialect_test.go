@@ -132,3 +132,19 @@ func TestWords(t *testing.T) {
 		}
 	}
 }
+
+// A whole number of more than 64 bits, which an argument of a tool's call may be, is written out as any other.
+func TestLargeWholeNumbers(t *testing.T) {
+	const vars = `{"n": 12345678901234567890123, "d": {"a": [-98765432109876543210]}}`
+	for source, want := range map[string]string{
+		"{{ n }} {{ n|string }} {{ 'n=' ~ n }}":  "12345678901234567890123 12345678901234567890123 n=12345678901234567890123",
+		"{{ d }} {{ d|tojson }}":                 "{'a': [-98765432109876543210]} {\"a\": [-98765432109876543210]}",
+		"{{ n|int }} {{ n|float }}":              "12345678901234567890123 1.2345678901234568e+22",
+		"{{ n is integer }} {{ n is callable }}": "True False",
+		"{{ n == n }} {{ n == 1 }}":              "True False",
+	} {
+		if text, err := render(source, vars); err != nil || text.S != want {
+			t.Errorf("%q: %v\n got %q\nwant %q", source, err, text.S, want)
+		}
+	}
+}

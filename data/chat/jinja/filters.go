@@ -130,6 +130,9 @@ func toFloat(in *interpreter, v Value, a given) Value {
 		if f, err := strconv.ParseFloat(strings.TrimSpace(t.S), 64); err == nil {
 			return f
 		}
+	} else if n, ok := v.(bigNumber); ok {
+		f, _ := strconv.ParseFloat(string(n), 64)
+		return f
 	} else if f, ok := number(v); ok {
 		return f
 	}
@@ -154,6 +157,8 @@ func toInt(in *interpreter, v Value, a given) Value {
 		if math.Abs(v) < 1<<62 {
 			return int(v)
 		}
+	case bigNumber:
+		return v
 	default:
 		if n, ok := whole(v); ok {
 			return n

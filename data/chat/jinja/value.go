@@ -126,7 +126,7 @@ func kind(v Value) string {
 		return "undefined value"
 	case bool:
 		return "bool"
-	case int:
+	case int, bigNumber:
 		return "int"
 	case float64:
 		return "float"
@@ -174,6 +174,8 @@ func (in *interpreter) repr(j *joiner, v Value) {
 		j.add(plain(strconv.Itoa(v)))
 	case float64:
 		j.add(plain(showFloat(v)))
+	case bigNumber:
+		j.add(plain(string(v)))
 	case Text:
 		in.charge(len(v.S) / bytesPerStep)
 		j.add(v.like(quote(v.S)))
