@@ -108,14 +108,16 @@ func (m *Matcher) Match(text string) (r Result) {
 				r.Got = final
 			}
 		}
-		r.Answered, r.Right = r.Got != "", r.Got == m.want
+		r.Answered = r.Got != ""
+		r.Right = r.Answered && r.Got == m.want
 	case Math:
 		if r.Got, r.Answered = Final(said); !r.Answered {
 			r.Got, r.Answered = lastNumber(said)
 		}
 		r.Right = r.Answered && mathvalue.Equal(r.Got, m.want)
 	case Regex:
-		r.Got, r.Answered, r.Right = said, said != "", m.pattern.MatchString(said)
+		r.Got, r.Answered = said, said != ""
+		r.Right = r.Answered && m.pattern.MatchString(said)
 	case JSONSchema:
 		r.Got = document(said)
 		value, err := jsonschema.UnmarshalJSON(bytes.NewReader([]byte(r.Got)))

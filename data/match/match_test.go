@@ -88,6 +88,7 @@ func TestWhatCannotBeMeantIsRefused(t *testing.T) {
 
 func FuzzMatch(f *testing.F) {
 	f.Add(`\boxed{1} answer is 2 #### 3`, "1")
+	f.Add(" ", " ")
 	f.Fuzz(func(t *testing.T, text, want string) {
 		for _, by := range Names() {
 			if m, err := New(by, want); err == nil {
