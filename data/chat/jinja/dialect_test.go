@@ -148,3 +148,16 @@ func TestLargeWholeNumbers(t *testing.T) {
 		}
 	}
 }
+
+// Filters that have the name of a method and do something else, as in jinja2 3.1.6.
+func TestFiltersOfTheirOwn(t *testing.T) {
+	for source, want := range map[string]string{
+		`{{ "it's a 2nd-rate (tEST)"|title }} {{ "it's 2nd".title() }}`:       "It's A 2nd-Rate (Test) It'S 2Nd",
+		`{{ "well-known: a_b, c"|wordcount }} {{ ""|wordcount }}`:             "4 0",
+		`{{ "a\r\n\r\nb\n"|indent(2) }}|{{ "a\n\nb"|indent(2, true, true) }}`: "a\n\n  b\n|  a\n  \n  b",
+	} {
+		if text, err := render(source, "{}"); err != nil || text.S != want {
+			t.Errorf("%q: %v\n got %q\nwant %q", source, err, text.S, want)
+		}
+	}
+}
