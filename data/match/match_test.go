@@ -55,7 +55,8 @@ func TestAnswers(t *testing.T) {
 
 // A number with an exponent that no calculation ends with is no answer, and no end of the program.
 func TestHugeNumbersInJSON(t *testing.T) {
-	for _, schema := range []string{`{"minimum": 1}`, `{"items": {"multipleOf": 3}}`, `{"type": "integer"}`, `{"properties": {"a": {"const": 5}}}`} {
+	for _, schema := range []string{`{"minimum": 1}`, `{"items": {"multipleOf": 3}}`, `{"type": "integer"}`,
+		`{"properties": {"a": {"const": 5}}}`} {
 		m, err := New(JSONSchema, schema)
 		require.NoError(t, err)
 		for _, text := range []string{"1e999999999", "[3, -1e-99999999999999999999]", `{"a": [1E400000]}`} {
