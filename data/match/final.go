@@ -76,7 +76,7 @@ func lastBoxed(text string) (inside string, found bool) {
 	return inside, found
 }
 
-var aNumber = regexp.MustCompile(`-?\$?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:/\d+)?%?`)
+var aNumber = regexp.MustCompile(`[-−]?\$?(?:\d{1,3}(?:,\d{3})+|\d+|\B\.\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?(?:/\d+)?%?`)
 
 // lastNumber is the last number of a text that announces no answer.
 func lastNumber(text string) (string, bool) {
