@@ -21,6 +21,7 @@ var spellings = strings.NewReplacer(
 var (
 	unitText = regexp.MustCompile(`\\(?:text|textrm|mathrm|textbf|mathbf|mbox|operatorname)\s*\{([^{}]*)\}` +
 		`(\s*\^\s*(?:-?\d|\{\s*-?\d+\s*\}))?`) // of square centimetres
+	listed    = regexp.MustCompile(`,?\s+(?:or|and)\s+`)
 	shortFrac = regexp.MustCompile(`\\frac\s*(\d)\s*(\d)`)
 )
 
