@@ -2,9 +2,11 @@ package dataset
 
 import (
 	"encoding/json"
+	"math"
 	"path/filepath"
 	"testing"
 
+	"github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/data"
@@ -48,6 +50,40 @@ func TestColumnsAreKept(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, tests, 1)
 	}
+}
+
+// What pandas writes where a column of numbers has none is none, and no reason to refuse a row.
+func TestColumnsWithoutANumber(t *testing.T) {
+	type record struct {
+		Prompt    string    `parquet:"prompt"`
+		Answer    string    `parquet:"answer"`
+		Match     string    `parquet:"match"`
+		Score     float64   `parquet:"score"`
+		Parts     []float32 `parquet:"parts,list"`
+		Tolerance float64   `parquet:"tolerance"`
+	}
+	nan := math.NaN()
+	path := filepath.Join(t.TempDir(), "p.parquet")
+	require.NoError(t, parquet.WriteFile(path, []record{{"p", "a", "exact", nan, []float32{0.1, float32(nan)}, nan},
+		{"q", "b", "exact", math.Inf(1), nil, nan}}))
+	set, err := Open(t.Context(), path, Options{CacheDir: t.TempDir(), Strict: true, KeepColumns: true})
+	require.NoError(t, err)
+	defer set.Close()
+	for i, want := range []string{`{"answer": "a", "parts": [0.1, null]}`, `{"answer": "b", "parts": []}`} {
+		got, err := set.Problems()[i].Columns(t.Context())
+		require.NoError(t, err)
+		text, err := json.Marshal(got)
+		require.NoError(t, err)
+		require.JSONEq(t, want, string(text))
+	}
+	rows := 0
+	_, err = Records(t.Context(), path, Options{}, func(Record) error { rows++; return nil })
+	require.NoError(t, err)
+	require.Equal(t, 2, rows)
+
+	require.NoError(t, parquet.WriteFile(path, []record{{"p", "a", "exact", 0, nil, math.Inf(1)}}))
+	_, err = Open(t.Context(), path, Options{CacheDir: t.TempDir()})
+	require.ErrorContains(t, err, `"tolerance": json: unsupported value: +Inf`)
 }
 
 // A Parquet file is read for all its columns then.

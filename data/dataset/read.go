@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"unicode/utf8"
@@ -168,7 +169,7 @@ func eachParquetRow(rows *parquet.GenericReader[map[string]any], fn func(map[str
 func parquetRow(values map[string]any) (*row, error) {
 	r := &row{cells: make(map[string]any, len(values))}
 	for name, value := range values {
-		switch v := value.(type) {
+		switch v := numbers(value, readColumns[name]).(type) {
 		case nil:
 		case string:
 			r.cells[name], r.size = v, r.size+len(v)
@@ -186,6 +187,36 @@ func parquetRow(values map[string]any) (*row, error) {
 		}
 	}
 	return r, nil
+}
+
+// numbers has null in place of what is no number, as pandas writes nothing in a column of numbers; and of an infinity in a column that
+// is not read, for JSON has none.
+func numbers(v any, read bool) any {
+	switch v := v.(type) {
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) && !read {
+			return nil
+		}
+	case float32:
+		return numbers32(v, read)
+	case []any:
+		for i := range v {
+			v[i] = numbers(v[i], read)
+		}
+	case map[string]any:
+		for name := range v {
+			v[name] = numbers(v[name], read)
+		}
+	}
+	return v
+}
+
+// numbers32 keeps the type, whose shortest digits are others.
+func numbers32(v float32, read bool) any {
+	if numbers(float64(v), read) == nil {
+		return nil
+	}
+	return v
 }
 
 // validText reports whether every string inside v is UTF-8.

@@ -120,15 +120,19 @@ func readable(name string) bool {
 
 func locateFolder(dir string, opt Options) ([]File, error) {
 	var names []string
-	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+	root, err := filepath.EvalSymlinks(dir) // WalkDir follows no link, not the first either
+	if err != nil {
+		return nil, badinput.Errorf("%s: %w", opt.call(dir), err)
+	}
+	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && p != dir && strings.HasPrefix(d.Name(), ".") {
+		if d.IsDir() && p != root && strings.HasPrefix(d.Name(), ".") {
 			return filepath.SkipDir
 		}
 		if !d.IsDir() {
-			rel, _ := filepath.Rel(dir, p)
+			rel, _ := filepath.Rel(root, p)
 			names = append(names, filepath.ToSlash(rel))
 		}
 		return nil

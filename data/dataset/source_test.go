@@ -111,3 +111,14 @@ func TestNoSuchSource(t *testing.T) {
 		require.ErrorContains(t, err, says)
 	}
 }
+
+// A folder may be reached by a link.
+func TestFolderBehindALink(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "rows/a.jsonl", `{"problem":"a","tests":[{"input":"","output":"a"}]}`)
+	link := filepath.Join(dir, "link")
+	require.NoError(t, os.Symlink("rows", link))
+	files, err := Locate(t.Context(), link, Options{})
+	require.NoError(t, err)
+	require.Equal(t, []File{{Path: filepath.Join(link, "a.jsonl"), Name: filepath.Join(link, "a.jsonl"), Collection: "link"}}, files)
+}

@@ -111,9 +111,13 @@ func free(dir string) (bytes int64, known bool) {
 	}
 }
 
-// useHeld takes files from the cache that can only be read, where it has them all.
+// useHeld takes files from the cache that can only be read, where it has them all. Where it lacks one, all are in the other, also such as
+// were asked for by themselves before.
 func (s *Snapshot) useHeld(names []string) {
-	if s.client.held == "" {
+	if s.asked == nil {
+		s.asked = s.client
+	}
+	if s.client = s.asked; s.client.held == "" {
 		return
 	}
 	held := *s

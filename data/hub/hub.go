@@ -131,6 +131,7 @@ type Snapshot struct {
 	Files []string
 
 	client *Client
+	asked  *Client // that it was made with, once client may be of another cache; nil: that it is
 	repo   Repo
 }
 

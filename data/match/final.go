@@ -22,7 +22,8 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-var announced = regexp.MustCompile(`(?i)\banswer(?:\s+is)?\s*(?:\*\*)?\s*[:=]?\s*(?:\*\*)?\s*([^\n]+)`)
+// announced says that an answer comes: "answer is", "answer:", or a line that ends with the word.
+var announced = regexp.MustCompile(`(?i)\banswer\s*(?:\*\*)?\s*(?:is\b|[:=]|\n)\s*(?:\*\*)?\s*[:=]?\s*(?:\*\*)?\s*`)
 
 // Final is the answer that a text ends with: in the last \boxed{}, behind the last ####, or behind the last "answer is" or
 // "answer:" up to the end of its line.
@@ -36,10 +37,13 @@ func Final(text string) (string, bool) {
 			return line, true
 		}
 	}
-	if all := announced.FindAllStringSubmatch(text, -1); all != nil {
-		line := strings.Trim(strings.TrimSpace(all[len(all)-1][1]), "*")
-		line = strings.TrimSpace(strings.TrimRight(line, "."))
-		return line, line != ""
+	all := announced.FindAllStringIndex(text, -1)
+	for i := len(all) - 1; i >= 0; i-- { // the last with something behind it
+		line, _, _ := strings.Cut(text[all[i][1]:], "\n")
+		line = strings.Trim(strings.TrimSpace(line), "*")
+		if line = strings.TrimSpace(strings.TrimRight(line, ".")); line != "" {
+			return line, true
+		}
 	}
 	return "", false
 }
@@ -72,7 +76,7 @@ func lastBoxed(text string) (inside string, found bool) {
 	return inside, found
 }
 
-var aNumber = regexp.MustCompile(`-?\$?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:/\d+)?%?`)
+var aNumber = regexp.MustCompile(`[-−]?\$?(?:\d{1,3}(?:,\d{3})+|\d+|\B\.\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?(?:/\d+)?%?`)
 
 // lastNumber is the last number of a text that announces no answer.
 func lastNumber(text string) (string, bool) {

@@ -3,8 +3,11 @@ package match
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -69,6 +72,9 @@ func compile(text string) (*jsonschema.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !countable(doc) {
+		return nil, errors.New("found a number with an exponent beyond 10000")
+	}
 	c := jsonschema.NewCompiler()
 	c.UseLoader(nowhere{})
 	if err := c.AddResource("grpo:schema", doc); err != nil {
@@ -102,19 +108,42 @@ func (m *Matcher) Match(text string) (r Result) {
 				r.Got = final
 			}
 		}
-		r.Answered, r.Right = r.Got != "", r.Got == m.want
+		r.Answered = r.Got != ""
+		r.Right = r.Answered && r.Got == m.want
 	case Math:
 		if r.Got, r.Answered = Final(said); !r.Answered {
 			r.Got, r.Answered = lastNumber(said)
 		}
 		r.Right = r.Answered && mathvalue.Equal(r.Got, m.want)
 	case Regex:
-		r.Got, r.Answered, r.Right = said, said != "", m.pattern.MatchString(said)
+		r.Got, r.Answered = said, said != ""
+		r.Right = r.Answered && m.pattern.MatchString(said)
 	case JSONSchema:
 		r.Got = document(said)
 		value, err := jsonschema.UnmarshalJSON(bytes.NewReader([]byte(r.Got)))
 		r.Answered = err == nil && json.Valid([]byte(r.Got))
-		r.Right = r.Answered && m.schema.Validate(value) == nil
+		r.Right = r.Answered && countable(value) && m.schema.Validate(value) == nil
 	}
 	return r
+}
+
+// countable tells whether the numbers of a JSON value can be calculated with: the library of schemas does so in fractions, in which
+// 1e400000 takes its time, and 1e9999999 is none and makes it panic.
+func countable(value any) bool {
+	switch v := value.(type) {
+	case json.Number:
+		if at := strings.IndexAny(string(v), "eE"); at >= 0 {
+			power, err := strconv.Atoi(string(v[at+1:]))
+			return err == nil && -10_000 < power && power < 10_000
+		}
+	case []any:
+		return !slices.ContainsFunc(v, func(e any) bool { return !countable(e) })
+	case map[string]any:
+		for _, e := range v {
+			if !countable(e) {
+				return false
+			}
+		}
+	}
+	return true
 }

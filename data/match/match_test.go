@@ -23,6 +23,15 @@ func TestAnswers(t *testing.T) {
 		{Math, "42", "The final answer is: $42$.", true, true},
 		{Math, "42", "**Answer:** 42", true, true},
 		{Math, "42", "It is 41 or rather 42", true, true},
+		{Math, "0.5", "Its chance is .5", true, true},
+		{Math, "5", "Its chance is $.5", true, false},
+		{Math, "5", "See Fig.5", true, true},
+		{Math, "0.0015", "It takes 1.5e-3 s", true, true},
+		{Math, "-5", "So it is −5.", true, true},
+		{Math, "5", "So it is −5.", true, false},
+		{Math, "42", "To answer the question: the answer is 42.", true, true},
+		{Math, "42", "The answer is 7. No: my answer is **42**", true, true},
+		{Math, "42", "I will answer in short.\nIt is 42", true, true},
 		{Math, "42", "<think>\\boxed{42}</think> 41", true, false},
 		{Math, "42", "<think> it is 42", false, false},
 		{Math, "42", "I do not know.", false, false},
@@ -30,6 +39,7 @@ func TestAnswers(t *testing.T) {
 		{Exact, "Paris", " Paris\n", true, true},
 		{Exact, "Paris", "Answer: Paris.", true, true},
 		{Exact, "Paris", "paris", true, false},
+		{Exact, "Paris", "# Final answer\n\n**Paris**", true, true},
 		{Exact, "Answer: A", "Answer: A", true, true},
 		{Exact, "x", "", false, false},
 		{Regex, `^def \w+`, "def f", true, true},
@@ -49,6 +59,21 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// A number with an exponent that no calculation ends with is no answer, and no end of the program.
+func TestHugeNumbersInJSON(t *testing.T) {
+	for _, schema := range []string{`{"minimum": 1}`, `{"items": {"multipleOf": 3}}`, `{"type": "integer"}`,
+		`{"properties": {"a": {"const": 5}}}`} {
+		m, err := New(JSONSchema, schema)
+		require.NoError(t, err)
+		for _, text := range []string{"1e999999999", "[3, -1e-99999999999999999999]", `{"a": [1E400000]}`} {
+			assert.False(t, m.Match(text).Right, "%s: %s", schema, text)
+		}
+	}
+	m, err := New(JSONSchema, `{"minimum": 1e300}`)
+	require.NoError(t, err)
+	assert.True(t, m.Match("1e301").Right)
+}
+
 func TestWhatCannotBeMeantIsRefused(t *testing.T) {
 	for _, c := range []struct {
 		by         By
@@ -59,6 +84,7 @@ func TestWhatCannotBeMeantIsRefused(t *testing.T) {
 		{JSONSchema, `{"type": 3}`, "json_schema: "},
 		{JSONSchema, `{"$ref": "file:///etc/passwd"}`, "schemas of other places are not read"},
 		{JSONSchema, `{"$ref": "http://127.0.0.1/x"}`, "schemas of other places are not read"},
+		{JSONSchema, `{"multipleOf": 1e9999999}`, "a number with an exponent beyond 10000"},
 		{Math, " ", "math: expected an answer"},
 		{"words", "x", `found "words", expected one of [exact regex json_schema math]`},
 	} {
@@ -69,6 +95,7 @@ func TestWhatCannotBeMeantIsRefused(t *testing.T) {
 
 func FuzzMatch(f *testing.F) {
 	f.Add(`\boxed{1} answer is 2 #### 3`, "1")
+	f.Add(" ", " ")
 	f.Fuzz(func(t *testing.T, text, want string) {
 		for _, by := range Names() {
 			if m, err := New(by, want); err == nil {

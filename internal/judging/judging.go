@@ -39,7 +39,7 @@ func Open(ctx context.Context, cfg *configs.Config, own reward.Grader, wrap func
 	j := &Judging{Grader: own, Sandbox: reward.Backend{Kind: Own}}
 	if own == nil {
 		if err := j.openSandbox(ctx, cfg, p, warn); err != nil {
-			return nil, err
+			return nil, errors.Join(err, j.Close())
 		}
 		if err := j.try(ctx, cfg, p, warn); err != nil {
 			return nil, errors.Join(err, j.Close())

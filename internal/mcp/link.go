@@ -154,6 +154,9 @@ func (l *link) ask(ctx context.Context, s *session, name string, args json.RawMe
 	r, err := s.CallTool(limited, &sdk.CallToolParams{Name: name, Arguments: args})
 	var refused *jsonrpc.Error
 	switch {
+	case err == nil: // also where the time was up just then
+		l.answered()
+		return words(r), r.IsError, nil
 	case ctx.Err() != nil:
 		return "", false, context.Cause(ctx)
 	case limited.Err() != nil:
@@ -166,11 +169,8 @@ func (l *link) ask(ctx context.Context, s *session, name string, args json.RawMe
 	case errors.As(err, &refused):
 		l.answered()
 		return "error: " + refused.Message, true, nil
-	case err != nil:
-		return "", false, err
 	}
-	l.answered()
-	return words(r), r.IsError, nil
+	return "", false, err
 }
 
 func (l *link) answered() {

@@ -74,6 +74,7 @@ var (
 	fenced = regexp.MustCompile("(?s)```[a-zA-Z0-9_+-]*\\n(.*?)```")
 	amount = regexp.MustCompile(`-?\d+(?:\.\d+)?`)
 	whole  = regexp.MustCompile(`-?\d+`)
+	zeros  = regexp.MustCompile(`^(-?)0+(\d)`) // before a number, which JSON has none of
 )
 
 // Act is what a text comes to. Where it is none, a *Refused says what is missing.
@@ -88,11 +89,15 @@ func (s *Server) Act(text string) (map[string]any, error) {
 		if block != "" {
 			text = block
 		}
-		var action map[string]any
-		if err := json.Unmarshal([]byte(text), &action); err != nil || action == nil {
+		var read map[string]any // whose values are none that nobody can read
+		var written map[string]json.RawMessage
+		if json.Unmarshal([]byte(text), &read) != nil || read == nil || json.Unmarshal([]byte(text), &written) != nil {
 			return nil, &Refused{"there is no action; expected a JSON object"}
 		}
-		return action, nil
+		for name, value := range written {
+			read[name] = value // large numbers as they stand
+		}
+		return read, nil
 	case "string":
 		if s.field.name == "code" && block != "" {
 			text = block
@@ -115,7 +120,7 @@ func (s *Server) Act(text string) (map[string]any, error) {
 	if len(found) == 0 {
 		return nil, &Refused{"there is no action; expected a number"}
 	}
-	number := json.Number(found[len(found)-1])
+	number := json.Number(zeros.ReplaceAllString(found[len(found)-1], "$1$2"))
 	if _, err := strconv.ParseFloat(string(number), 64); err != nil {
 		return nil, &Refused{"there is no action; expected a number that is not as large"}
 	}

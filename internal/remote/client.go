@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -199,7 +200,7 @@ func (s *Session[M]) call(ctx context.Context, method, path string, in, out any)
 			continue
 		case err == nil && status < 300:
 			return read(answer, out)
-		case err == nil && status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable:
+		case err == nil && !slices.Contains(passing, status):
 			return &Refused{status, reason(answer)}
 		case tries == mostTries:
 			return cmp.Or(err, error(&Refused{status, reason(answer)}))
@@ -221,6 +222,9 @@ func ended(ctx context.Context, last error) error {
 	}
 	return fmt.Errorf("%w; before that: %v", ctx.Err(), last)
 }
+
+// passing are the answers of a server that has no room, or of what stands before one that is not there.
+var passing = []int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
 
 // mostTries is how often a server is tried in a row that does not answer, or has no room: for some minutes.
 const mostTries = 60

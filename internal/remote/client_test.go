@@ -56,6 +56,26 @@ func TestADownloadIsSynced(t *testing.T) {
 	require.Len(t, entries, len(files))
 }
 
+// What stands before a server may be without it for a while, or wait for less long than a step takes: the call is made again, and counts
+// once.
+func TestAProxyWithoutAServer(t *testing.T) {
+	var keys []string
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		keys = append(keys, r.Header.Get("Idempotency-Key"))
+		if n := len(keys); n < 3 {
+			http.Error(w, "<html>", []int{http.StatusBadGateway, http.StatusGatewayTimeout}[n-1])
+			return
+		}
+		_, err := w.Write([]byte(`{"steps":4}`))
+		require.NoError(t, err)
+	}))
+	defer web.Close()
+	s, err := Open[struct{}](t.Context(), Options{URL: web.URL, ID: "s"})
+	require.NoError(t, err)
+	require.Equal(t, 4, s.StepsDone())
+	require.Equal(t, []string{keys[0], keys[0], keys[0]}, keys)
+}
+
 // What will not come right is said at once, and what a server said before nobody waited any longer is not lost.
 func TestASessionSaysWhyThereIsNone(t *testing.T) {
 	for _, u := range []string{"", "127.0.0.1:8000", "localhost:8000", "ftp://127.0.0.1", "http://", ":::"} {

@@ -49,7 +49,8 @@ func ModelDir(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return snapshot.Dir(), download(ctx, snapshot)
+	err = download(ctx, snapshot)
+	return snapshot.Dir(), err // which is in the cache that has the files
 }
 
 // downloaded is where caches of the Hub keep the files of a model at a commit. A name with two hyphens in a row cannot be told from it.

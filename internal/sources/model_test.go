@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -91,6 +93,39 @@ func TestOnlyWhatIsReadIsFetched(t *testing.T) {
 		_, err := ModelDir(t.Context(), "o/m")
 		require.NoError(t, err)
 		require.Equal(t, c.want, fetched())
+	}
+}
+
+// A cache that can only be read, as of a machine that many share, is used where it holds the whole model; else the model is fetched into a
+// temporary one, whatever of it is held.
+func TestACacheThatCanOnlyBeRead(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("root can write anywhere")
+	}
+	fetched := serveModel(t, with(map[string]string{
+		"model.safetensors.index.json": `{"weight_map": {"a": "model-1-of-2.safetensors", "b": "model-2-of-2.safetensors"}}`,
+	}, "model-1-of-2.safetensors", "model-2-of-2.safetensors"))
+	cache := filepath.Join(t.TempDir(), "cache")
+	t.Setenv("HF_HUB_CACHE", cache)
+	t.Setenv("TMPDIR", t.TempDir())
+	dir, err := ModelDir(t.Context(), "o/m")
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(dir, cache), dir)
+	require.Len(t, fetched(), 5)
+
+	require.NoError(t, os.Chmod(cache, 0o555))
+	defer os.Chmod(cache, 0o755)
+	again, err := ModelDir(t.Context(), "o/m")
+	require.NoError(t, err)
+	require.Equal(t, dir, again)
+	require.Len(t, fetched(), 5)
+
+	require.NoError(t, os.Remove(filepath.Join(dir, "model-2-of-2.safetensors")))
+	other, err := ModelDir(t.Context(), "o/m")
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(other, os.TempDir()), other)
+	for _, name := range []string{"config.json", "model.safetensors.index.json", "model-1-of-2.safetensors", "model-2-of-2.safetensors"} {
+		require.FileExists(t, filepath.Join(other, name))
 	}
 }
 

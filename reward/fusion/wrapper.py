@@ -29,7 +29,7 @@ def limit(kind, soft, hard):
 
 
 def limits():
-    cpu = math.ceil(CONFIG["cpu"])
+    cpu = math.ceil(CONFIG["cpu"] * 1.125)  # the kernel counts ticks for that, some per cent too many; the time itself is judged by
     limit(resource.RLIMIT_CPU, cpu, cpu + 1)
     limit(resource.RLIMIT_FSIZE, CONFIG["output"] + 1, CONFIG["output"] + 1)
     limit(resource.RLIMIT_DATA, CONFIG["memory"] + THREADS, CONFIG["memory"] + THREADS)

@@ -25,7 +25,12 @@ func (t *Trace) MarshalJSON() ([]byte, error) {
 }
 
 func (t *Trace) folded(d detail) []Step {
-	f := folder{detail: d, loops: t.loops}
+	f := folder{detail: d, ends: make(map[int]int, len(t.loops))}
+	for _, loop := range t.loops {
+		if _, there := f.ends[loop[0]]; !there {
+			f.ends[loop[0]] = loop[1]
+		}
+	}
 	f.lines(t.steps)
 	return f.steps
 }
@@ -33,36 +38,33 @@ func (t *Trace) folded(d detail) []Step {
 // folder makes a list of a tree.
 type folder struct {
 	detail
-	loops [][2]int
-	steps []Step
+	ends   map[int]int // of loops, by the lines of their heads
+	nested int         // loops of the frame that are being taken
+	steps  []Step
 }
+
+// mostNested is how many blocks Python lets stand in each other. A record may name as many loops as it likes.
+const mostNested = 20
 
 // lines takes the steps of a frame: those of a loop together.
 func (f *folder) lines(list []*node) {
 	for len(list) > 0 {
-		loop := f.loopAt(list[0].Line)
-		if list[0].Kind != Line || loop == nil {
+		head := list[0].Line
+		last, isLoop := f.ends[head]
+		if list[0].Kind != Line || !isLoop || f.nested == mostNested {
 			f.one(list[0])
 			list = list[1:]
 			continue
 		}
 		end := 1
-		for end < len(list) && list[end].Kind == Line && list[end].Line >= loop[0] && list[end].Line <= loop[1] {
+		for end < len(list) && list[end].Kind == Line && list[end].Line >= head && list[end].Line <= last {
 			end++
 		}
-		f.loop(list[:end], loop[0])
+		f.nested++
+		f.loop(list[:end], head)
+		f.nested--
 		list = list[end:]
 	}
-}
-
-// loopAt is the loop whose head is in that line.
-func (f *folder) loopAt(line int) *[2]int {
-	for i := range f.loops {
-		if f.loops[i][0] == line {
-			return &f.loops[i]
-		}
-	}
-	return nil
 }
 
 // loop takes the lines of a loop. Its rounds begin with the line of its head, or with the one that comes first where the head runs only
@@ -107,7 +109,10 @@ func (f *folder) one(n *node) {
 			f.deep(n)
 			return
 		}
+		around := f.nested
+		f.nested = 0
 		f.lines(n.inner)
+		f.nested = around
 		return
 	}
 	s.Changes = nil

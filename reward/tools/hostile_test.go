@@ -1,8 +1,10 @@
 package tools
 
 import (
+	"bytes"
 	_ "embed"
 	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/cputime"
 )
 
 //go:embed testdata/programs.txt
@@ -84,4 +87,26 @@ func FuzzRecords(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// A record may name more loops than a program can have, each of them around all that follows.
+func TestARecordOfLoopsWithoutEnd(t *testing.T) {
+	var record bytes.Buffer
+	record.WriteString(`["o",[`)
+	const n = 10_000
+	for i := range n {
+		if i > 0 {
+			record.WriteByte(',')
+		}
+		fmt.Fprintf(&record, "[%d,%d]", i+1, n)
+	}
+	record.WriteString("]]\n")
+	for i := range n {
+		fmt.Fprintf(&record, "[\"l\",0,%d]\n", i+1)
+	}
+	start := cputime.Used()
+	readTrace("a", resultWith(record.Bytes())).Text(LinesForm, 4000)
+	if took := cputime.Used() - start; took > time.Second {
+		t.Errorf("it took %v", took)
+	}
 }

@@ -1,7 +1,6 @@
 package sweep
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -66,14 +65,14 @@ func (c children) run(ctx context.Context, e sweep.Entry, words []string) error 
 
 // lastLine is what a process said last, which is why it ended.
 func lastLine(log *os.File, from int64, err error) string {
-	last := ""
-	in := bufio.NewScanner(io.NewSectionReader(log, from, 1<<20))
-	for in.Scan() {
-		if line := strings.TrimSpace(in.Text()); line != "" {
-			last = line
-		}
+	text := ""
+	if info, err := log.Stat(); err == nil {
+		end := make([]byte, min(max(info.Size()-from, 0), 64<<10))
+		n, _ := log.ReadAt(end, info.Size()-int64(len(end))) // as much of the reason as can be read
+		text = strings.TrimSpace(string(end[:n]))
 	}
-	if last = strings.TrimPrefix(last, "grpo: "); last == "" {
+	last := strings.TrimPrefix(strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:]), "grpo: ")
+	if last == "" {
 		last = err.Error()
 	}
 	return fmt.Sprintf("%s (%s)", last, log.Name())

@@ -48,7 +48,7 @@ func (in *interpreter) item(v, key Value) Value {
 	in.mustBe(v, in.show(key).S)
 	switch v := v.(type) {
 	case *Dict:
-		if found, ok := v.Get(key); ok {
+		if found, ok := in.find(v, key); ok {
 			return found
 		}
 	case *List:
@@ -71,6 +71,14 @@ func (in *interpreter) item(v, key Value) Value {
 		}
 	}
 	return Undefined{one(v) + " has no " + in.show(key).S}
+}
+
+// find is Get of a key that may be long.
+func (in *interpreter) find(d *Dict, key Value) (Value, bool) {
+	if t, ok := key.(Text); ok {
+		in.room(len(t.S))
+	}
+	return d.Get(key)
 }
 
 // index reads a place from the start, or from the end where it is negative.

@@ -132,3 +132,32 @@ func TestWords(t *testing.T) {
 		}
 	}
 }
+
+// A whole number of more than 64 bits, which an argument of a tool's call may be, is written out as any other.
+func TestLargeWholeNumbers(t *testing.T) {
+	const vars = `{"n": 12345678901234567890123, "d": {"a": [-98765432109876543210]}}`
+	for source, want := range map[string]string{
+		"{{ n }} {{ n|string }} {{ 'n=' ~ n }}":  "12345678901234567890123 12345678901234567890123 n=12345678901234567890123",
+		"{{ d }} {{ d|tojson }}":                 "{'a': [-98765432109876543210]} {\"a\": [-98765432109876543210]}",
+		"{{ n|int }} {{ n|float }}":              "12345678901234567890123 1.2345678901234568e+22",
+		"{{ n is integer }} {{ n is callable }}": "True False",
+		"{{ n == n }} {{ n == 1 }}":              "True False",
+	} {
+		if text, err := render(source, vars); err != nil || text.S != want {
+			t.Errorf("%q: %v\n got %q\nwant %q", source, err, text.S, want)
+		}
+	}
+}
+
+// Filters that have the name of a method and do something else, as in jinja2 3.1.6.
+func TestFiltersOfTheirOwn(t *testing.T) {
+	for source, want := range map[string]string{
+		`{{ "it's a 2nd-rate (tEST)"|title }} {{ "it's 2nd".title() }}`:       "It's A 2nd-Rate (Test) It'S 2Nd",
+		`{{ "well-known: a_b, c"|wordcount }} {{ ""|wordcount }}`:             "4 0",
+		`{{ "a\r\n\r\nb\n"|indent(2) }}|{{ "a\n\nb"|indent(2, true, true) }}`: "a\n\n  b\n|  a\n  \n  b",
+	} {
+		if text, err := render(source, "{}"); err != nil || text.S != want {
+			t.Errorf("%q: %v\n got %q\nwant %q", source, err, text.S, want)
+		}
+	}
+}

@@ -124,7 +124,7 @@ func (in *interpreter) contains(all, v Value) bool {
 		in.room(len(all.S))
 		return strings.Contains(all.S, part.S)
 	case *Dict:
-		_, ok := all.Get(v)
+		_, ok := in.find(all, v)
 		return ok
 	case *List:
 		return slices.ContainsFunc(all.Items, func(item Value) bool { return in.equal(item, v) })

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/seed-7879b91d/grpo/data/chat/jinja/syntax"
 )
@@ -70,10 +71,11 @@ func init() {
 		"tojson":     toJSON,
 		"trim":       func(in *interpreter, v Value, a given) Value { return trimmer("trim", true, true)(in, in.show(v), a) },
 		"unique":     unique,
-		"wordcount":  func(in *interpreter, v Value, _ given) Value { return len(in.texts(in.show(v).fields(-1)).Items) },
+		"title":      func(in *interpreter, v Value, a given) Value { return caseOf(titledWords)(in, in.show(v), a) },
+		"wordcount":  wordCount,
 		"attr":       func(in *interpreter, v Value, a given) Value { return in.member(v, a.text(in, 0, "name", "").S) },
 	}
-	for _, name := range []string{"lower", "upper", "title", "capitalize"} {
+	for _, name := range []string{"lower", "upper", "capitalize"} {
 		filters[name] = func(in *interpreter, v Value, a given) Value { return textMethods[name](in, in.show(v), a) }
 	}
 	for _, name := range []string{"e", "escape", "forceescape"} {
@@ -130,6 +132,9 @@ func toFloat(in *interpreter, v Value, a given) Value {
 		if f, err := strconv.ParseFloat(strings.TrimSpace(t.S), 64); err == nil {
 			return f
 		}
+	} else if n, ok := v.(bigNumber); ok {
+		f, _ := strconv.ParseFloat(string(n), 64)
+		return f
 	} else if f, ok := number(v); ok {
 		return f
 	}
@@ -154,6 +159,8 @@ func toInt(in *interpreter, v Value, a given) Value {
 		if math.Abs(v) < 1<<62 {
 			return int(v)
 		}
+	case bigNumber:
+		return v
 	default:
 		if n, ok := whole(v); ok {
 			return n
@@ -199,7 +206,7 @@ func indent(in *interpreter, v Value, a given) Value {
 	t := in.show(v)
 	in.room(len(t.S) * bytesPerStep)
 	var j joiner
-	for i, line := range t.split("\n", -1) {
+	for i, line := range concat(t, plain("\n")).lines(false) {
 		if i > 0 {
 			j.add(plain("\n"))
 		}
@@ -209,6 +216,29 @@ func indent(in *interpreter, v Value, a given) Value {
 		j.add(line)
 	}
 	return in.made(j.text())
+}
+
+// titledWords has a capital begin each word, which begins the text or stands behind a space, a dash or a bracket: not as str.title.
+func titledWords(s string) string {
+	begins := true
+	return strings.Map(func(r rune) rune {
+		first := begins
+		begins = syntax.IsSpace(r) || strings.ContainsRune("-({[<", r)
+		if first {
+			return unicode.ToUpper(r)
+		}
+		return unicode.ToLower(r)
+	}, s)
+}
+
+func wordCount(in *interpreter, v Value, _ given) Value {
+	t := in.show(v)
+	in.room(len(t.S))
+	n := 0
+	for range strings.FieldsFuncSeq(t.S, func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsNumber(r) }) {
+		n++
+	}
+	return n
 }
 
 func itemsOf(in *interpreter, v Value, _ given) Value {

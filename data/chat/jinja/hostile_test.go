@@ -15,17 +15,30 @@ import (
 // Every template here would take for ever, or all memory. A few stand for all, which GRPO_TEXTS asks for.
 var (
 	few = []string{
-		"loops", "doubling", "nested", "repeat", "recursion", "two recursions", "replace", "join", "format", "brackets", "elifs",
+		"loops", "loops over nothing", "doubling", "nested", "repeat", "recursion", "two recursions", "replace", "join", "format",
+		"brackets", "elifs",
 	}
 	hostile = map[string]string{
 		"loops": `{% for a in range(9**5) %}{% for b in range(9**5) %}` +
 			`{% for c in range(9**5) %}x{% endfor %}{% endfor %}{% endfor %}`,
-		"range":             `{{ range(10**18)|length }}`,
-		"range of one loop": `{% for a in range(10**18) %}{% endfor %}`,
-		"doubling":          `{% set n = namespace(s='ab') %}{% for i in range(99) %}{% set n.s = n.s + n.s %}{% endfor %}{{ n.s|length }}`,
-		"doubling lists":    `{% set n = namespace(s=[1]) %}{% for i in range(99) %}{% set n.s = n.s + n.s %}{% endfor %}{{ n.s|length }}`,
-		"tilde":             `{% set n = namespace(s=[1]) %}{% for i in range(99) %}{% set n.s = [n.s, n.s] %}{% endfor %}{{ n.s ~ 'x' }}`,
-		"json":              `{% set n = namespace(s=[1]) %}{% for i in range(99) %}{% set n.s = [n.s, n.s] %}{% endfor %}{{ n.s|tojson }}`,
+		"range":              `{{ range(10**18)|length }}`,
+		"range of one loop":  `{% for a in range(10**18) %}{% endfor %}`,
+		"loops over nothing": `{% set s = range(9**5) %}{% for a in s %}{% for b in s %}{% endfor %}{% endfor %}`,
+		"texts compared": `{% set s = 'a' * 9**6 ~ 'a' %}{% set t = 'a' * 9**6 ~ 'b' %}` +
+			`{% for i in range(9**5) %}{% if s < t %}{% endif %}{% endfor %}`,
+		"equal texts": `{% set s = 'a' * 9**6 ~ 'a' %}{% set t = 'a' * 9**6 ~ 'b' %}` +
+			`{% for i in range(9**5) %}{% if s == t %}{% endif %}{% endfor %}`,
+		"lower": `{% set s = 'a' * 9**6 %}{% for i in range(9**5) %}{% if s is lower %}{% endif %}{% endfor %}`,
+		"long keys": `{% set s = 'a' * 9**6 %}` +
+			`{% for i in range(9**5) %}{% if s in {} %}{% endif %}{{ {}[s] }}{{ {}.get(s) }}{% endfor %}`,
+		"prefixes": `{% set s = 'a' * 9**6 %}{% set t = s ~ 'b' %}` +
+			`{% for i in range(9**5) %}{% if t.startswith(s) %}{% endif %}{% endfor %}`,
+		"doubling": `{% set n = namespace(s='ab') %}` +
+			`{% for i in range(99) %}{% set n.s = n.s + n.s %}{% endfor %}{{ n.s|length }}`,
+		"doubling lists": `{% set n = namespace(s=[1]) %}{% for i in range(99) %}{% set n.s = n.s + n.s %}{% endfor %}{{ n.s|length }}`,
+		"tilde":          `{% set n = namespace(s=[1]) %}{% for i in range(99) %}{% set n.s = [n.s, n.s] %}{% endfor %}{{ n.s ~ 'x' }}`,
+		"json": `{% set n = namespace(s=[1]) %}` +
+			`{% for i in range(99) %}{% set n.s = [n.s, n.s] %}{% endfor %}{{ n.s|tojson }}`,
 		"equality": `{% set n = namespace(s=[1], t=[1]) %}{% for i in range(99) %}` +
 			`{% set n.s = [n.s, n.s] %}{% set n.t = [n.t, n.t] %}{% endfor %}{{ n.s == n.t }}`,
 		"nested":            `{% set n = namespace(s=[1]) %}{% for i in range(9**5) %}{% set n.s = [n.s] %}{% endfor %}{{ n.s }}`,

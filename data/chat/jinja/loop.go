@@ -11,6 +11,7 @@ func (in *interpreter) rounds(s *syntax.For, items []Value, depth int) {
 	l := &loop{of: s, items: items, depth: depth, outer: outer}
 	in.loops++
 	for l.at = range items {
+		in.charge(2 * stepsPerItem) // for its variables, even where there is nothing in it
 		in.inner(outer, func() {
 			in.assign(s.Target, items[l.at])
 			in.scope.vars["loop"] = l

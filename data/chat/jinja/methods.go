@@ -110,9 +110,10 @@ func affix(name string, has func(s, affix string) bool) method[Text] {
 	return func(in *interpreter, t Text, a given) Value {
 		a.only(in, name, "affix")
 		v, _ := a.get(0, "affix")
+		in.room(len(t.S))
 		if l, ok := v.(*List); ok && l.tuple {
 			for _, item := range l.Items {
-				in.charge(1)
+				in.room(len(t.S))
 				if s, ok := item.(Text); ok && has(t.S, s.S) {
 					return true
 				}
@@ -251,7 +252,7 @@ var dictMethods = map[string]method[*Dict]{
 	"items":  func(in *interpreter, d *Dict, _ given) Value { return in.pairs(d) },
 	"get": func(in *interpreter, d *Dict, a given) Value {
 		key, _ := a.get(0, "key")
-		if v, ok := d.Get(key); ok {
+		if v, ok := in.find(d, key); ok {
 			return v
 		}
 		v, _ := a.get(1, "default")

@@ -53,16 +53,10 @@ func init() {
 		"iterable": func(in *interpreter, v Value, a given) bool { return sequence(in, v, a) || is[Undefined](in, v, a) },
 		"callable": func(_ *interpreter, v Value, _ given) bool { return kind(v) == "function" },
 		"sameas":   same,
-		"lower": func(_ *interpreter, v Value, _ given) bool {
-			t, ok := v.(Text)
-			return ok && t.S == strings.ToLower(t.S)
-		},
-		"upper": func(_ *interpreter, v Value, _ given) bool {
-			t, ok := v.(Text)
-			return ok && t.S == strings.ToUpper(t.S)
-		},
-		"even": func(in *interpreter, v Value, _ given) bool { return in.calculate("%", v, 2) == 0 },
-		"odd":  func(in *interpreter, v Value, _ given) bool { return in.calculate("%", v, 2) == 1 },
+		"lower":    unchangedBy(strings.ToLower),
+		"upper":    unchangedBy(strings.ToUpper),
+		"even":     func(in *interpreter, v Value, _ given) bool { return in.calculate("%", v, 2) == 0 },
+		"odd":      func(in *interpreter, v Value, _ given) bool { return in.calculate("%", v, 2) == 1 },
 		"divisibleby": func(in *interpreter, v Value, a given) bool {
 			return in.calculate("%", v, a.int(in, 0, "num", 0)) == 0
 		},
@@ -75,6 +69,14 @@ func init() {
 		for _, name := range strings.Fields(names) {
 			tests[name] = holds(op)
 		}
+	}
+}
+
+func unchangedBy(change func(string) string) func(in *interpreter, v Value, a given) bool {
+	return func(in *interpreter, v Value, _ given) bool {
+		t, ok := v.(Text)
+		in.room(len(t.S))
+		return ok && t.S == change(t.S)
 	}
 }
 

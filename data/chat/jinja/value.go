@@ -126,7 +126,7 @@ func kind(v Value) string {
 		return "undefined value"
 	case bool:
 		return "bool"
-	case int:
+	case int, bigNumber:
 		return "int"
 	case float64:
 		return "float"
@@ -174,6 +174,8 @@ func (in *interpreter) repr(j *joiner, v Value) {
 		j.add(plain(strconv.Itoa(v)))
 	case float64:
 		j.add(plain(showFloat(v)))
+	case bigNumber:
+		j.add(plain(string(v)))
 	case Text:
 		in.charge(len(v.S) / bytesPerStep)
 		j.add(v.like(quote(v.S)))
@@ -281,7 +283,11 @@ func (in *interpreter) equal(a, b Value) bool {
 		return ok
 	case Text:
 		y, ok := b.(Text)
-		return ok && a.S == y.S
+		if !ok || len(a.S) != len(y.S) {
+			return false
+		}
+		in.room(len(a.S))
+		return a.S == y.S
 	case *List:
 		y, ok := b.(*List)
 		if !ok || len(a.Items) != len(y.Items) || a.tuple != y.tuple {
@@ -325,6 +331,7 @@ func (in *interpreter) compare(a, b Value, verb string) int {
 	}
 	if x, ok := a.(Text); ok {
 		if y, ok := b.(Text); ok {
+			in.room(min(len(x.S), len(y.S)))
 			return strings.Compare(x.S, y.S)
 		}
 	}

@@ -165,7 +165,10 @@ func (p *parser) function(name string) *node {
 			n.args = inside.args
 		}
 	} else {
-		n.args = []*node{p.deeper(p.power)}
+		n.args = []*node{p.argument()}
+	}
+	if inverse := "arc" + name; raised != nil && isMinusOne(raised) && known(inverse) { // sin^{-1} is the inverse
+		n.text, raised = inverse, nil
 	}
 	if base != nil {
 		n.args = append(n.args, base)
@@ -176,7 +179,39 @@ func (p *parser) function(name string) *node {
 	return n
 }
 
-// word is a function, a constant, or variables beside each other.
+func isMinusOne(n *node) bool {
+	return n.kind == negative && n.args[0].kind == number && n.args[0].text == "1"
+}
+
+// argument is that of a function without brackets: sin x; sin 2x, where the variables behind a number belong to it; sin xy.
+func (p *parser) argument() *node {
+	word := p.peek()
+	n := p.deeper(p.power)
+	counted := n.kind == number
+	for !p.failed && p.peek() != "" {
+		next := p.peek()
+		if !(counted && p.variable(next)) && !(word != next && letter(word[0]) && !known(word) && strings.HasSuffix(word, next)) {
+			break
+		}
+		word = next
+		n = &node{kind: product, args: []*node{n, p.deeper(p.power)}}
+	}
+	return n
+}
+
+// variable reports whether the next token is one, and no power of Euler's number.
+func (p *parser) variable(token string) bool {
+	switch {
+	case letter(token[0]):
+		return !known(token) && !(token == "e" && p.at+1 < len(p.tokens) && p.tokens[p.at+1] == "^")
+	case token[0] == '\\':
+		return !known(token[1:]) &&
+			!slices.Contains([]string{`\\`, `\frac`, `\binom`, `\dbinom`, `\tbinom`, `\begin`, `\end`, `\boxed`, `\fbox`}, token)
+	}
+	return token == "π"
+}
+
+// word is a function, a constant, or the first of variables beside each other.
 func (p *parser) word(word string) *node {
 	switch {
 	case word == "sqrt":
@@ -186,11 +221,11 @@ func (p *parser) word(word string) *node {
 	case known(word):
 		return p.function(word)
 	}
-	n := &node{kind: variable, text: word[:1]}
-	for _, c := range word[1:] {
-		n = &node{kind: product, args: []*node{n, {kind: variable, text: string(c)}}}
+	if len(word) > 1 { // the others are factors of their own: in xy^2 the exponent is of y
+		p.at--
+		p.tokens[p.at] = word[1:]
 	}
-	return p.index(n)
+	return p.index(&node{kind: variable, text: word[:1]})
 }
 
 // index is the x_1 of a variable.

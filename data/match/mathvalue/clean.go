@@ -14,11 +14,14 @@ var spellings = strings.NewReplacer(
 	`\infty`, "∞", `\int`, `\int`, `\inf`, "∞",
 	`\cup`, "∪", `\pm`, "±", `\{`, "⦃", `\}`, "⦄", `\lbrace`, "⦃", `\rbrace`, "⦄", `\pi`, "π", `\%`, "%",
 	`\emptyset`, "⦃⦄", `\varnothing`, "⦃⦄", "∅", "⦃⦄", `\mathbb{R}`, "(-∞,∞)", `\mathbb R`, "(-∞,∞)", "ℝ", "(-∞,∞)",
+	`{,}`, ",", `\langle`, "(", `\rangle`, ")",
 	`\in`, "∈", `\lvert`, "|", `\rvert`, "|", `\vert`, "|", `\lfloor`, "⌊", `\rfloor`, "⌋", `\lceil`, "⌈", `\rceil`, "⌉", "**", "^",
 )
 
 var (
-	unitText  = regexp.MustCompile(`\\(?:text|textrm|mathrm|textbf|mathbf|mbox|operatorname)\s*\{([^{}]*)\}`)
+	unitText = regexp.MustCompile(`\\(?:text|textrm|mathrm|textbf|mathbf|mbox|operatorname)\s*\{([^{}]*)\}` +
+		`(\s*\^\s*(?:-?\d|\{\s*-?\d+\s*\}))?`) // of square centimetres
+	listed    = regexp.MustCompile(`,?\s+(?:or|and)\s+`)
 	shortFrac = regexp.MustCompile(`\\frac\s*(\d)\s*(\d)`)
 )
 
@@ -27,15 +30,16 @@ func clean(s string) string {
 	s = strings.TrimSpace(s)
 	s = spellings.Replace(s)
 	s = unitText.ReplaceAllStringFunc(s, func(m string) string {
-		inner := strings.TrimSpace(unitText.FindStringSubmatch(m)[1])
+		found := unitText.FindStringSubmatch(m)
+		inner, raised := strings.TrimSpace(found[1]), found[2]
 		if inner == "" || strings.TrimSpace(s) == m {
-			return inner // it is all there is to the answer
+			return inner + raised // it is all there is to the answer
 		}
 		if inner == "or" || inner == "and" {
 			return ","
 		}
 		if known(inner) {
-			return `\` + inner
+			return `\` + inner + raised
 		}
 		return " " // a unit
 	})

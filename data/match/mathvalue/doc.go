@@ -7,7 +7,10 @@
 // two) has the value of each.
 package mathvalue
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // longest is how many bytes of an answer are read as mathematics; what is longer is compared as text.
 const longest = 2000
@@ -21,6 +24,7 @@ func Equal(got, want string) bool {
 	if words(a) == words(b) {
 		return true
 	}
+	a, b = listed.ReplaceAllString(a, ", "), listed.ReplaceAllString(b, ", ")
 	if len(a) > longest || len(b) > longest || prose(a) || prose(b) {
 		return false
 	}
@@ -36,7 +40,17 @@ func Equal(got, want string) bool {
 
 // words is a text without what changes nothing in prose.
 func words(s string) string {
-	return strings.Trim(strings.Join(strings.Fields(strings.ToLower(s)), " "), ".;:!? ")
+	s = strings.TrimLeft(strings.Join(strings.Fields(strings.ToLower(s)), " "), ";:!? ")
+	for len(s) > 1 && s[0] == '.' && !digit(s[1]) { // .5 is not 5
+		s = s[1:]
+	}
+	bare := strings.TrimRight(s, ".;:!? ")
+	behind := strings.TrimLeft(s[len(bare):], " ")
+	inWord := func(c byte) bool { return letter(c) || c >= utf8.RuneSelf }
+	if n := len(bare); n > 0 && !(n > 1 && inWord(bare[n-1]) && inWord(bare[n-2])) { // nor is 5! 5
+		bare += behind[:len(behind)-len(strings.TrimLeft(behind, "!"))]
+	}
+	return bare
 }
 
 // prose reports whether a text has words in it that are no mathematics, or is nothing but a word.

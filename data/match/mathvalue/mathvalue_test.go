@@ -26,8 +26,16 @@ func TestEqualValues(t *testing.T) {
 		{`(-\infty,-1)\cup(1,\infty)`, `(1,\infty) \cup (-\infty,-1)`}, {`\mathbb{R}`, `(-\infty,\infty)`},
 		{`\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}`, `\begin{bmatrix}1&\frac{4}{2}\\3&4\end{bmatrix}`},
 		{"3+4i", "4i + 3"}, {"(1+i)^2", "2i"},
-		{`5 \text{ cm}`, "5"}, {`90^\circ`, "90"}, {`\text{Yes}`, "yes"}, {"No.", "no"}, {`\text{(A)}`, "(A)"}, {"The  cat", "the cat"},
+		{`5 \text{ cm}`, "5"}, {`90^\circ`, "90"}, {`\text{Yes}`, "yes"}, {"No.", "no"}, {"no!", "No"},
+		{"...yes!?", "Yes"}, {"5!.", "120"}, {"n!", "n !"},
+		{"да!", "Да"}, {`\text{(A)}`, "(A)"}, {"The  cat", "the cat"},
 		{"y^2 = 4x", "y^2=4x"}, {"4x = y^2", "y^2=4x"}, {`\boxed{3}`, "3"}, {"1/3", `\frac{10}{30}`}, {"3/0.5", "6"}, {`e^{\ln 2}`, "2"},
+		{"2^{2024}", "4^{1012}"}, {`\frac{2^{2024} - 1}{3}`, "(4^{1012}-1)/3"}, {"2023^{2024}+1", "1 + 2023^{2024}"},
+		{"xy^2", "y^2x"}, {"2xy^{2}", "2 x y^2"}, {`\frac ab`, "a/b"}, {`12\text{ cm}^2`, "12"}, {`12 \mathrm{~cm}^{3}`, "12"},
+		{`\sin 2x`, `\sin(2x)`}, {`\cos 2\theta`, `\cos(2\theta)`}, {`\sin 2x\cos x`, `\cos(x)\sin(2x)`}, {`\sin xy`, `\sin(xy)`},
+		{`\tan^{-1} 1`, `\pi/4`}, {`\sin^{-1}(x)`, `\arcsin x`}, {"1{,}000", "1000"}, {`\langle 1,2\rangle`, "(1,2)"},
+		{"5 = x", "5"}, {"2x+1 = y", "y = 2x + 1"}, {"x = 1 or x = 2", "1, 2"},
+		{"1, 2, and 3", "3,2,1"}, {`\operatorname{sin}^2 x`, `\sin^2(x)`}, {`e^x\ln 2`, `\ln 2 e^x`},
 	} {
 		assert.True(t, Equal(pair[0], pair[1]), "%q and %q", pair[0], pair[1])
 		assert.True(t, Equal(pair[1], pair[0]), "%q and %q", pair[1], pair[0])
@@ -45,6 +53,10 @@ func TestDifferentValues(t *testing.T) {
 		{"123456789012345678901234567890", "123456789012345678901234567891"},
 		{"10^400", "10^401"}, {"x_1", "x_2"}, {"A", "B"}, {"5 apples", "5 pears"},
 		{"sin(x)", "cos(x)"}, {"1e999", "1e998"},
+		{".5", "5"}, {".25", "25"}, {"$.5$", "5"}, {"5!", "5"}, {"n!", "n"}, {"(n+1)!", "(n+1)"}, {"5!.", "5."}, {"3!!", "3!"},
+		{"xy^2", "x^2y^2"}, {`12\text{ cm}^2`, "144"}, {`\sin 2x`, `x\sin 2`}, {"5=3", "5"}, {"1 and 2", "12"}, {"red and blue", "red"},
+		{"10^400", `\infty`}, {"2^{2024}", "2^{2023}"}, {"2^{2024}", "2^{2024}+1"}, {"9^{99999}", "9^{99998}"}, {`\exp(1000)`, `\exp(2000)`},
+		{`\cosh(1000)`, `\infty`}, {"9^{99999}", `\infty`},
 	} {
 		assert.False(t, Equal(pair[0], pair[1]), "%q and %q", pair[0], pair[1])
 		assert.False(t, Equal(pair[1], pair[0]), "%q and %q", pair[1], pair[0])

@@ -77,6 +77,9 @@ func (p *parser) relation() *node {
 		if named(first) {
 			return second
 		}
+		if op == "=" && named(second) { // 5 = x
+			return first
+		}
 		return &node{kind: call, text: op, args: []*node{first, second}}
 	}
 	if op2 := p.peek(); isRelation(op2) && second.kind == variable && rising(op2) == rising(op) {

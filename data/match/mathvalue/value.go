@@ -13,8 +13,9 @@ type value struct {
 	near  complex128
 }
 
-// bits bounds the size of exact numbers.
-const bits = 1 << 12
+// bits bounds the size of exact numbers: answers such as 2023^2024 are told apart. A power of a fraction, whose parts every step has to
+// reduce, is bounded by less.
+const bits, fractionBits = 1 << 15, 1 << 12
 
 func exactly(r *big.Rat) value {
 	f, _ := r.Float64()
@@ -32,8 +33,8 @@ func (v value) equal(w value) bool {
 	if v.exact != nil && w.exact != nil {
 		return v.exact.Cmp(w.exact) == 0
 	}
-	if cmplx.IsInf(v.near) || cmplx.IsInf(w.near) {
-		return v.near == w.near
+	if cmplx.IsInf(v.near) || cmplx.IsInf(w.near) { // an exact number that is too large for double precision is none
+		return v.exact == nil && w.exact == nil && v.near == w.near
 	}
 	const within = 1e-9
 	return cmplx.Abs(v.near-w.near) <= within*max(cmplx.Abs(v.near), cmplx.Abs(w.near), 1e-3)
@@ -147,7 +148,11 @@ func raise(a, b value) (value, bool) {
 		return value{}, false
 	}
 	if a.exact != nil && b.exact != nil && b.exact.IsInt() && b.exact.Num().IsInt64() {
-		if n := b.exact.Num().Int64(); n > -bits && n < bits && int64(a.exact.Num().BitLen()+a.exact.Denom().BitLen())*max(n, -n) < bits {
+		most := int64(bits)
+		if !a.exact.IsInt() {
+			most = fractionBits
+		}
+		if n := b.exact.Num().Int64(); n > -most && n < most && int64(a.exact.Num().BitLen()+a.exact.Denom().BitLen())*max(n, -n) < most {
 			return wholePower(a.exact, n), true
 		}
 	}
