@@ -38,7 +38,8 @@ var mistakes = []struct{ words, message string }{
 		`precision, kv_cache_dtype, adapter_precision, order, ` +
 		`advantage, advantage_clip, positive_only, loss, clip_low, clip_high, clip_dual, tis, tis_cap, kl_coef, kl_estimator, kl_in, env, ` +
 		`max_turns, max_conversation_tokens, turn_reward, turn_discount, public_tests, heal_template, ` +
-		`tools, mcp, openenv_action, openenv_template, entropy_coef, reduction, method, rows_per_step, row_tokens, learn_turns, held_out, dpo_beta, dpo_loss, label_smoothing, ` +
+		`tools, mcp, openenv_action, openenv_template, ` +
+		`entropy_coef, reduction, method, rows_per_step, row_tokens, learn_turns, held_out, dpo_beta, dpo_loss, label_smoothing, ` +
 		`reward, reward_weights, format_coef, reward_clip, overlong_penalty, overlong_buffer, ` +
 		`reward_file, judge_model, judge_prompt, judge_score, seed or device`},
 	{"env=chat", `env: found "chat", expected none, heal, tools, program:FILE, openenv:URL or own; type env=heal`},
