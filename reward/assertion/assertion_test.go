@@ -191,6 +191,21 @@ assert math.isnan(f(float("nan"))) and math.copysign(1, f(-0.0)) == -1`, "def f(
 		{"try:\n    f(-1)\n    assert False\nexcept ValueError as e:\n    pass", "class E(ValueError): pass\ndef f(x): raise E('x')"},
 		{"try:\n    f({})\n    assert False\nexcept KeyError:\n    pass", "def f(x): return x['a']"},
 		{`assert f(2)(3) == 5`, "def f(x): return lambda y: x + y"},
+		{`from collections import deque
+from decimal import Decimal
+from fractions import Fraction
+for v in (deque([1, "a", (2,)]), deque(), Decimal("0.10"), Decimal("-Infinity"), Fraction(-6, 4), [Fraction(2), {Decimal(1): deque()}]):
+    w = f(v)
+    assert w == v and type(w) is type(v) and repr(w) == repr(v), v`, "def f(x): return x"},
+		{`d = f("ab")
+assert len(d) == 2 and d["a"] == 97 and "b" in d and list(d) == ["a", "b"] and d
+try:
+    d["c"]
+    assert False
+except KeyError:
+    pass`, "from types import MappingProxyType\ndef f(x): return MappingProxyType({c: ord(c) for c in x})"},
+		{`assert f("x1") and not f("x") and list(f("x1").groups()) == ["1"]`, "import re\ndef f(x): return re.match('.([0-9])', x)"},
+		{`assert not f([]) and f([1]) and list(f([1])) == [1]`, "def f(x): return {i: 0 for i in x}.keys()"},
 	} {
 		got := try(t, r, c.code, data.Test{Assert: c.source}, "f", sandbox.Limits{})
 		if !passes(got) {

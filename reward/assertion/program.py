@@ -56,6 +56,12 @@ def answer(question):
         value = getattr(placed(place), rest[0])
     elif verb == "set":
         value = setattr(placed(place), rest[0], decode(rest[1], placed))
+    elif verb == "item":
+        value = placed(place)[decode(rest[0], placed)]
+    elif verb == "len":
+        value = len(placed(place))
+    elif verb == "truth":
+        value = bool(placed(place))
     else:
         value = list(itertools.islice(iter(placed(place)), MOST_ITEMS))
     text = to_json(encode(value, hold)).encode()

@@ -76,7 +76,8 @@ def ask(*question):
 
 
 class Held:
-    """An object that stays with the program: a test can call it, look at what it has, go through it and pass it back."""
+    """An object that stays with the program: a test can call it, look at what it has, go through it and pass it back. It is compared
+    with nothing: what is equal would be the program's to say."""
     __slots__ = ("_place", "_name")
 
     def __init__(self, place, name):
@@ -97,6 +98,12 @@ class Held:
     def __iter__(self):
         return iter(ask("list", self._place))
 
+    def __len__(self):
+        return ask("len", self._place)
+
+    def __getitem__(self, key):
+        return ask("item", self._place, packed(key))
+
     def __eq__(self, other):
         if type(other) is Held:
             return self._place == other._place
@@ -106,7 +113,7 @@ class Held:
         return hash(self._place)
 
     def __bool__(self):
-        return self.refuse()
+        return ask("truth", self._place) is True
 
     def refuse(self):
         fail("the program returned an object of type %s, which is not plain data" % self._name)

@@ -77,8 +77,16 @@ def encode(value, hold, depth=0):
         return ["r", value.start, value.stop, value.step]
     if isinstance(value, type) and TYPES.get(value.__name__) is value:
         return ["y", value.__name__]
-    if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
+    kind = type(value)
+    if kind.__module__ == "numpy" and hasattr(value, "tolist"):
         return encode(value.tolist(), hold, depth + 1)
+    name = kind.__module__ + "." + kind.__name__
+    if name == "collections.deque":
+        return many("q", list(value))
+    if name == "decimal.Decimal":
+        return ["e", str(value)]
+    if name == "fractions.Fraction":
+        return ["f"] + [encode(part, hold, depth + 1) for part in (value.numerator, value.denominator)]
     return hold(value)
 
 
@@ -111,6 +119,20 @@ def decode(tree, held, depth=0):
         return TYPES[rest[0]]
     if mark == "h" and len(rest) == 2:
         return held(*rest)
+    return decode_rare(mark, [decode(item, held, depth + 1) for item in rest])
+
+
+def decode_rare(mark, parts):
+    """Values of types whose modules are imported where there are such."""
+    if mark == "q":
+        from collections import deque
+        return deque(parts)
+    if mark == "e" and [type(part) for part in parts] == [str]:
+        from decimal import Decimal
+        return Decimal(parts[0])
+    if mark == "f" and [type(part) for part in parts] == [int, int]:
+        from fractions import Fraction
+        return Fraction(*parts)
     raise NoValue("no value")
 
 
