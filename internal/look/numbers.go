@@ -55,11 +55,14 @@ func Seconds(v float64) string {
 	return Number(v)
 }
 
-// Percent writes a share for a sentence.
+// Percent writes a share for a sentence. What is not all is not 100 %.
 func Percent(v float64) string {
 	text := strconv.FormatFloat(100*v, 'f', 0, 64)
-	if v > 0 && v < 0.01 {
+	switch {
+	case v > 0 && v < 0.01:
 		text = Number(100 * v)
+	case v < 1 && text == "100":
+		text = "99"
 	}
 	return text + "\u00a0%"
 }

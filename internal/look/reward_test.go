@@ -25,3 +25,9 @@ func TestNumberAtTheEdgeOfAUnit(t *testing.T) {
 		require.Equal(t, want, Number(v))
 	}
 }
+
+func TestPercent(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 0.00123: "0.123", 0.5: "50", 0.994: "99", 0.9999: "99", 1: "100", 1.5: "150"} {
+		require.Equal(t, want+"\u00a0%", Percent(v))
+	}
+}
