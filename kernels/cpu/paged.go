@@ -95,11 +95,11 @@ func (b *backend) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer
 	if b.attendsInTiles(c.t) {
 		a.in_tiles = 1
 	}
+	const pointer = int(unsafe.Sizeof(uintptr(0)))
+	b.scratch(2*p.Stride*pointer + attendBytes(h.Heads))
 	b.run(b.ops.paged_write, T*h.KV, 8)
 
 	a.runs, a.count = unsafe.SliceData(tiles), C.int64_t(len(tiles))
-	const pointer = int(unsafe.Sizeof(uintptr(0)))
-	b.scratch(2*p.Stride*pointer + attendBytes(h.Heads))
 	b.run(b.ops.paged_attention, len(tiles)*h.KV, 1)
 }
 
