@@ -112,14 +112,11 @@ INLINE void rescale_sums(softmax_state *s, int i, float *mean, int64_t wide)
 INLINE void exponentials(softmax_state *s, int i)
 {
 	lanes sum;
-	if (s->max[i] == -__builtin_inff()) {
-		memset(s->score[i], 0, sizeof s->score[i]);
-		return;
-	}
+	float max = s->max[i] == -__builtin_inff() ? 0 : s->max[i]; // where nothing is read yet there are but −∞, and NaN, which stays
 	UNROLL for (int v = 0; v < LANE_VECTORS; v++) sum.v[v] = load(s->sum[i] + v * VL);
 	UNROLL for (int v = 0; v < KEYS / VL; v++)
 	{
-		vf p = vexp(load(s->score[i] + v * VL) - s->max[i]);
+		vf p = vexp(load(s->score[i] + v * VL) - max);
 		store(s->score[i] + v * VL, p);
 		sum.v[v % LANE_VECTORS] += p;
 	}

@@ -45,6 +45,34 @@ INLINE void round_all(float *x, int64_t n)
 	for (int64_t i = 0; i < n; i += VL) store(x + i, (vf)rounded((vi)load(x + i)));
 }
 
+// Rows of a tile multiply values of later rows by 0, and in the order of tiles what is behind them in a block, too, which takes NaN for an
+// answer only from what is no number, in bf16 where it is rounded to that. Such a value is 0 in a block, and the key beside it NaN, which
+// scores mask before they are used, and which makes all of a row that reads it NaN.
+
+// The bits of the least size that is none.
+INLINE int32_t no_number(int rounds) { return rounds ? 0x7f7f8000 : 0x7f800000; }
+
+INLINE int are_numbers(const float *x, int64_t n, int32_t none)
+{
+	vi wrong = {0};
+	for (int64_t i = 0; i < n; i += VL) wrong |= ((vi)take(x, i, n) & 0x7fffffff) >= none;
+	int32_t any = 0;
+	UNROLL for (int i = 0; i < VL; i++) any |= wrong[i];
+	return !any;
+}
+
+// A key and a value, one behind the other, of which nothing spoils what is multiplied with 0.
+static void mend_value(float *copy, const float *key, const float *value, int64_t dim, int32_t none)
+{
+	memcpy(copy, key, 4 * dim);
+	memcpy(copy + dim, value, 4 * dim);
+	for (int64_t k = 0; k < dim; k++)
+		if (!are_numbers(value + k, 1, none)) {
+			copy[k] = __builtin_nanf("");
+			copy[dim + k] = 0;
+		}
+}
+
 // A block of one key-value head.
 INLINE float *packed_block(const grpo_attention *a, int64_t head, int64_t number)
 {
@@ -64,19 +92,22 @@ typedef struct {
 	int64_t stride;
 } block_rows;
 
-// The rows of n positions, where they are or, if they are those of several spans, in a copy.
+// The rows of n positions, where they are or, if they are those of several spans or have values that are no numbers, in a copy.
 static block_rows rows_of_block(const grpo_attention *a, const grpo_span *s, int64_t head, int64_t position, int n, float *copy)
 {
 	int64_t dim = a->dim, width = (a->q_heads + 2 * a->kv_heads) * dim;
 	const float *all = a->qkv + (a->q_heads + head) * dim;
+	int32_t none = no_number(a->rounds);
 	if (position >= s->base) {
-		const float *keys = all + row_at(a, s, position) * width;
-		return (block_rows){keys, keys + a->kv_heads * dim, width};
+		const float *keys = all + row_at(a, s, position) * width, *values = keys + a->kv_heads * dim;
+		int whole = 1;
+		for (int i = 0; i < n; i++) whole &= are_numbers(values + i * width, dim, none);
+		if (whole)
+			return (block_rows){keys, values, width};
 	}
 	for (int i = 0; i < n; i++) {
 		const float *key = all + row_at(a, s, position + i) * width;
-		memcpy(copy + 2 * i * dim, key, 4 * dim);
-		memcpy(copy + (2 * i + 1) * dim, key + a->kv_heads * dim, 4 * dim);
+		mend_value(copy + 2 * i * dim, key, key + a->kv_heads * dim, dim, none);
 	}
 	return (block_rows){copy, copy + dim, 2 * dim};
 }

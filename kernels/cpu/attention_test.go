@@ -106,6 +106,44 @@ func TestSpansThatCannotBe(t *testing.T) {
 	}
 }
 
+// Where the rows of runs stand is looked at before C writes by it.
+func TestRunsThatCannotBe(t *testing.T) {
+	h := kernels.Heads{Q: 2, KV: 1, Dim: 8}
+	m := open(t, Options{Threads: 1})
+	ints := func(x ...int32) kernels.Buffer {
+		b, err := m.Alloc(kernels.I32, len(x))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Upload(b, x)
+		return b
+	}
+	c, err := m.NewCache(h, kernels.F32, 1, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	qkv, out := random(t, m, 3*h.Width()), random(t, m, 3*h.OutWidth())
+	for _, at := range []struct {
+		positions []int32
+		words     string
+	}{
+		{[]int32{-3, -2, -1}, "run 0 is positions -3 to -1; expected -1 at its end, and room for 64"},
+		{[]int32{62, 63, 64}, "run 0 is positions 62 to 64; expected 64 at its end, and room for 64"},
+		{[]int32{0, 1, 3}, "run 0 is positions 0 to 3; expected 2 at its end, and room for 64"},
+		{[]int32{0, 1 << 30, 2}, ""}, // what is between is not read
+	} {
+		said := func() (words any) {
+			defer func() { words = recover() }()
+			p := kernels.Paged{Starts: ints(0, 3), Positions: ints(at.positions...), Tables: ints(0, 1), N: 1, Stride: 2}
+			m.PagedAttention(out, qkv, c, 0, p, kernels.Attn{Heads: h}, 3)
+			return nil
+		}()
+		if want := "cpu: PagedAttention: " + at.words; said != any(want) && (at.words != "" || said != nil) {
+			t.Errorf("positions %v: %v, expected %q", at.positions, said, want)
+		}
+	}
+}
+
 // BenchmarkPagedAttention reads a layer's cache as decoding does: one row of each of 32 sequences.
 func BenchmarkPagedAttention(b *testing.B) {
 	const N, positions = 32, 512

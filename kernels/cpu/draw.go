@@ -45,10 +45,10 @@ func (b *backend) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, 
 		truncated := 0 // what the largest truncation needs
 		for i := row; i < row+rows; i++ {
 			if *at(topK, i) > 0 || *at(topP, i) < 1 {
-				truncated = C.sizeof_grpo_buckets + V*C.sizeof_grpo_cut
+				truncated = truncatedBytes(V)
 			}
 		}
-		b.scratch(C.sizeof_grpo_partial*(chunks(V)+16) + truncated)
+		b.scratch(drawBytes(V) + truncated)
 		a := args[C.grpo_draw](b)
 		a.logits, a.stride, a.vocabulary, a.cap = logits, C.int64_t(stride), C.int64_t(V), C.float(d.Cap)
 		a.inv_temp, a.uniform, a.top_k = at(invTemp, row), (*C.double)(unsafe.Add(unsafe.Pointer(uniform), 8*row)), at(topK, row)
@@ -58,6 +58,11 @@ func (b *backend) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, 
 		b.run(b.ops.draw, rows, 1)
 	}
 }
+
+// drawBytes is what a row takes of scratch in a vocabulary, and truncatedBytes what it takes besides where it is cut to likely tokens.
+func drawBytes(V int) int { return C.sizeof_grpo_partial * (chunks(V) + 16) }
+
+func truncatedBytes(V int) int { return C.sizeof_grpo_buckets + V*C.sizeof_grpo_cut }
 
 // drawOptions are the operands of a draw that may be missing.
 type drawOptions struct {

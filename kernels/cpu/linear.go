@@ -10,14 +10,15 @@ import (
 )
 
 // A product packs its left-hand side once for all panels of columns. packedBytes bounds that copy: more
-// rows go in several rounds. blockRows is how many rows share one converted panel. A right-hand side of
-// fewPanels is not worth the copy. Where the reduction is shallow the time goes into writing, so rows are
-// finished one tile after the other.
+// rows go in several rounds.
+var packedBytes = 16 << 20
+
+// blockRows is how many rows share one converted panel. A right-hand side of fewPanels is not worth the copy. Where the
+// reduction is shallow the time goes into writing, so rows are finished one tile after the other.
 const (
-	packedBytes = 16 << 20
-	blockRows   = 512
-	fewPanels   = 4
-	shallow     = 64
+	blockRows = 512
+	fewPanels = 4
+	shallow   = 64
 )
 
 // Linear: out [T, N] = (accumulate ? out : 0) + alpha · x [T, K] · wᵀ + bias.

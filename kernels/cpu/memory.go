@@ -6,6 +6,7 @@ import "C"
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"unsafe"
 
@@ -185,9 +186,12 @@ func (b *backend) address(x kernels.Buffer) unsafe.Pointer {
 	return c.p
 }
 
-// keep holds memory until release.
+// keep holds memory until release, once: what goes in rounds names it in each.
 func (b *backend) keep(m *memory) {
 	b.alone()
+	if slices.Contains(b.held, m) {
+		return
+	}
 	if len(b.held) == cap(b.held) {
 		panic("cpu: an operation uses too many buffers, or the one before did not defer release")
 	}

@@ -95,11 +95,11 @@ func (b *backend) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer
 	if b.attendsInTiles(c.t) {
 		a.in_tiles = 1
 	}
+	const pointer = int(unsafe.Sizeof(uintptr(0)))
+	b.scratch(2*p.Stride*pointer + attendBytes(h.Heads))
 	b.run(b.ops.paged_write, T*h.KV, 8)
 
 	a.runs, a.count = unsafe.SliceData(tiles), C.int64_t(len(tiles))
-	const pointer = int(unsafe.Sizeof(uintptr(0)))
-	b.scratch(2*p.Stride*pointer + attendBytes(h.Heads))
 	b.run(b.ops.paged_attention, len(tiles)*h.KV, 1)
 }
 
@@ -123,18 +123,18 @@ func (b *backend) planPaged(p kernels.Paged, h kernels.Heads, T, blocks int) (ro
 		run := C.grpo_run{first: C.int64_t(first), length: C.int64_t(end - first),
 			position: C.int64_t(positions[first]), table: at(tables, s*p.Stride)}
 		last := int(positions[first]) + end - first - 1
-		if int(positions[end-1]) != last || last >= p.Stride*C.KEYS {
-			panic(fmt.Sprintf("cpu: PagedAttention: run %d ends at position %d; expected %d, and room for %d",
-				s, positions[end-1], last, p.Stride*C.KEYS))
+		if run.position < 0 || int(positions[end-1]) != last || last >= p.Stride*C.KEYS {
+			panic(fmt.Sprintf("cpu: PagedAttention: run %d is positions %d to %d; expected %d at its end, and room for %d",
+				s, positions[first], positions[end-1], last, p.Stride*C.KEYS))
 		}
 		for _, block := range unsafe.Slice(run.table, last/C.KEYS+1) {
 			if block < 0 || int(block) >= blocks {
 				panic(fmt.Sprintf("cpu: PagedAttention: block %d of run %d, in a cache of %d", block, s, blocks))
 			}
 		}
-		for t := first; t < end; t++ {
+		for t := range end - first {
 			row := run
-			row.position = C.int64_t(positions[t])
+			row.position += C.int64_t(t)
 			rows = append(rows, row)
 		}
 		for start := 0; start < (end-first)*group; start += C.TILE_FORWARD {

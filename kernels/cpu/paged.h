@@ -25,13 +25,18 @@ static void paged_write(const void *args, void *scratch, int64_t from, int64_t t
 {
 	const grpo_paged_write *a = args;
 	int64_t dim = a->dim, wide = padded(dim), width = (a->q_heads + 2 * a->kv_heads) * dim;
-	(void)scratch;
 	for (int64_t task = from; task < to; task++) {
 		int64_t row = task / a->kv_heads, head = task % a->kv_heads;
 		const grpo_run *r = a->runs + row;
 		int64_t j = r->position % KEYS;
 		float *keys = cached_keys(a, r->table[r->position / KEYS], head), *values = cached_values(a, keys);
 		const float *k = a->qkv + row * width + (a->q_heads + head) * dim, *v = k + a->kv_heads * dim;
+		int32_t none = no_number(a->cache.pairs);
+		if (!are_numbers(v, dim, none)) {
+			mend_value(scratch, k, v, dim, none);
+			k = scratch;
+			v = k + dim;
+		}
 		if (a->cache.pairs) { // what pads a row of values is zero from the start
 			for (int64_t i = 0; i < dim; i++) put_rounded(keys, i / 2 * KEYS + j, i % 2, k[i]);
 			for (int64_t i = 0; i < dim; i++) put_rounded(values, j / 2 * wide + i, j % 2, v[i]);

@@ -104,6 +104,26 @@ func train(t *testing.T, b *backend, p *model.Policy, length, sequences, begins 
 	return planned
 }
 
+// Draws that sort tokens keep no more than was said either.
+func TestWorkSizeOfTruncatedDraws(t *testing.T) {
+	const V = 150_000
+	b := openBare(t, Options{Threads: 2})
+	work := kernels.Work{Heads: kernels.Heads{Q: 2, KV: 1, Dim: 32}, Hidden: 64, Intermediate: 64, Vocab: V, Rows: 1, Longest: 64}
+	planned := b.WorkSize(work)
+	of := func(dtype kernels.DType, src any) kernels.Buffer {
+		buf, err := b.Alloc(dtype, 1)
+		require.NoError(t, err)
+		b.Upload(buf, src)
+		return buf
+	}
+	one := of(kernels.F32, []float32{1})
+	in := kernels.DrawIn{InvTemp: one, Uniform: of(kernels.F64, []float64{0.5}), TopK: of(kernels.I32, []int32{40}),
+		TopP: of(kernels.F32, []float32{0.9}), MinP: of(kernels.F32, []float32{0})}
+	out := kernels.DrawOut{Token: of(kernels.I32, []int32{0}), LogP: of(kernels.F32, []float32{0})}
+	kernels.Checked(b).Draw(out, one, weights(t, b, kernels.F32, make([]float32, V), V, 1), in, 1)
+	require.LessOrEqual(t, b.regionBytes(), planned)
+}
+
 // What is larger than what is free is refused.
 func TestAllocationsThatCannotBe(t *testing.T) {
 	b, err := newBackend(Options{Threads: 1})

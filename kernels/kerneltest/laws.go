@@ -16,6 +16,7 @@ func testLaws(t *testing.T, o Tolerance, m *machine) {
 	t.Run("later rows change nothing", func(t *testing.T) { testCausal(t, m) })
 	t.Run("trees are their sequences", func(t *testing.T) { testTrees(t, o, m) })
 	t.Run("keys and values are rounded", func(t *testing.T) { testRoundedAttention(t, m) })
+	t.Run("what is no number stays behind", func(t *testing.T) { testNoNumber(t, m) })
 	t.Run("targets nobody asks for", func(t *testing.T) { testNoTarget(t, m) })
 	t.Run("sums of squares", func(t *testing.T) { testTinySquares(t, m) })
 }

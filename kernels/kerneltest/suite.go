@@ -48,6 +48,7 @@ func RunProducts(t *testing.T, o Tolerance, open func(threads int) kernels.Backe
 	t.Run("sums are added once", func(t *testing.T) { testAddedOnce(t, m) })
 	t.Run("targets nobody asks for", func(t *testing.T) { testNoTarget(t, m) })
 	t.Run("later rows change nothing", func(t *testing.T) { testCausal(t, m) })
+	t.Run("what is no number stays behind", func(t *testing.T) { testNoNumber(t, m) })
 	t.Run("keys and values are rounded", func(t *testing.T) { testRoundedAttention(t, m) })
 	t.Run("sampling", func(t *testing.T) { testSampling(t, s) })
 	t.Run("quantised matrices", func(t *testing.T) { testQuantised(t, m) })

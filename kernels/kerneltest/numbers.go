@@ -1,0 +1,88 @@
+package kerneltest
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// testNoNumber: what is no number in a row is in none before it, nor in another sequence, though they are in one tile; and not in the one
+// that has the blocks of its cache next.
+func testNoNumber(t *testing.T, m *machine) {
+	const T, bad = 40, 21
+	h := kernels.Attn{Heads: kernels.Heads{Q: 4, KV: 2, Dim: 16}}
+	for _, kv := range cacheTypes {
+		qkv := given("qkv", T*h.Width())
+		want := m.attend(qkv, h, kv)
+		for _, x := range []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), math.MaxFloat32} {
+			if x == math.MaxFloat32 && kv == kernels.F32 {
+				continue // which it stays
+			}
+			spoiled := slices.Clone(qkv)
+			spoiled[bad*h.Width()+(h.Q+h.KV)*h.Dim+3] = x // a value
+			what := fmt.Sprintf("%s: %v among values of %v", m.Name(), x, kv)
+			n := bad * h.OutWidth()
+			packed := m.attend(spoiled, h, kv)
+			equal(t, what, result{{h.OutWidth(), want[:n]}}, result{{h.OutWidth(), packed[:n]}})
+			if !slices.ContainsFunc(packed[n:n+h.OutWidth()], func(x float32) bool { return x-x != 0 }) {
+				t.Errorf("%s: its row does not show it", what)
+			}
+			c, err := m.NewCache(h.Heads, kv, 1, (T+m.CacheBlock()-1)/m.CacheBlock())
+			if err != nil {
+				t.Fatal(err)
+			}
+			paged := m.attendPaged(spoiled, c, h)
+			equal(t, what+", in a cache", result{{h.OutWidth(), packed}}, result{{h.OutWidth(), paged}})
+			for _, rows := range []int{1, 2, 33} {
+				next := m.attendPaged(qkv[:rows*h.Width()], c, h)
+				equal(t, what+", where others were", result{{h.OutWidth(), want[:rows*h.OutWidth()]}}, result{{h.OutWidth(), next}})
+			}
+		}
+		first := slices.Clone(qkv) // nothing but NaN to begin with
+		for i := range 32 {
+			for k := range h.Dim {
+				first[i*h.Width()+(h.Q+h.KV)*h.Dim+k] = float32(math.NaN())
+			}
+		}
+		if out := m.attend(first, h, kv); !slices.ContainsFunc(out[39*h.OutWidth():], func(x float32) bool { return x-x != 0 }) {
+			t.Errorf("%s: a row does not show NaN among values of %v that it reads first", m.Name(), kv)
+		}
+	}
+}
+
+// attend is attention of one sequence.
+func (m *machine) attend(qkv []float32, h kernels.Attn, kv kernels.DType) []float32 {
+	T := len(qkv) / h.Width()
+	out := m.zeros(kernels.F32, T*h.OutWidth())
+	m.Attention(out, m.zeros(kernels.F32, T*h.Q), m.f32(qkv...), kernels.Spans{Starts: m.i32(0, int32(T)), N: 1}, h, kv, T)
+	return alike(m.read(out))
+}
+
+// alike makes all that are no numbers one: which of them it is depends on who multiplied first.
+func alike(x []float32) []float32 {
+	for i := range x {
+		if x[i] != x[i] {
+			x[i] = float32(math.NaN())
+		}
+	}
+	return x
+}
+
+// attendPaged is the same over a cache, in its blocks from the first on.
+func (m *machine) attendPaged(qkv []float32, c kernels.Cache, h kernels.Attn) []float32 {
+	T := len(qkv) / h.Width()
+	var positions, table []int32
+	for i := range T {
+		positions = append(positions, int32(i))
+	}
+	for i := range c.Blocks() {
+		table = append(table, int32(i))
+	}
+	out := m.zeros(kernels.F32, T*h.OutWidth())
+	m.PagedAttention(out, m.f32(qkv...), c, 0, kernels.Paged{Starts: m.i32(0, int32(T)), Positions: m.i32(positions...),
+		Tables: m.i32(table...), N: 1, Stride: len(table)}, h, T)
+	return alike(m.read(out))
+}
