@@ -119,16 +119,20 @@ func readable(name string) bool {
 }
 
 func locateFolder(dir string, opt Options) ([]File, error) {
+	root, err := filepath.EvalSymlinks(dir) // a walk does not follow a link, not even the one that it begins at
+	if err != nil {
+		return nil, badinput.Errorf("%s: %w", opt.call(dir), err)
+	}
 	var names []string
-	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && p != dir && strings.HasPrefix(d.Name(), ".") {
+		if d.IsDir() && p != root && strings.HasPrefix(d.Name(), ".") {
 			return filepath.SkipDir
 		}
 		if !d.IsDir() {
-			rel, _ := filepath.Rel(dir, p)
+			rel, _ := filepath.Rel(root, p)
 			names = append(names, filepath.ToSlash(rel))
 		}
 		return nil

@@ -64,6 +64,12 @@ func TestRunsAreFound(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"one", "one~2", "sweep/lr-1"}, s.Runs())
 
+	linked := filepath.Join(t.TempDir(), "runs")
+	require.NoError(t, os.Symlink(root, linked))
+	s, err = New(Options{Paths: []string{linked}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"one", "sweep/lr-1"}, s.Runs())
+
 	_, err = New(Options{Paths: []string{filepath.Join(root, "none")}})
 	require.True(t, badinput.Is(err))
 	require.ErrorContains(t, err, "none: expected the directory of a run, or one with runs in it")
