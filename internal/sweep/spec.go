@@ -137,6 +137,10 @@ func parseRange(key, low, high string, whole bool) (*Range, error) {
 			return nil, badinput.Errorf("%s: found %q in a range, expected as in 0..2 or 1e-5..1e-3", key, text)
 		}
 	}
+	const most = 1<<53 - 1 // up to which adding 1 gives the next number
+	if whole && max(-r.Low, r.High) > most {
+		return nil, badinput.Errorf("%s: found the range %s..%s, expected numbers up to %d; type %s=A,B with the values", key, low, high, most, key)
+	}
 	if r.Log = r.Log && r.Low > 0; r.Low > r.High {
 		return nil, badinput.Errorf("%s: found the range %s..%s, expected the smaller number first", key, low, high)
 	}
