@@ -95,7 +95,8 @@ clip_high (of --loss ppo and cispo), train (lora, full), share_prefixes (false).
 	cmd.MarkFlagsOneRequired("run", "datums")
 	cmd.MarkFlagsMutuallyExclusive("run", "datums")
 	cmd.MarkFlagsRequiredTogether("run", "step")
-	for _, flag := range []string{"model", "precision", "kv-cache-dtype", "adapter-precision", "quantize", "order"} {
+	for _, flag := range []string{"model", "adapter", "precision", "kv-cache-dtype", "adapter-precision", "quantize", "order", "max-rows",
+		"steps", "dump-grads", "rank", "alpha", "targets", "seed", "loss"} {
 		cmd.MarkFlagsMutuallyExclusive("run", flag)
 	}
 	return cmd
