@@ -248,8 +248,7 @@ func (r *rewarder) line(g reward.Graded) scoreLine {
 
 // summarise counts the verdicts, and names what failed beside the programs.
 func summarise(w io.Writer, verdicts map[reward.Verdict]int, judge *reward.Judge) {
-	stats := judge.Stats()
-	fmt.Fprintf(w, "%s:", plural.Of(int(stats.Graded), "completion"))
+	fmt.Fprintf(w, "%s:", plural.Of(int(judge.Stats().Graded), "completion"))
 	for _, v := range []reward.Verdict{reward.AC, reward.WA, reward.TLE, reward.MLE, reward.OLE, reward.RTE, reward.CE, reward.INFRA} {
 		if n := verdicts[v]; n > 0 {
 			fmt.Fprintf(w, " %d %s", n, v)
