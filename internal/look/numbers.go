@@ -12,9 +12,11 @@ func Number(v float64) string {
 	switch a := math.Abs(v); {
 	case v != v:
 		return "–"
-	case a >= 1e6 && a < 1e12:
-		return Tidy(strconv.FormatFloat(v/1e6, 'g', max(3, int(math.Log10(a))-5), 64)) + "M"
-	case a >= 1000 && a < 1e6:
+	case a >= 999.5e6 && a < 1e12:
+		return strconv.FormatFloat(v/1e6, 'f', 0, 64) + "M"
+	case a >= 999999.5 && a < 1e12:
+		return strconv.FormatFloat(v/1e6, 'g', 3, 64) + "M"
+	case a >= 999.5 && a < 1e6: // which three digits have as 1e3
 		return Grouped(int64(math.Round(v)))
 	default:
 		return Tidy(strconv.FormatFloat(v, 'g', 3, 64))
@@ -56,8 +58,11 @@ func Seconds(v float64) string {
 // Percent writes a share for a sentence.
 func Percent(v float64) string {
 	text := strconv.FormatFloat(100*v, 'f', 0, 64)
-	if v > 0 && v < 0.01 {
+	switch {
+	case v > 0 && v < 0.01:
 		text = Number(100 * v)
+	case v >= 0.995 && v < 1: // not all of it
+		text = strconv.FormatFloat(math.Floor(1000*v)/10, 'f', 1, 64)
 	}
 	return text + "\u00a0%"
 }
