@@ -17,6 +17,8 @@ func TestMistakesAreAnsweredInOurWords(t *testing.T) {
 		"replay --run x --step 2 --loss ppo":   "--loss and --run do not go together; leave one of them out",
 		"sweep seed=0..2 --rungs 2":            "--rungs: they are those of --halving; type --halving, too",
 		"sweep seed=0..2 --random-seed 2":      "--random-seed: nothing is drawn; type --random N, too",
+		"tool mcp x --json read_file":          "--json lists the tools; leave it out to call read_file",
+		"data inspect x --json --problem p":    "--json and --problem do not go together",
 		"merge":                                "--adapter, --model and --out are required; type grpo merge --adapter DIRECTORY",
 		"score":                                "--model is required; type grpo score --model DIRECTORY",
 		"eval --step foo":                      `--step: found "foo", expected a whole number (see 'grpo eval --help')`,
