@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo/cmd/grpo/output"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/sets"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/data"
@@ -82,7 +83,7 @@ func usable(cmd *cobra.Command, judge *reward.Judge, problems []data.Problem) ([
 	}
 	kept := slices.Clone(problems)
 	for _, f := range slices.Backward(faults) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "problem %s is refused: its checker cannot be used: %s\n", problems[f.Index].ID, f.Why)
+		screen.Tell(cmd.ErrOrStderr(), fmt.Sprintf("problem %s is refused: its checker cannot be used: %s", problems[f.Index].ID, f.Why))
 		kept = slices.Delete(kept, f.Index, f.Index+1)
 	}
 	if len(kept) == 0 {

@@ -204,7 +204,7 @@ func (c *Contamination) String() string {
 		strings.Join(where, " and "), c.Near)
 	if len(c.Worst) > 0 {
 		w, share := c.Worst[0], math.Round(100*c.Worst[0].Share)
-		if w.Share < 1 { // as the same are
+		if w.Share < 1 { // nor is it rounded to that
 			share = min(share, 99)
 		}
 		text += fmt.Sprintf(" (%s is %.0f %% of %s)", w.Problem, share, w.Other)
