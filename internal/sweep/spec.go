@@ -139,7 +139,8 @@ func parseRange(key, low, high string, whole bool) (*Range, error) {
 	}
 	const most = 1<<53 - 1 // up to which adding 1 gives the next number
 	if whole && max(-r.Low, r.High) > most {
-		return nil, badinput.Errorf("%s: found the range %s..%s, expected numbers up to %d; type %s=A,B with the values", key, low, high, most, key)
+		return nil, badinput.Errorf("%s: found the range %s..%s, expected numbers up to %d; type %s=A,B with the values",
+			key, low, high, most, key)
 	}
 	if r.Log = r.Log && r.Low > 0; r.Low > r.High {
 		return nil, badinput.Errorf("%s: found the range %s..%s, expected the smaller number first", key, low, high)

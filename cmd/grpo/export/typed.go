@@ -42,7 +42,8 @@ func (w typedRows) end() error                { return w.to.Close() }
 // folder writes tables into a folder: the one that was named, or all but rollouts that have rows.
 func (s source) folder(one bool, out string, stdout io.Writer) error {
 	if out == "" {
-		return badinput.Errorf("parquet is nothing to print; type grpo export parquet %s --out DIR, or --out %s.parquet", look.Word(s.dir), s.table)
+		return badinput.Errorf("parquet is nothing to print; type grpo export parquet %s --out DIR, or --out %s.parquet",
+			look.Word(s.dir), s.table)
 	}
 	if err := (destination.Place{Flag: "--out", Path: out, Folder: true, Run: s.dir}).Check(); err != nil {
 		return err

@@ -141,7 +141,7 @@ func (p *page) flips() error {
 	return p.heldOut(want)
 }
 
-// heldOut finds the held-out problems that changed between the last two evaluations.
+// heldOut finds the held-out problems that changed between the first evaluation and the last.
 func (p *page) heldOut(want string) error {
 	judged, err := jsonl.OfKind[stats.Judged](filepath.Join(p.Dir, "evaluations.jsonl"), "")
 	if errors.Is(err, fs.ErrNotExist) || badinput.Is(err) {
