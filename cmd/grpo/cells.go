@@ -79,7 +79,7 @@ func (f *rewardFlags) checkJudge() error {
 	switch {
 	case j.JudgeBudget < 0 || j.JudgeSlots < 0 || !(j.JudgeTimeout >= 0 && j.JudgeTimeout <= 3600):
 		return badinput.Errorf("--judge-budget, --judge-slots and --judge-timeout: expected 0 or more, and at most 3600 seconds")
-	case j.JudgeURL == "" && (j.JudgeModel != "" || j.JudgePrompt != "" || j.JudgeScore != ""):
+	case j.JudgeURL == "" && (j.JudgeModel+j.JudgePrompt+j.JudgeScore != "" || j.JudgeBudget+j.JudgeSlots > 0 || j.JudgeTimeout > 0):
 		return badinput.Errorf("--judge-url: there is no judge; type --judge-url http://host:8000/v1, or leave the others out")
 	case j.JudgeURL != "" && j.JudgeModel == "":
 		return badinput.Errorf("--judge-model: found nothing; type --judge-model NAME, as the endpoint knows it")

@@ -116,6 +116,14 @@ func TestAFolderWithATableIsNoRun(t *testing.T) {
 	require.Zero(t, code, errs)
 }
 
+// A folder that takes the place of the one that somebody is in would be another one than he sees.
+func TestTheFolderThatOneIsInIsNotReplaced(t *testing.T) {
+	_, call := workshop(t)
+	t.Chdir(t.TempDir())
+	out, errs, code := call("grpo merge --out", ".")
+	requireBadInput(t, out, errs, code, "--out .: it is the folder that you are in", "such as --out model")
+}
+
 // What cannot be written at the end is known at the beginning, and nothing is left of looking.
 func TestBadDestinationsAreToldAtOnce(t *testing.T) {
 	dir, call := workshop(t)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -160,12 +161,11 @@ func (f *evalFlags) open(cmd *cobra.Command, cfg *configs.Config, b kernels.Back
 		return nil, badinput.Errorf("%s: the run has no test_data; type --data SOURCE", f.recorded)
 	}
 	e, err := saved.Evaluator(cmd.Context(), b, func(c *configs.Config) error {
-		trained := *c
-		f.trained = &trained
+		f.trained = new(*c)
 		f.follow(c, cmd.Flags().Changed)
 		f.ask(c)
 		f.model, f.checkpoint = c.Model, saved.Dir
-		return errors.Join(f.checkOut(c), c.Validate())
+		return cmp.Or(f.check(), errors.Join(f.checkOut(c), c.Validate()))
 	}, f.grading()...)
 	return e, f.named(err)
 }
@@ -287,7 +287,7 @@ func (f *evalFlags) ask(cfg *configs.Config) {
 		cfg.TestSplit = "test"
 	}
 	cfg.EvalProblems, cfg.EvalSamples, cfg.EvalTemperature, cfg.EvalK = f.problems, f.samples, f.temperature, f.k
-	if f.k == 0 {
+	if f.k == 0 || f.k > f.samples { // of a run, whose number of samples is not known yet
 		cfg.EvalK = f.samples
 	}
 	if f.maxToks > 0 {
@@ -314,7 +314,7 @@ func (f *evalFlags) check() error {
 			return badinput.Errorf("%s: found %d, expected 0 or more", n.flag, n.value)
 		}
 	}
-	if f.k > f.samples {
+	if f.k > f.samples && (f.recorded == "" || f.trained != nil) {
 		return badinput.Errorf("--k: found %d, expected at most --samples, which is %d", f.k, f.samples)
 	}
 	if f.samples > 0 && !(f.temperature > 0) {

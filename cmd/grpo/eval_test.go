@@ -237,7 +237,9 @@ func TestEvalOfARun(t *testing.T) {
 	earlier := filepath.Join(dir, "checkpoints", "step_000001")
 	first, _, _ := evaluate(t, "--run", earlier, "--problems", "8", "--samples", "0", "--seed", "3", "--data", "tiny")
 	require.Equal(t, 8, first.Problems)
+	out, errs, code := shell(t, "", "eval", "--run", dir, "--k", "3")
+	requireBadInput(t, out, errs, code, "--k: found 3, expected at most --samples, which is 2")
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, "checkpoints")))
-	out, errs, code := shell(t, "", "eval", "--run", dir)
+	out, errs, code = shell(t, "", "eval", "--run", dir)
 	requireBadInput(t, out, errs, code, "run "+dir+": no checkpoint to go on from; expected the directory of a run that has one")
 }

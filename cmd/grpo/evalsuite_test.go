@@ -90,6 +90,7 @@ func TestMistakesAboutSuites(t *testing.T) {
 		{[]string{"--suite", "gsm8k", "--data", excerpt("mbpp")}, `"question": found nothing, expected text`},
 		{[]string{"--suite", "gsm8k", "--data", excerpt("gsm8k"), "--style", "completion"}, "--shots 8: "},
 		{[]string{"--suite", "livecodebench", "--data", excerpt("livecodebench"), "--oracle"}, "has no solutions"},
+		{[]string{"--suite", "humaneval", "--oracle", "--card", "card.md"}, "--card and --oracle do not go together"},
 	} {
 		_, errs, code := shell(t, "", append([]string{"eval"}, c.args...)...)
 		require.Equal(t, exitBadInput, code, "%v: %s", c.args, errs)

@@ -107,7 +107,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	ctx = hub.WithProgress(ctx, screen.Fetching(stderr))
 	ctx = notice.With(ctx, screen.Once(stderr))
 	verb, err := root.ExecuteContextC(ctx)
-	if err == nil && out.err != nil {
+	if out.err != nil && (err == nil || !started) {
 		started, err = true, fmt.Errorf("standard output: %w", out.err)
 	}
 	if err == nil {

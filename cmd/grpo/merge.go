@@ -23,7 +23,7 @@ import (
 func newMergeCmd() *cobra.Command {
 	var flags policyFlags
 	var out string
-	place := func() destination.Place { return destination.Place{Flag: "--out", Path: out, Folder: true} }
+	place := func() destination.Place { return destination.Place{Flag: "--out", Path: out, Folder: true, Anew: true} }
 	cmd := &cobra.Command{
 		Use:   "merge --model DIR --adapter DIR --out DIR",
 		Short: "Write a model with an adapter merged into its weights",
@@ -78,7 +78,7 @@ func merge(ctx context.Context, f *policyFlags, out string) (report string, err 
 	if err != nil {
 		return "", err
 	}
-	out = filepath.Clean(out)
+	out = atomicfile.Led(out)
 	beside, done, err := atomicfile.Beside(out)
 	if err != nil {
 		return "", err

@@ -17,7 +17,7 @@ import (
 func newQuantizeCmd() *cobra.Command {
 	var from, out string
 	var double, undo bool
-	place := func() destination.Place { return destination.Place{Flag: "--out", Path: out, Folder: true} }
+	place := func() destination.Place { return destination.Place{Flag: "--out", Path: out, Folder: true, Anew: true} }
 	cmd := &cobra.Command{
 		Use:   "quantize --model DIR --out DIR",
 		Short: "Write a model with its weights in four bits",

@@ -75,6 +75,9 @@ clip_high (of --loss ppo and cispo), train (lora, full), share_prefixes (false).
 			if err := f.settings().Apply(args); err != nil {
 				return err
 			}
+			if err := f.checkStart(cmd.Flags().Changed); err != nil {
+				return err
+			}
 			return f.run(cmd)
 		},
 	}
@@ -95,7 +98,8 @@ clip_high (of --loss ppo and cispo), train (lora, full), share_prefixes (false).
 	cmd.MarkFlagsOneRequired("run", "datums")
 	cmd.MarkFlagsMutuallyExclusive("run", "datums")
 	cmd.MarkFlagsRequiredTogether("run", "step")
-	for _, flag := range []string{"model", "precision", "kv-cache-dtype", "adapter-precision", "quantize", "order"} {
+	for _, flag := range []string{"model", "adapter", "precision", "kv-cache-dtype", "adapter-precision", "quantize", "order", "max-rows",
+		"steps", "dump-grads", "rank", "alpha", "targets", "seed", "loss"} {
 		cmd.MarkFlagsMutuallyExclusive("run", flag)
 	}
 	return cmd
@@ -120,6 +124,19 @@ func (f *replayFlags) checkOut() error {
 		destination.Place{Flag: "--dump-grads", Path: f.dumpGrads, Name: "grads.safetensors", Reads: reads}.Check())
 }
 
+// checkStart refuses flags of an adapter that nothing would read.
+func (f *replayFlags) checkStart(given func(flag string) bool) error {
+	for _, flag := range []string{"adapter", "rank", "alpha", "targets", "seed"} {
+		switch {
+		case given(flag) && f.train == "full":
+			return badinput.Errorf("--%s: it is of an adapter, and train=full trains the model itself; leave one of them out", flag)
+		case given(flag) && f.adapter != "" && flag != "adapter" && f.rank == 0:
+			return badinput.Errorf("--%s: it is of a new adapter; leave it out, or type --rank R in place of --adapter", flag)
+		}
+	}
+	return nil
+}
+
 // objective is what the flags ask to be minimised.
 func (f *replayFlags) objective() (o model.Objective, err error) {
 	if o.Loss, err = kernels.ParseLoss(f.lossName); err != nil {
@@ -132,14 +149,14 @@ func (f *replayFlags) objective() (o model.Objective, err error) {
 		return o, cmp.Or(err, badinput.Errorf("temperature: found 0, expected a number above 0"))
 	}
 	o.Temperature = float32(f.temper)
-	if f.clipLow >= 0 {
+	if f.clipLow != -1 {
 		o.Loss.Low = float32(f.clipLow)
 	}
-	if f.clipHigh >= 0 {
+	if f.clipHigh != -1 {
 		o.Loss.High = float32(f.clipHigh)
 	}
-	if o.Loss.Low > o.Loss.High {
-		return o, badinput.Errorf("clip_low is %v, expected at most clip_high, which is %v", o.Loss.Low, o.Loss.High)
+	if !(o.Loss.Low >= 0 && o.Loss.Low <= o.Loss.High) {
+		return o, badinput.Errorf("clip_low is %v, expected 0 or more, and at most clip_high, which is %v", o.Loss.Low, o.Loss.High)
 	}
 	return o, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo/cmd/grpo/output"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/sets"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/data"
@@ -82,7 +83,7 @@ func usable(cmd *cobra.Command, judge *reward.Judge, problems []data.Problem) ([
 	}
 	kept := slices.Clone(problems)
 	for _, f := range slices.Backward(faults) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "problem %s is refused: its checker cannot be used: %s\n", problems[f.Index].ID, f.Why)
+		screen.Tell(cmd.ErrOrStderr(), fmt.Sprintf("problem %s is refused: its checker cannot be used: %s", problems[f.Index].ID, f.Why))
 		kept = slices.Delete(kept, f.Index, f.Index+1)
 	}
 	if len(kept) == 0 {
@@ -248,8 +249,7 @@ func (r *rewarder) line(g reward.Graded) scoreLine {
 
 // summarise counts the verdicts, and names what failed beside the programs.
 func summarise(w io.Writer, verdicts map[reward.Verdict]int, judge *reward.Judge) {
-	stats := judge.Stats()
-	fmt.Fprintf(w, "%s:", plural.Of(int(stats.Graded), "completion"))
+	fmt.Fprintf(w, "%s:", plural.Of(int(judge.Stats().Graded), "completion"))
 	for _, v := range []reward.Verdict{reward.AC, reward.WA, reward.TLE, reward.MLE, reward.OLE, reward.RTE, reward.CE, reward.INFRA} {
 		if n := verdicts[v]; n > 0 {
 			fmt.Fprintf(w, " %d %s", n, v)

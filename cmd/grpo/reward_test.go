@@ -121,6 +121,7 @@ func TestRewardRefuses(t *testing.T) {
 		`standard input:1: expected {"problem":"id","completion":"…"}`: {"--problems", path, "--completions", "-"},
 		"--reward-timeout: found 0":                                    {"--problems", path, "--completions", "-", "--reward-timeout", "0"},
 		"reward=most: expected correct":                                {"--problems", path, "--completions", "-", "--reward", "most"},
+		"--judge-url: there is no judge":                               {"--problems", path, "--completions", "-", "--judge-slots", "2"},
 		"reward=binary is called correct; type correct":                {"--problems", path, "--completions", "-", "--reward", "binary"},
 	} {
 		out, errOut, code := shell(t, `{"problem":"add"}`, append([]string{"reward"}, args...)...)

@@ -46,6 +46,7 @@ func TestFullOutputs(t *testing.T) {
 		{"--print-config", ""},
 		{"--dry-run run_dir=" + filepath.Join(dir, "run"), ""},
 		{"--help", ""},
+		{"--version", ""},
 	} {
 		var errs bytes.Buffer
 		code := run(t.Context(), strings.Fields(c.line), strings.NewReader(c.stdin), full, &errs)

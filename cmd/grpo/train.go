@@ -11,13 +11,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/outcome"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/output"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/serve"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/watch"
 	"github.com/seed-7879b91d/grpo/configs"
-	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/look"
@@ -176,9 +176,9 @@ func printOutcome(out io.Writer, trainer *grpo.Trainer) {
 		if cfg := trainer.Settings(); cfg.Model == configs.DefaultPreset && cfg.TestData == cfg.Model {
 			fmt.Fprintf(out, "\n%s\n", tiny.About)
 		}
-		for _, flip := range flips(first, last, 2) {
+		for _, flip := range outcome.Flips(first, last, 2) {
 			fmt.Fprintf(out, "\n%s\n%s\n  before, wrong:\n%s\n  after, right:\n%s\n",
-				look.Visible(flip.problem.ID), indent(flip.problem.Statement), indent(flip.before), indent(flip.after))
+				look.Visible(flip.Problem.ID), indent(flip.Problem.Statement), indent(flip.Before), indent(flip.After))
 		}
 	}
 	if did := trainer.Autopilot(); did != "" {
@@ -189,24 +189,4 @@ func printOutcome(out io.Writer, trainer *grpo.Trainer) {
 
 func indent(text string) string {
 	return "    " + strings.ReplaceAll(strings.TrimSpace(look.Visible(text)), "\n", "\n    ")
-}
-
-// flip is a problem that the policy got wrong before and right after.
-type flip struct {
-	problem       *data.Problem
-	before, after string
-}
-
-// flips gives up to n problems that flipped from wrong to right between two evaluations of the same problems. There are
-// none after a resume, when an evaluation is only a line in the record.
-func flips(first, last *grpo.Evaluation, n int) (flips []flip) {
-	was, is := first.GreedyTry.Groups, last.GreedyTry.Groups
-	for i := range min(len(was), len(is)) {
-		before, after := was[i].Rollouts[0], is[i].Rollouts[0]
-		wrong := before.Score.Excluded == "" && before.Score.Components.Correct == 0
-		if wrong && after.Score.Components.Correct == 1 && len(flips) < n {
-			flips = append(flips, flip{&was[i].Problem, before.Text, after.Text})
-		}
-	}
-	return flips
 }

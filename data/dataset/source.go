@@ -119,11 +119,11 @@ func readable(name string) bool {
 }
 
 func locateFolder(dir string, opt Options) ([]File, error) {
-	var names []string
-	root, err := filepath.EvalSymlinks(dir) // WalkDir follows no link, not the first either
+	root, err := filepath.EvalSymlinks(dir) // a walk does not follow a link, not even the one that it begins at
 	if err != nil {
 		return nil, badinput.Errorf("%s: %w", opt.call(dir), err)
 	}
+	var names []string
 	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err

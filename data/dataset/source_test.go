@@ -30,6 +30,11 @@ func TestFolders(t *testing.T) {
 	require.Equal(t, []string{"codeforces", "lcbv5"}, sources(Options{Split: "test"}))
 	require.Equal(t, []string{"codeforces", "lcbv5", "lcbv5", "taco", "taco"}, sources(Options{Split: "all"}))
 	require.Equal(t, []string{"lcbv5"}, sources(Options{Collections: []string{"lcbv5"}}))
+	whole := dir
+	dir = filepath.Join(t.TempDir(), "link")
+	require.NoError(t, os.Symlink(whole, dir))
+	require.Equal(t, []string{"lcbv5", "taco", "taco"}, sources(Options{}), "of a link to the folder")
+	dir = whole
 
 	for _, c := range []struct {
 		opt  Options

@@ -10,9 +10,9 @@ import (
 )
 
 // Folder makes the folder path, which must not be there yet or be empty, of what fill writes into another one beside it.
-// It appears when everything is written, or not at all.
+// It appears when everything is written, or not at all. Of a link it is the folder that the link leads to.
 func Folder(path string, fill func(unfinished string) error) error {
-	path, err := filepath.Abs(path)
+	path, err := filepath.Abs(Led(path))
 	if err != nil {
 		return err
 	}
@@ -37,6 +37,17 @@ func Folder(path string, fill func(unfinished string) error) error {
 		return err
 	}
 	return SyncDir(filepath.Dir(path))
+}
+
+// Led is where a path leads if it is a link: what is made in its place would be on the disk of the link.
+func Led(path string) string {
+	path = filepath.Clean(path)
+	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			return real
+		}
+	}
+	return path
 }
 
 // checkAbsent refuses to write over a folder that holds something.

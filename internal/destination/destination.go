@@ -21,6 +21,7 @@ type Place struct {
 	Flag   string   // that names it
 	Path   string   // "": nowhere, and there is nothing to look at
 	Folder bool     // is what is written, and its parents are made; otherwise a file
+	Anew   bool     // the folder takes the place of an empty one
 	Name   string   // that a file could have in a folder that was named in its place
 	Reads  []string // files and folders that the result is made of; what is no path is passed over
 	Run    string   // is one, whatever is in it
@@ -50,6 +51,10 @@ func (p Place) Check() error {
 		return badinput.Errorf("%s %s: found a directory, expected a file; type %s %s", p.Flag, p.Path, p.Flag, filepath.Join(p.Path, p.Name))
 	case !p.Folder && !info.Mode().IsRegular():
 		return badinput.Errorf("%s %s: this is no ordinary file, and a file would take its place; type %s %s", p.Flag, p.Path, p.Flag, p.Name)
+	}
+	if here, err := os.Stat("."); err == nil && p.Anew && os.SameFile(info, here) {
+		return badinput.Errorf("%s %s: it is the folder that you are in, and another one would take its place; choose a new one, "+
+			"such as %[1]s model", p.Flag, p.Path)
 	}
 	if err := p.checkReads(info); err != nil {
 		return err

@@ -12,11 +12,11 @@ func Number(v float64) string {
 	switch a := math.Abs(v); {
 	case v != v:
 		return "–"
-	case a >= 999.5e6 && a < 1e12: // with three digits it would be 1e3M
+	case a >= 999.5e6 && a < 1e12:
 		return strconv.FormatFloat(v/1e6, 'f', 0, 64) + "M"
-	case a >= 1e6 && a < 1e12:
-		return Tidy(strconv.FormatFloat(v/1e6, 'g', 3, 64)) + "M"
-	case a >= 999.5 && a < 1e6:
+	case a >= 999999.5 && a < 1e12:
+		return strconv.FormatFloat(v/1e6, 'g', 3, 64) + "M"
+	case a >= 999.5 && a < 1e6: // which three digits have as 1e3
 		return Grouped(int64(math.Round(v)))
 	default:
 		return Tidy(strconv.FormatFloat(v, 'g', 3, 64))
@@ -61,8 +61,8 @@ func Percent(v float64) string {
 	switch {
 	case v > 0 && v < 0.01:
 		text = Number(100 * v)
-	case v < 1 && text == "100":
-		text = "99"
+	case v >= 0.995 && v < 1: // not all of it
+		text = strconv.FormatFloat(math.Floor(1000*v)/10, 'f', 1, 64)
 	}
 	return text + "\u00a0%"
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/rows"
 	"github.com/seed-7879b91d/grpo/internal/rows/mlflow"
 	"github.com/seed-7879b91d/grpo/internal/rows/tfevents"
@@ -32,11 +33,13 @@ type Form struct {
 // Forms are those that there are.
 var Forms = []Form{
 	{Name: "tensorboard", Check: anything, open: openEvents, files: one(tfevents.Name),
-		Reads: func(dir string, _ rows.Run) string { return "tensorboard --logdir " + dir }},
+		Reads: func(dir string, _ rows.Run) string { return "tensorboard --logdir " + look.Word(dir) }},
 	{Name: "wandb", Check: anything, open: openLog, files: one(wandb.Folder),
-		Reads: func(dir string, r rows.Run) string { return "wandb sync " + filepath.Join(dir, wandb.Folder(r)) }},
+		Reads: func(dir string, r rows.Run) string {
+			return "wandb sync " + look.Word(filepath.Join(dir, wandb.Folder(r)))
+		}},
 	{Name: "mlflow", Check: mlflow.Check, open: openStore, files: mlflow.Folders,
-		Reads: func(dir string, _ rows.Run) string { return "mlflow ui --backend-store-uri " + dir }},
+		Reads: func(dir string, _ rows.Run) string { return "mlflow ui --backend-store-uri " + look.Word(dir) }},
 }
 
 func anything(string) error { return nil }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/rows"
 )
 
 // life is a run that a test lets go on.
@@ -288,4 +289,16 @@ func TestAClientSendsTheRun(t *testing.T) {
 	client("echo no key >&2\nexit 3\n")
 	require.Len(t, said(), 1)
 	require.Contains(t, said()[0], "the run was not sent: wandb sync: exit status 3: no key; mend that, then type wandb sync ")
+}
+
+// What reads a run is said as it is typed into a shell.
+func TestCommandsAreTyped(t *testing.T) {
+	dir := t.TempDir()
+	life{t, dir}.step(1, 0.5)
+	f, err := rows.Open(dir)
+	require.NoError(t, err)
+	for _, form := range Forms {
+		require.Contains(t, form.Reads("my logs", f.Run), " 'my logs", form.Name)
+		require.Contains(t, form.Reads("logs", f.Run), " logs", form.Name)
+	}
 }

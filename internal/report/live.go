@@ -149,7 +149,7 @@ func List(where []string, runs []Listed) ([]byte, error) {
 	}
 	command := ""
 	if len(runs) == 0 {
-		title, command = "No run yet", look.Visible("grpo run_dir="+path.Join(strings.Join(where[:min(len(where), 1)], ""), "first"))
+		title, command = "No run yet", look.Visible("grpo run_dir="+look.Word(path.Join(strings.Join(where[:min(len(where), 1)], ""), "first")))
 	}
 	var b bytes.Buffer
 	err := listLayout.Execute(&b, struct {

@@ -70,7 +70,7 @@ func render(dir string, now status, statement func(problem string) string) ([]by
 	}
 	r.statement = statement
 	p := r.page()
-	p.Command = look.Visible("grpo samples " + dir)
+	p.Command = look.Visible("grpo samples " + look.Word(dir))
 	if p.Status = now.shown(); p.Status != nil && p.Status.GoesOn {
 		p.Title += ", going on"
 	}

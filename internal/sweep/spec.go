@@ -40,9 +40,6 @@ var rates = []string{"learning_rate", "kl_coef", "entropy_coef", "weight_decay",
 // mostRuns bounds a plan: more is a mistake in the words.
 const mostRuns = 10000
 
-// mostWhole is the largest number of a range: of larger ones not every whole number is a float64.
-const mostWhole = 1 << 53
-
 // Parse reads words key=a,b and key=0..2. Brackets hold a value with commas together: lora_targets=[q_proj,v_proj],[o_proj].
 func Parse(words []string) (axes []Axis, err error) {
 	seen := map[string]bool{}
@@ -139,10 +136,11 @@ func parseRange(key, low, high string, whole bool) (*Range, error) {
 		if *v, err = strconv.ParseFloat(text, 64); err != nil || math.IsInf(*v, 0) || *v != *v || whole && *v != math.Trunc(*v) {
 			return nil, badinput.Errorf("%s: found %q in a range, expected as in 0..2 or 1e-5..1e-3", key, text)
 		}
-		if whole && math.Abs(*v) > mostWhole {
-			return nil, badinput.Errorf("%s: found %s in a range of whole numbers, expected at most %d; type 0..%[3]d, or give values",
-				key, text, mostWhole)
-		}
+	}
+	const most = 1<<53 - 1 // up to which adding 1 gives the next number
+	if whole && max(-r.Low, r.High) > most {
+		return nil, badinput.Errorf("%s: found the range %s..%s, expected numbers up to %d; type %s=A,B with the values",
+			key, low, high, most, key)
 	}
 	if r.Log = r.Log && r.Low > 0; r.Low > r.High {
 		return nil, badinput.Errorf("%s: found the range %s..%s, expected the smaller number first", key, low, high)

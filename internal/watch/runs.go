@@ -43,6 +43,9 @@ func find(paths []string) (runs []run, err error) {
 			runs = append(runs, run{name: unique(filepath.Base(whole), taken), dir: whole})
 			continue
 		}
+		if whole, err = filepath.EvalSymlinks(whole); err != nil { // what is below a link is looked for where it leads
+			return nil, err
+		}
 		for _, dir := range below(whole) {
 			name, err := filepath.Rel(whole, dir)
 			if err != nil {

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -239,7 +240,10 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	http.SetCookie(w, &http.Cookie{Name: cookie, Value: ticket, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
-	http.Redirect(w, r, r.URL.Path, http.StatusSeeOther)
+	query := r.URL.Query()
+	query.Del("ticket")
+	to := url.URL{Path: "/" + strings.TrimLeft(r.URL.Path, "/"), RawQuery: query.Encode()} // with // before it, it would be another server's
+	http.Redirect(w, r, to.String(), http.StatusSeeOther)
 	return false
 }
 

@@ -64,6 +64,12 @@ func TestRunsAreFound(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"one", "one~2", "sweep/lr-1"}, s.Runs())
 
+	linked := filepath.Join(t.TempDir(), "runs")
+	require.NoError(t, os.Symlink(root, linked))
+	s, err = New(Options{Paths: []string{linked}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"one", "sweep/lr-1"}, s.Runs())
+
 	_, err = New(Options{Paths: []string{filepath.Join(root, "none")}})
 	require.True(t, badinput.Is(err))
 	require.ErrorContains(t, err, "none: expected the directory of a run, or one with runs in it")
@@ -215,6 +221,13 @@ func TestWhoMayLook(t *testing.T) {
 	let := ask("http://localhost:7770/run/run?ticket=secret")
 	require.Equal(t, http.StatusSeeOther, let.Code)
 	require.Equal(t, "/run/run", let.Header().Get("Location"), "the ticket does not stay in the address")
+	for asked, leads := range map[string]string{
+		"http://localhost/samples/50%25%20run%232?ticket=secret":        "/samples/50%25%20run%232",
+		"http://localhost/samples/run?view=groups&ticket=secret&step=3": "/samples/run?step=3&view=groups",
+		"http://localhost//evil.example/?ticket=secret":                 "/evil.example/",
+	} {
+		require.Equal(t, leads, ask(asked).Header().Get("Location"))
+	}
 	in := let.Result().Cookies()
 	require.True(t, in[0].HttpOnly)
 	require.Equal(t, http.StatusOK, ask("http://localhost/run/run", in...).Code)

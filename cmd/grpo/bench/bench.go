@@ -52,6 +52,8 @@ type limits struct {
 	Flops    float64 `json:"peak_flops"`
 	Products float64 `json:"peak_product_flops"` // of products with bf16 weights
 	Bytes    float64 `json:"peak_bytes_per_s"`
+
+	whole bool // products are of whole numbers, whose limit nobody measures
 }
 
 // CheckSizes refuses those of which nothing can be measured.
@@ -87,7 +89,7 @@ func (m *Model) begin() (limits, kernels.Backend, error) {
 	if m.Options.Precision == model.F32 {
 		peak.Products = peak.Mixed
 	}
-	return limits{Flops: peak.Flops, Products: peak.Products, Bytes: peak.Bytes}, b, nil
+	return limits{Flops: peak.Flops, Products: peak.Products, Bytes: peak.Bytes, whole: m.Options.Precision == model.I16}, b, nil
 }
 
 // above is the line above a table: on what, and what its limits are.
@@ -96,7 +98,11 @@ func (l limits) above(backend string) string {
 	if l.Products != l.Flops {
 		products = fmt.Sprintf("%.0f GFLOP/s of products with bf16, ", l.Products/1e9)
 	}
-	return fmt.Sprintf("%s; limits here: %s%.0f GFLOP/s f32 FMA, %.1f GB/s read\n", backend, products, l.Flops/1e9, l.Bytes/1e9)
+	above := fmt.Sprintf("%s; limits here: %s%.0f GFLOP/s f32 FMA, %.1f GB/s read", backend, products, l.Flops/1e9, l.Bytes/1e9)
+	if l.whole {
+		above += "; of products with int16 none is known, and a share may be above 100 %"
+	}
+	return above + "\n"
 }
 
 // timeRuns is the median duration of run, after one that is not counted.

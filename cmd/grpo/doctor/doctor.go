@@ -109,7 +109,7 @@ func examineServer(ctx context.Context, url string) Finding {
 func (all Findings) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		OK       bool      `json:"ok"`
-		Findings []Finding `json:"Findings"`
+		Findings []Finding `json:"findings"`
 	}{all.Missing() == nil, all})
 }
 

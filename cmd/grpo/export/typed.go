@@ -10,6 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/destination"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rows"
@@ -41,7 +42,8 @@ func (w typedRows) end() error                { return w.to.Close() }
 // folder writes tables into a folder: the one that was named, or all but rollouts that have rows.
 func (s source) folder(one bool, out string, stdout io.Writer) error {
 	if out == "" {
-		return badinput.Errorf("parquet is nothing to print; type grpo export parquet %s --out DIR, or --out %s.parquet", s.dir, s.table)
+		return badinput.Errorf("parquet is nothing to print; type grpo export parquet %s --out DIR, or --out %s.parquet",
+			look.Word(s.dir), s.table)
 	}
 	if err := (destination.Place{Flag: "--out", Path: out, Folder: true, Run: s.dir}).Check(); err != nil {
 		return err
@@ -79,7 +81,7 @@ func (s source) write(form readers.Form, table bool, out string, stdout io.Write
 	case table:
 		return badinput.Errorf("--table: %s has them all; leave it out", form.Name)
 	case out == "":
-		return badinput.Errorf("%s is a folder; type grpo export %s %s --out DIR", form.Name, form.Name, s.dir)
+		return badinput.Errorf("%s is a folder; type grpo export %s %s --out DIR", form.Name, form.Name, look.Word(s.dir))
 	}
 	if err := (destination.Place{Flag: "--out", Path: out, Folder: true, Run: s.dir}).Check(); err != nil {
 		return err

@@ -78,7 +78,7 @@ of GGUF alone, which cost accuracy: the last lines say how much. Qwen2, Qwen3, L
 }
 
 func (f *exportFlags) place() destination.Place {
-	return destination.Place{Flag: "--out", Path: f.out, Folder: true, Run: f.origin.recorded}
+	return destination.Place{Flag: "--out", Path: f.out, Folder: true, Anew: true, Run: f.origin.recorded}
 }
 
 // check looks at the command line before anything is opened.

@@ -48,6 +48,8 @@ func newInspectCmd() *cobra.Command {
 	cmd.Flags().StringVar(&example, "problem", "", "show the problem of this id (default: the first)")
 	cmd.Flags().BoolVar(&all, "refused", false, "list every refused row, not only the first of each reason")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the counts and the refused rows as one JSON object")
+	cmd.MarkFlagsMutuallyExclusive("json", "template")
+	cmd.MarkFlagsMutuallyExclusive("json", "problem")
 	return cmd
 }
 

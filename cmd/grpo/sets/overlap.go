@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/dataset"
@@ -41,14 +42,19 @@ of the runs of eight words are in another one. A run does the same with data and
 
 func writeOverlap(out io.Writer, train, held []data.Problem) {
 	found, same, near := overlap.Find(train, held), 0, 0
+	shown := screen.Shown(out)
 	for i := range held {
 		switch {
 		case found.Same[i] >= 0:
 			same++
-			fmt.Fprintf(out, "%s is %s\n", held[i].ID, train[found.Same[i]].ID)
+			fmt.Fprintf(out, "%s is %s\n", shown(held[i].ID), shown(train[found.Same[i]].ID))
 		case found.Near[i] >= 0:
 			near++
-			fmt.Fprintf(out, "%s is %.0f %% of %s\n", held[i].ID, 100*found.Like[i], train[found.Near[i]].ID)
+			share := 100 * found.Like[i]
+			if share < 100 { // nor is it rounded to that
+				share = min(share, 99)
+			}
+			fmt.Fprintf(out, "%s is %.0f %% of %s\n", shown(held[i].ID), share, shown(train[found.Near[i]].ID))
 		}
 	}
 	fmt.Fprintf(out, "of %d problems %d are among the %d of the other set, and %d nearly\n", len(held), same, len(train), near)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -202,8 +203,11 @@ func (c *Contamination) String() string {
 	text := fmt.Sprintf("contamination: %s among %s, and %d nearly", plural.Of(c.Same, "problem")+plural.Pick(c.Same, " is", " are"),
 		strings.Join(where, " and "), c.Near)
 	if len(c.Worst) > 0 {
-		w := c.Worst[0]
-		text += fmt.Sprintf(" (%s is %.0f %% of %s)", w.Problem, 100*w.Share, w.Other)
+		w, share := c.Worst[0], math.Round(100*c.Worst[0].Share)
+		if w.Share < 1 { // nor is it rounded to that
+			share = min(share, 99)
+		}
+		text += fmt.Sprintf(" (%s is %.0f %% of %s)", w.Problem, share, w.Other)
 	}
 	return text
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/data/suite"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
@@ -103,7 +104,7 @@ func (j *Judged) Print(w io.Writer) error {
 		j.Suite, j.Problems, j.Source, j.SHA256, j.Right, j.Solutions, j.Score)
 	for _, f := range j.Wrong {
 		if err == nil {
-			_, err = fmt.Fprintf(w, "%s: %s %s\n", f.Problem, f.Verdict, f.Note)
+			_, err = fmt.Fprintf(w, "%s: %s %s\n", look.Line(f.Problem), f.Verdict, look.Line(f.Note))
 		}
 	}
 	return err

@@ -41,6 +41,9 @@ func (f *Flags) Register(cmd *cobra.Command) {
 	fl.StringSliceVar(&f.against, "against", nil,
 		"data sets to look for the problems of the suite in; if not given, with --run: what the run trained on; none: nowhere")
 	fl.BoolVar(&f.Oracle, "oracle", false, "judge the solutions that the suite has, in place of a model's")
+	for _, ofModel := range []string{"out", "card", "against", "run", "adapter"} {
+		cmd.MarkFlagsMutuallyExclusive("oracle", ofModel)
+	}
 }
 
 // only are the flags that mean something with --suite alone.

@@ -206,6 +206,8 @@ func TestContamination(t *testing.T) {
 	require.Equal(t, []string{"a", path + ":1", "b", "7"},
 		[]string{c.Worst[0].Problem, c.Worst[0].Other, c.Worst[1].Problem, c.Worst[1].Other})
 	require.Contains(t, c.String(), "1 problem is among the 3 of "+path+", and 1 nearly (a is 100 % of")
+	c.Worst = []Alike{{Problem: "b", Other: "7", Share: 0.998}}
+	require.Contains(t, c.String(), "(b is 99 % of 7)", "which is not the same")
 	_, _, err = open(t.Context(), filepath.Join(excerpts, "solutions.jsonl"), "train")
 	require.ErrorContains(t, err, "no row says what is asked")
 	_, problems, err = open(t.Context(), "tiny", "train")

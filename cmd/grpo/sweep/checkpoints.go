@@ -60,7 +60,7 @@ choose a checkpoint flatter it: report its score on others.`,
 	fl := cmd.Flags()
 	fl.StringVar(&a.data, "data", "", "problems: what 'grpo data' reads; if not given: the run's test_data")
 	fl.StringVar(&a.split, "split", "test", "part of the data: train, test, validation or all")
-	fl.IntVar(&a.problems, "problems", 0, "the first so many problems; 0: all; if neither this nor --data is given: as the run evaluates")
+	fl.IntVar(&a.problems, "problems", -1, "the first so many problems; 0: all; if neither this nor --data is given: as the run evaluates")
 	fl.IntVar(&a.samples, "samples", -1, "completions of each problem at eval_temperature; 0: the greedy one only; if not given: as the run")
 	fl.IntVar(&a.k, "k", 0, "of pass@k and best of k; 0: as many as --samples")
 	fl.StringVar(&a.format, "format", "", "a table for programs: csv, `markdown` or json; if not given, one for the terminal")
@@ -78,7 +78,7 @@ func (a *asked) check() error {
 	switch {
 	case a.split != "test" && a.data == "":
 		return badinput.Errorf("--split %s: it is of the data; type --data SOURCE, too", a.split)
-	case a.problems < 0 || a.k < 0 || a.samples < -1:
+	case a.problems < -1 || a.k < 0 || a.samples < -1:
 		return badinput.Errorf("found --problems %d, --samples %d and --k %d, expected 0 or more", a.problems, a.samples, a.k)
 	case a.samples < 0 && a.k > 0:
 		return badinput.Errorf("--k %d: type --samples N, too", a.k)
@@ -151,7 +151,7 @@ func (a *asked) change(c *configs.Config) error {
 	if c.TestData == c.Data {
 		c.TestSplit = "test"
 	}
-	if a.problems > 0 {
+	if a.problems >= 0 {
 		c.EvalProblems = a.problems
 	}
 	if a.samples >= 0 {

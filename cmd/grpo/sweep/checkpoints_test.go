@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/configs"
 )
 
 // Nothing is called best that others tie with.
@@ -29,4 +30,14 @@ func TestTheBestCheckpoint(t *testing.T) {
 	}
 	at, _ := best([]found{sampled(0.1), sampled(0.2)})
 	require.Equal(t, 1, at)
+}
+
+// All problems are asked where that is said, and as many as the run asks where nothing is.
+func TestHowManyProblemsAreAsked(t *testing.T) {
+	for problems, want := range map[int]int{-1: 5, 0: 0, 3: 3} {
+		cfg, err := configs.Load(configs.Source{Preset: configs.DefaultPreset, Overrides: []string{"eval_problems=5"}})
+		require.NoError(t, err)
+		require.NoError(t, (&asked{problems: problems, samples: -1}).change(cfg))
+		require.Equal(t, want, cfg.EvalProblems)
+	}
 }

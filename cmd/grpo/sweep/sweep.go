@@ -21,6 +21,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/sweep"
 )
@@ -78,6 +79,12 @@ the others go on. Runs are made in turn, or --at-once N, which share the cores; 
 
 func (f *flags) run(cmd *cobra.Command, words []string, p Program) error {
 	defer screen.Unread()()
+	switch given := cmd.Flags().Changed; {
+	case given("rungs") && !f.halving:
+		return badinput.Errorf("--rungs: they are those of --halving; type --halving, too")
+	case given("random-seed") && f.random == 0:
+		return badinput.Errorf("--random-seed: nothing is drawn; type --random N, too")
+	}
 	plan, err := f.plan(words)
 	if err != nil {
 		return err
@@ -114,7 +121,8 @@ func (f *flags) run(cmd *cobra.Command, words []string, p Program) error {
 	d := sweep.Driver{Journal: j, AtOnce: f.atOnce, Say: say, Run: children{j, share}.run}
 	if err := d.Drive(ctx); err != nil {
 		if ctx.Err() != nil {
-			return errors.Join(p.Stopped(fmt.Sprintf("stopped, and the runs are saved; grpo sweep --dir %s goes on", f.dir)), unexpected(err))
+			said := fmt.Sprintf("stopped, and the runs are saved; grpo sweep --dir %s goes on", look.Word(f.dir))
+			return errors.Join(p.Stopped(said), unexpected(err))
 		}
 		return err
 	}

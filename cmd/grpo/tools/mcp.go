@@ -9,7 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/mcp"
 	"github.com/seed-7879b91d/grpo/reward/tools"
 )
@@ -33,6 +35,9 @@ with TOOL, calls it and prints the text that the model would be given. ARGUMENTS
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if asJSON && len(args) > 1 {
+				return badinput.Errorf("--json lists the tools; leave it out to call %s", args[1])
+			}
 			if !(seconds > 0 && seconds <= 3600) {
 				return badinput.Errorf("--seconds: found %v, expected a number above 0, up to 3600", seconds)
 			}
@@ -49,29 +54,34 @@ with TOOL, calls it and prints the text that the model would be given. ARGUMENTS
 			if len(args) == 1 {
 				return list(cmd, servers, asJSON)
 			}
-			given := json.RawMessage("{}")
-			if len(args) == 3 {
-				given = json.RawMessage(args[2])
-			}
-			kit, err := servers.Kit(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer kit.Close()
-			if !kit.Has(args[1]) {
-				return badinput.Errorf("TOOL: found %q, expected one of: %s", args[1], servers)
-			}
-			said, err := kit.Call(cmd.Context(), args[1], given)
-			if err == nil {
-				_, err = fmt.Fprintln(cmd.OutOrStdout(), tools.Fit(said, max(text, 400)))
-			}
-			return err
+			return callTool(cmd, servers, args[1:], max(text, 400))
 		},
 	}
 	cmd.Flags().Float64Var(&seconds, "seconds", 30, "seconds of a call")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "list the tools as a model is told of them, one JSON array")
 	cmd.Flags().IntVar(&text, "text", tools.DefaultText, "the most bytes of an answer")
 	return cmd
+}
+
+// callTool calls a tool with its arguments, if there are any, and prints so much of what it says.
+func callTool(cmd *cobra.Command, servers *mcp.Servers, words []string, most int) error {
+	given := json.RawMessage("{}")
+	if len(words) == 2 {
+		given = json.RawMessage(words[1])
+	}
+	kit, err := servers.Kit(cmd.Context())
+	if err != nil {
+		return err
+	}
+	defer kit.Close()
+	if !kit.Has(words[0]) {
+		return badinput.Errorf("TOOL: found %q, expected one of: %s", words[0], servers)
+	}
+	said, err := kit.Call(cmd.Context(), words[0], given)
+	if err == nil {
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), screen.Shown(cmd.OutOrStdout())(tools.Fit(said, most)))
+	}
+	return err
 }
 
 // printSchemas prints tools as requests and rows have them.
@@ -107,7 +117,7 @@ func listTools(cmd *cobra.Command, servers *mcp.Servers) error {
 		}
 		errs = append(errs, json.Unmarshal(t.Schema, &known))
 		what, _, _ := strings.Cut(strings.TrimSpace(known.Function.Description), "\n")
-		_, err := fmt.Fprintf(out, "%-28s %s: %s\n", t.Name, t.Server, tools.Fit(what, 400))
+		_, err := fmt.Fprintf(out, "%-28s %s: %s\n", look.Line(t.Name), t.Server, look.Visible(tools.Fit(what, 400)))
 		errs = append(errs, err)
 		if needed := known.Function.Parameters.Required; len(needed) > 0 {
 			_, err = fmt.Fprintf(out, "%-28s   needs %s\n", "", strings.Join(needed, ", "))

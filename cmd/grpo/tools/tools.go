@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/dataset"
@@ -77,7 +78,7 @@ func call(cmd *cobra.Command, kit *tools.Kit, name string, args any) error {
 	}
 	text, err := kit.Call(cmd.Context(), name, raw)
 	if err == nil {
-		_, err = fmt.Fprintln(cmd.OutOrStdout(), text)
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), screen.Shown(cmd.OutOrStdout())(text))
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/report"
 )
 
@@ -14,7 +15,7 @@ const chartRows = 4
 
 // frame draws a run in lines of at most so many characters.
 func frame(l report.Listed, columns int) []string {
-	head := fmt.Sprintf("%s · %s · %s", l.Name, strings.ToLower(string(l.State)), l.Progress())
+	head := fmt.Sprintf("%s · %s · %s", look.Line(l.Name), strings.ToLower(string(l.State)), l.Progress())
 	if held := l.HeldOut(); held != "" {
 		head += " · held-out pass@1 " + held
 	}
@@ -65,7 +66,7 @@ func chart(c report.Line, width int) []string {
 	scale := []string{short(high), short(low)}
 	margin := max(len(scale[0]), len(scale[1]))
 	lines := []string{pad(fit(c.Name+" "+c.Last, width), width)}
-	for i, row := range braille(c.Values, low, high, width-margin-1, chartRows) {
+	for i, row := range braille(c.Values, low, high, max(width-margin-1, 1), chartRows) {
 		mark := ""
 		switch i {
 		case 0:
@@ -126,7 +127,7 @@ func fit(line string, columns int) string {
 	if utf8.RuneCountInString(line) <= columns {
 		return line
 	}
-	return string([]rune(line)[:columns-1]) + "…"
+	return string([]rune(line)[:max(columns-1, 0)]) + "…"
 }
 
 func pad(line string, columns int) string {

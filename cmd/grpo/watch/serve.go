@@ -8,9 +8,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/loopback"
 	"github.com/seed-7879b91d/grpo/internal/samples/browser"
 	"github.com/seed-7879b91d/grpo/internal/watch"
@@ -40,7 +42,7 @@ func Serve(ctx context.Context, out io.Writer, address string, paths []string, v
 	runs := s.Runs()
 	if view != "" && len(runs) != 1 {
 		return badinput.Errorf("%s: expected the directory of one run, and found %d; type grpo watch %s to see all that are in it", paths[0],
-			len(runs), paths[0])
+			len(runs), look.Word(paths[0]))
 	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -48,7 +50,7 @@ func Serve(ctx context.Context, out io.Writer, address string, paths []string, v
 	}
 	where, said := addressOf(listener.Addr(), ticket != ""), counted(len(runs))
 	if view != "" {
-		where, said = where+view+runs[0], "samples of "+runs[0]
+		where, said = where+(&url.URL{Path: view + runs[0]}).String(), "samples of "+look.Line(runs[0])
 	}
 	if ticket != "" {
 		where += "?ticket=" + ticket

@@ -9,13 +9,15 @@ import (
 
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/report"
 	"github.com/seed-7879b91d/grpo/internal/watch"
 )
 
-// What a terminal understands: another screen without a cursor, and back; the upper left corner; the rest of a line, or screen, away.
+// What a terminal understands: another screen without a cursor, on which a line ends at the edge whatever its characters take, and back;
+// the upper left corner; the rest of a line, or screen, away.
 const (
-	enter, leave = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
+	enter, leave = "\x1b[?1049h\x1b[?25l\x1b[?7l", "\x1b[?7h\x1b[?25h\x1b[?1049l"
 	home         = "\x1b[H"
 	toEnd        = "\x1b[K"
 	below        = "\x1b[J"
@@ -33,8 +35,8 @@ func watchHere(ctx context.Context, out io.Writer, paths []string, once bool) er
 		return badinput.Errorf("%s: there is no run yet; type grpo watch without --tui to wait for one", strings.Join(paths, ", "))
 	case 1:
 	default:
-		return badinput.Errorf("--tui draws one run, and here are %d; type grpo watch %s/%s --tui", len(runs),
-			strings.TrimRight(paths[0], "/"), runs[0])
+		return badinput.Errorf("--tui draws one run, and here are %d; type grpo watch %s --tui", len(runs),
+			look.Word(strings.TrimRight(paths[0], "/")+"/"+runs[0]))
 	}
 	if columns, _, terminal := screen.Size(out); once || !terminal {
 		text, err := picture(s, runs[0], columns, 0)
@@ -53,7 +55,7 @@ func watchHere(ctx context.Context, out io.Writer, paths []string, once bool) er
 		now, fresh := s.Version(runs[0])
 		columns, rows, _ := screen.Size(out)
 		if now = fmt.Sprint(now, columns, rows); now != version {
-			text, err := picture(s, runs[0], columns, rows)
+			text, err := picture(s, runs[0], columns-1, rows) // what takes the rest of a line away takes its last column, too
 			if err != nil {
 				return err
 			}

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"bytes"
+	"context"
 	"math"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/watch"
 )
 
 func TestBraille(t *testing.T) {
@@ -56,8 +58,29 @@ func TestAPicture(t *testing.T) {
 		require.NotContains(t, line, "\x1b", "what a model wrote cannot steer the terminal")
 	}
 
-	err := watchHere(t.Context(), &out, []string{filepath.Join(dir, "none")}, true)
+	s, err := watch.New(watch.Options{Paths: []string{dir}})
+	require.NoError(t, err)
+	for columns := range 12 { // a window may be made as small as that
+		_, err := picture(s, "first", columns, 0)
+		require.NoError(t, err)
+	}
+
+	err = watchHere(t.Context(), &out, []string{filepath.Join(dir, "none")}, true)
 	require.True(t, badinput.Is(err))
 	err = watchHere(t.Context(), &out, []string{t.TempDir()}, true)
 	require.ErrorContains(t, err, "there is no run yet")
+}
+
+// The address of a run's samples can be typed whatever the run is called.
+func TestTheAddressOfSamples(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "50% run#2")
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	for _, name := range []string{"config.json", "manifest.json"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte("{}"), 0o644))
+	}
+	over, end := context.WithCancel(t.Context())
+	end()
+	var out bytes.Buffer
+	require.NoError(t, Serve(over, &out, "127.0.0.1:0", []string{dir}, "samples/"))
+	require.Regexp(t, `^samples of 50% run#2 at http://127.0.0.1:[0-9]+/samples/50%25%20run%232\n`, out.String())
 }

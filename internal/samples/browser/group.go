@@ -206,7 +206,7 @@ func (p *page) answers(n *near, best, other *samples.Sample, alone bool, problem
 		}
 	case byMovement:
 		n.Reason = "How far the run moved each token is not on record: it keeps what the policy that drew a token thought of it, and no " +
-			"later one. grpo serve --run " + p.Dir + " shows it for what you ask there."
+			"later one. grpo serve --run " + look.Visible(look.Word(p.Dir)) + " shows it for what you ask there."
 	case byDifference:
 		if n.Right != nil {
 			n.Left.Blocks, n.Right.Blocks = compared(best, other)

@@ -1,0 +1,24 @@
+package atomicfile
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A link to an empty folder leads to what was made, and stays a link.
+func TestAFolderThatIsALink(t *testing.T) {
+	folder, link := filepath.Join(t.TempDir(), "folder"), filepath.Join(t.TempDir(), "link")
+	require.NoError(t, os.Mkdir(folder, 0o755))
+	require.NoError(t, os.Symlink(folder, link))
+	require.NoError(t, Folder(link, func(unfinished string) error {
+		require.Equal(t, filepath.Dir(folder), filepath.Dir(unfinished), "on the disk of the folder")
+		return os.WriteFile(filepath.Join(unfinished, "file"), nil, 0o644)
+	}))
+	require.FileExists(t, filepath.Join(folder, "file"))
+	to, err := os.Readlink(link)
+	require.NoError(t, err)
+	require.Equal(t, folder, to)
+}
