@@ -19,6 +19,7 @@ func TestMistakesAreAnsweredInOurWords(t *testing.T) {
 		"sweep seed=0..2 --random-seed 2":      "--random-seed: nothing is drawn; type --random N, too",
 		"tool mcp x --json read_file":          "--json lists the tools; leave it out to call read_file",
 		"data inspect x --json --problem p":    "--json and --problem do not go together",
+		"package --verify x --step 3":          "--step and --verify do not go together",
 		"merge":                                "--adapter, --model and --out are required; type grpo merge --adapter DIRECTORY",
 		"score":                                "--model is required; type grpo score --model DIRECTORY",
 		"eval --step foo":                      `--step: found "foo", expected a whole number (see 'grpo eval --help')`,

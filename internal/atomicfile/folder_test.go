@@ -22,3 +22,17 @@ func TestAFolderThatIsALink(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, folder, to)
 }
+
+// Nor does a result take the place of a link, but of what it leads to.
+func TestAResultThatIsALink(t *testing.T) {
+	file, link := filepath.Join(t.TempDir(), "file"), filepath.Join(t.TempDir(), "link")
+	require.NoError(t, os.WriteFile(file, []byte("old"), 0o644))
+	require.NoError(t, os.Symlink(file, link))
+	require.NoError(t, ResultBytes(link, []byte("new")))
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, "new", string(text))
+	to, err := os.Readlink(link)
+	require.NoError(t, err)
+	require.Equal(t, file, to)
+}

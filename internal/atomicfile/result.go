@@ -11,7 +11,9 @@ import (
 
 // Result is Write for a file that somebody asked for by its path. Who was killed has left a temporary one beside it, perhaps as large:
 // those that nobody writes to are removed by the next that writes the same. Write does not look for them, as a folder may have many files.
+// Of a link it is the file that the link leads to.
 func Result(path string, fill func(io.Writer) error) error {
+	path = Led(path)
 	parent, prefix := filepath.Dir(path), "."+filepath.Base(path)+"."
 	if err := sweepBeside(parent, prefix, temporary); err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, os.ErrPermission) {
 		return of(path, "", "write", err)

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -70,11 +71,18 @@ func (g *gauges) look(dir string) *gauge {
 	return r
 }
 
-// metrics gives the last values of all runs as Prometheus reads them.
+// metrics gives the last values of all runs as Prometheus reads them. Who takes them slowly keeps nobody else waiting.
 func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
+	text := s.measured()
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	io.WriteString(w, text)
+}
+
+// measured are the last values of all runs.
+func (s *Server) measured() string {
 	s.gauges.mu.Lock()
 	defer s.gauges.mu.Unlock()
-	var up, steps, all strings.Builder
+	var up, steps, all, text strings.Builder
 	there := map[string]bool{}
 	for _, name := range s.Runs() {
 		dir, state, ok := s.Where(name)
@@ -100,7 +108,6 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 		}
 	}
 	maps.DeleteFunc(s.gauges.runs, func(dir string, _ *gauge) bool { return !there[dir] })
-	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	const seconds = "grpo_watch_processor_seconds_total"
 	spent := fmt.Sprintf("%s %.6f\n", seconds, time.Duration(s.spent.Load()).Seconds())
 	for _, family := range []struct{ name, kind, help, text string }{
@@ -110,8 +117,9 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 		{"grpo_run_value", "gauge", "What the last step or evaluation has under a key of metrics.jsonl, and of train_log.jsonl as timing.",
 			all.String()},
 	} {
-		fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n%s", family.name, family.help, family.name, family.kind, family.text)
+		fmt.Fprintf(&text, "# HELP %s %s\n# TYPE %s %s\n%s", family.name, family.help, family.name, family.kind, family.text)
 	}
+	return text.String()
 }
 
 // label is a text as the value of a label.

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -75,4 +76,31 @@ func TestMetricsWithATicket(t *testing.T) {
 	}
 	code, _ = get(t, s, "/?ticket=secret")
 	require.Equal(t, http.StatusSeeOther, code, "in a browser it does not stay in the address")
+}
+
+// slow is somebody who takes what he asked for slowly.
+type slow struct {
+	*httptest.ResponseRecorder
+	free  func() bool // whether others are served meanwhile
+	alone bool
+}
+
+func (w *slow) Write(text []byte) (int, error) {
+	w.alone = w.alone || !w.free()
+	return w.ResponseRecorder.Write(text)
+}
+
+func TestNobodyWaitsForASlowReader(t *testing.T) {
+	s, err := New(Options{Paths: []string{newRun(t, filepath.Join(t.TempDir(), "run"), 1)}})
+	require.NoError(t, err)
+	w := &slow{ResponseRecorder: httptest.NewRecorder(), free: func() bool {
+		free := s.gauges.mu.TryLock()
+		if free {
+			s.gauges.mu.Unlock()
+		}
+		return free
+	}}
+	s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, metricsPath, nil))
+	require.Contains(t, w.Body.String(), "grpo_run_up")
+	require.False(t, w.alone)
 }

@@ -58,6 +58,8 @@ signature of that key, too. Nothing is unpacked: that does tar --zstd -xf FILE.
 	fl.IntVar(&f.step, "step", -1, "of the run, in place of the last that has a checkpoint")
 	cmd.MarkFlagsMutuallyExclusive("out", "verify", "new-key")
 	cmd.MarkFlagsMutuallyExclusive("key", "new-key")
+	cmd.MarkFlagsMutuallyExclusive("step", "verify")
+	cmd.MarkFlagsMutuallyExclusive("step", "new-key")
 	return cmd
 }
 

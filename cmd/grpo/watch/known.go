@@ -22,8 +22,9 @@ type known struct {
 	runs map[string]*knownRun // by directory
 }
 
-// knownRun is what is known of a run; nil is what is not.
+// knownRun is what is known of a run; nil is what is not. While it is opened only who looks at this run waits.
 type knownRun struct {
+	sync.Mutex
 	problems *sources.Problems
 	words    *tokenizer.Tokenizer
 
@@ -35,6 +36,8 @@ func newKnown(ctx context.Context) *known {
 }
 
 func (k *known) of(dir string) *knownRun {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	r := k.runs[dir]
 	if r == nil {
 		r = &knownRun{}
@@ -45,9 +48,9 @@ func (k *known) of(dir string) *knownRun {
 
 // find gives a problem of a run; nil where it is not known.
 func (k *known) find(dir, problem string) *data.Problem {
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	r := k.of(dir)
+	r.Lock()
+	defer r.Unlock()
 	if !r.opened {
 		r.problems, r.opened = k.open(dir), true
 	}
@@ -104,12 +107,12 @@ func shownTest(p *data.Problem, t *data.Test) browser.Test {
 
 // pieces are the texts of tokens of a run's model; nil where that is not known.
 func (k *known) pieces(dir string, tokens []int32) []string {
-	k.mu.Lock()
 	r := k.of(dir)
+	r.Lock()
 	if !r.loaded {
 		r.words, r.loaded = k.load(dir), true
 	}
-	k.mu.Unlock()
+	r.Unlock()
 	return split(r.words, tokens)
 }
 

@@ -84,3 +84,13 @@ func TestTheAddressOfSamples(t *testing.T) {
 	require.NoError(t, Serve(over, &out, "127.0.0.1:0", []string{dir}, "samples/"))
 	require.Regexp(t, `^samples of 50% run#2 at http://127.0.0.1:[0-9]+/samples/50%25%20run%232\n`, out.String())
 }
+
+// While the data of a run is opened, which may take long, nobody waits who looks at another run.
+func TestARunIsOpenedByItself(t *testing.T) {
+	k := newKnown(t.Context())
+	opening := k.of("one")
+	opening.Lock()
+	defer opening.Unlock()
+	require.Nil(t, k.find(t.TempDir(), "problem"))
+	require.Nil(t, k.pieces(t.TempDir(), []int32{1}))
+}
