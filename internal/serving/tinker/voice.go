@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/serving/body"
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/wire"
 	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/sampler"
@@ -257,10 +258,10 @@ func (b *Base) request(v *voice, q *wire.Sample) (r sampler.Request, err error) 
 	if q.N != nil {
 		r.N = *q.N
 	}
-	r.Params.Temperature, r.Params.TopP = 1, 1
+	r.Params.TopP = 1
 	p := q.Params
-	if p.Temperature != nil {
-		r.Params.Temperature = *p.Temperature
+	if r.Params.Temperature, err = body.Temperature(p.Temperature); err != nil {
+		return r, badinput.Errorf("%w", err)
 	}
 	if p.TopP != nil {
 		r.Params.TopP = *p.TopP
