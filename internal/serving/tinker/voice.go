@@ -202,6 +202,9 @@ func (s *Server) sample(ctx context.Context, v *voice, q *wire.Sample) (out wire
 	if err != nil {
 		return out, err
 	}
+	s.mu.Lock()
+	request.From = s.ownerOf(v.Session)
+	s.mu.Unlock()
 	rollouts, err := base.Voice.Sample(ctx, w, request)
 	if err != nil {
 		return out, err
