@@ -146,6 +146,9 @@ func (s *Server) find(who, id string) (*future, error) {
 		return f, nil
 	}
 	seq, err := strconv.ParseInt(number, 10, 64)
+	if number == unload {
+		seq, err = unloadSeq, nil
+	}
 	switch {
 	case err != nil || !known:
 	case r != nil:
@@ -156,6 +159,25 @@ func (s *Server) find(who, id string) (*future, error) {
 		return nil, &status{http.StatusGone, badinput.Errorf("request_id: %.200q is not known any more; send it again", id)}
 	}
 	return nil, notFound(badinput.Errorf("request_id: %.200q is not known", id))
+}
+
+// future is that of a request, which is done now if it was not before.
+func (r *run) future(seq int64) (*future, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.open(); err != nil {
+		return nil, err
+	}
+	defer r.start()
+	if e := r.entries[seq]; e != nil {
+		return e.future, nil
+	}
+	if seq == unloadSeq && r.unloaded {
+		f := newFuture()
+		f.settle(inJSON(map[string]string{"model_id": r.ID}))
+		return f, nil
+	}
+	return nil, nil
 }
 
 // kept is how many results to sample, and of a model, are there to be read again.

@@ -149,19 +149,13 @@ func (s *Server) unloadModel(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if !m.unloaded {
-		if err := m.record(true, store.Record{Kind: unload, Seq: -1}); err != nil {
+		if err := m.record(true, store.Record{Kind: unload, Seq: unloadSeq}); err != nil {
 			return nil, err
 		}
 		m.unloaded = true
 		m.start()
 	}
-	id := m.ID + "#" + unload
-	samples := &m.account.samples
-	f, isNew, err := samples.begin(id, "")
-	if isNew {
-		samples.settle(f, inJSON(map[string]string{"model_id": m.ID}))
-	}
-	return promise(id, m.ID), err
+	return promise(m.ID+"#"+unload, m.ID), nil
 }
 
 // forwardBackward takes data to learn from. What is wrong in it is told by its future, as long as it says whose number that is.

@@ -67,6 +67,8 @@ const (
 	// wrong is a request of any kind that calls something by a name that is not known; its body says so. Of one that was taken before
 	// names were looked at, the journal has its kind, and it is done as it was then.
 	wrong = "wrong"
+
+	unloadSeq = -1 // stands for the number that an unload has not
 )
 
 // Bounds of what may wait of one model.
@@ -196,20 +198,6 @@ func (r *run) start() {
 	if !r.working {
 		r.rest()
 	}
-}
-
-// future is that of a request, which is done now if it was not before.
-func (r *run) future(seq int64) (*future, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err := r.open(); err != nil {
-		return nil, err
-	}
-	if e := r.entries[seq]; e != nil {
-		r.start()
-		return e.future, nil
-	}
-	return nil, nil
 }
 
 // work does requests until there are none for a while.

@@ -293,7 +293,7 @@ func TestAModelThatIsUnloaded(t *testing.T) {
 		Request string `json:"request_id"`
 	}
 	require.NoError(t, s.Call(t.Context(), "POST", "unload_model", map[string]string{"model_id": m.ID}, &p))
-	_, err := s.Wait(t.Context(), p.Request)
+	ended, err := s.Wait(t.Context(), p.Request)
 	require.NoError(t, err)
 	f, err := m.OptimStep(t.Context(), 1)
 	require.NoError(t, err)
@@ -306,6 +306,9 @@ func TestAModelThatIsUnloaded(t *testing.T) {
 	copied := filepath.Join(t.TempDir(), "store")
 	require.NoError(t, os.CopyFS(copied, os.DirFS(s.store)))
 	m.Client = serve(t, copied).Client
+	again, err := m.Wait(t.Context(), p.Request)
+	require.NoError(t, err)
+	require.Equal(t, ended, again)
 	f, err = m.OptimStep(t.Context(), 1)
 	require.NoError(t, err)
 	_, err = f.Wait(t.Context())
