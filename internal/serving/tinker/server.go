@@ -135,6 +135,11 @@ func New(o Options) (*Server, error) {
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.mux = s.routes()
+	s.work.Go(func() {
+		s.store.Expire(s.ctx, func(model string, err error) {
+			s.Log.Error("a checkpoint stays that expired", "model", model, "error", err)
+		})
+	})
 	return s, nil
 }
 

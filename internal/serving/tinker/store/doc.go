@@ -26,6 +26,7 @@ import (
 	"regexp"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -37,6 +38,7 @@ type Store struct {
 	dir    string
 	lock   *os.File
 	room   room
+	expiry expiry
 	Secret []byte // of this store alone
 }
 
@@ -60,7 +62,7 @@ func Open(dir string) (*Store, error) {
 		return nil, errors.Join(badinput.Errorf("store %s: another server uses it; stop that one, or give this one a --store of its own", dir),
 			lock.Close())
 	}
-	s := &Store{dir: dir, lock: lock}
+	s := &Store{dir: dir, lock: lock, expiry: expiry{due: map[*Run]time.Time{}, sooner: make(chan struct{}, 1)}}
 	if err = atomicfile.Sweep(dir); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
