@@ -148,12 +148,12 @@ func (s *Server) unloadModel(r *http.Request) (any, error) {
 	if err := m.open(); err != nil {
 		return nil, err
 	}
+	defer m.start()
 	if !m.unloaded {
 		if err := m.record(true, store.Record{Kind: unload, Seq: unloadSeq}); err != nil {
 			return nil, err
 		}
 		m.unloaded = true
-		m.start()
 	}
 	return promise(m.ID+"#"+unload, m.ID), nil
 }
@@ -271,8 +271,7 @@ func (r *run) saveForSampler(e *entry) (any, error) {
 	if _, err := r.Moment(e.seq, r.s.Moments, func(dir string) error { return r.saveTo(dir, false) }); err != nil {
 		return nil, err
 	}
-	v := &voice{ID: fmt.Sprintf("%s:sample:%d", r.ID, e.seq), Session: r.Session, Base: r.Base, Run: r.ID, Seq: e.seq}
-	return map[string]any{"sampling_session_id": v.ID, "path": nil}, r.s.keepVoice(v)
+	return map[string]any{"sampling_session_id": momentID(r.ID, e.seq), "path": nil}, nil
 }
 
 // loadWeights gives the model what was saved. The state is kept at once: what was loaded may be deleted before the journal

@@ -120,6 +120,20 @@ func (r *Run) Moment(seq int64, keep int, fill func(dir string) error) (string, 
 	return path, err
 }
 
+// Moments are the requests whose adapters without a name are there.
+func (r *Run) Moments() (all []int64, err error) {
+	entries, err := os.ReadDir(filepath.Join(r.dir, moments))
+	for _, e := range entries {
+		if seq, err := strconv.ParseInt(e.Name(), 10, 64); err == nil {
+			all = append(all, seq)
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return all, err
+}
+
 // MomentOf is the folder of an adapter without a name, which was used now.
 func (r *Run) MomentOf(seq int64) (string, error) {
 	path := filepath.Join(r.dir, moments, strconv.FormatInt(seq, 10))

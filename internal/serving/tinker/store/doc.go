@@ -131,6 +131,27 @@ func (s *Store) Put(kind, name string, v any) error {
 	return writeJSON(path+".json", v)
 }
 
+// Get reads what Put kept; the error is fs.ErrNotExist where nothing was.
+func (s *Store) Get(kind, name string, v any) error {
+	path, err := s.file(kind, name)
+	if err != nil {
+		return err
+	}
+	return readJSON(path+".json", v)
+}
+
+// Names are those that Put was given of a kind and that begin so, which have no underscore, in order.
+func (s *Store) Names(kind, prefix string) (all []string, err error) {
+	entries, err := os.ReadDir(filepath.Join(s.dir, kind))
+	for _, e := range entries {
+		name, whole := strings.CutSuffix(strings.ReplaceAll(e.Name(), "_", ":"), ".json")
+		if whole && strings.HasPrefix(name, prefix) {
+			all = append(all, name)
+		}
+	}
+	return all, err
+}
+
 // All calls each with the text of every value of a kind.
 func (s *Store) All(kind string, each func(text []byte) error) error {
 	dir := filepath.Join(s.dir, kind)
