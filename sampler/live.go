@@ -32,12 +32,13 @@ type Live struct {
 
 	between sync.Mutex // held by whoever touches sequences or blocks between two iterations; before mu, and after Turn
 
-	mu      sync.Mutex     // guards what follows
-	come    []*Ticket      // submitted, not yet with the scheduler
-	leave   []*Ticket      // cancelled, perhaps finished
-	waiting map[string]int // requests of each who asks of which nothing is drawn yet
-	unused  int            // blocks, between iterations
-	err     error          // why no more requests are taken; nil while they are
+	mu      sync.Mutex      // guards what follows
+	come    []*Ticket       // submitted, not yet with the scheduler
+	leave   []*Ticket       // cancelled, perhaps finished
+	begins  map[*group]bool // requests of which nothing is drawn yet, and that nobody gave up
+	waiting map[string]int  // how many of them are of each who asks
+	unused  int             // blocks, between iterations
+	err     error           // why no more requests are taken; nil while they are
 	wake    chan struct{}
 	readers map[*model.Served]int // of each adapter that is served: requests that are not done
 	leaving map[*model.Served]int // of each that is being withdrawn
@@ -76,7 +77,7 @@ func NewLive(p *model.Policy, o Options) (*Live, error) {
 	e.TokenBudget = max(e.TokenBudget, e.MaxSequences) // each that runs has its row
 	s := &scheduler{Engine: e, replies: newReplies(), tree: newTree(e.Block, e.blocks), pace: newPace(e.Pace, e.TokenBudget)}
 	l := &Live{Turn: new(sync.Mutex), s: s, wake: s.replies.wake, readers: map[*model.Served]int{},
-		leaving: map[*model.Served]int{}, waiting: map[string]int{}}
+		leaving: map[*model.Served]int{}, begins: map[*group]bool{}, waiting: map[string]int{}}
 	l.fewer.L, l.unused = &l.mu, s.FreeBlocks()
 	return l, nil
 }
@@ -126,8 +127,9 @@ func (l *Live) SubmitAll(all []Request, on []Listener) ([]*Ticket, error) {
 		if r.Adapter != nil {
 			l.readers[r.Adapter]++
 		}
-		l.waiting[r.From]++
 		tickets[i] = &Ticket{live: l, group: newGroup(0, r, on[i])}
+		l.begins[tickets[i].group] = true
+		l.waiting[r.From]++
 	}
 	l.come = append(l.come, tickets...)
 	l.rouse()
@@ -141,6 +143,7 @@ func (t *Ticket) Cancel() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.leave = append(l.leave, t)
+	l.begun(t.group) // what is asked next does not wait behind it
 	l.rouse()
 }
 
@@ -213,7 +216,11 @@ func (l *Live) receive() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.unused = l.s.FreeBlocks()
-	l.countWaiting()
+	for g := range l.begins {
+		if g.begun {
+			l.begun(g)
+		}
+	}
 	l.left()
 	return more
 }
@@ -233,15 +240,13 @@ func (l *Live) abort(why FinishReason, err error) error {
 	return err
 }
 
-// countWaiting counts the requests that have nothing drawn or in work; l.mu is held.
-func (l *Live) countWaiting() {
-	clear(l.waiting)
-	for _, g := range l.s.groups {
-		if !g.begun {
-			l.waiting[g.request.From]++
-		}
+// begun has a request wait no more; l.mu is held.
+func (l *Live) begun(g *group) {
+	if !l.begins[g] {
+		return
 	}
-	for _, t := range l.come {
-		l.waiting[t.group.request.From]++
+	delete(l.begins, g)
+	if l.waiting[g.request.From]--; l.waiting[g.request.From] == 0 {
+		delete(l.waiting, g.request.From)
 	}
 }

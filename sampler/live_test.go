@@ -148,8 +148,13 @@ func TestAFullOrClosedLiveRefuses(t *testing.T) {
 	require.True(t, badinput.Is(err), "%v", err)
 	_, err = l.Submit(r, Listener{})
 	require.NoError(t, err, "of those nothing was taken")
-	_, err = l.SubmitAll(many, make([]Listener, 5))
+	all, err := l.SubmitAll(many, make([]Listener, 5))
 	require.NoError(t, err)
+	for _, ticket := range all {
+		ticket.Cancel()
+	}
+	_, err = l.SubmitAll(many, make([]Listener, 5))
+	require.NoError(t, err, "what is given up does not wait")
 	_, err = l.Submit(r, Listener{})
 	require.ErrorIs(t, err, ErrBusy)
 	l.receive() // to those who draw
