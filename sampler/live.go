@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// ErrBusy refuses a request where as many wait as may.
+// ErrBusy refuses requests of one of whom as many wait as may.
 var ErrBusy = errors.New("as many requests wait as may: try again later")
 
 // ErrWithdrawn refuses a request for an adapter that is not served any more.
@@ -32,12 +32,13 @@ type Live struct {
 
 	between sync.Mutex // held by whoever touches sequences or blocks between two iterations; before mu, and after Turn
 
-	mu      sync.Mutex // guards what follows
-	come    []*Ticket  // submitted, not yet with the scheduler
-	leave   []*Ticket  // cancelled, perhaps finished
-	waiting int        // requests with the scheduler of which nothing is drawn yet
-	unused  int        // blocks, between iterations
-	err     error      // why no more requests are taken; nil while they are
+	mu      sync.Mutex      // guards what follows
+	come    []*Ticket       // submitted, not yet with the scheduler
+	leave   []*Ticket       // cancelled, perhaps finished
+	begins  map[*group]bool // requests of which nothing is drawn yet, and that nobody gave up
+	waiting map[string]int  // how many of them are of each who asks
+	unused  int             // blocks, between iterations
+	err     error           // why no more requests are taken; nil while they are
 	wake    chan struct{}
 	readers map[*model.Served]int // of each adapter that is served: requests that are not done
 	leaving map[*model.Served]int // of each that is being withdrawn
@@ -76,7 +77,7 @@ func NewLive(p *model.Policy, o Options) (*Live, error) {
 	e.TokenBudget = max(e.TokenBudget, e.MaxSequences) // each that runs has its row
 	s := &scheduler{Engine: e, replies: newReplies(), tree: newTree(e.Block, e.blocks), pace: newPace(e.Pace, e.TokenBudget)}
 	l := &Live{Turn: new(sync.Mutex), s: s, wake: s.replies.wake, readers: map[*model.Served]int{},
-		leaving: map[*model.Served]int{}}
+		leaving: map[*model.Served]int{}, begins: map[*group]bool{}, waiting: map[string]int{}}
 	l.fewer.L, l.unused = &l.mu, s.FreeBlocks()
 	return l, nil
 }
@@ -93,27 +94,46 @@ func (l *Live) Plan() Plan { return l.s.Plan }
 
 // Submit takes a request in. The error is what is wrong with it, ErrBusy, or what wraps ErrClosed.
 func (l *Live) Submit(r Request, on Listener) (*Ticket, error) {
-	if err := r.check(l.s.cfg, l.s.MaxLength); err != nil {
+	all, err := l.SubmitAll([]Request{r}, []Listener{on})
+	if err != nil {
 		return nil, err
 	}
-	t := &Ticket{live: l, group: newGroup(0, r, on)}
+	return all[0], nil
+}
+
+// SubmitAll takes requests in, all of them or none. Who asks is not refused for how many they are, nor for what others wait for:
+// ErrBusy is for those of whom MaxWaiting wait already.
+func (l *Live) SubmitAll(all []Request, on []Listener) ([]*Ticket, error) {
+	for _, r := range all {
+		if err := r.check(l.s.cfg, l.s.MaxLength); err != nil {
+			return nil, err
+		}
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.err != nil {
 		return nil, l.err
 	}
-	if l.waiting+len(l.come) >= l.s.MaxWaiting {
-		return nil, ErrBusy
-	}
-	if r.Adapter != nil {
-		if _, served := l.readers[r.Adapter]; !served {
+	for _, r := range all {
+		if l.waiting[r.From] >= l.s.MaxWaiting {
+			return nil, ErrBusy
+		}
+		if _, served := l.readers[r.Adapter]; r.Adapter != nil && !served {
 			return nil, ErrWithdrawn
 		}
-		l.readers[r.Adapter]++
 	}
-	l.come = append(l.come, t)
+	tickets := make([]*Ticket, len(all))
+	for i, r := range all {
+		if r.Adapter != nil {
+			l.readers[r.Adapter]++
+		}
+		tickets[i] = &Ticket{live: l, group: newGroup(0, r, on[i])}
+		l.begins[tickets[i].group] = true
+		l.waiting[r.From]++
+	}
+	l.come = append(l.come, tickets...)
 	l.rouse()
-	return t, nil
+	return tickets, nil
 }
 
 // Cancel ends a request. Its sequences give up their blocks at the next iteration; Done is still called for each
@@ -123,6 +143,7 @@ func (t *Ticket) Cancel() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.leave = append(l.leave, t)
+	l.begun(t.group) // what is asked next does not wait behind it
 	l.rouse()
 }
 
@@ -181,7 +202,6 @@ func (l *Live) receive() bool {
 	l.mu.Lock()
 	come, leave, more := l.come, l.leave, l.err == nil
 	l.come, l.leave = nil, nil
-	l.waiting += len(come)
 	l.mu.Unlock()
 	l.between.Lock()
 	defer l.between.Unlock()
@@ -195,7 +215,12 @@ func (l *Live) receive() bool {
 	l.s.forget()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.waiting, l.unused = l.s.waiting(), l.s.FreeBlocks()
+	l.unused = l.s.FreeBlocks()
+	for g := range l.begins {
+		if g.begun {
+			l.begun(g)
+		}
+	}
 	l.left()
 	return more
 }
@@ -215,12 +240,13 @@ func (l *Live) abort(why FinishReason, err error) error {
 	return err
 }
 
-// waiting is how many groups have nothing drawn or in work.
-func (s *scheduler) waiting() (n int) {
-	for _, g := range s.groups {
-		if !g.begun {
-			n++
-		}
+// begun has a request wait no more; l.mu is held.
+func (l *Live) begun(g *group) {
+	if !l.begins[g] {
+		return
 	}
-	return n
+	delete(l.begins, g)
+	if l.waiting[g.request.From]--; l.waiting[g.request.From] == 0 {
+		delete(l.waiting, g.request.From)
+	}
 }

@@ -3,6 +3,7 @@ package sampler
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 
@@ -141,6 +142,25 @@ func TestAFullOrClosedLiveRefuses(t *testing.T) {
 	require.ErrorIs(t, err, ErrBusy)
 	_, err = l.Submit(Request{N: 1}, Listener{})
 	require.True(t, badinput.Is(err), "%v", err)
+	r.From = "ada" // whose own line it is; what is asked at once is taken at once
+	many := slices.Repeat([]Request{r}, 5)
+	_, err = l.SubmitAll(append(many, Request{N: 1}), make([]Listener, 6))
+	require.True(t, badinput.Is(err), "%v", err)
+	_, err = l.Submit(r, Listener{})
+	require.NoError(t, err, "of those nothing was taken")
+	all, err := l.SubmitAll(many, make([]Listener, 5))
+	require.NoError(t, err)
+	for _, ticket := range all {
+		ticket.Cancel()
+	}
+	_, err = l.SubmitAll(many, make([]Listener, 5))
+	require.NoError(t, err, "what is given up does not wait")
+	_, err = l.Submit(r, Listener{})
+	require.ErrorIs(t, err, ErrBusy)
+	l.receive() // to those who draw
+	_, err = l.Submit(r, Listener{})
+	require.ErrorIs(t, err, ErrBusy)
+	r.From = ""
 	l.Close()
 	_, err = l.Submit(r, Listener{})
 	require.ErrorIs(t, err, ErrClosed)

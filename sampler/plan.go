@@ -24,7 +24,7 @@ type Options struct {
 	// Pace is how long an iteration of a Live may take in any case while some are drawn and prompts are computed. Where drawing
 	// takes more than half of that, an iteration takes twice what drawing does; 0: prompts take what TokenBudget leaves.
 	Pace       time.Duration
-	MaxWaiting int // requests of a Live of which nothing is drawn yet; 0: 1,024
+	MaxWaiting int // requests of one who asks a Live of which nothing is drawn yet, beyond which it takes no more of his; 0: 1,024
 	// CacheBytes is the memory for keys and values; 0: what MaxSequences of MaxLength hold, but no
 	// more than half of what is free.
 	CacheBytes int64

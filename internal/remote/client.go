@@ -119,8 +119,11 @@ func (s *Session[M]) Step(ctx context.Context, subset []data.Problem, iterations
 // Sample draws n completions of each problem from the policy as it is, and has them scored. At temperature 0 they are the most
 // likely ones. Asked again, the same policy answers the same.
 func (s *Session[M]) Sample(ctx context.Context, problems []data.Problem, n int, temperature float32) ([]Group, error) {
-	ask := SampleAsk{N: (*Whole)(&n), Temperature: &temperature}
-	var err error
+	said, err := json.Marshal(temperature)
+	if err != nil {
+		return nil, err
+	}
+	ask := SampleAsk{N: (*Whole)(&n), Temperature: said}
 	if ask.Problems, err = rows(ctx, problems); err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ type SampleAsk struct {
 	Problems    []json.RawMessage `json:"problems"`
 	IDs         []string          `json:"ids"`
 	N           *Whole            `json:"n"`           // nil: 1
-	Temperature *float32          `json:"temperature"` // nil: 1
+	Temperature json.RawMessage   `json:"temperature"` // as it was sent; nil: 1
 }
 
 // Sampled are completions with their scores.

@@ -57,12 +57,13 @@ type Host struct {
 	lives   []*sampler.Live
 	room    int           // adapters that a model may have a name for at a time
 	ended   chan struct{} // closed when Run has returned, or can no longer begin
-	replace sync.Mutex    // one adapter at a time is in the memory twice
 
 	mu       sync.Mutex // guards what follows
 	policies []Policy   // by name
 	loading  map[string]bool
-	placed   map[string]int // adapters in the memory, and those that are being loaded, by their model
+	placed   map[string]int  // adapters in the memory, and those that are being loaded, by their model
+	twice    map[string]bool // names whose adapters are being replaced: each is in the memory twice at the most
+	once     sync.Cond       // is told when one of them is there once again
 	running  bool
 	closed   bool
 	failure  error
@@ -70,8 +71,7 @@ type Host struct {
 
 // Open opens the models and adapters. Nothing is drawn before Run.
 func Open(ctx context.Context, o Options) (*Host, error) {
-	h := &Host{backend: o.Backend, room: cmp.Or(o.Sampling.Adapters, UsualAdapters), turn: new(sync.Mutex), ended: make(chan struct{}),
-		loading: map[string]bool{}, placed: map[string]int{}}
+	h := newHost(o.Backend, new(sync.Mutex), o.Sampling.Adapters)
 	if len(o.Models) == 0 {
 		return nil, badinput.Errorf("nothing to serve: expected a model; type --model tiny, or --model DIR")
 	}
@@ -98,6 +98,14 @@ func Open(ctx context.Context, o Options) (*Host, error) {
 		}
 	}
 	return h, nil
+}
+
+// newHost makes one without models, which has room for so many names of adapters.
+func newHost(b kernels.Backend, turn sync.Locker, adapters int) *Host {
+	h := &Host{backend: b, room: cmp.Or(adapters, UsualAdapters), turn: turn, ended: make(chan struct{}),
+		loading: map[string]bool{}, placed: map[string]int{}, twice: map[string]bool{}}
+	h.once.L = &h.mu
+	return h
 }
 
 // enliven gives a model a sampler.

@@ -77,9 +77,9 @@ func fits(maxLength int, models []opened) error {
 // sampling is the size of the model's sampler, where so many have not taken their share of the memory yet.
 func (m opened) sampling(o sampler.Options, left int) sampler.Options {
 	o.Pace = cmp.Or(o.Pace, UsualPace)
-	// Places cost nothing while they are empty: there are as many again for adapters without names, which programs train, and
-	// one for an adapter that takes another's place.
-	o.Adapters = 2*cmp.Or(o.Adapters, UsualAdapters) + 1
+	// Places cost nothing while they are empty: there are as many again for those that take another's place, and for adapters
+	// without names, which programs train.
+	o.Adapters = 3 * cmp.Or(o.Adapters, UsualAdapters)
 	o.MaxLength = min(cmp.Or(o.MaxLength, UsualLength), m.policy.MaxPositions)
 	if room, known := m.policy.Free(); known && o.CacheBytes == 0 && o.Free == 0 {
 		o.Free = room.Bytes / int64(left)

@@ -1,7 +1,6 @@
 package serving
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -26,16 +25,15 @@ func Over(b kernels.Backend, turn sync.Locker, name string, l *sources.Language,
 	if err != nil {
 		return nil, err
 	}
-	h := &Host{backend: b, room: cmp.Or(o.Adapters, UsualAdapters), turn: turn, ended: make(chan struct{}),
-		loading: map[string]bool{}, placed: map[string]int{}}
+	h := newHost(b, turn, o.Adapters)
 	return h, h.enliven(opened{name, l, twin}, o)
 }
 
 // ReplaceAdapter has the name of an adapter stand for the one in dir, over the same model, from the next request on. It returns when
-// the requests that read the one before are done, and its memory is free.
+// the requests that read the one before are done, and its memory is free. Replacements of one name wait for each other, and for those
+// of no other.
 func (h *Host) ReplaceAdapter(name, dir string) error {
-	h.replace.Lock()
-	defer h.replace.Unlock()
+	defer h.doubled(name)()
 	before, err := h.Find(name)
 	if err != nil {
 		return err
@@ -52,6 +50,22 @@ func (h *Host) ReplaceAdapter(name, dir string) error {
 	}
 	before.Live.Withdraw(before.Adapter)
 	return nil
+}
+
+// doubled waits until no other adapter of a name is being replaced, and keeps the name so until done is called.
+func (h *Host) doubled(name string) (done func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for h.twice[name] {
+		h.once.Wait()
+	}
+	h.twice[name] = true
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.twice, name)
+		h.once.Broadcast()
+	}
 }
 
 // swap has a name stand for another adapter, unless it was unloaded or replaced meanwhile.

@@ -3,6 +3,7 @@ package serving
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -55,6 +56,37 @@ func TestPublishingTakesThePlaceOfTheOneBefore(t *testing.T) {
 	}
 	require.ErrorContains(t, h.ReplaceAdapter("x", newer), "x is a model, and stays")
 	require.Error(t, h.ReplaceAdapter("nobody", newer))
+}
+
+// An adapter whose answers go on keeps no other from being replaced: each name waits for its own alone.
+func TestReplacementsOfOtherNamesDoNotWait(t *testing.T) {
+	h, err := Open(t.Context(), Options{Backend: backend(t), Sampling: small, Models: []NamedDir{{"x", "tiny"}}})
+	require.NoError(t, err)
+	base, err := h.Find("x")
+	require.NoError(t, err)
+	older, newer := saved(t, base, 3), saved(t, base, 4)
+	replaced := map[string]chan error{}
+	for _, name := range []string{"busy", "slow"} {
+		require.NoError(t, h.LoadAdapter(name, "", older))
+		before, err := h.Find(name)
+		require.NoError(t, err)
+		ask(t, before, "Print 2.", 5) // it is not drawn before the host runs
+		done := make(chan error, 1)
+		replaced[name] = done
+		go func() { done <- h.ReplaceAdapter(name, newer) }()
+		require.Eventually(t, func() bool {
+			now, err := h.Find(name)
+			return err == nil && now.Adapter != before.Adapter
+		}, 10*time.Second, time.Millisecond, "%s waits", name)
+	}
+	require.NoError(t, h.LoadAdapter("idle", "", older))
+	require.NoError(t, h.ReplaceAdapter("idle", newer))
+	require.NoError(t, h.UnloadAdapter("idle"))
+	require.Len(t, h.Policies(), 3)
+	require.Empty(t, replaced["busy"])
+	run(t, h)
+	require.NoError(t, <-replaced["busy"])
+	require.NoError(t, <-replaced["slow"])
 }
 
 // A host over a model that is open already says what the bare model says, whatever is attached there.

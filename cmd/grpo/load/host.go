@@ -78,12 +78,13 @@ func (h *host) begin() (err error) {
 func (h *host) serve(tok *tokenizer.Tokenizer) error {
 	api := openai.New(only{&openai.Policy{Name: hostName, Base: hostName, MaxLength: h.live.Plan().MaxLength,
 		Language: &openai.Language{Tokenizer: tok, Rows: h.policy.Vocab},
-		Submit: func(r sampler.Request, on sampler.Listener) (func(), error) {
-			ticket, err := h.live.Submit(r, on)
-			if err != nil {
-				return nil, err
-			}
-			return ticket.Cancel, nil
+		Submit: func(all []sampler.Request, on []sampler.Listener) (func(), error) {
+			tickets, err := h.live.SubmitAll(all, on)
+			return func() {
+				for _, t := range tickets {
+					t.Cancel()
+				}
+			}, err
 		}}}, openai.Options{})
 	g, err := gate.New(api, gate.Options{Concurrent: h.load.Clients + 1})
 	if err != nil {

@@ -139,7 +139,7 @@ func (f *flags) register(cmd *cobra.Command) {
 	fl.IntVar(&f.sampling.MaxSequences, "max-sequences", 0, "completions at work at a time; 0: 64")
 	fl.BoolVar(&f.sampling.NoDrafts, "no-drafts", false,
 		"compute one token of a completion at a time; else those that may come next, too, where that is faster. Answers do not depend on it")
-	fl.IntVar(&f.sampling.MaxWaiting, "max-waiting", 0, "requests that wait for a model; 0: 1,024")
+	fl.IntVar(&f.sampling.MaxWaiting, "max-waiting", 0, "prompts of a key that wait for a model, beyond which it gets no more; 0: 1,024")
 	fl.Int64Var(&f.sampling.CacheBytes, "cache-bytes", 0,
 		"memory for keys and values of a model; 0: for --max-sequences of --max-context, but no more than half of what is free")
 	fl.IntVar(&f.maxN, "max-n", 128, "completions of a request at the most")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -15,15 +16,27 @@ import (
 // Check refuses JSON text that a decoder takes for something else than was sent: of a key that comes twice it keeps the last value, and
 // in place of half of a surrogate pair, and of bytes that are not UTF-8, it puts U+FFFD. It looks at each byte two or three times, and
 // allocates for objects alone: the tokens of a body cost next to nothing.
-func Check(text []byte) error {
+//
+// What is decoded into a struct is found by keys of any case, so NAME and name are one key, but for objects whose keys are the client's
+// own: those below one of theirs.
+func Check(text []byte) error { return check(text, false) }
+
+// CheckTheirs is Check for a text whose keys are all the client's own.
+func CheckTheirs(text []byte) error { return check(text, true) }
+
+// theirs are the fields in which a client's own keys stand.
+var theirs = []string{"arguments", "chat_template_kwargs", "logit_bias", "metadata", "parameters", "prediction", "problems", "schema",
+	"user_metadata"}
+
+func check(text []byte, own bool) error {
 	if !utf8.Valid(text) {
 		return refusal.Errorf(http.StatusBadRequest, "the body is not UTF-8, expected JSON in UTF-8")
 	}
 	if at := jsonl.HalfPair(text); at >= 0 {
-		path, _ := scan(text, at)
+		path, _ := scan(text, at, own)
 		return named(path, "found %s, which is half of a surrogate pair and no character; send both halves, or leave it out", text[at:at+6])
 	}
-	if path, twice := scan(text, -1); twice {
+	if path, twice := scan(text, -1, own); twice {
 		return named(path, "comes twice, expected once")
 	}
 	return nil
@@ -41,6 +54,7 @@ func named(path, format string, args ...any) error {
 type level struct {
 	list  bool
 	value bool   // of an object: its key has been read
+	own   bool   // keys are the client's own: their case counts
 	index int    // in a list
 	key   []byte // without its quotes
 	few   [][]byte
@@ -52,8 +66,9 @@ const (
 	mostDepth = 10000 // as encoding/json has it
 )
 
-// scan walks through JSON text to a place, or to the first key that its object has already, and gives the path to it.
-func scan(text []byte, until int) (path string, twice bool) {
+// scan walks through JSON text to a place, or to the first key that its object has already, and gives the path to it. own: all keys
+// are the client's.
+func scan(text []byte, until int, own bool) (path string, twice bool) {
 	var open []level
 	var top *level
 	for i := 0; i < len(text); i++ {
@@ -73,13 +88,14 @@ func scan(text []byte, until int) (path string, twice bool) {
 			if len(open) == mostDepth {
 				return "", false
 			}
+			within := own || top != nil && top.holdsTheirs()
 			if len(open) == cap(open) {
 				open = append(open, level{})
 			} else { // what was open at this depth before has a list of keys to write to
 				open = open[:len(open)+1]
 			}
 			top = &open[len(open)-1]
-			*top = level{list: c == '[', few: top.few[:0]}
+			*top = level{list: c == '[', own: within, few: top.few[:0]}
 		case '}', ']':
 			if top = nil; len(open) > 0 {
 				open = open[:len(open)-1]
@@ -100,32 +116,48 @@ func scan(text []byte, until int) (path string, twice bool) {
 	return "", false
 }
 
+// holdsTheirs reports whether what begins within has keys of the client's own.
+func (l *level) holdsTheirs() bool {
+	return l.own || !l.list && slices.ContainsFunc(theirs, func(name string) bool { return strings.EqualFold(name, string(l.key)) })
+}
+
 // has notes the key of an object, and reports whether it was there.
 func (l *level) has() bool {
-	key := l.key
+	key, same := l.key, bytes.Equal
 	if bytes.IndexByte(key, '\\') >= 0 {
 		var plain string
 		if json.Unmarshal([]byte(`"`+string(key)+`"`), &plain) == nil {
 			key = []byte(plain)
 		}
 	}
+	if !l.own {
+		same = bytes.EqualFold
+	}
 	if l.many != nil {
 		before := len(l.many)
-		l.many[string(key)] = true
+		l.many[l.one(key)] = true
 		return len(l.many) == before
 	}
 	for _, other := range l.few {
-		if bytes.Equal(other, key) {
+		if same(other, key) {
 			return true
 		}
 	}
 	if l.few = append(l.few, key); len(l.few) > fewKeys {
 		l.many = make(map[string]bool, 4*fewKeys)
 		for _, k := range l.few {
-			l.many[string(k)] = true
+			l.many[l.one(k)] = true
 		}
 	}
 	return false
+}
+
+// one is the same for all keys that are one.
+func (l *level) one(key []byte) string {
+	if l.own {
+		return string(key)
+	}
+	return strings.ToLower(strings.ToUpper(string(key))) // as some letters have more than two cases
 }
 
 // closing is the place of the quote that ends the string which begins at i.

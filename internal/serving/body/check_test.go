@@ -16,19 +16,26 @@ func TestCheck(t *testing.T) {
 		many.WriteString(`"k` + strconv.Itoa(i) + `":0,`)
 	}
 	for text, want := range map[string]string{
-		`{"a":1,"b":{"a":1},"c":[{"a":1},{"a":2}]}`:  "",
-		`{"a":"\ud83d\ude00 \\ud83d \\\"a\":"}`:      "",
-		`{"a":{"x":1},"b":{"y":1,"x":"a\",\"x\":"}}`: "",
-		`{` + many.String() + `"a":0}`:               "",
-		`[1,[2,3]]`:                                  "",
-		`{"a":1,"a":1}`:                              "a: comes twice, expected once",
-		`{"a":1,"\u0061":1}`:                         `\u0061: comes twice, expected once`,
-		`{"m":[{"r":1},{"r":1,"c":{},"r":2}]}`:       "m.1.r: comes twice, expected once",
-		`{` + many.String() + `"k7":0}`:              "k7: comes twice, expected once",
-		`{"m":[0,{"c":"a\ud800"}]}`:                  `m.1.c: found \ud800, which is half of a surrogate pair and no character;`,
-		`{"a":{"\uDC00":1}}`:                         `a.\uDC00: found \uDC00, which is half`,
-		`"\ud800"`:                                   `the body: found \ud800, which is half`,
-		"{\"a\":\"\xff\"}":                           "the body is not UTF-8, expected JSON in UTF-8",
+		`{"a":1,"b":{"a":1},"c":[{"a":1},{"a":2}]}`:   "",
+		`{"a":"\ud83d\ude00 \\ud83d \\\"a\":"}`:       "",
+		`{"a":{"x":1},"b":{"y":1,"x":"a\",\"x\":"}}`:  "",
+		`{` + many.String() + `"a":0}`:                "",
+		`[1,[2,3]]`:                                   "",
+		`{"a":1,"a":1}`:                               "a: comes twice, expected once",
+		`{"a":1,"\u0061":1}`:                          `\u0061: comes twice, expected once`,
+		`{"m":[{"r":1},{"r":1,"c":{},"r":2}]}`:        "m.1.r: comes twice, expected once",
+		`{` + many.String() + `"k7":0}`:               "k7: comes twice, expected once",
+		`{"lora_name":"a","LORA_NAME":"b"}`:           "LORA_NAME: comes twice, expected once",
+		`{"a":[{"na\u006de":"a","x":{},"Name":"b"}]}`: "a.0.Name: comes twice, expected once",
+		`{` + many.String() + `"K7":0}`:               "K7: comes twice, expected once",
+		`{"user_metadata":{"a":1,"A":{"b":1,"B":1}}}`: "",
+		`{"user_metadata":{"a":1,"a":2}}`:             "user_metadata.a: comes twice, expected once",
+		`{"tools":[{"parameters":[{"a":1,"A":2}]}]}`:  "",
+		`{"user_metadata":{},"x":{"a":1,"A":2}}`:      "x.A: comes twice, expected once",
+		`{"m":[0,{"c":"a\ud800"}]}`:                   `m.1.c: found \ud800, which is half of a surrogate pair and no character;`,
+		`{"a":{"\uDC00":1}}`:                          `a.\uDC00: found \uDC00, which is half`,
+		`"\ud800"`:                                    `the body: found \ud800, which is half`,
+		"{\"a\":\"\xff\"}":                            "the body is not UTF-8, expected JSON in UTF-8",
 	} {
 		if err := Check([]byte(text)); want == "" {
 			require.NoError(t, err, text)
@@ -44,6 +51,8 @@ func TestDecodeChecks(t *testing.T) {
 		A, B string
 	}
 	require.ErrorContains(t, Decode([]byte(`{"a":"x","a":"y"}`), &into), "a: comes twice")
+	require.ErrorContains(t, Decode([]byte(`{"a":"x","A":"y"}`), &into), "A: comes twice")
+	require.NoError(t, CheckTheirs([]byte(`{"a":"x","A":"y"}`)))
 	require.ErrorContains(t, Decode([]byte(`{"b":"\udfff"}`), &into), "b: found")
 	require.ErrorContains(t, Decode([]byte("{\"b\":\"\xff\"}"), &into), "the body is not UTF-8")
 	require.NoError(t, Decode([]byte(`{"a":"x","b":"y"}`), &into))
@@ -55,7 +64,10 @@ func FuzzCheck(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		err := Check([]byte(text))
+		err := CheckTheirs([]byte(text))
+		if err != nil {
+			require.Error(t, Check([]byte(text)), text)
+		}
 		if json.Valid([]byte(text)) && !strings.Contains(text, `\u`) && strings.ToValidUTF8(text, "") == text {
 			dec := json.NewDecoder(strings.NewReader(text))
 			require.Equal(t, repeats(t, dec), err != nil, text)

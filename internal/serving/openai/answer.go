@@ -92,12 +92,7 @@ func (j *job) bearable() error {
 
 // submit has everything drawn. The function that it returns gives up what is not drawn yet.
 func (j *job) submit(box *mailbox, drew func(Drawn)) (cancel func(), err error) {
-	var cancels []func()
-	cancel = func() {
-		for _, c := range cancels {
-			c()
-		}
-	}
+	all := make([]sampler.Listener, len(j.requests))
 	for i, r := range j.requests {
 		first := i * j.n
 		drawn, left := Drawn{Model: j.policy.Name, Prompt: len(r.Prompt)}, r.N
@@ -116,12 +111,10 @@ func (j *job) submit(box *mailbox, drew func(Drawn)) (cancel func(), err error) 
 				}
 			}
 		}
-		c, err := j.policy.Submit(r, on)
-		if err != nil {
-			cancel()
-			return nil, explain(err)
-		}
-		cancels = append(cancels, c)
+		all[i] = on
+	}
+	if cancel, err = j.policy.Submit(j.requests, all); err != nil {
+		return nil, explain(err)
 	}
 	return cancel, nil
 }

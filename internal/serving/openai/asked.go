@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/data/chat/calls"
+	"github.com/seed-7879b91d/grpo/internal/serving/body"
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
@@ -75,17 +76,14 @@ func (s *Server) drawing(f *fields, p *Policy, fewest int) (d drawing, err error
 	return d, f.err
 }
 
-// temperature reads it. One above 0 that is too small for the sampler's numbers is refused: 0 is another thing to ask for.
+// temperature reads it.
 func (f *fields) temperature(to *float32) {
-	raw := f.all["temperature"]
-	f.number("temperature", to, 0, 100)
-	if f.err != nil {
-		return
+	raw, _ := f.take("temperature")
+	t, err := body.Temperature(raw)
+	if err != nil && f.err == nil {
+		f.err = err
 	}
-	digits, _, _ := strings.Cut(strings.ToLower(string(raw)), "e")
-	if err := sampler.CheckTemperature(*to); err != nil || *to == 0 && strings.ContainsAny(digits, "123456789") {
-		f.wrong("temperature", "found %s, expected 0, which takes the most likely token, or 0.000001 to 100", brief(raw))
-	}
+	*to = t
 }
 
 // seed reads it; without one it is drawn.

@@ -29,8 +29,8 @@ type Policy struct {
 	Created    time.Time
 	Language   *Language
 	MaxLength  int // tokens of a prompt and its completion
-	// Submit has a request drawn. What it returns has it given up.
-	Submit func(sampler.Request, sampler.Listener) (cancel func(), err error)
+	// Submit has requests drawn, all of them or none. What it returns has them given up.
+	Submit func([]sampler.Request, []sampler.Listener) (cancel func(), err error)
 }
 
 // Language is what a policy is spoken to in. Policies over the same model may share it.

@@ -75,19 +75,21 @@ func (s *script) Find(name string) (*Policy, error) {
 }
 
 // submit says it all at once, in the goroutine of another.
-func (s *script) submit(r sampler.Request, on sampler.Listener) (func(), error) {
+func (s *script) submit(all []sampler.Request, on []sampler.Listener) (func(), error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.refuse != nil {
 		return nil, s.refuse
 	}
-	s.asked = append(s.asked, r)
-	place := len(s.asked) - 1
-	go func() {
-		for i := range r.N {
-			s.say(r, place, i, on)
-		}
-	}()
+	for k, r := range all {
+		s.asked = append(s.asked, r)
+		place := len(s.asked) - 1
+		go func() {
+			for i := range r.N {
+				s.say(r, place, i, on[k])
+			}
+		}()
+	}
 	return func() {
 		select {
 		case s.cancelled <- struct{}{}:

@@ -43,21 +43,28 @@ func (s *served) Find(name string) (*Policy, error) {
 
 func (s *served) policy(p *serving.Policy) *Policy {
 	return &Policy{Name: p.Name, Base: p.Base, Created: p.Created, Language: s.language(p.Language), MaxLength: p.Live.Plan().MaxLength,
-		Submit: func(r sampler.Request, on sampler.Listener) (func(), error) {
-			r.Adapter = p.Adapter
-			ticket, err := p.Live.Submit(r, on)
+		Submit: func(all []sampler.Request, on []sampler.Listener) (func(), error) {
+			speak := p.Adapter
+			submit := func() ([]*sampler.Ticket, error) {
+				for i := range all {
+					all[i].Adapter = speak
+				}
+				return p.Live.SubmitAll(all, on)
+			}
+			tickets, err := submit()
 			for errors.Is(err, sampler.ErrWithdrawn) { // since it was found: its name may stand for a newer one
 				now, found := s.host.Find(p.Name)
-				if found != nil || now.Adapter == r.Adapter || now.Live != p.Live {
+				if found != nil || now.Adapter == speak || now.Live != p.Live {
 					break
 				}
-				r.Adapter = now.Adapter
-				ticket, err = p.Live.Submit(r, on)
+				speak = now.Adapter
+				tickets, err = submit()
 			}
-			if err != nil {
-				return nil, err
-			}
-			return ticket.Cancel, nil
+			return func() {
+				for _, t := range tickets {
+					t.Cancel()
+				}
+			}, err
 		}}
 }
 

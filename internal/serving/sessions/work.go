@@ -171,9 +171,9 @@ func (s *Server) sample(w http.ResponseWriter, r *http.Request, n *session) erro
 		return err
 	}
 	defer leave()
-	temperature := float32(1)
-	if ask.Temperature != nil {
-		temperature = *ask.Temperature
+	temperature, err := body.Temperature(ask.Temperature)
+	if err != nil {
+		return err
 	}
 	each := 1
 	if ask.N != nil {
@@ -186,8 +186,6 @@ func (s *Server) sample(w http.ResponseWriter, r *http.Request, n *session) erro
 		return refusal.Field("n", "found %d, expected 1 to %d", each, mostSamples)
 	case asked*each > mostSampled:
 		return refusal.Field("n", "%d completions in all, at most %d are allowed", asked*each, mostSampled)
-	case !(temperature >= 0 && temperature <= 100):
-		return refusal.Field("temperature", "found %v, expected 0 to 100", temperature)
 	case n.isFinished():
 		return finished()
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/client"
+	"github.com/seed-7879b91d/grpo/sampler"
 )
 
 // keyed has whoever asks be the one whose key is shown.
@@ -251,4 +252,30 @@ func TestModelsTakeSeats(t *testing.T) {
 		}
 	}
 	require.Equal(t, want, got)
+}
+
+// heard is a voice that notes who asks.
+type heard struct {
+	Voice
+	from chan string
+}
+
+func (h heard) Sample(ctx context.Context, w *Adapter, r sampler.Request) ([]sampler.Rollout, error) {
+	h.from <- r.From
+	return h.Voice.Sample(ctx, w, r)
+}
+
+// Requests to sample stand in the line of the key whose session it is, beside those that it sends to other protocols.
+func TestSamplesStandInTheLineOfTheirKey(t *testing.T) {
+	from := make(chan string, 1)
+	s := serve(t, t.TempDir(), keyed, func(o *Options) {
+		base := *o.Bases[0]
+		base.Voice = heard{base.Voice, from}
+		o.Bases = []*Base{&base}
+	})
+	v, err := s.as("ada").connect(t).Voice(t.Context(), "tiny", "")
+	require.NoError(t, err)
+	_, err = v.Sample(t.Context(), text1, free(1, 2, 1))
+	require.NoError(t, err)
+	require.Equal(t, "ada", <-from)
 }

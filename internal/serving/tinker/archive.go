@@ -1,12 +1,10 @@
 package tinker
 
 import (
-	"archive/tar"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -100,30 +98,8 @@ func (s *Server) archive(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-tar")
-	if err := pack(w, files, c.Time); err != nil {
+	if err := store.Pack(w, files, c.Time); err != nil {
 		s.Log.Warn("an archive was not sent to its end", "error", err)
 		panic(http.ErrAbortHandler) // else what was sent would look whole
 	}
-}
-
-func lengthOf(f *os.File) int64 {
-	info, err := f.Stat()
-	if err != nil {
-		return 0
-	}
-	return info.Size()
-}
-
-func pack(w io.Writer, files []*os.File, at time.Time) error {
-	t := tar.NewWriter(w)
-	for _, f := range files {
-		head := &tar.Header{Name: filepath.Base(f.Name()), Mode: 0o644, Size: lengthOf(f), ModTime: at.Truncate(time.Second)}
-		if err := t.WriteHeader(head); err != nil {
-			return err
-		}
-		if _, err := io.Copy(t, f); err != nil {
-			return err
-		}
-	}
-	return t.Close()
 }

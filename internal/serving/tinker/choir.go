@@ -32,7 +32,7 @@ type seat struct {
 
 // NewChoir makes a voice of a sampler, which somebody runs and which has room for adapters.
 func NewChoir(live *sampler.Live) *Choir {
-	c := &Choir{live: live, most: max(1, live.Plan().Adapters/2), seats: map[string]*seat{}}
+	c := &Choir{live: live, most: max(1, live.Plan().Adapters/3), seats: map[string]*seat{}}
 	c.freed.L = &c.mu
 	return c
 }

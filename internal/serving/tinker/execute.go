@@ -180,7 +180,7 @@ func (r *run) shorten() error {
 	if r.journal.Size < r.s.Journal {
 		return nil
 	}
-	var records []store.Record
+	records := []store.Record{{Kind: passed, Seq: r.low}}
 	for _, seq := range slices.Sorted(maps.Keys(r.entries)) {
 		e := r.entries[seq]
 		records = append(records, store.Record{Kind: e.kind, Seq: seq, Sum: e.sum, Body: e.body})
@@ -189,7 +189,7 @@ func (r *run) shorten() error {
 		}
 	}
 	if r.unloaded {
-		records = append(records, store.Record{Kind: unload, Seq: -1})
+		records = append(records, store.Record{Kind: unload, Seq: unloadSeq})
 	}
 	err := r.journal.Rewrite(records)
 	if errors.Is(err, store.ErrUnwritten) { // it stays long until there is room

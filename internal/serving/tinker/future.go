@@ -132,33 +132,61 @@ func (s *Server) retrieve(w http.ResponseWriter, r *http.Request) {
 // find is the future of a request: of a model's, by its number, or of one to sample.
 func (s *Server) find(who, id string) (*future, error) {
 	below, number, _ := strings.Cut(id, "#")
+	session, _, _ := strings.Cut(below, ":")
 	s.mu.Lock()
-	r, v := s.runs[below], s.voices[below]
-	session := ""
+	r := s.runs[below]
 	if r != nil {
 		session = r.Session
-	} else if v != nil {
-		session = v.Session
 	}
-	known, owner := (r != nil || v != nil) && s.sees(who, session), s.ownerOf(session)
+	known, owner := s.sees(who, session), s.ownerOf(session)
 	s.mu.Unlock()
 	if f := s.account(owner).samples.get(id); f != nil && known {
 		return f, nil
 	}
 	seq, err := strconv.ParseInt(number, 10, 64)
+	if number == unload {
+		seq, err = unloadSeq, nil
+	}
 	switch {
 	case err != nil || !known:
 	case r != nil:
 		if f, err := r.future(seq); f != nil || err != nil {
 			return f, err
 		}
-	case v != nil: // the server was started anew since: the client sends it again
-		return nil, &status{http.StatusGone, badinput.Errorf("request_id: %.200q is not known any more; send it again", id)}
+	default:
+		if _, err := s.findVoice(who, below); err == nil { // the server was started anew since: the client sends it again
+			return nil, &status{http.StatusGone, badinput.Errorf("request_id: %.200q is not known any more; send it again", id)}
+		}
 	}
 	return nil, notFound(badinput.Errorf("request_id: %.200q is not known", id))
 }
 
-// kept is how many results to sample, and of a model, are there to be read again.
+// future is that of a request, which is done now if it was not before.
+func (r *run) future(seq int64) (*future, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.open(); err != nil {
+		return nil, err
+	}
+	defer r.start()
+	if e := r.entries[seq]; e != nil {
+		return e.future, nil
+	}
+	f := newFuture()
+	switch {
+	case seq == unloadSeq && r.unloaded:
+		f.settle(inJSON(map[string]string{"model_id": r.ID}))
+	case r.isPassed(seq):
+		f.settle(result{status: lost})
+	case r.unloaded && seq >= 1:
+		f.settle(refused(badinput.Errorf("model_id: %s was unloaded; make another with create_model", r.ID)))
+	default:
+		return nil, nil
+	}
+	return f, nil
+}
+
+// kept is how many results to sample, and usually of a model, are there to be read again.
 const kept = 4096
 
 const (

@@ -3,6 +3,7 @@ package tinker
 import (
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/store"
 )
@@ -38,11 +39,25 @@ func (r *run) owe(rec store.Record) {
 	}
 }
 
-// rest closes the journal until somebody asks again; mu is held.
+// rest closes the journal until somebody asks again; mu is held. Where nobody does for a while, its requests leave the memory.
 func (r *run) rest() {
 	if err := r.journal.Rest(); err != nil {
 		r.broken = err
 		r.s.Log.Error("a journal is not taken any further", "model", r.ID, "error", err)
+	}
+	if r.fading == nil {
+		r.fading = time.AfterFunc(r.s.Idle, r.fade)
+	}
+	r.fading.Reset(r.s.Idle)
+}
+
+// fade lets go of the requests of a model that has nothing to do: open reads them again.
+func (r *run) fade() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.working && r.waiting == 0 && r.broken == nil && len(r.owed) == 0 {
+		r.hold(-r.held)
+		r.journal, r.entries = nil, nil
 	}
 }
 
@@ -76,7 +91,13 @@ func (r *run) drop() {
 			e.body = nil
 		}
 	}
+	for ; r.low < min(r.forgot, r.saved+1); r.low++ {
+		delete(r.entries, r.low)
+	}
 }
+
+// isPassed reports whether a number is that of a request of which nothing is known but that it was done; mu is held.
+func (r *run) isPassed(seq int64) bool { return seq >= 1 && seq < r.low && r.entries[seq] == nil }
 
 // hold counts bytes that are kept until a snapshot has what they did; mu is held.
 func (r *run) hold(n int) {
@@ -86,7 +107,7 @@ func (r *run) hold(n int) {
 
 // forget lets go of results that are too old, or too large together; mu is held.
 func (r *run) forget(last int64) {
-	for ; r.forgot < last && (r.forgot <= last-kept || r.results > maxKept); r.forgot++ {
+	for ; r.forgot < last && (r.forgot <= last-r.s.Kept || r.results > maxKept); r.forgot++ {
 		if old := r.entries[r.forgot]; old != nil && old.settled() && old.result.status != lost {
 			r.results -= len(old.result.body)
 			r.entries[old.seq] = &entry{&future{old.done, result{status: lost}}, old.seq, old.kind, old.sum, old.body}

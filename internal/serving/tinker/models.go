@@ -148,20 +148,14 @@ func (s *Server) unloadModel(r *http.Request) (any, error) {
 	if err := m.open(); err != nil {
 		return nil, err
 	}
+	defer m.start()
 	if !m.unloaded {
-		if err := m.record(true, store.Record{Kind: unload, Seq: -1}); err != nil {
+		if err := m.record(true, store.Record{Kind: unload, Seq: unloadSeq}); err != nil {
 			return nil, err
 		}
 		m.unloaded = true
-		m.start()
 	}
-	id := m.ID + "#" + unload
-	samples := &m.account.samples
-	f, isNew, err := samples.begin(id, "")
-	if isNew {
-		samples.settle(f, inJSON(map[string]string{"model_id": m.ID}))
-	}
-	return promise(id, m.ID), err
+	return promise(m.ID+"#"+unload, m.ID), nil
 }
 
 // forwardBackward takes data to learn from. What is wrong in it is told by its future, as long as it says whose number that is.
@@ -277,8 +271,7 @@ func (r *run) saveForSampler(e *entry) (any, error) {
 	if _, err := r.Moment(e.seq, r.s.Moments, func(dir string) error { return r.saveTo(dir, false) }); err != nil {
 		return nil, err
 	}
-	v := &voice{ID: fmt.Sprintf("%s:sample:%d", r.ID, e.seq), Session: r.Session, Base: r.Base, Run: r.ID, Seq: e.seq}
-	return map[string]any{"sampling_session_id": v.ID, "path": nil}, r.s.keepVoice(v)
+	return map[string]any{"sampling_session_id": momentID(r.ID, e.seq), "path": nil}, nil
 }
 
 // loadWeights gives the model what was saved. The state is kept at once: what was loaded may be deleted before the journal

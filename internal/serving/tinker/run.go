@@ -30,7 +30,9 @@ type run struct {
 	bytes    int   // of their bodies
 	held     int   // bytes of bodies that no snapshot has
 	results  int   // bytes of results
-	forgot   int64 // results up to this number are not kept
+	forgot   int64 // results of numbers below this one are not kept
+	low      int64 // nor are entries of numbers from 1 to below this one
+	fading   *time.Timer
 	working  bool
 	wake     chan struct{}
 	unloaded bool
@@ -63,10 +65,13 @@ type entry struct {
 const (
 	created = "create_model"
 	unload  = "unload_model"
-	skipped = "skip" // its number never came
+	skipped = "skip"   // its number never came
+	passed  = "passed" // what had a number from 1 to below this one is known no more
 	// wrong is a request of any kind that calls something by a name that is not known; its body says so. Of one that was taken before
 	// names were looked at, the journal has its kind, and it is done as it was then.
 	wrong = "wrong"
+
+	unloadSeq = -1 // stands for the number that an unload has not
 )
 
 // Bounds of what may wait of one model.
@@ -82,12 +87,14 @@ func (r *run) open() error {
 		return r.broken
 	}
 	r.entries, r.wake = map[int64]*entry{}, make(chan struct{}, 1)
-	r.waiting, r.bytes, r.results = 0, 0, 0 // of a journal that could not be read before
+	r.waiting, r.bytes, r.results, r.forgot, r.low = 0, 0, 0, 0, 1 // of a journal that could not be read before
 	r.hold(-r.held)
 	j, err := r.Run.Journal(func(rec store.Record) {
 		switch e := r.entries[rec.Seq]; {
 		case rec.Kind == unload:
 			r.unloaded = true
+		case rec.Kind == passed:
+			r.forgot, r.low, r.highest = rec.Seq, rec.Seq, max(r.highest, rec.Seq-1)
 		case rec.Kind != store.Done:
 			r.enter(&entry{newFuture(), rec.Seq, rec.Kind, rec.Sum, rec.Body})
 			if rec.Kind == skipped {
@@ -137,13 +144,13 @@ func (r *run) accept(seq int64, kind, sum string, body []byte) (id string, err e
 	if err := r.open(); err != nil {
 		return "", err
 	}
+	defer r.start()
 	r.last = time.Now()
 	old := r.entries[seq]
 	switch {
 	case seq < 1 && kind != created || seq > r.highest+maxAhead:
 		return "", badinput.Errorf("seq_id: found %d, expected the number after %d", seq, r.highest)
-	case old != nil && (old.sum == e.sum || old.kind == skipped):
-		r.start()
+	case old != nil && (old.sum == e.sum || old.kind == skipped), r.isPassed(seq):
 		return id, nil
 	case old != nil && kind == created:
 		return "", badinput.Errorf("model_seq_id: that of %s was used for another create_model; send a higher one", r.ID)
@@ -153,10 +160,7 @@ func (r *run) accept(seq int64, kind, sum string, body []byte) (id string, err e
 		return "", tooMany("%d requests of %s wait; send the next when some are done", r.waiting, r.ID)
 	case r.account.full(len(body)) && kind == forwardBackward:
 		return "", tooMany("%d MB of requests are held that no optim_step has used; send the next after some", maxHeld>>20)
-	case r.unloaded:
-		e.kind, e.body = wrong, nil // or what was refused might be done: see replayed
-		r.enter(e)
-		r.finish(e, refused(badinput.Errorf("model_id: %s was unloaded; make another with create_model", r.ID)))
+	case r.unloaded: // its future is refused
 		return id, nil
 	}
 	if err := r.s.room(); err != nil {
@@ -166,7 +170,6 @@ func (r *run) accept(seq int64, kind, sum string, body []byte) (id string, err e
 		return "", err
 	}
 	r.enter(e)
-	r.start()
 	return id, nil
 }
 
@@ -196,20 +199,6 @@ func (r *run) start() {
 	if !r.working {
 		r.rest()
 	}
-}
-
-// future is that of a request, which is done now if it was not before.
-func (r *run) future(seq int64) (*future, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err := r.open(); err != nil {
-		return nil, err
-	}
-	if e := r.entries[seq]; e != nil {
-		r.start()
-		return e.future, nil
-	}
-	return nil, nil
 }
 
 // work does requests until there are none for a while.

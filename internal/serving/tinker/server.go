@@ -67,6 +67,7 @@ type Options struct {
 	Idle    time.Duration // a model that nobody asks anything leaves the memory; 15 min
 	Body    int64         // bytes of a request, also when it is unpacked; 64 MiB: a client splits its data at five megabytes
 	Journal int64         // bytes of a journal from which on it is written anew without what is kept elsewhere; 64 MiB
+	Kept    int64         // results of a model that are there to be read again; 4,096
 	Moments int           // weights without a name that are kept of each model; 16
 	Models  int           // of one who asks in memory at a time; 16
 	Layouts int           // combinations of rank and targets in memory at a time over one base; 4
@@ -76,6 +77,7 @@ func (o Options) withDefaults() Options {
 	o.Poll, o.Hole = cmp.Or(o.Poll, 20*time.Second), cmp.Or(o.Hole, 20*time.Second)
 	o.Replay, o.Idle = cmp.Or(o.Replay, 30*time.Second), cmp.Or(o.Idle, 15*time.Minute)
 	o.Journal, o.Body = cmp.Or(o.Journal, 64<<20), cmp.Or(o.Body, 64<<20)
+	o.Kept = cmp.Or(o.Kept, kept)
 	o.Moments, o.Models, o.Layouts = cmp.Or(o.Moments, 16), cmp.Or(o.Models, 16), cmp.Or(o.Layouts, 4)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return o
@@ -97,9 +99,8 @@ type Server struct {
 	mostAsked int64 // bytes of a request to sample
 
 	mu       sync.Mutex
-	sessions map[string]*session
+	sessions map[string]*session // short
 	runs     map[string]*run
-	voices   map[string]*voice   // by the id of the sampling session
 	accounts map[string]*account // by the name of a key
 
 	prints map[string]provenance.Part // of the bases, by their names; these do not change
@@ -112,7 +113,7 @@ type Server struct {
 // New opens a server over a directory, in which it goes on where one before it stopped.
 func New(o Options) (*Server, error) {
 	s := &Server{Options: o.withDefaults(), bases: map[string]*Base{}, sessions: map[string]*session{}, runs: map[string]*run{},
-		voices: map[string]*voice{}, accounts: map[string]*account{}, benches: map[benchKey]*bench{},
+		accounts: map[string]*account{}, benches: map[benchKey]*bench{},
 		draining: make(chan struct{})}
 	for _, b := range o.Bases {
 		if s.bases[b.Name] != nil {
@@ -135,6 +136,11 @@ func New(o Options) (*Server, error) {
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.mux = s.routes()
+	s.work.Go(func() {
+		s.store.Expire(s.ctx, func(model string, err error) {
+			s.Log.Error("a checkpoint stays that expired", "model", model, "error", err)
+		})
+	})
 	return s, nil
 }
 
@@ -143,18 +149,10 @@ func (s *Server) recall() error {
 	err := s.store.All("sessions", func(text []byte) error {
 		var n session
 		err := json.Unmarshal(text, &n)
-		s.sessions[n.ID] = &n
+		s.sessions[n.ID] = n.short()
 		return err
 	})
 	if err != nil {
-		return err
-	}
-	if err := s.store.All("samplers", func(text []byte) error {
-		var v voice
-		err := json.Unmarshal(text, &v)
-		s.voices[v.ID] = &v
-		return err
-	}); err != nil {
 		return err
 	}
 	runs, bad, err := s.store.Runs()

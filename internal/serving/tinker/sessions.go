@@ -1,11 +1,11 @@
 package tinker
 
 import (
+	"errors"
 	"io"
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -20,6 +20,9 @@ type session struct {
 	Created  time.Time      `json:"created"`
 	Owner    string         `json:"owner,omitempty"` // the name of a key
 }
+
+// short is what of a session is in the memory; the store has the rest.
+func (n *session) short() *session { return &session{ID: n.ID, Created: n.Created, Owner: n.Owner} }
 
 // closing is an answer after which the connection is closed.
 type closing struct{ v any }
@@ -56,7 +59,7 @@ func (s *Server) createSession(r *http.Request) (any, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sessions[id] = &n
+	s.sessions[id] = n.short()
 	return map[string]string{"session_id": id}, nil
 }
 
@@ -117,24 +120,29 @@ func (s *Server) listSessions(r *http.Request) (any, error) {
 }
 
 func (s *Server) getSession(r *http.Request) (any, error) {
-	n, err := s.findSession(s.who(r), r.PathValue("id"))
+	var n session
+	short, err := s.findSession(s.who(r), r.PathValue("id"))
+	if err == nil {
+		err = s.store.Get("sessions", short.ID, &n)
+	}
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	runs, voices := []string{}, []string{}
-	for id := range s.runs {
-		if strings.HasPrefix(id, n.ID+":") {
-			runs = append(runs, id)
+	runs := []string{}
+	voices, err := s.store.Names("samplers", n.ID+":")
+	for _, m := range s.allRuns(s.who(r)) {
+		if m.Session != n.ID {
+			continue
 		}
-	}
-	for id, v := range s.voices {
-		if v.Session == n.ID {
-			voices = append(voices, id)
+		runs = append(runs, m.ID)
+		seqs, failed := m.Moments()
+		err = errors.Join(err, failed)
+		for _, seq := range seqs {
+			voices = append(voices, momentID(m.ID, seq))
 		}
 	}
 	slices.Sort(runs)
 	slices.Sort(voices)
-	return map[string]any{"session_id": n.ID, "training_run_ids": runs, "sampler_ids": voices, "user_metadata": n.Metadata}, nil
+	return map[string]any{"session_id": n.ID, "training_run_ids": runs, "sampler_ids": append([]string{}, slices.Compact(voices)...),
+		"user_metadata": n.Metadata}, err
 }

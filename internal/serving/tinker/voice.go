@@ -7,12 +7,17 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/serving/body"
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/wire"
 	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/sampler"
@@ -28,22 +33,34 @@ type voice struct {
 	Seq     int64  `json:"seq,omitempty"`  // were saved by this request
 }
 
-// keepVoice makes a sampling session one that is there after a restart, too.
-func (s *Server) keepVoice(v *voice) error {
-	if err := s.store.Put("samplers", v.ID, v); err != nil {
-		return err
-	}
+// momentID names the sampling session over the weights without a name that a request of a model saved.
+func momentID(model string, seq int64) string { return fmt.Sprintf("%s:sample:%d", model, seq) }
+
+// voice is a sampling session as the store has it: none is in the memory. That over weights without a name is told by its own.
+func (s *Server) voice(id string) (*voice, error) {
+	model, number, _ := strings.Cut(id, ":sample:")
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.voices[v.ID] = v
-	return nil
+	r := s.runs[model]
+	s.mu.Unlock()
+	if seq, err := strconv.ParseInt(number, 10, 64); r != nil && err == nil && momentID(model, seq) == id {
+		return &voice{ID: id, Session: r.Session, Base: r.Base, Run: model, Seq: seq}, nil
+	}
+	var v voice
+	if err := s.store.Get("samplers", id, &v); err != nil || v.ID != id {
+		return nil, cmp.Or(err, fs.ErrNotExist)
+	}
+	return &v, nil
 }
 
 // findVoice finds the sampling session of somebody.
 func (s *Server) findVoice(who, id string) (*voice, error) {
+	v, err := s.voice(id)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if v := s.voices[id]; v != nil && s.sees(who, v.Session) {
+	if err == nil && s.sees(who, v.Session) {
 		return v, nil
 	}
 	return nil, notFound(badinput.Errorf("sampling_session_id: there is no %.140q; make one with create_sampling_session", id))
@@ -90,7 +107,7 @@ func (s *Server) createSamplingSession(r *http.Request) (any, error) {
 	if old, err := s.findVoice(s.who(r), v.ID); err == nil && *old != *v {
 		return nil, badinput.Errorf("sampling_session_seq_id: %d was used for another sampling session; send a higher one", q.Seq)
 	}
-	return map[string]string{"sampling_session_id": v.ID}, s.keepVoice(v)
+	return map[string]string{"sampling_session_id": v.ID}, s.store.Put("samplers", v.ID, v)
 }
 
 func (s *Server) sampler(r *http.Request) (any, error) {
@@ -201,6 +218,9 @@ func (s *Server) sample(ctx context.Context, v *voice, q *wire.Sample) (out wire
 	if err != nil {
 		return out, err
 	}
+	s.mu.Lock()
+	request.From = s.ownerOf(v.Session)
+	s.mu.Unlock()
 	rollouts, err := base.Voice.Sample(ctx, w, request)
 	if err != nil {
 		return out, err
@@ -257,10 +277,10 @@ func (b *Base) request(v *voice, q *wire.Sample) (r sampler.Request, err error) 
 	if q.N != nil {
 		r.N = *q.N
 	}
-	r.Params.Temperature, r.Params.TopP = 1, 1
+	r.Params.TopP = 1
 	p := q.Params
-	if p.Temperature != nil {
-		r.Params.Temperature = *p.Temperature
+	if r.Params.Temperature, err = body.Temperature(p.Temperature); err != nil {
+		return r, badinput.Errorf("%w", err)
 	}
 	if p.TopP != nil {
 		r.Params.TopP = *p.TopP

@@ -148,7 +148,8 @@ func TestQuestionsThatAreWrong(t *testing.T) {
 		"top_p: found 1.5, expected above 0 to 1": {Params: map[string]any{"top_p": 1.5}},
 		"max_tokens: found 0, expected 1":         free(1, 0, 0),
 		"temperature: found -1":                   {Params: map[string]any{"temperature": -1}},
-		"topk_prompt_logprobs: found 1000":        {PromptTop: 1000},
+		"temperature: found 1e-50, expected 0, which takes the most likely token, or 0.000001": {Params: map[string]any{"temperature": 1e-50}},
+		"topk_prompt_logprobs: found 1000": {PromptTop: 1000},
 	} {
 		_, err := v.Sample(t.Context(), text1, ask)
 		var failed *client.Failed

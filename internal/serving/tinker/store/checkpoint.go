@@ -70,12 +70,22 @@ func (r *Run) Save(c Checkpoint, overwrite bool, fill func(dir string) error) er
 	}); err != nil {
 		return err
 	}
-	if there {
-		if err := r.Delete(old); err != nil {
+	r.swap.Lock()
+	defer r.swap.Unlock()
+	if old, err := r.read(c.Kind, c.Name); err == nil { // unless it has expired meanwhile
+		if err := r.remove(old); err != nil {
 			return err
 		}
 	}
+	r.expires(c)
 	return errors.Join(disk.RemoveAll(path), disk.Rename(next, path), atomicfile.SyncDir(filepath.Dir(path)))
+}
+
+// expires has a checkpoint looked at when it has expired.
+func (r *Run) expires(c Checkpoint) {
+	if c.Expires != nil {
+		r.expiry.at(r, *c.Expires)
+	}
 }
 
 // Moment keeps an adapter without a name, and only so many of them: the one that was not used for longest goes.
@@ -110,6 +120,20 @@ func (r *Run) Moment(seq int64, keep int, fill func(dir string) error) (string, 
 	return path, err
 }
 
+// Moments are the requests whose adapters without a name are there.
+func (r *Run) Moments() (all []int64, err error) {
+	entries, err := os.ReadDir(filepath.Join(r.dir, moments))
+	for _, e := range entries {
+		if seq, err := strconv.ParseInt(e.Name(), 10, 64); err == nil {
+			all = append(all, seq)
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	return all, err
+}
+
 // MomentOf is the folder of an adapter without a name, which was used now.
 func (r *Run) MomentOf(seq int64) (string, error) {
 	path := filepath.Join(r.dir, moments, strconv.FormatInt(seq, 10))
@@ -139,7 +163,8 @@ func (r *Run) Find(kind, name string) (Checkpoint, error) {
 	return c, err
 }
 
-// Checkpoints are all that are there, in the order of their time. Those that have expired are removed.
+// Checkpoints are all that are there, in the order of their time. Those that have expired are not, though Store.Expire may not have
+// removed them yet.
 func (r *Run) Checkpoints() (all []Checkpoint, err error) {
 	now := time.Now()
 	for _, kind := range []string{Weights, Sampler} {
@@ -153,11 +178,7 @@ func (r *Run) Checkpoints() (all []Checkpoint, err error) {
 			case errors.Is(err, fs.ErrNotExist): // it is being written
 			case err != nil:
 				return nil, err
-			case c.expired(now):
-				if err := r.Delete(c); err != nil {
-					return nil, err
-				}
-			default:
+			case !c.expired(now):
 				all = append(all, c)
 			}
 		}
@@ -167,10 +188,36 @@ func (r *Run) Checkpoints() (all []Checkpoint, err error) {
 }
 
 // Change writes what a checkpoint says of itself anew.
-func (r *Run) Change(c Checkpoint) error { return writeJSON(filepath.Join(c.Dir, aboutName), c) }
+func (r *Run) Change(c Checkpoint) error {
+	r.swap.Lock()
+	defer r.swap.Unlock()
+	switch now, err := r.read(c.Kind, c.Name); {
+	case err == nil && now.Seq != c.Seq: // another was saved since it was found
+		return r.gone(c, fs.ErrNotExist)
+	case err != nil:
+		return r.gone(c, err)
+	}
+	r.expires(c)
+	return writeJSON(filepath.Join(c.Dir, aboutName), c)
+}
 
 // Delete removes a checkpoint.
 func (r *Run) Delete(c Checkpoint) error {
+	r.swap.Lock()
+	defer r.swap.Unlock()
+	return r.gone(c, r.remove(c))
+}
+
+// gone says of a checkpoint that is not there any more that it is not, and of another error what it is.
+func (r *Run) gone(c Checkpoint, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return badinput.Errorf("there is no checkpoint %s any more: %w", Path(r.ID, c.Kind, c.Name), fs.ErrNotExist)
+	}
+	return err
+}
+
+// remove is Delete where swap is held.
+func (r *Run) remove(c Checkpoint) error {
 	// First what makes it one: what is half removed is none.
 	if err := disk.Remove(filepath.Join(c.Dir, aboutName)); err != nil {
 		return err

@@ -26,6 +26,7 @@ import (
 	"regexp"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -37,6 +38,7 @@ type Store struct {
 	dir    string
 	lock   *os.File
 	room   room
+	expiry expiry
 	Secret []byte // of this store alone
 }
 
@@ -60,7 +62,7 @@ func Open(dir string) (*Store, error) {
 		return nil, errors.Join(badinput.Errorf("store %s: another server uses it; stop that one, or give this one a --store of its own", dir),
 			lock.Close())
 	}
-	s := &Store{dir: dir, lock: lock}
+	s := &Store{dir: dir, lock: lock, expiry: expiry{due: map[*Run]time.Time{}, sooner: make(chan struct{}, 1)}}
 	if err = atomicfile.Sweep(dir); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
@@ -127,6 +129,27 @@ func (s *Store) Put(kind, name string, v any) error {
 		return err
 	}
 	return writeJSON(path+".json", v)
+}
+
+// Get reads what Put kept; the error is fs.ErrNotExist where nothing was.
+func (s *Store) Get(kind, name string, v any) error {
+	path, err := s.file(kind, name)
+	if err != nil {
+		return err
+	}
+	return readJSON(path+".json", v)
+}
+
+// Names are those that Put was given of a kind and that begin so, which have no underscore, in order.
+func (s *Store) Names(kind, prefix string) (all []string, err error) {
+	entries, err := os.ReadDir(filepath.Join(s.dir, kind))
+	for _, e := range entries {
+		name, whole := strings.CutSuffix(strings.ReplaceAll(e.Name(), "_", ":"), ".json")
+		if whole && strings.HasPrefix(name, prefix) {
+			all = append(all, name)
+		}
+	}
+	return all, err
 }
 
 // All calls each with the text of every value of a kind.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
@@ -29,7 +30,9 @@ type About struct {
 // Run is the folder of a model.
 type Run struct {
 	About
-	dir string
+	dir    string
+	expiry *expiry
+	swap   sync.Mutex // held while a checkpoint is removed or put in the place of one
 }
 
 // Create makes the folder of a model.
@@ -41,7 +44,7 @@ func (s *Store) Create(a About) (*Run, error) {
 	if err := disk.MkdirAll(dir); err != nil {
 		return nil, err
 	}
-	return &Run{About: a, dir: dir}, writeJSON(filepath.Join(dir, "run.json"), a)
+	return &Run{About: a, dir: dir, expiry: &s.expiry}, writeJSON(filepath.Join(dir, "run.json"), a)
 }
 
 // Runs are all models, and the folders whose run cannot be read with the reason.
@@ -49,7 +52,7 @@ func (s *Store) Runs() (runs []*Run, bad map[string]error, err error) {
 	entries, err := os.ReadDir(filepath.Join(s.dir, "runs"))
 	bad = map[string]error{}
 	for _, e := range entries {
-		r := &Run{dir: filepath.Join(s.dir, "runs", e.Name())}
+		r := &Run{dir: filepath.Join(s.dir, "runs", e.Name()), expiry: &s.expiry}
 		err := readJSON(filepath.Join(r.dir, "run.json"), &r.About)
 		if err == nil {
 			err = r.sweep()
@@ -59,6 +62,7 @@ func (s *Store) Runs() (runs []*Run, bad map[string]error, err error) {
 		case err != nil:
 			bad[e.Name()] = err
 		default:
+			s.expiry.at(r, time.Time{})
 			runs = append(runs, r)
 		}
 	}

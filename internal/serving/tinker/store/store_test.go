@@ -150,7 +150,11 @@ func TestCheckpoints(t *testing.T) {
 	all, err := r.Checkpoints()
 	require.NoError(t, err)
 	require.Empty(t, all)
+	_, err = r.expire()
+	require.NoError(t, err)
 	require.NoDirExists(t, found.Dir)
+	require.ErrorIs(t, r.Change(found), os.ErrNotExist)
+	require.ErrorIs(t, r.Delete(found), os.ErrNotExist)
 	require.NoError(t, os.MkdirAll(found.Dir, 0o755)) // as a kill in the middle of that leaves it
 	require.NoError(t, os.WriteFile(filepath.Join(found.Dir, "rest"), nil, 0o644))
 	require.NoError(t, r.Save(c, false, write("new")))

@@ -103,7 +103,7 @@ type Sampling struct {
 	MaxTokens   *int            `json:"max_tokens"`
 	Seed        *int64          `json:"seed"`
 	Stop        json.RawMessage `json:"stop"`
-	Temperature *float32        `json:"temperature"`
+	Temperature json.RawMessage `json:"temperature"`
 	TopK        *int            `json:"top_k"`
 	TopP        *float32        `json:"top_p"`
 }

@@ -1,0 +1,34 @@
+package body
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
+)
+
+// coldest is the least temperature above 0 that a sampler takes.
+const coldest = 1e-6
+
+// Temperature reads one as it was sent; none, or null, is 1. One above 0 that is too small for the sampler's numbers is refused: 0, which
+// such a one would become, is another thing to ask for.
+func Temperature(raw json.RawMessage) (float32, error) {
+	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
+		return 1, nil
+	}
+	brief := refusal.Short(string(raw), 40)
+	var sent float64
+	if json.Unmarshal(raw, &sent) != nil {
+		return 0, refusal.Field("temperature", "found %s, expected a number", brief)
+	}
+	if !(sent >= 0 && sent <= 100) {
+		return 0, refusal.Field("temperature", "found %v, expected 0 to 100", sent)
+	}
+	t := float32(sent)
+	digits, _, _ := strings.Cut(strings.ToLower(string(raw)), "e")
+	if t > 0 && t < coldest || t == 0 && strings.ContainsAny(digits, "123456789") {
+		return 0, refusal.Field("temperature", "found %s, expected 0, which takes the most likely token, or 0.000001 to 100", brief)
+	}
+	return t, nil
+}
