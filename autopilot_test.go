@@ -2,8 +2,10 @@ package grpo
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -133,4 +135,46 @@ func TestTheAutopilotWantsSomewhereToGoBackToAndSomethingToMeasureOn(t *testing.
 	require.ErrorContains(t, err, "autopilot: it goes back to checkpoints, and this trainer is unrecorded")
 	_, _, err = setup{dir: t.TempDir(), words: piloted("test_data=", "eval_every=-1")}.tryOpen(t)
 	require.ErrorContains(t, err, "autopilot: no problems are held out, and a tenth of the 6 to train on is too little")
+}
+
+// A trial of the format's weight ends as it was begun, at 0 too; and what was sampled ahead is scored with the weight in force, by a run that
+// goes on as by one that never stopped.
+func TestATriedWeightOfTheFormat(t *testing.T) {
+	rows := filepath.Join(t.TempDir(), "p.jsonl")
+	var text strings.Builder
+	for i := range 6 {
+		fmt.Fprintf(&text, `{"id":"p%d","prompt":"%s","answer":"7","match":"math"}`+"\n", i, strings.Repeat("say aeiou ", i+1))
+	}
+	require.NoError(t, os.WriteFile(rows, []byte(text.String()), 0o644))
+	s := setup{dir: t.TempDir(), options: []Option{WithGrader(nil)}, words: piloted("pipeline=full", "learning_rate=0.0001", "max_steps=-1",
+		"format_coef=0", "on_truncated=penalise", "max_tokens=2", "data="+rows)}
+	tr, _ := s.open(t)
+	tr.pilot.Now[autopilot.Format] = 0.5
+	tr.putInForce()
+	_, err := tr.Step(t.Context(), nil, StepOptions{})
+	require.NoError(t, err)
+	ahead := func(tr *Trainer) (rewards []float64) {
+		scored, err := tr.scored(t.Context(), tr.ahead)
+		require.NoError(t, err)
+		for _, g := range gather(tr.ahead.prompts, scored) {
+			for _, r := range g.Rollouts {
+				rewards = append(rewards, r.Score.Reward)
+			}
+		}
+		return rewards
+	}
+	want := ahead(tr)
+	require.Contains(t, want, -0.5)
+	_, err = tr.Save(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, tr.Close())
+
+	tr, _ = s.open(t)
+	require.Equal(t, want, ahead(tr))
+	delete(tr.pilot.Now, autopilot.Format) // as where it was tried in vain
+	tr.putInForce()
+	again, err := tr.restoreAhead(filepath.Join(checkpoint(s.dir, 1), aheadFile))
+	require.NoError(t, err)
+	tr.ahead = again
+	require.NotContains(t, ahead(tr), -0.5)
 }

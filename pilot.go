@@ -34,15 +34,15 @@ func (t *Trainer) engage() error {
 	return nil
 }
 
-// putInForce trains on with the settings of the autopilot. Nothing is being scored then.
+// putInForce trains on with the settings of the autopilot. Where one is not as it was, nothing is being scored.
 func (t *Trainer) putInForce() {
 	p := t.pilot
 	t.learner.SetRate(p.Value(autopilot.Rate))
 	t.sampling.train.Temperature = float32(p.Value(autopilot.Temperature))
 	t.learner.Recipe.Adjust(p.Value(autopilot.Temperature), p.Value(autopilot.Overlong), t.cfg.OverlongBuffer)
 	t.completions = int(p.Value(autopilot.Completions))
-	if j := t.judging.Judge(); j != nil && p.Value(autopilot.Format) != 0 {
-		j.WeighFormat(p.Value(autopilot.Format))
+	if _, weighed := p.Own[autopilot.Format]; weighed {
+		t.judging.Judge().WeighFormat(p.Value(autopilot.Format))
 	}
 }
 

@@ -175,9 +175,9 @@ func (t *Trainer) resume() error {
 	if t.origin.fork { // on data, rewards and settings of its own: what the other run earned and sampled ahead is passed over
 		return nil
 	}
-	t.start, t.evaluated, t.advisor = s.Start, s.Evaluated, s.Advisor
-	if t.pilot = s.Pilot; s.Pilot.Passes(t.cfg.Autopilot) {
-		return nil
+	t.start, t.evaluated, t.advisor, t.pilot = s.Start, s.Evaluated, s.Advisor, s.Pilot
+	if err := t.engage(); err != nil || s.Pilot.Passes(t.cfg.Autopilot) { // what was sampled ahead is scored with what is in force
+		return err
 	}
 	t.ahead, err = t.restoreAhead(filepath.Join(dir, aheadFile))
 	return err
