@@ -2,18 +2,22 @@ package grpo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/autopilot"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/reward"
 )
 
 // piloted are words for a run whose rate is far too high, so that it goes back, and tries.
@@ -177,4 +181,39 @@ func TestATriedWeightOfTheFormat(t *testing.T) {
 	require.NoError(t, err)
 	tr.ahead = again
 	require.NotContains(t, ahead(tr), -0.5)
+}
+
+// A grader that failed on what was sampled ahead, which is not used any more, ends the run after it went back, and not on half of the way.
+func TestTheAutopilotGoesBackWhereTheGraderFailed(t *testing.T) {
+	var gone []data.Problem
+	drawn := make(chan struct{})
+	grader := func(ctx context.Context, c reward.Completion) (reward.Score, error) {
+		if slices.ContainsFunc(gone, func(p data.Problem) bool { return p.ID == c.Problem.ID }) {
+			<-drawn
+			return reward.Score{}, errors.New("the grader is gone")
+		}
+		return vowels(ctx, c)
+	}
+	s := setup{dir: t.TempDir(), words: piloted("pipeline=full"), options: []Option{WithGrader(reward.GraderFunc(grader))}}
+	tr, _ := s.open(t)
+	require.NoError(t, tr.begin(t.Context()))
+	require.NoError(t, tr.steer(t.Context()))
+	require.NoError(t, tr.save())
+	cursor := tr.pool.Cursor()
+	gone = tr.pool.Take(4)[2:] // those of the next step
+	_, err := tr.pool.Restore(cursor)
+	require.NoError(t, err)
+	_, err = tr.Step(t.Context(), nil, StepOptions{})
+	require.NoError(t, err)
+	failed := make(chan error, 1)
+	tr.ahead.rounds[0].Broken(func(why error) { failed <- why })
+	close(drawn)
+	<-failed
+	require.ErrorContains(t, tr.steer(t.Context()), "the grader is gone")
+	require.Equal(t, autopilot.GoesBack, deeds(t, s.dir)[0].Did)
+	require.Zero(t, tr.step)
+	require.NoError(t, tr.Close())
+	tr, _ = s.open(t)
+	require.Zero(t, tr.step)
+	require.Less(t, tr.learner.Peak(), 3.0)
 }

@@ -61,11 +61,12 @@ func (t *Trainer) steer(ctx context.Context) (err error) {
 		}
 	}
 	deeds, back := t.pilot.Decide(t.step, found)
+	var failed error // of the grader, which ends the run when all is where it belongs
 	if t.pilot.Fresh && t.ahead != nil {
-		err, t.ahead = t.ahead.abandon(), nil
+		failed, t.ahead = t.ahead.abandon(), nil
 	}
 	var sums map[string]string // of the checkpoint that it is back at
-	if err == nil && back >= 0 {
+	if back >= 0 {
 		sums, err = t.goBack(back, deeds)
 	}
 	t.putInForce()
@@ -77,7 +78,7 @@ func (t *Trainer) steer(ctx context.Context) (err error) {
 		err = t.writeState(t.record.Checkpoint(back), sums)
 	}
 	t.report((*readers.Page).GoesOn)
-	return err
+	return errors.Join(err, failed)
 }
 
 // measure tries the problems that the autopilot measures on.
