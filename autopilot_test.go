@@ -217,3 +217,31 @@ func TestTheAutopilotGoesBackWhereTheGraderFailed(t *testing.T) {
 	require.Zero(t, tr.step)
 	require.Less(t, tr.learner.Peak(), 3.0)
 }
+
+// An autopilot that joins a run without held-out problems measures on some that were trained on: what was sampled ahead of these is passed over.
+func TestTheAutopilotJoinsARunThatSampledAhead(t *testing.T) {
+	rows := filepath.Join(t.TempDir(), "p.jsonl")
+	require.NoError(t, os.WriteFile(rows, []byte(manyRows(80)), 0o644))
+	s := setup{dir: t.TempDir(), words: []string{"pipeline=full", "data=" + rows, "test_data=", "eval_every=-1", "eval_samples=0", "eval_k=0",
+		"prompts_per_step=40", "completions_per_prompt=2", "max_tokens=2", "max_steps=3", "learning_rate=0.001"}}
+	tr, _ := s.open(t)
+	_, err := tr.Step(t.Context(), nil, StepOptions{})
+	require.NoError(t, err)
+	_, err = tr.Save(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, tr.Close())
+	s.words = append(s.words, "autopilot=true")
+	tr, _ = s.open(t)
+	require.Nil(t, tr.ahead)
+	_, err = tr.Step(t.Context(), nil, StepOptions{})
+	require.NoError(t, err)
+}
+
+// manyRows are rows of problems that differ.
+func manyRows(n int) string {
+	var text strings.Builder
+	for i := range n {
+		fmt.Fprintf(&text, `{"id":"p%d","prompt":"%s %s","answer":"7","match":"math"}`+"\n", i, strings.Repeat("a", i/9+1), strings.Repeat("e", i%9+1))
+	}
+	return text.String()
+}

@@ -92,7 +92,7 @@ func (t *Trainer) groups(ctx context.Context, p plan, prompts []Prompt, scored [
 			t.pool.Observe(g.Problem.ID, correct, scored)
 		}
 	}
-	return groups, t.onGroups(p.step, groups)
+	return groups, t.custom.groups(p.step, groups)
 }
 
 // update improves the policy, measures how far that moved it, and names the parameters that came out. The datums are
