@@ -141,15 +141,11 @@ func TestTheAutopilotWantsSomewhereToGoBackToAndSomethingToMeasureOn(t *testing.
 	require.ErrorContains(t, err, "autopilot: no problems are held out, and a tenth of the 6 to train on is too little")
 }
 
-// A trial of the format's weight ends as it was begun, at 0 too; and what was sampled ahead is scored with the weight in force, by a run that
-// goes on as by one that never stopped.
+// A trial of the format's weight ends as it was begun, at 0 too; and what was sampled ahead is scored with the weight in force, by a run
+// that goes on as by one that never stopped.
 func TestATriedWeightOfTheFormat(t *testing.T) {
 	rows := filepath.Join(t.TempDir(), "p.jsonl")
-	var text strings.Builder
-	for i := range 6 {
-		fmt.Fprintf(&text, `{"id":"p%d","prompt":"%s","answer":"7","match":"math"}`+"\n", i, strings.Repeat("say aeiou ", i+1))
-	}
-	require.NoError(t, os.WriteFile(rows, []byte(text.String()), 0o644))
+	require.NoError(t, os.WriteFile(rows, []byte(manyRows(6)), 0o644))
 	s := setup{dir: t.TempDir(), options: []Option{WithGrader(nil)}, words: piloted("pipeline=full", "learning_rate=0.0001", "max_steps=-1",
 		"format_coef=0", "on_truncated=penalise", "max_tokens=2", "data="+rows)}
 	tr, _ := s.open(t)
@@ -218,7 +214,8 @@ func TestTheAutopilotGoesBackWhereTheGraderFailed(t *testing.T) {
 	require.Less(t, tr.learner.Peak(), 3.0)
 }
 
-// An autopilot that joins a run without held-out problems measures on some that were trained on: what was sampled ahead of these is passed over.
+// An autopilot that joins a run without held-out problems measures on some that were trained on: what was sampled ahead of these is
+// passed over.
 func TestTheAutopilotJoinsARunThatSampledAhead(t *testing.T) {
 	rows := filepath.Join(t.TempDir(), "p.jsonl")
 	require.NoError(t, os.WriteFile(rows, []byte(manyRows(80)), 0o644))
@@ -241,7 +238,8 @@ func TestTheAutopilotJoinsARunThatSampledAhead(t *testing.T) {
 func manyRows(n int) string {
 	var text strings.Builder
 	for i := range n {
-		fmt.Fprintf(&text, `{"id":"p%d","prompt":"%s %s","answer":"7","match":"math"}`+"\n", i, strings.Repeat("a", i/9+1), strings.Repeat("e", i%9+1))
+		prompt := strings.Repeat("a", i/9+1) + " " + strings.Repeat("e", i%9+1)
+		fmt.Fprintf(&text, `{"id":"p%d","prompt":"%s","answer":"7","match":"math"}`+"\n", i, prompt)
 	}
 	return text.String()
 }

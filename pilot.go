@@ -34,7 +34,7 @@ func (t *Trainer) engage() error {
 	return nil
 }
 
-// putInForce trains on with the settings of the autopilot. Where one is not as it was, nothing is being scored.
+// putInForce trains on with the settings of the autopilot. Nothing is being scored then.
 func (t *Trainer) putInForce() {
 	p := t.pilot
 	t.learner.SetRate(p.Value(autopilot.Rate))
@@ -69,7 +69,9 @@ func (t *Trainer) steer(ctx context.Context) (err error) {
 	if back >= 0 {
 		sums, err = t.goBack(back, deeds)
 	}
-	t.putInForce()
+	if t.pilot.Fresh { // else all is in force still, and what is sampled ahead is being scored
+		t.putInForce()
+	}
 	for _, d := range deeds {
 		err = errors.Join(err, t.record.append(autopilot.File, d))
 		t.watcher.Warn(d.String())

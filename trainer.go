@@ -99,10 +99,7 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 		t.turn.Unlock()
 		t.turn.Lock()
 	}
-	if err := t.resume(); err != nil {
-		return err
-	}
-	return t.engage()
+	return t.resume()
 }
 
 // Run trains to max_steps, evaluating and saving when due. A run that is interrupted, or whose completions can no longer be scored, is

@@ -95,12 +95,8 @@ func (j *Judge) Close() error {
 	return errors.Join(errs...)
 }
 
-// WeighFormat has completions without a program lose so much. Where they lost something else before, nothing may be graded meanwhile.
-func (j *Judge) WeighFormat(weight float64) {
-	if j.rules.Weights.Format != weight {
-		j.rules.Weights.Format = weight
-	}
-}
+// WeighFormat has completions without a program lose so much. Nothing may be graded meanwhile.
+func (j *Judge) WeighFormat(weight float64) { j.rules.Weights.Format = weight }
 
 // Check refuses rules that cannot be meant.
 func (r Rules) Check() error {
