@@ -100,7 +100,7 @@ func (t *Trainer) groups(ctx context.Context, p plan, prompts []Prompt, scored [
 func (t *Trainer) update(ctx context.Context, groups []Group, datums []model.Datum, p plan, staleness int) (Update, error) {
 	t.turn.Lock()
 	defer t.turn.Unlock()
-	t.watcher.Phase("train", len(datums)*p.iterations)
+	t.watcher.Phase("train", len(datums)*t.learner.Passes(p.iterations))
 	u, err := t.learner.Update(ctx, datums, p.iterations, p.rate, staleness > 0)
 	if err != nil {
 		return u, t.learner.Explain(err, t.cfg)
