@@ -2,16 +2,22 @@ package grpo
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/autopilot"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/reward"
 )
 
 // piloted are words for a run whose rate is far too high, so that it goes back, and tries.
@@ -133,4 +139,107 @@ func TestTheAutopilotWantsSomewhereToGoBackToAndSomethingToMeasureOn(t *testing.
 	require.ErrorContains(t, err, "autopilot: it goes back to checkpoints, and this trainer is unrecorded")
 	_, _, err = setup{dir: t.TempDir(), words: piloted("test_data=", "eval_every=-1")}.tryOpen(t)
 	require.ErrorContains(t, err, "autopilot: no problems are held out, and a tenth of the 6 to train on is too little")
+}
+
+// A trial of the format's weight ends as it was begun, at 0 too; and what was sampled ahead is scored with the weight in force, by a run
+// that goes on as by one that never stopped.
+func TestATriedWeightOfTheFormat(t *testing.T) {
+	rows := filepath.Join(t.TempDir(), "p.jsonl")
+	require.NoError(t, os.WriteFile(rows, []byte(manyRows(6)), 0o644))
+	s := setup{dir: t.TempDir(), options: []Option{WithGrader(nil)}, words: piloted("pipeline=full", "learning_rate=0.0001", "max_steps=-1",
+		"format_coef=0", "on_truncated=penalise", "max_tokens=2", "data="+rows)}
+	tr, _ := s.open(t)
+	tr.pilot.Now[autopilot.Format] = 0.5
+	tr.putInForce()
+	_, err := tr.Step(t.Context(), nil, StepOptions{})
+	require.NoError(t, err)
+	ahead := func(tr *Trainer) (rewards []float64) {
+		scored, err := tr.scored(t.Context(), tr.ahead)
+		require.NoError(t, err)
+		for _, g := range gather(tr.ahead.prompts, scored) {
+			for _, r := range g.Rollouts {
+				rewards = append(rewards, r.Score.Reward)
+			}
+		}
+		return rewards
+	}
+	want := ahead(tr)
+	require.Contains(t, want, -0.5)
+	_, err = tr.Save(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, tr.Close())
+
+	tr, _ = s.open(t)
+	require.Equal(t, want, ahead(tr))
+	delete(tr.pilot.Now, autopilot.Format) // as where it was tried in vain
+	tr.putInForce()
+	again, err := tr.restoreAhead(filepath.Join(checkpoint(s.dir, 1), aheadFile))
+	require.NoError(t, err)
+	tr.ahead = again
+	require.NotContains(t, ahead(tr), -0.5)
+}
+
+// A grader that failed on what was sampled ahead, which is not used any more, ends the run after it went back, and not on half of the way.
+func TestTheAutopilotGoesBackWhereTheGraderFailed(t *testing.T) {
+	var gone []data.Problem
+	drawn := make(chan struct{})
+	grader := func(ctx context.Context, c reward.Completion) (reward.Score, error) {
+		if slices.ContainsFunc(gone, func(p data.Problem) bool { return p.ID == c.Problem.ID }) {
+			<-drawn
+			return reward.Score{}, errors.New("the grader is gone")
+		}
+		return vowels(ctx, c)
+	}
+	s := setup{dir: t.TempDir(), words: piloted("pipeline=full"), options: []Option{WithGrader(reward.GraderFunc(grader))}}
+	tr, _ := s.open(t)
+	require.NoError(t, tr.begin(t.Context()))
+	require.NoError(t, tr.steer(t.Context()))
+	require.NoError(t, tr.save())
+	cursor := tr.pool.Cursor()
+	gone = tr.pool.Take(4)[2:] // those of the next step
+	_, err := tr.pool.Restore(cursor)
+	require.NoError(t, err)
+	_, err = tr.Step(t.Context(), nil, StepOptions{})
+	require.NoError(t, err)
+	failed := make(chan error, 1)
+	tr.ahead.rounds[0].Broken(func(why error) { failed <- why })
+	close(drawn)
+	<-failed
+	require.ErrorContains(t, tr.steer(t.Context()), "the grader is gone")
+	require.Equal(t, autopilot.GoesBack, deeds(t, s.dir)[0].Did)
+	require.Zero(t, tr.step)
+	require.NoError(t, tr.Close())
+	tr, _ = s.open(t)
+	require.Zero(t, tr.step)
+	require.Less(t, tr.learner.Peak(), 3.0)
+}
+
+// An autopilot that joins a run without held-out problems measures on some that were trained on: what was sampled ahead of these is
+// passed over.
+func TestTheAutopilotJoinsARunThatSampledAhead(t *testing.T) {
+	rows := filepath.Join(t.TempDir(), "p.jsonl")
+	require.NoError(t, os.WriteFile(rows, []byte(manyRows(80)), 0o644))
+	s := setup{dir: t.TempDir(), words: []string{"pipeline=full", "data=" + rows, "test_data=", "eval_every=-1", "eval_samples=0", "eval_k=0",
+		"prompts_per_step=40", "completions_per_prompt=2", "max_tokens=2", "max_steps=3", "learning_rate=0.001"}}
+	tr, _ := s.open(t)
+	_, err := tr.Step(t.Context(), nil, StepOptions{})
+	require.NoError(t, err)
+	_, err = tr.Save(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, tr.Close())
+	s.words = append(s.words, "autopilot=true")
+	tr, _ = s.open(t)
+	require.Nil(t, tr.ahead)
+	_, err = tr.Step(t.Context(), nil, StepOptions{})
+	require.NoError(t, err)
+}
+
+// manyRows are rows of problems that differ.
+func manyRows(n int) string {
+	var text strings.Builder
+	for i := range n {
+		prompt := strings.Repeat("a", i/9+1) + " " + strings.Repeat("e", i%9+1)
+		fmt.Fprintf(&text, `{"id":"p%d","prompt":"%s","answer":"7","match":"math"}`+"\n", i, prompt)
+	}
+	return text.String()
 }

@@ -99,6 +99,20 @@ func interruptedConversations(t *testing.T, s setup) {
 	require.Equal(t, []int{3}, steps)
 }
 
+// A context that ends with a word of its own ends a run as any other does: it is saved as of its last whole step.
+func TestConversationsAreStoppedWithAWord(t *testing.T) {
+	s := inTurns(t, t.TempDir(), "save_every=-1", "eval_every=-1")
+	tr, l := s.open(t)
+	ctx, stop := context.WithCancelCause(t.Context())
+	l.onPhase = func(name string) {
+		if name == "sample" && tr.StepsDone() == 1 {
+			stop(errors.New("enough"))
+		}
+	}
+	require.ErrorIs(t, tr.Run(ctx), context.Canceled)
+	require.DirExists(t, checkpoint(s.dir, 1))
+}
+
 // requireConversations holds steps to what was drawn: where they are not drawn ahead, the trainer's log-probabilities are the
 // sampler's to the bit, also of turns that were cut off and after a resume.
 func requireConversations(t *testing.T, s setup, steps []Metrics) {

@@ -54,12 +54,16 @@ type listener struct {
 	evals    []Evaluation
 	advice   []Advice
 	warnings []string
+	trained  int // units that training was said to have
 	onStep   func(Metrics)
 	onPhase  func(name string)
 }
 
 func (l *listener) Begun(string) {}
-func (l *listener) Phase(name string, _ int) {
+func (l *listener) Phase(name string, units int) {
+	if name == "train" {
+		l.trained += units
+	}
 	if l.onPhase != nil {
 		l.onPhase(name)
 	}

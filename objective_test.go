@@ -22,6 +22,7 @@ func TestTheReferenceIsTheModelWithoutItsAdapter(t *testing.T) {
 		if in == "reward" {
 			require.Zero(t, *first.KLRef, "of the completions, which the reference could have drawn as well")
 		} else {
+			require.Equal(t, passes, l.trained, "the reference is some of the work")
 			require.Positive(t, *first.KLRef, "of the second update")
 		}
 		require.NotZero(t, *second.KLRef)

@@ -41,8 +41,8 @@ func (t *Trainer) putInForce() {
 	t.sampling.train.Temperature = float32(p.Value(autopilot.Temperature))
 	t.learner.Recipe.Adjust(p.Value(autopilot.Temperature), p.Value(autopilot.Overlong), t.cfg.OverlongBuffer)
 	t.completions = int(p.Value(autopilot.Completions))
-	if j := t.judging.Judge(); j != nil && p.Value(autopilot.Format) != 0 {
-		j.WeighFormat(p.Value(autopilot.Format))
+	if _, weighed := p.Own[autopilot.Format]; weighed {
+		t.judging.Judge().WeighFormat(p.Value(autopilot.Format))
 	}
 }
 
@@ -61,14 +61,17 @@ func (t *Trainer) steer(ctx context.Context) (err error) {
 		}
 	}
 	deeds, back := t.pilot.Decide(t.step, found)
+	var failed error // of the grader, which ends the run when all is where it belongs
 	if t.pilot.Fresh && t.ahead != nil {
-		err, t.ahead = t.ahead.abandon(), nil
+		failed, t.ahead = t.ahead.abandon(), nil
 	}
 	var sums map[string]string // of the checkpoint that it is back at
-	if err == nil && back >= 0 {
+	if back >= 0 {
 		sums, err = t.goBack(back, deeds)
 	}
-	t.putInForce()
+	if t.pilot.Fresh { // else all is in force still, and what is sampled ahead is being scored
+		t.putInForce()
+	}
 	for _, d := range deeds {
 		err = errors.Join(err, t.record.append(autopilot.File, d))
 		t.watcher.Warn(d.String())
@@ -77,7 +80,7 @@ func (t *Trainer) steer(ctx context.Context) (err error) {
 		err = t.writeState(t.record.Checkpoint(back), sums)
 	}
 	t.report((*readers.Page).GoesOn)
-	return err
+	return errors.Join(err, failed)
 }
 
 // measure tries the problems that the autopilot measures on.

@@ -148,11 +148,11 @@ func elsewhere(key string) string {
 	}[key], fmt.Sprintf("expected %s=DIR of a run, or of one of its %s", key, rundir.Checkpoints))
 }
 
-// resume puts the trainer where the run begins.
+// resume puts the trainer where the run begins, with the autopilot.
 func (t *Trainer) resume() error {
 	dir, s := t.origin.checkpoint, t.origin.state
 	if dir == "" {
-		return nil
+		return t.engage()
 	}
 	if (t.origin.fork || t.cfg.Allowed("seed")) && s.Cursor.Seed == s.Seed {
 		s.Seed, s.Cursor.Seed = t.cfg.Seed, t.cfg.Seed
@@ -173,11 +173,11 @@ func (t *Trainer) resume() error {
 	}
 	t.step, t.start, t.evaluated = s.Step, s.Step, s.Step
 	if t.origin.fork { // on data, rewards and settings of its own: what the other run earned and sampled ahead is passed over
-		return nil
+		return t.engage()
 	}
-	t.start, t.evaluated, t.advisor = s.Start, s.Evaluated, s.Advisor
-	if t.pilot = s.Pilot; s.Pilot.Passes(t.cfg.Autopilot) {
-		return nil
+	t.start, t.evaluated, t.advisor, t.pilot = s.Start, s.Evaluated, s.Advisor, s.Pilot
+	if err := t.engage(); err != nil || s.Pilot.Passes(t.cfg.Autopilot) { // what was sampled ahead is scored with what is in force
+		return err
 	}
 	t.ahead, err = t.restoreAhead(filepath.Join(dir, aheadFile))
 	return err

@@ -92,7 +92,7 @@ func (t *Trainer) groups(ctx context.Context, p plan, prompts []Prompt, scored [
 			t.pool.Observe(g.Problem.ID, correct, scored)
 		}
 	}
-	return groups, t.onGroups(p.step, groups)
+	return groups, t.custom.groups(p.step, groups)
 }
 
 // update improves the policy, measures how far that moved it, and names the parameters that came out. The datums are
@@ -100,7 +100,7 @@ func (t *Trainer) groups(ctx context.Context, p plan, prompts []Prompt, scored [
 func (t *Trainer) update(ctx context.Context, groups []Group, datums []model.Datum, p plan, staleness int) (Update, error) {
 	t.turn.Lock()
 	defer t.turn.Unlock()
-	t.watcher.Phase("train", len(datums)*p.iterations)
+	t.watcher.Phase("train", len(datums)*t.learner.Passes(p.iterations))
 	u, err := t.learner.Update(ctx, datums, p.iterations, p.rate, staleness > 0)
 	if err != nil {
 		return u, t.learner.Explain(err, t.cfg)

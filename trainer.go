@@ -26,11 +26,10 @@ import (
 // concurrent use.
 type Trainer struct {
 	Evaluator
-	backend  kernels.Backend
-	pool     *data.Pool // of the problems to train on
-	learner  *learning.Learner
-	onGroups func(step int, groups []Group) error
-	custom   custom
+	backend kernels.Backend
+	pool    *data.Pool // of the problems to train on
+	learner *learning.Learner
+	custom  custom
 
 	record      *record // nil: nothing is written
 	ledger      *provenance.Ledger
@@ -100,11 +99,7 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 		t.turn.Unlock()
 		t.turn.Lock()
 	}
-	t.onGroups = t.custom.groups
-	if err := t.resume(); err != nil {
-		return err
-	}
-	return t.engage()
+	return t.resume()
 }
 
 // Run trains to max_steps, evaluating and saving when due. A run that is interrupted, or whose completions can no longer be scored, is

@@ -3,6 +3,7 @@
 package conversation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,10 +108,10 @@ func (r *Room) Sample(ctx context.Context, e *sampler.Engine, asks []Ask, n int,
 		}
 		starts[i] = episode.Start{Problem: a.Problem, Messages: messages, Tools: tools, Samples: n, Key: a.Key}
 	}
-	ctx, stop := context.WithCancelCause(ctx)
+	playing, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	failed := 0
-	_, err := r.talk.Play(ctx, e, r.env, starts, params, func(p episode.Played) {
+	_, err := r.talk.Play(playing, e, r.env, starts, params, func(p episode.Played) {
 		d := Drawn{Rollout: p.Rollout, Record: r.record(p)}
 		switch {
 		case p.Err == nil:
@@ -127,10 +128,10 @@ func (r *Room) Sample(ctx context.Context, e *sampler.Engine, asks []Ask, n int,
 		done(d)
 	})
 	// The failure may be that of the last conversation, when nothing is left to be drawn and the sampler has no reason to complain.
-	if cause := context.Cause(ctx); cause != nil {
+	if cause := context.Cause(playing); cause != nil && ctx.Err() == nil {
 		return cause
 	}
-	return err
+	return cmp.Or(ctx.Err(), err) // what ends a context may have a word of its own, which is no failure
 }
 
 // remedy is what to do about an environment that failed too often: a server is somebody else's, and the sandbox this machine's.

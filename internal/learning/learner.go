@@ -51,6 +51,14 @@ func (l *Learner) Peak() float64        { return l.rate }
 // Rate is the learning rate of a step.
 func (l *Learner) Rate(step int) float64 { return l.rate * l.schedule.Factor(step) }
 
+// Passes is how often each datum of a step goes through the model: once for each update, and once for the reference where the loss has one.
+func (l *Learner) Passes(iterations int) int {
+	if l.Recipe.Loss.KL > 0 {
+		iterations++
+	}
+	return iterations
+}
+
 // Update is what the updates of a step did to the policy.
 type Update struct {
 	Updated     bool `json:"updated"`        // false where no group had anything to teach

@@ -68,6 +68,9 @@ func (p *preferences) key(t *Trainer) (string, error) {
 	if t.cfg.KVCacheDtype != "f32" || t.cfg.AdapterPrecision != "f32" { // the keys of others are as they were before there was a choice
 		parts = append(parts, t.cfg.KVCacheDtype, t.cfg.AdapterPrecision)
 	}
+	if t.cfg.Quantize != "none" { // these weights are others
+		parts = append(parts, t.cfg.Quantize)
+	}
 	text, err := json.Marshal(parts)
 	if err != nil {
 		return "", err

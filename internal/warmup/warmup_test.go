@@ -276,3 +276,17 @@ func TestRowsTooLong(t *testing.T) {
 	require.Equal(t, []int{5, 60, 1, 1}, []int{trainer.set.train, trainer.set.longest, trainer.set.cut, trainer.set.empty})
 	require.Len(t, l.warned, 2)
 }
+
+// A run that never came to a checkpoint leaves its reference, which is none for other weights of the same files.
+func TestTheReferenceIsOfTheWeightsInUse(t *testing.T) {
+	dir, rows := t.TempDir(), rowsFile(t, configs.DPO, 3)
+	var found [2][][2]float64
+	for i, quantize := range []string{"none", "nf4"} {
+		trainer, err := open(t, configs.DPO, &listener{}, "run_dir="+dir, "data="+rows, "test_data="+rows, "quantize="+quantize)
+		require.NoError(t, err)
+		require.NoError(t, trainer.begin(t.Context()))
+		found[i] = trainer.lessons.(*preferences).reference
+		require.NoError(t, trainer.Close())
+	}
+	require.NotEqual(t, found[0], found[1])
+}

@@ -146,6 +146,8 @@ func TestConfigsAreWrittenAsTheyAreRead(t *testing.T) {
 	c = check("llama-rope-scaled", map[string]any{"architectures": []string{"MistralForCausalLM"}, "sliding_window": 9, "rope_theta": nil})
 	require.Equal(t, []bool{true, true, true}, c.Sliding)
 	require.Equal(t, 1e4, c.RopeTheta)
+	check("llama-rope-scaled", map[string]any{"architectures": []string{"MistralForCausalLM"}, "sliding_window": 9,
+		"layer_types": []string{"full_attention", "sliding_attention", "full_attention"}})
 	c = check("gemma2-softcap", map[string]any{"dtype": "float32", "hidden_activation": nil, "hidden_act": "gelu"})
 	require.Equal(t, []bool{true, false, true, false}, c.Sliding)
 	require.True(t, c.TiedHead)

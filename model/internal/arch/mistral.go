@@ -34,7 +34,7 @@ func mistralKeys(c Config) map[string]any {
 		"model_type": "mistral", "hidden_act": "silu", "attention_dropout": 0, "initializer_range": initialSpread, "sliding_window": nil,
 	}
 	if c.Window > 0 {
-		keys["sliding_window"] = c.Window
+		keys["sliding_window"], keys["layer_types"] = c.Window, layerTypes(c)
 	}
 	return keys
 }
