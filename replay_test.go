@@ -28,8 +28,8 @@ func replayed(t *testing.T, run string, step int) (steps []int, after *Replayed,
 func TestRecordedStepsComeOutTheSame(t *testing.T) {
 	for _, kind := range racing.First([][]string{
 		{"pipeline=full", "refill=true", "max_refills=1", "loss=ppo", "clip_dual=3", "kl_coef=0.1", "entropy_coef=0.01", "tis=token"},
-		{"pipeline=score", "num_iterations=2", "train=full", "learning_rate=1e-5"},
-		{"precision=bf16", "kv_cache_dtype=bf16", "quantize=nf4", "share_prefixes=false"},
+		{"pipeline=score", "num_iterations=2"}, {"train=full", "learning_rate=1e-5"},
+		{"precision=bf16", "kv_cache_dtype=bf16", "quantize=nf4"}, {"share_prefixes=false"},
 		{"train=full", "learning_rate=1e-5", "precision=bf16", "order=tiles"},
 		{"loss=gspo_token", "advantage=batch", "kl_coef=0.05", "kl_in=reward", "positive_only=true"},
 		{"env=heal", "advantage=batch", "kl_coef=0.05", "kl_in=reward", "max_conversation_tokens=240"},

@@ -3,9 +3,7 @@ package sampler
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -59,12 +57,7 @@ func askedAtRandom(rng *rand.Rand, w *world) []Request {
 // Whatever is asked, at once or by and by, and with whatever memory: with all drafts that can be there are the same bytes as without
 // any. GRPO_SOAK sets how often.
 func TestDraftsChangeNothingWhateverIsAsked(t *testing.T) {
-	n := 8
-	if s := os.Getenv("GRPO_SOAK"); s != "" {
-		var err error
-		n, err = strconv.Atoi(s)
-		require.NoError(t, err)
-	}
+	n := often(t, 8)
 	b, policies := backend(t), []*model.Policy(nil)
 	for _, name := range append([]string{"qwen3-tied"}, families...) {
 		policies = append(policies, open(t, b, name, "adapter"))

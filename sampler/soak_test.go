@@ -29,15 +29,21 @@ func randomRequests(rng *rand.Rand, vocab, first int) []Request {
 	return batch
 }
 
+// often is the number that GRPO_SOAK gives a test, or its usual one.
+func often(t *testing.T, usual int) int {
+	s := os.Getenv("GRPO_SOAK")
+	if s == "" {
+		return usual
+	}
+	n, err := strconv.Atoi(s)
+	require.NoError(t, err)
+	return n
+}
+
 // Many requests with random lengths, stops and cancellations end with every block free and steady
 // memory. GRPO_SOAK sets their number.
 func TestSoak(t *testing.T) {
-	n := 1000
-	if s := os.Getenv("GRPO_SOAK"); s != "" {
-		var err error
-		n, err = strconv.Atoi(s)
-		require.NoError(t, err)
-	}
+	n := often(t, 1000)
 	b := backendtest.CPU(t, cpu.Options{})
 	defer b.Close()
 	p := open(t, b, "qwen3-tied", "adapter")

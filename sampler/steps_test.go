@@ -2,9 +2,7 @@ package sampler
 
 import (
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -125,12 +123,7 @@ func (c *crowd) decoding() (all []*sequence) {
 // Requests that come and go, join conversations, leave early, give up their blocks and find them again draw what they
 // draw alone; each that is drawn gets a token in each iteration, and nothing is left. GRPO_SOAK sets their number.
 func TestACrowdDrawsWhatEachDrawsAlone(t *testing.T) {
-	n := 150
-	if s := os.Getenv("GRPO_SOAK"); s != "" {
-		var err error
-		n, err = strconv.Atoi(s)
-		require.NoError(t, err)
-	}
+	n := often(t, 150)
 	b := backend(t)
 	p, own := open(t, b, "qwen3-tied", ""), open(t, b, "qwen3-tied", "")
 	adapter := secondAdapter(t, p)
