@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/reward/assertion"
+	"github.com/seed-7879b91d/grpo/reward/output"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
@@ -220,9 +221,9 @@ func right(t *data.Test, result sandbox.Result, tolerance float64) (bool, error)
 		}
 		return SameValue(result.Value, list[0], tolerance)
 	case tolerance > 0:
-		return CloseOutput(result.Stdout, t.Stdout, tolerance), nil
+		return output.Close(result.Stdout, t.Stdout, tolerance), nil
 	}
-	return SameOutput(result.Stdout, t.Stdout), nil
+	return output.Same(result.Stdout, t.Stdout), nil
 }
 
 // checked asks the problem's own checker.

@@ -10,12 +10,14 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
+
+	"github.com/seed-7879b91d/grpo/reward/output"
 )
 
 // SameValue says whether what a call returned is the JSON value wanted, as Python would compare the two
 // after json.loads: numbers and truth values by their value, integers exactly. A tuple is a list at
 // every depth, and the integer keys of a dict are the strings that JSON makes of them. A tolerance
-// above zero lets numbers differ as CloseOutput does.
+// above zero lets numbers differ as output.Close does.
 //
 // A returned value that cannot be read equals nothing; a wanted one is an error.
 func SameValue(got, want json.RawMessage, tolerance float64) (bool, error) {
@@ -116,7 +118,7 @@ func parseNumber(text string) number {
 }
 
 func (c values) sameNumber(got, want number) bool {
-	return sameNumber(got, want) || c.tolerance > 0 && isClose(got.nearest(), want.nearest(), c.tolerance)
+	return sameNumber(got, want) || c.tolerance > 0 && output.Within(got.nearest(), want.nearest(), c.tolerance)
 }
 
 func sameNumber(a, b number) bool {

@@ -1,4 +1,4 @@
-package reward
+package output
 
 import (
 	"bytes"
@@ -72,13 +72,13 @@ var sameOutputs = []struct {
 	{"1\x00", "1", false},
 }
 
-func TestSameOutput(t *testing.T) {
+func TestSame(t *testing.T) {
 	for _, tt := range sameOutputs {
-		require.Equal(t, tt.same, SameOutput([]byte(tt.got), tt.want), "%q, wanted %q", tt.got, tt.want)
+		require.Equal(t, tt.same, Same([]byte(tt.got), tt.want), "%q, wanted %q", tt.got, tt.want)
 	}
 }
 
-func TestCloseOutput(t *testing.T) {
+func TestClose(t *testing.T) {
 	tests := []struct {
 		got, want string
 		tolerance float64
@@ -103,7 +103,7 @@ func TestCloseOutput(t *testing.T) {
 		{"nan", "1", 1e9, false},
 	}
 	for _, tt := range tests {
-		require.Equal(t, tt.same, CloseOutput([]byte(tt.got), tt.want, tt.tolerance), "%q, wanted %q", tt.got, tt.want)
+		require.Equal(t, tt.same, Close([]byte(tt.got), tt.want, tt.tolerance), "%q, wanted %q", tt.got, tt.want)
 	}
 }
 
@@ -231,14 +231,14 @@ func FuzzCompare(f *testing.F) {
 		f.Add(pair[0], pair[1])
 	}
 	f.Fuzz(func(t *testing.T, a, b string) {
-		got := SameOutput([]byte(a), b)
-		if got != SameOutput([]byte(b), a) {
+		got := Same([]byte(a), b)
+		if got != Same([]byte(b), a) {
 			t.Fatalf("%q and %q: one way only", a, b)
 		}
-		if !SameOutput([]byte(a), a) {
+		if !Same([]byte(a), a) {
 			t.Fatalf("%q differs from itself", a)
 		}
-		if got && !CloseOutput([]byte(a), b, 0) {
+		if got && !Close([]byte(a), b, 0) {
 			t.Fatalf("%q and %q: equal but not close", a, b)
 		}
 		if want, ok := slowSame(a, b); ok && got != want {
