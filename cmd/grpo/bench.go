@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo/cmd/grpo/bench"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/grading"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/load"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/output"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
@@ -195,7 +196,7 @@ func newBenchServeCmd() *cobra.Command {
 }
 
 func newBenchSandboxCmd() *cobra.Command {
-	var flags sandboxFlags
+	var flags grading.Sandbox
 	var b bench.Sandbox
 	cmd := &cobra.Command{
 		Use: "sandbox [--runs N] [--completions N] [--tests N]",
@@ -208,7 +209,7 @@ without any isolation, stands beside them.`,
 		Args: usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
-			if b.Options, err = flags.cells(); err != nil {
+			if b.Options, err = flags.Cells(); err != nil {
 				return err
 			}
 			r, err := b.Run(cmd.Context())
@@ -218,7 +219,7 @@ without any isolation, stands beside them.`,
 			return printResult(cmd.OutOrStdout(), r)
 		},
 	}
-	flags.register(cmd)
+	flags.Register(cmd)
 	cmd.Flags().IntVar(&b.Runs, "runs", 2000, "trivial programs to run")
 	cmd.Flags().IntVar(&b.Completions, "completions", 128, "completions of the step")
 	cmd.Flags().IntVar(&b.Tests, "tests", 20, "tests of each completion")

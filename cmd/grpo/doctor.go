@@ -4,12 +4,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo/cmd/grpo/doctor"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/grading"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/internal/rebuild"
 )
 
 func newDoctorCmd() *cobra.Command {
-	var flags sandboxFlags
+	var flags grading.Sandbox
 	var asJSON bool
 	var name, servers string
 	cmd := &cobra.Command{
@@ -25,7 +26,7 @@ Of a model that is named: what its weights take in memory, as they are and in fo
 The exit code is 0 where nothing needed is missing.`,
 		Args: usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cells, err := flags.cells()
+			cells, err := flags.Cells()
 			if err != nil {
 				return err
 			}
@@ -53,7 +54,7 @@ The exit code is 0 where nothing needed is missing.`,
 			return findings.Missing()
 		},
 	}
-	flags.register(cmd)
+	flags.Register(cmd)
 	cmd.Flags().StringVar(&name, "model", "", "a model's directory, or its name on the Hub: tell what memory its weights need")
 	cmd.Flags().StringVar(&servers, "mcp", "", "a file of MCP servers: start them, and tell what tools they have")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")

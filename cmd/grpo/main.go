@@ -26,6 +26,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/cmd/grpo/compare"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/export"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/grading"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/handover"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/manual"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/samples"
@@ -189,7 +190,7 @@ func newRoot() *cobra.Command {
 	must(root.RegisterFlagCompletionFunc("preset", usage.Presets))
 	root.SetFlagErrorFunc(usage.BadFlag)
 	root.AddCommand(newScoreCmd(), newReplayCmd(), newMergeCmd(), newQuantizeCmd(), newSampleCmd(), newEvalCmd(), newBenchCmd(),
-		newTokenizeCmd(), sets.Command(), newRewardCmd(), newDoctorCmd(), newServeCmd(), export.Command(), tools.Command(), manual.Command(),
+		newTokenizeCmd(), sets.Command(), grading.Command(), newDoctorCmd(), newServeCmd(), export.Command(), tools.Command(), manual.Command(),
 		compare.Command(), compare.Summarize(), sweep.Command(sweeping), sweep.Checkpoints(sweeping), watch.Command(), samples.Command())
 	open := func(ctx context.Context, name string, threads int) (kernels.Backend, error) {
 		return openDevice(ctx)(name, threads)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/input"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/chat"
@@ -74,7 +75,7 @@ func (f *promptFlags) read(dir string, stdin io.Reader) (prompts [][]int32, tok 
 			return nil, nil, err
 		}
 	}
-	err = eachInput(f.tokens, stdin, func(_ int, v tokenLine) error {
+	err = input.Each(f.tokens, stdin, func(_ int, v tokenLine) error {
 		prompts = append(prompts, v.Tokens)
 		return nil
 	})
@@ -101,7 +102,7 @@ func (f *promptFlags) render(dir string, stdin io.Reader) (prompts [][]int32, to
 	case f.prompt != "":
 		err = add([]chat.Message{{Role: "user", Content: f.prompt}})
 	default:
-		err = eachInput(f.messages, stdin, func(_ int, c conversation) error { return add(c.Messages, c.Tools...) })
+		err = input.Each(f.messages, stdin, func(_ int, c conversation) error { return add(c.Messages, c.Tools...) })
 	}
 	return prompts, tok, renderer.Stop(), err
 }

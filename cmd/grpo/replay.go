@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/input"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/destination"
@@ -306,7 +307,7 @@ func (f *replayFlags) attach(p *model.Policy) error {
 }
 
 func readDatums(path string) ([]model.Datum, error) {
-	file, err := openFile(path)
+	file, err := input.File(path)
 	if err != nil {
 		return nil, badinput.Errorf("--datums: %w", err)
 	}

@@ -18,6 +18,11 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
+// tokenLine is a sequence as verbs read it.
+type tokenLine struct {
+	Tokens jsonl.List[int32] `json:"tokens"`
+}
+
 func newScoreCmd() *cobra.Command {
 	var flags policyFlags
 	var temperature float32

@@ -1,4 +1,4 @@
-package main
+package grading
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-7879b91d/grpo/cmd/grpo/input"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/output"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/sets"
@@ -20,8 +21,9 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-func newRewardCmd() *cobra.Command {
-	var flags rewardFlags
+// Command is grpo reward.
+func Command() *cobra.Command {
+	var f flags
 	var source sets.Flags
 	var problems, completions string
 	var program bool
@@ -44,15 +46,15 @@ together, in the order of their lines. --judge-url asks a model about each: --re
 			if problems == "" || completions == "" {
 				return badinput.Errorf("--problems and --completions are needed (see '%s --help')", cmd.CommandPath())
 			}
-			in, name, err := openInput(completions, cmd.InOrStdin())
+			in, name, err := input.Open(completions, cmd.InOrStdin())
 			if err != nil {
 				return badinput.Errorf("--completions: %w", err)
 			}
 			defer in.Close()
-			source.KeepColumns = flags.cfg.File != ""
+			source.KeepColumns = f.cfg.File != ""
 			return sets.With(&source, false, func(cmd *cobra.Command, set *dataset.Set, source string) error {
-				flags.cfg.Answers = data.AllAnswers(set.Problems())
-				judge, err := flags.open(cmd.Context())
+				f.cfg.Answers = data.AllAnswers(set.Problems())
+				judge, err := f.open(cmd.Context())
 				if err != nil {
 					return err
 				}
@@ -61,8 +63,8 @@ together, in the order of their lines. --judge-url asks a model about each: --re
 				if err != nil {
 					return err
 				}
-				s := rewarder{judge: judge, byID: byID(problems), source: source, bare: program, custom: flags.cfg.File != "",
-					asks: flags.judge.JudgeURL != ""}
+				s := rewarder{judge: judge, byID: byID(problems), source: source, bare: program, custom: f.cfg.File != "",
+					asks: f.judge.JudgeURL != ""}
 				return s.run(cmd.Context(), in, name, cmd.OutOrStdout(), cmd.ErrOrStderr())
 			})(cmd, []string{problems})
 		},
@@ -71,7 +73,7 @@ together, in the order of their lines. --judge-url asks a model about each: --re
 	cmd.Flags().StringVar(&completions, "completions", "", "JSON Lines of completions; - is standard input")
 	cmd.Flags().BoolVar(&program, "program", false, "completions are programs, without prose or fences")
 	source.Register(cmd, "all")
-	flags.register(cmd)
+	f.register(cmd)
 	return cmd
 }
 

@@ -1,4 +1,5 @@
-package main
+// Package grading scores completions by the tests of their problems: grpo reward, and the flags that say where programs run.
+package grading
 
 import (
 	"context"
@@ -14,29 +15,30 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// sandboxFlags say where programs run.
-type sandboxFlags struct{ cfg reward.Config }
+// Sandbox are the flags that say where programs run.
+type Sandbox struct{ cfg reward.Config }
 
-func (f *sandboxFlags) register(cmd *cobra.Command) {
+// Register adds the flags to a verb.
+func (f *Sandbox) Register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.cfg.Sandbox, "sandbox", "auto", "auto: a server where SANDBOX_URL is set, else cells; "+
 		"local: cells; unsafe: cells, or nothing at all where there can be none")
 	cmd.Flags().IntVar(&f.cfg.Slots, "sandbox-slots", 0, "programs at once (default: SANDBOX_MAX_CONCURRENCY, else one per processor)")
 	cmd.Flags().StringVar(&f.cfg.Python, "python", "", "the interpreter (default: python3)")
 }
 
-// cells are the local sandbox that the flags describe.
-func (f *sandboxFlags) cells() (sandbox.Options, error) { return f.cfg.Cells() }
+// Cells are the local sandbox that the flags describe.
+func (f *Sandbox) Cells() (sandbox.Options, error) { return f.cfg.Cells() }
 
-// rewardFlags say what a reward is made of.
-type rewardFlags struct {
-	sandboxFlags
+// flags say what a reward is made of.
+type flags struct {
+	Sandbox
 	timeout    float64
 	truncation string
 	judge      configs.Config // of which it has the settings of a judge
 }
 
-func (f *rewardFlags) register(cmd *cobra.Command) {
-	f.sandboxFlags.register(cmd)
+func (f *flags) register(cmd *cobra.Command) {
+	f.Sandbox.Register(cmd)
 	cmd.Flags().StringVar(&f.cfg.Reward, "reward", "", "correct: all tests passed; fraction: the share of them; "+
 		"custom: the reward file alone; weights: the mix that --reward-weights names (default correct, or what the other flags say)")
 	cmd.Flags().StringVar(&f.cfg.Weights, "reward-weights", "", "weights of the components format, compile, fraction, correct, "+
@@ -57,7 +59,7 @@ func (f *rewardFlags) register(cmd *cobra.Command) {
 }
 
 // open makes the judge that the flags describe.
-func (f *rewardFlags) open(ctx context.Context) (judge *reward.Judge, err error) {
+func (f *flags) open(ctx context.Context) (judge *reward.Judge, err error) {
 	if !(f.timeout > 0 && f.timeout <= 3600) {
 		return nil, badinput.Errorf("--reward-timeout: found %v, expected seconds above 0, up to 3600", f.timeout)
 	}
@@ -74,7 +76,7 @@ func (f *rewardFlags) open(ctx context.Context) (judge *reward.Judge, err error)
 }
 
 // checkJudge refuses what the flags of the judge cannot mean.
-func (f *rewardFlags) checkJudge() error {
+func (f *flags) checkJudge() error {
 	j := &f.judge
 	switch {
 	case j.JudgeBudget < 0 || j.JudgeSlots < 0 || !(j.JudgeTimeout >= 0 && j.JudgeTimeout <= 3600):

@@ -1,4 +1,5 @@
-package main
+// Package input opens what verbs read.
+package input
 
 import (
 	"io"
@@ -9,22 +10,17 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/openfile"
 )
 
-// tokenLine is a sequence as verbs read it.
-type tokenLine struct {
-	Tokens jsonl.List[int32] `json:"tokens"`
-}
-
-// openInput opens a file, or standard input for "-".
-func openInput(path string, stdin io.Reader) (in io.ReadCloser, name string, err error) {
+// Open opens a file, or standard input for "-".
+func Open(path string, stdin io.Reader) (in io.ReadCloser, name string, err error) {
 	if path == "-" {
 		return io.NopCloser(stdin), "standard input", nil
 	}
-	f, err := openFile(path)
+	f, err := File(path)
 	return f, path, err
 }
 
-// openFile opens a file to read from; a directory is none.
-func openFile(path string) (*os.File, error) {
+// File opens a file to read from; a directory is none.
+func File(path string) (*os.File, error) {
 	f, err := openfile.Open(path)
 	if err != nil {
 		return nil, badinput.Errorf("%w", err)
@@ -36,9 +32,9 @@ func openFile(path string) (*os.File, error) {
 	return f, nil
 }
 
-// eachInput reads JSON Lines from there.
-func eachInput[T any](path string, stdin io.Reader, fn func(line int, v T) error) error {
-	in, name, err := openInput(path, stdin)
+// Each reads JSON Lines from a file, or from standard input for "-".
+func Each[T any](path string, stdin io.Reader, fn func(line int, v T) error) error {
+	in, name, err := Open(path, stdin)
 	if err != nil {
 		return err
 	}
