@@ -77,8 +77,9 @@ func (r *Run) Save(c Checkpoint, overwrite bool, fill func(dir string) error) er
 			return err
 		}
 	}
-	r.expires(c)
-	return errors.Join(disk.RemoveAll(path), disk.Rename(next, path), atomicfile.SyncDir(filepath.Dir(path)))
+	err = errors.Join(disk.RemoveAll(path), disk.Rename(next, path), atomicfile.SyncDir(filepath.Dir(path)))
+	r.expires(c) // now: who looks for it before it is there would not find it, and not come again
+	return err
 }
 
 // expires has a checkpoint looked at when it has expired.
