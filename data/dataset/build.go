@@ -123,13 +123,30 @@ func (p *pipeline) normalise() {
 
 // limitMemory makes the collector work harder where reading a set would take more than half a
 // gigabyte: a page of a Parquet file may have hundreds of megabytes, and by default it would let them
-// double. The limit of the process, if it has a lower one, stays.
+// double. The limit of the process, if it has a lower one, stays, and is back once no set is read any more.
 func limitMemory() (restore func()) {
-	var now runtime.MemStats
-	runtime.ReadMemStats(&now)
-	before := debug.SetMemoryLimit(-1)
-	debug.SetMemoryLimit(min(before, int64(now.Sys-now.HeapReleased)+512<<20))
-	return func() { debug.SetMemoryLimit(before) }
+	limited.Lock()
+	defer limited.Unlock()
+	if limited.by++; limited.by == 1 {
+		var now runtime.MemStats
+		runtime.ReadMemStats(&now)
+		limited.before = debug.SetMemoryLimit(-1)
+		debug.SetMemoryLimit(min(limited.before, int64(now.Sys-now.HeapReleased)+512<<20))
+	}
+	return func() {
+		limited.Lock()
+		defer limited.Unlock()
+		if limited.by--; limited.by == 0 {
+			debug.SetMemoryLimit(limited.before)
+		}
+	}
+}
+
+// limited is how many sets are being read, and the limit from before the first of them.
+var limited struct {
+	sync.Mutex
+	by     int
+	before int64
 }
 
 // budget is a counting semaphore over bytes. One row may exceed it, alone.

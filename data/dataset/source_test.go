@@ -1,10 +1,12 @@
 package dataset
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -53,6 +55,18 @@ func TestFolders(t *testing.T) {
 	require.ErrorContains(t, err, "taco/train-00000-of-00002.jsonl is missing")
 }
 
+// A set in thousands of files is looked through at once.
+func TestManyShards(t *testing.T) {
+	var names []string
+	for i := range 3000 {
+		names = append(names, fmt.Sprintf("data/train-%05d-of-03000.parquet", i))
+	}
+	began := time.Now()
+	require.NoError(t, checkShards("data x", names))
+	require.ErrorContains(t, checkShards("data x", names[1:]), "train-00000-of-03000.parquet is missing")
+	require.Less(t, time.Since(began), 20*time.Second)
+}
+
 // What can be read only once is refused before anybody waits for it, and of what is packed it is told how to unpack it.
 func TestPipesAndPackedFilesAreNoData(t *testing.T) {
 	dir := t.TempDir()
@@ -86,12 +100,12 @@ func TestAListIsNoJSONLines(t *testing.T) {
 		"[" + row + "," + row + "]\n": true, "\n[\n  " + row + "\n]\n": true, "[" + row + ",\n" + row + "]": true,
 		"[1]\n" + row + "\n": false, row + "\n[" + row + "]\n": false,
 	} {
-		path := write(t, t.TempDir(), "x.jsonl", text)
+		path := write(t, t.TempDir(), "my x.jsonl", text)
 		_, err := Open(t.Context(), path, Options{CacheDir: t.TempDir(), Strict: true})
 		require.True(t, badinput.Is(err), "%v", err)
 		if list {
-			require.EqualError(t, err, path+": found one list of JSON, expected an object on each line; type jq -c '.[]' "+path+
-				" > rows.jsonl, and name that")
+			require.EqualError(t, err, path+": found one list of JSON, expected an object on each line; type jq -c '.[]' '"+path+
+				"' > rows.jsonl, and name that")
 		} else {
 			require.ErrorContains(t, err, "found a JSON array, expected an object")
 		}

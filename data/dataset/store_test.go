@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -37,6 +38,14 @@ func TestStoreIsCachedAndChecked(t *testing.T) {
 	require.Equal(t, second.Manifest(), open(t, path, opt).Manifest())
 	require.Equal(t, 3, built, "the damaged store was made anew")
 
+	manifest := filepath.Join(second.Dir(), manifestName)
+	text, err = os.ReadFile(manifest)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(manifest, bytes.Replace(text, []byte(`"problems": `), []byte(`"problems": -`), 1), 0o644))
+	_, err = OpenStore(second.Dir())
+	require.ErrorContains(t, err, "damaged")
+	require.Equal(t, second.Manifest(), open(t, path, opt).Manifest())
+
 	payload := filepath.Join(second.Dir(), payloadName)
 	text, err = os.ReadFile(payload)
 	require.NoError(t, err)
@@ -48,6 +57,17 @@ func TestStoreIsCachedAndChecked(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(cache, ".*"))
 	require.NoError(t, err)
 	require.Empty(t, left)
+}
+
+// Sets that are read at the same time leave the limit of the process as it was before the first of them.
+func TestLimitOfMemoryIsGivenBack(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	first := limitMemory()
+	second := limitMemory()
+	first()
+	require.Less(t, debug.SetMemoryLimit(-1), before, "one is still being read")
+	second()
+	require.Equal(t, before, debug.SetMemoryLimit(-1))
 }
 
 func TestCopyOutlivesItsSource(t *testing.T) {
