@@ -81,7 +81,9 @@ func (s *Suite) Build(ctx context.Context, o Options) (*Built, error) {
 		}
 	}
 	if text, err := os.ReadFile(stem + ".json"); err == nil && json.Unmarshal(text, &b.Refused) == nil {
-		return b, nil
+		if _, err := os.Stat(b.Tasks); err == nil {
+			return b, nil
+		}
 	}
 	if b.Refused, err = s.normalise(ctx, b.Tasks, o); err != nil {
 		return nil, err

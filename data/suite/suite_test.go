@@ -295,4 +295,6 @@ func TestBuiltOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, os.SameFile(info, same))
 	require.NotEqual(t, first.Tasks, write("2").Tasks)
+	require.NoError(t, os.Remove(first.Tasks)) // as who clears a cache of large files does
+	require.FileExists(t, write("1").Tasks)
 }
