@@ -19,6 +19,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/match"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
@@ -70,7 +71,24 @@ func build(ctx context.Context, dir string, files []File, opt Options) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
+	if err := unchanged(ctx, files); err != nil {
+		return err
+	}
 	return w.finish()
+}
+
+// unchanged refuses files that are no more what their fingerprints say: the store would be of others.
+func unchanged(ctx context.Context, files []File) error {
+	for _, f := range files {
+		now := f
+		if err := now.hash(ctx); err != nil {
+			return err
+		}
+		if now.SHA256 != f.SHA256 {
+			return badinput.Errorf("%s was written to while it was read; type the same again once it is whole", f.Name)
+		}
+	}
+	return nil
 }
 
 // job is a row on its way from the reader through a worker to the writer.
