@@ -91,7 +91,7 @@ var damaged = map[string]struct {
 	"added id elsewhere": {func(f object) {
 		addedOf(f, 1)["content"] = "<|endoftext|>"
 	}, `"<|endoftext|>" has id 380 here and 379 elsewhere`},
-	"added empty":   {func(f object) { addedOf(f, 0)["content"] = "" }, "added_tokens[0].content: missing"},
+	"added empty": {func(f object) { addedOf(f, 0)["content"] = "" }, "added_tokens[0].content: missing"},
 	"added vanishes": {func(f object) {
 		a := addedOf(f, 0)
 		f["normalizer"] = object{"type": "Replace", "pattern": object{"String": a["content"]}, "content": ""}
