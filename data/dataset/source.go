@@ -68,8 +68,13 @@ func Locate(ctx context.Context, source string, opt Options) ([]File, error) {
 		if err := fit(source, info); err != nil {
 			return nil, badinput.Errorf("%s: %w", opt.call(source), err)
 		}
-		stem := filepath.Base(source)
-		return []File{{Path: source, Name: source, Collection: strings.TrimSuffix(stem, filepath.Ext(stem))}}, nil
+		stem := strings.TrimSuffix(filepath.Base(source), filepath.Ext(source))
+		for _, c := range opt.Collections {
+			if c != stem {
+				return nil, badinput.Errorf("%s: no collection %q in it; it has %s", opt.call(source), c, stem)
+			}
+		}
+		return []File{{Path: source, Name: source, Collection: stem}}, nil
 	case !os.IsNotExist(err):
 		return nil, badinput.Errorf("%s: %w", opt.call(source), err)
 	case readable(source) || path.Ext(source) == ".json":

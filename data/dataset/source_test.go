@@ -49,8 +49,12 @@ func TestFolders(t *testing.T) {
 		require.True(t, badinput.Is(err))
 		require.ErrorContains(t, err, c.says)
 	}
+	one := write(t, t.TempDir(), "mine.jsonl", row("x"))
+	require.Len(t, open(t, one, Options{Collections: []string{"mine"}}).Problems(), 1)
+	_, err := Open(ctx, one, Options{Collections: []string{"mine", "taco"}, CacheDir: t.TempDir()})
+	require.ErrorContains(t, err, `no collection "taco" in it; it has mine`)
 	require.NoError(t, os.Remove(filepath.Join(dir, "taco", "train-00000-of-00002.jsonl")))
-	_, err := Open(ctx, dir, Options{})
+	_, err = Open(ctx, dir, Options{})
 	require.True(t, badinput.Is(err))
 	require.ErrorContains(t, err, "taco/train-00000-of-00002.jsonl is missing")
 }
