@@ -178,6 +178,9 @@ func (c *Client) Snapshot(ctx context.Context, repo Repo) (*Snapshot, error) {
 	if c.Offline {
 		return s, s.fromCache()
 	}
+	if err := c.checkEndpoint(); err != nil {
+		return nil, err
+	}
 	if err := c.settle(ctx); err != nil {
 		return nil, badinput.Errorf("%w", err)
 	}
