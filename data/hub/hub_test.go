@@ -5,6 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -121,6 +124,14 @@ func TestAnEndpointThatIsNoAddress(t *testing.T) {
 		_, err = c.Publish(t.Context(), repo, true, "a message", nil, nil)
 		require.ErrorContains(t, err, "expected an address such as https://huggingface.co")
 	}
+}
+
+// What answers in place of a Hub, as a page to log in to a network does, is named.
+func TestSomethingElseThanAHub(t *testing.T) {
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>log in</html>") }))
+	defer page.Close()
+	_, err := New(page.URL, "", t.TempDir()).Snapshot(t.Context(), repo)
+	require.ErrorContains(t, err, "the Hub at "+page.URL+" answered with something else than JSON")
 }
 
 // Files that are wanted together are counted, and told of as they come; one that is there already is told of by nobody.
