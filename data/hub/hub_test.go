@@ -128,7 +128,9 @@ func TestAnEndpointThatIsNoAddress(t *testing.T) {
 
 // What answers in place of a Hub, as a page to log in to a network does, is named.
 func TestSomethingElseThanAHub(t *testing.T) {
-	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>log in</html>") }))
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "<html>log in</html>")
+	}))
 	defer page.Close()
 	_, err := New(page.URL, "", t.TempDir()).Snapshot(t.Context(), repo)
 	require.ErrorContains(t, err, "the Hub at "+page.URL+" answered with something else than JSON")
