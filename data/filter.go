@@ -118,7 +118,7 @@ func LoadBlocklist(path string) (Blocklist, error) {
 		return nil, badinput.Errorf("blocklist %s: found bytes that are not UTF-8, expected one string per line", path)
 	}
 	var b Blocklist
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(strings.TrimPrefix(string(text), "\ufeff")) { // which some editors begin a file with
 		if line = strings.TrimRight(line, "\r\n"); strings.TrimSpace(line) != "" {
 			b = append(b, line)
 		}

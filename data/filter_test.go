@@ -48,7 +48,7 @@ func TestFilter(t *testing.T) {
 
 func TestBlocklist(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "blocked")
-	require.NoError(t, os.WriteFile(path, []byte("os._exit\r\n\n# type: \n  \nsys.settrace"), 0o644))
+	require.NoError(t, os.WriteFile(path, []byte("\ufeffos._exit\r\n\n# type: \n  \nsys.settrace"), 0o644))
 	b, err := LoadBlocklist(path)
 	require.NoError(t, err)
 	require.Equal(t, Blocklist{"os._exit", "# type: ", "sys.settrace"}, b)

@@ -148,9 +148,9 @@ func messageValues(messages []Message) (*jinja.List, error) {
 			}
 			set("tool_calls", calls)
 		}
-		for key, s := range map[string]string{"name": m.Name, "tool_call_id": m.ToolCallID} {
-			if s != "" {
-				set(key, words(s))
+		for _, of := range [][2]string{{"name", m.Name}, {"tool_call_id", m.ToolCallID}} { // in one order: a template may write all of it
+			if of[1] != "" {
+				set(of[0], words(of[1]))
 			}
 		}
 		list.Items = append(list.Items, d)

@@ -52,6 +52,17 @@ func TestTemplatesCannotBeForged(t *testing.T) {
 	}
 }
 
+// A template that writes messages whole writes their keys in one order.
+func TestKeysOfAMessageHaveAnOrder(t *testing.T) {
+	r := withTemplate(t, `{{ messages|tojson }}`, Options{})
+	for range 40 {
+		_, text := mustRender(t, r.Conversation, []Message{{Role: "tool", Content: "x", Name: "f", ToolCallID: "1"}}, nil)
+		if want := `[{"role": "tool", "content": "x", "name": "f", "tool_call_id": "1"}]`; text != want {
+			t.Fatalf("found %s, expected %s", text, want)
+		}
+	}
+}
+
 // A role that is known may become part of a special token; what is quoted may not, even in part.
 func TestRolesAsTokens(t *testing.T) {
 	tok := tokenizerWith(t, "<|user|>", "<|end|>")

@@ -19,6 +19,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/match"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
@@ -70,7 +71,24 @@ func build(ctx context.Context, dir string, files []File, opt Options) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
+	if err := unchanged(ctx, files); err != nil {
+		return err
+	}
 	return w.finish()
+}
+
+// unchanged refuses files that are no more what their fingerprints say: the store would be of others.
+func unchanged(ctx context.Context, files []File) error {
+	for _, f := range files {
+		now := f
+		if err := now.hash(ctx); err != nil {
+			return err
+		}
+		if now.SHA256 != f.SHA256 {
+			return badinput.Errorf("%s was written to while it was read; type the same again once it is whole", f.Name)
+		}
+	}
+	return nil
 }
 
 // job is a row on its way from the reader through a worker to the writer.
@@ -123,13 +141,30 @@ func (p *pipeline) normalise() {
 
 // limitMemory makes the collector work harder where reading a set would take more than half a
 // gigabyte: a page of a Parquet file may have hundreds of megabytes, and by default it would let them
-// double. The limit of the process, if it has a lower one, stays.
+// double. The limit of the process, if it has a lower one, stays, and is back once no set is read any more.
 func limitMemory() (restore func()) {
-	var now runtime.MemStats
-	runtime.ReadMemStats(&now)
-	before := debug.SetMemoryLimit(-1)
-	debug.SetMemoryLimit(min(before, int64(now.Sys-now.HeapReleased)+512<<20))
-	return func() { debug.SetMemoryLimit(before) }
+	limited.Lock()
+	defer limited.Unlock()
+	if limited.by++; limited.by == 1 {
+		var now runtime.MemStats
+		runtime.ReadMemStats(&now)
+		limited.before = debug.SetMemoryLimit(-1)
+		debug.SetMemoryLimit(min(limited.before, int64(now.Sys-now.HeapReleased)+512<<20))
+	}
+	return func() {
+		limited.Lock()
+		defer limited.Unlock()
+		if limited.by--; limited.by == 0 {
+			debug.SetMemoryLimit(limited.before)
+		}
+	}
+}
+
+// limited is how many sets are being read, and the limit from before the first of them.
+var limited struct {
+	sync.Mutex
+	by     int
+	before int64
 }
 
 // budget is a counting semaphore over bytes. One row may exceed it, alone.

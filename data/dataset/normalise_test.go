@@ -203,6 +203,7 @@ var refusals = []struct {
 	{"limit", `{"prompt":"x","time_limit_ms":-5,` + stdin + `}`, BadField, `"time_limit_ms"`},
 	{"part of a millisecond", `{"prompt":"x","time_limit_ms":0.5,` + stdin + `}`, BadField, "whole number"},
 	{"limit of a test", `{"prompt":"x","tests":[{"stdin":"","stdout":"","memory_limit_mb":-1}]}`, BadField, "tests[0]"},
+	{"limit that no time is", `{"prompt":"x","tests":[{"stdin":"","stdout":"","time_limit_ms":9223372036854775}]}`, BadField, "tests[0]"},
 	{"tolerance", `{"prompt":"x","tolerance":"1e-6",` + stdin + `}`, BadField, `"tolerance"`},
 	{"more public tests than tests", `{"prompt":"x","public_tests":2,"tests":[{"stdin":"","stdout":""}]}`, BadField,
 		`"public_tests": found 2, expected at most 1`},

@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/openfile"
 )
 
@@ -56,7 +57,7 @@ func readLines(in io.Reader, name string, emit func(*row, error) error) error {
 		if text := bytes.TrimSpace(line); len(text) > 0 {
 			if !begun && isList(text, br) {
 				return badinput.Errorf("%s: found one list of JSON, expected an object on each line; "+
-					"type jq -c '.[]' %[1]s > rows.jsonl, and name that", name)
+					"type jq -c '.[]' %s > rows.jsonl, and name that", name, look.Word(name))
 			}
 			begun = true
 			r := &row{where: fmt.Sprintf("%s:%d", name, n), line: text, size: len(text)}

@@ -158,11 +158,14 @@ func (r *row) numberCell(name string) (float64, error) {
 	}
 }
 
+// largest is the largest whole number that is read: a limit beyond it has no time or memory that could be counted.
+const largest = 1 << 40
+
 // wholeCell is numberCell for whole numbers.
 func (r *row) wholeCell(name string) (int64, error) {
 	x, err := r.numberCell(name)
-	if err == nil && (x != float64(int64(x)) || x > 1<<40) {
-		err = refuse(BadField, "%q: found %v, expected a whole number", name, x)
+	if err == nil && (x > largest || x != float64(int64(x))) {
+		err = refuse(BadField, "%q: found %v, expected a whole number of %d at most", name, x, int64(largest))
 	}
 	return int64(x), err
 }

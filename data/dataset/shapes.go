@@ -207,8 +207,8 @@ func (t *looseTest) ownKind() (data.Kind, error) {
 
 // normalise makes the typed test.
 func (t *looseTest) normalise(kind data.Kind) (out data.Test, err error) {
-	if t.TimeMS < 0 || t.MemoryMB < 0 {
-		return out, refuse(BadField, "found a negative limit, expected a number of at least 0")
+	if min(t.TimeMS, t.MemoryMB) < 0 || max(t.TimeMS, t.MemoryMB) > largest {
+		return out, refuse(BadField, "found limits of %d ms and %d MB, expected 0 to %d", t.TimeMS, t.MemoryMB, int64(largest))
 	}
 	out.Limits, out.Public = t.Limits, t.Public
 	if kind == data.Answer {

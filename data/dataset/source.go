@@ -68,8 +68,13 @@ func Locate(ctx context.Context, source string, opt Options) ([]File, error) {
 		if err := fit(source, info); err != nil {
 			return nil, badinput.Errorf("%s: %w", opt.call(source), err)
 		}
-		stem := filepath.Base(source)
-		return []File{{Path: source, Name: source, Collection: strings.TrimSuffix(stem, filepath.Ext(stem))}}, nil
+		stem := strings.TrimSuffix(filepath.Base(source), filepath.Ext(source))
+		for _, c := range opt.Collections {
+			if c != stem {
+				return nil, badinput.Errorf("%s: no collection %q in it; it has %s", opt.call(source), c, stem)
+			}
+		}
+		return []File{{Path: source, Name: source, Collection: stem}}, nil
 	case !os.IsNotExist(err):
 		return nil, badinput.Errorf("%s: %w", opt.call(source), err)
 	case readable(source) || path.Ext(source) == ".json":
@@ -248,15 +253,20 @@ func collection(name, whole string) string {
 
 // checkShards refuses an incomplete series: training on part of a data set must be a decision.
 func checkShards(called string, names []string) error {
+	there, seen := map[string]bool{}, map[[3]string]bool{}
+	for _, n := range names {
+		there[n] = true
+	}
 	for _, n := range names {
 		m := shardName.FindStringSubmatch(n)
-		if m == nil {
+		if m == nil || seen[[3]string{m[1], m[3], m[4]}] {
 			continue
 		}
+		seen[[3]string{m[1], m[3], m[4]}] = true
 		var total int
 		fmt.Sscanf(m[3], "%d", &total)
 		for i := range total {
-			if shard := fmt.Sprintf("%s-%05d-of-%s%s", m[1], i, m[3], m[4]); !slices.Contains(names, shard) {
+			if shard := fmt.Sprintf("%s-%05d-of-%s%s", m[1], i, m[3], m[4]); !there[shard] {
 				return badinput.Errorf("%s: %s is missing, but %s is there; complete it with 'grpo data fetch'", called, shard, n)
 			}
 		}

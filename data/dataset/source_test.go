@@ -1,10 +1,12 @@
 package dataset
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -47,10 +49,26 @@ func TestFolders(t *testing.T) {
 		require.True(t, badinput.Is(err))
 		require.ErrorContains(t, err, c.says)
 	}
+	one := write(t, t.TempDir(), "mine.jsonl", row("x"))
+	require.Len(t, open(t, one, Options{Collections: []string{"mine"}}).Problems(), 1)
+	_, err := Open(ctx, one, Options{Collections: []string{"mine", "taco"}, CacheDir: t.TempDir()})
+	require.ErrorContains(t, err, `no collection "taco" in it; it has mine`)
 	require.NoError(t, os.Remove(filepath.Join(dir, "taco", "train-00000-of-00002.jsonl")))
-	_, err := Open(ctx, dir, Options{})
+	_, err = Open(ctx, dir, Options{})
 	require.True(t, badinput.Is(err))
 	require.ErrorContains(t, err, "taco/train-00000-of-00002.jsonl is missing")
+}
+
+// A set in thousands of files is looked through at once.
+func TestManyShards(t *testing.T) {
+	var names []string
+	for i := range 3000 {
+		names = append(names, fmt.Sprintf("data/train-%05d-of-03000.parquet", i))
+	}
+	began := time.Now()
+	require.NoError(t, checkShards("data x", names))
+	require.ErrorContains(t, checkShards("data x", names[1:]), "train-00000-of-03000.parquet is missing")
+	require.Less(t, time.Since(began), 20*time.Second)
 }
 
 // What can be read only once is refused before anybody waits for it, and of what is packed it is told how to unpack it.
@@ -86,12 +104,12 @@ func TestAListIsNoJSONLines(t *testing.T) {
 		"[" + row + "," + row + "]\n": true, "\n[\n  " + row + "\n]\n": true, "[" + row + ",\n" + row + "]": true,
 		"[1]\n" + row + "\n": false, row + "\n[" + row + "]\n": false,
 	} {
-		path := write(t, t.TempDir(), "x.jsonl", text)
+		path := write(t, t.TempDir(), "my x.jsonl", text)
 		_, err := Open(t.Context(), path, Options{CacheDir: t.TempDir(), Strict: true})
 		require.True(t, badinput.Is(err), "%v", err)
 		if list {
-			require.EqualError(t, err, path+": found one list of JSON, expected an object on each line; type jq -c '.[]' "+path+
-				" > rows.jsonl, and name that")
+			require.EqualError(t, err, path+": found one list of JSON, expected an object on each line; type jq -c '.[]' '"+path+
+				"' > rows.jsonl, and name that")
 		} else {
 			require.ErrorContains(t, err, "found a JSON array, expected an object")
 		}

@@ -106,6 +106,9 @@ func (s *Set) load() error {
 	if info.Size() != s.manifest.Payload {
 		return fmt.Errorf("%s has %d bytes, expected %d", payloadName, info.Size(), s.manifest.Payload)
 	}
+	if n := int64(s.manifest.Problems); n < 0 || n > info.Size() { // each has tests in it
+		return fmt.Errorf("%s says that there are %d problems, in %d bytes", manifestName, n, info.Size())
+	}
 	index, err := os.Open(filepath.Join(s.dir, indexName))
 	if err != nil {
 		return err

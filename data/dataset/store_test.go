@@ -5,10 +5,13 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
 // The store is made once, is made anew when the file changes, and a damaged one is not trusted.
@@ -37,6 +40,14 @@ func TestStoreIsCachedAndChecked(t *testing.T) {
 	require.Equal(t, second.Manifest(), open(t, path, opt).Manifest())
 	require.Equal(t, 3, built, "the damaged store was made anew")
 
+	manifest := filepath.Join(second.Dir(), manifestName)
+	text, err = os.ReadFile(manifest)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(manifest, bytes.Replace(text, []byte(`"problems": `), []byte(`"problems": -`), 1), 0o644))
+	_, err = OpenStore(second.Dir())
+	require.ErrorContains(t, err, "damaged")
+	require.Equal(t, second.Manifest(), open(t, path, opt).Manifest())
+
 	payload := filepath.Join(second.Dir(), payloadName)
 	text, err = os.ReadFile(payload)
 	require.NoError(t, err)
@@ -48,6 +59,30 @@ func TestStoreIsCachedAndChecked(t *testing.T) {
 	left, err := filepath.Glob(filepath.Join(cache, ".*"))
 	require.NoError(t, err)
 	require.Empty(t, left)
+}
+
+// A store is of the content that its fingerprint is of: what is written to while it is read is no store.
+func TestWrittenWhileItIsRead(t *testing.T) {
+	cache, path := t.TempDir(), write(t, t.TempDir(), "a.jsonl", shapes[0].row)
+	change := func(int64, int64) { write(t, filepath.Dir(path), "a.jsonl", shapes[3].row) }
+	_, err := Open(ctx, path, Options{CacheDir: cache, Progress: change})
+	require.True(t, badinput.Is(err), "%v", err)
+	require.ErrorContains(t, err, "a.jsonl was written to while it was read")
+	left, err := os.ReadDir(cache)
+	require.NoError(t, err)
+	require.Empty(t, left)
+	require.Len(t, open(t, path, Options{CacheDir: cache}).Problems(), 1)
+}
+
+// Sets that are read at the same time leave the limit of the process as it was before the first of them.
+func TestLimitOfMemoryIsGivenBack(t *testing.T) {
+	before := debug.SetMemoryLimit(-1)
+	first := limitMemory()
+	second := limitMemory()
+	first()
+	require.Less(t, debug.SetMemoryLimit(-1), before, "one is still being read")
+	second()
+	require.Equal(t, before, debug.SetMemoryLimit(-1))
 }
 
 func TestCopyOutlivesItsSource(t *testing.T) {

@@ -178,6 +178,9 @@ func (c *Client) Snapshot(ctx context.Context, repo Repo) (*Snapshot, error) {
 	if c.Offline {
 		return s, s.fromCache()
 	}
+	if err := c.checkEndpoint(); err != nil {
+		return nil, err
+	}
 	if err := c.settle(ctx); err != nil {
 		return nil, badinput.Errorf("%w", err)
 	}
@@ -215,7 +218,10 @@ func (s *Snapshot) fromHub(ctx context.Context) error {
 		if err != nil {
 			return false, transient{err: err}
 		}
-		return false, json.Unmarshal(text, &answer)
+		if err := json.Unmarshal(text, &answer); err != nil {
+			return false, fmt.Errorf("the Hub at %s answered with something else than JSON: %w", c.Endpoint, err)
+		}
+		return false, nil
 	})
 	if err != nil {
 		return fmt.Errorf("look up %s: %w", s.repo, err)

@@ -4,10 +4,15 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -106,6 +111,29 @@ func TestFromEnv(t *testing.T) {
 	c, err = FromEnv()
 	require.NoError(t, err)
 	require.Equal(t, []any{"http://mirror", "from-env", "/elsewhere", true}, []any{c.Endpoint, c.Token, c.Cache, c.Offline})
+}
+
+// An endpoint that is no address is told of at once: no other attempt mends it.
+func TestAnEndpointThatIsNoAddress(t *testing.T) {
+	for _, endpoint := range []string{"huggingface.co", "ftp://huggingface.co", "https://", "http://a b"} {
+		c := New(endpoint, "secret", t.TempDir())
+		c.sleep = func(context.Context, time.Duration) error { return errors.New("it waits") }
+		_, err := c.Snapshot(t.Context(), repo)
+		require.True(t, badinput.Is(err), "%v", err)
+		require.ErrorContains(t, err, "expected an address such as https://huggingface.co")
+		_, err = c.Publish(t.Context(), repo, true, "a message", nil, nil)
+		require.ErrorContains(t, err, "expected an address such as https://huggingface.co")
+	}
+}
+
+// What answers in place of a Hub, as a page to log in to a network does, is named.
+func TestSomethingElseThanAHub(t *testing.T) {
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "<html>log in</html>")
+	}))
+	defer page.Close()
+	_, err := New(page.URL, "", t.TempDir()).Snapshot(t.Context(), repo)
+	require.ErrorContains(t, err, "the Hub at "+page.URL+" answered with something else than JSON")
 }
 
 // Files that are wanted together are counted, and told of as they come; one that is there already is told of by nobody.

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -61,6 +62,15 @@ func (c *Client) retry(ctx context.Context, try func() (moved bool, err error)) 
 			return err
 		}
 	}
+}
+
+// checkEndpoint refuses what no request can go to, before it is tried again and again.
+func (c *Client) checkEndpoint() error {
+	at, err := url.Parse(c.Endpoint)
+	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
+		return badinput.Errorf("HF_ENDPOINT: found %q, expected an address such as https://huggingface.co", c.Endpoint)
+	}
+	return nil
 }
 
 // do sends one request. The answer may be of any status.

@@ -84,7 +84,12 @@ func (c *Client) put(ctx context.Context, f Upload, from, size int64, to *action
 			return false, err
 		}
 		defer r.Close()
-		if _, err := io.CopyN(io.Discard, r, from); err != nil {
+		if file, ok := r.(io.Seeker); ok { // what is before the part need not be read for each
+			_, err = file.Seek(from, io.SeekStart)
+		} else {
+			_, err = io.CopyN(io.Discard, r, from)
+		}
+		if err != nil {
 			return false, errChanged
 		}
 		resp, err := c.carry(ctx, http.MethodPut, to.Href, header, io.LimitReader(r, size), size, false)

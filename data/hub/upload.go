@@ -2,6 +2,7 @@ package hub
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -101,7 +102,7 @@ func (c *Client) checkUpload(repo Repo) error {
 	case c.Token == "":
 		return badinput.Errorf("publishing needs a token: make one that may write at %s/settings/tokens and set HF_TOKEN", c.Endpoint)
 	}
-	return CheckName(repo.ID)
+	return cmp.Or(c.checkEndpoint(), CheckName(repo.ID))
 }
 
 // CheckName wants the name of a repository with its owner.

@@ -208,6 +208,35 @@ func TestPublish(t *testing.T) {
 	}
 }
 
+// counted is a file that counts what is read of it.
+type counted struct {
+	*bytes.Reader
+	read *int
+}
+
+func (c counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	*c.read += n
+	return n, err
+}
+
+func (c counted) WriteTo(w io.Writer) (int64, error) { return io.Copy(w, struct{ io.Reader }{c}) }
+
+func (c counted) Close() error { return nil }
+
+// A file that goes in parts is read as often as one that goes in one piece, however many there are.
+func TestPartsAreReadOnce(t *testing.T) {
+	h, read, weights := newWritableHub(t), 0, bytesOf(10_000)
+	h.parts = 200
+	f := Upload{"adapter_model.safetensors", 10_000, func() (io.ReadCloser, error) { return counted{bytes.NewReader(weights), &read}, nil }}
+	if _, err := h.client().Publish(t.Context(), Repo{Type: Model, ID: "me/coder"}, true, "a message", []Upload{f}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if read > 3*len(weights) {
+		t.Errorf("%d bytes were read of a file of %d", read, len(weights))
+	}
+}
+
 func TestPublishSaysWhatToType(t *testing.T) {
 	files := []Upload{upload("README.md", []byte("x"))}
 	status := func(at string, code int) func(w http.ResponseWriter, r *http.Request) bool {

@@ -81,7 +81,9 @@ func (s *Suite) Build(ctx context.Context, o Options) (*Built, error) {
 		}
 	}
 	if text, err := os.ReadFile(stem + ".json"); err == nil && json.Unmarshal(text, &b.Refused) == nil {
-		return b, nil
+		if _, err := os.Stat(b.Tasks); err == nil {
+			return b, nil
+		}
 	}
 	if b.Refused, err = s.normalise(ctx, b.Tasks, o); err != nil {
 		return nil, err
@@ -101,8 +103,12 @@ func (s *Suite) normalise(ctx context.Context, path string, o Options) (refused 
 	}
 	defer done()
 	rows := filepath.Join(dir, s.Name+".jsonl")
-	if err := atomicfile.Write(rows, func(w io.Writer) error { return s.write(ctx, w, o) }); err != nil {
-		return nil, err
+	var unread error
+	if err := atomicfile.Write(rows, func(w io.Writer) error {
+		unread = s.write(ctx, w, o)
+		return unread
+	}); err != nil {
+		return nil, cmp.Or(unread, err) // what is wrong with a row has nothing to do with the file that is written
 	}
 	set, err := dataset.Open(ctx, rows, dataset.Options{CacheDir: dir})
 	if err != nil {

@@ -66,7 +66,9 @@ func (r row) list(name string) (list []string) {
 // number is a column that must be a whole number.
 func (r row) number(name string) (n int) {
 	raw := r.Cells[name]
-	if raw == nil || json.Unmarshal(raw, &n) != nil {
+	if raw == nil {
+		r.fail(refuse("%q: found nothing, expected a whole number", name))
+	} else if json.Unmarshal(raw, &n) != nil {
 		r.fail(refuse("%q: found %.40s, expected a whole number", name, raw))
 	}
 	return n

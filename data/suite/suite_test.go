@@ -238,6 +238,7 @@ func TestWhatIsRefused(t *testing.T) {
 	}{
 		{"humaneval", `{"task_id":"a","prompt":"def f(): pass"}`, Options{}, `:1: "entry_point": found nothing`},
 		{"humaneval", `{"task_id":"a","prompt":"x","entry_point":1,"test":"x"}`, Options{}, `"entry_point": found 1, expected text`},
+		{"mbpp", `{"text":"t"}`, Options{}, `"task_id": found nothing, expected a whole number`},
 		{"mbpp", `{"task_id":"x","text":"t"}`, Options{}, `"task_id": found "x", expected a whole number`},
 		{"mbpp", `{"task_id":11,"text":"t","code":"","test_list":[]}`, Options{}, "found no test"},
 		{"mbpp", `{"task_id":11,"text":"t","code":"","test_list":["assert 1"]}`, Options{}, "found no call of a function"},
@@ -266,6 +267,7 @@ func TestWhatIsRefused(t *testing.T) {
 		}
 		_, err = s.Build(t.Context(), c.o)
 		require.ErrorContains(t, err, c.says, c.row)
+		require.NotContains(t, err.Error(), c.o.CacheDir, "a file that nobody knows")
 		require.True(t, badinput.Is(err), "%v", err)
 	}
 	_, err := Find("humanevil")
@@ -295,4 +297,6 @@ func TestBuiltOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, os.SameFile(info, same))
 	require.NotEqual(t, first.Tasks, write("2").Tasks)
+	require.NoError(t, os.Remove(first.Tasks)) // as who clears a cache of large files does
+	require.FileExists(t, write("1").Tasks)
 }

@@ -74,7 +74,7 @@ func (p *part) name() string {
 // addTokens reads added_tokens.
 func (t *Tokenizer) addTokens(f *file) error {
 	t.added, t.control = map[string]int32{}, map[int32]bool{}
-	t.raw, t.normal = &matcher{}, &matcher{}
+	t.raw, t.normal, t.written = &matcher{}, &matcher{}, &matcher{}
 	for i, a := range f.AddedTokens {
 		at := fmt.Sprintf("added_tokens[%d]", i)
 		id, ok := t.TokenID(a.Content)
@@ -100,14 +100,21 @@ func (t *Tokenizer) addTokens(f *file) error {
 		t.control[id] = a.Special
 		match := added{a.Content, id, !a.Special && (ok || isBlank(a.Content))}
 		if a.Normalized && (t.normalize != nil || t.opening.always != "") {
-			match.content = t.normalized(a.Content)
+			if match.content = t.normalized(a.Content); match.content == "" {
+				return fmt.Errorf("%s: of %q normalization leaves nothing", at, a.Content)
+			}
 			t.normal.add(match)
+			t.written.add(match)
+			if before := t.spelling.added(match.content); before != match.content && t.normalize != nil && t.normalize(before) == match.content {
+				t.written.add(added{before, id, match.ordinary})
+			}
 		} else {
 			t.raw.add(match)
 		}
 	}
 	t.raw.sort()
 	t.normal.sort()
+	t.written.sort()
 	return t.checkMerges()
 }
 

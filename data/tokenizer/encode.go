@@ -38,11 +38,13 @@ func (t *Tokenizer) EncodeQuoting(text string, quoted []Span) []int32 {
 	}}
 	before := len(t.opening.always)
 	e.cut(t.raw, text, 0, func(text string, at int) {
-		e.cut(t.normal, t.opening.always+text, at-before, func(text string, at int) {
+		e.cut(t.written, t.opening.always+text, at-before, func(text string, at int) {
 			if t.normalize != nil {
 				text = t.normalize(text)
 			}
-			e.plain(text, at == 0)
+			if text != "" {
+				e.plain(text, at == 0)
+			}
 		})
 	})
 	return e.ids

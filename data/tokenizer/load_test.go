@@ -91,7 +91,12 @@ var damaged = map[string]struct {
 	"added id elsewhere": {func(f object) {
 		addedOf(f, 1)["content"] = "<|endoftext|>"
 	}, `"<|endoftext|>" has id 380 here and 379 elsewhere`},
-	"added empty":   {func(f object) { addedOf(f, 0)["content"] = "" }, "added_tokens[0].content: missing"},
+	"added empty": {func(f object) { addedOf(f, 0)["content"] = "" }, "added_tokens[0].content: missing"},
+	"added vanishes": {func(f object) {
+		a := addedOf(f, 0)
+		f["normalizer"] = object{"type": "Replace", "pattern": object{"String": a["content"]}, "content": ""}
+		a["normalized"] = true
+	}, "normalization leaves nothing"},
 	"added id huge": {func(f object) { addedOf(f, 0)["id"] = 1 << 40 }, "added_tokens[0].id: found"},
 	"added strips":  {func(f object) { addedOf(f, 2)["rstrip"] = true }, "added_tokens[2]:"},
 	"added a text":  {func(f object) { f["added_tokens"] = "x" }, "added_tokens: found a JSON string"},

@@ -122,6 +122,17 @@ func TestOnlyTheFirstTextBegins(t *testing.T) {
 	}
 }
 
+// A text of which normalization leaves nothing has no tokens, wherever it stands.
+func TestNothingLeftHasNoTokens(t *testing.T) {
+	s := readSentencePiece(t)
+	tok := charTokenizer(t, s.named(t, "always", func(f object) {
+		f["normalizer"] = object{"type": "Replace", "pattern": object{"String": "x"}, "content": ""}
+	}))
+	if got, want := tok.EncodeQuoting("a<s>x", nil), tok.EncodeSpecial("a<s>x"); !slices.Equal(got, want) {
+		t.Errorf("got %v, expected %v", got, want)
+	}
+}
+
 // Special tokens that are looked for after normalization carry the opening, as Hugging Face's do.
 func TestNormalizedTokensWithAnOpening(t *testing.T) {
 	s := readSentencePiece(t)
@@ -135,8 +146,13 @@ func TestNormalizedTokensWithAnOpening(t *testing.T) {
 			t.Errorf("%q: special %t, expected %t", text, got, want)
 		}
 	}
-	if got := tok.EncodeQuoting("<s>def", nil); !slices.Equal(got, tok.EncodeSpecial("<s>def")) {
-		t.Errorf("with nobody's words: got %v", got)
+	for _, text := range []string{"<s>def", "a<s>", "a <s>", "<s>ab def </s>ab", "def</s> <s>ab", " <s>"} {
+		if got, want := tok.EncodeQuoting(text, nil), tok.EncodeSpecial(text); !slices.Equal(got, want) {
+			t.Errorf("%q with nobody's words: got %v, expected %v", text, got, want)
+		}
+	}
+	if got := tok.EncodeQuoting("ab </s>", []Span{{3, 7}}); slices.Contains(got, 2) {
+		t.Errorf("of somebody's words: got %v", got)
 	}
 	if got := tok.EncodeQuoting("<s>def", []Span{{0, 6}}); slices.Contains(got, 1) {
 		t.Errorf("somebody's words: got %v", got)

@@ -37,6 +37,7 @@ type Tokenizer struct {
 	control map[int32]bool   // added tokens by id; true for control tokens
 	raw     *matcher         // finds added tokens in the text as it comes
 	normal  *matcher         // finds those that are looked for after normalization
+	written *matcher         // finds the same before it: with the spaces that normalization writes otherwise
 
 	eos          []int32
 	chatTemplate string

@@ -6,6 +6,7 @@ package jsonl
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -146,7 +147,10 @@ func decode(text []byte, strict bool, v any) error {
 	if _, err := d.Token(); err != io.EOF {
 		return errors.New("more than one JSON value on the line")
 	}
-	if path := Twice(text); strict && path != "" {
+	if !strict {
+		return nil
+	}
+	if path := cmp.Or(Twice(text), inAnotherCase(text)); path != "" {
 		return fmt.Errorf("field %q is there twice; leave one of them out", path)
 	}
 	return nil

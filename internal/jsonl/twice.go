@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 )
 
 // Twice is the first member that an object in a text has twice, by its path, such as tests[2].stdin; "" where there is none. Of two,
@@ -12,6 +14,19 @@ import (
 func Twice(text []byte) (path string) {
 	d := doubles{skimmer{text: text}}
 	return d.value()
+}
+
+// inAnotherCase is the first field of an object that it has in another case, too: encoding/json takes both for one.
+func inAnotherCase(text []byte) (field string) {
+	var names []string
+	Skim(text, func(name, _ []byte) {
+		has := func(before string) bool { return strings.EqualFold(before, string(name)) }
+		if field == "" && slices.ContainsFunc(names, has) {
+			field = string(name)
+		}
+		names = append(names, string(name))
+	})
+	return field
 }
 
 // doubles is a place in a text in which names that are there twice are looked for.

@@ -47,6 +47,7 @@ func TestAFieldTwiceIsRefused(t *testing.T) {
 		return Each(strings.NewReader(text), "x.jsonl", func(int, v) error { return nil })
 	}
 	require.NoError(t, read(`{"a": 1}`+"\n"+`{"a": 1, "b": 1}`))
+	require.EqualError(t, read(`{"a": 1, "b": 1, "A": 2}`), `x.jsonl:1: field "A" is there twice; leave one of them out`)
 	require.EqualError(t, read(`{"a": 1}`+"\n"+`{"a": 1, "b": 1, "a": 2}`), `x.jsonl:2: field "a" is there twice; leave one of them out`)
 }
 

@@ -17,7 +17,7 @@ func (c *Card) Markdown() string {
 	line("\n## Settings\n\n| setting | value |\n|---|---|")
 	for _, r := range c.rows() {
 		if r[1] != "" {
-			line("| %s | %s |", r[0], strings.ReplaceAll(strings.ReplaceAll(r[1], "|", `\|`), "\n", " "))
+			line("| %s | %s |", r[0], cell(r[1]))
 		}
 	}
 	line("\nPapers: %s.", c.Papers)
@@ -28,7 +28,11 @@ func (c *Card) Markdown() string {
 	if c.Contamination != nil && len(c.Contamination.Worst) > 0 {
 		line("\n| problem | is like | of | share |\n|---|---|---|---|")
 		for _, w := range c.Contamination.Worst {
-			line("| %s | %s | %s | %.2f |", w.Problem, w.Other, w.Source, w.Share)
+			share := w.Share
+			if share < 1 { // nor is it rounded to that
+				share = min(share, 0.99)
+			}
+			line("| %s | %s | %s | %.2f |", cell(w.Problem), cell(w.Other), cell(w.Source), share)
 		}
 	}
 	line("\n## Prompt\n")
@@ -39,6 +43,11 @@ func (c *Card) Markdown() string {
 	}
 	line("%s", block(c.FirstPrompt))
 	return b.String()
+}
+
+// cell is a text that stays in its cell of a table.
+func cell(text string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(text, "|", `\|`), "\n", " ")
 }
 
 func named(c *Card) string {

@@ -208,6 +208,8 @@ func TestContamination(t *testing.T) {
 	require.Contains(t, c.String(), "1 problem is among the 3 of "+path+", and 1 nearly (a is 100 % of")
 	c.Worst = []Alike{{Problem: "b", Other: "7", Share: 0.998}}
 	require.Contains(t, c.String(), "(b is 99 % of 7)", "which is not the same")
+	c.Worst[0].Problem = "a|b\nc"
+	require.Contains(t, (&Card{Contamination: c}).Markdown(), "\n| a\\|b c | 7 |  | 0.99 |\n", "a row of a table stays one")
 	_, _, err = open(t.Context(), filepath.Join(excerpts, "solutions.jsonl"), "train")
 	require.ErrorContains(t, err, "no row says what is asked")
 	_, problems, err = open(t.Context(), "tiny", "train")

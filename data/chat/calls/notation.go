@@ -147,7 +147,6 @@ func (r *Reader) read(parts []Part, last bool) []Part {
 		return r.thoughts(parts, last)
 	case afterTag:
 		if r.held = strings.TrimLeft(r.held, "\n"); r.held != "" {
-			r.at = inContent
 			return r.begins(parts, last)
 		}
 	case inContent:
@@ -170,7 +169,6 @@ func (r *Reader) begin(parts []Part, last bool) []Part {
 		r.held, r.at = text[len(ThinkOpen):], inThoughts
 	case !last && (text == "" || r.Thinks && strings.HasPrefix(ThinkOpen, text)):
 	default:
-		r.at = inContent
 		return r.begins(parts, last)
 	}
 	return parts
@@ -179,15 +177,16 @@ func (r *Reader) begin(parts []Part, last bool) []Part {
 // begins is where content begins: a model without tags makes calls there or nowhere.
 func (r *Reader) begins(parts []Part, last bool) []Part {
 	if !r.Notation.Calls || r.Open != "" {
+		r.at = inContent
 		return r.speak(parts, last)
 	}
 	text := strings.TrimLeft(r.held, " \n\t\r")
 	switch {
 	case strings.HasPrefix(text, "{"), r.Prefix != "" && strings.HasPrefix(text, r.Prefix):
 		r.enter(strings.TrimPrefix(text, r.Prefix), r.held[:len(r.held)-len(strings.TrimPrefix(text, r.Prefix))])
-	case !last && strings.HasPrefix(r.Prefix, text):
-		r.at = atStart // not known yet
+	case !last && strings.HasPrefix(r.Prefix, text): // not known yet
 	default:
+		r.at = inContent
 		return r.speak(parts, last)
 	}
 	return parts

@@ -48,6 +48,8 @@ func calls(nameThenArguments ...string) (list [][2]string) {
 
 var thinker = func() Notation { n := Hermes; n.Thinks = true; return n }()
 
+var thinkingLlama = func() Notation { n := Llama; n.Thinks = true; return n }()
+
 var notationCases = []struct {
 	name     string
 	notation Notation
@@ -56,6 +58,7 @@ var notationCases = []struct {
 	want     heard
 }{
 	{"content", Notation{}, false, " <think>a <tool_call>\n", heard{Content: " <think>a <tool_call>\n"}},
+	{"one who has thought thinks no more", thinkingLlama, true, "a</think><think>b", heard{Thoughts: "a", Content: "<think>b"}},
 	{"content with tools", Hermes, false, "one\n\ntwo <tool\n", heard{Content: "one\n\ntwo <tool\n"}},
 	{"a call", Hermes, false, "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": [1, {\"y\": \"}\\\"\"}]}}\n</tool_call>",
 		heard{Calls: calls("f", `{"x": [1, {"y": "}\""}]}`)}},
@@ -144,7 +147,7 @@ func FuzzNotation(f *testing.F) {
 		f.Add(c.text, uint8(3))
 	}
 	f.Fuzz(func(t *testing.T, text string, cut uint8) {
-		for _, n := range []Notation{{}, Hermes, thinker, Llama, Mistral, MistralNamed} {
+		for _, n := range []Notation{{}, Hermes, thinker, Llama, thinkingLlama, Mistral, MistralNamed} {
 			at := min(int(cut), len(text))
 			whole := listen(n, false, text)
 			require.Equal(t, whole, listen(n, false, text[:at], text[at:]))
