@@ -145,6 +145,11 @@ func TestProgramsAgainstTheWrapper(t *testing.T) {
 		require.Equal(t, sandbox.RTE, r.Status, "%s: %+v", name, r)
 		require.EqualValues(t, 2, s.Requests.Load(), name)
 	}
+	directory := `
+import os
+os.mkdir("frame-" + open("main.py").read().split('"nonce":"')[1][:32])`
+	spoiled := runOne(t, newClient(t, fusiontest.NewServer(t), 1), sandbox.Program{Code: directory}, sandbox.Input{}, sandbox.Limits{})
+	require.Equal(t, sandbox.RTE, spoiled.Status)
 	// A frame of its own is worth what it says, and the true one takes its place.
 	forged := `
 import glob, os
