@@ -327,8 +327,8 @@ func FuzzFrame(f *testing.F) {
 		for _, call := range []string{"", "f"} {
 			resp := response{Files: map[string][]byte{"frame": text}}
 			r, err := resp.result("frame", nonce, sandbox.Program{Call: call}, l)
-			if err != nil || r.Status < sandbox.OK || r.Status > sandbox.CE {
-				t.Fatalf("status %v, error %v", r.Status, err)
+			if err != nil || r.Status < sandbox.OK || r.Status > sandbox.CE || r.CPU < 0 {
+				t.Fatalf("status %v, error %v after %v", r.Status, err, r.CPU)
 			}
 			if int64(len(r.Stdout)) > l.Output || len(r.Stdout)+len(r.Value)+len(r.Stderr) > len(text)+200 {
 				t.Fatalf("%d bytes of output from %d", len(r.Stdout), len(text))
