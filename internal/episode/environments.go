@@ -86,7 +86,7 @@ const unread = "malformed"
 
 func (b bench) Turn(ctx context.Context, said Said) (Answer, error) {
 	if said.Last || said.Finish == sampler.Length || len(said.Calls) == 0 && said.Malformed == nil {
-		return b.verdict.Turn(ctx, said)
+		return b.Spent(ctx, said)
 	}
 	var a Answer
 	for _, call := range said.Calls {
@@ -96,18 +96,26 @@ func (b bench) Turn(ctx context.Context, said Said) (Answer, error) {
 		}
 		a.Messages = append(a.Messages, chat.Message{Role: "tool", Name: call.Name, ToolCallID: call.ID, Content: text})
 	}
-	if k, counts := b.kit.(interface{ Wrong() int }); counts {
-		a.Wrong = k.Wrong()
-	}
+	a.Wrong = b.wrong()
 	if said.Malformed != nil {
 		a.Messages = append(a.Messages, chat.Message{Role: "tool", ToolCallID: unread, Content: said.Malformed.Error()})
 	}
 	return a, nil
 }
 
+// wrong counts the calls that could not be done, where the tools do.
+func (b bench) wrong() int {
+	if k, counts := b.kit.(interface{ Wrong() int }); counts {
+		return k.Wrong()
+	}
+	return 0
+}
+
 // Spent grades what was said last.
 func (b bench) Spent(ctx context.Context, said Said) (Answer, error) {
-	return b.verdict.Turn(ctx, said)
+	a, err := b.verdict.Turn(ctx, said)
+	a.Wrong = b.wrong()
+	return a, err
 }
 
 func (b bench) Close() error {

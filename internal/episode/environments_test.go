@@ -81,6 +81,9 @@ func (k kit) Call(_ context.Context, name string, args json.RawMessage) (string,
 
 func (k kit) Close() { *k.closed++ }
 
+// Wrong has it that the call of the first turn was.
+func (k kit) Wrong() int { return 1 }
+
 var _ Kit = (*tools.Kit)(nil)
 
 // A model calls tools, is told what they say and what is wrong with its calls, and its last words are graded.
@@ -94,6 +97,7 @@ func TestAnEnvironmentWithTools(t *testing.T) {
 	try, r := script(t, k, env, withTools(), twoCalls, noCall, "done")
 	require.NoError(t, try.err)
 	require.Equal(t, []any{Over, 4., 1}, []any{try.ending, try.reward, closed})
+	require.Equal(t, 2, try.wrong, "with the one that could not be read")
 	wrong := "a tool call that cannot be read: expected a JSON object, and read unexpected end of JSON input"
 	require.Equal(t, twoCalls+"<|im_end|>\n<|im_start|>user\n<tool_response>\nrun{\"code\": \"1\"}\n</tool_response>\n"+
 		"<tool_response>\nrun{}\n</tool_response><|im_end|>\n<|im_start|>assistant\n"+

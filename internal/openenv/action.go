@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -72,8 +73,8 @@ func choose(schema json.RawMessage, asked string) (field, error) {
 
 var (
 	fenced = regexp.MustCompile("(?s)```[a-zA-Z0-9_+-]*\\n(.*?)```")
-	amount = regexp.MustCompile(`-?\d+(?:\.\d+)?`)
-	whole  = regexp.MustCompile(`-?\d+`)
+	amount = regexp.MustCompile(`[-−]?(?:\d{1,3}(?:,\d{3})+|\d+|\B\.\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?`)
+	asJSON = strings.NewReplacer(",", "", "−", "-")
 	zeros  = regexp.MustCompile(`^(-?)0+(\d)`) // before a number, which JSON has none of
 )
 
@@ -112,17 +113,30 @@ func (s *Server) Act(text string) (map[string]any, error) {
 		}
 		return nil, &Refused{"there is no action; expected true or false"}
 	}
-	pattern := amount
-	if s.field.kind == "integer" {
-		pattern = whole
-	}
-	found := pattern.FindAllString(text, -1)
+	found := amount.FindAllString(text, -1)
 	if len(found) == 0 {
 		return nil, &Refused{"there is no action; expected a number"}
 	}
-	number := json.Number(zeros.ReplaceAllString(found[len(found)-1], "$1$2"))
-	if _, err := strconv.ParseFloat(string(number), 64); err != nil {
-		return nil, &Refused{"there is no action; expected a number that is not as large"}
+	number, err := numberOf(found[len(found)-1], s.field.kind == "integer")
+	return map[string]any{s.field.name: number}, err
+}
+
+// numberOf is a number as JSON has it, of one as people write it.
+func numberOf(text string, whole bool) (json.Number, error) {
+	text = asJSON.Replace(text)
+	if at := strings.Index(text, "."); at >= 0 && strings.Trim(text[:at], "-") == "" {
+		text = text[:at] + "0" + text[at:]
 	}
-	return map[string]any{s.field.name: number}, nil
+	text = zeros.ReplaceAllString(text, "$1$2")
+	value, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return "", &Refused{"there is no action; expected a number that is not as large"}
+	}
+	if whole && strings.ContainsAny(text, ".eE") {
+		if value != math.Trunc(value) || math.Abs(value) >= 1<<53 {
+			return "", &Refused{"there is no action; expected a whole number"}
+		}
+		text = strconv.FormatInt(int64(value), 10)
+	}
+	return json.Number(text), nil
 }

@@ -190,6 +190,13 @@ assert math.isnan(f(float("nan"))) and math.copysign(1, f(-0.0)) == -1`, "def f(
 		{"try:\n    f(-1)\n    assert False\nexcept ValueError as e:\n    assert str(e) == 'negative'", "def f(x): raise ValueError('negative')"},
 		{"try:\n    f(-1)\n    assert False\nexcept ValueError as e:\n    pass", "class E(ValueError): pass\ndef f(x): raise E('x')"},
 		{"try:\n    f({})\n    assert False\nexcept KeyError:\n    pass", "def f(x): return x['a']"},
+		{"try:\n    f(-1)\nexcept ValueError as e:\n    assert str(e) == 'negative'", "class E(ValueError): pass\ndef f(x): raise E('negative')"},
+		{"try:\n    f(-1)\nexcept Exception as e:\n    assert str(e) == 'negative'", "def f(x): raise Exception('negative')"},
+		{"try:\n    f(-1)\nexcept Exception as e:\n    assert 'E' not in str(e)", "class E(Exception): pass\ndef f(x): raise E('negative')"},
+		{"try:\n    f(-1)\nexcept PermissionError as e:\n    assert str(e) == 'no'", "def f(x): raise PermissionError('no')"},
+		{"try:\n    f({})\nexcept KeyError as e:\n    assert e.args == ('a',)", "def f(x): return x['a']"},
+		{"a = f('x')\nassert (a._name, a._place, a.refuse(1)) == ('x', 2, 3)\na._name = 4\nassert a._name == 4",
+			"class A:\n    _place = 2\n    def __init__(self, n): self._name = n\n    def refuse(self, n): return n + 2\ndef f(n): return A(n)"},
 		{`assert f(2)(3) == 5`, "def f(x): return lambda y: x + y"},
 		{`from collections import deque
 from decimal import Decimal

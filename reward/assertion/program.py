@@ -74,17 +74,18 @@ def reply(message, texts):
     try:
         return load(*texts) if message[:1] == b"R" else answer(message[1:])
     except NoValue as problem:
-        return b"E" + to_json(["", "the program returned %s" % problem]).encode()
+        return b"E" + to_json(["", "the program returned %s" % problem, ""]).encode()
     except SystemExit:
         raise
     except BaseException as problem:
         kind = type(problem)
         name = next((k.__name__ for k in kind.__mro__ if k.__module__ == "builtins"), "")
         try:
-            text = str(problem)[:1000]
+            quotes = kind.__str__ is KeyError.__str__ and len(problem.args) == 1  # and would once more on the other side
+            text = str(problem.args[0] if quotes else problem)[:1000]
         except BaseException:
             text = ""
-        return b"E" + to_json([name, text if kind.__name__ == name else "%s: %s" % (kind.__name__, text)]).encode()
+        return b"E" + to_json([kind.__name__, text, name]).encode()
 
 
 def serve(names):

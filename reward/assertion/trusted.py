@@ -8,8 +8,10 @@ ASKED = []  # whether the program was asked for anything yet
 # What a program raises is raised here as well where a test could expect it. StopIteration and the like would mean something to
 # those who only call the function: they are none of these.
 EXPECTED = {e.__name__: e for e in (
-    ArithmeticError, AttributeError, EOFError, IndexError, KeyError, LookupError, NameError, NotImplementedError, OSError,
-    OverflowError, RecursionError, RuntimeError, TypeError, UnicodeError, ValueError, ZeroDivisionError)}
+    ArithmeticError, AssertionError, AttributeError, BufferError, ConnectionError, EOFError, Exception, FileExistsError, FileNotFoundError,
+    ImportError, IndexError, IsADirectoryError, KeyError, LookupError, ModuleNotFoundError, NameError, NotADirectoryError,
+    NotImplementedError, OSError, OverflowError, PermissionError, RecursionError, RuntimeError, TimeoutError, TypeError, UnboundLocalError,
+    UnicodeError, ValueError, ZeroDivisionError)}
 
 
 class ProgramFailed(BaseException):
@@ -37,7 +39,7 @@ def cannot_cross(value):
 def stands(value):
     """What stands for an object of the program's on the way back."""
     if type(value) is Held:
-        return ["h", object.__getattribute__(value, "_place"), ""]
+        return ["h", object.__getattribute__(value, "_Held__place"), ""]
     cannot_cross(value)
 
 
@@ -61,12 +63,12 @@ def ask(*question):
         tree = from_json(answer[1:])
         if answer[:1] == b"V":
             return decode(tree, Held)
-        kind, text = tree
-        kind, text = str(kind), str(text)[:2000]
+        own, text, kind = tree
+        own, text, kind = str(own)[:100], str(text)[:2000], str(kind)
     except Exception:  # not JSON, not a value, not hashable, nested too deep
         fail("what the program gave back is no plain value")
     if kind not in EXPECTED:
-        fail((kind + ": " + text) if kind else text)
+        fail((own + ": " + text) if own else text)
     try:
         failure = EXPECTED[kind](text)
     except TypeError:  # those of Unicode want more to be told
@@ -77,47 +79,43 @@ def ask(*question):
 
 class Held:
     """An object that stays with the program: a test can call it, look at what it has, go through it and pass it back. It is compared
-    with nothing: what is equal would be the program's to say."""
-    __slots__ = ("_place", "_name")
+    with nothing: what is equal would be the program's to say. Names with one underscore, or none, are the object's own."""
+    __slots__ = ("__place", "__name")
 
     def __init__(self, place, name):
-        object.__setattr__(self, "_place", place)
-        object.__setattr__(self, "_name", str(name)[:100])
+        object.__setattr__(self, "_Held__place", place)
+        object.__setattr__(self, "_Held__name", str(name)[:100])
 
     def __call__(self, *args, **named):
-        return ask("call", self._place, packed(list(args)), packed(named))
+        return ask("call", self.__place, packed(list(args)), packed(named))
 
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        return ask("get", self._place, name)
+        return ask("get", self.__place, name)
 
     def __setattr__(self, name, value):
-        return ask("set", self._place, name, packed(value))
+        return ask("set", self.__place, name, packed(value))
 
     def __iter__(self):
-        return iter(ask("list", self._place))
+        return iter(ask("list", self.__place))
 
     def __len__(self):
-        return ask("len", self._place)
+        return ask("len", self.__place)
 
     def __getitem__(self, key):
-        return ask("item", self._place, packed(key))
+        return ask("item", self.__place, packed(key))
 
     def __eq__(self, other):
         if type(other) is Held:
-            return self._place == other._place
-        return self.refuse()
+            return self.__place == other.__place
+        fail("the program returned an object of type %s, which is not plain data" % self.__name)
 
     def __hash__(self):
-        return hash(self._place)
+        return hash(self.__place)
 
     def __bool__(self):
-        return ask("truth", self._place) is True
-
-    def refuse(self):
-        fail("the program returned an object of type %s, which is not plain data" % self._name)
-
+        return ask("truth", self.__place) is True
 
 def explained(problem):
     """An exception in a line, with the line of the test that it came from."""

@@ -34,6 +34,9 @@ func parseFrame(text []byte, nonce string) (f frame, err error) {
 	if err := json.Unmarshal(header, &f); err != nil {
 		return f, err
 	}
+	if !(f.CPU >= 0 && f.CPU < 1e6) {
+		return f, fmt.Errorf("%g seconds of processor time", f.CPU)
+	}
 	for i, part := range []*[]byte{&f.stdout, &f.value, &f.stderr} {
 		n := f.Sizes[i]
 		if n < 0 || n > len(body) {

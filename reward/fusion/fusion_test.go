@@ -145,6 +145,11 @@ func TestProgramsAgainstTheWrapper(t *testing.T) {
 		require.Equal(t, sandbox.RTE, r.Status, "%s: %+v", name, r)
 		require.EqualValues(t, 2, s.Requests.Load(), name)
 	}
+	directory := `
+import os
+os.mkdir("frame-" + open("main.py").read().split('"nonce":"')[1][:32])`
+	spoiled := runOne(t, newClient(t, fusiontest.NewServer(t), 1), sandbox.Program{Code: directory}, sandbox.Input{}, sandbox.Limits{})
+	require.Equal(t, sandbox.RTE, spoiled.Status)
 	// A frame of its own is worth what it says, and the true one takes its place.
 	forged := `
 import glob, os
@@ -322,8 +327,8 @@ func FuzzFrame(f *testing.F) {
 		for _, call := range []string{"", "f"} {
 			resp := response{Files: map[string][]byte{"frame": text}}
 			r, err := resp.result("frame", nonce, sandbox.Program{Call: call}, l)
-			if err != nil || r.Status < sandbox.OK || r.Status > sandbox.CE {
-				t.Fatalf("status %v, error %v", r.Status, err)
+			if err != nil || r.Status < sandbox.OK || r.Status > sandbox.CE || r.CPU < 0 {
+				t.Fatalf("status %v, error %v after %v", r.Status, err, r.CPU)
 			}
 			if int64(len(r.Stdout)) > l.Output || len(r.Stdout)+len(r.Value)+len(r.Stderr) > len(text)+200 {
 				t.Fatalf("%d bytes of output from %d", len(r.Stdout), len(text))

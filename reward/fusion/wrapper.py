@@ -123,7 +123,7 @@ def main():
             os.unlink(CONFIG["frame"])
         with open(CONFIG["frame"], "xb") as file:
             file.write(CONFIG["nonce"].encode() + b"\n" + json.dumps(frame).encode() + b"\n" + b"".join(parts))
-    except (FileNotFoundError, FileExistsError, PermissionError):
+    except (FileNotFoundError, FileExistsError, IsADirectoryError, PermissionError):
         sys.exit(SPOILED)  # the program took the folder away; other errors are the machine's
 
 

@@ -157,10 +157,14 @@ func parseReply(body []byte) (answer string, cut bool, err error) {
 	return r.Choices[0].Message.Content, r.Choices[0].Finish == "length", nil
 }
 
-// stated tells whether an answer has a score by its form, and not merely a number somewhere.
+// stated tells whether an answer that was cut off has a score by its form, and not merely a number somewhere, and more behind it: a
+// number that ends with the answer may have had further digits.
 func stated(pattern *regexp.Regexp, answer string) bool {
+	group := 1
 	if pattern == nil {
-		pattern = scoreKey
+		pattern, group = scoreKey, 2
 	}
-	return pattern.MatchString(match.Said(answer))
+	answer = match.Said(answer)
+	all := pattern.FindAllStringSubmatchIndex(answer, -1)
+	return all != nil && all[len(all)-1][2*group+1] < len(answer)
 }

@@ -157,6 +157,8 @@ func TestAnAnswerThatWasCutOff(t *testing.T) {
 	require.EqualValues(t, 2, asked.Load())
 	score, note := ask(t, newReferee(t, cfg), `{"score": 0.5}, since 1`)
 	require.Equal(t, 0.5, score, note)
+	_, note = ask(t, newReferee(t, cfg), `{"score": 0.`)
+	require.Contains(t, note, "the answer was cut off before its score", "0.9 was to come")
 	cfg.Score = "Score: ([0-9.]+)"
 	score, note = ask(t, newReferee(t, cfg), "Score: 7. I say so since 1")
 	require.Equal(t, 7.0, score, note)

@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -65,7 +66,7 @@ func findMemoryGroups() (*memoryGroups, error) {
 			// Numbered, so that pools that are opened at once do not remove each other's.
 			g, err := candidate.make(fmt.Sprintf("probe%d", groupsMade.Add(1)))
 			if err != nil {
-				firstErr = cmpErr(firstErr, err)
+				firstErr = cmp.Or(firstErr, err)
 				continue
 			}
 			err = g.setLimit(256 << 20)
@@ -74,20 +75,13 @@ func findMemoryGroups() (*memoryGroups, error) {
 				candidate.sweep()
 				return candidate, nil
 			}
-			firstErr = cmpErr(firstErr, err)
+			firstErr = cmp.Or(firstErr, err)
 		}
 	}
 	if firstErr == nil {
 		firstErr = errors.New("no control group has a memory controller")
 	}
 	return nil, firstErr
-}
-
-func cmpErr(first, err error) error {
-	if first != nil {
-		return first
-	}
-	return err
 }
 
 // groupPlaces are the directories that belong to one line of /proc/self/cgroup.

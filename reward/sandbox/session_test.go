@@ -96,6 +96,7 @@ func session(t *testing.T, p *Pool) {
 		{"while True: pass\n1", "TLE"},             //
 		{"blocks = [b'x' * (80 << 20)]\n1", "MLE"}, //
 		{"import os; os.dup2(0, 3)\n1", "RTE"},     // it cannot be spoken to any more
+		{"import socket; socket.socket(fileno=3).shutdown(1); __import__('time').sleep(9)\n1", "RTE"},
 	} {
 		expectReply(t, s, c.code, c.want)
 		expectReply(t, s, "import os\nlen(globals())", "2") // what exec puts there, and os
@@ -105,6 +106,20 @@ func session(t *testing.T, p *Pool) {
 		t.Error("a closed session answers")
 	}
 	expectHonest(t, p)
+}
+
+// TestSessionLeft: a process that ends as it answers has ended by itself, whoever is the first to see it.
+func TestSessionLeft(t *testing.T) {
+	t.Parallel()
+	s := newTestSession(t, openPool(t, 0, 1))
+	for range 12 {
+		expectReply(t, s, "import os, sys\ntoken = sys._getframe(1).f_locals['token']\n"+
+			"data = token + (1 << 20).to_bytes(4, 'little') + b'gone' * (1 << 18)\n"+
+			"while data: data = data[os.write(3, data):]\nos._exit(7)\n1", "gone")
+		if r := expectReply(t, s, "1", "RTE"); r.ExitCode != 7 {
+			t.Fatalf("the end of a process was told with exit code %d, signal %d", r.ExitCode, r.Signal)
+		}
+	}
 }
 
 // TestSessionsAndTheMachine: what breaks under a session is an error; a clean cell is left to the next session; a pool that is

@@ -27,6 +27,7 @@ type talk struct {
 	limits SessionLimits
 	pid    int
 	pidfd  int
+	used   time.Duration // processor time until the end of the last call
 	over   bool
 }
 
@@ -114,14 +115,19 @@ func (t *talk) watch(l Limits) *watch {
 	return &watch{cell: t.cell, limits: l, files: t.files, pid: t.pid, start: time.Now()}
 }
 
-func (t *talk) signal(s unix.Signal) error { return unix.PidfdSendSignal(t.pidfd, s, nil, 0) }
+func (t *talk) signal(s unix.Signal) error {
+	if err := unix.PidfdSendSignal(t.pidfd, s, nil, 0); err != unix.ESRCH {
+		return err
+	}
+	return nil // it has ended by itself, of which the zygote tells
+}
 
 func (t *talk) call(ctx context.Context, request []byte, l Limits) (r Reply, err error) {
 	heard := frame{fd: t.files.tail}
 	rand.Read(heard.token[:]) // never fails
 	w := t.watch(l)
 	w.hear = heard.read
-	w.cpuBefore, w.waitedBefore = processCPU(t.pid), lookAtThreads(t.pid).waited
+	w.cpuBefore, w.waitedBefore = max(processCPU(t.pid), t.used), lookAtThreads(t.pid).waited
 	if err := errors.Join(w.boundMemory(), emptied(t.files.stdout), emptied(t.files.stderr), t.signal(unix.SIGCONT)); err != nil {
 		return r, fmt.Errorf("begin a call: %w", err)
 	}
@@ -154,6 +160,7 @@ func (t *talk) reply(w *watch, d *done, heard *frame) (r Reply, err error) {
 			return r, fmt.Errorf("stop a process between calls: %w", err)
 		}
 		w.cpu = max(w.cpu, processCPU(t.pid)-w.cpuBefore)
+		t.used = w.cpuBefore + w.cpu
 		if residentMemory(t.pid) > w.limits.Memory {
 			w.stopped, answered = MLE, false
 		}
@@ -231,8 +238,9 @@ func (f *frame) read() bool {
 		if err == unix.EINTR {
 			continue
 		}
-		if err != nil || n <= 0 {
-			return false
+		if err != nil || n == 0 {
+			f.broken = err == nil // it has shut its end
+			return f.broken
 		}
 		f.got = append(f.got, buf[:n]...)
 		f.broken = len(f.got) >= 8 && [8]byte(f.got) != f.token || len(f.got) >= frameHeader && f.size() > maxAnswer ||

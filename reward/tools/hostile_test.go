@@ -89,6 +89,14 @@ func FuzzRecords(f *testing.F) {
 	})
 }
 
+// A record may be of exceptions alone, in no line: each of them finds that there is none at once.
+func TestRecordsWithoutLines(t *testing.T) {
+	start := cputime.Used()
+	trace := readTrace("a", resultWith([]byte(strings.Repeat("[\"x\",0,1,\"\"]\n", 100_000))))
+	require.Len(t, trace.steps, 100_000)
+	require.Less(t, cputime.Used()-start, 10*time.Second)
+}
+
 // A record may name more loops than a program can have, each of them around all that follows.
 func TestARecordOfLoopsWithoutEnd(t *testing.T) {
 	var record bytes.Buffer

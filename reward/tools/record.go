@@ -63,8 +63,21 @@ type Change struct {
 // reader puts a record together. The process that wrote it was free to write anything, so what makes no sense is passed over.
 type reader struct {
 	*Trace
-	open      []*[]*node // the steps of every frame that is open, by its depth; the first are those of the program
-	why, text string     // of the end
+	program   frame
+	open      []*frame // every one that is open, by its depth; the first is that of the program
+	why, text string   // of the end
+}
+
+// frame is one whose steps are being read.
+type frame struct {
+	steps *[]*node
+	line  *node // the last; nil: none yet
+}
+
+func (f *frame) add(n *node) {
+	if *f.steps = append(*f.steps, n); n.Kind == Line {
+		f.line = n
+	}
 }
 
 // mostDepth bounds how deep calls are followed; what lies deeper counts as of that depth.
@@ -72,7 +85,8 @@ const mostDepth = 64
 
 func readTrace(source string, r sandbox.Result) *Trace {
 	t := &Trace{source: strings.Split(source, "\n"), Output: string(r.Stdout)}
-	in := reader{Trace: t, open: []*[]*node{&t.steps}}
+	in := reader{Trace: t, program: frame{steps: &t.steps}}
+	in.open = []*frame{&in.program}
 	for line := range bytes.Lines(r.Record) {
 		if line[0] == 0 {
 			break
@@ -111,9 +125,9 @@ func (in *reader) event(event []json.RawMessage) {
 		get(event, 2, &s.Line)
 		s.Kind, s.Code = Line, in.code(s.Line)
 		in.Lines++
-		*in.frame(s.Depth) = append(*in.frame(s.Depth), &node{Step: s})
+		in.frame(s.Depth).add(&node{Step: s})
 	case "c":
-		if line := last(*in.frame(s.Depth)); line != nil {
+		if line := in.frame(s.Depth).line; line != nil {
 			line.Changes = append(line.Changes, changes(event, 2)...)
 		}
 	case "f", "g":
@@ -134,16 +148,13 @@ func (in *reader) event(event []json.RawMessage) {
 		get(event, 2, &s.Line)
 		get(event, 3, &s.Value)
 		s.Value = oneLine(s.Value, 250)
-		frame := in.frame(s.Depth)
-		if line := last(*frame); line != nil {
-			frame = &line.inner
-		}
-		*frame = append(*frame, &node{Step: s})
+		steps := in.frame(s.Depth).within()
+		*steps = append(*steps, &node{Step: s})
 	}
 }
 
-// frame are the steps of the open frame of that depth, or of the deepest above it.
-func (in *reader) frame(depth int) *[]*node { return in.open[min(depth, len(in.open)-1)] }
+// frame is the open frame of that depth, or the deepest above it.
+func (in *reader) frame(depth int) *frame { return in.open[min(depth, len(in.open)-1)] }
 
 // begin opens a frame, in the course of the last line of the one above.
 func (in *reader) begin(s Step) {
@@ -151,35 +162,30 @@ func (in *reader) begin(s Step) {
 	above := &in.steps
 	if s.Depth > 0 {
 		in.open = in.open[:min(s.Depth, len(in.open))]
-		above = in.frame(s.Depth - 1)
-		if line := last(*above); line != nil {
-			above = &line.inner
-		}
+		above = in.frame(s.Depth - 1).within()
 	} else {
 		in.open = in.open[:0]
 	}
 	*above = append(*above, n)
-	in.open = append(in.open, &n.inner)
+	in.open = append(in.open, &frame{steps: &n.inner})
 }
 
 // end closes the frame of that depth. The program itself has no value.
 func (in *reader) end(s Step) {
-	if frame := in.frame(s.Depth); frame != &in.steps {
-		*frame = append(*frame, &node{Step: s})
+	if f := in.frame(s.Depth); f != &in.program {
+		f.add(&node{Step: s})
 	}
 	if in.open = in.open[:min(max(s.Depth, 0), len(in.open))]; len(in.open) == 0 {
-		in.open = append(in.open, &in.steps)
+		in.open = append(in.open, &in.program)
 	}
 }
 
-// last is the last line of a frame.
-func last(steps []*node) *node {
-	for i := len(steps) - 1; i >= 0; i-- {
-		if steps[i].Kind == Line {
-			return steps[i]
-		}
+// within is where that goes which happens in the course of the last line.
+func (f *frame) within() *[]*node {
+	if f.line != nil {
+		return &f.line.inner
 	}
-	return nil
+	return f.steps
 }
 
 func (t *Trace) code(line int) string {

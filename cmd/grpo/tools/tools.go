@@ -2,6 +2,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -178,13 +179,16 @@ func traceCommand() *cobra.Command {
 	cmd.Flags().StringVar(&list, "args", "[]", "its arguments, a JSON list")
 	cmd.Flags().IntVar(&f.options.Lines, "lines", 100_000, "the most lines that the program may run")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the trace as one JSON object")
+	cmd.MarkFlagsMutuallyExclusive("call", "input")
+	cmd.MarkFlagsMutuallyExclusive("json", "form")
+	cmd.MarkFlagsMutuallyExclusive("json", "text")
 	return cmd
 }
 
 // printTrace prints the steps themselves.
 func (f *flags) printTrace(cmd *cobra.Command, p tools.Traced, args any) error {
 	p.Args, _ = args.([]json.RawMessage)
-	p.Lines = f.options.Lines
+	p.Lines = cmp.Or(f.options.Lines, 100_000)
 	trace, _, err := tools.Follow(cmd.Context(), f.options.Judge.Pool(), "tool", p, sandbox.Limits{CPU: f.options.CallTime})
 	if err != nil {
 		return err

@@ -22,3 +22,6 @@ var archCalls = []uint32{
 var forkCalls = []uint32{unix.SYS_FORK, unix.SYS_VFORK}
 
 const setLimitCall = unix.SYS_SETRLIMIT
+
+// openCalls open a file; with each comes which argument has the flags.
+var openCalls = [][2]uint32{{unix.SYS_OPENAT, 2}, {unix.SYS_OPEN, 1}}

@@ -16,3 +16,6 @@ var archCalls = []uint32{unix.SYS_GETRLIMIT}
 var forkCalls []uint32
 
 const setLimitCall = unix.SYS_SETRLIMIT
+
+// openCalls open a file; with each comes which argument has the flags.
+var openCalls = [][2]uint32{{unix.SYS_OPENAT, 2}}

@@ -33,6 +33,9 @@ func zygoteFilter() filter {
 		load(offNumber),
 	}
 	f = append(f, unless(unix.BPF_JGE, foreignCalls, 1), verdict(deny))
+	for _, call := range openCalls {
+		f = f.on(call[0], opening(call[1])...)
+	}
 	for _, s := range spans(calls, zygoteCalls, archCalls, forkCalls) {
 		f = f.span(s[0], s[1])
 	}
@@ -52,6 +55,17 @@ func zygoteFilter() filter {
 	f = f.on(unix.SYS_PRLIMIT64, oneOf(0, 0)...)
 	f = f.on(setLimitCall, verdict(allow))
 	return append(f, verdict(deny))
+}
+
+// opening allows to open a file to be read, to be written, or both. The fourth way to open one reads and writes nothing, so that landlock
+// has no word in it; and a file that is opened to be read is not to be emptied, which landlock governs in later kernels only.
+func opening(flags uint32) []unix.SockFilter {
+	const neither = unix.O_WRONLY | unix.O_RDWR
+	body := []unix.SockFilter{arg(flags), statement(unix.BPF_ALU|unix.BPF_AND|unix.BPF_K, unix.O_ACCMODE|unix.O_TRUNC)}
+	for _, v := range []uint32{neither, neither | unix.O_TRUNC, unix.O_RDONLY | unix.O_TRUNC} {
+		body = append(body, unless(unix.BPF_JEQ, v, 1), verdict(deny))
+	}
+	return append(body, verdict(allow))
 }
 
 // testFilter is what the process of one test lives under in addition. It takes away what only the

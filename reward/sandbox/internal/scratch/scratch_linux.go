@@ -129,8 +129,8 @@ func Overflows(dir string) (bool, error) {
 		if err == nil {
 			info, err = d.Info()
 		}
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // removed while we looked
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
+			return nil // removed while we looked, or another thing by now
 		}
 		if err != nil {
 			return err

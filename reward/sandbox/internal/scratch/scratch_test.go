@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -88,4 +89,37 @@ func TestOverflows(t *testing.T) {
 	if got, err := Overflows(filepath.Join(t.TempDir(), "gone")); got || err != nil {
 		t.Errorf("a directory that is gone overflows: %v, %v", got, err)
 	}
+}
+
+// TestWhatChangesWhileWeLook: a program that makes another thing of a directory, over and over, fails nothing.
+func TestWhatChangesWhileWeLook(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 200 { // which take a while
+		if err := os.Mkdir(filepath.Join(dir, strconv.Itoa(i)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path, over := filepath.Join(dir, "z"), make(chan struct{})
+	var work sync.WaitGroup
+	work.Go(func() {
+		makes := []func() error{func() error { return os.Mkdir(path, 0o700) }, func() error { return os.Symlink("z", path) },
+			func() error { return os.Mkdir(path, 0o700) }, func() error { return os.WriteFile(path, nil, 0o600) }}
+		for i := 0; ; i++ {
+			select {
+			case <-over:
+				return
+			case <-time.After(time.Millisecond):
+				os.Remove(path)
+				makes[i%len(makes)]()
+			}
+		}
+	})
+	for start := time.Now(); time.Since(start) < 500*time.Millisecond; {
+		if full, err := Overflows(dir); full || err != nil {
+			t.Errorf("%v, %v", full, err)
+			break
+		}
+	}
+	close(over)
+	work.Wait()
 }
