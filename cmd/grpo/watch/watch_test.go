@@ -69,6 +69,10 @@ func TestAPicture(t *testing.T) {
 	require.True(t, badinput.Is(err))
 	err = watchHere(t.Context(), &out, []string{t.TempDir()}, true)
 	require.ErrorContains(t, err, "there is no run yet")
+	second := filepath.Join(t.TempDir(), "second")
+	require.NoError(t, os.CopyFS(second, os.DirFS(dir)))
+	err = watchHere(t.Context(), &out, []string{dir, second}, true)
+	require.ErrorContains(t, err, "type grpo watch "+dir+" --tui", "which is there")
 }
 
 // The address of a run's samples can be typed whatever the run is called.
