@@ -13,15 +13,15 @@ import (
 
 // card is a model card of what a run trained: the same for the same run.
 func card(saved *grpo.Saved) ([]byte, error) {
-	cfg := saved.Settings
-	past, err := provenance.Read(cfg.RunDir)
+	past, err := provenance.Read(saved.Settings.RunDir)
 	if err != nil {
 		return nil, err
 	}
-	_, start, err := past.At(saved.Step())
+	cfg, start, err := past.At(saved.Step()) // and not what the run went on with since
 	if err != nil {
 		return nil, err
 	}
+	cfg.RunDir = saved.Settings.RunDir
 	m := past.Manifest
 	if n := len(m.Starts); n > 0 && m.Starts[n-1].Parts["data"].SHA256 != start.Parts["data"].SHA256 {
 		m.Problems = 0 // it counts those of other data, which the run went on with

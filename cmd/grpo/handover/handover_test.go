@@ -169,6 +169,9 @@ func carded(t *testing.T, run string) {
 		require.NoError(t, json.Unmarshal(was, &m))
 		m.Starts = []provenance.Start{{Parts: provenance.Parts{"data": {SHA256: "first"}}},
 			{After: after, Parts: provenance.Parts{"data": {SHA256: "later"}}}}
+		if after == 1 { // the step is of before
+			m.Starts[1].Settings = map[string]json.RawMessage{"data": json.RawMessage(`"other.jsonl"`)}
+		}
 		text, err := json.Marshal(m)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(path, text, 0o644))
