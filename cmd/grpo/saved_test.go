@@ -62,7 +62,7 @@ func TestEvalFindsWhatTheRunFound(t *testing.T) {
 	require.Equal(t, []any{4, 8, last.Greedy, last.GreedyCI}, []any{last.Step, r.Problems, r.Greedy.PassAt1, r.Greedy.CI})
 	require.Equal(t, *last.Sampled, r.Sampled.Sampled)
 	require.Equal(t, []any{0, 8}, []any{r.Change.Since, r.Change.Problems})
-	judged, err := past.First()
+	judged, err := past.First(0)
 	require.NoError(t, err)
 	var ids []string
 	for _, a := range attempts {
