@@ -60,3 +60,13 @@ func TestCheckpointsAreAskedTheSameProblems(t *testing.T) {
 	require.ErrorContains(t, (&asked{}).alike(dir, []int{1, 2, 3}), "step 3 was made with other held-out problems (two) than step 1 (one)")
 	require.NoError(t, (&asked{data: "tasks.jsonl"}).alike(dir, []int{1, 3}))
 }
+
+// However many rungs there are to be, each is a step of its own.
+func TestRungsWantSteps(t *testing.T) {
+	base, err := configs.Load(configs.Source{Preset: configs.DefaultPreset, Overrides: []string{"max_steps=4"}})
+	require.NoError(t, err)
+	for rungs, refused := range map[int]bool{3: false, 4: true, 64: true, 65: true, 2_000_000_000: true} {
+		_, err := (&flags{rungs: rungs}).ladder(base, nil)
+		require.Equal(t, refused, err != nil, rungs)
+	}
+}
