@@ -74,13 +74,26 @@ func TestARunOutlivesItsData(t *testing.T) {
 	require.Len(t, q.warnings, 1, "%v", q.warnings)
 	require.Contains(t, q.warnings[0], "settings changed since the run was started before: max_steps: 1 → 2")
 
+	// One that may go on with other data keeps its copy all the same, and what is refused is not on record.
+	manifest := filepath.Join(dir, provenance.ManifestFile)
+	was, err := os.ReadFile(manifest)
+	require.NoError(t, err)
+	other := filepath.Join(t.TempDir(), "other.jsonl")
+	require.NoError(t, os.WriteFile(other, []byte(strings.ReplaceAll(task, "%", "z")), 0o644))
+	changed := open(t, nil, "run_dir="+dir, "data="+other, "cache_dataset=true", "eval_every=-1", "allow_change=data", "max_steps=3")
+	require.ErrorContains(t, changed.Run(t.Context()), "holds another data set")
+	is, err := os.ReadFile(manifest)
+	require.NoError(t, err)
+	require.Equal(t, string(was), string(is))
+	require.NoError(t, changed.Close())
+
 	// Without a copy the change is noticed.
 	require.NoError(t, os.WriteFile(source, []byte(problems), 0o644))
 	dir = t.TempDir()
 	with = []string{"run_dir=" + dir, "data=" + source, "eval_every=-1"}
 	run(t, open(t, nil, append(with, "max_steps=1")...))
 	require.NoError(t, os.WriteFile(source, []byte(problems+strings.ReplaceAll(task, "%", "d")), 0o644))
-	_, err := tryOpen(t, nil, with...)
+	_, err = tryOpen(t, nil, with...)
 	require.ErrorContains(t, err, "data: has the SHA-256")
 	require.ErrorContains(t, err, "allow_change=data to go on")
 	q = &listener{}

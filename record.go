@@ -2,7 +2,6 @@ package grpo
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -71,11 +70,10 @@ func (t *Trainer) begin(ctx context.Context) error {
 	if aside != "" {
 		t.watcher.Warn(fmt.Sprintf("what the run had after step %d is set aside in %s", t.step, aside))
 	}
-	if err := errors.Join(t.problems.Keep(ctx), t.writeManifest()); err != nil {
-		return err
-	}
-	if err := t.recall(); err != nil {
-		return err
+	for _, do := range []func() error{func() error { return t.problems.Keep(ctx) }, t.writeManifest, t.recall} {
+		if err := do(); err != nil {
+			return err
+		}
 	}
 	t.record.begun, t.record.page.Statement = true, t.problems.Statement
 	t.watcher.Begun(t.Origin())

@@ -48,7 +48,7 @@ func OpenSaved(dir string, step int, w Watcher) (s *Saved, err error) {
 	}
 	s.Dir, s.state, s.Settings.RunDir = o.checkpoint, o.state, rundir.RunOf(dir)
 	if s.run, err = provenance.Read(s.Settings.RunDir); err == nil {
-		s.first, err = s.run.First()
+		s.first, err = s.run.First(s.state.Step)
 	}
 	return s, err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/chat"
 	"github.com/seed-7879b91d/grpo/data/dataset"
+	"github.com/seed-7879b91d/grpo/data/match"
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
@@ -119,12 +120,15 @@ func (f *promptFlags) chosen(tok *tokenizer.Tokenizer) (*chat.Renderer, error) {
 	return chat.ForModel(tok, chat.Options{Date: f.chatDate, Vars: vars})
 }
 
-// word puts --prompt, or the problems, into the words of a run.
-func (f *promptFlags) word(ctx context.Context, l *grpo.Language) error {
+// word puts --prompt, or the problems, into the words of a run, which matches answers by something.
+func (f *promptFlags) word(ctx context.Context, l *grpo.Language, by string) error {
 	problems := []data.Problem{{ID: "--prompt", Statement: f.prompt, Kind: data.Stdin}}
 	switch {
 	case f.problems != "":
-		set, err := dataset.Open(ctx, f.problems, dataset.Options{Split: "all"})
+		if by == "row" {
+			by = ""
+		}
+		set, err := dataset.Open(ctx, f.problems, dataset.Options{Split: "all", AnswerMatch: match.By(by)})
 		if err != nil {
 			return err
 		}

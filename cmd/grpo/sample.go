@@ -96,27 +96,25 @@ func (f *sampleFlags) follow(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	run, given := saved.Settings, cmd.Flags().Changed
+	for flag, said := range map[string][2]*string{"renderer": {&f.renderer, &run.Renderer}, "chat-date": {&f.chatDate, &run.ChatDate},
+		"chat-vars": {&f.chatVars, &run.ChatVars}} {
+		if given(flag) {
+			*said[1] = *said[0]
+		}
+		*said[0] = *said[1]
+	}
 	language, err := saved.Language(cmd.Context())
 	if err != nil {
 		return err
 	}
-	run, given := saved.Settings, cmd.Flags().Changed
 	f.model, f.adapter, f.precision, f.kv = language.Dir, saved.Trained(), run.Precision, run.KVCacheDtype
 	f.adapted, f.quantize, f.order, f.kept = run.AdapterPrecision, run.Quantize, run.Order, true
 	if run.Train == "full" {
 		f.model, f.adapter = saved.Trained(), ""
 	}
-	if err := f.word(cmd.Context(), language); err != nil {
+	if err := f.word(cmd.Context(), language, run.AnswerMatch); err != nil {
 		return err
-	}
-	if !given("renderer") && run.Renderer != "auto" {
-		f.renderer = run.Renderer
-	}
-	if !given("chat-date") {
-		f.chatDate = run.ChatDate
-	}
-	if !given("chat-vars") {
-		f.chatVars = run.ChatVars
 	}
 	if !given("temperature") {
 		f.params.Temperature = float32(run.Temperature)

@@ -62,7 +62,7 @@ func TestEvalFindsWhatTheRunFound(t *testing.T) {
 	require.Equal(t, []any{4, 8, last.Greedy, last.GreedyCI}, []any{last.Step, r.Problems, r.Greedy.PassAt1, r.Greedy.CI})
 	require.Equal(t, *last.Sampled, r.Sampled.Sampled)
 	require.Equal(t, []any{0, 8}, []any{r.Change.Since, r.Change.Problems})
-	judged, err := past.First()
+	judged, err := past.First(0)
 	require.NoError(t, err)
 	var ids []string
 	for _, a := range attempts {
@@ -143,7 +143,7 @@ func TestSampleSpeaksAsTheRunDid(t *testing.T) {
 // A run whose texts are in no chat format is asked in none.
 func TestSampleGoesOnWithATextAsTheRunDid(t *testing.T) {
 	racing.Again(t)
-	dir, _, _ := own(t, "renderer=plain")
+	dir, _, _ := own(t, "renderer=plain", "answer_match=exact")
 	recorded, err := jsonl.OfKind[rollouts.Line](filepath.Join(dir, "rollouts.jsonl"), "")
 	require.NoError(t, err)
 	prompt, err := json.Marshal(tokenLine{recorded[0].Prompt})
@@ -160,6 +160,13 @@ func TestSampleGoesOnWithATextAsTheRunDid(t *testing.T) {
 		"--renderer", "plain", "--prompt", said.Text, "--max-tokens", "24", "--json")
 	require.Zero(t, code, errs)
 	require.Equal(t, want, got)
+	got, errs, code = shell(t, "", "sample", "--run", dir, "--prompt", statement, "--json", "--renderer", "qwen3_instruct")
+	require.Zero(t, code, errs)
+	require.NotEqual(t, want, got, "a flag has the last word")
+	questions := filepath.Join(t.TempDir(), "questions.jsonl")
+	require.NoError(t, os.WriteFile(questions, []byte(`{"id":"q","prompt":"What is 1+1?","answer":"2"}`), 0o644))
+	_, errs, code = shell(t, "", "sample", "--run", dir, "--data", questions)
+	require.Zero(t, code, errs)
 }
 
 // A checkpoint that is not there any more is named as such, wherever it is asked for.

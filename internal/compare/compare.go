@@ -70,7 +70,7 @@ func pair(base, r *Run, step int) Pair {
 // unpaired says why two evaluations cannot be compared problem by problem. Only the hash of the problems tells that those of
 // one name are the same.
 func unpaired(base, r *Run, a, b *Evaluation) string {
-	was, is := base.Parts["test_data"].SHA256, r.Parts["test_data"].SHA256
+	was, is := base.heldOut(a), r.heldOut(b)
 	switch {
 	case base.Settings.Warmup() && r.Settings.Warmup():
 		return "warm-ups are judged by rows"

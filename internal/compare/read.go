@@ -3,6 +3,7 @@
 package compare
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -30,6 +31,8 @@ type Run struct {
 	Evaluations []Evaluation
 	Held        []Held // of a warm-up
 	Resumes     int    // after interruptions
+
+	past *provenance.Run
 }
 
 // Step is a line of metrics.jsonl with its time of train_log.jsonl. What a line does not say is NaN.
@@ -101,7 +104,7 @@ func Read(dir string) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Run{Dir: filepath.Clean(dir), Manifest: past.Manifest, Resumes: past.Resumes()}
+	r := &Run{Dir: filepath.Clean(dir), Manifest: past.Manifest, Resumes: past.Resumes(), past: past}
 	cfg, start, err := past.Last()
 	if err != nil {
 		return nil, badinput.Errorf("%w; expected the directory of a run, as its run_dir names it", err)
@@ -254,6 +257,20 @@ func (r *Run) At(step int) *Evaluation {
 		}
 	}
 	return nil
+}
+
+// heldOut is the hash of the problems of an evaluation: those of the process that made its step, where that was to evaluate then, and
+// otherwise those that the run had last.
+func (r *Run) heldOut(e *Evaluation) string {
+	if e == nil {
+		return ""
+	}
+	last := r.Parts["test_data"].SHA256
+	cfg, start, err := r.past.At(e.Step)
+	if err != nil || cfg.EvalEvery < 1 || start.After != e.Step && e.Step%cfg.EvalEvery != 0 && e.Step != cfg.MaxSteps {
+		return last
+	}
+	return cmp.Or(start.Parts["test_data"].SHA256, last)
 }
 
 // Total adds up what is known of a quantity over the steps, NaN where nothing is.

@@ -149,3 +149,15 @@ func TestAnAdapterIsAsItWasSaved(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(adapter), rundir.StateFile), []byte("{"), 0o644))
 	require.ErrorContains(t, CheckWhole(adapter), rundir.StateFile+": ")
 }
+
+// What was found at first is nothing to compare with once other problems are held out, be they called the same.
+func TestWhatWasFoundFirst(t *testing.T) {
+	r := &Run{Dir: t.TempDir(), Manifest: Manifest{Starts: []Start{{Parts: Parts{"test_data": {SHA256: "one"}}},
+		{After: 2, Parts: Parts{"test_data": {SHA256: "two"}}}}}}
+	require.NoError(t, os.WriteFile(filepath.Join(r.Dir, JudgedFile), []byte(`{"step":0,"problems":["a"],"correct":[1]}`+"\n"), 0o644))
+	for step, want := range map[int]int{0: 1, 2: 1, 3: 0} {
+		found, err := r.First(step)
+		require.NoError(t, err)
+		require.Len(t, found.Problems, want, "step %d", step)
+	}
+}

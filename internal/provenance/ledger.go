@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -202,14 +203,24 @@ func (l *Ledger) Weighed(tell func(string)) error {
 	last := &starts[len(starts)-1]
 	weights := last.Parts["model"]
 	weights.Full = full
+	for _, before := range slices.Backward(starts[:len(starts)-1]) {
+		was := before.Parts["model"]
+		if was.Full == "" || l.fork { // its process ended before that was known, or as it turned out to be another
+			continue
+		}
+		if was.SHA256 == weights.SHA256 {
+			_, err = CheckParts(l.dir.Path, before.Parts, Parts{"model": weights}, l.cfg)
+		}
+		break
+	}
+	if err != nil {
+		return err
+	}
 	last.Parts = last.Parts.with("model", weights)
-	if n := len(starts); n > 1 && !l.fork {
-		_, err = CheckParts(l.dir.Path, starts[n-2].Parts, Parts{"model": weights}, l.cfg)
+	if err := write(l.dir, &l.Manifest, nil); err != nil {
+		tell(fmt.Sprintf("fingerprint of the weights: %v", err))
 	}
-	if werr := write(l.dir, &l.Manifest, nil); werr != nil {
-		tell(fmt.Sprintf("fingerprint of the weights: %v", werr))
-	}
-	return err
+	return nil
 }
 
 // Close gives up a fingerprint that is not there yet.

@@ -104,8 +104,12 @@ func JudgedOf(dir string) (map[int]stats.Judged, error) {
 	return at, err
 }
 
-// First is what the first evaluation of a run found; nothing where there was none.
-func (r *Run) First() (stats.Judged, error) {
+// First is what the first evaluation of a run found; nothing where there was none, or it was of other problems, whatever they are called,
+// than were held out when a step was made.
+func (r *Run) First(step int) (stats.Judged, error) {
+	if began := r.startOf(0).Parts["test_data"]; began.SHA256 != r.startOf(step).Parts["test_data"].SHA256 {
+		return stats.Judged{}, nil
+	}
 	all, err := jsonl.OfKind[stats.Judged](filepath.Join(r.Dir, JudgedFile), "")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return stats.Judged{}, err

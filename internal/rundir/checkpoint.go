@@ -127,18 +127,29 @@ func Stopped(dir string, step int) string {
 }
 
 // Save makes the checkpoint of a step of what write puts into an empty folder. It appears whole or not at
-// all, in place of a damaged one that may be there.
+// all, in place of a damaged one that may be there; where it does not, no line of it stays in CheckpointLog.
 func (d *Dir) Save(step int, write func(dir string) error) error {
 	dir := d.Checkpoint(step)
-	unfinished := dir + partial
+	unfinished, log := dir+partial, d.logs[CheckpointLog]
 	if err := d.moved(); err != nil {
 		return err
 	}
 	if err := errors.Join(disk.RemoveAll(unfinished), disk.MkdirAll(unfinished)); err != nil {
 		return within(unfinished, err)
 	}
+	var was int64
+	if log != nil {
+		var err error
+		if was, err = log.Size(); err != nil {
+			return err
+		}
+	}
 	if err := write(unfinished); err != nil {
-		return errors.Join(within(unfinished, err), disk.RemoveAll(unfinished))
+		err = errors.Join(within(unfinished, err), disk.RemoveAll(unfinished))
+		if log != nil {
+			err = errors.Join(err, log.Cut(was))
+		}
+		return err
 	}
 	if err := errors.Join(disk.SyncFolder(unfinished), remove(dir), disk.Rename(unfinished, dir)); err != nil {
 		return err

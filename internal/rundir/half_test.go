@@ -1,6 +1,7 @@
 package rundir
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,4 +32,19 @@ func TestALineIsWrittenWholeOrNotAtAll(t *testing.T) {
 	text, err := os.ReadFile(d.File("log"))
 	require.NoError(t, err)
 	require.True(t, string(text) == "\""+one+"\"\n\"three\"\n", "the end is %q", text[1<<20:])
+}
+
+// A checkpoint that could not be written was not made, and none of the lines of others goes with it.
+func TestWhatWasNotSavedIsNotOnRecord(t *testing.T) {
+	d, err := Claim(filepath.Join(t.TempDir(), "run"))
+	require.NoError(t, err)
+	defer d.Close()
+	_, err = d.Begin([]string{CheckpointLog}, Point{})
+	require.NoError(t, err)
+	for step, full := range []error{nil, syscall.ENOSPC, nil} {
+		require.ErrorIs(t, d.Save(step, func(string) error { return errors.Join(d.Append(CheckpointLog, step), full) }), full)
+	}
+	text, err := os.ReadFile(d.File(CheckpointLog))
+	require.NoError(t, err)
+	require.Equal(t, "0\n2\n", string(text))
 }

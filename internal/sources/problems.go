@@ -200,13 +200,13 @@ type Set struct {
 	copy string // where the run keeps its own, with cache_dataset
 }
 
-// read gives the problems of a source: the embedded ones, those of the run's own copy where it keeps one, else
-// those of the data set that the source names.
+// read gives the problems of a source: the embedded ones, those of the run's own copy where it keeps one and may not go on with others,
+// else those of the data set that the source names.
 func (p *Problems) read(ctx context.Context, cfg *configs.Config, name, source, split, hash string,
 	warn func(string)) ([]data.Problem, error) {
-	o := Set{Key: "data"}
+	o, makes := Set{Key: "data"}, []string{"data", "data_split", "answer_match"} // settings that a copy is made by
 	if name == "test" {
-		o.Key = "test_data"
+		o.Key, makes = "test_data", []string{"test_data", "test_split", "answer_match"}
 	}
 	switch source {
 	case "":
@@ -225,7 +225,7 @@ func (p *Problems) read(ctx context.Context, cfg *configs.Config, name, source, 
 	if cfg.CacheDataset {
 		o.copy = filepath.Join(cfg.RunDir, "data", name)
 	}
-	if _, statErr := os.Stat(o.copy); o.copy != "" && statErr == nil {
+	if _, statErr := os.Stat(o.copy); o.copy != "" && statErr == nil && !slices.ContainsFunc(makes, cfg.Allowed) {
 		o.Set, err = dataset.OpenStore(o.copy)
 	} else {
 		_, statErr := os.Stat(source)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/data/match"
 )
 
 // A misspelt column is told of before anything is trained, unless a reward file may be given it.
@@ -25,4 +26,33 @@ func TestMisspeltColumnsAreTold(t *testing.T) {
 		require.NoError(t, p.Close())
 		require.Equal(t, want, told)
 	}
+}
+
+// A run that keeps copies, and may go on with others, reads what its settings name by then; its copies are not written over.
+func TestACopyIsNotReadInPlaceOfOtherData(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+		return path
+	}
+	old, other := file("old.jsonl", `{"id":"a","prompt":"1?","answer":"1"}`), file("other.jsonl", `{"id":"b","prompt":"2?","answer":"2"}`)
+	open := func(data, match string, allowed ...string) *Problems {
+		p, err := OpenAll(t.Context(), &configs.Config{Data: data, AnswerMatch: match, CacheDataset: true, RunDir: dir, AllowChange: allowed},
+			func(string) {})
+		require.NoError(t, err)
+		t.Cleanup(func() { p.Close() })
+		return p
+	}
+	require.NoError(t, open(old, "exact").Keep(t.Context()))
+	require.Equal(t, "a", open(other, "exact").Train[0].ID, "as nobody allowed another")
+	p := open(other, "exact", "data")
+	require.Equal(t, "b", p.Train[0].ID)
+	require.ErrorContains(t, p.Keep(t.Context()), "holds another data set")
+	tests, err := open(old, "regex", "answer_match").Train[0].Tests(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, match.Regex, tests[0].Match.By)
+	require.NoError(t, os.Remove(old))
+	require.Equal(t, "a", open(old, "exact", "seed").Train[0].ID)
 }

@@ -123,6 +123,9 @@ func begin(dir string, plan *Plan) (*Journal, error) {
 }
 
 func (p *Plan) combinations(axes []Axis) ([][]string, error) {
+	if p.Random > mostRuns {
+		return nil, badinput.Errorf("--random: found %d, expected %d combinations at the most", p.Random, mostRuns)
+	}
 	if p.Random > 0 {
 		return Random(axes, p.Random, p.Seed), nil
 	}

@@ -62,6 +62,12 @@ func TestWordsThatCannotBeMeant(t *testing.T) {
 	}
 }
 
+// So many runs are no sweep, however they come about.
+func TestRandomHasAnEnd(t *testing.T) {
+	_, err := Open(t.TempDir(), &Plan{Words: []string{"learning_rate=1e-5..1e-3"}, Random: 1 << 40})
+	require.ErrorContains(t, err, "--random: found 1099511627776, expected 10000 combinations at the most")
+}
+
 // What is drawn follows from the seed, lies in its range, and a rate is as likely in each decade.
 func TestRandomCombinations(t *testing.T) {
 	axes, err := Parse([]string{"learning_rate=1e-5..1e-3", "seed=0..2", "temperature=0.5..1", "loss=ppo,cispo"})

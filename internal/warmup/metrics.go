@@ -123,12 +123,17 @@ func (t *Trainer) evaluateIfDue(ctx context.Context) error {
 		t.broken = err
 		return err
 	}
-	if t.last = &h; t.first == nil {
-		t.first = t.last
-	}
+	t.found(&h)
 	t.evaluated = t.step + 1
 	t.watcher.Evaluated(h)
 	return nil
+}
+
+// found takes in an evaluation. What is first is of the same rows, as far as their tokens tell.
+func (t *Trainer) found(h *HeldOut) {
+	if t.last = h; t.first == nil || t.first.Rows != h.Rows || t.first.Tokens != h.Tokens {
+		t.first = h
+	}
 }
 
 // Watcher is told how a run goes on. Calls come from the goroutine that trains.

@@ -112,8 +112,8 @@ func (t *Trainer) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if n := len(before); n > 0 {
-		t.first, t.last = &before[0], &before[n-1]
+	for i := range before {
+		t.found(&before[i])
 	}
 	t.watcher.Begun(t.Origin())
 	if t.origin.checkpoint == "" {

@@ -335,7 +335,7 @@ func (t *Trainer) Settings() *configs.Config { return t.cfg }
 // HeldOutRows is how many rows are evaluated.
 func (t *Trainer) HeldOutRows() int { return len(t.set.rows) - t.set.train }
 
-// Evaluations are the first and the last of the run, nil where there was none.
+// Evaluations are the last of the run and the first of the same rows, nil where there was none.
 func (t *Trainer) Evaluations() (first, last *HeldOut) { return t.first, t.last }
 
 // Close gives back what Open opened, but for the backend.

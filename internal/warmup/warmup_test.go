@@ -259,6 +259,18 @@ func TestHandingOver(t *testing.T) {
 	require.ErrorContains(t, err, "adapter_model.safetensors is damaged")
 }
 
+// What is held out now is compared with what was found on the same rows, and with no others.
+func TestTheFirstEvaluationIsOfTheSameRows(t *testing.T) {
+	one, other, again := HeldOut{Step: 0, Rows: 2, Tokens: 9}, HeldOut{Step: 1, Rows: 2, Tokens: 8}, HeldOut{Step: 2, Rows: 2, Tokens: 8}
+	trainer := &Trainer{}
+	for _, c := range []struct{ found, first *HeldOut }{{&one, &one}, {&other, &other}, {&again, &other}} {
+		trainer.found(c.found)
+		first, last := trainer.Evaluations()
+		require.Same(t, c.first, first)
+		require.Same(t, c.found, last)
+	}
+}
+
 // Rows that are too long are cut or left out, and counted.
 func TestRowsTooLong(t *testing.T) {
 	path := rowsFile(t, configs.SFT, 4)

@@ -3,6 +3,7 @@
 package watch
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"os"
@@ -27,13 +28,15 @@ type run struct {
 // depth is how far below a folder runs are looked for.
 const depth = 3
 
-// find gives the runs of some folders, which are runs themselves or have some below, in the order of their names.
+// find gives the runs of some folders, which are runs themselves or have some below, in the order of their names. Of a folder that is
+// not there it tells, and gives those of the others.
 func find(paths []string) (runs []run, err error) {
 	taken := map[string]bool{}
 	for _, path := range paths {
-		info, err := os.Stat(path)
-		if err != nil || !info.IsDir() {
-			return nil, badinput.Errorf("%s: expected the directory of a run, or one with runs in it, and found none", path)
+		info, serr := os.Stat(path)
+		if serr != nil || !info.IsDir() {
+			err = cmp.Or(err, badinput.Errorf("%s: expected the directory of a run, or one with runs in it, and found none", path))
+			continue
 		}
 		whole, err := filepath.Abs(path)
 		if err != nil {
@@ -55,7 +58,7 @@ func find(paths []string) (runs []run, err error) {
 		}
 	}
 	slices.SortStableFunc(runs, func(a, b run) int { return strings.Compare(a.name, b.name) })
-	return runs, nil
+	return runs, err
 }
 
 // unique is a name that no other run has.

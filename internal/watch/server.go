@@ -101,7 +101,7 @@ const eventsPath = "/events"
 func New(o Options) (*Server, error) {
 	s := &Server{Options: o, mux: http.NewServeMux(), runs: map[string]*run{}, fresh: make(chan struct{}), drawn: map[string]*drawing{},
 		news: map[string]*news{}, samples: browser.New(o.Samples, o.Keep), gauges: gauges{runs: map[string]*gauge{}}}
-	if err := s.look(true); err != nil {
+	if err := s.look(true); err != nil && !s.Later {
 		return nil, err
 	}
 	s.mux.HandleFunc("GET /{$}", s.list)
@@ -132,19 +132,16 @@ func (s *Server) Watch(ctx context.Context) {
 			if search {
 				searched = now
 			}
-			s.counted(func() { s.look(search) }) // a folder that went away may come back
+			s.counted(func() { s.look(search) })
 		}
 	}
 }
 
-// look sees what is new, and wakes who waits for that.
-func (s *Server) look(search bool) error {
+// look sees what is new, and wakes who waits for that. It tells of a path that is not there, and may come back.
+func (s *Server) look(search bool) (err error) {
 	var found []run
 	if search {
-		var err error
-		if found, err = find(s.Paths); err != nil && !s.Later {
-			return err
-		}
+		found, err = find(s.Paths)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +160,7 @@ func (s *Server) look(search bool) error {
 		close(s.fresh)
 		s.fresh = make(chan struct{})
 	}
-	return nil
+	return err
 }
 
 // take makes the runs that were found those that are watched.
@@ -285,7 +282,8 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request) {
 
 // Where is the directory of a run, and whether it goes on. One that nobody has seen is looked for.
 func (s *Server) Where(name string) (dir string, state report.State, ok bool) {
-	if dir, state, ok = s.seen(name); !ok && s.look(true) == nil {
+	if dir, state, ok = s.seen(name); !ok {
+		s.look(true)
 		dir, state, ok = s.seen(name)
 	}
 	return dir, state, ok

@@ -75,6 +75,22 @@ func TestRunsAreFound(t *testing.T) {
 	require.ErrorContains(t, err, "none: expected the directory of a run, or one with runs in it")
 }
 
+// While one folder is not there, runs of the others come and go, and its own come back with it.
+func TestAFolderThatGoesAwayTakesNoOtherWithIt(t *testing.T) {
+	root := t.TempDir()
+	newRun(t, filepath.Join(root, "a", "one"), 1)
+	newRun(t, filepath.Join(root, "b", "two"), 1)
+	s, err := New(Options{Paths: []string{filepath.Join(root, "a"), filepath.Join(root, "b")}})
+	require.NoError(t, err)
+	require.NoError(t, os.Rename(filepath.Join(root, "a"), filepath.Join(root, "c")))
+	newRun(t, filepath.Join(root, "b", "three"), 1)
+	require.Error(t, s.look(true))
+	require.Equal(t, []string{"three", "two"}, s.Runs())
+	require.NoError(t, os.Rename(filepath.Join(root, "c"), filepath.Join(root, "a")))
+	require.NoError(t, s.look(true))
+	require.Equal(t, []string{"one", "three", "two"}, s.Runs())
+}
+
 // A run that takes the place of another of its name, which went away, is drawn anew.
 func TestAnotherRunOfTheSameName(t *testing.T) {
 	root := t.TempDir()

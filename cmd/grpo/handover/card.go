@@ -13,10 +13,18 @@ import (
 
 // card is a model card of what a run trained: the same for the same run.
 func card(saved *grpo.Saved) ([]byte, error) {
-	cfg := saved.Settings
-	past, err := provenance.Read(cfg.RunDir)
+	past, err := provenance.Read(saved.Settings.RunDir)
 	if err != nil {
 		return nil, err
+	}
+	cfg, start, err := past.At(saved.Step()) // and not what the run went on with since
+	if err != nil {
+		return nil, err
+	}
+	cfg.RunDir = saved.Settings.RunDir
+	m := past.Manifest
+	if n := len(m.Starts); n > 0 && m.Starts[n-1].Parts["data"].SHA256 != start.Parts["data"].SHA256 {
+		m.Problems = 0 // it counts those of other data, which the run went on with
 	}
 	found, err := readFound(cfg.RunDir, saved.Step())
 	if err != nil {
@@ -40,7 +48,7 @@ func card(saved *grpo.Saved) ([]byte, error) {
 	if full {
 		what = "The weights of " + named(cfg.Model)
 	}
-	line("%s, trained for %s with %s on %s.\n", what, plural.Of(saved.Step(), "step"), method(cfg), problems(past.Manifest, cfg))
+	line("%s, trained for %s with %s on %s.\n", what, plural.Of(saved.Step(), "step"), method(cfg), problems(m, cfg))
 	if cfg.Warmup() {
 		found.rows(line, saved.Step())
 	} else {
@@ -50,15 +58,12 @@ func card(saved *grpo.Saved) ([]byte, error) {
 	found.autopilot(line)
 	line("## Where it comes from\n")
 	line("| | |\n|---|---|")
-	m := past.Manifest
 	line("| trained by | grpo %s, %s, %s |", m.Version, m.Go, m.Platform)
 	line("| computed by | %s |", m.Backend)
 	line("| seed | %d |", m.Seed)
 	for _, part := range []string{"model", "data", "test_data"} {
-		if len(m.Starts) > 0 {
-			if print, ok := m.Starts[0].Parts[part]; ok {
-				line("| SHA-256 of %s | `%s` |", part, print.SHA256)
-			}
+		if print, ok := start.Parts[part]; ok {
+			line("| SHA-256 of %s | `%s` |", part, print.SHA256)
 		}
 	}
 	line("\n`training/` has the settings, the figures of every step, and the report. %s", again(cfg))
@@ -122,17 +127,21 @@ func again(cfg *configs.Config) string {
 		"from the same model, problems and settings, and the run's own record of completions."
 }
 
-// problems are those that were trained on, or the rows.
+// problems are those that were trained on, or the rows; 0: nobody knows how many.
 func problems(m provenance.Manifest, cfg *configs.Config) string {
 	unit := "problem"
 	if cfg.Warmup() {
 		unit = "row"
 	}
+	many := plural.Of(m.Problems, unit)
+	if m.Problems == 0 {
+		many = unit + "s"
+	}
 	if cfg.Data == configs.DefaultPreset {
-		return fmt.Sprintf("the %d problems that are part of grpo", m.Problems)
+		return "the " + many + " that are part of grpo"
 	}
 	if id := onHub(cfg.Data); id != "" {
-		return fmt.Sprintf("%s of [%s](https://huggingface.co/datasets/%s)", plural.Of(m.Problems, unit), id, id)
+		return fmt.Sprintf("%s of [%s](https://huggingface.co/datasets/%s)", many, id, id)
 	}
-	return plural.Of(m.Problems, unit) + " of " + nameOf(cfg.Data)
+	return many + " of " + nameOf(cfg.Data)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
@@ -74,6 +75,7 @@ func TestARunIsHandedOver(t *testing.T) {
 	run := trained(t)
 	t.Run("model", func(t *testing.T) { exported(t, run) })
 	t.Run("package", func(t *testing.T) { packaged(t, run) })
+	t.Run("card", func(t *testing.T) { carded(t, run) })
 	t.Run("hub", func(t *testing.T) { published(t, run) })
 }
 
@@ -154,6 +156,33 @@ func packaged(t *testing.T, run string) {
 	_, err = typed(t, "package", "--verify", one)
 	require.ErrorContains(t, err, "do not use it")
 	require.True(t, badinput.Is(err))
+}
+
+// The card of a run that went on with other data has the fingerprint of what its step was made with, and no count of others.
+func carded(t *testing.T, run string) {
+	path := filepath.Join(run, "manifest.json")
+	was, err := os.ReadFile(path)
+	require.NoError(t, err)
+	defer os.WriteFile(path, was, 0o644)
+	for after, says := range [][]string{{"`later`", "on the 1150 problems that are"}, {"`first`", "on the problems that are"}} {
+		var m provenance.Manifest
+		require.NoError(t, json.Unmarshal(was, &m))
+		m.Starts = []provenance.Start{{Parts: provenance.Parts{"data": {SHA256: "first"}}},
+			{After: after, Parts: provenance.Parts{"data": {SHA256: "later"}}}}
+		if after == 1 { // the step is of before
+			m.Starts[1].Settings = map[string]json.RawMessage{"data": json.RawMessage(`"other.jsonl"`)}
+		}
+		text, err := json.Marshal(m)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(path, text, 0o644))
+		saved, err := grpo.OpenSaved(run, -1, nil)
+		require.NoError(t, err)
+		text, err = card(saved)
+		require.NoError(t, err)
+		for _, words := range says {
+			require.Contains(t, string(text), words)
+		}
+	}
 }
 
 func published(t *testing.T, run string) {

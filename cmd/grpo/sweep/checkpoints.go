@@ -22,6 +22,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/compare"
 	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/plural"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/kernels"
 )
@@ -104,6 +105,9 @@ func (a *asked) run(cmd *cobra.Command, dir string, p Program) error {
 	if len(steps) == 0 {
 		return badinput.Errorf("%s has no checkpoints; expected the directory of a run that has saved some (save_every)", dir)
 	}
+	if err := a.alike(dir, steps); err != nil {
+		return err
+	}
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
 	show := screen.New(out, cmd.ErrOrStderr(), false, a.format != "")
 	b, err := p.Open(ctx)(a.device, 0)
@@ -121,6 +125,29 @@ func (a *asked) run(cmd *cobra.Command, dir string, p Program) error {
 	}
 	show.End()
 	return a.print(out, dir, all)
+}
+
+// alike refuses to set checkpoints beside each other that would be asked other problems, as the run went on with others.
+func (a *asked) alike(dir string, steps []int) error {
+	if a.data != "" {
+		return nil
+	}
+	past, err := provenance.Read(dir)
+	if err != nil {
+		return err
+	}
+	var first *configs.Config
+	for _, step := range steps {
+		cfg, _, err := past.At(step)
+		if err != nil {
+			return err
+		}
+		if first = cmp.Or(first, cfg); cfg.TestData != first.TestData || cfg.TestSplit != first.TestSplit {
+			return badinput.Errorf("%s: step %d was made with other held-out problems (%s) than step %d (%s); type --data SOURCE to ask all "+
+				"the same", dir, step, cmp.Or(cfg.TestData, "none"), steps[0], cmp.Or(first.TestData, "none"))
+		}
+	}
+	return nil
 }
 
 // one evaluates a checkpoint.

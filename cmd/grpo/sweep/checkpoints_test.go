@@ -1,12 +1,16 @@
 package sweep
 
 import (
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
 )
 
 // Nothing is called best that others tie with.
@@ -39,5 +43,30 @@ func TestHowManyProblemsAreAsked(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, (&asked{problems: problems, samples: -1}).change(cfg))
 		require.Equal(t, want, cfg.EvalProblems)
+	}
+}
+
+// Checkpoints of a run that went on with other held-out problems are asked the same ones, or none.
+func TestCheckpointsAreAskedTheSameProblems(t *testing.T) {
+	dir, cfg := t.TempDir(), configs.Defaults()
+	cfg.TestData = "one"
+	for name, v := range map[string]any{provenance.ConfigFile: cfg, provenance.ManifestFile: provenance.Manifest{Starts: []provenance.Start{
+		{}, {After: 2, Settings: map[string]json.RawMessage{"test_data": json.RawMessage(`"two"`)}}}}} {
+		text, err := json.Marshal(v)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o644))
+	}
+	require.NoError(t, (&asked{}).alike(dir, []int{1, 2}))
+	require.ErrorContains(t, (&asked{}).alike(dir, []int{1, 2, 3}), "step 3 was made with other held-out problems (two) than step 1 (one)")
+	require.NoError(t, (&asked{data: "tasks.jsonl"}).alike(dir, []int{1, 3}))
+}
+
+// However many rungs there are to be, each is a step of its own.
+func TestRungsWantSteps(t *testing.T) {
+	base, err := configs.Load(configs.Source{Preset: configs.DefaultPreset, Overrides: []string{"max_steps=4"}})
+	require.NoError(t, err)
+	for rungs, refused := range map[int]bool{3: false, 4: true, 64: true, 65: true, 2_000_000_000: true} {
+		_, err := (&flags{rungs: rungs}).ladder(base, nil)
+		require.Equal(t, refused, err != nil, rungs)
 	}
 }

@@ -186,9 +186,9 @@ func (f *flags) ladder(base *configs.Config, words []string) ([]int, error) {
 	if err != nil {
 		return nil, badinput.Errorf("--halving: %w; give one value", err)
 	}
-	switch {
-	case cfg.MaxSteps < 1<<(f.rungs-1):
-		return nil, badinput.Errorf("--halving: %d rungs want max_steps of %d or more, found %d", f.rungs, 1<<(f.rungs-1), cfg.MaxSteps)
+	switch least := 1 << (min(f.rungs, 62) - 1); {
+	case cfg.MaxSteps < least:
+		return nil, badinput.Errorf("--halving: %d rungs want max_steps of %d or more, found %d", f.rungs, least, cfg.MaxSteps)
 	case cfg.TestData == "" || cfg.EvalEvery < 1:
 		return nil, badinput.Errorf("--halving judges by held-out problems; give test_data, and an eval_every of 1 or more")
 	}

@@ -135,21 +135,22 @@ func split(words *tokenizer.Tokenizer, tokens []int32) []string {
 	return texts
 }
 
-func settings(dir string) *configs.Config {
+func settings(dir string) (*configs.Config, provenance.Parts) {
 	past, err := provenance.Read(dir)
 	if err != nil || !past.Known() {
-		return nil
+		return nil, nil
 	}
-	cfg, _, err := past.Last()
+	cfg, start, err := past.Last()
 	if err != nil {
-		return nil
+		return nil, nil
 	}
-	return cfg
+	cfg.RunDir = dir // where the run is by now, with its copies of the data
+	return cfg, start.Parts
 }
 
-// open opens the data of a run. What cannot be read leaves statements out of a page, and is no reason to fail.
+// open opens the data of a run. What cannot be read, or is not what it was, leaves statements out of a page, and is no reason to fail.
 func (k *known) open(dir string) *sources.Problems {
-	cfg := settings(dir)
+	cfg, parts := settings(dir)
 	if cfg == nil {
 		return nil
 	}
@@ -161,12 +162,18 @@ func (k *known) open(dir string) *sources.Problems {
 	if err != nil {
 		return nil
 	}
+	for _, set := range p.Sets {
+		if was, known := parts[set.Key]; known && was.SHA256 != set.Manifest().SHA256 {
+			p.Close()
+			return nil
+		}
+	}
 	return p
 }
 
 // load opens the tokenizer of a run's model, where it is on this machine.
 func (k *known) load(dir string) *tokenizer.Tokenizer {
-	cfg := settings(dir)
+	cfg, _ := settings(dir)
 	if cfg == nil {
 		return nil
 	}

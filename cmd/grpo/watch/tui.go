@@ -35,8 +35,8 @@ func watchHere(ctx context.Context, out io.Writer, paths []string, once bool) er
 		return badinput.Errorf("%s: there is no run yet; type grpo watch without --tui to wait for one", strings.Join(paths, ", "))
 	case 1:
 	default:
-		return badinput.Errorf("--tui draws one run, and here are %d; type grpo watch %s --tui", len(runs),
-			look.Word(strings.TrimRight(paths[0], "/")+"/"+runs[0]))
+		dir, _, _ := s.Where(runs[0])
+		return badinput.Errorf("--tui draws one run, and here are %d; type grpo watch %s --tui", len(runs), look.Word(dir))
 	}
 	if columns, _, terminal := screen.Size(out); once || !terminal {
 		text, err := picture(s, runs[0], columns, 0)

@@ -3,6 +3,7 @@ package watch
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"math"
 	"os"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/watch"
 )
@@ -69,6 +72,10 @@ func TestAPicture(t *testing.T) {
 	require.True(t, badinput.Is(err))
 	err = watchHere(t.Context(), &out, []string{t.TempDir()}, true)
 	require.ErrorContains(t, err, "there is no run yet")
+	second := filepath.Join(t.TempDir(), "second")
+	require.NoError(t, os.CopyFS(second, os.DirFS(dir)))
+	err = watchHere(t.Context(), &out, []string{dir, second}, true)
+	require.ErrorContains(t, err, "type grpo watch "+dir+" --tui", "which is there")
 }
 
 // The address of a run's samples can be typed whatever the run is called.
@@ -83,6 +90,25 @@ func TestTheAddressOfSamples(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, Serve(over, &out, "127.0.0.1:0", []string{dir}, "samples/"))
 	require.Regexp(t, `^samples of 50% run#2 at http://127.0.0.1:[0-9]+/samples/50%25%20run%232\n`, out.String())
+}
+
+// Problems that were edited since are not shown as those that the run was asked.
+func TestAProblemIsTheOneOfTheRun(t *testing.T) {
+	dir, tasks := t.TempDir(), filepath.Join(t.TempDir(), "tasks.jsonl")
+	write := func(path, text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o644)) }
+	write(tasks, `{"id":"p","prompt":"Print 1.","tests":[{"input":"","output":"1"}]}`)
+	set, err := dataset.Open(t.Context(), tasks, dataset.Options{Split: "train"})
+	require.NoError(t, err)
+	defer set.Close()
+	cfg := configs.Defaults()
+	cfg.Data, cfg.RunDir = tasks, "elsewhere"
+	text, err := json.Marshal(cfg)
+	require.NoError(t, err)
+	write(filepath.Join(dir, "config.json"), string(text))
+	write(filepath.Join(dir, "manifest.json"), `{"starts":[{"parts":{"data":{"sha256":"`+set.Manifest().SHA256+`"}}}]}`)
+	require.Equal(t, "Print 1.", newKnown(t.Context()).statement(dir, "p"))
+	write(tasks, `{"id":"p","prompt":"Print 2.","tests":[{"input":"","output":"2"}]}`)
+	require.Empty(t, newKnown(t.Context()).statement(dir, "p"))
 }
 
 // While the data of a run is opened, which may take long, nobody waits who looks at another run.

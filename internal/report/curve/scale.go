@@ -45,7 +45,7 @@ func Linear(low, high float64) *Scale {
 	if high < 0 && high > low*0.6 {
 		high = 0
 	}
-	if low == high {
+	if high-low <= 1e-12*max(math.Abs(low), math.Abs(high)) { // the same but for rounding
 		low, high = low-math.Max(math.Abs(low), 1)/2, high+math.Max(math.Abs(high), 1)/2
 	}
 	if span := high - low; !(span > 1e-300 && span < 1e300) {

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -60,7 +61,7 @@ func New(root string, r rows.Run, experiment string) (*Store, error) {
 
 // settle finds an experiment by its name, or adds it.
 func settle(root, name string, begun time.Time) (id string, err error) {
-	known, err := filepath.Glob(filepath.Join(root, "*", "meta.yaml"))
+	known, err := below(root, "meta.yaml")
 	if err != nil {
 		return "", err
 	}
@@ -239,7 +240,16 @@ func (s *Store) Close() error {
 
 // Folders are those of a run in a store.
 func Folders(root string, r rows.Run) ([]string, error) {
-	return filepath.Glob(filepath.Join(root, "*", r.ID))
+	return below(root, r.ID)
+}
+
+// below are the paths of a name in the folders of a store, whatever characters are in its own.
+func below(root, name string) (paths []string, err error) {
+	paths, err = fs.Glob(os.DirFS(root), "*/"+name)
+	for i := range paths {
+		paths[i] = filepath.Join(root, paths[i])
+	}
+	return paths, err
 }
 
 // Check refuses a folder that is something else than a store.
@@ -251,7 +261,7 @@ func Check(root string) error {
 	if err != nil {
 		return badinput.Errorf("%w; expected a folder of MLflow, such as mlruns", err)
 	}
-	known, err := filepath.Glob(filepath.Join(root, "*", "meta.yaml"))
+	known, err := below(root, "meta.yaml")
 	if err == nil && len(known) == 0 {
 		return badinput.Errorf("%s is no store of MLflow: it has other things and no experiment; choose another folder, such as %s",
 			root, filepath.Join(root, "mlruns"))

@@ -119,14 +119,15 @@ func writtenAnew(t *testing.T, root, here string, want map[string]string) {
 	require.Equal(t, want, files(t, root))
 }
 
-// An experiment that MLflow made is found by its name.
+// An experiment that MLflow made is found by its name, whatever the folder is called.
 func TestExperimentsAreFoundByName(t *testing.T) {
-	root := t.TempDir()
+	root := filepath.Join(t.TempDir(), "runs[1]")
 	require.NoError(t, os.MkdirAll(filepath.Join(root, "17"), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(root, "17", "meta.yaml"), []byte("experiment_id: '17'\nname: mine\n"), 0o644))
 	s, err := New(root, run, "mine")
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
+	require.NoError(t, Check(root))
 	names := slices.Sorted(maps.Keys(files(t, root)))
 	require.Equal(t, "17/"+run.ID+"/meta.yaml", names[0])
 	require.NotContains(t, strings.Join(names, " "), "528824917155904475")
