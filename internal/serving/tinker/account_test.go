@@ -279,3 +279,17 @@ func TestSamplesStandInTheLineOfTheirKey(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "ada", <-from)
 }
+
+// Where models of as many layouts are there as may be, another has room as soon as the unload of one is answered.
+func TestAnUnloadedModelGivesItsLayoutFree(t *testing.T) {
+	s := serve(t, t.TempDir(), func(o *Options) { o.Layouts = 1 })
+	n := s.connect(t)
+	stepped(t, train(t, n, 1), 1e-2)
+	_, err := n.Train(t.Context(), "tiny", 2, 0)
+	require.ErrorContains(t, err, "unload one")
+	s.get(t, "POST", "unload_model", map[string]string{"model_id": n.ID + ":train:0"})
+	_, err = s.Wait(t.Context(), n.ID+":train:0#"+unload)
+	require.NoError(t, err)
+	_, err = s.connect(t).Train(t.Context(), "tiny", 2, 0)
+	require.NoError(t, err)
+}

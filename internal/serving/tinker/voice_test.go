@@ -78,6 +78,15 @@ func TestASamplingSessionDoesNotMove(t *testing.T) {
 	var about map[string]any
 	require.NoError(t, s.Call(t.Context(), "GET", "samplers/"+named.ID, nil, &about))
 	require.Equal(t, map[string]any{"sampler_id": named.ID, "base_model": "tiny", "model_path": path}, about)
+
+	got[map[string]any](t)(m.Do(t.Context(), "save_weights_for_sampler", map[string]any{"path": "here", "overwrite": true}))
+	_, err = named.Sample(t.Context(), text1, free(3, 6, 5))
+	require.ErrorContains(t, err, "user: "+path+" was saved again since this sampling session was made")
+	named, err = n.Voice(t.Context(), "", path)
+	require.NoError(t, err)
+	newer, err := named.Sample(t.Context(), text1, free(3, 6, 5))
+	require.NoError(t, err)
+	require.NotEqual(t, first.Sequences, newer.Sequences)
 }
 
 // requireTop wants the most likely tokens at each place to fall, and to agree with the token that is there.
