@@ -171,7 +171,7 @@ func (r *run) snapshot(seq int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.saved, r.spent = seq, 0
-	r.drop()
+	r.drop(r.saved)
 	return r.shorten()
 }
 

@@ -79,19 +79,19 @@ func (r *run) caughtUp() error {
 		}
 		r.finish(e, res)
 	}
-	r.drop()
+	r.drop(r.saved)
 	return nil
 }
 
-// drop lets go of the bodies of requests whose doing the last snapshot has; mu is held.
-func (r *run) drop() {
+// drop lets go of the bodies of requests whose doing the last snapshot has, after that number; mu is held.
+func (r *run) drop(saved int64) {
 	for _, e := range r.entries {
-		if e.seq <= r.saved && e.settled() {
+		if e.seq <= saved && e.settled() {
 			r.hold(-len(e.body))
 			e.body = nil
 		}
 	}
-	for ; r.low < min(r.forgot, r.saved+1); r.low++ {
+	for ; r.low < min(r.forgot, saved+1); r.low++ {
 		delete(r.entries, r.low)
 	}
 }

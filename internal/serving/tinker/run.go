@@ -106,6 +106,9 @@ func (r *run) open() error {
 		}
 	})
 	r.journal = j
+	if saved, _, unknown := r.State(); err == nil && unknown == nil {
+		r.drop(saved)
+	}
 	return err
 }
 
