@@ -110,7 +110,9 @@ func (r *run) forget(last int64) {
 	for ; r.forgot < last && (r.forgot <= last-r.s.Kept || r.results > maxKept); r.forgot++ {
 		if old := r.entries[r.forgot]; old != nil && old.settled() && old.result.status != lost {
 			r.results -= len(old.result.body)
-			r.entries[old.seq] = &entry{&future{old.done, result{status: lost}}, old.seq, old.kind, old.sum, old.body}
+			if old.result.status != server { // which says that it stays undone
+				r.entries[old.seq] = &entry{&future{old.done, result{status: lost}}, old.seq, old.kind, old.sum, old.body}
+			}
 		}
 	}
 }

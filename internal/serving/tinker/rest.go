@@ -1,6 +1,7 @@
 package tinker
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -52,11 +53,8 @@ func (s *Server) runJSON(r *run) (map[string]any, error) {
 		return nil, err
 	}
 	r.mu.Lock()
-	last, broken := r.last, r.broken
+	last, broken := cmp.Or(r.last, r.Created), r.broken
 	r.mu.Unlock()
-	if last.IsZero() {
-		last = r.Created
-	}
 	out := map[string]any{
 		"training_run_id": r.ID, "base_model": r.Base, "model_owner": "local", "is_lora": true, "lora_rank": r.Rank,
 		"corrupted": broken != nil, "last_request_time": last.UTC().Format(time.RFC3339Nano),
