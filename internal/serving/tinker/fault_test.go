@@ -172,3 +172,20 @@ func TestWhatFailedLongAgoStaysUndone(t *testing.T) {
 	}
 	require.Equal(t, stepped(t, other, 1e-2), stepped(t, m, 1e-2)) // of four gradients it would be another
 }
+
+// A load that failed for want of its checkpoint stays undone also when there is one of that name, and the model is made anew.
+func TestALoadThatFailedStaysUndone(t *testing.T) {
+	s := serve(t, t.TempDir(), func(o *Options) { o.Models = 1 }) // one leaves the memory for the other
+	n := s.connect(t)
+	m, other := train(t, n, 1), train(t, n, 1)
+	q := crossEntropy(lesson(text1, 3, 1))
+	require.ErrorContains(t, m.Load(t.Context(), "tinker://"+m.ID+"/weights/later", false), "user: ")
+	for _, one := range []*client.Training{m, other} {
+		learned(t, one, q)
+		stepped(t, one, 1e-2)
+		_, err := one.Save(t.Context(), "later")
+		require.NoError(t, err)
+		learned(t, one, q) // in the middle of a step nothing is kept
+	}
+	require.Equal(t, stepped(t, other, 1e-2), stepped(t, m, 1e-2))
+}

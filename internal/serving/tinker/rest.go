@@ -159,10 +159,10 @@ func (s *Server) about(r *http.Request) (*run, store.Checkpoint, error) {
 
 func (s *Server) deleteCheckpoint(r *http.Request) (any, error) {
 	m, c, err := s.about(r)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = m.Delete(c)
 	}
-	return nil, m.Delete(c)
+	return nil, err
 }
 
 func (s *Server) setTTL(r *http.Request) (any, error) {
