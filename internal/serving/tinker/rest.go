@@ -185,11 +185,10 @@ func (s *Server) setTTL(r *http.Request) (any, error) {
 func (s *Server) publish(public bool) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
 		m, c, err := s.about(r)
-		if err != nil {
-			return nil, err
+		if c.Public = public; err == nil {
+			err = m.Change(c)
 		}
-		c.Public = public
-		return nil, m.Change(c)
+		return nil, err
 	}
 }
 

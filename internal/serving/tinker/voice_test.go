@@ -78,13 +78,27 @@ func TestASamplingSessionDoesNotMove(t *testing.T) {
 	var about map[string]any
 	require.NoError(t, s.Call(t.Context(), "GET", "samplers/"+named.ID, nil, &about))
 	require.Equal(t, map[string]any{"sampler_id": named.ID, "base_model": "tiny", "model_path": path}, about)
+}
 
-	got[map[string]any](t)(m.Do(t.Context(), "save_weights_for_sampler", map[string]any{"path": "here", "overwrite": true}))
-	_, err = named.Sample(t.Context(), text1, free(3, 6, 5))
-	require.ErrorContains(t, err, "user: "+path+" was saved again since this sampling session was made")
-	named, err = n.Voice(t.Context(), "", path)
+// One over a checkpoint whose name is saved again does not go over to what that is then.
+func TestASamplingSessionOfANameThatIsSavedAgain(t *testing.T) {
+	s := serve(t, t.TempDir())
+	n := s.connect(t)
+	m := train(t, n, 2)
+	path, err := m.SaveSampler(t.Context(), "here")
 	require.NoError(t, err)
-	newer, err := named.Sample(t.Context(), text1, free(3, 6, 5))
+	v, err := n.Voice(t.Context(), "", path)
+	require.NoError(t, err)
+	first, err := v.Sample(t.Context(), text1, free(3, 6, 5))
+	require.NoError(t, err)
+	learned(t, m, crossEntropy(lesson(text1, 3, 1)))
+	stepped(t, m, 1e-1)
+	got[map[string]any](t)(m.Do(t.Context(), "save_weights_for_sampler", map[string]any{"path": "here", "overwrite": true}))
+	_, err = v.Sample(t.Context(), text1, free(3, 6, 5))
+	require.ErrorContains(t, err, "user: "+path+" was saved again since this sampling session was made")
+	v, err = n.Voice(t.Context(), "", path)
+	require.NoError(t, err)
+	newer, err := v.Sample(t.Context(), text1, free(3, 6, 5))
 	require.NoError(t, err)
 	require.NotEqual(t, first.Sequences, newer.Sequences)
 }
