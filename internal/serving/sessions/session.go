@@ -36,7 +36,8 @@ type record struct {
 	Settings map[string]json.RawMessage `json:"settings"` // that were asked for
 	Shown    map[string]json.RawMessage `json:"shown"`    // all that are a client's to change
 	Own      bool                       `json:"own_problems"`
-	Steps    []string                   `json:"steps"` // the SHA-256 of what was asked, of each that was answered
+	Steps    []string                   `json:"steps"`           // the SHA-256 of what was asked, of each that was answered
+	Asked    string                     `json:"asked,omitempty"` // the same of the step that was begun last
 	Saved    []int                      `json:"saved"`
 	ServedAs string                     `json:"served_as,omitempty"`
 	Finished bool                       `json:"finished"`
@@ -159,6 +160,13 @@ func (n *session) isFinished() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.record.Finished
+}
+
+// asked is of which content the step was that was begun last; "": it is of before that was written down.
+func (n *session) asked() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.record.Asked
 }
 
 // isNew reports that nothing came of a session yet.
