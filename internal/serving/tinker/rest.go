@@ -119,14 +119,11 @@ func (s *Server) runCheckpoints(r *http.Request) (any, error) {
 		return nil, err
 	}
 	all, err := m.Checkpoints()
-	if err != nil {
-		return nil, err
-	}
 	out := []any{}
 	for _, c := range all {
 		out = append(out, checkpointJSON(m, c))
 	}
-	return map[string]any{"checkpoints": out}, nil
+	return map[string]any{"checkpoints": out}, err
 }
 
 func (s *Server) listCheckpoints(r *http.Request) (any, error) {
