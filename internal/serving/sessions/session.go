@@ -162,13 +162,6 @@ func (n *session) isFinished() bool {
 	return n.record.Finished
 }
 
-// asked is of which content the step was that was begun last; "": it is of before that was written down.
-func (n *session) asked() string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.record.Asked
-}
-
 // isNew reports that nothing came of a session yet.
 func (n *session) isNew() bool {
 	n.mu.Lock()

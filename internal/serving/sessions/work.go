@@ -82,6 +82,13 @@ func asked(step, next int) error {
 	return refusal.Errorf(http.StatusConflict, "step %d was asked for with other content before; the next is %d", step, next)
 }
 
+// asked is of which content the step was that was begun last; "": it is of before that was written down.
+func (n *session) asked() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.record.Asked
+}
+
 func finished() error {
 	return refusal.Errorf(http.StatusConflict, "the session is finished; begin another one")
 }
