@@ -293,3 +293,37 @@ func TestAnUnloadedModelGivesItsLayoutFree(t *testing.T) {
 	_, err = s.connect(t).Train(t.Context(), "tiny", 2, 0)
 	require.NoError(t, err)
 }
+
+// A model that leaves the memory does not wait for what another of its layout computes, and who polls for it does not either.
+func TestLeavingWaitsForNobody(t *testing.T) {
+	s := serve(t, t.TempDir(), func(o *Options) { o.Replay = time.Nanosecond })
+	n := s.connect(t)
+	m, other := train(t, n, 1), train(t, n, 2)
+	stepped(t, m, 1e-3)
+	r := s.server.runs[m.ID]
+	require.Eventually(t, func() bool { // it is kept, and leaving is all that is left to do
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.saved == 1
+	}, 10*time.Second, time.Millisecond)
+	turn := s.server.bases["tiny"].Turn
+	turn.Lock()
+	f, err := other.ForwardBackward(t.Context(), crossEntropy(lesson(text1, 3, 1)))
+	require.NoError(t, err)
+	time.Sleep(100 * time.Millisecond) // the bench is its
+	s.get(t, "POST", "unload_model", map[string]string{"model_id": m.ID})
+	answered := make(chan error, 1)
+	go func() {
+		_, err := s.Wait(t.Context(), m.ID+"#"+unload)
+		answered <- err
+	}()
+	select {
+	case err := <-answered:
+		require.NoError(t, err)
+	case <-time.After(10 * time.Second):
+		t.Error("the unload waits for another model")
+	}
+	turn.Unlock()
+	_, err = f.Wait(t.Context())
+	require.NoError(t, err)
+}
