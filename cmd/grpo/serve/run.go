@@ -23,6 +23,7 @@ type recorded struct {
 	dir   string // that was asked for: of the run, or of a checkpoint, which stays
 	base  serving.NamedDir
 	every time.Duration // between looks for a newer checkpoint
+	seen  string        // which there were before the one that is served was looked for
 
 	mu    sync.Mutex
 	saved *grpo.Saved // that is served
@@ -38,6 +39,7 @@ func (f *flags) openRun() error {
 		return err
 	}
 	r := &recorded{name: named.Name, dir: named.Dir, every: betweenLooks}
+	r.seen = r.list()
 	if r.saved, err = open(r.dir); err != nil {
 		return err
 	}
@@ -112,7 +114,7 @@ func (r *recorded) follow(ctx context.Context, host *serving.Host, log *slog.Log
 		close(ended)
 		return ended
 	}
-	seen, said := r.list(), ""
+	seen, said := r.seen, ""
 	go func() {
 		defer close(ended)
 		ticks := time.NewTicker(r.every)
@@ -146,7 +148,7 @@ func (r *recorded) follow(ctx context.Context, host *serving.Host, log *slog.Log
 
 // list names the checkpoints that there are: one appears whole, by being renamed.
 func (r *recorded) list() (names string) {
-	entries, _ := os.ReadDir(filepath.Join(r.saved.Settings.RunDir, "checkpoints"))
+	entries, _ := os.ReadDir(filepath.Join(r.dir, "checkpoints"))
 	for _, e := range entries {
 		names += e.Name() + "\n"
 	}

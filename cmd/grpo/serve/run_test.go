@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,6 +20,7 @@ import (
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/serving"
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
@@ -206,6 +208,7 @@ func TestAWholeModelIsNotFollowed(t *testing.T) {
 	require.NoError(t, os.MkdirAll(at, 0o700))
 	r := &recorded{name: "run", dir: dir, every: time.Millisecond, saved: &grpo.Saved{Dir: at,
 		Settings: &configs.Config{Train: "full", RunDir: dir}}}
+	r.seen = r.list()
 	require.False(t, r.follows())
 	ctx, stop := context.WithCancel(t.Context())
 	lines := make(chan string, 1)
@@ -214,6 +217,31 @@ func TestAWholeModelIsNotFollowed(t *testing.T) {
 	require.Contains(t, <-lines, "start the server again to serve it")
 	stop()
 	<-ended
+}
+
+// A checkpoint that came while the model was loaded is served, also where it is the run's last.
+func TestACheckpointThatCameMeanwhile(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "first")
+	train(t, dir, "max_steps=1")
+	f := &flags{runs: []string{dir}}
+	require.NoError(t, f.openRun())
+	f.recorded.every = time.Millisecond
+	train(t, dir, "max_steps=2")
+	var o serving.Options
+	f.recorded.serve(&o)
+	o.Adapters[0].Dir = filepath.Join(dir, "checkpoints", "step_000001", "adapter")
+	var err error
+	o.Backend, o.Model, err = machine(nil)
+	require.NoError(t, err)
+	host, err := serving.Open(t.Context(), o)
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := f.recorded.follow(ctx, host, slog.New(slog.DiscardHandler))
+	about := f.recorded.page(false)
+	require.Eventually(t, func() bool { return about.Run().Step == 2 }, 10*time.Second, time.Millisecond)
+	stop()
+	<-ended
+	require.NoError(t, errors.Join(host.Close(), o.Backend.Close()))
 }
 
 // sent is a writer whose lines go there.

@@ -117,7 +117,9 @@ func (s *Server) load(w http.ResponseWriter, r *http.Request) error {
 	case there && !a.Inplace:
 		return refusal.Field("lora_name", "%q is loaded already; unload it first, or send \"load_inplace\": true", a.Name)
 	case there:
-		err = s.host.ReplaceAdapter(a.Name, dir)
+		if err = s.over(a.Name, a.Base); err == nil {
+			err = s.host.ReplaceAdapter(a.Name, dir)
+		}
 	default:
 		if err = s.host.LoadAdapter(a.Name, a.Base, dir); err == nil {
 			s.note(a.Name, true)
@@ -127,6 +129,16 @@ func (s *Server) load(w http.ResponseWriter, r *http.Request) error {
 		return explain(misnamed(err), dir, a.Path)
 	}
 	return say(w, "Success: LoRA adapter '%s' added successfully.", a.Name)
+}
+
+// over refuses to have an adapter take the place of one over another model than is asked for; "": over which that is.
+func (s *Server) over(name, base string) error {
+	now, err := s.host.Find(name)
+	if err == nil && base != "" && base != now.Base {
+		return refusal.Field("base_model_name", "found %q, and %q goes over %q; unload it first, or leave base_model_name out",
+			refusal.Short(base, 200), name, now.Base)
+	}
+	return err
 }
 
 // find is the directory of an adapter that a client names: below that of the server, and reached without leaving it.

@@ -105,6 +105,8 @@ func TestAdaptersOverHTTP(t *testing.T) {
 	require.Contains(t, s.load(`{"lora_name":"mine","lora_path":"deep/two"}`), `400 {"error":{"message":"lora_name: `+
 		`\"mine\" is loaded already; unload it first, or send \"load_inplace\": true"`)
 	require.Contains(t, s.load(`{"lora_name":"mine","lora_path":"deep/two","load_inplace":true}`), "200 Success")
+	require.Contains(t, s.load(`{"lora_name":"mine","lora_path":"one","load_inplace":true,"base_model_name":"other"}`),
+		`400 {"error":{"message":"base_model_name: found \"other\", and \"mine\" goes over \"tiny\"`)
 	second := s.says("mine", 8)
 	require.NotEqual(t, first, second)
 	whole, err := json.Marshal(filepath.Join(s.dir, "one"))

@@ -2,7 +2,6 @@ package adapters
 
 import (
 	"context"
-	"net/http"
 	"sync"
 
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
@@ -39,7 +38,7 @@ func (n *names) take(ctx context.Context, name string) (leave func(), err error)
 		return func() { <-l.turn; n.left(name, l) }, nil
 	case <-ctx.Done():
 		n.left(name, l)
-		return nil, refusal.Errorf(http.StatusServiceUnavailable, "nobody waited for the answer")
+		return nil, refusal.Left(ctx)
 	}
 }
 

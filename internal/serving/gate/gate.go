@@ -306,7 +306,7 @@ func (g *Gate) enter(ctx context.Context, name string) (leave func(), err error)
 	case l.work <- struct{}{}:
 		return leave, nil
 	case <-ctx.Done():
-		return nil, refusal.Errorf(http.StatusServiceUnavailable, "nobody waited for the answer")
+		return nil, refusal.Left(ctx)
 	}
 }
 

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -251,6 +252,14 @@ func TestTurns(t *testing.T) {
 	require.Equal(t, "/2", <-at)
 	all.Wait()
 	require.Contains(t, send(g, "GET", "/metrics", "", "X-Api-Key", shown[0]).Body.String(), "grpo_http_busy_total 1")
+
+	leave, err := g.enter(t.Context(), "ada")
+	require.NoError(t, err)
+	defer leave()
+	ctx, stop := context.WithCancelCause(t.Context())
+	stop(refusal.Errorf(http.StatusServiceUnavailable, "the server is stopping"))
+	_, err = g.enter(ctx, "ada")
+	require.ErrorContains(t, err, "the server is stopping", "who waits then hears why it ends")
 }
 
 // Paths and statuses are counted; clients cannot make the table long.

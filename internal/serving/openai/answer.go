@@ -122,6 +122,14 @@ func (j *job) submit(box *mailbox, drew func(Drawn)) (cancel func(), err error) 
 // errLeft ends an answer to a client that has left.
 var errLeft = errors.New("the client left")
 
+// left is why the context of a request ended: its client left, or the server stops.
+func left(ctx context.Context) error {
+	if errors.Is(context.Cause(ctx), errStopping) {
+		return errStopping
+	}
+	return errLeft
+}
+
 // Left reports whether a request was not answered because nobody waited for that.
 func Left(err error) bool { return errors.Is(err, errLeft) }
 
@@ -180,10 +188,7 @@ func (r *running) follow(ctx context.Context, box *mailbox) error {
 		select {
 		case <-box.ready:
 		case <-ctx.Done():
-			if errors.Is(context.Cause(ctx), errStopping) {
-				return errStopping
-			}
-			return errLeft
+			return left(ctx)
 		}
 		for _, e := range box.take() {
 			if err := r.take(e); err != nil {

@@ -3,6 +3,7 @@ package openai
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -79,6 +80,13 @@ func TestEcho(t *testing.T) {
 	require.Len(t, c.LogProbs.Tokens, last+1)
 	require.Len(t, c.LogProbs.Top, last+1)
 	require.Equal(t, utf8.RuneCountInString("return wörld"), c.LogProbs.Offsets[prompt])
+
+	half := s.Language.Tokenizer.Encode("👋")[0]
+	for prompt, text := range map[string]string{`"<|im_start|>user"`: "<|im_start|>user", fmt.Sprintf("[%d,%[1]d]", half): "\uFFFD\uFFFD"} {
+		c := continued(t, New(s, Options{}), `"echo":true,"logprobs":0,"prompt":`+prompt).Choices[0]
+		require.Equal(t, text+" x", c.Text)
+		require.Equal(t, utf8.RuneCountInString(text), c.LogProbs.Offsets[2])
+	}
 
 	none := continued(t, New(s, Options{}), `"max_tokens":0,`+fields)
 	require.Equal(t, "return wörld", none.Choices[0].Text)

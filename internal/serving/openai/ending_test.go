@@ -1,10 +1,16 @@
 package openai
 
 import (
+	"context"
+	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/serving/body"
 )
 
 // A stop string that the end of an answer alone completes, when what is left of a character becomes U+FFFD, is not shown either.
@@ -40,4 +46,19 @@ func TestNoTokenIDs(t *testing.T) {
 	require.Contains(t, list[len(list)-2], `"token_ids":[],"finish_reason":"stop"`)
 	_, text = post(t, h, "/v1/chat/completions", with(""))
 	require.NotContains(t, text, "token_ids")
+}
+
+// Who waits for a turn with a large body when the server stops is told that, and gets no empty answer.
+func TestStoppingWhileALargeBodyWaits(t *testing.T) {
+	s := New(scripted(t), Options{})
+	leave, err := s.turns.Take(t.Context(), "")
+	require.NoError(t, err)
+	defer leave()
+	ctx, stop := context.WithCancelCause(t.Context())
+	stop(Stopping())
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/chat/completions", strings.NewReader(with(strings.Repeat(" ", body.Large))))
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	require.Equal(t, http.StatusServiceUnavailable, w.Code)
+	require.Contains(t, w.Body.String(), "the server is stopping")
 }

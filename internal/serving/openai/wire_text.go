@@ -25,10 +25,14 @@ type texts struct {
 	places   map[int]*place // of the tokens of a stream, by choice
 }
 
-// place is where the next token of a choice stands in its text.
+// place is where the next token of a choice stands in its text: in the prompt, which shows its control tokens, or behind that.
 type place struct {
-	stream *tokenizer.Stream
-	offset int // in characters
+	prompt, stream *tokenizer.Stream
+	offset         int // in characters
+}
+
+func (f *texts) begin() *place {
+	return &place{prompt: f.tok.NewStream(false), stream: f.tok.NewStream(true)}
 }
 
 type textChoice struct {
@@ -66,7 +70,7 @@ func (f *texts) start(c *choice) any {
 	if f.places == nil {
 		f.places = map[int]*place{}
 	}
-	at := &place{stream: f.tok.NewStream(true)}
+	at := f.begin()
 	f.places[c.index] = at
 	if !f.echo || f.logprobs { // with these it comes when it is scored
 		return nil
@@ -78,14 +82,15 @@ func (f *texts) start(c *choice) any {
 
 func (f *texts) scored(c *choice, r *sampler.Rollout) any {
 	asked := f.prompts[c.index/f.n]
-	return f.line(textChoice{Index: c.index, Text: asked.text, LogProbs: f.likelihood(scored(asked.tokens, r), f.places[c.index])})
+	return f.line(textChoice{Index: c.index, Text: asked.text,
+		LogProbs: f.likelihood(scored(asked.tokens, r), len(asked.tokens), f.places[c.index])})
 }
 
 func (f *texts) more(c *choice, d delta) any {
 	if f.none {
 		return nil
 	}
-	l := textChoice{Index: c.index, LogProbs: f.likelihood(d.tokens, f.places[c.index])}
+	l := textChoice{Index: c.index, LogProbs: f.likelihood(d.tokens, 0, f.places[c.index])}
 	for _, p := range d.parts {
 		l.Text += p.Content
 	}
@@ -129,7 +134,7 @@ func (f *texts) whole(choices []*choice, all []*ended, u usage) any {
 			if f.echo {
 				before = scored(asked.tokens, e.Rollout)
 			}
-			l.LogProbs = f.likelihood(append(before, tokens...), &place{stream: f.tok.NewStream(true)})
+			l.LogProbs = f.likelihood(append(before, tokens...), len(before), f.begin())
 		}
 		list[i] = l
 	}
@@ -143,15 +148,23 @@ func (f *texts) whole(choices []*choice, all []*ended, u usage) any {
 	}{f.head(), list, u}
 }
 
-// likelihood lists the tokens from a place on.
-func (f *texts) likelihood(tokens []spoken, at *place) *textLogs {
+// likelihood lists the tokens from a place on, of which the first so many are the prompt.
+func (f *texts) likelihood(tokens []spoken, prompt int, at *place) *textLogs {
 	if !f.logprobs {
 		return nil
 	}
 	l := &textLogs{Tokens: []string{}, LogProbs: []*float32{}, Top: []map[string]float32{}, Offsets: []int{}}
-	for _, t := range tokens {
+	for i, t := range tokens {
 		l.Tokens, l.Offsets = append(l.Tokens, f.text(t.ID)), append(l.Offsets, at.offset)
-		at.offset += utf8.RuneCountInString(at.stream.Push(t.ID))
+		in := at.stream
+		if i < prompt {
+			in = at.prompt
+		}
+		text := in.Push(t.ID)
+		if i == prompt-1 {
+			text += in.Flush()
+		}
+		at.offset += utf8.RuneCountInString(text)
 		var p *float32
 		if t.Raw == t.Raw { // it was scored
 			v := finite(t.Raw)

@@ -3,6 +3,7 @@
 package refusal
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,6 +49,15 @@ func Prepared(e *Error) *Error {
 // Busy refuses for now.
 func Busy(after time.Duration, format string, args ...any) *Error {
 	return &Error{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded", After: after, Message: fmt.Sprintf(format, args...)}
+}
+
+// Left is the refusal of a request whose context ended while it waited: the cause of that where it is one, as where the server stops.
+func Left(ctx context.Context) error {
+	var why *Error
+	if errors.As(context.Cause(ctx), &why) {
+		return why
+	}
+	return Errorf(http.StatusServiceUnavailable, "nobody waited for the answer")
 }
 
 // DiskFull is what all servers say of what was not written for want of room.

@@ -83,3 +83,25 @@ func TestAskedForAgainASessionStays(t *testing.T) {
 	require.NoFileExists(t, n.file(recordFile), "nothing came of it yet")
 	require.Error(t, n.ctx.Err())
 }
+
+// Who asks again for a session, or for a save, after something else was done hears of it as it is now.
+func TestASessionIsToldAsItIs(t *testing.T) {
+	s := newServer(t)
+	begin := func() string {
+		r := httptest.NewRequest("POST", "/v1/sessions", strings.NewReader(`{"settings":{"seed":7}}`))
+		r.Header.Set("Idempotency-Key", "once")
+		w := httptest.NewRecorder()
+		s.answered(s.create)(w, r)
+		return fmt.Sprint(w.Code, " ", w.Body)
+	}
+	require.Contains(t, begin(), `"steps":0`)
+	at := "/v1/sessions/" + idOf("", "once")
+	require.Contains(t, s.call("POST", at+"/train_step", `{"step":1}`), "200 ")
+	require.Contains(t, begin(), `"steps":1`)
+	for _, name := range []string{"one", "two", "one"} {
+		require.Contains(t, s.call("POST", at+"/save", `{"serve_as":"`+name+`"}`), `"served_as":"`+name+`"`)
+		_, err := s.host.Find(name)
+		require.NoError(t, err)
+		require.Contains(t, begin(), `"served_as":"`+name+`"`)
+	}
+}

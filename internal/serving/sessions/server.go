@@ -184,7 +184,7 @@ func (s *Server) take(r *http.Request, into any) (text []byte, leave func(), err
 	leave = func() {}
 	if len(text) > body.Large {
 		if leave, err = s.turns.Take(r.Context(), s.Owner(r)); err != nil {
-			return nil, nil, refusal.Errorf(http.StatusServiceUnavailable, "nobody waited for the answer")
+			return nil, nil, refusal.Left(r.Context())
 		}
 	}
 	if err := body.Decode(text, into); err != nil {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,7 +36,8 @@ type record struct {
 	Settings map[string]json.RawMessage `json:"settings"` // that were asked for
 	Shown    map[string]json.RawMessage `json:"shown"`    // all that are a client's to change
 	Own      bool                       `json:"own_problems"`
-	Steps    []string                   `json:"steps"` // the SHA-256 of what was asked, of each that was answered
+	Steps    []string                   `json:"steps"`           // the SHA-256 of what was asked, of each that was answered
+	Asked    string                     `json:"asked,omitempty"` // the same of the step that was begun last
 	Saved    []int                      `json:"saved"`
 	ServedAs string                     `json:"served_as,omitempty"`
 	Finished bool                       `json:"finished"`
@@ -72,6 +74,11 @@ type job struct {
 	over     chan struct{}
 	answer   []byte
 	err      error
+}
+
+// passing reports whether an answer is of the session as it was then: asked for again once something else was done, it is another.
+func (j *job) passing() bool {
+	return j.key == "open" || strings.HasPrefix(j.key, "save ") || strings.HasPrefix(j.key, "finish ")
 }
 
 const (
@@ -256,6 +263,11 @@ func (n *session) workOff() {
 		}
 		j := n.queue[0]
 		n.queue = n.queue[1:]
+		for _, before := range n.done {
+			if before.passing() {
+				n.drop(before)
+			}
+		}
 		n.mu.Unlock()
 		if j.err = n.ctx.Err(); j.err == nil {
 			j.answer, j.err = j.run(n.ctx)

@@ -245,6 +245,8 @@ func TestAStepCountsOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(file, text, 0o600))
 	s.start(Options{Idle: time.Millisecond}) // it leaves the memory between two requests
+	require.Contains(t, s.call("POST", at+"/train_step", `{"step":2,"ids":["p1"]}`),
+		`409 {"error":{"message":"step 2 was asked for with other content before; the next is 3"`)
 	require.Equal(t, second, s.call("POST", at+"/train_step", `{"step":2,"ids":["p2","p0"]}`))
 	require.Contains(t, s.call("GET", at, ""), `"steps":2`)
 	for ask, want := range map[string]string{

@@ -52,7 +52,7 @@ func (s *Server) trainStep(w http.ResponseWriter, r *http.Request, n *session) e
 	case *step < 1:
 		return refusal.Field("step", "found %d, expected %d, the next of the session", *step, next)
 	case *step < next && known.Steps[*step-1] != sum:
-		return refusal.Errorf(http.StatusConflict, "step %d was asked for with other content before; the next is %d", *step, next)
+		return asked(*step, next)
 	case *step < next:
 		row, err := n.row(*step)
 		if err == nil {
@@ -75,6 +75,18 @@ func (s *Server) trainStep(w http.ResponseWriter, r *http.Request, n *session) e
 	return n.do(w, r, fmt.Sprintf("step %d", next), sum, func(ctx context.Context) ([]byte, error) {
 		return n.step(ctx, next, int(ask.Iterations), sum, given)
 	})
+}
+
+// asked refuses a step that was asked for with other content.
+func asked(step, next int) error {
+	return refusal.Errorf(http.StatusConflict, "step %d was asked for with other content before; the next is %d", step, next)
+}
+
+// asked is of which content the step was that was begun last; "": it is of before that was written down.
+func (n *session) asked() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.record.Asked
 }
 
 func finished() error {
@@ -128,10 +140,15 @@ func (n *session) step(ctx context.Context, number, iterations int, sum string,
 		if all := cmp.Or(len(problems), t.Settings().PromptsPerStep) * t.Settings().CompletionsPerPrompt; all > mostCompletions {
 			return nil, refusal.Field("problems", "a step of %d completions, at most %d are allowed", all, mostCompletions)
 		}
+		if err := n.write(func(r *record) { r.Asked = sum }); err != nil {
+			return nil, err
+		}
 		if _, err = t.Step(ctx, problems, grpo.StepOptions{Iterations: iterations}); err != nil {
 			n.leave() // whatever is half done: the next try begins at the last checkpoint
 			return nil, err
 		}
+	} else if before := n.asked(); before != "" && before != sum {
+		return nil, asked(number, number+1)
 	}
 	if _, err := t.Save(ctx); err != nil {
 		return nil, err

@@ -279,3 +279,51 @@ func TestSamplesStandInTheLineOfTheirKey(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "ada", <-from)
 }
+
+// Where models of as many layouts are there as may be, another has room as soon as the unload of one is answered.
+func TestAnUnloadedModelGivesItsLayoutFree(t *testing.T) {
+	s := serve(t, t.TempDir(), func(o *Options) { o.Layouts = 1 })
+	n := s.connect(t)
+	stepped(t, train(t, n, 1), 1e-2)
+	_, err := n.Train(t.Context(), "tiny", 2, 0)
+	require.ErrorContains(t, err, "unload one")
+	s.get(t, "POST", "unload_model", map[string]string{"model_id": n.ID + ":train:0"})
+	_, err = s.Wait(t.Context(), n.ID+":train:0#"+unload)
+	require.NoError(t, err)
+	_, err = s.connect(t).Train(t.Context(), "tiny", 2, 0)
+	require.NoError(t, err)
+}
+
+// A model that leaves the memory does not wait for what another of its layout computes, and who polls for it does not either.
+func TestLeavingWaitsForNobody(t *testing.T) {
+	s := serve(t, t.TempDir(), func(o *Options) { o.Replay = time.Nanosecond })
+	n := s.connect(t)
+	m, other := train(t, n, 1), train(t, n, 2)
+	stepped(t, m, 1e-3)
+	r := s.server.runs[m.ID]
+	require.Eventually(t, func() bool { // it is kept, and leaving is all that is left to do
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.saved == 1
+	}, 10*time.Second, time.Millisecond)
+	turn := s.server.bases["tiny"].Turn
+	turn.Lock()
+	f, err := other.ForwardBackward(t.Context(), crossEntropy(lesson(text1, 3, 1)))
+	require.NoError(t, err)
+	time.Sleep(100 * time.Millisecond) // the bench is its
+	s.get(t, "POST", "unload_model", map[string]string{"model_id": m.ID})
+	answered := make(chan error, 1)
+	go func() {
+		_, err := s.Wait(t.Context(), m.ID+"#"+unload)
+		answered <- err
+	}()
+	select {
+	case err := <-answered:
+		require.NoError(t, err)
+	case <-time.After(10 * time.Second):
+		t.Error("the unload waits for another model")
+	}
+	turn.Unlock()
+	_, err = f.Wait(t.Context())
+	require.NoError(t, err)
+}

@@ -81,6 +81,28 @@ func TestWhatSleepsIsRead(t *testing.T) {
 	require.Equal(t, want, again)
 }
 
+// Of a model that sleeps nothing is held for who polls but what its snapshot has not.
+func TestWhatASnapshotHasIsNotHeld(t *testing.T) {
+	s := serve(t, t.TempDir(), func(o *Options) { o.Replay = time.Nanosecond })
+	m := train(t, s.connect(t), 1)
+	learned(t, m, crossEntropy(lesson(text1, 3, 1)))
+	stepped(t, m, 1e-2)
+	want, err := s.Wait(t.Context(), m.ID+"#1")
+	require.NoError(t, err)
+	s.server.stop()
+	s.server.work.Wait()
+	copied := filepath.Join(t.TempDir(), "store")
+	require.NoError(t, os.CopyFS(copied, os.DirFS(s.store)))
+	s = serve(t, copied)
+	again, err := s.Wait(t.Context(), m.ID+"#1")
+	require.NoError(t, err)
+	require.Equal(t, want, again)
+	require.Zero(t, s.server.account("").held)
+	m.Session = &client.Session{Client: s.Client}
+	learned(t, m, crossEntropy(lesson(text1, 3, 1)))
+	require.EqualValues(t, 2, stepped(t, m, 1e-2)["metrics"].(map[string]any)["step"])
+}
+
 // Sampling sessions, and what a session says of itself, are in the store alone.
 func TestSessionsAreInTheStore(t *testing.T) {
 	s := serve(t, t.TempDir(), func(o *Options) { o.Moments = 2 })

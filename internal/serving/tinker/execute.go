@@ -145,9 +145,11 @@ func (r *run) do(e *entry) error {
 	return nil
 }
 
-// replayed reports whether a request that has a result does something to the model when it is done again.
+// replayed reports whether a request that has a result does something to the model when it is done again. A load that failed does not:
+// what it lacked may be there by now.
 func (e *entry) replayed() bool {
-	return e.result.status != server && (e.kind == forwardBackward || e.kind == optimStep.kind || e.kind == loadWeights.kind)
+	trains := e.kind == forwardBackward || e.kind == optimStep.kind
+	return trains && e.result.status != server || e.kind == loadWeights.kind && e.result.status == fine
 }
 
 // dirty reports whether a request that the machine failed may have changed the model.
@@ -171,7 +173,7 @@ func (r *run) snapshot(seq int64) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.saved, r.spent = seq, 0
-	r.drop()
+	r.drop(r.saved)
 	return r.shorten()
 }
 

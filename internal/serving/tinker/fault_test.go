@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -149,4 +150,42 @@ func TestWhatFailedForWantOfRoomStaysUndone(t *testing.T) {
 	stepped(t, other, 1e-2)
 	stepped(t, &again, 1e-2)
 	require.Equal(t, learned(t, other, q), learned(t, &again, q))
+}
+
+// What the machine failed stays undone also when its result is not kept any more.
+func TestWhatFailedLongAgoStaysUndone(t *testing.T) {
+	s := serve(t, t.TempDir(), func(o *Options) { o.Models, o.Kept = 1, 1 }) // one leaves the memory for the other
+	n := s.connect(t)
+	m, other := train(t, n, 1), train(t, n, 1)
+	q := crossEntropy(lesson(text1, 3, 1))
+	state := filepath.Join(s.store, "runs", strings.ReplaceAll(m.ID, ":", "_"), "state")
+	require.NoError(t, os.Rename(state, state+"s"))
+	require.NoError(t, os.WriteFile(state, nil, 0o644))
+	f, err := m.ForwardBackward(t.Context(), q)
+	require.NoError(t, err)
+	_, err = f.Wait(t.Context())
+	require.ErrorContains(t, err, "server: ")
+	require.NoError(t, os.Remove(state))
+	require.NoError(t, os.Rename(state+"s", state))
+	for range 3 {
+		require.Equal(t, learned(t, other, q), learned(t, m, q))
+	}
+	require.Equal(t, stepped(t, other, 1e-2), stepped(t, m, 1e-2)) // of four gradients it would be another
+}
+
+// A load that failed for want of its checkpoint stays undone also when there is one of that name, and the model is made anew.
+func TestALoadThatFailedStaysUndone(t *testing.T) {
+	s := serve(t, t.TempDir(), func(o *Options) { o.Models = 1 }) // one leaves the memory for the other
+	n := s.connect(t)
+	m, other := train(t, n, 1), train(t, n, 1)
+	q := crossEntropy(lesson(text1, 3, 1))
+	require.ErrorContains(t, m.Load(t.Context(), "tinker://"+m.ID+"/weights/later", false), "user: ")
+	for _, one := range []*client.Training{m, other} {
+		learned(t, one, q)
+		stepped(t, one, 1e-2)
+		_, err := one.Save(t.Context(), "later")
+		require.NoError(t, err)
+		learned(t, one, q) // in the middle of a step nothing is kept
+	}
+	require.Equal(t, stepped(t, other, 1e-2), stepped(t, m, 1e-2))
 }

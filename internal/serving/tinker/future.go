@@ -1,6 +1,7 @@
 package tinker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -174,6 +175,9 @@ func (r *run) future(seq int64) (*future, error) {
 	}
 	f := newFuture()
 	switch {
+	case seq == unloadSeq && r.unloaded && r.working: // what it has of the memory is somebody else's once this is answered
+		r.gone = cmp.Or(r.gone, f)
+		return r.gone, nil
 	case seq == unloadSeq && r.unloaded:
 		f.settle(inJSON(map[string]string{"model_id": r.ID}))
 	case r.isPassed(seq):

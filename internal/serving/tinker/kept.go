@@ -79,19 +79,19 @@ func (r *run) caughtUp() error {
 		}
 		r.finish(e, res)
 	}
-	r.drop()
+	r.drop(r.saved)
 	return nil
 }
 
-// drop lets go of the bodies of requests whose doing the last snapshot has; mu is held.
-func (r *run) drop() {
+// drop lets go of the bodies of requests whose doing the last snapshot has, after that number; mu is held.
+func (r *run) drop(saved int64) {
 	for _, e := range r.entries {
-		if e.seq <= r.saved && e.settled() {
+		if e.seq <= saved && e.settled() {
 			r.hold(-len(e.body))
 			e.body = nil
 		}
 	}
-	for ; r.low < min(r.forgot, r.saved+1); r.low++ {
+	for ; r.low < min(r.forgot, saved+1); r.low++ {
 		delete(r.entries, r.low)
 	}
 }
@@ -110,7 +110,9 @@ func (r *run) forget(last int64) {
 	for ; r.forgot < last && (r.forgot <= last-r.s.Kept || r.results > maxKept); r.forgot++ {
 		if old := r.entries[r.forgot]; old != nil && old.settled() && old.result.status != lost {
 			r.results -= len(old.result.body)
-			r.entries[old.seq] = &entry{&future{old.done, result{status: lost}}, old.seq, old.kind, old.sum, old.body}
+			if old.result.status != server { // which says that it stays undone
+				r.entries[old.seq] = &entry{&future{old.done, result{status: lost}}, old.seq, old.kind, old.sum, old.body}
+			}
 		}
 	}
 }

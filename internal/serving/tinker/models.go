@@ -281,7 +281,7 @@ func (r *run) loadWeights(e *entry) (any, error) {
 	if err := wire.Parse(e.body, &q); err != nil {
 		return nil, err
 	}
-	c, _, err := r.s.checkpoint(r.owner(), q.Path)
+	c, _, err := r.s.checkpoint(r.s.owner(r.Session), q.Path)
 	if err != nil {
 		return nil, err
 	}

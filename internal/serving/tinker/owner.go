@@ -32,11 +32,11 @@ func (s *Server) sees(who, session string) bool {
 	return s.Owner == nil || owner == "" || owner == who
 }
 
-// owner is whose model it is.
-func (r *run) owner() string {
-	r.s.mu.Lock()
-	defer r.s.mu.Unlock()
-	return r.s.ownerOf(r.Session)
+// owner is ownerOf where mu is not held.
+func (s *Server) owner(session string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ownerOf(session)
 }
 
 // checkpoint finds what a path names, which somebody may read.

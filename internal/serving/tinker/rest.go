@@ -1,6 +1,7 @@
 package tinker
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -52,11 +53,8 @@ func (s *Server) runJSON(r *run) (map[string]any, error) {
 		return nil, err
 	}
 	r.mu.Lock()
-	last, broken := r.last, r.broken
+	last, broken := cmp.Or(r.last, r.Created), r.broken
 	r.mu.Unlock()
-	if last.IsZero() {
-		last = r.Created
-	}
 	out := map[string]any{
 		"training_run_id": r.ID, "base_model": r.Base, "model_owner": "local", "is_lora": true, "lora_rank": r.Rank,
 		"corrupted": broken != nil, "last_request_time": last.UTC().Format(time.RFC3339Nano),
@@ -121,14 +119,11 @@ func (s *Server) runCheckpoints(r *http.Request) (any, error) {
 		return nil, err
 	}
 	all, err := m.Checkpoints()
-	if err != nil {
-		return nil, err
-	}
 	out := []any{}
 	for _, c := range all {
 		out = append(out, checkpointJSON(m, c))
 	}
-	return map[string]any{"checkpoints": out}, nil
+	return map[string]any{"checkpoints": out}, err
 }
 
 func (s *Server) listCheckpoints(r *http.Request) (any, error) {
@@ -161,10 +156,10 @@ func (s *Server) about(r *http.Request) (*run, store.Checkpoint, error) {
 
 func (s *Server) deleteCheckpoint(r *http.Request) (any, error) {
 	m, c, err := s.about(r)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = m.Delete(c)
 	}
-	return nil, m.Delete(c)
+	return nil, err
 }
 
 func (s *Server) setTTL(r *http.Request) (any, error) {
@@ -187,11 +182,10 @@ func (s *Server) setTTL(r *http.Request) (any, error) {
 func (s *Server) publish(public bool) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
 		m, c, err := s.about(r)
-		if err != nil {
-			return nil, err
+		if c.Public = public; err == nil {
+			err = m.Change(c)
 		}
-		c.Public = public
-		return nil, m.Change(c)
+		return nil, err
 	}
 }
 

@@ -36,6 +36,7 @@ type run struct {
 	working  bool
 	wake     chan struct{}
 	unloaded bool
+	gone     *future   // of an unload, while it works; nil: nobody asks
 	last     time.Time // of the last request
 
 	worker
@@ -105,6 +106,9 @@ func (r *run) open() error {
 		}
 	})
 	r.journal = j
+	if saved, _, unknown := r.State(); err == nil && unknown == nil {
+		r.drop(saved)
+	}
 	return err
 }
 
@@ -231,6 +235,9 @@ func (r *run) due() *entry {
 	for {
 		r.mu.Lock()
 		e, wait := r.entries[r.next], r.account.idle(r.s.Idle)
+		if r.unloaded {
+			wait = min(wait, time.Millisecond)
+		}
 		switch {
 		case e != nil:
 			r.hole = time.Time{}
@@ -314,6 +321,10 @@ func (r *run) leave() {
 	}
 	r.worker = worker{}
 	r.working = false
+	if r.gone != nil {
+		r.gone.settle(inJSON(map[string]string{"model_id": r.ID}))
+		r.gone = nil
+	}
 }
 
 // giveUp ends the work after an error of the machine: everybody who waits is told. The journal has what was accepted, and

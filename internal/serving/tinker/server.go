@@ -197,9 +197,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // mountKey is the key of what stands before the prefix.
 type mountKey struct{}
 
+// mount is the address of that, whole: clients hand on what they are sent to.
 func mount(r *http.Request) string {
+	scheme := "http"
+	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" { // of a proxy that has it
+		scheme = "https"
+	}
 	at, _ := r.Context().Value(mountKey{}).(string)
-	return at
+	return scheme + "://" + r.Host + at
 }
 
 // Public reports whether a path is one that is fetched without a key: what it names is signed.

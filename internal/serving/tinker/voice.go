@@ -29,8 +29,8 @@ type voice struct {
 	Session string `json:"session"`
 	Base    string `json:"base"`
 	Path    string `json:"path,omitempty"` // of a checkpoint
-	Run     string `json:"run,omitempty"`  // whose weights without a name
-	Seq     int64  `json:"seq,omitempty"`  // were saved by this request
+	Run     string `json:"run,omitempty"`  // or whose weights without a name
+	Seq     int64  `json:"seq,omitempty"`  // were saved by this request; 0 of a checkpoint: nobody noted it
 }
 
 // momentID names the sampling session over the weights without a name that a request of a model saved.
@@ -85,11 +85,11 @@ func (s *Server) createSamplingSession(r *http.Request) (any, error) {
 	case q.Seq < 0:
 		return nil, badinput.Errorf("sampling_session_seq_id: found %d, expected 0 or more", q.Seq)
 	case q.Path != nil:
-		_, run, err := s.checkpoint(s.who(r), *q.Path)
+		c, run, err := s.checkpoint(s.who(r), *q.Path)
 		if err != nil {
 			return nil, err
 		}
-		v.Path, v.Base = *q.Path, run.Base
+		v.Path, v.Base, v.Seq = *q.Path, run.Base, c.Seq
 		if q.Base != nil && *q.Base != run.Base {
 			return nil, badinput.Errorf("base_model: found %.100q, but %s is of %q", *q.Base, v.Path, run.Base)
 		}
@@ -127,10 +127,10 @@ func (s *Server) adapter(v *voice) (*Adapter, error) {
 	var dir, id string
 	switch {
 	case v.Path != "":
-		s.mu.Lock()
-		owner := s.ownerOf(v.Session)
-		s.mu.Unlock()
-		c, _, err := s.checkpoint(owner, v.Path)
+		c, _, err := s.checkpoint(s.owner(v.Session), v.Path)
+		if err == nil && v.Seq != 0 && v.Seq != c.Seq {
+			err = badinput.Errorf("%s was saved again since this sampling session was made; make another over it", v.Path)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -180,9 +180,7 @@ func (s *Server) asample(r *http.Request) (any, error) {
 	}
 	sum := sha256.Sum256(body)
 	id := fmt.Sprintf("%s#%d", v.ID, q.Seq)
-	s.mu.Lock()
-	samples := &s.accountLocked(s.ownerOf(v.Session)).samples
-	s.mu.Unlock()
+	samples := &s.account(s.owner(v.Session)).samples
 	f, isNew, err := samples.begin(id, hex.EncodeToString(sum[:]))
 	if err != nil || !isNew {
 		return promise(id, ""), err
@@ -218,9 +216,7 @@ func (s *Server) sample(ctx context.Context, v *voice, q *wire.Sample) (out wire
 	if err != nil {
 		return out, err
 	}
-	s.mu.Lock()
-	request.From = s.ownerOf(v.Session)
-	s.mu.Unlock()
+	request.From = s.owner(v.Session)
 	rollouts, err := base.Voice.Sample(ctx, w, request)
 	if err != nil {
 		return out, err

@@ -80,6 +80,29 @@ func TestASamplingSessionDoesNotMove(t *testing.T) {
 	require.Equal(t, map[string]any{"sampler_id": named.ID, "base_model": "tiny", "model_path": path}, about)
 }
 
+// One over a checkpoint whose name is saved again does not go over to what that is then.
+func TestASamplingSessionOfANameThatIsSavedAgain(t *testing.T) {
+	s := serve(t, t.TempDir())
+	n := s.connect(t)
+	m := train(t, n, 2)
+	path, err := m.SaveSampler(t.Context(), "here")
+	require.NoError(t, err)
+	v, err := n.Voice(t.Context(), "", path)
+	require.NoError(t, err)
+	first, err := v.Sample(t.Context(), text1, free(3, 6, 5))
+	require.NoError(t, err)
+	learned(t, m, crossEntropy(lesson(text1, 3, 1)))
+	stepped(t, m, 1e-1)
+	got[map[string]any](t)(m.Do(t.Context(), "save_weights_for_sampler", map[string]any{"path": "here", "overwrite": true}))
+	_, err = v.Sample(t.Context(), text1, free(3, 6, 5))
+	require.ErrorContains(t, err, "user: "+path+" was saved again since this sampling session was made")
+	v, err = n.Voice(t.Context(), "", path)
+	require.NoError(t, err)
+	newer, err := v.Sample(t.Context(), text1, free(3, 6, 5))
+	require.NoError(t, err)
+	require.NotEqual(t, first.Sequences, newer.Sequences)
+}
+
 // requireTop wants the most likely tokens at each place to fall, and to agree with the token that is there.
 func requireTop(t *testing.T, s wire.Sampled, all []int32) {
 	t.Helper()

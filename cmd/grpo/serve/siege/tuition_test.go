@@ -80,7 +80,7 @@ func archives(c *castle) string {
 	res, err := c.http.Do(r)
 	require.NoError(c.t, err)
 	res.Body.Close()
-	address := res.Header.Get("Location")
+	address := strings.TrimPrefix(res.Header.Get("Location"), c.url)
 	status, text := c.ask("GET", address, "", nil)
 	require.Equal(c.t, 200, status)
 	require.NotContains(c.t, text, "../")
