@@ -12,7 +12,8 @@ import (
 // Ratios so small that no square of one is above 0 can be written down, too.
 func TestStatisticsOfRatiosThatVanish(t *testing.T) {
 	var s Stats
-	s.add(&[kernels.NumStats]float64{kernels.StatRows: 2, kernels.StatRatio: 3e-170, kernels.StatRatioMin: 1e-170, kernels.StatRatioMax: 2e-170})
+	s.add(&[kernels.NumStats]float64{kernels.StatRows: 2, kernels.StatRatio: 3e-170, kernels.StatRatioMin: 1e-170,
+		kernels.StatRatioMax: 2e-170})
 	_, err := json.Marshal(s)
 	require.NoError(t, err)
 	require.Zero(t, s.ESS)
