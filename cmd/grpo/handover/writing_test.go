@@ -11,8 +11,8 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// A model whose config.json does not say what it was published in, on which its embedding hangs, says so once they are in
-// another type.
+// A model whose config.json does not say what it was published in, on which its embedding hangs, says so once its weights
+// are in another type.
 func TestAModelStaysAsPublished(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	golden := filepath.Join("..", "..", "..", "model", "testdata", "golden", "gemma2-softcap")
