@@ -81,6 +81,20 @@ func TestAChangedRecordIsNoticed(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte(strings.Join(append(all[:1], all[2:]...), "")), 0o644))
 	_, _, err = replayed(t, dir, 1)
 	require.ErrorContains(t, err, "rollouts.jsonl:2: sample 2 of group 0 of step 1 is not in its place")
+
+	for what, want := range map[string]string{
+		`"group":-1`:         "sample 0 of group -1 of step 1 is not in its place",
+		`"prompt":[]`:        "the prompt is empty",
+		`"logprobs":[-0.5]`:  " have 1 log-probabilities and 0 advantages, expected as many",
+		`"advantages":[1,1]`: "and 2 advantages, expected as many",
+		`"conversation":{"turns":[{"start":0,"end":99999}]}`: "the turns of its conversation do not stand in its",
+	} {
+		first := strings.TrimSuffix(all[0], "}\n") + "," + what + "}\n" // of a key that is there twice the last one counts
+		require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), all[0], first, 1)), 0o644))
+		_, _, err = replayed(t, dir, 1)
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "rollouts.jsonl:1: ")
+	}
 }
 
 // A run whose settings changed on its way is replayed with those that were in force at each step.

@@ -182,6 +182,15 @@ func nonFinite(t *testing.T, size float64) {
 	require.FileExists(t, filepath.Join(dir, "non_finite_step_000001.json"))
 }
 
+// So it is where the divergence from the reference is infinite, too, of which nothing is said: the update did not happen.
+func TestAnInfiniteDivergenceIsSkipped(t *testing.T) {
+	tr, l := setup{dir: t.TempDir(), words: []string{"max_steps=1", "eval_every=-1", "num_iterations=2", "temperature=0.003", "kl_coef=0.1",
+		"kl_in=loss", "kl_estimator=k3", "learning_rate=1", "seed=0"}}.open(t)
+	run(t, tr)
+	require.Regexp(t, `^step 1: no further update: the gradient of \S+ is NaN`, l.warnings[0])
+	require.Zero(t, *l.metrics[0].KLRef, "that of the first update")
+}
+
 func TestTrainingProblemsAreNotHeldOut(t *testing.T) {
 	dir := t.TempDir()
 	task := `{"id":"%","prompt":"Write a program that reads a number and prints it $ times.","tests":[{"input":"1\n","output":"1\n"}]}` + "\n"

@@ -139,3 +139,34 @@ func TestConfigsThatContradictTheTensors(t *testing.T) {
 		require.True(t, badinput.Is(err), "%v", err)
 	}
 }
+
+// A model whose config.json does not say what it was published in is the same one once it was trained as a whole and saved.
+func TestATrainedModelStaysAsPublished(t *testing.T) {
+	b := backendtest.CPU(t, cpu.Options{})
+	defer b.Close()
+	dir, trained := t.TempDir(), filepath.Join(t.TempDir(), "trained")
+	c, err := ReadConfig(goldenDir("gemma2-softcap"))
+	require.NoError(t, err)
+	p, err := New(b, c, 1, Options{})
+	require.NoError(t, err)
+	require.NoError(t, p.SaveModel(dir))
+	var config map[string]any
+	text, err := os.ReadFile(filepath.Join(dir, "config.json"))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &config))
+	delete(config, "torch_dtype")
+	text, err = json.Marshal(config)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), text, 0o644))
+	score := func(dir string) []float32 {
+		p, err := Open(b, dir, true, Options{})
+		require.NoError(t, err)
+		if dir != trained {
+			require.NoError(t, p.Save(trained, dir))
+		}
+		got, err := p.Score(t.Context(), [][]int32{{1, 2, 3, 4, 95, 0, 17}}, 1)
+		require.NoError(t, err)
+		return got[0]
+	}
+	require.Equal(t, score(dir), score(trained))
+}

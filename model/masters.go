@@ -150,7 +150,7 @@ func (m *masters) save(dir, base string) error {
 	if err := m.write(dir, kernels.EncodedF32); err != nil {
 		return err
 	}
-	return copyCompanions(dir, base)
+	return copyCompanions(dir, base, m.cfg.Type("float32"))
 }
 
 func (m *masters) restore(dir string) error {

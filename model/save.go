@@ -85,7 +85,7 @@ var companions = []string{"generation_config.json", "tokenizer.json", "tokenizer
 
 // copyCompanions copies config.json, with the weights' new type unless the old one is part of the model, and whatever else
 // of the model is there.
-func copyCompanions(dir, base string) error {
+func copyCompanions(dir, base, dtype string) error {
 	text, err := os.ReadFile(filepath.Join(base, "config.json"))
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func copyCompanions(dir, base string) error {
 	}
 	if c, err := ReadConfig(base); err != nil || c.DType == "" { // else what is computed depends on it
 		delete(config, "dtype")
-		config["torch_dtype"] = "float32"
+		config["torch_dtype"] = dtype
 	}
 	if text, err = json.MarshalIndent(config, "", "  "); err != nil {
 		return err

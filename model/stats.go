@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -19,7 +20,7 @@ type Stats struct {
 	MaxDiff   float64 `json:"max_logp_diff"`
 	Entropy   float64 `json:"entropy"`
 	Clipped   float64 `json:"clip_fraction"`
-	// ESS is the effective sample size as a share of the rows: 1 when every ratio is the same.
+	// ESS is the effective sample size as a share of the rows: 1 when every ratio is the same, 0 where no square of one is above 0.
 	ESS float64 `json:"ess"`
 	// Shared is how many rows were not computed, as they are those of sequences that begin alike.
 	Shared int `json:"rows_shared,omitempty"`
@@ -43,13 +44,12 @@ func (s *Stats) add(batch *[kernels.NumStats]float64) {
 		}
 	}
 	n := s.sums[kernels.StatRows]
-	s.Rows, s.Loss = int(n), s.sums[kernels.StatLoss]
-	if n == 0 {
+	if s.Rows, s.Loss = int(n), s.sums[kernels.StatLoss]; n == 0 {
 		return
 	}
 	s.RatioMean, s.MaxDiff = s.sums[kernels.StatRatio]/n, s.sums[kernels.StatMaxDiff]
 	s.RatioMin, s.RatioMax = s.sums[kernels.StatRatioMin], s.sums[kernels.StatRatioMax]
 	s.KL1, s.KL2 = s.sums[kernels.StatKL1]/n, s.sums[kernels.StatKL2]/n
 	s.Entropy, s.Clipped = s.sums[kernels.StatEntropy]/n, s.sums[kernels.StatClipped]/n
-	s.ESS = s.sums[kernels.StatRatio] * s.sums[kernels.StatRatio] / (n * s.sums[kernels.StatRatioSq])
+	s.ESS = s.sums[kernels.StatRatio] * s.sums[kernels.StatRatio] / cmp.Or(n*s.sums[kernels.StatRatioSq], math.Inf(1))
 }

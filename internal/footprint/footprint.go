@@ -114,7 +114,7 @@ func CheckAdapter(cfg *configs.Config, d lora.Dims) error {
 	}
 	wants := layout.Config
 	given, err := lora.NewLayout(has, d)
-	if err != nil || given.Len() != layout.Len() || given.Scale() != layout.Scale() {
+	if err != nil || !slices.Equal(given.Entries(), layout.Entries()) || given.Scale() != layout.Scale() {
 		return badinput.Errorf("adapter %s has rank %d, alpha %v and targets %v; the configuration says rank %d, alpha %v and targets %v; "+
 			"type lora_rank=%d lora_alpha=%v lora_targets=%s", cfg.Adapter, has.Rank, has.Alpha, has.Targets, wants.Rank, wants.Alpha,
 			wants.Targets, has.Rank, has.Alpha, names(has.Targets))

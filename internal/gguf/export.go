@@ -207,7 +207,10 @@ func (c change) back(raw []byte, p place, size int) ([]byte, error) {
 	if c.heads > 0 && rows != c.heads*c.width {
 		return nil, fmt.Errorf("it has %d rows, expected %d heads of %d", rows, c.heads, c.width)
 	}
-	k := kinds[p.kind]
+	k, encoding := kinds[p.kind], encodings[F32] // what blocks become
+	if e, plain := encodings[p.kind]; plain {
+		encoding = e
+	}
 	out, stride := make([]byte, rows*cols*size), cols/k.block*k.bytes
 	values, wide := make([]float32, cols), make([]float64, cols)
 	for r := range rows {
@@ -220,7 +223,7 @@ func (c change) back(raw []byte, p place, size int) ([]byte, error) {
 		for i := range values {
 			wide[i] = float64(values[i] - c.offset)
 		}
-		tensorfile.Narrow(to, encodings[F32], wide)
+		tensorfile.Narrow(to, encoding, wide)
 	}
 	return out, nil
 }

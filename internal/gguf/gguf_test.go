@@ -276,3 +276,12 @@ func FuzzRead(f *testing.F) {
 		_, _ = file.Text([]int32{0})
 	})
 }
+
+// A norm that somebody wrote in 16 bits is read as one, less what was added to it.
+func TestANormIn16Bits(t *testing.T) {
+	for kind, one := range map[Type][]byte{F16: {0x00, 0x3c}, BF16: {0x80, 0x3f}} {
+		raw, err := change{offset: 1}.back(bytes.Repeat(one, 3), place{kind: kind, shape: []int{3}}, 2)
+		require.NoError(t, err)
+		require.Equal(t, make([]byte, 6), raw)
+	}
+}

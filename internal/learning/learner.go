@@ -94,7 +94,6 @@ func (l *Learner) Update(ctx context.Context, datums []model.Datum, iterations i
 		if err != nil {
 			return u, fmt.Errorf("train: %w", err)
 		}
-		u.Effects = l.Recipe.Effects(&stats)
 		if i == 0 {
 			u.OnPolicy = stats.MaxDiff
 			if l.deterministic && !stale && u.OnPolicy != 0 {
@@ -112,6 +111,7 @@ func (l *Learner) Update(ctx context.Context, datums []model.Datum, iterations i
 			return u, fmt.Errorf("update: %w", err)
 		}
 		l.Policy.Publish()
+		u.Effects = l.Recipe.Effects(&stats) // which corrects the statistics
 		u.Stats, u.GradNorm, u.Updated = stats, done.GradNorm, true
 		ctx = context.WithoutCancel(ctx) // a step that has begun to change the policy is ended
 	}

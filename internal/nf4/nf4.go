@@ -89,8 +89,22 @@ func Read(set *tensorfile.Set, name string, rows, cols int) (m *Matrix, quantise
 		return nil, true, badinput.Errorf("%s: %q has %d bytes of codes, expected %d for shape [%d %d]",
 			set.Path(name), name, len(m.Codes), want, rows, cols)
 	}
-	m.Scales, err = s.scales(set, name, (count+m.Block-1)/m.Block)
+	if m.Scales, err = s.scales(set, name, (count+m.Block-1)/m.Block); err == nil {
+		err = m.checkFinite(set, name)
+	}
 	return m, true, err
+}
+
+// checkFinite refuses blocks with a weight that would be infinite, or no number: values and scales alone are some.
+func (m *Matrix) checkFinite(set *tensorfile.Set, name string) error {
+	most := largestOf(m.Values[:])
+	for i, s := range m.Scales {
+		if x := s * most; x-x != 0 {
+			return badinput.Errorf("%s: %q: block %d has a scale of %v for values of up to %v, expected finite weights", set.Path(name), name, i,
+				s, most)
+		}
+	}
+	return nil
 }
 
 // Describe is the Reader of matrices to plan memory with: it has neither codes nor scales.

@@ -202,6 +202,8 @@ func TestDamagedWeights(t *testing.T) {
 		{text(`{` + sound + `,"nested_blocksize":256}`), "nested_blocksize and nested_offset"},
 		{text(`{` + sound + `,"nested_blocksize":256,"nested_offset":0.1,"nested_dtype":"float16"}`), `nested_dtype: found "float16"`},
 		{text(`{` + sound + `}`), `"w.absmax" is encoded as U8`},
+		{text(`{` + sound + `,"nested_blocksize":256,"nested_offset":1e300,"nested_dtype":"float32"}`), "block 0 has a scale of +Inf"},
+		{slices.Concat(edit("w.quant_map", numbers(16, 1e30))[:2], edit("w.nested_absmax", numbers(1, 1e30))[2:]), "for values of up to 1e+30"},
 	} {
 		dir := t.TempDir()
 		require.NoError(t, tensorfile.Write(filepath.Join(dir, tensorfile.SingleName), c.parts, nil))

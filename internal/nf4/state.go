@@ -2,7 +2,6 @@ package nf4
 
 import (
 	"encoding/json"
-	"math"
 	"slices"
 	"strings"
 
@@ -69,7 +68,7 @@ func readState(set *tensorfile.Set, name string) (s *state, quantised bool, err 
 		return fail("dtype: found %q, supported: bfloat16, float16, float32", s.Type)
 	case s.nested() && (s.NestedBlock < 1 || s.NestedBlock > 1<<20 || s.NestedOffset == nil):
 		return fail("nested_blocksize and nested_offset: expected a positive number, such as 256, and an offset")
-	case s.nested() && (s.NestedType != "float32" || math.IsInf(*s.NestedOffset, 0)):
+	case s.nested() && s.NestedType != "float32":
 		return fail("nested_dtype: found %q, expected \"float32\"", s.NestedType)
 	}
 	return s, true, nil

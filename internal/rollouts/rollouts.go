@@ -3,6 +3,7 @@ package rollouts
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -139,11 +140,33 @@ func (s Steps) add(line []byte) error {
 	if l.Group == len(groups) {
 		groups = append(groups, nil)
 	}
-	if l.Group != len(groups)-1 || l.Sample != len(groups[l.Group]) {
+	if l.Group < 0 || l.Group != len(groups)-1 || l.Sample != len(groups[l.Group]) {
 		return badinput.Errorf("sample %d of group %d of step %d is not in its place", l.Sample, l.Group, l.Step)
+	}
+	if err := l.check(); err != nil {
+		return badinput.Errorf("sample %d of group %d of step %d: %w", l.Sample, l.Group, l.Step, err)
 	}
 	groups[l.Group] = append(groups[l.Group], l)
 	s.Groups[l.Step] = groups
+	return nil
+}
+
+// check holds a line to what is learned from it: what stands in its tokens is there, and every token has its numbers.
+func (l *Line) check() error {
+	if len(l.Prompt) == 0 {
+		return errors.New("the prompt is empty")
+	}
+	drawn := 0
+	for _, s := range l.Conversation.Spans(0, len(l.Tokens)) {
+		if s[0] < 0 || s[1] < s[0] || s[1] > len(l.Tokens) {
+			return fmt.Errorf("the turns of its conversation do not stand in its %d tokens", len(l.Tokens))
+		}
+		drawn += s[1] - s[0]
+	}
+	if n := len(l.Advantages); len(l.LogProbs) != len(l.Tokens) || n > 0 && n != drawn {
+		return fmt.Errorf("%d tokens, %d of them drawn, have %d log-probabilities and %d advantages, expected as many", len(l.Tokens), drawn,
+			len(l.LogProbs), n)
+	}
 	return nil
 }
 

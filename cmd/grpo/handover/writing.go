@@ -90,7 +90,11 @@ func (w *written) asDirectory() (err error) {
 	if err := tensorfile.WriteModel(w.dir, sources, map[string]string{"format": "pt"}); err != nil {
 		return err
 	}
-	if err := w.config(d.name); err != nil {
+	table, err := set.Tensor("model.embed_tokens.weight")
+	if err == nil {
+		err = w.config(table.Encoding, d.name)
+	}
+	if err != nil {
 		return err
 	}
 	return tensorfile.CopyRest(w.merged, w.dir)
@@ -108,8 +112,8 @@ func (s *sizing) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// config copies config.json, with the type of the weights as it is now, unless the old one is part of what is computed.
-func (w *written) config(dtype string) error {
+// config copies config.json, with the type of the weights as it is now, unless the one that they were in is part of what is computed.
+func (w *written) config(was kernels.Encoding, dtype string) error {
 	c, err := model.ReadConfig(w.merged)
 	if err != nil {
 		return err
@@ -125,7 +129,7 @@ func (w *written) config(dtype string) error {
 	}
 	if c.DType == "" {
 		delete(keys, "dtype")
-		keys["torch_dtype"] = dtype
+		keys["torch_dtype"] = c.Published(was).Type(dtype)
 	}
 	if text, err = json.MarshalIndent(keys, "", "  "); err != nil {
 		return err

@@ -49,10 +49,13 @@ func normal(key, i uint64) float64 {
 	return float64(sum-mean) / spread
 }
 
+// Type is what a config.json calls weights of that type: the one that is part of the model stays.
+func (c Config) Type(dtype string) string { return cmp.Or(c.DType, dtype) }
+
 // Write puts the configuration into dir as config.json, for weights of that type; but the one that is part of the model stays.
 func (c Config) Write(dir, dtype string) error {
 	keys := map[string]any{
-		"architectures": []string{c.Architecture}, "torch_dtype": cmp.Or(c.DType, dtype), "use_cache": true,
+		"architectures": []string{c.Architecture}, "torch_dtype": c.Type(dtype), "use_cache": true,
 		"vocab_size": c.Vocab, "hidden_size": c.Hidden, "intermediate_size": c.Intermediate, "num_hidden_layers": c.Layers,
 		"num_attention_heads": c.Heads.Q, "num_key_value_heads": c.Heads.KV, "head_dim": c.Heads.Dim,
 		"rms_norm_eps": c.Eps, "rope_theta": c.RopeTheta, "rope_scaling": c.RopeScaling.write(), "max_position_embeddings": c.MaxPositions,

@@ -1,0 +1,37 @@
+package handover
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// A model whose config.json does not say what it was published in, on which its embedding hangs, says so once its weights
+// are in another type.
+func TestAModelStaysAsPublished(t *testing.T) {
+	from, to := t.TempDir(), t.TempDir()
+	golden := filepath.Join("..", "..", "..", "model", "testdata", "golden", "gemma2-softcap")
+	weights, err := os.ReadFile(filepath.Join(golden, "model.safetensors"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(from, "model.safetensors"), weights, 0o644))
+	text, err := os.ReadFile(filepath.Join(golden, "config.json"))
+	require.NoError(t, err)
+	var keys map[string]any
+	require.NoError(t, json.Unmarshal(text, &keys))
+	delete(keys, "torch_dtype")
+	delete(keys, "dtype")
+	text, err = json.Marshal(keys)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(from, "config.json"), text, 0o644))
+
+	_, err = writing{merged: from, dir: to, kind: "f16"}.write("safetensors")
+	require.NoError(t, err)
+	c, err := model.ReadConfig(to)
+	require.NoError(t, err)
+	require.Equal(t, "bfloat16", c.DType)
+}
