@@ -295,7 +295,7 @@ func TestTheReferenceIsOfTheWeightsInUse(t *testing.T) {
 func TestTheBestOfEachHeldOutSetStay(t *testing.T) {
 	dir, data := filepath.Join(t.TempDir(), "run"), rowsFile(t, configs.SFT, 6)
 	other := filepath.Join(t.TempDir(), "other.jsonl")
-	require.NoError(t, os.WriteFile(other, []byte(`{"prompt":"Why?","completion":"Zygotes quench ivory xylophones, 98765 of them."}`+"\n"), 0o644))
+	require.NoError(t, os.WriteFile(other, []byte(`{"prompt":"Why?","completion":"Zygotes quench ivory xylophones."}`+"\n"), 0o644))
 	words := []string{"run_dir=" + dir, "data=" + data, "rows_per_step=2", "learning_rate=1e-3", "save_every=1", "eval_every=1", "lora_rank=2",
 		"keep_last=1", "keep_best=1", "schedule=constant"}
 	require.NoError(t, run(t, t.Context(), configs.SFT, &listener{}, append(words, "test_data="+other, "epochs=1")...))
