@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/learning"
 	"github.com/seed-7879b91d/grpo/model"
 )
@@ -31,11 +30,12 @@ func (t *Trainer) reportNonFinite(ctx context.Context, step int, u learning.Upda
 	because = t.learner.Recipe.Blame(because)
 	saved := ""
 	if t.record != nil {
-		path := t.record.File(fmt.Sprintf("non_finite_step_%06d.json", step))
-		if err := atomicfile.WriteJSON(path, datums); err != nil {
+		path := t.record.File(fmt.Sprintf("non_finite_step_%06d.jsonl", step))
+		readable, err := learning.Save(path, datums)
+		if err != nil {
 			return err
 		}
-		saved = "; saved to " + path
+		saved = "; saved to " + path + map[bool]string{true: ", which grpo replay --datums reads"}[readable]
 	}
 	none := map[bool]string{false: "no update", true: "no further update"}[u.Updated]
 	t.watcher.Warn(fmt.Sprintf("step %d: %s: %v; the cause: %s%s", step, none, u.NonFinite, strings.Join(because, ", "), saved))

@@ -179,7 +179,9 @@ func nonFinite(t *testing.T, size float64) {
 	require.Len(t, l.warnings, 2)
 	require.Regexp(t, `^problem p\d: completion \d of the \d that count earned -?\S+e\+3\d, so far from the others`, l.warnings[0])
 	require.Regexp(t, `^step 1: no update: the gradient of \S+ is \S+ .* the cause: sample \d of problem p\d`, l.warnings[1])
-	require.FileExists(t, filepath.Join(dir, "non_finite_step_000001.json"))
+	saved := filepath.Join(dir, "non_finite_step_000001.jsonl")
+	require.Contains(t, l.warnings[1], "; saved to "+saved+", which grpo replay --datums reads")
+	require.Contains(t, lines(t, saved)[0], "advantage")
 }
 
 // So it is where the divergence from the reference is infinite, too, of which nothing is said: the update did not happen.

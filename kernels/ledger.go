@@ -31,6 +31,7 @@ type Work struct {
 	Sequences                   int  // that are decoded at a time
 	Trees                       int  // the most sequences that may go on from one another; 0: none do
 	Gradients, Whole            bool // what is differentiated: something, and all weights
+	Trained                     int  // numbers that have a gradient
 }
 
 // NewLedger gives an empty ledger for a backend.

@@ -76,5 +76,5 @@ func (p *Policy) Work(longest int, train bool) kernels.Work {
 		low = a.Config.Rank * adapted.MostTargets
 	}
 	return kernels.Work{Heads: p.Heads, Hidden: p.Hidden, Intermediate: p.Intermediate, Vocab: p.Vocab,
-		Rows: max(p.MaxRows, longest), Longest: longest, Low: low, Gradients: train, Whole: train && whole}
+		Rows: max(p.MaxRows, longest), Longest: longest, Low: low, Gradients: train, Whole: train && whole, Trained: p.TrainableCount()}
 }

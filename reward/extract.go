@@ -2,20 +2,17 @@ package reward
 
 import "strings"
 
-// Extract returns the program in a completion: the last fenced code block outside think tags,
-// whatever its info string. There is none if the text has no block, if the last one was never closed,
-// or if it is blank.
+// Extract returns the program in a completion: the last fenced code block outside think tags, whatever its info string. There is
+// none if the text has no block, if the last one was never closed, or if it is blank.
 //
-// A fence inside a string literal belongs to the program. To recognise one, the lines of a block are
-// read as Python; if the block ends inside a string it was not Python after all, and the text is read
-// again by its fences alone.
+// A fence or tag inside a string literal belongs to the program. To recognise one, the lines of a block are read as Python; if the
+// block ends inside a string it was not Python after all, and the text is read again by its fences alone.
 func Extract(completion string) (code string, ok bool) {
-	text := afterPromptedThought(completion)
 	s := blocks{python: true}
-	s.read(text)
+	s.read(completion)
 	if s.quotes.open != "" {
 		s = blocks{}
-		s.read(text)
+		s.read(completion)
 	}
 	code = s.code.String()
 	return code, s.closed && strings.TrimSpace(code) != ""
@@ -23,19 +20,10 @@ func Extract(completion string) (code string, ok bool) {
 
 const thinkStart, thinkEnd = "<think>", "</think>"
 
-// afterPromptedThought drops thinking whose <think> stands in the prompt: such a completion has the end
-// tag without a start tag before it.
-func afterPromptedThought(completion string) string {
-	before, after, found := strings.Cut(completion, thinkEnd)
-	if !found || strings.Contains(before, thinkStart) {
-		return completion
-	}
-	return after
-}
-
 // blocks reads the fenced code blocks of a text and keeps the last.
 type blocks struct {
 	python bool // follow string literals
+	spoken bool // no thoughts that the prompt began are read any more
 	quotes quotes
 	fence  fence // the one that opened the block being read
 	open   bool
@@ -46,6 +34,12 @@ type blocks struct {
 func (b *blocks) read(text string) {
 	for text != "" {
 		line, rest, _ := strings.Cut(text, "\n")
+		thought, _, ends := strings.Cut(line, thinkEnd)
+		b.spoken = b.spoken || strings.Contains(thought, thinkStart)
+		if ends && !b.spoken && !b.quoted(thought) {
+			*b, text = blocks{python: b.python, spoken: true}, text[len(thought)+len(thinkEnd):]
+			continue
+		}
 		if at := strings.Index(line, thinkStart); at >= 0 && !b.open {
 			_, text, _ = strings.Cut(text[at:], thinkEnd)
 			continue
@@ -53,6 +47,12 @@ func (b *blocks) read(text string) {
 		b.line(strings.TrimSuffix(line, "\r"))
 		text = rest
 	}
+}
+
+// quoted tells whether what follows the beginning of a line is in a string literal or a comment of a program.
+func (b *blocks) quoted(before string) bool {
+	q := b.quotes
+	return b.open && b.python && strings.TrimSpace(before) != "" && q.backticks(before+"```", 3) < 0
 }
 
 func (b *blocks) line(line string) {

@@ -56,6 +56,12 @@ var extractions = []struct{ name, completion, code string }{
 	{"thought opened by the prompt", "Maybe\n```python\nprint(1)\n```\n</think>\n\n```python\nprint(2)\n```", "print(2)\n"},
 	{"unclosed fence in a thought", "<think>\n```python\nprint(1)\n</think>\n```python\nprint(2)\n```", "print(2)\n"},
 	{"tag in a program", "<think></think>```python\nprint('<think>')\nprint('</think>')\n```", "print('<think>')\nprint('</think>')\n"},
+	{"end of a thought in a program", "```python\nprint('</think>')\n```", "print('</think>')\n"},
+	{"end of a thought in a comment", "```python\nx = 1 # </think>\nprint(x)\n```", "x = 1 # </think>\nprint(x)\n"},
+	{"prompted thought with a tag in a string", "```\ns = '</think>'\n```\nhm</think>\n```\nprint('</think>')\n```", "print('</think>')\n"},
+	{"prompted thought with an apostrophe", "```text\nDon't\nDon't</think>I give up.", none},
+	{"unclosed fence in a prompted thought", "```python\nprint(1)\n</think>\n```python\nprint(2)\n```", "print(2)\n"},
+	{"unclosed quotes in a prompted thought", "```text\na \"\"\" b\n```\nso </think>\n```python\nprint(2)\n```", "print(2)\n"},
 }
 
 func TestExtract(t *testing.T) {

@@ -1,5 +1,7 @@
 package sampler
 
+import "unsafe"
+
 // corpus is what was said lately: prompts and completions, by which tokens are drafted. It finds where the last tokens of a
 // sequence stood before, and what came after them there.
 //
@@ -19,6 +21,11 @@ func newCorpus(tokens int) corpus {
 		size *= 2
 	}
 	return corpus{size: size}
+}
+
+// bytes is what it takes.
+func (c *corpus) bytes() int {
+	return c.size * int(unsafe.Sizeof(said{})+placesEach*unsafe.Sizeof(uint32(0)))
 }
 
 // said is a token of a text, and whose text that is.

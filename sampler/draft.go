@@ -43,11 +43,22 @@ type drafts struct {
 
 // newDrafts has room for what four times as many sequences say as run at a time.
 func newDrafts(o Options) drafts {
-	d := drafts{corpus: newCorpus(4 * o.MaxSequences * o.MaxLength), off: o.NoDrafts}
+	d := drafts{corpus: corpusOf(o), off: o.NoDrafts}
 	for i := range d.chances {
 		d.chances[i].is = guessed
 	}
 	return d
+}
+
+func corpusOf(o Options) corpus { return newCorpus(4 * o.MaxSequences * o.MaxLength) }
+
+// DraftBytes is what a sampler keeps of texts beside the cache, to draft by.
+func (p Plan) DraftBytes() int {
+	if p.NoDrafts {
+		return 0
+	}
+	all := corpusOf(p.Options)
+	return all.bytes()
 }
 
 // worth is how many of the drafted tokens are worth their rows.

@@ -76,9 +76,7 @@ func (f *benchFlags) registerSampling(cmd *cobra.Command, batch, context int) {
 	f.register(cmd, 0)
 	cmd.Flags().IntVar(&f.Batch, "batch", batch, "sequences")
 	cmd.Flags().IntVar(&f.Context, "context", context, "tokens of each sequence")
-	for _, unused := range []string{"tokens", "max-rows"} {
-		must(cmd.Flags().MarkHidden(unused))
-	}
+	usage.Unused(cmd, "tokens", "max-rows")
 }
 
 // command makes a verb that measures what the flags say, and prints the result.
@@ -109,7 +107,7 @@ func newBenchGemmCmd() *cobra.Command {
 	var f benchFlags
 	cmd := f.command(verb(bench.GemmVerb), func(ctx context.Context) (bench.Result, error) { return bench.Gemm(ctx, &f.Model) })
 	f.register(cmd, 16)
-	must(cmd.Flags().MarkHidden("quantize"))
+	usage.Unused(cmd, "quantize", "kv-cache-dtype", "rank", "adapter-precision", "max-rows")
 	return cmd
 }
 
@@ -131,9 +129,7 @@ func newBenchLongCmd() *cobra.Command {
 	f.register(cmd, 16)
 	cmd.Flags().IntSliceVar(&l.Lengths, "lengths", []int{4096, 8192, 16384, 24576}, "tokens of the sequence")
 	cmd.Flags().StringVar(&l.Recompute, "recompute", "auto", "auto, cheap or `blocks`: what is computed again to save memory")
-	for _, unused := range []string{"tokens", "max-rows", "runs"} {
-		must(cmd.Flags().MarkHidden(unused))
-	}
+	usage.Unused(cmd, "tokens", "max-rows", "runs")
 	return cmd
 }
 
@@ -149,7 +145,7 @@ func newBenchGroupsCmd() *cobra.Command {
 	cmd.Flags().IntVar(&g.Completions, "completions", 16, "of each prompt")
 	cmd.Flags().IntVar(&g.Prompt, "prompt-tokens", 512, "of each prompt")
 	cmd.Flags().IntVar(&g.Completion, "completion-tokens", 256, "of each completion")
-	must(cmd.Flags().MarkHidden("tokens"))
+	usage.Unused(cmd, "tokens")
 	return cmd
 }
 
@@ -175,7 +171,7 @@ func newBenchDraftsCmd() *cobra.Command {
 		return d.Run(ctx)
 	})
 	f.registerSampling(cmd, 4, 128)
-	must(cmd.Flags().MarkHidden("rank"))
+	usage.Unused(cmd, "rank")
 	cmd.Flags().Float64SliceVar(&d.Alike, "alike", []float64{0, 0.7, 0.8, 0.9}, "`shares` of a text's tokens that are the completion's")
 	return cmd
 }
@@ -189,9 +185,7 @@ func newBenchServeCmd() *cobra.Command {
 	})
 	f.register(cmd, 0)
 	l.Register(cmd.Flags())
-	for _, unused := range []string{"tokens", "max-rows", "rank"} {
-		must(cmd.Flags().MarkHidden(unused))
-	}
+	usage.Unused(cmd, "tokens", "max-rows", "rank")
 	return cmd
 }
 

@@ -44,6 +44,9 @@ func (f *promptFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.renderer, "renderer", "", "chat format: plain, "+strings.Join(chat.Names(), ", ")+"; if not given, the model's template")
 	fl.StringVar(&f.chatDate, "chat-date", configs.Defaults().ChatDate, "`day` that the model's template takes for today")
 	fl.StringVar(&f.chatVars, "chat-vars", "", "`JSON` object with variables of the model's template")
+	for _, words := range []string{"renderer", "chat-date", "chat-vars"} {
+		cmd.MarkFlagsMutuallyExclusive("tokens", words)
+	}
 }
 
 // open gives the prompts as tokens, the tokenizer of the model where there is one, and the tokens that end a turn of the

@@ -130,7 +130,13 @@ func (f *sampleFlags) follow(cmd *cobra.Command) error {
 }
 
 func (f *sampleFlags) run(cmd *cobra.Command) error {
+	if e := f.engine; e.CacheBytes < 0 || e.MaxSequences < 0 {
+		return badinput.Errorf("--cache-bytes and --max-sequences: found %d and %d, expected 0 or more", e.CacheBytes, e.MaxSequences)
+	}
 	if err := f.follow(cmd); err != nil {
+		return err
+	}
+	if err := usage.OfTemplate(cmd.Flags(), f.renderer); err != nil {
 		return err
 	}
 	prompts, tok, turnEnd, err := f.promptFlags.open(f.model, cmd.InOrStdin())

@@ -87,6 +87,21 @@ func lastNumber(text string) (string, bool) {
 	return all[len(all)-1], true
 }
 
+var (
+	bareNumber = regexp.MustCompile(`^[-−]?\$?\d[\d,]*(?:\.\d+)?$`)
+	measured   = regexp.MustCompile(`^([-−]?\$?\d[\d,]*(?:\.\d+)?)(?:\*\*)?\s+(?:dollars?|euros?|pounds?|hours?|minutes?|seconds?|days?|` +
+		`weeks?|months?|years?|miles?|kilometers?|km|meters?|centimeters?|cm|feet|inches|kilograms?|kg|grams?|liters?|gallons?|people)\.?$`)
+)
+
+// withoutUnit is an answer without the unit that is written out behind its number, where a number alone is wanted. Other words stay: 18
+// thousand is not 18, and what 18 dollars less is nobody knows.
+func withoutUnit(got, want string) string {
+	if m := measured.FindStringSubmatch(got); m != nil && bareNumber.MatchString(strings.TrimSpace(want)) {
+		return m[1]
+	}
+	return got
+}
+
 // document is the last fenced block of a text, or all of it.
 func document(text string) string {
 	before, _, ok := cutLast(text, "```")

@@ -114,7 +114,7 @@ func (m *Matcher) Match(text string) (r Result) {
 		if r.Got, r.Answered = Final(said); !r.Answered {
 			r.Got, r.Answered = lastNumber(said)
 		}
-		r.Right = r.Answered && mathvalue.Equal(r.Got, m.want)
+		r.Right = r.Answered && mathvalue.Equal(withoutUnit(r.Got, m.want), m.want)
 	case Regex:
 		r.Got, r.Answered = said, said != ""
 		r.Right = r.Answered && m.pattern.MatchString(said)

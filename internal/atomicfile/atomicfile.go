@@ -62,7 +62,7 @@ func write(path string, f *disk.File, fill func(io.Writer) error) (err error) {
 	if err = w.Flush(); err != nil {
 		return of(path, f.Name(), "write", err)
 	}
-	if err = f.Readable(); err != nil {
+	if err = f.As(path); err != nil {
 		return err
 	}
 	if err = f.Sync(); err != nil {

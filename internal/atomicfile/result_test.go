@@ -39,6 +39,20 @@ func TestWhatAKilledWriterLeftIsRemoved(t *testing.T) {
 	require.EqualError(t, ResultBytes(none, nil), "write "+none+": no such file or directory")
 }
 
+// A file that is replaced keeps who may read it.
+func TestTheModeIsKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a")
+	for _, mode := range []os.FileMode{0o644, 0o600, 0o664} { // the first, of no file, is what everybody may read
+		if mode != 0o644 {
+			require.NoError(t, os.Chmod(path, mode))
+		}
+		require.NoError(t, ResultBytes(path, nil))
+		info, err := os.Stat(path)
+		require.NoError(t, err)
+		require.Equal(t, mode, info.Mode())
+	}
+}
+
 func names(t *testing.T, dir string) (all []string) {
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)

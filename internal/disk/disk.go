@@ -108,8 +108,14 @@ func (f *File) Replaced() bool {
 	return os.IsNotExist(nerr) && err == nil
 }
 
-// Readable lets everybody read the file.
-func (f *File) Readable() error { return f.f.Chmod(0o644) }
+// As lets those use the file who may use the one at path that it is to replace, or everybody read it where there is none.
+func (f *File) As(path string) error {
+	mode := fs.FileMode(0o644)
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+		mode = info.Mode().Perm()
+	}
+	return f.f.Chmod(mode)
+}
 
 // Sync makes the text of the file survive.
 func (f *File) Sync() error { return observe(Op{Kind: Synced, Path: f.Name()}, f.f.Sync()) }

@@ -60,5 +60,6 @@ func (r Run) beside(p *Plan, l *kernels.Ledger, policy *model.Policy) error {
 	one := kernels.F32.Size() * layout.Len()
 	low := kernels.F32.Size() * plan.Decoder().Rows * layout.Config.Rank * packed
 	p.add("serve", bytes+low, host+2*one) // one on its way, and one that waits
+	p.add("drafts of serve", 0, plan.DraftBytes())
 	return nil
 }

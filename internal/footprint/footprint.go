@@ -262,6 +262,7 @@ func (r Run) sampler(p *Plan, l *kernels.Ledger, policy *model.Policy, length in
 	if err != nil {
 		return err
 	}
+	p.add("drafts", 0, least.DraftBytes())
 	p.least, p.given = int(least.CacheBytes), o.CacheBytes > 0
 	switch {
 	case p.given: // and compared with what is free by us

@@ -245,7 +245,8 @@ func TestACardAndItsHostHaveARoomEach(t *testing.T) {
 	require.Regexp(t, `^[0-9.]+ [MG]B on the host \(adapter .*, sandbox .*, report .*; free: .* of `, onHost)
 	require.NotContains(t, onHost, "weights")
 	require.Equal(t, p.total(device)+p.total(host), p.Of("weights")+p.Of("adapter")+p.Of("moments")+p.Of("activations")+p.Of("scorer")+
-		p.Of("batches")+p.Of("sandbox")+p.Of("report")+p.Of("transfers")+p.Of("cache")+p.Of("sampler"))
+		p.Of("batches")+p.Of("sandbox")+p.Of("report")+p.Of("transfers")+p.Of("cache")+p.Of("sampler")+p.Of("drafts"))
+	require.NotZero(t, p.Of("drafts"))
 	require.Contains(t, p.Items, Item{"transfers", sides{host: 4<<20 + 256<<10}}, "a ring of four slots, and where what comes back lands")
 	require.NotContains(t, onCard, "transfers")
 

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/disk"
 	"github.com/seed-7879b91d/grpo/internal/look"
@@ -44,10 +45,10 @@ func StepOf(dir string) int {
 	return step
 }
 
-// RunOf is the run directory that dir is, or that it is a checkpoint of.
+// RunOf is the run directory that dir is, or that it, or what it is a link to, is a checkpoint of.
 func RunOf(dir string) string {
 	if _, err := os.Stat(filepath.Join(dir, StateFile)); err == nil {
-		return filepath.Join(dir, "..", "..")
+		return filepath.Join(atomicfile.Led(dir), "..", "..")
 	}
 	return filepath.Clean(dir)
 }

@@ -78,3 +78,14 @@ func TestPlacesThatAreNoPlaceForARun(t *testing.T) {
 		require.Equal(t, what, Taken(path), path)
 	}
 }
+
+// A link to a checkpoint belongs to the checkpoint's run, wherever the link is.
+func TestTheRunOfALink(t *testing.T) {
+	run, link := t.TempDir(), filepath.Join(t.TempDir(), "best")
+	step := filepath.Join(run, Checkpoints, Name(2))
+	require.NoError(t, os.MkdirAll(step, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(step, StateFile), nil, 0o644))
+	require.NoError(t, os.Symlink(step, link))
+	require.Equal(t, run, RunOf(step))
+	require.Equal(t, run, RunOf(link))
+}

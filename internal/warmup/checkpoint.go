@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/readers"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
+	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
 const momentsFile = "optimizer.safetensors"
@@ -98,7 +99,7 @@ func (t *Trainer) logCheckpoint(dir string) error {
 		"state_path": dir, "sampler_path": filepath.Join(dir, provenance.TrainedDir(t.full))})
 }
 
-// retain removes old checkpoints: the last keep_last stay, and those of the keep_best evaluations.
+// retain removes old checkpoints: the last keep_last stay, and those of the keep_best evaluations, of each set of rows that was held out.
 func (t *Trainer) retain() error {
 	if t.cfg.KeepLast < 1 {
 		return nil
@@ -107,11 +108,12 @@ func (t *Trainer) retain() error {
 	if err != nil {
 		return err
 	}
-	worth := map[int]float64{}
-	for _, h := range all {
-		worth[h.Step] = -h.Loss
-	}
-	return t.record.Retain(t.cfg.KeepLast, t.cfg.KeepBest, []map[int]float64{worth})
+	return t.record.Retain(t.cfg.KeepLast, t.cfg.KeepBest, stats.BySet(all, (*HeldOut).outcome))
+}
+
+// outcome tells rows that are held out from others by how many tokens they have.
+func (h *HeldOut) outcome() stats.Outcome {
+	return stats.Outcome{Step: h.Step, Problems: h.Tokens, Value: -h.Loss}
 }
 
 // readState reads a checkpoint's state, verifies every file of it, and that the logs of its run have what they had then.

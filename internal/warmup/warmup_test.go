@@ -302,3 +302,18 @@ func TestTheReferenceIsOfTheWeightsInUse(t *testing.T) {
 	}
 	require.NotEqual(t, found[0], found[1])
 }
+
+// The best checkpoints are those by each set of rows that was held out: losses of one say nothing of those of another.
+func TestTheBestOfEachHeldOutSetStay(t *testing.T) {
+	dir, data := filepath.Join(t.TempDir(), "run"), rowsFile(t, configs.SFT, 6)
+	other := filepath.Join(t.TempDir(), "other.jsonl")
+	require.NoError(t, os.WriteFile(other, []byte(`{"prompt":"Why?","completion":"Zygotes quench ivory xylophones."}`+"\n"), 0o644))
+	words := []string{"run_dir=" + dir, "data=" + data, "rows_per_step=2", "learning_rate=1e-3", "save_every=1", "eval_every=1", "lora_rank=2",
+		"keep_last=1", "keep_best=1", "schedule=constant"}
+	require.NoError(t, run(t, t.Context(), configs.SFT, &listener{}, append(words, "test_data="+other, "epochs=1")...))
+	require.NoError(t, run(t, t.Context(), configs.SFT, &listener{}, append(words, "test_data="+rowsFile(t, configs.SFT, 5), "epochs=2",
+		"allow_change=test_data")...))
+	entries, err := os.ReadDir(filepath.Join(dir, "checkpoints"))
+	require.NoError(t, err)
+	require.Less(t, entries[0].Name(), "step_000004", "of the first set: %v", entries)
+}

@@ -171,3 +171,19 @@ func taken(l *kernels.Ledger) int {
 	bytes, host := l.Take()
 	return bytes + host
 }
+
+// Nor does the norm of a gradient, whose sums are many where the parameters are.
+func TestWorkSizeOfANorm(t *testing.T) {
+	const n = 40 << 20
+	b := openBare(t, Options{Threads: 1})
+	work := kernels.Work{Heads: kernels.Heads{Q: 2, KV: 1, Dim: 32}, Hidden: 64, Intermediate: 64, Vocab: 64, Rows: 1, Longest: 64, Trained: n}
+	planned := b.WorkSize(work)
+	x, err := b.Alloc(kernels.F32, n)
+	require.NoError(t, err)
+	sum, err := b.Alloc(kernels.F64, 1)
+	require.NoError(t, err)
+	b.SumSquares(sum, x, n)
+	work.Trained = 0
+	require.InDelta(t, b.shares[slotPartial].bytes, planned-b.WorkSize(work), 100)
+	require.Greater(t, b.shares[slotPartial].bytes, 40_000)
+}

@@ -33,7 +33,8 @@ func (b *Backend) CacheSize(h kernels.Heads, t kernels.DType, layers, blocks int
 func (b *Backend) WorkSize(w kernels.Work) int {
 	T, chunks, rows := w.Rows, chunksOf(w.Vocab), min(w.Rows, headRows)
 	most := max(
-		4*T*cacheRow(w.Heads), // Attention, with keys and values in f32
+		8*ceil(w.Trained, squaresChunk), // SumSquares
+		4*T*cacheRow(w.Heads),           // Attention, with keys and values in f32
 		8*T+2*4*rows*w.Hidden+4*rows*headVocabulary+(partialBytes*chunks+12)*rows+b.narrowedHead(w), // LogProb
 		min(T, drawRows)*(4*(w.Vocab+3)+(2*partialBytes+8)*chunks+8)+b.narrowedDraw(w),              // Draw, with a mask
 		b.narrowedRows(linearName, w),

@@ -115,7 +115,7 @@ type source struct{ dir, table string }
 // check sees that there is a run.
 func (s source) check() error {
 	if _, err := os.Stat(filepath.Join(s.dir, "state.json")); err == nil {
-		return badinput.Errorf("%s is a checkpoint; type the directory of its run, %s", s.dir, filepath.Join(s.dir, "..", ".."))
+		return badinput.Errorf("%s is a checkpoint; type the directory of its run, %s", s.dir, filepath.Join(atomicfile.Led(s.dir), "..", ".."))
 	}
 	if _, err := os.Stat(filepath.Join(s.dir, metrics)); err != nil {
 		return badinput.Errorf("%s: found no %s there; expected the directory of a run, as its run_dir names it", s.dir, metrics)

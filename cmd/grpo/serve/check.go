@@ -5,10 +5,10 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
 
+	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/loopback"
 	"github.com/seed-7879b91d/grpo/internal/serving"
@@ -28,7 +28,7 @@ func (f *flags) given(typed *pflag.FlagSet) error {
 		return badinput.Errorf("--admin: it is of a key that is made; type --new-key NAME --admin, or write admin behind its name " +
 			"in the file of --keys")
 	}
-	return nil
+	return usage.OfTemplate(typed, f.speech.Renderer)
 }
 
 // check looks at what can be wrong before anything is loaded.
@@ -38,11 +38,6 @@ func (f *flags) check() (served serving.Options, local bool, err error) {
 	}
 	if f.hosts, err = hostNames(f.hosts); err != nil {
 		return served, false, err
-	}
-	if day := f.speech.ChatDate; day != "" {
-		if _, err := time.Parse(time.DateOnly, day); err != nil {
-			return served, false, badinput.Errorf("--chat-date: found %q, expected a day such as 2024-07-26, or \"\" for none", day)
-		}
 	}
 	if local, err = loopback.Is(f.listen); err != nil {
 		return served, false, badinput.Errorf("--listen: %w", err)

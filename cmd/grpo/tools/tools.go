@@ -153,6 +153,9 @@ func traceCommand() *cobra.Command {
 				if err := json.Unmarshal([]byte(list), &given); err != nil || given == nil {
 					return badinput.Errorf("--args: found %.40q, expected a JSON list of the arguments, as in '[1, 2]'", list)
 				}
+				if input != "" && !asJSON {
+					return badinput.Errorf("--input: with --call the tool takes none; leave one of them out, or type --json")
+				}
 				p.Kind, p.FuncName, args = data.Call, function, map[string]any{"code": code, "args": given}
 			} else if cmd.Flags().Changed("args") {
 				return badinput.Errorf("--args: expected --call NAME beside it, the function that they are for")

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -205,4 +206,36 @@ func First(cmd *cobra.Command, check func(args []string) error) {
 		}
 		return verb(cmd, args)
 	}
+}
+
+// Unused hides flags that a verb has from others of its kind and has no use for, and refuses them.
+func Unused(cmd *cobra.Command, flags ...string) {
+	for _, flag := range flags {
+		if err := cmd.Flags().MarkHidden(flag); err != nil {
+			panic(err)
+		}
+	}
+	First(cmd, func([]string) error {
+		for _, flag := range flags {
+			if cmd.Flags().Changed(flag) {
+				return badinput.Errorf("--%s: %s has no use for it; leave it out", flag, cmd.CommandPath())
+			}
+		}
+		return nil
+	})
+}
+
+// OfTemplate refuses what was typed for the model's own template where that is not asked with, or cannot be meant.
+func OfTemplate(typed *pflag.FlagSet, renderer string) error {
+	for _, flag := range []string{"chat-date", "chat-vars"} {
+		if typed.Changed(flag) && renderer != "" && renderer != "auto" {
+			return badinput.Errorf("--%s: it is for the model's own template, and renderer %s is another; leave it out, or type --renderer auto",
+				flag, renderer)
+		}
+	}
+	day := typed.Lookup("chat-date").Value.String()
+	if _, err := time.Parse(time.DateOnly, day); err != nil && day != "" {
+		return badinput.Errorf("--chat-date: found %q, expected a day such as 2024-07-26, or \"\" for none", day)
+	}
+	return nil
 }

@@ -5,6 +5,14 @@ type node struct {
 	kind kind
 	text string  // of a number, the name of a variable or function, the brackets of a collection
 	args []*node // operands, arguments, elements
+
+	values [places]*worth // at places, as far as they are worked out
+}
+
+// worth is a value, or that there is none.
+type worth struct {
+	value
+	ok bool
 }
 
 // expression is one reading of an answer.

@@ -121,14 +121,23 @@ func permuted(a, b []*node) bool {
 // numbers compares two expressions at some places: where neither has variables, at each the same.
 func numbers(a, b *node) bool {
 	for place := range places {
-		x, ok := scope{place}.evaluate(a)
+		x, ok := a.at(place)
 		if !ok {
 			return false
 		}
-		y, ok := scope{place}.evaluate(b)
+		y, ok := b.at(place)
 		if !ok || !x.equal(y) {
 			return false
 		}
 	}
 	return true
+}
+
+// at is the value at a place, which is worked out once: an element of a set is compared with many.
+func (n *node) at(place int) (value, bool) {
+	if n.values[place] == nil {
+		v, ok := scope{place}.evaluate(n)
+		n.values[place] = &worth{v, ok}
+	}
+	return n.values[place].value, n.values[place].ok
 }

@@ -31,7 +31,7 @@ func nearly(z complex128) value { return value{near: z} }
 // equal compares exactly where both are exact, else within what double precision leaves of a long calculation.
 func (v value) equal(w value) bool {
 	if v.exact != nil && w.exact != nil {
-		return v.exact.Cmp(w.exact) == 0
+		return v.exact.Num().Cmp(w.exact.Num()) == 0 && v.exact.Denom().Cmp(w.exact.Denom()) == 0 // both are in lowest terms
 	}
 	if cmplx.IsInf(v.near) || cmplx.IsInf(w.near) { // an exact number that is too large for double precision is none
 		return v.exact == nil && w.exact == nil && v.near == w.near

@@ -115,6 +115,9 @@ func (s *Server) sampler(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := s.adapter(v); v.Run != "" && badinput.Is(err) {
+		return nil, notFound(badinput.Errorf("there is no %.140q, or not any more: of weights without a name only the latest are kept", v.ID))
+	}
 	out := map[string]any{"sampler_id": v.ID, "base_model": v.Base}
 	if v.Path != "" {
 		out["model_path"] = v.Path

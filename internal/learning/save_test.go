@@ -1,0 +1,36 @@
+package learning
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// What is saved is read as it was, conversations too; what cannot be is known.
+func TestSavedDatumsAreRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "d.jsonl")
+	all := []model.Datum{
+		model.NewDatum([]int32{5, 6, 7}, 1, []float32{-1, -2}, 0.5),
+		model.NewConversation([]int32{5, 6, 7, 8, 9}, [][2]int{{1, 2}, {3, 5}}, []float32{-3, 0, -1, -2}, -1e30),
+	}
+	readable, err := Save(path, all)
+	require.NoError(t, err)
+	require.True(t, readable)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for i, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		var d model.Datum
+		require.NoError(t, json.Unmarshal([]byte(line), &d))
+		require.Equal(t, all[i], d)
+	}
+	all[0].Advantages[1] = 2
+	readable, err = Save(path, all)
+	require.NoError(t, err)
+	require.False(t, readable)
+}
