@@ -18,7 +18,7 @@ func TestMistakesAreAnsweredInOurWords(t *testing.T) {
 		"sweep seed=0..2 --rungs 2":            "--rungs: they are those of --halving; type --halving, too",
 		"sweep seed=0..2 --random-seed 2":      "--random-seed: nothing is drawn; type --random N, too",
 		"tool mcp x --json read_file":          "--json lists the tools; leave it out to call read_file",
-		"tool trace x --call f --input 3":      "--call and --input do not go together",
+		"tool trace x --call f --input 3":      "--input: with --call the tool takes none; leave one of them out, or type --json",
 		"tool trace x --json --form story":     "--form and --json do not go together",
 		"data inspect x --json --problem p":    "--json and --problem do not go together",
 		"package --verify x --step 3":          "--step and --verify do not go together",

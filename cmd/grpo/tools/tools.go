@@ -143,6 +143,9 @@ func traceCommand() *cobra.Command {
   grpo tool trace solution.py --call add --args '[1, 2]' --form story`,
 		Args: usage.Takes("FILE"),
 		RunE: func(cmd *cobra.Command, files []string) error {
+			if function != "" && input != "" && !asJSON {
+				return badinput.Errorf("--input: with --call the tool takes none; leave one of them out, or type --json")
+			}
 			code, err := read(cmd, files[0])
 			if err != nil {
 				return err
@@ -152,9 +155,6 @@ func traceCommand() *cobra.Command {
 				var given []json.RawMessage
 				if err := json.Unmarshal([]byte(list), &given); err != nil || given == nil {
 					return badinput.Errorf("--args: found %.40q, expected a JSON list of the arguments, as in '[1, 2]'", list)
-				}
-				if input != "" && !asJSON {
-					return badinput.Errorf("--input: with --call the tool takes none; leave one of them out, or type --json")
 				}
 				p.Kind, p.FuncName, args = data.Call, function, map[string]any{"code": code, "args": given}
 			} else if cmd.Flags().Changed("args") {
@@ -182,7 +182,6 @@ func traceCommand() *cobra.Command {
 	cmd.Flags().StringVar(&list, "args", "[]", "its arguments, a JSON list")
 	cmd.Flags().IntVar(&f.options.Lines, "lines", 100_000, "the most lines that the program may run")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the trace as one JSON object")
-	cmd.MarkFlagsMutuallyExclusive("call", "input")
 	cmd.MarkFlagsMutuallyExclusive("json", "form")
 	cmd.MarkFlagsMutuallyExclusive("json", "text")
 	return cmd

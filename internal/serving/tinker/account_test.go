@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/choir"
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/client"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
@@ -260,7 +261,7 @@ type heard struct {
 	from chan string
 }
 
-func (h heard) Sample(ctx context.Context, w *Adapter, r sampler.Request) ([]sampler.Rollout, error) {
+func (h heard) Sample(ctx context.Context, w *choir.Adapter, r sampler.Request) ([]sampler.Rollout, error) {
 	h.from <- r.From
 	return h.Voice.Sample(ctx, w, r)
 }

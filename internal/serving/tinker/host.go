@@ -2,6 +2,7 @@ package tinker
 
 import (
 	"github.com/seed-7879b91d/grpo/internal/serving"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/choir"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
@@ -16,7 +17,7 @@ func Bases(h *serving.Host) []*Base {
 		all = append(all, &Base{
 			Name: p.Name, Source: p.Language.Base, Dir: p.Language.Dir, Context: p.Live.Plan().MaxLength, Stops: p.Language.Stops,
 			Text:   func() sampler.TextStream { return words.NewStream(false) },
-			Policy: p.Model, Backend: h.Backend(), Turn: h.Turn(), Voice: NewChoir(p.Live),
+			Policy: p.Model, Backend: h.Backend(), Turn: h.Turn(), Voice: choir.New(p.Live),
 		})
 	}
 	return all

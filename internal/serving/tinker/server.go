@@ -17,9 +17,9 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/choir"
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/store"
 	"github.com/seed-7879b91d/grpo/kernels"
-	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/model"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
@@ -43,13 +43,7 @@ type Base struct {
 // Voice draws completions for this base.
 type Voice interface {
 	// Sample draws the completions of a request with an adapter, nil for the bare base. It is called by many goroutines.
-	Sample(ctx context.Context, w *Adapter, r sampler.Request) ([]sampler.Rollout, error)
-}
-
-// Adapter is one that does not change. Its ID says which.
-type Adapter struct {
-	ID   string
-	Load func() (*lora.Adapter, error)
+	Sample(ctx context.Context, w *choir.Adapter, r sampler.Request) ([]sampler.Rollout, error)
 }
 
 // Options of a server. The zero value of each but Store and Bases is the usual one.

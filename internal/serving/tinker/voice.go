@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/serving/body"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/choir"
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/wire"
 	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/sampler"
@@ -126,7 +127,7 @@ func (s *Server) sampler(r *http.Request) (any, error) {
 }
 
 // adapter is what the session speaks with, nil for the bare base.
-func (s *Server) adapter(v *voice) (*Adapter, error) {
+func (s *Server) adapter(v *voice) (*choir.Adapter, error) {
 	var dir, id string
 	switch {
 	case v.Path != "":
@@ -154,7 +155,7 @@ func (s *Server) adapter(v *voice) (*Adapter, error) {
 		return nil, nil
 	}
 	dims := s.bases[v.Base].Policy.LoRADims()
-	return &Adapter{ID: id, Load: func() (*lora.Adapter, error) {
+	return &choir.Adapter{ID: id, Load: func() (*lora.Adapter, error) {
 		if err := s.checkBase(v.Base, dir, cmp.Or(v.Path, v.ID)); err != nil {
 			return nil, err
 		}

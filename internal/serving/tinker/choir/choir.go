@@ -1,4 +1,5 @@
-package tinker
+// Package choir draws completions for several adapters of a base together.
+package choir
 
 import (
 	"context"
@@ -7,9 +8,16 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/model"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
+
+// Adapter is one that does not change. Its ID says which.
+type Adapter struct {
+	ID   string
+	Load func() (*lora.Adapter, error)
+}
 
 // Choir is the voice of a base whose sampler serves adapters: requests for several of them are drawn together. Adapters stay
 // with the sampler as long as it has room; the one that nobody asked for longest goes first.
@@ -30,14 +38,14 @@ type seat struct {
 	used   int
 }
 
-// NewChoir makes a voice of a sampler, which somebody runs and which has room for adapters.
-func NewChoir(live *sampler.Live) *Choir {
+// New makes a voice of a sampler, which somebody runs and which has room for adapters.
+func New(live *sampler.Live) *Choir {
 	c := &Choir{live: live, most: max(1, live.Plan().Adapters/3), seats: map[string]*seat{}}
 	c.freed.L = &c.mu
 	return c
 }
 
-// Sample is Voice's.
+// Sample draws the completions of a request with an adapter, nil for the bare base. It may be called by many goroutines.
 func (c *Choir) Sample(ctx context.Context, w *Adapter, r sampler.Request) ([]sampler.Rollout, error) {
 	at, err := c.take(w)
 	if err != nil {
