@@ -140,7 +140,7 @@ func notProtected(r Rung) []string {
 		gaps = append(gaps, "names, sizes and dates of files of this machine, though not their contents",
 			"process ids of this machine, and whether one exists",
 			"the disk under TMPDIR: what a program writes to its scratch directory is watched every 10 ms rather than "+
-				"bounded by the kernel, and files that it has removed but holds open, up to 8 GiB, are not seen",
+				"bounded by the kernel, and files that it has removed but holds open, or mapped, are not seen",
 			"programs that write to /tmp by that name: their scratch directory has another")
 	}
 	if r < RungUID {

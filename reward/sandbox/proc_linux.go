@@ -68,7 +68,14 @@ func processCPU(pid int) time.Duration {
 
 // residentMemory is what a process holds of physical memory.
 func residentMemory(pid int) int64 {
-	return procField(fmt.Sprintf("/proc/%d/statm", pid), 1) * int64(os.Getpagesize())
+	pages := procField(fmt.Sprintf("/proc/%d/statm", pid), 1)
+	if pages == 0 { // the first thread has ended, and others may not have
+		all, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/statm", pid))
+		for _, file := range all {
+			pages = max(pages, procField(file, 1))
+		}
+	}
+	return pages * int64(os.Getpagesize())
 }
 
 func lookAtThreads(pid int) (t threads) {

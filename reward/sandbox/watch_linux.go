@@ -295,9 +295,4 @@ func (w *watch) result(p Program, d *done) (r Result, err error) {
 	return r, nil
 }
 
-func signalOf(w unix.WaitStatus) int {
-	if w.Signaled() {
-		return int(w.Signal())
-	}
-	return 0
-}
+func signalOf(w unix.WaitStatus) int { return max(int(w.Signal()), 0) } // it is -1 where there was none

@@ -20,7 +20,7 @@ var calls = []uint32{
 	unix.SYS_FACCESSAT, unix.SYS_FACCESSAT2, unix.SYS_SENDFILE, unix.SYS_COPY_FILE_RANGE, unix.SYS_UMASK,
 	unix.SYS_STATFS, unix.SYS_FSTATFS,
 	// Memory.
-	unix.SYS_MMAP, unix.SYS_MUNMAP, unix.SYS_MPROTECT, unix.SYS_MREMAP, unix.SYS_MADVISE, unix.SYS_BRK,
+	unix.SYS_MUNMAP, unix.SYS_MPROTECT, unix.SYS_MREMAP, unix.SYS_MADVISE, unix.SYS_BRK,
 	unix.SYS_MSYNC, unix.SYS_MEMBARRIER,
 	// Threads of its own, and its own signals.
 	unix.SYS_FUTEX, unix.SYS_SET_ROBUST_LIST, unix.SYS_SET_TID_ADDRESS, unix.SYS_RSEQ, unix.SYS_EXIT,

@@ -44,4 +44,4 @@ const (
 const namespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET |
 	unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
-var devices = []string{"/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"}
+var devices = []string{"/dev/null", "/dev/random", "/dev/urandom"}

@@ -11,7 +11,7 @@ import (
 )
 
 // newRoot replaces everything that this mount namespace shows by an empty read-only file system in
-// which the interpreter, four devices and a small scratch directory have been put. There is no
+// which the interpreter, three devices and a small scratch directory have been put. There is no
 // /proc, no /sys, and no way back: the old root is unmounted.
 func newRoot(c *Config, uid int) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {

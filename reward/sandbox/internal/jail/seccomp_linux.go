@@ -39,6 +39,7 @@ func zygoteFilter() filter {
 	for _, s := range spans(calls, zygoteCalls, archCalls, forkCalls) {
 		f = f.span(s[0], s[1])
 	}
+	f = f.on(unix.SYS_MMAP, mapping()...)
 	f = f.on(unix.SYS_CLONE, arg(0), unless(unix.BPF_JSET, newNamespaces, 1), verdict(deny), verdict(allow))
 	f = f.on(unix.SYS_CLONE3, verdict(absent))
 	f = f.on(unix.SYS_PRCTL, oneOf(0, unix.PR_SET_SECCOMP, unix.PR_SET_PDEATHSIG, unix.PR_SET_DUMPABLE, unix.PR_SET_NAME)...)
@@ -66,6 +67,17 @@ func opening(flags uint32) []unix.SockFilter {
 		body = append(body, unless(unix.BPF_JEQ, v, 1), verdict(deny))
 	}
 	return append(body, verdict(allow))
+}
+
+// mapping allows the memory that counts as that of a process. Memory which is shared and of no file stays when all but a page of it is
+// unmapped, and large pages are not counted: a program could take all that the machine has. /dev/zero, which gives the former, is
+// not in a cell.
+func mapping() []unix.SockFilter {
+	const shared = unix.MAP_SHARED | unix.MAP_ANONYMOUS // MAP_SHARED_VALIDATE has the same bit
+	return []unix.SockFilter{
+		arg(3), unless(unix.BPF_JSET, unix.MAP_HUGETLB, 1), verdict(deny),
+		statement(unix.BPF_ALU|unix.BPF_AND|unix.BPF_K, shared), unless(unix.BPF_JEQ, shared, 1), verdict(deny), verdict(allow),
+	}
 }
 
 // testFilter is what the process of one test lives under in addition. It takes away what only the
