@@ -113,6 +113,10 @@ func TestRunTests(t *testing.T) {
 		"  input: 5 5\n  expected: 10\n  got: 11\nhidden tests: 0 of 1 pass")
 	check("1 +", "0 of 2 public tests pass\nthe program cannot be compiled:\n"+
 		"File \"solution.py\", line 1\n    1 +\n       ^\nSyntaxError: invalid syntax\nhidden tests: 0 of 1 pass")
+	large := data.Problem{ID: "large", Kind: data.Stdin}.WithTests(
+		data.Test{Stdin: "100 200\n", Stdout: "300\n", Public: true}, data.Test{Stdin: "5 5\n", Stdout: "10\n", Public: true}) // which runs first
+	require.Contains(t, ask(t, openKit(t, large, Options{Judge: j}), "run_tests", map[string]any{"code": "1 +"}),
+		"0 of 2 public tests pass\nthe program cannot be compiled:\nFile")
 	text := ask(t, k, "run_tests", map[string]any{"code": "1 / 0"})
 	require.Contains(t, text, "test 1: ended with an error")
 	require.Contains(t, text, "ZeroDivisionError")

@@ -111,8 +111,10 @@ func passed(seen []reward.Seen) (n int) {
 func (r *runTests) report(seen []reward.Seen) []string {
 	good := passed(seen)
 	parts := []string{fmt.Sprintf("%d of %d public tests pass", good, len(seen))}
-	if seen[0].Verdict == reward.CE {
-		return append(parts, "the program cannot be compiled:", strings.TrimSpace(seen[0].Result.Stderr))
+	for i := range seen { // the test with the smallest input ran first
+		if seen[i].Verdict == reward.CE {
+			return append(parts, "the program cannot be compiled:", strings.TrimSpace(seen[i].Result.Stderr))
+		}
 	}
 	room := (r.kit.options.Text - 100) / max(len(seen)-good, 1)
 	for i := range seen {
