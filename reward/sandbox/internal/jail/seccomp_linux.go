@@ -40,6 +40,7 @@ func zygoteFilter() filter {
 		f = f.span(s[0], s[1])
 	}
 	f = f.on(unix.SYS_MMAP, mapping()...)
+	f = f.on(unix.SYS_FALLOCATE, oneOf(1, 0)...) // other modes give a file blocks beyond its size, which limits of size do not count
 	f = f.on(unix.SYS_CLONE, arg(0), unless(unix.BPF_JSET, newNamespaces, 1), verdict(deny), verdict(allow))
 	f = f.on(unix.SYS_CLONE3, verdict(absent))
 	f = f.on(unix.SYS_PRCTL, oneOf(0, unix.PR_SET_SECCOMP, unix.PR_SET_PDEATHSIG, unix.PR_SET_DUMPABLE, unix.PR_SET_NAME)...)
