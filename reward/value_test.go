@@ -85,6 +85,17 @@ func TestSameValue(t *testing.T) {
 	}
 }
 
+// A wrong value that a program made large costs no memory here.
+func TestLargeWrongValue(t *testing.T) {
+	got := json.RawMessage("[" + strings.Repeat("0,", 1<<20) + "0]")
+	allocs := testing.AllocsPerRun(1, func() {
+		same, err := SameValue(got, json.RawMessage("[0, 0, 0]"), 0)
+		require.NoError(t, err)
+		require.False(t, same)
+	})
+	require.Less(t, allocs, 1000.)
+}
+
 func FuzzSameValue(f *testing.F) {
 	for _, s := range []string{`1`, `[1,{"a":null}]`, `1e999`, `"\ud800"`, `-0.0`} {
 		f.Add([]byte(s), []byte(s))
