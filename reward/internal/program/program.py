@@ -24,6 +24,7 @@ import types
 
 FILE_NAME = "solution.py"
 leave = os._exit  # programs replace the one in os
+STREAMS = []  # the standard ones, which a program may replace and write to, and which garbage collection may not know
 IO_BASE = io.IOBase.__mro__[1]  # what all streams derive from, without the questions of an abstract class
 
 
@@ -94,6 +95,7 @@ def open_streams(names):
         stream = open(fd, mode, encoding="utf-8", errors=errors, closefd=False, buffering=1 if fd == 2 else -1)
         setattr(sys, name, stream)
         setattr(sys, "__%s__" % name, stream)
+        STREAMS.append(stream)
         names[name] = stream  # from sys import * has put the interpreter's there
 
 
@@ -162,7 +164,8 @@ def finish(status):
         atexit._run_exitfuncs()
     except BaseException:
         pass
-    for stream in [sys.stdout, sys.stderr] + [o for o in gc.get_objects() if issubclass(type(o), IO_BASE)]:
+    last = [getattr(sys, name, None) for name in ("stdout", "stderr")]
+    for stream in last + STREAMS + [o for o in gc.get_objects() if issubclass(type(o), IO_BASE)]:
         try:
             stream.flush()
         except BaseException:
