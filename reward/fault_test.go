@@ -43,7 +43,7 @@ func TestFaultsOfARewardFileAreSaid(t *testing.T) {
 		{"def compute_reward(c, g):\n    return float('nan')\n",
 			"compute_reward returned nan or an infinity, expected a finite number"},
 		{"def compute_rewards(completions):\n    return [float('inf') for _ in completions]\n",
-			"compute_rewards returned nan or an infinity, expected a finite number"},
+			"compute_rewards returned inf for completion 0, expected a finite number"},
 		{"def compute_rewards(completions):\n    return ['x' for _ in completions]\n",
 			"RTE ValueError: could not convert string to float: 'x'"},
 		{"def compute_reward(c, g):\n    import datetime\n    return datetime.date(2025, 1, 1)\n",

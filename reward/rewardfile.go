@@ -60,7 +60,8 @@ def _compute_reward_with(completion, ground_truth, columns):
 	handOverAll = `
 
 def _compute_rewards_with(completions, columns):
-    return [None if r is None else float(r) for r in compute_rewards(completions, **columns)]
+    numbers = [None if r is None else float(r) for r in compute_rewards(completions, **columns)]
+    return [n if n is None or n - n == 0 else repr(n) for n in numbers]
 `
 	signature = `
 

@@ -82,6 +82,7 @@ func TestRewardFileOfAGroup(t *testing.T) {
 	write(t, path, "def compute_rewards(completions, ground_truth, level=1, **more):\n"+
 		"    assert ground_truth == '42' and more['prompt'] == 'Double.' and 'completions' not in more\n"+
 		"    if 'short' in completions: return [1]\n"+
+		"    if 'odd' in completions: return [float('inf' if c == 'odd' else 1) for c in completions]\n"+
 		"    return [None if c == 'none' else level * (10 * i + len(set(completions))) for i, c in enumerate(completions)]\n")
 	j, err := Open(t.Context(), Config{File: path, Answers: true, Slots: 1, OnTruncated: MaskTruncated})
 	require.NoError(t, err)
@@ -103,6 +104,11 @@ func TestRewardFileOfAGroup(t *testing.T) {
 		[]Exclusion{scores[0].Excluded, scores[1].Excluded, scores[2].Excluded, scores[3].Excluded, scores[4].Excluded})
 	require.Equal(t, []float64{1.5, 6.5, 16.5}, []float64{scores[0].Reward, scores[2].Reward, scores[4].Reward})
 	require.Contains(t, scores[3].Note, "compute_rewards returned <nil> for completion 2, expected a finite number")
+
+	scores, err = All(t.Context(), j, group("a", "odd"))
+	require.NoError(t, err)
+	require.Equal(t, []any{Exclusion(""), 1., ExcludedCustom}, []any{scores[0].Excluded, scores[0].Reward, scores[1].Excluded})
+	require.Contains(t, scores[1].Note, "compute_rewards returned inf for completion 1, expected a finite number")
 
 	scores, err = All(t.Context(), j, group("a", "short"))
 	require.NoError(t, err)
