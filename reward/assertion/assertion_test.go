@@ -225,15 +225,20 @@ except KeyError:
 	depth := "def depth(n): return 1 + max(depth(n.left), depth(n.right)) if n else 0"
 	require.True(t, passes(try(t, r, code+depth, tree, "", sandbox.Limits{})))
 	require.False(t, passes(try(t, r, code+"def depth(n): return n", tree, "", sandbox.Limits{})))
+	given := data.Test{Given: "import math\ndef helper(x): return x + 1", Assert: "assert f(1) == 2"}
+	require.True(t, passes(try(t, r, "def f(x): return math.floor(helper(x))", given, "f", sandbox.Limits{})))
+	require.True(t, passes(try(t, r, "from __future__ import annotations\ndef helper(x): return 2\ndef f(x): return helper(x)", given, "f",
+		sandbox.Limits{})))
+}
+
+// What a test makes by calling a class of the program keeps its methods, whatever the class is made of.
+func TestContainersOfAClassOfTheirOwn(t *testing.T) {
+	r := newRunner(t)
 	stack := data.Test{Calls: []string{"Stack"}, Assert: "s = Stack()\ns.push(3)\nassert len(s) == 1 and s.pop() == 3 and not s"}
 	require.True(t, passes(try(t, r, "class Stack(list): push = list.append", stack, "", sandbox.Limits{})))
 	cache := data.Test{Calls: []string{"Cache"}, Assert: "c = Cache(2)\nc.put(1, 5)\nassert c.get(1) == 5 and c.get(2) == -1"}
 	require.True(t, passes(try(t, r, "class Cache(OrderedDict):\n    def __init__(self, size): super().__init__()\n"+
 		"    def put(self, k, v): self[k] = v\n    def get(self, k): return self[k] if k in self else -1", cache, "", sandbox.Limits{})))
-	given := data.Test{Given: "import math\ndef helper(x): return x + 1", Assert: "assert f(1) == 2"}
-	require.True(t, passes(try(t, r, "def f(x): return math.floor(helper(x))", given, "f", sandbox.Limits{})))
-	require.True(t, passes(try(t, r, "from __future__ import annotations\ndef helper(x): return 2\ndef f(x): return helper(x)", given, "f",
-		sandbox.Limits{})))
 }
 
 // Names that a test does not say are the program's are its own, whatever the program calls so.
