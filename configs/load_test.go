@@ -78,6 +78,7 @@ func TestFaultyFiles(t *testing.T) {
 			"c.yaml:3: abcdefghijklmnopqrstuvwxyz: this key is not known; 'grpo --print-config' lists all"},
 		{head + "max_steps: many\n", `c.yaml:3: max_steps: found "many", expected a whole number`},
 		{head + "max_steps: 1.5\n", `c.yaml:3: max_steps: found "1.5", expected a whole number`},
+		{"\ufeff" + head + "max_steps: many\n", `c.yaml:3: max_steps: found "many", expected a whole number`},
 		{head + "max_steps:\n", `c.yaml:3: max_steps: found nothing, expected a value; write "" for no text, [] for no list, or leave the line out`},
 		{head + "max_steps: [1]\n", `c.yaml:3: max_steps: found a list, expected a whole number`},
 		{head + "data: [x]\n", `c.yaml:3: data: found a list, expected text`},

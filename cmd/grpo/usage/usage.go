@@ -164,15 +164,14 @@ func CheckFlags(cmd *cobra.Command) (err error) {
 			err = badinput.Errorf("--step: found %d, expected 0 or more", n)
 		}
 		if err == nil && f.Value.String() == "" && names(f) {
-			err = badinput.Errorf("--%s: found nothing, expected %s; is a variable of the shell empty? Leave the flag out, or type %s",
-				f.Name, kind(f), typed(cmd, []string{f.Name}))
+			err = badinput.Errorf("--%s: found an empty name; type one, or leave --%[1]s out", f.Name)
 		}
 	})
 	return err
 }
 
-// names tells that a flag names something that is read or written: without a name that would be something else than was meant. A page
-// alone may be none.
+// names tells that a flag names something that is read or written: where the name is empty, as a variable of the shell may be that
+// nobody has set, that would be something else than was meant. A page alone may be none.
 func names(f *pflag.Flag) bool {
 	what, _ := pflag.UnquoteUsage(f)
 	return f.Value.Type() == "string" && f.Name != "page" &&
