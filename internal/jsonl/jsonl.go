@@ -139,10 +139,10 @@ func OfKind[T any](path, kind string) (all []T, err error) {
 }
 
 func decode(text []byte, strict bool, v any) error {
-	if strict && !utf8.Valid(text) {
+	if !utf8.Valid(text) {
 		return errors.New("bytes that are not UTF-8")
 	}
-	if at := HalfPair(text); strict && at >= 0 {
+	if at := HalfPair(text); at >= 0 {
 		return fmt.Errorf(`\u%04x is half of a surrogate pair`, Escaped(text[at:]))
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
