@@ -72,7 +72,8 @@ func Open(dir string, plan *Plan) (*Journal, error) {
 	text, err := os.ReadFile(filepath.Join(dir, File))
 	if errors.Is(err, fs.ErrNotExist) {
 		if plan == nil {
-			return nil, badinput.Errorf("%s: there is no sweep to go on with; type grpo sweep key=value,value --dir %s to begin one", dir, look.Word(dir))
+			return nil, badinput.Errorf("%s: there is no sweep to go on with; type grpo sweep key=value,value --dir %s to begin one", dir,
+				look.Word(dir))
 		}
 		return begin(dir, plan)
 	}

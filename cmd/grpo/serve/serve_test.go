@@ -188,8 +188,6 @@ func TestServeMistakes(t *testing.T) {
 		"--drain: found -1s":                   {"--drain", "-1s"},
 		"--keep-sessions: found -1h0m0s":       {"--keep-sessions", "-1h"},
 		"type --new-key NAME --admin":          {"--admin"},
-		"type --store DIR, too":                {"--keep-sessions", "1h"},
-		"type NAME@MODEL=DIR":                  {"--model", "a=tiny", "--model", "b=tiny", "--adapter", "x=" + dir},
 		"type --max-context 2048, or fewer":    {"--max-context", "2049", "--listen", "127.0.0.1:0"},
 		"--host: found \"https://a\"":          {"--host", "a", "--host", "https://a"},
 		"--host: found \"a:80\"":               {"--host", "a:80"},
