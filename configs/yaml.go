@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"regexp"
@@ -34,7 +35,7 @@ func parseYAML(name string, text []byte) ([]setting, error) {
 	if !utf8.Valid(text) {
 		return nil, badinput.Errorf("%s: found bytes that are not UTF-8", name)
 	}
-	file, err := parser.ParseBytes(text, 0)
+	file, err := parser.ParseBytes(bytes.TrimPrefix(text, []byte("\ufeff")), 0) // a mark that some editors begin a file with
 	if err != nil {
 		return nil, syntaxError(name, err)
 	}
@@ -109,7 +110,7 @@ func scalar(node ast.Node) (text string, ok bool) {
 
 func notScalar(node ast.Node) error {
 	if _, null := node.(*ast.NullNode); null || node == nil {
-		return badinput.Errorf(`found nothing, expected a value; write "" for none`)
+		return badinput.Errorf(`found nothing, expected a value; write "" for no text, [] for no list, or leave the line out`)
 	}
 	return badinput.Errorf("found %s, expected a plain value", strings.ToLower(node.Type().String()))
 }

@@ -154,7 +154,7 @@ func noteStart(cmd *cobra.Command, started *bool) {
 	if verb := cmd.RunE; verb != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			*started = true
-			if err := usage.CheckNumbers(cmd); err != nil {
+			if err := usage.CheckFlags(cmd); err != nil {
 				return err
 			}
 			return verb(cmd, args)

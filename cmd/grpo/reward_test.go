@@ -122,7 +122,9 @@ func TestRewardRefuses(t *testing.T) {
 		"--reward-timeout: found 0":                                    {"--problems", path, "--completions", "-", "--reward-timeout", "0"},
 		"reward=most: expected correct":                                {"--problems", path, "--completions", "-", "--reward", "most"},
 		"--judge-url: there is no judge":                               {"--problems", path, "--completions", "-", "--judge-slots", "2"},
-		"reward=binary is called correct; type correct":                {"--problems", path, "--completions", "-", "--reward", "binary"},
+		"type --reward weights --reward-weights judge=1": {
+			"--problems", path, "--completions", "-", "--judge-url", "http://127.0.0.1:1/v1", "--judge-model", "m"},
+		"reward=binary is called correct; type correct": {"--problems", path, "--completions", "-", "--reward", "binary"},
 	} {
 		out, errOut, code := shell(t, `{"problem":"add"}`, append([]string{"reward"}, args...)...)
 		require.Equal(t, exitBadInput, code, message)

@@ -36,7 +36,7 @@ type trainFlags struct {
 
 func (f *trainFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringVar(&f.preset, "preset", "",
+	fl.Var(usage.SeveralPresets(&f.preset), "preset",
 		"settings to start from, one or several as in tiny,dapo: "+strings.Join(configs.Presets(), ", ")+" (default "+configs.DefaultPreset+
 			", or those of the run that run_dir, resume or init_from names)")
 	fl.StringVar(&f.file, "config-file", "", "YAML `file` of settings; it says extends: PRESET or names every one")
@@ -54,6 +54,8 @@ func trainArgs(cmd *cobra.Command, args []string) error {
 		case strings.Contains(a, "="):
 		case a == "train" || a == "run":
 			mistakes = append(mistakes, badinput.Errorf("%s: training has no verb; leave the word out and type grpo [key=value …]", a))
+		case a == "version":
+			mistakes = append(mistakes, badinput.Errorf("version: that is a flag; type grpo --version"))
 		case configs.Key(a) != "":
 			mistakes = append(mistakes, badinput.Errorf("%s: a setting has a value; type %s=VALUE", a, configs.Key(a)))
 		case isFile(a):

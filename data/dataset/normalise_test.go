@@ -166,7 +166,7 @@ var refusals = []struct {
 	{"an object", `{"prompt":"x","tests":{"input":"1"}}`, BadTests, `"inputs" and "outputs"`},
 	{"columns of different length", `{"prompt":"x","tests":{"inputs":["1","2"],"outputs":["1"]}}`, BadTests, "2 inputs, but 1 outputs"},
 	{"test of the wrong type", `{"prompt":"x","tests":[{"stdin":"","stdout":""},{"stdin":1,"stdout":""}]}`, BadTests,
-		`tests[1]: "stdin": found a JSON number, expected string`},
+		`tests[1]: "stdin": found a JSON number, expected a text`},
 	{"test without expected value", `{"prompt":"x","tests":[{"input":"1"}]}`, BadTests, "tests[0]: expected"},
 	{"own test of both kinds", `{"prompt":"x","tests":[{"stdin":"","stdout":"","args":[],"returns":1}]}`, BadTests, "exactly"},
 	{"unknown type", `{"prompt":"x","tests":[{"type":"shell","input":"","output":""}]}`, BadTests, `found type "shell"`},

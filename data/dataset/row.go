@@ -234,7 +234,7 @@ func explainJSON(err error) string {
 		if kind.Field == "" {
 			return fmt.Sprintf("found a JSON %s, expected an object", kind.Value)
 		}
-		return fmt.Sprintf("%q: found a JSON %s, expected %s", kind.Field, kind.Value, kind.Type)
+		return fmt.Sprintf("%q: found a JSON %s, expected %s", kind.Field, kind.Value, jsonl.Wanted(kind))
 	}
 	return err.Error()
 }

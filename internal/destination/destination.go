@@ -33,6 +33,9 @@ func (p Place) Check() error {
 	if p.Path == "" {
 		return nil
 	}
+	if p.Path == "-" {
+		return badinput.Errorf("%s -: expected the name of a file or a folder; type %[1]s ./- for one that is called so", p.Flag)
+	}
 	if run := p.within(); run != "" {
 		return badinput.Errorf("%s %s: %s is a run, and its files stay as they are; choose another place, such as %s %s",
 			p.Flag, p.Path, short(run), p.Flag, beside(run, p.Path))

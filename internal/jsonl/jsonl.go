@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
@@ -137,6 +139,12 @@ func OfKind[T any](path, kind string) (all []T, err error) {
 }
 
 func decode(text []byte, strict bool, v any) error {
+	if !utf8.Valid(text) {
+		return errors.New("bytes that are not UTF-8")
+	}
+	if at := HalfPair(text); at >= 0 {
+		return fmt.Errorf(`\u%04x is half of a surrogate pair`, Escaped(text[at:]))
+	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	if strict {
 		d.DisallowUnknownFields()
@@ -160,10 +168,37 @@ func decode(text []byte, strict bool, v any) error {
 func explain(err error) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
-		return fmt.Errorf("field %q: found a JSON %s, expected %s", kind.Field, kind.Value, kind.Type)
+		if kind.Field == "" {
+			return fmt.Errorf("found a JSON %s, expected %s", kind.Value, Wanted(kind))
+		}
+		return fmt.Errorf("field %q: found a JSON %s, expected %s", kind.Field, kind.Value, Wanted(kind))
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("the JSON value ends too early")
 	}
 	return err
+}
+
+// Wanted is what should have been there, in JSON's words.
+func Wanted(err *json.UnmarshalTypeError) string {
+	t := err.Type
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.String:
+		return "a text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Float32, reflect.Float64:
+		if strings.HasPrefix(err.Value, "number ") {
+			return "a number nearer to 0"
+		}
+		return "a number"
+	}
+	return "a whole number"
 }

@@ -28,10 +28,13 @@ func TestMarshal(t *testing.T) {
 // A line that is not what it should be is refused by file and number, blank lines are counted.
 func TestEachRefuses(t *testing.T) {
 	for text, says := range map[string]string{
-		"{\"name\":5}":                   `f:1: field "name": found a JSON number, expected string`,
+		"{\"name\":5}":                   `f:1: field "name": found a JSON number, expected a text`,
 		"\n\n{\"name\":\"a\",\"age\":1}": `f:3: json: unknown field "age"`,
 		"{\"name\":":                     "f:1: the JSON value ends too early",
 		"{} {}":                          "f:1: more than one JSON value on the line",
+		"[]":                             "f:1: found a JSON array, expected an object",
+		"{\"name\":\"\xff\"}":            "f:1: bytes that are not UTF-8",
+		`{"name":"a\ud800"}`:             `f:1: \ud800 is half of a surrogate pair`,
 	} {
 		err := Each(strings.NewReader(text), "f", func(int, record) error { return nil })
 		require.EqualError(t, err, says)
@@ -112,9 +115,9 @@ func TestListsHaveNoHoles(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, got)
 	for text, message := range map[string]string{
-		`{"numbers":[1,null]}`:  `in:2: field "numbers": found a JSON null, expected float32`,
-		`{"numbers":["1"]}`:     `in:2: field "numbers": found a JSON string, expected float32`,
-		`{"numbers":[1e99]}`:    `in:2: field "numbers": found a JSON number 1e99, expected float32`,
+		`{"numbers":[1,null]}`:  `in:2: field "numbers": found a JSON null, expected a number`,
+		`{"numbers":["1"]}`:     `in:2: field "numbers": found a JSON string, expected a number`,
+		`{"numbers":[1e99]}`:    `in:2: field "numbers": found a JSON number 1e99, expected a number nearer to 0`,
 		`{"numbers":[NaN]}`:     "in:2: invalid character 'N'",
 		`{"numbers":{"a":"b"}}`: `in:2: field "numbers": found a JSON object`,
 	} {

@@ -55,6 +55,7 @@ func Read(path string) ([]Server, error) {
 		MCPServers, Servers map[string]entry
 		Inputs              json.RawMessage // of an editor
 	}
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // a mark that some editors begin a file with
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err = d.Decode(&file); err == nil {

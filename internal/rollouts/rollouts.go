@@ -172,6 +172,10 @@ func (l *Line) check() error {
 
 // Missing says that a step has no completions on record, what the setting was, and which steps have.
 func (s Steps) Missing(step int, cfg *configs.Config) error {
+	if cfg.Warmup() {
+		return badinput.Errorf("step %d is one of a warm-up, which records nothing to take again; the same command with another run_dir "+
+			"comes to the same bytes", step)
+	}
 	return badinput.Errorf("step %d has no recorded rollouts (record_rollouts=%s); recorded: %s; a step is taken again from the "+
 		"checkpoint before it, and needs those of every step since", step, cfg.RecordRollouts, list(s.recorded))
 }

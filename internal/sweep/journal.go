@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
 // The files of a sweep's directory. Its runs are in the folder runs, what they say in the folder logs.
@@ -71,7 +72,8 @@ func Open(dir string, plan *Plan) (*Journal, error) {
 	text, err := os.ReadFile(filepath.Join(dir, File))
 	if errors.Is(err, fs.ErrNotExist) {
 		if plan == nil {
-			return nil, badinput.Errorf("%s: there is no sweep to go on with; type grpo sweep key=value,value --dir %s to begin one", dir, dir)
+			return nil, badinput.Errorf("%s: there is no sweep to go on with; type grpo sweep key=value,value --dir %s to begin one", dir,
+				look.Word(dir))
 		}
 		return begin(dir, plan)
 	}
@@ -84,7 +86,7 @@ func Open(dir string, plan *Plan) (*Journal, error) {
 	}
 	if plan != nil && !plan.equal(&j.Plan) {
 		return nil, badinput.Errorf("%s has a sweep of other words or settings; type grpo sweep --dir %s to go on with that, or another --dir",
-			dir, dir)
+			dir, look.Word(dir))
 	}
 	if j.Plan.base, err = os.ReadFile(j.BasePath()); err != nil {
 		return nil, badinput.Errorf("%w; it is part of the sweep: bring it back, or choose another --dir", err)

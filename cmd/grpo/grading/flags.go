@@ -3,6 +3,7 @@ package grading
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -85,6 +86,8 @@ func (f *flags) checkJudge() error {
 		return badinput.Errorf("--judge-url: there is no judge; type --judge-url http://host:8000/v1, or leave the others out")
 	case j.JudgeURL != "" && j.JudgeModel == "":
 		return badinput.Errorf("--judge-model: found nothing; type --judge-model NAME, as the endpoint knows it")
+	case j.JudgeURL != "" && !strings.Contains(f.cfg.Weights, "judge="):
+		return badinput.Errorf("--judge-url: no weight makes use of the judge; type --reward weights --reward-weights judge=1, or leave it out")
 	}
 	return nil
 }

@@ -95,7 +95,7 @@ func (f *exportFlags) check(args []string) error {
 	case f.kind != "" && !slices.Contains(types, f.kind) && slices.Contains(gguf.Types(), f.kind):
 		return badinput.Errorf("--type %s is of GGUF; type --format gguf --type %[1]s, or --type bf16", f.kind)
 	case f.kind != "" && !slices.Contains(types, f.kind):
-		return badinput.Errorf("--type: found %q, expected one of %q", f.kind, types)
+		return badinput.Errorf("--type: found %q, expected %s", f.kind, strings.Join(types, ", "))
 	}
 	if err := configs.CheckThreads(f.threads); err != nil {
 		return err

@@ -4,6 +4,7 @@ package outcome
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -63,10 +64,11 @@ func (r *Report) Print(w io.Writer) error {
 		for i, row := range s.rows() {
 			rows[i+1] = append(rows[i+1], row[1])
 		}
-		rows = append(rows[:1], append([][]string{
-			{fmt.Sprintf("pass@%d", s.K), "", s.AtK(r.Problems)},
-			{fmt.Sprintf("best reward of %d", s.K), "", s.Best(r.Problems)},
-		}, rows[1:]...)...)
+		more := [][]string{{fmt.Sprintf("pass@%d", s.K), "", s.AtK(r.Problems)}, {fmt.Sprintf("best reward of %d", s.K), "", s.Best(r.Problems)}}
+		if s.K == 1 { // which stands above
+			more = more[1:]
+		}
+		rows = slices.Insert(rows, 1, more...)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range append([][]string{header}, rows...) {

@@ -7,11 +7,13 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/destination"
 	"github.com/seed-7879b91d/grpo/internal/serving"
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 	"github.com/seed-7879b91d/grpo/internal/serving/sessions"
@@ -20,6 +22,14 @@ import (
 
 // checkSessions reads the configuration that sessions begin with.
 func (f *flags) checkSessions() (err error) {
+	if f.store == "" && (f.storeBytes != 0 || f.keepSessions != 0) {
+		return badinput.Errorf("--store-bytes, --keep-sessions: they are of a store; type --store DIR, too")
+	}
+	if _, err := os.Stat(filepath.Join(f.store, "secret")); err != nil { // no store yet
+		if err := (destination.Place{Flag: "--store", Path: f.store, Folder: true}).Check(); err != nil {
+			return err
+		}
+	}
 	if f.sessions == "" {
 		return nil
 	}

@@ -1,7 +1,10 @@
 package serve
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -18,4 +21,16 @@ func TestNoSessions(t *testing.T) {
 	_, err = post(t, url+"/v1/nothing", `{}`)
 	require.ErrorContains(t, err, "POST /v1/load_lora_adapter")
 	require.NotContains(t, err.Error(), "sessions")
+}
+
+// What is of a store wants one, and a run's directory is none.
+func TestMistakesAboutAStore(t *testing.T) {
+	run := t.TempDir()
+	for _, name := range []string{"metrics.jsonl", "manifest.json"} {
+		require.NoError(t, os.WriteFile(filepath.Join(run, name), nil, 0o600))
+	}
+	require.ErrorContains(t, (&flags{keepSessions: time.Hour}).checkSessions(), "type --store DIR, too")
+	require.ErrorContains(t, (&flags{store: run}).checkSessions(), "is a run, and its files stay as they are")
+	require.ErrorContains(t, (&flags{store: filepath.Join(run, "store")}).checkSessions(), "is a run, and its files stay as they are")
+	require.NoError(t, (&flags{store: filepath.Join(t.TempDir(), "store")}).checkSessions())
 }

@@ -18,9 +18,11 @@ import (
 
 	"github.com/seed-7879b91d/grpo/cmd/grpo/bench"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/destination"
 	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/sweep"
@@ -66,7 +68,7 @@ the others go on. Runs are made in turn, or --at-once N, which share the cores; 
 	fl := cmd.Flags()
 	fl.StringVar(&f.dir, "dir", "", "`directory` of the sweep; if not given: a new one under runs, named by the time")
 	fl.StringVar(&f.file, "file", "", "YAML `file` of keys with their values, in place of words or beside them; it may say extends: PRESET")
-	fl.StringVar(&f.preset, "preset", "", "settings to start from, as those of a run (default "+configs.DefaultPreset+")")
+	fl.Var(usage.SeveralPresets(&f.preset), "preset", "settings to start from, as those of a run (default "+configs.DefaultPreset+")")
 	fl.StringVar(&f.base, "config-file", "", "YAML `file` of settings to start from")
 	fl.IntVar(&f.random, "random", 0, "draw so many combinations; 0: all of them")
 	fl.Uint64Var(&f.seed, "random-seed", 0, "seed of --random")
@@ -94,6 +96,9 @@ func (f *flags) run(cmd *cobra.Command, words []string, p Program) error {
 			return badinput.Errorf("found nothing to do; type grpo sweep key=value,value, or grpo sweep --dir DIR to go on with one")
 		}
 		f.dir = filepath.Join("runs", "sweep_"+time.Now().Format("2006_01_02-15_04_05"))
+	}
+	if err := (destination.Place{Flag: "--dir", Path: f.dir, Folder: true}).Check(); err != nil {
+		return err
 	}
 	open := sweep.Claim
 	if f.dryRun {

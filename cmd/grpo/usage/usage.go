@@ -2,6 +2,7 @@
 package usage
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"regexp"
@@ -153,14 +154,29 @@ func Takes(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// CheckNumbers refuses counts that are larger than any machine can have of anything, and whose products would not be numbers.
-func CheckNumbers(cmd *cobra.Command) (err error) {
+// CheckFlags refuses counts that are larger than any machine can have of anything, and whose products would not be numbers, and what
+// names nothing.
+func CheckFlags(cmd *cobra.Command) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if n, wrong := cmd.Flags().GetInt(f.Name); wrong == nil && n > math.MaxInt32 && err == nil {
 			err = badinput.Errorf("--%s: found %d, expected at most %d", f.Name, n, math.MaxInt32)
+		} else if wrong == nil && f.Name == "step" && n < -1 && err == nil {
+			err = badinput.Errorf("--step: found %d, expected 0 or more", n)
+		}
+		if err == nil && f.Value.String() == "" && names(f) {
+			err = badinput.Errorf("--%s: found an empty name; type one, or leave --%[1]s out", f.Name)
 		}
 	})
 	return err
+}
+
+// names tells that a flag names something that is read or written: where the name is empty, as a variable of the shell may be that
+// nobody has set, that would be something else than was meant. A page alone may be none.
+func names(f *pflag.Flag) bool {
+	what, _ := pflag.UnquoteUsage(f)
+	return f.Value.Type() == "string" && f.Name != "page" &&
+		slices.Contains([]string{"directory", "file", "place", "data", "model", "preset", "problems", "completions", "tokenizer"},
+			cmp.Or(map[string]string{"string": f.Name}[what], what))
 }
 
 // AddHelpers adds the verbs that the library makes, and has them refuse what they do not know.

@@ -79,7 +79,7 @@ func command(m Machine, method string, cmd *cobra.Command) *cobra.Command {
 	cmd.Use, cmd.Args, cmd.RunE = method+" data=FILE [key=value …]", m.Args, f.run
 	cmd.ValidArgsFunction = usage.Settings
 	fl := cmd.Flags()
-	fl.StringVar(&f.preset, "preset", "", "settings to take the model from, one of those of grpo (default "+configs.DefaultPreset+
+	fl.Var(usage.SeveralPresets(&f.preset), "preset", "settings to take the model from, one of those of grpo (default "+configs.DefaultPreset+
 		", or those of the run that run_dir, resume or init_from names)")
 	fl.StringVar(&f.file, "config-file", "", "YAML `file` of settings; it says extends: PRESET or names every one")
 	fl.BoolVar(&f.printConfig, "print-config", false, "print the resolved settings and stop")
