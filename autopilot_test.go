@@ -76,6 +76,31 @@ func TestPilotedStepsAreReplayed(t *testing.T) {
 	require.Contains(t, steps, 4)
 }
 
+// Where the autopilot goes back behind the step that its process began after, the steps that are made again have the settings of that
+// process; and where the checkpoint is gone that it would go back to, it goes back to the one that the run goes on from.
+func TestTheAutopilotGoesBackBehindItsProcess(t *testing.T) {
+	dir := t.TempDir()
+	calm := []string{"learning_rate=0.0001", "max_steps=3", "save_every=1", "keep_last=0"}
+	tr, _ := setup{dir: dir, words: piloted(calm...)}.open(t)
+	run(t, tr)
+	require.NoError(t, os.RemoveAll(checkpoint(dir, 3)))
+	tr, _ = setup{dir: dir, words: piloted("weight_decay=0.3", "max_steps=6", "save_every=1", "keep_last=0")}.open(t)
+	run(t, tr)
+	did := deeds(t, dir)
+	require.True(t, slices.ContainsFunc(did, func(d autopilot.Deed) bool { return d.To != nil && *d.To < 2 }), "%v", did)
+	_, _, err := replayed(t, dir, 2)
+	require.NoError(t, err)
+
+	dir = t.TempDir()
+	tr, _ = setup{dir: dir, words: piloted(calm...)}.open(t)
+	run(t, tr)
+	require.NoError(t, errors.Join(os.RemoveAll(checkpoint(dir, 3)), os.RemoveAll(checkpoint(dir, 1))))
+	tr, l := setup{dir: dir, words: piloted("max_steps=6")}.open(t)
+	run(t, tr)
+	require.Contains(t, l.warnings[0], "no checkpoint of step 1 any more; it goes back to step 2 instead")
+	require.True(t, slices.ContainsFunc(deeds(t, dir), func(d autopilot.Deed) bool { return d.To != nil && *d.To == 2 }))
+}
+
 // A run with an autopilot that is interrupted at the beginning of any phase, and resumed, ends as one that never was. Here
 // at some phases, with GRPO_KILLS=20 at each.
 func TestPilotedRunsAreResumedToTheByte(t *testing.T) {

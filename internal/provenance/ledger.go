@@ -185,6 +185,17 @@ func (p *Past) tell(cfg *configs.Config, m Manifest, start Start, tell func(stri
 	}
 }
 
+// GoesBack writes down that the steps after one are made again by this process, with its settings, where another one made them first.
+func (l *Ledger) GoesBack(step int) error {
+	again := l.Manifest.Starts[len(l.Manifest.Starts)-1]
+	if again.After <= step {
+		return nil
+	}
+	again.After, again.Time = step, time.Now().UTC().Format(time.RFC3339)
+	l.Manifest.Starts = append(l.Manifest.Starts, again)
+	return write(l.dir, &l.Manifest, nil)
+}
+
 // Weighed adds the fingerprint of all the weights to the manifest when it is there. Weights that turn out to be others
 // than before are an error; a fingerprint that could not be taken or written is told of, and costs no run.
 func (l *Ledger) Weighed(tell func(string)) error {
