@@ -1,6 +1,7 @@
 package provenance
 
 import (
+	"cmp"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -24,6 +25,8 @@ func Resolve(s configs.Source) (*configs.Config, error) {
 		}
 		if s.Base == nil {
 			s.Preset = configs.DefaultPreset
+		} else {
+			s.Overrides = begun(s.Base, s.Overrides)
 		}
 	}
 	s.GoesOn = goesOn
@@ -32,6 +35,16 @@ func Resolve(s configs.Source) (*configs.Config, error) {
 		return nil, err
 	}
 	return cfg, takeWeights(cfg)
+}
+
+// begun leaves init_from out of words where a run began with the weights of that run, or of that checkpoint of it: its settings name them.
+func begun(run *configs.Config, words []string) []string {
+	trained := filepath.Dir(cmp.Or(run.Adapter, run.Model))
+	from := filepath.Clean(configs.Word(words, "init_from"))
+	if !isCheckpoint(trained) || from != trained && from != rundir.RunOf(trained) {
+		return words
+	}
+	return slices.DeleteFunc(slices.Clone(words), func(w string) bool { return strings.HasPrefix(w, "init_from=") })
 }
 
 // goesOn tells whether settings go on with a run that there is.
