@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
@@ -123,7 +124,11 @@ func SettingsOf(dir string) (*configs.Config, error) {
 
 func (r *Run) settingsOf(dir string) (cfg *configs.Config, err error) {
 	if isCheckpoint(dir) {
-		cfg, _, err = r.At(rundir.StepOf(dir))
+		var made struct{ Step int }
+		if rundir.ReadState(dir, &made, oldestState, newestState) != nil { // as who reads it tells
+			made.Step = rundir.StepOf(dir)
+		}
+		cfg, _, err = r.At(made.Step)
 	} else {
 		cfg, _, err = r.Last()
 	}
@@ -136,7 +141,7 @@ func isCheckpoint(dir string) bool { return rundir.RunOf(dir) != filepath.Clean(
 func SettleRunDir(cfg *configs.Config) error {
 	if named := cfg.Resume; named != "auto" && named != "never" {
 		run := rundir.RunOf(named)
-		whole, err := filepath.Abs(filepath.Join(named, ".."))
+		whole, err := filepath.Abs(filepath.Join(atomicfile.Led(named), ".."))
 		if run != filepath.Clean(named) && (err != nil || filepath.Base(whole) != rundir.Checkpoints) {
 			return badinput.Errorf("resume=%s is a checkpoint outside of a run; type init_from=%s to go on from it in a run of its own",
 				named, look.Word(named))
