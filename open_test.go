@@ -44,8 +44,9 @@ func TestAForkGoesOnInItsOwnDirectory(t *testing.T) {
 	run(t, open(t, nil, "run_dir="+parent))
 	before := lines(t, parent, metricsFile)
 
-	q := &listener{}
-	s := open(t, q, "run_dir="+child, "init_from="+parent, "max_steps=3", "learning_rate=1e-5")
+	q, latest := &listener{}, filepath.Join(t.TempDir(), "latest") // which is another run some day
+	require.NoError(t, os.Symlink(parent, latest))
+	s := open(t, q, "run_dir="+child, "init_from="+latest, "max_steps=3", "learning_rate=1e-5")
 	require.Zero(t, s.advisor, "its data and rewards may be others: what steps of the other run earned is no measure of its own")
 	run(t, s)
 	require.Len(t, q.metrics, 1)

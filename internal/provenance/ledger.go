@@ -133,7 +133,7 @@ func Open(d *rundir.Dir, cfg *configs.Config, past Past, m Manifest, start Start
 	}
 	switch {
 	case past.Fork:
-		if m.Origin, err = filepath.Abs(past.Checkpoint); err != nil {
+		if m.Origin, err = led(past.Checkpoint); err != nil {
 			return nil, err
 		}
 	case past.Checkpoint != "":
@@ -154,6 +154,15 @@ func Open(d *rundir.Dir, cfg *configs.Config, past Past, m Manifest, start Start
 	}
 	l.weighing = Weigh(model)
 	return l, nil
+}
+
+// led is the whole path of what is there, without links, which may lead elsewhere one day.
+func led(path string) (string, error) {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(path)
 }
 
 // restored is the configuration of the run where its file is to be written again; nil where that is as it should be.
