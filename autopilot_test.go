@@ -239,8 +239,8 @@ func TestTheAutopilotGoesBackWhereTheGraderFailed(t *testing.T) {
 	require.Less(t, tr.learner.Peak(), 3.0)
 }
 
-// An autopilot that joins a run without held-out problems measures on some that were trained on: what was sampled ahead of these is
-// passed over.
+// What was sampled ahead of problems that are others now, or are left out, is passed over. So it is with an autopilot that joins a run
+// without held-out problems, which measures on some that were trained on.
 func TestTheAutopilotJoinsARunThatSampledAhead(t *testing.T) {
 	rows := filepath.Join(t.TempDir(), "p.jsonl")
 	require.NoError(t, os.WriteFile(rows, []byte(manyRows(80)), 0o644))
@@ -252,6 +252,13 @@ func TestTheAutopilotJoinsARunThatSampledAhead(t *testing.T) {
 	_, err = tr.Save(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, tr.Close())
+	others := filepath.Join(t.TempDir(), "q.jsonl")
+	require.NoError(t, os.WriteFile(others, []byte(strings.ReplaceAll(manyRows(80), `"7"`, `"8"`)), 0o644))
+	for _, words := range [][]string{{"data=" + others, "allow_change=data"}, {"max_prompt_chars=9"}, {"max_steps=4"}} {
+		tr, _ = setup{dir: s.dir, words: override(s.words, words)}.open(t)
+		require.Equal(t, len(words) == 1 && words[0] == "max_steps=4", tr.ahead != nil, words)
+		require.NoError(t, tr.Close())
+	}
 	s.words = append(s.words, "autopilot=true")
 	tr, _ = s.open(t)
 	require.Nil(t, tr.ahead)
