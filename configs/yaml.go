@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"regexp"
@@ -34,7 +35,7 @@ func parseYAML(name string, text []byte) ([]setting, error) {
 	if !utf8.Valid(text) {
 		return nil, badinput.Errorf("%s: found bytes that are not UTF-8", name)
 	}
-	file, err := parser.ParseBytes(text, 0)
+	file, err := parser.ParseBytes(bytes.TrimPrefix(text, []byte("\uFEFF")), 0) // which some editors write
 	if err != nil {
 		return nil, syntaxError(name, err)
 	}
