@@ -90,7 +90,10 @@ func (s *Saved) Evaluator(ctx context.Context, b kernels.Backend, change func(*c
 	given.All("grpo.Saved.Evaluator", "ctx", ctx, "b", b)
 	cfg := *s.Settings
 	if cfg.Warmup() {
-		how := map[bool]string{true: look.Word(s.Trained()), false: look.Word(cfg.Model) + " --adapter " + look.Word(s.Trained())}[cfg.Train == "full"]
+		how := look.Word(s.Trained())
+		if cfg.Train != "full" {
+			how = look.Word(cfg.Model) + " --adapter " + how
+		}
 		return nil, badinput.Errorf("%s is a run of %s, which asks no problems; type grpo eval --model %s --data SOURCE to ask it some",
 			cfg.RunDir, cfg.Verb(), how)
 	}
