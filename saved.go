@@ -9,7 +9,6 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/given"
-	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/snapshot"
@@ -89,13 +88,8 @@ func (s *Saved) checkModel(p *policy) {
 func (s *Saved) Evaluator(ctx context.Context, b kernels.Backend, change func(*configs.Config) error, o ...Option) (*Evaluator, error) {
 	given.All("grpo.Saved.Evaluator", "ctx", ctx, "b", b)
 	cfg := *s.Settings
-	if cfg.Warmup() {
-		how := look.Word(s.Trained())
-		if cfg.Train != "full" {
-			how = look.Word(cfg.Model) + " --adapter " + how
-		}
-		return nil, badinput.Errorf("%s is a run of %s, which asks no problems; type grpo eval --model %s --data SOURCE to ask it some",
-			cfg.RunDir, cfg.Verb(), how)
+	if err := provenance.CheckAsks(&cfg, s.Trained()); err != nil {
+		return nil, err
 	}
 	var err error
 	if cfg.Order, err = kernels.Keep(b, cfg.Order); err != nil {
