@@ -4,9 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
-	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/sampler"
@@ -36,7 +34,7 @@ func (t *Trainer) saveAhead(path string) error {
 	return atomicfile.WriteJSON(path, s)
 }
 
-// restoreAhead reads what saveAhead wrote, if it did and that can be used, and has it scored.
+// restoreAhead reads what saveAhead wrote, if it did and that is of problems to train on, and has it scored.
 func (t *Trainer) restoreAhead(path string) (*rolloutBatch, error) {
 	s, err := rollouts.ReadAhead(path, t.policy.Vocab)
 	if s == nil || err != nil {
@@ -45,11 +43,8 @@ func (t *Trainer) restoreAhead(path string) (*rolloutBatch, error) {
 	b, drawn := &rolloutBatch{policy: s.Policy, updates: s.Updates, refilled: s.Refilled, epoch: s.Epoch}, []Rollout(nil)
 	for i, g := range s.Groups {
 		problem, known := t.pool.Problem(g.Problem)
-		if !known && slices.ContainsFunc(t.checks, func(p data.Problem) bool { return p.ID == g.Problem }) {
-			return nil, nil // it is of before the autopilot came, which measures on that problem
-		}
-		if !known {
-			return nil, badinput.Errorf("%s: problem %s is not among those to train on; give the data that the run began with", path, g.Problem)
+		if !known { // it is of before the run had other problems, or an autopilot, which measures on that one
+			return nil, nil
 		}
 		b.prompts = append(b.prompts, Prompt{Index: i, Problem: problem, Tokens: g.Prompt})
 		for _, r := range g.Rollouts {

@@ -76,6 +76,31 @@ func TestPilotedStepsAreReplayed(t *testing.T) {
 	require.Contains(t, steps, 4)
 }
 
+// Where the autopilot goes back behind the step that its process began after, the steps that are made again have the settings of that
+// process; and where the checkpoint is gone that it would go back to, it goes back to the one that the run goes on from.
+func TestTheAutopilotGoesBackBehindItsProcess(t *testing.T) {
+	dir := t.TempDir()
+	calm := []string{"learning_rate=0.0001", "max_steps=3", "save_every=1", "keep_last=0"}
+	tr, _ := setup{dir: dir, words: piloted(calm...)}.open(t)
+	run(t, tr)
+	require.NoError(t, os.RemoveAll(checkpoint(dir, 3)))
+	tr, _ = setup{dir: dir, words: piloted("weight_decay=0.3", "max_steps=6", "save_every=1", "keep_last=0")}.open(t)
+	run(t, tr)
+	did := deeds(t, dir)
+	require.True(t, slices.ContainsFunc(did, func(d autopilot.Deed) bool { return d.To != nil && *d.To < 2 }), "%v", did)
+	_, _, err := replayed(t, dir, 2)
+	require.NoError(t, err)
+
+	dir = t.TempDir()
+	tr, _ = setup{dir: dir, words: piloted(calm...)}.open(t)
+	run(t, tr)
+	require.NoError(t, errors.Join(os.RemoveAll(checkpoint(dir, 3)), os.RemoveAll(checkpoint(dir, 1))))
+	tr, l := setup{dir: dir, words: piloted("max_steps=6")}.open(t)
+	run(t, tr)
+	require.Contains(t, l.warnings[0], "no checkpoint of step 1 any more; it goes back to step 2 instead")
+	require.True(t, slices.ContainsFunc(deeds(t, dir), func(d autopilot.Deed) bool { return d.To != nil && *d.To == 2 }))
+}
+
 // A run with an autopilot that is interrupted at the beginning of any phase, and resumed, ends as one that never was. Here
 // at some phases, with GRPO_KILLS=20 at each.
 func TestPilotedRunsAreResumedToTheByte(t *testing.T) {
@@ -214,8 +239,8 @@ func TestTheAutopilotGoesBackWhereTheGraderFailed(t *testing.T) {
 	require.Less(t, tr.learner.Peak(), 3.0)
 }
 
-// An autopilot that joins a run without held-out problems measures on some that were trained on: what was sampled ahead of these is
-// passed over.
+// What was sampled ahead of problems that are others now, or are left out, is passed over. So it is with an autopilot that joins a run
+// without held-out problems, which measures on some that were trained on.
 func TestTheAutopilotJoinsARunThatSampledAhead(t *testing.T) {
 	rows := filepath.Join(t.TempDir(), "p.jsonl")
 	require.NoError(t, os.WriteFile(rows, []byte(manyRows(80)), 0o644))
@@ -227,6 +252,13 @@ func TestTheAutopilotJoinsARunThatSampledAhead(t *testing.T) {
 	_, err = tr.Save(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, tr.Close())
+	others := filepath.Join(t.TempDir(), "q.jsonl")
+	require.NoError(t, os.WriteFile(others, []byte(strings.ReplaceAll(manyRows(80), `"7"`, `"8"`)), 0o644))
+	for _, words := range [][]string{{"data=" + others, "allow_change=data"}, {"max_prompt_chars=9"}, {"max_steps=4"}} {
+		tr, _ = setup{dir: s.dir, words: override(s.words, words)}.open(t)
+		require.Equal(t, len(words) == 1 && words[0] == "max_steps=4", tr.ahead != nil, words)
+		require.NoError(t, tr.Close())
+	}
 	s.words = append(s.words, "autopilot=true")
 	tr, _ = s.open(t)
 	require.Nil(t, tr.ahead)

@@ -2,6 +2,7 @@ package grpo
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -44,8 +45,9 @@ func TestAForkGoesOnInItsOwnDirectory(t *testing.T) {
 	run(t, open(t, nil, "run_dir="+parent))
 	before := lines(t, parent, metricsFile)
 
-	q := &listener{}
-	s := open(t, q, "run_dir="+child, "init_from="+parent, "max_steps=3", "learning_rate=1e-5")
+	q, latest := &listener{}, filepath.Join(t.TempDir(), "latest") // which is another run some day
+	require.NoError(t, os.Symlink(parent, latest))
+	s := open(t, q, "run_dir="+child, "init_from="+latest, "max_steps=3", "learning_rate=1e-5")
 	require.Zero(t, s.advisor, "its data and rewards may be others: what steps of the other run earned is no measure of its own")
 	run(t, s)
 	require.Len(t, q.metrics, 1)
@@ -65,7 +67,8 @@ func TestARunOutlivesItsData(t *testing.T) {
 	task := `{"id":"%","prompt":"Write a program that reads a number and prints it, %.","tests":[{"input":"1\n","output":"1\n"}]}` + "\n"
 	problems := strings.ReplaceAll(task, "%", "a") + strings.ReplaceAll(task, "%", "b") + strings.ReplaceAll(task, "%", "c")
 	require.NoError(t, os.WriteFile(source, []byte(problems), 0o644))
-	with := []string{"run_dir=" + dir, "data=" + source, "cache_dataset=true", "eval_every=-1"}
+	with, half := []string{"run_dir=" + dir, "data=" + source, "cache_dataset=true", "eval_every=-1"}, filepath.Join(dir, "data", "train")
+	require.NoError(t, errors.Join(os.MkdirAll(half, 0o755), os.WriteFile(filepath.Join(half, "problems.jsonl"), nil, 0o644))) // of a kill
 	run(t, open(t, nil, append(with, "max_steps=1")...))
 	require.NoError(t, os.Remove(source))
 	q := &listener{}

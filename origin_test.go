@@ -18,7 +18,8 @@ func TestWhereARunBegins(t *testing.T) {
 		tr, _ := setup{dir: dir, words: []string{"max_steps=2"}}.open(t)
 		require.NoError(t, tr.Run(t.Context()))
 	}
-	saved, unsaved := checkpoint(own, 2), t.TempDir()
+	saved, unsaved, link := checkpoint(own, 2), t.TempDir(), filepath.Join(t.TempDir(), "best")
+	require.NoError(t, os.Symlink(saved, link))
 	require.NoError(t, os.WriteFile(filepath.Join(unsaved, metricsFile), []byte("{}\n"), 0o644))
 	for _, c := range []struct {
 		resume, runDir, initFrom string
@@ -33,6 +34,7 @@ func TestWhereARunBegins(t *testing.T) {
 		{resume: "auto", runDir: unsaved, in: unsaved},
 		{resume: own, from: saved, in: own},
 		{resume: saved, from: saved, in: own},
+		{resume: link, from: link, in: own},
 		{resume: saved, runDir: own + "/", from: saved, in: own + "/"},
 		{resume: own, runDir: empty, err: "leave run_dir out, or type init_from=" + own},
 		{resume: empty, err: "no checkpoint to go on from"},

@@ -1,6 +1,7 @@
 package grpo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,10 +27,12 @@ func (t *Trainer) engage() error {
 		return badinput.Errorf("autopilot: it goes back to checkpoints, and this trainer is unrecorded; leave one of them out")
 	}
 	own := autopilot.Own(t.cfg, t.judging.Judge() != nil)
-	if t.pilot == nil {
-		t.pilot = autopilot.New(own)
-	}
+	t.pilot = cmp.Or(t.pilot, autopilot.New(own))
 	t.pilot.GoesOn(own)
+	if _, err := snapshot.Parse(t.record.Checkpoint(t.pilot.Anchor)); t.pilot.Anchor >= 0 && err != nil {
+		t.watcher.Warn(fmt.Sprintf("autopilot: no checkpoint of step %d any more; it goes back to step %d instead", t.pilot.Anchor, t.step))
+		t.pilot.Anchor = t.step
+	}
 	t.putInForce()
 	return nil
 }
@@ -136,7 +139,7 @@ func (t *Trainer) goBack(step int, deeds []autopilot.Deed) (map[string]string, e
 	if aside != "" {
 		t.watcher.Warn(fmt.Sprintf("what the run had after step %d is set aside in %s", step, aside))
 	}
-	return s.Checksum, t.recall()
+	return s.Checksum, errors.Join(t.ledger.GoesBack(step), t.recall())
 }
 
 // Autopilot says in words what the autopilot did so far, "" where there is none.

@@ -176,8 +176,8 @@ func (t *Trainer) resume() error {
 		return t.engage()
 	}
 	t.start, t.evaluated, t.advisor, t.pilot = s.Start, s.Evaluated, s.Advisor, s.Pilot
-	if err := t.engage(); err != nil || s.Pilot.Passes(t.cfg.Autopilot) { // what was sampled ahead is scored with what is in force
-		return err
+	if err := t.engage(); err != nil || s.Pilot.Passes(t.cfg.Autopilot) || t.parts.Differences(s.Parts)["data"] != "" {
+		return err // what was sampled ahead would be scored with what is in force
 	}
 	t.ahead, err = t.restoreAhead(filepath.Join(dir, aheadFile))
 	return err

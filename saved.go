@@ -88,6 +88,9 @@ func (s *Saved) checkModel(p *policy) {
 func (s *Saved) Evaluator(ctx context.Context, b kernels.Backend, change func(*configs.Config) error, o ...Option) (*Evaluator, error) {
 	given.All("grpo.Saved.Evaluator", "ctx", ctx, "b", b)
 	cfg := *s.Settings
+	if err := provenance.CheckAsks(&cfg, s.Trained()); err != nil {
+		return nil, err
+	}
 	var err error
 	if cfg.Order, err = kernels.Keep(b, cfg.Order); err != nil {
 		return nil, badinput.Errorf("run %s: order: %w", cfg.RunDir, err)

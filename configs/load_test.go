@@ -20,7 +20,7 @@ func write(t *testing.T, text string) {
 
 func TestLayers(t *testing.T) {
 	write(t,
-		"version: 1\nextends: tiny_smoke\nlora_rank: 4 # small\nstop: [\"a,b\", '#']\ndata_sources:\n  - x\n  - y\ncache_memory: 1.5GiB\n")
+		"\uFEFFversion: 1\nextends: tiny_smoke\nlora_rank: 4 # small\nstop: [\"a,b\", '#']\ndata_sources:\n  - x\n  - y\ncache_memory: 1.5GiB\n")
 	c, err := Load(Source{File: "c.yaml",
 		Overrides: []string{"learning_rate=1e-3", "lora_targets=q_proj,v_proj", "seed=18446744073709551615"}})
 	require.NoError(t, err)

@@ -243,3 +243,14 @@ func TestEvalOfARun(t *testing.T) {
 	out, errs, code = shell(t, "", "eval", "--run", dir)
 	requireBadInput(t, out, errs, code, "run "+dir+": no checkpoint to go on from; expected the directory of a run that has one")
 }
+
+// A warm-up learns from rows and asks no problems: who wants its policy asked some is told how.
+func TestEvalOfAWarmUp(t *testing.T) {
+	rows, dir := filepath.Join(t.TempDir(), "rows.jsonl"), filepath.Join(t.TempDir(), "warm")
+	require.NoError(t, os.WriteFile(rows, []byte(`{"prompt":"Say 1","completion":"1."}`+"\n"), 0o644))
+	_, errs, code := shell(t, "", "sft", "--quiet", "data="+rows, "held_out=0", "run_dir="+dir)
+	require.Zero(t, code, errs)
+	out, errs, code := shell(t, "", "eval", "--run", dir, "--data", "tiny")
+	adapter := filepath.Join(dir, "checkpoints", "step_000001", "adapter")
+	requireBadInput(t, out, errs, code, dir+" is a run of grpo sft, which asks no problems; type grpo eval --model tiny --adapter "+adapter)
+}

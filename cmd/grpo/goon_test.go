@@ -49,6 +49,9 @@ func TestANamedRunBringsItsSettings(t *testing.T) {
 	require.Contains(t, say("--print-config", "run_dir="+run), "\nmax_steps: 4\n", "the settings that it had last")
 	saved := filepath.Join(run, "checkpoints", "step_000002")
 	require.Contains(t, say("--print-config", "resume="+saved), "\nmax_steps: 2\n", "those that it was made with")
+	link := filepath.Join(t.TempDir(), "best")
+	require.NoError(t, os.Symlink(filepath.Join(run, "checkpoints", "step_000004"), link))
+	require.Contains(t, say("--print-config", "resume="+link), "\nmax_steps: 4\n", "whatever leads there")
 	past, err := provenance.Read(run)
 	require.NoError(t, err)
 	for step, clip := range map[int]float64{2: 0, 3: 1e9} {

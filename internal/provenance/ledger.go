@@ -133,7 +133,7 @@ func Open(d *rundir.Dir, cfg *configs.Config, past Past, m Manifest, start Start
 	}
 	switch {
 	case past.Fork:
-		if m.Origin, err = filepath.Abs(past.Checkpoint); err != nil {
+		if m.Origin, err = led(past.Checkpoint); err != nil {
 			return nil, err
 		}
 	case past.Checkpoint != "":
@@ -154,6 +154,15 @@ func Open(d *rundir.Dir, cfg *configs.Config, past Past, m Manifest, start Start
 	}
 	l.weighing = Weigh(model)
 	return l, nil
+}
+
+// led is the whole path of what is there, without links, which may lead elsewhere one day.
+func led(path string) (string, error) {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(path)
 }
 
 // restored is the configuration of the run where its file is to be written again; nil where that is as it should be.
@@ -183,6 +192,17 @@ func (p *Past) tell(cfg *configs.Config, m Manifest, start Start, tell func(stri
 	if changed := Changes(p.before, cfg); len(changed) > 0 {
 		tell("settings changed since the run was started before: " + list(changed))
 	}
+}
+
+// GoesBack writes down that the steps after one are made again by this process, with its settings, where another one made them first.
+func (l *Ledger) GoesBack(step int) error {
+	again := l.Manifest.Starts[len(l.Manifest.Starts)-1]
+	if again.After <= step {
+		return nil
+	}
+	again.After, again.Time = step, time.Now().UTC().Format(time.RFC3339)
+	l.Manifest.Starts = append(l.Manifest.Starts, again)
+	return write(l.dir, &l.Manifest, nil)
 }
 
 // Weighed adds the fingerprint of all the weights to the manifest when it is there. Weights that turn out to be others

@@ -47,7 +47,7 @@ type Manifest struct {
 	Seed       uint64             `json:"seed"`
 	KV         string             `json:"kv"`
 	Parameters int                `json:"trainable_parameters"`
-	Starts     []Start            `json:"starts,omitempty"` // the first and every time that the run went on
+	Starts     []Start            `json:"starts,omitempty"` // the first, and every time that the run went on or back
 	Began      json.RawMessage    `json:"began,omitempty"`  // what ConfigFile says, should it be lost; older runs have none
 }
 

@@ -1,6 +1,7 @@
 package provenance
 
 import (
+	"cmp"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
@@ -24,6 +26,8 @@ func Resolve(s configs.Source) (*configs.Config, error) {
 		}
 		if s.Base == nil {
 			s.Preset = configs.DefaultPreset
+		} else {
+			s.Overrides = begun(s.Base, s.Overrides)
 		}
 	}
 	s.GoesOn = goesOn
@@ -32,6 +36,16 @@ func Resolve(s configs.Source) (*configs.Config, error) {
 		return nil, err
 	}
 	return cfg, takeWeights(cfg)
+}
+
+// begun leaves init_from out of words where a run began with the weights of that run, or of that checkpoint of it: its settings name them.
+func begun(run *configs.Config, words []string) []string {
+	trained := filepath.Dir(cmp.Or(run.Adapter, run.Model))
+	from := filepath.Clean(configs.Word(words, "init_from"))
+	if !isCheckpoint(trained) || from != trained && from != rundir.RunOf(trained) {
+		return words
+	}
+	return slices.DeleteFunc(slices.Clone(words), func(w string) bool { return strings.HasPrefix(w, "init_from=") })
 }
 
 // goesOn tells whether settings go on with a run that there is.
@@ -110,7 +124,11 @@ func SettingsOf(dir string) (*configs.Config, error) {
 
 func (r *Run) settingsOf(dir string) (cfg *configs.Config, err error) {
 	if isCheckpoint(dir) {
-		cfg, _, err = r.At(rundir.StepOf(dir))
+		var made struct{ Step int }
+		if rundir.ReadState(dir, &made, oldestState, newestState) != nil { // as who reads it tells
+			made.Step = rundir.StepOf(dir)
+		}
+		cfg, _, err = r.At(made.Step)
 	} else {
 		cfg, _, err = r.Last()
 	}
@@ -123,7 +141,7 @@ func isCheckpoint(dir string) bool { return rundir.RunOf(dir) != filepath.Clean(
 func SettleRunDir(cfg *configs.Config) error {
 	if named := cfg.Resume; named != "auto" && named != "never" {
 		run := rundir.RunOf(named)
-		whole, err := filepath.Abs(filepath.Join(named, ".."))
+		whole, err := filepath.Abs(filepath.Join(atomicfile.Led(named), ".."))
 		if run != filepath.Clean(named) && (err != nil || filepath.Base(whole) != rundir.Checkpoints) {
 			return badinput.Errorf("resume=%s is a checkpoint outside of a run; type init_from=%s to go on from it in a run of its own",
 				named, look.Word(named))

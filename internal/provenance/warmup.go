@@ -57,6 +57,19 @@ func CheckMethod(cfg *configs.Config, method string) error {
 	return badinput.Errorf("method: %s has a verb of its own; type %s", cfg.Method, cfg.Verb())
 }
 
+// CheckAsks refuses to ask what a run trained as the run asked, where it is a warm-up, which asks no problems.
+func CheckAsks(run *configs.Config, trained string) error {
+	if !run.Warmup() {
+		return nil
+	}
+	how := look.Word(trained)
+	if run.Train != "full" {
+		how = look.Word(run.Model) + " --adapter " + how
+	}
+	return badinput.Errorf("%s is a run of %s, which asks no problems; type grpo eval --model %s --data SOURCE to ask it some",
+		run.RunDir, run.Verb(), how)
+}
+
 // handOver gives the settings of a run that begins with the weights of another, where one of them is a warm-up: what that is a
 // model of, and nothing of how it was trained.
 func handOver(of *configs.Config, words []string) (*configs.Config, error) {

@@ -1,6 +1,9 @@
 package snapshot
 
 import (
+	"cmp"
+	"fmt"
+
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
@@ -21,7 +24,7 @@ func Before(run string, step int, origin string) (after int, dir string, err err
 		if err == nil && st.Step < step {
 			return st.Step, dir, nil
 		}
-		bad = err
+		bad = cmp.Or(err, fmt.Errorf("it is of step %d", st.Step))
 	}
 	if origin != "" {
 		return 0, "", badinput.Errorf("run %s is a fork of %s, which cannot be read any more: %w", run, origin, bad)

@@ -225,7 +225,8 @@ func (p *Problems) read(ctx context.Context, cfg *configs.Config, name, source, 
 	if cfg.CacheDataset {
 		o.copy = filepath.Join(cfg.RunDir, "data", name)
 	}
-	if _, statErr := os.Stat(o.copy); o.copy != "" && statErr == nil && !slices.ContainsFunc(makes, cfg.Allowed) {
+	_, statErr := os.Stat(filepath.Join(o.copy, "manifest.json")) // which is written last
+	if o.copy != "" && statErr == nil && !slices.ContainsFunc(makes, cfg.Allowed) {
 		o.Set, err = dataset.OpenStore(o.copy)
 	} else {
 		_, statErr := os.Stat(source)

@@ -248,11 +248,14 @@ func TestHandingOver(t *testing.T) {
 	require.NoError(t, err)
 	adapter := filepath.Join(dir, "checkpoints", "step_000002", "adapter")
 	require.Equal(t, []any{"grpo", adapter, "", 2, "tiny"}, []any{cfg.Method, cfg.Adapter, cfg.InitFrom, cfg.LoRARank, cfg.Data})
-	preferred, err := open(t, configs.DPO, &listener{}, "init_from="+dir, "data="+rowsFile(t, configs.DPO, 4),
-		"run_dir="+filepath.Join(t.TempDir(), "r"))
+	words := []string{"init_from=" + dir, "data=" + rowsFile(t, configs.DPO, 4), "run_dir=" + filepath.Join(t.TempDir(), "r")}
+	require.NoError(t, run(t, t.Context(), configs.DPO, &listener{}, words...))
+	preferred, err := open(t, configs.DPO, &listener{}, words...) // the same goes on
 	require.NoError(t, err)
 	defer preferred.Close()
 	require.Equal(t, adapter, preferred.cfg.Adapter)
+	_, err = provenance.Resolve(configs.Source{Overrides: []string{"init_from=" + dir + "2", words[2]}})
+	require.ErrorContains(t, err, "brings its own")
 
 	require.NoError(t, os.WriteFile(filepath.Join(adapter, "adapter_model.safetensors"), []byte("x"), 0o644))
 	_, err = provenance.Resolve(configs.Source{Overrides: []string{"init_from=" + filepath.Dir(adapter)}})
