@@ -105,6 +105,8 @@ func (s *Server) createSamplingSession(r *http.Request) (any, error) {
 	if err := s.room(); err != nil {
 		return nil, err
 	}
+	s.voicing.Lock()
+	defer s.voicing.Unlock()
 	if old, err := s.findVoice(s.who(r), v.ID); err == nil && *old != *v {
 		return nil, badinput.Errorf("sampling_session_seq_id: %d was used for another sampling session; send a higher one", q.Seq)
 	}
