@@ -40,8 +40,11 @@ func (s *Server) save(w http.ResponseWriter, r *http.Request, n *session) error 
 func (s *Server) finish(w http.ResponseWriter, r *http.Request, n *session) error {
 	return n.keeping(w, r, "finish", func(ctx context.Context, ask remote.SaveAsk) (saved remote.Saved, err error) {
 		if n.isFinished() { // asked again
-			last := n.stateNow().Saved
-			return n.saved(last[len(last)-1]), nil
+			now := n.stateNow()
+			if ask.ServeAs != "" && ask.ServeAs != now.ServedAs {
+				return saved, finished()
+			}
+			return n.saved(now.Saved[len(now.Saved)-1]), nil
 		}
 		if saved, err = n.keep(ctx, ask.ServeAs); err == nil {
 			err = errors.Join(n.leave(), n.write(func(r *record) { r.Finished = true }))
@@ -197,8 +200,7 @@ func pack(w io.Writer, dir string) error {
 // delete ends a session and removes it.
 func (s *Server) delete(w http.ResponseWriter, r *http.Request, n *session) error {
 	s.mu.Lock()
-	there := s.sessions[n.ID] == n // else somebody else removes it
-	delete(s.sessions, n.ID)
+	there := s.hide(n) // else somebody else removes it
 	s.mu.Unlock()
 	if !there {
 		return notHere(n.ID)

@@ -227,10 +227,10 @@ func (n *session) join(j *job) (*job, error) {
 	defer n.mu.Unlock()
 	switch old := n.jobs[j.key]; {
 	case n.ctx.Err() != nil:
-		return nil, errStopping
+		return nil, n.ended()
 	case old != nil && old.sum == j.sum:
 		return old, nil
-	case old != nil:
+	case old != nil && !old.failed():
 		return nil, refusal.Errorf(http.StatusConflict, "%s was asked for with other content before", j.key)
 	case len(n.queue) >= mostWaiting:
 		return nil, refusal.Busy(time.Second, "%d requests of this session wait; ask again when some are done", len(n.queue))
