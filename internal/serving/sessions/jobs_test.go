@@ -70,7 +70,8 @@ func TestAStepThatFailedIsAskedForAnew(t *testing.T) {
 	now := make(chan bool)
 	close(now)
 	<-put(t, n, "step 1", now, errors.New("it failed")).over
-	other, err := n.join(&job{key: "step 1", sum: "other", over: make(chan struct{}), run: func(context.Context) ([]byte, error) { return nil, nil }})
+	other, err := n.join(&job{key: "step 1", sum: "other", over: make(chan struct{}),
+		run: func(context.Context) ([]byte, error) { return nil, nil }})
 	require.NoError(t, err)
 	<-other.over
 	_, err = n.join(&job{key: "step 1", sum: "third"})

@@ -69,7 +69,8 @@ const folder = "steps"
 func New(o Options) (*Server, error) {
 	o.Most, o.Poll, o.Idle = cmp.Or(o.Most, 8), cmp.Or(o.Poll, 20*time.Second), cmp.Or(o.Idle, 15*time.Minute)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	s := &Server{Options: o, sessions: map[string]*session{}, leaving: map[string]bool{}, draining: make(chan struct{}), turns: body.NewTurns()}
+	s := &Server{Options: o, sessions: map[string]*session{}, leaving: map[string]bool{}, draining: make(chan struct{}),
+		turns: body.NewTurns()}
 	if s.Owner == nil {
 		s.Owner = func(*http.Request) string { return "" }
 	}
