@@ -2,7 +2,6 @@ package sessions
 
 import (
 	"archive/tar"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -82,7 +81,30 @@ func (n *session) savedDir(step int) string {
 func (n *session) saved(step int) remote.Saved {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return remote.Saved{Step: step, Adapter: fmt.Sprintf("/v1/sessions/%s/saved/%d", n.ID, step), ServedAs: n.record.ServedAs}
+	saved := remote.Saved{Step: step, Adapter: fmt.Sprintf("/v1/sessions/%s/saved/%d", n.ID, step)}
+	if n.record.served() == step {
+		saved.ServedAs = n.record.ServedAs
+	}
+	return saved
+}
+
+// served is the step whose adapter is served, of a record that has saved one.
+func (r *record) served() int {
+	if r.Served != nil {
+		return *r.Served
+	}
+	return r.Saved[len(r.Saved)-1]
+}
+
+// keep notes that a step was saved, and that it is served where there is a name.
+func (r *record) keep(step int, serveAs string) {
+	if serveAs != "" {
+		r.ServedAs, r.Served = serveAs, &step
+	} else if r.ServedAs != "" {
+		before := r.served()
+		r.Served = &before
+	}
+	r.Saved = append(slices.DeleteFunc(slices.Clone(r.Saved), func(s int) bool { return s == step }), step)
 }
 
 // files are those of an adapter.
@@ -121,10 +143,7 @@ func (n *session) keep(ctx context.Context, serveAs string) (saved remote.Saved,
 	if err := n.serve(serveAs, dir); err != nil {
 		return saved, misnamed(err)
 	}
-	err = n.write(func(r *record) {
-		r.Saved = append(slices.DeleteFunc(slices.Clone(r.Saved), func(s int) bool { return s == step }), step)
-		r.ServedAs = cmp.Or(serveAs, r.ServedAs)
-	})
+	err = n.write(func(r *record) { r.keep(step, serveAs) })
 	return n.saved(step), err
 }
 

@@ -40,6 +40,7 @@ type record struct {
 	Asked    string                     `json:"asked,omitempty"` // the same of the step that was begun last
 	Saved    []int                      `json:"saved"`
 	ServedAs string                     `json:"served_as,omitempty"`
+	Served   *int                       `json:"served_step,omitempty"` // of which step that is; nil: of the one that was saved last
 	Finished bool                       `json:"finished"`
 }
 
@@ -129,7 +130,7 @@ func (s *Server) recall(name string) (*session, error) {
 		}
 	}
 	if r.ServedAs != "" && len(r.Saved) > 0 {
-		dir := n.savedDir(r.Saved[len(r.Saved)-1])
+		dir := n.savedDir(r.served())
 		if _, known, err := provenance.BaseOf(dir); err == nil && !known { // it was saved before that was written down
 			s.Log.Warn("it is not known which weights an adapter was trained over; save it again to have that written down", "id", r.ID,
 				"adapter", r.ServedAs)
