@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -95,4 +96,70 @@ func TestTopKBeyond32Bits(t *testing.T) {
 		return got.Sequences[0].Tokens
 	}
 	require.Equal(t, draw(-1), draw(1<<32+1))
+}
+
+// saveAgain puts the content of a checkpoint in the place of another one.
+func saveAgain(r *run, kind, name, as string) error {
+	from, err := r.Find(kind, name)
+	if err != nil {
+		return err
+	}
+	return r.Save(store.Checkpoint{Kind: kind, Name: as, Seq: 99}, true, func(dir string) error {
+		return os.CopyFS(dir, os.DirFS(from.Dir))
+	})
+}
+
+// A checkpoint that is saved again while it is loaded gives what it had, and not one half of each.
+func TestALoadWhileItIsSavedAgain(t *testing.T) {
+	s := serve(t, t.TempDir())
+	n := s.connect(t)
+	m, other, same := train(t, n, 1), train(t, n, 2), train(t, n, 2)
+	q := crossEntropy(lesson(text1, 3, 1))
+	for _, name := range []string{"one", "two"} {
+		learned(t, m, q)
+		stepped(t, m, 1e-2)
+		_, err := m.Save(t.Context(), name)
+		require.NoError(t, err)
+	}
+	require.NoError(t, same.Load(t.Context(), store.Path(m.ID, store.Weights, "one"), true))
+	turn := s.server.bases["tiny"].Turn
+	turn.Lock()
+	loaded, saved := make(chan error, 1), make(chan error, 1)
+	go func() { loaded <- other.Load(t.Context(), store.Path(m.ID, store.Weights, "one"), true) }()
+	time.Sleep(200 * time.Millisecond) // it has read something, and waits
+	go func() { saved <- saveAgain(s.server.runs[m.ID], store.Weights, "two", "one") }()
+	time.Sleep(50 * time.Millisecond)
+	turn.Unlock()
+	require.NoError(t, <-loaded)
+	require.NoError(t, <-saved)
+	after := func(m *client.Training) any {
+		learned(t, m, q)
+		stepped(t, m, 1e-2)
+		return learned(t, m, q)
+	}
+	require.Equal(t, after(same), after(other))
+}
+
+// What waits to be sampled with a checkpoint that is saved again meanwhile fails.
+func TestASampleOfWhatIsSavedAgain(t *testing.T) {
+	s := serve(t, t.TempDir())
+	n := s.connect(t)
+	m := train(t, n, 1)
+	var path string
+	for _, name := range []string{"two", "one"} {
+		var err error
+		path, err = m.SaveSampler(t.Context(), name)
+		require.NoError(t, err)
+		learned(t, m, crossEntropy(lesson(text1, 3, 1)))
+		stepped(t, m, 1e-2)
+	}
+	v, err := n.Voice(t.Context(), "", path)
+	require.NoError(t, err)
+	known, err := s.server.voice(v.ID)
+	require.NoError(t, err)
+	w, err := s.server.adapter(known)
+	require.NoError(t, err)
+	require.NoError(t, saveAgain(s.server.runs[m.ID], store.Sampler, "two", "one"))
+	_, err = w.Load()
+	require.ErrorContains(t, err, "was saved again since this sampling session was made")
 }

@@ -291,17 +291,19 @@ func (r *run) loadWeights(e *entry) (any, error) {
 	if err := wire.Parse(e.body, &q); err != nil {
 		return nil, err
 	}
-	c, _, err := r.s.checkpoint(r.s.owner(r.Session), q.Path)
+	c, from, err := r.s.checkpoint(r.s.owner(r.Session), q.Path)
 	if err != nil {
 		return nil, err
 	}
 	if q.Optimizer && c.Kind != store.Weights {
 		return nil, badinput.Errorf("path: %s has no optimizer's state; load it without, or a checkpoint under %s", q.Path, store.Weights)
 	}
-	if err := r.s.checkBase(r.Base, c.Dir, q.Path); err != nil {
-		return nil, err
-	}
-	if err := r.bench.Load(r.model, c.Dir, q.Optimizer); err != nil {
+	if err := from.Still(c.Kind, c.Name, func(c store.Checkpoint) error {
+		if err := r.s.checkBase(r.Base, c.Dir, q.Path); err != nil {
+			return err
+		}
+		return r.bench.Load(r.model, c.Dir, q.Optimizer)
+	}); err != nil {
 		return nil, err
 	}
 	return struct{}{}, r.snapshot(e.seq)

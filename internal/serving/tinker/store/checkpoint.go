@@ -164,6 +164,17 @@ func (r *Run) Find(kind, name string) (Checkpoint, error) {
 	return c, err
 }
 
+// Still reads a checkpoint, which is neither removed nor replaced meanwhile, as it is when that begins.
+func (r *Run) Still(kind, name string, read func(Checkpoint) error) error {
+	r.swap.Lock()
+	defer r.swap.Unlock()
+	c, err := r.Find(kind, name)
+	if err != nil {
+		return err
+	}
+	return read(c)
+}
+
 // Checkpoints are all that are there, in the order of their time. Those that have expired are not, though Store.Expire may not have
 // removed them yet.
 func (r *Run) Checkpoints() (all []Checkpoint, err error) {
