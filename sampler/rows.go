@@ -2,6 +2,7 @@ package sampler
 
 import (
 	"errors"
+	"math"
 	"slices"
 
 	"github.com/seed-7879b91d/grpo/model"
@@ -90,7 +91,7 @@ func (s *scheduler) arrange() {
 // addDraw asks for the token of a sequence that comes after the row added last, so many after its next one.
 func (s *scheduler) addDraw(q *sequence, ahead int) {
 	p := q.request.Params
-	d := model.Draw{Row: len(s.rows.Tokens) - 1, TopK: int32(p.TopK), TopP: p.TopP, MinP: p.MinP,
+	d := model.Draw{Row: len(s.rows.Tokens) - 1, TopK: int32(min(p.TopK, math.MaxInt32)), TopP: p.TopP, MinP: p.MinP,
 		Uniform: uniform(q.request.Key, q.sample, len(q.tokens)+ahead)}
 	if p.TopP == 0 {
 		d.TopP = 1

@@ -17,7 +17,8 @@ func (s *Server) textJob(f *fields, p *Policy) (*job, error) {
 		return nil, err
 	}
 	prompts := f.prompts(p)
-	t := &texts{id: newID("cmpl-"), created: s.now().Unix(), model: p.Name, usageToo: d.usage, tok: p.Language.Tokenizer, none: d.none, n: d.n}
+	t := &texts{id: newID("cmpl-"), created: s.now().Unix(), model: p.Name, usageToo: d.usage, tok: p.Language.Tokenizer, none: d.none, n: d.n,
+		marks: calls.Notation{}.Marks(p.Language.Tokenizer)}
 	value(f, "echo", &t.echo, "true or false")
 	t.logprobs = f.count("logprobs", &t.top, 0, mostTop)
 	best := d.n
@@ -35,9 +36,8 @@ func (s *Server) textJob(f *fields, p *Policy) (*job, error) {
 		return nil, refusal.Field("max_tokens", "found 0, expected 1 or more, or \"echo\": true")
 	}
 	j := &job{policy: p, n: d.n, none: d.none, stream: d.stream, usage: d.usage, form: t}
-	marks := calls.Notation{}.Marks(p.Language.Tokenizer)
 	j.open = func(index int) *choice {
-		return &choice{index: index, speech: newSpeech(p.Language.Tokenizer, marks, d.stops), ends: d.params.StopTokens}
+		return &choice{index: index, speech: newSpeech(p.Language.Tokenizer, t.marks, d.stops), ends: d.params.StopTokens}
 	}
 	for i, prompt := range prompts {
 		maxTokens := 1

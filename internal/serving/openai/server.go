@@ -27,7 +27,7 @@ import (
 
 // Options of a server.
 type Options struct {
-	MaxN int // completions of a request, over all its prompts; 0: 128
+	MaxN int // completions of each prompt of a request; 0: 128
 	// Watch hears of every answer that was given in full, Drawn of what was drawn for any, as soon as that ends.
 	Watch func(Served)
 	Drawn func(Drawn)

@@ -74,47 +74,41 @@ type head struct {
 
 func (f *conversation) head(object string) head { return head{f.id, object, f.created, f.model} }
 
-// line is one of a stream.
-func (f *conversation) line(l chatLine) any {
+// line is one of a stream, with the tokens of the prompt where these are told.
+func (f *conversation) line(l chatLine, prompt []int32) any {
 	h := f.head("chat.completion.chunk")
 	if f.usageToo {
 		return struct {
 			head
 			Choices []chatLine `json:"choices"`
+			Prompt  []int32    `json:"prompt_token_ids,omitempty"`
 			Usage   *usage     `json:"usage"`
-		}{h, []chatLine{l}, nil}
+		}{h, []chatLine{l}, prompt, nil}
 	}
 	return struct {
 		head
 		Choices []chatLine `json:"choices"`
-	}{h, []chatLine{l}}
+		Prompt  []int32    `json:"prompt_token_ids,omitempty"`
+	}{h, []chatLine{l}, prompt}
 }
 
 func (f *conversation) start(c *choice) any {
 	none := ""
-	first := chatLine{Index: c.index, Delta: said{Role: "assistant", Content: &none}}
-	if f.prompt == nil {
-		return f.line(first)
-	}
-	return struct {
-		head
-		Choices []chatLine `json:"choices"`
-		Prompt  []int32    `json:"prompt_token_ids"`
-	}{f.head("chat.completion.chunk"), []chatLine{first}, f.prompt}
+	return f.line(chatLine{Index: c.index, Delta: said{Role: "assistant", Content: &none}}, f.prompt)
 }
 
 // scored is nothing in a chat, whose prompts nobody asks for.
 func (f *conversation) scored(*choice, *sampler.Rollout) any { return nil }
 
 func (f *conversation) more(c *choice, d delta) any {
-	return f.line(chatLine{Index: c.index, Delta: f.said(c, d.parts), LogProbs: f.likelihood(d.tokens), Tokens: f.ids(d.tokens)})
+	return f.line(chatLine{Index: c.index, Delta: f.said(c, d.parts), LogProbs: f.likelihood(d.tokens), Tokens: f.ids(d.tokens)}, nil)
 }
 
 func (f *conversation) last(c *choice, d delta, r *ended) (lines []any) {
 	if !d.empty() || len(d.tokens) > 0 && (f.logprobs || f.prompt != nil) {
 		lines = append(lines, f.more(c, d))
 	}
-	return append(lines, f.line(chatLine{Index: c.index, Tokens: f.ids(nil), Finish: &r.finish}))
+	return append(lines, f.line(chatLine{Index: c.index, Tokens: f.ids(nil), Finish: &r.finish}, nil))
 }
 
 func (f *conversation) usage(u usage) any {

@@ -21,18 +21,20 @@ type texts struct {
 	none     bool // the prompt alone
 	n        int
 	tok      *tokenizer.Tokenizer
+	marks    map[int32]string // control tokens that its texts show
 	prompts  []prompt
 	places   map[int]*place // of the tokens of a stream, by choice
 }
 
 // place is where the next token of a choice stands in its text: in the prompt, which shows its control tokens, or behind that.
 type place struct {
-	prompt, stream *tokenizer.Stream
-	offset         int // in characters
+	prompt *tokenizer.Stream
+	speech *speech // which nothing stops
+	offset int     // in characters
 }
 
 func (f *texts) begin() *place {
-	return &place{prompt: f.tok.NewStream(false), stream: f.tok.NewStream(true)}
+	return &place{prompt: f.tok.NewStream(false), speech: newSpeech(f.tok, f.marks, nil)}
 }
 
 type textChoice struct {
@@ -156,13 +158,11 @@ func (f *texts) likelihood(tokens []spoken, prompt int, at *place) *textLogs {
 	l := &textLogs{Tokens: []string{}, LogProbs: []*float32{}, Top: []map[string]float32{}, Offsets: []int{}}
 	for i, t := range tokens {
 		l.Tokens, l.Offsets = append(l.Tokens, f.text(t.ID)), append(l.Offsets, at.offset)
-		in := at.stream
-		if i < prompt {
-			in = at.prompt
-		}
-		text := in.Push(t.ID)
-		if i == prompt-1 {
-			text += in.Flush()
+		text := ""
+		if i >= prompt {
+			text = at.speech.push(t.ID)
+		} else if text = at.prompt.Push(t.ID); i == prompt-1 {
+			text += at.prompt.Flush()
 		}
 		at.offset += utf8.RuneCountInString(text)
 		var p *float32

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -61,4 +62,51 @@ func TestASessionIsRemovedOnce(t *testing.T) {
 	s, n := quiet(t, Options{})
 	require.NoError(t, s.delete(httptest.NewRecorder(), nil, n))
 	require.ErrorContains(t, s.delete(httptest.NewRecorder(), nil, n), `there is no session "a" here`)
+}
+
+// A step that failed, of which nobody heard, is taken with other content when it is asked for so.
+func TestAStepThatFailedIsAskedForAnew(t *testing.T) {
+	_, n := quiet(t, Options{})
+	now := make(chan bool)
+	close(now)
+	<-put(t, n, "step 1", now, errors.New("it failed")).over
+	other, err := n.join(&job{key: "step 1", sum: "other", over: make(chan struct{}),
+		run: func(context.Context) ([]byte, error) { return nil, nil }})
+	require.NoError(t, err)
+	<-other.over
+	_, err = n.join(&job{key: "step 1", sum: "third"})
+	require.ErrorContains(t, err, "step 1 was asked for with other content before")
+}
+
+// While a session is being removed its key begins no other, and who asks something of it hears that it is not there.
+func TestASessionThatIsBeingRemoved(t *testing.T) {
+	s := newServer(t)
+	begin := func() (int, string) {
+		r := httptest.NewRequest("POST", "/v1/sessions", strings.NewReader(`{}`))
+		r.Header.Set("Idempotency-Key", "k")
+		w := httptest.NewRecorder()
+		s.answered(s.create)(w, r)
+		return w.Code, w.Body.String()
+	}
+	status, _ := begin()
+	require.Equal(t, 200, status)
+	n, at, ended := s.sessions[idOf("", "k")], make(chan bool), make(chan string)
+	put(t, n, "a", at, nil)
+	at <- true // it is worked on
+	behind, err := n.join(&job{key: "b", over: make(chan struct{})})
+	require.NoError(t, err)
+	go func() { ended <- s.call("DELETE", "/v1/sessions/"+n.ID, "") }()
+	<-n.ctx.Done()
+	status, text := begin()
+	require.Equal(t, 429, status, text)
+	require.Contains(t, text, "is being removed; ask again in a moment")
+	close(at)
+	require.Contains(t, <-ended, "200 ")
+	require.ErrorContains(t, n.explain(behind.err), "there is no session")
+	status, _ = begin()
+	require.Equal(t, 200, status)
+	other := "/v1/sessions/" + n.ID + "/finish"
+	require.Contains(t, s.call("POST", other, `{}`), "200 ")
+	require.Contains(t, s.call("POST", other, `{"serve_as":"x"}`), "409 ", "nothing is served so")
+	require.Contains(t, s.call("POST", other, `{}`), "200 ")
 }

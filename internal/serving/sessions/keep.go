@@ -2,7 +2,6 @@ package sessions
 
 import (
 	"archive/tar"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,8 +39,11 @@ func (s *Server) save(w http.ResponseWriter, r *http.Request, n *session) error 
 func (s *Server) finish(w http.ResponseWriter, r *http.Request, n *session) error {
 	return n.keeping(w, r, "finish", func(ctx context.Context, ask remote.SaveAsk) (saved remote.Saved, err error) {
 		if n.isFinished() { // asked again
-			last := n.stateNow().Saved
-			return n.saved(last[len(last)-1]), nil
+			now := n.stateNow()
+			if ask.ServeAs != "" && ask.ServeAs != now.ServedAs {
+				return saved, finished()
+			}
+			return n.saved(now.Saved[len(now.Saved)-1]), nil
 		}
 		if saved, err = n.keep(ctx, ask.ServeAs); err == nil {
 			err = errors.Join(n.leave(), n.write(func(r *record) { r.Finished = true }))
@@ -79,7 +81,30 @@ func (n *session) savedDir(step int) string {
 func (n *session) saved(step int) remote.Saved {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return remote.Saved{Step: step, Adapter: fmt.Sprintf("/v1/sessions/%s/saved/%d", n.ID, step), ServedAs: n.record.ServedAs}
+	saved := remote.Saved{Step: step, Adapter: fmt.Sprintf("/v1/sessions/%s/saved/%d", n.ID, step)}
+	if n.record.served() == step {
+		saved.ServedAs = n.record.ServedAs
+	}
+	return saved
+}
+
+// served is the step whose adapter is served, of a record that has saved one.
+func (r *record) served() int {
+	if r.Served != nil {
+		return *r.Served
+	}
+	return r.Saved[len(r.Saved)-1]
+}
+
+// keep notes that a step was saved, and that it is served where there is a name.
+func (r *record) keep(step int, serveAs string) {
+	if serveAs != "" {
+		r.ServedAs, r.Served = serveAs, &step
+	} else if r.ServedAs != "" {
+		before := r.served()
+		r.Served = &before
+	}
+	r.Saved = append(slices.DeleteFunc(slices.Clone(r.Saved), func(s int) bool { return s == step }), step)
 }
 
 // files are those of an adapter.
@@ -118,10 +143,7 @@ func (n *session) keep(ctx context.Context, serveAs string) (saved remote.Saved,
 	if err := n.serve(serveAs, dir); err != nil {
 		return saved, misnamed(err)
 	}
-	err = n.write(func(r *record) {
-		r.Saved = append(slices.DeleteFunc(slices.Clone(r.Saved), func(s int) bool { return s == step }), step)
-		r.ServedAs = cmp.Or(serveAs, r.ServedAs)
-	})
+	err = n.write(func(r *record) { r.keep(step, serveAs) })
 	return n.saved(step), err
 }
 
@@ -197,8 +219,7 @@ func pack(w io.Writer, dir string) error {
 // delete ends a session and removes it.
 func (s *Server) delete(w http.ResponseWriter, r *http.Request, n *session) error {
 	s.mu.Lock()
-	there := s.sessions[n.ID] == n // else somebody else removes it
-	delete(s.sessions, n.ID)
+	there := s.hide(n) // else somebody else removes it
 	s.mu.Unlock()
 	if !there {
 		return notHere(n.ID)

@@ -49,7 +49,7 @@ func (s *Server) sweep(now time.Time) {
 		}
 	}
 	for _, n := range old {
-		delete(s.sessions, n.ID)
+		s.hide(n)
 	}
 	s.mu.Unlock()
 	for _, n := range old {

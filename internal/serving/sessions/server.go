@@ -59,6 +59,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	sessions map[string]*session
+	leaving  map[string]bool // those that are being removed: their folders are there yet
 }
 
 // folder is where sessions are, below the store.
@@ -68,7 +69,8 @@ const folder = "steps"
 func New(o Options) (*Server, error) {
 	o.Most, o.Poll, o.Idle = cmp.Or(o.Most, 8), cmp.Or(o.Poll, 20*time.Second), cmp.Or(o.Idle, 15*time.Minute)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
-	s := &Server{Options: o, sessions: map[string]*session{}, draining: make(chan struct{}), turns: body.NewTurns()}
+	s := &Server{Options: o, sessions: map[string]*session{}, leaving: map[string]bool{}, draining: make(chan struct{}),
+		turns: body.NewTurns()}
 	if s.Owner == nil {
 		s.Owner = func(*http.Request) string { return "" }
 	}
@@ -214,7 +216,12 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) error {
 		if _, err := n.open(ctx); err != nil {
 			if n.isNew() { // else it is asked for again, and what it has learned stays
 				err = errors.Join(err, n.leave())
-				s.forget(n)
+				s.mu.Lock()
+				there := s.hide(n)
+				s.mu.Unlock()
+				if there { // else somebody else removes it
+					s.forget(n)
+				}
 			}
 			return nil, err
 		}
@@ -253,6 +260,9 @@ func (s *Server) begin(r *http.Request, ask remote.Begin, sum string) (*session,
 			return nil, refusal.Errorf(http.StatusConflict, "another session was begun with this Idempotency-Key; send another key")
 		}
 		return before, nil
+	}
+	if s.leaving[n.ID] {
+		return nil, refusal.Busy(time.Second, "the session of this Idempotency-Key is being removed; ask again in a moment")
 	}
 	if err := s.room(); err != nil {
 		return nil, err
@@ -300,15 +310,25 @@ func (s *Server) unfinished() (open int) {
 	return open
 }
 
-// forget removes a session.
-func (s *Server) forget(n *session) {
-	s.mu.Lock()
+// hide has a session be there no more, and reports whether it was; mu is held.
+func (s *Server) hide(n *session) bool {
+	if s.sessions[n.ID] != n {
+		return false
+	}
 	delete(s.sessions, n.ID)
-	s.mu.Unlock()
+	s.leaving[n.ID] = true
+	return true
+}
+
+// forget removes a session that is hidden.
+func (s *Server) forget(n *session) {
 	n.end() // what waits makes no new folder of that name
 	if err := os.RemoveAll(n.dir); err != nil {
 		s.Log.Error("a session is not removed", "id", n.ID, "error", err.Error())
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.leaving, n.ID)
 }
 
 // idOf names a session after who began it, with which Idempotency-Key: nobody guesses it who does not know that.

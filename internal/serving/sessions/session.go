@@ -40,6 +40,7 @@ type record struct {
 	Asked    string                     `json:"asked,omitempty"` // the same of the step that was begun last
 	Saved    []int                      `json:"saved"`
 	ServedAs string                     `json:"served_as,omitempty"`
+	Served   *int                       `json:"served_step,omitempty"` // of which step that is; nil: of the one that was saved last
 	Finished bool                       `json:"finished"`
 }
 
@@ -129,7 +130,7 @@ func (s *Server) recall(name string) (*session, error) {
 		}
 	}
 	if r.ServedAs != "" && len(r.Saved) > 0 {
-		dir := n.savedDir(r.Saved[len(r.Saved)-1])
+		dir := n.savedDir(r.served())
 		if _, known, err := provenance.BaseOf(dir); err == nil && !known { // it was saved before that was written down
 			s.Log.Warn("it is not known which weights an adapter was trained over; save it again to have that written down", "id", r.ID,
 				"adapter", r.ServedAs)
@@ -227,10 +228,10 @@ func (n *session) join(j *job) (*job, error) {
 	defer n.mu.Unlock()
 	switch old := n.jobs[j.key]; {
 	case n.ctx.Err() != nil:
-		return nil, errStopping
+		return nil, n.ended()
 	case old != nil && old.sum == j.sum:
 		return old, nil
-	case old != nil:
+	case old != nil && !old.failed():
 		return nil, refusal.Errorf(http.StatusConflict, "%s was asked for with other content before", j.key)
 	case len(n.queue) >= mostWaiting:
 		return nil, refusal.Busy(time.Second, "%d requests of this session wait; ask again when some are done", len(n.queue))

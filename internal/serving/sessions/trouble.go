@@ -16,6 +16,24 @@ import (
 
 var errStopping = &refusal.Error{Status: http.StatusServiceUnavailable, Message: "the server is stopping", After: time.Second}
 
+// ended is why a session does nothing more: the server stops, or it was removed.
+func (n *session) ended() error {
+	if n.s.ctx.Err() != nil {
+		return errStopping
+	}
+	return notHere(n.ID)
+}
+
+// failed reports whether a job has come to nothing.
+func (j *job) failed() bool {
+	select {
+	case <-j.over:
+		return j.err != nil
+	default:
+		return false
+	}
+}
+
 // explain gives an error that is the client's a status. Any other is the machine's, as everything is that a file or a directory has to
 // do with, and stays as it is.
 func (n *session) explain(err error) error {
@@ -30,7 +48,7 @@ func (n *session) explain(err error) error {
 	case errors.As(err, &known) || errors.As(err, &machine):
 		return err
 	case errors.Is(err, context.Canceled):
-		return errStopping
+		return n.ended()
 	case errors.As(err, &missing):
 		status = http.StatusNotFound
 	case errors.Is(err, serving.ErrFull):

@@ -1,6 +1,7 @@
 package tinker
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -82,15 +83,18 @@ func (s *Server) checkModel(a store.About) error {
 
 // makeRun makes a model, or finds that it is there, and gives the request's id.
 func (s *Server) makeRun(a store.About) (id string, err error) {
-	same := a
-	same.Created = time.Time{}
-	content, err := json.Marshal(same)
+	content, err := contentOf(a)
 	if err != nil {
 		return "", err
 	}
 	s.mu.Lock()
 	r := s.runs[a.ID]
-	if r == nil {
+	if r != nil {
+		if before, err := contentOf(r.About); err == nil && !bytes.Equal(before, content) {
+			s.mu.Unlock()
+			return "", badinput.Errorf("model_seq_id: that of %s was used for another create_model; send a higher one", a.ID)
+		}
+	} else {
 		kept, err := s.store.Create(a)
 		if err != nil {
 			s.mu.Unlock()
@@ -101,6 +105,12 @@ func (s *Server) makeRun(a store.About) (id string, err error) {
 	}
 	s.mu.Unlock()
 	return r.accept(0, created, sumOf(created, content), content)
+}
+
+// contentOf is what a model was asked to be.
+func contentOf(a store.About) ([]byte, error) {
+	a.Created = time.Time{}
+	return json.Marshal(a)
 }
 
 // findRun finds the model of somebody.
@@ -281,17 +291,19 @@ func (r *run) loadWeights(e *entry) (any, error) {
 	if err := wire.Parse(e.body, &q); err != nil {
 		return nil, err
 	}
-	c, _, err := r.s.checkpoint(r.s.owner(r.Session), q.Path)
+	c, from, err := r.s.checkpoint(r.s.owner(r.Session), q.Path)
 	if err != nil {
 		return nil, err
 	}
 	if q.Optimizer && c.Kind != store.Weights {
 		return nil, badinput.Errorf("path: %s has no optimizer's state; load it without, or a checkpoint under %s", q.Path, store.Weights)
 	}
-	if err := r.s.checkBase(r.Base, c.Dir, q.Path); err != nil {
-		return nil, err
-	}
-	if err := r.bench.Load(r.model, c.Dir, q.Optimizer); err != nil {
+	if err := from.Still(c.Kind, c.Name, func(c store.Checkpoint) error {
+		if err := r.s.checkBase(r.Base, c.Dir, q.Path); err != nil {
+			return err
+		}
+		return r.bench.Load(r.model, c.Dir, q.Optimizer)
+	}); err != nil {
 		return nil, err
 	}
 	return struct{}{}, r.snapshot(e.seq)

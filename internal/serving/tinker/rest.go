@@ -173,17 +173,15 @@ func (s *Server) setTTL(r *http.Request) (any, error) {
 	if err := s.read(r, &q); err != nil {
 		return nil, err
 	}
-	if err := c.Live(q.TTL); err != nil {
-		return nil, err
-	}
-	return checkpointJSON(m, c), m.Change(c)
+	c, err = m.Change(c, func(c *store.Checkpoint) error { return c.Live(q.TTL) })
+	return checkpointJSON(m, c), err
 }
 
 func (s *Server) publish(public bool) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
 		m, c, err := s.about(r)
-		if c.Public = public; err == nil {
-			err = m.Change(c)
+		if err == nil {
+			_, err = m.Change(c, func(c *store.Checkpoint) error { c.Public = public; return nil })
 		}
 		return nil, err
 	}

@@ -156,8 +156,6 @@ func (r *run) accept(seq int64, kind, sum string, body []byte) (id string, err e
 		return "", badinput.Errorf("seq_id: found %d, expected the number after %d", seq, r.highest)
 	case old != nil && (old.sum == e.sum || old.kind == skipped), r.isPassed(seq):
 		return id, nil
-	case old != nil && kind == created:
-		return "", badinput.Errorf("model_seq_id: that of %s was used for another create_model; send a higher one", r.ID)
 	case old != nil:
 		return "", badinput.Errorf("seq_id: %d was used for another request of %s; the next is %d", seq, r.ID, r.highest+1)
 	case r.waiting >= maxWaiting || r.bytes+len(body) > maxPending:

@@ -97,6 +97,8 @@ type Server struct {
 	runs     map[string]*run
 	accounts map[string]*account // by the name of a key
 
+	voicing sync.Mutex // held while a sampling session is made: two of one number may come at once
+
 	prints map[string]provenance.Part // of the bases, by their names; these do not change
 	unsure sync.Map                   // folders of adapters of which nobody knows what they go with, and whose user was told
 

@@ -18,9 +18,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/serving/body"
-	"github.com/seed-7879b91d/grpo/internal/serving/tinker/choir"
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/wire"
-	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
@@ -105,6 +103,8 @@ func (s *Server) createSamplingSession(r *http.Request) (any, error) {
 	if err := s.room(); err != nil {
 		return nil, err
 	}
+	s.voicing.Lock()
+	defer s.voicing.Unlock()
 	if old, err := s.findVoice(s.who(r), v.ID); err == nil && *old != *v {
 		return nil, badinput.Errorf("sampling_session_seq_id: %d was used for another sampling session; send a higher one", q.Seq)
 	}
@@ -124,43 +124,6 @@ func (s *Server) sampler(r *http.Request) (any, error) {
 		out["model_path"] = v.Path
 	}
 	return out, nil
-}
-
-// adapter is what the session speaks with, nil for the bare base.
-func (s *Server) adapter(v *voice) (*choir.Adapter, error) {
-	var dir, id string
-	switch {
-	case v.Path != "":
-		c, _, err := s.checkpoint(s.owner(v.Session), v.Path)
-		if err == nil && v.Seq != 0 && v.Seq != c.Seq {
-			err = badinput.Errorf("%s was saved again since this sampling session was made; make another over it", v.Path)
-		}
-		if err != nil {
-			return nil, err
-		}
-		dir, id = c.Dir, fmt.Sprintf("%s@%d", v.Path, c.Seq) // a name may be saved again
-	case v.Run != "":
-		s.mu.Lock()
-		r := s.runs[v.Run]
-		s.mu.Unlock()
-		if r == nil {
-			return nil, badinput.Errorf("sampling_session_id: there is no model %.140q any more", v.Run)
-		}
-		var err error
-		if dir, err = r.MomentOf(v.Seq); err != nil {
-			return nil, err
-		}
-		id = v.ID
-	default:
-		return nil, nil
-	}
-	dims := s.bases[v.Base].Policy.LoRADims()
-	return &choir.Adapter{ID: id, Load: func() (*lora.Adapter, error) {
-		if err := s.checkBase(v.Base, dir, cmp.Or(v.Path, v.ID)); err != nil {
-			return nil, err
-		}
-		return lora.Load(dir, dims)
-	}}, nil
 }
 
 // asample draws completions. A request that is wrong is accepted and fails: what a client is refused it may try again.

@@ -164,6 +164,17 @@ func (r *Run) Find(kind, name string) (Checkpoint, error) {
 	return c, err
 }
 
+// Still reads a checkpoint, which is neither removed nor replaced meanwhile, as it is when that begins.
+func (r *Run) Still(kind, name string, read func(Checkpoint) error) error {
+	r.swap.Lock()
+	defer r.swap.Unlock()
+	c, err := r.Find(kind, name)
+	if err != nil {
+		return err
+	}
+	return read(c)
+}
+
 // Checkpoints are all that are there, in the order of their time. Those that have expired are not, though Store.Expire may not have
 // removed them yet.
 func (r *Run) Checkpoints() (all []Checkpoint, err error) {
@@ -188,18 +199,22 @@ func (r *Run) Checkpoints() (all []Checkpoint, err error) {
 	return all, nil
 }
 
-// Change writes what a checkpoint says of itself anew.
-func (r *Run) Change(c Checkpoint) error {
+// Change writes what a checkpoint says of itself anew, as change has it: others may have changed it since it was found.
+func (r *Run) Change(c Checkpoint, change func(*Checkpoint) error) (now Checkpoint, err error) {
 	r.swap.Lock()
 	defer r.swap.Unlock()
-	switch now, err := r.read(c.Kind, c.Name); {
+	now, err = r.read(c.Kind, c.Name)
+	switch {
 	case err == nil && now.Seq != c.Seq: // another was saved since it was found
-		return r.gone(c, fs.ErrNotExist)
+		return now, r.gone(c, fs.ErrNotExist)
 	case err != nil:
-		return r.gone(c, err)
+		return now, r.gone(c, err)
 	}
-	r.expires(c)
-	return writeJSON(filepath.Join(c.Dir, aboutName), c)
+	if err := change(&now); err != nil {
+		return now, err
+	}
+	r.expires(now)
+	return now, writeJSON(filepath.Join(now.Dir, aboutName), now)
 }
 
 // Delete removes a checkpoint.

@@ -143,8 +143,9 @@ func TestCheckpoints(t *testing.T) {
 	require.Equal(t, found, still, "what could not be replaced is there")
 
 	past := time.Now().Add(-time.Second)
-	found.Expires = &past
-	require.NoError(t, r.Change(found))
+	expire := func(c *Checkpoint) error { c.Expires = &past; return nil }
+	_, err = r.Change(found, expire)
+	require.NoError(t, err)
 	_, err = r.Find(Weights, "a")
 	require.ErrorContains(t, err, "there is no checkpoint")
 	all, err := r.Checkpoints()
@@ -153,7 +154,8 @@ func TestCheckpoints(t *testing.T) {
 	_, err = r.expire()
 	require.NoError(t, err)
 	require.NoDirExists(t, found.Dir)
-	require.ErrorIs(t, r.Change(found), os.ErrNotExist)
+	_, err = r.Change(found, expire)
+	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorIs(t, r.Delete(found), os.ErrNotExist)
 	require.NoError(t, os.MkdirAll(found.Dir, 0o755)) // as a kill in the middle of that leaves it
 	require.NoError(t, os.WriteFile(filepath.Join(found.Dir, "rest"), nil, 0o644))

@@ -1,0 +1,32 @@
+package sessions
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo"
+)
+
+// A name speaks after a restart as it did before, also where another step was kept since that nobody had served.
+func TestANameSpeaksAsBefore(t *testing.T) {
+	s := newServer(t)
+	r, err := grpo.OpenRemote(t.Context(), grpo.RemoteOptions{URL: s.web.URL, Problems: problems(),
+		Settings: map[string]any{"learning_rate": 0.01}})
+	require.NoError(t, err)
+	_, err = r.Step(t.Context(), nil, 0)
+	require.NoError(t, err)
+	_, err = r.Save(t.Context(), "mine")
+	require.NoError(t, err)
+	said := s.says("mine")
+	_, err = r.Step(t.Context(), nil, 0)
+	require.NoError(t, err)
+	_, err = r.Save(t.Context(), "")
+	require.NoError(t, err)
+	require.Equal(t, said, s.says("mine"))
+	require.NotContains(t, s.call("POST", "/v1/sessions/"+r.ID+"/finish", `{}`), "served_as", "what is kept now is not what is served")
+	s.stop()
+	require.NoError(t, s.host.UnloadAdapter("mine"))
+	s.start(Options{})
+	require.Equal(t, said, s.says("mine"))
+}

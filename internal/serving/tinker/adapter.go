@@ -1,0 +1,56 @@
+package tinker
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/choir"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/store"
+	"github.com/seed-7879b91d/grpo/lora"
+)
+
+// adapter is what the session speaks with, nil for the bare base.
+func (s *Server) adapter(v *voice) (*choir.Adapter, error) {
+	dims := s.bases[v.Base].Policy.LoRADims()
+	load := func(dir string) (*lora.Adapter, error) {
+		if err := s.checkBase(v.Base, dir, cmp.Or(v.Path, v.ID)); err != nil {
+			return nil, err
+		}
+		return lora.Load(dir, dims)
+	}
+	switch {
+	case v.Path != "":
+		c, r, err := s.checkpoint(s.owner(v.Session), v.Path)
+		again := badinput.Errorf("%s was saved again since this sampling session was made; make another over it", v.Path)
+		if err == nil && v.Seq != 0 && v.Seq != c.Seq {
+			err = again
+		}
+		if err != nil {
+			return nil, err
+		}
+		return &choir.Adapter{ID: fmt.Sprintf("%s@%d", v.Path, c.Seq), Load: func() (a *lora.Adapter, err error) { // a name may be saved again
+			err = r.Still(c.Kind, c.Name, func(now store.Checkpoint) (err error) {
+				if now.Seq != c.Seq {
+					return again
+				}
+				a, err = load(now.Dir)
+				return err
+			})
+			return a, err
+		}}, nil
+	case v.Run != "":
+		s.mu.Lock()
+		r := s.runs[v.Run]
+		s.mu.Unlock()
+		if r == nil {
+			return nil, badinput.Errorf("sampling_session_id: there is no model %.140q any more", v.Run)
+		}
+		dir, err := r.MomentOf(v.Seq)
+		if err != nil {
+			return nil, err
+		}
+		return &choir.Adapter{ID: v.ID, Load: func() (*lora.Adapter, error) { return load(dir) }}, nil
+	}
+	return nil, nil
+}
