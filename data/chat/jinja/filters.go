@@ -73,7 +73,7 @@ func init() {
 		"unique":     unique,
 		"title":      func(in *interpreter, v Value, a given) Value { return caseOf(titledWords)(in, in.show(v), a) },
 		"wordcount":  wordCount,
-		"attr":       func(in *interpreter, v Value, a given) Value { return in.member(v, a.text(in, 0, "name", "").S) },
+		"attr":       attribute,
 	}
 	for _, name := range []string{"lower", "upper", "capitalize"} {
 		filters[name] = func(in *interpreter, v Value, a given) Value { return textMethods[name](in, in.show(v), a) }
@@ -81,6 +81,15 @@ func init() {
 	for _, name := range []string{"e", "escape", "forceescape"} {
 		filters[name] = escaped
 	}
+}
+
+// attribute is a method, or a field of loop; unlike a.b, not what a dict has under the name.
+func attribute(in *interpreter, v Value, a given) Value {
+	name := a.text(in, 0, "name", "").S
+	if m := in.member(v, name); m != nil {
+		return m
+	}
+	return Undefined{one(v) + " has no " + name}
 }
 
 func absolute(in *interpreter, v Value, _ given) Value {
