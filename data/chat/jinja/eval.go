@@ -185,7 +185,7 @@ func (in *interpreter) evalArithmetic(e *syntax.Arithmetic) Value {
 	if n, ok := whole(b); ok && isList && e.Op == "*" {
 		n = max(n, 0)
 		in.repeats(n, stepsPerItem*len(x.Items))
-		return &List{slices.Repeat(x.Items, n), x.tuple}
+		return &List{Items: slices.Repeat(x.Items, n), tuple: x.tuple}
 	}
 	if n, ok := whole(a); ok && e.Op == "*" {
 		if t, ok := b.(Text); ok {

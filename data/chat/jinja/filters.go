@@ -43,11 +43,13 @@ func init() {
 		"count":  length,
 		"length": length,
 		"d":      otherwise, "default": otherwise,
-		"dictsort":   dictSort,
-		"first":      func(in *interpreter, v Value, _ given) Value { return in.end(v, 0) },
-		"last":       func(in *interpreter, v Value, _ given) Value { return in.end(v, -1) },
-		"float":      toFloat,
-		"format":     func(in *interpreter, v Value, a given) Value { return in.format(in.show(v), &List{a.list, true}) },
+		"dictsort": dictSort,
+		"first":    func(in *interpreter, v Value, _ given) Value { return in.end(v, 0) },
+		"last":     func(in *interpreter, v Value, _ given) Value { return in.end(v, -1) },
+		"float":    toFloat,
+		"format": func(in *interpreter, v Value, a given) Value {
+			return in.format(in.show(v), &List{Items: a.list, tuple: true})
+		},
 		"groupby":    groupBy,
 		"indent":     indent,
 		"int":        toInt,

@@ -169,7 +169,7 @@ func groupBy(in *interpreter, v Value, a given) Value {
 	for i, item := range in.ordered(in.items(v), read, sensitive, false) {
 		key := in.folded(read(item), sensitive)
 		if i == 0 || !in.equal(key, last) {
-			groups = append(groups, &List{[]Value{read(item), &List{}}, true})
+			groups = append(groups, &List{Items: []Value{read(item), &List{}}, tuple: true, group: true})
 			in.charge(4 * stepsPerItem)
 		}
 		l := groups[len(groups)-1].(*List).Items[1].(*List)
