@@ -6,21 +6,22 @@ import (
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 )
 
-// Two short dialogues tell what a template does. One that refuses them has no turn end that we know of, and
+// Short dialogues tell what a template does. One that refuses them has no turn end that we know of, and
 // is not relied on to extend.
 
-// turnEnd finds the control token that a template puts after an answer.
+// turnEnd finds the control token that a template puts after an answer: the first behind where two answers differ.
 func (r *Renderer) turnEnd() []int32 {
-	asked := []Message{{Role: roleUser, Content: "a"}}
-	_, before, err1 := r.Prompt(asked)
-	_, text, err2 := r.Conversation(append(asked, Message{Role: roleAnswerer, Content: "b"}))
-	if err1 != nil || err2 != nil {
-		return nil
+	var texts [2]string
+	for i, answer := range []string{"b", "c"} {
+		var err error
+		_, texts[i], err = r.Conversation([]Message{{Role: roleUser, Content: "a"}, {Role: roleAnswerer, Content: answer}})
+		if err != nil {
+			return nil
+		}
 	}
-	for at := range text {
-		// The answer is what a longer one differs from.
-		if at >= len(before) || before[at] != text[at] {
-			return r.firstControl(text[at:])
+	for at := range min(len(texts[0]), len(texts[1])) {
+		if texts[0][at] != texts[1][at] {
+			return r.firstControl(texts[0][at:])
 		}
 	}
 	return nil
