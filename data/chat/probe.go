@@ -9,19 +9,21 @@ import (
 // Short dialogues tell what a template does. One that refuses them has no turn end that we know of, and
 // is not relied on to extend.
 
-// turnEnd finds the control token that a template puts after an answer: the first behind where two answers differ.
+// turnEnd finds the control token that a template puts after an answer: the first behind where two answers differ. Of one that leaves
+// out what was said it is the first behind where the answer differs from a prompt.
 func (r *Renderer) turnEnd() []int32 {
-	var texts [2]string
-	for i, answer := range []string{"b", "c"} {
-		var err error
-		_, texts[i], err = r.Conversation([]Message{{Role: roleUser, Content: "a"}, {Role: roleAnswerer, Content: answer}})
-		if err != nil {
-			return nil
-		}
+	asked := Message{Role: roleUser, Content: "a"}
+	_, text, err1 := r.Conversation([]Message{asked, {Role: roleAnswerer, Content: "b"}})
+	_, other, err2 := r.Conversation([]Message{asked, {Role: roleAnswerer, Content: "c"}})
+	if text == other {
+		_, other, err2 = r.Prompt([]Message{asked})
 	}
-	for at := range min(len(texts[0]), len(texts[1])) {
-		if texts[0][at] != texts[1][at] {
-			return r.firstControl(texts[0][at:])
+	if err1 != nil || err2 != nil {
+		return nil
+	}
+	for at := range text {
+		if at >= len(other) || other[at] != text[at] {
+			return r.firstControl(text[at:])
 		}
 	}
 	return nil

@@ -172,8 +172,9 @@ func TestMessagesInJSON(t *testing.T) {
 
 // What a template opens an answer with need not be what it writes before one that is there.
 func TestTurnEndBehindTheAnswer(t *testing.T) {
-	r, err := ForModel(small(t).WithChatTemplate(`{% for m in messages %}{{ '\n\n<|im_start|>' ~ m.role ~ '\n' ~ m.content ~ '<|im_end|>\n' }}{% endfor %}`+
-		`{% if add_generation_prompt %}{{ '\n<|im_start|>assistant\n' }}{% endif %}`), Options{})
+	r, err := ForModel(small(t).WithChatTemplate(
+		`{% for m in messages %}{{ '\n\n<|im_start|>' ~ m.role ~ '\n' ~ m.content ~ '<|im_end|>\n' }}{% endfor %}`+
+			`{% if add_generation_prompt %}{{ '\n<|im_start|>assistant\n' }}{% endif %}`), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
