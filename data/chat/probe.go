@@ -6,20 +6,23 @@ import (
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 )
 
-// Two short dialogues tell what a template does. One that refuses them has no turn end that we know of, and
+// Short dialogues tell what a template does. One that refuses them has no turn end that we know of, and
 // is not relied on to extend.
 
-// turnEnd finds the control token that a template puts after an answer.
+// turnEnd finds the control token that a template puts after an answer: the first behind where two answers differ. Of one that leaves
+// out what was said it is the first behind where the answer differs from a prompt.
 func (r *Renderer) turnEnd() []int32 {
-	asked := []Message{{Role: roleUser, Content: "a"}}
-	_, before, err1 := r.Prompt(asked)
-	_, text, err2 := r.Conversation(append(asked, Message{Role: roleAnswerer, Content: "b"}))
+	asked := Message{Role: roleUser, Content: "a"}
+	_, text, err1 := r.Conversation([]Message{asked, {Role: roleAnswerer, Content: "b"}})
+	_, other, err2 := r.Conversation([]Message{asked, {Role: roleAnswerer, Content: "c"}})
+	if text == other {
+		_, other, err2 = r.Prompt([]Message{asked})
+	}
 	if err1 != nil || err2 != nil {
 		return nil
 	}
 	for at := range text {
-		// The answer is what a longer one differs from.
-		if at >= len(before) || before[at] != text[at] {
+		if at >= len(other) || other[at] != text[at] {
 			return r.firstControl(text[at:])
 		}
 	}

@@ -169,3 +169,16 @@ func TestMessagesInJSON(t *testing.T) {
 		t.Errorf("an unknown field: %v", err)
 	}
 }
+
+// What a template opens an answer with need not be what it writes before one that is there.
+func TestTurnEndBehindTheAnswer(t *testing.T) {
+	r, err := ForModel(small(t).WithChatTemplate(
+		`{% for m in messages %}{{ '\n\n<|im_start|>' ~ m.role ~ '\n' ~ m.content ~ '<|im_end|>\n' }}{% endfor %}`+
+			`{% if add_generation_prompt %}{{ '\n<|im_start|>assistant\n' }}{% endif %}`), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if end, _ := small(t).TokenID(imEnd); !slices.Equal(r.Stop(), []int32{end}) {
+		t.Errorf("got %v, expected %d", r.Stop(), end)
+	}
+}

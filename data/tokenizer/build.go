@@ -92,7 +92,7 @@ func (t *Tokenizer) addTokens(f *file) error {
 		for len(t.tokens) <= int(id) {
 			t.tokens = append(t.tokens, "")
 		}
-		if have := t.tokens[id]; have != "" && !ok {
+		if have := t.tokens[id]; have != "" && have != a.Content && !ok {
 			return fmt.Errorf("%s: %q and %q both have id %d", at, a.Content, have, id)
 		}
 		t.tokens[id] = t.spelling.added(a.Content)

@@ -224,6 +224,24 @@ func TestDamagedCompanions(t *testing.T) {
 }
 
 // Both ways to write a merge are read, with the same result.
+// DeepSeek's vocabulary has the special tokens, whose characters are outside of the alphabet of bytes, beside added_tokens.
+func TestAddedTokenInTheVocabulary(t *testing.T) {
+	_, parsed := smallFile(t)
+	vocabOf(parsed)["<｜end▁of▁sentence｜>"] = 999
+	parsed["added_tokens"] = append(parsed["added_tokens"].([]any), object{"id": 999, "content": "<｜end▁of▁sentence｜>", "special": true})
+	text, err := json.Marshal(parsed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok, err := parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ids := tok.EncodeSpecial("a<｜end▁of▁sentence｜>"); !slices.Equal(ids, []int32{64, 999}) {
+		t.Errorf("got %v", ids)
+	}
+}
+
 func TestMergesAsPairs(t *testing.T) {
 	_, f := smallFile(t)
 	list := f["model"].(object)["merges"].([]any)

@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"slices"
 	"unicode/utf8"
 
 	"github.com/seed-7879b91d/grpo/data/chat/jinja/syntax"
@@ -34,6 +35,9 @@ func (in *interpreter) member(v Value, name string) Value {
 	case Text:
 		return bound(textMethods[name], v)
 	case *List:
+		if i := slices.Index([]string{"grouper", "list"}, name); i >= 0 && v.group {
+			return v.Items[i]
+		}
 		return bound(listMethods[name], v)
 	case *Dict:
 		if !v.namespace {

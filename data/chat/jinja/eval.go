@@ -185,7 +185,7 @@ func (in *interpreter) evalArithmetic(e *syntax.Arithmetic) Value {
 	if n, ok := whole(b); ok && isList && e.Op == "*" {
 		n = max(n, 0)
 		in.repeats(n, stepsPerItem*len(x.Items))
-		return &List{slices.Repeat(x.Items, n), x.tuple}
+		return &List{Items: slices.Repeat(x.Items, n), tuple: x.tuple}
 	}
 	if n, ok := whole(a); ok && e.Op == "*" {
 		if t, ok := b.(Text); ok {
@@ -255,13 +255,20 @@ func (in *interpreter) calculate(op string, a, b Value) Value {
 	if g == 0 {
 		in.fail("%s: division by zero", op)
 	}
-	switch op {
-	case "/":
+	if op == "/" {
 		return f / g
-	case "//":
-		return math.Floor(f / g)
 	}
-	return f - g*math.Floor(f/g)
+	// As Python does: the rest is exact, and has the sign of g.
+	rest := math.Mod(f, g)
+	if rest == 0 {
+		rest = math.Copysign(0, g)
+	} else if (rest < 0) != (g < 0) {
+		rest += g
+	}
+	if op == "//" {
+		return math.Round((f - rest) / g)
+	}
+	return rest
 }
 
 // named2 names a value for a message: what an undefined one is says more than its kind.

@@ -43,11 +43,13 @@ func init() {
 		"count":  length,
 		"length": length,
 		"d":      otherwise, "default": otherwise,
-		"dictsort":   dictSort,
-		"first":      func(in *interpreter, v Value, _ given) Value { return in.end(v, 0) },
-		"last":       func(in *interpreter, v Value, _ given) Value { return in.end(v, -1) },
-		"float":      toFloat,
-		"format":     func(in *interpreter, v Value, a given) Value { return in.format(in.show(v), &List{a.list, true}) },
+		"dictsort": dictSort,
+		"first":    func(in *interpreter, v Value, _ given) Value { return in.end(v, 0) },
+		"last":     func(in *interpreter, v Value, _ given) Value { return in.end(v, -1) },
+		"float":    toFloat,
+		"format": func(in *interpreter, v Value, a given) Value {
+			return in.format(in.show(v), &List{Items: a.list, tuple: true})
+		},
 		"groupby":    groupBy,
 		"indent":     indent,
 		"int":        toInt,
@@ -73,7 +75,7 @@ func init() {
 		"unique":     unique,
 		"title":      func(in *interpreter, v Value, a given) Value { return caseOf(titledWords)(in, in.show(v), a) },
 		"wordcount":  wordCount,
-		"attr":       func(in *interpreter, v Value, a given) Value { return in.member(v, a.text(in, 0, "name", "").S) },
+		"attr":       attribute,
 	}
 	for _, name := range []string{"lower", "upper", "capitalize"} {
 		filters[name] = func(in *interpreter, v Value, a given) Value { return textMethods[name](in, in.show(v), a) }
@@ -81,6 +83,15 @@ func init() {
 	for _, name := range []string{"e", "escape", "forceescape"} {
 		filters[name] = escaped
 	}
+}
+
+// attribute is a method, or a field of loop; unlike a.b, not what a dict has under the name.
+func attribute(in *interpreter, v Value, a given) Value {
+	name := a.text(in, 0, "name", "").S
+	if m := in.member(v, name); m != nil {
+		return m
+	}
+	return Undefined{one(v) + " has no " + name}
 }
 
 func absolute(in *interpreter, v Value, _ given) Value {

@@ -232,7 +232,7 @@ func (w *jsonWriter) text(t Text) {
 		case r > 0xffff && w.ascii:
 			a, b := utf16.EncodeRune(r)
 			fmt.Fprintf(&w.out, `\u%04x\u%04x`, a, b)
-		case r > 0x7e && w.ascii && r != 0x7f:
+		case r > 0x7e && w.ascii:
 			fmt.Fprintf(&w.out, `\u%04x`, r)
 		default:
 			w.out.WriteRune(r)

@@ -28,6 +28,14 @@ func (in *interpreter) reader(path Value) func(Value) Value {
 	}
 }
 
+// itemsIfAny are none where there is nothing to go over: these filters take none for an empty list.
+func (in *interpreter) itemsIfAny(v Value) []Value {
+	if !truth(v) {
+		return nil
+	}
+	return in.items(v)
+}
+
 // folded is a value in lower case, where case does not count.
 func (in *interpreter) folded(v Value, sensitive bool) Value {
 	if t, ok := v.(Text); ok && !sensitive {
@@ -42,7 +50,7 @@ func mapped(in *interpreter, v Value, a given) Value {
 	path, byAttribute := a.get(-1, "attribute")
 	fallback, hasFallback := a.get(-1, "default")
 	read := in.reader(path)
-	for _, item := range in.items(v) {
+	for _, item := range in.itemsIfAny(v) {
 		in.charge(1)
 		if !byAttribute {
 			if len(a.list) == 0 {
@@ -73,7 +81,7 @@ func selecting(want, byAttribute bool) filterFunc {
 			path, rest.list = a.list[0], a.list[1:]
 		}
 		read := in.reader(path)
-		for _, item := range in.items(v) {
+		for _, item := range in.itemsIfAny(v) {
 			in.charge(1)
 			var ok bool
 			if looked := read(item); len(rest.list) == 0 {
@@ -161,7 +169,7 @@ func groupBy(in *interpreter, v Value, a given) Value {
 	for i, item := range in.ordered(in.items(v), read, sensitive, false) {
 		key := in.folded(read(item), sensitive)
 		if i == 0 || !in.equal(key, last) {
-			groups = append(groups, &List{[]Value{read(item), &List{}}, true})
+			groups = append(groups, &List{Items: []Value{read(item), &List{}}, tuple: true, group: true})
 			in.charge(4 * stepsPerItem)
 		}
 		l := groups[len(groups)-1].(*List).Items[1].(*List)

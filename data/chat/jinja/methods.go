@@ -263,7 +263,7 @@ var dictMethods = map[string]method[*Dict]{
 func (in *interpreter) pairs(d *Dict) *List {
 	items := make([]Value, len(d.keys))
 	for i, k := range d.keys {
-		items[i] = &List{[]Value{k, d.values[i]}, true}
+		items[i] = &List{Items: []Value{k, d.values[i]}, tuple: true}
 	}
 	in.charge(2 * stepsPerItem * len(items))
 	return in.list(items)

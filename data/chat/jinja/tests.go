@@ -50,15 +50,15 @@ func init() {
 		"string":   is[Text],
 		"mapping":  func(_ *interpreter, v Value, _ given) bool { return kind(v) == "dict" },
 		"sequence": sequence,
-		"iterable": func(in *interpreter, v Value, a given) bool { return sequence(in, v, a) || is[Undefined](in, v, a) },
-		"callable": func(_ *interpreter, v Value, _ given) bool { return kind(v) == "function" },
+		"iterable": sequence,
+		"callable": func(in *interpreter, v Value, a given) bool { return kind(v) == "function" || is[Undefined](in, v, a) },
 		"sameas":   same,
-		"lower":    unchangedBy(strings.ToLower),
-		"upper":    unchangedBy(strings.ToUpper),
-		"even":     func(in *interpreter, v Value, _ given) bool { return in.calculate("%", v, 2) == 0 },
-		"odd":      func(in *interpreter, v Value, _ given) bool { return in.calculate("%", v, 2) == 1 },
+		"lower":    ofMethod("islower"),
+		"upper":    ofMethod("isupper"),
+		"even":     func(in *interpreter, v Value, _ given) bool { return in.equal(in.calculate("%", v, 2), 0) },
+		"odd":      func(in *interpreter, v Value, _ given) bool { return in.equal(in.calculate("%", v, 2), 1) },
 		"divisibleby": func(in *interpreter, v Value, a given) bool {
-			return in.calculate("%", v, a.int(in, 0, "num", 0)) == 0
+			return in.equal(in.calculate("%", v, a.int(in, 0, "num", 0)), 0)
 		},
 		"filter": func(in *interpreter, v Value, _ given) bool { _, ok := filters[in.show(v).S]; return ok },
 		"test":   func(in *interpreter, v Value, _ given) bool { _, ok := tests[in.show(v).S]; return ok },
@@ -72,17 +72,14 @@ func init() {
 	}
 }
 
-func unchangedBy(change func(string) string) func(in *interpreter, v Value, a given) bool {
-	return func(in *interpreter, v Value, _ given) bool {
-		t, ok := v.(Text)
-		in.room(len(t.S))
-		return ok && t.S == change(t.S)
-	}
+// ofMethod makes a test of what a method says of a value as a text.
+func ofMethod(name string) func(in *interpreter, v Value, a given) bool {
+	return func(in *interpreter, v Value, a given) bool { return truth(textMethods[name](in, in.show(v), a)) }
 }
 
 func sequence(_ *interpreter, v Value, _ given) bool {
 	switch v := v.(type) {
-	case Text, *List:
+	case Text, *List, Undefined: // which is empty
 		return true
 	case *Dict:
 		return !v.namespace

@@ -18,6 +18,7 @@ type Undefined struct{ what string }
 type List struct {
 	Items []Value
 	tuple bool
+	group bool // of groupby: its items are grouper and list
 }
 
 // Dict is a mapping in the order of its keys.
