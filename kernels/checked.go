@@ -92,6 +92,7 @@ func (c checker) cols(name string, w Cols, n, T int) {
 		c.fail("%s is columns [%d, %d) of %d, expected %d columns inside the row",
 			name, w.From, w.From+w.N, w.Stride, n)
 	}
+	c.size("the number of columns", w.N, 1)
 	least := 0
 	if T > 0 {
 		least = (T-1)*w.Stride + w.From + w.N

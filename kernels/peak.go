@@ -16,6 +16,7 @@ type Prober interface {
 
 // PeakOf asks a backend for its peak; false where it tells none.
 func PeakOf(b Backend) (Peak, bool) {
+	begin(b, "Peak")
 	p, ok := inside(b).(Prober)
 	if !ok {
 		return Peak{}, false

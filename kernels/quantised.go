@@ -90,6 +90,7 @@ func rowsOf(parts []Quantised) (n int) {
 
 // checkQuantised panics where the parts do not fit together: a bug of the caller's, as a wrong shape of an operation is.
 func checkQuantised(b Backend, t DType, parts []Quantised) {
+	begin(b, "NewQuantised")
 	if t != BF16 && t != BF16Rounding && t != I16Rounding {
 		panic(fmt.Sprintf("kernels: NewQuantised: the type is %v, expected bf16", t))
 	}

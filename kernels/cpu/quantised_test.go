@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/kerneltest/misuse"
 )
 
 // Four bits a weight and a scale of 32 for each 64: 0.5625 bytes, and nothing beside, where shapes are those of models; a
@@ -36,4 +37,16 @@ func TestQuantisedMatricesAreSmall(t *testing.T) {
 	if m, err = kernels.NewQuantised(b, kernels.BF16, parts[0], other); err != nil || m.Bytes() < 2*640*896*3/4 {
 		t.Errorf("parts with different values are kept in %d bytes (%v), expected a matrix of bf16", m.Bytes(), err)
 	}
+}
+
+// Nothing follows Close, also where an operation is a function.
+func TestClosed(t *testing.T) {
+	b, err := New(Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Close()
+	misuse.Refused(t, "kernels: Peak: the backend is closed", func() { kernels.PeakOf(b) })
+	q := kernels.Quantised{Rows: 1, Cols: 64, Codes: make([]byte, 32), Scales: make([]float32, 1), Block: 64}
+	misuse.Refused(t, "kernels: NewQuantised: the backend is closed", func() { _, _ = kernels.NewQuantised(b, kernels.BF16, q) })
 }

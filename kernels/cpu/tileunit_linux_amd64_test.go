@@ -3,6 +3,7 @@ package cpu
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,3 +45,35 @@ func TestTheTileUnit(t *testing.T) {
 	require.Equal(t, standsIn, executed > 0)
 	require.Zero(t, holders, "a thread left a kernel with its tiles")
 }
+
+// Weights of four bits stay what they are when the order changes, also where vectors of 32 bytes are the fastest in series.
+func TestCodesOutliveAnOrder(t *testing.T) {
+	if unit := Tiles(); !unit.Native {
+		t.Skip(unit.Reason)
+	}
+	t.Setenv("GRPO_CPU", "")
+	before := fastest
+	t.Cleanup(func() { fastest = before })
+	fastest = always(variants()[slices.Index(Variants(), "avx2")])
+	q := kernels.Quantised{Rows: 40, Cols: 64, Values: [16]float32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}, Block: 64}
+	for i := range 40 {
+		q.Scales = append(q.Scales, float32(i%8+1))
+		for j := range 32 {
+			q.Codes = append(q.Codes, byte(37*i+11*j))
+		}
+	}
+	want := make([]float32, 40*64)
+	q.Decode(want, 0)
+	for _, order := range []kernels.Order{kernels.Serial, kernels.Tiles} {
+		b := openBare(t, Options{Order: order})
+		m, err := b.NewQuantised(kernels.BF16, []kernels.Quantised{q})
+		require.NoError(t, err)
+		b.SetSums(1 - order)
+		got := upload(t, b, make([]float32, len(want)))
+		b.Unpack(got, m)
+		same(t, b.Name(), download(t, b, got), want)
+	}
+}
+
+// always gives the same.
+func always[T any](x T) func() T { return func() T { return x } }

@@ -110,6 +110,10 @@ func shapeMistakes(m memory, x, ids kernels.Buffer) []mistake {
 		{"LinearGradW: factors of i32, expected f32 or bf16", func() {
 			m.LinearGradW(m.zeros(kernels.F32, n*k), kernels.Whole(x, n), kernels.Whole(x, k), 1, kernels.I32, 1)
 		}},
+		{"LinearGradW: the number of columns is 0, expected at least 1", func() {
+			m.LinearGradW(x, kernels.Whole(x, n), kernels.Cols{Buf: x, Stride: k}, 1, kernels.F32, 1)
+		}},
+		{"BiasGrad: the number of columns is -1, expected at least 1", func() { m.BiasGrad(x, kernels.Cols{Buf: x, From: 1, N: -1}, 1) }},
 		{"Linear: out is columns [-1, 3) of 6, expected 4 columns inside the row", linear(outside, kernels.Whole(x, k))},
 		{"LinearGradX: a gradient to x has no bias", func() {
 			m.LinearGradX(kernels.Whole(x, k), kernels.Whole(x, n), m.matrix(kernels.F32), kernels.LinearOpt{Bias: x}, 1)
