@@ -2,11 +2,8 @@ package sessions
 
 import (
 	"encoding/json"
-	"fmt"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -59,13 +56,7 @@ func TestSettingsAfterARestart(t *testing.T) {
 // Who asks once more for a session that he has, as one may who heard no answer, loses nothing of it where it cannot be opened just then.
 func TestAskedForAgainASessionStays(t *testing.T) {
 	s := newServer(t)
-	begin := func() string {
-		r := httptest.NewRequest("POST", "/v1/sessions", strings.NewReader(`{"settings":{"seed":7}}`))
-		r.Header.Set("Idempotency-Key", "once")
-		w := httptest.NewRecorder()
-		s.answered(s.create)(w, r)
-		return fmt.Sprint(w.Code, " ", w.Body)
-	}
+	begin := func() string { return s.begin("once", `{"settings":{"seed":7}}`) }
 	require.Contains(t, begin(), "200 ")
 	n := s.sessions[idOf("", "once")]
 	require.NoError(t, n.write(func(r *record) { r.Steps = []string{"of its first step"} }))
@@ -87,13 +78,7 @@ func TestAskedForAgainASessionStays(t *testing.T) {
 // Who asks again for a session, or for a save, after something else was done hears of it as it is now.
 func TestASessionIsToldAsItIs(t *testing.T) {
 	s := newServer(t)
-	begin := func() string {
-		r := httptest.NewRequest("POST", "/v1/sessions", strings.NewReader(`{"settings":{"seed":7}}`))
-		r.Header.Set("Idempotency-Key", "once")
-		w := httptest.NewRecorder()
-		s.answered(s.create)(w, r)
-		return fmt.Sprint(w.Code, " ", w.Body)
-	}
+	begin := func() string { return s.begin("once", `{"settings":{"seed":7}}`) }
 	require.Contains(t, begin(), `"steps":0`)
 	at := "/v1/sessions/" + idOf("", "once")
 	require.Contains(t, s.call("POST", at+"/train_step", `{"step":1}`), "200 ")

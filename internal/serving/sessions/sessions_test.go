@@ -113,6 +113,15 @@ func (s *server) call(method, path, body string) string {
 	return fmt.Sprintf("%d %s", res.StatusCode, strings.TrimSpace(string(text)))
 }
 
+// begin asks for a session with a key of its own, as one does who may ask again.
+func (s *server) begin(key, ask string) string {
+	r := httptest.NewRequest("POST", "/v1/sessions", strings.NewReader(ask))
+	r.Header.Set("Idempotency-Key", key)
+	w := httptest.NewRecorder()
+	s.answered(s.create)(w, r)
+	return fmt.Sprint(w.Code, " ", w.Body)
+}
+
 // says is what a model answers.
 func (s *server) says(model string) string {
 	text := s.call("POST", "/v1/completions", `{"model":"`+model+`","prompt":"def","seed":3,"max_tokens":40,"logprobs":1}`)
