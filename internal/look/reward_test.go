@@ -20,11 +20,13 @@ func TestReward(t *testing.T) {
 
 // Numbers that round up to the next size are written as those of that size, and what is not all of something is not told of as that.
 func TestNumbersAtTheEnds(t *testing.T) {
-	for v, want := range map[float64]string{999.4: "999", 999.7: "1,000", -999.7: "-1,000", 999999.6: "1M", 1234567: "1.23M", 998.6e6: "999M",
-		999.7e6: "1000M", 1e9: "1000M", 12345e6: "12345M", 9999.9e6: "10000M"} {
+	for v, want := range map[float64]string{999.4: "999", 999.6: "1,000", 999.7: "1,000", -999.7: "-1,000", 999999.6: "1M",
+		1234567: "1.23M", 998.6e6: "999M", 999.4e6: "999M", 999.6e6: "1000M", 999.7e6: "1000M", 1e9: "1000M", 1.2346e9: "1235M",
+		9999.9e6: "10000M", 12345e6: "12345M", 999999.4e6: "999999M", 999999.7e6: "1000000M"} {
 		require.Equal(t, want, Number(v), v)
 	}
-	for v, want := range map[float64]string{0: "0", 0.004: "0.4", 0.5: "50", 0.99: "99", 0.996: "99.6", 0.9999: "99.9", 1: "100"} {
+	for v, want := range map[float64]string{0: "0", 0.00123: "0.123", 0.004: "0.4", 0.5: "50", 0.99: "99", 0.994: "99", 0.996: "99.6",
+		0.9999: "99.9", 1: "100", 1.5: "150"} {
 		require.Equal(t, want+"\u00a0%", Percent(v), v)
 	}
 }
