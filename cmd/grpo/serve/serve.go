@@ -142,7 +142,7 @@ func (f *flags) register(cmd *cobra.Command) {
 	fl.IntVar(&f.sampling.MaxWaiting, "max-waiting", 0, "prompts of a key that wait for a model, beyond which it gets no more; 0: 1,024")
 	fl.Int64Var(&f.sampling.CacheBytes, "cache-bytes", 0,
 		"memory for keys and values of a model; 0: for --max-sequences of --max-context, but no more than half of what is free")
-	fl.IntVar(&f.maxN, "max-n", 128, "completions of a request at the most")
+	fl.IntVar(&f.maxN, "max-n", 128, "completions of each prompt of a request at the most")
 	fl.Int64Var(&f.gate.MaxBody, "max-body", 4<<20, "`bytes` of a request at the most")
 	fl.IntVar(&f.gate.Concurrent, "concurrent", 64, "requests of a key at work at a time")
 	fl.IntVar(&f.gate.Queue, "queue", 256, "requests of a key that wait beside them; more are told to come back later (429)")
