@@ -7,7 +7,7 @@ import (
 
 // begins reports whether a token may begin a factor.
 func (p *parser) begins(token string) bool {
-	if token == "" || token == "|" && p.bars {
+	if token == "" || token == "|" && p.bars || infix(token) {
 		return false
 	}
 	return digit(token[0]) || token[0] == '.' || letter(token[0]) ||
@@ -24,6 +24,8 @@ func (p *parser) atom() *node {
 	}
 	p.at++
 	switch {
+	case (digit(token[0]) || token[0] == '.') && p.peek() == "_": // 101_2 is in base 2
+		return p.index(&node{kind: variable, text: token})
 	case digit(token[0]) || token[0] == '.':
 		return &node{kind: number, text: token}
 	case token == "π":

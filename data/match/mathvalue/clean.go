@@ -7,6 +7,8 @@ import (
 
 // spellings are written in one way before anything is read.
 var spellings = strings.NewReplacer(
+	`\leftarrow`, `\leftarrow`, `\rightarrow`, `\rightarrow`, `\pmod`, `\pmod`, `\cdots`, `\cdots`, `\leqslant`, "≤", `\geqslant`, "≥",
+	`\neq`, `\ne`, "≠", `\ne `,
 	`\\`, `\\`, `\left`, "", `\right`, "", `\!`, "", `\,`, " ", `\;`, " ", `\:`, " ", `\ `, " ", `\quad`, " ", `\qquad`, " ", "~", " ",
 	`\displaystyle`, "", `\dfrac`, `\frac`, `\tfrac`, `\frac`, `\cfrac`, `\frac`, `\$`, "", "$", "", `\(`, "", `\)`, "", `\[`, "", `\]`, "",
 	`^\circ`, "", `^{\circ}`, "", "°", "", `\degree`, "", `\cdot`, "*", `\times`, "*", "×", "*", "·", "*", "÷", "/", `\div`, "/",
@@ -22,6 +24,7 @@ var (
 	unitText = regexp.MustCompile(`\\(?:text|textrm|mathrm|textbf|mathbf|mbox|operatorname)\s*\{([^{}]*)\}` +
 		`(\s*\^\s*(?:-?\d|\{\s*-?\d+\s*\}))?`) // of square centimetres
 	listed    = regexp.MustCompile(`,?\s+(?:or|and)\s+`)
+	periodic  = regexp.MustCompile(`\b(\d{1,99})\.(\d{0,99})\s*\\(?:overline|bar)\s*(?:\{(\d{1,99})\}|(\d))`)
 	shortFrac = regexp.MustCompile(`\\frac\s*(\d)\s*(\d)`)
 )
 
@@ -43,8 +46,16 @@ func clean(s string) string {
 		}
 		return " " // a unit
 	})
+	s = periodic.ReplaceAllStringFunc(s, fraction)
 	s = shortFrac.ReplaceAllString(s, `\frac{$1}{$2}`)
 	return strings.TrimSpace(strings.TrimRight(strings.TrimSpace(s), ".;"))
+}
+
+// fraction is 0.1\overline{6} as (16-1)/90.
+func fraction(s string) string {
+	m := periodic.FindStringSubmatch(s)
+	before, again := m[1]+m[2], m[3]+m[4]
+	return "((" + before + again + "-" + before + ")/" + strings.Repeat("9", len(again)) + strings.Repeat("0", len(m[2])) + ")"
 }
 
 var (

@@ -21,7 +21,10 @@ var functions = map[string]func(complex128) complex128{
 func apply(name string, args []value) (v value, ok bool) {
 	if f := functions[name]; f != nil && len(args) == 1 {
 		z := f(args[0].near)
-		return nearly(z), !cmplx.IsNaN(z)
+		if v = nearly(z); name == "exp" {
+			v.terms = cmplx.Abs(z)
+		}
+		return v, !cmplx.IsNaN(z)
 	}
 	switch {
 	case name == "pi":

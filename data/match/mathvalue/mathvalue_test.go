@@ -39,6 +39,9 @@ func TestEqualValues(t *testing.T) {
 		{`\tan^{-1} 1`, `\pi/4`}, {`\sin^{-1}(x)`, `\arcsin x`}, {"1{,}000", "1000"}, {`\langle 1,2\rangle`, "(1,2)"},
 		{"5 = x", "5"}, {"2x+1 = y", "y = 2x + 1"}, {"x = 1 or x = 2", "1, 2"},
 		{"1, 2, and 3", "3,2,1"}, {`\operatorname{sin}^2 x`, `\sin^2(x)`}, {`e^x\ln 2`, `\ln 2 e^x`},
+		{`-3\frac12`, "-3.5"}, {"-3 1/2", "-7/2"}, {`(3)\frac12`, "1.5"}, {"(13)(4)", "52"}, {"2(3)", "6"}, {`0.\overline{3}`, "1/3"},
+		{`-0.1\bar6`, `-\frac16`}, {"4210_{5}", "4210_5"}, {"3 : 2", "3:2"}, {`n\equiv3\pmod4`, `n \equiv 3 \pmod{4}`}, {`x\neq2`, "x ≠ 2"},
+		{`1 \leqslant x \leqslant 2`, "[1,2]"}, {`\exp(-40)`, `\frac{1}{e^{40}}`}, {`\sqrt2\sqrt3 - \sqrt6`, "0"},
 	} {
 		assert.True(t, Equal(pair[0], pair[1]), "%q and %q", pair[0], pair[1])
 		assert.True(t, Equal(pair[1], pair[0]), "%q and %q", pair[1], pair[0])
@@ -60,6 +63,9 @@ func TestDifferentValues(t *testing.T) {
 		{"xy^2", "x^2y^2"}, {`12\text{ cm}^2`, "144"}, {`\sin 2x`, `x\sin 2`}, {"5=3", "5"}, {"1 and 2", "12"}, {"red and blue", "red"},
 		{"10^400", `\infty`}, {"2^{2024}", "2^{2023}"}, {"2^{2024}", "2^{2024}+1"}, {"9^{99999}", "9^{99998}"}, {`\exp(1000)`, `\exp(2000)`},
 		{`\cosh(1000)`, `\infty`}, {"9^{99999}", `\infty`},
+		{`-3\frac12`, "-1.5"}, {"-1 234", "-234"}, {`0.\overline{3}`, `0.\overline{6}`}, {`0.\overline{3}`, "0"}, {"4210_5", "4210_6"},
+		{`n \equiv 2 \pmod 6`, `n \equiv 3 \pmod 4`}, {`f \circ g`, `g \circ f`}, {`A \setminus B`, `B \setminus A`},
+		{"e^{-40}", "e^{-50}"}, {"e^{-40}", "0"}, {`\exp(-40)`, `\exp(-50)`}, {`\frac{\pi}{10^{20}}`, `\frac{2\pi}{10^{20}}`},
 	} {
 		assert.False(t, Equal(pair[0], pair[1]), "%q and %q", pair[0], pair[1])
 		assert.False(t, Equal(pair[1], pair[0]), "%q and %q", pair[1], pair[0])

@@ -65,6 +65,10 @@ func (p *parser) answer() *node {
 func (p *parser) relation() *node {
 	first := p.union()
 	op := p.peek()
+	if infix(op) {
+		p.at++
+		return &node{kind: call, text: op, args: []*node{first, p.deeper(p.relation)}}
+	}
 	if !isRelation(op) {
 		return first
 	}
@@ -108,6 +112,18 @@ var mirrored = map[string]string{"<": ">", ">": "<", "≤": "≥", "≥": "≤"}
 func isRelation(op string) bool {
 	return slices.Contains([]string{"=", "∈", "<", ">", "≤", "≥"}, op)
 }
+
+// infix reports whether a token stands between two things without making a number of them: they are compared in their order.
+func infix(op string) bool {
+	switch strings.TrimPrefix(op, `\`) {
+	case ":", "circ", "choose", "setminus", "cap", "wedge", "vee", "land", "lor", "to", "rightarrow", "Rightarrow", "leftarrow", "implies",
+		"iff", "mapsto", "equiv", "mod", "bmod", "pmod", "ne", "approx", "sim", "cong", "mid", "nmid", "notin", "subset", "subseteq",
+		"supset", "supseteq", "perp", "parallel", "colon":
+		return op == ":" || op[0] == '\\'
+	}
+	return false
+}
+
 func rising(op string) bool { return op == "<" || op == "≤" }
 
 // named is x, or f(x).
@@ -172,14 +188,7 @@ func (p *parser) term() *node {
 		case p.take("/"):
 			n = &node{kind: quotient, args: []*node{n, p.signed()}}
 		case p.begins(next):
-			beside := p.power()
-			if n.kind == number && !strings.Contains(n.text, ".") && wholeFraction(beside) { // 3 1/2
-				n = &node{kind: sum, args: []*node{n, beside}}
-			} else if n.kind == number && beside.kind == number {
-				n = p.mixed(n, beside)
-			} else {
-				n = &node{kind: product, args: []*node{n, beside}}
-			}
+			n = &node{kind: product, args: []*node{n, p.factor()}}
 		default:
 			return n
 		}
@@ -187,13 +196,33 @@ func (p *parser) term() *node {
 	return n
 }
 
-// mixed is 3 1/2, whose second number has been read; two numbers beside each other are nothing else.
-func (p *parser) mixed(whole, over *node) *node {
-	if !p.take("/") {
-		p.failed = true
-		return whole
+// factor is a power, or a mixed number: 3 1/2, 3\frac12. Two numbers beside each other are nothing else.
+func (p *parser) factor() *node {
+	counted := p.counts()
+	n := p.power()
+	if !counted || n.kind != number {
+		return n
 	}
-	return &node{kind: sum, args: []*node{whole, {kind: quotient, args: []*node{over, p.power()}}}}
+	switch {
+	case p.counts():
+		if over := p.power(); over.kind == number && p.take("/") {
+			return &node{kind: sum, args: []*node{n, {kind: quotient, args: []*node{over, p.power()}}}}
+		}
+		p.failed = true
+	case p.peek() == `\frac`:
+		beside := p.power()
+		if !strings.Contains(n.text, ".") && wholeFraction(beside) {
+			return &node{kind: sum, args: []*node{n, beside}}
+		}
+		return &node{kind: product, args: []*node{n, beside}}
+	}
+	return n
+}
+
+// counts reports whether the next token is a number.
+func (p *parser) counts() bool {
+	next := p.peek()
+	return next != "" && (digit(next[0]) || next[0] == '.')
 }
 
 func wholeFraction(n *node) bool {
@@ -210,7 +239,7 @@ func (p *parser) signed() *node {
 		n := p.deeper(p.signed)
 		return &node{kind: either, args: []*node{n, {kind: negative, args: []*node{n}}}}
 	}
-	return p.power()
+	return p.factor()
 }
 
 func (p *parser) deeper(f func() *node) *node {

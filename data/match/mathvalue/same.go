@@ -46,6 +46,9 @@ func equal(a, b *node) bool {
 	case matrix:
 		return inOrder(a.args, b.args)
 	case call:
+		if infix(a.text) || infix(b.text) {
+			return a.text == b.text && inOrder(a.args, b.args)
+		}
 		if a.text == "=" || b.text == "=" {
 			return a.text == b.text && (inOrder(a.args, b.args) || equal(a.args[0], b.args[1]) && equal(a.args[1], b.args[0]))
 		}

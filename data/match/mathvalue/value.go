@@ -11,6 +11,7 @@ import (
 type value struct {
 	exact *big.Rat // nil: it is not known to be rational
 	near  complex128
+	terms float64 // how large what was added up to it was: what cancels leaves an error of that
 }
 
 // bits bounds the size of exact numbers: answers such as 2023^2024 are told apart. A power of a fraction, whose parts every step has to
@@ -19,14 +20,14 @@ const bits, fractionBits = 1 << 15, 1 << 12
 
 func exactly(r *big.Rat) value {
 	f, _ := r.Float64()
-	v := value{exact: r, near: complex(f, 0)}
+	v := value{exact: r, near: complex(f, 0), terms: math.Abs(f)}
 	if r.Num().BitLen()+r.Denom().BitLen() > bits {
 		v.exact = nil
 	}
 	return v
 }
 
-func nearly(z complex128) value { return value{near: z} }
+func nearly(z complex128) value { return value{near: z, terms: max(cmplx.Abs(z), 1)} }
 
 // equal compares exactly where both are exact, else within what double precision leaves of a long calculation.
 func (v value) equal(w value) bool {
@@ -37,7 +38,8 @@ func (v value) equal(w value) bool {
 		return v.exact == nil && w.exact == nil && v.near == w.near
 	}
 	const within = 1e-9
-	return cmplx.Abs(v.near-w.near) <= within*max(cmplx.Abs(v.near), cmplx.Abs(w.near), 1e-3)
+	cancelled := min(max(v.terms, w.terms), 1) * 1e-3
+	return cmplx.Abs(v.near-w.near) <= within*max(cmplx.Abs(v.near), cmplx.Abs(w.near), cancelled)
 }
 
 // scope is what variables stand for.
@@ -115,21 +117,21 @@ func add(a, b value) value {
 	if a.exact != nil && b.exact != nil {
 		return exactly(new(big.Rat).Add(a.exact, b.exact))
 	}
-	return nearly(a.near + b.near)
+	return value{near: a.near + b.near, terms: max(a.terms, b.terms)}
 }
 
 func negated(a value) value {
 	if a.exact != nil {
 		return exactly(new(big.Rat).Neg(a.exact))
 	}
-	return nearly(complex(-real(a.near), 0-imag(a.near)))
+	return value{near: complex(-real(a.near), 0-imag(a.near)), terms: a.terms}
 }
 
 func times(a, b value) value {
 	if a.exact != nil && b.exact != nil {
 		return exactly(new(big.Rat).Mul(a.exact, b.exact))
 	}
-	return nearly(a.near * b.near)
+	return value{near: a.near * b.near, terms: a.terms * b.terms}
 }
 
 func over(a, b value) (value, bool) {
@@ -139,7 +141,7 @@ func over(a, b value) (value, bool) {
 	if a.exact != nil && b.exact != nil {
 		return exactly(new(big.Rat).Quo(a.exact, b.exact)), true
 	}
-	return nearly(a.near / b.near), true
+	return value{near: a.near / b.near, terms: a.terms / cmplx.Abs(b.near)}, true
 }
 
 // raise is exact for whole exponents that are not large, and for roots that are rational.
@@ -166,7 +168,11 @@ func raise(a, b value) (value, bool) {
 	if imag(a.near) == 0 && real(a.near) < 0 && oddRoot(b.exact) {
 		z = complex(-math.Pow(-real(a.near), real(b.near)), 0) // the real one of the cube roots
 	}
-	return nearly(z), !cmplx.IsNaN(z)
+	v := nearly(z)
+	if a.terms <= 2*cmplx.Abs(a.near) { // nothing cancelled, and e^{-40} is not 0
+		v.terms = cmplx.Abs(z)
+	}
+	return v, !cmplx.IsNaN(z)
 }
 
 func oddRoot(r *big.Rat) bool {
