@@ -5,6 +5,7 @@ type node struct {
 	kind kind
 	text string  // of a number, the name of a variable or function, the brackets of a collection
 	args []*node // operands, arguments, elements
+	name string  // of what it is the value, where that counts: in x = 1, y = 2
 
 	values [places]*worth // at places, as far as they are worked out
 }

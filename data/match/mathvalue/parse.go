@@ -55,6 +55,11 @@ func (p *parser) answer() *node {
 			break
 		}
 	}
+	if !slices.ContainsFunc(items, func(n *node) bool { return n.name != items[0].name }) {
+		for _, n := range items {
+			n.name = "" // x = 1, x = 2 is 1, 2
+		}
+	}
 	if len(items) == 1 {
 		return items[0]
 	}
@@ -78,10 +83,12 @@ func (p *parser) relation() *node {
 		for p.take("=") { // x = 10/4 = 5/2: the last is the answer
 			second = p.union()
 		}
-		if named(first) {
+		if name, ok := named(first); ok {
+			second.name = name
 			return second
 		}
-		if op == "=" && named(second) { // 5 = x
+		if name, ok := named(second); ok && op == "=" { // 5 = x
+			first.name = name
 			return first
 		}
 		return &node{kind: call, text: op, args: []*node{first, second}}
@@ -90,18 +97,18 @@ func (p *parser) relation() *node {
 		p.at++
 		third := p.union()
 		if rising(op) {
-			return interval(first, op, third, op2)
+			return interval(second.text, first, op, third, op2)
 		}
-		return interval(third, op2, first, op)
+		return interval(second.text, third, op2, first, op)
 	}
 	if second.kind == variable && first.kind != variable { // 2 < x is x > 2
 		first, second, op = second, first, mirrored[op]
 	}
 	switch {
 	case first.kind == variable && rising(op):
-		return interval(&node{kind: negative, args: []*node{{kind: infinity}}}, "<", second, op)
+		return interval(first.text, &node{kind: negative, args: []*node{{kind: infinity}}}, "<", second, op)
 	case first.kind == variable:
-		return interval(second, op, &node{kind: infinity}, "<")
+		return interval(first.text, second, op, &node{kind: infinity}, "<")
 	}
 	p.failed = true
 	return first
@@ -126,13 +133,19 @@ func infix(op string) bool {
 
 func rising(op string) bool { return op == "<" || op == "≤" }
 
-// named is x, or f(x).
-func named(n *node) bool {
-	return n.kind == variable || n.kind == product && n.args[0].kind == variable && n.args[1].kind == variable
+// named is x, f(x), or (x, y), which has a name for each.
+func named(n *node) (name string, ok bool) {
+	switch {
+	case n.kind == variable:
+		return n.text, true
+	case n.kind == product && n.args[0].kind == variable && n.args[1].kind == variable:
+		return n.args[0].text, true
+	}
+	return "", n.kind == collection && n.text == "()" && !slices.ContainsFunc(n.args, func(a *node) bool { return a.kind != variable })
 }
 
-// interval is between two ends, with the signs that stand beside them.
-func interval(low *node, op string, high *node, op2 string) *node {
+// interval is where a variable is between two ends, with the signs that stand beside them.
+func interval(name string, low *node, op string, high *node, op2 string) *node {
 	open, shut := "(", ")"
 	if op == "≤" || op == "≥" {
 		open = "["
@@ -140,7 +153,7 @@ func interval(low *node, op string, high *node, op2 string) *node {
 	if op2 == "≤" || op2 == "≥" {
 		shut = "]"
 	}
-	return &node{kind: collection, text: open + shut, args: []*node{low, high}}
+	return &node{kind: collection, text: open + shut, args: []*node{low, high}, name: name}
 }
 
 func (p *parser) union() *node {

@@ -9,7 +9,11 @@ func same(a, b expression) bool { return equal(spread(a.root), spread(b.root)) }
 // spread makes a list of what has two signs: 1 ± 2 is 3, −1.
 func spread(n *node) *node {
 	if n.kind == either {
-		return &node{kind: collection, args: []*node{spread(n.args[0]), spread(n.args[1])}}
+		args := []*node{spread(n.args[0]), spread(n.args[1])}
+		for _, a := range args {
+			a.name = n.name
+		}
+		return &node{kind: collection, args: args}
 	}
 	if n.kind == union || n.kind == collection {
 		var args []*node
@@ -21,7 +25,7 @@ func spread(n *node) *node {
 				args = append(args, a)
 			}
 		}
-		return &node{kind: n.kind, text: n.text, args: args}
+		return &node{kind: n.kind, text: n.text, args: args, name: n.name}
 	}
 	return n
 }
@@ -101,18 +105,19 @@ func distinct(all []*node) (once []*node) {
 
 func contains(all []*node, n *node) bool {
 	for _, m := range all {
-		if equal(m, n) {
+		if (m.name == n.name || m.name == "" || n.name == "") && equal(m, n) {
 			return true
 		}
 	}
 	return false
 }
 
-// permuted compares what is distinct in any order.
+// permuted compares what is distinct in any order: all of each is in the other.
 func permuted(a, b []*node) bool {
-	if len(a) != len(b) {
-		return false
-	}
+	return within(a, b) && within(b, a)
+}
+
+func within(a, b []*node) bool {
 	for _, n := range a {
 		if !contains(b, n) {
 			return false
