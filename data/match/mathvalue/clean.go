@@ -11,7 +11,7 @@ var spellings = strings.NewReplacer(
 	`\neq`, `\ne`, "≠", `\ne `,
 	`\\`, `\\`, `\left`, "", `\right`, "", `\!`, "", `\,`, " ", `\;`, " ", `\:`, " ", `\ `, " ", `\quad`, " ", `\qquad`, " ", "~", " ",
 	`\displaystyle`, "", `\dfrac`, `\frac`, `\tfrac`, `\frac`, `\cfrac`, `\frac`, `\$`, "", "$", "", `\(`, "", `\)`, "", `\[`, "", `\]`, "",
-	`^\circ`, "", `^{\circ}`, "", "°", "", `\degree`, "", `\cdot`, "*", `\times`, "*", "×", "*", "·", "*", "÷", "/", `\div`, "/",
+	`^\circ`, "°", `^{\circ}`, "°", `^\degree`, "°", `\degree`, "°", `\cdot`, "*", `\times`, "*", "×", "*", "·", "*", "÷", "/", `\div`, "/",
 	"−", "-", "–", "-", `\leq`, "≤", `\le`, "≤", `\geq`, "≥", `\ge`, "≥", "<=", "≤", ">=", "≥", `\lt`, "<", `\gt`, ">",
 	`\infty`, "∞", `\int`, `\int`, `\inf`, "∞",
 	`\cup`, "∪", `\pm`, "±", `\{`, "⦃", `\}`, "⦄", `\lbrace`, "⦃", `\rbrace`, "⦄", `\pi`, "π", `\%`, "%",
@@ -60,18 +60,20 @@ func fraction(s string) string {
 
 var (
 	grouped = regexp.MustCompile(`\b\d{1,3}(?:,\d{3})+\b`)
-	percent = regexp.MustCompile(`\s*%`)
+	unit    = []*regexp.Regexp{regexp.MustCompile(`\s*%`), regexp.MustCompile(`\s*°`)}
 )
 
-// readings are what a text may mean: thousands may be grouped by commas, and a percent sign may be a unit.
+// readings are what a text may mean: thousands may be grouped by commas, and signs of percent and degrees may be units.
 func readings(s string) (all []expression) {
 	texts := []string{s}
 	if merged := grouped.ReplaceAllStringFunc(s, func(n string) string { return strings.ReplaceAll(n, ",", "") }); merged != s {
 		texts = append(texts, merged)
 	}
-	for _, t := range texts {
-		if percent.MatchString(t) {
-			texts = append(texts, percent.ReplaceAllString(t, ""))
+	for _, sign := range unit {
+		for _, t := range texts {
+			if sign.MatchString(t) {
+				texts = append(texts, sign.ReplaceAllString(t, ""))
+			}
 		}
 	}
 	for _, t := range texts {

@@ -32,7 +32,7 @@ func lex(s string) (tokens []string, ok bool) {
 			}
 		default:
 			r, n := utf8.DecodeRuneInString(s[i:])
-			if !strings.ContainsRune("+-*/^!%()[]{},|=<>≤≥∪±⦃⦄π∞∈⌊⌋⌈⌉_&:", r) {
+			if !strings.ContainsRune("+-*/^!%()[]{},|=<>≤≥∪±⦃⦄π∞∈⌊⌋⌈⌉_&:°", r) {
 				return nil, false
 			}
 			i += n

@@ -42,7 +42,8 @@ func TestEqualValues(t *testing.T) {
 		{`-3\frac12`, "-3.5"}, {"-3 1/2", "-7/2"}, {`(3)\frac12`, "1.5"}, {"(13)(4)", "52"}, {"2(3)", "6"}, {`0.\overline{3}`, "1/3"},
 		{`-0.1\bar6`, `-\frac16`}, {"4210_{5}", "4210_5"}, {"3 : 2", "3:2"}, {`n\equiv3\pmod4`, `n \equiv 3 \pmod{4}`}, {`x\neq2`, "x ≠ 2"},
 		{`1 \leqslant x \leqslant 2`, "[1,2]"}, {`\exp(-40)`, `\frac{1}{e^{40}}`}, {`\sqrt2\sqrt3 - \sqrt6`, "0"},
-		{"x=3, y=4", "y=4, x=3"}, {"x=3, y=4", "3, 4"}, {"x=3, y=3", "3, 3"}, {"(x, y) = (3, 4)", "(3,4)"}, {`x=\pm 2, y=1`, "y=1, x=-2, x=2"},
+		{"x=3, y=4", "y=4, x=3"}, {"x=3, y=4", "3, 4"}, {"x=3, y=3", "3, 3"}, {"(x, y) = (3, 4)", "(3,4)"}, {`\sin 30^\circ`, "0.5"},
+		{`2(\cos 60^\circ + i \sin 60°)`, `1+i\sqrt3`}, {`90^{\circ}`, "90"}, {`x=\pm 2, y=1`, "y=1, x=-2, x=2"},
 	} {
 		assert.True(t, Equal(pair[0], pair[1]), "%q and %q", pair[0], pair[1])
 		assert.True(t, Equal(pair[1], pair[0]), "%q and %q", pair[1], pair[0])
@@ -67,7 +68,7 @@ func TestDifferentValues(t *testing.T) {
 		{`-3\frac12`, "-1.5"}, {"-1 234", "-234"}, {`0.\overline{3}`, `0.\overline{6}`}, {`0.\overline{3}`, "0"}, {"4210_5", "4210_6"},
 		{`n \equiv 2 \pmod 6`, `n \equiv 3 \pmod 4`}, {`f \circ g`, `g \circ f`}, {`A \setminus B`, `B \setminus A`},
 		{"e^{-40}", "e^{-50}"}, {"e^{-40}", "0"}, {`\exp(-40)`, `\exp(-50)`}, {`\frac{\pi}{10^{20}}`, `\frac{2\pi}{10^{20}}`},
-		{"x=3, y=4", "x=4, y=3"}, {"x > 1, y < 2", "y > 1, x < 2"}, {"(x, y) = (3, 4)", "(4,3)"}, {"x=3, y=3", "x=3, y=4"},
+		{"x=3, y=4", "x=4, y=3"}, {"x > 1, y < 2", "y > 1, x < 2"}, {"(x, y) = (3, 4)", "(4,3)"}, {`90^\circ`, "45"}, {"x=3, y=3", "x=3, y=4"},
 	} {
 		assert.False(t, Equal(pair[0], pair[1]), "%q and %q", pair[0], pair[1])
 		assert.False(t, Equal(pair[1], pair[0]), "%q and %q", pair[1], pair[0])

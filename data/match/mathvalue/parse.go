@@ -272,6 +272,9 @@ func (p *parser) power() *node {
 			n = &node{kind: factorial, args: []*node{n}}
 		case p.take("%"):
 			n = &node{kind: percentage, args: []*node{n}}
+		case p.take("°"):
+			half := &node{kind: number, text: "180"}
+			n = &node{kind: product, args: []*node{n, {kind: quotient, args: []*node{{kind: call, text: "pi"}, half}}}}
 		case p.take("^"):
 			n = &node{kind: power, args: []*node{n, p.deeper(p.exponent)}}
 		default:
