@@ -48,6 +48,9 @@ func (r *row) answerTest() ([]looseTest, error) {
 		if t.JSONSchema, err = jsonCell(cell); err == nil && !json.Valid(t.JSONSchema) {
 			err = refuse(BadExpected, `"answer": found %s, expected a JSON schema`, clip(text))
 		}
+		if err == nil {
+			err = once("answer", cell, t.JSONSchema)
+		}
 	case match.Math:
 		// Whole solutions stand in some collections, and end as a model's do.
 		if final, ok := match.Final(text); ok {

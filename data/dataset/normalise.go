@@ -177,7 +177,7 @@ func (r *row) metadata() (json.RawMessage, rowMetadata, error) {
 	if err := decode("metadata", raw, &meta, BadField); err != nil {
 		return nil, meta, err
 	}
-	return raw, meta, nil
+	return raw, meta, once("metadata", cell, raw)
 }
 
 // checkKind holds the row's "kind", where it has one, against what its tests are.

@@ -212,6 +212,12 @@ var refusals = []struct {
 		`tests[1] is marked "public" itself`},
 	{"a column twice", `{"prompt":"x","tests":[{"stdin":"","stdout":""}],"prompt":"y"}`, Doubled, `"prompt" is there twice`},
 	{"a key twice", `{"prompt":"x","tests":[{"stdin":"","stdout":"","stdin":"1"}]}`, Doubled, `"tests[0].stdin" is there twice`},
+	{"a key twice in a text", `{"prompt":"x","tests":"[{\"stdin\":\"\",\"stdout\":\"\",\"stdin\":\"1\"}]"}`, Doubled,
+		`"tests": "[0].stdin" is there twice`},
+	{"metadata twice in a text", `{"prompt":"x","metadata":"{\"a\":1,\"a\":2}","tests":[{"stdin":"","stdout":""}]}`, Doubled,
+		`"metadata": "a" is there twice`},
+	{"a schema twice in a text", `{"prompt":"x","match":"json_schema","answer":"{\"type\":\"null\",\"type\":\"array\"}"}`, Doubled,
+		`"answer": "type" is there twice`},
 	{"public as text", `{"prompt":"x","tests":[{"stdin":"","stdout":"","public":"yes"}]}`, BadTests, "public"},
 }
 

@@ -114,6 +114,16 @@ func jsonCell(value any) (json.RawMessage, error) {
 	return raw, checkText(raw)
 }
 
+// once refuses JSON in a text in which an object has a member twice. What stands in the line by itself was looked at with that.
+func once(name string, cell any, raw json.RawMessage) error {
+	if _, inText := cell.(string); inText {
+		if path := jsonl.Twice(raw); path != "" {
+			return refuse(Doubled, "%q: %q is there twice; leave one of them out", name, path)
+		}
+	}
+	return nil
+}
+
 // decode is json.Unmarshal for the cell of that name. Text that is no JSON is refused as such, a
 // value that does not fit v for the given reason.
 func decode(name string, raw json.RawMessage, v any, reason Reason) error {

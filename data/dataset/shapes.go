@@ -112,6 +112,9 @@ func (r *row) looseTests() ([]looseTest, error) {
 			err = refuse(BadTests, "%q: found %s, expected a list of tests", name, kindOfJSON(raw))
 		}
 	}
+	if err == nil {
+		err = once(name, cell, raw)
+	}
 	if err == nil && len(tests) == 0 {
 		err = refuse(NoTests, "%q is empty", name)
 	}
