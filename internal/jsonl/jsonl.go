@@ -155,13 +155,25 @@ func decode(text []byte, strict bool, v any) error {
 	if _, err := d.Token(); err != io.EOF {
 		return errors.New("more than one JSON value on the line")
 	}
-	if !strict {
-		return nil
+	path := ""
+	if strict {
+		path = Twice(text)
 	}
-	if path := cmp.Or(Twice(text), inAnotherCase(text)); path != "" {
+	if path = cmp.Or(path, inAnotherCase(text, func(name string) bool { return strict || reads(v, name) })); path != "" {
 		return fmt.Errorf("field %q is there twice; leave one of them out", path)
 	}
 	return nil
+}
+
+// reads tells whether a name is one of the fields that v points to has.
+func reads(v any, name string) bool {
+	t := reflect.TypeOf(v).Elem()
+	for i := 0; t.Kind() == reflect.Struct && i < t.NumField(); i++ {
+		if field, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); strings.EqualFold(cmp.Or(field, t.Field(i).Name), name) {
+			return true
+		}
+	}
+	return false
 }
 
 // explain says in a user's words what encoding/json says in Go's.

@@ -53,6 +53,21 @@ func TestEachLoosePassesOverFields(t *testing.T) {
 	require.Equal(t, []record{{Name: "a"}, {Size: 2}}, got)
 }
 
+// A field that is read is there once, whatever else others write.
+func TestEachLooseRefusesAFieldTwice(t *testing.T) {
+	for line, refused := range map[string]string{
+		`{"name":"a","name":"b"}`: "name", `{"name":"a","Name":"b"}`: "Name", `{"age":1,"Age":2,"name":"a","age":3}`: "",
+		`{"age":1,"age":2,"size":1,"size":2}`: "size",
+	} {
+		err := EachLoose(strings.NewReader(line), "f", func(int, record) error { return nil })
+		if refused == "" {
+			require.NoError(t, err)
+		} else {
+			require.EqualError(t, err, `f:1: field "`+refused+`" is there twice; leave one of them out`)
+		}
+	}
+}
+
 // Some editors and shells put a mark before UTF-8.
 func TestAMarkBeforeTheFirstLine(t *testing.T) {
 	var got []record

@@ -16,15 +16,20 @@ func Twice(text []byte) (path string) {
 	return d.value()
 }
 
-// inAnotherCase is the first field of an object that it has in another case, too: encoding/json takes both for one.
-func inAnotherCase(text []byte) (field string) {
+// inAnotherCase is the first field of an object that it has twice, or in another case, too, of those that count: encoding/json takes
+// both for one.
+func inAnotherCase(text []byte, counts func(name string) bool) (field string) {
 	var names []string
-	Skim(text, func(name, _ []byte) {
-		has := func(before string) bool { return strings.EqualFold(before, string(name)) }
-		if field == "" && slices.ContainsFunc(names, has) {
-			field = string(name)
+	Skim(text, func(quoted, _ []byte) {
+		name := string(quoted)
+		has := func(before string) bool { return strings.EqualFold(before, name) }
+		switch {
+		case field != "" || !counts(name):
+		case slices.ContainsFunc(names, has):
+			field = name
+		default:
+			names = append(names, name)
 		}
-		names = append(names, string(name))
 	})
 	return field
 }
