@@ -269,6 +269,8 @@ func kindOfJSON(raw json.RawMessage) string {
 	return "a number"
 }
 
+func present(raw json.RawMessage) bool { return raw != nil && raw[0] != 'n' }
+
 func oneElement(raw json.RawMessage) bool {
 	var list []json.RawMessage
 	return raw[0] == '[' && json.Unmarshal(raw, &list) == nil && len(list) == 1

@@ -340,8 +340,6 @@ func (t *looseTest) function() string {
 	return t.FnName + meta.FuncName
 }
 
-func present(raw json.RawMessage) bool { return raw != nil && raw[0] != 'n' }
-
 // inTest names the test that a refusal is about.
 func inTest(i int, err error) error {
 	if r, ok := err.(*Refused); ok {
