@@ -157,7 +157,7 @@ func (r *row) id() (string, error) {
 	if text, ok := wholeNumber(raw); ok {
 		return text, nil
 	}
-	return "", refuse(BadField, `"id": found %s, expected a string`, kindOfJSON(raw))
+	return "", refuse(BadField, `"id": found %s, expected a string or a whole number`, kindOfJSON(raw))
 }
 
 // metadata is an object, an object inside a string, or absent.

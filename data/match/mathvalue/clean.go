@@ -24,7 +24,7 @@ var (
 	unitText = regexp.MustCompile(`\\(?:text|textrm|mathrm|textbf|mathbf|mbox|operatorname)\s*\{([^{}]*)\}` +
 		`(\s*\^\s*(?:-?\d|\{\s*-?\d+\s*\}))?`) // of square centimetres
 	listed    = regexp.MustCompile(`,?\s+(?:or|and)\s+`)
-	periodic  = regexp.MustCompile(`\b(\d{1,99})\.(\d{0,99})\s*\\(?:overline|bar)\s*(?:\{(\d{1,99})\}|(\d))`)
+	periodic  = regexp.MustCompile(`(?:\b(\d{1,99}))?\.(\d{0,99})\s*\\(?:overline|bar)\s*(?:\{(\d{1,99})\}|(\d))`)
 	shortFrac = regexp.MustCompile(`\\frac\s*(\d)\s*(\d)`)
 )
 
@@ -54,7 +54,7 @@ func clean(s string) string {
 // fraction is 0.1\overline{6} as (16-1)/90.
 func fraction(s string) string {
 	m := periodic.FindStringSubmatch(s)
-	before, again := m[1]+m[2], m[3]+m[4]
+	before, again := "0"+m[1]+m[2], m[3]+m[4]
 	return "((" + before + again + "-" + before + ")/" + strings.Repeat("9", len(again)) + strings.Repeat("0", len(m[2])) + ")"
 }
 

@@ -218,16 +218,16 @@ func (p *parser) factor() *node {
 	}
 	switch {
 	case p.counts():
-		if over := p.power(); over.kind == number && p.take("/") {
-			return &node{kind: sum, args: []*node{n, {kind: quotient, args: []*node{over, p.power()}}}}
+		if over := p.atom(); over.kind == number && p.take("/") {
+			return p.raised(&node{kind: sum, args: []*node{n, {kind: quotient, args: []*node{over, p.atom()}}}})
 		}
 		p.failed = true
 	case p.peek() == `\frac`:
-		beside := p.power()
+		beside := p.atom()
 		if !strings.Contains(n.text, ".") && wholeFraction(beside) {
-			return &node{kind: sum, args: []*node{n, beside}}
+			return p.raised(&node{kind: sum, args: []*node{n, beside}})
 		}
-		return &node{kind: product, args: []*node{n, beside}}
+		return &node{kind: product, args: []*node{n, p.raised(beside)}}
 	}
 	return n
 }
@@ -264,8 +264,10 @@ func (p *parser) deeper(f func() *node) *node {
 	return f()
 }
 
-func (p *parser) power() *node {
-	n := p.atom()
+func (p *parser) power() *node { return p.raised(p.atom()) }
+
+// raised is something with the signs behind it.
+func (p *parser) raised(n *node) *node {
 	for !p.failed {
 		switch {
 		case p.take("!"):
