@@ -69,7 +69,7 @@ func TestDifferentValues(t *testing.T) {
 		{`\cosh(1000)`, `\infty`}, {"9^{99999}", `\infty`},
 		{`-3\frac12`, "-1.5"}, {`5\frac12\%`, "0.025"}, {"-1 234", "-234"},
 		{`0.\overline{3}`, `0.\overline{6}`}, {`0.\overline{3}`, "0"}, {"4210_5", "4210_6"},
-		{`n \equiv 2 \pmod 6`, `n \equiv 3 \pmod 4`}, {`f \circ g`, `g \circ f`}, {`A \setminus B`, `B \setminus A`},
+		{`n \equiv 2 \mod 6`, `n \equiv 3 \mod 4`}, {`f \circ g`, `g \circ f`}, {`A \setminus B`, `B \setminus A`},
 		{"e^{-40}", "e^{-50}"}, {"e^{-40}", "0"}, {`\exp(-40)`, `\exp(-50)`}, {`\frac{\pi}{10^{20}}`, `\frac{2\pi}{10^{20}}`},
 		{"x=3, y=4", "x=4, y=3"}, {"x > 1, y < 2", "y > 1, x < 2"}, {"(x, y) = (3, 4)", "(4,3)"},
 		{`90^\circ`, "45"}, {"x=3, y=3", "x=3, y=4"},
