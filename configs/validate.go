@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
@@ -200,6 +201,9 @@ func (k *checker) usual(key string) string {
 	before := k.base.text(i)
 	if before == k.c.text(i) {
 		before = fields()[i].Default
+	}
+	if before == "0" && k.c.Warmup() { // whose own are more
+		before = cmp.Or(map[string]string{"rows_per_step": fmt.Sprint(usualRows), "dpo_beta": fmt.Sprint(usualBeta)}[key], before)
 	}
 	return "type " + key + "=" + before
 }
