@@ -19,7 +19,7 @@ func TestNamesOfOthersInAWarmUp(t *testing.T) {
 // What a warm-up is told to type is what it takes.
 func TestWhatAWarmUpIsToldToType(t *testing.T) {
 	for words, says := range map[string]string{"dpo_beta=-1": "type dpo_beta=0.1", "dpo_beta=1e-300": "type dpo_beta=0.1",
-		"rows_per_step=-1": "type rows_per_step=16"} {
+		"rows_per_step=-1": "type rows_per_step=16", "epochs=-1": "type epochs=1", "max_steps=0": "type max_steps=100, or"} {
 		_, err := Load(Source{Overrides: []string{"method=dpo", "model=tiny", "data=x", words}})
 		require.ErrorContains(t, err, says)
 	}
