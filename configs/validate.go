@@ -135,15 +135,16 @@ func (k *checker) numbers() {
 	}
 	k.refuse(c.Threads > MostThreads(), "threads", "threads: found %d, expected at most %d; type threads=%d, one a core",
 		c.Threads, MostThreads(), runtime.NumCPU())
+	steps := map[bool]string{false: "-1 to run until stopped", true: "100, or leave it out"}[c.Warmup()]
 	for _, n := range []struct {
 		key, off string
 		value    int
 	}{
-		{"eval_every", "to switch evaluation off", c.EvalEvery},
-		{"save_every", "to save at the end only", c.SaveEvery},
-		{"max_steps", "to run until stopped", c.MaxSteps},
+		{"eval_every", "-1 to switch evaluation off", c.EvalEvery},
+		{"save_every", "-1 to save at the end only", c.SaveEvery},
+		{"max_steps", steps, c.MaxSteps},
 	} {
-		k.refuse(n.value == 0 || n.value < -1, n.key, "%s: found %d, expected 1 or more; type %s=-1 %s", n.key, n.value, n.key, n.off)
+		k.refuse(n.value == 0 || n.value < -1, n.key, "%s: found %d, expected 1 or more; type %s=%s", n.key, n.value, n.key, n.off)
 	}
 	k.realNumbers()
 }
@@ -200,6 +201,9 @@ func (k *checker) usual(key string) string {
 	before := k.base.text(i)
 	if before == k.c.text(i) {
 		before = fields()[i].Default
+	}
+	if before == "0" {
+		before = k.c.least(key)
 	}
 	return "type " + key + "=" + before
 }

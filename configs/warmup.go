@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -43,6 +44,19 @@ const (
 	usualBeta  = 0.1
 	usualShare = 0.05
 )
+
+// least is what to type for a key that is 0 by default, where a warm-up takes no 0.
+func (c *Config) least(key string) string {
+	switch {
+	case c.Warmup() && key == "rows_per_step":
+		return fmt.Sprint(usualRows)
+	case c.Warmup() && key == "epochs":
+		return "1"
+	case c.Method == DPO && key == "dpo_beta":
+		return fmt.Sprint(usualBeta)
+	}
+	return "0"
+}
 
 // followMethod is follow for what the run does: a preset is made for GRPO, and a warm-up takes the model of it.
 func (c *Config) followMethod(before *Config, named func(key string) bool) {

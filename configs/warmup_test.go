@@ -16,6 +16,15 @@ func TestNamesOfOthersInAWarmUp(t *testing.T) {
 	require.ErrorContains(t, err, "lr: it is learning_rate here")
 }
 
+// What a warm-up is told to type is what it takes.
+func TestWhatAWarmUpIsToldToType(t *testing.T) {
+	for words, says := range map[string]string{"dpo_beta=-1": "type dpo_beta=0.1", "dpo_beta=1e-300": "type dpo_beta=0.1",
+		"rows_per_step=-1": "type rows_per_step=16", "epochs=-1": "type epochs=1", "max_steps=0": "type max_steps=100, or"} {
+		_, err := Load(Source{Overrides: []string{"method=dpo", "model=tiny", "data=x", words}})
+		require.ErrorContains(t, err, says)
+	}
+}
+
 func TestTheStepsOfAWarmUp(t *testing.T) {
 	for _, c := range []struct{ epochs, per, most, rows, want int }{
 		{2, 16, -1, 38, 5}, {2, 16, 3, 38, 3}, {0, 16, 7, 38, 7}, {0, 0, -1, 0, -1}, {1, 16, -1, 16, 1},

@@ -208,6 +208,9 @@ func (c change) back(raw []byte, p place, size int) ([]byte, error) {
 		return nil, fmt.Errorf("it has %d rows, expected %d heads of %d", rows, c.heads, c.width)
 	}
 	k, encoding := kinds[p.kind], encodings[F32] // what blocks become
+	if cols%k.block != 0 {
+		return nil, fmt.Errorf("its rows are turned one by one, and %s has blocks of %d", p.kind, k.block)
+	}
 	if e, plain := encodings[p.kind]; plain {
 		encoding = e
 	}

@@ -285,3 +285,9 @@ func TestANormIn16Bits(t *testing.T) {
 		require.Equal(t, make([]byte, 6), raw)
 	}
 }
+
+// A bias of blocks, which nobody writes, has no rows to turn.
+func TestABiasOfBlocksIsRefused(t *testing.T) {
+	_, err := change{heads: 2, width: 16}.back(make([]byte, 34), place{kind: Q8, shape: []int{32}}, 4)
+	require.ErrorContains(t, err, "q8_0 has blocks of 32")
+}

@@ -95,14 +95,22 @@ func Read(set *tensorfile.Set, name string, rows, cols int) (m *Matrix, quantise
 	return m, true, err
 }
 
-// checkFinite refuses blocks with a weight that would be infinite, or no number: values and scales alone are some.
+// checkFinite refuses blocks with a weight that would be infinite in its type, or no number: values and scales alone are some.
 func (m *Matrix) checkFinite(set *tensorfile.Set, name string) error {
-	most := largestOf(m.Values[:])
+	most, worst := largestOf(m.Values[:]), 0
 	for i, s := range m.Scales {
 		if x := s * most; x-x != 0 {
-			return badinput.Errorf("%s: %q: block %d has a scale of %v for values of up to %v, expected finite weights", set.Path(name), name, i,
-				s, most)
+			worst = i
+			break
 		}
+		if max(s, -s) > max(m.Scales[worst], -m.Scales[worst]) {
+			worst = i
+		}
+	}
+	largest := []float32{m.Scales[worst] * most}
+	if m.round(largest); largest[0]-largest[0] != 0 {
+		return badinput.Errorf("%s: %q: block %d has a scale of %v for values of up to %v, expected finite weights", set.Path(name), name, worst,
+			m.Scales[worst], most)
 	}
 	return nil
 }

@@ -88,7 +88,7 @@ var damage = map[string]struct {
 	"fraction":         {edit(`[2,2]`, `[2,2.0]`), `tensor "b"`},
 	"shape":            {edit(`[2,2]`, `[2,3]`), `tensor "b": it has 8 bytes, which does not fit BF16 of shape [2 3]`},
 	"dtype":            {edit(`"BF16"`, `"F32"`), `tensor "b": it has 8 bytes, which does not fit F32 of shape [2 2]`},
-	"unknown dtype":    {edit(`"BF16"`, `"BF17"`), `tensor "b": invalid DType string value "BF17"`},
+	"unknown dtype":    {edit(`"BF16"`, `"F8_E4M3"`), `tensor "b" is encoded as F8_E4M3, expected BF16, F16 or F32`},
 	"overflow":         {edit(`[2,2]`, `[4611686018427387904,4]`), `tensor "b": it has 8 bytes`},
 	"overflow to zero": {edit(`"shape":[2,2],"data_offsets":[8,16]`, `"shape":[9223372036854775808,2],"data_offsets":[8,8]`),
 		`tensor "b": it has 0 bytes`},

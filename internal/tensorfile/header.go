@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"math/bits"
+	"slices"
 	"sort"
 	"strconv"
 
@@ -59,6 +61,9 @@ func parseHeader(path string, data []byte, size int) (header, error) {
 	}
 	var m safetensors.Metadata
 	if err := json.Unmarshal(text, &m); err != nil {
+		if name, encoding := unknown(text); name != "" {
+			return header{}, badinput.Errorf("%s: tensor %q is encoded as %s, expected BF16, F16 or F32", path, name, encoding)
+		}
 		return header{}, badinput.Errorf("%s: the header is not a safetensors header: %w", path, err)
 	}
 	h.metadata = m.Metadata()
@@ -67,6 +72,24 @@ func parseHeader(path string, data []byte, size int) (header, error) {
 		return header{}, badinput.Errorf("%s: %w", path, err)
 	}
 	return h, nil
+}
+
+// unknown finds the first tensor whose encoding has a name that is not known here, such as one of eight bits.
+func unknown(text []byte) (name, encoding string) {
+	var tensors map[string]json.RawMessage
+	_ = json.Unmarshal(text, &tensors) // what else is wrong, others say
+	for _, name := range slices.Sorted(maps.Keys(tensors)) {
+		var of struct {
+			DType string `json:"dtype"`
+		}
+		if json.Unmarshal(tensors[name], &of) != nil || of.DType == "" || name == "__metadata__" {
+			continue
+		}
+		if _, err := safetensors.ParseDType(of.DType); err != nil {
+			return name, of.DType
+		}
+	}
+	return "", ""
 }
 
 // placeEntries puts tensors in the order of their data, and checks that each has the bytes that its

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
@@ -125,6 +126,10 @@ func (p *preferences) datums(ctx context.Context, t *Trainer, rows []int, m *Met
 		return nil, err
 	}
 	pairs := p.compare(rows, sums)
+	if slices.ContainsFunc(pairs, func(one pair) bool { return one.h-one.h != 0 }) {
+		t.broken = t.learner.Fail(t.cfg)
+		return nil, t.broken
+	}
 	m.Preferences = p.measure(rows, pairs)
 	for i := range datums {
 		_, slope := p.loss.Of(pairs[of[i][0]].h)

@@ -24,6 +24,7 @@ func TestAPolicyThatIsLostIsNotSaved(t *testing.T) {
 		{configs.SFT, "1e+30", []string{"held_out=0", "save_every=-1"}}, // found by the next step
 		{configs.SFT, "1e+30", []string{"held_out=0.3", "eval_every=1", "save_every=-1"}},
 		{configs.DPO, "1e+30", []string{"held_out=0", "save_every=1"}},
+		{configs.DPO, "1e+30", []string{"held_out=0", "save_every=-1"}}, // found by the next step
 	} {
 		t.Run(c.method, func(t *testing.T) {
 			dir := t.TempDir()

@@ -192,3 +192,12 @@ func FuzzParseConfig(f *testing.F) {
 		require.Zero(t, c.Heads.Q%c.Heads.KV)
 	})
 }
+
+func TestAShapeHasNoMoreLayersThanAModel(t *testing.T) {
+	c, err := ShapeNamed("mistral-7b/4096")
+	require.NoError(t, err)
+	require.Len(t, c.Sliding, 4096)
+	_, err = ShapeNamed("mistral-7b/9999999999")
+	require.ErrorContains(t, err, "NAME/N for N layers of it, up to 4096")
+	require.True(t, badinput.Is(err))
+}

@@ -75,10 +75,10 @@ func ShapeNamed(name string) (Config, error) {
 	c, ok := shapes[whole]
 	if cut {
 		n, err := strconv.Atoi(layers)
-		c.Layers, ok = n, ok && err == nil && n > 0
+		c.Layers, ok = n, ok && err == nil && n > 0 && n <= maxLayers
 	}
 	if !ok {
-		return c, badinput.Errorf("shape %q is not known; expected one of %q, or NAME/N for N layers of it", name, Shapes())
+		return c, badinput.Errorf("shape %q is not known; expected one of %q, or NAME/N for N layers of it, up to %d", name, Shapes(), maxLayers)
 	}
 	for l := range c.Layers {
 		if c.Window > 0 {
