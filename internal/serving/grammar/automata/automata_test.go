@@ -39,6 +39,19 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
+// What is no space is none to ECMA-262 either, which has more of them; what is one is one to both.
+func TestSpaces(t *testing.T) {
+	for pattern, taken := range map[string]string{
+		`\S`: "aé", `[\Sb]`: "aé", `[^\s]`: "aé", `[^\s-b]`: "aé", `[^]\s[:alpha:]\s]`: "é", `\s`: " \n", `[^\S]`: " \n", `[\s]`: " \n", `\\S`: "",
+	} {
+		a, err := Wholly(budget(), pattern)
+		require.NoError(t, err, pattern)
+		for _, r := range "aé \n\v\u00a0\u1680\u2000\u200a\u2028\u2029\u202f\u205f\u3000\ufeff" {
+			require.Equal(t, strings.ContainsRune(taken, r), a.Matches(string(r)), "%s %q", pattern, r)
+		}
+	}
+}
+
 // Numbers between limits are those that arithmetic finds there.
 func TestNumbers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))

@@ -25,15 +25,15 @@ func Containing(b *Budget, pattern string) (*Automaton, error) {
 const longestPattern = 16 << 10
 
 // compilePattern reads a pattern as package regexp does, with the \uXXXX of ECMA-262. The dot takes what it takes in
-// both: no end of a line of any kind.
+// both, no end of a line of any kind, and so does \S: no space of any kind.
 func compilePattern(b *Budget, shown, pattern string) (*Automaton, error) {
 	if len(shown) > longestPattern {
 		return nil, badinput.Errorf("the pattern %q has %d bytes, expected at most %d", Cut(shown), len(shown), longestPattern)
 	}
-	if _, err := syntax.Parse(unicodeEscapes(shown), syntax.Perl); err != nil { // alone: it may not close the group around it
+	if _, err := syntax.Parse(asBoth(shown), syntax.Perl); err != nil { // alone: it may not close the group around it
 		return nil, badinput.Errorf("the pattern %q: %w", Cut(shown), err)
 	}
-	parsed, err := syntax.Parse(unicodeEscapes(pattern), syntax.Perl)
+	parsed, err := syntax.Parse(asBoth(pattern), syntax.Perl)
 	if err != nil {
 		return nil, badinput.Errorf("the pattern %q: %w", Cut(shown), err)
 	}
@@ -52,20 +52,54 @@ func compilePattern(b *Budget, shown, pattern string) (*Automaton, error) {
 	return a, nil
 }
 
-// unicodeEscapes writes \uXXXX as package syntax reads it.
-func unicodeEscapes(pattern string) string {
+// The spaces of ECMA-262 that \s of package syntax does not have, and all characters but those of both.
+const (
+	moreSpaces = `\v\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}`
+	noSpaces   = `\x00-\x08\x0E-\x1F!-\x{9F}\x{A1}-\x{167F}\x{1681}-\x{1FFF}\x{200B}-\x{2027}\x{202A}-\x{202E}` +
+		`\x{2030}-\x{205E}\x{2060}-\x{2FFF}\x{3001}-\x{FEFE}\x{FF00}-\x{10FFFF}`
+)
+
+// asBoth writes \uXXXX as package syntax reads it, and what leaves out \s so that it leaves out all spaces.
+func asBoth(pattern string) string {
 	var out strings.Builder
-	for i := 0; i < len(pattern); i++ {
+	class, negated := false, false // within [ and ], or [^ and ]
+	for text := pattern; text != ""; {
+		size := 1
 		switch {
-		case pattern[i] != '\\' || i+1 == len(pattern):
-			out.WriteByte(pattern[i])
-		case pattern[i+1] == 'u' && i+6 <= len(pattern):
-			out.WriteString(`\x{` + pattern[i+2:i+6] + `}`)
-			i += 5
-		default:
-			out.WriteString(pattern[i : i+2])
-			i++
+		case text[0] == '\\' && len(text) > 1:
+			size = 2
+			switch {
+			case text[1] == 'u' && len(text) >= 6:
+				size = 6
+				out.WriteString(`\x{` + text[2:6] + `}`)
+			case text[1] == 'S' && !class:
+				out.WriteString(`[` + noSpaces + `]`)
+			case text[1] == 'S' && !negated:
+				out.WriteString(noSpaces)
+			case text[1] == 's' && negated:
+				out.WriteString(`\s` + moreSpaces + `\s`) // a hyphen beside it stands for itself
+			default:
+				out.WriteString(text[:2])
+			}
+			text = text[size:]
+			continue
+		case text[0] == '[' && !class:
+			class, negated = true, strings.HasPrefix(text, "[^")
+			if negated {
+				size = 2
+			}
+			if strings.HasPrefix(text[size:], "]") { // it stands for itself
+				size++
+			}
+		case strings.HasPrefix(text, "[:"):
+			if end := strings.Index(text[2:], ":]"); end >= 0 {
+				size = end + 4
+			}
+		case text[0] == ']':
+			class, negated = false, false
 		}
+		out.WriteString(text[:size])
+		text = text[size:]
 	}
 	return out.String()
 }
