@@ -24,16 +24,16 @@ func Containing(b *Budget, pattern string) (*Automaton, error) {
 // longestPattern is in bytes: what a state costs grows with it.
 const longestPattern = 16 << 10
 
-// compilePattern reads a pattern as package regexp does, with the \uXXXX of ECMA-262. The dot takes what it takes in
-// both, no end of a line of any kind, and so does \S: no space of any kind.
+// compilePattern reads a pattern as package regexp does, with the \uXXXX, \s and \S of ECMA-262. The dot takes what it takes in
+// both: no end of a line of any kind.
 func compilePattern(b *Budget, shown, pattern string) (*Automaton, error) {
 	if len(shown) > longestPattern {
 		return nil, badinput.Errorf("the pattern %q has %d bytes, expected at most %d", Cut(shown), len(shown), longestPattern)
 	}
-	if _, err := syntax.Parse(asBoth(shown), syntax.Perl); err != nil { // alone: it may not close the group around it
+	if _, err := syntax.Parse(translated(shown), syntax.Perl); err != nil { // alone: it may not close the group around it
 		return nil, badinput.Errorf("the pattern %q: %w", Cut(shown), err)
 	}
-	parsed, err := syntax.Parse(asBoth(pattern), syntax.Perl)
+	parsed, err := syntax.Parse(translated(pattern), syntax.Perl)
 	if err != nil {
 		return nil, badinput.Errorf("the pattern %q: %w", Cut(shown), err)
 	}
@@ -52,53 +52,44 @@ func compilePattern(b *Budget, shown, pattern string) (*Automaton, error) {
 	return a, nil
 }
 
-// The spaces of ECMA-262 that \s of package syntax does not have, and all characters but those of both.
+// The characters that are spaces to ECMA-262, of which package syntax has some, and all others, as they stand in a class.
 const (
-	moreSpaces = `\v\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}`
-	noSpaces   = `\x00-\x08\x0E-\x1F!-\x{9F}\x{A1}-\x{167F}\x{1681}-\x{1FFF}\x{200B}-\x{2027}\x{202A}-\x{202E}` +
+	spaces = `\s\v\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}\s` // \s last: a hyphen may follow
+	others = `\x00-\x08\x0E-\x1F!-\x{9F}\x{A1}-\x{167F}\x{1681}-\x{1FFF}\x{200B}-\x{2027}\x{202A}-\x{202E}` +
 		`\x{2030}-\x{205E}\x{2060}-\x{2FFF}\x{3001}-\x{FEFE}\x{FF00}-\x{10FFFF}`
 )
 
-// asBoth writes \uXXXX as package syntax reads it, and what leaves out \s so that it leaves out all spaces.
-func asBoth(pattern string) string {
+// translated writes the \uXXXX, \s and \S of ECMA-262 as package syntax reads them.
+func translated(pattern string) string {
 	var out strings.Builder
-	class, negated := false, false // within [ and ], or [^ and ]
+	class := false // within brackets
 	for text := pattern; text != ""; {
+		piece := text[:1]
 		size := 1
 		switch {
+		case text[0] == '\\' && len(text) >= 6 && text[1] == 'u':
+			size, piece = 6, `\x{`+text[2:6]+`}`
+		case strings.HasPrefix(text, `\s`), strings.HasPrefix(text, `\S`):
+			size, piece = 2, spaces
+			if text[1] == 'S' {
+				piece = others
+			}
+			if !class {
+				piece = "[" + piece + "]"
+			}
 		case text[0] == '\\' && len(text) > 1:
-			size = 2
-			switch {
-			case text[1] == 'u' && len(text) >= 6:
-				size = 6
-				out.WriteString(`\x{` + text[2:6] + `}`)
-			case text[1] == 'S' && !class:
-				out.WriteString(`[` + noSpaces + `]`)
-			case text[1] == 'S' && !negated:
-				out.WriteString(noSpaces)
-			case text[1] == 's' && negated:
-				out.WriteString(`\s` + moreSpaces + `\s`) // a hyphen beside it stands for itself
-			default:
-				out.WriteString(text[:2])
-			}
-			text = text[size:]
-			continue
-		case text[0] == '[' && !class:
-			class, negated = true, strings.HasPrefix(text, "[^")
-			if negated {
-				size = 2
-			}
-			if strings.HasPrefix(text[size:], "]") { // it stands for itself
-				size++
-			}
-		case strings.HasPrefix(text, "[:"):
-			if end := strings.Index(text[2:], ":]"); end >= 0 {
-				size = end + 4
-			}
-		case text[0] == ']':
-			class, negated = false, false
+			size, piece = 2, text[:2]
+		case class && strings.HasPrefix(text, "[:") && strings.Contains(text[2:], ":]"):
+			size = strings.Index(text[2:], ":]") + 4
+			piece = text[:size]
+		case class:
+			class = text[0] != ']'
+		case text[0] == '[':
+			class = true
+			piece = text[:len(text)-len(strings.TrimPrefix(strings.TrimPrefix(text[1:], "^"), "]"))] // which stands for itself there
+			size = len(piece)
 		}
-		out.WriteString(text[:size])
+		out.WriteString(piece)
 		text = text[size:]
 	}
 	return out.String()
