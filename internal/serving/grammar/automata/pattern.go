@@ -13,12 +13,12 @@ import (
 
 // Wholly is the automaton of texts that match a pattern from beginning to end.
 func Wholly(b *Budget, pattern string) (*Automaton, error) {
-	return compilePattern(b, pattern, pattern)
+	return compilePattern(b, "", pattern, "")
 }
 
 // Containing is the automaton of texts in which a pattern matches somewhere, as JSON Schema has it.
 func Containing(b *Budget, pattern string) (*Automaton, error) {
-	return compilePattern(b, pattern, "(?s:.*)(?:"+pattern+")(?s:.*)")
+	return compilePattern(b, "(?s:.*)(?:", pattern, ")(?s:.*)")
 }
 
 // longestPattern is in bytes: what a state costs grows with it.
@@ -26,28 +26,32 @@ const longestPattern = 16 << 10
 
 // compilePattern reads a pattern as package regexp does, with the \uXXXX, \s and \S of ECMA-262. The dot takes what it takes in
 // both: no end of a line of any kind.
-func compilePattern(b *Budget, shown, pattern string) (*Automaton, error) {
-	if len(shown) > longestPattern {
-		return nil, badinput.Errorf("the pattern %q has %d bytes, expected at most %d", Cut(shown), len(shown), longestPattern)
+func compilePattern(b *Budget, before, pattern, after string) (*Automaton, error) {
+	if len(pattern) > longestPattern {
+		return nil, badinput.Errorf("the pattern %q has %d bytes, expected at most %d", Cut(pattern), len(pattern), longestPattern)
 	}
-	if _, err := syntax.Parse(translated(shown), syntax.Perl); err != nil { // alone: it may not close the group around it
-		return nil, badinput.Errorf("the pattern %q: %w", Cut(shown), err)
-	}
-	parsed, err := syntax.Parse(translated(pattern), syntax.Perl)
+	text, err := translated(pattern)
 	if err != nil {
-		return nil, badinput.Errorf("the pattern %q: %w", Cut(shown), err)
+		return nil, badinput.Errorf("the pattern %q has %w", Cut(pattern), err)
+	}
+	if _, err := syntax.Parse(text, syntax.Perl); err != nil { // alone: it may not close the group around it
+		return nil, badinput.Errorf("the pattern %q: %w", Cut(pattern), err)
+	}
+	parsed, err := syntax.Parse(before+text+after, syntax.Perl)
+	if err != nil {
+		return nil, badinput.Errorf("the pattern %q: %w", Cut(pattern), err)
 	}
 	prog, err := syntax.Compile(parsed.Simplify())
 	if err != nil {
-		return nil, badinput.Errorf("the pattern %q: %w", Cut(shown), err)
+		return nil, badinput.Errorf("the pattern %q: %w", Cut(pattern), err)
 	}
 	p := &patterns{prog: prog, budget: b, ranges: make([][]rune, len(prog.Inst)), seen: make([]int, len(prog.Inst))}
 	if err := p.findRanges(); err != nil {
-		return nil, badinput.Errorf("the pattern %q has %w", Cut(shown), err)
+		return nil, badinput.Errorf("the pattern %q has %w", Cut(pattern), err)
 	}
 	a, err := explore(b, p.closure([]uint32{uint32(prog.Start)}, syntax.EmptyBeginText), p.edges)
 	if err != nil {
-		return nil, badinput.Errorf("the pattern %q: %w", Cut(shown), err)
+		return nil, badinput.Errorf("the pattern %q: %w", Cut(pattern), err)
 	}
 	return a, nil
 }
@@ -60,7 +64,7 @@ const (
 )
 
 // translated writes the \uXXXX, \s and \S of ECMA-262 as package syntax reads them.
-func translated(pattern string) string {
+func translated(pattern string) (string, error) {
 	var out strings.Builder
 	class := false // within brackets
 	for text := pattern; text != ""; {
@@ -85,14 +89,14 @@ func translated(pattern string) string {
 		case class:
 			class = text[0] != ']'
 		case text[0] == '[':
-			class = true
-			piece = text[:len(text)-len(strings.TrimPrefix(strings.TrimPrefix(text[1:], "^"), "]"))] // which stands for itself there
-			size = len(piece)
+			if class = true; strings.HasPrefix(text, "[]") || strings.HasPrefix(text, "[^]") {
+				return "", badinput.Errorf(`[] or [^], which not everybody reads alike; write [\s\S] for any character, and \] for a bracket`)
+			}
 		}
 		out.WriteString(piece)
 		text = text[size:]
 	}
-	return out.String()
+	return out.String(), nil
 }
 
 // patterns makes sets of instructions, as strings, into states of an automaton.
