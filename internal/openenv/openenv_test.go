@@ -186,6 +186,10 @@ func TestText(t *testing.T) {
 	text, err := s.Text(Result{Observation: json.RawMessage(`{"a": "x", "b": [1, 2]}`)})
 	require.NoError(t, err)
 	require.Equal(t, "x of 2", text)
+	s.Words = template.Must(template.New("").Parse(`{{.a}} {{.b}} {{if gt .c 1.0}}{{printf "%.2f" .c}}{{end}} {{.d}}`))
+	text, err = s.Text(Result{Observation: json.RawMessage(`{"a": 1000000, "b": [20000000, 0.5], "c": 1.5, "d": 9007199254740993}`)})
+	require.NoError(t, err)
+	require.Equal(t, "1000000 [20000000 0.5] 1.50 9007199254740993", text)
 	s.Words = nil
 	text, err = s.Text(Result{Observation: json.RawMessage(`{"z": "one\ntwo\n", "a": [1], "n": null, "e": ""}`)})
 	require.NoError(t, err)

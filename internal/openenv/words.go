@@ -20,11 +20,13 @@ type named struct {
 func (s *Server) Text(r Result) (string, error) {
 	if s.Words != nil {
 		observation := map[string]any{}
-		if err := json.Unmarshal(r.Observation, &observation); err != nil {
+		d := json.NewDecoder(bytes.NewReader(r.Observation))
+		d.UseNumber()
+		if err := d.Decode(&observation); err != nil {
 			return "", s.down("gave an observation that is no JSON object: %w", err)
 		}
 		var out strings.Builder
-		if err := s.Words.Execute(&out, observation); err != nil {
+		if err := s.Words.Execute(&out, numbered(observation)); err != nil {
 			return "", badinput.Errorf("openenv_template: %w", err)
 		}
 		return strings.TrimSpace(out.String()), nil
@@ -47,6 +49,37 @@ func (s *Server) Text(r Result) (string, error) {
 		out.WriteString(f.name + ":" + text + "\n")
 	}
 	return strings.TrimSpace(out.String()), nil
+}
+
+// number is one that a template compares, and writes as JSON does: Go has 1e+06 for a million.
+type number float64
+
+func (n number) String() string {
+	text, err := json.Marshal(float64(n))
+	if err != nil {
+		panic(err) // it was read from JSON
+	}
+	return string(text)
+}
+
+// numbered is a value with numbers for a template. What no such number holds exactly is there as it is written.
+func numbered(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, item := range v {
+			v[key] = numbered(item)
+		}
+	case []any:
+		for i, item := range v {
+			v[i] = numbered(item)
+		}
+	case json.Number:
+		const exact = 1 << 53
+		if n, err := v.Float64(); err == nil && (n > -exact && n < exact || strings.ContainsAny(string(v), ".eE")) {
+			return number(n)
+		}
+	}
+	return v
 }
 
 // fieldsOf are the fields of an object that are not empty: texts as they are, all else as JSON.

@@ -190,6 +190,16 @@ func TestTraces(t *testing.T) {
 	require.Contains(t, endless.Ended, "stopped after 500 lines")
 }
 
+// TestTraceOfAnAssertion: an assertion is traced behind the program that it is about.
+func TestTraceOfAnAssertion(t *testing.T) {
+	t.Parallel()
+	k := openKit(t, data.Problem{ID: "p", Kind: data.Assert}.WithTests(data.Test{Given: "n = 2", Setup: "x = n",
+		Assert: "assert f(x) == 4", Public: true}), Options{})
+	text := ask(t, k, "trace", map[string]any{"code": "def f(x):\n    return x + 1\n", "test": 1})
+	require.Contains(t, text, "# call f(x=2)")
+	require.Contains(t, text, "AssertionError")
+}
+
 // TestRoundsOfAHeadThatRunsOnce: Python 3.12 goes back to the first line of the body where a loop has no condition.
 func TestRoundsOfAHeadThatRunsOnce(t *testing.T) {
 	record := "[\"o\",[[1,2]]]\n[\"l\",0,1]\n" + strings.Repeat("[\"l\",0,2]\n", 100) + "[\"l\",0,3]\n"

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/data"
@@ -123,6 +124,8 @@ func (t *tracer) read(raw json.RawMessage) (p Traced, err error) {
 		err = wrongf(`"test" names an input, and another is there; expected one of the two`)
 	case args.Test < 0 || args.Test > len(t.public):
 		err = wrongf("there is no public test %d; there are %d of them, from 1", args.Test, len(t.public))
+	case args.Test > 0 && problem.Kind == data.Assert:
+		p.Code = asserted(args.Code, &t.public[args.Test-1])
 	case args.Test > 0 && isCall:
 		p.Call, p.Args = problem.FuncName, t.public[args.Test-1].Args
 	case args.Test > 0:
@@ -137,6 +140,12 @@ func (t *tracer) read(raw json.RawMessage) (p Traced, err error) {
 		p.Stdin = *args.Input
 	}
 	return p, err
+}
+
+// asserted is a program with what an assertion does behind it, and before it what the task has given.
+func asserted(code string, test *data.Test) string {
+	parts := []string{test.Given, code, test.Setup, test.Assert}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "\n")
 }
 
 // ended says how a traced program ended: by what it left itself, or by what the sandbox saw.

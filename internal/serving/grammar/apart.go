@@ -48,7 +48,7 @@ func (c *compiler) apart(a, b conjunction, levels int) bool {
 		return true
 	}
 	if values, found := c.constants(all); found && !slices.ContainsFunc(values, func(v any) bool {
-		return c.typeOf(v, c.canonical(nil, v))&may != 0
+		return c.typeOf(v, c.text(nil, v))&may != 0
 	}) {
 		return true
 	}

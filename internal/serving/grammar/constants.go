@@ -30,9 +30,9 @@ func (c *compiler) constants(of []schema) (values []any, found bool) {
 			}
 			have := map[string]bool{}
 			for _, v := range list {
-				have[c.canonical(s.at, v)] = true
+				have[c.text(s.at, v)] = true
 			}
-			values = slices.DeleteFunc(slices.Clone(values), func(v any) bool { return !have[c.canonical(s.at, v)] })
+			values = slices.DeleteFunc(slices.Clone(values), func(v any) bool { return !have[c.text(s.at, v)] })
 		}
 	}
 	return values, found
@@ -42,7 +42,7 @@ func (c *compiler) constants(of []schema) (values []any, found bool) {
 func (c *compiler) constant(n int32, of []schema, may types, values []any, end int32) {
 	var texts []string
 	for _, v := range values {
-		text := c.canonical(of[0].at, v)
+		text := c.text(of[0].at, v)
 		switch {
 		case c.b.err != nil:
 			return
@@ -143,6 +143,22 @@ func (c *compiler) fixed(v any) int32 {
 		c.b.free(c.b.text(start, c.canonical(nil, v)), c.b.final())
 	}
 	return start
+}
+
+// text is canonical of a whole value of enum or const, which proofs ask for again and again.
+func (c *compiler) text(at *location, v any) string {
+	key := v
+	if list, ok := v.([]any); ok && len(list) > 0 {
+		key = &list[0]
+	} else if ok {
+		return "[]"
+	}
+	text, known := c.texts[key]
+	if !known {
+		text = c.canonical(at, v)
+		c.texts[key] = text
+	}
+	return text
 }
 
 // canonical is the same text for values that are equal.

@@ -37,7 +37,15 @@ var hostile = map[string]string{
 	"long pattern": `{"pattern":"` + strings.Repeat("a?", 1<<18) + `"}`,
 	"unicode":      `{"pattern":"` + strings.Repeat(`[\\pL\\pN]?`, 200) + `"}`,
 	"long":         `{"const":"` + strings.Repeat("a", 900_000) + `"}`,
+	"constants":    `{"oneOf":[` + constants(200) + `{"type":"null"}]}`,
 	"longest name": `{"properties":{"` + strings.Repeat("a", 90_000) + `":{"not":{}}}}`,
+}
+
+func constants(n int) (text string) {
+	for i := range n {
+		text += fmt.Sprintf(`{"const":[%d%s]},`, i, strings.Repeat(",1", 1000))
+	}
+	return text
 }
 
 func chain(n int) (text string) {
@@ -72,7 +80,7 @@ func names(n int) (text string) {
 // of one line. A few schemas stand for all, which GRPO_TEXTS asks for.
 func TestHostileSchemas(t *testing.T) {
 	v := fixture(t)
-	few := []string{"product", "pattern", "itself", "long", "names"}
+	few := []string{"product", "pattern", "itself", "long", "names", "constants"}
 	for name, schema := range hostile {
 		if os.Getenv("GRPO_TEXTS") == "" && !slices.Contains(few, name) {
 			continue

@@ -14,7 +14,6 @@ type node struct {
 	leaf  *leaf
 	then  int32 // after a leaf
 	final bool  // the part of the network that was called may end here
-	any   bool  // every byte stays here
 	tail  bool  // nothing but its end is left of it
 	// height is how deep calls must nest at least to get from here to the end.
 	height int32

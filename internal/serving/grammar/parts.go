@@ -116,8 +116,8 @@ func Repeat(p Part, least, most int) Part {
 	})
 }
 
-// Until is whatever a model says, up to a mark and with it: thoughts up to </think>. The mark is an added token, or its
-// text where the tokenizer has no such token.
+// Until is whatever a model says, up to a mark and with it: thoughts up to </think>. The mark is an added token where the tokenizer
+// has it, or its text in other tokens: who reads what was said knows no difference.
 func Until(mark string) Part {
 	return partFunc(func(b *builder, from int32) int32 {
 		to := b.node()
@@ -143,17 +143,8 @@ func Words(mark string, part Part) Part {
 
 // until gives the first of some new nodes, through which anything leads until a mark leads to another node.
 func (b *builder) until(mark string, to int32) int32 {
-	said := func(n, first int32) { b.edge(n, edge{kind: saidEdge, to: first}) }
-	if id, ok := b.voc.added[mark]; ok && !slices.Contains(b.voc.ends, id) {
-		n := b.node()
-		b.edge(n, edge{lo: 0, hi: 255, to: n})
-		if b.err == nil {
-			b.nodes[n].any = true
-		}
-		b.edge(n, edge{kind: tokenEdge, token: id, to: to})
-		said(n, n)
-		return n
-	}
+	id, added := b.voc.added[mark]
+	added = added && !slices.Contains(b.voc.ends, id)
 	if mark == "" {
 		b.fail(badinput.Errorf("a mark is empty"))
 	}
@@ -178,7 +169,10 @@ func (b *builder) until(mark string, to int32) int32 {
 			one.hi = byte(c)
 		}
 		b.edge(nodes[i], one)
-		said(nodes[i], nodes[0])
+		b.edge(nodes[i], edge{kind: saidEdge, to: nodes[0]})
+		if added {
+			b.edge(nodes[i], edge{kind: tokenEdge, token: id, to: to})
+		}
 	}
 	return nodes[0]
 }

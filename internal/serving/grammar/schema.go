@@ -80,6 +80,7 @@ type compiler struct {
 	root    any
 	rules   map[string]int32 // by the schemas, and the choices made
 	checked map[*object]bool
+	texts   map[any]string // of constants
 	work    int
 	proofs  int
 }
@@ -93,7 +94,7 @@ func (b *builder) schema(text json.RawMessage) int32 {
 		b.fail(err)
 		return 0
 	}
-	c := &compiler{b: b, root: root, rules: map[string]int32{}, checked: map[*object]bool{}}
+	c := &compiler{b: b, root: root, rules: map[string]int32{}, checked: map[*object]bool{}, texts: map[any]string{}}
 	return c.rule(c.all(nil, root, nil))
 }
 

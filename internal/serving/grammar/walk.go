@@ -207,14 +207,8 @@ func (w *walker) below(top int32) {
 	}
 }
 
-// plain tells whether everything below a node of the trie can be read: because every byte can, or because it stays within the
-// string that the only thread is in.
+// plain tells whether everything below a node of the trie can be read, because it stays within the string that the only thread is in.
 func (w *walker) plain(p *places, i int32) bool {
-	for _, t := range p.threads {
-		if w.nodes[t.at.node].any {
-			return true
-		}
-	}
 	if len(p.threads) != 1 || p.left || w.voc.trie.plain[i] == 0 {
 		return false
 	}

@@ -39,6 +39,33 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
+// Spaces are those of ECMA-262, which has more of them than package regexp.
+func TestSpaces(t *testing.T) {
+	const spaces = " \t\n\v\f\r\u00a0\u1680\u2000\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+	for pattern, taken := range map[string]string{
+		`\S`: "aé", `[\S]`: "aé", `[^\s]`: "aé", `[^\s-b]`: "aé", `[^\s[:alpha:]\s]`: "é", `\s`: spaces, `[^\S]`: spaces, `[\s-é]`: spaces + "é",
+		`[\s\S]`: "aé" + spaces, `\S|\s`: "aé" + spaces, `\\S`: "", `[\\s]`: "",
+	} {
+		a, err := Wholly(budget(), pattern)
+		require.NoError(t, err, pattern)
+		for _, r := range "aé" + spaces {
+			require.Equal(t, strings.ContainsRune(taken, r), a.Matches(string(r)), "%s %q", pattern, r)
+		}
+	}
+}
+
+// A class that begins with its end is one of brackets to package regexp, and empty to ECMA-262.
+func TestEmptyClasses(t *testing.T) {
+	for _, pattern := range []string{`a[^][b]`, `[]b]`} {
+		_, err := Containing(budget(), pattern)
+		require.ErrorContains(t, err, "not everybody reads alike")
+	}
+	for _, pattern := range []string{`\[]`, `[[]`, `[\]]`, `[^\]]`} {
+		_, err := Containing(budget(), pattern)
+		require.NoError(t, err)
+	}
+}
+
 // Numbers between limits are those that arithmetic finds there.
 func TestNumbers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))

@@ -13,61 +13,90 @@ import (
 
 // Wholly is the automaton of texts that match a pattern from beginning to end.
 func Wholly(b *Budget, pattern string) (*Automaton, error) {
-	return compilePattern(b, pattern, pattern)
+	return compilePattern(b, "", pattern, "")
 }
 
 // Containing is the automaton of texts in which a pattern matches somewhere, as JSON Schema has it.
 func Containing(b *Budget, pattern string) (*Automaton, error) {
-	return compilePattern(b, pattern, "(?s:.*)(?:"+pattern+")(?s:.*)")
+	return compilePattern(b, "(?s:.*)(?:", pattern, ")(?s:.*)")
 }
 
 // longestPattern is in bytes: what a state costs grows with it.
 const longestPattern = 16 << 10
 
-// compilePattern reads a pattern as package regexp does, with the \uXXXX of ECMA-262. The dot takes what it takes in
+// compilePattern reads a pattern as package regexp does, with the \uXXXX, \s and \S of ECMA-262. The dot takes what it takes in
 // both: no end of a line of any kind.
-func compilePattern(b *Budget, shown, pattern string) (*Automaton, error) {
-	if len(shown) > longestPattern {
-		return nil, badinput.Errorf("the pattern %q has %d bytes, expected at most %d", Cut(shown), len(shown), longestPattern)
+func compilePattern(b *Budget, before, pattern, after string) (*Automaton, error) {
+	if len(pattern) > longestPattern {
+		return nil, badinput.Errorf("the pattern %q has %d bytes, expected at most %d", Cut(pattern), len(pattern), longestPattern)
 	}
-	if _, err := syntax.Parse(unicodeEscapes(shown), syntax.Perl); err != nil { // alone: it may not close the group around it
-		return nil, badinput.Errorf("the pattern %q: %w", Cut(shown), err)
-	}
-	parsed, err := syntax.Parse(unicodeEscapes(pattern), syntax.Perl)
+	text, err := translated(pattern)
 	if err != nil {
-		return nil, badinput.Errorf("the pattern %q: %w", Cut(shown), err)
+		return nil, badinput.Errorf("the pattern %q has %w", Cut(pattern), err)
+	}
+	if _, err := syntax.Parse(text, syntax.Perl); err != nil { // alone: it may not close the group around it
+		return nil, badinput.Errorf("the pattern %q: %w", Cut(pattern), err)
+	}
+	parsed, err := syntax.Parse(before+text+after, syntax.Perl)
+	if err != nil {
+		return nil, badinput.Errorf("the pattern %q: %w", Cut(pattern), err)
 	}
 	prog, err := syntax.Compile(parsed.Simplify())
 	if err != nil {
-		return nil, badinput.Errorf("the pattern %q: %w", Cut(shown), err)
+		return nil, badinput.Errorf("the pattern %q: %w", Cut(pattern), err)
 	}
 	p := &patterns{prog: prog, budget: b, ranges: make([][]rune, len(prog.Inst)), seen: make([]int, len(prog.Inst))}
 	if err := p.findRanges(); err != nil {
-		return nil, badinput.Errorf("the pattern %q has %w", Cut(shown), err)
+		return nil, badinput.Errorf("the pattern %q has %w", Cut(pattern), err)
 	}
 	a, err := explore(b, p.closure([]uint32{uint32(prog.Start)}, syntax.EmptyBeginText), p.edges)
 	if err != nil {
-		return nil, badinput.Errorf("the pattern %q: %w", Cut(shown), err)
+		return nil, badinput.Errorf("the pattern %q: %w", Cut(pattern), err)
 	}
 	return a, nil
 }
 
-// unicodeEscapes writes \uXXXX as package syntax reads it.
-func unicodeEscapes(pattern string) string {
+// The characters that are spaces to ECMA-262, of which package syntax has some, and all others, as they stand in a class.
+const (
+	spaces = `\s\v\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}\s` // \s last: a hyphen may follow
+	others = `\x00-\x08\x0E-\x1F!-\x{9F}\x{A1}-\x{167F}\x{1681}-\x{1FFF}\x{200B}-\x{2027}\x{202A}-\x{202E}` +
+		`\x{2030}-\x{205E}\x{2060}-\x{2FFF}\x{3001}-\x{FEFE}\x{FF00}-\x{10FFFF}`
+)
+
+// translated writes the \uXXXX, \s and \S of ECMA-262 as package syntax reads them.
+func translated(pattern string) (string, error) {
 	var out strings.Builder
-	for i := 0; i < len(pattern); i++ {
+	class := false // within brackets
+	for text := pattern; text != ""; {
+		piece := text[:1]
+		size := 1
 		switch {
-		case pattern[i] != '\\' || i+1 == len(pattern):
-			out.WriteByte(pattern[i])
-		case pattern[i+1] == 'u' && i+6 <= len(pattern):
-			out.WriteString(`\x{` + pattern[i+2:i+6] + `}`)
-			i += 5
-		default:
-			out.WriteString(pattern[i : i+2])
-			i++
+		case text[0] == '\\' && len(text) >= 6 && text[1] == 'u':
+			size, piece = 6, `\x{`+text[2:6]+`}`
+		case strings.HasPrefix(text, `\s`), strings.HasPrefix(text, `\S`):
+			size, piece = 2, spaces
+			if text[1] == 'S' {
+				piece = others
+			}
+			if !class {
+				piece = "[" + piece + "]"
+			}
+		case text[0] == '\\' && len(text) > 1:
+			size, piece = 2, text[:2]
+		case class && strings.HasPrefix(text, "[:") && strings.Contains(text[2:], ":]"):
+			size = strings.Index(text[2:], ":]") + 4
+			piece = text[:size]
+		case class:
+			class = text[0] != ']'
+		case text[0] == '[':
+			if class = true; strings.HasPrefix(text, "[]") || strings.HasPrefix(text, "[^]") {
+				return "", badinput.Errorf(`[] or [^], which not everybody reads alike; write [\s\S] for any character, and \] for a bracket`)
+			}
 		}
+		out.WriteString(piece)
+		text = text[size:]
 	}
-	return out.String()
+	return out.String(), nil
 }
 
 // patterns makes sets of instructions, as strings, into states of an automaton.
