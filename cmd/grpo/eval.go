@@ -291,7 +291,10 @@ func (f *evalFlags) ask(cfg *configs.Config) {
 		cfg.EvalK = f.samples
 	}
 	if f.maxToks > 0 {
-		cfg.MaxTokens = f.maxToks
+		cfg.MaxTokens, cfg.OverlongBuffer = f.maxToks, min(cfg.OverlongBuffer, f.maxToks)
+		if cfg.MaxConversationTokens > 0 {
+			cfg.MaxConversationTokens = max(cfg.MaxConversationTokens, f.maxToks)
+		}
 	}
 	if f.samples == 0 {
 		cfg.EvalTemperature = 1 // of nothing

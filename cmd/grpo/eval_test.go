@@ -121,6 +121,19 @@ func TestEvalOfAnAdapterAndAFileOfTasks(t *testing.T) {
 	require.Equal(t, 48, trained.MaxTokens)
 }
 
+// Fewer tokens, or more, than a run's other settings go with can be asked for.
+func TestEvalWithOtherLengthsThanTheRun(t *testing.T) {
+	cfg := configs.Defaults()
+	cfg.OverlongPenalty, cfg.OverlongBuffer, cfg.MaxTokens = 0.5, 20, 96
+	f := evalFlags{recorded: "run", maxToks: 8, samples: 1, k: 1, temperature: 1}
+	f.ask(&cfg)
+	require.NoError(t, cfg.Validate())
+	cfg.OverlongPenalty, cfg.OverlongBuffer, cfg.Env, cfg.MaxConversationTokens = 0, 0, "heal", 96
+	f.maxToks = 200
+	f.ask(&cfg)
+	require.NoError(t, cfg.Validate())
+}
+
 func TestEvalRefuses(t *testing.T) {
 	needsCells(t)
 	dir := t.TempDir()
