@@ -157,7 +157,7 @@ func (f *evalFlags) open(cmd *cobra.Command, cfg *configs.Config, b kernels.Back
 	if err != nil {
 		return nil, err
 	}
-	if saved.Settings.TestData == "" && f.data == "" {
+	if saved.Settings.TestData == "" && f.data == "" && !saved.Settings.Warmup() {
 		return nil, badinput.Errorf("%s: the run has no test_data; type --data SOURCE", f.recorded)
 	}
 	e, err := saved.Evaluator(cmd.Context(), b, func(c *configs.Config) error {

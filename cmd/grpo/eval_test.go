@@ -263,7 +263,10 @@ func TestEvalOfAWarmUp(t *testing.T) {
 	require.NoError(t, os.WriteFile(rows, []byte(`{"prompt":"Say 1","completion":"1."}`+"\n"), 0o644))
 	_, errs, code := shell(t, "", "sft", "--quiet", "data="+rows, "held_out=0", "run_dir="+dir)
 	require.Zero(t, code, errs)
-	out, errs, code := shell(t, "", "eval", "--run", dir, "--data", "tiny")
 	adapter := filepath.Join(dir, "checkpoints", "step_000001", "adapter")
-	requireBadInput(t, out, errs, code, dir+" is a run of grpo sft, which asks no problems; type grpo eval --model tiny --adapter "+adapter)
+	for _, words := range [][]string{{"eval", "--run", dir}, {"eval", "--run", dir, "--data", "tiny"}, {"sweep-checkpoints", dir}} {
+		out, errs, code := shell(t, "", words...)
+		requireBadInput(t, out, errs, code,
+			dir+" is a run of grpo sft, which asks no problems; type grpo eval --model tiny --adapter "+adapter)
+	}
 }
