@@ -133,6 +133,8 @@ func (k *checker) numbers() {
 		{"max_turns", c.MaxTurns}, {"max_conversation_tokens", c.MaxConversationTokens}, {"sandbox_slots", c.SandboxSlots}} {
 		k.refuse(n.value > math.MaxInt32, n.key, "%s: found %d, expected at most %d; %s", n.key, n.value, math.MaxInt32, k.usual(n.key))
 	}
+	k.refuse(c.EvalSamples > MostSamples, "eval_samples", "eval_samples: found %d, expected at most %d; %s", c.EvalSamples, MostSamples,
+		k.usual("eval_samples"))
 	k.refuse(c.Threads > MostThreads(), "threads", "threads: found %d, expected at most %d; type threads=%d, one a core",
 		c.Threads, MostThreads(), runtime.NumCPU())
 	for _, n := range []struct {

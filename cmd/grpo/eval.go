@@ -317,6 +317,9 @@ func (f *evalFlags) check() error {
 			return badinput.Errorf("%s: found %d, expected 0 or more", n.flag, n.value)
 		}
 	}
+	if f.samples > configs.MostSamples {
+		return badinput.Errorf("--samples: found %d, expected at most %d", f.samples, configs.MostSamples)
+	}
 	if f.k > f.samples && (f.recorded == "" || f.trained != nil) {
 		return badinput.Errorf("--k: found %d, expected at most --samples, which is %d", f.k, f.samples)
 	}
