@@ -135,7 +135,8 @@ func (k *checker) numbers() {
 	}
 	all := c.PromptsPerStep * c.CompletionsPerPrompt
 	k.refuse(all > maxBatch, "completions_per_prompt", "prompts_per_step × completions_per_prompt: found %d × %d, which make %d, "+
-		"expected at most %d completions of a step; type a smaller completions_per_prompt", c.PromptsPerStep, c.CompletionsPerPrompt, all, maxBatch)
+		"expected at most %d completions of a step; type a smaller completions_per_prompt",
+		c.PromptsPerStep, c.CompletionsPerPrompt, all, maxBatch)
 	k.refuse(c.EvalSamples > MostSamples, "eval_samples", "eval_samples: found %d, expected at most %d; %s", c.EvalSamples, MostSamples,
 		k.usual("eval_samples"))
 	k.refuse(c.Threads > MostThreads(), "threads", "threads: found %d, expected at most %d; type threads=%d, one a core",
