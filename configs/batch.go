@@ -48,6 +48,9 @@ func (b *batch) take(s setting, before *Config) (known bool, err error) {
 // maxBatch is more than any machine has use for, and keeps products far from overflow.
 const maxBatch = 1 << 20
 
+// MostSamples is how many completions of a held-out problem an evaluation may draw.
+const MostSamples = maxBatch
+
 // resolve gives c the prompts and completions that the layer means. What it does not say stays: the
 // number of completions of a prompt under the first names, of all under the others.
 func (b *batch) resolve(c *Config) error {

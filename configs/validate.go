@@ -133,6 +133,12 @@ func (k *checker) numbers() {
 		{"max_turns", c.MaxTurns}, {"max_conversation_tokens", c.MaxConversationTokens}, {"sandbox_slots", c.SandboxSlots}} {
 		k.refuse(n.value > math.MaxInt32, n.key, "%s: found %d, expected at most %d; %s", n.key, n.value, math.MaxInt32, k.usual(n.key))
 	}
+	all := c.PromptsPerStep * c.CompletionsPerPrompt
+	k.refuse(all > maxBatch, "completions_per_prompt", "prompts_per_step × completions_per_prompt: found %d × %d, which make %d, "+
+		"expected at most %d completions of a step; type a smaller completions_per_prompt",
+		c.PromptsPerStep, c.CompletionsPerPrompt, all, maxBatch)
+	k.refuse(c.EvalSamples > MostSamples, "eval_samples", "eval_samples: found %d, expected at most %d; %s", c.EvalSamples, MostSamples,
+		k.usual("eval_samples"))
 	k.refuse(c.Threads > MostThreads(), "threads", "threads: found %d, expected at most %d; type threads=%d, one a core",
 		c.Threads, MostThreads(), runtime.NumCPU())
 	steps := map[bool]string{false: "-1 to run until stopped", true: "100, or leave it out"}[c.Warmup()]

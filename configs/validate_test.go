@@ -27,6 +27,9 @@ var mistakes = []struct{ words, message string }{
 	{"version=2", "version: found 2, expected 1, the format that this program reads"},
 	{"model=", "model: found nothing; type model=DIR, model=owner/name or model=tiny"},
 	{"data=", "data: found nothing; type data=FILE, data=owner/name or data=tiny"},
+	{"prompts_per_step=1025 completions_per_prompt=1024", "prompts_per_step × completions_per_prompt: found 1025 × 1024, which make " +
+		"1049600, expected at most 1048576 completions of a step; type a smaller completions_per_prompt"},
+	{"eval_samples=1048577", "eval_samples: found 1048577, expected at most 1048576; type eval_samples=4"},
 	{"data=x.jsonl eval_every=5", "eval_every: there is no test_data to evaluate on; type test_data=FILE, or eval_every=-1"},
 	{"test_data=", "eval_every: there is no test_data to evaluate on; type test_data=FILE, or eval_every=-1"},
 	{"test_split=train",

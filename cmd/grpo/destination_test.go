@@ -124,6 +124,17 @@ func TestTheFolderThatOneIsInIsNotReplaced(t *testing.T) {
 	requireBadInput(t, out, errs, code, "--out .: it is the folder that you are in", "such as --out model")
 }
 
+// A link that leads to nothing is not replaced: what was written in its place would be elsewhere.
+func TestALinkToNothingIsNotReplaced(t *testing.T) {
+	dir, call := workshop(t)
+	link := filepath.Join(dir, "nowhere")
+	require.NoError(t, os.Symlink(filepath.Join(dir, "not", "there"), link))
+	for writer := range writers {
+		stdout, errs, code := call(writer, link)
+		requireBadInput(t, stdout, errs, code, "it is a link to "+filepath.Join(dir, "not", "there")+", where there is nothing")
+	}
+}
+
 // What cannot be written at the end is known at the beginning, and nothing is left of looking.
 func TestBadDestinationsAreToldAtOnce(t *testing.T) {
 	dir, call := workshop(t)

@@ -157,7 +157,7 @@ func (f *evalFlags) open(cmd *cobra.Command, cfg *configs.Config, b kernels.Back
 	if err != nil {
 		return nil, err
 	}
-	if saved.Settings.TestData == "" && f.data == "" {
+	if saved.Settings.TestData == "" && f.data == "" && !saved.Settings.Warmup() {
 		return nil, badinput.Errorf("%s: the run has no test_data; type --data SOURCE", f.recorded)
 	}
 	e, err := saved.Evaluator(cmd.Context(), b, func(c *configs.Config) error {
@@ -291,7 +291,10 @@ func (f *evalFlags) ask(cfg *configs.Config) {
 		cfg.EvalK = f.samples
 	}
 	if f.maxToks > 0 {
-		cfg.MaxTokens = f.maxToks
+		cfg.MaxTokens, cfg.OverlongBuffer = f.maxToks, min(cfg.OverlongBuffer, f.maxToks)
+		if cfg.MaxConversationTokens > 0 {
+			cfg.MaxConversationTokens = max(cfg.MaxConversationTokens, f.maxToks)
+		}
 	}
 	if f.samples == 0 {
 		cfg.EvalTemperature = 1 // of nothing
@@ -313,6 +316,9 @@ func (f *evalFlags) check() error {
 		if n.value < 0 {
 			return badinput.Errorf("%s: found %d, expected 0 or more", n.flag, n.value)
 		}
+	}
+	if f.samples > configs.MostSamples {
+		return badinput.Errorf("--samples: found %d, expected at most %d", f.samples, configs.MostSamples)
 	}
 	if f.k > f.samples && (f.recorded == "" || f.trained != nil) {
 		return badinput.Errorf("--k: found %d, expected at most --samples, which is %d", f.k, f.samples)

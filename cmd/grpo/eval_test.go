@@ -121,6 +121,19 @@ func TestEvalOfAnAdapterAndAFileOfTasks(t *testing.T) {
 	require.Equal(t, 48, trained.MaxTokens)
 }
 
+// Fewer tokens, or more, than a run's other settings go with can be asked for.
+func TestEvalWithOtherLengthsThanTheRun(t *testing.T) {
+	cfg := configs.Defaults()
+	cfg.OverlongPenalty, cfg.OverlongBuffer, cfg.MaxTokens = 0.5, 20, 96
+	f := evalFlags{recorded: "run", maxToks: 8, samples: 1, k: 1, temperature: 1}
+	f.ask(&cfg)
+	require.NoError(t, cfg.Validate())
+	cfg.OverlongPenalty, cfg.OverlongBuffer, cfg.Env, cfg.MaxConversationTokens = 0, 0, "heal", 96
+	f.maxToks = 200
+	f.ask(&cfg)
+	require.NoError(t, cfg.Validate())
+}
+
 func TestEvalRefuses(t *testing.T) {
 	needsCells(t)
 	dir := t.TempDir()
@@ -250,7 +263,10 @@ func TestEvalOfAWarmUp(t *testing.T) {
 	require.NoError(t, os.WriteFile(rows, []byte(`{"prompt":"Say 1","completion":"1."}`+"\n"), 0o644))
 	_, errs, code := shell(t, "", "sft", "--quiet", "data="+rows, "held_out=0", "run_dir="+dir)
 	require.Zero(t, code, errs)
-	out, errs, code := shell(t, "", "eval", "--run", dir, "--data", "tiny")
 	adapter := filepath.Join(dir, "checkpoints", "step_000001", "adapter")
-	requireBadInput(t, out, errs, code, dir+" is a run of grpo sft, which asks no problems; type grpo eval --model tiny --adapter "+adapter)
+	for _, words := range [][]string{{"eval", "--run", dir}, {"eval", "--run", dir, "--data", "tiny"}, {"sweep-checkpoints", dir}} {
+		out, errs, code := shell(t, "", words...)
+		requireBadInput(t, out, errs, code,
+			dir+" is a run of grpo sft, which asks no problems; type grpo eval --model tiny --adapter "+adapter)
+	}
 }

@@ -72,17 +72,24 @@ func write(path string, f *disk.File, fill func(io.Writer) error) (err error) {
 		return of(path, f.Name(), "close", err)
 	}
 	if err = disk.Rename(f.Name(), path); err != nil {
-		return err
+		if names := (*os.LinkError)(nil); errors.As(err, &names) {
+			err = names.Err
+		}
+		return &fs.PathError{Op: "write", Path: path, Err: err}
 	}
 	return SyncDir(filepath.Dir(path))
 }
 
 // of says of a file what went wrong with the temporary one that has its text, which nobody has heard of; "": any one.
 func of(path, temporary, doing string, err error) error {
-	for e := err; e != nil; e = errors.Unwrap(e) {
-		if at, ok := e.(*fs.PathError); ok && (temporary == "" || at.Path == temporary) {
-			return &fs.PathError{Op: doing, Path: path, Err: at.Err}
-		}
+	at := (*fs.PathError)(nil)
+	if temporary == "" {
+		errors.As(err, &at)
+	} else if abs, aerr := filepath.Abs(temporary); aerr == nil {
+		at = writing(err, abs)
+	}
+	if at != nil {
+		err = at.Err
 	}
 	return &fs.PathError{Op: doing, Path: path, Err: err}
 }

@@ -26,6 +26,9 @@ func TestErrorsNameTheFile(t *testing.T) {
 		"wrapped": func(temporary string) error {
 			return fmt.Errorf("x: %w", &fs.PathError{Op: "write", Path: temporary, Err: full})
 		},
+		"one of several": func(temporary string) error {
+			return errors.Join(nil, fmt.Errorf("x: %w", &fs.PathError{Op: "write", Path: temporary, Err: full}))
+		},
 	} {
 		err := Write(path, func(io.Writer) error {
 			found, err := filepath.Glob(filepath.Join(dir, ".a.*.tmp"))
@@ -43,4 +46,6 @@ func TestErrorsNameTheFile(t *testing.T) {
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, left)
+	require.NoError(t, os.Mkdir(path, 0o755))
+	require.EqualError(t, WriteBytes(path, nil), "write "+path+": file exists")
 }

@@ -323,7 +323,7 @@ func (s *Summary) Text() string {
 		}
 		t.print(&b)
 	}
-	return b.String()
+	return look.Visible(b.String())
 }
 
 // show writes a value of the figure: shares to three places.

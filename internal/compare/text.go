@@ -50,7 +50,7 @@ func (c *Comparison) Text() string {
 	c.problemText(&b, label)
 	b.WriteString("\n" + hang("", "greedy: pass@1 of the most likely completion with its interval of 95 %; against: the change, problem by "+
 		"problem, with its interval of 95 % from resampling the problems; reward to length: the mean of the last tenth of the steps"))
-	return b.String()
+	return look.Visible(b.String())
 }
 
 // settingsText prints the settings that differ, a block of rows for each run where they do not fit side by side.

@@ -91,7 +91,16 @@ func TestOtherRunsHaveNoColumnsForRows(t *testing.T) {
 	require.NotContains(t, written(t, m, m).Table(true).Header, "held_out_loss")
 }
 
-// Names of problems, which others wrote, cannot steer the terminal.
+// Names of problems, which others wrote, cannot steer the terminal, nor can those of runs.
 func TestNamesInATerminal(t *testing.T) {
+	m := made{heldOut: "h", model: "m", steps: 1}
+	runs, err := Open([]string{m.write(t, filepath.Join(t.TempDir(), "a\x1b[31m")), m.write(t, filepath.Join(t.TempDir(), "b"))})
+	require.NoError(t, err)
+	c, err := New(runs, 0, -1)
+	require.NoError(t, err)
+	for _, text := range []string{c.Text(), Summarize(runs).Text()} {
+		require.Contains(t, text, "a␛[31m")
+		require.NotContains(t, text, "\x1b")
+	}
 	require.Equal(t, "    solves 1 (a␛[31m)\n", listed("solves ", []string{"a\x1b[31m"}))
 }

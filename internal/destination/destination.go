@@ -41,7 +41,11 @@ func (p Place) Check() error {
 			p.Flag, p.Path, short(run), p.Flag, beside(run, p.Path))
 	}
 	info, err := os.Stat(p.Path)
+	to, lerr := os.Readlink(p.Path)
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && lerr == nil: // in its place nothing would be where it leads
+		return badinput.Errorf("%s %s: it is a link to %s, where there is nothing; type the place itself, or choose another name",
+			p.Flag, p.Path, to)
 	case errors.Is(err, fs.ErrNotExist):
 		return p.checkFolder()
 	case errors.Is(err, fs.ErrPermission):

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"html/template"
 	"net/url"
@@ -69,6 +70,7 @@ type Listed struct {
 	Name  string
 	State State
 	run   *run
+	why   string // it cannot be read; "": it was
 }
 
 // Look reads a run for a list.
@@ -78,6 +80,11 @@ func Look(dir, name string, state State) (Listed, error) {
 		return Listed{}, err
 	}
 	return Listed{Name: name, State: r.at(state), run: r}, nil
+}
+
+// Unread is a run that cannot be read, in a list of others.
+func Unread(name string, err error) Listed {
+	return Listed{Name: name, State: "Cannot be read", run: &run{}, why: look.Visible(err.Error())}
 }
 
 // Path is its name as a part of an address.
@@ -93,6 +100,9 @@ func pathOf(name string) string {
 
 // Progress, Sentence and Tone are as in the headline of its page.
 func (l Listed) Progress() string {
+	if l.why != "" {
+		return ""
+	}
 	text := l.run.progress()
 	if text == "1" || strings.HasSuffix(text, " of 1") {
 		return text + " step"
@@ -100,7 +110,7 @@ func (l Listed) Progress() string {
 	return text + " steps"
 }
 
-func (l Listed) Sentence() string { return l.run.verdict().Sentence }
+func (l Listed) Sentence() string { return cmp.Or(l.why, l.run.verdict().Sentence) }
 func (l Listed) Tone() string     { return l.run.verdict().Tone }
 
 // HeldOut is the first and the last share of the held-out problems that were solved; "" where there is none.

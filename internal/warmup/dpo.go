@@ -182,7 +182,7 @@ var _, _ lessons = &conversations{}, &preferences{}
 // rowsAre says what a row of a method is, for people.
 func rowsAre(method string) string {
 	if method == configs.DPO {
-		return "pairs"
+		return "pair"
 	}
-	return "conversations"
+	return "conversation"
 }

@@ -19,8 +19,8 @@ func (t *Trainer) Plan() []string {
 	if cfg.Adapter != "" {
 		trained += ", from " + cfg.Adapter
 	}
-	rows := fmt.Sprintf("%d %s to train on, %d tokens of them to learn, %d held out; the longest has %d tokens", s.train, rowsAre(cfg.Method),
-		s.learned, t.HeldOutRows(), s.longest)
+	rows := fmt.Sprintf("%s to train on, %s of them to learn, %d held out; the longest has %s", plural.Of(s.train, rowsAre(cfg.Method)),
+		plural.Of(s.learned, "token"), t.HeldOutRows(), plural.Of(s.longest, "token"))
 	for _, what := range []struct {
 		n    int
 		word string

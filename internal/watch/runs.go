@@ -112,7 +112,7 @@ func (r *run) see(now time.Time) (changed bool) {
 	mark, newest := "", time.Time{}
 	for _, name := range files {
 		if info, err := os.Stat(filepath.Join(r.dir, name)); err == nil {
-			mark += fmt.Sprintf("%s %d %d\n", name, info.Size(), info.ModTime().UnixNano())
+			mark += fmt.Sprintf("%s %d %d %v\n", name, info.Size(), info.ModTime().UnixNano(), info.Mode())
 			if info.ModTime().After(newest) {
 				newest = info.ModTime()
 			}

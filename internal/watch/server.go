@@ -254,8 +254,8 @@ func (s *Server) list(w http.ResponseWriter, _ *http.Request) {
 				continue
 			}
 			l, err := report.Look(dir, name, state)
-			if err != nil {
-				return nil, err
+			if err != nil { // no reason to show none of the others
+				l = report.Unread(name, err)
 			}
 			listed = append(listed, l)
 		}

@@ -92,6 +92,25 @@ func TestAFolderThatGoesAwayTakesNoOtherWithIt(t *testing.T) {
 }
 
 // A run that takes the place of another of its name, which went away, is drawn anew.
+// A run that cannot be read says so in the list, and takes no other with it.
+func TestARunThatCannotBeReadTakesNoOtherWithIt(t *testing.T) {
+	root := t.TempDir()
+	newRun(t, filepath.Join(root, "one"), 2)
+	closed := newRun(t, filepath.Join(root, "two"), 0)
+	require.NoError(t, os.Mkdir(filepath.Join(closed, "metrics.jsonl"), 0o755)) // as one that nobody may read
+	s, err := New(Options{Paths: []string{root}})
+	require.NoError(t, err)
+	code, page := get(t, s, "/")
+	require.Equal(t, http.StatusOK, code, page)
+	require.Contains(t, page, "Not running · 2 of 9 steps")
+	require.Contains(t, page, "<small>Cannot be read</small>")
+	require.Contains(t, page, "metrics.jsonl: is a directory")
+	require.NoError(t, os.Remove(filepath.Join(closed, "metrics.jsonl")))
+	require.NoError(t, s.look(true))
+	_, page = get(t, s, "/")
+	require.NotContains(t, page, "Cannot be read")
+}
+
 func TestAnotherRunOfTheSameName(t *testing.T) {
 	root := t.TempDir()
 	dir := filepath.Join(root, "x")

@@ -45,7 +45,8 @@ func (s source) folder(one bool, out string, stdout io.Writer) error {
 		return badinput.Errorf("parquet is nothing to print; type grpo export parquet %s --out DIR, or --out %s.parquet",
 			look.Word(s.dir), s.table)
 	}
-	if err := (destination.Place{Flag: "--out", Path: out, Folder: true, Run: s.dir}).Check(); err != nil {
+	place := destination.Place{Flag: "--out", Path: out, Folder: true, Run: s.dir}
+	if err := place.Check(); err != nil {
 		return err
 	}
 	names := tables[:3]
@@ -69,7 +70,7 @@ func (s source) folder(one bool, out string, stdout io.Writer) error {
 	}
 	for _, t := range all {
 		if err := t.file("parquet", filepath.Join(out, t.table+".parquet"), stdout); err != nil {
-			return err
+			return place.Failed(err)
 		}
 	}
 	return nil
@@ -83,7 +84,8 @@ func (s source) write(form readers.Form, table bool, out string, stdout io.Write
 	case out == "":
 		return badinput.Errorf("%s is a folder; type grpo export %s %s --out DIR", form.Name, form.Name, look.Word(s.dir))
 	}
-	if err := (destination.Place{Flag: "--out", Path: out, Folder: true, Run: s.dir}).Check(); err != nil {
+	place := destination.Place{Flag: "--out", Path: out, Folder: true, Run: s.dir}
+	if err := place.Check(); err != nil {
 		return err
 	}
 	if err := form.Check(out); err != nil {
@@ -93,5 +95,5 @@ func (s source) write(form readers.Form, table bool, out string, stdout io.Write
 	if err == nil {
 		fmt.Fprintf(stdout, "%s: %s\n", out, form.Reads(out, run))
 	}
-	return err
+	return place.Failed(err)
 }

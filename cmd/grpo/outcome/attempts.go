@@ -73,13 +73,16 @@ type Attempts struct {
 const NotRun = "not run"
 
 func NewAttempts(try grpo.Attempt) Attempts {
-	r, n := Attempts{Verdicts: map[string]int{}, Conversations: try.Conversations}, 0
+	r, n, judged := Attempts{Verdicts: map[string]int{}, Conversations: try.Conversations}, 0, 0
 	for _, g := range try.Groups {
 		for _, a := range g.Rollouts {
 			s := a.Score
 			n++
-			if s.Excluded == "" && s.Components.Format == 0 {
-				r.FormatRate++
+			if s.Excluded != reward.ExcludedInfra { // as evaluations on record count
+				judged++
+				if s.Excluded != reward.ExcludedTruncated && s.Components.Format == 0 {
+					r.FormatRate++
+				}
 			}
 			if a.Finish == sampler.Length {
 				r.Truncated++
@@ -91,7 +94,7 @@ func NewAttempts(try grpo.Attempt) Attempts {
 			r.Tokens += a.Conversation.Drawn(len(a.Tokens))
 		}
 	}
-	r.FormatRate, r.Truncated = r.FormatRate/float64(max(n, 1)), r.Truncated/float64(max(n, 1))
+	r.FormatRate, r.Truncated = r.FormatRate/float64(max(judged, 1)), r.Truncated/float64(max(n, 1))
 	if try.Seconds > 0 {
 		r.TokensPerSec = float64(r.Tokens) / try.Seconds
 	}

@@ -156,7 +156,7 @@ func (a *asked) one(ctx context.Context, dir string, step int, b kernels.Backend
 	if err != nil {
 		return f, err
 	}
-	if saved.Settings.TestData == "" && a.data == "" {
+	if saved.Settings.TestData == "" && a.data == "" && !saved.Settings.Warmup() {
 		return f, badinput.Errorf("%s: the run has no test_data; type --data SOURCE", dir)
 	}
 	e, err := saved.Evaluator(ctx, b, a.change)
