@@ -75,5 +75,29 @@ func TestCodesOutliveAnOrder(t *testing.T) {
 	}
 }
 
+// A probe that other programs disturb does not keep the tile unit away from a backend, which takes its order for the fastest.
+func TestAProbeLeavesTheTileUnit(t *testing.T) {
+	if unit := Tiles(); !unit.Native {
+		t.Skip(unit.Reason)
+	}
+	t.Setenv("GRPO_CPU", "")
+	before := fastest
+	t.Cleanup(func() { fastest = before })
+	fastest = always(fastestOf(variants(), prefers(variants()[slices.Index(Variants(), "avx2")])))
+	b := openBare(t, Options{})
+	b.SetSums(b.Fastest())
+	require.True(t, hasTileUnit(b.ops), "%s takes sums in the order of %s", b.Name(), b.Sums())
+}
+
+// prefers rates one above all others.
+func prefers[T comparable](best T) func(T) float64 {
+	return func(x T) float64 {
+		if x == best {
+			return 2
+		}
+		return 1
+	}
+}
+
 // always gives the same.
 func always[T any](x T) func() T { return func() T { return x } }

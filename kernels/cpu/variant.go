@@ -52,13 +52,15 @@ func chooseVariant(name string, order kernels.Order) (*C.grpo_variant, error) {
 	return nil, badinput.Errorf("%s is %q; this machine runs one of %q", from, name, Variants())
 }
 
-// fastest computes in series, where the tile unit does not help. It is measured, not read from the processor's flags: on
-// some machines wide vectors slow the clock so much that narrow ones win. A narrower variant must be clearly faster, so
-// that noise does not choose.
-var fastest = sync.OnceValue(func() *C.grpo_variant {
-	all := variants()
+// fastest computes in series, where the tile unit does not help.
+var fastest = sync.OnceValue(func() *C.grpo_variant { return fastestOf(variants(), peakOf) })
+
+// fastestOf is the fastest of variants without the tile unit. It is measured, not read from the processor's flags: on
+// some machines, older than the unit, wide vectors slow the clock so much that narrow ones win. A narrower variant must be
+// clearly faster, so that noise does not choose.
+func fastestOf(all []*C.grpo_variant, peakOf func(*C.grpo_variant) float64) *C.grpo_variant {
 	if hasTileUnit(all[0]) {
-		all = all[1:]
+		return all[1] // whose vectors are as wide as those beside the unit, for which a backend changes to it: see SetSums
 	}
 	best, bestRate := all[0], peakOf(all[0])
 	for _, v := range all[1:] {
@@ -67,4 +69,4 @@ var fastest = sync.OnceValue(func() *C.grpo_variant {
 		}
 	}
 	return best
-})
+}
