@@ -125,3 +125,23 @@ func TestLongTexts(t *testing.T) {
 		m.Match(strings.Repeat(s, 1<<18/len(s)))
 	}
 }
+
+// What a schema asks of an answer twice at each level ends, and is not right.
+func TestSchemasThatDoubleTheirWork(t *testing.T) {
+	deep := strings.Repeat("[", 40) + strings.Repeat("]", 40)
+	for schema, takes := range map[string]bool{
+		`{"anyOf": [{"items": {"$ref": "#"}}, {"items": {"$ref": "#"}}], "not": {}}`:                                               false,
+		`{"$dynamicAnchor": "a", "allOf": [{"items": {"$dynamicRef": "#a"}}, {"prefixItems": [{"$dynamicRef": "#a"}]}]}`:           true,
+		`{"$schema": "http://json-schema.org/draft-07/schema#", "allOf": [{"items": {"$ref": "#"}}, {"contains": {"$ref": "#"}}]}`: false,
+	} {
+		m, err := New(JSONSchema, schema)
+		require.NoError(t, err)
+		assert.False(t, m.Match(deep).Right, schema)
+		assert.Equal(t, takes, m.Match("[[[]]]").Right, schema)
+	}
+	m, err := New(JSONSchema, `{"items": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}}`)
+	require.NoError(t, err)
+	long := "[" + strings.Repeat(`{"n": 1},`, 10_000) + `{"n": 2}]`
+	assert.True(t, m.Match(long).Right)
+	assert.False(t, m.Match(strings.Replace(long, "2", "2.5", 1)).Right)
+}
