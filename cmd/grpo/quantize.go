@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/usage"
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/destination"
 	"github.com/seed-7879b91d/grpo/internal/nf4"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
@@ -39,10 +40,12 @@ With --undo it decodes such a model to bf16 again.`,
 			if undo {
 				err = nf4.DequantiseModel(dir, out)
 			} else {
-				err = nf4.QuantiseModel(dir, out, double)
-			}
-			if err == nil && !undo {
-				err = provenance.WriteQuantised(dir, out)
+				err = atomicfile.Folder(out, func(unfinished string) error {
+					if err := nf4.QuantiseModel(dir, unfinished, double); err != nil {
+						return err
+					}
+					return provenance.WriteQuantised(dir, unfinished) // which the model never is without
+				})
 			}
 			if err != nil {
 				return place().Failed(err)
