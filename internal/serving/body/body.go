@@ -71,6 +71,9 @@ func Explain(err error, into any) error {
 		name = strings.Trim(refusal.Short(name, 100), `"`)
 		return refusal.Field(name, "is not known here; there are: %s", strings.Join(fields(reflect.TypeOf(into).Elem()), ", "))
 	}
+	if errors.Is(err, io.EOF) {
+		return refusal.Errorf(http.StatusBadRequest, "the body is empty, expected a JSON object")
+	}
 	return refusal.Errorf(http.StatusBadRequest, "the body is no JSON object: %s",
 		refusal.Short(strings.TrimPrefix(err.Error(), "json: "), 200))
 }

@@ -315,6 +315,7 @@ func TestWhatAClientMayNotSay(t *testing.T) {
 		require.Contains(t, got, "400 ", ask)
 		require.Contains(t, got, want, ask)
 	}
+	require.Less(t, len(s.call("POST", "/v1/sessions", `{"settings":{"seed":"`+strings.Repeat("a", 9000)+`"}}`)), 1200)
 	left, err := os.ReadDir(s.Store)
 	require.NoError(t, err)
 	require.Empty(t, left, "nothing is left of what was refused")
