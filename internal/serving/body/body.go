@@ -29,6 +29,9 @@ func Decode(text []byte, into any) error {
 	if err := in.Decode(into); err != nil {
 		return Explain(err, into)
 	}
+	if bytes.Equal(bytes.TrimSpace(text), []byte("null")) {
+		return refusal.Errorf(http.StatusBadRequest, "the body: found null, expected a JSON object")
+	}
 	if _, err := in.Token(); !errors.Is(err, io.EOF) {
 		return refusal.Errorf(http.StatusBadRequest, "the body: found more after its JSON object, expected one object alone")
 	}
