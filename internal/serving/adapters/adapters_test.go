@@ -148,6 +148,7 @@ func TestWhatCannotBeLoaded(t *testing.T) {
 	require.NoError(t, os.Symlink("one", filepath.Join(s.dir, "inside")))
 	checkpoint := filepath.Join(s.dir, "run", "checkpoints", "step_000009", "adapter")
 	require.NoError(t, os.CopyFS(checkpoint, os.DirFS(filepath.Join(s.dir, "one"))))
+	long := strings.Repeat("z", 9000)
 	for fields, want := range map[string]string{
 		`{"lora_name":"a","lora_path":"../other"}`:                                       "403 ",
 		`{"lora_name":"a","lora_path":"one/../../` + filepath.Base(outside) + `/other"}`: "403 ",
@@ -162,6 +163,7 @@ func TestWhatCannotBeLoaded(t *testing.T) {
 		`{"lora_name":"tiny","lora_path":"one"}`:                                         "400 ",
 		`{"lora_name":"a"}`:                                                              "400 ",
 		`{"lora_name":"a","lora_path":"one","base_model_name":"zz"}`:                     "404 ",
+		`{"lora_name":"a","lora_path":"one","base_model_name":"` + long + `"}`:           "zzz…",
 		`{"lora_name":"a","lora_path":"one","rank":4}`:                                   `"rank: is not known here; there are: lora_name,`,
 		`{"lora_name":4,"lora_path":"one"}`:                                              `"lora_name: found a number, expected a string"`,
 		`{"lora_name":"a","lora_path":"one"}{}`:                                          "400 ",

@@ -29,6 +29,9 @@ func Decode(text []byte, into any) error {
 	if err := in.Decode(into); err != nil {
 		return Explain(err, into)
 	}
+	if bytes.Equal(bytes.TrimSpace(text), []byte("null")) {
+		return refusal.Errorf(http.StatusBadRequest, "the body: found null, expected a JSON object")
+	}
 	if _, err := in.Token(); !errors.Is(err, io.EOF) {
 		return refusal.Errorf(http.StatusBadRequest, "the body: found more after its JSON object, expected one object alone")
 	}
@@ -70,6 +73,9 @@ func Explain(err error, into any) error {
 	if name, unknown := strings.CutPrefix(err.Error(), "json: unknown field "); unknown {
 		name = strings.Trim(refusal.Short(name, 100), `"`)
 		return refusal.Field(name, "is not known here; there are: %s", strings.Join(fields(reflect.TypeOf(into).Elem()), ", "))
+	}
+	if errors.Is(err, io.EOF) {
+		return refusal.Errorf(http.StatusBadRequest, "the body is empty, expected a JSON object")
 	}
 	return refusal.Errorf(http.StatusBadRequest, "the body is no JSON object: %s",
 		refusal.Short(strings.TrimPrefix(err.Error(), "json: "), 200))

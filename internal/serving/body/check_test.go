@@ -50,6 +50,8 @@ func TestDecodeChecks(t *testing.T) {
 	var into struct {
 		A, B string
 	}
+	require.ErrorContains(t, Decode([]byte("\n"), &into), "the body is empty, expected a JSON object")
+	require.ErrorContains(t, Decode([]byte("null\n"), &into), "the body: found null, expected a JSON object")
 	require.ErrorContains(t, Decode([]byte(`{"a":"x","a":"y"}`), &into), "a: comes twice")
 	require.ErrorContains(t, Decode([]byte(`{"a":"x","A":"y"}`), &into), "A: comes twice")
 	require.NoError(t, CheckTheirs([]byte(`{"a":"x","A":"y"}`)))

@@ -99,6 +99,9 @@ func (j *job) submit(box *mailbox, drew func(Drawn)) (cancel func(), err error) 
 		on := sampler.Listener{Done: func(r sampler.Rollout) { // also of one that was given up
 			drawn.Cached, drawn.Completion = max(drawn.Cached, r.Cached), drawn.Completion+len(r.Tokens)
 			if left--; left == 0 && drawn.Completion > 0 && drew != nil {
+				if j.none { // one was drawn, which nobody asked for
+					drawn.Completion = 0
+				}
 				drew(drawn)
 			}
 			box.put(event{choice: first + r.Sample, done: &r})

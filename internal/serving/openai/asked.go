@@ -53,8 +53,9 @@ func (s *Server) drawing(f *fields, p *Policy, fewest int) (d drawing, err error
 		f.take("top_k")
 	}
 	f.count("top_k", &d.params.TopK, 0, math.MaxInt32)
-	d.none = f.count("max_tokens", &d.params.MaxTokens, fewest, math.MaxInt32) && d.params.MaxTokens == 0
+	said := f.count("max_tokens", &d.params.MaxTokens, fewest, math.MaxInt32)
 	f.count("max_completion_tokens", &d.params.MaxTokens, 1, math.MaxInt32)
+	d.none = said && d.params.MaxTokens == 0
 	value(f, "stream", &d.stream, "true or false")
 	value(f, "ignore_eos", &d.endless, "true or false")
 	d.stops = f.stops()

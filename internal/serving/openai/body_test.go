@@ -73,6 +73,11 @@ func TestWhatWasDrawnIsCounted(t *testing.T) {
 	length := len(s.asked[0].Prompt)
 	whole := len(s.Language.Tokenizer.Encode("a b c")) + 1
 	require.Equal(t, []Drawn{{"tiny", length, 3, 2 * whole}, {"tiny", length, 3, 1}}, drawn)
+
+	s.fail, drawn = nil, nil
+	status, _ = post(t, h, "/v1/completions", `{"model":"tiny","prompt":[5,6],"echo":true,"max_tokens":0}`)
+	require.Equal(t, 200, status)
+	require.Equal(t, []Drawn{{"tiny", 2, 3, 0}}, drawn, "of a prompt that is scored alone nothing is shown")
 }
 
 // A body that does not come, or not all of it, is the client's affair, and none of the server's log of errors.

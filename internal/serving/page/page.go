@@ -72,7 +72,17 @@ func New(o Options) *Page {
 	p.mux.HandleFunc("GET "+own+"about", p.about)
 	p.mux.HandleFunc("POST "+own+"wording", p.words)
 	p.mux.HandleFunc("GET "+report, p.report)
+	p.mux.HandleFunc("/", p.unknown)
 	return p
+}
+
+// unknown answers where nothing is, or not with that method.
+func (p *Page) unknown(w http.ResponseWriter, r *http.Request) {
+	if err := refusal.Method(w, r, refusal.Methods(p.mux, r, "/")); err != nil {
+		refusal.Write(w, err)
+		return
+	}
+	refusal.Write(w, refusal.Errorf(http.StatusNotFound, "%.100s is no part of the page", r.URL.Path))
 }
 
 // Public reports whether a path is the page's and wants no key.

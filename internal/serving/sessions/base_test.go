@@ -82,3 +82,10 @@ func TestAStepThatLosesThePolicy(t *testing.T) {
 	require.Equal(t, s.says("tiny"), s.says("mine"), "an adapter that has learned nothing")
 	require.Contains(t, s.call("GET", "/v1/sessions/"+r.ID, ""), `"steps":0`)
 }
+
+// A refusal does not give back all that was sent.
+func TestALongSettingIsQuotedInPart(t *testing.T) {
+	got := newServer(t).call("POST", "/v1/sessions", `{"settings":{"seed":"`+strings.Repeat("a", 9000)+`"}}`)
+	require.Contains(t, got, "400 ")
+	require.Less(t, len(got), 1200)
+}

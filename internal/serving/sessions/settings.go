@@ -87,10 +87,13 @@ func (s *Server) configure(n *session, p *serving.Policy) (*configs.Config, erro
 	return cfg, nil
 }
 
+// longestReason is what of a reason, which quotes values, a client is told, in characters.
+const longestReason = 1000
+
 // unfit tells a client of settings what a configuration tells those who type them.
 func unfit(err error) error {
 	words := strings.NewReplacer("\n", "; ", "; type ", "; send ", ", or type ", ", or send ")
-	return refusal.Field("settings", "%s", words.Replace(err.Error()))
+	return refusal.Field("settings", "%s", refusal.Short(words.Replace(err.Error()), longestReason))
 }
 
 // bearable refuses steps that would be too large.

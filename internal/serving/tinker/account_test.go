@@ -91,7 +91,9 @@ func TestWhatOneMayHaveIsBounded(t *testing.T) {
 	s := serve(t, t.TempDir(), keyed)
 	ada, eve := s.as("ada"), s.as("eve")
 	n := ada.connect(t)
-	ada.refused(t, http.StatusRequestEntityTooLarge, "POST", "create_session", map[string]string{"a": strings.Repeat("a", small)})
+	large := map[string]string{"a": strings.Repeat("a", small)}
+	ada.refused(t, http.StatusRequestEntityTooLarge, "POST", "create_session", large)
+	require.ErrorContains(t, ada.Call(t.Context(), "POST", "create_session", large, nil), "the body is larger than the 65536 bytes")
 
 	account := s.server.account("ada")
 	change := func(do func()) { // as the server does

@@ -21,7 +21,7 @@ func (s *Server) adapter(v *voice) (*choir.Adapter, error) {
 	}
 	switch {
 	case v.Path != "":
-		c, r, err := s.checkpoint(s.owner(v.Session), v.Path)
+		c, r, err := s.checkpoint(s.owner(v.Session), "model_path", v.Path)
 		again := badinput.Errorf("%s was saved again since this sampling session was made; make another over it", v.Path)
 		if err == nil && v.Seq != 0 && v.Seq != c.Seq {
 			err = again

@@ -69,6 +69,9 @@ func codeOf(err error) int {
 // fail answers with an error. What went wrong inside is in the log, and not in the answer.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	code, text := codeOf(err), s.told(err)
+	if code == http.StatusRequestEntityTooLarge {
+		text = refusal.Of(err).Message
+	}
 	if full := disk.Full(err); full || code >= http.StatusInternalServerError {
 		s.Log.Error("not answered", "id", r.Header.Get("X-Request-Id"), "why", err.Error())
 		if text = failedHere; full {

@@ -291,7 +291,7 @@ func (r *run) loadWeights(e *entry) (any, error) {
 	if err := wire.Parse(e.body, &q); err != nil {
 		return nil, err
 	}
-	c, from, err := r.s.checkpoint(r.s.owner(r.Session), q.Path)
+	c, from, err := r.s.checkpoint(r.s.owner(r.Session), "path", q.Path)
 	if err != nil {
 		return nil, err
 	}

@@ -108,6 +108,9 @@ func TestNamesThatAreRefusedAtOnce(t *testing.T) {
 			map[string]any{"session_id": n.ID, "base_model": "tiny", "model_pth": "tinker://x/weights/y"}},
 		"prompt.chunks.tokens: found a string, expected a whole number": {"asample",
 			sample(map[string]any{"prompt": prompt(map[string]any{"type": "encoded_text", "tokens": []string{"a"}})})},
+		"prompt.chunks 0.tokens: found null in it": {"asample",
+			sample(map[string]any{"prompt": prompt(map[string]any{"type": "encoded_text", "tokens": []any{1, nil}})})},
+		"model_path: found": {"create_sampling_session", map[string]any{"session_id": n.ID, "sampling_session_seq_id": 9, "model_path": "x"}},
 	} {
 		err := s.Call(t.Context(), "POST", q.call, q.in, nil)
 		var refused *client.Refused

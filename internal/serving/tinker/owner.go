@@ -39,11 +39,11 @@ func (s *Server) owner(session string) string {
 	return s.ownerOf(session)
 }
 
-// checkpoint finds what a path names, which somebody may read.
-func (s *Server) checkpoint(who, path string) (c store.Checkpoint, r *run, err error) {
+// checkpoint finds what the path in a field names, which somebody may read.
+func (s *Server) checkpoint(who, field, path string) (c store.Checkpoint, r *run, err error) {
 	id, kind, name, err := store.ParsePath(path)
 	if err != nil {
-		return c, nil, err
+		return c, nil, badinput.Errorf("%s: %w", field, err)
 	}
 	s.mu.Lock()
 	r = s.runs[id]
@@ -53,7 +53,7 @@ func (s *Server) checkpoint(who, path string) (c store.Checkpoint, r *run, err e
 		c, err = r.Find(kind, name)
 	}
 	if !own && !c.Public {
-		return store.Checkpoint{}, nil, badinput.Errorf("path: there is no model of %.200q", path)
+		return store.Checkpoint{}, nil, badinput.Errorf("%s: there is no model of %.200q", field, path)
 	}
 	return c, r, err
 }

@@ -195,7 +195,7 @@ func (s *Server) weightsInfo(r *http.Request) (any, error) {
 	if err := s.read(r, &q); err != nil {
 		return nil, err
 	}
-	_, m, err := s.checkpoint(s.who(r), q.Path)
+	_, m, err := s.checkpoint(s.who(r), "tinker_path", q.Path)
 	if err != nil {
 		return nil, notFound(err)
 	}

@@ -84,7 +84,7 @@ func (s *Server) createSamplingSession(r *http.Request) (any, error) {
 	case q.Seq < 0:
 		return nil, badinput.Errorf("sampling_session_seq_id: found %d, expected 0 or more", q.Seq)
 	case q.Path != nil:
-		c, run, err := s.checkpoint(s.who(r), *q.Path)
+		c, run, err := s.checkpoint(s.who(r), "model_path", *q.Path)
 		if err != nil {
 			return nil, err
 		}
@@ -282,13 +282,16 @@ func (b *Base) stops(p *sampler.Params, stop json.RawMessage) error {
 	var one string
 	var texts []string
 	var tokens []int32 // has a zero for each text, where they are texts
+	var each []json.RawMessage
 	switch {
 	case len(stop) == 0 || string(stop) == "null":
 		p.StopTokens = b.Stops
-	case json.Unmarshal(stop, &tokens) == nil:
-		p.StopTokens = tokens
 	case json.Unmarshal(stop, &one) == nil:
 		texts = []string{one}
+	case json.Unmarshal(stop, &each) == nil && slices.ContainsFunc(each, func(part json.RawMessage) bool { return string(part) == "null" }):
+		return badinput.Errorf("stop: found null in it, expected texts or tokens alone")
+	case json.Unmarshal(stop, &tokens) == nil:
+		p.StopTokens = tokens
 	case json.Unmarshal(stop, &texts) == nil:
 	default:
 		return badinput.Errorf("stop: expected a text, a list of texts or a list of tokens")

@@ -258,7 +258,7 @@ func Path(run, kind, name string) string { return "tinker://" + run + "/" + kind
 func ParsePath(path string) (run, kind, name string, err error) {
 	parts := strings.Split(strings.TrimPrefix(path, "tinker://"), "/")
 	if !strings.HasPrefix(path, "tinker://") || len(parts) != 3 {
-		return "", "", "", badinput.Errorf("path: found %.200q, expected tinker://MODEL/%s/NAME or tinker://MODEL/%s/NAME",
+		return "", "", "", badinput.Errorf("found %.200q, expected tinker://MODEL/%s/NAME or tinker://MODEL/%s/NAME",
 			path, Weights, Sampler)
 	}
 	return parts[0], parts[1], parts[2], nil

@@ -68,6 +68,9 @@ func Known(text []byte, v any) error {
 
 // What has another form than its type is refused by Parse.
 func known(at string, t reflect.Type, text []byte) error {
+	if t == reflect.TypeFor[[]int32]() && bytes.HasPrefix(text, []byte("[")) && bytes.Contains(text, []byte("null")) {
+		return badinput.Errorf("%s: found null in it, expected whole numbers alone", at) // which would be read as 0
+	}
 	if t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct {
 		var all []json.RawMessage
 		_ = json.Unmarshal(text, &all)
