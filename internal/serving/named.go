@@ -90,7 +90,7 @@ type NotFound struct {
 }
 
 func (e *NotFound) Error() string {
-	return fmt.Sprintf("model %q is not served here; there are: %s", e.Name, strings.Join(e.There, ", "))
+	return fmt.Sprintf("model %.200q is not served here; there are: %s", e.Name, strings.Join(e.There, ", "))
 }
 
 // taken reports that a name stands for something already.

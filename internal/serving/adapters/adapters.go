@@ -121,7 +121,7 @@ func (s *Server) load(w http.ResponseWriter, r *http.Request) error {
 			err = s.host.ReplaceAdapter(a.Name, dir)
 		}
 	default:
-		if err = s.host.LoadAdapter(a.Name, refusal.Short(a.Base, 200), dir); err == nil {
+		if err = s.host.LoadAdapter(a.Name, a.Base, dir); err == nil {
 			s.note(a.Name, true)
 		}
 	}
