@@ -21,7 +21,8 @@ define found
 endef
 
 # The GPU backend needs no toolkit: cgo finds the header of the driver here, beside the flags that it has anyway.
-HEADER = -I$(CURDIR)/kernels/cuda/include
+# Go splits its flags at spaces, but for what is in quotes.
+HEADER = $(if $(word 2,$(CURDIR)),'-I$(CURDIR)/kernels/cuda/include',-I$(CURDIR)/kernels/cuda/include)
 GPU = $(if $(findstring $(HEADER),$(CGO_CFLAGS)),,CGO_CFLAGS="$$($(GO) env CGO_CFLAGS) $(HEADER)")
 
 # The packages that have other files with the backend than without it: the others are read once.

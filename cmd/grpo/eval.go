@@ -309,6 +309,9 @@ func (f *evalFlags) check() error {
 	if err := dataset.CheckSplit(f.split); err != nil {
 		return badinput.Errorf("--split: %w", err)
 	}
+	if f.split != "test" && f.data == configs.DefaultPreset {
+		return badinput.Errorf("--split %s: of %s the held-out problems are asked; leave it out", f.split, f.data)
+	}
 	for _, n := range []struct {
 		flag  string
 		value int

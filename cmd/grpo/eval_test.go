@@ -152,6 +152,7 @@ func TestEvalRefuses(t *testing.T) {
 		"--data " + split:         {`no split "test"`, "train"},
 		"--data tiny --split tst": {"--split: no split \"tst\"", "validation"},
 		"--split train":           {"--split train", "type --data"},
+		"--data tiny --split all": {"--split all", "held-out problems", "leave it out"},
 		"--k 5":                   {"--k: found 5", "--samples, which is 4"},
 		"--samples -1":            {"--samples: found -1"},
 		"--temperature 0":         {"--temperature: found 0", "above 0"},

@@ -101,14 +101,14 @@ func Tidy(text string) string {
 
 // Grouped writes a whole number with commas.
 func Grouped(n int64) string {
+	sign, text := "", strconv.FormatInt(n, 10)
 	if n < 0 {
-		return "-" + Grouped(-n)
+		sign, text = "-", text[1:]
 	}
-	text := strconv.FormatInt(n, 10)
 	for at := len(text) - 3; at > 0; at -= 3 {
 		text = text[:at] + "," + text[at:]
 	}
-	return text
+	return sign + text
 }
 
 // Count is so many of something.

@@ -30,3 +30,10 @@ func TestNumbersAtTheEnds(t *testing.T) {
 		require.Equal(t, want+"\u00a0%", Percent(v), v)
 	}
 }
+
+func TestWholeNumbersWithCommas(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", -1: "-1", 999: "999", -1000: "-1,000", 1234567: "1,234,567",
+		math.MinInt64: "-9,223,372,036,854,775,808"} {
+		require.Equal(t, want, Grouped(n))
+	}
+}

@@ -203,9 +203,21 @@ func (a Axis) draw(draws *rand.Rand) string {
 	case r.Whole:
 		return strconv.FormatFloat(r.Low+float64(draws.Int64N(int64(r.High-r.Low)+1)), 'f', -1, 64)
 	case r.Log:
-		return strconv.FormatFloat(math.Exp(math.Log(r.Low)+draws.Float64()*(math.Log(r.High)-math.Log(r.Low))), 'g', 4, 64)
+		return r.text(math.Exp(math.Log(r.Low) + draws.Float64()*(math.Log(r.High)-math.Log(r.Low))))
 	}
-	return strconv.FormatFloat(r.Low+draws.Float64()*(r.High-r.Low), 'g', 4, 64)
+	return r.text(r.Low + draws.Float64()*(r.High-r.Low))
+}
+
+// text has as many digits of a number as keep it in the range, 4 or more.
+func (r *Range) text(v float64) string {
+	v = min(max(v, r.Low), r.High)
+	for digits := 4; digits < 17; digits++ {
+		text := strconv.FormatFloat(v, 'g', digits, 64)
+		if w, err := strconv.ParseFloat(text, 64); err == nil && w >= r.Low && w <= r.High {
+			return text
+		}
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
 // Names gives each run one by the settings that not all have alike, which a directory can have.

@@ -89,6 +89,15 @@ func TestRandomCombinations(t *testing.T) {
 	axes, err = Parse([]string{"seed=0..2"})
 	require.NoError(t, err)
 	require.Len(t, Random(axes, 10, 0), 3, "each once")
+	axes, err = Parse([]string{"adam_beta2=0.99991..0.99994", "learning_rate=1.23456e-5..1.23458e-5"})
+	require.NoError(t, err)
+	for _, words := range Random(axes, 20, 0) {
+		for i, word := range words {
+			v, err := strconv.ParseFloat(strings.TrimPrefix(word, axes[i].Key+"="), 64)
+			require.NoError(t, err)
+			require.True(t, v >= axes[i].Range.Low && v <= axes[i].Range.High, word)
+		}
+	}
 }
 
 // program is a fake of the command: a run has as many steps as it was asked for, and is as good as its seed.

@@ -3,6 +3,7 @@ package assertion
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -229,6 +230,20 @@ except KeyError:
 	require.True(t, passes(try(t, r, "def f(x): return math.floor(helper(x))", given, "f", sandbox.Limits{})))
 	require.True(t, passes(try(t, r, "from __future__ import annotations\ndef helper(x): return 2\ndef f(x): return helper(x)", given, "f",
 		sandbox.Limits{})))
+}
+
+// Errors of Unicode want more than a text, and are expected as others are; an integer may have 70,000 digits.
+func TestWhatElseCrosses(t *testing.T) {
+	r := newRunner(t)
+	wants := "try:\n    f(%s)\n    assert False\nexcept %s as e:\n    assert 'in position 0' in str(e)"
+	for source, code := range map[string]string{
+		fmt.Sprintf(wants, `b"\xff"`, "UnicodeDecodeError"): "def f(x): return x.decode()",
+		fmt.Sprintf(wants, `"\xe9"`, "ValueError"):          "def f(x): return x.encode('ascii')",
+		"assert f(10**69000) == 10**69000":                  "def f(x): return x",
+	} {
+		got := try(t, r, code, data.Test{Assert: source}, "f", sandbox.Limits{})
+		require.True(t, passes(got), "%s: %v %s", source, got.Status, got.Stderr)
+	}
 }
 
 // What a test makes by calling a class of the program keeps its methods, whatever the class is made of.

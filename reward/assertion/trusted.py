@@ -9,6 +9,7 @@ ASKED = []  # whether the program was asked for anything yet
 # those who only call the function: they are none of these.
 EXPECTED = {e.__name__: e for e in (
     ArithmeticError, AssertionError, AttributeError, BufferError, ConnectionError, EOFError, Exception, FileExistsError, FileNotFoundError,
+    FloatingPointError, UnicodeDecodeError, UnicodeEncodeError,
     ImportError, IndexError, IsADirectoryError, KeyError, LookupError, ModuleNotFoundError, NameError, NotADirectoryError,
     NotImplementedError, OSError, OverflowError, PermissionError, RecursionError, RuntimeError, TimeoutError, TypeError, UnboundLocalError,
     UnicodeError, ValueError, ZeroDivisionError)}
@@ -72,7 +73,8 @@ def ask(*question):
     try:
         failure = EXPECTED[kind](text)
     except TypeError:  # those of Unicode want more to be told
-        failure = ValueError(text)
+        told = {"__module__": "builtins", "__init__": lambda self, text: None, "__str__": lambda self: text}
+        failure = type(kind, (EXPECTED[kind],), told)(text)
     FAILURES.append(failure)
     raise failure
 

@@ -58,7 +58,7 @@ def encode(value, hold, depth=0):
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, int):
-        if value.bit_length() > 3 * MOST_DIGITS:
+        if value.bit_length() > 3.3219 * MOST_DIGITS:
             raise NoValue("an integer of more than %d digits" % MOST_DIGITS)
         return int(value)
     if isinstance(value, float):

@@ -134,6 +134,8 @@ func (c *Card) deviations(p *Plan, cfg *configs.Config) {
 	note(cfg.EvalSamples != s.Samples, "%d samples, %d in the suite", cfg.EvalSamples, s.Samples)
 	note(cfg.EvalSamples > 0 && cfg.EvalTemperature != s.Temperature, "temperature %v, %v in the suite", cfg.EvalTemperature, s.Temperature)
 	note(cfg.EvalSamples > 0 && cfg.EvalTopP != s.TopP, "top_p %v, %v in the suite", cfg.EvalTopP, s.TopP)
+	note(cfg.EvalSamples > 0 && cfg.EvalTopK > 0, "top_k %d, none in the suite", cfg.EvalTopK)
+	note(cfg.EvalSamples > 0 && cfg.EvalMinP > 0, "min_p %v, none in the suite", cfg.EvalMinP)
 	note(cfg.MaxTokens != s.MaxTokens, "%d tokens at most, %d in the suite", cfg.MaxTokens, s.MaxTokens)
 	note(cfg.PromptTemplate != p.Template, "a prompt of your own, %s", cfg.PromptTemplate)
 	note(p.Options.First > 0, "the first %d problems alone", p.Options.First)

@@ -152,6 +152,8 @@ func (p *Plan) Configure(cfg *configs.Config) {
 	}
 	set("prompt_template", func() { cfg.PromptTemplate = p.Template })
 	set("eval_top_p", func() { cfg.EvalTopP = p.Suite.TopP })
+	set("eval_top_k", func() { cfg.EvalTopK = d.EvalTopK })
+	set("eval_min_p", func() { cfg.EvalMinP = d.EvalMinP })
 	set("max_tests", func() { cfg.MaxTests = 0 })
 	set("comparator", func() { cfg.Comparator = d.Comparator })
 	set("on_truncated", func() { cfg.OnTruncated = d.OnTruncated })

@@ -118,8 +118,11 @@ func TestSettle(t *testing.T) {
 func TestConfigure(t *testing.T) {
 	cfg := configs.Defaults()
 	cfg.Env, cfg.HealTemplate, cfg.MaxTests, cfg.PromptTemplate, cfg.Comparator = "heal", "x", 3, "own.tmpl", "tolerant"
+	cfg.EvalTopK, cfg.EvalMinP = 20, 0.1
 	p := plan(t, "humaneval", suite.Completion)
 	p.Configure(&cfg)
+	require.Zero(t, cfg.EvalTopK)
+	require.Zero(t, cfg.EvalMinP)
 	require.Equal(t, []any{"none", "", 0, p.Template, "exact", "plain", 0.95},
 		[]any{cfg.Env, cfg.HealTemplate, cfg.MaxTests, cfg.PromptTemplate, cfg.Comparator, cfg.Renderer, cfg.EvalTopP})
 	require.Contains(t, cfg.Stop, "\ndef ")
@@ -127,6 +130,11 @@ func TestConfigure(t *testing.T) {
 	cfg.EvalTopP, cfg.PromptTemplate, cfg.Renderer = 0.5, "own.tmpl", "qwen3"
 	p.Configure(&cfg)
 	require.Equal(t, []any{"own.tmpl", "qwen3", 0.5}, []any{cfg.PromptTemplate, cfg.Renderer, cfg.EvalTopP})
+
+	cfg.EvalTopK, cfg.EvalMinP, cfg.EvalSamples = 20, 0.1, 1
+	card := Card{}
+	card.deviations(p, &cfg)
+	require.Subset(t, card.Deviations, []string{"top_k 20, none in the suite", "min_p 0.1, none in the suite"})
 }
 
 func scored(right ...float64) (all []grpo.Scored) {

@@ -189,7 +189,8 @@ func (l *lexer) raw() bool {
 		text := body[:begin]
 		if strings.HasPrefix(tag, "-") {
 			text = strings.TrimRightFunc(text, IsSpace)
-		} else if at := strings.LastIndexByte(text, '\n') + 1; !strings.HasPrefix(tag, "+") && strings.TrimLeftFunc(text[at:], IsSpace) == "" {
+		} else if at := strings.LastIndexByte(text, '\n') + 1; !strings.HasPrefix(tag, "+") && (at > 0 || l.lineStart) &&
+			strings.TrimLeftFunc(text[at:], IsSpace) == "" {
 			text = text[:at]
 		}
 		l.add(tokenText, text)
