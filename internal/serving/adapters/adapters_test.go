@@ -163,7 +163,7 @@ func TestWhatCannotBeLoaded(t *testing.T) {
 		`{"lora_name":"tiny","lora_path":"one"}`:                                         "400 ",
 		`{"lora_name":"a"}`:                                                              "400 ",
 		`{"lora_name":"a","lora_path":"one","base_model_name":"zz"}`:                     "404 ",
-		`{"lora_name":"a","lora_path":"one","base_model_name":"` + long + `"}`:           `"model \\\"` + long[:200] + `\\\" is not`,
+		`{"lora_name":"a","lora_path":"one","base_model_name":"` + long + `"}`:           long[:200] + `\" is not served`,
 		`{"lora_name":"a","lora_path":"one","rank":4}`:                                   `"rank: is not known here; there are: lora_name,`,
 		`{"lora_name":4,"lora_path":"one"}`:                                              `"lora_name: found a number, expected a string"`,
 		`{"lora_name":"a","lora_path":"one"}{}`:                                          "400 ",
