@@ -243,8 +243,12 @@ func (k *checker) policyAndData() {
 	k.refuse(c.Data == "", "data", "data: found nothing; type data=FILE, data=owner/name or data=tiny")
 	k.refuse(c.DataSplit == "", "data_split", "data_split: found nothing; type data_split=train or data_split=all")
 	k.refuse(c.TestData != "" && c.TestSplit == "", "test_split", "test_split: found nothing; type test_split=test or test_split=all")
+	other := "test_split=test"
+	if c.DataSplit == "test" {
+		other = "data_split=train"
+	}
 	k.refuse(c.TestData != "" && c.TestData == c.Data && c.TestSplit == c.DataSplit, "test_data",
-		"test_data: these are the problems that are trained on; type test_split=test, or test_data= and eval_every=-1")
+		"test_data: these are the problems that are trained on; type %s, or test_data= and eval_every=-1", other)
 	k.refuse(c.MaxPromptChars > 0 && c.MinPromptChars > c.MaxPromptChars, "min_prompt_chars",
 		"min_prompt_chars: %d is above max_prompt_chars, which is %d: no problem would be left", c.MinPromptChars, c.MaxPromptChars)
 	k.refuse(c.MaxProblemTests > 0 && c.MinProblemTests > c.MaxProblemTests, "min_problem_tests",
