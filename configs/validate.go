@@ -306,8 +306,12 @@ func (k *checker) run() {
 		"type eval_k=%d, or eval_samples=%d", c.EvalK, c.EvalSamples, c.EvalSamples, c.EvalK)
 	k.refuse(c.EvalSamples > 0 && c.EvalK == 0, "eval_k",
 		"eval_k: found 0, expected 1 to eval_samples, which is %d; type eval_k=%d, or eval_samples=0", c.EvalSamples, c.EvalSamples)
+	instead := "keep_best=0"
+	if c.TestData != "" || c.HeldOut > 0 {
+		instead += " or eval_every=10"
+	}
 	k.refuse(c.EvalEvery < 0 && c.KeepBest > 0, "keep_best",
-		"keep_best: without evaluation no checkpoint is the best; type keep_best=0 or eval_every=10")
+		"keep_best: without evaluation no checkpoint is the best; type %s", instead)
 	_, err := recordEvery(c.RecordRollouts)
 	k.refuse(err != nil, "record_rollouts", "record_rollouts: found %q, expected all, none or a number of steps, 1 or more; "+
 		"type record_rollouts=all", c.RecordRollouts)

@@ -186,6 +186,7 @@ var mistakes = []struct{ words, message string }{
 	{"record_rollouts=none compress_rollouts=true",
 		"compress_rollouts: record_rollouts=none keeps nothing to compress; leave one of them out"},
 	{"eval_every=-1 keep_best=2", "keep_best: without evaluation no checkpoint is the best; type keep_best=0 or eval_every=10"},
+	{"eval_every=-1 keep_best=2 test_data=", "keep_best: without evaluation no checkpoint is the best; type keep_best=0"},
 	{"resume=", "resume: found nothing; type resume=auto, resume=never or resume=DIR"},
 	{"data=\xff test_data=x", "data: found bytes that are not UTF-8"},
 }
