@@ -88,6 +88,7 @@ func (s *Saved) checkModel(p *policy) {
 func (s *Saved) Evaluator(ctx context.Context, b kernels.Backend, change func(*configs.Config) error, o ...Option) (*Evaluator, error) {
 	given.All("grpo.Saved.Evaluator", "ctx", ctx, "b", b)
 	cfg := *s.Settings
+	s.state.Pilot.Judges(&cfg)
 	if err := provenance.CheckAsks(&cfg, s.Trained()); err != nil {
 		return nil, err
 	}

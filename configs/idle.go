@@ -52,6 +52,10 @@ func (c *Config) idle(key string) string {
 		if c.InfraThreshold > infraWindow && c.Env == "none" {
 			return "found " + c.text(i) + ", expected at most " + strconv.Itoa(infraWindow) + ", of as many completions; with that no run stops"
 		}
+	case "reward_file":
+		if c.Reward == "weights" && !strings.Contains(c.RewardWeights, "custom") {
+			return "no weight makes use of it; type custom=0.5 among reward_weights, or leave it out"
+		}
 	case "reward_weights":
 		if c.payless() {
 			return "all of them are 0, and no completion earns anything; type reward_weights=correct=1,format=0.1"

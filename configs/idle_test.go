@@ -31,6 +31,8 @@ var idling = []struct{ words, says string }{
 	{"eval_samples=0 eval_k=0 eval_top_p=0.5",
 		"eval_top_p: with eval_samples=0 all is greedy; type eval_samples=4 eval_k=4, or leave it out"},
 	{"infra_threshold=257", "infra_threshold: found 257, expected at most 256, of as many completions; with that no run stops"},
+	{"reward=weights reward_weights=correct=1 reward_file=r.py",
+		"reward_file: no weight makes use of it; type custom=0.5 among reward_weights, or leave it out"},
 	{"reward=weights reward_weights=correct=0,format=0.0",
 		"reward_weights: all of them are 0, and no completion earns anything; type reward_weights=correct=1,format=0.1"},
 }

@@ -243,8 +243,12 @@ func (k *checker) policyAndData() {
 	k.refuse(c.Data == "", "data", "data: found nothing; type data=FILE, data=owner/name or data=tiny")
 	k.refuse(c.DataSplit == "", "data_split", "data_split: found nothing; type data_split=train or data_split=all")
 	k.refuse(c.TestData != "" && c.TestSplit == "", "test_split", "test_split: found nothing; type test_split=test or test_split=all")
+	other := "test_split=test"
+	if c.DataSplit == "test" {
+		other = "data_split=train"
+	}
 	k.refuse(c.TestData != "" && c.TestData == c.Data && c.TestSplit == c.DataSplit, "test_data",
-		"test_data: these are the problems that are trained on; type test_split=test, or test_data= and eval_every=-1")
+		"test_data: these are the problems that are trained on; type %s, or test_data= and eval_every=-1", other)
 	k.refuse(c.MaxPromptChars > 0 && c.MinPromptChars > c.MaxPromptChars, "min_prompt_chars",
 		"min_prompt_chars: %d is above max_prompt_chars, which is %d: no problem would be left", c.MinPromptChars, c.MaxPromptChars)
 	k.refuse(c.MaxProblemTests > 0 && c.MinProblemTests > c.MaxProblemTests, "min_problem_tests",
@@ -302,8 +306,12 @@ func (k *checker) run() {
 		"type eval_k=%d, or eval_samples=%d", c.EvalK, c.EvalSamples, c.EvalSamples, c.EvalK)
 	k.refuse(c.EvalSamples > 0 && c.EvalK == 0, "eval_k",
 		"eval_k: found 0, expected 1 to eval_samples, which is %d; type eval_k=%d, or eval_samples=0", c.EvalSamples, c.EvalSamples)
+	instead := "keep_best=0"
+	if c.TestData != "" || c.HeldOut > 0 {
+		instead += " or eval_every=10"
+	}
 	k.refuse(c.EvalEvery < 0 && c.KeepBest > 0, "keep_best",
-		"keep_best: without evaluation no checkpoint is the best; type keep_best=0 or eval_every=10")
+		"keep_best: without evaluation no checkpoint is the best; type %s", instead)
 	_, err := recordEvery(c.RecordRollouts)
 	k.refuse(err != nil, "record_rollouts", "record_rollouts: found %q, expected all, none or a number of steps, 1 or more; "+
 		"type record_rollouts=all", c.RecordRollouts)

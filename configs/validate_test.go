@@ -34,6 +34,8 @@ var mistakes = []struct{ words, message string }{
 	{"test_data=", "eval_every: there is no test_data to evaluate on; type test_data=FILE, or eval_every=-1"},
 	{"test_split=train",
 		"test_data: these are the problems that are trained on; type test_split=test, or test_data= and eval_every=-1"},
+	{"data_split=test",
+		"test_data: these are the problems that are trained on; type data_split=train, or test_data= and eval_every=-1"},
 	{"init_from=a adapter=b", "adapter: init_from=a brings its own; leave one of them out"},
 	{"init_from=a resume=b", "init_from: resume=b names another checkpoint to go on from; leave one of them out"},
 	{"allow_change=learning_rate", `allow_change: found "learning_rate", expected model, adapter, quantize, data, data_split, data_sources, ` +
@@ -184,6 +186,7 @@ var mistakes = []struct{ words, message string }{
 	{"record_rollouts=none compress_rollouts=true",
 		"compress_rollouts: record_rollouts=none keeps nothing to compress; leave one of them out"},
 	{"eval_every=-1 keep_best=2", "keep_best: without evaluation no checkpoint is the best; type keep_best=0 or eval_every=10"},
+	{"eval_every=-1 keep_best=2 test_data=", "keep_best: without evaluation no checkpoint is the best; type keep_best=0"},
 	{"resume=", "resume: found nothing; type resume=auto, resume=never or resume=DIR"},
 	{"data=\xff test_data=x", "data: found bytes that are not UTF-8"},
 }

@@ -27,6 +27,13 @@ func Share(cfg *configs.Config, heldOut, train []data.Problem) (left, checks []d
 	return train[:len(train)-n], train[len(train)-n:], nil
 }
 
+// Judges has settings say what a checkpoint's own evaluation paid, where the autopilot had changed that.
+func (p *Pilot) Judges(cfg *configs.Config) {
+	if v, other := p.InForce()[Format]; other && cfg.Autopilot {
+		cfg.FormatCoef = v
+	}
+}
+
 // Own are the settings of a run that may be changed. judged says that the run's own judge makes the reward of what it finds.
 func Own(cfg *configs.Config, judged bool) Values {
 	v := Values{Rate: cfg.LearningRate, Temperature: cfg.Temperature, Completions: float64(cfg.CompletionsPerPrompt)}

@@ -264,6 +264,10 @@ func (r Run) sampler(p *Plan, l *kernels.Ledger, policy *model.Policy, length in
 	}
 	p.add("drafts", 0, least.DraftBytes())
 	p.least, p.given = int(least.CacheBytes), o.CacheBytes > 0
+	if p.given && o.CacheBytes < least.CacheBytes {
+		return badinput.Errorf("cache_memory: found %v, and one sequence of %d tokens takes %v; raise it, or leave it out",
+			r.CacheMemory, length, configs.Bytes(least.CacheBytes))
+	}
 	switch {
 	case p.given: // and compared with what is free by us
 		o.Free = math.MaxInt64

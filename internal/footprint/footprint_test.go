@@ -224,6 +224,14 @@ func TestACacheFitsIntoWhatIsLeft(t *testing.T) {
 	}
 }
 
+// One of a given size that has no room for a single sequence is told of by its setting.
+func TestACacheHasRoomForOneSequence(t *testing.T) {
+	r := run(t, "cache_memory=10KiB")
+	_, err := r.plan(roomOf(1e9))
+	require.ErrorContains(t, err, "cache_memory: found 10KiB, and one sequence of ")
+	require.ErrorContains(t, err, "raise it, or leave it out")
+}
+
 // card is a backend whose memory is apart.
 type card struct{ kernels.Backend }
 
