@@ -226,6 +226,8 @@ except KeyError:
 	depth := "def depth(n): return 1 + max(depth(n.left), depth(n.right)) if n else 0"
 	require.True(t, passes(try(t, r, code+depth, tree, "", sandbox.Limits{})))
 	require.False(t, passes(try(t, r, code+"def depth(n): return n", tree, "", sandbox.Limits{})))
+	tree.Assert = "assert depth(root) == root and depth(root) != root.left and depth(root.left) in {root.left: 1}"
+	require.True(t, passes(try(t, r, code+"def depth(n): return n", tree, "", sandbox.Limits{})))
 	given := data.Test{Given: "import math\ndef helper(x): return x + 1", Assert: "assert f(1) == 2"}
 	require.True(t, passes(try(t, r, "def f(x): return math.floor(helper(x))", given, "f", sandbox.Limits{})))
 	require.True(t, passes(try(t, r, "from __future__ import annotations\ndef helper(x): return 2\ndef f(x): return helper(x)", given, "f",

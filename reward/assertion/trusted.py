@@ -80,8 +80,8 @@ def ask(*question):
 
 
 class Held:
-    """An object that stays with the program: a test can call it, look at what it has, go through it and pass it back. It is compared
-    with nothing: what is equal would be the program's to say. Names with one underscore, or none, are the object's own."""
+    """An object that stays with the program: a test can call it, look at what it has, go through it and pass it back. It is equal
+    to itself alone: what else is would be the program's to say. Names with one underscore, or none, are the object's own."""
     __slots__ = ("__place", "__name")
 
     def __init__(self, place, name):
