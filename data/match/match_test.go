@@ -92,6 +92,7 @@ func TestWhatCannotBeMeantIsRefused(t *testing.T) {
 		{Regex, "(", "regex: error parsing regexp"},
 		{JSONSchema, "{", "json_schema: "},
 		{JSONSchema, `{"type": 3}`, "json_schema: "},
+		{JSONSchema, `{"format": 5}`, "at '/format': got number, want string"},
 		{JSONSchema, `{"$ref": "file:///etc/passwd"}`, "schemas of other places are not read"},
 		{JSONSchema, `{"$ref": "http://127.0.0.1/x"}`, "schemas of other places are not read"},
 		{JSONSchema, `{"multipleOf": 1e9999999}`, "a number with an exponent beyond 10000"},

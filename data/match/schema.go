@@ -42,15 +42,24 @@ func compile(text string) (*schema, error) {
 	if !countable(doc) {
 		return nil, errors.New("found a number with an exponent beyond 10000")
 	}
-	c := jsonschema.NewCompiler()
-	c.UseLoader(nowhere{})
-	if err := c.AddResource("grpo:schema", doc); err != nil {
-		return nil, err
-	}
-	if _, err := c.Compile("grpo:schema"); err != nil {
+	if _, err := compiled(doc, nil); err != nil { // by the whole schema of schemas, of which one with steps is held to a part
 		return nil, err
 	}
 	return limited(doc)
+}
+
+// compiled has each part of a schema pass by steps, where that is given.
+func compiled(doc any, steps *jsonschema.Vocabulary) (*jsonschema.Schema, error) {
+	c := jsonschema.NewCompiler()
+	c.UseLoader(nowhere{})
+	if steps != nil {
+		c.RegisterVocabulary(steps)
+		c.AssertVocabs()
+	}
+	if err := c.AddResource("grpo:schema", doc); err != nil {
+		return nil, err
+	}
+	return c.Compile("grpo:schema")
 }
 
 // nowhere is where schemas are loaded from.
@@ -63,22 +72,16 @@ func (nowhere) Load(url string) (any, error) {
 
 // limited compiles a schema that counts its steps. The library offers no bound, but looks at the format of a part before what is in it:
 // each part is given one that counts.
-func limited(doc any) (*schema, error) {
-	s, parts := &schema{}, map[*jsonschema.Schema]bool{}
-	c := jsonschema.NewCompiler()
-	c.UseLoader(nowhere{})
-	c.RegisterVocabulary(&jsonschema.Vocabulary{
+func limited(doc any) (s *schema, err error) {
+	s = &schema{}
+	parts := map[*jsonschema.Schema]bool{}
+	s.root, err = compiled(doc, &jsonschema.Vocabulary{
 		URL: "grpo:steps",
 		Compile: func(at *jsonschema.CompilerContext, _ map[string]any) (jsonschema.SchemaExt, error) {
 			parts[at.Enqueue(nil)] = true
 			return nil, nil
 		},
 	})
-	c.AssertVocabs()
-	err := c.AddResource("grpo:schema", doc)
-	if err == nil {
-		s.root, err = c.Compile("grpo:schema")
-	}
 	for part := range parts {
 		of := part.Format
 		part.Format = &jsonschema.Format{Name: "steps", Validate: func(v any) error {
