@@ -91,7 +91,6 @@ func TestAFolderThatGoesAwayTakesNoOtherWithIt(t *testing.T) {
 	require.Equal(t, []string{"one", "three", "two"}, s.Runs())
 }
 
-// A run that takes the place of another of its name, which went away, is drawn anew.
 // A run that cannot be read says so in the list, and takes no other with it.
 func TestARunThatCannotBeReadTakesNoOtherWithIt(t *testing.T) {
 	root := t.TempDir()
@@ -111,6 +110,7 @@ func TestARunThatCannotBeReadTakesNoOtherWithIt(t *testing.T) {
 	require.NotContains(t, page, "Cannot be read")
 }
 
+// A run that takes the place of another of its name, which went away, is drawn anew.
 func TestAnotherRunOfTheSameName(t *testing.T) {
 	root := t.TempDir()
 	dir := filepath.Join(root, "x")
