@@ -122,8 +122,8 @@ func (j *job) submit(box *mailbox, drew func(Drawn)) (cancel func(), err error) 
 	return cancel, nil
 }
 
-// errLeft ends an answer to a client that has left.
-var errLeft = errors.New("the client left")
+// errLeft ends an answer to a client that has left. One that closed its half of the connection alone reads it.
+var errLeft error = refusal.Errorf(499, "the client closed its side of the connection before it was answered; keep it open until then")
 
 // left is why the context of a request ended: its client left, or the server stops.
 func left(ctx context.Context) error {
@@ -325,7 +325,7 @@ func encode(v any) []byte {
 func writeJSON(w http.ResponseWriter, v any) error {
 	w.Header().Set("Content-Type", "application/json")
 	if _, err := w.Write(append(encode(v), '\n')); err != nil {
-		return errLeft
+		return &afterwards{errLeft}
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package openai
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -112,5 +113,29 @@ func TestABodyThatDoesNotCome(t *testing.T) {
 		require.True(t, ended || res.Close, "the rest of the body could be taken for a request")
 		var theirs *refusal.Error
 		require.ErrorAs(t, <-why, &theirs)
+	}
+}
+
+// A client that closes its half of the connection is taken for one that left, and never hears that all is well.
+func TestAClientThatClosesItsHalf(t *testing.T) {
+	s := scripted(t, "a b")
+	s.hang = true
+	server := httptest.NewServer(New(s, Options{}))
+	defer server.Close()
+	for body, status := range map[string]int{`{"model":"tiny","prompt":"a"}`: 499, `{"model":"tiny","prompt":"a","stream":true}`: 200} {
+		c, err := net.Dial("tcp", server.Listener.Addr().String())
+		require.NoError(t, err)
+		defer c.Close()
+		_, err = fmt.Fprintf(c, "POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+		require.NoError(t, err)
+		<-s.hanging
+		require.NoError(t, c.(*net.TCPConn).CloseWrite())
+		require.NoError(t, c.SetReadDeadline(time.Now().Add(20*time.Second)))
+		res, err := http.ReadResponse(bufio.NewReader(c), nil)
+		require.NoError(t, err)
+		text, err := io.ReadAll(res.Body)
+		require.NoError(t, err)
+		require.Equal(t, status, res.StatusCode, "%s", text)
+		require.Contains(t, string(text), "closed its side of the connection")
 	}
 }

@@ -128,7 +128,7 @@ func (s *Server) handle(pattern string, fn func(w http.ResponseWriter, r *http.R
 			s.refused(r, err)
 		}
 		var late *afterwards
-		if !errors.As(err, &late) && !errors.Is(err, errLeft) {
+		if !errors.As(err, &late) {
 			refusal.Write(w, err)
 		}
 	})
