@@ -115,12 +115,12 @@ func listTools(cmd *cobra.Command, servers *mcp.Servers) error {
 				}
 			}
 		}
-		errs = append(errs, json.Unmarshal(t.Schema, &known))
+		_ = json.Unmarshal(t.Schema, &known) // of a schema that is none, what can be read
 		what, _, _ := strings.Cut(strings.TrimSpace(known.Function.Description), "\n")
-		_, err := fmt.Fprintf(out, "%-28s %s: %s\n", look.Line(t.Name), t.Server, look.Visible(tools.Fit(what, 400)))
+		_, err := fmt.Fprintf(out, "%-28s %s: %s\n", look.Line(t.Name), look.Line(t.Server), look.Visible(tools.Fit(what, 400)))
 		errs = append(errs, err)
 		if needed := known.Function.Parameters.Required; len(needed) > 0 {
-			_, err = fmt.Fprintf(out, "%-28s   needs %s\n", "", strings.Join(needed, ", "))
+			_, err = fmt.Fprintf(out, "%-28s   needs %s\n", "", look.Line(strings.Join(needed, ", ")))
 			errs = append(errs, err)
 		}
 	}
