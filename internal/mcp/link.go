@@ -141,10 +141,20 @@ func (l *link) call(ctx context.Context, name string, args json.RawMessage) (tex
 		}
 		l.drop(s)
 		if again || !errors.Is(err, sdk.ErrSessionMissing) { // a server that does not know the session has not begun with the call
+			broke := broken(err)
 			_, err = l.get(ctx)
-			return "error: the server ended before it answered" + s.said.Last(), true, err
+			return broke + s.said.Last(), true, err
 		}
 	}
+}
+
+// broken says how a session came to its end. A server whose program prints beside what it answers has not ended by itself.
+func broken(err error) string {
+	var none *json.SyntaxError
+	if errors.As(err, &none) {
+		return fmt.Sprintf("error: the server printed what is no answer, and was ended (%v)", none)
+	}
+	return "error: the server ended before it answered"
 }
 
 // ask asks in a session. An error is the end of it, or of the run.

@@ -39,6 +39,8 @@ func answer(known []string, line []byte) string {
 	case asked.ID == nil:
 	case slices.Contains(known, asked.Method):
 		return fmt.Sprintf(`{"jsonrpc": "2.0", "id": %s, "result": %s}`, asked.ID, results[asked.Method])
+	case slices.Contains(known, "print") && asked.Method == "tools/call":
+		return "done"
 	case slices.Contains(known, "refuse"):
 		return fmt.Sprintf(`{"jsonrpc": "2.0", "id": %s, "error": {"code": -32601, "message": "what?"}}`, asked.ID)
 	}
@@ -131,4 +133,15 @@ func TestNoAnswerToWhatIsRequired(t *testing.T) {
 		})
 	}
 	wait.Wait()
+}
+
+// Of a server whose program prints something else than answers that is said, and not that it ended.
+func TestAServerThatPrints(t *testing.T) {
+	all, err := started(t, "0s initialize tools/list print refuse")
+	require.NoError(t, err)
+	defer all.Close()
+	k, call := converse(t, all)
+	defer k.Close()
+	require.Equal(t, "error: the server printed what is no answer, and was ended "+
+		"(invalid character 'd' looking for beginning of value): listening", call("echo", ""))
 }
