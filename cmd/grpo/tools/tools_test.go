@@ -25,7 +25,7 @@ func TestToolsOfAServerThatIsStrange(t *testing.T) {
 	const server = `read a
 echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"what?"}}'
 read a
-echo '{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}}'
+echo '{"jsonrpc":"2.0","id":2,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":""}}}'
 read a; read a
 echo '{"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"a","inputSchema":{"type":"object","required":["\u001b[2Jb"]}},
 {"name":"c","description":"d","inputSchema":{"type":"object","required":"e"}}]}}' | tr -d '\n'
