@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // Op is something that was done: Kind to Path.
@@ -123,13 +124,17 @@ func (f *File) Sync() error { return observe(Op{Kind: Synced, Path: f.Name()}, f
 // Close closes the file, which syncs nothing.
 func (f *File) Close() error { return f.f.Close() }
 
-// SyncFolder makes the names in a folder survive.
+// SyncFolder makes the names in a folder survive, where its file system syncs folders; others, as shares of Windows, have to do without.
 func SyncFolder(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
-	return observe(Op{Kind: SyncedFolder, Path: dir}, errors.Join(d.Sync(), d.Close()))
+	err = d.Sync()
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) {
+		err = nil
+	}
+	return observe(Op{Kind: SyncedFolder, Path: dir}, errors.Join(err, d.Close()))
 }
 
 // MkdirAll makes a folder and those above it, where they are missing. They survive, unless the one above them

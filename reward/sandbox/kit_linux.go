@@ -9,10 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -154,12 +153,9 @@ func (c *cells) start(slot int) (*cell, error) {
 	return w, nil
 }
 
-// groupsMade numbers the control groups of this process.
-var groupsMade atomic.Int64
-
 // enterGroup puts a cell under a memory group of its own, before it has been given any test.
 func (c *cells) enterGroup(w *cell) (err error) {
-	if w.group, err = c.groups.make(strconv.FormatInt(groupsMade.Add(1), 10)); err != nil {
+	if w.group, err = c.groups.make(""); err != nil {
 		return err
 	}
 	return w.group.add(w.pid)
@@ -187,14 +183,18 @@ func (c *cells) order(user int, scratch string, control, stderr int) (pid, pidfd
 	return 0, -1, err
 }
 
-// ownUser is the user of a cell: an id that nobody has, or in a container that knows only few ids one
-// at their end.
+// ownUser is the user of a cell: an id that nobody has, nor a process of another container that has our process id; or in a container
+// that knows only few ids one at their end.
 func ownUser(slot int) int {
 	const first, last = 0x70000000, 0x7fffffff
-	if id := first + os.Getpid()%(1<<16)<<8 + slot; id <= last && userExists(id) {
+	our := os.Getpid()
+	if container, err := os.Stat("/proc/self/ns/pid"); err == nil {
+		our += int(uint16(container.Sys().(*syscall.Stat_t).Ino * 40503))
+	}
+	if id := first + our%(1<<16)<<8 + slot; id <= last && userExists(id) {
 		return id
 	}
-	return 64000 + (os.Getpid()+slot)%1000
+	return 64000 + (our+slot)%1000
 }
 
 // userExists tells whether an id means anything in the user namespace of this process.

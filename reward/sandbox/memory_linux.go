@@ -63,8 +63,7 @@ func findMemoryGroups() (*memoryGroups, error) {
 			continue
 		}
 		for _, candidate := range groupPlaces(parts[1], parts[2]) {
-			// Numbered, so that pools that are opened at once do not remove each other's.
-			g, err := candidate.make(fmt.Sprintf("probe%d", groupsMade.Add(1)))
+			g, err := candidate.make("probe")
 			if err != nil {
 				firstErr = cmp.Or(firstErr, err)
 				continue
@@ -102,10 +101,10 @@ func groupPlaces(controllers, path string) []*memoryGroups {
 	return places
 }
 
-// make makes a control group for one cell.
+// make makes a control group for one cell, which nobody else has: not a process of another container with the same id either.
 func (m *memoryGroups) make(name string) (*memoryGroup, error) {
-	dir := filepath.Join(m.parent, fmt.Sprintf("%s%d-%s", groupPrefix, os.Getpid(), name))
-	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+	dir, err := os.MkdirTemp(m.parent, fmt.Sprintf("%s%d-%s", groupPrefix, os.Getpid(), name))
+	if err != nil {
 		return nil, err
 	}
 	return &memoryGroup{dir: dir, names: m.names}, nil

@@ -105,3 +105,15 @@ func TestPoolsLookForGroupsAtOnce(t *testing.T) {
 		t.Errorf("control groups are left: %v", left)
 	}
 }
+
+// A process of another container may have the same id: its control group stays its own.
+func TestGroupsAreOnesOwn(t *testing.T) {
+	m := &memoryGroups{t.TempDir(), &version1}
+	one, err := m.make("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if other, err := m.make(""); err != nil || other.dir == one.dir {
+		t.Errorf("two cells have the group %s, %v", one.dir, err)
+	}
+}

@@ -180,9 +180,12 @@ func (s *Screen) Warn(what string) {
 	Tell(s.errs, "  ! "+what)
 }
 
-// Kept tells where a run is that has ended.
+// Kept tells where a run is that has ended, if it has a report: one that found no room is told of elsewhere.
 func Kept(w io.Writer, dir string) {
-	fmt.Fprintf(w, "\nthe run is in %s; look at %s\n", look.Line(dir), look.Line(filepath.Join(dir, "report.html")))
+	report := filepath.Join(dir, "report.html")
+	if _, err := os.Stat(report); err == nil {
+		fmt.Fprintf(w, "\nthe run is in %s; look at %s\n", look.Line(dir), look.Line(report))
+	}
 }
 
 // Line prints a value as a line of JSON.

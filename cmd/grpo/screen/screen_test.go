@@ -2,6 +2,8 @@ package screen
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -127,4 +129,15 @@ func TestDownloadsAreToldOf(t *testing.T) {
 	require.Len(t, lines, 4)
 	require.Equal(t, "2/3 o/m/a.safetensors: 500.0 MB of 2.0 GB, 100.0 MB/s, 15 s left", lines[0])
 	require.Equal(t, "2/3 o/m/a.safetensors: 2.0 GB, 100.0 MB/s", lines[3])
+}
+
+// A report that is not there, as on a full disk, is not told of.
+func TestAReportThatIsThereIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	var out bytes.Buffer
+	Kept(&out, dir)
+	require.Empty(t, out.String())
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "report.html"), nil, 0o600))
+	Kept(&out, dir)
+	require.Contains(t, out.String(), "look at "+filepath.Join(dir, "report.html"))
 }
