@@ -46,9 +46,3 @@ func TestTheObserverHearsEverything(t *testing.T) {
 	require.Error(t, MkdirAll(at("file")))
 	require.Error(t, MkdirAll(at("file", "below")))
 }
-
-// A file system that syncs no folders, as that of /proc, can do without.
-func TestFoldersThatCannotBeSynced(t *testing.T) {
-	require.NoError(t, SyncFolder("/proc/self"))
-	require.Error(t, SyncFolder("/proc/no such folder"))
-}
