@@ -11,8 +11,10 @@ const draw = async () => {
 		stale = false;
 		try {
 			const answer = await fetch(location.href, { cache: "no-store" });
+			const text = await answer.text();
+			away(answer.ok ? "" : text.trim());
 			if (!answer.ok) continue;
-			const fresh = new DOMParser().parseFromString(await answer.text(), "text/html"), was = looked();
+			const fresh = new DOMParser().parseFromString(text, "text/html"), was = looked();
 			for (const part of ["header", "main"]) document.querySelector(part).replaceWith(fresh.querySelector(part));
 			document.title = fresh.title;
 			all("[data-at]").forEach(read);
@@ -124,16 +126,34 @@ const goOn = () => {
 	}
 };
 
-const events = new EventSource("/events?of=" + encodeURIComponent(document.body.dataset.run || ""));
-const away = is => (document.querySelector(".away").hidden = !is);
-events.onmessage = draw;
-events.addEventListener("steps", e => {
-	for (const step of JSON.parse(e.data)) steps = [...steps.filter(s => step.step > s.step), step];
-	steps = steps.slice(-500);
-	goOn();
-});
-events.onopen = () => { away(false); draw(); };
-events.onerror = () => away(true);
+const away = why => {
+	const shown = document.querySelector(".away");
+	shown.hidden = !why;
+	if (why) shown.textContent = why + ": what is shown is old.";
+};
+// A browser has few connections to a server, for all its pages together: one that is not seen leaves its own to others, and looks now and
+// then how far the run is, since its name is seen all the same.
+let events;
+const leave = () => { if (document.hidden) events.close(); };
+const listen = () => {
+	events?.close();
+	events = new EventSource("/events?of=" + encodeURIComponent(document.body.dataset.run || ""));
+	events.onmessage = draw;
+	events.addEventListener("steps", e => {
+		for (const step of JSON.parse(e.data)) steps = [...steps.filter(s => step.step > s.step), step];
+		steps = steps.slice(-500);
+		goOn();
+	});
+	events.onopen = () => {
+		away("");
+		if (document.hidden) setTimeout(leave, 1000);
+		else draw();
+	};
+	events.onerror = () => away("Not connected");
+};
+listen();
+document.addEventListener("visibilitychange", () => document.hidden ? leave() : listen());
+setInterval(() => document.hidden ? listen() : null, 30000);
 setInterval(() => {
 	if (stale) draw();
 	if (waiting) goOn();

@@ -82,7 +82,8 @@ func TestTimeLeft(t *testing.T) {
 	p.limit = -1
 	_, known := p.left(9)
 	require.False(t, known)
-	for seconds, want := range map[float64]string{25.4: "25 s", 89: "89 s", 600: "10 min", 6000: "1 h 40 min", 190000: "2 d 4 h"} {
+	for seconds, want := range map[float64]string{25.4: "25 s", 89: "89 s", 600: "10 min", 6000: "1 h 40 min", 190000: "2 d 4 h",
+		1e11: "1157407 d 9 h"} {
 		require.Equal(t, want, span(seconds))
 	}
 }

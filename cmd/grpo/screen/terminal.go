@@ -151,15 +151,15 @@ func newBar(w io.Writer, units int64, beside int, options ...progressbar.Option)
 
 // span is a time in one or two units, as a person says it.
 func span(seconds float64) string {
-	d := time.Duration(seconds * float64(time.Second))
-	day := 24 * time.Hour
+	const minute, hour, day = 60, 60 * 60, 24 * 60 * 60
+	whole := int64(seconds)
 	switch {
-	case d < 90*time.Second:
-		return fmt.Sprintf("%.0f s", d.Seconds())
-	case d < 90*time.Minute:
-		return fmt.Sprintf("%.0f min", d.Minutes())
-	case d < 36*time.Hour:
-		return fmt.Sprintf("%d h %d min", d/time.Hour, d%time.Hour/time.Minute)
+	case seconds < 90:
+		return fmt.Sprintf("%.0f s", seconds)
+	case seconds < 90*minute:
+		return fmt.Sprintf("%.0f min", seconds/minute)
+	case seconds < 36*hour:
+		return fmt.Sprintf("%d h %d min", whole/hour, whole%hour/minute)
 	}
-	return fmt.Sprintf("%d d %d h", d/day, d%day/time.Hour)
+	return fmt.Sprintf("%d d %d h", whole/day, whole%day/hour)
 }

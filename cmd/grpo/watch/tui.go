@@ -2,8 +2,11 @@ package watch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"strings"
 	"time"
 
@@ -77,7 +80,7 @@ func watchHere(ctx context.Context, out io.Writer, paths []string, once bool) er
 // picture is a run in so many columns and rows, of which 0 are any.
 func picture(s *watch.Server, name string, columns, rows int) ([]string, error) {
 	dir, state, ok := s.Where(name)
-	if !ok {
+	if _, err := os.Stat(dir); !ok || errors.Is(err, fs.ErrNotExist) {
 		return []string{"the run is not there any more"}, nil
 	}
 	l, err := report.Look(dir, name, state)

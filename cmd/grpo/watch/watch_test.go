@@ -67,6 +67,11 @@ func TestAPicture(t *testing.T) {
 		_, err := picture(s, "first", columns, 0)
 		require.NoError(t, err)
 	}
+	require.NoError(t, os.Rename(dir, dir+"-away")) // which is not known yet
+	gone, err := picture(s, "first", 80, 0)
+	require.NoError(t, err)
+	require.Equal(t, []string{"the run is not there any more"}, gone)
+	require.NoError(t, os.Rename(dir+"-away", dir))
 
 	err = watchHere(t.Context(), &out, []string{filepath.Join(dir, "none")}, true)
 	require.True(t, badinput.Is(err))

@@ -20,10 +20,17 @@ const draw = async () => {
 		scrollTo(0, y);
 	} catch { } // the server is away, and may be back the next time
 };
-let stale = false;
+// A browser has few connections to a server, for all its pages together: one that is not seen leaves its own to others.
+let stale = false, events;
+const listen = () => {
+	events?.close();
+	if (document.hidden) return;
+	events = new EventSource("/events?of=" + encodeURIComponent(head().run));
+	events.onmessage = events.onopen = () => (stale = true);
+};
 if (head().follow || head().building) {
-	const events = new EventSource("/events?of=" + encodeURIComponent(head().run));
-	events.onmessage = () => (stale = true);
+	listen();
+	document.addEventListener("visibilitychange", listen);
 }
 setInterval(async () => {
 	if (document.hidden || !(stale || head().building)) return;

@@ -1,7 +1,7 @@
 // The report, the list of runs, the comparison and the samples in a browser: large and small, light and dark. URL is a `grpo watch` over
 // two runs and those of runs.mjs, which are in RUNS, EMPTY one over none; PAGES are files of pages; pictures go to PICTURES.
 import assert from "node:assert/strict";
-import { appendFileSync, cpSync, readFileSync, statSync } from "node:fs";
+import { appendFileSync, cpSync, readFileSync, rmSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { basename } from "node:path";
 import { after, before, test } from "node:test";
@@ -194,4 +194,32 @@ test("the keys of a keyboard are enough", async t => {
 	await page.reload({ waitUntil: "load" });
 	assert.equal(await focused(), "Manifest", "also where a page is loaded again");
 	assert.deepEqual(wrong, []);
+});
+
+// A browser has six connections to a server: pages that are not seen leave theirs to others, and still say how far the run is. One whose
+// run is removed says that.
+test("many pages of runs are open at a time", async t => {
+	const context = await browser.newContext(), name = "in-tabs", metrics = `${runs}/${name}/metrics.jsonl`;
+	t.after(() => context.close());
+	cpSync(`${runs}/seed-0`, `${runs}/${name}`, { recursive: true });
+	const see = (page, is) => page.evaluate(is => {
+		Object.defineProperty(document, "hidden", { configurable: true, get: () => !is });
+		document.dispatchEvent(new Event("visibilitychange"));
+	}, is);
+	const pages = [];
+	for (let i = 0; i < 8; i++) {
+		const page = await context.newPage();
+		await page.clock.install();
+		await page.goto(`${url}run/${name}`, { timeout: 10000 });
+		await see(page, false);
+		pages.push(page);
+	}
+	const last = readFileSync(metrics, "utf8").trim().split("\n").map(l => JSON.parse(l)).findLast(l => !l.kind);
+	appendFileSync(metrics, JSON.stringify({ ...last, step: last.step + 1 }) + "\n");
+	await pages[0].clock.fastForward(31000);
+	await pages[0].waitForFunction(n => document.title.includes(`: ${n} `), last.step + 1);
+	await see(pages[2], true);
+	await pages[2].waitForFunction(n => document.querySelector("[data-end]").dataset.end.endsWith(` ${n}`), last.step + 1);
+	rmSync(`${runs}/${name}`, { recursive: true });
+	await pages[2].getByText("there is no run of that name here: what is shown is old.").waitFor();
 });
