@@ -51,6 +51,9 @@ const maxBatch = 1 << 20
 // MostSamples is how many completions of a held-out problem an evaluation may draw.
 const MostSamples = maxBatch
 
+// MostEvaluated is how many completions an evaluation may draw in all: they are at once in memory, with room for their scores.
+const MostEvaluated = 4 << 20
+
 // resolve gives c the prompts and completions that the layer means. What it does not say stays: the
 // number of completions of a prompt under the first names, of all under the others.
 func (b *batch) resolve(c *Config) error {

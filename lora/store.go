@@ -3,9 +3,11 @@ package lora
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -23,6 +25,11 @@ const (
 func (a *Adapter) Save(dir, base string) error {
 	if err := a.checkLen(a.Values); err != nil {
 		return err
+	}
+	if l, err := NewLayout(a.Config, a.Dims); err != nil {
+		return err
+	} else if !slices.Equal(l.entries, a.entries) {
+		return fmt.Errorf("lora: the layout was made for another configuration or model than %+v and %+v", a.Config, a.Dims)
 	}
 	if err := a.checkFinite(); err != nil {
 		return err
@@ -130,6 +137,10 @@ func (l *Layout) read(f *tensorfile.Pieces, room func(n int) []float32) (*Adapte
 		return nil, err
 	}
 	a := &Adapter{Layout: l, Values: room(l.Len())}
+	if err := l.checkLen(a.Values); err != nil {
+		return nil, err
+	}
+	clear(a.Values) // the padding, too
 	for _, e := range l.entries {
 		values := a.Of(e)
 		err := f.Each(e.Name, pieceLen, func(from int, t tensorfile.Tensor) error {

@@ -189,3 +189,42 @@ func TestSaveRefuses(t *testing.T) {
 	}()
 	short.Hash()
 }
+
+// What Load would refuse is not written: a configuration that was changed after its layout was made.
+func TestSaveRefusesAnotherConfiguration(t *testing.T) {
+	for want, change := range map[string]func(l *Layout){
+		"alpha is 0, expected":             func(l *Layout) { l.Config.Alpha = 0 },
+		"rank is 0, expected":              func(l *Layout) { *l = Layout{} },
+		"made for another configuration":   func(l *Layout) { l.Config.Rank = 2 },
+		"made for another configuration o": func(l *Layout) { l.Dims.Layers++ },
+	} {
+		a, dir := random(t, Config{Rank: 4, Alpha: 4, Targets: []Target{K, O}}, small, 9), filepath.Join(t.TempDir(), "new")
+		change(a.Layout)
+		a.Values = a.Values[:a.Len()]
+		if err := a.Save(dir, "x"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, expected %q", err, want)
+		}
+		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: something was written: %v", want, err)
+		}
+	}
+}
+
+// Room of the caller's may be of another size, which is refused, and may hold anything: the padding is zero all the same.
+func TestLoadIntoRoomThatWasUsed(t *testing.T) {
+	dir := t.TempDir()
+	d := Dims{Layers: 1, Hidden: 5, Q: 7, KV: 3, Intermediate: 2}
+	a := random(t, Config{Rank: 3, Alpha: 4, Targets: []Target{Q, V}}, d, 9)
+	if err := a.Save(dir, "x"); err != nil {
+		t.Fatal(err)
+	}
+	b, err := LoadInto(dir, d, func(n int) []float32 { return slices.Repeat([]float32{7}, n) })
+	if err != nil || !slices.Equal(a.Values, b.Values) {
+		t.Errorf("%v: got %v, expected %v", err, b.Values, a.Values)
+	}
+	for _, more := range []int{-1, 1} {
+		if _, err := LoadInto(dir, d, func(n int) []float32 { return make([]float32, n+more) }); err == nil {
+			t.Errorf("%d more numbers were taken", more)
+		}
+	}
+}

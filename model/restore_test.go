@@ -81,7 +81,7 @@ func TestAnAdapterOfAnotherShapeIsNotRestored(t *testing.T) {
 	other.Init(1)
 	dir := t.TempDir()
 	require.NoError(t, other.Save(dir, "base"))
-	require.ErrorContains(t, p.Restore(dir), "does not have the rank, scale and targets of the one in use")
+	require.ErrorContains(t, p.Restore(dir), "does not have the rank, scale and targets of the one in use, but {Rank:3 Alpha:32")
 }
 
 // A change of the masters that nobody published is found in a model that is trained as a whole, too.

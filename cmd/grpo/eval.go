@@ -203,15 +203,12 @@ func (f *evalFlags) follow(run *configs.Config, given func(flag string) bool) {
 	}
 }
 
-// mostCompletions are at once in memory, with room for their scores.
-const mostCompletions = 4 << 20
-
 // evaluate tries the problems, and writes what came of each completion.
 func (f *evalFlags) evaluate(ctx context.Context, evaluator *grpo.Evaluator, backend string) (*outcome.Report, *suites.Card, error) {
 	problems, samples := len(evaluator.HeldOut()), evaluator.Settings().EvalSamples
-	if problems*samples > mostCompletions {
+	if problems*samples > configs.MostEvaluated {
 		return nil, nil, badinput.Errorf("--samples: found %d of each of %d problems, expected at most %d in all; type --samples %d, "+
-			"or fewer --problems", samples, problems, mostCompletions, mostCompletions/problems)
+			"or fewer --problems", samples, problems, configs.MostEvaluated, configs.MostEvaluated/problems)
 	}
 	e, err := evaluator.Evaluate(ctx)
 	if err != nil {

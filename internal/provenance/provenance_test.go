@@ -293,4 +293,10 @@ func TestWhyACheckpointWasNotTakenOver(t *testing.T) {
 	require.ErrorContains(t, said, "checkpoint c does not fit the model and what is trained of it: a: tensor")
 	require.ErrorContains(t, said, "give what the run began with, as its config.json says, or another run_dir")
 	require.True(t, badinput.Is(said))
+
+	full := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(full, ModelDir), 0o755))
+	said = Misfit(full, &fs.PathError{Op: "stat", Path: filepath.Join(full, AdapterDir, "adapter_config.json"), Err: syscall.ENOENT})
+	require.ErrorContains(t, said, "no adapter; type train=full, or another run_dir")
+	require.True(t, badinput.Is(said))
 }

@@ -56,3 +56,15 @@ func TestACopyIsNotReadInPlaceOfOtherData(t *testing.T) {
 	require.NoError(t, os.Remove(old))
 	require.Equal(t, "a", open(old, "exact", "seed").Train[0].ID)
 }
+
+// An evaluation of more completions than memory takes is refused before anything is loaded.
+func TestTooManyCompletionsOfHeldOutProblems(t *testing.T) {
+	cfg := &configs.Config{Data: Embedded, TestData: Embedded, AnswerMatch: "row", EvalSamples: configs.MostSamples, EvalEvery: 10}
+	_, err := OpenAll(t.Context(), cfg, func(string) {})
+	require.ErrorContains(t, err, "eval_samples: found 1048576 of each of 210 problems held out, expected at most 4194304 in all; "+
+		"type eval_samples=19972")
+	cfg.EvalEvery = -1
+	p, err := OpenAll(t.Context(), cfg, func(string) {})
+	require.NoError(t, err, "nothing is evaluated")
+	require.NoError(t, p.Close())
+}
