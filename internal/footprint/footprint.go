@@ -175,7 +175,7 @@ func (r Run) plan(rooms rooms) (p *Plan, err error) {
 		bytes, host := l.Take()
 		p.add("batches", bytes-training-scoring+l.WorkSize(work), host)
 	}
-	p.rest(r)
+	p.rest(r, length)
 	if r.Learns && r.Serve != "" {
 		if err := r.beside(p, l, policy); err != nil {
 			return nil, err
@@ -224,17 +224,28 @@ func (r Run) learner(p *Plan, l *kernels.Ledger, policy *model.Policy) error {
 }
 
 // What is not allocated by us, and can only be allowed for: an interpreter with a usual program in it, and what the Go
-// side holds of problems, completions and the run's history when it draws the report.
+// side holds of problems, of completions that wait to be judged and learned from, and of the run's history when it draws the report.
 const (
-	cellBytes   = 64 << 20
-	reportBytes = 96 << 20
+	cellBytes       = 64 << 20
+	problemBytes    = 60 << 20
+	completionBytes = 20 << 10
+	tokenBytes      = 32
+	leastReport     = 96 << 20
 )
 
-func (p *Plan) rest(r Run) {
+// report is what the Go side holds of a step with all its completions.
+func (r Run) report(length int) int {
+	if r.Reads || !r.Learns {
+		return leastReport
+	}
+	return max(leastReport, problemBytes+r.PromptsPerStep*r.CompletionsPerPrompt*(completionBytes+tokenBytes*length))
+}
+
+func (p *Plan) rest(r Run, length int) {
 	if r.Cells {
 		p.add("sandbox", 0, r.slots()*cellBytes)
 	}
-	p.add("report", 0, reportBytes)
+	p.add("report", 0, r.report(length))
 	if p.host() == host {
 		p.add("transfers", 0, driver.PinnedBytes)
 	}

@@ -162,6 +162,7 @@ func TestWhatDoesNotFitIsRefusedByName(t *testing.T) {
 		{[]string{"max_rows=60000", "train=full"}, "the largest that fits is max_rows="},
 		{[]string{"max_rows=480000", "lora_rank=30000"}, "no single setting is to blame"},
 		{[]string{"sandbox_slots=500"}, "sandbox_slots=500: this run needs 33."},
+		{[]string{"prompts_per_step=20000"}, "the largest that fits is prompts_per_step="},
 		{[]string{"sandbox_slots=500", "max_rows=480000"}, "lower max_tokens, max_rows, lora_rank and sandbox_slots together"},
 	} {
 		r := run(t, c.words...)
@@ -271,5 +272,10 @@ func TestACardAndItsHostHaveARoomEach(t *testing.T) {
 	s, fits := p.fits()
 	require.False(t, fits)
 	require.Equal(t, host, s)
+	require.ErrorContains(t, r.refuse(p, s), "sandbox_slots: this run needs ")
 	require.ErrorContains(t, r.refuse(p, s), "this process has 0.10 GB of ")
+	r.Config.PromptsPerStep = 4096
+	p, err = r.plan(rooms)
+	require.NoError(t, err)
+	require.ErrorContains(t, r.refuse(p, host), "prompts_per_step: this run needs ")
 }

@@ -33,6 +33,7 @@ func (r Run) knobs(p *Plan) []knob {
 		{"token_budget", budget, 1, func(c *configs.Config, v int) { c.TokenBudget = v }, plain},
 		{"max_sequences", r.MaxSequences, 1, func(c *configs.Config, v int) { c.MaxSequences = v }, plain},
 		{"max_tokens", r.MaxTokens, 1, func(c *configs.Config, v int) { c.MaxTokens = v }, plain},
+		{"prompts_per_step", r.PromptsPerStep, 1, func(c *configs.Config, v int) { c.PromptsPerStep = v }, plain},
 		{"lora_rank", r.LoRARank, 1, func(c *configs.Config, v int) { c.LoRARank = v }, plain},
 	}
 	if r.Reads {
@@ -73,7 +74,11 @@ func (r Run) refuse(p *Plan, s side) error {
 	short := fmt.Sprintf("this run needs %s of memory, and this process has %s, a twentieth of which is left alone",
 		memory.GB(p.needs(s)), p.rooms[s])
 	if s == host {
-		return badinput.Errorf("sandbox_slots: %s besides the card's: %s; lower it, or end what else takes memory", short, p)
+		key := "sandbox_slots"
+		if p.Of("report") > p.Of("sandbox") {
+			key = "prompts_per_step"
+		}
+		return badinput.Errorf("%s: %s besides the card's: %s; lower it, or end what else takes memory", key, short, p)
 	}
 	best, saved := knob{}, 0
 	for _, k := range r.knobs(p) {
