@@ -104,7 +104,7 @@ func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom) (err 
 			e.watcher.Warn(note)
 		}
 	}
-	if e.sampling, err = planSampling(run, e.policy, e.problems); err != nil {
+	if e.sampling, err = planSampling(ctx, run, e.policy, e.problems); err != nil {
 		return err
 	}
 	e.turn.Lock()

@@ -1,6 +1,7 @@
 package grpo
 
 import (
+	"context"
 	"sync"
 
 	"github.com/seed-7879b91d/grpo/internal/footprint"
@@ -17,14 +18,14 @@ type sampling struct {
 }
 
 // planSampling finds the longest prompt that there is, and wants room for it with a completion of full length.
-func planSampling(run footprint.Run, p *policy, problems *sources.Problems) (*sampling, error) {
+func planSampling(ctx context.Context, run footprint.Run, p *policy, problems *sources.Problems) (*sampling, error) {
 	cfg := run.Config
 	train := sampler.Params{Temperature: float32(cfg.Temperature), MaxTokens: cfg.MaxTokens, StopTokens: p.Stops,
 		Watch: sampler.StopStrings(cfg.Stop, func() sampler.TextStream { return p.Tokenizer.NewStream(false) })}
 	eval := train
 	eval.TopK, eval.TopP, eval.MinP = cfg.EvalTopK, float32(cfg.EvalTopP), float32(cfg.EvalMinP)
 	s := &sampling{train: train, eval: eval}
-	longest, err := problems.Longest(p.Language, cfg, run.Learns)
+	longest, err := problems.Longest(ctx, p.Language, cfg, run.Learns)
 	if err != nil {
 		return nil, err
 	}

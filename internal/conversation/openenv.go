@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"hash/fnv"
-	"maps"
 	"sync"
 	"text/template"
 	"time"
@@ -83,19 +82,30 @@ func (w *world) begin(p *data.Problem) (string, error) {
 	return text, nil
 }
 
-// reset begins a session about a problem: with a seed of its own, or what its row says in metadata.reset.
-func (w *world) reset(ctx context.Context, p *data.Problem) (*inhabitant, string, error) {
+// parameters are those of the reset about a problem: a seed of its own, or what its row says in metadata.reset, as it stands there.
+func parameters(p *data.Problem) (map[string]any, error) {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(p.ID))
-	parameters := map[string]any{"seed": hash.Sum32() >> 1}
+	all := map[string]any{"seed": hash.Sum32() >> 1}
 	if len(p.Metadata) > 0 {
-		var row struct{ Reset map[string]any }
+		var row struct{ Reset map[string]json.RawMessage }
 		if err := json.Unmarshal(p.Metadata, &row); err != nil {
-			return nil, "", badinput.Errorf("problem %s: metadata: reset: expected an object, such as {\"seed\": 7}: %w", p.ID, err)
+			return nil, badinput.Errorf("problem %s: metadata: reset: expected an object, such as {\"seed\": 7}: %w", p.ID, err)
 		}
-		maps.Copy(parameters, row.Reset)
+		for name, value := range row.Reset {
+			all[name] = value
+		}
 	}
-	session, r, err := w.server.Begin(ctx, parameters)
+	return all, nil
+}
+
+// reset begins a session about a problem.
+func (w *world) reset(ctx context.Context, p *data.Problem) (*inhabitant, string, error) {
+	said, err := parameters(p)
+	if err != nil {
+		return nil, "", err
+	}
+	session, r, err := w.server.Begin(ctx, said)
 	if err != nil {
 		return nil, "", err
 	}
@@ -150,7 +160,7 @@ func (e *inhabitant) Turn(ctx context.Context, said episode.Said) (episode.Answe
 	}
 	reward := 0.0
 	if r.Reward != nil {
-		reward = *r.Reward
+		reward = float64(*r.Reward)
 	}
 	e.rewards = append(e.rewards, reward)
 	return episode.Answer{Messages: []chat.Message{{Role: "user", Content: cmp.Or(text, "(nothing)")}}, Reward: e.reward(e.rewards),

@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -133,6 +134,27 @@ func TestOpenEnv(t *testing.T) {
 	_, err = r.env.Open(t.Context(), &data.Problem{ID: p.ID})
 	require.ErrorContains(t, err, "though its seed is the same, and the conversations of a problem are compared; have it heed the seed")
 	require.True(t, badinput.Is(err))
+}
+
+// What a row says of a reset reaches the server as it stands.
+func TestParametersOfAReset(t *testing.T) {
+	all, err := parameters(&data.Problem{ID: "p", Metadata: []byte(`{"reset": {"task": 9007199254740993, "level": 1.0}}`)})
+	require.NoError(t, err)
+	text, err := json.Marshal(all)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"task":9007199254740993`)
+	require.Contains(t, string(text), `"seed":`)
+}
+
+// Who stops a run does not wait until a slow server has begun each problem.
+func TestStoppingWhileProblemsBegin(t *testing.T) {
+	cfg, l, _, p := place(t)
+	ctx, stop := context.WithCancel(t.Context())
+	begun := 0
+	l.Begin = func(*data.Problem) (string, error) { begun++; stop(); return "", nil }
+	_, err := (&sources.Problems{Train: []data.Problem{p, p, p}}).Longest(ctx, l, cfg, true)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, 1, begun)
 }
 
 // Who failed says what to do: grpo doctor looks at the sandbox, and knows nothing of somebody's server.

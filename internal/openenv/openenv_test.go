@@ -50,7 +50,7 @@ func TestSession(t *testing.T) {
 		require.Equal(t, "Say vowels about 7.", text)
 		r, err = play(t, s, c, " aab ")
 		require.NoError(t, err)
-		require.InDelta(t, 2.0/3, *r.Reward, 1e-12)
+		require.InDelta(t, 2.0/3, float64(*r.Reward), 1e-12)
 		text, err = s.Text(r)
 		require.NoError(t, err)
 		require.Equal(t, "reply: so 2\nturn: 1", text)
@@ -70,6 +70,16 @@ func TestSession(t *testing.T) {
 		c.Close()
 		require.Zero(t, s.open)
 	}
+}
+
+// A reward may say whether an action was right.
+func TestRewardThatIsNoNumber(t *testing.T) {
+	for text, want := range map[string]Reward{"true": 1, "false": 0, "0.5": 0.5} {
+		var r Result
+		require.NoError(t, json.Unmarshal([]byte(`{"reward": `+text+`}`), &r))
+		require.Equal(t, want, *r.Reward)
+	}
+	require.Error(t, json.Unmarshal([]byte(`{"reward": "1"}`), new(Result)))
 }
 
 // A session that is cut off is an error, and the next one is not.

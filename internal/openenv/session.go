@@ -16,8 +16,24 @@ import (
 // Result is what a server answers.
 type Result struct {
 	Observation json.RawMessage `json:"observation"`
-	Reward      *float64        `json:"reward"`
+	Reward      *Reward         `json:"reward"`
 	Done        bool            `json:"done"`
+}
+
+// Reward is a number, or whether an action was right: 1 or 0.
+type Reward float64
+
+// UnmarshalJSON reads either.
+func (r *Reward) UnmarshalJSON(text []byte) error {
+	switch string(text) {
+	case "true":
+		*r = 1
+	case "false":
+		*r = 0
+	default:
+		return json.Unmarshal(text, (*float64)(r))
+	}
+	return nil
 }
 
 // Refused is the error of an action that the server does not take.

@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -113,7 +114,7 @@ func (l *Language) Messages(problem *data.Problem) (messages []chat.Message, too
 
 // Longest is the number of tokens of the longest prompt. Where something is learned, it is refused that has no room for a
 // completion of full length.
-func (p *Problems) Longest(l *Language, cfg *configs.Config, learns bool) (tokens int, err error) {
+func (p *Problems) Longest(ctx context.Context, l *Language, cfg *configs.Config, learns bool) (tokens int, err error) {
 	where := ""
 	for _, set := range []struct {
 		name     string
@@ -121,7 +122,7 @@ func (p *Problems) Longest(l *Language, cfg *configs.Config, learns bool) (token
 	}{{"data", p.Train}, {"test_data", p.HeldOut}} {
 		for i := range set.problems {
 			prompt, _, err := l.Prompt(&set.problems[i])
-			if err != nil {
+			if err = cmp.Or(err, context.Cause(ctx)); err != nil { // a server that begins it may take a while
 				return 0, err
 			}
 			if n := len(prompt); n > tokens {

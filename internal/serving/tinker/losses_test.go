@@ -146,7 +146,7 @@ func TestRequestsThatAreWrong(t *testing.T) {
 			d.Inputs["weights"] = wire.Floats1(slices.Repeat([]float32{float32(math.Inf(1))}, 6))
 		}),
 		"logprobs: found none, but the loss": {Loss: "dro", Data: crossEntropy(good).Data},
-		"data 1: target -1 at position 0": with(func(d *wire.Datum) {
+		"data 1: target -5 at position 0": with(func(d *wire.Datum) {
 			d.Inputs["target_tokens"] = wire.Ints1(slices.Repeat([]int32{-5}, 6))
 		}),
 		"data 0: sequence of 5000 tokens":   crossEntropy(lesson(make([]int32, 5001), 1, 1)),

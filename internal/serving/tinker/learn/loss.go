@@ -173,6 +173,9 @@ func (t *task) add(d wire.Datum) error {
 	if n == 0 {
 		return badinput.Errorf("model_input has no tokens")
 	}
+	if at := slices.IndexFunc(targets.Ints, func(x int64) bool { return x != max(0, min(x, math.MaxInt32)) }); at >= 0 {
+		return badinput.Errorf("target %d at position %d, expected a token of the model", targets.Ints[at], at/int(k))
+	}
 	in, err := t.inputs(d, targets.Shape)
 	if err != nil {
 		return err
@@ -234,7 +237,7 @@ func (in inputs) column(tokens []int32, targets []int64, c, k int) model.Datum {
 		Mask: make([]bool, n)}
 	for i := range n {
 		at := i*k + c
-		d.Targets[i] = int32(max(-1, min(targets[at], math.MaxInt32)))
+		d.Targets[i] = int32(targets[at])
 		d.Advantages[i] = 1
 		if in.advantage != nil {
 			d.Advantages[i] = in.advantage[at]
