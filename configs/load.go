@@ -49,6 +49,9 @@ func Load(s Source) (*Config, error) {
 	}
 	if base != "" {
 		if err := l.preset(base); err != nil {
+			if file != nil && file.extends != "" {
+				err = badinput.Errorf("%s: extends: %w", s.File, err)
+			}
 			return nil, err
 		}
 	}

@@ -71,7 +71,7 @@ func TestFaultyFiles(t *testing.T) {
 		{"version: 2\nwhat: 3\n", `c.yaml:1: version: found "2", expected 1, the format that this program reads`},
 		{"version: [1]\n", `c.yaml:1: version: found "", expected 1, the format that this program reads`},
 		{"version: 1\nextends: tinny\n",
-			`preset "tinny" is not known; expected ` + or(Presets()) + `; a file of your own is --config-file FILE`},
+			`c.yaml: extends: preset "tinny" is not known; expected ` + or(Presets()) + `; a file of your own is --config-file FILE`},
 		{"version: 1\nextends: ''\n", `c.yaml:2: extends: expected ` + or(Presets())},
 		{head + "lerning_rate: 1\n", "c.yaml:3: lerning_rate: this key is not known; did you mean learning_rate?"},
 		{head + "abcdefghijklmnopqrstuvwxyz: 1\n",

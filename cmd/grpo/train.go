@@ -59,7 +59,8 @@ func trainArgs(cmd *cobra.Command, args []string) error {
 		case configs.Key(a) != "":
 			mistakes = append(mistakes, badinput.Errorf("%s: a setting has a value; type %s=VALUE", a, configs.Key(a)))
 		case isFile(a):
-			mistakes = append(mistakes, badinput.Errorf("%s: a setting names a file; type data=%s, or --config-file %s", a, a, a))
+			mistakes = append(mistakes, badinput.Errorf("%s: a setting names a file; type data=%s, or --config-file %[2]s", a,
+				look.Word(a)))
 		default:
 			// What follows is what that verb would have taken.
 			return errors.Join(append(mistakes, usage.NoVerb(cmd, a))...)

@@ -3,6 +3,8 @@ package chat
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"strings"
 )
 
 // plainMessage has the fields of Message, and no methods.
@@ -20,6 +22,10 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields() // a field that is passed over would be missing in silence
 	if err := d.Decode(&v); err != nil {
+		var kind *json.UnmarshalTypeError
+		if errors.As(err, &kind) {
+			kind.Field = strings.TrimPrefix(kind.Field, "plainMessage.") // a name of Go's alone
+		}
 		return err
 	}
 	switch content := bytes.TrimSpace(v.Content); {

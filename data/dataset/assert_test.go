@@ -41,6 +41,7 @@ func TestAssertionsThatAreRefused(t *testing.T) {
 		`{"prompt":"x","tests":[{"assert":"assert f(1)"}]}`:                                   `"fn_name" in the row, or "calls"`,
 		`{"prompt":"x","fn_name":"f","tests":[{"assert":" "}]}`:                               "found blank text",
 		`{"prompt":"x","fn_name":"f g","tests":[{"assert":"1"}]}`:                             `"fn_name"`,
+		`{"prompt":"x","fn_name":"class","tests":[{"args":[1],"returns":1}]}`:                 `found "class", expected the name`,
 		`{"prompt":"x","tests":[{"assert":"1","calls":["a b"]}]}`:                             `"calls"`,
 		`{"prompt":"x","fn_name":"f","tests":[{"assert":"1","stdin":"","stdout":""}]}`:        `expected "assert" alone`,
 		`{"prompt":"x","fn_name":"f","tests":[{"assert":"1"},{"args":[1],"returns":1}]}`:      "of kind call",

@@ -42,7 +42,7 @@ const normalVersion = 1
 
 // countVersion changes with every change of what is counted or refused beside that, and when a field is read that was not: stores
 // that were made before are made anew, and copies that runs keep of them stay good.
-const countVersion = 9
+const countVersion = 10
 
 // storeKey names the store of these files: by their content, and by what else shows in the result.
 func storeKey(files []File, opt Options) string {

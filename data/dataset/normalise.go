@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -215,6 +216,10 @@ func (r *row) markPublic(tests []data.Test) error {
 	return nil
 }
 
+// keywords are what Python takes as no name.
+var keywords = strings.Fields("False None True and as assert async await break class continue def del elif else except finally for from " +
+	"global if import in is lambda nonlocal not or pass raise return try while with yield")
+
 // identifier reports whether Python would take s as the name of a function.
 func identifier(s string) bool {
 	for i, c := range s {
@@ -222,5 +227,5 @@ func identifier(s string) bool {
 			return false
 		}
 	}
-	return s != "" && utf8.ValidString(s)
+	return s != "" && utf8.ValidString(s) && !slices.Contains(keywords, s)
 }

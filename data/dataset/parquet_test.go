@@ -98,3 +98,34 @@ func TestDamagedParquet(t *testing.T) {
 		require.ErrorContains(t, err, name+".parquet")
 	}
 }
+
+// Numbers without a sign are not taken for negative ones.
+func TestParquetUnsigned(t *testing.T) {
+	type answer struct {
+		Prompt string `parquet:"prompt"`
+		ID     uint64 `parquet:"id"`
+		Answer uint32 `parquet:"answer"`
+		Match  string `parquet:"match"`
+	}
+	type test struct {
+		Args    []uint32 `parquet:"args,list"`
+		Returns uint64   `parquet:"returns"`
+	}
+	type call struct {
+		Prompt string `parquet:"prompt"`
+		Name   string `parquet:"fn_name"`
+		Tests  []test `parquet:"tests,list"`
+	}
+	dir := t.TempDir()
+	writeParquet(t, filepath.Join(dir, "a.parquet"), 9, answer{"p", 1<<63 + 5, 4e9, "math"})
+	writeParquet(t, filepath.Join(dir, "b.parquet"), 9, call{"q", "f", []test{{[]uint32{3e9}, 1<<64 - 1}}})
+	set := open(t, dir, Options{Strict: true})
+	first, err := set.Problems()[0].Tests(ctx)
+	require.NoError(t, err)
+	require.Equal(t, "9223372036854775813", set.Problems()[0].ID)
+	require.Equal(t, "4000000000", first[0].Match.Want)
+	second, err := set.Problems()[1].Tests(ctx)
+	require.NoError(t, err)
+	require.Equal(t, "3000000000", string(second[0].Args[0]))
+	require.Equal(t, "18446744073709551615", string(second[0].Returns))
+}

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
@@ -115,6 +116,7 @@ func readParquet(in *os.File, name string, keep bool, emit func(*row, error) err
 		rows := parquet.NewGenericRowGroupReader[map[string]any](group, schema)
 		err := eachParquetRow(rows, func(values map[string]any) error {
 			n++
+			unsigned(schema, values)
 			r, refusal := parquetRow(values)
 			r.where, r.others = fmt.Sprintf("%s row %d", name, n), slices.Clip(others)
 			return emit(r, refusal)
@@ -164,6 +166,42 @@ func eachParquetRow(rows *parquet.GenericReader[map[string]any], fn func(map[str
 			return fmt.Errorf("%w: %w", errParquet, err)
 		}
 	}
+}
+
+// unsigned gives numbers of columns without a sign the values that they have; the library gives them as if they had one.
+func unsigned(node parquet.Node, v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, field := range node.Fields() {
+			if value, there := v[field.Name()]; there {
+				v[field.Name()] = unsigned(field, value)
+			}
+		}
+	case []any:
+		if !node.Leaf() && len(node.Fields()) == 1 && node.Fields()[0].Repeated() && len(node.Fields()[0].Fields()) == 1 {
+			node = node.Fields()[0].Fields()[0] // of a group that is a list
+		}
+		for i := range v {
+			v[i] = unsigned(node, v[i])
+		}
+	case int32:
+		if withoutSign(node) {
+			return uint32(v)
+		}
+	case int64:
+		if withoutSign(node) {
+			return uint64(v)
+		}
+	}
+	return v
+}
+
+func withoutSign(node parquet.Node) bool {
+	if !node.Leaf() || node.Type().LogicalType() == nil {
+		return false
+	}
+	kind, ok := node.Type().LogicalType().Value.(*format.IntType)
+	return ok && !kind.IsSigned
 }
 
 // parquetRow turns the values of a row into cells.

@@ -9,6 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/chat"
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
 // Conversation is one to learn the assistant's turns of.
@@ -174,11 +175,16 @@ func messages(r dataset.Record, name string) (all []chat.Message, err error) {
 		raw = slices.Concat([]byte("["), raw, []byte("]"))
 	}
 	if len(raw) > 0 && raw[0] != '[' {
-		return nil, badinput.Errorf("%s: %s: found %s; expected a text, or a list of {\"role\": …, \"content\": …}", r.Where, name,
-			brief(raw))
+		expected := "a text, or a list"
+		if name == "messages" {
+			expected = "a list"
+		}
+		return nil, badinput.Errorf("%s: %s: found %s; expected %s of {\"role\": …, \"content\": …}", r.Where, name,
+			brief(r.Cells[name]), expected)
 	}
 	if err := json.Unmarshal(tidy(raw), &all); err != nil {
-		return nil, badinput.Errorf("%s: %s: %w; expected a list of {\"role\": …, \"content\": …}", r.Where, name, err)
+		return nil, badinput.Errorf("%s: %s: %w; expected a list of {\"role\": …, \"content\": …}", r.Where, name,
+			jsonl.Explain(err))
 	}
 	for i, m := range all {
 		if m.Role == "" {
@@ -227,7 +233,7 @@ func tools(r dataset.Record) (all []chat.Tool, err error) {
 		}
 	}
 	if err := json.Unmarshal(raw, &all); err != nil {
-		return nil, badinput.Errorf("%s: tools: %w; expected a list of declarations", r.Where, err)
+		return nil, badinput.Errorf("%s: tools: %w; expected a list of declarations", r.Where, jsonl.Explain(err))
 	}
 	return all, nil
 }

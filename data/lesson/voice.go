@@ -65,7 +65,7 @@ func (v *Voice) Sequences(c Conversation) (all []Sequence, cut bool, err error) 
 		}
 		tokens, from, err := v.turn(c, i)
 		if err != nil {
-			return nil, false, badinput.Errorf("%s: message %d: %w", c.Where, i+1, err)
+			return nil, false, badinput.Errorf("%s: messages 0 to %d: %w", c.Where, i, err)
 		}
 		if n := len(now.Tokens); n > from || !slices.Equal(now.Tokens, tokens[:n]) {
 			all, now = append(all, now), Sequence{}

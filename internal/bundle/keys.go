@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
 // meant stands before what is signed, so that no signature of something else is one of a package.
@@ -93,7 +94,7 @@ func SecretKey(path string) (ed25519.PrivateKey, error) {
 	}
 	if block.Type == "PUBLIC KEY" {
 		return nil, badinput.Errorf("%s is a public key, and signing takes the secret one; type --key %s",
-			path, strings.TrimSuffix(path, PublicEnding))
+			path, look.Word(strings.TrimSuffix(path, PublicEnding)))
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if secret, ok := key.(ed25519.PrivateKey); err == nil && ok {

@@ -60,6 +60,8 @@ func (c *Comparison) title() string {
 	case few(best.Greedy.Change.Problems):
 		return fmt.Sprintf("%s, and %s, too few to say which is best", report.Count(len(c.Runs), "run"),
 			report.Count(best.Greedy.Change.Problems, "held-out problem"))
+	case sure == 0 && slices.ContainsFunc(c.Pairs, func(p Pair) bool { return p.Sampled != nil && p.Sampled.Change.Sure() }):
+		return "Greedily, no run differs from " + c.Base.Name + " by more than chance"
 	case sure == 0:
 		return "No run differs from " + c.Base.Name + " by more than chance"
 	case best.Greedy.better():

@@ -37,4 +37,11 @@ func TestTheHeadlineIsWhatIsSure(t *testing.T) {
 	require.Equal(t, "c does better than a", written(t, base, wild, steady, worse).Page().Title)
 	require.Equal(t, "a is not surpassed", written(t, base, wild, worse).Page().Title)
 	require.Equal(t, "No run differs from a by more than chance", written(t, base, wild).Page().Title)
+
+	for i, run := range []*made{&base, &wild} { // of their samples one run is right in half, the other in all
+		j := &run.evaluations[0]
+		n := len(j.Problems)
+		j.Sampled = &stats.Tried{Problems: j.Problems, Judged: slices.Repeat([]int{2}, n), Right: slices.Repeat([]int{1 + i}, n)}
+	}
+	require.Equal(t, "Greedily, no run differs from a by more than chance", written(t, base, wild).Page().Title)
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/episode"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/tail"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
@@ -94,7 +95,7 @@ func (r *Room) program(ctx context.Context, cfg *configs.Config) error {
 	case filepath.Ext(path) == ".py":
 		args, err = []string{cfg.Python, path}, checkPython(ctx, cfg, path)
 	case info.Mode()&0o111 == 0:
-		return badinput.Errorf("env=%s: the file is neither Python (.py) nor may be executed; type chmod +x %s", cfg.Env, path)
+		return badinput.Errorf("env=%s: the file is neither Python (.py) nor may be executed; type chmod +x %s", cfg.Env, look.Word(path))
 	case !strings.ContainsRune(path, filepath.Separator):
 		args = []string{"." + string(filepath.Separator) + path}
 		fallthrough

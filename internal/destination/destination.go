@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/disk"
+	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
 // Place is where a user wants a result.
@@ -38,7 +39,7 @@ func (p Place) Check() error {
 	}
 	if run := p.within(); run != "" {
 		return badinput.Errorf("%s %s: %s is a run, and its files stay as they are; choose another place, such as %s %s",
-			p.Flag, p.Path, short(run), p.Flag, beside(run, p.Path))
+			p.Flag, p.Path, short(run), p.Flag, look.Word(beside(run, p.Path)))
 	}
 	info, err := os.Stat(p.Path)
 	to, lerr := os.Readlink(p.Path)
@@ -55,7 +56,8 @@ func (p Place) Check() error {
 	case p.Folder && !info.IsDir():
 		return badinput.Errorf("%s %s: found a file, expected a directory, or none yet; choose another name", p.Flag, p.Path)
 	case !p.Folder && info.IsDir():
-		return badinput.Errorf("%s %s: found a directory, expected a file; type %s %s", p.Flag, p.Path, p.Flag, filepath.Join(p.Path, p.Name))
+		return badinput.Errorf("%s %s: found a directory, expected a file; type %s %s", p.Flag, p.Path, p.Flag,
+			look.Word(filepath.Join(p.Path, p.Name)))
 	case !p.Folder && !info.Mode().IsRegular():
 		return badinput.Errorf("%s %s: this is no ordinary file, and a file would take its place; type %s %s", p.Flag, p.Path, p.Flag, p.Name)
 	}

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/nf4"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/model"
@@ -49,7 +50,7 @@ func Export(dir, path, name string, t Type) (notes []string, err error) {
 	}
 	defer func() { err = errors.Join(err, set.Close()) }()
 	if nf4.Any(set) {
-		return nil, badinput.Errorf("%s: its weights are in four bits; type grpo quantize --undo --model %s --out DIR first", dir, dir)
+		return nil, badinput.Errorf("%s: its weights are in four bits; type grpo quantize --undo --model %s --out DIR first", dir, look.Word(dir))
 	}
 	tensors, err := fam.tensors(cfg, set, t)
 	if err != nil {

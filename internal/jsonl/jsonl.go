@@ -150,7 +150,7 @@ func decode(text []byte, strict bool, v any) error {
 		d.DisallowUnknownFields()
 	}
 	if err := d.Decode(v); err != nil {
-		return explain(err)
+		return Explain(err)
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return errors.New("more than one JSON value on the line")
@@ -176,8 +176,8 @@ func reads(v any, name string) bool {
 	return false
 }
 
-// explain says in a user's words what encoding/json says in Go's.
-func explain(err error) error {
+// Explain says in a user's words what encoding/json says in Go's.
+func Explain(err error) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
 		if kind.Field == "" {
