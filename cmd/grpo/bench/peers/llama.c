@@ -191,6 +191,8 @@ int main(int argc, char **argv) {
     } else if (!strcmp(verb, "greedy")) {
         greedy(open_context(m, MOST_TOKENS, 1, threads, 1, 1), &b, llama_model_get_vocab(m), number[0]);
         return 0;
+    } else if (strcmp(verb, "prefill") && strcmp(verb, "decode")) {
+        die("verb: expected prefill, decode, score, tokens or greedy");
     } else if (asked < 1 || asked > MOST_RUNS) {
         die("runs: expected 1 to 64");
     } else if (!strcmp(verb, "prefill")) {
@@ -200,15 +202,13 @@ int main(int argc, char **argv) {
             prefill(c, &b, number[0], vocab);
             rates[runs] = number[0] / (now() - begin);
         }
-    } else if (!strcmp(verb, "decode")) {
+    } else {
         struct llama_context *c = open_context(m, number[1] + DECODE_STEPS, number[0], threads, number[3], 0);
         for (int at = 0; at < number[1]; at++) {
             for (int i = 0; i < number[0]; i++) add(&b, rand() % vocab, at, i, 0);
             compute(c, &b);
         }
         for (; runs <= asked; runs++) rates[runs] = decode_run(c, &b, number[0], number[1], vocab);
-    } else {
-        die("verb: expected prefill, decode, score, tokens or greedy");
     }
     qsort(rates + 1, runs - 1, sizeof *rates, ascending); // the first warmed up
     printf("{\"tokens_per_s\":%.2f}\n", (rates[1 + (asked - 1) / 2] + rates[1 + asked / 2]) / 2);
