@@ -57,15 +57,11 @@ func (p *Policy) SamplingWork(rows, context, sequences int) (work Work, bytes fl
 	for _, s := range c.BlockMatrices() {
 		work.Products += 2 * float64(c.Layers*s.Size()) * float64(rows)
 	}
-	perSequence := rows / sequences
-	attended := float64(context)
-	if perSequence > 1 {
-		attended = float64(perSequence) / 2 // causal
+	last, attended := c.Reads(context)
+	cached := 0.0
+	if rows == sequences {
+		attended, cached = last, last*float64(sequences*p.BlockBytes())/float64(p.CacheBlock())
 	}
 	*work.Kind(p.roundsAttention()) += 4 * attended * float64(c.Layers*c.Heads.OutWidth()) * float64(rows)
-	cached := 0
-	if perSequence == 1 {
-		cached = sequences * context * p.BlockBytes() / p.CacheBlock()
-	}
-	return work, float64(weights + cached)
+	return work, float64(weights) + cached
 }

@@ -135,3 +135,24 @@ func TestParametersThatWereWritten(t *testing.T) {
 		}
 	})
 }
+
+// What is large already counts: parameters that decay, and moments that no gradient made.
+func TestAStepFromLargeNumbers(t *testing.T) {
+	const n = 20
+	for _, large := range []string{"parameters", "moments"} {
+		onEach(t, func(t *testing.T, b kernels.Backend) {
+			p := newProblem(t, b, draws(1, n), Config{Beta1: 0.9, Beta2: 0.95, Eps: 1e-12, WeightDecay: 100})
+			at, rate := p.params, 1.0
+			numbers := draws(2, n)
+			if numbers[n-1] = 9e36; large == "moments" {
+				at, rate, numbers[n-1] = p.m, 1e10, 1e17
+			}
+			b.Upload(at, numbers)
+			p.ZeroGrad()
+			var over *OverflowError
+			if _, err := p.Step(rate); !errors.As(err, &over) {
+				t.Errorf("%s: %v", large, err)
+			}
+		})
+	}
+}

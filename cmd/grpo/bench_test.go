@@ -52,6 +52,7 @@ func TestBenchStepRefuses(t *testing.T) {
 		"--share 2":       {"--share", "0 to 0.9"},
 		"--preset huge":   {"huge", "tiny"},
 		"pipeline=off":    {"pipeline", "leave it out"},
+		"max_steps=9":     {"max_steps", "--steps", "leave it out"},
 		"lerning_rate=1":  {"lerning_rate", "learning_rate"},
 		"model=/nowhere/": {"/nowhere/"},
 	} {
@@ -144,6 +145,11 @@ func TestBenchesThatCannotBeMeant(t *testing.T) {
 		"long --lengths 16,32 --recompute all":   `--recompute: found "all", expected auto, cheap or blocks`,
 		"long --lengths 16,32 --shape tiny/0":    `shape "tiny/0" is not known; expected one of`,
 		"long --lengths 16,32 --shape tiny/some": `shape "tiny/some" is not known; expected one of`,
+
+		"gemm --precision int16":    "--precision int16 is for weights of four bits, and those here are bf16; type f32 or bf16",
+		"serve --temperature nan":   "--temperature: found 2048, 0 and NaN, expected 0 or more",
+		"decode --context 2000000":  "--context: found 2000000, expected at most 4080, as tiny has 4096 positions",
+		"prefill --context 2000000": "expected at most 4096",
 
 		"groups --prompts 0":                "--completions, --prompt-tokens and --completion-tokens: found 0, 16, 512 and 256",
 		"groups --prompt-tokens 2147483647": "--prompt-tokens and --completion-tokens: found 2147483647 and 256, expected at most",

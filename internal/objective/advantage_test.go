@@ -126,3 +126,12 @@ func TestAnOwnComparisonMayUseItsMemoryAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, [][]float64{{0.5, -0.5}, {-4, 4}}, a.Samples)
 }
+
+// A share is of what was moved: on both sides of a bound, and not what lies on it.
+func TestSharesOfWhatWasBounded(t *testing.T) {
+	c := Comparison{Shaping: Shaping{Clip: 2}, Within: Mean, Bound: 2}
+	a, err := c.Of([]Group{{Samples: []Sample{{Reward: -5}, {Reward: 2}}}})
+	require.NoError(t, err)
+	require.Equal(t, []float64{-2, 2}, a.Samples[0])
+	require.Equal(t, []float64{0.5, 0}, []float64{a.Clipped, a.Bounded})
+}

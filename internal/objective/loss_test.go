@@ -220,3 +220,23 @@ func TestGSPOTokenIsGSPOWhereTokensAgree(t *testing.T) {
 		}
 	}
 }
+
+// What a loss did is counted: on which side a ratio was clipped, where the advantage says anything, and what corrections were.
+func TestLossesTellWhatTheyDid(t *testing.T) {
+	told := func(l Loss, ratios, advantages []float64) (seen Seen) {
+		n := len(ratios)
+		s := Sequence{LogP: make([]float64, n), Old: make([]float64, n), Near: make([]float64, n), Advantage: advantages,
+			Weight: slices.Repeat([]float64{1}, n), Grad: make([]float64, n)}
+		for i, r := range ratios {
+			s.LogP[i], s.Near[i] = math.Log(r), math.Log(r)
+		}
+		l.Of(&s, &seen)
+		return seen
+	}
+	ratios, advantages := []float64{0.5, 0.5, 0.6, 1.5, 4, 4, 1}, []float64{-1, 1, -1, 1, -1, 0, 1}
+	require.Equal(t, Seen{Tokens: 7, Low: 2, High: 1, Dual: 1}, told(Loss{Kind: PPO, Low: 0.8, High: 1.2, Dual: 3}, ratios, advantages))
+	require.Equal(t, Seen{Tokens: 7, Low: 3, High: 2}, told(Loss{Kind: CISPO, Low: 0.8, High: 1.2}, ratios, advantages))
+	seen := told(Loss{Kind: ImportanceSampling, Truncation: PerToken, Cap: 1.3}, ratios, advantages)
+	require.Equal(t, 3, seen.Truncated)
+	require.InDelta(t, 0.5+0.5+0.6+3*1.3+1, seen.Correction, 1e-12)
+}

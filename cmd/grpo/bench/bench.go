@@ -89,6 +89,7 @@ func (m *Model) begin() (limits, kernels.Backend, error) {
 	if m.Options.Precision == model.F32 {
 		peak.Products = peak.Mixed
 	}
+	forgetPeak() // of what the limits were measured with
 	return limits{Flops: peak.Flops, Products: peak.Products, Bytes: peak.Bytes, whole: m.Options.Precision == model.I16}, b, nil
 }
 
@@ -121,7 +122,7 @@ func timeRuns(ctx context.Context, runs int, run func() error) (time.Duration, e
 		}
 	}
 	slices.Sort(took)
-	return took[len(took)/2], nil
+	return (took[(runs-1)/2] + took[runs/2]) / 2, nil
 }
 
 // peakMemory is the largest resident size that this process had, in bytes; 0 where nobody tells.

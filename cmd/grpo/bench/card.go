@@ -168,7 +168,7 @@ func (r *CardResult) rate(what string, measure func() (rate, limit float64, err 
 }
 
 func (r *CardResult) decoding(ctx context.Context, p *model.Policy, size cardSize, batch int) (rate, limit float64, err error) {
-	s, err := newSequences(p, max(batch, size.context), batch, size.context, decodeSteps*(size.runs+1))
+	s, err := newSequences(p, max(batch, size.context), batch, size.context, decodeSteps)
 	if err != nil {
 		return 0, 0, err
 	}

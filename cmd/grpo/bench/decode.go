@@ -58,8 +58,8 @@ func Prefill(ctx context.Context, m *Sampling) (*SamplingResult, error) {
 
 // run measures a step of so many tokens, on a decoder of so many rows.
 func (m *Sampling) run(name string, tokens, rows int, step func(*sequences) (time.Duration, error)) (*SamplingResult, error) {
-	if m.Batch < 1 || m.Context < 1 {
-		return nil, badinput.Errorf("--batch and --context: found %d and %d, expected 1 or more", m.Batch, m.Context)
+	if err := m.check(name); err != nil {
+		return nil, err
 	}
 	lim, b, err := m.begin()
 	if err != nil {
@@ -75,7 +75,7 @@ func (m *Sampling) run(name string, tokens, rows int, step func(*sequences) (tim
 			return nil, err
 		}
 	}
-	s, err := newSequences(p, rows, m.Batch, m.Context, decodeSteps*(m.Runs+1))
+	s, err := newSequences(p, rows, m.Batch, m.Context, decodeSteps)
 	if err != nil {
 		return nil, err
 	}
@@ -92,6 +92,24 @@ func (m *Sampling) run(name string, tokens, rows int, step func(*sequences) (tim
 	}, nil
 }
 
+// check refuses what no sampler would draw.
+func (m *Sampling) check(name string) error {
+	shape, err := model.ShapeNamed(m.Shape)
+	most := shape.MaxPositions
+	if name == "decode" {
+		most -= decodeSteps
+	}
+	switch {
+	case err != nil:
+		return err
+	case m.Batch < 1 || m.Context < 1:
+		return badinput.Errorf("--batch and --context: found %d and %d, expected 1 or more", m.Batch, m.Context)
+	case m.Context > most:
+		return badinput.Errorf("--context: found %d, expected at most %d, as %s has %d positions", m.Context, most, m.Shape, shape.MaxPositions)
+	}
+	return nil
+}
+
 // Report is the result for people.
 func (r *SamplingResult) Report() Report {
 	t := Report{Above: r.Limits.above(r.Backend), Header: []string{
@@ -103,10 +121,10 @@ func (r *SamplingResult) Report() Report {
 
 // sequences are equally long and lie one after the other in a decoder's cache.
 type sequences struct {
-	d                      *model.Decoder
-	batch, length, context int
-	vocab                  int
-	rows                   model.Rows
+	d              *model.Decoder
+	batch, context int
+	vocab          int
+	rows           model.Rows
 }
 
 // newSequences makes a decoder of that many rows a run, with room for more tokens after the context.
@@ -143,7 +161,6 @@ func (s *sequences) run(n, from, to int) error {
 }
 
 func (s *sequences) prefill(n int) error {
-	s.length = s.context
 	return s.run(n, 0, s.context)
 }
 
@@ -156,12 +173,12 @@ func (s *sequences) spread() {
 	s.d.CopyBlocks(to, from)
 }
 
+// decode adds so many tokens to each, after the context: what was added before is forgotten.
 func (s *sequences) decode(steps int) error {
-	for range steps {
-		if err := s.run(s.batch, s.length, s.length+1); err != nil {
+	for at := s.context; at < s.context+steps; at++ {
+		if err := s.run(s.batch, at, at+1); err != nil {
 			return err
 		}
-		s.length++
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
 )
@@ -33,6 +34,9 @@ func Gemm(ctx context.Context, m *Model) (*GemmResult, error) {
 	linears, err := model.Products(m.Shape)
 	if err != nil {
 		return nil, err
+	}
+	if m.Options.Precision == model.I16 {
+		return nil, badinput.Errorf("--precision int16 is for weights of four bits, and those here are bf16; type f32 or bf16")
 	}
 	lim, b, err := m.begin()
 	if err != nil {

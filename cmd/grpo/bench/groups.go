@@ -111,7 +111,7 @@ func (g *Groups) datums(vocab int) (all []model.Datum) {
 func (g *Groups) compare(ctx context.Context, b kernels.Backend, s *trainStep, r *GroupsResult) error {
 	var alone, shared, times []float64
 	peak := func() int64 { return 0 }
-	if forgetPeak() { // of what the limits were measured with
+	if forgetPeak() { // of how the model was made
 		peak = peakMemory
 	}
 	for run := range g.Runs + 1 {

@@ -74,6 +74,11 @@ func (b *Step) arrange() error {
 	if given["pipeline"] {
 		return badinput.Errorf("pipeline: the benchmark compares all of them; leave it out")
 	}
+	for _, key := range []string{"max_steps", "eval_every", "save_every", "keep_best"} {
+		if given[key] {
+			return badinput.Errorf("%s: the benchmark takes --steps and a few more, and does nothing between them; leave it out", key)
+		}
+	}
 	left := slices.DeleteFunc(slices.Clone(arrangement), func(setting string) bool {
 		key, _, _ := strings.Cut(setting, "=")
 		return given[key]

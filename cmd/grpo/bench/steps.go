@@ -24,7 +24,6 @@ func NewSteps(p *model.Policy, batch, context int) (*Steps, error) {
 
 // Time is that of a step, which draws a token of each sequence.
 func (s *Steps) Time() (time.Duration, error) {
-	s.s.length = s.s.context
 	start := time.Now()
 	err := s.s.decode(decodeSteps)
 	return time.Since(start) / decodeSteps, err

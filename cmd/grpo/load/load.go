@@ -5,6 +5,7 @@ package load
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -47,7 +48,7 @@ func (l *Load) check() error {
 	case l.Clients < 1 || l.Prompt < 1 || l.Completion < 2 || l.Runs < 1:
 		return badinput.Errorf("--batch, --context, --completion and --runs: found %d, %d, %d and %d, expected 1 or more, and 2 of --completion",
 			l.Clients, l.Prompt, l.Completion, l.Runs)
-	case l.Long < 0 || l.TopK < 0 || l.Temperature < 0:
+	case l.Long < 0 || l.TopK < 0 || !(l.Temperature >= 0 && l.Temperature <= math.MaxFloat32):
 		return badinput.Errorf("--long, --top-k and --temperature: found %d, %d and %v, expected 0 or more", l.Long, l.TopK, l.Temperature)
 	case (l.URL == "") != (l.Name == ""):
 		return badinput.Errorf("--url and --name go together: type --url http://127.0.0.1:8080 --name MODEL")
@@ -154,5 +155,5 @@ func (l *Load) measure(ctx context.Context, ask ask, h *host, r *Result) error {
 
 func median(x []float64) float64 {
 	x = slices.Sorted(slices.Values(x))
-	return x[len(x)/2]
+	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
 }

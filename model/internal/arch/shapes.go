@@ -102,6 +102,19 @@ func (w *Work) Kind(products bool) *float64 {
 // Seconds is how long a machine takes that does so many flops of each kind a second.
 func (w Work) Seconds(products, rest float64) float64 { return w.Products/products + w.Rest/rest }
 
+// Reads is how many positions the last of T rows reads, and a row of them in the mean, where each reads those up to its own or those in
+// a window: both are means over the layers.
+func (c Config) Reads(T int) (last, mean float64) {
+	for l := range c.Layers {
+		n, window := float64(T), float64(c.Attn(l).Window)
+		if window > 0 {
+			n = min(n, window)
+		}
+		last, mean = last+n, mean+n-n*n/float64(2*T)
+	}
+	return last / float64(c.Layers), mean / float64(c.Layers)
+}
+
 // TrainingFlops are those of one token's training with frozen weights and an adapter of that rank: forward, gradient to the
 // activations, and nothing twice. Attention is that of a sequence of T.
 func (c Config) TrainingFlops(rank, T int) (weights, adapter, attention float64) {
@@ -113,6 +126,7 @@ func (c Config) TrainingFlops(rank, T int) (weights, adapter, attention float64)
 		}
 	}
 	layers := float64(c.Layers)
-	causal := 2 * float64(T) * float64(c.Heads.OutWidth()) // half of 4·T·width
+	_, read := c.Reads(T)
+	causal := 4 * read * float64(c.Heads.OutWidth())
 	return 4 * (layers*float64(block) + float64(c.Vocab*c.Hidden)), 6 * layers * float64(low), 3.5 * layers * causal
 }

@@ -20,7 +20,7 @@
 #include "ggml-backend.h"
 #include "llama.h"
 
-enum { DECODE_STEPS = 16, MOST_TOKENS = 4096 };
+enum { DECODE_STEPS = 16, MOST_TOKENS = 4096, MOST_RUNS = 64 };
 
 static void die(const char *what) {
     fprintf(stderr, "llama: %s\n", what);
@@ -60,6 +60,7 @@ static struct llama_context *open_context(struct llama_model *m, int tokens, int
 }
 
 static void add(struct llama_batch *b, int token, int position, int sequence, int wanted) {
+    if (b->n_tokens == MOST_TOKENS) die("more than 4096 tokens at a time");
     int i = b->n_tokens++;
     b->token[i] = token;
     b->pos[i] = position;
@@ -80,11 +81,12 @@ static void prefill(struct llama_context *c, struct llama_batch *b, int tokens, 
     compute(c, b);
 }
 
-// Every sequence gets a context of its own; then each run adds a few tokens to all of them.
-static double decode_run(struct llama_context *c, struct llama_batch *b, int sequences, int *at, int vocab) {
+// Every sequence gets a context of its own; then each run adds a few tokens to all of them, in place of those of the run before.
+static double decode_run(struct llama_context *c, struct llama_batch *b, int sequences, int context, int vocab) {
+    if (!llama_memory_seq_rm(llama_get_memory(c), -1, context, -1)) die("tokens stay in the cache");
     double begin = now();
-    for (int s = 0; s < DECODE_STEPS; s++, ++*at) {
-        for (int i = 0; i < sequences; i++) add(b, rand() % vocab, *at, i, 1);
+    for (int at = context; at < context + DECODE_STEPS; at++) {
+        for (int i = 0; i < sequences; i++) add(b, rand() % vocab, at, i, 1);
         compute(c, b);
     }
     return sequences * DECODE_STEPS / (now() - begin);
@@ -178,8 +180,8 @@ int main(int argc, char **argv) {
     if (!m) die("the model cannot be loaded");
     int vocab = llama_vocab_n_tokens(llama_model_get_vocab(m));
     struct llama_batch b = llama_batch_init(MOST_TOKENS, 0, 1);
-    double rates[64];
-    int runs = 0;
+    double rates[1 + MOST_RUNS];
+    int runs = 0, asked = number[!strcmp(verb, "decode") ? 2 : 1];
     if (!strcmp(verb, "score")) {
         score_lines(open_context(m, MOST_TOKENS, 1, threads, 1, 1), &b, vocab);
         return 0;
@@ -189,25 +191,26 @@ int main(int argc, char **argv) {
     } else if (!strcmp(verb, "greedy")) {
         greedy(open_context(m, MOST_TOKENS, 1, threads, 1, 1), &b, llama_model_get_vocab(m), number[0]);
         return 0;
+    } else if (strcmp(verb, "prefill") && strcmp(verb, "decode")) {
+        die("verb: expected prefill, decode, score, tokens or greedy");
+    } else if (asked < 1 || asked > MOST_RUNS) {
+        die("runs: expected 1 to 64");
     } else if (!strcmp(verb, "prefill")) {
         struct llama_context *c = open_context(m, number[0], 1, threads, 1, 0);
-        for (; runs <= number[1]; runs++) {
+        for (; runs <= asked; runs++) {
             double begin = now();
             prefill(c, &b, number[0], vocab);
             rates[runs] = number[0] / (now() - begin);
         }
-    } else if (!strcmp(verb, "decode")) {
-        struct llama_context *c = open_context(m, number[1] + DECODE_STEPS * (number[2] + 1), number[0], threads, number[3], 0);
-        int at = 0;
-        for (; at < number[1]; at++) {
+    } else {
+        struct llama_context *c = open_context(m, number[1] + DECODE_STEPS, number[0], threads, number[3], 0);
+        for (int at = 0; at < number[1]; at++) {
             for (int i = 0; i < number[0]; i++) add(&b, rand() % vocab, at, i, 0);
             compute(c, &b);
         }
-        for (; runs <= number[2]; runs++) rates[runs] = decode_run(c, &b, number[0], &at, vocab);
-    } else {
-        die("verb: expected prefill, decode, score, tokens or greedy");
+        for (; runs <= asked; runs++) rates[runs] = decode_run(c, &b, number[0], number[1], vocab);
     }
     qsort(rates + 1, runs - 1, sizeof *rates, ascending); // the first warmed up
-    printf("{\"tokens_per_s\":%.2f}\n", rates[1 + (runs - 1) / 2]);
+    printf("{\"tokens_per_s\":%.2f}\n", (rates[1 + (asked - 1) / 2] + rates[1 + asked / 2]) / 2);
     return 0;
 }

@@ -1,0 +1,51 @@
+package bench
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/backendtest"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
+	"github.com/seed-7879b91d/grpo/model"
+)
+
+// The first run is not counted, and of an even number the two in the middle are.
+func TestRunsHaveAMedian(t *testing.T) {
+	waits := []time.Duration{200, 40, 0, 0, 80}
+	run := 0
+	took, err := timeRuns(t.Context(), len(waits)-1, func() error {
+		time.Sleep(waits[run] * time.Millisecond)
+		run++
+		return nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, len(waits), run)
+	require.GreaterOrEqual(t, took, 20*time.Millisecond)
+	require.Less(t, took, 38*time.Millisecond)
+}
+
+// Every timed step of decoding has the context that was asked for, however many there are, and memory is not that of measuring limits.
+func TestDecodingHasItsContext(t *testing.T) {
+	m := Sampling{Model: Model{Shape: "tiny/1", Runs: 1, Options: model.Options{Precision: model.F32},
+		Open: func(string, int) (kernels.Backend, error) { return backendtest.CPU(t, cpu.Options{}), nil }}, Batch: 1, Context: 4080}
+	s, err := Decode(t.Context(), &m)
+	require.NoError(t, err)
+	require.Positive(t, s.TokensPerSec)
+	if forgetPeak() {
+		require.Less(t, s.PeakMemory, int64(512<<20))
+	}
+	m.Runs = 1 << 30 // no memory is taken for what they add
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = Decode(ended, &m)
+	require.ErrorIs(t, err, context.Canceled)
+	m.Context++
+	_, err = Decode(t.Context(), &m)
+	require.ErrorContains(t, err, "--context: found 4081, expected at most 4080, as tiny/1 has 4096 positions")
+	_, err = Prefill(t.Context(), &Sampling{Model: m.Model, Batch: 1, Context: 4097})
+	require.ErrorContains(t, err, "expected at most 4096")
+}
