@@ -12,7 +12,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/http"
 	"net/url"
@@ -206,17 +205,9 @@ func (s *Snapshot) fromHub(ctx context.Context) error {
 		} `json:"siblings"`
 	}
 	err := c.retry(ctx, func() (bool, error) {
-		resp, err := c.do(ctx, http.MethodGet, address, nil)
+		text, err := c.read(ctx, address, s.repo)
 		if err != nil {
 			return false, err
-		}
-		defer resp.Body.Close()
-		if err := c.check(resp, s.repo, ""); err != nil {
-			return false, err
-		}
-		text, err := io.ReadAll(io.LimitReader(resp.Body, 256<<20))
-		if err != nil {
-			return false, transient{err: err}
 		}
 		if err := json.Unmarshal(text, &answer); err != nil {
 			return false, fmt.Errorf("the Hub at %s answered with something else than JSON: %w", c.Endpoint, err)

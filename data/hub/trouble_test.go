@@ -1,0 +1,88 @@
+package hub
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A link that points to what is no longer there, as after the cache was moved with absolute links, is made anew.
+func TestALinkThatLeadsNowhere(t *testing.T) {
+	h := newFakeHub(t)
+	c, _ := h.client(t)
+	s, err := c.Snapshot(t.Context(), repo)
+	require.NoError(t, err)
+	link := filepath.Join(s.Dir(), "README.md")
+	require.NoError(t, os.MkdirAll(s.Dir(), 0o755))
+	require.NoError(t, os.Symlink("/nowhere/blobs/abc", link))
+	got, err := fetch(c, "README.md")
+	require.NoError(t, err)
+	require.Equal(t, h.small["README.md"], got)
+}
+
+// A file that arrives changed over a line that breaks each time is an error, too.
+func TestADamagedFileOverABadLine(t *testing.T) {
+	h := newFakeHub(t)
+	c, waits := h.client(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	sleep := c.sleep
+	c.sleep = func(ctx context.Context, d time.Duration) error {
+		if len(*waits) > 50 {
+			cancel()
+		}
+		return sleep(ctx, d)
+	}
+	s, err := c.Snapshot(ctx, repo)
+	require.NoError(t, err)
+	other := &fakeHub{large: map[string][]byte{large: append([]byte{1}, h.large[large][1:]...)}}
+	h.setTrouble(func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasPrefix(r.URL.Path, "/storage/") {
+			return false
+		}
+		return cut(other, 200_000)(w, r)
+	})
+	_, err = s.Download(ctx, large)
+	require.ErrorContains(t, err, "damaged")
+}
+
+// A Hub that falls silent in the middle of its answer is asked again.
+func TestAListingThatStalls(t *testing.T) {
+	h := newFakeHub(t)
+	c, _ := h.client(t)
+	c.stall = 100 * time.Millisecond
+	asked := 0
+	h.setTrouble(func(w http.ResponseWriter, r *http.Request) bool {
+		if asked++; asked > 1 || !strings.HasPrefix(r.URL.Path, "/api/") {
+			return false
+		}
+		w.Write([]byte(`{"sha":`))
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		return true
+	})
+	done := make(chan error, 1)
+	go func() { _, err := c.Snapshot(context.Background(), repo); done <- err }()
+	select {
+	case err := <-done:
+		require.NoError(t, err)
+	case <-time.After(10 * time.Second):
+		h.hub.CloseClientConnections()
+		t.Fatal("it waits for ever")
+	}
+}
+
+// A token that no request can carry is refused at once.
+func TestATokenOfTwoLines(t *testing.T) {
+	h := newFakeHub(t)
+	c, waits := h.client(t)
+	c.Token = "hf_a\nhf_b"
+	_, err := c.Snapshot(t.Context(), repo)
+	require.ErrorContains(t, err, "HF_TOKEN, or the file that has the token: found more than one line")
+	require.Empty(t, *waits, "another attempt mends nothing")
+}
