@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,29 +53,35 @@ func TestADamagedFileOverABadLine(t *testing.T) {
 }
 
 // A Hub that falls silent in the middle of its answer is asked again.
-func TestAListingThatStalls(t *testing.T) {
-	h := newFakeHub(t)
-	c, _ := h.client(t)
-	c.stall = 100 * time.Millisecond
-	asked := 0
-	h.setTrouble(func(w http.ResponseWriter, r *http.Request) bool {
-		if asked++; asked > 1 || !strings.HasPrefix(r.URL.Path, "/api/") {
+func TestAnswersThatStall(t *testing.T) {
+	var asked atomic.Int32
+	silent := func(w http.ResponseWriter, r *http.Request) bool {
+		if asked.Add(1) > 1 {
 			return false
 		}
 		w.Write([]byte(`{"sha":`))
 		w.(http.Flusher).Flush()
-		<-r.Context().Done()
+		select {
+		case <-r.Context().Done():
+		case <-time.After(10 * time.Second):
+			t.Error("it waits on")
+		}
 		return true
-	})
-	done := make(chan error, 1)
-	go func() { _, err := c.Snapshot(context.Background(), repo); done <- err }()
-	select {
-	case err := <-done:
-		require.NoError(t, err)
-	case <-time.After(10 * time.Second):
-		h.hub.CloseClientConnections()
-		t.Fatal("it waits for ever")
 	}
+	h, up := newFakeHub(t), newWritableHub(t)
+	h.setTrouble(silent)
+	c, _ := h.client(t)
+	c.stall = 100 * time.Millisecond
+	_, err := c.Snapshot(t.Context(), repo)
+	require.NoError(t, err)
+
+	up.trouble = func(w http.ResponseWriter, r *http.Request) bool {
+		return strings.Contains(r.URL.Path, "/preupload/") && silent(w, r)
+	}
+	asked.Store(0)
+	c.Endpoint, c.Token = up.hub.URL, "secret"
+	_, err = c.Publish(t.Context(), Repo{Type: Model, ID: "me/coder"}, false, "x", []Upload{upload("README.md", []byte("hi"))}, nil)
+	require.NoError(t, err)
 }
 
 // A token that no request can carry is refused at once.
