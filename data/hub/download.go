@@ -132,21 +132,22 @@ func (d *download) fetch(ctx context.Context, blob string) error {
 		return err
 	}
 	defer part.Close()
-	damaged := 0
+	furthest, damaged := int64(0), 0
 	err = d.client.retry(ctx, func() (moved bool, err error) {
 		before, err := part.Seek(0, io.SeekEnd)
 		if err != nil {
 			return false, err
 		}
 		after := before
+		furthest = max(furthest, before)
 		if before != d.size || before == 0 {
 			if after, err = d.transfer(ctx, part, before); err != nil {
-				return after > before, err
+				return after > furthest, err // a server may have begun anew
 			}
 		}
 		if err := d.verify(part, after); err != nil {
-			// What is there cannot be trusted: the next attempt starts over. Over a line that breaks retry counts anew each time.
-			err = errors.Join(err, part.Truncate(0))
+			// What is there cannot be trusted: the next attempt starts over, and over a line that breaks it moves on again.
+			furthest, err = 0, errors.Join(err, part.Truncate(0))
 			if damaged++; damaged == attempts {
 				err = fmt.Errorf("%v (after %d attempts)", err, attempts)
 			}

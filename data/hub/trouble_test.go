@@ -27,29 +27,42 @@ func TestALinkThatLeadsNowhere(t *testing.T) {
 	require.Equal(t, h.small["README.md"], got)
 }
 
-// A file that arrives changed over a line that breaks each time is an error, too.
-func TestADamagedFileOverABadLine(t *testing.T) {
-	h := newFakeHub(t)
-	c, waits := h.client(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	sleep := c.sleep
-	c.sleep = func(ctx context.Context, d time.Duration) error {
-		if len(*waits) > 50 {
-			cancel()
-		}
-		return sleep(ctx, d)
+// A file that arrives changed over a line that breaks each time, and one whose server begins anew each time and never gets
+// further, are errors, too: no attempt counts as one that moved on for what was there before.
+func TestADownloadThatGetsNowhere(t *testing.T) {
+	for says, answer := range map[string]func(h *fakeHub, n int32) func(http.ResponseWriter, *http.Request) bool{
+		"damaged": func(h *fakeHub, n int32) func(http.ResponseWriter, *http.Request) bool {
+			return cut(&fakeHub{large: map[string][]byte{large: append([]byte{1}, h.large[large][1:]...)}}, 200_000)
+		},
+		"unexpected EOF": func(h *fakeHub, n int32) func(http.ResponseWriter, *http.Request) bool {
+			return func(w http.ResponseWriter, r *http.Request) bool {
+				r.Header.Del("Range")
+				return cut(h, []int{100_000, 200_000}[n%2])(w, r)
+			}
+		},
+	} {
+		t.Run(says, func(t *testing.T) {
+			h := newFakeHub(t)
+			c, waits := h.client(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			sleep := c.sleep
+			c.sleep = func(ctx context.Context, d time.Duration) error {
+				if len(*waits) > 50 {
+					cancel()
+				}
+				return sleep(ctx, d)
+			}
+			var asked atomic.Int32 // over several connections
+			h.setTrouble(func(w http.ResponseWriter, r *http.Request) bool {
+				return strings.HasPrefix(r.URL.Path, "/storage/") && answer(h, asked.Add(1))(w, r)
+			})
+			s, err := c.Snapshot(ctx, repo)
+			require.NoError(t, err)
+			_, err = s.Download(ctx, large)
+			require.ErrorContains(t, err, says)
+			require.ErrorContains(t, err, "after 6 attempts")
+		})
 	}
-	s, err := c.Snapshot(ctx, repo)
-	require.NoError(t, err)
-	other := &fakeHub{large: map[string][]byte{large: append([]byte{1}, h.large[large][1:]...)}}
-	h.setTrouble(func(w http.ResponseWriter, r *http.Request) bool {
-		if !strings.HasPrefix(r.URL.Path, "/storage/") {
-			return false
-		}
-		return cut(other, 200_000)(w, r)
-	})
-	_, err = s.Download(ctx, large)
-	require.ErrorContains(t, err, "damaged")
 }
 
 // A Hub that falls silent in the middle of its answer is asked again.
