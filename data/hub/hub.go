@@ -41,9 +41,10 @@ type Client struct {
 	// Offline answers from the cache alone.
 	Offline bool
 
-	notice  string    // what is to be said of the cache when it is first used
-	settled sync.Once // the cache is one that can be written
-	held    string    // a cache that can only be read; "": none
+	user    *url.Userinfo // that stood in the address of the Endpoint, and is for no message
+	notice  string        // what is to be said of the cache when it is first used
+	settled sync.Once     // the cache is one that can be written
+	held    string        // a cache that can only be read; "": none
 
 	stall time.Duration                                    // a transfer that is silent for so long is broken
 	sleep func(ctx context.Context, d time.Duration) error // between attempts
@@ -55,8 +56,13 @@ type Client struct {
 func New(endpoint, token, cache string) *Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.ResponseHeaderTimeout = 30 * time.Second
+	var user *url.Userinfo
+	if at, err := url.Parse(endpoint); err == nil && at.User != nil {
+		user, at.User = at.User, nil
+		endpoint = at.String()
+	}
 	return &Client{
-		Endpoint: strings.TrimRight(endpoint, "/"), Token: token, Cache: cache,
+		Endpoint: strings.TrimRight(endpoint, "/"), Token: token, Cache: cache, user: user,
 		stall: time.Minute, sleep: sleep, free: free,
 		http: &http.Client{Transport: transport, CheckRedirect: redirect},
 	}

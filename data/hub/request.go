@@ -90,6 +90,9 @@ func (c *Client) do(ctx context.Context, method, address string, header http.Hea
 	req.Header.Set("Accept-Encoding", "identity") // sizes and ranges are those of the file itself
 	if c.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.Token)
+	} else if c.user != nil {
+		password, _ := c.user.Password()
+		req.SetBasicAuth(c.user.Username(), password)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {

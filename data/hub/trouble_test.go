@@ -106,3 +106,22 @@ func TestATokenOfTwoLines(t *testing.T) {
 	require.ErrorContains(t, err, "HF_TOKEN, or the file that has the token: found more than one line")
 	require.Empty(t, *waits, "another attempt mends nothing")
 }
+
+// A password in the address of the Hub reaches the Hub, and no message.
+func TestAPasswordInTheEndpoint(t *testing.T) {
+	h := newFakeHub(t)
+	at := strings.TrimPrefix(h.hub.URL, "http://")
+	c := New("http://me:secret@"+at+"/", "", t.TempDir())
+	var asked atomic.Int32
+	h.setTrouble(func(w http.ResponseWriter, r *http.Request) bool {
+		if user, password, _ := r.BasicAuth(); r.Host == at && (user != "me" || password != "secret") {
+			asked.Add(1)
+		}
+		return false
+	})
+	_, err := fetch(c, large) // the storage refuses requests that know it
+	require.NoError(t, err)
+	require.Zero(t, asked.Load(), "requests without it")
+	_, err = c.Snapshot(t.Context(), Repo{Type: Dataset, ID: "o/none"})
+	require.ErrorContains(t, err, "there is no "+h.hub.URL+"/datasets/o/none (404)")
+}
