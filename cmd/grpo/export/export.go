@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -222,7 +223,9 @@ func (s source) each(most int, fn func(row []rows.Cell) error) error {
 	case "rollouts":
 		err = rollouts.Each(s.dir, line)
 	case "timing":
-		err = jsonl.Whole(filepath.Join(s.dir, clock), line)
+		if err = jsonl.Whole(filepath.Join(s.dir, clock), line); errors.Is(err, fs.ErrNotExist) {
+			err = nil // as in what was unpacked of a package
+		}
 	default:
 		err = jsonl.Whole(filepath.Join(s.dir, metrics), line)
 	}

@@ -69,6 +69,17 @@ func TestWhyAWarmUpHasNoRows(t *testing.T) {
 	}
 }
 
+// A package has no record of the clock, and other tables all the same.
+func TestARunWithoutAClock(t *testing.T) {
+	dir, out := recorded(t), t.TempDir()
+	require.NoError(t, os.Remove(filepath.Join(dir, clock)))
+	_, err := exported(t, "csv", dir, "--table", "timing")
+	require.EqualError(t, err, dir+" has no timing on record yet")
+	says, err := exported(t, "parquet", dir, "--out", out)
+	require.NoError(t, err)
+	require.Equal(t, 2, strings.Count(says, ".parquet: "), says)
+}
+
 func TestTablesOfARunThatGoesOn(t *testing.T) {
 	dir := recorded(t)
 	for args, want := range map[string]string{
