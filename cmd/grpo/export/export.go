@@ -170,7 +170,12 @@ func (t *content) write(format string, out io.Writer) error {
 		to = &typedRows{parquet.New(buffered, t.table, &t.columns)}
 	}
 	to.begin(t.columns.Names)
-	err := t.each(t.rows, to.row)
+	err := t.each(t.rows, func(row []rows.Cell) error {
+		if slices.ContainsFunc(row, func(c rows.Cell) bool { return !t.columns.Has(c.Name) }) {
+			return badinput.Errorf("%s was written anew while it was read; type the same again", t.dir)
+		}
+		return to.row(row)
+	})
 	return errors.Join(err, to.end(), buffered.Flush())
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -78,6 +79,18 @@ func TestARunWithoutAClock(t *testing.T) {
 	says, err := exported(t, "parquet", dir, "--out", out)
 	require.NoError(t, err)
 	require.Equal(t, 2, strings.Count(says, ".parquet: "), says)
+}
+
+// A run that goes back while its record is read may have other columns then: no value is written under another's name.
+func TestARecordThatIsWrittenAnew(t *testing.T) {
+	dir := recorded(t)
+	for _, format := range []string{"csv", "parquet"} {
+		table, err := source{dir, "steps"}.read()
+		require.NoError(t, err)
+		anew := strings.ReplaceAll(someMetrics, "mean_reward", "other_"+format)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, metrics), []byte(anew), 0o644))
+		require.ErrorContains(t, table.write(format, io.Discard), dir+" was written anew while it was read; type the same again")
+	}
 }
 
 func TestTablesOfARunThatGoesOn(t *testing.T) {
