@@ -312,5 +312,6 @@ func TestAllRefused(t *testing.T) {
 	require.NoError(t, os.WriteFile(source, text, 0o644))
 	_, err = liveCodeBench.Build(t.Context(), Options{Source: source, Style: Chat, CacheDir: t.TempDir()})
 	require.True(t, badinput.Is(err), "%v", err)
-	require.ErrorContains(t, err, "--suite livecodebench: no problem is left to ask; the first of 1 refused: problem 1: "+string(dataset.MixedKinds))
+	require.ErrorContains(t, err,
+		"--suite livecodebench: no problem is left to ask; the first of 1 refused: problem 1: "+string(dataset.MixedKinds))
 }
