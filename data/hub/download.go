@@ -132,20 +132,26 @@ func (d *download) fetch(ctx context.Context, blob string) error {
 		return err
 	}
 	defer part.Close()
+	furthest, damaged := int64(0), 0
 	err = d.client.retry(ctx, func() (moved bool, err error) {
 		before, err := part.Seek(0, io.SeekEnd)
 		if err != nil {
 			return false, err
 		}
 		after := before
+		furthest = max(furthest, before)
 		if before != d.size || before == 0 {
 			if after, err = d.transfer(ctx, part, before); err != nil {
-				return after > before, err
+				return after > furthest, err // a server may have begun anew
 			}
 		}
 		if err := d.verify(part, after); err != nil {
-			// What is there cannot be trusted: the next attempt starts over.
-			return false, errors.Join(err, part.Truncate(0))
+			// What is there cannot be trusted: the next attempt starts over, and over a line that breaks it moves on again.
+			furthest, err = 0, errors.Join(err, part.Truncate(0))
+			if damaged++; damaged == attempts {
+				err = fmt.Errorf("%v (after %d attempts)", err, attempts)
+			}
+			return false, err
 		}
 		return false, nil
 	})
@@ -258,16 +264,23 @@ func (d *download) verify(part *os.File, size int64) error {
 	return nil
 }
 
-// symlink points link to the blob by a relative path, so that the cache may be moved.
+// symlink points link to the blob by a relative path, so that the cache may be moved. A link that leads nowhere gives way.
 func symlink(blob, link string) error {
 	target, err := filepath.Rel(filepath.Dir(link), blob)
 	if err != nil {
 		return err
 	}
-	if err := os.Symlink(target, link); err != nil && !errors.Is(err, os.ErrExist) {
+	err = os.Symlink(target, link)
+	if !errors.Is(err, os.ErrExist) {
 		return err
 	}
-	return nil
+	if _, err := os.Stat(link); err == nil {
+		return nil // another process was faster
+	}
+	if err := os.Remove(link); err != nil {
+		return err
+	}
+	return os.Symlink(target, link)
 }
 
 // lock keeps other processes from downloading the same blob; the kernel frees it when we die.

@@ -12,7 +12,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/http"
 	"net/url"
@@ -42,9 +41,10 @@ type Client struct {
 	// Offline answers from the cache alone.
 	Offline bool
 
-	notice  string    // what is to be said of the cache when it is first used
-	settled sync.Once // the cache is one that can be written
-	held    string    // a cache that can only be read; "": none
+	user    *url.Userinfo // that stood in the address of the Endpoint, and is for no message
+	notice  string        // what is to be said of the cache when it is first used
+	settled sync.Once     // the cache is one that can be written
+	held    string        // a cache that can only be read; "": none
 
 	stall time.Duration                                    // a transfer that is silent for so long is broken
 	sleep func(ctx context.Context, d time.Duration) error // between attempts
@@ -56,8 +56,13 @@ type Client struct {
 func New(endpoint, token, cache string) *Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.ResponseHeaderTimeout = 30 * time.Second
+	var user *url.Userinfo
+	if at, err := url.Parse(endpoint); err == nil && at.User != nil {
+		user, at.User = at.User, nil
+		endpoint = at.String()
+	}
 	return &Client{
-		Endpoint: strings.TrimRight(endpoint, "/"), Token: token, Cache: cache,
+		Endpoint: strings.TrimRight(endpoint, "/"), Token: token, Cache: cache, user: user,
 		stall: time.Minute, sleep: sleep, free: free,
 		http: &http.Client{Transport: transport, CheckRedirect: redirect},
 	}
@@ -206,17 +211,9 @@ func (s *Snapshot) fromHub(ctx context.Context) error {
 		} `json:"siblings"`
 	}
 	err := c.retry(ctx, func() (bool, error) {
-		resp, err := c.do(ctx, http.MethodGet, address, nil)
+		text, err := c.read(ctx, address, s.repo)
 		if err != nil {
 			return false, err
-		}
-		defer resp.Body.Close()
-		if err := c.check(resp, s.repo, ""); err != nil {
-			return false, err
-		}
-		text, err := io.ReadAll(io.LimitReader(resp.Body, 256<<20))
-		if err != nil {
-			return false, transient{err: err}
 		}
 		if err := json.Unmarshal(text, &answer); err != nil {
 			return false, fmt.Errorf("the Hub at %s answered with something else than JSON: %w", c.Endpoint, err)

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
@@ -64,11 +65,14 @@ func (c *Client) retry(ctx context.Context, try func() (moved bool, err error)) 
 	}
 }
 
-// checkEndpoint refuses what no request can go to, before it is tried again and again.
+// checkEndpoint refuses what no request can go to, or carry, before it is tried again and again.
 func (c *Client) checkEndpoint() error {
 	at, err := url.Parse(c.Endpoint)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
 		return badinput.Errorf("HF_ENDPOINT: found %q, expected an address such as https://huggingface.co", c.Endpoint)
+	}
+	if strings.ContainsFunc(c.Token, unicode.IsControl) {
+		return badinput.Errorf("HF_TOKEN, or the file that has the token: found more than one line, expected the token alone")
 	}
 	return nil
 }
@@ -86,6 +90,9 @@ func (c *Client) do(ctx context.Context, method, address string, header http.Hea
 	req.Header.Set("Accept-Encoding", "identity") // sizes and ranges are those of the file itself
 	if c.Token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.Token)
+	} else if c.user != nil {
+		password, _ := c.user.Password()
+		req.SetBasicAuth(c.user.Username(), password)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
@@ -96,6 +103,39 @@ func (c *Client) do(ctx context.Context, method, address string, header http.Hea
 		}
 	}
 	return resp, nil
+}
+
+// read gives the body of an answer. A silent connection counts as broken.
+func (c *Client) read(ctx context.Context, address string, repo Repo) ([]byte, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(c.stall, func() { cancel(errStalled) })
+	defer silence.Stop()
+	resp, err := c.do(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, stalled(ctx, err)
+	}
+	defer resp.Body.Close()
+	if err := c.check(resp, repo, ""); err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(heard{resp.Body, silence, c.stall}, 256<<20))
+	if err != nil {
+		return nil, stalled(ctx, transient{err: err})
+	}
+	return text, nil
+}
+
+// heard puts the timer off with each piece that is read.
+type heard struct {
+	io.Reader
+	silence *time.Timer
+	stall   time.Duration
+}
+
+func (h heard) Read(p []byte) (int, error) {
+	h.silence.Reset(h.stall)
+	return h.Reader.Read(p)
 }
 
 // redirect follows the Hub to its storage, but never carries the token to another host. A HEAD

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
@@ -183,6 +184,8 @@ func (c *Client) send(ctx context.Context, address, kind string, body []byte, an
 		header["Accept"] = []string{lfsType}
 	}
 	return c.retry(ctx, func() (bool, error) {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
 		resp, err := c.carry(ctx, http.MethodPost, address, header, bytes.NewReader(body), int64(len(body)), true)
 		if err != nil {
 			return false, err
@@ -199,9 +202,11 @@ func (c *Client) send(ctx context.Context, address, kind string, body []byte, an
 		if answer == nil {
 			return false, nil
 		}
-		text, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
+		silence := time.AfterFunc(c.stall, func() { cancel(errStalled) })
+		defer silence.Stop()
+		text, err := io.ReadAll(io.LimitReader(heard{resp.Body, silence, c.stall}, 16<<20))
 		if err != nil {
-			return false, transient{err: err}
+			return false, stalled(ctx, transient{err: err})
 		}
 		if err := json.Unmarshal(text, answer); err != nil {
 			return false, fmt.Errorf("the Hub at %s answered with something else than JSON: %w", c.Endpoint, err)

@@ -110,7 +110,7 @@ func (s *Suite) normalise(ctx context.Context, path string, o Options) (refused 
 	}); err != nil {
 		return nil, cmp.Or(unread, err) // what is wrong with a row has nothing to do with the file that is written
 	}
-	set, err := dataset.Open(ctx, rows, dataset.Options{CacheDir: dir})
+	set, err := dataset.Open(ctx, rows, dataset.Options{CacheDir: dir, Empty: true})
 	if err != nil {
 		return nil, badinput.Errorf("--suite %s: %w", s.Name, err)
 	}
@@ -118,6 +118,9 @@ func (s *Suite) normalise(ctx context.Context, path string, o Options) (refused 
 	refused = append([]dataset.Refused{}, set.Manifest().Refused...)
 	for i := range refused {
 		refused[i].Where = "problem " + strings.TrimPrefix(refused[i].Where, rows+":")
+	}
+	if len(set.Problems()) == 0 {
+		return nil, badinput.Errorf("--suite %s: no problem is left to ask; the first of %d refused: %w", s.Name, len(refused), &refused[0])
 	}
 	return refused, atomicfile.Result(path, func(w io.Writer) error { return set.WriteNormal(ctx, w) })
 }

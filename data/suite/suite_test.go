@@ -300,3 +300,18 @@ func TestBuiltOnce(t *testing.T) {
 	require.NoError(t, os.Remove(first.Tasks)) // as who clears a cache of large files does
 	require.FileExists(t, write("1").Tasks)
 }
+
+// Where no problem is left, the first that was refused is named by its place, and not by a file that nobody has heard of.
+func TestAllRefused(t *testing.T) {
+	row := map[string]any{"question_id": "a", "question_content": "x", "contest_date": "2024-08-10", "metadata": `{"func_name": "f"}`,
+		"public_test_cases":  `[{"input": "1", "output": "1", "testtype": "stdin"}]`,
+		"private_test_cases": `[{"input": "1", "output": "1", "testtype": "functional"}]`}
+	text, err := json.Marshal(row)
+	require.NoError(t, err)
+	source := filepath.Join(t.TempDir(), "rows.jsonl")
+	require.NoError(t, os.WriteFile(source, text, 0o644))
+	_, err = liveCodeBench.Build(t.Context(), Options{Source: source, Style: Chat, CacheDir: t.TempDir()})
+	require.True(t, badinput.Is(err), "%v", err)
+	require.ErrorContains(t, err,
+		"--suite livecodebench: no problem is left to ask; the first of 1 refused: problem 1: "+string(dataset.MixedKinds))
+}

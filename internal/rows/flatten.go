@@ -65,6 +65,9 @@ type Columns struct {
 	known map[string]bool
 }
 
+// Has tells whether a row has brought a cell of that name.
+func (c *Columns) Has(name string) bool { return c.known[name] }
+
 // Add adds those of a row.
 func (c *Columns) Add(row []Cell) {
 	if c.known == nil {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -169,7 +170,12 @@ func (t *content) write(format string, out io.Writer) error {
 		to = &typedRows{parquet.New(buffered, t.table, &t.columns)}
 	}
 	to.begin(t.columns.Names)
-	err := t.each(t.rows, to.row)
+	err := t.each(t.rows, func(row []rows.Cell) error {
+		if slices.ContainsFunc(row, func(c rows.Cell) bool { return !t.columns.Has(c.Name) }) {
+			return badinput.Errorf("%s was written anew while it was read; type the same again", t.dir)
+		}
+		return to.row(row)
+	})
 	return errors.Join(err, to.end(), buffered.Flush())
 }
 
@@ -222,7 +228,9 @@ func (s source) each(most int, fn func(row []rows.Cell) error) error {
 	case "rollouts":
 		err = rollouts.Each(s.dir, line)
 	case "timing":
-		err = jsonl.Whole(filepath.Join(s.dir, clock), line)
+		if err = jsonl.Whole(filepath.Join(s.dir, clock), line); errors.Is(err, fs.ErrNotExist) {
+			err = nil // as in what was unpacked of a package
+		}
 	default:
 		err = jsonl.Whole(filepath.Join(s.dir, metrics), line)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,6 +67,29 @@ func TestWhyAWarmUpHasNoRows(t *testing.T) {
 	} {
 		_, err := exported(t, "csv", dir, "--table", table)
 		require.EqualError(t, err, dir+" "+want)
+	}
+}
+
+// A package has no record of the clock, and other tables all the same.
+func TestARunWithoutAClock(t *testing.T) {
+	dir, out := recorded(t), t.TempDir()
+	require.NoError(t, os.Remove(filepath.Join(dir, clock)))
+	_, err := exported(t, "csv", dir, "--table", "timing")
+	require.EqualError(t, err, dir+" has no timing on record yet")
+	says, err := exported(t, "parquet", dir, "--out", out)
+	require.NoError(t, err)
+	require.Equal(t, 2, strings.Count(says, ".parquet: "), says)
+}
+
+// A run that goes back while its record is read may have other columns then: no value is written under another's name.
+func TestARecordThatIsWrittenAnew(t *testing.T) {
+	dir := recorded(t)
+	for _, format := range []string{"csv", "parquet"} {
+		table, err := source{dir, "steps"}.read()
+		require.NoError(t, err)
+		anew := strings.ReplaceAll(someMetrics, "mean_reward", "other_"+format)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, metrics), []byte(anew), 0o644))
+		require.ErrorContains(t, table.write(format, io.Discard), dir+" was written anew while it was read; type the same again")
 	}
 }
 

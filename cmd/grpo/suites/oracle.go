@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/suite"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
@@ -102,6 +103,9 @@ func (j *Judged) judge(ctx context.Context, cfg *configs.Config, answers []rewar
 func (j *Judged) Print(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "%s, %d problems of %s (SHA-256 %.12s…): %d of %d solutions are right, score %.3f\n",
 		j.Suite, j.Problems, j.Source, j.SHA256, j.Right, j.Solutions, j.Score)
+	if err == nil && j.Refused > 0 {
+		_, err = fmt.Fprintf(w, "%s left out, whose tests fit no known shape\n", plural.Of(j.Refused, "problem"))
+	}
 	for _, f := range j.Wrong {
 		if err == nil {
 			_, err = fmt.Fprintf(w, "%s: %s %s\n", look.Line(f.Problem), f.Verdict, look.Line(f.Note))

@@ -231,4 +231,7 @@ func TestStrings(t *testing.T) {
 	p.Options.Difficulty = "hard"
 	require.Equal(t, "LiveCodeBench, code generation, 2024-08-01 to the last, hard", p.String())
 	require.Equal(t, "````\na\n```python\nx\n```\n````", block("a\n```python\nx\n```\n"))
+	var out strings.Builder
+	require.NoError(t, (&Judged{Refused: 1}).Print(&out))
+	require.Contains(t, out.String(), "\n1 problem left out, whose tests fit no known shape\n")
 }

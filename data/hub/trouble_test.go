@@ -1,0 +1,127 @@
+package hub
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A link that points to what is no longer there, as after the cache was moved with absolute links, is made anew.
+func TestALinkThatLeadsNowhere(t *testing.T) {
+	h := newFakeHub(t)
+	c, _ := h.client(t)
+	s, err := c.Snapshot(t.Context(), repo)
+	require.NoError(t, err)
+	link := filepath.Join(s.Dir(), "README.md")
+	require.NoError(t, os.MkdirAll(s.Dir(), 0o755))
+	require.NoError(t, os.Symlink("/nowhere/blobs/abc", link))
+	got, err := fetch(c, "README.md")
+	require.NoError(t, err)
+	require.Equal(t, h.small["README.md"], got)
+}
+
+// A file that arrives changed over a line that breaks each time, and one whose server begins anew each time and never gets
+// further, are errors, too: no attempt counts as one that moved on for what was there before.
+func TestADownloadThatGetsNowhere(t *testing.T) {
+	for says, answer := range map[string]func(h *fakeHub, n int32) func(http.ResponseWriter, *http.Request) bool{
+		"damaged": func(h *fakeHub, n int32) func(http.ResponseWriter, *http.Request) bool {
+			return cut(&fakeHub{large: map[string][]byte{large: append([]byte{1}, h.large[large][1:]...)}}, 200_000)
+		},
+		"unexpected EOF": func(h *fakeHub, n int32) func(http.ResponseWriter, *http.Request) bool {
+			return func(w http.ResponseWriter, r *http.Request) bool {
+				r.Header.Del("Range")
+				return cut(h, []int{100_000, 200_000}[n%2])(w, r)
+			}
+		},
+	} {
+		t.Run(says, func(t *testing.T) {
+			h := newFakeHub(t)
+			c, waits := h.client(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			sleep := c.sleep
+			c.sleep = func(ctx context.Context, d time.Duration) error {
+				if len(*waits) > 50 {
+					cancel()
+				}
+				return sleep(ctx, d)
+			}
+			var asked atomic.Int32 // over several connections
+			h.setTrouble(func(w http.ResponseWriter, r *http.Request) bool {
+				return strings.HasPrefix(r.URL.Path, "/storage/") && answer(h, asked.Add(1))(w, r)
+			})
+			s, err := c.Snapshot(ctx, repo)
+			require.NoError(t, err)
+			_, err = s.Download(ctx, large)
+			require.ErrorContains(t, err, says)
+			require.ErrorContains(t, err, "after 6 attempts")
+		})
+	}
+}
+
+// A Hub that falls silent in the middle of its answer is asked again.
+func TestAnswersThatStall(t *testing.T) {
+	var asked atomic.Int32
+	silent := func(w http.ResponseWriter, r *http.Request) bool {
+		if asked.Add(1) > 1 {
+			return false
+		}
+		w.Write([]byte(`{"sha":`))
+		w.(http.Flusher).Flush()
+		select {
+		case <-r.Context().Done():
+		case <-time.After(10 * time.Second):
+			t.Error("it waits on")
+		}
+		return true
+	}
+	h, up := newFakeHub(t), newWritableHub(t)
+	h.setTrouble(silent)
+	c, _ := h.client(t)
+	c.stall = 100 * time.Millisecond
+	_, err := c.Snapshot(t.Context(), repo)
+	require.NoError(t, err)
+
+	up.trouble = func(w http.ResponseWriter, r *http.Request) bool {
+		return strings.Contains(r.URL.Path, "/preupload/") && silent(w, r)
+	}
+	asked.Store(0)
+	c.Endpoint, c.Token = up.hub.URL, "secret"
+	_, err = c.Publish(t.Context(), Repo{Type: Model, ID: "me/coder"}, false, "x", []Upload{upload("README.md", []byte("hi"))}, nil)
+	require.NoError(t, err)
+}
+
+// A token that no request can carry is refused at once.
+func TestATokenOfTwoLines(t *testing.T) {
+	h := newFakeHub(t)
+	c, waits := h.client(t)
+	c.Token = "hf_a\nhf_b"
+	_, err := c.Snapshot(t.Context(), repo)
+	require.ErrorContains(t, err, "HF_TOKEN, or the file that has the token: found more than one line")
+	require.Empty(t, *waits, "another attempt mends nothing")
+}
+
+// A password in the address of the Hub reaches the Hub, and no message.
+func TestAPasswordInTheEndpoint(t *testing.T) {
+	h := newFakeHub(t)
+	at := strings.TrimPrefix(h.hub.URL, "http://")
+	c := New("http://me:secret@"+at+"/", "", t.TempDir())
+	var asked atomic.Int32
+	h.setTrouble(func(w http.ResponseWriter, r *http.Request) bool {
+		if user, password, _ := r.BasicAuth(); r.Host == at && (user != "me" || password != "secret") {
+			asked.Add(1)
+		}
+		return false
+	})
+	_, err := fetch(c, large) // the storage refuses requests that know it
+	require.NoError(t, err)
+	require.Zero(t, asked.Load(), "requests without it")
+	_, err = c.Snapshot(t.Context(), Repo{Type: Dataset, ID: "o/none"})
+	require.ErrorContains(t, err, "there is no "+h.hub.URL+"/datasets/o/none (404)")
+}
