@@ -118,6 +118,7 @@ type rawConfig struct {
 	RopeTheta      *float64        `json:"rope_theta"`
 	RopeParameters json.RawMessage `json:"rope_parameters"`
 	RopeScaling    json.RawMessage `json:"rope_scaling"`
+	Partial        *float64        `json:"partial_rotary_factor"`
 	MaxPositions   int             `json:"max_position_embeddings"`
 	TiedHead       *bool           `json:"tie_word_embeddings"`
 }

@@ -52,6 +52,23 @@ func TestConfigIsRead(t *testing.T) {
 	require.Equal(t, []bool{false, true, false}, c.Sliding)
 }
 
+// Of a window that config.json does not name, transformers' default counts; null is none.
+func TestAWindowThatIsNotNamedIsTheFamilys(t *testing.T) {
+	for name, window := range map[string]int{"mistral-yarn": 4096, "gemma2-softcap": 4096, "qwen2-bias": 4096, "qwen3-tied": 0} {
+		changes := map[string]any{"max_position_embeddings": 4097, "sliding_window": nil, "max_window_layers": 0}
+		if name == "qwen2-bias" {
+			changes["use_sliding_window"] = true
+		}
+		c, err := ParseConfig(edited(t, name, changes))
+		require.NoError(t, err)
+		require.Equal(t, window, c.Window, name)
+		changes["sliding_window"] = json.RawMessage("null")
+		c, err = ParseConfig(edited(t, name, changes))
+		require.NoError(t, err)
+		require.Zero(t, c.Window, name)
+	}
+}
+
 func TestBadConfigsAreRefusedByName(t *testing.T) {
 	const known = ", supported: Qwen3ForCausalLM, LlamaForCausalLM, Qwen2ForCausalLM, MistralForCausalLM, Gemma2ForCausalLM"
 	scaling := func(pairs ...any) map[string]any {
@@ -102,7 +119,7 @@ func TestBadConfigsAreRefusedByName(t *testing.T) {
 		`layer_types: found "linear" of layer 1, supported: full_attention, sliding_attention`: {
 			"layer_types": []string{"full_attention", "linear", "", ""}},
 		`layer_types: found "sliding_attention" of layer 0 and no sliding_window, expected "full_attention"`: {
-			"sliding_window": nil, "layer_types": []string{"sliding_attention"}},
+			"sliding_window": json.RawMessage("null"), "layer_types": []string{"sliding_attention"}},
 		`torch_dtype: found "int8", expected bfloat16, float16 or float32: the embedding's scale is rounded to it`: {"torch_dtype": "int8"},
 	} {
 		_, err := ParseConfig(edited(t, "gemma2-softcap", changes))
@@ -111,6 +128,25 @@ func TestBadConfigsAreRefusedByName(t *testing.T) {
 	}
 	_, err := ReadConfig(t.TempDir())
 	require.ErrorContains(t, err, "config.json: no such file or directory; expected a Hugging Face model directory")
+}
+
+func TestWhatWouldBePassedOverIsRefused(t *testing.T) {
+	for message, changes := range map[string]map[string]any{
+		`partial_rotary_factor: found 0.5, expected 1: heads that turn in part are not supported`: {"partial_rotary_factor": 0.5},
+		`rope_parameters: found one for each kind of layer, expected one for all`: {
+			"rope_parameters": map[string]any{"full_attention": map[string]any{"rope_theta": 1e6}}},
+		`rope_scaling: found beside rope_parameters, which say something else; expected one of them`: {
+			"rope_parameters": map[string]any{"rope_theta": 5e6}, "rope_scaling": map[string]any{"type": "linear", "factor": 2.0}},
+		`use_bidirectional_attention: found true, expected false`: {"use_bidirectional_attention": true},
+	} {
+		_, err := ParseConfig(edited(t, "gemma2-softcap", changes))
+		require.EqualError(t, err, message)
+		require.True(t, badinput.Is(err))
+	}
+	same := map[string]any{"rope_type": "linear", "factor": 2.0, "rope_theta": 1e6}
+	c, err := ParseConfig(edited(t, "qwen3-tied", map[string]any{"rope_parameters": same, "rope_scaling": same}))
+	require.NoError(t, err)
+	require.Equal(t, Scaling{Type: "linear", Factor: 2}, c.RopeScaling)
 }
 
 // cases are the golden models, of which each family has one but Mistral's, whose config.json is made here.

@@ -83,6 +83,15 @@ func initial(c Config, s Slot) (mean, spread float64) {
 	return 0, initialSpread
 }
 
+// The window of a family with windows where config.json has no sliding_window, and the mark of that. null is none.
+const (
+	defaultWindow = 4096
+	unnamed       = math.MinInt
+)
+
+// unnamedWindow is what is read into: a key that is there takes the place of the mark.
+func unnamedWindow() rawWindow { return rawWindow{Size: new(unnamed)} }
+
 // rawWindow are the keys of a sliding window.
 type rawWindow struct {
 	Use       *bool    `json:"use_sliding_window"`
@@ -99,6 +108,11 @@ const (
 
 // read says which layers slide: those that layer_types names, or, where that is not there, those of which slides is true.
 func (r rawWindow) read(c *Config, slides func(layer int) bool) error {
+	if r.Size != nil && *r.Size == unnamed {
+		if r.Size = nil; c.MaxPositions > defaultWindow {
+			r.Size = new(defaultWindow)
+		}
+	}
 	if r.Size == nil {
 		for l, t := range r.Types {
 			if t != fullLayer {

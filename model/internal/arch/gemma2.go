@@ -34,19 +34,22 @@ type rawGemma2 struct {
 	TorchDType    string    `json:"torch_dtype"`
 	Activation    *string   `json:"hidden_activation"`
 	AttentionBias bool      `json:"attention_bias"`
+	BothWays      bool      `json:"use_bidirectional_attention"`
 	Scalar        *float64  `json:"query_pre_attn_scalar"`
 	ScoreCap      *nullable `json:"attn_logit_softcapping"`
 	LogitCap      *nullable `json:"final_logit_softcapping"`
 }
 
 func readGemma2(text []byte) (Config, error) {
-	own := rawGemma2{ScoreCap: unsaid(), LogitCap: unsaid()}
+	own := rawGemma2{rawWindow: unnamedWindow(), ScoreCap: unsaid(), LogitCap: unsaid()}
 	c, err := readDecoder(text, &own, absent{tied: true, theta: 1e4})
 	if err != nil {
 		return Config{}, err
 	}
 	c.AttentionBias, c.DType = own.AttentionBias, cmp.Or(own.DType, own.TorchDType)
 	switch {
+	case own.BothWays:
+		return Config{}, badinput.Errorf("use_bidirectional_attention: found true, expected false")
 	case own.Activation != nil && *own.Activation != tanhGELU:
 		return Config{}, badinput.Errorf("hidden_activation: found %q, expected %q", *own.Activation, tanhGELU)
 	case own.Scalar == nil:

@@ -17,7 +17,7 @@ type rawMistral struct {
 }
 
 func readMistral(text []byte) (Config, error) {
-	var own rawMistral
+	own := rawMistral{rawWindow: unnamedWindow()}
 	c, err := readDecoder(text, &own, absent{theta: 1e4})
 	if err != nil {
 		return Config{}, err

@@ -20,7 +20,7 @@ type rawQwen2 struct {
 }
 
 func readQwen2(text []byte) (Config, error) {
-	var own rawQwen2
+	own := rawQwen2{rawWindow: unnamedWindow()}
 	c, err := readDecoder(text, &own, absent{theta: 1e4})
 	if err != nil {
 		return Config{}, err

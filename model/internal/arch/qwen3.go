@@ -21,7 +21,7 @@ type rawQwen3 struct {
 }
 
 func readQwen3(text []byte) (Config, error) {
-	var own rawQwen3
+	own := rawQwen3{rawWindow: unnamedWindow()}
 	c, err := readDecoder(text, &own, absent{})
 	if err != nil {
 		return Config{}, err

@@ -42,6 +42,9 @@ type rawScaling struct {
 	Attention    *float64 `json:"attention_factor"`
 	MScale       *float64 `json:"mscale"`
 	MScaleAllDim *float64 `json:"mscale_all_dim"`
+
+	Full    json.RawMessage `json:"full_attention"`
+	Sliding json.RawMessage `json:"sliding_attention"`
 }
 
 // readRope finds the base of the rotary embedding and its scaling, in the old places or the new one.
@@ -66,11 +69,24 @@ func (r rawConfig) readRope(c *Config, theta float64) error {
 	default:
 		c.RopeTheta = theta
 	}
-	if s.Partial != nil && *s.Partial != 1 {
-		return badinput.Errorf("%s.partial_rotary_factor: found %g, expected 1: heads that turn in part are not supported", key, *s.Partial)
+	const inPart = "partial_rotary_factor: found %g, expected 1: heads that turn in part are not supported"
+	switch {
+	case r.Partial != nil && *r.Partial != 1:
+		return badinput.Errorf(inPart, *r.Partial)
+	case s.Partial != nil && *s.Partial != 1:
+		return badinput.Errorf("%s."+inPart, key, *s.Partial)
+	case s.Full != nil || s.Sliding != nil:
+		return badinput.Errorf("%s: found one for each kind of layer, expected one for all", key)
 	}
 	var err error
-	c.RopeScaling, err = s.read(key, r.MaxPositions)
+	if c.RopeScaling, err = s.read(key, r.MaxPositions); err != nil || isNull(r.RopeParameters) || isNull(r.RopeScaling) {
+		return err
+	}
+	var old Config
+	r.RopeParameters, r.RopeTheta = nil, &c.RopeTheta
+	if err = r.readRope(&old, 0); err == nil && (old.RopeScaling != c.RopeScaling || old.RopeTheta != c.RopeTheta) {
+		err = badinput.Errorf("rope_scaling: found beside rope_parameters, which say something else; expected one of them")
+	}
 	return err
 }
 
