@@ -122,8 +122,12 @@ const lostValue = "the returned value is lost: "
 func exception(stderr string) string {
 	if at := strings.LastIndex(stderr, "Traceback (most recent call last):\n"); at >= 0 {
 		_, frames, _ := strings.Cut(stderr[at:], "\n")
-		for line := range strings.Lines(frames) {
-			if line = strings.TrimRight(line, "\n"); line != "" && line[0] != ' ' {
+		for frames != "" {
+			var line string
+			if line, frames, _ = strings.Cut(frames, "\n"); line != "" && line[0] != ' ' {
+				if strings.HasSuffix(line, ": ") { // the message begins on a line of its own
+					line += firstLine(strings.TrimSpace(frames))
+				}
 				return line
 			}
 		}

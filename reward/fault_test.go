@@ -75,6 +75,8 @@ func TestFaultsOfARewardFileAreSaid(t *testing.T) {
 			"compute_rewards returned None for completion 0, expected a finite number"},
 		{"def compute_reward(c, g):\n    raise ValueError('one error for Point\\nx\\n  see the manual')\n",
 			"RTE ValueError: one error for Point (line 2)"},
+		{"def compute_reward(c, g):\n    assert c == g, '\\nArrays differ\\n x: 1'\n",
+			"RTE AssertionError: Arrays differ (line 2)"},
 		{"async def compute_reward(c, g):\n    return 1.0\n",
 			"no value the returned value is lost: JSON cannot carry a value of type coroutine"},
 		{"def compute_reward(c, g):\n    import datetime\n    return datetime.date(2025, 1, 1)\n",
