@@ -100,9 +100,13 @@ func call(ctx context.Context, r Runner, group string, prog sandbox.Program, l s
 	}
 	switch {
 	case a.Status != sandbox.OK:
-		a.note = strings.TrimSpace(a.Status.String() + " " + lastLine(a.Stderr))
+		a.note = strings.TrimSpace(a.Status.String() + " " + exception(a.Stderr))
 	case a.Value == nil:
-		a.note = strings.TrimSpace("no value " + lastLine(a.Stderr))
+		if _, why, found := strings.Cut(a.Stderr, lostValue); found { // what warnings say at the end stands behind it
+			a.note = "no value " + lostValue + strings.TrimSpace(firstLine(why))
+			break
+		}
+		a.note = strings.TrimSpace("no value " + exception(a.Stderr))
 	default:
 		if a.value, err = parseJSON(a.Value); err != nil {
 			a.note = "its value cannot be read: " + err.Error()
@@ -111,8 +115,28 @@ func call(ctx context.Context, r Runner, group string, prog sandbox.Program, l s
 	return a, nil
 }
 
-// lastLine is where Python names an exception.
-func lastLine(stderr string) string {
+// lostValue is how Python says that a value is none of JSON.
+const lostValue = "the returned value is lost: "
+
+// exception is the line in which a traceback names the exception; its message may go on behind it. Without one it is the last line.
+func exception(stderr string) string {
+	if at := strings.LastIndex(stderr, "Traceback (most recent call last):\n"); at >= 0 {
+		_, frames, _ := strings.Cut(stderr[at:], "\n")
+		for frames != "" {
+			var line string
+			if line, frames, _ = strings.Cut(frames, "\n"); line != "" && line[0] != ' ' {
+				if strings.HasSuffix(line, ": ") { // the message begins on a line of its own
+					line += firstLine(strings.TrimSpace(frames))
+				}
+				return line
+			}
+		}
+	}
 	stderr = strings.TrimSpace(stderr)
 	return stderr[strings.LastIndexByte(stderr, '\n')+1:]
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
 }

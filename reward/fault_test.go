@@ -10,6 +10,31 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
+// A parameter of a name that is given in a certain place stands there.
+func TestParametersInAnotherPlace(t *testing.T) {
+	racing.Again(t)
+	t.Parallel()
+	localPool(t).Close() // or skip
+	file := filepath.Join(t.TempDir(), "reward.py")
+	for parameters, says := range map[string]string{
+		"compute_reward(prompt, completion, ground_truth)": "the parameter completion in another place",
+		"compute_reward(ground_truth, completion)":         "the parameter completion in another place",
+		"compute_reward(completion, x, ground_truth=1)":    "the parameter ground_truth in another place",
+		"compute_rewards(prompts, completions)":            "the parameter completions in another place",
+		"compute_reward(text, truth, prompt)":              "",
+		"compute_rewards(completions, ground_truth)":       "",
+	} {
+		write(t, file, "def "+parameters+":\n    return 1\n")
+		j, err := Open(t.Context(), Config{File: file, Slots: 1})
+		if says == "" {
+			require.NoError(t, err, parameters)
+			require.NoError(t, j.Close())
+			continue
+		}
+		require.ErrorContains(t, err, says, parameters)
+	}
+}
+
 // What goes wrong in a reward file is said with its line, and with what to do.
 func TestFaultsOfARewardFileAreSaid(t *testing.T) {
 	racing.Again(t)
@@ -46,6 +71,14 @@ func TestFaultsOfARewardFileAreSaid(t *testing.T) {
 			"compute_rewards returned inf for completion 0, expected a finite number"},
 		{"def compute_rewards(completions):\n    return ['x' for _ in completions]\n",
 			"RTE ValueError: could not convert string to float: 'x'"},
+		{"def compute_rewards(completions):\n    return [None for _ in completions]\n",
+			"compute_rewards returned None for completion 0, expected a finite number"},
+		{"def compute_reward(c, g):\n    raise ValueError('one error for Point\\nx\\n  see the manual')\n",
+			"RTE ValueError: one error for Point (line 2)"},
+		{"def compute_reward(c, g):\n    assert c == g, '\\nArrays differ\\n x: 1'\n",
+			"RTE AssertionError: Arrays differ (line 2)"},
+		{"async def compute_reward(c, g):\n    return 1.0\n",
+			"no value the returned value is lost: JSON cannot carry a value of type coroutine"},
 		{"def compute_reward(c, g):\n    import datetime\n    return datetime.date(2025, 1, 1)\n",
 			"no value the returned value is lost: JSON cannot carry"},
 	} {

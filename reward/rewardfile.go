@@ -19,6 +19,8 @@ type columns struct {
 	Whole bool     `json:"whole"` // the function is compute_rewards, which is given all completions of a problem at once
 	Both  bool     `json:"both"`  // there are both functions
 
+	Misplaced []string `json:"misplaced"` // parameters that are given what stands first, and stand elsewhere
+
 	file fault.File
 }
 
@@ -81,8 +83,9 @@ def _signature_of_compute_reward():
         return {"whole": is_whole}
     in_order = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     by_name = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    places = ["completions"] if is_whole else ["completion", "ground_truth"]
     return {"names": [n for n in by_name if n not in in_order[:given]], "all": any(p.kind == p.VAR_KEYWORD for p in parameters),
-        "whole": is_whole}
+        "whole": is_whole, "misplaced": [n for i, n in enumerate(places) if n in in_order and in_order[i] != n]}
 `
 )
 
@@ -120,6 +123,11 @@ func (cfg Config) openFile(ctx context.Context, options sandbox.Options, submiss
 	if takes.Both {
 		return nil, takes, badinput.Errorf("reward_file=%s: found compute_reward and compute_rewards; keep one, and give the other "+
 			"another name", cfg.File)
+	}
+	if len(takes.Misplaced) > 0 {
+		order := map[bool]string{false: "compute_reward(completion, ground_truth, …)", true: "compute_rewards(completions, …)"}[takes.Whole]
+		return nil, takes, badinput.Errorf("reward_file=%s: found the parameter %s in another place; it is given as in %s", cfg.File,
+			takes.Misplaced[0], order)
 	}
 	switch options.Preload = source; {
 	case takes.Whole:

@@ -103,7 +103,7 @@ func TestRewardFileOfAGroup(t *testing.T) {
 	require.Equal(t, []Exclusion{"", ExcludedTruncated, "", ExcludedCustom, ""},
 		[]Exclusion{scores[0].Excluded, scores[1].Excluded, scores[2].Excluded, scores[3].Excluded, scores[4].Excluded})
 	require.Equal(t, []float64{1.5, 6.5, 16.5}, []float64{scores[0].Reward, scores[2].Reward, scores[4].Reward})
-	require.Contains(t, scores[3].Note, "compute_rewards returned <nil> for completion 2, expected a finite number")
+	require.Contains(t, scores[3].Note, "compute_rewards returned None for completion 2, expected a finite number")
 
 	scores, err = All(t.Context(), j, group("a", "odd"))
 	require.NoError(t, err)

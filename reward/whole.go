@@ -54,7 +54,11 @@ func (c *custom) scores(ctx context.Context, group string, texts []string, p *da
 		if one.note == "" {
 			n, ok := asNumber(list[i])
 			if !ok || math.IsInf(n.nearest(), 0) {
-				one.note = fmt.Sprintf("compute_rewards returned %.60v for completion %d, expected a finite number", list[i], i)
+				found := list[i]
+				if found == nil {
+					found = "None"
+				}
+				one.note = fmt.Sprintf("compute_rewards returned %.60v for completion %d, expected a finite number", found, i)
 			}
 			all[i].score = n.nearest()
 		}

@@ -78,6 +78,12 @@ func TestAMisspeltVerbIsToldOfOnce(t *testing.T) {
 	}
 }
 
+// What a sweep cannot make is said before it begins.
+func TestASweepOfWarmUps(t *testing.T) {
+	out, errs, code := shell(t, "", "sweep", "seed=0,1", "method=sft", "data=x", "--dry-run")
+	requireBadInput(t, out, errs, code, "method: sft has a verb of its own; type grpo sft")
+}
+
 // Help is there for what there is.
 func TestHelpersHelp(t *testing.T) {
 	for line, says := range map[string]string{

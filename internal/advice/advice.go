@@ -157,7 +157,7 @@ func (a *Advisor) OnStep(s Step) (out []Advice) {
 		if s.Why != "" {
 			finding += "; the first: " + s.Why
 		}
-		if s.FileErrors > 0 {
+		if s.FileErrors > 0 && !strings.HasPrefix(s.Why, "judge: ") { // what is said is about the first
 			try = "mend the reward file: grpo reward --reward-file tries it on completions of your own"
 		}
 		out = append(out, Advice{Rule: RewardErrors, Fatal: share > mostErrors, Finding: finding, Try: try})

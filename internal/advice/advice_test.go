@@ -167,6 +167,8 @@ func TestTooManyErrorsAreFatal(t *testing.T) {
 	require.True(t, said.Fatal)
 	require.Equal(t, "3 of 10 completions could not be scored; the first: a ValueError", said.Finding)
 	require.Contains(t, said.Try, "mend the reward file")
+	said = a.OnStep(Step{Number: 3, Completions: 10, Unscored: 3, FileErrors: 1, Why: "judge: found no score in the answer"})[0]
+	require.Contains(t, said.Try, "mend the judge first")
 }
 
 // What to do follows from who failed: grpo doctor knows the sandbox alone.

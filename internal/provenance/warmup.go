@@ -51,8 +51,10 @@ func CheckMethod(cfg *configs.Config, method string) error {
 	if cfg.Method == method {
 		return nil
 	}
-	if cfg.RunDir != "" {
-		return otherVerb(cfg, cfg.RunDir)
+	if dir := cfg.RunDir; dir != "" {
+		if of, err := settingsOf("run_dir", dir); err == nil && of != nil && of.Method == cfg.Method {
+			return otherVerb(cfg, dir)
+		}
 	}
 	return badinput.Errorf("method: %s has a verb of its own; type %s", cfg.Method, cfg.Verb())
 }

@@ -91,6 +91,9 @@ func (r *run) scored() (check, bool) {
 		return check{"good", "The sandbox failed on none of " + count(int(all), "completion")}, true
 	}
 	why := "the sandbox failed (grpo doctor), or the reward was no number"
+	if r.settings.JudgeURL != "" {
+		why = "the judge gave no score, " + why
+	}
 	if file := r.total(func(s *step) float64 { return s.FileErrors }); file > 0 {
 		why = "the reward file failed on " + grouped(int64(file)) + " of them"
 		if r.settings.Recorded != "none" {

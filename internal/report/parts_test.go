@@ -171,6 +171,9 @@ func TestUnscoredCompletionsAreSaid(t *testing.T) {
 	c, _ := r.scored()
 	require.Equal(t, check{"bad", "64 of 64 completions could not be scored: " +
 		"the sandbox failed (grpo doctor), or the reward was no number"}, c)
+	r.settings.JudgeURL = "http://host/v1"
+	c, _ = r.scored()
+	require.Contains(t, c.Text, "could not be scored: the judge gave no score, the sandbox failed (grpo doctor), or")
 	r.steps[0].FileErrors = 60
 	c, _ = r.scored()
 	require.Equal(t, check{"bad", "64 of 64 completions could not be scored: the reward file failed on 60 of them " +

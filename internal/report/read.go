@@ -46,6 +46,7 @@ type settings struct {
 	Prompts  int    `json:"prompts_per_step"`
 	Samples  int    `json:"completions_per_prompt"`
 	Recorded string `json:"record_rollouts"`
+	JudgeURL string `json:"judge_url"`
 }
 
 // origin are the keys of manifest.json that the page speaks of.

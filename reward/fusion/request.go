@@ -183,6 +183,9 @@ func (c *Client) post(ctx context.Context, body []byte, l sandbox.Limits) (resp 
 		return resp, fmt.Errorf("%w: %w", errTransient, err)
 	}
 	defer answer.Body.Close()
+	if answer.Request.Method != http.MethodPost { // what was redirected so has lost the program
+		return resp, badinput.Errorf("SANDBOX_URL=%s: the server is at %s now; name that", c.url, answer.Request.URL)
+	}
 	// Output and value in base64, and a megabyte of each stream that the server may read itself.
 	text, err := io.ReadAll(io.LimitReader(answer.Body, 3*l.Output+(8<<20)))
 	switch code := answer.StatusCode; {

@@ -183,6 +183,9 @@ func (r *Referee) send(ctx context.Context, body []byte) (answer string, again t
 		return "", 0, err
 	}
 	defer resp.Body.Close()
+	if resp.Request.Method != http.MethodPost { // what was redirected so has lost the question
+		return "", -1, fmt.Errorf("%s: it is at %s now; name that in judge_url", r.endpoint, resp.Request.URL)
+	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, mostReply))
 	if err != nil {
 		return "", 0, fmt.Errorf("%s: %w", r.endpoint, err)

@@ -103,6 +103,9 @@ func TestFailures(t *testing.T) {
 			says(w, "0.5")
 		case prompt == "broken":
 			http.Error(w, "oh", http.StatusBadGateway)
+		case prompt == "moved":
+			w.Header().Set("Location", "/elsewhere")
+			w.WriteHeader(http.StatusMovedPermanently)
 		case prompt == "slow":
 			<-never
 		case prompt == "odd":
@@ -123,6 +126,7 @@ func TestFailures(t *testing.T) {
 	}{
 		{"broken", "502 Bad Gateway", tries}, {"odd", "expected choices", tries},
 		{"other", `404 Not Found: "no such page"`, 1}, {"refused", "404 Not Found: no such model", 1},
+		{"moved", "/elsewhere now; name that in judge_url", 1},
 	} {
 		asked.Store(10)
 		_, note = ask(t, r, tt.prompt)

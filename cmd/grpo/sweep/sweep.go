@@ -25,6 +25,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/destination"
 	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/plural"
+	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/sweep"
 )
 
@@ -216,6 +217,9 @@ func settle(j *sweep.Journal) (all []*configs.Config, err error) {
 	var mistakes []error
 	for _, e := range j.Runs {
 		cfg, err := configs.Load(configs.Source{File: base.Name(), Overrides: e.Words})
+		if err == nil {
+			err = provenance.CheckMethod(cfg, "grpo")
+		}
 		if err != nil {
 			mistakes = append(mistakes, badinput.Errorf("%s: %s", e.Name, strings.ReplaceAll(err.Error(), base.Name(), sweep.BaseFile)))
 			if len(mistakes) == 3 {
