@@ -85,7 +85,7 @@ def _signature_of_compute_reward():
     by_name = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     places = ["completions"] if is_whole else ["completion", "ground_truth"]
     return {"names": [n for n in by_name if n not in in_order[:given]], "all": any(p.kind == p.VAR_KEYWORD for p in parameters),
-        "whole": is_whole, "misplaced": [n for i, n in enumerate(places) if n in in_order and in_order[i] != n]}
+        "whole": is_whole, "misplaced": [n for i, n in enumerate(places) if n in in_order and in_order[i:i + 1] != [n]]}
 `
 )
 

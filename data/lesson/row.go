@@ -129,6 +129,12 @@ func (c *Conversation) prompt(r dataset.Record) (err error) {
 	return nil
 }
 
+// Unread tells whether a row has a text beside its prompt that is none of it, in the column that sets with an instruction have.
+func Unread(r dataset.Record) bool {
+	beside, _ := text(r.Cells["input"])
+	return r.Cells["messages"] == nil && first(r, promptColumns) != "" && strings.TrimSpace(beside) != ""
+}
+
 // check wants something to learn, which begins after something to read.
 func (c *Conversation) check(name string) error {
 	learned := slices.IndexFunc(c.Messages[min(c.Given, len(c.Messages)):], assistants)

@@ -34,6 +34,7 @@ type set struct {
 	cut     int // rows that were longer than fits
 	empty   int // rows that were left out: what there is to learn lies beyond
 	refused int // rows of a set on the Hub that are none
+	unread  int // rows with an input that is no part of what is asked
 	parts   provenance.Parts
 }
 
@@ -94,6 +95,9 @@ func (s *set) tell(most int, warn func(string)) {
 	if s.empty > 0 {
 		warn(fmt.Sprintf("%s %s left out: what there is to learn lies beyond %d tokens (row_tokens)", plural.Of(s.empty, "row"),
 			plural.Pick(s.empty, "is", "are"), most))
+	}
+	if s.unread > 0 {
+		warn(fmt.Sprintf("the column input of %s is not read; write it into the prompt, or take it out", plural.Of(s.unread, "row")))
 	}
 }
 
@@ -165,6 +169,9 @@ func (r *reader) row(record dataset.Record) (one row, err error) {
 		}
 		long, empty = long || cut, empty || len(sequences) == 0
 		one.sides = append(one.sides, sequences)
+	}
+	if lesson.Unread(record) {
+		r.set.unread++
 	}
 	if !empty {
 		one.where = record.Where
