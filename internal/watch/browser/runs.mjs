@@ -1,13 +1,13 @@
 // Runs as users have them, out of one that is short: of one step and of 500, with numbers that are none, with groups that all came out alike,
 // with names that are long, are markup, or run from right to left, and 30 beside each other. Node writes their files; nothing is trained.
 // node runs.mjs FROM TO
-import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 
 const [from, to] = process.argv.slice(2);
 const lines = name => readFileSync(`${from}/${name}`, "utf8").trim().split("\n").map(l => JSON.parse(l));
 const metrics = lines("metrics.jsonl"), times = lines("train_log.jsonl"), rollouts = lines("rollouts.jsonl"), judged = lines("evaluations.jsonl");
 const measured = metrics.filter(l => !l.kind), evaluation = metrics.find(l => l.kind === "evaluation");
-const config = JSON.parse(readFileSync(`${from}/config.json`, "utf8"));
+const [config, manifest] = ["config.json", "manifest.json"].map(name => JSON.parse(readFileSync(`${from}/${name}`, "utf8")));
 const write = (path, all) => writeFileSync(path, all.map(l => (typeof l === "string" ? l : JSON.stringify(l)) + "\n").join(""));
 const share = v => Math.min(1, Math.max(0, v));
 
@@ -39,8 +39,9 @@ const right = (step, v) => ({ ...judged[0], step, correct: judged[0].problems.ma
 function run(name, { settings = {}, steps = [], timed = times, samples = [], advice = [], solved = [] }) {
 	const dir = `${to}/${name}`;
 	mkdirSync(dir, { recursive: true });
-	copyFileSync(`${from}/manifest.json`, `${dir}/manifest.json`);
-	writeFileSync(`${dir}/config.json`, JSON.stringify({ ...config, max_steps: steps.filter(l => !l.kind).length || 8, ...settings, run_dir: dir }));
+	const began = { ...config, max_steps: steps.filter(l => !l.kind).length || 8, ...settings, run_dir: dir };
+	writeFileSync(`${dir}/config.json`, JSON.stringify(began));
+	writeFileSync(`${dir}/manifest.json`, JSON.stringify({ ...manifest, began }));
 	if (steps.length) write(`${dir}/metrics.jsonl`, steps), write(`${dir}/train_log.jsonl`, timed);
 	if (samples.length) write(`${dir}/rollouts.jsonl`, samples);
 	if (advice.length) write(`${dir}/run_log.jsonl`, advice);
