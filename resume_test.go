@@ -78,6 +78,14 @@ func TestASampledAheadRunLearnsFromThePolicyBefore(t *testing.T) {
 		}
 	}
 	require.Nil(t, tr.ahead, "nothing is drawn for a step that does not come")
+	kept, path := rolloutBatch{policy: "p", updates: 2, refilled: 3, epoch: 4}, filepath.Join(t.TempDir(), "ahead.json")
+	tr.ahead = &kept
+	require.NoError(t, tr.saveAhead(path))
+	tr.ahead = nil
+	again, err := tr.restoreAhead(path)
+	require.NoError(t, err)
+	again.rounds = nil // of nothing
+	require.Equal(t, kept, *again)
 	last := l.metrics[len(l.metrics)-1]
 	require.Contains(t, last.Summary(Timing{}), "  1 update old, max|Δlogp| ")
 	last.Staleness = 2 // as with num_iterations=2

@@ -163,6 +163,24 @@ func TestNothingToLearnMeansNoUpdate(t *testing.T) {
 	require.Equal(t, before.Values, after.Values)
 }
 
+// Groups that teach nothing are replaced as often as may be, and those that teach are enough.
+func TestRefillsHaveAnEnd(t *testing.T) {
+	same := func(context.Context, reward.Completion) (reward.Score, error) { return reward.Score{Reward: 1}, nil }
+	refilled := func(g reward.GraderFunc) (Metrics, error) {
+		tr, _ := setup{words: []string{"refill=true", "max_refills=2"}, options: []Option{WithGrader(g)}}.open(t)
+		return tr.Step(t.Context(), nil, StepOptions{})
+	}
+	m, err := refilled(same)
+	require.NoError(t, err)
+	require.Equal(t, []int{4, 6}, []int{m.Refilled, m.GroupsSkipped})
+	m, err = refilled(vowels)
+	require.NoError(t, err)
+	require.Equal(t, []int{0, 0}, []int{m.Refilled, m.GroupsSkipped})
+	unscored := Group{Advantages: []float64{0}, Rollouts: []Scored{{Score: reward.Score{Excluded: reward.ExcludedInfra}}}}
+	s := groupStats([]Group{unscored})
+	require.Zero(t, s.AllGood+s.AllBad, "nobody knows")
+}
+
 func TestMetricsCarryNoClock(t *testing.T) {
 	text, err := json.Marshal(Metrics{})
 	require.NoError(t, err)

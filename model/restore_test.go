@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"path/filepath"
 	"testing"
 
@@ -73,15 +74,38 @@ func TestAnAdapterOfAnotherShapeIsNotRestored(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{Threads: 1})
 	defer b.Close()
 	p := openGolden(t, b, "qwen3-tied", "train_init", Options{})
+	own, err := p.Adapter()
+	require.NoError(t, err)
+	scaled := own.Config
+	scaled.Alpha *= 2
 	c := lora.Defaults()
 	c.Rank = 3
-	layout, err := lora.NewLayout(c, p.LoRADims())
-	require.NoError(t, err)
-	other := lora.New(layout)
-	other.Init(1)
-	dir := t.TempDir()
-	require.NoError(t, other.Save(dir, "base"))
-	require.ErrorContains(t, p.Restore(dir), "does not have the rank, scale and targets of the one in use, but {Rank:3 Alpha:32")
+	var other *lora.Adapter
+	for words, c := range map[string]lora.Config{"{Rank:3 Alpha:32": c, fmt.Sprintf("Alpha:%v", scaled.Alpha): scaled} {
+		layout, err := lora.NewLayout(c, p.LoRADims())
+		require.NoError(t, err)
+		other = lora.New(layout)
+		other.Init(1)
+		dir := t.TempDir()
+		require.NoError(t, other.Save(dir, "base"))
+		err = p.Restore(dir)
+		require.ErrorContains(t, err, "does not have the rank, scale and targets of the one in use, but ")
+		require.ErrorContains(t, err, words)
+	}
+
+	for i := range other.Values {
+		other.Values[i] = float32(i%7) / 70
+	}
+	score := func(p *Policy) [][]float32 {
+		all, err := p.Score(t.Context(), [][]int32{{5, 9, 11, 3, 2, 40}}, 1)
+		require.NoError(t, err)
+		return all
+	}
+	before, fresh := score(p), openGolden(t, b, "qwen3-tied", "train_init", Options{})
+	require.NoError(t, fresh.Attach(other))
+	require.NoError(t, p.Attach(other))
+	require.Equal(t, score(fresh), score(p), "what is attached takes the place of the one before")
+	require.NotEqual(t, before, score(p))
 }
 
 // A change of the masters that nobody published is found in a model that is trained as a whole, too.

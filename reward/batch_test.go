@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -64,6 +65,26 @@ func TestABrokenBatchSaysSoEachTime(t *testing.T) {
 	b.Add(0, Completion{Text: "broken"})
 	<-b.ctx.Done()
 	require.ErrorContains(t, b.Abandon(), "no sandbox")
+}
+
+// A completion that is not judged with its peers holds none of them up.
+func TestABatchTellsPeersWhoDoesNotCome(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	peers := NewPeers(2)
+	b := NewBatch[int](t.Context(), GraderFunc(func(_ context.Context, c Completion) (Score, error) {
+		if c.Text == "" {
+			return Score{Excluded: ExcludedTruncated}, nil
+		}
+		_, err := c.Peers.judge(ctx, c.Place, c.Text, func(texts []string) ([]opinion, error) { return make([]opinion, len(texts)), nil })
+		return Score{}, err
+	}), 2, false)
+	for place, text := range []string{"a", ""} {
+		b.Add(place, Completion{Text: text, Peers: peers, Place: place})
+	}
+	marked, err := b.Wait(ctx, func() {})
+	require.NoError(t, err)
+	require.Len(t, marked, 2)
 }
 
 func TestWhoStopsWaitingMayGoOn(t *testing.T) {

@@ -38,6 +38,7 @@ func TestParseWeights(t *testing.T) {
 		"style=1":             `component "style"`,
 		"correct=nan":         `"correct=nan": expected a number`,
 		"correct=1e999":       `expected a number`,
+		"correct=-inf":        `"correct=-inf": expected a number`,
 	} {
 		_, err := ParseWeights(text)
 		require.ErrorContains(t, err, message)

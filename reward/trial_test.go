@@ -131,6 +131,10 @@ func TestRewardsThatAreNoNumbers(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, s.Excluded.Failed())
 	}
+	first := Score{Excluded: ExcludedInfra, Note: "why"} // stays what it was
+	spoiled := first
+	spoiled.Reward = math.NaN()
+	require.Equal(t, first, spoiled.finite(Completion{}))
 	require.False(t, ExcludedTruncated.Failed())
 	require.False(t, Exclusion("").Failed())
 }

@@ -132,7 +132,9 @@ func TestACheckpointIsWholeOrNotThere(t *testing.T) {
 	require.Empty(t, entries)
 
 	require.NoError(t, d.Save(3, saveFile("damaged")))
+	require.NoError(t, os.MkdirAll(filepath.Join(d.Checkpoint(3)+partial, "left"), 0o755))
 	require.NoError(t, d.Save(3, saveFile("whole")))
+	require.NoDirExists(t, filepath.Join(d.Checkpoint(3), "left"))
 	text, err := os.ReadFile(filepath.Join(d.Checkpoint(3), "file"))
 	require.NoError(t, err)
 	require.Equal(t, "whole", string(text))
@@ -247,8 +249,10 @@ func TestSealsAndChecksumsNoticeDamage(t *testing.T) {
 			require.Error(t, CheckSeal(other, s.Seal), "%s", other)
 		}
 	}
-	_, err = Seal(struct{}{})
-	require.ErrorContains(t, err, "one empty member")
+	for _, v := range []any{struct{}{}, []sealed{{}, {}}} {
+		_, err = Seal(v)
+		require.ErrorContains(t, err, "one empty member")
+	}
 
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "sub"), 0o755))
@@ -256,6 +260,7 @@ func TestSealsAndChecksumsNoticeDamage(t *testing.T) {
 	sums, err := Checksums(dir)
 	require.NoError(t, err)
 	require.NoError(t, Verify(dir, sums))
+	require.ErrorContains(t, Verify(filepath.Join(dir, "sub"), map[string]string{"../sub/file": sums["sub/file"]}), "which is outside of it")
 	require.NoError(t, saveFile("y")(filepath.Join(dir, "sub")))
 	require.ErrorContains(t, Verify(dir, sums), "sub/file is damaged")
 	require.NoError(t, os.Remove(filepath.Join(dir, "sub", "file")))

@@ -67,6 +67,39 @@ func TestRoundedAttentionIsAttentionOfRoundedNumbers(t *testing.T) {
 	}
 }
 
+// The gradient to a query does not know what is later in its block, even where its product with the gradient of an output is infinite.
+func TestAGradientIsNotOfLaterRows(t *testing.T) {
+	const T, last = 20, 19
+	h := kernels.Heads{Q: 2, KV: 1, Dim: 8}
+	for _, name := range Variants() {
+		for _, kv := range []kernels.DType{kernels.F32, kernels.BF16} {
+			m := open(t, Options{Threads: 1, Variant: name})
+			starts, err := m.Alloc(kernels.I32, 2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.Upload(starts, []int32{0, T})
+			gradient := func(value float32) []float32 {
+				x := normal(rand.New(rand.NewPCG(3, 4)), T*h.Width())
+				x[T*h.Width()-1] = value // of the last row
+				qkv, dout := upload(t, m, x), upload(t, m, slices.Repeat([]float32{4}, T*h.OutWidth()))
+				out, lse, dqkv := random(t, m, T*h.OutWidth()), random(t, m, T*h.Q), random(t, m, T*h.Width())
+				s := kernels.Spans{Starts: starts, N: 1}
+				m.Attention(out, lse, qkv, s, kernels.Attn{Heads: h}, kv, T)
+				m.AttentionGrad(dqkv, dout, qkv, out, lse, s, kernels.Attn{Heads: h}, kv, T)
+				all := download(t, m, dqkv)
+				for row := range last {
+					copy(all[row*h.OutWidth():], all[row*h.Width():][:h.OutWidth()])
+				}
+				return all[:last*h.OutWidth()]
+			}
+			if !slices.Equal(gradient(1), gradient(3e38)) {
+				t.Errorf("%s, %v: rows before one have other gradients of queries", name, kv)
+			}
+		}
+	}
+}
+
 // Where spans begin and what they go on from is looked at before C reads rows by it.
 func TestSpansThatCannotBe(t *testing.T) {
 	const T = 9

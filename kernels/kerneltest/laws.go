@@ -129,12 +129,12 @@ func testNoTarget(t *testing.T, m *machine) {
 	m.expect(t, "the weight's gradient of rows that nobody asks for", dw, make([]float32, V*H)...)
 }
 
-// testTinySquares: sums of squares neither overflow nor vanish where float32 would.
+// testTinySquares: sums of squares neither overflow nor vanish where float32 would, and have no number behind the last.
 func testTinySquares(t *testing.T, m *machine) {
 	for _, x := range []float32{1e-30, 1e30, 1 + 1.0/(1<<20)} {
-		for _, n := range []int{0, 1, 7, 33, 5000, 100003} {
+		for _, n := range []int{0, 1, 7, 31, 33, 5000, 100003} {
 			out := m.zeros(kernels.F64, 1)
-			m.SumSquares(out, m.f32(slices.Repeat([]float32{x}, n)...), n)
+			m.SumSquares(out, m.f32(slices.Repeat([]float32{x}, n+1)...), n)
 			want, got := float64(x)*float64(x)*float64(n), m.read64(out)[0]
 			if math.Abs(got-want) > 1e-11*want {
 				t.Errorf("%d times %v: %v, expected %v", n, x, got, want)
