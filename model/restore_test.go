@@ -80,19 +80,29 @@ func TestAnAdapterOfAnotherShapeIsNotRestored(t *testing.T) {
 	scaled.Alpha *= 2
 	c := lora.Defaults()
 	c.Rank = 3
-	var other *lora.Adapter
 	for words, c := range map[string]lora.Config{"{Rank:3 Alpha:32": c, fmt.Sprintf("Alpha:%v", scaled.Alpha): scaled} {
-		layout, err := lora.NewLayout(c, p.LoRADims())
-		require.NoError(t, err)
-		other = lora.New(layout)
-		other.Init(1)
 		dir := t.TempDir()
-		require.NoError(t, other.Save(dir, "base"))
+		require.NoError(t, fresh(t, p, c).Save(dir, "base"))
 		err = p.Restore(dir)
 		require.ErrorContains(t, err, "does not have the rank, scale and targets of the one in use, but ")
 		require.ErrorContains(t, err, words)
 	}
+}
 
+func fresh(t *testing.T, p *Policy, c lora.Config) *lora.Adapter {
+	layout, err := lora.NewLayout(c, p.LoRADims())
+	require.NoError(t, err)
+	a := lora.New(layout)
+	a.Init(1)
+	return a
+}
+
+// What is attached takes the place of the adapter before, though sequences were scored with that.
+func TestAnAdapterTakesThePlaceOfAnother(t *testing.T) {
+	b := backendtest.CPU(t, cpu.Options{Threads: 1})
+	defer b.Close()
+	p, q := openGolden(t, b, "qwen3-tied", "train_init", Options{}), openGolden(t, b, "qwen3-tied", "train_init", Options{})
+	other := fresh(t, p, lora.Defaults())
 	for i := range other.Values {
 		other.Values[i] = float32(i%7) / 70
 	}
@@ -101,10 +111,10 @@ func TestAnAdapterOfAnotherShapeIsNotRestored(t *testing.T) {
 		require.NoError(t, err)
 		return all
 	}
-	before, fresh := score(p), openGolden(t, b, "qwen3-tied", "train_init", Options{})
-	require.NoError(t, fresh.Attach(other))
+	before := score(p)
+	require.NoError(t, q.Attach(other))
 	require.NoError(t, p.Attach(other))
-	require.Equal(t, score(fresh), score(p), "what is attached takes the place of the one before")
+	require.Equal(t, score(q), score(p))
 	require.NotEqual(t, before, score(p))
 }
 

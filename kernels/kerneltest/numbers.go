@@ -14,32 +14,15 @@ import (
 func testNoNumber(t *testing.T, m *machine) {
 	const T = 40
 	h := kernels.Attn{Heads: kernels.Heads{Q: 4, KV: 2, Dim: 16}}
-	for i, kv := range cacheTypes {
-		bad := 31 - 10*i // the last row of a block, and one inside
+	for _, kv := range cacheTypes {
 		qkv := given("qkv", T*h.Width())
 		want := m.attend(qkv, h, kv)
 		for _, x := range []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), math.MaxFloat32} {
 			if x == math.MaxFloat32 && kv == kernels.F32 {
 				continue // which it stays
 			}
-			spoiled := slices.Clone(qkv)
-			spoiled[bad*h.Width()+(h.Q+h.KV)*h.Dim+3] = x // a value
-			what := fmt.Sprintf("%s: %v among values of %v", m.Name(), x, kv)
-			n := bad * h.OutWidth()
-			packed := m.attend(spoiled, h, kv)
-			equal(t, what, result{{h.OutWidth(), want[:n]}}, result{{h.OutWidth(), packed[:n]}})
-			if !slices.ContainsFunc(packed[n:n+h.OutWidth()], func(x float32) bool { return x-x != 0 }) {
-				t.Errorf("%s: its row does not show it", what)
-			}
-			c, err := m.NewCache(h.Heads, kv, 1, (T+m.CacheBlock()-1)/m.CacheBlock())
-			if err != nil {
-				t.Fatal(err)
-			}
-			paged := m.attendPaged(spoiled, c, h)
-			equal(t, what+", in a cache", result{{h.OutWidth(), packed}}, result{{h.OutWidth(), paged}})
-			for _, rows := range []int{1, 2, 33} {
-				next := m.attendPaged(qkv[:rows*h.Width()], c, h)
-				equal(t, what+", where others were", result{{h.OutWidth(), want[:rows*h.OutWidth()]}}, result{{h.OutWidth(), next}})
+			for _, bad := range []int{21, 31} { // one inside of a block, and its last row
+				m.spoil(t, h, kv, qkv, want, bad, x)
 			}
 		}
 		first := slices.Clone(qkv) // nothing but NaN to begin with
@@ -51,6 +34,31 @@ func testNoNumber(t *testing.T, m *machine) {
 		if out := m.attend(first, h, kv); !slices.ContainsFunc(out[39*h.OutWidth():], func(x float32) bool { return x-x != 0 }) {
 			t.Errorf("%s: a row does not show NaN among values of %v that it reads first", m.Name(), kv)
 		}
+	}
+}
+
+// spoil puts x among the values of a row, and wants it to show there and in none before.
+func (m *machine) spoil(t *testing.T, h kernels.Attn, kv kernels.DType, qkv, want []float32, bad int, x float32) {
+	t.Helper()
+	T := len(qkv) / h.Width()
+	spoiled := slices.Clone(qkv)
+	spoiled[bad*h.Width()+(h.Q+h.KV)*h.Dim+3] = x // a value
+	what := fmt.Sprintf("%s: %v among values of %v", m.Name(), x, kv)
+	n := bad * h.OutWidth()
+	packed := m.attend(spoiled, h, kv)
+	equal(t, what, result{{h.OutWidth(), want[:n]}}, result{{h.OutWidth(), packed[:n]}})
+	if !slices.ContainsFunc(packed[n:n+h.OutWidth()], func(x float32) bool { return x-x != 0 }) {
+		t.Errorf("%s: its row does not show it", what)
+	}
+	c, err := m.NewCache(h.Heads, kv, 1, (T+m.CacheBlock()-1)/m.CacheBlock())
+	if err != nil {
+		t.Fatal(err)
+	}
+	paged := m.attendPaged(spoiled, c, h)
+	equal(t, what+", in a cache", result{{h.OutWidth(), packed}}, result{{h.OutWidth(), paged}})
+	for _, rows := range []int{1, 2, 33} {
+		next := m.attendPaged(qkv[:rows*h.Width()], c, h)
+		equal(t, what+", where others were", result{{h.OutWidth(), want[:rows*h.OutWidth()]}}, result{{h.OutWidth(), next}})
 	}
 }
 
