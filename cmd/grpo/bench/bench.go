@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -121,8 +120,7 @@ func timeRuns(ctx context.Context, runs int, run func() error) (time.Duration, e
 			took = append(took, time.Since(start))
 		}
 	}
-	slices.Sort(took)
-	return (took[(runs-1)/2] + took[runs/2]) / 2, nil
+	return median(took), nil
 }
 
 // peakMemory is the largest resident size that this process had, in bytes; 0 where nobody tells.

@@ -90,7 +90,7 @@ func (r *SandboxResult) measure(ctx context.Context, pool *sandbox.Pool) error {
 		return err
 	}
 	slices.Sort(each)
-	r.RunMedian, r.Run95 = milliseconds((each[(len(each)-1)/2]+each[len(each)/2])/2), milliseconds(each[len(each)*95/100])
+	r.RunMedian, r.Run95 = milliseconds(median(each)), milliseconds(each[len(each)*95/100])
 	start := time.Now()
 	if _, err := runTrivial(ctx, pool, r.runs, 2*r.Slots); err != nil {
 		return err

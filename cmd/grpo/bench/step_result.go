@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // StepResult is what the benchmark found.
@@ -51,7 +52,8 @@ func (r *stepRun) median(of func(stepTime) float64) float64 {
 	return median(values)
 }
 
-func median(x []float64) float64 {
+// median is between the two in the middle, where their number is even.
+func median[T float64 | time.Duration](x []T) T {
 	x = slices.Sorted(slices.Values(x))
 	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
 }
