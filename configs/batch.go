@@ -2,6 +2,7 @@ package configs
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/plural"
@@ -51,8 +52,17 @@ const maxBatch = 1 << 20
 // MostSamples is how many completions of a held-out problem an evaluation may draw.
 const MostSamples = maxBatch
 
-// MostEvaluated is how many completions an evaluation may draw in all: they are at once in memory, with room for their scores.
-const MostEvaluated = 4 << 20
+// mostEvaluated is how many completions an evaluation may draw in all: they are at once in memory, with room for their scores.
+const mostEvaluated = 4 << 20
+
+// CheckEvaluated refuses an evaluation of more. The keys are what is typed, such as "--samples " and "--problems".
+func CheckEvaluated(problems, samples int, samplesKey, problemsKey string) error {
+	if problems*samples <= mostEvaluated {
+		return nil
+	}
+	return badinput.Errorf("%s: found %d of each of %d problems, expected at most %d in all; type %s%d, or fewer %s",
+		strings.TrimRight(samplesKey, " ="), samples, problems, mostEvaluated, samplesKey, mostEvaluated/problems, problemsKey)
+}
 
 // resolve gives c the prompts and completions that the layer means. What it does not say stays: the
 // number of completions of a prompt under the first names, of all under the others.

@@ -205,10 +205,9 @@ func (f *evalFlags) follow(run *configs.Config, given func(flag string) bool) {
 
 // evaluate tries the problems, and writes what came of each completion.
 func (f *evalFlags) evaluate(ctx context.Context, evaluator *grpo.Evaluator, backend string) (*outcome.Report, *suites.Card, error) {
-	problems, samples := len(evaluator.HeldOut()), evaluator.Settings().EvalSamples
-	if problems*samples > configs.MostEvaluated {
-		return nil, nil, badinput.Errorf("--samples: found %d of each of %d problems, expected at most %d in all; type --samples %d, "+
-			"or fewer --problems", samples, problems, configs.MostEvaluated, configs.MostEvaluated/problems)
+	err := configs.CheckEvaluated(len(evaluator.HeldOut()), evaluator.Settings().EvalSamples, "--samples ", "--problems")
+	if err != nil {
+		return nil, nil, err
 	}
 	e, err := evaluator.Evaluate(ctx)
 	if err != nil {

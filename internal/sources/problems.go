@@ -124,11 +124,10 @@ func (p *Problems) open(ctx context.Context, cfg *configs.Config, warn func(stri
 	if err := p.holdOut(cfg, kept(train, p.Train), held, warn); err != nil {
 		return err
 	}
-	if n := len(p.HeldOut); cfg.EvalEvery > 0 && n*cfg.EvalSamples > configs.MostEvaluated {
-		return badinput.Errorf("eval_samples: found %d of each of %d problems held out, expected at most %d in all; type eval_samples=%d, "+
-			"or fewer eval_problems", cfg.EvalSamples, n, configs.MostEvaluated, configs.MostEvaluated/n)
+	if cfg.EvalEvery <= 0 {
+		return nil
 	}
-	return nil
+	return configs.CheckEvaluated(len(p.HeldOut), cfg.EvalSamples, "eval_samples=", "eval_problems")
 }
 
 // kept are the problems that passed a filter as they were before it, which may have cut their statements.

@@ -61,7 +61,7 @@ func TestACopyIsNotReadInPlaceOfOtherData(t *testing.T) {
 func TestTooManyCompletionsOfHeldOutProblems(t *testing.T) {
 	cfg := &configs.Config{Data: Embedded, TestData: Embedded, AnswerMatch: "row", EvalSamples: configs.MostSamples, EvalEvery: 10}
 	_, err := OpenAll(t.Context(), cfg, func(string) {})
-	require.ErrorContains(t, err, "eval_samples: found 1048576 of each of 210 problems held out, expected at most 4194304 in all; "+
+	require.ErrorContains(t, err, "eval_samples: found 1048576 of each of 210 problems, expected at most 4194304 in all; "+
 		"type eval_samples=19972")
 	cfg.EvalEvery = -1
 	p, err := OpenAll(t.Context(), cfg, func(string) {})

@@ -65,6 +65,32 @@ func TestQuantisedWeightsAreRoundedToEven(t *testing.T) {
 	}
 }
 
+// In tiles a weight counts as zero whose scale, or product before it is rounded, is subnormal; in series none does. So it is everywhere.
+func TestQuantisedWeightsThatAreSubnormal(t *testing.T) {
+	const n = 64
+	x := slices.Repeat([]float32{1e30}, n*n)
+	for what, c := range map[string][2]float32{"product": {1 - 0x1p-24, 0x1p-126}, "scale": {4, 0x1.cp-127}} {
+		q := kernels.Quantised{Rows: n, Cols: n, Block: n, Codes: make([]byte, n*n/2), Values: [16]float32{c[0]},
+			Scales: slices.Repeat([]float32{c[1]}, n)}
+		for _, name := range cpu.Variants() {
+			for _, order := range []kernels.Order{kernels.Serial, kernels.Tiles} {
+				b, err := cpu.New(cpu.Options{Threads: 1, Variant: name, Order: order})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer b.Close()
+				w, err := kernels.NewQuantised(b, kernels.BF16Rounding, q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if y := product(t, b, w, x, n)[0]; (y == 0) != (order == kernels.Tiles) {
+					t.Errorf("%s, %v, a subnormal %s: %v", name, order, what, y)
+				}
+			}
+		}
+	}
+}
+
 func product(t *testing.T, b kernels.Backend, w kernels.Matrix, x []float32, T int) []float32 {
 	t.Helper()
 	in, err := b.Alloc(kernels.F32, len(x))

@@ -189,7 +189,7 @@ func ownUser(slot int) int {
 	const first, last = 0x70000000, 0x7fffffff
 	our := os.Getpid()
 	if container, err := os.Stat("/proc/self/ns/pid"); err == nil {
-		our += int(uint16(container.Sys().(*syscall.Stat_t).Ino * 40503))
+		our += int(uint16(container.Sys().(*syscall.Stat_t).Ino * 40503)) // which are far apart where their numbers are near
 	}
 	if id := first + our%(1<<16)<<8 + slot; id <= last && userExists(id) {
 		return id

@@ -165,9 +165,8 @@ func (a *asked) one(ctx context.Context, dir string, step int, b kernels.Backend
 	if err != nil {
 		return f, err
 	}
-	if n, samples := len(e.HeldOut()), e.Settings().EvalSamples; n*samples > configs.MostEvaluated {
-		return f, errors.Join(badinput.Errorf("--samples: found %d of each of %d problems, expected at most %d in all; type --samples %d, "+
-			"or fewer --problems", samples, n, configs.MostEvaluated, configs.MostEvaluated/n), e.Close())
+	if err := configs.CheckEvaluated(len(e.HeldOut()), e.Settings().EvalSamples, "--samples ", "--problems"); err != nil {
+		return f, errors.Join(err, e.Close())
 	}
 	f = found{step: step, dir: saved.Dir}
 	f.Evaluation, err = e.Evaluate(ctx)

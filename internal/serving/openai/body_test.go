@@ -103,13 +103,9 @@ func TestABodyThatDoesNotCome(t *testing.T) {
 		if ended {
 			require.NoError(t, c.(*net.TCPConn).CloseWrite())
 		}
-		require.NoError(t, c.SetReadDeadline(time.Now().Add(20*time.Second)))
-		res, err := http.ReadResponse(bufio.NewReader(c), nil)
-		require.NoError(t, err)
-		text, err := io.ReadAll(res.Body)
-		require.NoError(t, err)
+		res, text := answerOn(t, c)
 		require.Equal(t, want, res.StatusCode, "%s", text)
-		require.Contains(t, string(text), `"type":"invalid_request_error"`)
+		require.Contains(t, text, `"type":"invalid_request_error"`)
 		require.True(t, ended || res.Close, "the rest of the body could be taken for a request")
 		var theirs *refusal.Error
 		require.ErrorAs(t, <-why, &theirs)
@@ -130,12 +126,18 @@ func TestAClientThatClosesItsHalf(t *testing.T) {
 		require.NoError(t, err)
 		<-s.hanging
 		require.NoError(t, c.(*net.TCPConn).CloseWrite())
-		require.NoError(t, c.SetReadDeadline(time.Now().Add(20*time.Second)))
-		res, err := http.ReadResponse(bufio.NewReader(c), nil)
-		require.NoError(t, err)
-		text, err := io.ReadAll(res.Body)
-		require.NoError(t, err)
+		res, text := answerOn(t, c)
 		require.Equal(t, status, res.StatusCode, "%s", text)
-		require.Contains(t, string(text), "closed its side of the connection")
+		require.Contains(t, text, "closed its side of the connection")
 	}
+}
+
+// answerOn reads the answer that comes over a connection.
+func answerOn(t *testing.T, c net.Conn) (*http.Response, string) {
+	require.NoError(t, c.SetReadDeadline(time.Now().Add(20*time.Second)))
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	require.NoError(t, err)
+	text, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	return res, string(text)
 }
