@@ -50,7 +50,7 @@ func MultipliesWhole(b Backend) bool {
 // NewQuantised gives a matrix of type BF16, BF16Rounding or I16Rounding whose rows are those of the parts, one below the other, each
 // weight rounded to bf16. It is complete, as after Compress, and every number that is computed with it is the one that a
 // matrix of those weights gives, but for products in whole numbers, of which only a WholeMultiplier has matrices, and for those in tiles
-// with weights whose scale, or product before rounding, is subnormal, which count as zero there. Where the backend can keep them so,
+// with weights whose scale, or product before rounding, is subnormal, which may count as zero there. Where the backend can keep them so,
 // it takes four bits a weight and the scales; else 16 bits, and the type is BF16 in place of I16Rounding.
 func NewQuantised(b Backend, t DType, parts ...Quantised) (Matrix, error) {
 	if l, ok := b.(*Ledger); ok {
