@@ -98,12 +98,13 @@ typedef grpo_pack_rows grpo_pack_cols;
 
 // The order of tiles: see tiles.h. A tile is 16 rows of 16 pairs of bf16, or of 16 sums. A depth of the reduction and some
 // panels are what a task has in its caches.
-enum { TILE = 16, TILE_INPUTS = 32, TILE_BYTES = 4 * TILE * TILE, TILE_DEPTH = 512, TILE_PANELS = 4 };
+enum { TILE = 16, TILE_INPUTS = 32, TILE_BYTES = 4 * TILE * TILE, TURN_BYTES = 2 * TILE_BYTES, TILE_DEPTH = 512, TILE_PANELS = 8 };
 
 // So many pieces of bf16 are a float, when it is not to be rounded.
 enum { PIECES = 3 };
 
-// The left-hand side of a product in the order of tiles: for each 16 rows and each 32 inputs, a tile of each piece.
+// The left-hand side of a product in the order of tiles: for each 16 rows and each 32 inputs, a tile of each piece. Two tiles of rows take
+// turns, so there is room for an even number of them.
 typedef struct {
 	void *packed;
 	const float *x;
@@ -133,6 +134,7 @@ typedef struct grpo_gemm {
 	int64_t a_stride; // in the order of tiles: how many inputs a row of a has, of which `inner` are read; 0: no more
 	int64_t rows, inner, cols; // inner is even where b is a bf16 matrix and B_OUTPUTS, or paired
 	int64_t row_tiles, block_tiles; // block_tiles of row_tiles go into one task
+	int64_t block_panels;           // and in the order of tiles so many panels, at most TILE_PANELS
 
 	int32_t b_kind;
 	grpo_matrix m;      // B_OUTPUTS, B_INPUTS
@@ -156,7 +158,7 @@ typedef struct grpo_gemm {
 	int32_t gradual;                  // what is added may leave subnormal numbers
 } grpo_gemm;
 
-// The same in the order of tiles: a task is a block of tiles of 16 rows times TILE_PANELS panels.
+// The same in the order of tiles: a task is a block of tiles of 16 rows, an even number of them but for the last, times some panels.
 typedef grpo_gemm grpo_tiles_gemm;
 
 // What it takes of scratch: a panel at one depth, of the product and of what is added to it, and the sums of all panels.

@@ -135,7 +135,7 @@ typedef struct {
 INLINE void pack_left(char *left, const float *x, int64_t stride, int rows, int64_t inner)
 {
 	for (int i = 0; i < rows; i += TILE)
-		pack_left_tile(left + i / TILE * left_tile_bytes(inner, 1), x + i * stride, stride, min64(TILE, rows - i), inner, 1);
+		pack_left_tile(left + i / TILE * left_tile_bytes(inner, 1), TILE_BYTES, x + i * stride, stride, min64(TILE, rows - i), inner, 1);
 }
 
 // What becomes of scores, and how many keys a query reads.

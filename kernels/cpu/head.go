@@ -228,7 +228,7 @@ func (b *backend) headWeights(s *asked, p partials) {
 	tiles, packedSize := b.tiles(s.rows), 4*s.rows*C.HEAD_CHUNK
 	if s.pieces > 0 {
 		tiles = rowTiles(s.rows)
-		packedSize = tiles * leftTileBytes(C.HEAD_CHUNK, s.pieces)
+		packedSize = leftBytes(s.rows, C.HEAD_CHUNK, s.pieces)
 	}
 	mean := (*C.float)(b.shared(slotMean, 4*s.rows*s.width))
 	packed := (*C.float)(b.shared(slotWeights, packedSize))

@@ -85,7 +85,7 @@ type leftTiles struct {
 
 // columns are some of them, in whole steps.
 func (l leftTiles) columns(w kernels.Window) leftTiles {
-	return leftTiles{at(l.p, w.From/C.TILE_INPUTS*C.TILE_BYTES/4), l.width, w.N}
+	return leftTiles{at(l.p, w.From/C.TILE_INPUTS*C.TURN_BYTES/4), l.width, w.N}
 }
 
 // packedRows are the rows of a round, as many as the packed copy may hold.
@@ -98,7 +98,7 @@ type packedRows struct {
 // packedRounds goes through the rows of x.
 func (b *backend) packedRounds(x kernels.Cols, T int) func(yield func(packedRows) bool) {
 	return func(yield func(packedRows) bool) {
-		most := max(packedBytes/leftTileBytes(x.N, 1), 1) * C.TILE
+		most := leftRows(x.N, 1)
 		for row := 0; row < T; row += most {
 			r := packedRows{b: b, row: row, rows: min(most, T-row)}
 			r.packed = r.pack(slotPacked, x)

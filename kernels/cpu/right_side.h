@@ -53,8 +53,8 @@ INLINE void store_zipped(float *to, vi even, vi odd)
 	store(to + VL, (vf)ZIP_HIGH(even, odd));
 }
 
-// The same from pairs of bf16, of which count exist; in pairs, block[n/2][32] has rows n and n+1 together.
-INLINE void transpose_pairs(float *block, const char *src, int count, int in_pairs)
+// The same from pairs of bf16, of which count exist.
+INLINE void transpose_pairs(float *block, const char *src, int count)
 {
 	char padded[PANEL / 2 * PAIR_BYTES];
 	int width = (count + VL - 1) / VL * VL;
@@ -64,17 +64,31 @@ INLINE void transpose_pairs(float *block, const char *src, int count, int in_pai
 			vi r[VL];
 			UNROLL for (int i = 0; i < VL; i++) r[i] = loadi(src + (j + i) * PAIR_BYTES + 4 * c);
 			transpose(r);
-			UNROLL for (int i = 0; i < VL; i += 2)
+			UNROLL for (int i = 0; i < VL; i++) store_zipped(block + (c + i) * PANEL + 2 * j, (vi)widen_first(r[i]), (vi)widen_second(r[i]));
+		}
+}
+
+// And in pairs: block[n/2][32] has rows n and n+1 together. In a pair of lanes those of two rows meet; then pairs of lanes are transposed.
+INLINE void cross_pairs(char *block, const char *src, int count)
+{
+	enum { TWOS = VL / 2 };
+	char padded[PANEL / 2 * PAIR_BYTES];
+	int width = (count + TWOS - 1) / TWOS * TWOS;
+	src = whole_vectors(padded, src, count, width, PAIR_BYTES);
+	for (int c = 0; c < PANEL; c += VL)
+		for (int j = 0; j < width; j += TWOS) {
+			vq r[TWOS], z[TWOS];
+			UNROLL for (int i = 0; i < TWOS; i++) r[i] = (vq)CROSS_HALVES((vh)loadi(src + (j + i) * PAIR_BYTES + 4 * c));
+			UNROLL for (int stage = 1; stage < TWOS; stage *= 2)
 			{
-				vi even = (vi)widen_first(r[i]), odd = (vi)widen_second(r[i]);
-				vi even1 = (vi)widen_first(r[i + 1]), odd1 = (vi)widen_second(r[i + 1]);
-				if (in_pairs) {
-					store_zipped(block + (c + i) / 2 * PANEL + 2 * j, paired(even, even1), paired(odd, odd1));
-				} else {
-					store_zipped(block + (c + i) * PANEL + 2 * j, even, odd);
-					store_zipped(block + (c + i + 1) * PANEL + 2 * j, even1, odd1);
+				UNROLL for (int i = 0; i < TWOS / 2; i++)
+				{
+					z[2 * i] = ZIP_PAIRS_LOW(r[i], r[i + TWOS / 2]);
+					z[2 * i + 1] = ZIP_PAIRS_HIGH(r[i], r[i + TWOS / 2]);
 				}
+				UNROLL for (int i = 0; i < TWOS; i++) r[i] = z[i];
 			}
+			UNROLL for (int i = 0; i < TWOS; i++) *(vi_any *)(block + (c / 2 + i) * PAIR_BYTES + 8 * j) = (vi)r[i];
 		}
 }
 
@@ -103,9 +117,9 @@ static void transpose_panel(float *block, const grpo_matrix *m, int64_t panel, i
 	else
 		unpack_pairs(pairs, m, panel, k, valid);
 	if (in_pairs)
-		transpose_pairs(block, src, pairs_of(valid), 1);
+		cross_pairs((char *)block, src, pairs_of(valid));
 	else
-		transpose_pairs(block, src, pairs_of(valid), 0);
+		transpose_pairs(block, src, pairs_of(valid));
 }
 
 // Prefetches what transpose_panel will read at the next depth: too far from what is read now for the hardware.

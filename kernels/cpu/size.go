@@ -49,20 +49,18 @@ func (b *backend) WorkSize(w kernels.Work) int {
 
 	packed, weights := max(min(packedBytes, 4*w.Rows*inner), 4*asked*w.Hidden), 4*asked*C.HEAD_CHUNK
 	if b.order == kernels.Tiles {
-		left := func(rows, inner int) int { return rowTiles(rows) * leftTileBytes(inner, C.PIECES) }
-		most := max(packedBytes, leftTileBytes(inner, C.PIECES)) // one tile is always packed
-		packed = max(packed, min(most, left(w.Rows, inner)), left(asked, w.Hidden))
-		weights = max(weights, left(asked, C.HEAD_CHUNK))
+		most := max(packedBytes, leftBytes(1, inner, C.PIECES)) // two tiles are always packed
+		packed = max(packed, min(most, leftBytes(w.Rows, inner, C.PIECES)), leftBytes(asked, w.Hidden, C.PIECES))
+		weights = max(weights, leftBytes(asked, C.HEAD_CHUNK, C.PIECES))
 		if w.Low > 0 {
-			packed += lowWindows * (rowTiles(w.Rows)*leftTileBytes(w.Low, 1) + C.sizeof_grpo_gemm)
+			packed += lowWindows * (leftBytes(w.Rows, w.Low, 1) + C.sizeof_grpo_gemm)
 		}
 	}
 	if w.Whole { // gradients of weights pack columns, of which there are inner at most
 		packed = max(packed, min(max(packedBytes, 4*w.Rows*int(b.ops.tile)), 4*w.Rows*inner))
 		if b.order == kernels.Tiles {
-			column := leftTileBytes(w.Rows, 1)
-			packed = max(packed, min(max(packedBytes, column), rowTiles(inner)*column))
-			weights = max(weights, rowTiles(C.HEAD_CHUNK)*leftTileBytes(asked, 1))
+			packed = max(packed, min(max(packedBytes, leftBytes(1, w.Rows, 1)), leftBytes(inner, w.Rows, 1)))
+			weights = max(weights, leftBytes(C.HEAD_CHUNK, asked, 1))
 		}
 	}
 	tiles := w.Rows*group/C.TILE_FORWARD + spans

@@ -47,7 +47,8 @@ INLINE void tile_end(void) { __asm__ volatile("tilerelease"); }
 	__asm__ volatile("tilestored %%tmm%c2, (%0,%1,1)" : : "r"(p), "r"((int64_t)(stride)), "i"(t) : "memory")
 #define tile_load_sums(f, c, p, stride) tile_load(c, p, stride)
 #define tile_store_sums(f, c, p, stride) tile_store(c, p, stride)
-#define tile_load_left(f, a, p) tile_load(a, p, 4 * TILE)
+#define tile_load_left(f, a, p) \
+	__asm__ volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" : : "r"(p), "r"((int64_t)(4*TILE)), "i"(a) : "memory")
 #define tile_load_right(f, b, p, stride) tile_load(b, p, stride)
 #define tile_add(f, c, a, b) \
 	__asm__ volatile("tdpbf16ps %%tmm%c0, %%tmm%c1, %%tmm%c2" : : "i"(b), "i"(a), "i"(c))

@@ -31,6 +31,12 @@ const (
 	blockPieces = 64
 )
 
+// A left-hand side of so few bytes stays in the second-level cache for all depths, if the sums of few panels are all that is there besides.
+const (
+	smallLeft   = 1 << 20
+	smallPanels = 4
+)
+
 // A result of so many bytes is written around the caches: it would not stay in the second level until it is read, and a line that is
 // written whole need not be fetched first.
 var streamedBytes = 2 << 20
@@ -50,14 +56,20 @@ func (b *backend) pieces(m *C.grpo_matrix) int {
 // rowTiles is how many tiles so many rows take.
 func rowTiles(rows int) int { return blocksOf(rows, C.TILE) }
 
-// leftTileBytes is the size of a tile of rows in pieces.
-func leftTileBytes(inner, pieces int) int {
-	return blocksOf(inner, C.TILE_INPUTS) * pieces * C.TILE_BYTES
+// leftBytes is the size of rows in pieces, as a left-hand side of whole twos of tiles.
+func leftBytes(rows, inner, pieces int) int {
+	return even(rowTiles(rows)) * blocksOf(inner, C.TILE_INPUTS) * pieces * C.TILE_BYTES
+}
+
+// leftRows is how many rows a packed copy may hold.
+func leftRows(inner, pieces int) int {
+	const two = 2 * C.TILE
+	return max(packedBytes/leftBytes(two, inner, pieces), 1) * two
 }
 
 // multiplyTiles does the product in the order of tiles.
 func (b *backend) multiplyTiles(p *product, pieces int) {
-	round := max(packedBytes/leftTileBytes(p.inner, pieces), 1) * C.TILE
+	round := leftRows(p.inner, pieces)
 	for row := 0; row < p.rows; row += round {
 		g := p.g
 		g.rows, g.inner, g.pieces = C.int64_t(min(round, p.rows-row)), C.int64_t(p.inner), C.int32_t(pieces)
@@ -87,7 +99,7 @@ func (b *backend) outerTiles(p *outer) {
 		left, stride, columns, step = p.x, p.xStride, p.k, 1
 		g.b, g.b_stride, g.cols, g.out_across = p.dy, C.int64_t(p.dyStride), C.int64_t(p.n), 1
 	}
-	round := max(packedBytes/leftTileBytes(p.rows, 1), 1) * C.TILE
+	round := leftRows(p.rows, 1)
 	for row := 0; row < columns; row += round {
 		g.rows, g.out = C.int64_t(min(round, columns-row)), at(p.dw, row*step)
 		g.a = b.packTiles(b.ops.pack_tiles_across, p.slot, at(left, row), stride, &g)
@@ -99,7 +111,7 @@ func (b *backend) outerTiles(p *outer) {
 func (b *backend) packTiles(kernel *C.grpo_kernel, slot int, x *C.float, stride int, g *C.grpo_gemm) *C.float {
 	tiles := rowTiles(int(g.rows))
 	a := args[C.grpo_pack_tiles](b)
-	a.packed = b.shared(slot, tiles*leftTileBytes(int(g.inner), int(g.pieces)))
+	a.packed = b.shared(slot, leftBytes(int(g.rows), int(g.inner), int(g.pieces)))
 	a.x, a.stride = x, C.int64_t(stride)
 	a.rows, a.inner, a.pieces = g.rows, g.inner, g.pieces
 	packed := (*C.float)(a.packed)
@@ -109,13 +121,17 @@ func (b *backend) packTiles(kernel *C.grpo_kernel, slot int, x *C.float, stride 
 
 // tilesGemm runs g, cut into enough tasks to keep all workers busy to the end.
 func (b *backend) tilesGemm(g *C.grpo_gemm) {
-	tiles, groups := rowTiles(int(g.rows)), blocksOf(panels(int(g.cols)), C.TILE_PANELS)
-	enough := blocksOf(8*b.threads(), groups) // blocks of rows, for want of panels
+	tiles, together := rowTiles(int(g.rows)), C.TILE_PANELS
+	if leftBytes(min(int(g.rows), blockTiles*C.TILE), int(g.inner), int(g.pieces)) <= smallLeft {
+		together = smallPanels
+	}
+	groups := blocksOf(panels(int(g.cols)), together)
+	enough := blocksOf(4*b.threads(), groups) // blocks of rows, for want of panels
 	block := min(max(tiles/enough, 1), blockTiles, blockPieces/int(g.pieces))
 	block = even(block) // for two tiles are done at a time
 	b.scratch(int(C.grpo_tiles_scratch(C.int64_t(block))))
 	a := args[C.grpo_tiles_gemm](b)
 	*a = *g
-	a.row_tiles, a.block_tiles = C.int64_t(tiles), C.int64_t(block)
+	a.row_tiles, a.block_tiles, a.block_panels = C.int64_t(tiles), C.int64_t(block), C.int64_t(together)
 	b.run(b.ops.tiles_gemm, blocksOf(tiles, block)*groups, 1)
 }

@@ -44,7 +44,7 @@ static addition added_to(const tile_block *b, int64_t panel)
 // The left-hand side of a product at a row and a depth.
 INLINE const char *left_of(const grpo_gemm *g, int64_t row, int64_t k)
 {
-	return (const char *)g->a + row / TILE * left_row_bytes(g) + k / TILE_INPUTS * g->pieces * TILE_BYTES;
+	return packed_tile((void *)g->a, row / TILE, left_row_bytes(g)) + k / TILE_INPUTS * g->pieces * TURN_BYTES;
 }
 
 // Writes the finished sums of some rows of a panel, once they have what is added to them.
@@ -68,8 +68,8 @@ static void finish(tile_block *b, int64_t panel, int64_t row, int rows, const fl
 	}
 	if (a) {
 		add_tiles(&b->file, rows, (tile_sum){
-			.to = added, .row = 4 * PANEL, .left = left_of(a, row, 0), .next_tile = left_row_bytes(a),
-			.right = more->right, .right_row = PAIR_BYTES, .steps = tile_steps(a->inner), .pieces = a->pieces, .fresh = 1});
+			.to = added, .row = 4 * PANEL, .left = left_of(a, row, 0), .turns = 1, .right = more->right, .right_row = PAIR_BYTES,
+			.steps = tile_steps(a->inner), .pieces = a->pieces, .fresh = 1});
 		if (a->alpha != 1)
 			write_tiles(added, NULL, rows, PANEL, &(target){.out = added, .stride = PANEL, .alpha = a->alpha});
 	}
@@ -81,60 +81,71 @@ static void finish(tile_block *b, int64_t panel, int64_t row, int rows, const fl
 }
 
 // All rows of a block times one panel at one depth. What comes next is asked for meanwhile.
-static void add_panel(tile_block *b, int64_t panel, int64_t k, const char *next, int64_t next_bytes)
+static void add_panel(tile_block *b, int64_t panel, int64_t k, following *next)
 {
 	const grpo_gemm *g = b->g;
-	int64_t depth = min64(TILE_DEPTH, g->inner - k), steps = tile_steps(depth);
-	int64_t height = (b->row1 - b->row0 + TILE - 1) / TILE * TILE, twos = (height + 2 * TILE - 1) / (2 * TILE);
+	int64_t depth = min64(TILE_DEPTH, g->inner - k), height = (b->row1 - b->row0 + TILE - 1) / TILE * TILE;
 	int last = k + depth == g->inner;
 	float done[2 * TILE * PANEL] __attribute__((aligned(64)));
 	right_maker maker;
 	const char *right = tiles_right(&maker, g, panel, k, depth, b->block);
 	addition more = last ? added_to(b, panel) : (addition){NULL};
 	for (int64_t row = b->row0; row < b->row1; row += 2 * TILE) {
-		int64_t rows = min64(b->row1 - row, 2 * TILE), lines = (next_bytes + 64 * twos * steps - 1) / (64 * twos * steps);
+		int64_t rows = min64(b->row1 - row, 2 * TILE);
+		int made = row == b->row0 && right == b->block;
 		float *sums = b->kept + ((panel - b->panel0) * height + row - b->row0) * PANEL;
 		add_tiles(&b->file, rows, (tile_sum){
-			.from = sums, .to = last ? done : sums, .row = 4 * PANEL, .left = left_of(g, row, k), .next_tile = left_row_bytes(g),
-			.right = right, .right_row = PAIR_BYTES, .steps = steps, .pieces = g->pieces, .fresh = k == 0,
-			.make = row == b->row0 && right == b->block ? &maker : NULL,
-			.ahead = next, .ahead_bytes = 64 * lines});
-		next += 64 * lines * steps;
+			.from = sums, .to = last ? done : sums, .row = 4 * PANEL, .left = left_of(g, row, k), .turns = 1, .right = right,
+			.right_row = PAIR_BYTES, .steps = tile_steps(depth), .pieces = g->pieces, .fresh = k == 0, .make = made ? &maker : NULL,
+			.next = made ? NULL : next});
 		if (last)
 			finish(b, panel, row, rows, done, &more);
 	}
 }
 
-// Tiles of rows [tile0, tile1) times panels [panel0, panel1). Many rows take all panels at a depth before the next one, so that
-// their left-hand sides stay in the second-level cache; a few take a panel from end to end, as it lies in memory.
+// Many rows take all panels at a depth before the next one, so that their left-hand sides stay in the second-level cache.
+static void add_depth(tile_block *b, int64_t k)
+{
+	const grpo_gemm *g = b->g;
+	int64_t panels = b->panel1 - b->panel0, tiles = (b->row1 - b->row0 + TILE - 1) / TILE, deeper = g->inner - k - TILE_DEPTH;
+	int64_t steps = (tile_steps(min64(TILE_DEPTH, g->inner - k)) - 1) * ((tiles - 1) / 2);
+	following next = {{NULL}};
+	if (deeper > 0 && panels * steps > 0)
+		next.left = look_ahead(left_of(g, b->row0, k + TILE_DEPTH), 2 * left_tile_bytes(min64(TILE_DEPTH, deeper), g->pieces),
+		                       2 * left_row_bytes(g), (tiles + 1) / 2, panels * steps);
+	for (int64_t p = b->panel0; p < b->panel1; p++) {
+		int over = p + 1 == b->panel1, ends = over && deeper <= 0;
+		if (steps > 0)
+			next.right = right_ahead(g, over && !ends ? b->panel0 : p + 1, ends ? 0 : k + over * TILE_DEPTH, steps);
+		add_panel(b, p, k, &next);
+	}
+}
+
+// Tiles of rows [tile0, tile1) times panels [panel0, panel1). A few rows take a panel from end to end, as it lies in memory.
 static void tiles_block(const grpo_gemm *g, char *scratch, int64_t tile0, int64_t tile1, int64_t panel0, int64_t panel1, float *out)
 {
 	tile_block b = {.g = g, .row0 = tile0 * TILE, .row1 = min64(tile1 * TILE, g->rows), .panel0 = panel0, .panel1 = panel1, .out = out,
 	                .block = scratch, .added = scratch + TILE_BLOCK, .kept = (float *)(scratch + 2 * TILE_BLOCK)};
-	int64_t panels = panel1 - panel0, depths = (g->inner + TILE_DEPTH - 1) / TILE_DEPTH;
+	int64_t depths = (g->inner + TILE_DEPTH - 1) / TILE_DEPTH;
 	b.before = flush_subnormals();
 	tile_begin();
 	if (tile1 - tile0 <= 2) {
-		for (int64_t i = 0; i < panels * depths; i++) add_panel(&b, panel0 + i / depths, i % depths * TILE_DEPTH, NULL, 0);
+		for (int64_t i = 0; i < (panel1 - panel0) * depths; i++) add_panel(&b, panel0 + i / depths, i % depths * TILE_DEPTH, NULL);
 	} else {
-		for (int64_t i = 0; i < panels * depths; i++) {
-			int64_t next = i + 1 < panels * depths ? i + 1 : 0, bytes;
-			const char *there = right_source(g, panel0 + next % panels, next / panels * TILE_DEPTH, &bytes);
-			add_panel(&b, panel0 + i % panels, i / panels * TILE_DEPTH, there, next ? bytes : 0);
-		}
+		for (int64_t k = 0; k < g->inner; k += TILE_DEPTH) add_depth(&b, k);
 	}
 	tile_end();
 	restore_subnormals(b.before);
 }
 
-// A task is a block of tiles of rows times TILE_PANELS panels; panels run fastest.
+// A task is a block of tiles of rows times some panels; panels run fastest.
 static void tiles_gemm(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_gemm *g = args;
-	int64_t panels = (g->cols + PANEL - 1) / PANEL, groups = (panels + TILE_PANELS - 1) / TILE_PANELS;
+	int64_t panels = (g->cols + PANEL - 1) / PANEL, groups = (panels + g->block_panels - 1) / g->block_panels;
 	for (int64_t t = from; t < to; t++) {
-		int64_t tile0 = t / groups * g->block_tiles, panel0 = t % groups * TILE_PANELS;
-		tiles_block(g, scratch, tile0, min64(tile0 + g->block_tiles, g->row_tiles), panel0, min64(panel0 + TILE_PANELS, panels),
+		int64_t tile0 = t / groups * g->block_tiles, panel0 = t % groups * g->block_panels;
+		tiles_block(g, scratch, tile0, min64(tile0 + g->block_tiles, g->row_tiles), panel0, min64(panel0 + g->block_panels, panels),
 		            tiles_out(g, g->out, tile0 * TILE, panel0));
 	}
 	streams_end();

@@ -73,14 +73,52 @@ static const char *tiles_right(right_maker *r, const grpo_gemm *g, int64_t panel
 	return block;
 }
 
-// What of memory that will read, as far as it is one piece.
-static const char *right_source(const grpo_gemm *g, int64_t panel, int64_t k, int64_t *bytes)
+// What of memory will soon be wanted, in pieces of so many bytes that lie `apart` from each other: each step asks for some lines of it,
+// into the second-level cache.
+typedef struct {
+	const char *piece;
+	int64_t bytes, apart, at;
+	int lines; // of each step
+} lookahead;
+
+// What follows a panel at one depth: the right-hand side of the next one, and left-hand sides at the next depth.
+typedef struct {
+	lookahead right, left;
+} following;
+
+INLINE void ask_ahead(lookahead *l)
 {
-	*bytes = 0;
-	if (g->b_kind != B_OUTPUTS)
-		return NULL;
-	int64_t p = g->m_offset / PANEL + panel;
-	const char *there = column_at(&g->m, p, k);
-	*bytes = column_at(&g->m, p, min64(k + TILE_DEPTH, g->inner)) - there;
-	return there;
+	for (int i = 0; i < l->lines; i++) {
+		__builtin_prefetch(l->piece + l->at, 0, 2);
+		l->at += 64;
+		if (l->at >= l->bytes) {
+			l->at = 0;
+			l->piece += l->apart;
+		}
+	}
+}
+
+// So many pieces within so many steps.
+INLINE lookahead look_ahead(const char *piece, int64_t bytes, int64_t apart, int64_t pieces, int64_t steps)
+{
+	int64_t lines = (bytes + 63) / 64 * pieces;
+	return (lookahead){piece, bytes, apart, 0, (lines + steps - 1) / steps};
+}
+
+// The right-hand side of a panel at depths [k, k+TILE_DEPTH), as far as there is one, within so many steps.
+static lookahead right_ahead(const grpo_gemm *g, int64_t panel, int64_t k, int64_t steps)
+{
+	const grpo_matrix *m = &g->m;
+	int64_t column = panel * PANEL, end = min64(k + TILE_DEPTH, g->inner);
+	if (column >= g->cols || k >= g->inner)
+		return (lookahead){NULL};
+	if (g->b_kind == B_ROWS)
+		return look_ahead((const char *)(g->b + k * g->b_stride + column), 4 * PANEL, 4 * g->b_stride, end - k, steps);
+	int64_t p = (g->m_offset + (g->b_kind == B_OUTPUTS ? column : k)) / PANEL, from = column, to = min64(column + PANEL, g->cols), panels = 1;
+	if (g->b_kind == B_OUTPUTS)
+		from = k, to = end;
+	else
+		panels = (end - k + PANEL - 1) / PANEL;
+	const char *there = column_at(m, p, from);
+	return look_ahead(there, column_at(m, p, to) - there, panel_bytes(m), panels, steps);
 }

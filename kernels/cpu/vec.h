@@ -118,6 +118,24 @@ INLINE int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
 #define ZIP_HIGH(a, b) SHUFFLE(a, b, 2, 6, 3, 7)
 #endif
 
+// The same of pairs of lanes; and of each pair of lanes, four halves a b, c d, the pairs a c and b d.
+typedef int64_t vq __attribute__((vector_size(4 * VL)));
+typedef int16_t vh __attribute__((vector_size(4 * VL)));
+#define CROSSED(i) 4 * (i) + 3, 4 * (i) + 1, 4 * (i) + 2, 4 * (i)
+#if VL == 16
+#define ZIP_PAIRS_LOW(a, b) SHUFFLE(a, b, 0, 8, 1, 9, 2, 10, 3, 11)
+#define ZIP_PAIRS_HIGH(a, b) SHUFFLE(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+#define CROSS_HALVES(a) SHUFFLE(a, a, CROSSED(0), CROSSED(1), CROSSED(2), CROSSED(3), CROSSED(4), CROSSED(5), CROSSED(6), CROSSED(7))
+#elif VL == 8
+#define ZIP_PAIRS_LOW(a, b) SHUFFLE(a, b, 0, 4, 1, 5)
+#define ZIP_PAIRS_HIGH(a, b) SHUFFLE(a, b, 2, 6, 3, 7)
+#define CROSS_HALVES(a) SHUFFLE(a, a, CROSSED(0), CROSSED(1), CROSSED(2), CROSSED(3))
+#else
+#define ZIP_PAIRS_LOW(a, b) SHUFFLE(a, b, 0, 2)
+#define ZIP_PAIRS_HIGH(a, b) SHUFFLE(a, b, 1, 3)
+#define CROSS_HALVES(a) SHUFFLE(a, a, CROSSED(0), CROSSED(1))
+#endif
+
 // And the lanes of even and of odd number of two vectors.
 #if VL == 16
 #define EVEN_LANES(a, b) SHUFFLE(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
