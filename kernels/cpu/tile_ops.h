@@ -15,6 +15,8 @@ INLINE int64_t tile_steps(int64_t inner) { return (inner + TILE_INPUTS - 1) / TI
 
 #ifdef TILES_NATIVE
 
+enum { UNIT_FLUSHES = 1 }; // subnormal numbers, whatever is set
+
 // What ldtilecfg reads.
 typedef struct {
 	uint8_t palette, start_row, reserved[14];
@@ -54,6 +56,8 @@ INLINE void tile_end(void) { __asm__ volatile("tilerelease"); }
 	__asm__ volatile("tdpbf16ps %%tmm%c0, %%tmm%c1, %%tmm%c2" : : "i"(b), "i"(a), "i"(c))
 
 #else
+
+enum { UNIT_FLUSHES = 0 };
 
 // A left-hand side is widened when it is loaded; a right-hand side stays where it is. Only rows that exist are computed.
 typedef struct {

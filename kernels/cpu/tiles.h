@@ -10,12 +10,18 @@
 // How many steps before it is multiplied a right-hand side is made.
 enum { MADE_AHEAD = 2 };
 
+// How many finished rows are written with each step.
+enum { WRITTEN_ROWS = 3 };
+
 // A tile of rows: for each 32 inputs its pieces.
 INLINE int64_t left_tile_bytes(int64_t inner, int pieces) { return tile_steps(inner) * pieces * TILE_BYTES; }
 
 // In a packed left-hand side two tiles of rows take turns, so that they are one stream of memory.
 
-INLINE char *packed_tile(void *packed, int64_t tile, int64_t bytes) { return (char *)packed + tile / 2 * 2 * bytes + tile % 2 * TILE_BYTES; }
+INLINE char *packed_tile(void *packed, int64_t tile, int64_t bytes)
+{
+	return (char *)packed + tile / 2 * 2 * bytes + tile % 2 * TILE_BYTES;
+}
 
 // 32 inputs of one row as 16 pairs in a row of each piece's tile, which are so many bytes apart.
 INLINE void pack_pairs(char *to, int64_t apart, const float *x, const int pieces)
@@ -72,6 +78,66 @@ static void pack_tiles_across(const void *args, void *scratch, int64_t from, int
 		                 min64(TILE, p->rows - t * TILE), p->inner);
 }
 
+// Sums [rows][32] of a panel that are finished, of which so many columns exist, and beside them sums that times alpha are added: they wait
+// to be written, some rows at each step of the sums that come next. So the unit multiplies meanwhile.
+typedef struct {
+	float sums[2 * TILE * PANEL], added[2 * TILE * PANEL];
+	target to;
+	float alpha; // 0: nothing is added
+	int rows, written, valid;
+	int gradual; // subnormal numbers are left where something is added
+	uint64_t before;
+} finished __attribute__((aligned(64)));
+
+// What is added, where subnormal numbers count as zero: whatever is set here.
+INLINE vf scaled(const float *added, float alpha)
+{
+	vf x = load(added), product = fused(x, splat(alpha), splat(0)), larger = fused(x, splat(alpha * 0x1p64f), splat(0));
+	vi sign = (vi)product & INT32_MIN;
+	return pick((vi)(vmax(larger, -larger) < 0x1p-62f), (vf)sign, product);
+}
+
+INLINE vf joined(const finished *f, const target *to, int row, int column)
+{
+	vf whole = epilogue(load(f->sums + row * PANEL + column), to, 0, column);
+	return f->alpha != 0 ? whole + scaled(f->added + row * PANEL + column, f->alpha) : whole;
+}
+
+INLINE void write_row(const finished *f, int i)
+{
+	float copy[PANEL] = {0}, bias[PANEL] = {0}, *row = f->to.out + i * f->to.stride;
+	target to = f->to;
+	to.out = row;
+	to.row_scale = to.row_scale ? to.row_scale + i : NULL;
+	if (f->valid == PANEL) {
+		if (to.stream && (uintptr_t)row % (4 * VL) == 0)
+			UNROLL for (int v = 0; v < PANEL; v += VL) stream(row + v, joined(f, &to, i, v));
+		else
+			UNROLL for (int v = 0; v < PANEL; v += VL) store(row + v, joined(f, &to, i, v));
+		return;
+	}
+	to.out = copy;
+	if (to.accumulate)
+		memcpy(copy, row, 4 * f->valid);
+	if (to.bias)
+		to.bias = memcpy(bias, to.bias, 4 * f->valid);
+	UNROLL for (int v = 0; v < PANEL; v += VL) store(copy + v, joined(f, &to, i, v));
+	memcpy(row, copy, 4 * f->valid);
+}
+
+// Writes so many rows more of those that wait.
+static void write_finished(finished *f, int rows)
+{
+	int end = min64(f->written + rows, f->rows);
+	if (f->written == end)
+		return;
+	if (f->gradual && !UNIT_FLUSHES)
+		restore_subnormals(f->before);
+	for (; f->written < end; f->written++) write_row(f, f->written);
+	if (f->gradual && !UNIT_FLUSHES)
+		flush_subnormals();
+}
+
 // What add_steps adds up: to [one or two tiles][32] = (fresh ? 0 : from) + left · right. left is the first tile of rows; the second takes
 // turns with it, or lies next_tile bytes behind it. Rows of sums and of right are so many bytes apart.
 typedef struct {
@@ -83,8 +149,10 @@ typedef struct {
 	const char *right;
 	int64_t right_row, steps;
 	int pieces, fresh, turns;
-	right_maker *make; // of right, or NULL: it is there
-	following *next;   // what will be wanted after this, or NULL
+	right_maker *make;  // of right, or NULL: it is there
+	following *next;    // what will be wanted after this, or NULL
+	finished *waiting;  // what is written meanwhile, or NULL
+	const char *last_left, *last_right; // of one step more, of one piece; NULL: there is none
 } tile_sum;
 
 INLINE void begin_sums(tile_file *f, const int both, const tile_sum *t)
@@ -157,12 +225,24 @@ INLINE void add_steps(tile_file *f, const int both, const int pieces, const tile
 			make_right(t->make);
 		ask_ahead(&next.right);
 		ask_ahead(&next.left);
+		if (t->waiting)
+			write_finished(t->waiting, WRITTEN_ROWS);
 		right += TILE * row;
 		UNROLL for (int p = 1; p <= pieces; p++) add_loaded(f, both, 1, p == pieces, left += apart, below, right, row);
 	}
 	UNROLL for (int p = 1; p <= pieces; p++) add_loaded(f, both, p < pieces, 0, left += apart, below, right, row);
 	if (t->next)
 		*t->next = next;
+	if (t->last_left) {
+		tile_load_right(f, RIGHT_0, t->last_right, row);
+		tile_load_left(f, LEFT_0, t->last_left);
+		tile_load_right(f, RIGHT_1, t->last_right + 4 * TILE, row);
+		if (both)
+			tile_load_left(f, LEFT_1, t->last_left + below);
+		add_loaded(f, both, 0, 0, left, below, right, row);
+	}
+	if (t->waiting)
+		write_finished(t->waiting, 2 * TILE);
 	end_sums(f, both, t);
 }
 
@@ -183,39 +263,6 @@ static void add_tiles(tile_file *f, int rows, tile_sum t)
 		add_pieces(f, 1, &t);
 	else
 		add_pieces(f, 0, &t);
-}
-
-// What is written for a sum, and for what is added to it.
-INLINE vf joined(const float *sum, const float *added, const target *t, int column)
-{
-	vf whole = epilogue(load(sum), t, 0, column);
-	return added ? whole + load(added) : whole;
-}
-
-// Finished sums [rows][32] of a panel, of which so many columns exist, and with them what is added or NULL, to where they belong.
-static void write_tiles(const float *sums, const float *added, int rows, int valid, const target *t)
-{
-	float copy[PANEL] = {0}, bias[PANEL] = {0};
-	target c = *t;
-	if (valid < PANEL && t->bias)
-		c.bias = memcpy(bias, t->bias, 4 * valid);
-	for (int i = 0; i < rows; i++, sums += PANEL, added = added ? added + PANEL : NULL) {
-		float *row = t->out + i * t->stride;
-		c.out = row;
-		c.row_scale = t->row_scale ? t->row_scale + i : NULL;
-		if (valid < PANEL) {
-			c.out = copy;
-			if (t->accumulate)
-				memcpy(copy, row, 4 * valid);
-		}
-		if (t->stream && valid == PANEL && (uintptr_t)row % (4 * VL) == 0) {
-			UNROLL for (int v = 0; v < PANEL; v += VL) stream(row + v, joined(sums + v, added ? added + v : NULL, &c, v));
-			continue;
-		}
-		UNROLL for (int v = 0; v < PANEL; v += VL) store(c.out + v, joined(sums + v, added ? added + v : NULL, &c, v));
-		if (valid < PANEL)
-			memcpy(row, copy, 4 * valid);
-	}
 }
 
 // The same where out is [32][rows].

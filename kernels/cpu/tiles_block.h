@@ -15,6 +15,7 @@ typedef struct {
 	char *block, *added; // of a right-hand side that has to be made: the product's, and that of what is added
 	float *kept; // [panels][rows in whole tiles][32] sums between two depths
 	tile_file file;
+	finished waiting;
 	uint64_t before; // how subnormal numbers were treated
 } tile_block;
 
@@ -47,12 +48,20 @@ INLINE const char *left_of(const grpo_gemm *g, int64_t row, int64_t k)
 	return packed_tile((void *)g->a, row / TILE, left_row_bytes(g)) + k / TILE_INPUTS * g->pieces * TURN_BYTES;
 }
 
-// Writes the finished sums of some rows of a panel, once they have what is added to them.
-static void finish(tile_block *b, int64_t panel, int64_t row, int rows, const float *done, const addition *more)
+// Whether what is added is one step more of the same sums, to the bit: in one step a sum from zero is what that step adds, and nothing else
+// comes between.
+static int is_step_more(const grpo_gemm *g, const grpo_gemm *a)
+{
+	int one = a->alpha == 1 && a->pieces == 1 && tile_steps(a->inner) == 1;
+	return one && g->alpha == 1 && !g->accumulate && !g->gradual && !g->bias && !g->row_scale;
+}
+
+// Some rows of a panel are finished, once they have what is added to them.
+static void finish(tile_block *b, int64_t panel, int64_t row, int rows, const addition *more)
 {
 	const grpo_gemm *g = b->g, *a = more->g;
-	float added[2 * TILE * PANEL] __attribute__((aligned(64)));
-	target t = {
+	finished *f = &b->waiting;
+	f->to = (target){
 		.out = tiles_out(g, b->out, row - b->row0, panel - b->panel0),
 		.stride = g->out_stride,
 		.bias = g->bias ? g->bias + panel * PANEL : NULL,
@@ -61,23 +70,20 @@ static void finish(tile_block *b, int64_t panel, int64_t row, int rows, const fl
 		.accumulate = g->accumulate,
 		.stream = g->stream,
 	};
-	int valid = min64(g->cols - panel * PANEL, PANEL);
+	f->alpha = 0;
+	f->valid = min64(g->cols - panel * PANEL, PANEL);
 	if (g->out_across) {
-		write_across(done, rows, valid, &t);
+		write_across(f->sums, rows, f->valid, &f->to);
 		return;
 	}
-	if (a) {
+	if (a && !is_step_more(g, a)) {
 		add_tiles(&b->file, rows, (tile_sum){
-			.to = added, .row = 4 * PANEL, .left = left_of(a, row, 0), .turns = 1, .right = more->right, .right_row = PAIR_BYTES,
+			.to = f->added, .row = 4 * PANEL, .left = left_of(a, row, 0), .turns = 1, .right = more->right, .right_row = PAIR_BYTES,
 			.steps = tile_steps(a->inner), .pieces = a->pieces, .fresh = 1});
-		if (a->alpha != 1)
-			write_tiles(added, NULL, rows, PANEL, &(target){.out = added, .stride = PANEL, .alpha = a->alpha});
+		f->alpha = a->alpha;
 	}
-	if (g->gradual)
-		restore_subnormals(b->before);
-	write_tiles(done, a ? added : NULL, rows, valid, &t);
-	if (g->gradual)
-		flush_subnormals();
+	f->rows = rows;
+	f->written = 0;
 }
 
 // All rows of a block times one panel at one depth. What comes next is asked for meanwhile.
@@ -86,20 +92,21 @@ static void add_panel(tile_block *b, int64_t panel, int64_t k, following *next)
 	const grpo_gemm *g = b->g;
 	int64_t depth = min64(TILE_DEPTH, g->inner - k), height = (b->row1 - b->row0 + TILE - 1) / TILE * TILE;
 	int last = k + depth == g->inner;
-	float done[2 * TILE * PANEL] __attribute__((aligned(64)));
 	right_maker maker;
 	const char *right = tiles_right(&maker, g, panel, k, depth, b->block);
 	addition more = last ? added_to(b, panel) : (addition){NULL};
+	int step_more = more.g && is_step_more(g, more.g);
 	for (int64_t row = b->row0; row < b->row1; row += 2 * TILE) {
 		int64_t rows = min64(b->row1 - row, 2 * TILE);
 		int made = row == b->row0 && right == b->block;
 		float *sums = b->kept + ((panel - b->panel0) * height + row - b->row0) * PANEL;
 		add_tiles(&b->file, rows, (tile_sum){
-			.from = sums, .to = last ? done : sums, .row = 4 * PANEL, .left = left_of(g, row, k), .turns = 1, .right = right,
+			.from = sums, .to = last ? b->waiting.sums : sums, .row = 4 * PANEL, .left = left_of(g, row, k), .turns = 1, .right = right,
 			.right_row = PAIR_BYTES, .steps = tile_steps(depth), .pieces = g->pieces, .fresh = k == 0, .make = made ? &maker : NULL,
-			.next = made ? NULL : next});
+			.next = made ? NULL : next, .waiting = last ? &b->waiting : NULL,
+			.last_left = step_more ? left_of(more.g, row, 0) : NULL, .last_right = more.right});
 		if (last)
-			finish(b, panel, row, rows, done, &more);
+			finish(b, panel, row, rows, &more);
 	}
 }
 
@@ -128,12 +135,17 @@ static void tiles_block(const grpo_gemm *g, char *scratch, int64_t tile0, int64_
 	                .block = scratch, .added = scratch + TILE_BLOCK, .kept = (float *)(scratch + 2 * TILE_BLOCK)};
 	int64_t depths = (g->inner + TILE_DEPTH - 1) / TILE_DEPTH;
 	b.before = flush_subnormals();
+	if (g->gradual && UNIT_FLUSHES)
+		restore_subnormals(b.before);
+	b.waiting.gradual = g->gradual;
+	b.waiting.before = b.before;
 	tile_begin();
 	if (tile1 - tile0 <= 2) {
 		for (int64_t i = 0; i < (panel1 - panel0) * depths; i++) add_panel(&b, panel0 + i / depths, i % depths * TILE_DEPTH, NULL);
 	} else {
 		for (int64_t k = 0; k < g->inner; k += TILE_DEPTH) add_depth(&b, k);
 	}
+	write_finished(&b.waiting, 2 * TILE);
 	tile_end();
 	restore_subnormals(b.before);
 }
