@@ -24,18 +24,25 @@ func Tiles() TileUnit {
 	return TileUnit{Reason: "the processor has no AMX"}
 }
 
-// So many tiles of rows, or pieces of them, share the panels of a task, so that what they read of a left-hand side at one depth stays in
-// the second-level cache.
+// How many tiles of rows, and pieces of them, share the panels of a task at most, so that what they read of a left-hand side at one depth
+// stays in the second-level cache beside the sums of C.TILE_PANELS. A left-hand side of smallLeft bytes stays there at all depths, beside
+// the sums of smallPanels; but a block of fewPieces or less is not worth that, for each makes its right-hand side.
 const (
 	blockTiles  = 32
-	blockPieces = 64
+	blockPieces = 48
+	smallLeft   = 5 << 18
+	smallPanels = 4
+	fewPieces   = 22
 )
 
-// A left-hand side of so few bytes stays in the second-level cache for all depths, if the sums of few panels are all that is there besides.
-const (
-	smallLeft   = 1 << 20
-	smallPanels = 4
-)
+// tilesBlock is how many tiles of rows and how many panels are one task, where there are enough of both.
+func tilesBlock(inner, pieces int) (tiles, panels int) {
+	const two = 2 * C.TILE
+	if small := 2 * (smallLeft / leftBytes(two, inner, pieces)); small*pieces > fewPieces {
+		return min(small, blockTiles), smallPanels
+	}
+	return min(blockTiles, blockPieces/pieces), C.TILE_PANELS
+}
 
 // A result of so many bytes is written around the caches: it would not stay in the second level until it is read, and a line that is
 // written whole need not be fetched first.
@@ -121,14 +128,10 @@ func (b *backend) packTiles(kernel *C.grpo_kernel, slot int, x *C.float, stride 
 
 // tilesGemm runs g, cut into enough tasks to keep all workers busy to the end.
 func (b *backend) tilesGemm(g *C.grpo_gemm) {
-	tiles, together := rowTiles(int(g.rows)), C.TILE_PANELS
-	if leftBytes(min(int(g.rows), blockTiles*C.TILE), int(g.inner), int(g.pieces)) <= smallLeft {
-		together = smallPanels
-	}
-	groups := blocksOf(panels(int(g.cols)), together)
+	most, together := tilesBlock(int(g.inner), int(g.pieces))
+	tiles, groups := rowTiles(int(g.rows)), blocksOf(panels(int(g.cols)), together)
 	enough := blocksOf(4*b.threads(), groups) // blocks of rows, for want of panels
-	block := min(max(tiles/enough, 1), blockTiles, blockPieces/int(g.pieces))
-	block = even(block) // for two tiles are done at a time
+	block := even(min(max(tiles/enough, 1), most)) // two tiles are done at a time
 	b.scratch(int(C.grpo_tiles_scratch(C.int64_t(block))))
 	a := args[C.grpo_tiles_gemm](b)
 	*a = *g
