@@ -130,7 +130,7 @@ func (b *backend) packTiles(kernel *C.grpo_kernel, slot int, x *C.float, stride 
 func (b *backend) tilesGemm(g *C.grpo_gemm) {
 	most, together := tilesBlock(int(g.inner), int(g.pieces))
 	tiles, groups := rowTiles(int(g.rows)), blocksOf(panels(int(g.cols)), together)
-	enough := blocksOf(4*b.threads(), groups) // blocks of rows, for want of panels
+	enough := blocksOf(4*b.threads(), groups)      // blocks of rows, for want of panels
 	block := even(min(max(tiles/enough, 1), most)) // two tiles are done at a time
 	b.scratch(int(C.grpo_tiles_scratch(C.int64_t(block))))
 	a := args[C.grpo_tiles_gemm](b)
