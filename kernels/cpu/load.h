@@ -69,6 +69,21 @@ static void load_rows(const void *args, void *scratch, int64_t from, int64_t to)
 	}
 }
 
+// VL rows of a panel of pairs, beginning with row r.
+static void pack_pair_rows(uint32_t *panel, int r, const float *src, int64_t cols)
+{
+	for (int64_t k = 0; k < cols; k += 2 * VL) {
+		vi pairs[VL];
+		UNROLL for (int i = 0; i < VL; i++)
+		{
+			vi first = rounded((vi)take(src + i * cols, k, cols)), second = rounded((vi)take(src + i * cols, k + VL, cols));
+			pairs[i] = paired(EVEN_LANES(first, second), ODD_LANES(first, second));
+		}
+		transpose(pairs);
+		for (int i = 0; i < VL && k + 2 * i < cols; i++) *(vi_any *)(panel + (k / 2 + i) * PANEL + r) = pairs[i];
+	}
+}
+
 static void pack_matrix(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_pack_matrix *a = args;
@@ -77,6 +92,8 @@ static void pack_matrix(const void *args, void *scratch, int64_t from, int64_t t
 	for (int64_t p = first + from; p < first + to; p++) {
 		char *panel = panel_at(&a->m, p);
 		int64_t r0 = max64(p * PANEL, a->row), r1 = min64((p + 1) * PANEL, a->row + a->count);
+		for (; a->m.dtype == GRPO_BF16 && r0 + VL <= r1; r0 += VL)
+			pack_pair_rows((uint32_t *)panel, r0 - p * PANEL, a->rows + (r0 - a->row) * cols, cols);
 		for (int64_t k0 = 0; k0 < cols; k0 += SCATTER)
 			for (int64_t row = r0; row < r1; row++) {
 				const float *src = a->rows + (row - a->row) * cols;

@@ -32,7 +32,7 @@ static void rms_norm(const void *args, void *scratch, int64_t from, int64_t to)
 		float r = inverse_root(x, n, a->eps);
 		for (int64_t i = 0; i < n; i += VL) {
 			vf w = take(a->weight, i, n) - a->minus;
-			put(a->out + t * n, i, n, take(x, i, n) * r * w);
+			put(a->out + t * n, i, n, take_ahead(x, i, n) * r * w);
 		}
 	}
 }
@@ -50,8 +50,8 @@ INLINE void norm_grad(float *dx, const float *dy, const float *x, const float *w
 		}
 	float r = inverse_root(x, n, eps), along = lanes_sum(&sum) * (r * r * r) / (float)n;
 	for (int64_t i = 0; i < n; i += VL) {
-		vf wi = take(w, i, n) - minus, g = take(dy, i, n) * wi;
-		put(dx, i, n, two_products_minus(g, splat(r), take(x, i, n), splat(along)));
+		vf wi = take(w, i, n) - minus, g = take_ahead(dy, i, n) * wi;
+		put(dx, i, n, two_products_minus(g, splat(r), take_ahead(x, i, n), splat(along)));
 	}
 }
 
@@ -93,7 +93,7 @@ static void rms_norm_grad_w(const void *args, void *scratch, int64_t from, int64
 INLINE void rotate(float *y, const float *x, const float *rope, int64_t half, int backward)
 {
 	for (int64_t i = 0; i < half; i += VL) {
-		vf a = take(x, i, half), b = take(x + half, i, half);
+		vf a = take_ahead(x, i, half), b = take_ahead(x + half, i, half);
 		vf c = take(rope, i, half), s = take(rope + half, i, half);
 		if (backward)
 			s = -s;
@@ -126,7 +126,7 @@ static void qk_norm_rope(const void *args, void *scratch, int64_t from, int64_t 
 		for (int64_t h = 0; h < heads; h++) {
 			const float *x = row + h * n, *w = h < a->q_heads ? a->qw : a->kw;
 			float r = inverse_root(x, n, a->eps);
-			for (int64_t i = 0; i < n; i += VL) put(normed, i, n, take(x, i, n) * r * take(w, i, n));
+			for (int64_t i = 0; i < n; i += VL) put(normed, i, n, take_ahead(x, i, n) * r * take(w, i, n));
 			rotate(out + h * n, normed, a->rope + t * n, n / 2, 0);
 		}
 		memcpy(out + heads * n, row + heads * n, 4 * a->kv_heads * n);
@@ -193,8 +193,8 @@ static void swiglu(const void *args, void *scratch, int64_t from, int64_t to)
 	for (int64_t t = from; t < to; t++) {
 		const float *gate = a->x + t * 2 * n, *up = gate + n;
 		for (int64_t i = 0; i < n; i += VL) {
-			vf g = take(gate, i, n);
-			put(a->out + t * n, i, n, g / (vexp(-g) + 1.0f) * take(up, i, n));
+			vf g = take_ahead(gate, i, n);
+			put(a->out + t * n, i, n, g / (vexp(-g) + 1.0f) * take_ahead(up, i, n));
 		}
 	}
 }
@@ -208,10 +208,10 @@ static void swiglu_grad(const void *args, void *scratch, int64_t from, int64_t t
 		const float *gate = a->x + t * 2 * n, *up = gate + n;
 		float *d_gate = a->out + t * 2 * n, *d_up = d_gate + n;
 		for (int64_t i = 0; i < n; i += VL) {
-			vf g = take(gate, i, n), d = take(a->dy + t * n, i, n);
+			vf g = take_ahead(gate, i, n), d = take_ahead(a->dy + t * n, i, n);
 			vf sigmoid = 1.0f / (vexp(-g) + 1.0f), silu = g * sigmoid;
 			vf rest = 1.0f - sigmoid, slope = fused(silu, rest, sigmoid);
-			put(d_gate, i, n, d * take(up, i, n) * slope);
+			put(d_gate, i, n, d * take_ahead(up, i, n) * slope);
 			put(d_up, i, n, d * silu);
 		}
 	}
@@ -235,8 +235,8 @@ static void geglu(const void *args, void *scratch, int64_t from, int64_t to)
 	for (int64_t t = from; t < to; t++) {
 		const float *gate = a->x + t * 2 * n, *up = gate + n;
 		for (int64_t i = 0; i < n; i += VL) {
-			vf g = take(gate, i, n), slope, z = gelu_inner(g, &slope);
-			put(a->out + t * n, i, n, g / (vexp(-z) + 1.0f) * take(up, i, n));
+			vf g = take_ahead(gate, i, n), slope, z = gelu_inner(g, &slope);
+			put(a->out + t * n, i, n, g / (vexp(-z) + 1.0f) * take_ahead(up, i, n));
 		}
 	}
 }
@@ -250,10 +250,10 @@ static void geglu_grad(const void *args, void *scratch, int64_t from, int64_t to
 		const float *gate = a->x + t * 2 * n, *up = gate + n;
 		float *d_gate = a->out + t * 2 * n, *d_up = d_gate + n;
 		for (int64_t i = 0; i < n; i += VL) {
-			vf g = take(gate, i, n), d = take(a->dy + t * n, i, n), inner, z = gelu_inner(g, &inner);
+			vf g = take_ahead(gate, i, n), d = take_ahead(a->dy + t * n, i, n), inner, z = gelu_inner(g, &inner);
 			vf e = vexp(vmin(splat(80), -z)), share = 1.0f / (e + 1.0f), gelu = g * share;
 			vf rest = e * share, along = gelu * rest, slope = fused(along, inner, share); // rest is 1 − share, but near 0 exact, too
-			put(d_gate, i, n, d * take(up, i, n) * slope);
+			put(d_gate, i, n, d * take_ahead(up, i, n) * slope);
 			put(d_up, i, n, d * gelu);
 		}
 	}
@@ -272,5 +272,5 @@ static void add(const void *args, void *scratch, int64_t from, int64_t to)
 	const grpo_add *a = args;
 	int64_t end = min64(to * RUN, a->n);
 	(void)scratch;
-	for (int64_t i = from * RUN; i < end; i += VL) put(a->out, i, end, take(a->a, i, end) + take(a->b, i, end));
+	for (int64_t i = from * RUN; i < end; i += VL) put(a->out, i, end, take_ahead(a->a, i, end) + take_ahead(a->b, i, end));
 }

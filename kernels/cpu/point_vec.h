@@ -20,6 +20,15 @@ static __attribute__((noinline)) void put_part(float *p, int64_t n, vf v)
 // Elements i … i+VL−1 of p[n]; beyond the end there are zeroes.
 INLINE vf take(const float *p, int64_t i, int64_t n) { return i + VL <= n ? load(p + i) : take_part(p + i, n - i); }
 
+// The same of rows that follow each other in memory. It asks for what comes a page later: by itself the processor looks ahead no further
+// than to the end of a page.
+enum { FLOATS_AHEAD = 1024 };
+INLINE vf take_ahead(const float *p, int64_t i, int64_t n)
+{
+	__builtin_prefetch(p + i + FLOATS_AHEAD);
+	return take(p, i, n);
+}
+
 INLINE void put(float *p, int64_t i, int64_t n, vf v)
 {
 	if (i + VL <= n)

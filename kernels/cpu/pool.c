@@ -75,9 +75,9 @@ static void relax(void)
 #endif
 }
 
-// Spins while the condition holds, for a limited time.
+// Spins while the condition holds, for a limited time. The clock is read now and then: it takes longer than a look at the condition.
 #define SPIN_WHILE(condition) \
-	for (int64_t end = now() + 1000 * SPIN_MICROSECONDS; (condition) && now() < end;) relax()
+	for (int64_t turn = 1, end = now() + 1000 * SPIN_MICROSECONDS; (condition) && (turn % 16 || now() < end); turn++) relax()
 
 // Claims a range of tasks: a share of what is left, so that ranges are long at first and all workers end together
 // (guided self-scheduling).

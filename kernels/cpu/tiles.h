@@ -46,6 +46,7 @@ static void pack_left_tile(char *tile, int64_t apart, const float *x, int64_t st
 		for (int i = 0; i < height; i++) {
 			float whole[TILE_INPUTS] = {0};
 			const float *inputs = x + i * stride + k;
+			prefetch_lines((const char *)(inputs + 2 * TILE_INPUTS), 2); // so many rows the processor does not follow by itself
 			if (n < TILE_INPUTS)
 				inputs = memcpy(whole, inputs, 4 * n);
 			if (pieces == 1)

@@ -11,6 +11,7 @@ static void pack_across_tile(char *tile, int64_t apart, const float *x, int64_t 
 		for (int j = 0; j < TILE; j++) {
 			for (int second = 0; second < 2; second++) {
 				int64_t row = k + 2 * j + second;
+				__builtin_prefetch(x + (row + ROWS_AHEAD) * stride);
 				if (row < inner)
 					memcpy(pair[second], x + row * stride, 4 * count);
 				else

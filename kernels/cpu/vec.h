@@ -90,8 +90,29 @@ INLINE double fused_double(double a, double b, double c)
 }
 
 INLINE vf pick(vi mask, vf yes, vf no) { return (vf)(((vi)yes & mask) | ((vi)no & ~mask)); }
-INLINE vf vmax(vf a, vf b) { return pick((vi)(a > b), a, b); }
-INLINE vf vmin(vf a, vf b) { return pick((vi)(a < b), a, b); }
+
+// The second where neither is more, and where one is no number: so do the instructions, which gcc does not find by itself.
+INLINE vf vmax(vf a, vf b)
+{
+#if defined(__AVX512F__) && VL == 16 && !defined(__clang__)
+	return __builtin_ia32_maxps512_mask(a, b, a, -1, 4);
+#elif defined(__AVX__) && VL == 8
+	return __builtin_ia32_maxps256(a, b);
+#else
+	return pick((vi)(a > b), a, b);
+#endif
+}
+
+INLINE vf vmin(vf a, vf b)
+{
+#if defined(__AVX512F__) && VL == 16 && !defined(__clang__)
+	return __builtin_ia32_minps512_mask(a, b, a, -1, 4);
+#elif defined(__AVX__) && VL == 8
+	return __builtin_ia32_minps256(a, b);
+#else
+	return pick((vi)(a < b), a, b);
+#endif
+}
 
 // Asks the memory for one to three cache lines.
 INLINE void prefetch_lines(const char *p, const int lines)
@@ -195,6 +216,20 @@ INLINE float lanes_max(const lanes *l)
 	return t[0];
 }
 
+// x · 2^n for whole n from −127 to 128; shifted is n + 1.5·2^23.
+INLINE vf times_power(vf x, vf n, vf shifted)
+{
+#if defined(__AVX512F__) && VL == 16
+	(void)shifted;
+	return __builtin_ia32_scalefps512_mask(x, n, x, -1, 4);
+#else
+	(void)n;
+	vi e = (vi)shifted - 0x4b400000, half = e >> 1; // in two factors: neither 2^128 nor 2^−127 is one
+	x = x * (vf)((half + 127) << 23);
+	return x * (vf)((e - half + 127) << 23);
+#endif
+}
+
 // e^x within 1.1 units in the last place. exp(0) is 1, exp(−∞) is 0, what would be subnormal is 0,
 // beyond the largest float is +∞, NaN stays.
 //
@@ -203,8 +238,7 @@ INLINE vf vexp(vf x)
 {
 	const float round = 12582912.0f; // 1.5·2^23: adding it leaves the nearest integer in the low bits
 	const float ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
-	vf clamped = vmin(vmax(x, splat(-88.0f)), splat(89.0f));
-	clamped = pick((vi)(x == x), clamped, x);
+	vf clamped = vmin(splat(89.0f), vmax(splat(-88.0f), x)); // x where it is no number
 	vf shifted = fused(clamped, splat(1.44269504f), splat(round));
 	vf n = shifted - round;
 	vf r = fused(n, splat(-ln2_high), clamped);
@@ -218,11 +252,7 @@ INLINE vf vexp(vf x)
 	vf rr = r * r;
 	p = fused(p, rr, r);
 	p = p + 1.0f;
-	vi e = (vi)shifted - 0x4b400000;
-	vi half = e >> 1; // 2^n in two factors: n may be 128, or −127
-	p = p * (vf)((half + 127) << 23);
-	p = p * (vf)((e - half + 127) << 23);
-	return pick((vi)(x < -87.3365f), splat(0), p);
+	return pick((vi)(x < -87.3365f), splat(0), times_power(p, n, shifted));
 }
 
 // e^x of one number, with the bits that vexp gives it.
