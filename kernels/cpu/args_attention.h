@@ -65,7 +65,7 @@ static inline int64_t grpo_tile_space_floats(int64_t padded_dim)
 }
 
 // What the softmax of a tile carries: see softmax_state.
-enum { SOFTMAX_FLOATS = TILE_FORWARD * (2 + 16 + KEYS) };
+enum { SOFTMAX_FLOATS = TILE_FORWARD * (3 + 16 + KEYS) };
 
 // What attend takes of scratch beyond pointers, in floats. For products in the order of tiles there are queries and
 // weights in bf16 instead of transposed queries, a little more where dim is small, on whole cache lines.
