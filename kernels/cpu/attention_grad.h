@@ -3,39 +3,77 @@
 // ascending order, and nobody else adds to them. Blocks of keys have their sums once, in the span that they belong to; a
 // block that begins with rows of an earlier span hands their sums on when the walk leaves it.
 
+// Query i of those that go together: where it and the gradient of its output are.
+typedef struct {
+	const float *q[QUERIES_AT_ONCE], *dout[QUERIES_AT_ONCE];
+} query_rows;
+
+// Rows that are read so many numbers later are asked for.
+enum { QUERIES_AHEAD = 8 };
+
+INLINE void gather_query(const grpo_attention_grad *a, grad_space *g, query_rows *rows, int i, int64_t t, int64_t h)
+{
+	int64_t dim = a->dim, width = (a->q_heads + 2 * a->kv_heads) * dim, at = (t * a->q_heads + h) * dim;
+	int64_t ahead = QUERIES_AHEAD * a->kv_heads * dim;
+	rows->q[i] = a->qkv + t * width + h * dim;
+	rows->dout[i] = a->dout + at;
+	for (int64_t k = 0; k < dim; k += 16) {
+		__builtin_prefetch(rows->dout[i] + ahead + k);
+		__builtin_prefetch(a->out + at + ahead + k);
+		__builtin_prefetch(rows->q[i] + QUERIES_AHEAD * a->kv_heads * width / a->q_heads + k);
+	}
+	g->lse[i] = a->lse[t * a->q_heads + h];
+	g->delta[i] = row_dot(rows->dout[i], a->out + at, dim);
+}
+
+// What n queries give to every block.
+static void pack_grad_queries(const grpo_attention_grad *a, grad_space *g, const query_rows *rows, int n)
+{
+	int64_t dim = a->dim, wide = padded(dim);
+	if (!a->in_tiles) {
+		for (int i = 0; i < n; i++) {
+			copy_scaled(g->q + i * wide, rows->q[i], a->scale, dim);
+			copy_scaled(g->dout + i * wide, rows->dout[i], 1, dim);
+		}
+		transpose_rows(g->q_transposed, TILE_BACKWARD, g->q, wide, n, dim);
+		transpose_rows(g->dout_transposed, TILE_BACKWARD, g->dout, wide, n, dim);
+		return;
+	}
+	for (int i = 0; i < n; i++) {
+		pack_left_row(g->tiles.q_left, i, rows->q[i], a->scale, dim);
+		pack_left_row(g->tiles.dout_left, i, rows->dout[i], 1, dim);
+	}
+	pack_across(g->tiles.q_across, rows->q, a->scale, n, dim, QUERIES_AT_ONCE);
+	pack_across(g->tiles.dout_across, rows->dout, 1, n, dim, QUERIES_AT_ONCE);
+	int64_t pairs = (n + 1) / 2, rest = tile_steps(n) * TILE - pairs;
+	memset(g->tiles.p_right + pairs * KEYS, 0, 4 * rest * KEYS);
+	memset(g->tiles.dp_right + pairs * KEYS, 0, 4 * rest * KEYS);
+}
+
 // The queries of a span read all keys of its path.
 static void enter_span(const grpo_attention_grad *a, const grpo_span *s, int64_t head, grad_space *g)
 {
-	int64_t group = a->q_heads / a->kv_heads, width = (a->q_heads + 2 * a->kv_heads) * a->dim;
-	int64_t dim = a->dim, wide = padded(dim), own = s->blocks * KEYS * wide;
-	float scale = a->scale;
+	int64_t group = a->q_heads / a->kv_heads, dim = a->dim, wide = padded(dim), own = s->blocks * KEYS * wide;
+	int64_t together = a->in_tiles ? QUERIES_AT_ONCE : TILE_BACKWARD;
 	memset(g->dk + s->slot * KEYS * wide, 0, 4 * own);
 	memset(g->dv + s->slot * KEYS * wide, 0, 4 * own);
-	for (int64_t start = 0; start < s->length * group; start += TILE_BACKWARD) {
-		int n = min64(TILE_BACKWARD, s->length * group - start);
+	for (int64_t start = 0; start < s->length * group; start += together) {
+		int n = min64(together, s->length * group - start);
+		query_rows rows;
 		for (int i = 0; i < n; i++) {
 			int64_t at = (start + i) / group;
 			g->position[i] = s->base + at;
-			gather_query(a, g, i, s->first + at, head * group + (start + i) % group, scale);
+			gather_query(a, g, &rows, i, s->first + at, head * group + (start + i) % group);
 		}
-		if (a->in_tiles) {
-			pack_tile_queries(g, n, dim);
-		} else {
-			transpose_rows(g->q_transposed, TILE_BACKWARD, g->q, wide, n, dim);
-			transpose_rows(g->dout_transposed, TILE_BACKWARD, g->dout, wide, n, dim);
-		}
+		pack_grad_queries(a, g, &rows, n);
 		memset(g->dq, 0, 4 * n * wide);
-		int64_t last = g->position[n - 1];
-		for (int64_t b = first_block(g->position[0], a->window); b * KEYS <= last; b++) {
-			grpo_block at = a->paths[s->path + b];
-			if (a->in_tiles)
-				grad_block_tiles(g, n, a, head, at, b);
-			else
-				grad_block(g, n, min64(KEYS, last + 1 - b * KEYS), a, head, at, b);
-		}
+		if (a->in_tiles)
+			grad_path_tiles(g, n, a, a->paths + s->path, head);
+		else
+			grad_path(g, n, a, a->paths + s->path, head);
 		for (int i = 0; i < n; i++) {
-			float *dq = a->dqkv + (s->first + (start + i) / group) * width + (head * group + (start + i) % group) * dim;
-			for (int64_t k = 0; k < dim; k += VL) put(dq, k, dim, take(g->dq + i * wide, k, dim) * scale);
+			float *dq = a->dqkv + (rows.q[i] - a->qkv);
+			for (int64_t k = 0; k < dim; k += VL) put(dq, k, dim, take(g->dq + i * wide, k, dim) * a->scale);
 		}
 	}
 }
@@ -75,8 +113,8 @@ static void leave_span(const grpo_attention_grad *a, const grpo_span *s, int64_t
 		hand_on(g->dv + to, dv, rows, row, count);
 	}
 	float *row = a->dqkv + s->first * width + (a->q_heads + head) * dim;
-	give_sums(a, s, dk, row, g->q);
-	give_sums(a, s, dv, row + a->kv_heads * dim, g->q);
+	give_sums(a, s, dk, row, g->dq);
+	give_sums(a, s, dv, row + a->kv_heads * dim, g->dq);
 }
 
 // Walks the tree that begins with span root.

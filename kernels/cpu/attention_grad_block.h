@@ -1,76 +1,63 @@
 // What a tile of queries and a block of keys give to each other in the gradient of attention: see attention_grad.h.
 
-// The sides of products that a tile of queries has in the order of tiles. The gradients of keys and values are made transposed there:
-// so what is made for each block is a right-hand side, whose pairs lie one below the other, and what is made across is it once.
+// The sides of products that queries have in the order of tiles. The gradients of keys and values are made transposed there: so what is made
+// for each block is a right-hand side, whose pairs lie one below the other, and what is made across is it once.
 typedef struct {
-	char *q_left, *dout_left;     // [TILE_BACKWARD][padded dim]
-	char *q_across, *dout_across; // [padded dim][TILE_BACKWARD], transposed
-	char *dp_left;                // [TILE_BACKWARD][KEYS]
-	float *p_right, *dp_right;    // [TILE_BACKWARD/2][KEYS]
+	char *q_left, *dout_left;     // [QUERIES_AT_ONCE][padded dim]
+	char *q_across, *dout_across; // [padded dim][QUERIES_AT_ONCE], transposed
+	char *dp_left;                // [QUERIES_AT_ONCE][BLOCKS_AT_ONCE · KEYS]
+	float *p_right, *dp_right;    // [QUERIES_AT_ONCE/2][KEYS]
 	tile_file file;
 } tile_space;
 
-static tile_space tile_layout(float *scratch, int64_t dim)
-{
-	int64_t queries = TILE_BACKWARD / 2 * padded(dim), scores = TILE_BACKWARD / 2 * KEYS; // of one side, in floats
-	tile_space t;
-	t.q_left = (char *)scratch;
-	t.dout_left = (char *)(scratch + queries);
-	t.q_across = (char *)(scratch + 2 * queries);
-	t.dout_across = (char *)(scratch + 3 * queries);
-	scratch += 4 * queries;
-	t.dp_left = (char *)scratch;
-	t.p_right = scratch + scores;
-	t.dp_right = scratch + 2 * scores;
-	return t;
-}
-
-// What a tile of queries needs, by row, and what the keys and values of the spans that the walk is in have got so far.
+// What R queries need, by row, and what the keys and values of the spans that the walk is in have got so far. R is TILE_BACKWARD, or in the
+// order of tiles QUERIES_AT_ONCE.
 typedef struct {
-	float *q_transposed, *q;   // scaled, [dim][TILE_BACKWARD] and [TILE_BACKWARD][padded dim]
-	float *dout_transposed, *dout;
-	float *dq;             // [TILE_BACKWARD][padded dim], not scaled
-	float *p, *dp;         // [TILE_BACKWARD][KEYS]
+	float *dk, *dv;        // [slots][KEYS][padded dim], in the order of tiles [slots][padded dim][KEYS]
+	float *dq;             // [R][padded dim], not scaled
+	float *p, *dp;         // [R][KEYS]
 	float *lse, *delta;    // of a row: log Σ exp, and dout·out
 	int64_t *position;
-	float *dk, *dv;        // [slots][KEYS][padded dim], in the order of tiles [slots][padded dim][KEYS]
-	tile_space tiles;      // where that is the order
+	float *q_transposed, *q; // scaled, [dim][R] and [R][padded dim]
+	float *dout_transposed, *dout;
+	tile_space tiles; // instead of these in the order of tiles
 } grad_space;
+
+INLINE float *some_floats(float **scratch, int64_t count)
+{
+	float *p = *scratch;
+	*scratch += count;
+	return p;
+}
 
 static grad_space grad_layout(float *scratch, int64_t dim, int64_t slots, int in_tiles)
 {
-	enum { R = TILE_BACKWARD };
-	int64_t wide = padded(dim);
+	int64_t wide = padded(dim), rows = in_tiles ? QUERIES_AT_ONCE : TILE_BACKWARD;
 	grad_space g;
+	g.position = (int64_t *)some_floats(&scratch, 2 * rows);
+	g.lse = some_floats(&scratch, rows);
+	g.delta = some_floats(&scratch, rows);
+	g.p = some_floats(&scratch, rows * KEYS);
+	g.dp = some_floats(&scratch, rows * KEYS);
+	g.dq = some_floats(&scratch, rows * wide);
 	if (in_tiles) {
-		g.tiles = tile_layout(scratch, dim);
-		scratch += grpo_tile_space_floats(wide);
+		tile_space *t = &g.tiles;
+		t->q_left = (char *)some_floats(&scratch, rows / 2 * wide);
+		t->dout_left = (char *)some_floats(&scratch, rows / 2 * wide);
+		t->q_across = (char *)some_floats(&scratch, rows / 2 * wide);
+		t->dout_across = (char *)some_floats(&scratch, rows / 2 * wide);
+		t->dp_left = (char *)some_floats(&scratch, rows / 2 * BLOCKS_AT_ONCE * KEYS);
+		t->p_right = some_floats(&scratch, rows / 2 * KEYS);
+		t->dp_right = some_floats(&scratch, rows / 2 * KEYS);
+	} else {
+		g.q_transposed = some_floats(&scratch, rows * dim);
+		g.dout_transposed = some_floats(&scratch, rows * dim);
+		g.q = some_floats(&scratch, rows * wide);
+		g.dout = some_floats(&scratch, rows * wide);
 	}
-	g.position = (int64_t *)scratch;
-	g.lse = scratch + 2 * R;
-	g.delta = g.lse + R;
-	g.p = g.delta + R;
-	g.dp = g.p + R * KEYS;
-	g.q_transposed = g.dp + R * KEYS;
-	g.dout_transposed = g.q_transposed + R * dim;
-	g.q = g.dout_transposed + R * dim;
-	g.dout = g.q + R * wide;
-	g.dq = g.dout + R * wide;
-	g.dk = g.dq + R * wide;
-	g.dv = g.dk + slots * KEYS * wide;
+	g.dk = some_floats(&scratch, slots * KEYS * wide);
+	g.dv = scratch;
 	return g;
-}
-
-// Query i of a tile, of batch row t and head h.
-INLINE void gather_query(const grpo_attention_grad *a, grad_space *g, int i, int64_t t, int64_t h, float scale)
-{
-	int64_t dim = a->dim, wide = padded(dim), width = (a->q_heads + 2 * a->kv_heads) * dim;
-	int64_t at = (t * a->q_heads + h) * dim;
-	const float *q = a->qkv + t * width + h * dim, *dout = a->dout + at;
-	g->lse[i] = a->lse[t * a->q_heads + h];
-	g->delta[i] = row_dot(dout, a->out + at, dim);
-	copy_scaled(g->q + i * wide, q, scale, dim);
-	copy_scaled(g->dout + i * wide, dout, 1, dim);
 }
 
 // The key numbers of a block that a query reads.
@@ -116,23 +103,8 @@ INLINE score_grad masked_grad(const int masked, const grad_space *g, int i, int 
 	return x;
 }
 
-// What n queries give to every block, from rows [n][padded dim].
-static void pack_tile_queries(grad_space *g, int n, int64_t dim)
-{
-	int64_t wide = padded(dim);
-	for (int i = 0; i < n; i++) {
-		pack_left_row(g->tiles.q_left, i, g->q + i * wide, 1, dim);
-		pack_left_row(g->tiles.dout_left, i, g->dout + i * wide, 1, dim);
-	}
-	pack_across(g->tiles.q_across, g->q, n, wide);
-	pack_across(g->tiles.dout_across, g->dout, n, wide);
-	int64_t pairs = (n + 1) / 2, rest = tile_steps(n) * TILE - pairs;
-	memset(g->tiles.p_right + pairs * KEYS, 0, 4 * rest * KEYS);
-	memset(g->tiles.dp_right + pairs * KEYS, 0, 4 * rest * KEYS);
-}
-
 // Probabilities and the gradients of scores of queries i and i+1 in the form in which they are multiplied.
-INLINE void pack_grads(const int masked, grad_space *g, int i, int n, const grpo_attention_grad *a, int64_t b)
+INLINE void pack_grads(const int masked, grad_space *g, int i, int n, const grpo_attention_grad *a, int64_t b, char *dp_left)
 {
 	vf p[2][KEYS / VL], dp[2][KEYS / VL];
 	UNROLL for (int j = 0; j < 2; j++)
@@ -147,7 +119,7 @@ INLINE void pack_grads(const int masked, grad_space *g, int i, int n, const grpo
 			p[j][v] = x.share;
 			dp[j][v] = x.slope;
 		}
-		put_pairs(g->tiles.dp_left + 4 * TILE * (i + j), dp[j]);
+		put_pairs(dp_left + (i + j) / TILE * BLOCKS_AT_ONCE * TILE_BYTES + (i + j) % TILE * 4 * TILE, dp[j]);
 	}
 	UNROLL for (int v = 0; v < KEYS / VL; v++)
 	{
@@ -156,39 +128,74 @@ INLINE void pack_grads(const int masked, grad_space *g, int i, int n, const grpo
 	}
 }
 
-// The same as grad_block below, in the order of tiles.
-static void grad_block_tiles(grad_space *g, int n, const grpo_attention_grad *a, int64_t head, grpo_block at, int64_t b)
+// All that queries [from, to) and one block of keys, number b of their path, give to each other in the order of tiles, but for the
+// gradients of queries.
+static void grad_block_tiles(grad_space *g, int from, int to, const grpo_attention_grad *a, const float *keys_transposed,
+                             const float *values_transposed, int64_t slot, int64_t b, char *dp_left)
 {
-	int64_t dim = a->dim, wide = padded(dim), half = KEYS * dim / 2, padded_half = KEYS * wide / 2, left = left_tile_bytes(dim, 1);
-	int64_t across = left_tile_bytes(TILE_BACKWARD, 1);
-	const float *keys_transposed = packed_block(a, head, at.number), *values_transposed = keys_transposed + half + padded_half;
-	const float *keys = values_transposed + half;
-	float *dk = g->dk + at.slot * KEYS * wide, *dv = g->dv + at.slot * KEYS * wide;
+	int64_t dim = a->dim, wide = padded(dim), left = left_tile_bytes(dim, 1), across = left_tile_bytes(QUERIES_AT_ONCE, 1);
 	tile_space *t = &g->tiles;
-	for (int i = 0; i < n; i += 2 * TILE) {
+	for (int i = from; i < to; i += 2 * TILE) {
 		tile_factors f = {.sums = g->p + i * KEYS, .row = 4 * KEYS, .left = t->q_left + i / TILE * left, .below = left,
 		                  .right = (const char *)keys_transposed, .right_row = 4 * KEYS};
-		tile_scores(&t->file, n - i, f, tile_steps(dim));
+		tile_scores(&t->file, to - i, f, tile_steps(dim));
 		f.sums = g->dp + i * KEYS;
 		f.left = t->dout_left + i / TILE * left;
 		f.right = (const char *)values_transposed;
-		tile_scores(&t->file, n - i, f, tile_steps(dim));
+		tile_scores(&t->file, to - i, f, tile_steps(dim));
 	}
-	if (g->position[0] < (b + 1) * KEYS - 1 || g->position[n - 1] - b * KEYS + 1 > a->window)
-		for (int i = 0; i < n; i += 2) pack_grads(1, g, i, n, a, b);
+	if (g->position[from] < (b + 1) * KEYS - 1 || g->position[to - 1] - b * KEYS + 1 > a->window)
+		for (int i = from; i < to; i += 2) pack_grads(1, g, i, to, a, b, dp_left);
 	else
-		for (int i = 0; i < n; i += 2) pack_grads(0, g, i, n, a, b);
-	for (int i = 0; i < n; i += 2 * TILE)
-		tile_means(&t->file, n - i, (tile_factors){.sums = g->dq + i * wide, .row = 4 * wide, .left = t->dp_left + i / TILE * TILE_BYTES,
-		                                           .below = TILE_BYTES, .right = (const char *)keys, .right_row = 4 * wide}, wide);
+		for (int i = from; i < to; i += 2) pack_grads(0, g, i, to, a, b, dp_left);
 	for (int64_t k = 0; k < wide; k += 2 * TILE) {
-		tile_factors f = {.sums = dv + k * KEYS, .row = 4 * KEYS, .left = t->dout_across + k / TILE * across, .below = across,
-		                  .right = (const char *)t->p_right, .right_row = 4 * KEYS};
-		tile_sums(&t->file, f, tile_steps(n));
-		f.sums = dk + k * KEYS;
-		f.left = t->q_across + k / TILE * across;
-		f.right = (const char *)t->dp_right;
-		tile_sums(&t->file, f, tile_steps(n));
+		int64_t sums = (slot * wide + k) * KEYS, columns = k / TILE * across + from / TILE_INPUTS * TILE_BYTES;
+		tile_factors f = {.sums = g->dv + sums, .row = 4 * KEYS, .left = t->dout_across + columns, .below = across,
+		                  .right = (const char *)(t->p_right + from / 2 * KEYS), .right_row = 4 * KEYS};
+		tile_sums(&t->file, f, tile_steps(to - from));
+		f.sums = g->dk + sums;
+		f.left = t->q_across + columns;
+		f.right = (const char *)(t->dp_right + from / 2 * KEYS);
+		tile_sums(&t->file, f, tile_steps(to - from));
+	}
+}
+
+// The blocks that the queries from a tile's first to its last read.
+typedef struct {
+	int64_t first, end;
+} block_range;
+
+INLINE block_range blocks_read(const grad_space *g, int from, int to, int64_t window)
+{
+	return (block_range){first_block(g->position[from], window), g->position[to - 1] / KEYS + 1};
+}
+
+// What n queries and all blocks give to each other: tile by tile of queries as many blocks as its rows read, but tiles and blocks go
+// together where they can, so that the sums of both are read and written seldom.
+static void grad_path_tiles(grad_space *g, int n, const grpo_attention_grad *a, const grpo_block *path, int64_t head)
+{
+	int64_t dim = a->dim, wide = padded(dim), half = KEYS * dim / 2, whole = half + KEYS * wide / 2;
+	block_range all = blocks_read(g, 0, n, a->window);
+	const float *keys[BLOCKS_AT_ONCE];
+	for (int64_t b = all.first, start = b; b < all.end; b++) {
+		int from = 0, to = n, step = b - start;
+		while (blocks_read(g, from, min64(from + TILE_BACKWARD, n), a->window).end <= b) from += TILE_BACKWARD;
+		while (first_block(g->position[(to - 1) / TILE_BACKWARD * TILE_BACKWARD], a->window) > b) to = (to - 1) / TILE_BACKWARD * TILE_BACKWARD;
+		const float *block = packed_block(a, head, path[b].number);
+		keys[step] = block + whole + half;
+		grad_block_tiles(g, from, to, a, block, block + whole, path[b].slot, b, g->tiles.dp_left + step * TILE_BYTES);
+		if (step + 1 < BLOCKS_AT_ONCE && b + 1 < all.end)
+			continue;
+		for (int i = 0; i < n; i += 2 * TILE) {
+			int tile = i / TILE_BACKWARD * TILE_BACKWARD;
+			block_range r = blocks_read(g, tile, min64(tile + TILE_BACKWARD, n), a->window);
+			int64_t first = max64(r.first, start), end = min64(r.end, b + 1);
+			tile_factors f = {.sums = g->dq + i * wide, .row = 4 * wide, .below = BLOCKS_AT_ONCE * TILE_BYTES, .right_row = 4 * wide,
+			                  .left = g->tiles.dp_left + (i / TILE * BLOCKS_AT_ONCE + first - start) * TILE_BYTES};
+			if (first < end)
+				tile_means(&g->tiles.file, n - i, f, keys + (first - start), end - first, wide);
+		}
+		start = b + 1;
 	}
 }
 
@@ -226,4 +233,11 @@ static void grad_block(grad_space *g, int n, int64_t depth, const grpo_attention
 	                        .depth = n, .cols = wide}, KEYS, 1);
 	product((small_product){.out = dk, .out_stride = wide, .a = g->dp, .a_step = KEYS, .b = g->q, .b_stride = wide,
 	                        .depth = n, .cols = wide}, KEYS, 1);
+}
+
+static void grad_path(grad_space *g, int n, const grpo_attention_grad *a, const grpo_block *path, int64_t head)
+{
+	int64_t last = g->position[n - 1];
+	for (int64_t b = first_block(g->position[0], a->window); b * KEYS <= last; b++)
+		grad_block(g, n, min64(KEYS, last + 1 - b * KEYS), a, head, path[b], b);
 }

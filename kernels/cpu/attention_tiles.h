@@ -19,20 +19,19 @@ INLINE void pack_left_row(char *left, int i, const float *x, float scale, int64_
 	}
 }
 
-// Rows x [n][width] as the left-hand side xᵀ with room for TILE_BACKWARD inputs: pairs of rows, 16 × 16 of them transposed.
-static void pack_across(char *left, const float *x, int n, int64_t width)
+// n rows, scaled and rounded, as columns of a left-hand side with room for so many inputs: pairs of rows, 16 × 16 of them transposed.
+static void pack_across(char *left, const float *const *rows, float scale, int n, int64_t dim, int inputs)
 {
-	enum { STEPS = TILE_BACKWARD / TILE_INPUTS };
-	for (int64_t c = 0; c < width; c += VL)
+	for (int64_t c = 0; c < padded(dim); c += VL)
 		for (int j = 0; 2 * j < tile_steps(n) * TILE_INPUTS; j += VL) {
-			char *tile = left + (c / TILE * STEPS + j / TILE) * TILE_BYTES + 4 * (c % TILE * TILE + j % TILE);
+			char *tile = left + c / TILE * left_tile_bytes(inputs, 1) + j / TILE * TILE_BYTES + 4 * (c % TILE * TILE + j % TILE);
 			vi r[VL];
 			UNROLL for (int i = 0; i < VL; i++)
 			{
 				int row = 2 * (j + i);
-				vi first = row < n ? rounded((vi)load(x + row * width + c)) : (vi){0};
-				vi second = row + 1 < n ? rounded((vi)load(x + (row + 1) * width + c)) : (vi){0};
-				r[i] = paired(first, second);
+				vf first = row < n ? take(rows[row], c, dim) * scale : splat(0);
+				vf second = row + 1 < n ? take(rows[row + 1], c, dim) * scale : splat(0);
+				r[i] = pairs_across(first, second);
 			}
 			transpose(r);
 			UNROLL for (int i = 0; i < VL; i++) *(vi_any *)(tile + 4 * TILE * i) = r[i];
@@ -101,17 +100,20 @@ INLINE void add_inputs(tile_file *f, const int both, const int fresh, const tile
 	store_both_sums(f, both, t->sums, t->row);
 }
 
-// All columns of sums [rows][width] += left · right over 32 inputs, for which left stays in its tiles.
-INLINE void add_columns(tile_file *f, const int both, const tile_factors *t, int64_t width)
+// All columns of sums [rows][width] += left · right over some blocks of 32 inputs.
+INLINE void add_blocks(tile_file *f, const int both, const tile_factors *t, const float *const *blocks, int count, int64_t width)
 {
-	tile_load_left(f, LEFT_0, t->left);
-	if (both)
-		tile_load_left(f, LEFT_1, t->left + t->below);
 	for (int64_t c = 0; c < width; c += PANEL) {
-		tile_load_right(f, RIGHT_0, t->right + 4 * c, t->right_row);
-		tile_load_right(f, RIGHT_1, t->right + 4 * (c + TILE), t->right_row);
 		load_both_sums(f, both, t->sums + c, t->row);
-		add_both(f, both);
+		for (int b = 0; b < count; b++) {
+			const char *left = t->left + b * TILE_BYTES, *right = (const char *)(blocks[b] + c);
+			tile_load_left(f, LEFT_0, left);
+			tile_load_right(f, RIGHT_0, right, t->right_row);
+			tile_load_right(f, RIGHT_1, right + 4 * TILE, t->right_row);
+			if (both)
+				tile_load_left(f, LEFT_1, left + t->below);
+			add_both(f, both);
+		}
 		store_both_sums(f, both, t->sums + c, t->row);
 	}
 }
@@ -139,11 +141,11 @@ static void tile_sums(tile_file *f, tile_factors t, int64_t steps)
 	add_inputs(f, 1, 0, &t, steps);
 }
 
-// What up to 32 rows as wide as a head get.
-static void tile_means(tile_file *f, int64_t rows, tile_factors t, int64_t width)
+// What up to 32 rows as wide as a head get from some blocks of keys or values.
+static void tile_means(tile_file *f, int64_t rows, tile_factors t, const float *const *blocks, int count, int64_t width)
 {
 	if (begin_rows(f, rows))
-		add_columns(f, 1, &t, width);
+		add_blocks(f, 1, &t, blocks, count, width);
 	else
-		add_columns(f, 0, &t, width);
+		add_blocks(f, 0, &t, blocks, count, width);
 }
