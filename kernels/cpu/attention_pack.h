@@ -25,14 +25,18 @@ static void pad_rows(float *to, int all, const float *rows, int64_t stride, int 
 	for (int i = 0; i < n; i++) memcpy(to + i * wide, rows + i * stride, 4 * dim);
 }
 
-// The pair that lane j of a vector of floats begins, for two vectors that follow each other, rounded to bf16.
+// Floats to whose high halves the rest is rounded, and a pair of such halves: rounded and paired with nothing cut off twice.
+INLINE vi carried(vf x) { return (vi)x + 0x7fff + (((vi)x >> 16) & 1); }
+INLINE vi halves(vi first, vi second) { return (first & (int32_t)0xffff0000) | (vi)((vu)second >> 16); }
+
+// Pairs rounded to bf16, of the numbers of two vectors that follow each other and of those of two rows.
 INLINE vi pairs_along(vf a, vf b)
 {
-	vi first = rounded((vi)a), second = rounded((vi)b);
-	return paired(EVEN_LANES(first, second), ODD_LANES(first, second));
+	vi x = carried(a), y = carried(b);
+	return halves(EVEN_LANES(x, y), ODD_LANES(x, y));
 }
 
-INLINE vi pairs_across(vf first, vf second) { return paired(rounded((vi)first), rounded((vi)second)); }
+INLINE vi pairs_across(vf first, vf second) { return halves(carried(first), carried(second)); }
 
 // pairs [dim/2][KEYS] = numbers 2k and 2k+1 of each row of [n][dim] at a stride, rounded to bf16; the rest is zero.
 static void pair_columns(float *pairs, const float *rows, int64_t stride, int n, int64_t dim)
@@ -57,12 +61,12 @@ static void pair_rows(float *pairs, const float *rows, int64_t stride, int n, in
 {
 	for (int j = 0; j < KEYS; j += 2, rows += 2 * stride, pairs += padded(dim))
 		for (int64_t c = 0; c < padded(dim); c += VL) {
-			vi first = {0}, second = {0};
+			vf first = splat(0), second = splat(0);
 			if (j < n)
-				first = rounded((vi)take(rows, c, dim));
+				first = take(rows, c, dim);
 			if (j + 1 < n)
-				second = rounded((vi)take(rows + stride, c, dim));
-			store(pairs + c, (vf)paired(first, second));
+				second = take(rows + stride, c, dim);
+			store(pairs + c, (vf)pairs_across(first, second));
 		}
 }
 
