@@ -3,12 +3,12 @@
 // ascending order, and nobody else adds to them. Blocks of keys have their sums once, in the span that they belong to; a
 // block that begins with rows of an earlier span hands their sums on when the walk leaves it.
 
-// Query i of those that go together: where it and the gradient of its output are.
+// Where the queries that go together are, and the gradients of their outputs.
 typedef struct {
 	const float *q[QUERIES_AT_ONCE], *dout[QUERIES_AT_ONCE];
 } query_rows;
 
-// Rows that are read so many numbers later are asked for.
+// A row is asked for so many queries before it is read.
 enum { QUERIES_AHEAD = 8 };
 
 INLINE void gather_query(const grpo_attention_grad *a, grad_space *g, query_rows *rows, int i, int64_t t, int64_t h)

@@ -1,7 +1,7 @@
 // What a tile of queries and a block of keys give to each other in the gradient of attention: see attention_grad.h.
 
-// The sides of products that queries have in the order of tiles. The gradients of keys and values are made transposed there: so what is made
-// for each block is a right-hand side, whose pairs lie one below the other, and what is made across is it once.
+// The sides of products that queries have in the order of tiles. The gradients of keys and values are made transposed there: so what is
+// made for each block is a right-hand side, whose pairs lie one below the other, and what is transposed is it once.
 typedef struct {
 	char *q_left, *dout_left;     // [QUERIES_AT_ONCE][padded dim]
 	char *q_across, *dout_across; // [padded dim][QUERIES_AT_ONCE], transposed
@@ -10,8 +10,8 @@ typedef struct {
 	tile_file file;
 } tile_space;
 
-// What R queries need, by row, and what the keys and values of the spans that the walk is in have got so far. R is TILE_BACKWARD, or in the
-// order of tiles QUERIES_AT_ONCE.
+// What R queries need, by row, and what the keys and values of the spans that the walk is in have got so far. R is TILE_BACKWARD,
+// or in the order of tiles QUERIES_AT_ONCE.
 typedef struct {
 	float *dk, *dv;        // [slots][KEYS][padded dim], in the order of tiles [slots][padded dim][KEYS]
 	float *dq;             // [R][padded dim], not scaled
@@ -170,8 +170,8 @@ INLINE block_range blocks_read(const grad_space *g, int from, int to, int64_t wi
 	return (block_range){first_block(g->position[from], window), g->position[to - 1] / KEYS + 1};
 }
 
-// What n queries and all blocks give to each other: tile by tile of queries as many blocks as its rows read, but tiles and blocks go
-// together where they can, so that the sums of both are read and written seldom.
+// What n queries and all blocks give to each other. A tile of queries gets and gives what the blocks that its own rows read have; but
+// tiles go together, and blocks, so that the sums of both are seldom read and written.
 static void grad_path_tiles(grad_space *g, int n, const grpo_attention_grad *a, const grpo_block *path, int64_t head)
 {
 	int64_t dim = a->dim, wide = padded(dim), half = KEYS * dim / 2, whole = half + KEYS * wide / 2;
