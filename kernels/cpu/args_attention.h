@@ -55,17 +55,19 @@ typedef struct {
 // key-value head).
 typedef grpo_attention grpo_attention_pack, grpo_attention_grad;
 
-// Queries in a tile.
-enum { TILE_FORWARD = 32, TILE_BACKWARD = 64 };
+// Queries in a tile. In the order of tiles the gradient takes some tiles at once, and some blocks of keys.
+enum { TILE_FORWARD = 32, TILE_BACKWARD = 64, QUERIES_AT_ONCE = 2 * TILE_BACKWARD, BLOCKS_AT_ONCE = 8 };
 
-// What a tile of queries takes in the gradient for products in the order of tiles, in floats: see tile_space.
-static inline int64_t grpo_tile_space_floats(int64_t padded_dim)
+// What queries take in the gradient, in floats: see grad_layout.
+static inline int64_t grpo_grad_floats(int64_t dim, int64_t padded_dim, int in_tiles)
 {
-	return 4 * (TILE_BACKWARD / 2) * padded_dim + 4 * (TILE_BACKWARD / 2) * KEYS;
+	if (!in_tiles)
+		return TILE_BACKWARD * (4 + 2 * KEYS + 2 * dim + 3 * padded_dim);
+	return QUERIES_AT_ONCE * (4 + 2 * KEYS + padded_dim) + QUERIES_AT_ONCE / 2 * (4 * padded_dim + (2 + BLOCKS_AT_ONCE) * KEYS);
 }
 
 // What the softmax of a tile carries: see softmax_state.
-enum { SOFTMAX_FLOATS = TILE_FORWARD * (2 + 16 + KEYS) };
+enum { SOFTMAX_FLOATS = TILE_FORWARD * (3 + 16 + KEYS) };
 
 // What attend takes of scratch beyond pointers, in floats. For products in the order of tiles there are queries and
 // weights in bf16 instead of transposed queries, a little more where dim is small, on whole cache lines.

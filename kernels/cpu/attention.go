@@ -37,11 +37,7 @@ func (b *backend) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kern
 	plan := b.planAttention(a, s, h, T)
 	b.packAttention(a, h.Heads, kv, plan, true)
 
-	tile := gradTile(h.Dim)
-	if a.in_tiles != 0 {
-		tile += tileSpace(h.Dim)
-	}
-	b.scratch(4 * (tile + 2*C.KEYS*int(a.slots)*padded(h.Dim)))
+	b.scratch(4 * (gradTile(h.Dim, a.in_tiles != 0) + 2*C.KEYS*int(a.slots)*padded(h.Dim)))
 	b.run(b.ops.attention_grad, plan.trees*h.KV, 1)
 }
 
@@ -66,11 +62,14 @@ func window(h kernels.Attn) C.int64_t {
 // padded is the number of columns that a row of dim numbers takes in a block.
 func padded(dim int) int { return blocksOf(dim, C.KEYS) * C.KEYS }
 
-// gradTile is what a tile of queries takes in the gradient, in floats.
-func gradTile(dim int) int { return C.TILE_BACKWARD * (4 + 2*C.KEYS + 2*dim + 3*padded(dim)) }
-
-// tileSpace is what it takes besides where products are in the order of tiles.
-func tileSpace(dim int) int { return int(C.grpo_tile_space_floats(C.int64_t(padded(dim)))) }
+// gradTile is what the queries that go together take in the gradient, in floats.
+func gradTile(dim int, inTiles bool) int {
+	tiles := C.int(0)
+	if inTiles {
+		tiles = 1
+	}
+	return int(C.grpo_grad_floats(C.int64_t(dim), C.int64_t(padded(dim)), tiles))
+}
 
 // attentionPlan says how a batch is cut: into trees of spans, tiles of queries, and blocks of keys, some of which are on
 // many paths.

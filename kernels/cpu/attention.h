@@ -32,95 +32,90 @@ INLINE vf mask_before(vf x, int lane, int64_t first, vf no)
 // The first block that a query at a position reads.
 INLINE int64_t first_block(int64_t position, int64_t window) { return max64(0, position + 1 - window) / KEYS; }
 
-// x with its lanes moved by n, round the end.
-#if VL == 16
-#define ROUND(x, n)                                                                                                            \
-	SHUFFLE(x, x, n, (n + 1) % 16, (n + 2) % 16, (n + 3) % 16, (n + 4) % 16, (n + 5) % 16, (n + 6) % 16, (n + 7) % 16,     \
-	        (n + 8) % 16, (n + 9) % 16, (n + 10) % 16, (n + 11) % 16, (n + 12) % 16, (n + 13) % 16, (n + 14) % 16, (n + 15) % 16)
-#elif VL == 8
-#define ROUND(x, n) SHUFFLE(x, x, n, (n + 1) % 8, (n + 2) % 8, (n + 3) % 8, (n + 4) % 8, (n + 5) % 8, (n + 6) % 8, (n + 7) % 8)
-#else
-#define ROUND(x, n) SHUFFLE(x, x, n, (n + 1) % 4, (n + 2) % 4, (n + 3) % 4)
-#endif
-
-// The largest of VL numbers; the order does not matter.
-INLINE float vector_max(vf x)
+// The sums, or the largest, of VL vectors, lane i those of vector i: halves with halves, as in lanes_sum.
+INLINE vf fold(vf r[VL], const int sums)
 {
-#if VL == 16
-	x = vmax(x, ROUND(x, 8));
-#endif
-#if VL >= 8
-	x = vmax(x, ROUND(x, 4));
-#endif
-	x = vmax(x, ROUND(x, 2));
-	x = vmax(x, ROUND(x, 1));
-	return x[0];
+	UNROLL for (int stage = 1; stage < VL; stage *= 2)
+		UNROLL for (int i = 0; i < VL / 2 / stage; i++)
+		{
+			vf low = ZIP_LOW(r[i], r[i + VL / 2 / stage]), high = ZIP_HIGH(r[i], r[i + VL / 2 / stage]);
+			r[i] = sums ? low + high : vmax(low, high);
+		}
+	return r[0];
 }
 
 // What the rows of a tile carry from block to block.
 typedef struct {
-	float max[TILE_FORWARD];        // the running maximum of the scores
-	float sum[TILE_FORWARD][LANES]; // of exponentials below it
-	float shrink[TILE_FORWARD];     // the maximum before the block minus that after it
+	float max[TILE_FORWARD];         // the running maximum of the scores
+	float sum[TILE_FORWARD][LANES];  // of exponentials below it
+	float shrink[TILE_FORWARD];      // what a maximum that has grown in the block makes of what was there
+	float base[TILE_FORWARD];        // what is subtracted from scores
 	float score[TILE_FORWARD][KEYS]; // of the block, then its exponentials
 } softmax_state;
 _Static_assert(sizeof(softmax_state) == 4 * SOFTMAX_FLOATS, "the launcher's idea of softmax_state");
 
-// Each of the three steps is a loop over all rows, so that their branches and chains overlap.
+// Each step is a loop over all rows, so that their chains overlap.
 
-// Bends scores, masks those beyond limit and before first, and updates the running maximum.
-INLINE void update_max(softmax_state *s, int i, int64_t first, int64_t limit, float cap)
+// Bends scores, and masks those beyond limit and before first.
+INLINE void mask_scores(softmax_state *s, int i, int64_t first, int64_t limit, float cap)
 {
-	vf x[KEYS / VL];
-	UNROLL for (int v = 0; v < KEYS / VL; v++) x[v] = load(s->score[i] + v * VL);
-	if (cap != 0)
-		UNROLL for (int v = 0; v < KEYS / VL; v++)
-		{
-			x[v] = bend(x[v], cap);
-			store(s->score[i] + v * VL, x[v]);
-		}
-	if (first > 0)
-		UNROLL for (int v = 0; v < KEYS / VL; v++)
-		{
-			x[v] = mask_before(x[v], v * VL, first, splat(-__builtin_inff()));
-			store(s->score[i] + v * VL, x[v]);
-		}
-	if (limit < KEYS - 1)
-		UNROLL for (int v = 0; v < KEYS / VL; v++)
-		{
-			x[v] = mask_after(x[v], v * VL, limit, splat(-__builtin_inff()));
-			store(s->score[i] + v * VL, x[v]);
-		}
-	vf largest = x[0];
-	UNROLL for (int v = 1; v < KEYS / VL; v++) largest = vmax(x[v], largest);
-	float before = s->max[i], max = vector_max(largest);
-	s->max[i] = max > before ? max : before;
-	s->shrink[i] = before == s->max[i] ? 0 : before - s->max[i]; // both are −∞ before the window
+	UNROLL for (int v = 0; v < KEYS; v += VL)
+	{
+		vf x = load(s->score[i] + v);
+		if (cap != 0)
+			x = bend(x, cap);
+		x = mask_before(x, v, first, splat(-__builtin_inff()));
+		store(s->score[i] + v, mask_after(x, v, limit, splat(-__builtin_inff())));
+	}
 }
 
-// Rescales the sums to a maximum that has grown.
-INLINE void rescale_sums(softmax_state *s, int i, float *mean, int64_t wide)
+// Updates the running maxima of rows from i on, as many as a vector has lanes. A row that has read nothing yet has but −∞, and NaN, which
+// stays.
+INLINE void update_max(softmax_state *s, int i)
 {
-	if (s->shrink[i] == 0)
-		return;
-	float shrink = exp1(s->shrink[i]);
-	UNROLL for (int v = 0; v < LANE_VECTORS; v++) store(s->sum[i] + v * VL, load(s->sum[i] + v * VL) * shrink);
-	for (int64_t c = 0; c < wide; c += VL) store(mean + c, load(mean + c) * shrink);
+	vf row[VL];
+	UNROLL for (int j = 0; j < VL; j++)
+	{
+		row[j] = load(s->score[i + j]);
+		UNROLL for (int v = VL; v < KEYS; v += VL) row[j] = vmax(load(s->score[i + j] + v), row[j]);
+	}
+	vf before = load(s->max + i), max = vmax(fold(row, 0), before);
+	store(s->max + i, max);
+	store(s->shrink + i, vexp(pick((vi)(before == max), splat(0), before - max)));
+	store(s->base + i, pick((vi)(max == -__builtin_inff()), splat(0), max));
 }
 
-// Scores become exponentials, and their sum grows.
-INLINE void exponentials(softmax_state *s, int i)
+// Rescales the means of n rows to maxima that have grown.
+INLINE void rescale_means(const softmax_state *s, int n, float *mean, int64_t wide)
+{
+	int grown[TILE_FORWARD], count = 0;
+	for (int i = 0; i < n; i++) {
+		grown[count] = i;
+		count += s->shrink[i] != 1;
+	}
+	for (int k = 0; k < count; k++) {
+		float *row = mean + grown[k] * wide, shrink = s->shrink[grown[k]];
+		for (int64_t c = 0; c < wide; c += VL) store(row + c, load(row + c) * shrink);
+	}
+}
+
+// Scores become exponentials, and their sum grows. In the order of tiles they are at once a row of the left-hand side.
+INLINE void exponentials(const int tiled, softmax_state *s, int i, char *weights)
 {
 	lanes sum;
-	float max = s->max[i] == -__builtin_inff() ? 0 : s->max[i]; // where nothing is read yet there are but −∞, and NaN, which stays
-	UNROLL for (int v = 0; v < LANE_VECTORS; v++) sum.v[v] = load(s->sum[i] + v * VL);
+	vf p[KEYS / VL];
+	float base = s->base[i], shrink = s->shrink[i];
+	UNROLL for (int v = 0; v < LANE_VECTORS; v++) sum.v[v] = load(s->sum[i] + v * VL) * shrink;
 	UNROLL for (int v = 0; v < KEYS / VL; v++)
 	{
-		vf p = vexp(load(s->score[i] + v * VL) - max);
-		store(s->score[i] + v * VL, p);
-		sum.v[v % LANE_VECTORS] += p;
+		p[v] = vexp(load(s->score[i] + v * VL) - base);
+		sum.v[v % LANE_VECTORS] += p[v];
+		if (!tiled)
+			store(s->score[i] + v * VL, p[v]);
 	}
 	UNROLL for (int v = 0; v < LANE_VECTORS; v++) store(s->sum[i] + v * VL, sum.v[v]);
+	if (tiled)
+		put_pairs(weights + 4 * TILE * i, p);
 }
 
 // What attend multiplies with keys and values: for products in series queries transposed, [dim][TILE_FORWARD]; in the
@@ -130,13 +125,6 @@ typedef struct {
 	char *queries, *weights;
 	tile_file file;
 } attend_space;
-
-// Tiles of rows as a left-hand side.
-INLINE void pack_left(char *left, const float *x, int64_t stride, int rows, int64_t inner)
-{
-	for (int i = 0; i < rows; i += TILE)
-		pack_left_tile(left + i / TILE * left_tile_bytes(inner, 1), TILE_BYTES, x + i * stride, stride, min64(TILE, rows - i), inner, 1);
-}
 
 // What becomes of scores, and how many keys a query reads.
 typedef struct {
@@ -148,20 +136,23 @@ typedef struct {
 INLINE void pack_queries(const int tiled, attend_space *w, const query *rows, int n, float scale, int64_t dim)
 {
 	int64_t wide = padded(dim);
-	for (int i = 0; i < n; i++) copy_scaled(w->mean + i * wide, rows[i].q, scale, dim);
-	if (tiled)
-		pack_left(w->queries, w->mean, wide, n, dim);
-	else
+	for (int i = 0; i < n; i++)
+		if (tiled)
+			pack_left_row(w->queries, i, rows[i].q, scale, dim);
+		else
+			copy_scaled(w->mean + i * wide, rows[i].q, scale, dim);
+	if (!tiled)
 		transpose_rows(w->transposed, TILE_FORWARD, w->mean, wide, n, dim);
 	memset(w->mean, 0, 4 * n * wide);
 }
 
-INLINE void prefetch_block(const char *p, int64_t bytes)
+// Few queries wait for the memory, many do not.
+INLINE void prefetch_block(const char *p, int64_t bytes, int n)
 {
 #ifdef TILES_NATIVE
-	for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(p + i);
+	for (int64_t i = 0; n <= TILE && i < bytes; i += 64) __builtin_prefetch(p + i);
 #else
-	(void)p, (void)bytes;
+	(void)p, (void)bytes, (void)n;
 #endif
 }
 
@@ -175,10 +166,9 @@ INLINE void score_block(const int tiled, attend_space *w, softmax_state *s, int 
 		                        .soon = soon}, n, 1);
 		return;
 	}
-	prefetch_block((const char *)soon, 2 * KEYS * padded(dim));
-	add_tiles(&w->file, n, (tile_sum){
-		.from = s->score[0], .to = s->score[0], .row = 4 * KEYS, .left = w->queries, .next_tile = left_tile_bytes(dim, 1),
-		.right = (const char *)keys, .right_row = 4 * KEYS, .steps = tile_steps(dim), .pieces = 1, .fresh = 1});
+	prefetch_block((const char *)soon, 2 * KEYS * padded(dim), n);
+	tile_scores(&w->file, n, (tile_factors){.sums = s->score[0], .row = 4 * KEYS, .left = w->queries, .below = left_tile_bytes(dim, 1),
+	                                        .right = (const char *)keys, .right_row = 4 * KEYS}, tile_steps(dim));
 }
 
 // The means grow by the block's values under its exponentials, of which so many exist.
@@ -191,12 +181,46 @@ INLINE void mean_block(const int tiled, attend_space *w, softmax_state *s, int n
 		                        .depth = exist, .cols = wide, .pairs = pairs, .soon = soon}, n, 0);
 		return;
 	}
-	prefetch_block((const char *)soon, 2 * KEYS * dim);
-	pack_left(w->weights, s->score[0], KEYS, n, KEYS);
-	for (int64_t c = 0; c < wide; c += PANEL)
-		add_tiles(&w->file, n, (tile_sum){
-			.from = w->mean + c, .to = w->mean + c, .row = 4 * wide, .left = w->weights, .next_tile = TILE_BYTES,
-			.right = (const char *)(values + c), .right_row = 4 * wide, .steps = 1, .pieces = 1});
+	prefetch_block((const char *)soon, 2 * KEYS * dim, n);
+	tile_means(&w->file, n, (tile_factors){.sums = w->mean, .row = 4 * wide, .left = w->weights, .below = TILE_BYTES, .right_row = 4 * wide},
+	           &values, 1, wide);
+}
+
+// What a block of keys, number b, does to the maxima, sums and means of n rows.
+INLINE void softmax_block(const int tiled, attend_space *w, softmax_state *s, const query *rows, int n, int64_t b, score_form form,
+                          int64_t wide)
+{
+	int64_t first = rows[n - 1].position - b * KEYS + 1 - form.window; // that all rows read
+	if (form.cap != 0 || first > 0 || rows[0].position < (b + 1) * KEYS - 1)
+		for (int i = 0; i < n; i++) {
+			int64_t limit = rows[i].position - b * KEYS;
+			mask_scores(s, i, limit + 1 - form.window, limit, form.cap);
+		}
+	for (int i = 0; i < n; i += VL) update_max(s, i);
+	rescale_means(s, n, w->mean, wide);
+	for (int i = 0; i < n; i++) exponentials(tiled, s, i, w->weights);
+}
+
+// Sums and means become results.
+INLINE void write_rows(const softmax_state *s, const query *rows, int n, const float *mean, int64_t dim)
+{
+	for (int i = 0; i < n; i += VL) {
+		vf row[VL];
+		UNROLL for (int j = 0; j < VL; j++)
+		{
+			vf half[LANE_VECTORS];
+			UNROLL for (int v = 0; v < LANE_VECTORS; v++) half[v] = load(s->sum[i + j] + v * VL);
+			UNROLL for (int stage = 1; stage < LANE_VECTORS; stage *= 2)
+				UNROLL for (int v = 0; v < LANE_VECTORS / 2 / stage; v++) half[v] += half[v + LANE_VECTORS / 2 / stage];
+			row[j] = half[0];
+		}
+		vf sum = fold(row, 1), inverse = 1 / sum;
+		for (int j = 0; j < VL && i + j < n; j++) {
+			const query *r = rows + i + j;
+			*r->lse = (float)(s->max[i + j] + log1(sum[j]));
+			for (int64_t k = 0; k < dim; k += VL) put(r->out, k, dim, take(mean + (i + j) * padded(dim), k, dim) * inverse[j]);
+		}
+	}
 }
 
 // Attention of up to TILE_FORWARD query rows of one sequence and key-value head. keys[b] is block b transposed,
@@ -205,36 +229,22 @@ INLINE void mean_block(const int tiled, attend_space *w, softmax_state *s, int n
 INLINE void attend_in(const int tiled, const query *rows, int n, float *const *keys, float *const *values, const float *next,
                       int64_t dim, score_form form, int pairs, float *scratch)
 {
-	int64_t wide = padded(dim), last = 0;
+	int64_t wide = padded(dim), last = rows[n - 1].position;
 	softmax_state *s = (softmax_state *)scratch;
 	attend_space w = {.mean = scratch + SOFTMAX_FLOATS};
 	w.transposed = w.mean + TILE_FORWARD * wide;
 	w.queries = (char *)w.transposed;
 	w.weights = w.queries + TILE_FORWARD / TILE * left_tile_bytes(dim, 1);
-	for (int i = 0; i < n; i++) {
-		s->max[i] = -__builtin_inff();
-		last = max64(last, rows[i].position);
-	}
+	for (int i = 0; i < TILE_FORWARD; i += VL) store(s->max + i, splat(-__builtin_inff()));
 	pack_queries(tiled, &w, rows, n, form.scale, dim);
 	memset(s->sum, 0, sizeof s->sum);
 	for (int64_t b = first_block(rows[0].position, form.window); b * KEYS <= last; b++) {
 		score_block(tiled, &w, s, n, keys[b], values[b], dim, pairs);
-		for (int i = 0; i < n; i++) {
-			int64_t limit = rows[i].position - b * KEYS;
-			update_max(s, i, limit + 1 - form.window, limit, form.cap);
-		}
-		for (int i = 0; i < n; i++) rescale_sums(s, i, w.mean + i * wide, wide);
-		for (int i = 0; i < n; i++) exponentials(s, i);
+		softmax_block(tiled, &w, s, rows, n, b, form, wide);
 		mean_block(tiled, &w, s, n, values[b], min64(KEYS, last + 1 - b * KEYS), (b + 1) * KEYS <= last ? keys[b + 1] : next,
 		           dim, pairs);
 	}
-	for (int i = 0; i < n; i++) {
-		lanes l;
-		UNROLL for (int v = 0; v < LANE_VECTORS; v++) l.v[v] = load(s->sum[i] + v * VL);
-		float sum = lanes_sum(&l), inverse = 1 / sum;
-		*rows[i].lse = (float)(s->max[i] + log1(sum));
-		for (int64_t k = 0; k < dim; k += VL) put(rows[i].out, k, dim, take(w.mean + i * wide, k, dim) * inverse);
-	}
+	write_rows(s, rows, n, w.mean, dim);
 }
 
 static void attend(const query *rows, int n, float *const *keys, float *const *values, const float *next, int64_t dim,

@@ -3,185 +3,118 @@
 // ascending order, and nobody else adds to them. Blocks of keys have their sums once, in the span that they belong to; a
 // block that begins with rows of an earlier span hands their sums on when the walk leaves it.
 
-// What a tile of queries needs, by row, and what the keys and values of the spans that the walk is in have got so far.
+// Where the queries that go together are, and the gradients of their outputs.
 typedef struct {
-	float *q_transposed, *q;   // scaled, [dim][TILE_BACKWARD] and [TILE_BACKWARD][padded dim]
-	float *dout_transposed, *dout;
-	float *dq;             // [TILE_BACKWARD][padded dim], not scaled
-	float *p, *dp;         // [TILE_BACKWARD][KEYS]
-	float *lse, *delta;    // of a row: log Σ exp, and dout·out
-	int64_t *position;
-	float *dk, *dv;        // [slots · KEYS][padded dim]
-	tile_space tiles;      // where that is the order
-} grad_space;
+	const float *q[QUERIES_AT_ONCE], *dout[QUERIES_AT_ONCE];
+} query_rows;
 
-static grad_space grad_layout(float *scratch, int64_t dim, int64_t slots, int in_tiles)
+// A row is asked for so many queries before it is read.
+enum { QUERIES_AHEAD = 8 };
+
+INLINE void gather_query(const grpo_attention_grad *a, grad_space *g, query_rows *rows, int i, int64_t t, int64_t h)
 {
-	enum { R = TILE_BACKWARD };
-	int64_t wide = padded(dim);
-	grad_space g;
-	if (in_tiles) {
-		g.tiles = tile_layout(scratch, dim);
-		scratch += grpo_tile_space_floats(wide);
+	int64_t dim = a->dim, width = (a->q_heads + 2 * a->kv_heads) * dim, at = (t * a->q_heads + h) * dim;
+	int64_t ahead = QUERIES_AHEAD * a->kv_heads * dim;
+	rows->q[i] = a->qkv + t * width + h * dim;
+	rows->dout[i] = a->dout + at;
+	for (int64_t k = 0; k < dim; k += 16) {
+		__builtin_prefetch(rows->dout[i] + ahead + k);
+		__builtin_prefetch(a->out + at + ahead + k);
+		__builtin_prefetch(rows->q[i] + QUERIES_AHEAD * a->kv_heads * width / a->q_heads + k);
 	}
-	g.position = (int64_t *)scratch;
-	g.lse = scratch + 2 * R;
-	g.delta = g.lse + R;
-	g.p = g.delta + R;
-	g.dp = g.p + R * KEYS;
-	g.q_transposed = g.dp + R * KEYS;
-	g.dout_transposed = g.q_transposed + R * dim;
-	g.q = g.dout_transposed + R * dim;
-	g.dout = g.q + R * wide;
-	g.dq = g.dout + R * wide;
-	g.dk = g.dq + R * wide;
-	g.dv = g.dk + slots * KEYS * wide;
-	return g;
-}
-
-// Query i of a tile, of batch row t and head h.
-INLINE void gather_query(const grpo_attention_grad *a, grad_space *g, int i, int64_t t, int64_t h, float scale)
-{
-	int64_t dim = a->dim, wide = padded(dim), width = (a->q_heads + 2 * a->kv_heads) * dim;
-	int64_t at = (t * a->q_heads + h) * dim;
-	const float *q = a->qkv + t * width + h * dim, *dout = a->dout + at;
 	g->lse[i] = a->lse[t * a->q_heads + h];
-	g->delta[i] = row_dot(dout, a->out + at, dim);
-	copy_scaled(g->q + i * wide, q, scale, dim);
-	copy_scaled(g->dout + i * wide, dout, 1, dim);
+	g->delta[i] = row_dot(rows->dout[i], a->out + at, dim);
 }
 
-// Scores become probabilities, and the gradients of probabilities those of scores.
-INLINE void softmax_grad(grad_space *g, int i, int64_t first, int64_t limit, float cap)
+// What n queries give to every block.
+static void pack_grad_queries(const grpo_attention_grad *a, grad_space *g, const query_rows *rows, int n)
 {
-	float *p = g->p + i * KEYS, *dp = g->dp + i * KEYS;
-	if (limit < 0 || first >= KEYS) {
-		memset(p, 0, 4 * KEYS);
-		memset(dp, 0, 4 * KEYS);
+	int64_t dim = a->dim, wide = padded(dim);
+	if (!a->in_tiles) {
+		for (int i = 0; i < n; i++) {
+			copy_scaled(g->q + i * wide, rows->q[i], a->scale, dim);
+			copy_scaled(g->dout + i * wide, rows->dout[i], 1, dim);
+		}
+		transpose_rows(g->q_transposed, TILE_BACKWARD, g->q, wide, n, dim);
+		transpose_rows(g->dout_transposed, TILE_BACKWARD, g->dout, wide, n, dim);
 		return;
 	}
-	UNROLL for (int v = 0; v < KEYS; v += VL)
-	{
-		vf score = load(p + v), share, slope = load(dp + v) - g->delta[i];
-		if (cap != 0) {
-			vf bent = vtanh(score / cap);
-			share = vexp(fused(bent, splat(cap), splat(-g->lse[i])));
-			slope = slope * fused(-bent, bent, splat(1));
-		} else {
-			share = vexp(score - g->lse[i]);
-		}
-		if (first > 0)
-			share = mask_before(share, v, first, splat(0));
-		share = mask_after(share, v, limit, splat(0));
-		slope = mask_after(slope, v, limit, splat(0));
-		store(p + v, share);
-		store(dp + v, share * slope);
-	}
-}
-
-// The same for all queries of a tile and block b of the keys.
-INLINE void softmax_grads(grad_space *g, int n, const grpo_attention_grad *a, int64_t b)
-{
 	for (int i = 0; i < n; i++) {
-		int64_t limit = g->position[i] - b * KEYS;
-		softmax_grad(g, i, limit + 1 - a->window, limit, a->cap);
+		pack_left_row(g->tiles.q_left, i, rows->q[i], a->scale, dim);
+		pack_left_row(g->tiles.dout_left, i, rows->dout[i], 1, dim);
 	}
-}
-
-// The same as grad_block below, in the order of tiles.
-static void grad_block_tiles(grad_space *g, int n, const grpo_attention_grad *a, int64_t head, grpo_block at, int64_t b)
-{
-	int64_t dim = a->dim, wide = padded(dim), half = KEYS * dim / 2, padded_half = KEYS * wide / 2;
-	const float *keys_transposed = packed_block(a, head, at.number), *values_transposed = keys_transposed + half + padded_half;
-	const float *keys = values_transposed + half;
-	tile_space *t = &g->tiles;
-	tile_product(t, g->p, KEYS, n, t->q_left, dim, dim, keys_transposed, 1);
-	tile_product(t, g->dp, KEYS, n, t->dout_left, dim, dim, values_transposed, 1);
-	softmax_grads(g, n, a, b);
-	pack_left(t->dp_left, g->dp, KEYS, n, KEYS);
-	tile_product(t, g->dq, wide, n, t->dp_left, KEYS, KEYS, keys, 0);
-	pack_across(t, t->p_across, g->p, n);
-	tile_product(t, g->dv + at.slot * KEYS * wide, wide, KEYS, t->p_across, n, TILE_BACKWARD, t->dout_right, 0);
-	pack_across(t, t->dp_across, g->dp, n);
-	tile_product(t, g->dk + at.slot * KEYS * wide, wide, KEYS, t->dp_across, n, TILE_BACKWARD, t->q_right, 0);
-}
-
-// All that a tile of n queries and one block of keys, number b of their path, give to each other.
-static void grad_block(grad_space *g, int n, int64_t depth, const grpo_attention_grad *a, int64_t head, grpo_block at, int64_t b)
-{
-	enum { R = TILE_BACKWARD };
-	int64_t dim = a->dim, wide = padded(dim);
-	float *dk = g->dk + at.slot * KEYS * wide, *dv = g->dv + at.slot * KEYS * wide;
-	const float *keys_transposed = packed_block(a, head, at.number), *values = keys_transposed + KEYS * dim;
-	const float *values_transposed = values + KEYS * wide, *keys = values_transposed + KEYS * dim;
-	product((small_product){.out = g->p, .out_stride = KEYS, .a = g->q_transposed, .a_step = R, .b = keys_transposed,
-	                        .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1}, n, 1);
-	product((small_product){.out = g->dp, .out_stride = KEYS, .a = g->dout_transposed, .a_step = R, .b = values_transposed,
-	                        .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1}, n, 1);
-	softmax_grads(g, n, a, b);
-	product((small_product){.out = g->dq, .out_stride = wide, .a = g->dp, .b = keys, .b_stride = wide,
-	                        .depth = depth, .cols = wide}, n, 0);
-	product((small_product){.out = dv, .out_stride = wide, .a = g->p, .a_step = KEYS, .b = g->dout, .b_stride = wide,
-	                        .depth = n, .cols = wide}, KEYS, 1);
-	product((small_product){.out = dk, .out_stride = wide, .a = g->dp, .a_step = KEYS, .b = g->q, .b_stride = wide,
-	                        .depth = n, .cols = wide}, KEYS, 1);
+	pack_across(g->tiles.q_across, rows->q, a->scale, n, dim, QUERIES_AT_ONCE);
+	pack_across(g->tiles.dout_across, rows->dout, 1, n, dim, QUERIES_AT_ONCE);
+	int64_t pairs = (n + 1) / 2, rest = tile_steps(n) * TILE - pairs;
+	memset(g->tiles.p_right + pairs * KEYS, 0, 4 * rest * KEYS);
+	memset(g->tiles.dp_right + pairs * KEYS, 0, 4 * rest * KEYS);
 }
 
 // The queries of a span read all keys of its path.
 static void enter_span(const grpo_attention_grad *a, const grpo_span *s, int64_t head, grad_space *g)
 {
-	int64_t group = a->q_heads / a->kv_heads, width = (a->q_heads + 2 * a->kv_heads) * a->dim;
-	int64_t dim = a->dim, wide = padded(dim), own = s->blocks * KEYS * wide;
-	float scale = a->scale;
+	int64_t group = a->q_heads / a->kv_heads, dim = a->dim, wide = padded(dim), own = s->blocks * KEYS * wide;
+	int64_t together = a->in_tiles ? QUERIES_AT_ONCE : TILE_BACKWARD;
 	memset(g->dk + s->slot * KEYS * wide, 0, 4 * own);
 	memset(g->dv + s->slot * KEYS * wide, 0, 4 * own);
-	for (int64_t start = 0; start < s->length * group; start += TILE_BACKWARD) {
-		int n = min64(TILE_BACKWARD, s->length * group - start);
+	for (int64_t start = 0; start < s->length * group; start += together) {
+		int n = min64(together, s->length * group - start);
+		query_rows rows;
 		for (int i = 0; i < n; i++) {
 			int64_t at = (start + i) / group;
 			g->position[i] = s->base + at;
-			gather_query(a, g, i, s->first + at, head * group + (start + i) % group, scale);
+			gather_query(a, g, &rows, i, s->first + at, head * group + (start + i) % group);
 		}
-		if (a->in_tiles) {
-			pack_tile_queries(&g->tiles, g->q, g->dout, n, dim);
-		} else {
-			transpose_rows(g->q_transposed, TILE_BACKWARD, g->q, wide, n, dim);
-			transpose_rows(g->dout_transposed, TILE_BACKWARD, g->dout, wide, n, dim);
-		}
+		pack_grad_queries(a, g, &rows, n);
 		memset(g->dq, 0, 4 * n * wide);
-		int64_t last = g->position[n - 1];
-		for (int64_t b = first_block(g->position[0], a->window); b * KEYS <= last; b++) {
-			grpo_block at = a->paths[s->path + b];
-			if (a->in_tiles)
-				grad_block_tiles(g, n, a, head, at, b);
-			else
-				grad_block(g, n, min64(KEYS, last + 1 - b * KEYS), a, head, at, b);
-		}
+		if (a->in_tiles)
+			grad_path_tiles(g, n, a, a->paths + s->path, head);
+		else
+			grad_path(g, n, a, a->paths + s->path, head);
 		for (int i = 0; i < n; i++) {
-			float *dq = a->dqkv + (s->first + (start + i) / group) * width + (head * group + (start + i) % group) * dim;
-			for (int64_t k = 0; k < dim; k += VL) put(dq, k, dim, take(g->dq + i * wide, k, dim) * scale);
+			float *dq = a->dqkv + (rows.q[i] - a->qkv);
+			for (int64_t k = 0; k < dim; k += VL) put(dq, k, dim, take(g->dq + i * wide, k, dim) * a->scale);
 		}
 	}
 }
 
-// Nobody reads a span's keys any more: its rows have their sums, and those of earlier rows in its first block go on to
-// where they came from.
+// The sums of the rows before a span in its first block go on to where they came from: a block has so many rows of so many
+// numbers, of which the first belong to them.
+INLINE void hand_on(float *to, const float *from, int64_t rows, int64_t row, int64_t count)
+{
+	for (int64_t i = 0; i < rows; i++)
+		for (int64_t k = 0; k < count; k++) to[i * row + k] += from[i * row + k];
+}
+
+// Sums of keys or values that a span's rows got, [KEYS][padded dim] of each block or transposed, to rows at a stride.
+static void give_sums(const grpo_attention_grad *a, const grpo_span *s, const float *sums, float *rows, float *space)
+{
+	int64_t dim = a->dim, wide = padded(dim), width = (a->q_heads + 2 * a->kv_heads) * dim, before = s->base % KEYS;
+	for (int64_t k = 0; k < s->blocks; k++, sums += KEYS * wide) {
+		const float *block = sums;
+		if (a->in_tiles) {
+			transpose_rows(space, wide, sums, KEYS, wide, KEYS);
+			block = space;
+		}
+		for (int64_t i = k ? 0 : before; i < min64(KEYS, before + s->length - k * KEYS); i++, rows += width)
+			memcpy(rows, block + i * wide, 4 * dim);
+	}
+}
+
+// Nobody reads a span's keys any more.
 static void leave_span(const grpo_attention_grad *a, const grpo_span *s, int64_t head, grad_space *g)
 {
 	int64_t dim = a->dim, wide = padded(dim), width = (a->q_heads + 2 * a->kv_heads) * dim, before = s->base % KEYS;
 	float *dk = g->dk + s->slot * KEYS * wide, *dv = g->dv + s->slot * KEYS * wide;
 	if (before > 0 && s->blocks > 0) {
 		int64_t to = a->paths[a->spans[s->parent].path + s->base / KEYS].slot * KEYS * wide;
-		for (int64_t i = 0; i < before * wide; i += VL) {
-			store(g->dk + to + i, load(g->dk + to + i) + load(dk + i));
-			store(g->dv + to + i, load(g->dv + to + i) + load(dv + i));
-		}
+		int64_t rows = a->in_tiles ? wide : before, row = a->in_tiles ? KEYS : wide, count = a->in_tiles ? before : wide;
+		hand_on(g->dk + to, dk, rows, row, count);
+		hand_on(g->dv + to, dv, rows, row, count);
 	}
-	for (int64_t j = 0; j < s->length; j++) {
-		float *row = a->dqkv + (s->first + j) * width + (a->q_heads + head) * dim;
-		memcpy(row, dk + (before + j) * wide, 4 * dim);
-		memcpy(row + a->kv_heads * dim, dv + (before + j) * wide, 4 * dim);
-	}
+	float *row = a->dqkv + s->first * width + (a->q_heads + head) * dim;
+	give_sums(a, s, dk, row, g->dq);
+	give_sums(a, s, dv, row + a->kv_heads * dim, g->dq);
 }
 
 // Walks the tree that begins with span root.

@@ -25,17 +25,48 @@ static void pad_rows(float *to, int all, const float *rows, int64_t stride, int 
 	for (int i = 0; i < n; i++) memcpy(to + i * wide, rows + i * stride, 4 * dim);
 }
 
-// pairs [all/2][width] = rows 2j and 2j+1 of [n][width] rounded to bf16; the rest is zero.
-static void pair_rows(float *pairs, const float *rows, int64_t n, int64_t all, int64_t width)
+// Floats to whose high halves the rest is rounded, and a pair of such halves: rounded and paired with nothing cut off twice.
+INLINE vi carried(vf x) { return (vi)x + 0x7fff + (((vi)x >> 16) & 1); }
+INLINE vi halves(vi first, vi second) { return (first & (int32_t)0xffff0000) | (vi)((vu)second >> 16); }
+
+// Pairs rounded to bf16, of the numbers of two vectors that follow each other and of those of two rows.
+INLINE vi pairs_along(vf a, vf b)
 {
-	for (int64_t j = 0; j < all / 2; j++, pairs += width, rows += 2 * width)
-		for (int64_t c = 0; c < width; c += VL) {
-			vi first = {0}, second = {0};
-			if (2 * j < n)
-				first = rounded((vi)load(rows + c));
-			if (2 * j + 1 < n)
-				second = rounded((vi)load(rows + width + c));
-			store(pairs + c, (vf)paired(first, second));
+	vi x = carried(a), y = carried(b);
+	return halves(EVEN_LANES(x, y), ODD_LANES(x, y));
+}
+
+INLINE vi pairs_across(vf first, vf second) { return halves(carried(first), carried(second)); }
+
+// pairs [dim/2][KEYS] = numbers 2k and 2k+1 of each row of [n][dim] at a stride, rounded to bf16; the rest is zero.
+static void pair_columns(float *pairs, const float *rows, int64_t stride, int n, int64_t dim)
+{
+	for (int64_t k = 0; k < dim; k += 2 * VL)
+		for (int j = 0; j < KEYS; j += VL) {
+			vi r[VL];
+			UNROLL for (int i = 0; i < VL; i++)
+			{
+				const float *row = rows + (j + i) * stride;
+				r[i] = j + i < n ? pairs_along(take(row, k, dim), take(row, k + VL, dim)) : (vi){0};
+			}
+			transpose(r);
+			UNROLL for (int i = 0; i < VL; i++)
+				if (k + 2 * i < dim)
+					store(pairs + (k / 2 + i) * KEYS + j, (vf)r[i]);
+		}
+}
+
+// pairs [KEYS/2][padded dim] = rows 2j and 2j+1 of [n][dim] at a stride, rounded to bf16; the rest is zero.
+static void pair_rows(float *pairs, const float *rows, int64_t stride, int n, int64_t dim)
+{
+	for (int j = 0; j < KEYS; j += 2, rows += 2 * stride, pairs += padded(dim))
+		for (int64_t c = 0; c < padded(dim); c += VL) {
+			vf first = splat(0), second = splat(0);
+			if (j < n)
+				first = take(rows, c, dim);
+			if (j + 1 < n)
+				second = take(rows + stride, c, dim);
+			store(pairs + c, (vf)pairs_across(first, second));
 		}
 }
 
@@ -52,25 +83,30 @@ INLINE void round_all(float *x, int64_t n)
 // The bits of the least size that is none.
 INLINE int32_t no_number(int rounds) { return rounds ? 0x7f7f8000 : 0x7f800000; }
 
-INLINE int are_numbers(const float *x, int64_t n, int32_t none)
+// Lanes are set where some of n numbers are none.
+INLINE vi no_numbers(const float *x, int64_t n, int32_t none)
 {
 	vi wrong = {0};
 	for (int64_t i = 0; i < n; i += VL) wrong |= ((vi)take(x, i, n) & 0x7fffffff) >= none;
+	return wrong;
+}
+
+INLINE int any_lane(vi x)
+{
 	int32_t any = 0;
-	UNROLL for (int i = 0; i < VL; i++) any |= wrong[i];
-	return !any;
+	UNROLL for (int i = 0; i < VL; i++) any |= x[i];
+	return any != 0;
 }
 
 // A key and a value, one behind the other, of which nothing spoils what is multiplied with 0.
 static void mend_value(float *copy, const float *key, const float *value, int64_t dim, int32_t none)
 {
-	memcpy(copy, key, 4 * dim);
-	memcpy(copy + dim, value, 4 * dim);
-	for (int64_t k = 0; k < dim; k++)
-		if (!are_numbers(value + k, 1, none)) {
-			copy[k] = __builtin_nanf("");
-			copy[dim + k] = 0;
-		}
+	for (int64_t k = 0; k < dim; k += VL) {
+		vf v = take(value, k, dim);
+		vi wrong = ((vi)v & 0x7fffffff) >= none;
+		put(copy, k, dim, pick(wrong, splat(__builtin_nanf("")), take(key, k, dim)));
+		put(copy + dim, k, dim, pick(wrong, splat(0), v));
+	}
 }
 
 // A block of one key-value head.
@@ -100,9 +136,9 @@ static block_rows rows_of_block(const grpo_attention *a, const grpo_span *s, int
 	int32_t none = no_number(a->rounds);
 	if (position >= s->base) {
 		const float *keys = all + row_at(a, s, position) * width, *values = keys + a->kv_heads * dim;
-		int whole = 1;
-		for (int i = 0; i < n; i++) whole &= are_numbers(values + i * width, dim, none);
-		if (whole)
+		vi wrong = {0};
+		for (int i = 0; i < n; i++) wrong |= no_numbers(values + i * width, dim, none);
+		if (!any_lane(wrong))
 			return (block_rows){keys, values, width};
 	}
 	for (int i = 0; i < n; i++) {
@@ -110,17 +146,6 @@ static block_rows rows_of_block(const grpo_attention *a, const grpo_span *s, int
 		mend_value(copy + 2 * i * dim, key, key + a->kv_heads * dim, dim, none);
 	}
 	return (block_rows){copy, copy + dim, 2 * dim};
-}
-
-// Keys transposed and values in pairs, by way of floats [KEYS][dim + padded dim].
-static void pack_in_pairs(float *block, const float *keys, const float *values, int64_t stride, int n, int64_t dim, float *floats)
-{
-	int64_t wide = padded(dim);
-	float *padded_values = floats + KEYS * dim;
-	transpose_rows(floats, KEYS, keys, stride, n, dim);
-	pad_rows(padded_values, KEYS, values, stride, n, dim);
-	pair_rows(block, floats, dim, dim, KEYS);
-	pair_rows(block + KEYS * dim / 2, padded_values, KEYS, KEYS, wide);
 }
 
 // A task is the keys and values of one head in a span's own blocks.
@@ -137,10 +162,13 @@ static void attention_pack(const void *args, void *scratch, int64_t from, int64_
 			block_rows r = rows_of_block(a, s, head, position, n, scratch);
 			float *p = packed_block(a, head, s->block + k);
 			if (a->in_tiles) {
-				float *floats = (float *)scratch + 2 * KEYS * dim;
-				pack_in_pairs(p, r.keys, r.values, r.stride, n, dim, floats);
-				if (a->both)
-					pack_in_pairs(p + KEYS * (dim + wide) / 2, r.values, r.keys, r.stride, n, dim, floats);
+				pair_columns(p, r.keys, r.stride, n, dim);
+				pair_rows(p + KEYS * dim / 2, r.values, r.stride, n, dim);
+				if (!a->both)
+					continue;
+				float *q = p + KEYS * (dim + wide) / 2;
+				pair_columns(q, r.values, r.stride, n, dim);
+				pair_rows(q + KEYS * dim / 2, r.keys, r.stride, n, dim);
 				continue;
 			}
 			transpose_rows(p, KEYS, r.keys, r.stride, n, dim);

@@ -1,68 +1,151 @@
-// The products of attention's gradient in the order of tiles: what attention_grad.h says of them holds here too. Both sides
-// are rounded to bf16: queries and gradients of outputs once for a tile of queries, probabilities and the gradients of
-// scores for each block of keys.
+// The products of attention in the order of tiles. Both sides are rounded to bf16: queries and gradients of outputs once for
+// a tile of queries, probabilities and the gradients of scores for each block of keys. A left-hand side is in tiles of rows
+// (see pack_left_tile), a right-hand side in pairs of rows.
 
-// The sides of products that a tile of queries has. A left-hand side is in tiles of rows (pack_left), a right-hand side in
-// pairs of rows.
-typedef struct {
-	char *q_left, *dout_left;       // [TILE_BACKWARD][padded dim]
-	float *q_right, *dout_right;    // [TILE_BACKWARD/2][padded dim]
-	char *dp_left;                  // [TILE_BACKWARD][KEYS]
-	char *p_across, *dp_across;     // [KEYS][TILE_BACKWARD], transposed
-	float *pairs;                   // [TILE_BACKWARD/2][KEYS]
-	tile_file file;
-} tile_space;
-
-static tile_space tile_layout(float *scratch, int64_t dim)
+// 32 inputs of one row as pairs.
+INLINE void put_pairs(char *to, const vf x[TILE_INPUTS / VL])
 {
-	int64_t queries = TILE_BACKWARD / 2 * padded(dim), scores = TILE_BACKWARD / 2 * KEYS; // of one side, in floats
-	tile_space t;
-	t.q_left = (char *)scratch;
-	t.dout_left = (char *)(scratch + queries);
-	t.q_right = scratch + 2 * queries;
-	t.dout_right = scratch + 3 * queries;
-	scratch += 4 * queries;
-	t.dp_left = (char *)scratch;
-	t.p_across = (char *)(scratch + scores);
-	t.dp_across = (char *)(scratch + 2 * scores);
-	t.pairs = scratch + 3 * scores;
-	return t;
+	UNROLL for (int v = 0; v < TILE_INPUTS / VL; v += 2) *(vi_any *)(to + 2 * VL * v) = pairs_along(x[v], x[v + 1]);
 }
 
-// What n queries give to every block, from rows [n][padded dim].
-static void pack_tile_queries(tile_space *t, const float *q, const float *dout, int n, int64_t dim)
+// Row i of a left-hand side: x, scaled and rounded.
+INLINE void pack_left_row(char *left, int i, const float *x, float scale, int64_t dim)
 {
-	int64_t wide = padded(dim);
-	pack_left(t->q_left, q, wide, n, dim);
-	pack_left(t->dout_left, dout, wide, n, dim);
-	pair_rows(t->q_right, q, n, TILE_BACKWARD, wide);
-	pair_rows(t->dout_right, dout, n, TILE_BACKWARD, wide);
+	left += i / TILE * left_tile_bytes(dim, 1) + i % TILE * 4 * TILE;
+	for (int64_t k = 0; k < dim; k += TILE_INPUTS, left += TILE_BYTES) {
+		vf r[TILE_INPUTS / VL];
+		UNROLL for (int v = 0; v < TILE_INPUTS / VL; v++) r[v] = take(x, k + v * VL, dim) * scale;
+		put_pairs(left, r);
+	}
 }
 
-// x [n][KEYS] transposed as a left-hand side of KEYS rows: pairs of its rows, 16 × 16 of them transposed.
-static void pack_across(tile_space *t, char *left, const float *x, int n)
+// n rows, scaled and rounded, as columns of a left-hand side with room for so many inputs: pairs of rows, 16 × 16 of them transposed.
+static void pack_across(char *left, const float *const *rows, float scale, int n, int64_t dim, int inputs)
 {
-	enum { STEPS = TILE_BACKWARD / TILE_INPUTS };
-	pair_rows(t->pairs, x, n, TILE_BACKWARD, KEYS);
-	for (int key = 0; key < KEYS; key += VL)
-		for (int j = 0; j < TILE_BACKWARD / 2; j += VL) {
-			char *tile = left + (key / TILE * STEPS + j / TILE) * TILE_BYTES;
+	for (int64_t c = 0; c < padded(dim); c += VL)
+		for (int j = 0; 2 * j < tile_steps(n) * TILE_INPUTS; j += VL) {
+			char *tile = left + c / TILE * left_tile_bytes(inputs, 1) + j / TILE * TILE_BYTES + 4 * (c % TILE * TILE + j % TILE);
 			vi r[VL];
-			UNROLL for (int i = 0; i < VL; i++) r[i] = (vi)load(t->pairs + (j + i) * KEYS + key);
+			UNROLL for (int i = 0; i < VL; i++)
+			{
+				int row = 2 * (j + i);
+				vf first = row < n ? take(rows[row], c, dim) * scale : splat(0);
+				vf second = row + 1 < n ? take(rows[row + 1], c, dim) * scale : splat(0);
+				r[i] = pairs_across(first, second);
+			}
 			transpose(r);
-			UNROLL for (int i = 0; i < VL; i++) *(vi_any *)(tile + 4 * ((key % TILE + i) * TILE + j % TILE)) = r[i];
+			UNROLL for (int i = 0; i < VL; i++) *(vi_any *)(tile + 4 * TILE * i) = r[i];
 		}
 }
 
-// out [n][width] = (fresh ? 0 : out) + left [n][inner] · right [inner][width], for a left-hand side with room for `deepest`.
-static void tile_product(tile_space *t, float *out, int64_t width, int n, const char *left, int64_t inner, int64_t deepest,
-                         const float *right, int fresh)
+// Which sums a product adds to, and what it multiplies: up to two tiles of rows of the left-hand side, so many bytes apart.
+typedef struct {
+	float *sums;
+	int64_t row; // bytes from one row of sums to the next
+	const char *left;
+	int64_t below;
+	const char *right;
+	int64_t right_row;
+} tile_factors;
+
+INLINE void load_both_sums(tile_file *f, const int both, const float *sums, int64_t row)
 {
-	int64_t next = left_tile_bytes(deepest, 1);
-	for (int row = 0; row < n; row += 2 * TILE)
-		for (int64_t c = 0; c < width; c += PANEL)
-			add_tiles(&t->file, min64(2 * TILE, n - row), (tile_sum){
-				.from = out + row * width + c, .to = out + row * width + c, .row = 4 * width, .left = left + row / TILE * next, .next_tile = next,
-				.right = (const char *)(right + c), .right_row = 4 * width, .steps = tile_steps(inner), .pieces = 1,
-				.fresh = fresh});
+	const float *below = (const float *)((const char *)sums + TILE * row);
+	tile_load_sums(f, SUMS_00, sums, row);
+	tile_load_sums(f, SUMS_01, sums + TILE, row);
+	if (both) {
+		tile_load_sums(f, SUMS_10, below, row);
+		tile_load_sums(f, SUMS_11, below + TILE, row);
+	}
+}
+
+INLINE void store_both_sums(tile_file *f, const int both, float *sums, int64_t row)
+{
+	float *below = (float *)((char *)sums + TILE * row);
+	tile_store_sums(f, SUMS_00, sums, row);
+	tile_store_sums(f, SUMS_01, sums + TILE, row);
+	if (both) {
+		tile_store_sums(f, SUMS_10, below, row);
+		tile_store_sums(f, SUMS_11, below + TILE, row);
+	}
+}
+
+INLINE void add_both(tile_file *f, const int both)
+{
+	tile_add(f, SUMS_00, LEFT_0, RIGHT_0);
+	tile_add(f, SUMS_01, LEFT_0, RIGHT_1);
+	if (both) {
+		tile_add(f, SUMS_10, LEFT_1, RIGHT_0);
+		tile_add(f, SUMS_11, LEFT_1, RIGHT_1);
+	}
+}
+
+// 32 columns of sums = (fresh ? 0 : sums) + left · right, over all inputs.
+INLINE void add_inputs(tile_file *f, const int both, const int fresh, const tile_factors *t, int64_t steps)
+{
+	const char *left = t->left, *right = t->right;
+	if (fresh) {
+		UNROLL for (int c = 0; c < 2 + 2 * both; c++) tile_zero(f, SUMS_00 + c);
+	} else {
+		load_both_sums(f, both, t->sums, t->row);
+	}
+	for (int64_t s = 0; s < steps; s++, left += TILE_BYTES, right += TILE * t->right_row) {
+		tile_load_left(f, LEFT_0, left);
+		tile_load_right(f, RIGHT_0, right, t->right_row);
+		tile_load_right(f, RIGHT_1, right + 4 * TILE, t->right_row);
+		if (both)
+			tile_load_left(f, LEFT_1, left + t->below);
+		add_both(f, both);
+	}
+	store_both_sums(f, both, t->sums, t->row);
+}
+
+// All columns of sums [rows][width] += left · right over some blocks of 32 inputs.
+INLINE void add_blocks(tile_file *f, const int both, const tile_factors *t, const float *const *blocks, int count, int64_t width)
+{
+	for (int64_t c = 0; c < width; c += PANEL) {
+		load_both_sums(f, both, t->sums + c, t->row);
+		for (int b = 0; b < count; b++) {
+			const char *left = t->left + b * TILE_BYTES, *right = (const char *)(blocks[b] + c);
+			tile_load_left(f, LEFT_0, left);
+			tile_load_right(f, RIGHT_0, right, t->right_row);
+			tile_load_right(f, RIGHT_1, right + 4 * TILE, t->right_row);
+			if (both)
+				tile_load_left(f, LEFT_1, left + t->below);
+			add_both(f, both);
+		}
+		store_both_sums(f, both, t->sums + c, t->row);
+	}
+}
+
+INLINE int begin_rows(tile_file *f, int64_t rows)
+{
+	f->rows[0] = min64(rows, TILE);
+	f->rows[1] = min64(rows - f->rows[0], TILE);
+	return rows > TILE;
+}
+
+// Scores of up to 32 rows.
+static void tile_scores(tile_file *f, int64_t rows, tile_factors t, int64_t steps)
+{
+	if (begin_rows(f, rows))
+		add_inputs(f, 1, 1, &t, steps);
+	else
+		add_inputs(f, 0, 1, &t, steps);
+}
+
+// What 32 rows of sums get.
+static void tile_sums(tile_file *f, tile_factors t, int64_t steps)
+{
+	begin_rows(f, 2 * TILE);
+	add_inputs(f, 1, 0, &t, steps);
+}
+
+// What up to 32 rows as wide as a head get from some blocks of keys or values.
+static void tile_means(tile_file *f, int64_t rows, tile_factors t, const float *const *blocks, int count, int64_t width)
+{
+	if (begin_rows(f, rows))
+		add_blocks(f, 1, &t, blocks, count, width);
+	else
+		add_blocks(f, 0, &t, blocks, count, width);
 }

@@ -130,7 +130,7 @@ static void head_weights(const void *args, void *scratch, int64_t from, int64_t 
 			weigh_logits(l, h->width, p.max, exp1(p.max - now), h->logit_form);
 		}
 		if (h->pieces) {
-			pack_left_tile(packed_tile(h->packed, t, left_tile_bytes(h->width, h->pieces)), TURN_BYTES, h->logits + row0 * LOGIT_STRIDE,
+			pack_left_tile(packed_tile(h->packed, t, left_tile_bytes(h->width, h->pieces)), h->logits + row0 * LOGIT_STRIDE,
 			               LOGIT_STRIDE, row1 - row0, h->width, h->pieces);
 			continue;
 		}

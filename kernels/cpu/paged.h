@@ -32,7 +32,7 @@ static void paged_write(const void *args, void *scratch, int64_t from, int64_t t
 		float *keys = cached_keys(a, r->table[r->position / KEYS], head), *values = cached_values(a, keys);
 		const float *k = a->qkv + row * width + (a->q_heads + head) * dim, *v = k + a->kv_heads * dim;
 		int32_t none = no_number(a->cache.pairs);
-		if (!are_numbers(v, dim, none)) {
+		if (any_lane(no_numbers(v, dim, none))) {
 			mend_value(scratch, k, v, dim, none);
 			k = scratch;
 			v = k + dim;

@@ -80,9 +80,9 @@ func (b *backend) WorkSize(w kernels.Work) int {
 	if w.Gradients {
 		both = 2
 		shared += 4*asked*w.Hidden + weights // the mean under the softmax, and its weights
-		tile := gradTile(w.Dim)
+		tile := gradTile(w.Dim, false)
 		if b.order == kernels.Tiles {
-			tile += tileSpace(w.Dim)
+			tile = max(tile, gradTile(w.Dim, true))
 		}
 		own = max(own, 4*(tile+2*C.KEYS*slots*wide))
 	}

@@ -23,25 +23,25 @@ INLINE char *packed_tile(void *packed, int64_t tile, int64_t bytes)
 	return (char *)packed + tile / 2 * 2 * bytes + tile % 2 * TILE_BYTES;
 }
 
-// 32 inputs of one row as 16 pairs in a row of each piece's tile, which are so many bytes apart.
-INLINE void pack_pairs(char *to, int64_t apart, const float *x, const int pieces)
+// 32 inputs of one row as 16 pairs in a row of each piece's tile.
+INLINE void pack_pairs(char *to, const float *x, const int pieces)
 {
 	for (int j = 0; j < TILE; j += VL) {
 		vf a = load(x + 2 * j), b = load(x + 2 * j + VL);
 		UNROLL for (int p = pieces - 1; p >= 0; p--)
 		{
 			vi first = rounded((vi)a), second = rounded((vi)b);
-			*(vi_any *)(to + p * apart + 4 * j) = paired(EVEN_LANES(first, second), ODD_LANES(first, second));
+			*(vi_any *)(to + p * TURN_BYTES + 4 * j) = paired(EVEN_LANES(first, second), ODD_LANES(first, second));
 			a = a - (vf)first;
 			b = b - (vf)second;
 		}
 	}
 }
 
-// Rows [row, row+height) of x into one tile of rows, whose parts are so many bytes apart; the rows below are zero.
-static void pack_left_tile(char *tile, int64_t apart, const float *x, int64_t stride, int height, int64_t inner, int pieces)
+// Rows [row, row+height) of x into one tile of rows, that takes turns with another; the rows below are zero.
+static void pack_left_tile(char *tile, const float *x, int64_t stride, int height, int64_t inner, int pieces)
 {
-	for (int64_t k = 0; k < inner; k += TILE_INPUTS, tile += pieces * apart) {
+	for (int64_t k = 0; k < inner; k += TILE_INPUTS, tile += pieces * TURN_BYTES) {
 		int n = min64(TILE_INPUTS, inner - k);
 		for (int i = 0; i < height; i++) {
 			float whole[TILE_INPUTS] = {0};
@@ -50,12 +50,12 @@ static void pack_left_tile(char *tile, int64_t apart, const float *x, int64_t st
 			if (n < TILE_INPUTS)
 				inputs = memcpy(whole, inputs, 4 * n);
 			if (pieces == 1)
-				pack_pairs(tile + 4 * TILE * i, apart, inputs, 1);
+				pack_pairs(tile + 4 * TILE * i, inputs, 1);
 			else
-				pack_pairs(tile + 4 * TILE * i, apart, inputs, PIECES);
+				pack_pairs(tile + 4 * TILE * i, inputs, PIECES);
 		}
 		for (int p = 0; p < pieces; p++)
-			memset(tile + p * apart + 4 * TILE * height, 0, 4 * TILE * (TILE - height));
+			memset(tile + p * TURN_BYTES + 4 * TILE * height, 0, 4 * TILE * (TILE - height));
 	}
 }
 
@@ -65,8 +65,8 @@ static void pack_tiles(const void *args, void *scratch, int64_t from, int64_t to
 	const grpo_pack_tiles *p = args;
 	(void)scratch;
 	for (int64_t t = from; t < to; t++)
-		pack_left_tile(packed_tile(p->packed, t, left_tile_bytes(p->inner, p->pieces)), TURN_BYTES, p->x + t * TILE * p->stride,
-		               p->stride, min64(TILE, p->rows - t * TILE), p->inner, p->pieces);
+		pack_left_tile(packed_tile(p->packed, t, left_tile_bytes(p->inner, p->pieces)), p->x + t * TILE * p->stride, p->stride,
+		               min64(TILE, p->rows - t * TILE), p->inner, p->pieces);
 }
 
 // Columns of x [inner, rows], rounded. A task is a tile of rows.
@@ -75,7 +75,7 @@ static void pack_tiles_across(const void *args, void *scratch, int64_t from, int
 	const grpo_pack_tiles_across *p = args;
 	(void)scratch;
 	for (int64_t t = from; t < to; t++)
-		pack_across_tile(packed_tile(p->packed, t, left_tile_bytes(p->inner, 1)), TURN_BYTES, p->x + t * TILE, p->stride,
+		pack_across_tile(packed_tile(p->packed, t, left_tile_bytes(p->inner, 1)), p->x + t * TILE, p->stride,
 		                 min64(TILE, p->rows - t * TILE), p->inner);
 }
 
@@ -139,17 +139,15 @@ static void write_finished(finished *f, int rows)
 		flush_subnormals();
 }
 
-// What add_steps adds up: to [one or two tiles][32] = (fresh ? 0 : from) + left · right. left is the first tile of rows; the second takes
-// turns with it, or lies next_tile bytes behind it. Rows of sums and of right are so many bytes apart.
+// What add_steps adds up: to [one or two tiles][32] = (fresh ? 0 : from) + left · right. left is the first tile of rows, with
+// which the second takes turns. Rows of sums and of right are so many bytes apart.
 typedef struct {
 	const float *from;
 	float *to;
 	int64_t row;
-	const char *left;
-	int64_t next_tile;
-	const char *right;
+	const char *left, *right;
 	int64_t right_row, steps;
-	int pieces, fresh, turns;
+	int pieces, fresh;
 	right_maker *make;  // of right, or NULL: it is there
 	following *next;    // what will be wanted after this, or NULL
 	finished *waiting;  // what is written meanwhile, or NULL
@@ -188,8 +186,8 @@ INLINE void end_sums(tile_file *f, const int both, const tile_sum *t)
 
 // Adds what lies in the tiles of factors. Each is loaded with what is added next, if there is that, as soon as it was read for the last
 // time: the processor does not look far enough ahead to do so by itself.
-INLINE void add_loaded(tile_file *f, const int both, const int next_left, const int next_right, const char *left, int64_t below,
-                       const char *right, int64_t row)
+INLINE void add_loaded(tile_file *f, const int both, const int next_left, const int next_right, const char *left, const char *right,
+                       int64_t row)
 {
 	tile_add(f, SUMS_00, LEFT_0, RIGHT_0);
 	tile_add(f, SUMS_01, LEFT_0, RIGHT_1);
@@ -202,14 +200,14 @@ INLINE void add_loaded(tile_file *f, const int both, const int next_left, const 
 	if (both)
 		tile_add(f, SUMS_11, LEFT_1, RIGHT_1);
 	if (both && next_left)
-		tile_load_left(f, LEFT_1, left + below);
+		tile_load_left(f, LEFT_1, left + TILE_BYTES);
 	if (next_right)
 		tile_load_right(f, RIGHT_1, right + 4 * TILE, row);
 }
 
 INLINE void add_steps(tile_file *f, const int both, const int pieces, const tile_sum *t)
 {
-	const int64_t row = t->right_row, apart = t->turns ? TURN_BYTES : TILE_BYTES, below = t->turns ? TILE_BYTES : t->next_tile;
+	const int64_t row = t->right_row;
 	const char *left = t->left, *right = t->right;
 	following next = {{NULL}};
 	if (t->next)
@@ -220,7 +218,7 @@ INLINE void add_steps(tile_file *f, const int both, const int pieces, const tile
 	tile_load_left(f, LEFT_0, left);
 	tile_load_right(f, RIGHT_1, right + 4 * TILE, row);
 	if (both)
-		tile_load_left(f, LEFT_1, left + below);
+		tile_load_left(f, LEFT_1, left + TILE_BYTES);
 	for (int64_t s = 1; s < t->steps; s++) {
 		if (t->make)
 			make_right(t->make);
@@ -229,9 +227,9 @@ INLINE void add_steps(tile_file *f, const int both, const int pieces, const tile
 		if (t->waiting)
 			write_finished(t->waiting, WRITTEN_ROWS);
 		right += TILE * row;
-		UNROLL for (int p = 1; p <= pieces; p++) add_loaded(f, both, 1, p == pieces, left += apart, below, right, row);
+		UNROLL for (int p = 1; p <= pieces; p++) add_loaded(f, both, 1, p == pieces, left += TURN_BYTES, right, row);
 	}
-	UNROLL for (int p = 1; p <= pieces; p++) add_loaded(f, both, p < pieces, 0, left += apart, below, right, row);
+	UNROLL for (int p = 1; p <= pieces; p++) add_loaded(f, both, p < pieces, 0, left += TURN_BYTES, right, row);
 	if (t->next)
 		*t->next = next;
 	if (t->last_left) {
@@ -239,8 +237,8 @@ INLINE void add_steps(tile_file *f, const int both, const int pieces, const tile
 		tile_load_left(f, LEFT_0, t->last_left);
 		tile_load_right(f, RIGHT_1, t->last_right + 4 * TILE, row);
 		if (both)
-			tile_load_left(f, LEFT_1, t->last_left + below);
-		add_loaded(f, both, 0, 0, left, below, right, row);
+			tile_load_left(f, LEFT_1, t->last_left + TILE_BYTES);
+		add_loaded(f, both, 0, 0, left, right, row);
 	}
 	if (t->waiting)
 		write_finished(t->waiting, 2 * TILE);

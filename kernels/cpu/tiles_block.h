@@ -78,7 +78,7 @@ static void finish(tile_block *b, int64_t panel, int64_t row, int rows, const ad
 	}
 	if (a && !is_step_more(g, a)) {
 		add_tiles(&b->file, rows, (tile_sum){
-			.to = f->added, .row = 4 * PANEL, .left = left_of(a, row, 0), .turns = 1, .right = more->right, .right_row = PAIR_BYTES,
+			.to = f->added, .row = 4 * PANEL, .left = left_of(a, row, 0), .right = more->right, .right_row = PAIR_BYTES,
 			.steps = tile_steps(a->inner), .pieces = a->pieces, .fresh = 1});
 		f->alpha = a->alpha;
 	}
@@ -101,7 +101,7 @@ static void add_panel(tile_block *b, int64_t panel, int64_t k, following *next)
 		int made = row == b->row0 && right == b->block;
 		float *sums = b->kept + ((panel - b->panel0) * height + row - b->row0) * PANEL;
 		add_tiles(&b->file, rows, (tile_sum){
-			.from = sums, .to = last ? b->waiting.sums : sums, .row = 4 * PANEL, .left = left_of(g, row, k), .turns = 1, .right = right,
+			.from = sums, .to = last ? b->waiting.sums : sums, .row = 4 * PANEL, .left = left_of(g, row, k), .right = right,
 			.right_row = PAIR_BYTES, .steps = tile_steps(depth), .pieces = g->pieces, .fresh = k == 0, .make = made ? &maker : NULL,
 			.next = made ? NULL : next, .waiting = last ? &b->waiting : NULL,
 			.last_left = step_more ? left_of(more.g, row, 0) : NULL, .last_right = more.right});

@@ -1,10 +1,10 @@
 // Both sides of a product in the order of tiles from buffers whose rows are the inputs, as the gradient to a weight has them: each
 // pair of bf16 is of two rows that follow each other.
 
-// Columns of x [inner, …] as one tile of rows, so many of them, whose parts are so many bytes apart; the rows of the tile below are zero.
-static void pack_across_tile(char *tile, int64_t apart, const float *x, int64_t stride, int count, int64_t inner)
+// Columns of x [inner, …] as one tile of rows that takes turns with another, so many of them; the rows of the tile below are zero.
+static void pack_across_tile(char *tile, const float *x, int64_t stride, int count, int64_t inner)
 {
-	for (int64_t k = 0; k < inner; k += TILE_INPUTS, tile += apart) {
+	for (int64_t k = 0; k < inner; k += TILE_INPUTS, tile += TURN_BYTES) {
 		float pair[2][TILE];
 		vi columns[TILE / VL][TILE];
 		memset(pair, 0, sizeof pair);

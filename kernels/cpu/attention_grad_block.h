@@ -1,0 +1,243 @@
+// What a tile of queries and a block of keys give to each other in the gradient of attention: see attention_grad.h.
+
+// The sides of products that queries have in the order of tiles. The gradients of keys and values are made transposed there: so what is
+// made for each block is a right-hand side, whose pairs lie one below the other, and what is transposed is it once.
+typedef struct {
+	char *q_left, *dout_left;     // [QUERIES_AT_ONCE][padded dim]
+	char *q_across, *dout_across; // [padded dim][QUERIES_AT_ONCE], transposed
+	char *dp_left;                // [QUERIES_AT_ONCE][BLOCKS_AT_ONCE · KEYS]
+	float *p_right, *dp_right;    // [QUERIES_AT_ONCE/2][KEYS]
+	tile_file file;
+} tile_space;
+
+// What R queries need, by row, and what the keys and values of the spans that the walk is in have got so far. R is TILE_BACKWARD,
+// or in the order of tiles QUERIES_AT_ONCE.
+typedef struct {
+	float *dk, *dv;        // [slots][KEYS][padded dim], in the order of tiles [slots][padded dim][KEYS]
+	float *dq;             // [R][padded dim], not scaled
+	float *p, *dp;         // [R][KEYS]
+	float *lse, *delta;    // of a row: log Σ exp, and dout·out
+	int64_t *position;
+	float *q_transposed, *q; // scaled, [dim][R] and [R][padded dim]
+	float *dout_transposed, *dout;
+	tile_space tiles; // instead of these in the order of tiles
+} grad_space;
+
+INLINE float *some_floats(float **scratch, int64_t count)
+{
+	float *p = *scratch;
+	*scratch += count;
+	return p;
+}
+
+static grad_space grad_layout(float *scratch, int64_t dim, int64_t slots, int in_tiles)
+{
+	int64_t wide = padded(dim), rows = in_tiles ? QUERIES_AT_ONCE : TILE_BACKWARD;
+	grad_space g;
+	g.position = (int64_t *)some_floats(&scratch, 2 * rows);
+	g.lse = some_floats(&scratch, rows);
+	g.delta = some_floats(&scratch, rows);
+	g.p = some_floats(&scratch, rows * KEYS);
+	g.dp = some_floats(&scratch, rows * KEYS);
+	g.dq = some_floats(&scratch, rows * wide);
+	if (in_tiles) {
+		tile_space *t = &g.tiles;
+		t->q_left = (char *)some_floats(&scratch, rows / 2 * wide);
+		t->dout_left = (char *)some_floats(&scratch, rows / 2 * wide);
+		t->q_across = (char *)some_floats(&scratch, rows / 2 * wide);
+		t->dout_across = (char *)some_floats(&scratch, rows / 2 * wide);
+		t->dp_left = (char *)some_floats(&scratch, rows / 2 * BLOCKS_AT_ONCE * KEYS);
+		t->p_right = some_floats(&scratch, rows / 2 * KEYS);
+		t->dp_right = some_floats(&scratch, rows / 2 * KEYS);
+	} else {
+		g.q_transposed = some_floats(&scratch, rows * dim);
+		g.dout_transposed = some_floats(&scratch, rows * dim);
+		g.q = some_floats(&scratch, rows * wide);
+		g.dout = some_floats(&scratch, rows * wide);
+	}
+	g.dk = some_floats(&scratch, slots * KEYS * wide);
+	g.dv = scratch;
+	return g;
+}
+
+// The key numbers of a block that a query reads.
+typedef struct {
+	int64_t first, limit;
+} key_range;
+
+INLINE key_range keys_read(const grad_space *g, int i, const grpo_attention_grad *a, int64_t b)
+{
+	int64_t limit = g->position[i] - b * KEYS;
+	return (key_range){limit + 1 - a->window, limit};
+}
+
+// What a score makes of itself and of the gradient of its probability: the probability, and the gradient of the score.
+typedef struct {
+	vf share, slope;
+} score_grad;
+
+INLINE score_grad softmax_grad(vf score, vf dp, float lse, float delta, float cap)
+{
+	vf share, slope = dp - delta;
+	if (cap != 0) {
+		vf bent = vtanh(score / cap);
+		share = vexp(fused(bent, splat(cap), splat(-lse)));
+		slope = slope * fused(-bent, bent, splat(1));
+	} else {
+		share = vexp(score - lse);
+	}
+	return (score_grad){share, slope};
+}
+
+// The same for row i of a tile, of keys from number v on, where some are masked or not.
+INLINE score_grad masked_grad(const int masked, const grad_space *g, int i, int v, key_range r, float cap)
+{
+	score_grad x = softmax_grad(load(g->p + i * KEYS + v), load(g->dp + i * KEYS + v), g->lse[i], g->delta[i], cap);
+	if (masked && r.first > 0)
+		x.share = mask_before(x.share, v, r.first, splat(0));
+	if (masked) {
+		x.share = mask_after(x.share, v, r.limit, splat(0));
+		x.slope = mask_after(x.slope, v, r.limit, splat(0));
+	}
+	x.slope = x.share * x.slope;
+	return x;
+}
+
+// Probabilities and the gradients of scores of queries i and i+1 in the form in which they are multiplied.
+INLINE void pack_grads(const int masked, grad_space *g, int i, int n, const grpo_attention_grad *a, int64_t b, char *dp_left)
+{
+	vf p[2][KEYS / VL], dp[2][KEYS / VL];
+	UNROLL for (int j = 0; j < 2; j++)
+	{
+		key_range r = keys_read(g, i + j, a, b);
+		int reads = i + j < n && (!masked || (r.limit >= 0 && r.first < KEYS));
+		UNROLL for (int v = 0; v < KEYS / VL; v++)
+		{
+			score_grad x = {splat(0), splat(0)};
+			if (reads)
+				x = masked_grad(masked, g, i + j, v * VL, r, a->cap);
+			p[j][v] = x.share;
+			dp[j][v] = x.slope;
+		}
+		put_pairs(dp_left + (i + j) / TILE * BLOCKS_AT_ONCE * TILE_BYTES + (i + j) % TILE * 4 * TILE, dp[j]);
+	}
+	UNROLL for (int v = 0; v < KEYS / VL; v++)
+	{
+		store(g->tiles.p_right + i / 2 * KEYS + v * VL, (vf)pairs_across(p[0][v], p[1][v]));
+		store(g->tiles.dp_right + i / 2 * KEYS + v * VL, (vf)pairs_across(dp[0][v], dp[1][v]));
+	}
+}
+
+// All that queries [from, to) and one block of keys, number b of their path, give to each other in the order of tiles, but for the
+// gradients of queries.
+static void grad_block_tiles(grad_space *g, int from, int to, const grpo_attention_grad *a, const float *keys_transposed,
+                             const float *values_transposed, int64_t slot, int64_t b, char *dp_left)
+{
+	int64_t dim = a->dim, wide = padded(dim), left = left_tile_bytes(dim, 1), across = left_tile_bytes(QUERIES_AT_ONCE, 1);
+	tile_space *t = &g->tiles;
+	for (int i = from; i < to; i += 2 * TILE) {
+		tile_factors f = {.sums = g->p + i * KEYS, .row = 4 * KEYS, .left = t->q_left + i / TILE * left, .below = left,
+		                  .right = (const char *)keys_transposed, .right_row = 4 * KEYS};
+		tile_scores(&t->file, to - i, f, tile_steps(dim));
+		f.sums = g->dp + i * KEYS;
+		f.left = t->dout_left + i / TILE * left;
+		f.right = (const char *)values_transposed;
+		tile_scores(&t->file, to - i, f, tile_steps(dim));
+	}
+	if (g->position[from] < (b + 1) * KEYS - 1 || g->position[to - 1] - b * KEYS + 1 > a->window)
+		for (int i = from; i < to; i += 2) pack_grads(1, g, i, to, a, b, dp_left);
+	else
+		for (int i = from; i < to; i += 2) pack_grads(0, g, i, to, a, b, dp_left);
+	for (int64_t k = 0; k < wide; k += 2 * TILE) {
+		int64_t sums = (slot * wide + k) * KEYS, columns = k / TILE * across + from / TILE_INPUTS * TILE_BYTES;
+		tile_factors f = {.sums = g->dv + sums, .row = 4 * KEYS, .left = t->dout_across + columns, .below = across,
+		                  .right = (const char *)(t->p_right + from / 2 * KEYS), .right_row = 4 * KEYS};
+		tile_sums(&t->file, f, tile_steps(to - from));
+		f.sums = g->dk + sums;
+		f.left = t->q_across + columns;
+		f.right = (const char *)(t->dp_right + from / 2 * KEYS);
+		tile_sums(&t->file, f, tile_steps(to - from));
+	}
+}
+
+// The blocks that the queries from a tile's first to its last read.
+typedef struct {
+	int64_t first, end;
+} block_range;
+
+INLINE block_range blocks_read(const grad_space *g, int from, int to, int64_t window)
+{
+	return (block_range){first_block(g->position[from], window), g->position[to - 1] / KEYS + 1};
+}
+
+// What n queries and all blocks give to each other. A tile of queries gets and gives what the blocks that its own rows read have; but
+// tiles go together, and blocks, so that the sums of both are seldom read and written.
+static void grad_path_tiles(grad_space *g, int n, const grpo_attention_grad *a, const grpo_block *path, int64_t head)
+{
+	int64_t dim = a->dim, wide = padded(dim), half = KEYS * dim / 2, whole = half + KEYS * wide / 2;
+	block_range all = blocks_read(g, 0, n, a->window);
+	const float *keys[BLOCKS_AT_ONCE];
+	for (int64_t b = all.first, start = b; b < all.end; b++) {
+		int from = 0, to = n, step = b - start;
+		while (blocks_read(g, from, min64(from + TILE_BACKWARD, n), a->window).end <= b) from += TILE_BACKWARD;
+		while (first_block(g->position[(to - 1) / TILE_BACKWARD * TILE_BACKWARD], a->window) > b) to = (to - 1) / TILE_BACKWARD * TILE_BACKWARD;
+		const float *block = packed_block(a, head, path[b].number);
+		keys[step] = block + whole + half;
+		grad_block_tiles(g, from, to, a, block, block + whole, path[b].slot, b, g->tiles.dp_left + step * TILE_BYTES);
+		if (step + 1 < BLOCKS_AT_ONCE && b + 1 < all.end)
+			continue;
+		for (int i = 0; i < n; i += 2 * TILE) {
+			int tile = i / TILE_BACKWARD * TILE_BACKWARD;
+			block_range r = blocks_read(g, tile, min64(tile + TILE_BACKWARD, n), a->window);
+			int64_t first = max64(r.first, start), end = min64(r.end, b + 1);
+			tile_factors f = {.sums = g->dq + i * wide, .row = 4 * wide, .below = BLOCKS_AT_ONCE * TILE_BYTES, .right_row = 4 * wide,
+			                  .left = g->tiles.dp_left + (i / TILE * BLOCKS_AT_ONCE + first - start) * TILE_BYTES};
+			if (first < end)
+				tile_means(&g->tiles.file, n - i, f, keys + (first - start), end - first, wide);
+		}
+		start = b + 1;
+	}
+}
+
+// The same for all queries of a tile and block b of the keys, in place.
+INLINE void softmax_grads(grad_space *g, int n, const grpo_attention_grad *a, int64_t b)
+{
+	for (int i = 0; i < n; i++) {
+		key_range r = keys_read(g, i, a, b);
+		for (int v = 0; v < KEYS; v += VL) {
+			score_grad x = {splat(0), splat(0)};
+			if (r.limit >= 0 && r.first < KEYS)
+				x = masked_grad(1, g, i, v, r, a->cap);
+			store(g->p + i * KEYS + v, x.share);
+			store(g->dp + i * KEYS + v, x.slope);
+		}
+	}
+}
+
+// All that a tile of n queries and one block of keys, number b of their path, give to each other.
+static void grad_block(grad_space *g, int n, int64_t depth, const grpo_attention_grad *a, int64_t head, grpo_block at, int64_t b)
+{
+	enum { R = TILE_BACKWARD };
+	int64_t dim = a->dim, wide = padded(dim);
+	float *dk = g->dk + at.slot * KEYS * wide, *dv = g->dv + at.slot * KEYS * wide;
+	const float *keys_transposed = packed_block(a, head, at.number), *values = keys_transposed + KEYS * dim;
+	const float *values_transposed = values + KEYS * wide, *keys = values_transposed + KEYS * dim;
+	product((small_product){.out = g->p, .out_stride = KEYS, .a = g->q_transposed, .a_step = R, .b = keys_transposed,
+	                        .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1}, n, 1);
+	product((small_product){.out = g->dp, .out_stride = KEYS, .a = g->dout_transposed, .a_step = R, .b = values_transposed,
+	                        .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1}, n, 1);
+	softmax_grads(g, n, a, b);
+	product((small_product){.out = g->dq, .out_stride = wide, .a = g->dp, .b = keys, .b_stride = wide,
+	                        .depth = depth, .cols = wide}, n, 0);
+	product((small_product){.out = dv, .out_stride = wide, .a = g->p, .a_step = KEYS, .b = g->dout, .b_stride = wide,
+	                        .depth = n, .cols = wide}, KEYS, 1);
+	product((small_product){.out = dk, .out_stride = wide, .a = g->dp, .a_step = KEYS, .b = g->q, .b_stride = wide,
+	                        .depth = n, .cols = wide}, KEYS, 1);
+}
+
+static void grad_path(grad_space *g, int n, const grpo_attention_grad *a, const grpo_block *path, int64_t head)
+{
+	int64_t last = g->position[n - 1];
+	for (int64_t b = first_block(g->position[0], a->window); b * KEYS <= last; b++)
+		grad_block(g, n, min64(KEYS, last + 1 - b * KEYS), a, head, path[b], b);
+}
