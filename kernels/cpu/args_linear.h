@@ -135,6 +135,7 @@ typedef struct grpo_gemm {
 	int64_t rows, inner, cols; // inner is even where b is a bf16 matrix and B_OUTPUTS, or paired
 	int64_t row_tiles, block_tiles; // block_tiles of row_tiles go into one task
 	int64_t block_panels;           // and in the order of tiles so many panels, at most TILE_PANELS
+	int32_t rows_first;             // there: rows run fastest, not panels
 
 	int32_t b_kind;
 	grpo_matrix m;      // B_OUTPUTS, B_INPUTS

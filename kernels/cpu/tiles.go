@@ -136,5 +136,6 @@ func (b *backend) tilesGemm(g *C.grpo_gemm) {
 	a := args[C.grpo_tiles_gemm](b)
 	*a = *g
 	a.row_tiles, a.block_tiles, a.block_panels = C.int64_t(tiles), C.int64_t(block), C.int64_t(together)
+	a.rows_first = flag(together != smallPanels)
 	b.run(b.ops.tiles_gemm, blocksOf(tiles, block)*groups, 1)
 }

@@ -150,13 +150,16 @@ static void tiles_block(const grpo_gemm *g, char *scratch, int64_t tile0, int64_
 	restore_subnormals(b.before);
 }
 
-// A task is a block of tiles of rows times some panels; panels run fastest.
+// A task is a block of tiles of rows times some panels. Panels run fastest where the rows stay in the second-level cache, else rows: workers
+// beside each other then read the same panels.
 static void tiles_gemm(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_gemm *g = args;
 	int64_t panels = (g->cols + PANEL - 1) / PANEL, groups = (panels + g->block_panels - 1) / g->block_panels;
+	int64_t blocks = (g->row_tiles + g->block_tiles - 1) / g->block_tiles;
 	for (int64_t t = from; t < to; t++) {
-		int64_t tile0 = t / groups * g->block_tiles, panel0 = t % groups * g->block_panels;
+		int64_t block = g->rows_first ? t % blocks : t / groups, group = g->rows_first ? t / blocks : t % groups;
+		int64_t tile0 = block * g->block_tiles, panel0 = group * g->block_panels;
 		tiles_block(g, scratch, tile0, min64(tile0 + g->block_tiles, g->row_tiles), panel0, min64(panel0 + g->block_panels, panels),
 		            tiles_out(g, g->out, tile0 * TILE, panel0));
 	}
