@@ -146,7 +146,7 @@ func local(t *testing.T, words ...string) (adapter string, metrics []grpo.Metric
 	require.NoError(t, os.WriteFile(file, []byte(rows.String()), 0o600))
 	b := backendtest.CPU(t, cpu.Options{Threads: 1})
 	defer b.Close()
-	words = append(words, "data="+file, "data_split=all", "run_dir="+filepath.Join(dir, "run"))
+	words = append(words, "data="+file, "data_split=all", "run_dir="+filepath.Join(dir, "run"), "order=serial") // the order of newServer
 	tr, err := grpo.Open(t.Context(), base(t, words...), b, nil, own...)
 	require.NoError(t, err)
 	defer tr.Close()
