@@ -10,6 +10,9 @@
 // How many steps before it is multiplied a right-hand side is made.
 enum { MADE_AHEAD = 2 };
 
+// Where there is but one two of tiles, what is made is multiplied once: some steps of it stay in the first-level cache, a block would not.
+enum { FEW_STEPS = 4 };
+
 // How many finished rows are written with each step.
 enum { WRITTEN_ROWS = 3 };
 
@@ -17,7 +20,6 @@ enum { WRITTEN_ROWS = 3 };
 INLINE int64_t left_tile_bytes(int64_t inner, int pieces) { return tile_steps(inner) * pieces * TILE_BYTES; }
 
 // In a packed left-hand side two tiles of rows take turns, so that they are one stream of memory.
-
 INLINE char *packed_tile(void *packed, int64_t tile, int64_t bytes)
 {
 	return (char *)packed + tile / 2 * 2 * bytes + tile % 2 * TILE_BYTES;
@@ -84,9 +86,10 @@ static void pack_tiles_across(const void *args, void *scratch, int64_t from, int
 typedef struct {
 	float sums[2 * TILE * PANEL], added[2 * TILE * PANEL];
 	target to;
-	float alpha; // 0: nothing is added
+	float alpha;
+	int adds; // something is added
 	int rows, written, valid;
-	int gradual; // subnormal numbers are left where something is added
+	int gradual; // subnormal numbers are left
 	uint64_t before;
 } finished __attribute__((aligned(64)));
 
@@ -101,7 +104,7 @@ INLINE vf scaled(const float *added, float alpha)
 INLINE vf joined(const finished *f, const target *to, int row, int column)
 {
 	vf whole = epilogue(load(f->sums + row * PANEL + column), to, 0, column);
-	return f->alpha != 0 ? whole + scaled(f->added + row * PANEL + column, f->alpha) : whole;
+	return f->adds ? whole + scaled(f->added + row * PANEL + column, f->alpha) : whole;
 }
 
 INLINE void write_row(const finished *f, int i)
@@ -148,9 +151,9 @@ typedef struct {
 	const char *left, *right;
 	int64_t right_row, steps;
 	int pieces, fresh;
-	right_maker *make;  // of right, or NULL: it is there
-	following *next;    // what will be wanted after this, or NULL
-	finished *waiting;  // what is written meanwhile, or NULL
+	right_maker *make; // of right, or NULL: it is there
+	following *next;   // what will be wanted after this, or NULL
+	finished *waiting; // what is written meanwhile, or NULL
 	const char *last_left, *last_right; // of one step more, of one piece; NULL: there is none
 } tile_sum;
 
@@ -208,7 +211,9 @@ INLINE void add_loaded(tile_file *f, const int both, const int next_left, const 
 INLINE void add_steps(tile_file *f, const int both, const int pieces, const tile_sum *t)
 {
 	const int64_t row = t->right_row;
+	const int64_t ring = t->make ? t->make->ring - 1 : INT64_MAX;
 	const char *left = t->left, *right = t->right;
+	int64_t at = 0;
 	following next = {{NULL}};
 	if (t->next)
 		next = *t->next;
@@ -226,8 +231,8 @@ INLINE void add_steps(tile_file *f, const int both, const int pieces, const tile
 		ask_ahead(&next.left);
 		if (t->waiting)
 			write_finished(t->waiting, WRITTEN_ROWS);
-		right += TILE * row;
-		UNROLL for (int p = 1; p <= pieces; p++) add_loaded(f, both, 1, p == pieces, left += TURN_BYTES, right, row);
+		at = (at + TILE * row) & ring;
+		UNROLL for (int p = 1; p <= pieces; p++) add_loaded(f, both, 1, p == pieces, left += TURN_BYTES, right + at, row);
 	}
 	UNROLL for (int p = 1; p <= pieces; p++) add_loaded(f, both, p < pieces, 0, left += TURN_BYTES, right, row);
 	if (t->next)
@@ -264,7 +269,7 @@ static void add_tiles(tile_file *f, int rows, tile_sum t)
 		add_pieces(f, 0, &t);
 }
 
-// The same where out is [32][rows].
+// Finished sums [rows][32] of a panel, of which so many columns exist, to where they belong in columns: [32][rows].
 static void write_across(const float *sums, int rows, int valid, const target *t)
 {
 	for (int c = 0; c < valid; c++)

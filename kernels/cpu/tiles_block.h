@@ -70,13 +70,13 @@ static void finish(tile_block *b, int64_t panel, int64_t row, int rows, const ad
 		.accumulate = g->accumulate,
 		.stream = g->stream,
 	};
-	f->alpha = 0;
+	f->adds = a && !is_step_more(g, a);
 	f->valid = min64(g->cols - panel * PANEL, PANEL);
 	if (g->out_across) {
 		write_across(f->sums, rows, f->valid, &f->to);
 		return;
 	}
-	if (a && !is_step_more(g, a)) {
+	if (f->adds) {
 		add_tiles(&b->file, rows, (tile_sum){
 			.to = f->added, .row = 4 * PANEL, .left = left_of(a, row, 0), .right = more->right, .right_row = PAIR_BYTES,
 			.steps = tile_steps(a->inner), .pieces = a->pieces, .fresh = 1});
@@ -95,6 +95,8 @@ static void add_panel(tile_block *b, int64_t panel, int64_t k, following *next)
 	right_maker maker;
 	const char *right = tiles_right(&maker, g, panel, k, depth, b->block);
 	addition more = last ? added_to(b, panel) : (addition){NULL};
+	if (b->row1 - b->row0 <= 2 * TILE)
+		maker.ring = FEW_STEPS * STEP_BYTES;
 	int step_more = more.g && is_step_more(g, more.g);
 	for (int64_t row = b->row0; row < b->row1; row += 2 * TILE) {
 		int64_t rows = min64(b->row1 - row, 2 * TILE);

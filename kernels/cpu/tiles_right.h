@@ -8,7 +8,8 @@ typedef struct {
 	const grpo_gemm *g;
 	int64_t panel, k, end; // what is made next, of which inputs [k, end) are wanted
 	int valid;             // columns that exist
-	char *to;
+	char *block;           // where it is made, and where in it the next step
+	int64_t at, ring;      // begins: after so many bytes, a power of two, from the start again
 	unpacking compressed;
 } right_maker;
 
@@ -28,11 +29,12 @@ static void make_of_rows(right_maker *r, int64_t depth)
 {
 	const grpo_gemm *g = r->g;
 	int64_t c0 = r->panel * PANEL, p = (g->m_offset + r->k) / PANEL;
+	char *to = r->block + r->at;
 	if (g->b_kind == B_ROWS) {
-		zip_rows(r->to, g->b + r->k * g->b_stride + c0, g->b_stride, depth, r->valid);
+		zip_rows(to, g->b + r->k * g->b_stride + c0, g->b_stride, depth, r->valid);
 	} else {
 		fetch_panel(&g->m, p + 1, c0, r->valid);
-		transpose_panel((float *)r->to, &g->m, p, c0, r->valid, 1);
+		transpose_panel((float *)to, &g->m, p, c0, r->valid, 1);
 	}
 }
 
@@ -40,18 +42,19 @@ static void make_of_rows(right_maker *r, int64_t depth)
 INLINE void make_right(right_maker *r)
 {
 	int64_t depth = min64(TILE_INPUTS, r->end - r->k);
+	char *to = r->block + r->at;
 	if (depth <= 0)
 		return;
 	if (r->compressed.group && depth == TILE_INPUTS) {
-		unpack_groups(&r->compressed, r->to, TILE_INPUTS / GROUP);
+		unpack_groups(&r->compressed, to, TILE_INPUTS / GROUP);
 	} else if (r->compressed.group) {
-		unpack_groups(&r->compressed, r->to, depth / GROUP);
-		memset(r->to + depth / 2 * PAIR_BYTES, 0, STEP_BYTES - depth / 2 * PAIR_BYTES);
+		unpack_groups(&r->compressed, to, depth / GROUP);
+		memset(to + depth / 2 * PAIR_BYTES, 0, STEP_BYTES - depth / 2 * PAIR_BYTES);
 	} else {
 		make_of_rows(r, depth);
 	}
 	r->k += TILE_INPUTS;
-	r->to += STEP_BYTES;
+	r->at = (r->at + STEP_BYTES) & (r->ring - 1);
 }
 
 // Where the right-hand side of a panel at depths [k, k+depth) lies: there, or in a block, as far as r has made it.
@@ -59,7 +62,8 @@ static const char *tiles_right(right_maker *r, const grpo_gemm *g, int64_t panel
 {
 	const grpo_matrix *m = &g->m;
 	int64_t p = g->m_offset / PANEL + panel;
-	*r = (right_maker){.g = g, .panel = panel, .k = k, .end = k + depth, .valid = min64(g->cols - panel * PANEL, PANEL), .to = block};
+	*r = (right_maker){.g = g, .panel = panel, .k = k, .end = k + depth, .valid = min64(g->cols - panel * PANEL, PANEL),
+	                   .block = block, .ring = TILE_BLOCK};
 	if (g->b_kind != B_OUTPUTS)
 		return block;
 	if (is_compressed(m)) {
