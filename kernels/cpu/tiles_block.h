@@ -95,12 +95,13 @@ static void add_panel(tile_block *b, int64_t panel, int64_t k, following *next)
 	right_maker maker;
 	const char *right = tiles_right(&maker, g, panel, k, depth, b->block);
 	addition more = last ? added_to(b, panel) : (addition){NULL};
+	const int makes = right == b->block && maker.k < maker.end;
 	if (b->row1 - b->row0 <= 2 * TILE)
 		maker.ring = FEW_STEPS * STEP_BYTES;
 	int step_more = more.g && is_step_more(g, more.g);
 	for (int64_t row = b->row0; row < b->row1; row += 2 * TILE) {
 		int64_t rows = min64(b->row1 - row, 2 * TILE);
-		int made = row == b->row0 && right == b->block;
+		int made = row == b->row0 && makes;
 		float *sums = b->kept + ((panel - b->panel0) * height + row - b->row0) * PANEL;
 		add_tiles(&b->file, rows, (tile_sum){
 			.from = sums, .to = last ? b->waiting.sums : sums, .row = 4 * PANEL, .left = left_of(g, row, k), .right = right,
@@ -152,8 +153,8 @@ static void tiles_block(const grpo_gemm *g, char *scratch, int64_t tile0, int64_
 	restore_subnormals(b.before);
 }
 
-// A task is a block of tiles of rows times some panels. Panels run fastest where the rows stay in the second-level cache, else rows: workers
-// beside each other then read the same panels.
+// A task is a block of tiles of rows times some panels. Panels run fastest where the rows stay in the second-level cache, else rows:
+// workers beside each other then read the same panels.
 static void tiles_gemm(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_gemm *g = args;
