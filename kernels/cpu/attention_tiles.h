@@ -1,6 +1,6 @@
 // The products of attention in the order of tiles. Both sides are rounded to bf16: queries and gradients of outputs once for
 // a tile of queries, probabilities and the gradients of scores for each block of keys. A left-hand side is in tiles of rows
-// (see pack_left_tile), a right-hand side in pairs of rows.
+// one behind the other, not in turns as in tiles.h; a right-hand side in pairs of rows.
 
 // 32 inputs of one row as pairs.
 INLINE void put_pairs(char *to, const vf x[TILE_INPUTS / VL])

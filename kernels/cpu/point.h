@@ -93,7 +93,7 @@ static void rms_norm_grad_w(const void *args, void *scratch, int64_t from, int64
 INLINE void rotate(float *y, const float *x, const float *rope, int64_t half, int backward)
 {
 	for (int64_t i = 0; i < half; i += VL) {
-		vf a = take_ahead(x, i, half), b = take_ahead(x + half, i, half);
+		vf a = take(x, i, half), b = take(x + half, i, half);
 		vf c = take(rope, i, half), s = take(rope + half, i, half);
 		if (backward)
 			s = -s;

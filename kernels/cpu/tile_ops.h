@@ -15,7 +15,7 @@ INLINE int64_t tile_steps(int64_t inner) { return (inner + TILE_INPUTS - 1) / TI
 
 #ifdef TILES_NATIVE
 
-enum { UNIT_FLUSHES = 1 }; // subnormal numbers, whatever is set
+enum { UNIT_FLUSHES = 1 }; // the unit counts subnormal numbers as zero whatever is set
 
 // What ldtilecfg reads.
 typedef struct {
@@ -49,8 +49,9 @@ INLINE void tile_end(void) { __asm__ volatile("tilerelease"); }
 	__asm__ volatile("tilestored %%tmm%c2, (%0,%1,1)" : : "r"(p), "r"((int64_t)(stride)), "i"(t) : "memory")
 #define tile_load_sums(f, c, p, stride) tile_load(c, p, stride)
 #define tile_store_sums(f, c, p, stride) tile_store(c, p, stride)
+// A left-hand side streams by, and goes around the first-level cache, where a right-hand side stays.
 #define tile_load_left(f, a, p) \
-	__asm__ volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" : : "r"(p), "r"((int64_t)(4*TILE)), "i"(a) : "memory")
+	__asm__ volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" : : "r"(p), "r"((int64_t)(4 * TILE)), "i"(a) : "memory")
 #define tile_load_right(f, b, p, stride) tile_load(b, p, stride)
 #define tile_add(f, c, a, b) \
 	__asm__ volatile("tdpbf16ps %%tmm%c0, %%tmm%c1, %%tmm%c2" : : "i"(b), "i"(a), "i"(c))

@@ -129,13 +129,17 @@ func (b *backend) packTiles(kernel *C.grpo_kernel, slot int, x *C.float, stride 
 // tilesGemm runs g, cut into enough tasks to keep all workers busy to the end.
 func (b *backend) tilesGemm(g *C.grpo_gemm) {
 	most, together := tilesBlock(int(g.inner), int(g.pieces))
-	tiles, groups := rowTiles(int(g.rows)), blocksOf(panels(int(g.cols)), together)
+	tiles, stays := rowTiles(int(g.rows)), together == smallPanels
+	if tiles <= 2 { // a panel is read once, whatever is beside it
+		together = min(together, max(panels(int(g.cols))/(4*b.threads()), 1))
+	}
+	groups := blocksOf(panels(int(g.cols)), together)
 	enough := blocksOf(4*b.threads(), groups)      // blocks of rows, for want of panels
 	block := even(min(max(tiles/enough, 1), most)) // two tiles are done at a time
 	b.scratch(int(C.grpo_tiles_scratch(C.int64_t(block))))
 	a := args[C.grpo_tiles_gemm](b)
 	*a = *g
 	a.row_tiles, a.block_tiles, a.block_panels = C.int64_t(tiles), C.int64_t(block), C.int64_t(together)
-	a.rows_first = flag(together != smallPanels)
+	a.rows_first = flag(!stays)
 	b.run(b.ops.tiles_gemm, blocksOf(tiles, block)*groups, 1)
 }

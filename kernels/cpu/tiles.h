@@ -40,7 +40,7 @@ INLINE void pack_pairs(char *to, const float *x, const int pieces)
 	}
 }
 
-// Rows [row, row+height) of x into one tile of rows, that takes turns with another; the rows below are zero.
+// The first rows of x, so many, into one tile of rows that takes turns with another; the rows below are zero.
 static void pack_left_tile(char *tile, const float *x, int64_t stride, int height, int64_t inner, int pieces)
 {
 	for (int64_t k = 0; k < inner; k += TILE_INPUTS, tile += pieces * TURN_BYTES) {
@@ -88,9 +88,10 @@ typedef struct {
 	target to;
 	float alpha;
 	int adds; // something is added
+	int done; // sums are written as they are
 	int rows, written, valid;
-	int gradual; // subnormal numbers are left
-	uint64_t before;
+	int gradual;     // subnormal numbers are left, as `before` has them
+	uint64_t before; // how they were treated
 } finished __attribute__((aligned(64)));
 
 // What is added, where subnormal numbers count as zero: whatever is set here.
@@ -103,7 +104,10 @@ INLINE vf scaled(const float *added, float alpha)
 
 INLINE vf joined(const finished *f, const target *to, int row, int column)
 {
-	vf whole = epilogue(load(f->sums + row * PANEL + column), to, 0, column);
+	vf sum = load(f->sums + row * PANEL + column);
+	if (f->done)
+		return sum;
+	vf whole = epilogue(sum, to, 0, column);
 	return f->adds ? whole + scaled(f->added + row * PANEL + column, f->alpha) : whole;
 }
 
@@ -135,10 +139,10 @@ static void write_finished(finished *f, int rows)
 	int end = min64(f->written + rows, f->rows);
 	if (f->written == end)
 		return;
-	if (f->gradual && !UNIT_FLUSHES)
+	if (f->gradual)
 		restore_subnormals(f->before);
 	for (; f->written < end; f->written++) write_row(f, f->written);
-	if (f->gradual && !UNIT_FLUSHES)
+	if (f->gradual)
 		flush_subnormals();
 }
 

@@ -16,7 +16,6 @@ typedef struct {
 	float *kept; // [panels][rows in whole tiles][32] sums between two depths
 	tile_file file;
 	finished waiting;
-	uint64_t before; // how subnormal numbers were treated
 } tile_block;
 
 INLINE int64_t left_row_bytes(const grpo_gemm *g) { return left_tile_bytes(g->a_stride ? g->a_stride : g->inner, g->pieces); }
@@ -70,7 +69,8 @@ static void finish(tile_block *b, int64_t panel, int64_t row, int rows, const ad
 		.accumulate = g->accumulate,
 		.stream = g->stream,
 	};
-	f->adds = a && !is_step_more(g, a);
+	f->done = a && is_step_more(g, a);
+	f->adds = a && !f->done;
 	f->valid = min64(g->cols - panel * PANEL, PANEL);
 	if (g->out_across) {
 		write_across(f->sums, rows, f->valid, &f->to);
@@ -126,7 +126,7 @@ static void add_depth(tile_block *b, int64_t k)
 	for (int64_t p = b->panel0; p < b->panel1; p++) {
 		int over = p + 1 == b->panel1, ends = over && deeper <= 0;
 		if (steps > 0)
-			next.right = right_ahead(g, over && !ends ? b->panel0 : p + 1, ends ? 0 : k + over * TILE_DEPTH, steps);
+			next.right = right_ahead(g, over && (!ends || g->rows_first) ? b->panel0 : p + 1, ends ? 0 : k + over * TILE_DEPTH, steps);
 		add_panel(b, p, k, &next);
 	}
 }
@@ -137,11 +137,11 @@ static void tiles_block(const grpo_gemm *g, char *scratch, int64_t tile0, int64_
 	tile_block b = {.g = g, .row0 = tile0 * TILE, .row1 = min64(tile1 * TILE, g->rows), .panel0 = panel0, .panel1 = panel1, .out = out,
 	                .block = scratch, .added = scratch + TILE_BLOCK, .kept = (float *)(scratch + 2 * TILE_BLOCK)};
 	int64_t depths = (g->inner + TILE_DEPTH - 1) / TILE_DEPTH;
-	b.before = flush_subnormals();
-	if (g->gradual && UNIT_FLUSHES)
-		restore_subnormals(b.before);
-	b.waiting.gradual = g->gradual;
-	b.waiting.before = b.before;
+	// The unit does not heed how vectors treat subnormal numbers, so they may be left all the time; but vectors make weights of four bits.
+	const int leaves = g->gradual && UNIT_FLUSHES && !is_quantised(&g->m);
+	const uint64_t before = leaves ? 0 : flush_subnormals();
+	b.waiting.gradual = g->gradual && !leaves;
+	b.waiting.before = before;
 	tile_begin();
 	if (tile1 - tile0 <= 2) {
 		for (int64_t i = 0; i < (panel1 - panel0) * depths; i++) add_panel(&b, panel0 + i / depths, i % depths * TILE_DEPTH, NULL);
@@ -150,7 +150,8 @@ static void tiles_block(const grpo_gemm *g, char *scratch, int64_t tile0, int64_
 	}
 	write_finished(&b.waiting, 2 * TILE);
 	tile_end();
-	restore_subnormals(b.before);
+	if (!leaves)
+		restore_subnormals(before);
 }
 
 // A task is a block of tiles of rows times some panels. Panels run fastest where the rows stay in the second-level cache, else rows:

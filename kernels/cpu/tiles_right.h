@@ -81,7 +81,7 @@ static const char *tiles_right(right_maker *r, const grpo_gemm *g, int64_t panel
 // into the second-level cache.
 typedef struct {
 	const char *piece;
-	int64_t bytes, apart, at;
+	int64_t bytes, apart, at, pieces; // the last: how many there are left
 	int lines; // of each step
 } lookahead;
 
@@ -98,6 +98,8 @@ INLINE void ask_ahead(lookahead *l)
 		if (l->at >= l->bytes) {
 			l->at = 0;
 			l->piece += l->apart;
+			if (--l->pieces == 0)
+				l->lines = 0;
 		}
 	}
 }
@@ -106,7 +108,7 @@ INLINE void ask_ahead(lookahead *l)
 INLINE lookahead look_ahead(const char *piece, int64_t bytes, int64_t apart, int64_t pieces, int64_t steps)
 {
 	int64_t lines = (bytes + 63) / 64 * pieces;
-	return (lookahead){piece, bytes, apart, 0, (lines + steps - 1) / steps};
+	return (lookahead){piece, bytes, apart, 0, pieces, (lines + steps - 1) / steps};
 }
 
 // The right-hand side of a panel at depths [k, k+TILE_DEPTH), as far as there is one, within so many steps.
