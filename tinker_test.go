@@ -21,8 +21,8 @@ import (
 func TestATinkerClientTrainsAsTheTrainer(t *testing.T) {
 	for _, share := range []string{"share_prefixes=true", "share_prefixes=false"} {
 		dir := t.TempDir()
-		tr, _ := setup{dir: dir, words: []string{share, "reduction=sum", "lora_alpha=32", "max_rows=40", "max_steps=1", "save_every=1",
-			"eval_every=-1", "weight_decay=0.1", "grad_clip_norm=0.5", "max_tokens=7"}}.open(t)
+		tr, _ := setup{dir: dir, words: []string{share, "order=serial", "reduction=sum", "lora_alpha=32", "max_rows=40", "max_steps=1",
+			"save_every=1", "eval_every=-1", "weight_decay=0.1", "grad_clip_norm=0.5", "max_tokens=7"}}.open(t)
 		err := tr.Run(t.Context())
 		require.NoError(t, err)
 		kept, err := rollouts.Read(dir, 1, 1)
