@@ -20,7 +20,7 @@ INLINE vf mask_after(vf x, int first, int64_t limit, vf no)
 {
 	static const int32_t count[LANES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 	vi number = loadi(count) + first;
-	return pick(number <= (int32_t)min64(limit, KEYS), x, no);
+	return pick(number <= (int32_t)max64(min64(limit, KEYS), -1), x, no);
 }
 
 // The same of key numbers before a first one.
@@ -50,7 +50,7 @@ typedef struct {
 	float sum[TILE_FORWARD][LANES];  // of exponentials below it
 	float shrink[TILE_FORWARD];      // what a maximum that has grown in the block makes of what was there
 	float base[TILE_FORWARD];        // what is subtracted from scores
-	float score[TILE_FORWARD][KEYS]; // of the block, then its exponentials
+	float score[TILE_FORWARD][KEYS]; // of the block, then, in series, its exponentials
 } softmax_state;
 _Static_assert(sizeof(softmax_state) == 4 * SOFTMAX_FLOATS, "the launcher's idea of softmax_state");
 

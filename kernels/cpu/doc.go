@@ -34,9 +34,8 @@
 // order (tile_ops.h), so that a run of one machine can be replayed on another. In the tests those instructions run on every
 // amd64 processor with AVX-512: package tileunit executes them where the processor traps them.
 //
-// What makes that hold in C: contraction of a*b+c is on (never -ffast-math), so an expression carries
-// at most one product per sum, since a*b+c*d could be fused two ways, and c comes from one place (fused_epilogue
-// in tile.h). No kernel calls libm: exp and log are in vec.h, and the square root is an instruction on amd64 and arm64.
+// What makes that hold in C: no compiler fuses a*b+c by itself (-std=c11, FP_CONTRACT OFF, never -ffast-math), and what is
+// to be fused says so (fused in vec.h). No kernel calls libm: exp and log are in vec.h, and the square root is an instruction on amd64 and arm64.
 //
 // # Adding an operation
 //
