@@ -35,7 +35,8 @@
 // amd64 processor with AVX-512: package tileunit executes them where the processor traps them.
 //
 // What makes that hold in C: no compiler fuses a*b+c by itself (-std=c11, FP_CONTRACT OFF, never -ffast-math), and what is
-// to be fused says so (fused in vec.h). No kernel calls libm: exp and log are in vec.h, and the square root is an instruction on amd64 and arm64.
+// to be fused says so (fused in vec.h). No kernel calls libm: exp and log are in vec.h, and the square root is an
+// instruction on amd64 and arm64.
 //
 // # Adding an operation
 //
