@@ -48,26 +48,13 @@ typedef struct {
 	int64_t right_row;
 } tile_factors;
 
-INLINE void load_both_sums(tile_file *f, const int both, const float *sums, int64_t row)
+INLINE void load_factors(tile_file *f, const int both, const tile_factors *t, const char *left, const char *right)
 {
-	const float *below = (const float *)((const char *)sums + TILE * row);
-	tile_load_sums(f, SUMS_00, sums, row);
-	tile_load_sums(f, SUMS_01, sums + TILE, row);
-	if (both) {
-		tile_load_sums(f, SUMS_10, below, row);
-		tile_load_sums(f, SUMS_11, below + TILE, row);
-	}
-}
-
-INLINE void store_both_sums(tile_file *f, const int both, float *sums, int64_t row)
-{
-	float *below = (float *)((char *)sums + TILE * row);
-	tile_store_sums(f, SUMS_00, sums, row);
-	tile_store_sums(f, SUMS_01, sums + TILE, row);
-	if (both) {
-		tile_store_sums(f, SUMS_10, below, row);
-		tile_store_sums(f, SUMS_11, below + TILE, row);
-	}
+	tile_load_left(f, LEFT_0, left);
+	tile_load_right(f, RIGHT_0, right, t->right_row);
+	tile_load_right(f, RIGHT_1, right + 4 * TILE, t->right_row);
+	if (both)
+		tile_load_left(f, LEFT_1, left + t->below);
 }
 
 INLINE void add_both(tile_file *f, const int both)
@@ -90,11 +77,7 @@ INLINE void add_inputs(tile_file *f, const int both, const int fresh, const tile
 		load_both_sums(f, both, t->sums, t->row);
 	}
 	for (int64_t s = 0; s < steps; s++, left += TILE_BYTES, right += TILE * t->right_row) {
-		tile_load_left(f, LEFT_0, left);
-		tile_load_right(f, RIGHT_0, right, t->right_row);
-		tile_load_right(f, RIGHT_1, right + 4 * TILE, t->right_row);
-		if (both)
-			tile_load_left(f, LEFT_1, left + t->below);
+		load_factors(f, both, t, left, right);
 		add_both(f, both);
 	}
 	store_both_sums(f, both, t->sums, t->row);
@@ -107,11 +90,7 @@ INLINE void add_blocks(tile_file *f, const int both, const tile_factors *t, cons
 		load_both_sums(f, both, t->sums + c, t->row);
 		for (int b = 0; b < count; b++) {
 			const char *left = t->left + b * TILE_BYTES, *right = (const char *)(blocks[b] + c);
-			tile_load_left(f, LEFT_0, left);
-			tile_load_right(f, RIGHT_0, right, t->right_row);
-			tile_load_right(f, RIGHT_1, right + 4 * TILE, t->right_row);
-			if (both)
-				tile_load_left(f, LEFT_1, left + t->below);
+			load_factors(f, both, t, left, right);
 			add_both(f, both);
 		}
 		store_both_sums(f, both, t->sums + c, t->row);

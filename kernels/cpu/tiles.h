@@ -161,33 +161,39 @@ typedef struct {
 	const char *last_left, *last_right; // of one step more, of one piece; NULL: there is none
 } tile_sum;
 
-INLINE void begin_sums(tile_file *f, const int both, const tile_sum *t)
+INLINE void load_both_sums(tile_file *f, const int both, const float *sums, int64_t row)
 {
-	const float *from = t->from, *below = (const float *)((const char *)from + TILE * t->row);
-	if (t->fresh) {
-		tile_zero(f, SUMS_00);
-		tile_zero(f, SUMS_01);
-	} else {
-		tile_load_sums(f, SUMS_00, from, t->row);
-		tile_load_sums(f, SUMS_01, from + TILE, t->row);
-	}
-	if (both && t->fresh) {
-		tile_zero(f, SUMS_10);
-		tile_zero(f, SUMS_11);
-	} else if (both) {
-		tile_load_sums(f, SUMS_10, below, t->row);
-		tile_load_sums(f, SUMS_11, below + TILE, t->row);
+	const float *below = (const float *)((const char *)sums + TILE * row);
+	tile_load_sums(f, SUMS_00, sums, row);
+	tile_load_sums(f, SUMS_01, sums + TILE, row);
+	if (both) {
+		tile_load_sums(f, SUMS_10, below, row);
+		tile_load_sums(f, SUMS_11, below + TILE, row);
 	}
 }
 
-INLINE void end_sums(tile_file *f, const int both, const tile_sum *t)
+INLINE void store_both_sums(tile_file *f, const int both, float *sums, int64_t row)
 {
-	float *to = t->to, *below = (float *)((char *)to + TILE * t->row);
-	tile_store_sums(f, SUMS_00, to, t->row);
-	tile_store_sums(f, SUMS_01, to + TILE, t->row);
+	float *below = (float *)((char *)sums + TILE * row);
+	tile_store_sums(f, SUMS_00, sums, row);
+	tile_store_sums(f, SUMS_01, sums + TILE, row);
 	if (both) {
-		tile_store_sums(f, SUMS_10, below, t->row);
-		tile_store_sums(f, SUMS_11, below + TILE, t->row);
+		tile_store_sums(f, SUMS_10, below, row);
+		tile_store_sums(f, SUMS_11, below + TILE, row);
+	}
+}
+
+INLINE void begin_sums(tile_file *f, const int both, const tile_sum *t)
+{
+	if (!t->fresh) {
+		load_both_sums(f, both, t->from, t->row);
+		return;
+	}
+	tile_zero(f, SUMS_00);
+	tile_zero(f, SUMS_01);
+	if (both) {
+		tile_zero(f, SUMS_10);
+		tile_zero(f, SUMS_11);
 	}
 }
 
@@ -251,7 +257,7 @@ INLINE void add_steps(tile_file *f, const int both, const int pieces, const tile
 	}
 	if (t->waiting)
 		write_finished(t->waiting, 2 * TILE);
-	end_sums(f, both, t);
+	store_both_sums(f, both, t->to, t->row);
 }
 
 INLINE void add_pieces(tile_file *f, const int both, const tile_sum *t)
