@@ -98,7 +98,7 @@ type packedRows struct {
 // packedRounds goes through the rows of x.
 func (b *backend) packedRounds(x kernels.Cols, T int) func(yield func(packedRows) bool) {
 	return func(yield func(packedRows) bool) {
-		most := leftRows(x.N, 1)
+		most := leftRows(T, x.N, 1)
 		for row := 0; row < T; row += most {
 			r := packedRows{b: b, row: row, rows: min(most, T-row)}
 			r.packed = r.pack(slotPacked, x)

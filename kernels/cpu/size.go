@@ -87,5 +87,5 @@ func (b *backend) WorkSize(w kernels.Work) int {
 		own = max(own, 4*(tile+2*C.KEYS*slots*wide))
 	}
 	shared += blocks * w.KV * 4 * C.KEYS * (w.Dim + wide) * both
-	return shared + b.threads()*own
+	return shared + b.threads()*ownBytes(own)
 }

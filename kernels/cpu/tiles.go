@@ -68,15 +68,17 @@ func leftBytes(rows, inner, pieces int) int {
 	return even(rowTiles(rows)) * blocksOf(inner, C.TILE_INPUTS) * pieces * C.TILE_BYTES
 }
 
-// leftRows is how many rows a packed copy may hold.
-func leftRows(inner, pieces int) int {
+// leftRows is how many of so many rows are packed at a time: in as few rounds as the copy allows, of about one size, for a round of a few
+// rows makes its right-hand side for little.
+func leftRows(rows, inner, pieces int) int {
 	const two = 2 * C.TILE
-	return max(packedBytes/leftBytes(two, inner, pieces), 1) * two
+	most, twos := max(packedBytes/leftBytes(two, inner, pieces), 1), max(blocksOf(rows, two), 1)
+	return blocksOf(twos, blocksOf(twos, most)) * two
 }
 
 // multiplyTiles does the product in the order of tiles.
 func (b *backend) multiplyTiles(p *product, pieces int) {
-	round := leftRows(p.inner, pieces)
+	round := leftRows(p.rows, p.inner, pieces)
 	for row := 0; row < p.rows; row += round {
 		g := p.g
 		g.rows, g.inner, g.pieces = C.int64_t(min(round, p.rows-row)), C.int64_t(p.inner), C.int32_t(pieces)
@@ -106,7 +108,7 @@ func (b *backend) outerTiles(p *outer) {
 		left, stride, columns, step = p.x, p.xStride, p.k, 1
 		g.b, g.b_stride, g.cols, g.out_across = p.dy, C.int64_t(p.dyStride), C.int64_t(p.n), 1
 	}
-	round := leftRows(p.rows, 1)
+	round := leftRows(columns, p.rows, 1)
 	for row := 0; row < columns; row += round {
 		g.rows, g.out = C.int64_t(min(round, columns-row)), at(p.dw, row*step)
 		g.a = b.packTiles(b.ops.pack_tiles_across, p.slot, at(left, row), stride, &g)

@@ -89,6 +89,7 @@ typedef struct {
 	float alpha;
 	int adds; // something is added
 	int done; // sums are written as they are
+	int bare; // rows are whole and go around the caches, and there is neither a bias nor anything before
 	int rows, written, valid;
 	int gradual;     // subnormal numbers are left, as `before` has them
 	uint64_t before; // how they were treated
@@ -133,6 +134,20 @@ INLINE void write_row(const finished *f, int i)
 	memcpy(row, copy, 4 * f->valid);
 }
 
+// Rows up to that one, where they are bare. Minus zero changes no sum.
+INLINE void stream_rows(finished *f, int end)
+{
+	const vf factor = splat(f->done ? 1 : f->to.alpha), base = splat(f->done ? -0.0f : 0);
+	float *row = f->to.out + f->written * f->to.stride;
+	for (; f->written < end; f->written++, row += f->to.stride)
+		UNROLL for (int v = 0; v < PANEL; v += VL)
+		{
+			const int at = f->written * PANEL + v;
+			vf whole = fused(load(f->sums + at), factor, base);
+			stream(row + v, f->adds ? whole + scaled(f->added + at, f->alpha) : whole);
+		}
+}
+
 // Writes so many rows more of those that wait.
 static void write_finished(finished *f, int rows)
 {
@@ -141,6 +156,8 @@ static void write_finished(finished *f, int rows)
 		return;
 	if (f->gradual)
 		restore_subnormals(f->before);
+	if (f->bare)
+		stream_rows(f, end);
 	for (; f->written < end; f->written++) write_row(f, f->written);
 	if (f->gradual)
 		flush_subnormals();

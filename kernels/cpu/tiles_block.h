@@ -82,6 +82,7 @@ static void finish(tile_block *b, int64_t panel, int64_t row, int rows, const ad
 			.steps = tile_steps(a->inner), .pieces = a->pieces, .fresh = 1});
 		f->alpha = a->alpha;
 	}
+	f->bare = g->stream && !g->accumulate && !g->bias && f->valid == PANEL && ((uintptr_t)f->to.out | 4 * f->to.stride) % (4 * VL) == 0;
 	f->rows = rows;
 	f->written = 0;
 }
