@@ -36,8 +36,8 @@ typedef struct {
 } grpo_head_chunks;
 typedef grpo_head_chunks grpo_tiles_head_chunks;
 
-// The same partials from logits that are there, [rows][LOGIT_STRIDE], of one chunk; and the weights
-// exp(l − running maximum), packed as the left-hand side of a product. A task is a row tile.
+// The same partials from logits that are there, of one chunk, [rows][LOGIT_STRIDE] or in the order of tiles [panels][rows][PANEL]; and the
+// weights exp(l − running maximum), packed as the left-hand side of a product. A task is a row tile.
 typedef struct {
 	float *logits, *packed;
 	int64_t rows, tiles;
@@ -62,9 +62,10 @@ typedef struct {
 	float *inverse_sum; // [rows]
 } grpo_head_combine;
 
-// jacobian = inv_temp · (slope of the target · w[target] − mean·inverse_sum). A task is a row.
+// jacobian = inv_temp · (slope of the target · w[target] − mean·inverse_sum). Rows of mean are so far apart, and panels of a row.
+// A task is a row.
 typedef struct {
-	int64_t rows, width;
+	int64_t rows, width, mean_stride, mean_apart;
 	grpo_matrix w;
 	const int32_t *targets, *index;
 	const float *mean, *inverse_sum, *target_logits;

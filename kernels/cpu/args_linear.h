@@ -145,6 +145,7 @@ typedef struct grpo_gemm {
 
 	float *out;
 	int64_t out_stride;
+	int64_t out_apart;      // in the order of tiles: how far apart panels of out are; 0: they are beside each other
 	int32_t out_across;     // in the order of tiles, without bias and row_scale: out is [cols, rows]
 	const float *bias;      // [cols] or NULL
 	const float *row_scale; // [rows] or NULL

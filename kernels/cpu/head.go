@@ -68,7 +68,7 @@ func (b *backend) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, ta
 	s := b.asked("LogProbGradW", h, w, targets, l, T)
 	for s.next(b) {
 		for c := range chunks(V) {
-			logits, width := b.headLogits(&s, c)
+			logits, width := b.headLogits(&s, c, C.LOGIT_STRIDE, 0)
 			a := args[C.grpo_head_grad_logits](b)
 			a.logits, a.chunk, a.width = logits, C.int64_t(c), C.int64_t(width)
 			a.targets, a.index, a.lse, a.dlogp, a.form = s.targets, s.index, ls, dl, s.logits
@@ -202,13 +202,14 @@ func (s *asked) product(tokens C.int64_t) C.grpo_gemm {
 	return g
 }
 
-// headLogits computes one chunk of logits, [rows][LOGIT_STRIDE], all workers together.
-func (b *backend) headLogits(s *asked, chunk int) (logits *C.float, width int) {
+// headLogits computes one chunk of logits, all workers together.
+func (b *backend) headLogits(s *asked, chunk, stride, apart int) (logits *C.float, width int) {
 	first := chunk * C.HEAD_CHUNK
 	width = min(C.HEAD_CHUNK, int(s.w.rows)-first)
 	g := s.product(C.int64_t(width))
 	g.m_offset = C.int64_t(first)
 	g.out = (*C.float)(b.shared(slotLogits, 4*C.LOGIT_STRIDE*s.rows))
+	g.out_stride, g.out_apart = C.int64_t(stride), C.int64_t(apart)
 	b.headGemm(&g)
 	return g.out, width
 }
@@ -223,17 +224,20 @@ func (b *backend) headGemm(g *C.grpo_gemm) {
 }
 
 // headWeights computes the partials in order of the chunks, and beside them the mean of the rows of w under
-// exp(logit − largest logit).
+// exp(logit − largest logit). In the order of tiles logits and means lie in panels, as tasks write them: lines of rows that are pages apart
+// would share a set of the caches.
 func (b *backend) headWeights(s *asked, p partials) {
 	tiles, packedSize := b.tiles(s.rows), 4*s.rows*C.HEAD_CHUNK
+	stride, apart := C.LOGIT_STRIDE, 0
 	if s.pieces > 0 {
 		tiles = rowTiles(s.rows)
 		packedSize = leftBytes(s.rows, C.HEAD_CHUNK, s.pieces)
+		stride, apart = C.PANEL, C.PANEL*s.rows
 	}
-	mean := (*C.float)(b.shared(slotMean, 4*s.rows*s.width))
+	mean, meanStride, _ := b.mean(s)
 	packed := (*C.float)(b.shared(slotWeights, packedSize))
 	for c := range chunks(int(s.w.rows)) {
-		logits, width := b.headLogits(s, c)
+		logits, width := b.headLogits(s, c, stride, apart)
 		a := args[C.grpo_head_weights](b)
 		a.logits, a.packed, a.rows, a.tiles = logits, packed, C.int64_t(s.rows), C.int64_t(tiles)
 		a.chunk, a.chunks, a.width = C.int64_t(c), C.int64_t(chunks(int(s.w.rows))), C.int64_t(width)
@@ -242,7 +246,7 @@ func (b *backend) headWeights(s *asked, p partials) {
 		b.run(b.ops.head_weights, tiles, 1)
 
 		g := C.grpo_gemm{b_kind: C.B_INPUTS, m: s.w, m_offset: C.int64_t(c * C.HEAD_CHUNK), cols: C.int64_t(s.width)}
-		g.out, g.out_stride, g.alpha = mean, C.int64_t(s.width), 1
+		g.out, g.out_stride, g.out_apart, g.alpha = mean, meanStride, C.int64_t(apart), 1
 		if c > 0 {
 			g.accumulate, g.row_scale = 1, p.scale
 		}
@@ -254,11 +258,20 @@ func (b *backend) headWeights(s *asked, p partials) {
 	}
 }
 
+// mean is where that lies, and how far apart its rows are, and the panels of a row.
+func (b *backend) mean(s *asked) (mean *C.float, stride, apart C.int64_t) {
+	mean = (*C.float)(b.shared(slotMean, 4*s.rows*panels(s.width)*C.PANEL))
+	if s.pieces == 0 {
+		return mean, C.int64_t(s.width), C.PANEL
+	}
+	return mean, C.PANEL, C.int64_t(C.PANEL * s.rows)
+}
+
 func (b *backend) headJacobian(s *asked, p partials, jacobian *C.float) {
 	a := args[C.grpo_head_jacobian](b)
 	a.rows, a.width, a.w = C.int64_t(s.rows), C.int64_t(s.width), s.w
 	a.targets, a.index, a.inverse_sum = s.targets, s.index, p.inverse
-	a.mean = (*C.float)(b.shared(slotMean, 0))
+	a.mean, a.mean_stride, a.mean_apart = b.mean(s)
 	a.target_logits, a.form, a.jacobian = p.targets, s.logits, jacobian
 	b.run(b.ops.head_jacobian, s.rows, 4)
 }

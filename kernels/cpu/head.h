@@ -108,32 +108,55 @@ INLINE void weigh_logits(float *logits, int64_t width, float max, float shrink, 
 	}
 }
 
+// The logits of one row into its partial and its weights.
+static void weigh_row(const grpo_head_weights *h, float *l, int64_t row)
+{
+	bend_logits(l, h->width, h->logit_form);
+	keep_target(h->target_logits + row, l, h->targets[row], h->chunk * HEAD_CHUNK, h->width);
+	grpo_partial p = h->logit_form.cap != 0 ? reduce_logits(l, h->width) : raise_logits(l, h->width);
+	h->partials[row * h->chunks + h->chunk] = p;
+	float before = h->chunk ? h->running[row] : p.max, now = before > p.max ? before : p.max;
+	h->running[row] = now;
+	h->scale[row] = exp1(before - now);
+	weigh_logits(l, h->width, p.max, exp1(p.max - now), h->logit_form);
+}
+
+// The same of a tile of rows in the order of tiles. What a row becomes on the way stays in the first-level cache.
+static void weigh_tile(const grpo_head_weights *h, int64_t t)
+{
+	float l[HEAD_CHUNK] __attribute__((aligned(64)));
+	char *packed = packed_tile(h->packed, t, left_tile_bytes(h->width, h->pieces));
+	for (int64_t row = t * TILE; row < (t + 1) * TILE; row++, packed += 4 * TILE) {
+		const float *from = h->logits + row * PANEL;
+		for (int64_t v = 0; v < h->width && row < h->rows; v += PANEL, from += h->rows * PANEL) {
+			prefetch_lines((const char *)(from + 2 * PANEL), 2);
+			UNROLL for (int i = 0; i < PANEL; i += VL) store(l + v + i, load(from + i));
+		}
+		int64_t count = row < h->rows ? h->width : 0; // below the last row are zeros
+		if (count)
+			weigh_row(h, l, row);
+		memset(l + count, 0, 4 * (tile_steps(h->width) * TILE_INPUTS - count));
+		for (int64_t k = 0; k < h->width; k += TILE_INPUTS) {
+			char *to = packed + k / TILE_INPUTS * h->pieces * TURN_BYTES;
+			if (h->pieces == 1)
+				pack_pairs(to, l + k, 1);
+			else
+				pack_pairs(to, l + k, PIECES);
+		}
+	}
+}
+
 static void head_weights(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_head_weights *h = args;
 	(void)scratch;
 	for (int64_t t = from; t < to; t++) {
-		int64_t row0 = tile_start(h->rows, h->tiles, t), row1 = tile_start(h->rows, h->tiles, t + 1);
 		if (h->pieces) {
-			row0 = t * TILE;
-			row1 = min64(row0 + TILE, h->rows);
-		}
-		for (int64_t row = row0; row < row1; row++) {
-			float *l = h->logits + row * LOGIT_STRIDE;
-			bend_logits(l, h->width, h->logit_form);
-			keep_target(h->target_logits + row, l, h->targets[row], h->chunk * HEAD_CHUNK, h->width);
-			grpo_partial p = h->logit_form.cap != 0 ? reduce_logits(l, h->width) : raise_logits(l, h->width);
-			h->partials[row * h->chunks + h->chunk] = p;
-			float before = h->chunk ? h->running[row] : p.max, now = before > p.max ? before : p.max;
-			h->running[row] = now;
-			h->scale[row] = exp1(before - now);
-			weigh_logits(l, h->width, p.max, exp1(p.max - now), h->logit_form);
-		}
-		if (h->pieces) {
-			pack_left_tile(packed_tile(h->packed, t, left_tile_bytes(h->width, h->pieces)), h->logits + row0 * LOGIT_STRIDE,
-			               LOGIT_STRIDE, row1 - row0, h->width, h->pieces);
+			weigh_tile(h, t);
 			continue;
 		}
+		int64_t row0 = tile_start(h->rows, h->tiles, t), row1 = tile_start(h->rows, h->tiles, t + 1);
+		for (int64_t row = row0; row < row1; row++) weigh_row(h, h->logits + row * LOGIT_STRIDE, row);
 		pack_tile(h->packed + row0 * packed_steps(h->width, h->form), h->logits + row0 * LOGIT_STRIDE, LOGIT_STRIDE,
 		          row1 - row0, h->width, h->form == PAIRED ? 2 * pairs_of(h->width) : h->width, h->form);
 	}
@@ -189,14 +212,16 @@ static void head_jacobian(const void *args, void *scratch, int64_t from, int64_t
 	const grpo_head_jacobian *h = args;
 	(void)scratch;
 	for (int64_t row = from; row < to; row++) {
-		const float *mean = h->mean + row * h->width;
+		const float *mean = h->mean + row * h->mean_stride;
 		float *out = h->jacobian + h->index[row] * h->width, inverse = h->inverse_sum[row];
 		read_row(out, &h->w, h->targets[row], 0, h->width);
 		if (h->form.cap != 0) {
 			vf slope = slope_of(splat(h->target_logits[row]), h->form);
 			for (int64_t k = 0; k < h->width; k++) out[k] *= slope[0];
 		}
-		for (int64_t k = 0; k < h->width; k++) out[k] = fused_float(-mean[k], inverse, out[k]) * h->form.inv_temp;
+		for (int64_t k0 = 0; k0 < h->width; k0 += PANEL, mean += h->mean_apart)
+			for (int64_t k = k0; k < min64(k0 + PANEL, h->width); k++)
+				out[k] = fused_float(-mean[k - k0], inverse, out[k]) * h->form.inv_temp;
 	}
 }
 

@@ -79,7 +79,7 @@ func (b *backend) WorkSize(w kernels.Work) int {
 	}
 	if w.Gradients {
 		both = 2
-		shared += 4*asked*w.Hidden + weights // the mean under the softmax, and its weights
+		shared += 4*asked*panels(w.Hidden)*C.PANEL + weights // the mean under the softmax, and its weights
 		tile := gradTile(w.Dim, false)
 		if b.order == kernels.Tiles {
 			tile = max(tile, gradTile(w.Dim, true))

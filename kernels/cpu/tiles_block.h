@@ -4,7 +4,9 @@
 // Where a row of the product begins that has so many panels before it.
 INLINE float *tiles_out(const grpo_gemm *g, float *out, int64_t row, int64_t panels)
 {
-	return g->out_across ? out + panels * PANEL * g->out_stride + row : out + row * g->out_stride + panels * PANEL;
+	if (g->out_across)
+		return out + panels * PANEL * g->out_stride + row;
+	return out + row * g->out_stride + panels * (g->out_apart ? g->out_apart : PANEL);
 }
 
 // A block of tiles of rows times panels, at most TILE_PANELS of them, into out, where the first row meets the first panel.
