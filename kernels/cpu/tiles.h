@@ -285,15 +285,16 @@ INLINE void add_pieces(tile_file *f, const int both, const tile_sum *t)
 		add_steps(f, both, PIECES, t);
 }
 
-// The same for so many rows: one tile of them, or two.
-static void add_tiles(tile_file *f, int rows, tile_sum t)
+// The same for so many rows: one tile of them, or two. (A copy of t would be read in wider pieces than it was just written in, and so would
+// wait until the unit is done with what came before.)
+static void add_tiles(tile_file *f, int rows, const tile_sum *t)
 {
 	f->rows[0] = min64(rows, TILE);
 	f->rows[1] = rows - f->rows[0];
 	if (rows > TILE)
-		add_pieces(f, 1, &t);
+		add_pieces(f, 1, t);
 	else
-		add_pieces(f, 0, &t);
+		add_pieces(f, 0, t);
 }
 
 // Finished sums [rows][32] of a panel, of which so many columns exist, to where they belong in columns: [32][rows].

@@ -79,7 +79,7 @@ static void finish(tile_block *b, int64_t panel, int64_t row, int rows, const ad
 		return;
 	}
 	if (f->adds) {
-		add_tiles(&b->file, rows, (tile_sum){
+		add_tiles(&b->file, rows, &(tile_sum){
 			.to = f->added, .row = 4 * PANEL, .left = left_of(a, row, 0), .right = more->right, .right_row = PAIR_BYTES,
 			.steps = tile_steps(a->inner), .pieces = a->pieces, .fresh = 1});
 		f->alpha = a->alpha;
@@ -106,7 +106,7 @@ static void add_panel(tile_block *b, int64_t panel, int64_t k, following *next)
 		int64_t rows = min64(b->row1 - row, 2 * TILE);
 		int made = row == b->row0 && makes;
 		float *sums = b->kept + ((panel - b->panel0) * height + row - b->row0) * PANEL;
-		add_tiles(&b->file, rows, (tile_sum){
+		add_tiles(&b->file, rows, &(tile_sum){
 			.from = sums, .to = last ? b->waiting.sums : sums, .row = 4 * PANEL, .left = left_of(g, row, k), .right = right,
 			.right_row = PAIR_BYTES, .steps = tile_steps(depth), .pieces = g->pieces, .fresh = k == 0, .make = made ? &maker : NULL,
 			.next = made ? NULL : next, .waiting = last ? &b->waiting : NULL,
