@@ -145,7 +145,7 @@ typedef struct grpo_gemm {
 
 	float *out;
 	int64_t out_stride;
-	int32_t out_across;     // in the order of tiles, without bias and row_scale: out is [cols, rows]
+	int32_t out_across;     // of B_ROWS, without bias and row_scale: out is [cols, rows]
 	const float *bias;      // [cols] or NULL
 	const float *row_scale; // [rows] or NULL
 	float alpha;

@@ -1,12 +1,6 @@
 // Blocks of a product in the order of tiles: rows and panels that share the caches, the products that are added to it, and how what is
 // finished is written.
 
-// Where a row of the product begins that has so many panels before it.
-INLINE float *tiles_out(const grpo_gemm *g, float *out, int64_t row, int64_t panels)
-{
-	return g->out_across ? out + panels * PANEL * g->out_stride + row : out + row * g->out_stride + panels * PANEL;
-}
-
 // A block of tiles of rows times panels, at most TILE_PANELS of them, into out, where the first row meets the first panel.
 typedef struct {
 	const grpo_gemm *g;
@@ -63,7 +57,7 @@ static void finish(tile_block *b, int64_t panel, int64_t row, int rows, const ad
 	const grpo_gemm *g = b->g, *a = more->g;
 	finished *f = &b->waiting;
 	f->to = (target){
-		.out = tiles_out(g, b->out, row - b->row0, panel - b->panel0),
+		.out = out_of(g, b->out, row - b->row0, panel - b->panel0),
 		.stride = g->out_stride,
 		.bias = g->bias ? g->bias + panel * PANEL : NULL,
 		.row_scale = g->row_scale ? g->row_scale + row : NULL,
@@ -187,7 +181,7 @@ static void tiles_gemm(const void *args, void *scratch, int64_t from, int64_t to
 		int64_t block = g->rows_first ? t % blocks : t / groups, group = g->rows_first ? t / blocks : t % groups;
 		int64_t tile0 = block * g->block_tiles, panel0 = group * g->block_panels;
 		tiles_block(g, scratch, tile0, min64(tile0 + g->block_tiles, g->row_tiles), panel0, min64(panel0 + g->block_panels, panels),
-		            tiles_out(g, g->out, tile0 * TILE, panel0));
+		            out_of(g, g->out, tile0 * TILE, panel0));
 	}
 	streams_end();
 }
