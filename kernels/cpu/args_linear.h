@@ -146,7 +146,7 @@ typedef struct grpo_gemm {
 	float *out;
 	int64_t out_stride;
 	int64_t out_apart;      // in the order of tiles: how far apart panels of out are; 0: they are beside each other
-	int32_t out_across;     // in the order of tiles, without bias and row_scale: out is [cols, rows]
+	int32_t out_across;     // of B_ROWS, without bias and row_scale: out is [cols, rows]
 	const float *bias;      // [cols] or NULL
 	const float *row_scale; // [rows] or NULL
 	float alpha;
@@ -162,6 +162,9 @@ typedef struct grpo_gemm {
 
 // The same in the order of tiles: a task is a block of tiles of 16 rows, an even number of them but for the last, times some panels.
 typedef grpo_gemm grpo_tiles_gemm;
+
+// So many tiles of rows at most are multiplied with a buffer's panels together, some steps of all of them at a time.
+enum { TOGETHER_TILES = 4 };
 
 // What it takes of scratch: a panel at one depth, of the product and of what is added to it, and the sums of all panels.
 enum { TILE_BLOCK = TILE_DEPTH * PANEL * 2 };

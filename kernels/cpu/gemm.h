@@ -19,10 +19,19 @@ INLINE int64_t tile_start(int64_t rows, int64_t tiles, int64_t i)
 	return i * base + min64(i, rest);
 }
 
-// A tile at the right edge, where fewer than 32 columns exist, works on a padded copy.
-static void edge_tile(tile_function *f, int mr, int valid, const reading *r, float *sums, const target *t)
+// Where a row of the product begins that has so many panels before it.
+INLINE float *out_of(const grpo_gemm *g, float *out, int64_t row, int64_t panels)
+{
+	if (g->out_across)
+		return out + panels * PANEL * g->out_stride + row;
+	return out + row * g->out_stride + panels * (g->out_apart ? g->out_apart : PANEL);
+}
+
+// A tile at the right edge, where fewer than 32 columns exist, or whose rows are columns of what is written, works on a padded copy.
+static void copied_tile(tile_function *f, int mr, int valid, int across, const reading *r, float *sums, const target *t)
 {
 	float copy[MR * PANEL] = {0}, bias[PANEL] = {0};
+	const int64_t down = across ? 1 : t->stride, right = across ? t->stride : 1;
 	target c = *t;
 	c.out = copy;
 	c.stride = PANEL;
@@ -30,11 +39,11 @@ static void edge_tile(tile_function *f, int mr, int valid, const reading *r, flo
 		memcpy(bias, t->bias, valid * 4);
 		c.bias = bias;
 	}
-	if (t->accumulate && r->last)
-		for (int i = 0; i < mr; i++) memcpy(copy + i * PANEL, t->out + i * t->stride, valid * 4);
+	for (int j = 0; t->accumulate && r->last && j < valid; j++)
+		for (int i = 0; i < mr; i++) copy[i * PANEL + j] = t->out[i * down + j * right];
 	f(r, sums, &c);
-	if (r->last)
-		for (int i = 0; i < mr; i++) memcpy(t->out + i * t->stride, copy + i * PANEL, valid * 4);
+	for (int j = 0; r->last && j < valid; j++)
+		for (int i = 0; i < mr; i++) t->out[i * down + j * right] = copy[i * PANEL + j];
 }
 
 // The left-hand side of the tile of mr rows from row on, at depth k, for steps of so many numbers of a row, or pairs.
@@ -104,7 +113,7 @@ static void gemm_panel(const grpo_gemm *g, float *scratch, int64_t tile0, int64_
 			int64_t row = tile_start(g->rows, g->row_tiles, i);
 			int mr = tile_start(g->rows, g->row_tiles, i + 1) - row;
 			target t = {
-				.out = out + (row - row0) * g->out_stride,
+				.out = out_of(g, out, row - row0, 0),
 				.stride = g->out_stride,
 				.bias = g->bias ? g->bias + panel * PANEL : NULL,
 				.row_scale = g->row_scale ? g->row_scale + row : NULL,
@@ -115,10 +124,10 @@ static void gemm_panel(const grpo_gemm *g, float *scratch, int64_t tile0, int64_
 			choose_prefetch(&r, g, panel, k + depth, mr, form, step, stream, i - tile0, tile1 - tile0);
 			tile_function *f = function_of(mr, a_form, form);
 			float *s = sums + (row - row0) * PANEL;
-			if (valid == PANEL)
+			if (valid == PANEL && !g->out_across)
 				f(&r, s, &t);
 			else
-				edge_tile(f, mr, valid, &r, s, &t);
+				copied_tile(f, mr, valid, g->out_across, &r, s, &t);
 		}
 	}
 }
@@ -129,7 +138,7 @@ static void gemm(const void *args, void *scratch, int64_t from, int64_t to)
 	int64_t panels = (g->cols + PANEL - 1) / PANEL;
 	for (int64_t t = from; t < to; t++) {
 		int64_t tile0 = t / panels * g->block_tiles, panel = t % panels;
-		float *out = g->out + tile_start(g->rows, g->row_tiles, tile0) * g->out_stride + panel * PANEL;
+		float *out = out_of(g, g->out, tile_start(g->rows, g->row_tiles, tile0), panel);
 		gemm_panel(g, scratch, tile0, min64(tile0 + g->block_tiles, g->row_tiles), panel, out);
 	}
 }

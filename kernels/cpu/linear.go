@@ -66,10 +66,14 @@ func (b *backend) LinearGradW(dw kernels.Buffer, dy, x kernels.Cols, alpha float
 			n: N, k: K, rows: T, alpha: C.float(alpha), slot: slotPacked})
 		return
 	}
-	p := product{rows: N, inner: T, outStride: K, xStride: dy.Stride, pack: b.ops.pack_cols}
-	p.x, p.out = b.cols(dy), b.f32(dw)
-	p.g = C.grpo_gemm{b_kind: C.B_ROWS, b: b.cols(x), cols: C.int64_t(K)}
-	p.g.b_stride = C.int64_t(x.Stride)
+	left, right, across := dy, x, 8*K < N // as in outerTiles
+	if across {
+		left, right = x, dy
+	}
+	p := product{rows: left.N, inner: T, outStride: K, xStride: left.Stride, pack: b.ops.pack_cols}
+	p.x, p.out = b.cols(left), b.f32(dw)
+	p.g = C.grpo_gemm{b_kind: C.B_ROWS, b: b.cols(right), cols: C.int64_t(right.N), out_across: flag(across)}
+	p.g.b_stride = C.int64_t(right.Stride)
 	p.g.alpha, p.g.accumulate = C.float(alpha), 1
 	b.multiply(&p)
 }
@@ -104,7 +108,10 @@ func (b *backend) multiply(p *product) {
 		return
 	}
 	columns := panels(int(p.g.cols))
-	inPlace, step, form := C.int32_t(C.A_ROWS), p.xStride, C.int32_t(C.AS_IT_IS)
+	inPlace, step, form, outStep := C.int32_t(C.A_ROWS), p.xStride, C.int32_t(C.AS_IT_IS), p.outStride
+	if p.g.out_across != 0 {
+		outStep = 1
+	}
 	if p.pack == b.ops.pack_cols {
 		inPlace, step = C.A_COLS, 1
 	}
@@ -134,7 +141,7 @@ func (b *backend) multiply(p *product) {
 		rows := min(round, p.rows-row)
 		p.g.a = b.pack(p.pack, leftHand{slot: slotPacked, x: at(p.x, row*step), stride: p.xStride, rows: rows,
 			inner: p.inner, padded: inner, height: height, form: form})
-		p.g.rows, p.g.out = C.int64_t(rows), at(p.out, row*p.outStride)
+		p.g.rows, p.g.out = C.int64_t(rows), at(p.out, row*outStep)
 		b.gemm(&p.g, height)
 	}
 }
