@@ -163,9 +163,6 @@ typedef struct grpo_gemm {
 // The same in the order of tiles: a task is a block of tiles of 16 rows, an even number of them but for the last, times some panels.
 typedef grpo_gemm grpo_tiles_gemm;
 
-// So many tiles of rows at most are multiplied with a buffer's panels together, some steps of all of them at a time.
-enum { TOGETHER_TILES = 4 };
-
 // What it takes of scratch: a panel at one depth, of the product and of what is added to it, and the sums of all panels.
 enum { TILE_BLOCK = TILE_DEPTH * PANEL * 2 };
 static inline int64_t grpo_tiles_scratch(int64_t block_tiles)

@@ -132,18 +132,11 @@ func (b *backend) packTiles(kernel *C.grpo_kernel, slot int, x *C.float, stride 
 func (b *backend) tilesGemm(g *C.grpo_gemm) {
 	most, together := tilesBlock(int(g.inner), int(g.pieces))
 	tiles, stays := rowTiles(int(g.rows)), together == smallPanels
-	few := g.b_kind == C.B_ROWS && tiles <= C.TOGETHER_TILES
-	if few {
-		together = C.TILE_PANELS
-	}
-	if few || tiles <= 2 { // a panel is read once, whatever is beside it
+	if tiles <= 2 { // a panel is read once, whatever is beside it
 		together = min(together, max(panels(int(g.cols))/(4*b.threads()), 1))
 	}
 	groups := blocksOf(panels(int(g.cols)), together)
-	enough := blocksOf(4*b.threads(), groups) // blocks of rows, for want of panels
-	if few {
-		enough = 1 // each would read the buffer anew
-	}
+	enough := blocksOf(4*b.threads(), groups)      // blocks of rows, for want of panels
 	block := even(min(max(tiles/enough, 1), most)) // two tiles are done at a time
 	b.scratch(int(C.grpo_tiles_scratch(C.int64_t(block))))
 	a := args[C.grpo_tiles_gemm](b)

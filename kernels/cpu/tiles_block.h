@@ -8,8 +8,6 @@ typedef struct {
 	float *out;
 	char *block, *added; // of a right-hand side that has to be made: the product's, and that of what is added
 	float *kept; // [panels][rows in whole tiles][32] sums between two depths
-	int64_t depth; // how deep one is
-	int64_t apart; // all panels' right-hand sides at one depth are in the block, so many bytes apart; or 0
 	tile_file file;
 	finished waiting;
 } tile_block;
@@ -87,12 +85,12 @@ static void finish(tile_block *b, int64_t panel, int64_t row, int rows, const ad
 static void add_panel(tile_block *b, int64_t panel, int64_t k, following *next)
 {
 	const grpo_gemm *g = b->g;
-	int64_t depth = min64(b->depth, g->inner - k), height = (b->row1 - b->row0 + TILE - 1) / TILE * TILE;
+	int64_t depth = min64(TILE_DEPTH, g->inner - k), height = (b->row1 - b->row0 + TILE - 1) / TILE * TILE;
 	int last = k + depth == g->inner;
 	right_maker maker;
-	const char *right = b->apart ? b->block + (panel - b->panel0) * b->apart : tiles_right(&maker, g, panel, k, depth, b->block);
+	const char *right = tiles_right(&maker, g, panel, k, depth, b->block);
 	addition more = last ? added_to(b, panel) : (addition){NULL};
-	const int makes = !b->apart && right == b->block && maker.k < maker.end;
+	const int makes = right == b->block && maker.k < maker.end;
 	if (b->row1 - b->row0 <= 2 * TILE)
 		maker.ring = FEW_STEPS * STEP_BYTES;
 	int step_more = more.g && is_step_more(g, more.g);
@@ -128,29 +126,11 @@ static void add_depth(tile_block *b, int64_t k)
 	}
 }
 
-// So many steps of TILE_PANELS have room in a block, and so in the first-level cache.
-enum { TOGETHER_STEPS = TILE_BLOCK / TILE_PANELS / STEP_BYTES };
-
-// A few rows times a buffer, which takes as long as reading it does: some steps of all panels are made together, for of one panel alone
-// a row is but two lines, pages apart from the next.
-static void add_rows_together(tile_block *b)
-{
-	const grpo_gemm *g = b->g;
-	int64_t column = b->panel0 * PANEL, panels = b->panel1 - b->panel0;
-	b->depth = TOGETHER_STEPS * TILE_INPUTS;
-	b->apart = TOGETHER_STEPS * STEP_BYTES;
-	for (int64_t k = 0; k < g->inner; k += b->depth) {
-		zip_rows(b->block, b->apart, g->b + k * g->b_stride + column, g->b_stride, min64(b->depth, g->inner - k),
-		         min64(g->cols - column, panels * PANEL));
-		for (int64_t p = b->panel0; p < b->panel1; p++) add_panel(b, p, k, NULL);
-	}
-}
-
 // Tiles of rows [tile0, tile1) times panels [panel0, panel1). A few rows take a panel from end to end, as it lies in memory.
 static void tiles_block(const grpo_gemm *g, char *scratch, int64_t tile0, int64_t tile1, int64_t panel0, int64_t panel1, float *out)
 {
 	tile_block b = {.g = g, .row0 = tile0 * TILE, .row1 = min64(tile1 * TILE, g->rows), .panel0 = panel0, .panel1 = panel1, .out = out,
-	                .block = scratch, .added = scratch + TILE_BLOCK, .kept = (float *)(scratch + 2 * TILE_BLOCK), .depth = TILE_DEPTH};
+	                .block = scratch, .added = scratch + TILE_BLOCK, .kept = (float *)(scratch + 2 * TILE_BLOCK)};
 	int64_t depths = (g->inner + TILE_DEPTH - 1) / TILE_DEPTH;
 	// The unit does not heed how vectors treat subnormal numbers, so they may be left all the time; but vectors make weights of four bits.
 	const int leaves = g->gradual && UNIT_FLUSHES && !is_quantised(&g->m);
@@ -158,9 +138,7 @@ static void tiles_block(const grpo_gemm *g, char *scratch, int64_t tile0, int64_
 	b.waiting.gradual = g->gradual && !leaves;
 	b.waiting.before = before;
 	tile_begin();
-	if (g->b_kind == B_ROWS && tile1 - tile0 <= TOGETHER_TILES) {
-		add_rows_together(&b);
-	} else if (tile1 - tile0 <= 2) {
+	if (tile1 - tile0 <= 2) {
 		for (int64_t i = 0; i < (panel1 - panel0) * depths; i++) add_panel(&b, panel0 + i / depths, i % depths * TILE_DEPTH, NULL);
 	} else {
 		for (int64_t k = 0; k < g->inner; k += TILE_DEPTH) add_depth(&b, k);

@@ -31,7 +31,7 @@ static void make_of_rows(right_maker *r, int64_t depth)
 	int64_t c0 = r->panel * PANEL, p = (g->m_offset + r->k) / PANEL;
 	char *to = r->block + r->at;
 	if (g->b_kind == B_ROWS) {
-		zip_rows(to, 0, g->b + r->k * g->b_stride + c0, g->b_stride, depth, r->valid);
+		zip_rows(to, g->b + r->k * g->b_stride + c0, g->b_stride, depth, r->valid);
 	} else {
 		fetch_panel(&g->m, p + 1, c0, r->valid);
 		transpose_panel((float *)to, &g->m, p, c0, r->valid, 1);

@@ -28,30 +28,27 @@ static void pack_across_tile(char *tile, const float *x, int64_t stride, int cou
 	}
 }
 
-// How many rows ahead are prefetched where several panels are read together: at this distance they stay in the first-level cache, even
-// if they all share sets of it.
-enum { ZIPPED_AHEAD = 8 };
-
-// So many columns of the rows [0, depth) of a buffer as pairs, in whole steps; what does not exist is zero. Panels are so many bytes apart.
-static void zip_rows(char *block, int64_t apart, const float *src, int64_t stride, int64_t depth, int64_t columns)
+// 32 columns, of which valid exist, of the rows [0, depth) of a buffer as pairs, in whole steps; what does not exist is zero.
+static void zip_rows(char *block, const float *src, int64_t stride, int64_t depth, int valid)
 {
 	float both[2][PANEL];
-	for (int64_t n = 0; n < tile_steps(depth) * TILE_INPUTS; n += 2, block += PAIR_BYTES)
-		for (int64_t c0 = 0; c0 < columns; c0 += PANEL) {
-			const float *first = src + n * stride + c0, *second = first + stride;
-			int64_t valid = min64(columns - c0, PANEL);
-			prefetch_lines((const char *)(first + ZIPPED_AHEAD * stride), 2);
-			prefetch_lines((const char *)(second + ZIPPED_AHEAD * stride), 2);
-			if (valid < PANEL || n + 1 >= depth) {
-				memset(both, 0, sizeof both);
-				if (n < depth)
-					memcpy(both[0], first, 4 * valid);
-				if (n + 1 < depth)
-					memcpy(both[1], second, 4 * valid);
-				first = both[0];
-				second = both[1];
-			}
-			UNROLL for (int c = 0; c < PANEL; c += VL)
-				*(vi_any *)(block + c0 / PANEL * apart + 4 * c) = paired(rounded((vi)load(first + c)), rounded((vi)load(second + c)));
+	memset(both, 0, sizeof both);
+	for (int64_t n = 0; n < tile_steps(depth) * TILE_INPUTS; n += 2, block += PAIR_BYTES) {
+		const float *first = src + n * stride, *second = first + stride;
+		__builtin_prefetch(src + (n + ROWS_AHEAD) * stride);
+		__builtin_prefetch(src + (n + ROWS_AHEAD) * stride + PANEL - 1);
+		__builtin_prefetch(src + (n + ROWS_AHEAD + 1) * stride);
+		__builtin_prefetch(src + (n + ROWS_AHEAD + 1) * stride + PANEL - 1);
+		if (valid < PANEL || n + 1 >= depth) {
+			memset(both, 0, sizeof both);
+			if (n < depth)
+				memcpy(both[0], first, 4 * valid);
+			if (n + 1 < depth)
+				memcpy(both[1], second, 4 * valid);
+			first = both[0];
+			second = both[1];
 		}
+		UNROLL for (int c = 0; c < PANEL; c += VL)
+			*(vi_any *)(block + 4 * c) = paired(rounded((vi)load(first + c)), rounded((vi)load(second + c)));
+	}
 }
