@@ -234,7 +234,7 @@ func (b *backend) headWeights(s *asked, p partials) {
 		packedSize = leftBytes(s.rows, C.HEAD_CHUNK, s.pieces)
 		stride, apart = C.PANEL, C.PANEL*s.rows
 	}
-	mean, meanStride, _ := b.mean(s)
+	mean, meanStride, meanApart := b.mean(s)
 	packed := (*C.float)(b.shared(slotWeights, packedSize))
 	for c := range chunks(int(s.w.rows)) {
 		logits, width := b.headLogits(s, c, stride, apart)
@@ -246,7 +246,7 @@ func (b *backend) headWeights(s *asked, p partials) {
 		b.run(b.ops.head_weights, tiles, 1)
 
 		g := C.grpo_gemm{b_kind: C.B_INPUTS, m: s.w, m_offset: C.int64_t(c * C.HEAD_CHUNK), cols: C.int64_t(s.width)}
-		g.out, g.out_stride, g.out_apart, g.alpha = mean, meanStride, C.int64_t(apart), 1
+		g.out, g.out_stride, g.out_apart, g.alpha = mean, meanStride, meanApart, 1
 		if c > 0 {
 			g.accumulate, g.row_scale = 1, p.scale
 		}

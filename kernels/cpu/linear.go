@@ -66,7 +66,7 @@ func (b *backend) LinearGradW(dw kernels.Buffer, dy, x kernels.Cols, alpha float
 			n: N, k: K, rows: T, alpha: C.float(alpha), slot: slotPacked})
 		return
 	}
-	left, right, across := dy, x, 8*K < N // as in outerTiles
+	left, right, across := dy, x, isTall(N, K)
 	if across {
 		left, right = x, dy
 	}
@@ -77,6 +77,9 @@ func (b *backend) LinearGradW(dw kernels.Buffer, dy, x kernels.Cols, alpha float
 	p.g.alpha, p.g.accumulate = C.float(alpha), 1
 	b.multiply(&p)
 }
+
+// isTall tells whether the gradient to such a weight has x on the left, and is written across: the wide side is then read by rows.
+func isTall(n, k int) bool { return 8*k < n }
 
 // BiasGrad: db [N] += the sum of the rows of dy [T, N].
 func (b *backend) BiasGrad(db kernels.Buffer, dy kernels.Cols, T int) {

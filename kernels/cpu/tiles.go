@@ -104,7 +104,7 @@ func (b *backend) outerTiles(p *outer) {
 	g := C.grpo_gemm{b_kind: C.B_ROWS, b: p.x, b_stride: C.int64_t(p.xStride), cols: C.int64_t(p.k),
 		pieces: 1, inner: C.int64_t(p.rows), out_stride: C.int64_t(p.dwStride), alpha: p.alpha, accumulate: 1}
 	left, stride, columns, step := p.dy, p.dyStride, p.n, p.dwStride
-	if 8*p.k < p.n {
+	if isTall(p.n, p.k) {
 		left, stride, columns, step = p.x, p.xStride, p.k, 1
 		g.b, g.b_stride, g.cols, g.out_across = p.dy, C.int64_t(p.dyStride), C.int64_t(p.n), 1
 	}

@@ -40,6 +40,14 @@ INLINE void pack_pairs(char *to, const float *x, const int pieces)
 	}
 }
 
+INLINE void pack_inputs(char *to, const float *x, int pieces)
+{
+	if (pieces == 1)
+		pack_pairs(to, x, 1);
+	else
+		pack_pairs(to, x, PIECES);
+}
+
 // The first rows of x, so many, into one tile of rows that takes turns with another; the rows below are zero.
 static void pack_left_tile(char *tile, const float *x, int64_t stride, int height, int64_t inner, int pieces)
 {
@@ -51,10 +59,7 @@ static void pack_left_tile(char *tile, const float *x, int64_t stride, int heigh
 			prefetch_lines((const char *)(inputs + 2 * TILE_INPUTS), 2); // so many rows the processor does not follow by itself
 			if (n < TILE_INPUTS)
 				inputs = memcpy(whole, inputs, 4 * n);
-			if (pieces == 1)
-				pack_pairs(tile + 4 * TILE * i, inputs, 1);
-			else
-				pack_pairs(tile + 4 * TILE * i, inputs, PIECES);
+			pack_inputs(tile + 4 * TILE * i, inputs, pieces);
 		}
 		for (int p = 0; p < pieces; p++)
 			memset(tile + p * TURN_BYTES + 4 * TILE * height, 0, 4 * TILE * (TILE - height));
@@ -285,8 +290,8 @@ INLINE void add_pieces(tile_file *f, const int both, const tile_sum *t)
 		add_steps(f, both, PIECES, t);
 }
 
-// The same for so many rows: one tile of them, or two. (A copy of t would be read in wider pieces than it was just written in, and so would
-// wait until the unit is done with what came before.)
+// The same for so many rows: one tile of them, or two. (A copy of t would be read in wider pieces than it was just written in, which
+// processors wait for.)
 static void add_tiles(tile_file *f, int rows, const tile_sum *t)
 {
 	f->rows[0] = min64(rows, TILE);
