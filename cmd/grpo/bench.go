@@ -153,6 +153,7 @@ func newBenchDecodeCmd() *cobra.Command {
 	var f benchFlags
 	cmd := f.command(verb(bench.DecodeVerb), func(ctx context.Context) (bench.Result, error) { return bench.Decode(ctx, &f.Sampling) })
 	f.registerSampling(cmd, 1, 32)
+	cmd.Flags().IntVar(&f.Group, "group", 1, "sequences that go on from one context, as samples of a prompt do")
 	return cmd
 }
 

@@ -17,7 +17,13 @@ typedef struct {
 	const int32_t *table;
 } grpo_run;
 
-// A task of paged_write is a (row, key-value head); of paged_attention a (tile, key-value head).
+// So many tiles, from number first on, that read their first blocks together: all have the same `shared` blocks there, and all their
+// queries stand behind these. A tile by itself shares none.
+typedef struct {
+	int64_t first, count, shared;
+} grpo_bundle;
+
+// A task of paged_write is a (row, key-value head); of paged_attention a (bundle, key-value head).
 typedef struct {
 	const float *qkv;
 	float *out;
@@ -26,7 +32,8 @@ typedef struct {
 	int64_t window; // as in grpo_attention
 	grpo_cache_layer cache;
 	const grpo_run *runs; // paged_write: of each row; paged_attention: tiles
-	int64_t count;
+	const grpo_bundle *bundles;
+	int64_t count; // of these
 	int64_t stride; // of the tables
 	int64_t in_tiles; // paged_attention: products are in the order of tiles
 } grpo_paged;

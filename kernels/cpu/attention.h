@@ -121,10 +121,20 @@ INLINE void exponentials(const int tiled, softmax_state *s, int i, char *weights
 // What attend multiplies with keys and values: for products in series queries transposed, [dim][TILE_FORWARD]; in the
 // order of tiles left-hand sides of queries and of weights. And their means so far, [TILE_FORWARD][padded dim].
 typedef struct {
+	softmax_state *state;
 	float *transposed, *mean;
 	char *queries, *weights;
 	tile_file file;
 } attend_space;
+
+INLINE attend_space attend_layout(float *scratch, int64_t dim)
+{
+	attend_space w = {.state = (softmax_state *)scratch, .mean = scratch + SOFTMAX_FLOATS};
+	w.transposed = w.mean + TILE_FORWARD * padded(dim);
+	w.queries = (char *)w.transposed;
+	w.weights = w.queries + TILE_FORWARD / TILE * left_tile_bytes(dim, 1);
+	return w;
+}
 
 // What becomes of scores, and how many keys a query reads.
 typedef struct {
@@ -223,44 +233,60 @@ INLINE void write_rows(const softmax_state *s, const query *rows, int n, const f
 	}
 }
 
-// Attention of up to TILE_FORWARD query rows of one sequence and key-value head. keys[b] is block b transposed,
-// [dim][KEYS], values[b] is [KEYS][padded dim], both in pairs or not; positions from the first to the last that a query
-// reads must be there. next are the keys that are likely to be read after that, for a prefetch.
-INLINE void attend_in(const int tiled, const query *rows, int n, float *const *keys, float *const *values, const float *next,
-                      int64_t dim, score_form form, int pairs, float *scratch)
+// Blocks of keys and values: keys[b] is block b transposed, [dim][KEYS], values[b] is [KEYS][padded dim], both in pairs or
+// not. next are the keys that are likely to be read after the last one, for a prefetch.
+typedef struct {
+	float *const *keys, *const *values;
+	const float *next;
+	int64_t dim;
+	int pairs;
+} key_blocks;
+
+// Queries that have read nothing yet.
+INLINE void begin_queries(const int tiled, attend_space *w, const query *rows, int n, float scale, int64_t dim)
 {
-	int64_t wide = padded(dim), last = rows[n - 1].position;
-	softmax_state *s = (softmax_state *)scratch;
-	attend_space w = {.mean = scratch + SOFTMAX_FLOATS};
-	w.transposed = w.mean + TILE_FORWARD * wide;
-	w.queries = (char *)w.transposed;
-	w.weights = w.queries + TILE_FORWARD / TILE * left_tile_bytes(dim, 1);
-	for (int i = 0; i < TILE_FORWARD; i += VL) store(s->max + i, splat(-__builtin_inff()));
-	pack_queries(tiled, &w, rows, n, form.scale, dim);
-	memset(s->sum, 0, sizeof s->sum);
-	for (int64_t b = first_block(rows[0].position, form.window); b * KEYS <= last; b++) {
-		score_block(tiled, &w, s, n, keys[b], values[b], dim, pairs);
-		softmax_block(tiled, &w, s, rows, n, b, form, wide);
-		mean_block(tiled, &w, s, n, values[b], min64(KEYS, last + 1 - b * KEYS), (b + 1) * KEYS <= last ? keys[b + 1] : next,
-		           dim, pairs);
-	}
-	write_rows(s, rows, n, w.mean, dim);
+	for (int i = 0; i < TILE_FORWARD; i += VL) store(w->state->max + i, splat(-__builtin_inff()));
+	pack_queries(tiled, w, rows, n, scale, dim);
+	memset(w->state->sum, 0, sizeof w->state->sum);
 }
 
-static void attend(const query *rows, int n, float *const *keys, float *const *values, const float *next, int64_t dim,
-                   score_form form, int pairs, float *scratch)
+// Queries read blocks [from, end). The last one is the last to read anything there.
+INLINE void read_blocks(const int tiled, attend_space *w, const query *rows, int n, int64_t from, int64_t end, const key_blocks *k,
+                        score_form form)
 {
-	attend_in(0, rows, n, keys, values, next, dim, form, pairs, scratch);
+	int64_t dim = k->dim, last = rows[n - 1].position;
+	for (int64_t b = from; b < end; b++) {
+		score_block(tiled, w, w->state, n, k->keys[b], k->values[b], dim, k->pairs);
+		softmax_block(tiled, w, w->state, rows, n, b, form, padded(dim));
+		mean_block(tiled, w, w->state, n, k->values[b], min64(KEYS, last + 1 - b * KEYS), b + 1 < end ? k->keys[b + 1] : k->next, dim,
+		           k->pairs);
+	}
 }
+
+// Attention of up to TILE_FORWARD query rows of one sequence and key-value head; positions from the first to the last that a
+// query reads must be there.
+INLINE void attend_in(const int tiled, const query *rows, int n, const key_blocks *k, score_form form, float *scratch)
+{
+	attend_space w = attend_layout(scratch, k->dim);
+	begin_queries(tiled, &w, rows, n, form.scale, k->dim);
+	read_blocks(tiled, &w, rows, n, first_block(rows[0].position, form.window), rows[n - 1].position / KEYS + 1, k, form);
+	write_rows(w.state, rows, n, w.mean, k->dim);
+}
+
+static void attend(const query *rows, int n, const key_blocks *k, score_form form, float *scratch)
+{
+	attend_in(0, rows, n, k, form, scratch);
+}
+
+INLINE float *whole_lines(float *scratch) { return (float *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63); }
 
 // The same with products in the order of tiles. Keys and values are in pairs, and what they are multiplied with is rounded
 // to bf16.
-static void attend_tiles(const query *rows, int n, float *const *keys, float *const *values, const float *next, int64_t dim,
-                         score_form form, float *scratch)
+static void attend_tiles(const query *rows, int n, const key_blocks *k, score_form form, float *scratch)
 {
 	uint64_t before = flush_subnormals();
 	tile_begin();
-	attend_in(1, rows, n, keys, values, next, dim, form, 1, (float *)(((uintptr_t)scratch + 63) & ~(uintptr_t)63));
+	attend_in(1, rows, n, k, form, whole_lines(scratch));
 	tile_end();
 	restore_subnormals(before);
 }
@@ -286,10 +312,11 @@ static void attention(const void *args, void *scratch, int64_t from, int64_t to)
 			keys[b] = packed_block(a, head, a->paths[s->path + b].number);
 			values[b] = keys[b] + (KEYS * dim >> (a->in_tiles != 0));
 		}
+		key_blocks blocks = {keys, values, keys[first], dim, a->in_tiles};
 		score_form form = {a->scale, a->cap, a->window};
 		if (a->in_tiles)
-			attend_tiles(rows, n, keys, values, keys[first], dim, form, rest);
+			attend_tiles(rows, n, &blocks, form, rest);
 		else
-			attend(rows, n, keys, values, keys[first], dim, form, 0, rest);
+			attend(rows, n, &blocks, form, rest);
 	}
 }

@@ -96,11 +96,12 @@ func (b *backend) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer
 		a.in_tiles = 1
 	}
 	const pointer = int(unsafe.Sizeof(uintptr(0)))
-	b.scratch(2*p.Stride*pointer + attendBytes(h.Heads))
+	b.scratch(2*p.Stride*pointer + 2*attendBytes(h.Heads))
 	b.run(b.ops.paged_write, T*h.KV, 8)
 
-	a.runs, a.count = unsafe.SliceData(tiles), C.int64_t(len(tiles))
-	b.run(b.ops.paged_attention, len(tiles)*h.KV, 1)
+	bundles := b.bundle(tiles, h)
+	a.runs, a.bundles, a.count = unsafe.SliceData(tiles), unsafe.SliceData(bundles), C.int64_t(len(bundles))
+	b.run(b.ops.paged_attention, len(bundles)*h.KV, 1)
 }
 
 // planPaged says of each row where it stands, and cuts the queries of each run into tiles.

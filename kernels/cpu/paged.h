@@ -48,32 +48,91 @@ static void paged_write(const void *args, void *scratch, int64_t from, int64_t t
 	}
 }
 
+// The queries of a tile and key-value head, and how many there are. Nobody asks for the logs of their sums.
+static int queries_of(query *rows, const grpo_paged_attention *a, const grpo_run *r, int64_t head, float *log)
+{
+	int64_t group = a->q_heads / a->kv_heads, width = (a->q_heads + 2 * a->kv_heads) * a->dim;
+	int n = min64(TILE_FORWARD, r->length * group - r->start);
+	for (int i = 0; i < n; i++) {
+		int64_t at = (r->start + i) / group, h = head * group + (r->start + i) % group, t = r->first + at;
+		rows[i] = (query){r->position + at, a->qkv + t * width + h * a->dim, a->out + (t * a->q_heads + h) * a->dim, log};
+	}
+	return n;
+}
+
+// What queries, from number first on, have from reading with others.
+INLINE void take_over(attend_space *w, const attend_space *together, int first, int n, int64_t wide)
+{
+	memcpy(w->state->max, together->state->max + first, 4 * n);
+	memcpy(w->state->sum, together->state->sum + first, n * sizeof *w->state->sum);
+	memcpy(w->mean, together->mean + first * wide, 4 * n * wide);
+}
+
+// Finds blocks [from, end) of a sequence.
+INLINE void find_blocks(float **keys, float **values, const grpo_paged_attention *a, const int32_t *table, int64_t from, int64_t end,
+                        int64_t head)
+{
+	for (int64_t b = from; b < end; b++) {
+		keys[b] = cached_keys(a, table[b], head);
+		values[b] = cached_values(a, keys[b]);
+	}
+}
+
+// All queries of a bundle read what they share as one tile: their rows do not depend on each other. Each tile goes on alone.
+INLINE void attend_bundle(const int tiled, const grpo_paged_attention *a, const grpo_bundle *bundle, int64_t head, float **keys, float *scratch)
+{
+	float **values = keys + a->stride, log;
+	attend_space alone = attend_layout(scratch, a->dim);
+	attend_space together = attend_layout(scratch + grpo_attend_floats(a->dim, padded(a->dim)), a->dim);
+	score_form form = {a->scale, a->cap, a->window};
+	key_blocks k = {.keys = keys, .values = values, .dim = a->dim, .pairs = a->cache.pairs};
+	const grpo_run *r = a->runs + bundle->first;
+	query rows[TILE_FORWARD];
+	if (bundle->shared > 0) {
+		int n = 0;
+		for (int64_t i = 0; i < bundle->count; i++) n += queries_of(rows + n, a, r + i, head, &log);
+		find_blocks(keys, values, a, r->table, 0, bundle->shared, head);
+		k.next = cached_keys(a, r->table[bundle->shared], head);
+		begin_queries(tiled, &together, rows, n, form.scale, a->dim);
+		read_blocks(tiled, &together, rows, n, 0, bundle->shared, &k, form);
+	}
+	for (int64_t i = 0, done = 0; i < bundle->count; i++, r++) {
+		int n = queries_of(rows, a, r, head, &log);
+		int64_t from = max64(bundle->shared, first_block(rows[0].position, a->window)), end = rows[n - 1].position / KEYS + 1;
+		find_blocks(keys, values, a, r->table, from, end, head);
+		k.next = i + 1 < bundle->count ? cached_keys(a, r[1].table[from], head) : values[from] + (KEYS * padded(a->dim) >> k.pairs);
+		begin_queries(tiled, &alone, rows, n, form.scale, a->dim);
+		if (bundle->shared > 0)
+			take_over(&alone, &together, done, n, padded(a->dim));
+		read_blocks(tiled, &alone, rows, n, from, end, &k, form);
+		write_rows(alone.state, rows, n, alone.mean, a->dim);
+		done += n;
+	}
+}
+
+static void attend_bundle_in_series(const grpo_paged_attention *a, const grpo_bundle *b, int64_t head, float **keys, float *scratch)
+{
+	attend_bundle(0, a, b, head, keys, scratch);
+}
+
+static void attend_bundle_in_tiles(const grpo_paged_attention *a, const grpo_bundle *b, int64_t head, float **keys, float *scratch)
+{
+	uint64_t before = flush_subnormals();
+	tile_begin();
+	attend_bundle(1, a, b, head, keys, whole_lines(scratch));
+	tile_end();
+	restore_subnormals(before);
+}
+
 static void paged_attention(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_paged_attention *a = args;
-	int64_t group = a->q_heads / a->kv_heads, width = (a->q_heads + 2 * a->kv_heads) * a->dim;
-	float **keys = scratch, **values = keys + a->stride, *rest = (float *)(values + a->stride);
-	float lse[TILE_FORWARD];
+	float **keys = scratch, *rest = (float *)(keys + 2 * a->stride);
 	for (int64_t task = from; task < to; task++) {
-		const grpo_run *r = a->runs + a->count - 1 - task / a->kv_heads; // late positions first
-		int64_t head = task % a->kv_heads;
-		int n = min64(TILE_FORWARD, r->length * group - r->start);
-		query rows[TILE_FORWARD];
-		for (int i = 0; i < n; i++) {
-			int64_t at = (r->start + i) / group, h = head * group + (r->start + i) % group, t = r->first + at;
-			rows[i] = (query){r->position + at, a->qkv + t * width + h * a->dim,
-			                  a->out + (t * a->q_heads + h) * a->dim, lse + i};
-		}
-		int64_t first = first_block(rows[0].position, a->window);
-		for (int64_t b = first; b * KEYS <= rows[n - 1].position; b++) {
-			keys[b] = cached_keys(a, r->table[b], head);
-			values[b] = cached_values(a, keys[b]);
-		}
-		const float *next = values[first] + (KEYS * padded(a->dim) >> a->cache.pairs); // of the next head
-		score_form form = {a->scale, a->cap, a->window};
+		const grpo_bundle *b = a->bundles + a->count - 1 - task / a->kv_heads; // late positions first
 		if (a->in_tiles)
-			attend_tiles(rows, n, keys, values, next, a->dim, form, rest);
+			attend_bundle_in_tiles(a, b, task % a->kv_heads, keys, rest);
 		else
-			attend(rows, n, keys, values, next, a->dim, form, a->cache.pairs, rest);
+			attend_bundle_in_series(a, b, task % a->kv_heads, keys, rest);
 	}
 }

@@ -126,7 +126,12 @@ static void add_depth(tile_block *b, int64_t k)
 	}
 }
 
-// Tiles of rows [tile0, tile1) times panels [panel0, panel1). A few rows take a panel from end to end, as it lies in memory.
+// Few rows of few pieces take a panel from end to end, as it lies in memory: there are not enough steps to ask evenly for another.
+enum { FEW_PIECES = 8 };
+
+INLINE int end_to_end(const grpo_gemm *g, int64_t tiles) { return tiles <= 2 || (is_compressed(&g->m) && tiles * g->pieces <= FEW_PIECES); }
+
+// Tiles of rows [tile0, tile1) times panels [panel0, panel1).
 static void tiles_block(const grpo_gemm *g, char *scratch, int64_t tile0, int64_t tile1, int64_t panel0, int64_t panel1, float *out)
 {
 	tile_block b = {.g = g, .row0 = tile0 * TILE, .row1 = min64(tile1 * TILE, g->rows), .panel0 = panel0, .panel1 = panel1, .out = out,
@@ -138,7 +143,7 @@ static void tiles_block(const grpo_gemm *g, char *scratch, int64_t tile0, int64_
 	b.waiting.gradual = g->gradual && !leaves;
 	b.waiting.before = before;
 	tile_begin();
-	if (tile1 - tile0 <= 2) {
+	if (end_to_end(g, tile1 - tile0)) {
 		for (int64_t i = 0; i < (panel1 - panel0) * depths; i++) add_panel(&b, panel0 + i / depths, i % depths * TILE_DEPTH, NULL);
 	} else {
 		for (int64_t k = 0; k < g->inner; k += TILE_DEPTH) add_depth(&b, k);

@@ -27,6 +27,7 @@ func testPagedOn(t *testing.T, machines []*machine) {
 		for _, h := range attnShapes {
 			for _, kv := range cacheTypes {
 				testPaged(t, m, h, kv)
+				testBranches(t, m, h, kv)
 			}
 		}
 	}

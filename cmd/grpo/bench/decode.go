@@ -14,7 +14,10 @@ import (
 type Sampling struct {
 	Model
 	Batch, Context int
+	Group          int // so many sequences share the whole blocks of one context; 0: 1
 }
+
+func (m *Sampling) group() int { return max(m.Group, 1) }
 
 // SamplingResult is what it does in a second.
 type SamplingResult struct {
@@ -24,6 +27,7 @@ type SamplingResult struct {
 	Rank         int     `json:"rank"`
 	Batch        int     `json:"batch"`
 	Context      int     `json:"context"`
+	Group        int     `json:"group"`
 	KV           string  `json:"kv_cache_dtype"`
 	Adapter      string  `json:"adapter_precision"`
 	Limits       limits  `json:"limits"`
@@ -79,13 +83,15 @@ func (m *Sampling) run(name string, tokens, rows int, step func(*sequences) (tim
 	if err != nil {
 		return nil, err
 	}
+	s.group = m.group()
 	took, err := step(s)
 	if err != nil {
 		return nil, err
 	}
 	work, bytes := p.SamplingWork(tokens, m.Context, m.Batch)
+	bytes -= m.shared(p)
 	return &SamplingResult{
-		Bench: name, Backend: b.Name(), Shape: m.Shape, Rank: m.Rank, Batch: m.Batch, Context: m.Context,
+		Bench: name, Backend: b.Name(), Shape: m.Shape, Rank: m.Rank, Batch: m.Batch, Context: m.Context, Group: m.group(),
 		KV: p.Cache.Cached().String(), Adapter: p.AdapterPrecision.String(), Limits: lim,
 		StepMS: took.Seconds() * 1e3, TokensPerSec: float64(tokens) / took.Seconds(),
 		LimitPerSec: float64(tokens) / max(work.Seconds(lim.Products, lim.Flops), bytes/lim.Bytes), PeakMemory: peakMemory(),
@@ -104,17 +110,27 @@ func (m *Sampling) check(name string) error {
 		return err
 	case m.Batch < 1 || m.Context < 1:
 		return badinput.Errorf("--batch and --context: found %d and %d, expected 1 or more", m.Batch, m.Context)
+	case m.Group < 0 || m.Batch%m.group() != 0:
+		return badinput.Errorf("--group: found %d, expected a number of sequences that divides --batch %d", m.Group, m.Batch)
 	case m.Context > most:
 		return badinput.Errorf("--context: found %d, expected at most %d, as %s has %d positions", m.Context, most, m.Shape, shape.MaxPositions)
 	}
 	return nil
 }
 
+// shared is the bytes of the cache that more than one sequence reads, which have to be read only once: where all positions are read.
+func (m *Sampling) shared(p *model.Policy) float64 {
+	if last, _ := p.Reads(m.Context); last < float64(m.Context) {
+		return 0
+	}
+	return float64((m.Batch - m.Batch/m.group()) * (m.Context / p.CacheBlock()) * p.BlockBytes())
+}
+
 // Report is the result for people.
 func (r *SamplingResult) Report() Report {
 	t := Report{Above: r.Limits.above(r.Backend), Header: []string{
-		"shape", "rank", "batch", "context", "cache", r.Bench, "a step", "limit", "share", "peak memory"}}
-	t.row(r.Shape, fmt.Sprint(r.Rank), fmt.Sprint(r.Batch), fmt.Sprint(r.Context), r.KV, perSecond(r.TokensPerSec),
+		"shape", "rank", "batch", "group", "context", "cache", r.Bench, "a step", "limit", "share", "peak memory"}}
+	t.row(r.Shape, fmt.Sprint(r.Rank), fmt.Sprint(r.Batch), fmt.Sprint(r.Group), fmt.Sprint(r.Context), r.KV, perSecond(r.TokensPerSec),
 		fmt.Sprintf("%.2f ms", r.StepMS), fmt.Sprintf("%.1f", r.LimitPerSec), percent(r.TokensPerSec/r.LimitPerSec), gigabytes(r.PeakMemory))
 	return t
 }
@@ -123,6 +139,7 @@ func (r *SamplingResult) Report() Report {
 type sequences struct {
 	d              *model.Decoder
 	batch, context int
+	group, block   int // sequences that share a context, and positions of a block
 	vocab          int
 	rows           model.Rows
 }
@@ -131,14 +148,18 @@ type sequences struct {
 func newSequences(p *model.Policy, rows, batch, context, more int) (*sequences, error) {
 	stride := (context+more)/p.CacheBlock() + 1
 	d, err := p.NewDecoder(model.DecoderSize{Blocks: batch * stride, Rows: rows, Sequences: batch, TableStride: stride})
-	return &sequences{d: d, batch: batch, context: context, vocab: p.Vocab}, err
+	return &sequences{d: d, batch: batch, context: context, group: 1, block: p.CacheBlock(), vocab: p.Vocab}, err
 }
 
-// table is the blocks of a sequence.
+// table is the blocks of a sequence. Those that its context fills are the first one's of its group.
 func (s *sequences) table(i int) []int32 {
 	t := make([]int32, s.d.TableStride)
 	for k := range t {
-		t[k] = int32(i*s.d.TableStride + k)
+		of := i
+		if k < s.context/s.block {
+			of = i / s.group * s.group
+		}
+		t[k] = int32(of*s.d.TableStride + k)
 	}
 	return t
 }

@@ -40,10 +40,11 @@ what the weights take, and the peak while they are drawn and loaded.`,
   grpo bench long --lengths 1024,2048 --recompute blocks`,
 	}
 	DecodeVerb = Verb{
-		Use:   "decode [--shape S] [--batch B] [--context C]",
-		Short: "Next tokens of B sequences that have C tokens in the cache",
+		Use:   "decode [--shape S] [--batch B] [--context C] [--group G]",
+		Short: "Next tokens of B sequences that have C tokens in the cache, G of them the same ones",
 		Example: `  grpo bench decode
-  grpo bench decode --batch 32 --context 512`,
+  grpo bench decode --batch 32 --context 512
+  grpo bench decode --batch 64 --context 512 --group 8`,
 	}
 	PrefillVerb = Verb{
 		Use:     "prefill [--shape S] [--batch B] [--context C]",
