@@ -35,8 +35,6 @@ static void pack_grad_queries(const grpo_attention_grad *a, grad_space *g, const
 			copy_scaled(g->q + i * wide, rows->q[i], a->scale, dim);
 			copy_scaled(g->dout + i * wide, rows->dout[i], 1, dim);
 		}
-		transpose_rows(g->q_transposed, TILE_BACKWARD, g->q, wide, n, dim);
-		transpose_rows(g->dout_transposed, TILE_BACKWARD, g->dout, wide, n, dim);
 		return;
 	}
 	for (int i = 0; i < n; i++) {

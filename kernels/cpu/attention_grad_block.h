@@ -18,8 +18,7 @@ typedef struct {
 	float *p, *dp;         // [R][KEYS]
 	float *lse, *delta;    // of a row: log Σ exp, and dout·out
 	int64_t *position;
-	float *q_transposed, *q; // scaled, [dim][R] and [R][padded dim]
-	float *dout_transposed, *dout;
+	float *q, *dout; // [R][padded dim], queries scaled
 	tile_space tiles; // instead of these in the order of tiles
 } grad_space;
 
@@ -50,8 +49,6 @@ static grad_space grad_layout(float *scratch, int64_t dim, int64_t slots, int in
 		t->p_right = some_floats(&scratch, rows / 2 * KEYS);
 		t->dp_right = some_floats(&scratch, rows / 2 * KEYS);
 	} else {
-		g.q_transposed = some_floats(&scratch, rows * dim);
-		g.dout_transposed = some_floats(&scratch, rows * dim);
 		g.q = some_floats(&scratch, rows * wide);
 		g.dout = some_floats(&scratch, rows * wide);
 	}
@@ -217,21 +214,20 @@ INLINE void softmax_grads(grad_space *g, int n, const grpo_attention_grad *a, in
 // All that a tile of n queries and one block of keys, number b of their path, give to each other.
 static void grad_block(grad_space *g, int n, int64_t depth, const grpo_attention_grad *a, int64_t head, grpo_block at, int64_t b)
 {
-	enum { R = TILE_BACKWARD };
 	int64_t dim = a->dim, wide = padded(dim);
 	float *dk = g->dk + at.slot * KEYS * wide, *dv = g->dv + at.slot * KEYS * wide;
 	const float *keys_transposed = packed_block(a, head, at.number), *values = keys_transposed + KEYS * dim;
 	const float *values_transposed = values + KEYS * wide, *keys = values_transposed + KEYS * dim;
-	product((small_product){.out = g->p, .out_stride = KEYS, .a = g->q_transposed, .a_step = R, .b = keys_transposed,
-	                        .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1}, n, 1);
-	product((small_product){.out = g->dp, .out_stride = KEYS, .a = g->dout_transposed, .a_step = R, .b = values_transposed,
-	                        .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1}, n, 1);
+	product((small_product){.out = g->p, .out_stride = KEYS, .a = g->q, .a_stride = wide, .b = keys_transposed,
+	                        .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1}, n, 0);
+	product((small_product){.out = g->dp, .out_stride = KEYS, .a = g->dout, .a_stride = wide, .b = values_transposed,
+	                        .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1}, n, 0);
 	softmax_grads(g, n, a, b);
-	product((small_product){.out = g->dq, .out_stride = wide, .a = g->dp, .b = keys, .b_stride = wide,
+	product((small_product){.out = g->dq, .out_stride = wide, .a = g->dp, .a_stride = KEYS, .b = keys, .b_stride = wide,
 	                        .depth = depth, .cols = wide}, n, 0);
-	product((small_product){.out = dv, .out_stride = wide, .a = g->p, .a_step = KEYS, .b = g->dout, .b_stride = wide,
+	product((small_product){.out = dv, .out_stride = wide, .a = g->p, .a_stride = KEYS, .b = g->dout, .b_stride = wide,
 	                        .depth = n, .cols = wide}, KEYS, 1);
-	product((small_product){.out = dk, .out_stride = wide, .a = g->dp, .a_step = KEYS, .b = g->q, .b_stride = wide,
+	product((small_product){.out = dk, .out_stride = wide, .a = g->dp, .a_stride = KEYS, .b = g->q, .b_stride = wide,
 	                        .depth = n, .cols = wide}, KEYS, 1);
 }
 
