@@ -68,6 +68,12 @@ INLINE key_range keys_read(const grad_space *g, int i, const grpo_attention_grad
 	return (key_range){limit + 1 - a->window, limit};
 }
 
+// Whether some of the queries from one to another do not read all of block b.
+INLINE int reads_in_part(const grad_space *g, int from, int to, int64_t b, int64_t window)
+{
+	return g->position[from] < (b + 1) * KEYS - 1 || g->position[to - 1] - b * KEYS + 1 > window;
+}
+
 // What a score makes of itself and of the gradient of its probability: the probability, and the gradient of the score.
 typedef struct {
 	vf share, slope;
@@ -141,7 +147,7 @@ static void grad_block_tiles(grad_space *g, int from, int to, const grpo_attenti
 		f.right = (const char *)values_transposed;
 		tile_scores(&t->file, to - i, f, tile_steps(dim));
 	}
-	if (g->position[from] < (b + 1) * KEYS - 1 || g->position[to - 1] - b * KEYS + 1 > a->window)
+	if (reads_in_part(g, from, to, b, a->window))
 		for (int i = from; i < to; i += 2) pack_grads(1, g, i, to, a, b, dp_left);
 	else
 		for (int i = from; i < to; i += 2) pack_grads(0, g, i, to, a, b, dp_left);
@@ -196,19 +202,26 @@ static void grad_path_tiles(grad_space *g, int n, const grpo_attention_grad *a, 
 	}
 }
 
-// The same for all queries of a tile and block b of the keys, in place.
+// The same for row i of a tile and block b of the keys, in place.
+INLINE void softmax_row(const int masked, grad_space *g, int i, const grpo_attention_grad *a, int64_t b)
+{
+	key_range r = keys_read(g, i, a, b);
+	UNROLL for (int v = 0; v < KEYS; v += VL)
+	{
+		score_grad x = {splat(0), splat(0)};
+		if (!masked || (r.limit >= 0 && r.first < KEYS))
+			x = masked_grad(masked, g, i, v, r, a->cap);
+		store(g->p + i * KEYS + v, x.share);
+		store(g->dp + i * KEYS + v, x.slope);
+	}
+}
+
 INLINE void softmax_grads(grad_space *g, int n, const grpo_attention_grad *a, int64_t b)
 {
-	for (int i = 0; i < n; i++) {
-		key_range r = keys_read(g, i, a, b);
-		for (int v = 0; v < KEYS; v += VL) {
-			score_grad x = {splat(0), splat(0)};
-			if (r.limit >= 0 && r.first < KEYS)
-				x = masked_grad(1, g, i, v, r, a->cap);
-			store(g->p + i * KEYS + v, x.share);
-			store(g->dp + i * KEYS + v, x.slope);
-		}
-	}
+	if (reads_in_part(g, 0, n, b, a->window))
+		for (int i = 0; i < n; i++) softmax_row(1, g, i, a, b);
+	else
+		for (int i = 0; i < n; i++) softmax_row(0, g, i, a, b);
 }
 
 // All that a tile of n queries and one block of keys, number b of their path, give to each other.
