@@ -24,19 +24,16 @@ INLINE void gather_query(const grpo_attention_grad *a, grad_space *g, query_rows
 	}
 	g->lse[i] = a->lse[t * a->q_heads + h];
 	g->delta[i] = row_dot(rows->dout[i], a->out + at, dim);
+	if (!a->in_tiles) { // while the rows are in the first-level cache
+		copy_scaled(g->q + i * padded(dim), rows->q[i], a->scale, dim);
+		copy_scaled(g->dout + i * padded(dim), rows->dout[i], 1, dim);
+	}
 }
 
-// What n queries give to every block.
+// What n queries give to every block in the order of tiles.
 static void pack_grad_queries(const grpo_attention_grad *a, grad_space *g, const query_rows *rows, int n)
 {
-	int64_t dim = a->dim, wide = padded(dim);
-	if (!a->in_tiles) {
-		for (int i = 0; i < n; i++) {
-			copy_scaled(g->q + i * wide, rows->q[i], a->scale, dim);
-			copy_scaled(g->dout + i * wide, rows->dout[i], 1, dim);
-		}
-		return;
-	}
+	int64_t dim = a->dim;
 	for (int i = 0; i < n; i++) {
 		pack_left_row(g->tiles.q_left, i, rows->q[i], a->scale, dim);
 		pack_left_row(g->tiles.dout_left, i, rows->dout[i], 1, dim);
@@ -75,7 +72,8 @@ static void enter_span(const grpo_attention_grad *a, const grpo_span *s, int64_t
 			g->position[i] = s->base + at;
 			gather_query(a, g, &rows, i, s->first + at, head * group + (start + i) % group);
 		}
-		pack_grad_queries(a, g, &rows, n);
+		if (a->in_tiles)
+			pack_grad_queries(a, g, &rows, n);
 		memset(g->dq, 0, 4 * n * wide);
 		if (a->in_tiles)
 			grad_path_tiles(g, n, a, a->paths + s->path, head);
