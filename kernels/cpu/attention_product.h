@@ -83,11 +83,13 @@ INLINE void product_tile(const int mr, const int transposed, const int pairs, co
 
 typedef void product_function(const small_product *p);
 
-#define PRODUCT(mr)                                                                                        \
-	static void product_plain_##mr(const small_product *p) { product_tile(mr, 0, 0, p); }                  \
-	static void product_plain_pairs_##mr(const small_product *p) { product_tile(mr, 0, 1, p); }            \
-	static void product_transposed_##mr(const small_product *p) { product_tile(mr, 1, 0, p); }             \
-	static void product_transposed_pairs_##mr(const small_product *p) { product_tile(mr, 1, 1, p); }
+// What is transposed is never multiplied with pairs.
+enum { PLAIN, PLAIN_PAIRS, TRANSPOSED, PRODUCT_FORMS };
+
+#define PRODUCT(mr)                                                                             \
+	static void product_plain_##mr(const small_product *p) { product_tile(mr, 0, 0, p); }       \
+	static void product_plain_pairs_##mr(const small_product *p) { product_tile(mr, 0, 1, p); } \
+	static void product_transposed_##mr(const small_product *p) { product_tile(mr, 1, 0, p); }
 PRODUCT(1) PRODUCT(2) PRODUCT(3) PRODUCT(4)
 #if MR >= 6
 PRODUCT(5) PRODUCT(6)
@@ -97,9 +99,9 @@ PRODUCT(7) PRODUCT(8) PRODUCT(9) PRODUCT(10) PRODUCT(11) PRODUCT(12) PRODUCT(13)
 #endif
 #undef PRODUCT
 
-#define ALL(mr) {{product_plain_##mr, product_plain_pairs_##mr}, {product_transposed_##mr, product_transposed_pairs_##mr}}
-static product_function *const product_functions[MR + 1][2][2] = {
-	{{0}}, ALL(1), ALL(2), ALL(3), ALL(4),
+#define ALL(mr) {product_plain_##mr, product_plain_pairs_##mr, product_transposed_##mr}
+static product_function *const product_functions[MR + 1][PRODUCT_FORMS] = {
+	{0}, ALL(1), ALL(2), ALL(3), ALL(4),
 #if MR >= 6
 	ALL(5), ALL(6),
 #endif
@@ -123,7 +125,7 @@ INLINE void product(small_product p, int64_t rows, int transposed)
 			q.out = p.out + row * p.out_stride + c;
 			q.a = p.a + (transposed ? row : row * p.a_stride);
 			q.soon_step = q.soon < end ? 16 * lines : 0;
-			product_functions[mr][transposed][p.pairs](&q);
+			product_functions[mr][transposed ? TRANSPOSED : p.pairs ? PLAIN_PAIRS : PLAIN](&q);
 			q.soon += q.soon_step * steps;
 		}
 	}
