@@ -70,7 +70,7 @@ static inline int64_t grpo_grad_floats(int64_t dim, int64_t padded_dim, int in_t
 enum { SOFTMAX_FLOATS = TILE_FORWARD * (3 + 16 + KEYS) };
 
 // What attend takes of scratch beyond pointers, in floats. For products in the order of tiles there are queries and
-// weights in bf16 instead of transposed queries, a little more where dim is small, on whole cache lines.
+// weights in bf16 instead of queries, a little more where dim is small, on whole cache lines.
 static inline int64_t grpo_attend_floats(int64_t dim, int64_t padded_dim)
 {
 	return SOFTMAX_FLOATS + TILE_FORWARD * (dim + padded_dim) + 1024;

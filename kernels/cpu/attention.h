@@ -121,7 +121,7 @@ INLINE void exponentials(const int tiled, softmax_state *s, int i, char *weights
 // What attend multiplies with keys and values: for products in series queries, [TILE_FORWARD][dim]; in the order of tiles
 // left-hand sides of queries and of weights. And their means so far, [TILE_FORWARD][padded dim].
 typedef struct {
-	float *transposed, *mean;
+	float *scaled, *mean;
 	char *queries, *weights;
 	tile_file file;
 } attend_space;
@@ -140,7 +140,7 @@ INLINE void pack_queries(const int tiled, attend_space *w, const query *rows, in
 		if (tiled)
 			pack_left_row(w->queries, i, rows[i].q, scale, dim);
 		else
-			for (int64_t k = 0; k < dim; k += VL) put(w->transposed + i * dim, k, dim, take(rows[i].q, k, dim) * scale);
+			for (int64_t k = 0; k < dim; k += VL) put(w->scaled + i * dim, k, dim, take(rows[i].q, k, dim) * scale);
 	memset(w->mean, 0, 4 * n * wide);
 }
 
@@ -159,7 +159,7 @@ INLINE void score_block(const int tiled, attend_space *w, softmax_state *s, int 
                         int64_t dim, int pairs)
 {
 	if (!tiled) {
-		product((small_product){.out = s->score[0], .out_stride = KEYS, .a = w->transposed, .a_stride = dim,
+		product((small_product){.out = s->score[0], .out_stride = KEYS, .a = w->scaled, .a_stride = dim,
 		                        .b = keys, .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1, .pairs = pairs,
 		                        .soon = soon}, n, 0);
 		return;
@@ -230,8 +230,8 @@ INLINE void attend_in(const int tiled, const query *rows, int n, float *const *k
 	int64_t wide = padded(dim), last = rows[n - 1].position;
 	softmax_state *s = (softmax_state *)scratch;
 	attend_space w = {.mean = scratch + SOFTMAX_FLOATS};
-	w.transposed = w.mean + TILE_FORWARD * wide;
-	w.queries = (char *)w.transposed;
+	w.scaled = w.mean + TILE_FORWARD * wide;
+	w.queries = (char *)w.scaled;
 	w.weights = w.queries + TILE_FORWARD / TILE * left_tile_bytes(dim, 1);
 	for (int i = 0; i < TILE_FORWARD; i += VL) store(s->max + i, splat(-__builtin_inff()));
 	pack_queries(tiled, &w, rows, n, form.scale, dim);
