@@ -62,7 +62,7 @@ enum { TILE_FORWARD = 32, TILE_BACKWARD = 64, QUERIES_AT_ONCE = 2 * TILE_BACKWAR
 static inline int64_t grpo_grad_floats(int64_t dim, int64_t padded_dim, int in_tiles)
 {
 	if (!in_tiles)
-		return TILE_BACKWARD * (4 + 2 * KEYS + 2 * dim + 3 * padded_dim);
+		return TILE_BACKWARD * (4 + 2 * KEYS + 3 * padded_dim);
 	return QUERIES_AT_ONCE * (4 + 2 * KEYS + padded_dim) + QUERIES_AT_ONCE / 2 * (4 * padded_dim + (2 + BLOCKS_AT_ONCE) * KEYS);
 }
 
@@ -70,7 +70,7 @@ static inline int64_t grpo_grad_floats(int64_t dim, int64_t padded_dim, int in_t
 enum { SOFTMAX_FLOATS = TILE_FORWARD * (3 + 16 + KEYS) };
 
 // What attend takes of scratch beyond pointers, in floats. For products in the order of tiles there are queries and
-// weights in bf16 instead of transposed queries, a little more where dim is small, on whole cache lines.
+// weights in bf16 instead of queries, a little more where dim is small, on whole cache lines.
 static inline int64_t grpo_attend_floats(int64_t dim, int64_t padded_dim)
 {
 	return SOFTMAX_FLOATS + TILE_FORWARD * (dim + padded_dim) + 1024;

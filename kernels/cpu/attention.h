@@ -118,11 +118,11 @@ INLINE void exponentials(const int tiled, softmax_state *s, int i, char *weights
 		put_pairs(weights + 4 * TILE * i, p);
 }
 
-// What attend multiplies with keys and values: for products in series queries transposed, [dim][TILE_FORWARD]; in the
-// order of tiles left-hand sides of queries and of weights. And their means so far, [TILE_FORWARD][padded dim].
+// What attend multiplies with keys and values: for products in series queries, [TILE_FORWARD][dim]; in the order of tiles
+// left-hand sides of queries and of weights. And their means so far, [TILE_FORWARD][padded dim].
 typedef struct {
 	softmax_state *state;
-	float *transposed, *mean;
+	float *scaled, *mean;
 	char *queries, *weights;
 	tile_file file;
 } attend_space;
@@ -130,8 +130,8 @@ typedef struct {
 INLINE attend_space attend_layout(float *scratch, int64_t dim)
 {
 	attend_space w = {.state = (softmax_state *)scratch, .mean = scratch + SOFTMAX_FLOATS};
-	w.transposed = w.mean + TILE_FORWARD * padded(dim);
-	w.queries = (char *)w.transposed;
+	w.scaled = w.mean + TILE_FORWARD * padded(dim);
+	w.queries = (char *)w.scaled;
 	w.weights = w.queries + TILE_FORWARD / TILE * left_tile_bytes(dim, 1);
 	return w;
 }
@@ -150,9 +150,7 @@ INLINE void pack_queries(const int tiled, attend_space *w, const query *rows, in
 		if (tiled)
 			pack_left_row(w->queries, i, rows[i].q, scale, dim);
 		else
-			copy_scaled(w->mean + i * wide, rows[i].q, scale, dim);
-	if (!tiled)
-		transpose_rows(w->transposed, TILE_FORWARD, w->mean, wide, n, dim);
+			for (int64_t k = 0; k < dim; k += VL) put(w->scaled + i * dim, k, dim, take(rows[i].q, k, dim) * scale);
 	memset(w->mean, 0, 4 * n * wide);
 }
 
@@ -171,9 +169,9 @@ INLINE void score_block(const int tiled, attend_space *w, softmax_state *s, int 
                         int64_t dim, int pairs)
 {
 	if (!tiled) {
-		product((small_product){.out = s->score[0], .out_stride = KEYS, .a = w->transposed, .a_step = TILE_FORWARD,
+		product((small_product){.out = s->score[0], .out_stride = KEYS, .a = w->scaled, .a_stride = dim,
 		                        .b = keys, .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1, .pairs = pairs,
-		                        .soon = soon}, n, 1);
+		                        .soon = soon}, n, 0);
 		return;
 	}
 	prefetch_block((const char *)soon, 2 * KEYS * padded(dim), n);
@@ -187,7 +185,7 @@ INLINE void mean_block(const int tiled, attend_space *w, softmax_state *s, int n
 {
 	int64_t wide = padded(dim);
 	if (!tiled) {
-		product((small_product){.out = w->mean, .out_stride = wide, .a = s->score[0], .b = values, .b_stride = wide,
+		product((small_product){.out = w->mean, .out_stride = wide, .a = s->score[0], .a_stride = KEYS, .b = values, .b_stride = wide,
 		                        .depth = exist, .cols = wide, .pairs = pairs, .soon = soon}, n, 0);
 		return;
 	}

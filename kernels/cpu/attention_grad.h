@@ -24,21 +24,16 @@ INLINE void gather_query(const grpo_attention_grad *a, grad_space *g, query_rows
 	}
 	g->lse[i] = a->lse[t * a->q_heads + h];
 	g->delta[i] = row_dot(rows->dout[i], a->out + at, dim);
+	if (!a->in_tiles) { // while the rows are in the first-level cache
+		copy_scaled(g->q + i * padded(dim), rows->q[i], a->scale, dim);
+		copy_scaled(g->dout + i * padded(dim), rows->dout[i], 1, dim);
+	}
 }
 
-// What n queries give to every block.
+// What n queries give to every block in the order of tiles.
 static void pack_grad_queries(const grpo_attention_grad *a, grad_space *g, const query_rows *rows, int n)
 {
-	int64_t dim = a->dim, wide = padded(dim);
-	if (!a->in_tiles) {
-		for (int i = 0; i < n; i++) {
-			copy_scaled(g->q + i * wide, rows->q[i], a->scale, dim);
-			copy_scaled(g->dout + i * wide, rows->dout[i], 1, dim);
-		}
-		transpose_rows(g->q_transposed, TILE_BACKWARD, g->q, wide, n, dim);
-		transpose_rows(g->dout_transposed, TILE_BACKWARD, g->dout, wide, n, dim);
-		return;
-	}
+	int64_t dim = a->dim;
 	for (int i = 0; i < n; i++) {
 		pack_left_row(g->tiles.q_left, i, rows->q[i], a->scale, dim);
 		pack_left_row(g->tiles.dout_left, i, rows->dout[i], 1, dim);
@@ -48,6 +43,18 @@ static void pack_grad_queries(const grpo_attention_grad *a, grad_space *g, const
 	int64_t pairs = (n + 1) / 2, rest = tile_steps(n) * TILE - pairs;
 	memset(g->tiles.p_right + pairs * KEYS, 0, 4 * rest * KEYS);
 	memset(g->tiles.dp_right + pairs * KEYS, 0, 4 * rest * KEYS);
+}
+
+// Rows of gradients are pages apart, where a store waits for what it overwrites. They go around the caches instead, unless they are
+// no whole vectors.
+INLINE void write_grads(float *to, const float *from, float scale, int64_t dim)
+{
+	int whole = ((uintptr_t)to | 4 * dim) % (4 * VL) == 0;
+	for (int64_t k = 0; k < dim; k += VL)
+		if (whole)
+			stream(to + k, load(from + k) * scale);
+		else
+			put(to, k, dim, take(from, k, dim) * scale);
 }
 
 // The queries of a span read all keys of its path.
@@ -65,16 +72,14 @@ static void enter_span(const grpo_attention_grad *a, const grpo_span *s, int64_t
 			g->position[i] = s->base + at;
 			gather_query(a, g, &rows, i, s->first + at, head * group + (start + i) % group);
 		}
-		pack_grad_queries(a, g, &rows, n);
+		if (a->in_tiles)
+			pack_grad_queries(a, g, &rows, n);
 		memset(g->dq, 0, 4 * n * wide);
 		if (a->in_tiles)
 			grad_path_tiles(g, n, a, a->paths + s->path, head);
 		else
 			grad_path(g, n, a, a->paths + s->path, head);
-		for (int i = 0; i < n; i++) {
-			float *dq = a->dqkv + (rows.q[i] - a->qkv);
-			for (int64_t k = 0; k < dim; k += VL) put(dq, k, dim, take(g->dq + i * wide, k, dim) * a->scale);
-		}
+		for (int i = 0; i < n; i++) write_grads(a->dqkv + (rows.q[i] - a->qkv), g->dq + i * wide, a->scale, dim);
 	}
 }
 
@@ -97,7 +102,7 @@ static void give_sums(const grpo_attention_grad *a, const grpo_span *s, const fl
 			block = space;
 		}
 		for (int64_t i = k ? 0 : before; i < min64(KEYS, before + s->length - k * KEYS); i++, rows += width)
-			memcpy(rows, block + i * wide, 4 * dim);
+			write_grads(rows, block + i * wide, 1, dim);
 	}
 }
 
@@ -143,6 +148,7 @@ static void attention_grad(const void *args, void *scratch, int64_t from, int64_
 	}
 	for (int64_t task = from; task < to; task++)
 		grad_tree(a, a->trees[task / a->kv_heads], task % a->kv_heads, scratch);
+	streams_end();
 	if (a->in_tiles) {
 		tile_end();
 		restore_subnormals(before);

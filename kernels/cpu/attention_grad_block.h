@@ -18,8 +18,7 @@ typedef struct {
 	float *p, *dp;         // [R][KEYS]
 	float *lse, *delta;    // of a row: log Σ exp, and dout·out
 	int64_t *position;
-	float *q_transposed, *q; // scaled, [dim][R] and [R][padded dim]
-	float *dout_transposed, *dout;
+	float *q, *dout; // [R][padded dim], queries scaled
 	tile_space tiles; // instead of these in the order of tiles
 } grad_space;
 
@@ -50,8 +49,6 @@ static grad_space grad_layout(float *scratch, int64_t dim, int64_t slots, int in
 		t->p_right = some_floats(&scratch, rows / 2 * KEYS);
 		t->dp_right = some_floats(&scratch, rows / 2 * KEYS);
 	} else {
-		g.q_transposed = some_floats(&scratch, rows * dim);
-		g.dout_transposed = some_floats(&scratch, rows * dim);
 		g.q = some_floats(&scratch, rows * wide);
 		g.dout = some_floats(&scratch, rows * wide);
 	}
@@ -69,6 +66,12 @@ INLINE key_range keys_read(const grad_space *g, int i, const grpo_attention_grad
 {
 	int64_t limit = g->position[i] - b * KEYS;
 	return (key_range){limit + 1 - a->window, limit};
+}
+
+// Whether some of the queries from one to another do not read all of block b.
+INLINE int reads_in_part(const grad_space *g, int from, int to, int64_t b, int64_t window)
+{
+	return g->position[from] < (b + 1) * KEYS - 1 || g->position[to - 1] - b * KEYS + 1 > window;
 }
 
 // What a score makes of itself and of the gradient of its probability: the probability, and the gradient of the score.
@@ -144,7 +147,7 @@ static void grad_block_tiles(grad_space *g, int from, int to, const grpo_attenti
 		f.right = (const char *)values_transposed;
 		tile_scores(&t->file, to - i, f, tile_steps(dim));
 	}
-	if (g->position[from] < (b + 1) * KEYS - 1 || g->position[to - 1] - b * KEYS + 1 > a->window)
+	if (reads_in_part(g, from, to, b, a->window))
 		for (int i = from; i < to; i += 2) pack_grads(1, g, i, to, a, b, dp_left);
 	else
 		for (int i = from; i < to; i += 2) pack_grads(0, g, i, to, a, b, dp_left);
@@ -199,39 +202,45 @@ static void grad_path_tiles(grad_space *g, int n, const grpo_attention_grad *a, 
 	}
 }
 
-// The same for all queries of a tile and block b of the keys, in place.
+// The same for row i of a tile and block b of the keys, in place.
+INLINE void softmax_row(const int masked, grad_space *g, int i, const grpo_attention_grad *a, int64_t b)
+{
+	key_range r = keys_read(g, i, a, b);
+	UNROLL for (int v = 0; v < KEYS; v += VL)
+	{
+		score_grad x = {splat(0), splat(0)};
+		if (!masked || (r.limit >= 0 && r.first < KEYS))
+			x = masked_grad(masked, g, i, v, r, a->cap);
+		store(g->p + i * KEYS + v, x.share);
+		store(g->dp + i * KEYS + v, x.slope);
+	}
+}
+
 INLINE void softmax_grads(grad_space *g, int n, const grpo_attention_grad *a, int64_t b)
 {
-	for (int i = 0; i < n; i++) {
-		key_range r = keys_read(g, i, a, b);
-		for (int v = 0; v < KEYS; v += VL) {
-			score_grad x = {splat(0), splat(0)};
-			if (r.limit >= 0 && r.first < KEYS)
-				x = masked_grad(1, g, i, v, r, a->cap);
-			store(g->p + i * KEYS + v, x.share);
-			store(g->dp + i * KEYS + v, x.slope);
-		}
-	}
+	if (reads_in_part(g, 0, n, b, a->window))
+		for (int i = 0; i < n; i++) softmax_row(1, g, i, a, b);
+	else
+		for (int i = 0; i < n; i++) softmax_row(0, g, i, a, b);
 }
 
 // All that a tile of n queries and one block of keys, number b of their path, give to each other.
 static void grad_block(grad_space *g, int n, int64_t depth, const grpo_attention_grad *a, int64_t head, grpo_block at, int64_t b)
 {
-	enum { R = TILE_BACKWARD };
 	int64_t dim = a->dim, wide = padded(dim);
 	float *dk = g->dk + at.slot * KEYS * wide, *dv = g->dv + at.slot * KEYS * wide;
 	const float *keys_transposed = packed_block(a, head, at.number), *values = keys_transposed + KEYS * dim;
 	const float *values_transposed = values + KEYS * wide, *keys = values_transposed + KEYS * dim;
-	product((small_product){.out = g->p, .out_stride = KEYS, .a = g->q_transposed, .a_step = R, .b = keys_transposed,
-	                        .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1}, n, 1);
-	product((small_product){.out = g->dp, .out_stride = KEYS, .a = g->dout_transposed, .a_step = R, .b = values_transposed,
-	                        .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1}, n, 1);
+	product((small_product){.out = g->p, .out_stride = KEYS, .a = g->q, .a_stride = wide, .b = keys_transposed,
+	                        .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1}, n, 0);
+	product((small_product){.out = g->dp, .out_stride = KEYS, .a = g->dout, .a_stride = wide, .b = values_transposed,
+	                        .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1}, n, 0);
 	softmax_grads(g, n, a, b);
-	product((small_product){.out = g->dq, .out_stride = wide, .a = g->dp, .b = keys, .b_stride = wide,
+	product((small_product){.out = g->dq, .out_stride = wide, .a = g->dp, .a_stride = KEYS, .b = keys, .b_stride = wide,
 	                        .depth = depth, .cols = wide}, n, 0);
-	product((small_product){.out = dv, .out_stride = wide, .a = g->p, .a_step = KEYS, .b = g->dout, .b_stride = wide,
+	product((small_product){.out = dv, .out_stride = wide, .a = g->p, .a_stride = KEYS, .b = g->dout, .b_stride = wide,
 	                        .depth = n, .cols = wide}, KEYS, 1);
-	product((small_product){.out = dk, .out_stride = wide, .a = g->dp, .a_step = KEYS, .b = g->q, .b_stride = wide,
+	product((small_product){.out = dk, .out_stride = wide, .a = g->dp, .a_stride = KEYS, .b = g->q, .b_stride = wide,
 	                        .depth = n, .cols = wide}, KEYS, 1);
 }
 

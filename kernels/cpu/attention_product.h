@@ -1,61 +1,95 @@
 // The small products of attention. Like every product here, each number is one chain of fused
 // multiply-adds in ascending order; between calls the chain waits in memory.
 
-// out [rows][cols] = (fresh ? 0 : out) + a·b, for b [depth][cols]; cols is a multiple of KEYS. a is either
-// transposed, a[k·a_step + i], or plain with rows of KEYS numbers, a[i·KEYS + k]. b may lie in pairs: rows 2k and 2k+1
-// are one row of bf16 numbers, the first in the high halves. Meanwhile it prefetches what will be read soon: as many
-// bytes as b has.
+// out [rows][cols] = (fresh ? 0 : out) + a·b, for b [depth][cols]; cols is a multiple of KEYS. a is either plain,
+// a[i·a_stride + k], or transposed, a[k·a_stride + i]. b may lie in pairs: rows 2k and 2k+1 are one row of bf16 numbers, the
+// first in the high halves. Meanwhile it prefetches what will be read soon, if anything: as many bytes as b has.
 typedef struct {
 	float *out;
 	int64_t out_stride;
 	const float *a;
-	int64_t a_step;
+	int64_t a_stride;
 	const float *b;
 	int64_t b_stride, depth, cols;
 	int fresh, pairs;
 	const float *soon;
+	int64_t soon_step; // set by product: what a step moves on by
 } small_product;
 
-// One step of the chains of a tile: acc += a·b.
-INLINE void product_step(const int mr, const int transposed, vf acc[MR][NV], const float *a, const vf b[NV])
+// Where the rows of a tile's left-hand side are: every fourth one, so that registers are enough, and how far the next three.
+typedef struct {
+	const float *row[(MR + 3) / 4];
+	int64_t one, three;
+} left_rows;
+
+INLINE float left_number(const int transposed, const left_rows *a, const int i)
 {
-	UNROLL for (int i = 0; i < mr; i++)
-		UNROLL for (int v = 0; v < NV; v++) acc[i][v] = fused(b[v], splat(a[transposed ? i : i * KEYS]), acc[i][v]);
+	if (transposed)
+		return a->row[0][i];
+	const float *row = a->row[i / 4];
+	return i % 4 == 0 ? row[0] : i % 4 == 1 ? row[a->one] : i % 4 == 2 ? row[2 * a->one] : row[a->three];
 }
 
+// One step of the chains of a tile: acc += a·b.
+INLINE void product_step(const int mr, const int transposed, vf acc[MR][NV], left_rows *a, const vf b[NV])
+{
+	UNROLL for (int i = 0; i < mr; i++)
+	{
+		vf x = splat(left_number(transposed, a, i));
+		UNROLL for (int v = 0; v < NV; v++) acc[i][v] = fused(b[v], x, acc[i][v]);
+	}
+	a->row[0] += transposed ? a->one : 1;
+	if (!transposed)
+		UNROLL for (int i = 1; i < (mr + 3) / 4; i++) a->row[i]++;
+}
+
+// One tile of so few rows waits for the memory, and prefetches two lines in a step; where there are more, one is enough.
+enum { FEW_ROWS = MR / 2 };
+
+#if VL == 16 && !defined(__clang__)
+#define STEPS_TWICE _Pragma("GCC unroll 2")
+#else
+#define STEPS_TWICE
+#endif
+
+// A tile of NV vectors of columns.
 INLINE void product_tile(const int mr, const int transposed, const int pairs, const small_product *p)
 {
-	int64_t a_step = transposed ? p->a_step : 1, b_stride = p->b_stride, depth = p->depth;
-	const float *soon = p->soon;
-	for (int64_t c = 0; c < p->cols; c += NV * VL) {
-		vf acc[MR][NV];
-		UNROLL for (int i = 0; i < mr; i++)
-			UNROLL for (int v = 0; v < NV; v++)
-				acc[i][v] = p->fresh ? splat(0) : load(p->out + i * p->out_stride + c + v * VL);
-		const float *a = p->a, *b = p->b + c;
-		for (int64_t k = 0; k < depth; k += 1 + pairs, a += a_step, b += b_stride, soon += NV * VL) {
-			vf bv[NV];
-			UNROLL for (int v = 0; v < NV * VL; v += 16) __builtin_prefetch(soon + v);
-			UNROLL for (int v = 0; v < NV; v++) bv[v] = pairs ? widen_first(loadi(b + v * VL)) : load(b + v * VL);
-			product_step(mr, transposed, acc, a, bv);
-			if (!pairs || k + 1 == depth)
-				continue;
-			a += a_step;
-			UNROLL for (int v = 0; v < NV; v++) bv[v] = widen_second(loadi(b + v * VL));
-			product_step(mr, transposed, acc, a, bv);
-		}
-		UNROLL for (int i = 0; i < mr; i++)
-			UNROLL for (int v = 0; v < NV; v++) store(p->out + i * p->out_stride + c + v * VL, acc[i][v]);
+	int64_t b_stride = p->b_stride, depth = p->depth, stride = p->out_stride, soon_step = p->soon_step;
+	const float *b = p->b, *soon = p->soon;
+	float *out = p->out;
+	left_rows a = {.one = p->a_stride, .three = 3 * p->a_stride};
+	UNROLL for (int i = 0; i < (mr + 3) / 4; i++) a.row[i] = p->a + 4 * i * p->a_stride;
+	vf acc[MR][NV];
+	UNROLL for (int i = 0; i < mr; i++)
+		UNROLL for (int v = 0; v < NV; v++) acc[i][v] = p->fresh ? splat(0) : load(out + i * stride + v * VL);
+	STEPS_TWICE for (int64_t k = 0; k < depth; k += 1 + pairs, b += b_stride, soon += soon_step)
+	{
+		vf bv[NV];
+		__builtin_prefetch(soon);
+		if (mr <= FEW_ROWS)
+			__builtin_prefetch(soon + 16);
+		UNROLL for (int v = 0; v < NV; v++) bv[v] = pairs ? widen_first(loadi(b + v * VL)) : load(b + v * VL);
+		product_step(mr, transposed, acc, &a, bv);
+		if (!pairs || k + 1 == depth)
+			continue;
+		UNROLL for (int v = 0; v < NV; v++) bv[v] = widen_second(loadi(b + v * VL));
+		product_step(mr, transposed, acc, &a, bv);
 	}
+	__asm__("" : "+r"(out), "+r"(stride)); // or the compiler keeps the addresses of all rows meanwhile
+	UNROLL for (int i = 0; i < mr; i++)
+		UNROLL for (int v = 0; v < NV; v++) store(out + i * stride + v * VL, acc[i][v]);
 }
 
 typedef void product_function(const small_product *p);
 
-#define PRODUCT(mr)                                                                                        \
-	static void product_plain_##mr(const small_product *p) { product_tile(mr, 0, 0, p); }                  \
-	static void product_plain_pairs_##mr(const small_product *p) { product_tile(mr, 0, 1, p); }            \
-	static void product_transposed_##mr(const small_product *p) { product_tile(mr, 1, 0, p); }             \
-	static void product_transposed_pairs_##mr(const small_product *p) { product_tile(mr, 1, 1, p); }
+// What is transposed is never multiplied with pairs.
+enum { PLAIN, PLAIN_PAIRS, TRANSPOSED, PRODUCT_FORMS };
+
+#define PRODUCT(mr)                                                                             \
+	static void product_plain_##mr(const small_product *p) { product_tile(mr, 0, 0, p); }       \
+	static void product_plain_pairs_##mr(const small_product *p) { product_tile(mr, 0, 1, p); } \
+	static void product_transposed_##mr(const small_product *p) { product_tile(mr, 1, 0, p); }
 PRODUCT(1) PRODUCT(2) PRODUCT(3) PRODUCT(4)
 #if MR >= 6
 PRODUCT(5) PRODUCT(6)
@@ -65,9 +99,9 @@ PRODUCT(7) PRODUCT(8) PRODUCT(9) PRODUCT(10) PRODUCT(11) PRODUCT(12) PRODUCT(13)
 #endif
 #undef PRODUCT
 
-#define ALL(mr) {{product_plain_##mr, product_plain_pairs_##mr}, {product_transposed_##mr, product_transposed_pairs_##mr}}
-static product_function *const product_functions[MR + 1][2][2] = {
-	{{0}}, ALL(1), ALL(2), ALL(3), ALL(4),
+#define ALL(mr) {product_plain_##mr, product_plain_pairs_##mr, product_transposed_##mr}
+static product_function *const product_functions[MR + 1][PRODUCT_FORMS] = {
+	{0}, ALL(1), ALL(2), ALL(3), ALL(4),
 #if MR >= 6
 	ALL(5), ALL(6),
 #endif
@@ -77,17 +111,22 @@ static product_function *const product_functions[MR + 1][2][2] = {
 };
 #undef ALL
 
+// Columns by columns: those of b are in the first-level cache for all rows.
 INLINE void product(small_product p, int64_t rows, int transposed)
 {
-	int64_t tiles = (rows + MR - 1) / MR;
-	float *out = p.out;
-	const float *a = p.a;
-	if (!p.soon)
-		p.soon = p.b; // a prefetch of what is there costs least
-	for (int64_t t = 0; t < tiles; t++) {
-		int64_t row = tile_start(rows, tiles, t), mr = tile_start(rows, tiles, t + 1) - row;
-		p.out = out + row * p.out_stride;
-		p.a = a + (transposed ? row : row * KEYS);
-		product_functions[mr][transposed][p.pairs](&p);
+	int64_t tiles = (rows + MR - 1) / MR, steps = (p.depth + p.pairs) >> p.pairs, lines = rows <= FEW_ROWS ? 2 : 1;
+	const float *end = p.soon ? p.soon + steps * p.cols : NULL;
+	small_product q = p;
+	q.soon = p.soon ? p.soon : p.b; // a prefetch of what is there costs least
+	for (int64_t c = 0; c < p.cols; c += NV * VL) {
+		q.b = p.b + c;
+		for (int64_t t = 0; t < tiles; t++) {
+			int64_t row = tile_start(rows, tiles, t), mr = tile_start(rows, tiles, t + 1) - row;
+			q.out = p.out + row * p.out_stride + c;
+			q.a = p.a + (transposed ? row : row * p.a_stride);
+			q.soon_step = q.soon < end ? 16 * lines : 0;
+			product_functions[mr][transposed ? TRANSPOSED : p.pairs ? PLAIN_PAIRS : PLAIN](&q);
+			q.soon += q.soon_step * steps;
+		}
 	}
 }

@@ -79,7 +79,8 @@ INLINE void find_blocks(float **keys, float **values, const grpo_paged_attention
 }
 
 // All queries of a bundle read what they share as one tile: their rows do not depend on each other. Each tile goes on alone.
-INLINE void attend_bundle(const int tiled, const grpo_paged_attention *a, const grpo_bundle *bundle, int64_t head, float **keys, float *scratch)
+INLINE void attend_bundle(const int tiled, const grpo_paged_attention *a, const grpo_bundle *bundle, int64_t head, float **keys,
+                          float *scratch)
 {
 	float **values = keys + a->stride, log;
 	attend_space alone = attend_layout(scratch, a->dim);

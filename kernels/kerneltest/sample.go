@@ -2,11 +2,11 @@ package kerneltest
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/kerneltest/paged"
 )
 
 // testSampling checks the operations of a sampler: attention over a cache against attention over packed
@@ -26,69 +26,9 @@ func testPagedOn(t *testing.T, machines []*machine) {
 	for _, m := range machines {
 		for _, h := range attnShapes {
 			for _, kv := range cacheTypes {
-				testPaged(t, m, h, kv)
-				testBranches(t, m, h, kv)
+				paged.Test(t, m.Backend, h, kv)
 			}
 		}
-	}
-}
-
-// testPaged runs a sequence twice through a cache in chunks, in blocks that lie anywhere, and once on copies of its
-// blocks, and wants the numbers of Attention to the bit.
-func testPaged(t *testing.T, m *machine, h kernels.Attn, kv kernels.DType) {
-	t.Helper()
-	const T, layers = 75, 2
-	n := (T + m.CacheBlock() - 1) / m.CacheBlock() // blocks of a sequence
-	stride, blocks := n+1, 3*n+1
-	qkv := given("qkv", T*h.Width())
-	want := m.zeros(kernels.F32, T*h.OutWidth())
-	m.Attention(want, m.zeros(kernels.F32, T*h.Q), m.f32(qkv...), kernels.Spans{Starts: m.i32(0, T), N: 1}, h, kv, T)
-	expected := m.read(want)
-
-	c, err := m.NewCache(h.Heads, kv, layers, blocks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	random := rand.New(rand.NewPCG(1, uint64(h.Width())))
-	var places []int32
-	for _, p := range random.Perm(blocks) {
-		places = append(places, int32(p))
-	}
-	first, second, copies, between := places[:n], places[n:2*n], places[2*n:3*n], places[3*n]
-	tables := [][]int32{append(slices.Clone(first), 0), append(slices.Clone(second), 0)}
-	done := []int{0, 0}
-	for done[0] < T || done[1] < T {
-		var rows []float32
-		var positions, starts, table []int32
-		var ran []int
-		starts = append(starts, 0)
-		for i := range tables {
-			n := min(1+random.IntN(20)*random.IntN(2), T-done[i])
-			for p := done[i]; p < done[i]+n; p++ {
-				rows = append(rows, qkv[p*h.Width():(p+1)*h.Width()]...)
-				positions = append(positions, int32(p))
-			}
-			starts, table, ran = append(starts, int32(len(positions))), append(table, tables[i]...), append(ran, n)
-		}
-		T := len(positions)
-		out := m.zeros(kernels.F32, T*h.OutWidth())
-		m.PagedAttention(out, m.f32(rows...), c, 1, kernels.Paged{Starts: m.i32(starts...), Positions: m.i32(positions...),
-			Tables: m.i32(table...), N: len(ran), Stride: stride}, h, T)
-		got := m.read(out)
-		for i := range tables {
-			equal(t, m.Name(), result{{h.OutWidth(), expected[done[i]*h.OutWidth() : (done[i]+ran[i])*h.OutWidth()]}},
-				result{{h.OutWidth(), got[:ran[i]*h.OutWidth()]}})
-			got = got[ran[i]*h.OutWidth():]
-			done[i] += ran[i]
-		}
-		// The second sequence moves to copies of its blocks, by way of one that is used again and again.
-		var to, from []int32
-		for i, block := range second {
-			to, from = append(to, between, copies[i]), append(from, block, between)
-		}
-		m.CopyBlocks(c, m.i32(to...), m.i32(from...), 2*len(second))
-		copy(tables[1], copies)
-		second, copies = copies, second
 	}
 }
 

@@ -1,7 +1,6 @@
-package kerneltest
+package paged
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 
@@ -19,14 +18,14 @@ type branch struct {
 
 // branches are samples of a prompt that ends inside a block, branches of one of these further on, and sequences that share nothing, in the
 // order in which they run.
-func branches(m *machine, h kernels.Attn, kv kernels.DType, T int) []branch {
+func branches(m memory, h kernels.Attn, kv kernels.DType, T int) []branch {
 	block := m.CacheBlock()
 	third, second := branch{at: 3*block + 1}, branch{at: 2*block + 5}
 	all := []branch{third, third, third, second, second, {}, second, {}}
 	stride := T/block + 1
 	for i := range all {
 		b := &all[i]
-		b.qkv = given(fmt.Sprint("qkv", i), T*h.Width())
+		b.qkv = numbers(uint64(i), T*h.Width())
 		copy(b.qkv, all[0].qkv[:b.at*h.Width()])
 		want := m.zeros(kernels.F32, T*h.OutWidth())
 		m.Attention(want, m.zeros(kernels.F32, T*h.Q), m.f32(b.qkv...), kernels.Spans{Starts: m.i32(0, int32(T)), N: 1}, h, kv, T)
@@ -43,7 +42,7 @@ func branches(m *machine, h kernels.Attn, kv kernels.DType, T int) []branch {
 }
 
 // testBranches wants of sequences that share blocks of a cache, whose rows run together, the numbers of Attention to the bit.
-func testBranches(t *testing.T, m *machine, h kernels.Attn, kv kernels.DType) {
+func testBranches(t *testing.T, m memory, h kernels.Attn, kv kernels.DType) {
 	t.Helper()
 	block := m.CacheBlock()
 	T := 4*block + 7
@@ -69,7 +68,7 @@ func testBranches(t *testing.T, m *machine, h kernels.Attn, kv kernels.DType) {
 		got := m.read(out)
 		for _, b := range some {
 			n := rows(b) * h.OutWidth()
-			equal(t, m.Name(), result{{h.OutWidth(), b.want[b.done*h.OutWidth():][:n]}}, result{{h.OutWidth(), got[:n]}})
+			equal(t, m.Name(), b.want[b.done*h.OutWidth():][:n], got)
 			got = got[n:]
 			b.done += n / h.OutWidth()
 		}
