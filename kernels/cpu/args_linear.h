@@ -134,7 +134,8 @@ typedef struct grpo_gemm {
 	int64_t a_stride; // in the order of tiles: how many inputs a row of a has, of which `inner` are read; 0: no more
 	int64_t rows, inner, cols; // inner is even where b is a bf16 matrix and B_OUTPUTS, or paired
 	int64_t row_tiles, block_tiles; // block_tiles of row_tiles go into one task
-	int64_t block_panels;           // and in the order of tiles so many panels, at most TILE_PANELS
+	int64_t block_panels;           // and so many panels: in the order of tiles at most TILE_PANELS; in series 0, or of B_ROWS and A_PACKED
+	                                // with all row tiles, without bias and row_scale
 	int32_t rows_first;             // there: rows run fastest, not panels
 
 	int32_t b_kind;
