@@ -134,7 +134,8 @@ typedef struct grpo_gemm {
 	int64_t a_stride; // in the order of tiles: how many inputs a row of a has, of which `inner` are read; 0: no more
 	int64_t rows, inner, cols; // inner is even where b is a bf16 matrix and B_OUTPUTS, or paired
 	int64_t row_tiles, block_tiles; // block_tiles of row_tiles go into one task
-	int64_t block_panels;           // and in the order of tiles so many panels, at most TILE_PANELS
+	int64_t block_panels;           // and so many panels: in the order of tiles at most TILE_PANELS; in series 0, or of B_ROWS and A_PACKED
+	                                // with all row tiles, without bias and row_scale
 	int32_t rows_first;             // there: rows run fastest, not panels
 
 	int32_t b_kind;
@@ -154,7 +155,8 @@ typedef struct grpo_gemm {
 	int32_t stream; // in the order of tiles: out goes to memory, around the caches
 
 	// In the order of tiles, the products that are added to this one, each to panels of its own: of b and a as above, at most TILE_DEPTH
-	// deep; their sums times alpha are rounded first. NULL: none.
+	// deep; their sums times alpha are rounded first. One in series is of A_ROWS and a matrix of floats, B_INPUTS at most half as deep;
+	// this one is added to it, or where it accumulates it to this one. NULL: none.
 	const struct grpo_gemm *added;
 	int64_t added_count, added_panel; // the first panel that one is added to
 	int32_t gradual;                  // what is added may leave subnormal numbers
@@ -163,11 +165,11 @@ typedef struct grpo_gemm {
 // The same in the order of tiles: a task is a block of tiles of 16 rows, an even number of them but for the last, times some panels.
 typedef grpo_gemm grpo_tiles_gemm;
 
-// What it takes of scratch: a panel at one depth, of the product and of what is added to it, and the sums of all panels.
+// What it takes of scratch: a panel at one depth, of the product, and two of what is added to it; and the sums of all panels.
 enum { TILE_BLOCK = TILE_DEPTH * PANEL * 2 };
 static inline int64_t grpo_tiles_scratch(int64_t block_tiles)
 {
-	return 2 * TILE_BLOCK + TILE_PANELS * block_tiles * TILE * PANEL * 4;
+	return 3 * TILE_BLOCK + TILE_PANELS * block_tiles * TILE * PANEL * 4;
 }
 
 // How many inputs share a scale in a product in whole numbers, and of how many a panel is decoded at once: what is decoded stays in the

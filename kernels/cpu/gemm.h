@@ -12,6 +12,9 @@ enum { STEPS_AHEAD = 48 };
 // So many tiles, the last of a panel's depth, prefetch the next depth of it together: one alone would wait for the memory.
 enum { TILES_AHEAD = 8 };
 
+// So many rows of a buffer go through some panels together, and so many panels ahead of what is read they are prefetched.
+enum { ROWS_DEPTH = 32, PANELS_AHEAD = 2 };
+
 // Row tiles have nearly equal heights; tile i starts at this row.
 INLINE int64_t tile_start(int64_t rows, int64_t tiles, int64_t i)
 {
@@ -132,10 +135,54 @@ static void gemm_panel(const grpo_gemm *g, float *scratch, int64_t tile0, int64_
 	}
 }
 
+// All row tiles, at one depth, times a panel of a buffer, which is read where it lies; soon is what to prefetch of it. The sums [rows][32]
+// wait for the next depth.
+static void gemm_rows_panel(const grpo_gemm *g, float *block, float *sums, int64_t panel, int64_t k, const float *soon)
+{
+	int64_t depth = min64(ROWS_DEPTH, g->inner - k);
+	int valid = min64(g->cols - panel * PANEL, PANEL);
+	reading r = {.first = k == 0, .last = k + depth == g->inner};
+	right_side(&r, g, WIDE, panel, k, valid == PANEL ? 0 : depth, block);
+	r.steps = depth;
+	if (valid == PANEL) {
+		r.b = (const char *)(g->b + k * g->b_stride + panel * PANEL);
+		r.b_step = 4 * g->b_stride;
+	}
+	for (int64_t i = 0; i < g->row_tiles; i++) {
+		int64_t row = tile_start(g->rows, g->row_tiles, i);
+		int mr = tile_start(g->rows, g->row_tiles, i + 1) - row;
+		target t = {.out = out_of(g, g->out, row, panel), .stride = g->out_stride, .alpha = g->alpha, .accumulate = g->accumulate};
+		left_side(&r, g, row, mr, k, 1);
+		r.soon = (const char *)(soon + i % 2 * (PANEL / 2));
+		r.soon_step = 4 * g->b_stride;
+		tile_function *f = function_of(mr, TOGETHER, WIDE);
+		if (valid == PANEL && !g->out_across)
+			f(&r, sums + row * PANEL, &t);
+		else
+			copied_tile(f, mr, valid, g->out_across, &r, sums + row * PANEL, &t);
+	}
+}
+
+// Panels [panel0, panel1) of a buffer, some rows of which go through all of them before the next do, so that memory is read in long pieces.
+static void gemm_rows(const grpo_gemm *g, float *scratch, int64_t panel0, int64_t panel1)
+{
+	float *block = scratch, *sums = scratch + DEPTH * PANEL;
+	for (int64_t k = 0; k < g->inner; k += ROWS_DEPTH)
+		for (int64_t p = panel0; p < panel1; p++) {
+			int64_t ahead = p + PANELS_AHEAD, over = ahead >= panel1;
+			const float *soon = g->b + (k + over * ROWS_DEPTH) * g->b_stride + (ahead - over * (panel1 - panel0)) * PANEL;
+			gemm_rows_panel(g, block, sums + (p - panel0) * g->rows * PANEL, p, k, soon);
+		}
+}
+
 static void gemm(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_gemm *g = args;
 	int64_t panels = (g->cols + PANEL - 1) / PANEL;
+	for (int64_t t = from; t < to && g->block_panels; t++)
+		gemm_rows(g, scratch, t * g->block_panels, min64((t + 1) * g->block_panels, panels));
+	if (g->block_panels)
+		return;
 	for (int64_t t = from; t < to; t++) {
 		int64_t tile0 = t / panels * g->block_tiles, panel = t % panels;
 		float *out = out_of(g, g->out, tile_start(g->rows, g->row_tiles, tile0), panel);

@@ -14,11 +14,14 @@ import (
 var packedBytes = 16 << 20
 
 // blockRows is how many rows share one converted panel. A right-hand side of fewPanels is not worth the copy. Where the
-// reduction is shallow the time goes into writing, so rows are finished one tile after the other.
+// reduction is shallow the time goes into writing, so rows are finished one tile after the other. The rows of a buffer are
+// read by rowPanels panels together, where there is room for the sums of all rows of the product: memory is slow to give
+// them in short pieces.
 const (
 	blockRows = 512
 	fewPanels = 4
 	shallow   = 64
+	rowPanels = 8
 )
 
 // Linear: out [T, N] = (accumulate ? out : 0) + alpha · x [T, K] · wᵀ + bias.
@@ -211,6 +214,10 @@ func (b *backend) gemm(g *C.grpo_gemm, height int) {
 	if inner <= shallow && columns > fewPanels {
 		block = 1
 	}
+	if g.b_kind == C.B_ROWS && g.a_kind == C.A_PACKED && rowPanels*rows <= blockRows && g.bias == nil && g.row_scale == nil {
+		b.gemmRows(g, tiles)
+		return
+	}
 	blocks := (tiles + block - 1) / block
 	b.scratch(4 * C.PANEL * (C.DEPTH + block*height))
 	a := args[C.grpo_gemm](b)
@@ -218,6 +225,17 @@ func (b *backend) gemm(g *C.grpo_gemm, height int) {
 	a.row_tiles, a.block_tiles = C.int64_t(tiles), C.int64_t(block)
 	work := 2 * rows / blocks * inner * C.PANEL // flops of one task
 	b.run(b.ops.gemm, blocks*columns, 1+1<<16/work)
+}
+
+// gemmRows runs a product of a few rows with a buffer, in so many row tiles: tasks are of all of them, and some panels.
+func (b *backend) gemmRows(g *C.grpo_gemm, tiles int) {
+	columns := panels(int(g.cols))
+	together := min(rowPanels, max(columns/(2*b.threads()), 1))
+	b.scratch(4 * C.PANEL * (C.DEPTH + together*int(g.rows)))
+	a := args[C.grpo_gemm](b)
+	*a = *g
+	a.row_tiles, a.block_panels = C.int64_t(tiles), C.int64_t(together)
+	b.run(b.ops.gemm, blocksOf(columns, together), 1)
 }
 
 // at is the address of element i.

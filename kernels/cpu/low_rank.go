@@ -12,23 +12,30 @@ import (
 var _ kernels.LowRanker = (*backend)(nil)
 
 // LinearLowRank does the products in the order of tiles together: what the linear and the adapter multiply is packed once, and what the
-// adapter adds is there before a sum is written.
+// adapter adds is there before a sum is written. An adapter in series has the product to z of its own.
 func (b *backend) LinearLowRank(out, z, x kernels.Cols, w kernels.Matrix, bias kernels.Buffer, l *kernels.LowRank, T int) bool {
-	if !b.addsLowRank(w, l) {
+	pieces, low := b.addsLowRank(w, bias, l)
+	if pieces == 0 {
 		return false
 	}
+	if low == 0 {
+		b.Linear(z, x, l.A, kernels.LinearOpt{Alpha: l.Scale}, T)
+	}
 	defer b.release()
-	for r := range b.packedRounds(x, T) {
-		g := r.product(C.B_OUTPUTS, l.A, r.packed, l.Scale)
-		r.run(z, &g)
-		g = r.product(C.B_OUTPUTS, w, r.packed, 1)
+	for r := range b.packedRounds(x, T, pieces) {
+		if low > 0 {
+			g := r.product(C.B_OUTPUTS, l.A, r.packed, l.Scale)
+			r.run(z, &g)
+		}
+		g := r.product(C.B_OUTPUTS, w, r.packed, 1)
+		g.gradual = flag(low == 0)
 		if bias != nil {
 			g.bias = b.f32(bias)
 		}
 		added := r.adds(&g, len(l.B))
 		for i, at := range l.Windows {
-			added[i] = r.product(C.B_OUTPUTS, l.B[i], r.pack(slotLow+i, l.Between(z, i)), 1)
-			added[i].cols, added[i].added_panel = C.int64_t(at.N), C.int64_t(at.From/C.PANEL)
+			added[i] = r.product(C.B_OUTPUTS, l.B[i], r.low(i, l.Between(z, i), low), 1)
+			added[i].cols, added[i].added_panel, added[i].accumulate = C.int64_t(at.N), C.int64_t(at.From/C.PANEL), 1
 		}
 		r.run(out, &g)
 	}
@@ -37,55 +44,72 @@ func (b *backend) LinearLowRank(out, z, x kernels.Cols, w kernels.Matrix, bias k
 
 // LinearLowRankGradX likewise.
 func (b *backend) LinearLowRankGradX(dx, dz, dy kernels.Cols, w kernels.Matrix, l *kernels.LowRank, T int) bool {
-	if !b.addsLowRank(w, l) {
+	pieces, low := b.addsLowRank(w, nil, l)
+	if pieces == 0 {
 		return false
 	}
+	if low == 0 {
+		kernels.LowRankGradZ(b, dz, dy, l, T)
+	}
 	defer b.release()
-	for r := range b.packedRounds(dy, T) {
-		for i, at := range l.Windows {
-			g := r.product(C.B_INPUTS, l.B[i], r.packed.columns(at), 1)
+	for r := range b.packedRounds(dy, T, pieces) {
+		for i := 0; low > 0 && i < len(l.B); i++ {
+			g := r.product(C.B_INPUTS, l.B[i], r.packed.columns(l.Windows[i]), 1)
 			r.run(l.Between(dz, i), &g)
 		}
 		g := r.product(C.B_INPUTS, w, r.packed, 1)
 		g.gradual = 1
 		added := r.adds(&g, 1)
-		added[0] = r.product(C.B_INPUTS, l.A, r.pack(slotLow, dz), l.Scale)
+		added[0] = r.product(C.B_INPUTS, l.A, r.low(0, dz, low), l.Scale)
 		added[0].cols = C.int64_t(dx.N)
 		r.run(dx, &g)
 	}
 	return true
 }
 
-// addsLowRank tells whether such a linear is done together: where all of it is multiplied with numbers rounded to bf16, in whole panels,
-// and what is added has one depth.
-func (b *backend) addsLowRank(w kernels.Matrix, l *kernels.LowRank) bool {
-	if len(l.B) > lowWindows || l.A.Rows() > C.TILE_DEPTH || !b.oneTile(w) || !b.oneTile(l.A) {
-		return false
-	}
+// addsLowRank gives in how many pieces what is multiplied with such a linear is cut, and with its adapter; there 0 is in series. Where they
+// are not done together, the first is 0: for want of whole panels; where what is added has more than one depth; or in series, where a
+// bias is all that is added to some columns, and a subnormal number counts as zero.
+func (b *backend) addsLowRank(w kernels.Matrix, bias kernels.Buffer, l *kernels.LowRank) (pieces, low int) {
+	pieces, low = b.piecesOf(w), b.piecesOf(l.A)
+	together := low == 0 && pieces > 0 && l.A.Rows() <= C.TILE_DEPTH/2 || low == 1 && pieces == 1 && l.A.Rows() <= C.TILE_DEPTH
+	rest := w.Rows()
 	for i, at := range l.Windows {
-		if at.From%C.PANEL != 0 || at.N%C.PANEL != 0 || !b.oneTile(l.B[i]) {
-			return false
-		}
+		rest -= at.N
+		together = together && at.From%C.PANEL == 0 && at.N%C.PANEL == 0 && b.piecesOf(l.B[i]) == low
 	}
-	return true
+	if !together || len(l.B) > lowWindows || low == 0 && bias != nil && rest > 0 {
+		return 0, 0
+	}
+	return pieces, low
 }
 
-// oneTile tells whether what is multiplied with a matrix is one number of bf16, in the order of tiles.
-func (b *backend) oneTile(w kernels.Matrix) bool {
+// piecesOf is in how many pieces what is multiplied with a matrix is cut in the order of tiles; 0: it is multiplied in series, as it is;
+// -1: neither.
+func (b *backend) piecesOf(w kernels.Matrix) int {
 	m, ok := w.(*matrix)
-	return ok && !m.whole && b.order == kernels.Tiles && m.t == kernels.BF16Rounding
+	switch {
+	case !ok || m.whole || b.order != kernels.Tiles:
+		return -1
+	case m.t == kernels.F32:
+		return 0
+	case m.t == kernels.BF16Rounding:
+		return 1
+	}
+	return C.PIECES
 }
 
 // A leftTiles is a packed left-hand side, or some columns of it.
 type leftTiles struct {
-	p     *C.float
-	width int // inputs of a packed row
-	n     int // of which so many are meant
+	p      *C.float
+	pieces int // 0: it is not packed
+	width  int // inputs of a packed row
+	n      int // of which so many are meant
 }
 
 // columns are some of them, in whole steps.
 func (l leftTiles) columns(w kernels.Window) leftTiles {
-	return leftTiles{at(l.p, w.From/C.TILE_INPUTS*C.TURN_BYTES/4), l.width, w.N}
+	return leftTiles{at(l.p, w.From/C.TILE_INPUTS*l.pieces*C.TURN_BYTES/4), l.pieces, l.width, w.N}
 }
 
 // packedRows are the rows of a round, as many as the packed copy may hold.
@@ -96,12 +120,12 @@ type packedRows struct {
 }
 
 // packedRounds goes through the rows of x.
-func (b *backend) packedRounds(x kernels.Cols, T int) func(yield func(packedRows) bool) {
+func (b *backend) packedRounds(x kernels.Cols, T, pieces int) func(yield func(packedRows) bool) {
 	return func(yield func(packedRows) bool) {
-		most := leftRows(T, x.N, 1)
+		most := leftRows(T, x.N, pieces)
 		for row := 0; row < T; row += most {
 			r := packedRows{b: b, row: row, rows: min(most, T-row)}
-			r.packed = r.pack(slotPacked, x)
+			r.packed = r.pack(slotPacked, x, pieces)
 			if !yield(r) {
 				return
 			}
@@ -112,15 +136,23 @@ func (b *backend) packedRounds(x kernels.Cols, T int) func(yield func(packedRows
 // from is where the rows of the round begin.
 func (r packedRows) from(x kernels.Cols) *C.float { return at(r.b.cols(x), r.row*x.Stride) }
 
-func (r packedRows) pack(slot int, x kernels.Cols) leftTiles {
-	g := C.grpo_gemm{rows: C.int64_t(r.rows), inner: C.int64_t(x.N), pieces: 1}
-	return leftTiles{r.b.packTiles(r.b.ops.pack_tiles, slot, r.from(x), x.Stride, &g), x.N, x.N}
+func (r packedRows) pack(slot int, x kernels.Cols, pieces int) leftTiles {
+	g := C.grpo_gemm{rows: C.int64_t(r.rows), inner: C.int64_t(x.N), pieces: C.int32_t(pieces)}
+	return leftTiles{r.b.packTiles(r.b.ops.pack_tiles, slot, r.from(x), x.Stride, &g), pieces, x.N, x.N}
+}
+
+// low is the left-hand side of product i that is added to another one.
+func (r packedRows) low(i int, z kernels.Cols, pieces int) leftTiles {
+	if pieces == 0 {
+		return leftTiles{r.from(z), 0, z.Stride, z.N}
+	}
+	return r.pack(slotLow+i, z, pieces)
 }
 
 // product is that of the packed rows with a matrix.
 func (r packedRows) product(kind C.int32_t, w kernels.Matrix, left leftTiles, alpha float32) C.grpo_gemm {
-	return C.grpo_gemm{b_kind: kind, m: r.b.matrix(w), a: left.p, a_stride: C.int64_t(left.width), inner: C.int64_t(left.n),
-		rows: C.int64_t(r.rows), pieces: 1, alpha: C.float(alpha)}
+	return C.grpo_gemm{b_kind: kind, m: r.b.matrix(w), a_kind: C.A_ROWS, a: left.p, a_stride: C.int64_t(left.width),
+		inner: C.int64_t(left.n), rows: C.int64_t(r.rows), pieces: C.int32_t(left.pieces), alpha: C.float(alpha)}
 }
 
 // adds makes room for the products that are added to one.

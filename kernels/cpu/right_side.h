@@ -211,6 +211,7 @@ static void right_side(reading *r, const grpo_gemm *g, int form, int64_t panel, 
 	int64_t c0 = panel * PANEL;
 	int valid = min64(g->cols - c0, PANEL);
 	r->b = (const char *)block;
+	r->b_step = step_bytes(WIDE);
 	r->steps = g->paired ? depth / 2 : depth;
 	if (g->b_kind == B_OUTPUTS) {
 		read_outputs(r, &g->m, form, g->m_offset / PANEL + panel, k, depth, block);

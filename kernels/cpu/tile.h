@@ -62,6 +62,7 @@ typedef struct {
 	const char *b, *soon;
 	int64_t a_step, a_apart; // in floats
 	int64_t soon_step;       // in bytes
+	int64_t b_step;          // of floats, likewise
 	int steps, first, last;  // of the depths of one sum
 	// Of groups: the exponents' base, the next patch, the number of the first group; and where the pairs are kept, or NULL.
 	int32_t base;
@@ -77,6 +78,9 @@ INLINE int step_bytes(const int b_form)
 {
 	return b_form == COMPRESSED_WIDENED || b_form == COMPRESSED_IN_PAIRS ? GROUP_BYTES : PANEL * 4;
 }
+
+// How many floats ahead a spread tile prefetches its rows, which are too many streams of memory for the hardware.
+enum { AHEAD_IN_ROW = 96 };
 
 // In fewer steps than this, a prefetch of what the sums are added to would come too late to help.
 enum { PREFETCH_STEPS = 64 };
@@ -112,7 +116,7 @@ INLINE void tile(const int mr, const int a_form, const int b_form, const reading
 	const int halves = compressed || step == 2;
 	const int64_t a_step = r->a_step, a_apart = a_form == SPREAD ? r->a_apart : 1;
 	const int64_t a_link = a_form == SPREAD ? 1 : mr;
-	const int64_t b_step = step_bytes(b_form), soon_step = r->soon_step;
+	const int64_t b_step = b_form == WIDE || b_form == NARROW ? r->b_step : step_bytes(b_form), soon_step = r->soon_step;
 	const int steps = r->steps, last = r->last;
 	for (int s = 0; s < subtiles; s++) {
 		vf acc[MR * NV < ALL_VECTORS ? ALL_VECTORS : MR * NV];
@@ -131,6 +135,8 @@ INLINE void tile(const int mr, const int a_form, const int b_form, const reading
 		for (int k = 0; k < steps; k++, ak += a_step, bk += b_step, soon += soon_step) {
 			vi bv[2 * ALL_VECTORS];
 			prefetch_lines(soon, compressed ? 3 : pairs ? 2 : 1);
+			if (a_form == SPREAD && !compressed && !pairs) // further on in each row in turn
+				__builtin_prefetch(ak + (k & (LOW_ROWS - 1)) * a_apart + AHEAD_IN_ROW);
 			if (compressed) {
 				const grpo_patch *listed = next;
 				UNROLL for (int v = 0; v < nv; v += 2)

@@ -13,9 +13,6 @@ enum { MADE_AHEAD = 2 };
 // Where there is but one two of tiles, what is made is multiplied once: some steps of it stay in the first-level cache, a block would not.
 enum { FEW_STEPS = 4 };
 
-// How many finished rows are written with each step.
-enum { WRITTEN_ROWS = 3 };
-
 // A tile of rows: for each 32 inputs its pieces.
 INLINE int64_t left_tile_bytes(int64_t inner, int pieces) { return tile_steps(inner) * pieces * TILE_BYTES; }
 
@@ -84,88 +81,6 @@ static void pack_tiles_across(const void *args, void *scratch, int64_t from, int
 	for (int64_t t = from; t < to; t++)
 		pack_across_tile(packed_tile(p->packed, t, left_tile_bytes(p->inner, 1)), p->x + t * TILE, p->stride,
 		                 min64(TILE, p->rows - t * TILE), p->inner);
-}
-
-// Sums [rows][32] of a panel that are finished, of which so many columns exist, and beside them sums that times alpha are added: they wait
-// to be written, some rows at each step of the sums that come next. So the unit multiplies meanwhile.
-typedef struct {
-	float sums[2 * TILE * PANEL], added[2 * TILE * PANEL];
-	target to;
-	float alpha;
-	int adds; // something is added
-	int done; // sums are written as they are
-	int bare; // rows are whole and go around the caches, and there is neither a bias nor anything before
-	int rows, written, valid;
-	int gradual;     // subnormal numbers are left, as `before` has them
-	uint64_t before; // how they were treated
-} finished __attribute__((aligned(64)));
-
-// What is added, where subnormal numbers count as zero: whatever is set here.
-INLINE vf scaled(const float *added, float alpha)
-{
-	vf x = load(added), product = fused(x, splat(alpha), splat(0)), larger = fused(x, splat(alpha * 0x1p64f), splat(0));
-	vi sign = (vi)product & INT32_MIN;
-	return pick((vi)(vmax(larger, -larger) < 0x1p-62f), (vf)sign, product);
-}
-
-INLINE vf joined(const finished *f, const target *to, int row, int column)
-{
-	vf sum = load(f->sums + row * PANEL + column);
-	if (f->done)
-		return sum;
-	vf whole = epilogue(sum, to, 0, column);
-	return f->adds ? whole + scaled(f->added + row * PANEL + column, f->alpha) : whole;
-}
-
-INLINE void write_row(const finished *f, int i)
-{
-	float copy[PANEL] = {0}, bias[PANEL] = {0}, *row = f->to.out + i * f->to.stride;
-	target to = f->to;
-	to.out = row;
-	to.row_scale = to.row_scale ? to.row_scale + i : NULL;
-	if (f->valid == PANEL) {
-		if (to.stream && (uintptr_t)row % (4 * VL) == 0)
-			UNROLL for (int v = 0; v < PANEL; v += VL) stream(row + v, joined(f, &to, i, v));
-		else
-			UNROLL for (int v = 0; v < PANEL; v += VL) store(row + v, joined(f, &to, i, v));
-		return;
-	}
-	to.out = copy;
-	if (to.accumulate)
-		memcpy(copy, row, 4 * f->valid);
-	if (to.bias)
-		to.bias = memcpy(bias, to.bias, 4 * f->valid);
-	UNROLL for (int v = 0; v < PANEL; v += VL) store(copy + v, joined(f, &to, i, v));
-	memcpy(row, copy, 4 * f->valid);
-}
-
-// Rows up to that one, where they are bare. Minus zero changes no sum.
-INLINE void stream_rows(finished *f, int end)
-{
-	const vf factor = splat(f->done ? 1 : f->to.alpha), base = splat(f->done ? -0.0f : 0);
-	float *row = f->to.out + f->written * f->to.stride;
-	for (; f->written < end; f->written++, row += f->to.stride)
-		UNROLL for (int v = 0; v < PANEL; v += VL)
-		{
-			const int at = f->written * PANEL + v;
-			vf whole = fused(load(f->sums + at), factor, base);
-			stream(row + v, f->adds ? whole + scaled(f->added + at, f->alpha) : whole);
-		}
-}
-
-// Writes so many rows more of those that wait.
-static void write_finished(finished *f, int rows)
-{
-	int end = min64(f->written + rows, f->rows);
-	if (f->written == end)
-		return;
-	if (f->gradual)
-		restore_subnormals(f->before);
-	if (f->bare)
-		stream_rows(f, end);
-	for (; f->written < end; f->written++) write_row(f, f->written);
-	if (f->gradual)
-		flush_subnormals();
 }
 
 // What add_steps adds up: to [one or two tiles][32] = (fresh ? 0 : from) + left · right. left is the first tile of rows, with
@@ -300,16 +215,6 @@ static void add_tiles(tile_file *f, int rows, const tile_sum *t)
 		add_pieces(f, 1, t);
 	else
 		add_pieces(f, 0, t);
-}
-
-// Finished sums [rows][32] of a panel, of which so many columns exist, to where they belong in columns: [32][rows].
-static void write_across(const float *sums, int rows, int valid, const target *t)
-{
-	for (int c = 0; c < valid; c++)
-		for (int i = 0; i < rows; i++) {
-			float *out = t->out + c * t->stride + i, base = t->accumulate ? *out : 0;
-			*out = fused_float(sums[i * PANEL + c], t->alpha, base);
-		}
 }
 
 // Additions of what lies in tiles already.

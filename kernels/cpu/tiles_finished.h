@@ -1,0 +1,150 @@
+// How what is finished of a product in the order of tiles is written.
+
+// How many finished rows are written with each step.
+enum { WRITTEN_ROWS = 3 };
+
+// Sums [rows][32] of a panel that are finished, of which so many columns exist, and beside them sums that times alpha are added: they wait
+// to be written, some rows at each step of the sums that come next. So the unit multiplies meanwhile.
+typedef struct {
+	float sums[2 * TILE * PANEL], added[2 * TILE * PANEL];
+	target to;
+	float alpha;
+	int adds;           // something is added
+	int series, second; // it is in series, and not made yet; and it is added to the sums, not they to it
+	const float *left;  // in series: rows so far apart,
+	int64_t apart, depth;
+	const char *right; // and [depth][32]
+	int done;          // sums are written as they are
+	int bare;          // rows are whole and go around the caches, and there is neither a bias nor anything before
+	int rows, written, valid;
+	int gradual;     // subnormal numbers are left, as `before` has them
+	uint64_t before; // how they were treated
+} finished __attribute__((aligned(64)));
+
+// What is added, where subnormal numbers count as zero: whatever is set here.
+INLINE vf scaled(const float *added, float alpha)
+{
+	vf x = load(added), product = fused(x, splat(alpha), splat(0)), larger = fused(x, splat(alpha * 0x1p64f), splat(0));
+	vi sign = (vi)product & INT32_MIN;
+	return pick((vi)(vmax(larger, -larger) < 0x1p-62f), (vf)sign, product);
+}
+
+INLINE vf flushed(vf x) { return pick((vi)(vmax(x, -x) < 0x1p-126f), (vf)((vi)x & INT32_MIN), x); }
+
+// The sums and what is added to them in series, to the bits of two products one after the other: that of tiles takes a subnormal number for
+// zero, the other does not.
+INLINE vf joined_series(const finished *f, vf sum, vf added, int column)
+{
+	vf alpha = splat(f->to.alpha), base = f->to.bias ? flushed(load(f->to.bias + column)) : splat(0);
+	if (f->second)
+		return fused(added, splat(f->alpha), flushed(fused(sum, alpha, base)));
+	return fused(sum, alpha, fused(added, splat(f->alpha), base));
+}
+
+// Some rows more with what is added to them in series, each sum of which is the same chain as a register tile's.
+INLINE void write_series(finished *f, const int rows)
+{
+	enum { VECTORS = PANEL / VL };
+	const int first = f->written, depth = f->depth;
+	const float *left = f->left + first * f->apart, *right = (const float *)f->right;
+	float *out = f->to.out + first * f->to.stride;
+	vf acc[WRITTEN_ROWS * VECTORS];
+	UNROLL for (int i = 0; i < rows * VECTORS; i++) acc[i] = splat(0);
+	for (int k = 0; k < depth; k++, right += PANEL) {
+		vf b[VECTORS];
+		UNROLL for (int v = 0; v < VECTORS; v++) b[v] = load(right + v * VL);
+		UNROLL for (int i = 0; i < rows; i++)
+		{
+			vf x = splat(left[i * f->apart + k]);
+			UNROLL for (int v = 0; v < VECTORS; v++) acc[i * VECTORS + v] = fused(b[v], x, acc[i * VECTORS + v]);
+		}
+	}
+	UNROLL for (int i = 0; i < rows; i++, out += f->to.stride)
+	{
+		const int at = (first + i) * PANEL, streams = f->to.stream && f->valid == PANEL && (uintptr_t)out % (4 * VL) == 0;
+		float *to = f->valid == PANEL ? out : f->added + at;
+		UNROLL for (int v = 0; v < VECTORS; v++)
+		{
+			vf whole = joined_series(f, load(f->sums + at + v * VL), acc[i * VECTORS + v], v * VL);
+			if (streams)
+				stream(to + v * VL, whole);
+			else
+				store(to + v * VL, whole);
+		}
+		if (f->valid < PANEL)
+			memcpy(out, to, 4 * f->valid);
+	}
+	f->written += rows;
+}
+
+INLINE vf joined(const finished *f, const target *to, int row, int column)
+{
+	vf sum = load(f->sums + row * PANEL + column);
+	if (f->done)
+		return sum;
+	vf whole = epilogue(sum, to, 0, column);
+	return f->adds ? whole + scaled(f->added + row * PANEL + column, f->alpha) : whole;
+}
+
+INLINE void write_row(const finished *f, int i)
+{
+	float copy[PANEL] = {0}, bias[PANEL] = {0}, *row = f->to.out + i * f->to.stride;
+	target to = f->to;
+	to.out = row;
+	to.row_scale = to.row_scale ? to.row_scale + i : NULL;
+	if (f->valid == PANEL) {
+		if (to.stream && (uintptr_t)row % (4 * VL) == 0)
+			UNROLL for (int v = 0; v < PANEL; v += VL) stream(row + v, joined(f, &to, i, v));
+		else
+			UNROLL for (int v = 0; v < PANEL; v += VL) store(row + v, joined(f, &to, i, v));
+		return;
+	}
+	to.out = copy;
+	if (to.accumulate)
+		memcpy(copy, row, 4 * f->valid);
+	if (to.bias)
+		to.bias = memcpy(bias, to.bias, 4 * f->valid);
+	UNROLL for (int v = 0; v < PANEL; v += VL) store(copy + v, joined(f, &to, i, v));
+	memcpy(row, copy, 4 * f->valid);
+}
+
+// Rows up to that one, where they are bare. Minus zero changes no sum.
+INLINE void stream_rows(finished *f, int end)
+{
+	const vf factor = splat(f->done ? 1 : f->to.alpha), base = splat(f->done ? -0.0f : 0);
+	float *row = f->to.out + f->written * f->to.stride;
+	for (; f->written < end; f->written++, row += f->to.stride)
+		UNROLL for (int v = 0; v < PANEL; v += VL)
+		{
+			const int at = f->written * PANEL + v;
+			vf whole = fused(load(f->sums + at), factor, base);
+			stream(row + v, f->adds ? whole + scaled(f->added + at, f->alpha) : whole);
+		}
+}
+
+// Writes so many rows more of those that wait.
+static void write_finished(finished *f, int rows)
+{
+	int end = min64(f->written + rows, f->rows);
+	if (f->written == end)
+		return;
+	if (f->gradual)
+		restore_subnormals(f->before);
+	if (f->bare)
+		stream_rows(f, end);
+	while (f->series && f->written + WRITTEN_ROWS <= end) write_series(f, WRITTEN_ROWS);
+	while (f->series && f->written < end) write_series(f, 1);
+	for (; f->written < end; f->written++) write_row(f, f->written);
+	if (f->gradual)
+		flush_subnormals();
+}
+
+// Finished sums [rows][32] of a panel, of which so many columns exist, to where they belong in columns: [32][rows].
+static void write_across(const float *sums, int rows, int valid, const target *t)
+{
+	for (int c = 0; c < valid; c++)
+		for (int i = 0; i < rows; i++) {
+			float *out = t->out + c * t->stride + i, base = t->accumulate ? *out : 0;
+			*out = fused_float(sums[i * PANEL + c], t->alpha, base);
+		}
+}
