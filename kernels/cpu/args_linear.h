@@ -134,7 +134,7 @@ typedef struct grpo_gemm {
 	int64_t a_stride; // in the order of tiles: how many inputs a row of a has, of which `inner` are read; 0: no more
 	int64_t rows, inner, cols; // inner is even where b is a bf16 matrix and B_OUTPUTS, or paired
 	int64_t row_tiles, block_tiles; // block_tiles of row_tiles go into one task
-	int64_t block_panels;           // and so many panels: in the order of tiles at most TILE_PANELS; in series 0, or of B_ROWS and A_PACKED
+	int64_t block_panels;           // and so many panels: in the order of tiles some; in series 0, or of B_ROWS and A_PACKED
 	                                // with all row tiles, without bias and row_scale
 	int32_t rows_first;             // there: rows run fastest, not panels
 
@@ -167,9 +167,9 @@ typedef grpo_gemm grpo_tiles_gemm;
 
 // What it takes of scratch: a panel at one depth, of the product, and two of what is added to it; and the sums of all panels.
 enum { TILE_BLOCK = TILE_DEPTH * PANEL * 2 };
-static inline int64_t grpo_tiles_scratch(int64_t block_tiles)
+static inline int64_t grpo_tiles_scratch(int64_t block_tiles, int64_t block_panels)
 {
-	return 3 * TILE_BLOCK + TILE_PANELS * block_tiles * TILE * PANEL * 4;
+	return 3 * TILE_BLOCK + block_panels * block_tiles * TILE * PANEL * 4;
 }
 
 // How many inputs share a scale in a product in whole numbers, and of how many a panel is decoded at once: what is decoded stays in the

@@ -177,7 +177,7 @@ func (b *backend) headChunks(s *asked, p partials) {
 	if s.pieces > 0 {
 		kernel, tiles = b.ops.tiles_head_chunks, rowTiles(s.rows)
 		block = min(tiles, scoreTiles)
-		rows, own = block*C.TILE, int(C.grpo_tiles_scratch(C.int64_t(block)))
+		rows, own = block*C.TILE, int(C.grpo_tiles_scratch(C.int64_t(block), C.TILE_PANELS))
 	}
 	b.scratch(own + 4*C.LOGIT_STRIDE*rows)
 	a := args[C.grpo_head_chunks](b)

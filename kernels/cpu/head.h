@@ -88,7 +88,7 @@ static void tiles_head_chunks(const void *args, void *scratch, int64_t from, int
 	const grpo_head_chunks *h = args;
 	const grpo_gemm *g = &h->g;
 	int64_t blocks = (g->row_tiles + g->block_tiles - 1) / g->block_tiles;
-	float *logits = (float *)((char *)scratch + grpo_tiles_scratch(g->block_tiles));
+	float *logits = (float *)((char *)scratch + grpo_tiles_scratch(g->block_tiles, TILE_PANELS));
 	for (int64_t t = from; t < to; t++) {
 		int64_t chunk = t / blocks, tile0 = t % blocks * g->block_tiles;
 		int64_t tile1 = min64(tile0 + g->block_tiles, g->row_tiles);

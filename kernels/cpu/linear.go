@@ -10,8 +10,8 @@ import (
 )
 
 // A product packs its left-hand side once for all panels of columns. packedBytes bounds that copy: more
-// rows go in several rounds.
-var packedBytes = 16 << 20
+// rows go in several rounds. 512 rows of 6,144 inputs, three pieces of each, are one.
+var packedBytes = 20 << 20
 
 // blockRows is how many rows share one converted panel. A right-hand side of fewPanels is not worth the copy. Where the
 // reduction is shallow the time goes into writing, so rows are finished one tile after the other. The rows of a buffer are

@@ -71,11 +71,12 @@ func (b *backend) WorkSize(w kernels.Work) int {
 	shared := packed + index + rows + logits + partial
 
 	both := 1
-	own := 4 * max(C.PANEL*(C.DEPTH+blockRows), 4*(path+8)+attendBytes(w.Heads)/4, C.KEYS*(3*w.Dim+wide),
+	own := 4 * max(C.PANEL*(C.DEPTH+blockRows), 4*(path+8)+2*attendBytes(w.Heads)/4, C.KEYS*(3*w.Dim+wide),
 		C.PANEL*(C.DEPTH+scoreTiles*int(b.ops.tile))+C.LOGIT_STRIDE*scoreTiles*int(b.ops.tile))
 	own = max(own, drawBytes(w.Vocab)+truncatedBytes(w.Vocab))
 	if b.order == kernels.Tiles {
-		own = max(own, int(C.grpo_tiles_scratch(blockTiles)), int(C.grpo_tiles_scratch(scoreTiles))+4*C.LOGIT_STRIDE*scoreTiles*C.TILE)
+		own = max(own, int(C.grpo_tiles_scratch(blockTiles, C.TILE_PANELS)),
+			int(C.grpo_tiles_scratch(scoreTiles, C.TILE_PANELS))+4*C.LOGIT_STRIDE*scoreTiles*C.TILE)
 	}
 	if w.Gradients {
 		both = 2

@@ -26,12 +26,14 @@ func Tiles() TileUnit {
 
 // How many tiles of rows, and pieces of them, share the panels of a task at most, so that what they read of a left-hand side at one depth
 // stays in the second-level cache beside the sums of C.TILE_PANELS. A left-hand side of smallLeft bytes stays there at all depths, beside
-// the sums of smallPanels; but a block of fewPieces or less is not worth that, for each makes its right-hand side.
+// the sums of smallPanels; but a block of fewPieces or less is not worth that, for each makes its right-hand side. Of several pieces more
+// has to be read for each sum: half as many tiles have twice as many panels, manyPanels, while there is work for all.
 const (
 	blockTiles  = 32
 	blockPieces = 48
 	smallLeft   = 5 << 18
 	smallPanels = 4
+	manyPanels  = 16
 	fewPieces   = 22
 )
 
@@ -41,7 +43,10 @@ func tilesBlock(inner, pieces int) (tiles, panels int) {
 	if small := 2 * (smallLeft / leftBytes(two, inner, pieces)); small*pieces > fewPieces {
 		return min(small, blockTiles), smallPanels
 	}
-	return min(blockTiles, blockPieces/pieces), C.TILE_PANELS
+	if pieces > 1 {
+		return blockPieces / pieces, manyPanels
+	}
+	return blockTiles, C.TILE_PANELS
 }
 
 // A result of so many bytes is written around the caches: it would not stay in the second level until it is read, and a line that is
@@ -135,10 +140,13 @@ func (b *backend) tilesGemm(g *C.grpo_gemm) {
 	if tiles <= 2 { // a panel is read once, whatever is beside it
 		together = min(together, max(panels(int(g.cols))/(4*b.threads()), 1))
 	}
+	if together == manyPanels && blocksOf(panels(int(g.cols)), together)*blocksOf(tiles, most/2) < 4*b.threads() {
+		together = C.TILE_PANELS
+	}
 	groups := blocksOf(panels(int(g.cols)), together)
 	enough := blocksOf(4*b.threads(), groups)      // blocks of rows, for want of panels
 	block := even(min(max(tiles/enough, 1), most)) // two tiles are done at a time
-	b.scratch(int(C.grpo_tiles_scratch(C.int64_t(block))))
+	b.scratch(int(C.grpo_tiles_scratch(C.int64_t(block), C.int64_t(max(together, C.TILE_PANELS)))))
 	a := args[C.grpo_tiles_gemm](b)
 	*a = *g
 	a.row_tiles, a.block_tiles, a.block_panels = C.int64_t(tiles), C.int64_t(block), C.int64_t(together)

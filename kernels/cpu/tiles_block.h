@@ -1,7 +1,7 @@
 // Blocks of a product in the order of tiles: rows and panels that share the caches, the products that are added to it, and how what is
 // finished is written.
 
-// A block of tiles of rows times panels, at most TILE_PANELS of them, into out, where the first row meets the first panel.
+// A block of tiles of rows times some panels into out, where the first row meets the first panel.
 typedef struct {
 	const grpo_gemm *g;
 	int64_t row0, row1, panel0, panel1;
