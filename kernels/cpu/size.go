@@ -65,7 +65,8 @@ func (b *backend) WorkSize(w kernels.Work) int {
 	}
 	tiles := w.Rows*group/C.TILE_FORWARD + spans
 	rows := max(spans*C.sizeof_grpo_span, (w.Rows+tiles)*C.sizeof_grpo_run, 4*asked*w.Hidden)
-	index := max(8*w.Rows, tiles*C.sizeof_grpo_tile+entries*C.sizeof_grpo_block+spans*C.sizeof_int32_t)
+	index := max(8*w.Rows, tiles*C.sizeof_grpo_tile+entries*C.sizeof_grpo_block+spans*C.sizeof_int32_t,
+		(w.Rows+tiles)*C.sizeof_grpo_bundle)
 	logits := max(4*C.LOGIT_STRIDE*asked, 4*min(drawRows, w.Rows)*(panels(w.Vocab)+1)*C.PANEL)
 	partial := max(asked*(chunks(w.Vocab)*C.sizeof_grpo_partial+4*4), 8*blocksOf(w.Trained, C.RUN)) // the last is SumSquares
 	shared := packed + index + rows + logits + partial
