@@ -72,18 +72,18 @@ typedef struct {
 INLINE void tile_begin(void) {}
 INLINE void tile_end(void) {}
 
-INLINE int rows_of_sums(const tile_file *f, int c) { return f->rows[c / 2]; }
+INLINE unsigned rows_of_sums(const tile_file *f, int c) { return f->rows[c / 2]; }
 
 INLINE void tile_zero(tile_file *f, int c) { memset(f->sums[c], 0, 4 * TILE * rows_of_sums(f, c)); }
 
 INLINE void tile_load_sums(tile_file *f, int c, const float *p, int64_t stride)
 {
-	for (int i = 0; i < rows_of_sums(f, c); i++) memcpy(f->sums[c][i], (const char *)p + i * stride, 4 * TILE);
+	for (unsigned i = 0; i < rows_of_sums(f, c); i++) memcpy(f->sums[c][i], (const char *)p + i * stride, 4 * TILE);
 }
 
 INLINE void tile_store_sums(const tile_file *f, int c, float *p, int64_t stride)
 {
-	for (int i = 0; i < rows_of_sums(f, c); i++) memcpy((char *)p + i * stride, f->sums[c][i], 4 * TILE);
+	for (unsigned i = 0; i < rows_of_sums(f, c); i++) memcpy((char *)p + i * stride, f->sums[c][i], 4 * TILE);
 }
 
 INLINE void tile_load_left(tile_file *f, int a, const void *p)

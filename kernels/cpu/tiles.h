@@ -85,53 +85,75 @@ static void pack_tiles_across(const void *args, void *scratch, int64_t from, int
 
 // What add_steps adds up: to [one or two tiles][32] = (fresh ? 0 : from) + left · right. left is the first tile of rows, with
 // which the second takes turns. Rows of sums and of right are so many bytes apart.
-typedef struct {
+typedef struct tile_sum {
 	const float *from;
 	float *to;
 	int64_t row;
 	const char *left, *right;
 	int64_t right_row, steps;
 	int pieces, fresh;
+	int begun;                   // its sums and first factors are in the tiles
+	const struct tile_sum *then; // what is begun at the end of this, of two tiles both, or NULL
 	right_maker *make; // of right, or NULL: it is there
 	following *next;   // what will be wanted after this, or NULL
 	finished *waiting; // what is written meanwhile, or NULL
 	const char *last_left, *last_right; // of one step more, of one piece; NULL: there is none
 } tile_sum;
 
+// Where one of the four tiles lies in sums whose rows are so many bytes apart.
+INLINE float *sums_at(const float *sums, int64_t row, const int tile)
+{
+	return (float *)((char *)sums + tile / 2 * TILE * row) + tile % 2 * TILE;
+}
+
+// The number of a tile is part of the instruction, so these are macros.
+#define load_sum(f, tile, sums, row) tile_load_sums(f, tile, sums_at(sums, row, tile), row)
+#define store_sum(f, tile, sums, row) tile_store_sums(f, tile, sums_at(sums, row, tile), row)
+#define begin_sum(f, tile, t) \
+	do { \
+		if ((t)->fresh) \
+			tile_zero(f, tile); \
+		else \
+			load_sum(f, tile, (t)->from, (t)->row); \
+	} while (0)
+
 INLINE void load_both_sums(tile_file *f, const int both, const float *sums, int64_t row)
 {
-	const float *below = (const float *)((const char *)sums + TILE * row);
-	tile_load_sums(f, SUMS_00, sums, row);
-	tile_load_sums(f, SUMS_01, sums + TILE, row);
+	load_sum(f, SUMS_00, sums, row);
+	load_sum(f, SUMS_01, sums, row);
 	if (both) {
-		tile_load_sums(f, SUMS_10, below, row);
-		tile_load_sums(f, SUMS_11, below + TILE, row);
+		load_sum(f, SUMS_10, sums, row);
+		load_sum(f, SUMS_11, sums, row);
 	}
 }
 
 INLINE void store_both_sums(tile_file *f, const int both, float *sums, int64_t row)
 {
-	float *below = (float *)((char *)sums + TILE * row);
-	tile_store_sums(f, SUMS_00, sums, row);
-	tile_store_sums(f, SUMS_01, sums + TILE, row);
+	store_sum(f, SUMS_00, sums, row);
+	store_sum(f, SUMS_01, sums, row);
 	if (both) {
-		tile_store_sums(f, SUMS_10, below, row);
-		tile_store_sums(f, SUMS_11, below + TILE, row);
+		store_sum(f, SUMS_10, sums, row);
+		store_sum(f, SUMS_11, sums, row);
 	}
 }
 
 INLINE void begin_sums(tile_file *f, const int both, const tile_sum *t)
 {
-	if (!t->fresh) {
-		load_both_sums(f, both, t->from, t->row);
-		return;
-	}
-	tile_zero(f, SUMS_00);
-	tile_zero(f, SUMS_01);
+	begin_sum(f, SUMS_00, t);
+	begin_sum(f, SUMS_01, t);
 	if (both) {
-		tile_zero(f, SUMS_10);
-		tile_zero(f, SUMS_11);
+		begin_sum(f, SUMS_10, t);
+		begin_sum(f, SUMS_11, t);
 	}
+}
+
+INLINE void load_first_factors(tile_file *f, const int both, const tile_sum *t)
+{
+	tile_load_right(f, RIGHT_0, t->right, t->right_row);
+	tile_load_left(f, LEFT_0, t->left);
+	tile_load_right(f, RIGHT_1, t->right + 4 * TILE, t->right_row);
+	if (both)
+		tile_load_left(f, LEFT_1, t->left + TILE_BYTES);
 }
 
 // Adds what lies in the tiles of factors. Each is loaded with what is added next, if there is that, as soon as it was read for the last
@@ -155,6 +177,27 @@ INLINE void add_loaded(tile_file *f, const int both, const int next_left, const 
 		tile_load_right(f, RIGHT_1, right + 4 * TILE, row);
 }
 
+// The last addition to some sums, and the beginning of others: each tile is stored, and loaded anew, while others are added to.
+INLINE void add_last_and_begin(tile_file *f, const tile_sum *t, const tile_sum *then)
+{
+	tile_add(f, SUMS_00, LEFT_0, RIGHT_0);
+	tile_add(f, SUMS_01, LEFT_0, RIGHT_1);
+	tile_load_left(f, LEFT_0, then->left);
+	store_sum(f, SUMS_00, t->to, t->row);
+	begin_sum(f, SUMS_00, then);
+	tile_add(f, SUMS_10, LEFT_1, RIGHT_0);
+	tile_load_right(f, RIGHT_0, then->right, then->right_row);
+	store_sum(f, SUMS_01, t->to, t->row);
+	begin_sum(f, SUMS_01, then);
+	tile_add(f, SUMS_11, LEFT_1, RIGHT_1);
+	tile_load_left(f, LEFT_1, then->left + TILE_BYTES);
+	tile_load_right(f, RIGHT_1, then->right + 4 * TILE, then->right_row);
+	store_sum(f, SUMS_10, t->to, t->row);
+	begin_sum(f, SUMS_10, then);
+	store_sum(f, SUMS_11, t->to, t->row);
+	begin_sum(f, SUMS_11, then);
+}
+
 INLINE void add_steps(tile_file *f, const int both, const int pieces, const tile_sum *t)
 {
 	const int64_t row = t->right_row;
@@ -164,13 +207,11 @@ INLINE void add_steps(tile_file *f, const int both, const int pieces, const tile
 	following next = {{NULL}};
 	if (t->next)
 		next = *t->next;
-	begin_sums(f, both, t);
-	for (int i = 0; t->make && i < MADE_AHEAD; i++) make_right(t->make);
-	tile_load_right(f, RIGHT_0, right, row);
-	tile_load_left(f, LEFT_0, left);
-	tile_load_right(f, RIGHT_1, right + 4 * TILE, row);
-	if (both)
-		tile_load_left(f, LEFT_1, left + TILE_BYTES);
+	if (!t->begun) {
+		begin_sums(f, both, t);
+		for (int i = 0; t->make && i < MADE_AHEAD; i++) make_right(t->make);
+		load_first_factors(f, both, t);
+	}
 	for (int64_t s = 1; s < t->steps; s++) {
 		if (t->make)
 			make_right(t->make);
@@ -181,19 +222,18 @@ INLINE void add_steps(tile_file *f, const int both, const int pieces, const tile
 		at = (at + TILE * row) & ring;
 		UNROLL for (int p = 1; p <= pieces; p++) add_loaded(f, both, 1, p == pieces, left += TURN_BYTES, right + at, row);
 	}
-	UNROLL for (int p = 1; p <= pieces; p++) add_loaded(f, both, p < pieces, 0, left += TURN_BYTES, right, row);
+	UNROLL for (int p = 1; p < pieces; p++) add_loaded(f, both, 1, 0, left += TURN_BYTES, right, row);
+	if (t->last_left)
+		add_loaded(f, both, 1, 1, t->last_left, t->last_right, row);
 	if (t->next)
 		*t->next = next;
-	if (t->last_left) {
-		tile_load_right(f, RIGHT_0, t->last_right, row);
-		tile_load_left(f, LEFT_0, t->last_left);
-		tile_load_right(f, RIGHT_1, t->last_right + 4 * TILE, row);
-		if (both)
-			tile_load_left(f, LEFT_1, t->last_left + TILE_BYTES);
-		add_loaded(f, both, 0, 0, left, right, row);
-	}
 	if (t->waiting)
 		write_finished(t->waiting, 2 * TILE);
+	if (both && t->then) {
+		add_last_and_begin(f, t, t->then);
+		return;
+	}
+	add_loaded(f, both, 0, 0, left, right, row);
 	store_both_sums(f, both, t->to, t->row);
 }
 

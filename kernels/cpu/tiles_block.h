@@ -95,6 +95,18 @@ static void finish(tile_block *b, int64_t panel, int64_t row, int rows, const ad
 	f->written = 0;
 }
 
+// Makes then, whose other terms are those of t, the same sums of the next two tiles of rows. Their right-hand side is there by then.
+static void go_below(tile_sum *then, const tile_sum *t, const grpo_gemm *g, const grpo_gemm *step_more, following *next)
+{
+	then->from = t->from + 2 * TILE * PANEL;
+	then->to = t->to + (t->waiting ? 0 : 2 * TILE * PANEL);
+	then->left = t->left + 2 * left_row_bytes(g);
+	then->last_left = step_more ? t->last_left + 2 * left_row_bytes(step_more) : NULL;
+	then->make = NULL;
+	then->next = next;
+	then->then = NULL;
+}
+
 // All rows of a block times one panel at one depth. What comes next is asked for meanwhile.
 static void add_panel(tile_block *b, int64_t panel, int64_t k, following *next)
 {
@@ -104,19 +116,25 @@ static void add_panel(tile_block *b, int64_t panel, int64_t k, following *next)
 	right_maker maker;
 	const char *right = tiles_right(&maker, g, panel, k, depth, b->block);
 	addition more = last ? added_to(b, panel) : (addition){NULL};
-	const int makes = right == b->block && maker.k < maker.end;
+	const int makes = right == b->block && maker.k < maker.end, step_more = more.g && is_step_more(g, more.g);
+	const int alone = more.g && !step_more && more.g->pieces > 0; // what is added needs the tiles in between
 	if (b->row1 - b->row0 <= 2 * TILE)
 		maker.ring = FEW_STEPS * STEP_BYTES;
-	int step_more = more.g && is_step_more(g, more.g);
-	for (int64_t row = b->row0; row < b->row1; row += 2 * TILE) {
+	float *sums = b->kept + (panel - b->panel0) * height * PANEL;
+	tile_sum t[2] = {{
+		.from = sums, .to = last ? b->waiting.sums : sums, .row = 4 * PANEL, .left = left_of(g, b->row0, k), .right = right,
+		.right_row = PAIR_BYTES, .steps = tile_steps(depth), .pieces = g->pieces, .fresh = k == 0, .make = makes ? &maker : NULL,
+		.next = makes ? NULL : next, .waiting = last ? &b->waiting : NULL,
+		.last_left = step_more ? left_of(more.g, b->row0, 0) : NULL, .last_right = more.right}};
+	t[1] = t[0];
+	for (int64_t row = b->row0, i = 0; row < b->row1; row += 2 * TILE, i++) {
+		tile_sum *now = t + i % 2, *then = t + (i + 1) % 2;
+		go_below(then, now, g, step_more ? more.g : NULL, next);
+		then->begun = !alone && row + 3 * TILE < b->row1;
+		if (then->begun)
+			now->then = then;
 		int64_t rows = min64(b->row1 - row, 2 * TILE);
-		int made = row == b->row0 && makes;
-		float *sums = b->kept + ((panel - b->panel0) * height + row - b->row0) * PANEL;
-		add_tiles(&b->file, rows, &(tile_sum){
-			.from = sums, .to = last ? b->waiting.sums : sums, .row = 4 * PANEL, .left = left_of(g, row, k), .right = right,
-			.right_row = PAIR_BYTES, .steps = tile_steps(depth), .pieces = g->pieces, .fresh = k == 0, .make = made ? &maker : NULL,
-			.next = made ? NULL : next, .waiting = last ? &b->waiting : NULL,
-			.last_left = step_more ? left_of(more.g, row, 0) : NULL, .last_right = more.right});
+		add_tiles(&b->file, rows, now);
 		if (last)
 			finish(b, panel, row, rows, &more);
 	}
