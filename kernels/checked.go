@@ -86,13 +86,18 @@ func (c checker) f32(name string, b Buffer, n int) { c.buffer(name, b, F32, n) }
 func (c checker) i32(name string, b Buffer, n int) { c.buffer(name, b, I32, n) }
 func (c checker) f64(name string, b Buffer, n int) { c.buffer(name, b, F64, n) }
 
-// cols checks a window of n columns over T rows.
-func (c checker) cols(name string, w Cols, n, T int) {
+// window checks that there are n columns inside the row.
+func (c checker) window(name string, w Cols, n int) {
 	if w.N != n || w.From < 0 || w.From+w.N > w.Stride {
 		c.fail("%s is columns [%d, %d) of %d, expected %d columns inside the row",
 			name, w.From, w.From+w.N, w.Stride, n)
 	}
 	c.size("the number of columns", w.N, 1)
+}
+
+// cols checks a window of n columns over T rows.
+func (c checker) cols(name string, w Cols, n, T int) {
+	c.window(name, w, n)
 	least := 0
 	if T > 0 {
 		least = (T-1)*w.Stride + w.From + w.N

@@ -7,7 +7,7 @@ func (k *checked) Linear(out, x Cols, w Matrix, o LinearOpt, T int) {
 	c.size("T", T, 0)
 	c.matrix("w", w)
 	c.cols("out", out, w.Rows(), T)
-	c.cols("x", x, w.Cols(), T)
+	c.multiplied(k.b, "x", x, w.Cols(), T)
 	if o.Bias != nil {
 		c.f32("bias", o.Bias, w.Rows())
 	}
@@ -19,7 +19,7 @@ func (k *checked) LinearGradX(dx, dy Cols, w Matrix, o LinearOpt, T int) {
 	c.size("T", T, 0)
 	c.matrix("w", w)
 	c.cols("dx", dx, w.Cols(), T)
-	c.cols("dy", dy, w.Rows(), T)
+	c.multiplied(k.b, "dy", dy, w.Rows(), T)
 	if o.Bias != nil {
 		c.fail("a gradient to x has no bias")
 	}
@@ -29,8 +29,8 @@ func (k *checked) LinearGradX(dx, dy Cols, w Matrix, o LinearOpt, T int) {
 func (k *checked) LinearGradW(dw Buffer, dy, x Cols, alpha float32, factors DType, T int) {
 	c := k.call("LinearGradW")
 	c.size("T", T, 0)
-	c.cols("dy", dy, dy.N, T)
-	c.cols("x", x, x.N, T)
+	c.multiplied(k.b, "dy", dy, dy.N, T)
+	c.multiplied(k.b, "x", x, x.N, T)
 	c.f32("dw", dw, dy.N*x.N)
 	if factors != F32 && factors != BF16 {
 		c.fail("factors of %v, expected f32 or bf16", factors)

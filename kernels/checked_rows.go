@@ -24,7 +24,7 @@ func (k *checked) EmbedGrad(dTable, dOut, ids Buffer, V, H, T int) {
 func (k *checked) RMSNorm(out, x, weight Buffer, n Norm, H, T int) {
 	c := k.call("RMSNorm")
 	c.rows(T, "H", H)
-	c.f32("out", out, T*H)
+	k.made(c, "out", out, H, T)
 	k.kept(c, "x", x, T*H)
 	c.f32("weight", weight, H)
 	k.b.RMSNorm(out, x, weight, n, H, T)
@@ -65,7 +65,7 @@ func (k *checked) Rope(out, x, rope Buffer, back bool, h Heads, T int) {
 	c := k.call("Rope")
 	c.size("T", T, 0)
 	c.heads(h)
-	c.f32("out", out, T*h.Width())
+	k.made(c, "out", out, h.Width(), T)
 	k.kept(c, "x", x, T*h.Width())
 	c.f32("rope", rope, T*h.Dim)
 	k.b.Rope(out, x, rope, back, h, T)
@@ -87,7 +87,7 @@ func (k *checked) QKNormRopeGradX(dqkv, dout, qkv, qw, kw, rope Buffer, eps floa
 	c := k.call("QKNormRopeGradX")
 	c.size("T", T, 0)
 	c.heads(h)
-	c.f32("dqkv", dqkv, T*h.Width())
+	k.made(c, "dqkv", dqkv, h.Width(), T)
 	c.f32("dout", dout, T*h.Width())
 	k.kept(c, "qkv", qkv, T*h.Width())
 	c.f32("qw", qw, h.Dim)
@@ -111,7 +111,7 @@ func (k *checked) QKNormRopeGradW(dqw, dkw, dout, qkv, rope Buffer, eps float32,
 func (k *checked) SwiGLU(out, gateUp Buffer, N, T int) {
 	c := k.call("SwiGLU")
 	c.rows(T, "N", N)
-	c.f32("out", out, T*N)
+	k.made(c, "out", out, N, T)
 	k.kept(c, "gateUp", gateUp, T*2*N)
 	k.b.SwiGLU(out, gateUp, N, T)
 }
@@ -119,7 +119,7 @@ func (k *checked) SwiGLU(out, gateUp Buffer, N, T int) {
 func (k *checked) SwiGLUGrad(dGateUp, dout, gateUp Buffer, N, T int) {
 	c := k.call("SwiGLUGrad")
 	c.rows(T, "N", N)
-	c.f32("dGateUp", dGateUp, T*2*N)
+	k.made(c, "dGateUp", dGateUp, 2*N, T)
 	c.f32("dout", dout, T*N)
 	k.kept(c, "gateUp", gateUp, T*2*N)
 	k.b.SwiGLUGrad(dGateUp, dout, gateUp, N, T)
@@ -128,7 +128,7 @@ func (k *checked) SwiGLUGrad(dGateUp, dout, gateUp Buffer, N, T int) {
 func (k *checked) GeGLU(out, gateUp Buffer, N, T int) {
 	c := k.call("GeGLU")
 	c.rows(T, "N", N)
-	c.f32("out", out, T*N)
+	k.made(c, "out", out, N, T)
 	k.kept(c, "gateUp", gateUp, T*2*N)
 	k.b.GeGLU(out, gateUp, N, T)
 }
@@ -136,7 +136,7 @@ func (k *checked) GeGLU(out, gateUp Buffer, N, T int) {
 func (k *checked) GeGLUGrad(dGateUp, dout, gateUp Buffer, N, T int) {
 	c := k.call("GeGLUGrad")
 	c.rows(T, "N", N)
-	c.f32("dGateUp", dGateUp, T*2*N)
+	k.made(c, "dGateUp", dGateUp, 2*N, T)
 	c.f32("dout", dout, T*N)
 	k.kept(c, "gateUp", gateUp, T*2*N)
 	k.b.GeGLUGrad(dGateUp, dout, gateUp, N, T)

@@ -42,7 +42,11 @@ type LowRanker interface {
 // LinearLowRank: z [T, A's rows] = Scale · x · Aᵀ, out [T, N] = x [T, K] · wᵀ + bias, and to each window of out is added z · Bᵀ.
 func LinearLowRank(b Backend, out, z, x Cols, w Matrix, bias Buffer, l *LowRank, T int) {
 	c := begin(b, "LinearLowRank")
-	c.lowRank(l, out, z, x, w, T)
+	c.size("T", T, 0)
+	c.matrix("w", w)
+	c.cols("out", out, w.Rows(), T)
+	c.multiplied(b, "x", x, w.Cols(), T)
+	c.lowRank(l, z, w, T)
 	if bias != nil {
 		c.f32("bias", bias, w.Rows())
 	}
@@ -65,7 +69,11 @@ func AddLowRank(b Backend, out, z, x Cols, l *LowRank, T int) {
 // rounded before it is added.
 func LinearLowRankGradX(b Backend, dx, dz, dy Cols, w Matrix, l *LowRank, T int) {
 	c := begin(b, "LinearLowRankGradX")
-	c.lowRank(l, dy, dz, dx, w, T)
+	c.size("T", T, 0)
+	c.matrix("w", w)
+	c.multiplied(b, "dy", dy, w.Rows(), T)
+	c.cols("dx", dx, w.Cols(), T)
+	c.lowRank(l, dz, w, T)
 	if k, ok := inside(b).(LowRanker); ok && k.LinearLowRankGradX(dx, dz, dy, w, l, T) {
 		return
 	}
@@ -81,13 +89,9 @@ func LowRankGradZ(b Backend, dz, dy Cols, l *LowRank, T int) {
 	}
 }
 
-// lowRank checks what both directions have: y is on the side of the output, x on that of the input.
-func (c checker) lowRank(l *LowRank, y, z, x Cols, w Matrix, T int) {
-	c.size("T", T, 0)
-	c.matrix("w", w)
+// lowRank checks what both directions have.
+func (c checker) lowRank(l *LowRank, z Cols, w Matrix, T int) {
 	c.matrix("A", l.A)
-	c.cols("the output's side", y, w.Rows(), T)
-	c.cols("the input's side", x, w.Cols(), T)
 	c.cols("z", z, l.A.Rows(), T)
 	if n := len(l.B); n == 0 || n != len(l.Windows) || l.A.Rows()%n != 0 || l.A.Cols() != w.Cols() {
 		c.fail("A [%d, %d], %d matrices B and %d windows of a linear [%d, %d] do not belong together", l.A.Rows(), l.A.Cols(), n,

@@ -132,6 +132,7 @@ typedef struct grpo_gemm {
 	int32_t pieces; // of a, packed by pack_tiles, in the order of tiles; 0: in series
 	const float *a;
 	int64_t a_stride; // in the order of tiles: how many inputs a row of a has, of which `inner` are read; 0: no more
+	int64_t a_apart;  // there: a is not packed, but rounded rows (pack_row in tiles_rows.h), so many bytes apart; 0: it is packed
 	int64_t rows, inner, cols; // inner is even where b is a bf16 matrix and B_OUTPUTS, or paired
 	int64_t row_tiles, block_tiles; // block_tiles of row_tiles go into one task
 	int64_t block_panels;           // and so many panels: in the order of tiles some; in series 0, or of B_ROWS and A_PACKED
@@ -143,6 +144,7 @@ typedef struct grpo_gemm {
 	int64_t m_offset;   // B_OUTPUTS: the matrix's first row; B_INPUTS: likewise; a multiple of 32
 	const float *b;     // B_ROWS
 	int64_t b_stride;
+	int64_t b_apart;    // in the order of tiles: b is rounded rows, so many bytes apart; 0: it is not
 
 	float *out;
 	int64_t out_stride;

@@ -1,5 +1,7 @@
 // Arguments of the kernels that treat rows one by one, and of the optimizer. A task is one row unless
 // it says otherwise; included after args_linear.h.
+//
+// Where `apart` is not 0, rows of out are rounded (pack_row in tiles_rows.h), and so many bytes apart.
 
 typedef struct {
 	float *out; // [rows, m.cols]
@@ -20,7 +22,7 @@ typedef struct {
 	const float *dy; // gradients only
 	const float *x, *weight;
 	float eps, minus; // minus is what to take from the weight: less than nothing where it lacks an offset
-	int64_t cols;
+	int64_t cols, apart;
 } grpo_rms_norm;
 typedef grpo_rms_norm grpo_rms_norm_grad_x;
 
@@ -46,6 +48,7 @@ typedef struct {
 	const float *x, *qw, *kw, *rope;
 	float eps;
 	int64_t q_heads, kv_heads, dim;
+	int64_t apart; // gradients only
 } grpo_qk_norm_rope;
 typedef grpo_qk_norm_rope grpo_qk_norm_rope_grad_x;
 
@@ -62,7 +65,7 @@ typedef struct {
 	float *out;
 	const float *dy; // gradients only
 	const float *x;  // [rows, 2·cols]
-	int64_t cols;
+	int64_t cols, apart;
 } grpo_swiglu;
 typedef grpo_swiglu grpo_swiglu_grad;
 
@@ -71,7 +74,7 @@ typedef grpo_swiglu grpo_geglu, grpo_geglu_grad;
 typedef struct {
 	float *out;
 	const float *x, *rope;
-	int64_t q_heads, kv_heads, dim, back;
+	int64_t q_heads, kv_heads, dim, back, apart;
 } grpo_rope;
 
 // The rest are long rows of n numbers; a task is RUN of them.

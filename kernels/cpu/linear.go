@@ -31,17 +31,18 @@ func (b *backend) Linear(out, x kernels.Cols, w kernels.Matrix, o kernels.Linear
 	}
 	defer b.release()
 	if m, ok := w.(*matrix); ok && m.whole {
+		b.wantsFloats(x)
 		b.linearWhole(out, x, m, o, T)
 		return
 	}
 	p := product{rows: T, inner: x.N, outStride: out.Stride, xStride: x.Stride, pack: b.ops.pack_rows}
-	p.x, p.out = b.cols(x), b.cols(out)
+	p.out = b.cols(out)
 	p.g = C.grpo_gemm{b_kind: C.B_OUTPUTS, m: b.matrix(w), cols: C.int64_t(out.N)}
 	if o.Bias != nil {
 		p.g.bias = b.f32(o.Bias)
 	}
 	p.g.alpha, p.g.accumulate = C.float(o.Alpha), flag(o.Accumulate)
-	b.multiply(&p)
+	b.multiplyRows(&p, x)
 }
 
 // LinearGradX: dx [T, K] = (accumulate ? dx : 0) + alpha · dy [T, N] · w.
@@ -51,10 +52,10 @@ func (b *backend) LinearGradX(dx, dy kernels.Cols, w kernels.Matrix, o kernels.L
 	}
 	defer b.release()
 	p := product{rows: T, inner: dy.N, outStride: dx.Stride, xStride: dy.Stride, pack: b.ops.pack_rows}
-	p.x, p.out = b.cols(dy), b.cols(dx)
+	p.out = b.cols(dx)
 	p.g = C.grpo_gemm{b_kind: C.B_INPUTS, m: b.matrix(w), cols: C.int64_t(dx.N), gradual: flag(o.Accumulate)}
 	p.g.alpha, p.g.accumulate = C.float(o.Alpha), flag(o.Accumulate)
-	b.multiply(&p)
+	b.multiplyRows(&p, dy)
 }
 
 // LinearGradW: dw [N, K] += alpha · dyᵀ [N, T] · x [T, K].
@@ -65,10 +66,10 @@ func (b *backend) LinearGradW(dw kernels.Buffer, dy, x kernels.Cols, alpha float
 	}
 	defer b.release()
 	if b.order == kernels.Tiles && factors == kernels.BF16 {
-		b.outerTiles(&outer{dw: b.f32(dw), dy: b.cols(dy), x: b.cols(x), dwStride: K, dyStride: dy.Stride, xStride: x.Stride,
-			n: N, k: K, rows: T, alpha: C.float(alpha), slot: slotPacked})
+		b.outerRows(dw, dy, x, alpha, T)
 		return
 	}
+	b.wantsFloats(dy, x)
 	left, right, across := dy, x, isTall(N, K)
 	if across {
 		left, right = x, dy
@@ -104,6 +105,16 @@ type product struct {
 	rows, inner        int
 	pack               *C.grpo_kernel
 	g                  C.grpo_gemm
+}
+
+// multiplyRows does the product with rows of x.
+func (b *backend) multiplyRows(p *product, x kernels.Cols) {
+	if b.leftRounded(&p.g, x, b.pieces(&p.g.m)) {
+		b.finishTiles(p, p.g, 0, p.rows)
+		return
+	}
+	p.x = b.cols(x)
+	b.multiply(p)
 }
 
 // multiply does the product: at once with the left-hand side where it is, if that is read only a few times

@@ -102,14 +102,20 @@ func (b *backend) piecesOf(w kernels.Matrix) int {
 // A leftTiles is a packed left-hand side, or some columns of it.
 type leftTiles struct {
 	p      *C.float
-	pieces int // 0: it is not packed
-	width  int // inputs of a packed row
-	n      int // of which so many are meant
+	pieces int       // 0: it is not packed
+	width  int       // inputs of a packed row
+	n      int       // of which so many are meant
+	apart  C.int64_t // of rounded rows, which are not packed either
 }
 
 // columns are some of them, in whole steps.
 func (l leftTiles) columns(w kernels.Window) leftTiles {
-	return leftTiles{at(l.p, w.From/C.TILE_INPUTS*l.pieces*C.TURN_BYTES/4), l.pieces, l.width, w.N}
+	step := l.pieces * C.TURN_BYTES
+	if l.apart > 0 {
+		step = C.TILE_BYTES / C.TILE
+	}
+	l.p, l.n = at(l.p, w.From/C.TILE_INPUTS*step/4), w.N
+	return l
 }
 
 // packedRows are the rows of a round, as many as the packed copy may hold.
@@ -122,6 +128,10 @@ type packedRows struct {
 // packedRounds goes through the rows of x.
 func (b *backend) packedRounds(x kernels.Cols, T, pieces int) func(yield func(packedRows) bool) {
 	return func(yield func(packedRows) bool) {
+		if g := (C.grpo_gemm{}); b.leftRounded(&g, x, pieces) {
+			yield(packedRows{b: b, rows: T, packed: leftTiles{g.a, 1, x.Stride, x.N, g.a_apart}})
+			return
+		}
 		most := leftRows(T, x.N, pieces)
 		for row := 0; row < T; row += most {
 			r := packedRows{b: b, row: row, rows: min(most, T-row)}
@@ -138,20 +148,20 @@ func (r packedRows) from(x kernels.Cols) *C.float { return at(r.b.cols(x), r.row
 
 func (r packedRows) pack(slot int, x kernels.Cols, pieces int) leftTiles {
 	g := C.grpo_gemm{rows: C.int64_t(r.rows), inner: C.int64_t(x.N), pieces: C.int32_t(pieces)}
-	return leftTiles{r.b.packTiles(r.b.ops.pack_tiles, slot, r.from(x), x.Stride, &g), pieces, x.N, x.N}
+	return leftTiles{r.b.packTiles(r.b.ops.pack_tiles, slot, r.from(x), x.Stride, &g), pieces, x.N, x.N, 0}
 }
 
 // low is the left-hand side of product i that is added to another one.
 func (r packedRows) low(i int, z kernels.Cols, pieces int) leftTiles {
 	if pieces == 0 {
-		return leftTiles{r.from(z), 0, z.Stride, z.N}
+		return leftTiles{r.from(z), 0, z.Stride, z.N, 0}
 	}
 	return r.pack(slotLow+i, z, pieces)
 }
 
 // product is that of the packed rows with a matrix.
 func (r packedRows) product(kind C.int32_t, w kernels.Matrix, left leftTiles, alpha float32) C.grpo_gemm {
-	return C.grpo_gemm{b_kind: kind, m: r.b.matrix(w), a_kind: C.A_ROWS, a: left.p, a_stride: C.int64_t(left.width),
+	return C.grpo_gemm{b_kind: kind, m: r.b.matrix(w), a_kind: C.A_ROWS, a: left.p, a_stride: C.int64_t(left.width), a_apart: left.apart,
 		inner: C.int64_t(left.n), rows: C.int64_t(r.rows), pieces: C.int32_t(left.pieces), alpha: C.float(alpha)}
 }
 

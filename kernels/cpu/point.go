@@ -46,7 +46,8 @@ func blocksOf(n, size int) int { return (n + size - 1) / size }
 func (b *backend) RMSNorm(out, x, weight kernels.Buffer, n kernels.Norm, H, T int) {
 	defer b.release()
 	a := args[C.grpo_rms_norm](b)
-	a.out, a.x = b.f32(out), b.f32(x)
+	a.out, a.apart = b.made(out, H, 0)
+	a.x = b.f32(x)
 	a.weight, a.eps, a.minus = b.f32(weight), C.float(n.Eps), C.float(0-n.Offset)
 	a.cols = C.int64_t(H)
 	b.run(b.ops.rms_norm, T, rowGrain(H))
@@ -98,7 +99,8 @@ func (b *backend) RopeTable(out, positions, frequencies kernels.Buffer, scale fl
 func (b *backend) Rope(out, x, rope kernels.Buffer, back bool, h kernels.Heads, T int) {
 	defer b.release()
 	a := args[C.grpo_rope](b)
-	a.out, a.x, a.rope = b.f32(out), b.f32(x), b.f32(rope)
+	a.out, a.apart = b.made(out, h.Width(), 0)
+	a.x, a.rope = b.f32(x), b.f32(rope)
 	a.q_heads, a.kv_heads, a.dim, a.back = C.int64_t(h.Q), C.int64_t(h.KV), C.int64_t(h.Dim), C.int64_t(flag(back))
 	b.run(b.ops.rope, T, rowGrain(h.Width()))
 }
@@ -116,10 +118,9 @@ func (b *backend) QKNormRope(out, qkv, qw, kw, rope kernels.Buffer, eps float32,
 
 func (b *backend) QKNormRopeGradX(dqkv, dout, qkv, qw, kw, rope kernels.Buffer, eps float32, h kernels.Heads, T int) {
 	defer b.release()
-	b.scratch(4 * h.Dim)
 	a := args[C.grpo_qk_norm_rope_grad_x](b)
-	a.out, a.dy = b.f32(dqkv), b.f32(dout)
-	a.x = b.f32(qkv)
+	a.out, a.apart = b.made(dqkv, h.Width(), h.Dim)
+	a.dy, a.x = b.f32(dout), b.f32(qkv)
 	a.qw, a.kw = b.f32(qw), b.f32(kw)
 	a.rope, a.eps = b.f32(rope), C.float(eps)
 	a.q_heads, a.kv_heads, a.dim = C.int64_t(h.Q), C.int64_t(h.KV), C.int64_t(h.Dim)
@@ -141,30 +142,32 @@ func (b *backend) QKNormRopeGradW(dqw, dkw, dout, qkv, rope kernels.Buffer, eps 
 func (b *backend) SwiGLU(out, gateUp kernels.Buffer, N, T int) {
 	defer b.release()
 	a := args[C.grpo_swiglu](b)
-	a.out, a.x, a.cols = b.f32(out), b.f32(gateUp), C.int64_t(N)
+	a.out, a.apart = b.made(out, N, 0)
+	a.x, a.cols = b.f32(gateUp), C.int64_t(N)
 	b.run(b.ops.swiglu, T, rowGrain(N))
 }
 
 func (b *backend) SwiGLUGrad(dGateUp, dout, gateUp kernels.Buffer, N, T int) {
 	defer b.release()
 	a := args[C.grpo_swiglu_grad](b)
-	a.out, a.dy = b.f32(dGateUp), b.f32(dout)
-	a.x, a.cols = b.f32(gateUp), C.int64_t(N)
+	a.out, a.apart = b.made(dGateUp, 2*N, 0)
+	a.dy, a.x, a.cols = b.f32(dout), b.f32(gateUp), C.int64_t(N)
 	b.run(b.ops.swiglu_grad, T, rowGrain(N))
 }
 
 func (b *backend) GeGLU(out, gateUp kernels.Buffer, N, T int) {
 	defer b.release()
 	a := args[C.grpo_geglu](b)
-	a.out, a.x, a.cols = b.f32(out), b.f32(gateUp), C.int64_t(N)
+	a.out, a.apart = b.made(out, N, 0)
+	a.x, a.cols = b.f32(gateUp), C.int64_t(N)
 	b.run(b.ops.geglu, T, rowGrain(N))
 }
 
 func (b *backend) GeGLUGrad(dGateUp, dout, gateUp kernels.Buffer, N, T int) {
 	defer b.release()
 	a := args[C.grpo_geglu_grad](b)
-	a.out, a.dy = b.f32(dGateUp), b.f32(dout)
-	a.x, a.cols = b.f32(gateUp), C.int64_t(N)
+	a.out, a.apart = b.made(dGateUp, 2*N, 0)
+	a.dy, a.x, a.cols = b.f32(dout), b.f32(gateUp), C.int64_t(N)
 	b.run(b.ops.geglu_grad, T, rowGrain(N))
 }
 

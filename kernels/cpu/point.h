@@ -1,6 +1,16 @@
 // Kernels that treat rows one by one. Each passes over its row once; a second pass finds it in the
 // first-level cache.
 
+// Where row t of n numbers is made: in out, or first in scratch, if rows of out are rounded and so many bytes apart.
+INLINE float *row_to_make(float *out, int64_t t, int64_t n, int64_t apart, void *scratch) { return apart ? scratch : out + t * n; }
+
+// The row is made.
+INLINE void row_made(float *out, int64_t t, int64_t n, int64_t apart, const float *row)
+{
+	if (apart)
+		pack_row((char *)out + t * apart, row, n);
+}
+
 static void embed(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_embed *a = args;
@@ -26,14 +36,14 @@ static void rms_norm(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_rms_norm *a = args;
 	int64_t n = a->cols;
-	(void)scratch;
 	for (int64_t t = from; t < to; t++) {
 		const float *x = a->x + t * n;
-		float r = inverse_root(x, n, a->eps);
+		float *row = row_to_make(a->out, t, n, a->apart, scratch), r = inverse_root(x, n, a->eps);
 		for (int64_t i = 0; i < n; i += VL) {
 			vf w = take(a->weight, i, n) - a->minus;
-			put(a->out + t * n, i, n, take_ahead(x, i, n) * r * w);
+			put(row, i, n, take_ahead(x, i, n) * r * w);
 		}
+		row_made(a->out, t, n, a->apart, row);
 	}
 }
 
@@ -106,12 +116,12 @@ static void rope(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_rope *a = args;
 	int64_t n = a->dim, heads = a->q_heads + a->kv_heads, width = (heads + a->kv_heads) * n;
-	(void)scratch;
 	for (int64_t t = from; t < to; t++) {
 		const float *row = a->x + t * width;
-		float *out = a->out + t * width;
+		float *out = row_to_make(a->out, t, width, a->apart, scratch);
 		for (int64_t h = 0; h < heads; h++) rotate(out + h * n, row + h * n, a->rope + t * n, n / 2, a->back);
 		memcpy(out + heads * n, row + heads * n, 4 * a->kv_heads * n);
+		row_made(a->out, t, width, a->apart, out);
 	}
 }
 
@@ -137,15 +147,16 @@ static void qk_norm_rope_grad_x(const void *args, void *scratch, int64_t from, i
 {
 	const grpo_qk_norm_rope_grad_x *a = args;
 	int64_t n = a->dim, heads = a->q_heads + a->kv_heads, width = (heads + a->kv_heads) * n;
-	float *d_normed = scratch;
+	float *d_normed = (float *)scratch + width;
 	for (int64_t t = from; t < to; t++) {
 		const float *row = a->x + t * width, *dy = a->dy + t * width;
-		float *dx = a->out + t * width;
+		float *dx = row_to_make(a->out, t, width, a->apart, scratch);
 		for (int64_t h = 0; h < heads; h++) {
 			rotate(d_normed, dy + h * n, a->rope + t * n, n / 2, 1);
 			norm_grad(dx + h * n, d_normed, row + h * n, h < a->q_heads ? a->qw : a->kw, n, a->eps, 0);
 		}
 		memcpy(dx + heads * n, dy + heads * n, 4 * a->kv_heads * n);
+		row_made(a->out, t, width, a->apart, dx);
 	}
 }
 
@@ -189,13 +200,14 @@ static void swiglu(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_swiglu *a = args;
 	int64_t n = a->cols;
-	(void)scratch;
 	for (int64_t t = from; t < to; t++) {
 		const float *gate = a->x + t * 2 * n, *up = gate + n;
+		float *row = row_to_make(a->out, t, n, a->apart, scratch);
 		for (int64_t i = 0; i < n; i += VL) {
 			vf g = take_ahead(gate, i, n);
-			put(a->out + t * n, i, n, g / (vexp(-g) + 1.0f) * take_ahead(up, i, n));
+			put(row, i, n, g / (vexp(-g) + 1.0f) * take_ahead(up, i, n));
 		}
+		row_made(a->out, t, n, a->apart, row);
 	}
 }
 
@@ -203,10 +215,9 @@ static void swiglu_grad(const void *args, void *scratch, int64_t from, int64_t t
 {
 	const grpo_swiglu_grad *a = args;
 	int64_t n = a->cols;
-	(void)scratch;
 	for (int64_t t = from; t < to; t++) {
 		const float *gate = a->x + t * 2 * n, *up = gate + n;
-		float *d_gate = a->out + t * 2 * n, *d_up = d_gate + n;
+		float *d_gate = row_to_make(a->out, t, 2 * n, a->apart, scratch), *d_up = d_gate + n;
 		for (int64_t i = 0; i < n; i += VL) {
 			vf g = take_ahead(gate, i, n), d = take_ahead(a->dy + t * n, i, n);
 			vf sigmoid = 1.0f / (vexp(-g) + 1.0f), silu = g * sigmoid;
@@ -214,6 +225,7 @@ static void swiglu_grad(const void *args, void *scratch, int64_t from, int64_t t
 			put(d_gate, i, n, d * take_ahead(up, i, n) * slope);
 			put(d_up, i, n, d * silu);
 		}
+		row_made(a->out, t, 2 * n, a->apart, d_gate);
 	}
 }
 
@@ -231,13 +243,14 @@ static void geglu(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_geglu *a = args;
 	int64_t n = a->cols;
-	(void)scratch;
 	for (int64_t t = from; t < to; t++) {
 		const float *gate = a->x + t * 2 * n, *up = gate + n;
+		float *row = row_to_make(a->out, t, n, a->apart, scratch);
 		for (int64_t i = 0; i < n; i += VL) {
 			vf g = take_ahead(gate, i, n), slope, z = gelu_inner(g, &slope);
-			put(a->out + t * n, i, n, g / (vexp(-z) + 1.0f) * take_ahead(up, i, n));
+			put(row, i, n, g / (vexp(-z) + 1.0f) * take_ahead(up, i, n));
 		}
+		row_made(a->out, t, n, a->apart, row);
 	}
 }
 
@@ -245,10 +258,9 @@ static void geglu_grad(const void *args, void *scratch, int64_t from, int64_t to
 {
 	const grpo_geglu_grad *a = args;
 	int64_t n = a->cols;
-	(void)scratch;
 	for (int64_t t = from; t < to; t++) {
 		const float *gate = a->x + t * 2 * n, *up = gate + n;
-		float *d_gate = a->out + t * 2 * n, *d_up = d_gate + n;
+		float *d_gate = row_to_make(a->out, t, 2 * n, a->apart, scratch), *d_up = d_gate + n;
 		for (int64_t i = 0; i < n; i += VL) {
 			vf g = take_ahead(gate, i, n), d = take_ahead(a->dy + t * n, i, n), inner, z = gelu_inner(g, &inner);
 			vf e = vexp(vmin(splat(80), -z)), share = 1.0f / (e + 1.0f), gelu = g * share;
@@ -256,6 +268,7 @@ static void geglu_grad(const void *args, void *scratch, int64_t from, int64_t to
 			put(d_gate, i, n, d * take_ahead(up, i, n) * slope);
 			put(d_up, i, n, d * gelu);
 		}
+		row_made(a->out, t, 2 * n, a->apart, d_gate);
 	}
 }
 

@@ -50,8 +50,8 @@ INLINE void tile_end(void) { __asm__ volatile("tilerelease"); }
 #define tile_load_sums(f, c, p, stride) tile_load(c, p, stride)
 #define tile_store_sums(f, c, p, stride) tile_store(c, p, stride)
 // A left-hand side streams by, and goes around the first-level cache, where a right-hand side stays.
-#define tile_load_left(f, a, p) \
-	__asm__ volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" : : "r"(p), "r"((int64_t)(4 * TILE)), "i"(a) : "memory")
+#define tile_load_left_rows(f, a, p, stride) \
+	__asm__ volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" : : "r"(p), "r"((int64_t)(stride)), "i"(a) : "memory")
 #define tile_load_right(f, b, p, stride) tile_load(b, p, stride)
 #define tile_add(f, c, a, b) \
 	__asm__ volatile("tdpbf16ps %%tmm%c0, %%tmm%c1, %%tmm%c2" : : "i"(b), "i"(a), "i"(c))
@@ -86,13 +86,13 @@ INLINE void tile_store_sums(const tile_file *f, int c, float *p, int64_t stride)
 	for (unsigned i = 0; i < rows_of_sums(f, c); i++) memcpy((char *)p + i * stride, f->sums[c][i], 4 * TILE);
 }
 
-INLINE void tile_load_left(tile_file *f, int a, const void *p)
+INLINE void tile_load_left_rows(tile_file *f, int a, const void *p, int64_t stride)
 {
 	a -= LEFT_0;
 	for (int i = 0; i < f->rows[a]; i++)
 		UNROLL for (int v = 0; v < TILE; v += VL)
 		{
-			vi pairs = loadi((const char *)p + 4 * (i * TILE + v));
+			vi pairs = loadi((const char *)p + i * stride + 4 * v);
 			store(f->first[a][i] + v, widen_first(pairs));
 			store(f->second[a][i] + v, widen_second(pairs));
 		}
@@ -134,6 +134,8 @@ static void tile_add(tile_file *f, int c, int a, int b)
 }
 
 #endif
+
+#define tile_load_left(f, a, p) tile_load_left_rows(f, a, p, 4 * TILE)
 
 // From here to restore_subnormals, what is subnormal counts as zero, as it does in the tile unit whatever is set.
 INLINE uint64_t flush_subnormals(void)

@@ -85,13 +85,19 @@ func leftRows(rows, inner, pieces int) int {
 func (b *backend) multiplyTiles(p *product, pieces int) {
 	round := leftRows(p.rows, p.inner, pieces)
 	for row := 0; row < p.rows; row += round {
-		g := p.g
-		g.rows, g.inner, g.pieces = C.int64_t(min(round, p.rows-row)), C.int64_t(p.inner), C.int32_t(pieces)
+		g, rows := p.g, min(round, p.rows-row)
+		g.rows, g.inner, g.pieces = C.int64_t(rows), C.int64_t(p.inner), C.int32_t(pieces)
 		g.a = b.packTiles(b.ops.pack_tiles, slotPacked, at(p.x, row*p.xStride), p.xStride, &g)
-		g.out, g.out_stride = at(p.out, row*p.outStride), C.int64_t(p.outStride)
-		g.stream = flag(g.accumulate == 0 && 4*int(g.rows*g.cols) >= streamedBytes)
-		b.tilesGemm(&g)
+		b.finishTiles(p, g, row, rows)
 	}
+}
+
+// finishTiles does some rows of the product, whose left-hand side is there.
+func (b *backend) finishTiles(p *product, g C.grpo_gemm, row, rows int) {
+	g.rows, g.inner = C.int64_t(rows), C.int64_t(p.inner)
+	g.out, g.out_stride = at(p.out, row*p.outStride), C.int64_t(p.outStride)
+	g.stream = flag(g.accumulate == 0 && 4*int(g.rows*g.cols) >= streamedBytes)
+	b.tilesGemm(&g)
 }
 
 // outer is dw [n, k] += alpha · dyᵀ · x, for dy [rows, n] and x [rows, k].
@@ -101,17 +107,19 @@ type outer struct {
 	n, k, rows                  int
 	alpha                       C.float
 	slot                        int // of the packed factor
+
+	dyApart, xApart C.int64_t // of one that is rounded, see rounded.go
 }
 
 // outerTiles does the product in the order of tiles. The left-hand side, whose columns have to become rows, is dy, or x where that is
-// much narrower; a product of two numbers does not depend on which comes first.
+// much narrower, or has to be because dy is rounded; a product of two numbers does not depend on which comes first.
 func (b *backend) outerTiles(p *outer) {
-	g := C.grpo_gemm{b_kind: C.B_ROWS, b: p.x, b_stride: C.int64_t(p.xStride), cols: C.int64_t(p.k),
+	g := C.grpo_gemm{b_kind: C.B_ROWS, b: p.x, b_stride: C.int64_t(p.xStride), b_apart: p.xApart, cols: C.int64_t(p.k),
 		pieces: 1, inner: C.int64_t(p.rows), out_stride: C.int64_t(p.dwStride), alpha: p.alpha, accumulate: 1}
 	left, stride, columns, step := p.dy, p.dyStride, p.n, p.dwStride
-	if isTall(p.n, p.k) {
+	if p.dyApart > 0 || p.xApart == 0 && isTall(p.n, p.k) {
 		left, stride, columns, step = p.x, p.xStride, p.k, 1
-		g.b, g.b_stride, g.cols, g.out_across = p.dy, C.int64_t(p.dyStride), C.int64_t(p.n), 1
+		g.b, g.b_stride, g.b_apart, g.cols, g.out_across = p.dy, C.int64_t(p.dyStride), p.dyApart, C.int64_t(p.n), 1
 	}
 	round := leftRows(columns, p.rows, 1)
 	for row := 0; row < columns; row += round {

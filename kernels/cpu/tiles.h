@@ -16,33 +16,18 @@ enum { FEW_STEPS = 4 };
 // A tile of rows: for each 32 inputs its pieces.
 INLINE int64_t left_tile_bytes(int64_t inner, int pieces) { return tile_steps(inner) * pieces * TILE_BYTES; }
 
+// How many bytes of a left-hand side lie from one row of a tile to the next, from a tile to the one below, and from a step or piece to the
+// next: of a packed one, and of rows so many bytes apart.
+typedef struct {
+	int64_t row, below, step;
+} left_layout;
+#define LEFT_PACKED ((left_layout){4 * TILE, TILE_BYTES, TURN_BYTES})
+#define LEFT_ROWS(apart) ((left_layout){apart, TILE * (apart), 4 * TILE})
+
 // In a packed left-hand side two tiles of rows take turns, so that they are one stream of memory.
 INLINE char *packed_tile(void *packed, int64_t tile, int64_t bytes)
 {
 	return (char *)packed + tile / 2 * 2 * bytes + tile % 2 * TILE_BYTES;
-}
-
-// 32 inputs of one row as 16 pairs in a row of each piece's tile.
-INLINE void pack_pairs(char *to, const float *x, const int pieces)
-{
-	for (int j = 0; j < TILE; j += VL) {
-		vf a = load(x + 2 * j), b = load(x + 2 * j + VL);
-		UNROLL for (int p = pieces - 1; p >= 0; p--)
-		{
-			vi first = rounded((vi)a), second = rounded((vi)b);
-			*(vi_any *)(to + p * TURN_BYTES + 4 * j) = paired(EVEN_LANES(first, second), ODD_LANES(first, second));
-			a = a - (vf)first;
-			b = b - (vf)second;
-		}
-	}
-}
-
-INLINE void pack_inputs(char *to, const float *x, int pieces)
-{
-	if (pieces == 1)
-		pack_pairs(to, x, 1);
-	else
-		pack_pairs(to, x, PIECES);
 }
 
 // The first rows of x, so many, into one tile of rows that takes turns with another; the rows below are zero.
@@ -83,13 +68,14 @@ static void pack_tiles_across(const void *args, void *scratch, int64_t from, int
 		                 min64(TILE, p->rows - t * TILE), p->inner);
 }
 
-// What add_steps adds up: to [one or two tiles][32] = (fresh ? 0 : from) + left · right. left is the first tile of rows, with
-// which the second takes turns. Rows of sums and of right are so many bytes apart.
+// What add_steps adds up: to [one or two tiles][32] = (fresh ? 0 : from) + left · right. left is the first tile of rows. Rows of sums and
+// of right are so many bytes apart.
 typedef struct tile_sum {
 	const float *from;
 	float *to;
 	int64_t row;
 	const char *left, *right;
+	left_layout in; // how left lies
 	int64_t right_row, steps;
 	int pieces, fresh;
 	int begun;                   // its sums and first factors are in the tiles
@@ -97,7 +83,7 @@ typedef struct tile_sum {
 	right_maker *make; // of right, or NULL: it is there
 	following *next;   // what will be wanted after this, or NULL
 	finished *waiting; // what is written meanwhile, or NULL
-	const char *last_left, *last_right; // of one step more, of one piece; NULL: there is none
+	const char *last_left, *last_right; // of one step more, of one piece, packed; NULL: there is none
 } tile_sum;
 
 // Where one of the four tiles lies in sums whose rows are so many bytes apart.
@@ -150,21 +136,21 @@ INLINE void begin_sums(tile_file *f, const int both, const tile_sum *t)
 INLINE void load_first_factors(tile_file *f, const int both, const tile_sum *t)
 {
 	tile_load_right(f, RIGHT_0, t->right, t->right_row);
-	tile_load_left(f, LEFT_0, t->left);
+	tile_load_left_rows(f, LEFT_0, t->left, t->in.row);
 	tile_load_right(f, RIGHT_1, t->right + 4 * TILE, t->right_row);
 	if (both)
-		tile_load_left(f, LEFT_1, t->left + TILE_BYTES);
+		tile_load_left_rows(f, LEFT_1, t->left + t->in.below, t->in.row);
 }
 
 // Adds what lies in the tiles of factors. Each is loaded with what is added next, if there is that, as soon as it was read for the last
 // time: the processor does not look far enough ahead to do so by itself.
-INLINE void add_loaded(tile_file *f, const int both, const int next_left, const int next_right, const char *left, const char *right,
-                       int64_t row)
+INLINE void add_loaded(tile_file *f, const int both, const int next_left, const int next_right, const char *left, left_layout in,
+                       const char *right, int64_t row)
 {
 	tile_add(f, SUMS_00, LEFT_0, RIGHT_0);
 	tile_add(f, SUMS_01, LEFT_0, RIGHT_1);
 	if (next_left)
-		tile_load_left(f, LEFT_0, left);
+		tile_load_left_rows(f, LEFT_0, left, in.row);
 	if (both)
 		tile_add(f, SUMS_10, LEFT_1, RIGHT_0);
 	if (next_right)
@@ -172,7 +158,7 @@ INLINE void add_loaded(tile_file *f, const int both, const int next_left, const 
 	if (both)
 		tile_add(f, SUMS_11, LEFT_1, RIGHT_1);
 	if (both && next_left)
-		tile_load_left(f, LEFT_1, left + TILE_BYTES);
+		tile_load_left_rows(f, LEFT_1, left + in.below, in.row);
 	if (next_right)
 		tile_load_right(f, RIGHT_1, right + 4 * TILE, row);
 }
@@ -182,7 +168,7 @@ INLINE void add_last_and_begin(tile_file *f, const tile_sum *t, const tile_sum *
 {
 	tile_add(f, SUMS_00, LEFT_0, RIGHT_0);
 	tile_add(f, SUMS_01, LEFT_0, RIGHT_1);
-	tile_load_left(f, LEFT_0, then->left);
+	tile_load_left_rows(f, LEFT_0, then->left, then->in.row);
 	store_sum(f, SUMS_00, t->to, t->row);
 	begin_sum(f, SUMS_00, then);
 	tile_add(f, SUMS_10, LEFT_1, RIGHT_0);
@@ -190,7 +176,7 @@ INLINE void add_last_and_begin(tile_file *f, const tile_sum *t, const tile_sum *
 	store_sum(f, SUMS_01, t->to, t->row);
 	begin_sum(f, SUMS_01, then);
 	tile_add(f, SUMS_11, LEFT_1, RIGHT_1);
-	tile_load_left(f, LEFT_1, then->left + TILE_BYTES);
+	tile_load_left_rows(f, LEFT_1, then->left + then->in.below, then->in.row);
 	tile_load_right(f, RIGHT_1, then->right + 4 * TILE, then->right_row);
 	store_sum(f, SUMS_10, t->to, t->row);
 	begin_sum(f, SUMS_10, then);
@@ -201,6 +187,7 @@ INLINE void add_last_and_begin(tile_file *f, const tile_sum *t, const tile_sum *
 INLINE void add_steps(tile_file *f, const int both, const int pieces, const tile_sum *t)
 {
 	const int64_t row = t->right_row;
+	const left_layout in = t->in;
 	const int64_t ring = t->make ? t->make->ring - 1 : INT64_MAX;
 	const char *left = t->left, *right = t->right;
 	int64_t at = 0;
@@ -220,11 +207,11 @@ INLINE void add_steps(tile_file *f, const int both, const int pieces, const tile
 		if (t->waiting)
 			write_finished(t->waiting, WRITTEN_ROWS);
 		at = (at + TILE * row) & ring;
-		UNROLL for (int p = 1; p <= pieces; p++) add_loaded(f, both, 1, p == pieces, left += TURN_BYTES, right + at, row);
+		UNROLL for (int p = 1; p <= pieces; p++) add_loaded(f, both, 1, p == pieces, left += in.step, in, right + at, row);
 	}
-	UNROLL for (int p = 1; p < pieces; p++) add_loaded(f, both, 1, 0, left += TURN_BYTES, right, row);
+	UNROLL for (int p = 1; p < pieces; p++) add_loaded(f, both, 1, 0, left += in.step, in, right, row);
 	if (t->last_left)
-		add_loaded(f, both, 1, 1, t->last_left, t->last_right, row);
+		add_loaded(f, both, 1, 1, t->last_left, LEFT_PACKED, t->last_right, row);
 	if (t->next)
 		*t->next = next;
 	if (t->waiting)
@@ -233,7 +220,7 @@ INLINE void add_steps(tile_file *f, const int both, const int pieces, const tile
 		add_last_and_begin(f, t, t->then);
 		return;
 	}
-	add_loaded(f, both, 0, 0, left, right, row);
+	add_loaded(f, both, 0, 0, left, in, right, row);
 	store_both_sums(f, both, t->to, t->row);
 }
 

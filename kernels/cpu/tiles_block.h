@@ -43,7 +43,21 @@ static addition added_to(const tile_block *b, int64_t panel)
 // The left-hand side of a product at a row and a depth.
 INLINE const char *left_of(const grpo_gemm *g, int64_t row, int64_t k)
 {
+	if (g->a_apart)
+		return (const char *)g->a + row * g->a_apart + 2 * k;
 	return packed_tile((void *)g->a, row / TILE, left_row_bytes(g)) + k / TILE_INPUTS * g->pieces * TURN_BYTES;
+}
+
+INLINE left_layout layout_of_left(const grpo_gemm *g) { return g->a_apart ? LEFT_ROWS(g->a_apart) : LEFT_PACKED; }
+
+// The left-hand side of so many tiles at one depth, within so many steps.
+static lookahead left_ahead(const grpo_gemm *g, int64_t row, int64_t k, int64_t tiles, int64_t steps)
+{
+	const char *there = left_of(g, row, k);
+	int64_t depth = min64(TILE_DEPTH, g->inner - k);
+	if (g->a_apart)
+		return look_ahead(there, 2 * depth, g->a_apart, min64(tiles * TILE, g->rows - row), steps);
+	return look_ahead(there, 2 * left_tile_bytes(depth, g->pieces), 2 * left_row_bytes(g), (tiles + 1) / 2, steps);
 }
 
 // Whether what is added is one step more of the same sums, to the bit: in one step a sum from zero is what that step adds, and nothing else
@@ -84,7 +98,7 @@ static void finish(tile_block *b, int64_t panel, int64_t row, int rows, const ad
 		f->right = more->right;
 	} else if (f->adds) {
 		add_tiles(&b->file, rows, &(tile_sum){
-			.to = f->added, .row = 4 * PANEL, .left = left_of(a, row, 0), .right = more->right, .right_row = PAIR_BYTES,
+			.to = f->added, .row = 4 * PANEL, .left = left_of(a, row, 0), .in = LEFT_PACKED, .right = more->right, .right_row = PAIR_BYTES,
 			.steps = tile_steps(a->inner), .pieces = a->pieces, .fresh = 1});
 	}
 	if (f->adds)
@@ -100,7 +114,7 @@ static void go_below(tile_sum *then, const tile_sum *t, const grpo_gemm *g, cons
 {
 	then->from = t->from + 2 * TILE * PANEL;
 	then->to = t->to + (t->waiting ? 0 : 2 * TILE * PANEL);
-	then->left = t->left + 2 * left_row_bytes(g);
+	then->left = t->left + (left_of(g, 2 * TILE, 0) - left_of(g, 0, 0));
 	then->last_left = step_more ? t->last_left + 2 * left_row_bytes(step_more) : NULL;
 	then->make = NULL;
 	then->next = next;
@@ -122,8 +136,8 @@ static void add_panel(tile_block *b, int64_t panel, int64_t k, following *next)
 		maker.ring = FEW_STEPS * STEP_BYTES;
 	float *sums = b->kept + (panel - b->panel0) * height * PANEL;
 	tile_sum t[2] = {{
-		.from = sums, .to = last ? b->waiting.sums : sums, .row = 4 * PANEL, .left = left_of(g, b->row0, k), .right = right,
-		.right_row = PAIR_BYTES, .steps = tile_steps(depth), .pieces = g->pieces, .fresh = k == 0, .make = makes ? &maker : NULL,
+		.from = sums, .to = last ? b->waiting.sums : sums, .row = 4 * PANEL, .left = left_of(g, b->row0, k), .in = layout_of_left(g),
+		.right = right, .right_row = PAIR_BYTES, .steps = tile_steps(depth), .pieces = g->pieces, .fresh = k == 0, .make = makes ? &maker : NULL,
 		.next = makes ? NULL : next, .waiting = last ? &b->waiting : NULL,
 		.last_left = step_more ? left_of(more.g, b->row0, 0) : NULL, .last_right = more.right}};
 	t[1] = t[0];
@@ -148,8 +162,7 @@ static void add_depth(tile_block *b, int64_t k)
 	int64_t steps = (tile_steps(min64(TILE_DEPTH, g->inner - k)) - 1) * ((tiles - 1) / 2);
 	following next = {{NULL}};
 	if (deeper > 0 && panels * steps > 0)
-		next.left = look_ahead(left_of(g, b->row0, k + TILE_DEPTH), 2 * left_tile_bytes(min64(TILE_DEPTH, deeper), g->pieces),
-		                       2 * left_row_bytes(g), (tiles + 1) / 2, panels * steps);
+		next.left = left_ahead(g, b->row0, k + TILE_DEPTH, tiles, panels * steps);
 	for (int64_t p = b->panel0; p < b->panel1; p++) {
 		int over = p + 1 == b->panel1, ends = over && deeper <= 0;
 		if (steps > 0)

@@ -30,7 +30,9 @@ static void make_of_rows(right_maker *r, int64_t depth)
 	const grpo_gemm *g = r->g;
 	int64_t c0 = r->panel * PANEL, p = (g->m_offset + r->k) / PANEL;
 	char *to = r->block + r->at;
-	if (g->b_kind == B_ROWS) {
+	if (g->b_kind == B_ROWS && g->b_apart) {
+		zip_rounded(to, (const char *)g->b + r->k * g->b_apart + 2 * c0, g->b_apart, depth);
+	} else if (g->b_kind == B_ROWS) {
 		zip_rows(to, g->b + r->k * g->b_stride + c0, g->b_stride, depth, r->valid);
 	} else {
 		fetch_panel(&g->m, p + 1, c0, r->valid);
@@ -118,6 +120,8 @@ static lookahead right_ahead(const grpo_gemm *g, int64_t panel, int64_t k, int64
 	int64_t column = panel * PANEL, end = min64(k + TILE_DEPTH, g->inner);
 	if (column >= g->cols || k >= g->inner)
 		return (lookahead){NULL};
+	if (g->b_kind == B_ROWS && g->b_apart)
+		return look_ahead((const char *)g->b + k * g->b_apart + 2 * column, 2 * PANEL, g->b_apart, end - k, steps);
 	if (g->b_kind == B_ROWS)
 		return look_ahead((const char *)(g->b + k * g->b_stride + column), 4 * PANEL, 4 * g->b_stride, end - k, steps);
 	int64_t p = (g->m_offset + (g->b_kind == B_OUTPUTS ? column : k)) / PANEL, from = column, to = min64(column + PANEL, g->cols), panels = 1;

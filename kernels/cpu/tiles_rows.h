@@ -1,5 +1,34 @@
-// Both sides of a product in the order of tiles from buffers whose rows are the inputs, as the gradient to a weight has them: each
-// pair of bf16 is of two rows that follow each other.
+// Rows as the order of tiles has them, packed or rounded; and both sides of a product from buffers whose rows are the inputs, as the
+// gradient to a weight has them: each pair of bf16 is of two rows that follow each other.
+
+// 32 inputs of one row as 16 pairs in a row of each piece's tile.
+INLINE void pack_pairs(char *to, const float *x, const int pieces)
+{
+	for (int j = 0; j < TILE; j += VL) {
+		vf a = load(x + 2 * j), b = load(x + 2 * j + VL);
+		UNROLL for (int p = pieces - 1; p >= 0; p--)
+		{
+			vi first = rounded((vi)a), second = rounded((vi)b);
+			*(vi_any *)(to + p * TURN_BYTES + 4 * j) = paired(EVEN_LANES(first, second), ODD_LANES(first, second));
+			a = a - (vf)first;
+			b = b - (vf)second;
+		}
+	}
+}
+
+INLINE void pack_inputs(char *to, const float *x, int pieces)
+{
+	if (pieces == 1)
+		pack_pairs(to, x, 1);
+	else
+		pack_pairs(to, x, PIECES);
+}
+
+// A rounded row of n numbers, a multiple of 32: pairs that follow each other. Whoever multiplies it rounds it to these numbers anyway.
+static void pack_row(char *to, const float *x, int64_t n)
+{
+	for (int64_t k = 0; k < n; k += TILE_INPUTS) pack_pairs(to + 2 * k, x + k, 1);
+}
 
 // Columns of x [inner, …] as one tile of rows that takes turns with another, so many of them; the rows of the tile below are zero.
 static void pack_across_tile(char *tile, const float *x, int64_t stride, int count, int64_t inner)
@@ -50,5 +79,23 @@ static void zip_rows(char *block, const float *src, int64_t stride, int64_t dept
 		}
 		UNROLL for (int c = 0; c < PANEL; c += VL)
 			*(vi_any *)(block + 4 * c) = paired(rounded((vi)load(first + c)), rounded((vi)load(second + c)));
+	}
+}
+
+// The same of rounded rows so many bytes apart: what is beside each other there is put on top of each other.
+static void zip_rounded(char *block, const char *src, int64_t apart, int64_t depth)
+{
+	static const char none[2 * PANEL] = {0};
+	enum { HIGH = (int32_t)0xffff0000 };
+	for (int64_t n = 0; n < tile_steps(depth) * TILE_INPUTS; n += 2, block += PAIR_BYTES) {
+		const char *first = n < depth ? src + n * apart : none, *second = n + 1 < depth ? src + (n + 1) * apart : none;
+		__builtin_prefetch(src + (n + ROWS_AHEAD) * apart);
+		__builtin_prefetch(src + (n + ROWS_AHEAD + 1) * apart);
+		for (int c = 0; c < PANEL / 2; c += VL) {
+			vi a = loadi(first + 4 * c), b = loadi(second + 4 * c);
+			vi even = (a & HIGH) | (vi)((vu)b >> 16), odd = a << 16 | (b & ~HIGH);
+			*(vi_any *)(block + 8 * c) = ZIP_LOW(even, odd);
+			*(vi_any *)(block + 8 * c + 4 * VL) = ZIP_HIGH(even, odd);
+		}
 	}
 }

@@ -19,7 +19,16 @@ type Adapted struct {
 	Bias    bool
 	First   bool          // nothing before it is trained
 	Factors kernels.DType // of the gradients to A and B
+	Rounds  bool          // all of these products round what they multiply, in windows that rounded rows have
 	Windows []kernels.Window
+}
+
+// rounded is the input, counted from 1, that is multiplied, as Op.RoundedInputs.
+func (a Adapted) rounded(input int) []int {
+	if a.Rounds {
+		return []int{input}
+	}
+	return nil
 }
 
 // low is the width of z.
@@ -48,7 +57,7 @@ func (a Adapted) Op(run *Run) *program.Op {
 	adapter := a.adapter()
 	o := &program.Op{
 		Name: fmt.Sprintf("linear %s [%d,%d] and its adapter", a.What, a.N, a.K), Inputs: first + 1 + len(a.Windows), Width: a.N,
-		Aux: []int{a.low()}, Keep: true, Halve: true,
+		Aux: []int{a.low()}, Keep: true, Halve: true, RoundedInputs: a.rounded(1),
 		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 			opt := kernels.LinearOpt{Alpha: 1}
 			if a.Bias {
@@ -98,7 +107,7 @@ func (a Adapted) gradX() *program.Op {
 	adapter := a.adapter()
 	return &program.Op{
 		Name:   fmt.Sprintf("linear %s [%d,%d] and its adapter, gradient to x", a.What, a.N, a.K),
-		Inputs: 3 + len(a.Windows), Width: a.K, Aux: []int{a.low()},
+		Inputs: 3 + len(a.Windows), Width: a.K, Aux: []int{a.low()}, RoundedInputs: a.rounded(1),
 		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 			kernels.LinearLowRankGradX(x.B, out.Cols(), a.between(out.Aux[0]), in[0].Cols(), in[1].Mat, adapter(in[2:]), x.T)
 		}}
@@ -107,6 +116,7 @@ func (a Adapted) gradX() *program.Op {
 func (a Adapted) gradZ() *program.Op {
 	adapter := a.adapter()
 	return &program.Op{Name: "adapter of " + a.What + ", gradient to z", Inputs: 2 + len(a.Windows), Width: a.low(),
+		RoundedInputs: a.rounded(1),
 		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 			kernels.LowRankGradZ(x.B, out.Cols(), in[0].Cols(), adapter(in[1:]), x.T)
 		}}
@@ -114,6 +124,7 @@ func (a Adapted) gradZ() *program.Op {
 
 func (a Adapted) gradA() *program.Op {
 	o := &program.Op{Name: fmt.Sprintf("adapter of %s ×%g, gradient to A", a.What, a.Scale), Inputs: 2, Rows: a.low(), Width: a.K,
+		RoundedInputs: a.rounded(2),
 		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 			dz := in[0].Buf
 			if !a.First {
@@ -130,7 +141,7 @@ func (a Adapted) gradA() *program.Op {
 func (a Adapted) gradB(i int) *program.Op {
 	w := a.Windows[i]
 	return &program.Op{Name: fmt.Sprintf("adapter of %s, gradient to B %d", a.What, i), Inputs: 2, Rows: w.N, Width: a.Rank,
-		PlaneInputs: []int{2},
+		PlaneInputs: []int{2}, RoundedInputs: a.rounded(1),
 		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 			z := kernels.Window{From: i * a.Rank, N: a.Rank}
 			x.B.LinearGradW(out.Buf, w.Of(in[0].Buf, a.N), z.Of(in[1].Aux[0], a.low()), 1, a.Factors, x.T)

@@ -29,7 +29,7 @@ func Rope(what string, h kernels.Heads) *program.Op {
 	return &program.Op{
 		Name: "rope " + what, Inputs: 2, Width: h.Width(), WRT: []bool{true, false}, HalfInputs: []int{1}, Run: turn(false),
 		Diff: func(in gorgonia.Nodes, _, dout *gorgonia.Node) (gorgonia.Nodes, error) {
-			g := &program.Op{Name: "rope " + what + ", gradient to qkv", Inputs: 2, Width: h.Width(), Run: turn(true)}
+			g := &program.Op{Name: "rope " + what + ", gradient to qkv", Inputs: 2, Width: h.Width(), Rounded: true, Run: turn(true)}
 			return gradients(by(g, dout, in[1]), nil)
 		},
 	}
@@ -43,7 +43,7 @@ func QKNormRope(what string, h kernels.Heads, eps float32, trainable bool) *prog
 			x.B.QKNormRope(out.Buf, in[0].Buf, in[1].Aux[0], in[1].Aux[1], in[2].Buf, eps, h, x.T)
 		},
 		Diff: func(in gorgonia.Nodes, _, dout *gorgonia.Node) (gorgonia.Nodes, error) {
-			gx := &program.Op{Name: "qk-norm+rope " + what + ", gradient to qkv", Inputs: 4, Width: h.Width(), HalfInputs: []int{2},
+			gx := &program.Op{Name: "qk-norm+rope " + what + ", gradient to qkv", Inputs: 4, Width: h.Width(), HalfInputs: []int{2}, Rounded: true,
 				Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 					x.B.QKNormRopeGradX(out.Buf, in[0].Buf, in[1].Buf, in[2].Aux[0], in[2].Aux[1], in[3].Buf, eps, h, x.T)
 				}}

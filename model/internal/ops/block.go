@@ -29,7 +29,7 @@ func Embed(vocab, hidden int, trainable bool) *program.Op {
 // RMSNorm: inputs x, weight [H].
 func RMSNorm(what string, hidden int, n kernels.Norm, trainable bool) *program.Op {
 	return &program.Op{
-		Name: "rmsnorm " + what, Inputs: 2, Width: hidden, WRT: []bool{true, trainable}, HalfInputs: []int{1},
+		Name: "rmsnorm " + what, Inputs: 2, Width: hidden, WRT: []bool{true, trainable}, HalfInputs: []int{1}, Rounded: true,
 		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 			x.B.RMSNorm(out.Buf, in[0].Buf, in[1].Buf, n, hidden, x.T)
 		},
@@ -50,12 +50,12 @@ func RMSNorm(what string, hidden int, n kernels.Norm, trainable bool) *program.O
 // SwiGLU: input the packed (gate | up).
 func SwiGLU(what string, n int) *program.Op {
 	return &program.Op{
-		Name: "swiglu " + what, Inputs: 1, Width: n, WRT: []bool{true}, HalfInputs: []int{1},
+		Name: "swiglu " + what, Inputs: 1, Width: n, WRT: []bool{true}, HalfInputs: []int{1}, Rounded: true,
 		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 			x.B.SwiGLU(out.Buf, in[0].Buf, n, x.T)
 		},
 		Diff: func(in gorgonia.Nodes, _, dout *gorgonia.Node) (gorgonia.Nodes, error) {
-			g := &program.Op{Name: "swiglu " + what + ", gradient", Inputs: 2, Width: 2 * n, HalfInputs: []int{2},
+			g := &program.Op{Name: "swiglu " + what + ", gradient", Inputs: 2, Width: 2 * n, HalfInputs: []int{2}, Rounded: true,
 				Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 					x.B.SwiGLUGrad(out.Buf, in[0].Buf, in[1].Buf, n, x.T)
 				}}
@@ -67,12 +67,12 @@ func SwiGLU(what string, n int) *program.Op {
 // GeGLU: input the packed (gate | up).
 func GeGLU(what string, n int) *program.Op {
 	return &program.Op{
-		Name: "geglu " + what, Inputs: 1, Width: n, WRT: []bool{true}, HalfInputs: []int{1},
+		Name: "geglu " + what, Inputs: 1, Width: n, WRT: []bool{true}, HalfInputs: []int{1}, Rounded: true,
 		Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 			x.B.GeGLU(out.Buf, in[0].Buf, n, x.T)
 		},
 		Diff: func(in gorgonia.Nodes, _, dout *gorgonia.Node) (gorgonia.Nodes, error) {
-			g := &program.Op{Name: "geglu " + what + ", gradient", Inputs: 2, Width: 2 * n, HalfInputs: []int{2},
+			g := &program.Op{Name: "geglu " + what + ", gradient", Inputs: 2, Width: 2 * n, HalfInputs: []int{2}, Rounded: true,
 				Run: func(x *program.Execution, out *program.Operand, in []*program.Operand) {
 					x.B.GeGLUGrad(out.Buf, in[0].Buf, in[1].Buf, n, x.T)
 				}}

@@ -58,7 +58,7 @@ func (s *Schedule) Place(rows int) *Layout {
 			}
 			l.Copies[i] = v.op.Mutates
 		}
-		l.Blocks[st.out] = &Block{Numbers: v.op.own(rows), Half: v.half, First: i, Last: last[st.out]}
+		l.Blocks[st.out] = &Block{Numbers: AlignUp(s.numbers(v, rows)), Half: v.half || v.round, First: i, Last: last[st.out]}
 	}
 	l.Floats, l.Halves = assign(l, false), assign(l, true)
 	return l
@@ -94,8 +94,13 @@ func uses(in []int, v int) int {
 	return n
 }
 
-// own is the room for the numbers of an output, and planes that for what lies beside them.
-func (o *Op) own(rows int) int { return AlignUp(rows * o.Width) }
+// numbers is how many an output has, with what is between rounded rows, and planes is the room for what lies beside it.
+func (s *Schedule) numbers(v *value, rows int) int {
+	if v.round {
+		return s.graph.Rounder.RoundedLen(v.op.Width, rows)
+	}
+	return rows * v.op.Width
+}
 
 func (o *Op) planes(rows int) (n int) {
 	for _, w := range o.Aux {
@@ -140,26 +145,23 @@ func assign(l *Layout, half bool) int {
 // arenas are the memory of a program: that of f32, and that of bf16 or nil.
 type arenas struct{ floats, halves kernels.Buffer }
 
-// bind makes the operand of a placed value.
-func (a arenas) bind(o *Op, b, planes *Block, rows int) *Operand {
-	arena, at := a.floats, b.Offset
-	take := func(width int) kernels.Buffer {
-		buf := arena.Slice(at, at+rows*width)
-		at += AlignUp(rows * width)
-		return buf
-	}
+// bind makes the operand of a placed value of so many numbers.
+func (a arenas) bind(o *Op, b, planes *Block, numbers, rows int) *Operand {
+	arena := a.floats
 	if b.Half {
 		arena = a.halves
 	}
 	out := &Operand{Width: o.Width}
 	if o.Width > 0 {
-		out.Buf = take(o.Width)
+		out.Buf = arena.Slice(b.Offset, b.Offset+numbers)
 	}
-	if planes != nil {
-		arena, at = a.floats, planes.Offset
+	if planes == nil {
+		return out
 	}
+	at := planes.Offset
 	for _, w := range o.Aux {
-		out.Aux = append(out.Aux, take(w))
+		out.Aux = append(out.Aux, a.floats.Slice(at, at+rows*w))
+		at += AlignUp(rows * w)
 	}
 	return out
 }

@@ -16,6 +16,9 @@ type Graph struct {
 	// Narrow has gradients read what an Op marks with Halve as numbers of bf16: what waits for them takes half the memory. The backend
 	// must be a kernels.Narrower. The forward pass goes on with the numbers in f32, and nothing of it changes by a bit.
 	Narrow bool
+	// Rounder has what an Op marks with Rounded, and is only multiplied by operations that round it, as rounded rows, to the same bits.
+	// nil: all rows are of f32.
+	Rounder kernels.RowRounder
 }
 
 // ParamGrad is the gradient of a parameter and the memory that it is added to.

@@ -50,6 +50,10 @@ type Op struct {
 	// counted from 1, that Run takes in bf16 as well as in f32.
 	Halve      bool
 	HalfInputs []int
+	// Rounded marks an output that Run can write as rounded rows, and RoundedInputs are the inputs, counted from 1, that Run rounds before
+	// it multiplies them, and takes as such rows, too: see Graph.Rounder.
+	Rounded       bool
+	RoundedInputs []int
 	// PlaneInputs are the inputs, counted from 1, of which Run reads nothing but the planes.
 	PlaneInputs []int
 }

@@ -75,7 +75,7 @@ func (s *Schedule) bind(b kernels.Backend, a arenas, l *Layout, rows int) ([]*Op
 		}
 		operands[v] = &Operand{}
 		if l.Blocks[v] != nil {
-			operands[v] = a.bind(val.op, l.Blocks[v], l.Planes[v], rows)
+			operands[v] = a.bind(val.op, l.Blocks[v], l.Planes[v], s.numbers(&s.values[v], rows), rows)
 		}
 		if n := val.op.Sums; n > 0 {
 			var err error

@@ -44,6 +44,7 @@ type value struct {
 	leaf   *Operand // where it is, if known beforehand: a leaf, or a place in the gradient slab
 	output bool     // read after the run
 	half   bool     // it lies there in bf16
+	round  bool     // as rounded rows
 }
 
 // step computes one value from others.
@@ -71,6 +72,9 @@ func NewSchedule(g *Graph, r Recompute) (*Schedule, error) {
 		if err := s.paramGradient(p.Node, p.Dest); err != nil {
 			return nil, err
 		}
+	}
+	if g.Rounder != nil {
+		s.round()
 	}
 	return s, nil
 }
