@@ -4,6 +4,9 @@
 // The vocabulary goes in chunks, and rows in rounds. Both are part of the numbers: never of the machine.
 enum { HEAD_CHUNK = 1024, HEAD_ROWS = 1024 };
 
+// In the order of tiles so many chunks are done together: for fewer of them workers wait for each other less often.
+enum { HEAD_TOGETHER = 4 };
+
 // Rows of logits are this far apart, so that they do not all fall into one set of the cache.
 enum { LOGIT_STRIDE = HEAD_CHUNK + 32 };
 
@@ -36,17 +39,18 @@ typedef struct {
 } grpo_head_chunks;
 typedef grpo_head_chunks grpo_tiles_head_chunks;
 
-// The same partials from logits that are there, of one chunk, [rows][LOGIT_STRIDE] or in the order of tiles [panels][rows][PANEL]; and the
-// weights exp(l − running maximum), packed as the left-hand side of a product. A task is a row tile.
+// The same partials from logits that are there, of one chunk, [rows][LOGIT_STRIDE], or in the order of tiles of some that follow each other,
+// [panels][rows][PANEL]; and the weights exp(l − running maximum), packed as the left-hand side of a product for each chunk. A task is a row
+// tile.
 typedef struct {
 	float *logits, *packed;
 	int64_t rows, tiles;
-	int64_t chunk, chunks, width; // width is HEAD_CHUNK, or less in the last
+	int64_t chunk, chunks, width; // width is that of all
 	const int32_t *targets;
 	grpo_partial *partials;
 	float *target_logits;
 	float *running; // [rows] the largest logit so far
-	float *scale;   // [rows] by how much what was summed so far shrinks
+	float *scale;   // [rows] of each chunk: by how much what was summed so far shrinks
 	int32_t form;   // in which the weights are packed
 	int32_t pieces; // into which they are cut, in the order of tiles
 	grpo_logit_form logit_form;

@@ -162,6 +162,8 @@ typedef struct grpo_gemm {
 	const struct grpo_gemm *added;
 	int64_t added_count, added_panel; // the first panel that one is added to
 	int32_t gradual;                  // what is added may leave subnormal numbers
+
+	const struct grpo_gemm *then; // in the order of tiles: what a task does next, with the same rows and columns of out; or NULL
 } grpo_gemm;
 
 // The same in the order of tiles: a task is a block of tiles of 16 rows, an even number of them but for the last, times some panels.

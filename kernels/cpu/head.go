@@ -68,7 +68,7 @@ func (b *backend) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, ta
 	s := b.asked("LogProbGradW", h, w, targets, l, T)
 	for s.next(b) {
 		for c := range chunks(V) {
-			logits, width := b.headLogits(&s, c, C.LOGIT_STRIDE, 0)
+			logits, width := b.headLogits(&s, c, 1, C.LOGIT_STRIDE, 0)
 			a := args[C.grpo_head_grad_logits](b)
 			a.logits, a.chunk, a.width = logits, C.int64_t(c), C.int64_t(width)
 			a.targets, a.index, a.lse, a.dlogp, a.form = s.targets, s.index, ls, dl, s.logits
@@ -157,15 +157,19 @@ func chunks(V int) int { return (V + C.HEAD_CHUNK - 1) / C.HEAD_CHUNK }
 
 // partials are what a round of rows keeps until its last chunk is done.
 type partials struct {
-	partials                         *C.grpo_partial // [rows][chunks]
-	targets, inverse, running, scale *C.float        // [rows]
+	partials                  *C.grpo_partial // [rows][chunks]
+	targets, inverse, running *C.float        // [rows]
+	scale                     *C.float        // [rows] of each chunk of some
 }
+
+// partialNumbers are the last four of a row.
+const partialNumbers = 3 + C.HEAD_TOGETHER
 
 func (b *backend) partials(rows, chunks int) partials {
 	n := rows * chunks * C.sizeof_grpo_partial
-	p := b.shared(slotPartial, n+4*4*rows)
+	p := b.shared(slotPartial, n+partialNumbers*4*rows)
 	r := (*C.float)(unsafe.Add(p, n))
-	return partials{(*C.grpo_partial)(p), r, at(r, rows), at(r, 2*rows), at(r, 3*rows)}
+	return partials{partials: (*C.grpo_partial)(p), targets: r, inverse: at(r, rows), running: at(r, 2*rows), scale: at(r, 3*rows)}
 }
 
 // headChunks computes the partials chunk by chunk, each on its own.
@@ -202,13 +206,13 @@ func (s *asked) product(tokens C.int64_t) C.grpo_gemm {
 	return g
 }
 
-// headLogits computes one chunk of logits, all workers together.
-func (b *backend) headLogits(s *asked, chunk, stride, apart int) (logits *C.float, width int) {
+// headLogits computes some chunks of logits, all workers together.
+func (b *backend) headLogits(s *asked, chunk, count, stride, apart int) (logits *C.float, width int) {
 	first := chunk * C.HEAD_CHUNK
-	width = min(C.HEAD_CHUNK, int(s.w.rows)-first)
+	width = min(count*C.HEAD_CHUNK, int(s.w.rows)-first)
 	g := s.product(C.int64_t(width))
 	g.m_offset = C.int64_t(first)
-	g.out = (*C.float)(b.shared(slotLogits, 4*C.LOGIT_STRIDE*s.rows))
+	g.out = (*C.float)(b.shared(slotLogits, 4*C.LOGIT_STRIDE*count*s.rows))
 	g.out_stride, g.out_apart = C.int64_t(stride), C.int64_t(apart)
 	b.headGemm(&g)
 	return g.out, width
@@ -228,34 +232,48 @@ func (b *backend) headGemm(g *C.grpo_gemm) {
 // would share a set of the caches.
 func (b *backend) headWeights(s *asked, p partials) {
 	tiles, packedSize := b.tiles(s.rows), 4*s.rows*C.HEAD_CHUNK
-	stride, apart := C.LOGIT_STRIDE, 0
+	together, stride, apart := 1, C.LOGIT_STRIDE, 0
 	if s.pieces > 0 {
 		tiles = rowTiles(s.rows)
 		packedSize = leftBytes(s.rows, C.HEAD_CHUNK, s.pieces)
-		stride, apart = C.PANEL, C.PANEL*s.rows
+		together, stride, apart = min(C.HEAD_TOGETHER, chunks(int(s.w.rows))), C.PANEL, C.PANEL*s.rows
 	}
-	mean, meanStride, meanApart := b.mean(s)
-	packed := (*C.float)(b.shared(slotWeights, packedSize))
-	for c := range chunks(int(s.w.rows)) {
-		logits, width := b.headLogits(s, c, stride, apart)
+	packed := b.shared(slotWeights, together*packedSize)
+	for c := 0; c < chunks(int(s.w.rows)); c += together {
+		logits, width := b.headLogits(s, c, together, stride, apart)
 		a := args[C.grpo_head_weights](b)
-		a.logits, a.packed, a.rows, a.tiles = logits, packed, C.int64_t(s.rows), C.int64_t(tiles)
+		a.logits, a.packed, a.rows, a.tiles = logits, (*C.float)(packed), C.int64_t(s.rows), C.int64_t(tiles)
 		a.chunk, a.chunks, a.width = C.int64_t(c), C.int64_t(chunks(int(s.w.rows))), C.int64_t(width)
 		a.targets, a.partials, a.target_logits = s.targets, p.partials, p.targets
 		a.running, a.scale, a.form, a.pieces, a.logit_form = p.running, p.scale, s.form, C.int32_t(s.pieces), s.logits
 		b.run(b.ops.head_weights, tiles, 1)
 
-		g := C.grpo_gemm{b_kind: C.B_INPUTS, m: s.w, m_offset: C.int64_t(c * C.HEAD_CHUNK), cols: C.int64_t(s.width)}
-		g.out, g.out_stride, g.out_apart, g.alpha = mean, meanStride, meanApart, 1
-		if c > 0 {
-			g.accumulate, g.row_scale = 1, p.scale
+		products := unsafe.Slice((*C.grpo_gemm)(b.shared(slotAdded, C.HEAD_TOGETHER*C.sizeof_grpo_gemm)), chunks(width))
+		for i := range products {
+			products[i] = b.headMean(s, c+i, at(p.scale, i*s.rows))
+			products[i].a = (*C.float)(unsafe.Add(packed, i*packedSize))
+			if i > 0 {
+				products[i-1].then = &products[i]
+			}
 		}
-		g.a, g.rows, g.inner, g.pieces = packed, C.int64_t(s.rows), C.int64_t(width), C.int32_t(s.pieces)
-		if s.pieces == 0 && s.form == C.PAIRED {
-			g.paired, g.inner = 1, C.int64_t(even(width))
-		}
-		b.headGemm(&g)
+		b.headGemm(&products[0])
 	}
+}
+
+// headMean is the product of a chunk's weights with its rows of w, added to the mean of the chunks before, which shrinks.
+func (b *backend) headMean(s *asked, chunk int, scale *C.float) C.grpo_gemm {
+	first := chunk * C.HEAD_CHUNK
+	width := min(C.HEAD_CHUNK, int(s.w.rows)-first)
+	g := C.grpo_gemm{b_kind: C.B_INPUTS, m: s.w, m_offset: C.int64_t(first), cols: C.int64_t(s.width), alpha: 1}
+	g.out, g.out_stride, g.out_apart = b.mean(s)
+	if chunk > 0 {
+		g.accumulate, g.row_scale = 1, scale
+	}
+	g.rows, g.inner, g.pieces = C.int64_t(s.rows), C.int64_t(width), C.int32_t(s.pieces)
+	if s.pieces == 0 && s.form == C.PAIRED {
+		g.paired, g.inner = 1, C.int64_t(even(width))
+	}
+	return g
 }
 
 // mean is where that lies, and how far apart its rows are, and the panels of a row.

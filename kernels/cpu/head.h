@@ -141,13 +141,28 @@ static void weigh_tile(const grpo_head_weights *h, int64_t t)
 	}
 }
 
+// The same of all chunks, one after the other.
+static void weigh_chunks(const grpo_head_weights *h, int64_t t)
+{
+	const int64_t bytes = left_tile_bytes(HEAD_CHUNK, h->pieces) * ((h->tiles + 1) & ~1);
+	grpo_head_weights one = *h;
+	for (int64_t v = 0; v < h->width; v += HEAD_CHUNK) {
+		one.width = min64(HEAD_CHUNK, h->width - v);
+		weigh_tile(&one, t);
+		one.chunk++;
+		one.logits += HEAD_CHUNK * h->rows;
+		one.packed = (float *)((char *)one.packed + bytes);
+		one.scale += h->rows;
+	}
+}
+
 static void head_weights(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_head_weights *h = args;
 	(void)scratch;
 	for (int64_t t = from; t < to; t++) {
 		if (h->pieces) {
-			weigh_tile(h, t);
+			weigh_chunks(h, t);
 			continue;
 		}
 		int64_t row0 = tile_start(h->rows, h->tiles, t), row1 = tile_start(h->rows, h->tiles, t + 1);

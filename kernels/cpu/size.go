@@ -47,11 +47,19 @@ func (b *backend) WorkSize(w kernels.Work) int {
 		slots += min(w.Trees, w.Longest)
 	}
 
+	together := 1 // chunks of the head
+	if b.order == kernels.Tiles && w.Gradients {
+		together = min(C.HEAD_TOGETHER, chunks(w.Vocab))
+	}
 	packed, weights := max(min(packedBytes, 4*w.Rows*inner), 4*asked*w.Hidden), 4*asked*C.HEAD_CHUNK
 	if b.order == kernels.Tiles {
 		most := max(packedBytes, leftBytes(1, inner, C.PIECES)) // two tiles are always packed
 		packed = max(packed, min(most, leftBytes(w.Rows, inner, C.PIECES)), leftBytes(asked, w.Hidden, C.PIECES))
-		weights = max(weights, leftBytes(asked, C.HEAD_CHUNK, C.PIECES))
+		pieces := C.PIECES
+		if w.Whole { // then it is one, or products are in series
+			pieces = 1
+		}
+		weights = max(weights, together*leftBytes(asked, C.HEAD_CHUNK, pieces))
 		if w.Low > 0 {
 			packed += lowWindows * (leftBytes(w.Rows, w.Low, 1) + C.sizeof_grpo_gemm)
 		}
@@ -67,8 +75,8 @@ func (b *backend) WorkSize(w kernels.Work) int {
 	rows := max(spans*C.sizeof_grpo_span, (w.Rows+tiles)*C.sizeof_grpo_run, 4*asked*w.Hidden)
 	index := max(8*w.Rows, tiles*C.sizeof_grpo_tile+entries*C.sizeof_grpo_block+spans*C.sizeof_int32_t,
 		(w.Rows+tiles)*C.sizeof_grpo_bundle)
-	logits := max(4*C.LOGIT_STRIDE*asked, 4*min(drawRows, w.Rows)*(panels(w.Vocab)+1)*C.PANEL)
-	partial := max(asked*(chunks(w.Vocab)*C.sizeof_grpo_partial+4*4), 8*blocksOf(w.Trained, C.RUN)) // the last is SumSquares
+	logits := max(4*C.LOGIT_STRIDE*asked*together, 4*min(drawRows, w.Rows)*(panels(w.Vocab)+1)*C.PANEL)
+	partial := max(asked*(chunks(w.Vocab)*C.sizeof_grpo_partial+4*partialNumbers), 8*blocksOf(w.Trained, C.RUN)) // the last is SumSquares
 	shared := packed + index + rows + logits + partial
 
 	both := 1

@@ -209,8 +209,9 @@ static void tiles_gemm(const void *args, void *scratch, int64_t from, int64_t to
 	for (int64_t t = from; t < to; t++) {
 		int64_t block = g->rows_first ? t % blocks : t / groups, group = g->rows_first ? t / blocks : t % groups;
 		int64_t tile0 = block * g->block_tiles, panel0 = group * g->block_panels;
-		tiles_block(g, scratch, tile0, min64(tile0 + g->block_tiles, g->row_tiles), panel0, min64(panel0 + g->block_panels, panels),
-		            out_of(g, g->out, tile0 * TILE, panel0));
+		int64_t tile1 = min64(tile0 + g->block_tiles, g->row_tiles), panel1 = min64(panel0 + g->block_panels, panels);
+		for (const grpo_gemm *p = g; p; p = p->then)
+			tiles_block(p, scratch, tile0, tile1, panel0, panel1, out_of(p, p->out, tile0 * TILE, panel0));
 	}
 	streams_end();
 }
