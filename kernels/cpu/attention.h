@@ -190,8 +190,8 @@ INLINE void mean_block(const int tiled, attend_space *w, softmax_state *s, int n
 		return;
 	}
 	prefetch_block((const char *)soon, 2 * KEYS * dim, n);
-	tile_means(&w->file, n, (tile_factors){.sums = w->mean, .row = 4 * wide, .left = w->weights, .below = TILE_BYTES, .right_row = 4 * wide},
-	           &values, 1, wide);
+	tile_means(&w->file, n, (tile_factors){.sums = w->mean, .row = 4 * wide, .left = w->weights, .below = TILE_BYTES,
+	                                       .right = (const char *)values, .right_row = 4 * wide}, wide);
 }
 
 // What a block of keys, number b, does to the maxima, sums and means of n rows.

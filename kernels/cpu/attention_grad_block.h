@@ -196,7 +196,7 @@ static void grad_path_tiles(grad_space *g, int n, const grpo_attention_grad *a, 
 			tile_factors f = {.sums = g->dq + i * wide, .row = 4 * wide, .below = BLOCKS_AT_ONCE * TILE_BYTES, .right_row = 4 * wide,
 			                  .left = g->tiles.dp_left + (i / TILE * BLOCKS_AT_ONCE + first - start) * TILE_BYTES};
 			if (first < end)
-				tile_means(&g->tiles.file, n - i, f, keys + (first - start), end - first, wide);
+				tile_query_sums(&g->tiles.file, n - i, f, keys + (first - start), end - first, wide);
 		}
 		start = b + 1;
 	}

@@ -97,6 +97,23 @@ INLINE void add_blocks(tile_file *f, const int both, const tile_factors *t, cons
 	}
 }
 
+// The same of one block, whose tiles of rows lie one behind the other. Each panel is begun while the one before is stored.
+INLINE void add_block(tile_file *f, const tile_factors *t, int64_t width)
+{
+	tile_sum now = {.from = t->sums, .to = t->sums, .row = t->row, .left = t->left, .right = t->right, .right_row = t->right_row};
+	begin_sums(f, 1, &now);
+	load_first_factors(f, 1, &now);
+	for (int64_t c = PANEL; c < width; c += PANEL) {
+		tile_sum then = now;
+		then.from = then.to = t->sums + c;
+		then.right = t->right + 4 * c;
+		add_last_and_begin(f, &now, &then);
+		now = then;
+	}
+	add_loaded(f, 1, 0, 0, NULL, NULL, 0);
+	store_both_sums(f, 1, now.to, now.row);
+}
+
 INLINE int begin_rows(tile_file *f, int64_t rows)
 {
 	f->rows[0] = min64(rows, TILE);
@@ -120,8 +137,18 @@ static void tile_sums(tile_file *f, tile_factors t, int64_t steps)
 	add_inputs(f, 1, 0, &t, steps);
 }
 
-// What up to 32 rows as wide as a head get from some blocks of keys or values.
-static void tile_means(tile_file *f, int64_t rows, tile_factors t, const float *const *blocks, int count, int64_t width)
+// What up to 32 rows as wide as a head get from one block of values.
+static void tile_means(tile_file *f, int64_t rows, tile_factors t, int64_t width)
+{
+	const float *block = (const float *)t.right;
+	if (begin_rows(f, rows))
+		add_block(f, &t, width);
+	else
+		add_blocks(f, 0, &t, &block, 1, width);
+}
+
+// And from some blocks of keys.
+static void tile_query_sums(tile_file *f, int64_t rows, tile_factors t, const float *const *blocks, int count, int64_t width)
 {
 	if (begin_rows(f, rows))
 		add_blocks(f, 1, &t, blocks, count, width);
