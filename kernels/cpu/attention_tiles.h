@@ -100,7 +100,8 @@ INLINE void add_blocks(tile_file *f, const int both, const tile_factors *t, cons
 // The same of one block, whose tiles of rows lie one behind the other. Each panel is begun while the one before is stored.
 INLINE void add_block(tile_file *f, const tile_factors *t, int64_t width)
 {
-	tile_sum now = {.from = t->sums, .to = t->sums, .row = t->row, .left = t->left, .right = t->right, .right_row = t->right_row};
+	tile_sum now = {.from = t->sums, .to = t->sums, .row = t->row, .left = t->left, .in = LEFT_PACKED, .right = t->right,
+	                .right_row = t->right_row};
 	begin_sums(f, 1, &now);
 	load_first_factors(f, 1, &now);
 	for (int64_t c = PANEL; c < width; c += PANEL) {
@@ -110,7 +111,7 @@ INLINE void add_block(tile_file *f, const tile_factors *t, int64_t width)
 		add_last_and_begin(f, &now, &then);
 		now = then;
 	}
-	add_loaded(f, 1, 0, 0, NULL, NULL, 0);
+	add_both(f, 1);
 	store_both_sums(f, 1, now.to, now.row);
 }
 
