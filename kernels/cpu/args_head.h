@@ -5,7 +5,7 @@
 enum { HEAD_CHUNK = 1024, HEAD_ROWS = 1024 };
 
 // In the order of tiles so many chunks are done together: for fewer of them workers wait for each other less often.
-enum { HEAD_TOGETHER = 4 };
+enum { HEAD_TOGETHER = 2 };
 
 // Rows of logits are this far apart, so that they do not all fall into one set of the cache.
 enum { LOGIT_STRIDE = HEAD_CHUNK + 32 };

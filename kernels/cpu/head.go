@@ -236,7 +236,7 @@ func (b *backend) headWeights(s *asked, p partials) {
 	if s.pieces > 0 {
 		tiles = rowTiles(s.rows)
 		packedSize = leftBytes(s.rows, C.HEAD_CHUNK, s.pieces)
-		together, stride, apart = min(C.HEAD_TOGETHER, chunks(int(s.w.rows))), C.PANEL, C.PANEL*s.rows
+		together, stride, apart = headTogether(s.pieces, int(s.w.rows)), C.PANEL, C.PANEL*s.rows
 	}
 	packed := b.shared(slotWeights, together*packedSize)
 	for c := 0; c < chunks(int(s.w.rows)); c += together {
@@ -258,6 +258,14 @@ func (b *backend) headWeights(s *asked, p partials) {
 		}
 		b.headGemm(&products[0])
 	}
+}
+
+// headTogether is how many chunks are done together: of several pieces one, whose weights would not stay in the caches.
+func headTogether(pieces, V int) int {
+	if pieces > 1 {
+		return 1
+	}
+	return min(C.HEAD_TOGETHER, chunks(V))
 }
 
 // headMean is the product of a chunk's weights with its rows of w, added to the mean of the chunks before, which shrinks.
