@@ -2,7 +2,7 @@ package kernels
 
 func (k *checked) Alloc(t DType, n int) (Buffer, error) {
 	c := k.call("Alloc")
-	if t != F32 && t != I32 && t != F64 && (t != BF16 || !Narrows(k.b) && RoundsRows(k.b) == nil) {
+	if t != F32 && t != I32 && t != F64 && (t != BF16 || !Narrows(k.b) && RoundsRows(k.b, Tiles) == nil) {
 		c.fail("%v buffers do not exist, expected f32, i32 or f64", t)
 	}
 	c.size("n", n, 0)

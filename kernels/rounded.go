@@ -11,15 +11,17 @@ type RowRounder interface {
 	RoundedLen(width, T int) int
 }
 
-// RoundsRows gives the backend as a RowRounder, or nil.
-func RoundsRows(b Backend) RowRounder {
-	r, _ := inside(b).(RowRounder)
-	return r
+// RoundsRows gives the backend as a RowRounder, or nil where it is none in that order.
+func RoundsRows(b Backend, o Order) RowRounder {
+	if r, ok := inside(b).(RowRounder); ok && o == Tiles {
+		return r
+	}
+	return nil
 }
 
 // roundedLen is RoundedLen, and 0 of a backend that has no such rows.
 func roundedLen(b Backend, width, T int) int {
-	if r := RoundsRows(b); r != nil {
+	if r := RoundsRows(b, Tiles); r != nil {
 		return r.RoundedLen(width, T)
 	}
 	return 0

@@ -40,9 +40,7 @@ func (p *Policy) builder(in *inputs) *builder {
 	b := &builder{cfg: p.Config, weights: p.weights, inputs: in, kv: p.Cache.Cached(),
 		graph: program.NewGraph(p.Architecture)}
 	b.graph.Narrow = p.Precision == BF16 && kernels.Narrows(p.b)
-	if p.order == kernels.Tiles {
-		b.graph.Rounder = kernels.RoundsRows(p.b)
-	}
+	b.graph.Rounder = kernels.RoundsRows(p.b, p.order)
 	switch t := p.trained.(type) {
 	case *adapter:
 		b.adapter = t

@@ -5,7 +5,6 @@ import (
 
 	"gorgonia.org/gorgonia"
 
-	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model/internal/adapted"
 	"github.com/seed-7879b91d/grpo/model/internal/arch"
 	"github.com/seed-7879b91d/grpo/model/internal/ops"
@@ -43,31 +42,17 @@ func (b *builder) Linear(layer int, name string, x *gorgonia.Node) *gorgonia.Nod
 	return y
 }
 
-// adapted is a packed weight with what the adapter adds for each target of the group that it has.
+// adapted is a packed weight with what the adapter adds for each target of the group that it has. A decoder has too few rows to round them.
 func (b *builder) adapted(s arch.Slot, first, bias bool, in gorgonia.Nodes) *gorgonia.Node {
 	br, rank := b.adapter.branches[s.Name], b.adapter.Config.Rank
 	l := ops.Adapted{What: s.Name, N: s.Rows(), K: s.Cols, Rank: rank, Scale: b.adapter.Scale(), Bias: bias, First: first,
 		Factors: b.adapter.precision.Cached(), Windows: br.windows,
-		Rounds: b.rounds(b.weights.operands[s.Name].Mat, br)}
+		Rounds: b.cache == nil && ops.RoundsRows(b.graph.Rounder, b.weights.operands[s.Name].Mat, br.a.Mat, br.windows)}
 	in = append(in, b.param(s.Name+".lora_A", rank*len(br.windows), s.Cols, &br.a, br.gradA))
 	for i, w := range br.windows {
 		in = append(in, b.param(fmt.Sprintf("%s.lora_B.%d", s.Name, i), w.N, rank, &br.b[i], br.gradB[i]))
 	}
 	return b.apply(l.Op(&b.inputs.run), in...)
-}
-
-// rounds tells whether a weight and its adapter round what they multiply, and rounded rows have the adapter's windows. A decoder's rows are
-// too few to gain by it.
-func (b *builder) rounds(w kernels.Matrix, br *branch) bool {
-	if b.graph.Rounder == nil || b.cache != nil || w.DType() != kernels.BF16Rounding || br.a.Mat.DType() != kernels.BF16Rounding {
-		return false
-	}
-	for _, at := range br.windows {
-		if b.graph.Rounder.RoundedLen(at.From, 1) == 0 || b.graph.Rounder.RoundedLen(at.N, 1) == 0 {
-			return false
-		}
-	}
-	return true
 }
 
 func (b *builder) QKNormRope(slot string, qkv *gorgonia.Node) *gorgonia.Node {

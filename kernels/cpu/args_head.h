@@ -39,9 +39,9 @@ typedef struct {
 } grpo_head_chunks;
 typedef grpo_head_chunks grpo_tiles_head_chunks;
 
-// The same partials from logits that are there, of one chunk, [rows][LOGIT_STRIDE], or in the order of tiles of some that follow each other,
-// [panels][rows][PANEL]; and the weights exp(l − running maximum), packed as the left-hand side of a product for each chunk. A task is a row
-// tile.
+// The same partials from logits that are there, of one chunk, [rows][LOGIT_STRIDE], or in the order of tiles of some that follow each
+// other, [panels][rows][PANEL]; and the weights exp(l − running maximum), packed as the left-hand side of a product for each chunk. A task
+// is a row tile.
 typedef struct {
 	float *logits, *packed;
 	int64_t rows, tiles;

@@ -49,7 +49,7 @@ func (r rows) identity(n int) kernels.Matrix {
 // both makes rows of that width twice: in f32, and rounded, where what is not written is no number.
 func (r rows) both(width int, make func(out kernels.Buffer)) (wide, rounded kernels.Buffer) {
 	wide = r.alloc(kernels.F32, r.T*width)
-	rounded = r.alloc(kernels.BF16, kernels.RoundsRows(r.Backend).RoundedLen(width, r.T))
+	rounded = r.alloc(kernels.BF16, kernels.RoundsRows(r.Backend, kernels.Tiles).RoundedLen(width, r.T))
 	for i, bytes := 0, own(rounded).bytes(); i < len(bytes); i++ {
 		bytes[i] = 0xff
 	}

@@ -47,19 +47,11 @@ func (b *backend) WorkSize(w kernels.Work) int {
 		slots += min(w.Trees, w.Longest)
 	}
 
-	together := 1 // chunks of the head
-	if b.order == kernels.Tiles && w.Gradients {
-		together = min(C.HEAD_TOGETHER, chunks(w.Vocab))
-	}
-	packed, weights := max(min(packedBytes, 4*w.Rows*inner), 4*asked*w.Hidden), 4*asked*C.HEAD_CHUNK
+	together, headWeights := b.headRoom(w, asked)
+	packed, weights := max(min(packedBytes, 4*w.Rows*inner), 4*asked*w.Hidden), headWeights
 	if b.order == kernels.Tiles {
 		most := max(packedBytes, leftBytes(1, inner, C.PIECES)) // two tiles are always packed
 		packed = max(packed, min(most, leftBytes(w.Rows, inner, C.PIECES)), leftBytes(asked, w.Hidden, C.PIECES))
-		pieces := C.PIECES
-		if w.Whole { // then it is one, or products are in series
-			pieces = 1
-		}
-		weights = max(weights, together*leftBytes(asked, C.HEAD_CHUNK, pieces))
 		if w.Low > 0 {
 			packed += lowWindows * (leftBytes(w.Rows, w.Low, 1) + C.sizeof_grpo_gemm)
 		}
@@ -98,4 +90,18 @@ func (b *backend) WorkSize(w kernels.Work) int {
 	}
 	shared += blocks * w.KV * 4 * C.KEYS * (w.Dim + wide) * both
 	return shared + b.threads()*ownBytes(own)
+}
+
+// headRoom is how many chunks of the head are done together for so many rows, and the room for their weights.
+func (b *backend) headRoom(w kernels.Work, asked int) (together, weights int) {
+	weights = 4 * asked * C.HEAD_CHUNK
+	if b.order != kernels.Tiles || !w.Gradients {
+		return 1, weights
+	}
+	together = min(C.HEAD_TOGETHER, chunks(w.Vocab))
+	one, several := leftBytes(asked, C.HEAD_CHUNK, 1), leftBytes(asked, C.HEAD_CHUNK, C.PIECES)
+	if w.Whole { // then products are of one piece, or in series
+		return together, max(weights, together*one)
+	}
+	return together, max(weights, together*one, several)
 }

@@ -15,7 +15,7 @@ import (
 // read them to the bits that they give of the same numbers in f32. One that has none says so.
 func testNarrow(t *testing.T, m *machine) {
 	if !kernels.Narrows(m.Backend) {
-		if kernels.RoundsRows(m.Backend) == nil {
+		if kernels.RoundsRows(m.Backend, kernels.Tiles) == nil {
 			misuse.Refused(t, "kernels: Alloc: bf16 buffers do not exist, expected f32, i32 or f64", func() { _, _ = m.Alloc(kernels.BF16, 1) })
 		}
 		misuse.Refused(t, fmt.Sprintf("kernels: Narrow: %s has no buffers of bf16", m.Name()), func() { kernels.Narrow(m.Backend, nil, nil, 1) })

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"fmt"
+	"slices"
 
 	"gorgonia.org/gorgonia"
 
@@ -21,6 +22,14 @@ type Adapted struct {
 	Factors kernels.DType // of the gradients to A and B
 	Rounds  bool          // all of these products round what they multiply, in windows that rounded rows have
 	Windows []kernels.Window
+}
+
+// RoundsRows tells whether a weight and its adapter round what they multiply, and r, which may be nil, has the adapter's windows.
+func RoundsRows(r kernels.RowRounder, w, a kernels.Matrix, windows []kernels.Window) bool {
+	if r == nil || w.DType() != kernels.BF16Rounding || a.DType() != kernels.BF16Rounding {
+		return false
+	}
+	return !slices.ContainsFunc(windows, func(at kernels.Window) bool { return r.RoundedLen(at.From, 1) == 0 || r.RoundedLen(at.N, 1) == 0 })
 }
 
 // rounded is the input, counted from 1, that is multiplied, as Op.RoundedInputs.
