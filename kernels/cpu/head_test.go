@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/kerneltest/oracle"
 )
 
 // headCase is a problem of the output head, and its solution in float64.
@@ -117,6 +118,25 @@ func TestHeadAgainstFloat64(t *testing.T) {
 					t.Run(fmt.Sprint(name, order, d, s), func(t *testing.T) { newHeadCase(d, s[0], s[1], s[2], 4).against(t, b, d) })
 				}
 			}
+		}
+	}
+}
+
+// A head that rounds takes some chunks together, and rounds weights and gradients of logits: a number of bf16 is off by up to 2^-9
+// of itself, and a gradient is a sum of such of both signs.
+func TestARoundingHeadAgainstFloat64(t *testing.T) {
+	for _, name := range Variants() {
+		b := open(t, Options{Threads: 2, Variant: name, Order: kernels.Tiles})
+		for _, V := range []int{900, 2048, 5200} {
+			c := newHeadCase(kernels.BF16, 17, V, 70, 4)
+			copy(c.h, oracle.RoundedToBF16(c.h))
+			c.solve()
+			r := c.run(t, b, kernels.BF16Rounding, 0, c.T, true)
+			near(t, "LogP", r.logp, c.logp, 1e-6)
+			near(t, "Entropy", r.entropy, c.entropy, 1e-6)
+			near(t, "LSE", r.lse, c.lse, 1e-6)
+			near(t, "Jacobian", r.jacobian, c.jacobian, 0x1p-9)
+			near(t, "LogProbGradW", r.dw, c.dw, 0x1p-8)
 		}
 	}
 }
