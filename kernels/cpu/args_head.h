@@ -4,7 +4,8 @@
 // The vocabulary goes in chunks, and rows in rounds. Both are part of the numbers: never of the machine.
 enum { HEAD_CHUNK = 1024, HEAD_ROWS = 1024 };
 
-// In the order of tiles so many chunks are done together: for fewer of them workers wait for each other less often.
+// In the order of tiles, in one piece, so many chunks are done together: workers wait for each other after the logits, after the weights
+// and after the product.
 enum { HEAD_TOGETHER = 2 };
 
 // Rows of logits are this far apart, so that they do not all fall into one set of the cache.

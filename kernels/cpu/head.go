@@ -260,7 +260,7 @@ func (b *backend) headWeights(s *asked, p partials) {
 	}
 }
 
-// headTogether is how many chunks are done together: of several pieces one, whose weights would not stay in the caches.
+// headTogether is how many chunks are done together: of several pieces one, for four were slower.
 func headTogether(pieces, V int) int {
 	if pieces > 1 {
 		return 1
