@@ -169,11 +169,11 @@ typedef struct grpo_gemm {
 // The same in the order of tiles: a task is a block of tiles of 16 rows, an even number of them but for the last, times some panels.
 typedef grpo_gemm grpo_tiles_gemm;
 
-// What it takes of scratch: a panel at one depth, of the product, and two of what is added to it; and the sums of all panels.
+// What it takes of scratch: a panel at one depth, of the product and of what is added to it; and the sums of all panels.
 enum { TILE_BLOCK = TILE_DEPTH * PANEL * 2 };
 static inline int64_t grpo_tiles_scratch(int64_t block_tiles, int64_t block_panels)
 {
-	return 3 * TILE_BLOCK + block_panels * block_tiles * TILE * PANEL * 4;
+	return 2 * TILE_BLOCK + block_panels * block_tiles * TILE * PANEL * 4;
 }
 
 // How many inputs share a scale in a product in whole numbers, and of how many a panel is decoded at once: what is decoded stays in the

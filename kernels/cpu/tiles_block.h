@@ -6,7 +6,7 @@ typedef struct {
 	const grpo_gemm *g;
 	int64_t row0, row1, panel0, panel1;
 	float *out;
-	char *block, *added; // of a right-hand side that has to be made: the product's, and of what is added two in turn
+	char *block, *added; // of a right-hand side that has to be made: the product's, and that of what is added
 	float *kept; // [panels][rows in whole tiles][32] sums between two depths
 	tile_file file;
 	finished waiting;
@@ -28,8 +28,8 @@ static addition added_to(const tile_block *b, int64_t panel)
 		if (p < 0 || p * PANEL >= a->cols)
 			continue;
 		if (a->pieces == 0) {
-			reading r; // until what waits is written, the panel before is read too
-			right_side(&r, a, WIDE, p, 0, a->inner, (float *)(b->added + panel % 2 * TILE_BLOCK));
+			reading r;
+			right_side(&r, a, WIDE, p, 0, a->inner, (float *)b->added);
 			return (addition){a, r.b};
 		}
 		right_maker maker;
@@ -90,12 +90,11 @@ static void finish(tile_block *b, int64_t panel, int64_t row, int rows, const ad
 		return;
 	}
 	f->series = f->adds && a->pieces == 0;
+	f->rows = rows;
+	f->written = 0;
 	if (f->series) {
 		f->second = a->accumulate;
-		f->left = a->a + row * a->a_stride;
-		f->apart = a->a_stride;
-		f->depth = a->inner;
-		f->right = more->right;
+		add_series(f, a->a + row * a->a_stride, a->a_stride, a->inner, (const float *)more->right);
 	} else if (f->adds) {
 		add_tiles(&b->file, rows, &(tile_sum){
 			.to = f->added, .row = 4 * PANEL, .left = left_of(a, row, 0), .in = LEFT_PACKED, .right = more->right, .right_row = PAIR_BYTES,
@@ -104,9 +103,7 @@ static void finish(tile_block *b, int64_t panel, int64_t row, int rows, const ad
 	if (f->adds)
 		f->alpha = a->alpha;
 	const int aligned = ((uintptr_t)f->to.out | 4 * f->to.stride) % (4 * VL) == 0;
-	f->bare = g->stream && !f->series && !g->accumulate && !g->bias && f->valid == PANEL && aligned;
-	f->rows = rows;
-	f->written = 0;
+	f->bare = g->stream && !g->accumulate && !g->bias && f->valid == PANEL && aligned;
 }
 
 // Makes then, whose other terms are those of t, the same sums of the next two tiles of rows. Their right-hand side is there by then.
@@ -180,7 +177,7 @@ INLINE int end_to_end(const grpo_gemm *g, int64_t tiles) { return tiles <= 2 || 
 static void tiles_block(const grpo_gemm *g, char *scratch, int64_t tile0, int64_t tile1, int64_t panel0, int64_t panel1, float *out)
 {
 	tile_block b = {.g = g, .row0 = tile0 * TILE, .row1 = min64(tile1 * TILE, g->rows), .panel0 = panel0, .panel1 = panel1, .out = out,
-	                .block = scratch, .added = scratch + TILE_BLOCK, .kept = (float *)(scratch + 3 * TILE_BLOCK)};
+	                .block = scratch, .added = scratch + TILE_BLOCK, .kept = (float *)(scratch + 2 * TILE_BLOCK)};
 	int64_t depths = (g->inner + TILE_DEPTH - 1) / TILE_DEPTH;
 	// The unit does not heed how vectors treat subnormal numbers, so they may be left all the time; but vectors make weights of four bits.
 	const int leaves = g->gradual && UNIT_FLUSHES && !is_quantised(&g->m);

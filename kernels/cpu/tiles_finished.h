@@ -1,7 +1,7 @@
 // How what is finished of a product in the order of tiles is written.
 
-// How many finished rows are written with each step.
-enum { WRITTEN_ROWS = 3 };
+// How many finished rows are written with each step; and how many rows of what is added in series are made together.
+enum { WRITTEN_ROWS = 3, SERIES_ROWS = VL == 16 ? 8 : 2 };
 
 // Sums [rows][32] of a panel that are finished, of which so many columns exist, and beside them sums that times alpha are added: they wait
 // to be written, some rows at each step of the sums that come next. So the unit multiplies meanwhile.
@@ -10,12 +10,9 @@ typedef struct {
 	target to;
 	float alpha;
 	int adds;           // something is added
-	int series, second; // it is in series, and not made yet; and it is added to the sums, not they to it
-	const float *left;  // in series: rows so far apart,
-	int64_t apart, depth;
-	const char *right; // and [depth][32]
-	int done;          // sums are written as they are
-	int bare;          // rows are whole and go around the caches, and there is neither a bias nor anything before
+	int series, second; // it is in series; and it is added to the sums, not they to it
+	int done;           // sums are written as they are
+	int bare;           // rows are whole and go around the caches, and there is neither a bias nor anything before
 	int rows, written, valid;
 	int gradual;     // subnormal numbers are left, as `before` has them
 	uint64_t before; // how they were treated
@@ -41,40 +38,36 @@ INLINE vf joined_series(const finished *f, vf sum, vf added, int column)
 	return fused(sum, alpha, fused(added, splat(f->alpha), base));
 }
 
-// Some rows more with what is added to them in series, each sum of which is the same chain as a register tile's.
-INLINE void write_series(finished *f, const int rows)
+// What is added in series to some rows, each sum of which is the same chain as a register tile's: rows of left times right [depth][32].
+INLINE void add_series_rows(float *sums, const int rows, const float *left, int64_t apart, int depth, const float *right)
 {
 	enum { VECTORS = PANEL / VL };
-	const int first = f->written, depth = f->depth;
-	const float *left = f->left + first * f->apart, *right = (const float *)f->right;
-	float *out = f->to.out + first * f->to.stride;
-	vf acc[WRITTEN_ROWS * VECTORS];
+	vf acc[SERIES_ROWS * VECTORS];
 	UNROLL for (int i = 0; i < rows * VECTORS; i++) acc[i] = splat(0);
 	for (int k = 0; k < depth; k++, right += PANEL) {
 		vf b[VECTORS];
 		UNROLL for (int v = 0; v < VECTORS; v++) b[v] = load(right + v * VL);
 		UNROLL for (int i = 0; i < rows; i++)
 		{
-			vf x = splat(left[i * f->apart + k]);
+			vf x = splat(left[i * apart + k]);
 			UNROLL for (int v = 0; v < VECTORS; v++) acc[i * VECTORS + v] = fused(b[v], x, acc[i * VECTORS + v]);
 		}
 	}
-	UNROLL for (int i = 0; i < rows; i++, out += f->to.stride)
-	{
-		const int at = (first + i) * PANEL, streams = f->to.stream && f->valid == PANEL && (uintptr_t)out % (4 * VL) == 0;
-		float *to = f->valid == PANEL ? out : f->added + at;
-		UNROLL for (int v = 0; v < VECTORS; v++)
-		{
-			vf whole = joined_series(f, load(f->sums + at + v * VL), acc[i * VECTORS + v], v * VL);
-			if (streams)
-				stream(to + v * VL, whole);
-			else
-				store(to + v * VL, whole);
-		}
-		if (f->valid < PANEL)
-			memcpy(out, to, 4 * f->valid);
-	}
-	f->written += rows;
+	UNROLL for (int i = 0; i < rows * VECTORS; i++) store(sums + i * VL, acc[i]);
+}
+
+// The same of all rows that are finished, at once: some of them at each step are no faster, as multiply-adds between additions of tiles
+// hold these up.
+static void add_series(finished *f, const float *left, int64_t apart, int depth, const float *right)
+{
+	int i = 0;
+	if (f->gradual)
+		restore_subnormals(f->before);
+	for (; i + SERIES_ROWS <= f->rows; i += SERIES_ROWS)
+		add_series_rows(f->added + i * PANEL, SERIES_ROWS, left + i * apart, apart, depth, right);
+	for (; i < f->rows; i++) add_series_rows(f->added + i * PANEL, 1, left + i * apart, apart, depth, right);
+	if (f->gradual)
+		flush_subnormals();
 }
 
 INLINE vf joined(const finished *f, const target *to, int row, int column)
@@ -82,6 +75,8 @@ INLINE vf joined(const finished *f, const target *to, int row, int column)
 	vf sum = load(f->sums + row * PANEL + column);
 	if (f->done)
 		return sum;
+	if (f->series)
+		return joined_series(f, sum, load(f->added + row * PANEL + column), column);
 	vf whole = epilogue(sum, to, 0, column);
 	return f->adds ? whole + scaled(f->added + row * PANEL + column, f->alpha) : whole;
 }
@@ -117,8 +112,12 @@ INLINE void stream_rows(finished *f, int end)
 		UNROLL for (int v = 0; v < PANEL; v += VL)
 		{
 			const int at = f->written * PANEL + v;
-			vf whole = fused(load(f->sums + at), factor, base);
-			stream(row + v, f->adds ? whole + scaled(f->added + at, f->alpha) : whole);
+			vf sum = load(f->sums + at), whole = fused(sum, factor, base);
+			if (f->series)
+				whole = joined_series(f, sum, load(f->added + at), v);
+			else if (f->adds)
+				whole += scaled(f->added + at, f->alpha);
+			stream(row + v, whole);
 		}
 }
 
@@ -132,8 +131,6 @@ static void write_finished(finished *f, int rows)
 		restore_subnormals(f->before);
 	if (f->bare)
 		stream_rows(f, end);
-	while (f->series && f->written + WRITTEN_ROWS <= end) write_series(f, WRITTEN_ROWS);
-	while (f->series && f->written < end) write_series(f, 1);
 	for (; f->written < end; f->written++) write_row(f, f->written);
 	if (f->gradual)
 		flush_subnormals();
