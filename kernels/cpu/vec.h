@@ -238,7 +238,8 @@ INLINE vf vexp(vf x)
 {
 	const float round = 12582912.0f; // 1.5·2^23: adding it leaves the nearest integer in the low bits
 	const float ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
-	vf clamped = vmin(splat(89.0f), vmax(splat(-88.0f), x)); // x where it is no number
+	// x where it is no number; below, 0 is taken, and no subnormal number made, which would take a processor long.
+	vf clamped = vmin(splat(89.0f), vmax(splat(-87.3365f), x));
 	vf shifted = fused(clamped, splat(1.44269504f), splat(round));
 	vf n = shifted - round;
 	vf r = fused(n, splat(-ln2_high), clamped);
