@@ -81,7 +81,7 @@ INLINE void update_max(softmax_state *s, int i)
 	}
 	vf before = load(s->max + i), max = vmax(fold(row, 0), before);
 	store(s->max + i, max);
-	store(s->shrink + i, vexp(pick((vi)(before == max), splat(0), before - max)));
+	store(s->shrink + i, vexp_low(pick((vi)(before == max), splat(0), before - max)));
 	store(s->base + i, pick((vi)(max == -__builtin_inff()), splat(0), max));
 }
 
@@ -108,7 +108,7 @@ INLINE void exponentials(const int tiled, softmax_state *s, int i, char *weights
 	UNROLL for (int v = 0; v < LANE_VECTORS; v++) sum.v[v] = load(s->sum[i] + v * VL) * shrink;
 	UNROLL for (int v = 0; v < KEYS / VL; v++)
 	{
-		p[v] = vexp(load(s->score[i] + v * VL) - base);
+		p[v] = vexp_low(load(s->score[i] + v * VL) - base);
 		sum.v[v % LANE_VECTORS] += p[v];
 		if (!tiled)
 			store(s->score[i] + v * VL, p[v]);
