@@ -42,7 +42,7 @@ typedef struct {
 	int64_t slots;        // that the deepest path takes
 
 	// [kv_heads][blocks] blocks that attention_pack makes: keys transposed [dim][KEYS] and values [KEYS][padded dim]; for
-	// gradients (both) also values transposed, and keys.
+	// gradients (both) keys and values transposed, and keys [KEYS][padded dim].
 	float *packed;
 	int64_t blocks, block_floats, both;
 

@@ -182,7 +182,7 @@ func (b *backend) packAttention(a *C.grpo_attention, h kernels.Heads, kv kernels
 	block := C.KEYS * (h.Dim + padded(h.Dim))
 	a.block_floats = C.int64_t(block)
 	if both {
-		a.both, a.block_floats = 1, 2*a.block_floats
+		a.both, a.block_floats = 1, a.block_floats+C.int64_t(C.KEYS*h.Dim)
 	}
 	if b.attendsInTiles(kv) {
 		a.in_tiles, a.block_floats = 1, a.block_floats/2

@@ -81,7 +81,7 @@ INLINE void update_max(softmax_state *s, int i)
 	}
 	vf before = load(s->max + i), max = vmax(fold(row, 0), before);
 	store(s->max + i, max);
-	store(s->shrink + i, vexp(pick((vi)(before == max), splat(0), before - max)));
+	store(s->shrink + i, vexp_low(pick((vi)(before == max), splat(0), before - max)));
 	store(s->base + i, pick((vi)(max == -__builtin_inff()), splat(0), max));
 }
 
@@ -108,7 +108,7 @@ INLINE void exponentials(const int tiled, softmax_state *s, int i, char *weights
 	UNROLL for (int v = 0; v < LANE_VECTORS; v++) sum.v[v] = load(s->sum[i] + v * VL) * shrink;
 	UNROLL for (int v = 0; v < KEYS / VL; v++)
 	{
-		p[v] = vexp(load(s->score[i] + v * VL) - base);
+		p[v] = vexp_low(load(s->score[i] + v * VL) - base);
 		sum.v[v % LANE_VECTORS] += p[v];
 		if (!tiled)
 			store(s->score[i] + v * VL, p[v]);
@@ -232,13 +232,24 @@ INLINE void write_rows(const softmax_state *s, const query *rows, int n, const f
 }
 
 // Blocks of keys and values: keys[b] is block b transposed, [dim][KEYS], values[b] is [KEYS][padded dim], both in pairs or
-// not. next are the keys that are likely to be read after the last one, for a prefetch.
+// not. For prefetches: next are the keys that are likely to be read after the last one, and coming is how far from a query is that of
+// the tile after this one, if that is known.
 typedef struct {
 	float *const *keys, *const *values;
 	const float *next;
-	int64_t dim;
+	int64_t coming, dim;
 	int pairs;
 } key_blocks;
+
+// One part of so many asks for places of results and for coming queries: rows are pages apart, where the processor does not look ahead.
+INLINE void prefetch_rows(const query *rows, int n, const key_blocks *blocks, int64_t part, int64_t parts)
+{
+	for (int64_t i = part * n / parts; blocks->coming && i < (part + 1) * n / parts; i++)
+		for (int64_t k = 0; k < blocks->dim; k += 16) {
+			__builtin_prefetch(rows[i].out + k, 1, 2);
+			__builtin_prefetch(rows[i].q + blocks->coming + k, 0, 2);
+		}
+}
 
 // Queries that have read nothing yet.
 INLINE void begin_queries(const int tiled, attend_space *w, const query *rows, int n, float scale, int64_t dim)
@@ -254,8 +265,12 @@ INLINE void read_blocks(const int tiled, attend_space *w, const query *rows, int
 {
 	int64_t dim = k->dim, last = rows[n - 1].position;
 	for (int64_t b = from; b < end; b++) {
+		if (!tiled)
+			prefetch_rows(rows, n, k, 2 * (b - from), 2 * (end - from));
 		score_block(tiled, w, w->state, n, k->keys[b], k->values[b], dim, k->pairs);
 		softmax_block(tiled, w, w->state, rows, n, b, form, padded(dim));
+		if (!tiled)
+			prefetch_rows(rows, n, k, 2 * (b - from) + 1, 2 * (end - from));
 		mean_block(tiled, w, w->state, n, k->values[b], min64(KEYS, last + 1 - b * KEYS), b + 1 < end ? k->keys[b + 1] : k->next, dim,
 		           k->pairs);
 	}
@@ -310,7 +325,8 @@ static void attention(const void *args, void *scratch, int64_t from, int64_t to)
 			keys[b] = packed_block(a, head, a->paths[s->path + b].number);
 			values[b] = keys[b] + (KEYS * dim >> (a->in_tiles != 0));
 		}
-		key_blocks blocks = {keys, values, keys[first], dim, a->in_tiles};
+		int64_t coming = head + 1 < a->kv_heads ? group * dim : -(TILE_FORWARD / group * width + head * group * dim);
+		key_blocks blocks = {keys, values, keys[first], coming, dim, a->in_tiles};
 		score_form form = {a->scale, a->cap, a->window};
 		if (a->in_tiles)
 			attend_tiles(rows, n, &blocks, form, rest);

@@ -177,7 +177,7 @@ INLINE block_range blocks_read(const grad_space *g, int from, int to, int64_t wi
 // tiles go together, and blocks, so that the sums of both are seldom read and written.
 static void grad_path_tiles(grad_space *g, int n, const grpo_attention_grad *a, const grpo_block *path, int64_t head)
 {
-	int64_t dim = a->dim, wide = padded(dim), half = KEYS * dim / 2, whole = half + KEYS * wide / 2;
+	int64_t dim = a->dim, wide = padded(dim), half = KEYS * dim / 2;
 	block_range all = blocks_read(g, 0, n, a->window);
 	const float *keys[BLOCKS_AT_ONCE];
 	for (int64_t b = all.first, start = b; b < all.end; b++) {
@@ -185,8 +185,8 @@ static void grad_path_tiles(grad_space *g, int n, const grpo_attention_grad *a, 
 		while (blocks_read(g, from, min64(from + TILE_BACKWARD, n), a->window).end <= b) from += TILE_BACKWARD;
 		while (first_block(g->position[(to - 1) / TILE_BACKWARD * TILE_BACKWARD], a->window) > b) to = (to - 1) / TILE_BACKWARD * TILE_BACKWARD;
 		const float *block = packed_block(a, head, path[b].number);
-		keys[step] = block + whole + half;
-		grad_block_tiles(g, from, to, a, block, block + whole, path[b].slot, b, g->tiles.dp_left + step * TILE_BYTES);
+		keys[step] = block + 2 * half;
+		grad_block_tiles(g, from, to, a, block, block + half, path[b].slot, b, g->tiles.dp_left + step * TILE_BYTES);
 		if (step + 1 < BLOCKS_AT_ONCE && b + 1 < all.end)
 			continue;
 		for (int i = 0; i < n; i += 2 * TILE) {
@@ -224,29 +224,31 @@ INLINE void softmax_grads(grad_space *g, int n, const grpo_attention_grad *a, in
 		for (int i = 0; i < n; i++) softmax_row(0, g, i, a, b);
 }
 
-// All that a tile of n queries and one block of keys, number b of their path, give to each other.
-static void grad_block(grad_space *g, int n, int64_t depth, const grpo_attention_grad *a, int64_t head, grpo_block at, int64_t b)
+// All that a tile of n queries and one block of keys, number b of their path, give to each other. Each product prefetches what the next
+// one reads, the last one the keys of the next block.
+static void grad_block(grad_space *g, int n, int64_t depth, const grpo_attention_grad *a, int64_t head, const grpo_block *at, int64_t b,
+                       int last)
 {
 	int64_t dim = a->dim, wide = padded(dim);
-	float *dk = g->dk + at.slot * KEYS * wide, *dv = g->dv + at.slot * KEYS * wide;
-	const float *keys_transposed = packed_block(a, head, at.number), *values = keys_transposed + KEYS * dim;
-	const float *values_transposed = values + KEYS * wide, *keys = values_transposed + KEYS * dim;
+	float *dk = g->dk + at->slot * KEYS * wide, *dv = g->dv + at->slot * KEYS * wide;
+	const float *keys_transposed = packed_block(a, head, at->number);
+	const float *values_transposed = keys_transposed + KEYS * dim, *keys = values_transposed + KEYS * dim;
 	product((small_product){.out = g->p, .out_stride = KEYS, .a = g->q, .a_stride = wide, .b = keys_transposed,
-	                        .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1}, n, 0);
+	                        .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1, .soon = values_transposed}, n, 0);
 	product((small_product){.out = g->dp, .out_stride = KEYS, .a = g->dout, .a_stride = wide, .b = values_transposed,
-	                        .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1}, n, 0);
+	                        .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1, .soon = keys}, n, 0);
 	softmax_grads(g, n, a, b);
 	product((small_product){.out = g->dq, .out_stride = wide, .a = g->dp, .a_stride = KEYS, .b = keys, .b_stride = wide,
-	                        .depth = depth, .cols = wide}, n, 0);
+	                        .depth = depth, .cols = wide, .soon = dv}, n, 0);
 	product((small_product){.out = dv, .out_stride = wide, .a = g->p, .a_stride = KEYS, .b = g->dout, .b_stride = wide,
-	                        .depth = n, .cols = wide}, KEYS, 1);
+	                        .depth = n, .cols = wide, .soon = dk}, KEYS, 1);
 	product((small_product){.out = dk, .out_stride = wide, .a = g->dp, .a_stride = KEYS, .b = g->q, .b_stride = wide,
-	                        .depth = n, .cols = wide}, KEYS, 1);
+	                        .depth = n, .cols = wide, .soon = last ? NULL : packed_block(a, head, at[1].number)}, KEYS, 1);
 }
 
 static void grad_path(grad_space *g, int n, const grpo_attention_grad *a, const grpo_block *path, int64_t head)
 {
 	int64_t last = g->position[n - 1];
 	for (int64_t b = first_block(g->position[0], a->window); b * KEYS <= last; b++)
-		grad_block(g, n, min64(KEYS, last + 1 - b * KEYS), a, head, path[b], b);
+		grad_block(g, n, min64(KEYS, last + 1 - b * KEYS), a, head, path + b, b, (b + 1) * KEYS > last);
 }

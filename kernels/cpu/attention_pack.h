@@ -148,11 +148,35 @@ static block_rows rows_of_block(const grpo_attention *a, const grpo_span *s, int
 	return (block_rows){copy, copy + dim, 2 * dim};
 }
 
+// A block's n rows, as the products read them: keys transposed, and values; for gradients keys and values transposed, and keys.
+static void pack_block(const grpo_attention_pack *a, float *p, block_rows r, int n)
+{
+	int64_t dim = a->dim, part = KEYS * dim >> (a->in_tiles != 0);
+	if (a->in_tiles) {
+		pair_columns(p, r.keys, r.stride, n, dim);
+		if (a->both) {
+			pair_columns(p + part, r.values, r.stride, n, dim);
+			pair_rows(p + 2 * part, r.keys, r.stride, n, dim);
+		} else {
+			pair_rows(p + part, r.values, r.stride, n, dim);
+		}
+		return;
+	}
+	transpose_rows(p, KEYS, r.keys, r.stride, n, dim);
+	if (a->both) {
+		transpose_rows(p + part, KEYS, r.values, r.stride, n, dim);
+		pad_rows(p + 2 * part, KEYS, r.keys, r.stride, n, dim);
+	} else {
+		pad_rows(p + part, KEYS, r.values, r.stride, n, dim);
+	}
+	if (a->rounds)
+		round_all(p, a->block_floats);
+}
+
 // A task is the keys and values of one head in a span's own blocks.
 static void attention_pack(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_attention_pack *a = args;
-	int64_t dim = a->dim, wide = padded(dim);
 	for (int64_t task = from; task < to; task++) {
 		const grpo_span *s = a->spans + task / a->kv_heads;
 		int64_t head = task % a->kv_heads, end = s->base + s->length;
@@ -160,26 +184,7 @@ static void attention_pack(const void *args, void *scratch, int64_t from, int64_
 			int64_t position = (s->base / KEYS + k) * KEYS;
 			int n = min64(KEYS, end - position);
 			block_rows r = rows_of_block(a, s, head, position, n, scratch);
-			float *p = packed_block(a, head, s->block + k);
-			if (a->in_tiles) {
-				pair_columns(p, r.keys, r.stride, n, dim);
-				pair_rows(p + KEYS * dim / 2, r.values, r.stride, n, dim);
-				if (!a->both)
-					continue;
-				float *q = p + KEYS * (dim + wide) / 2;
-				pair_columns(q, r.values, r.stride, n, dim);
-				pair_rows(q + KEYS * dim / 2, r.keys, r.stride, n, dim);
-				continue;
-			}
-			transpose_rows(p, KEYS, r.keys, r.stride, n, dim);
-			pad_rows(p + KEYS * dim, KEYS, r.values, r.stride, n, dim);
-			if (a->both) {
-				float *q = p + KEYS * (dim + wide);
-				transpose_rows(q, KEYS, r.values, r.stride, n, dim);
-				pad_rows(q + KEYS * dim, KEYS, r.keys, r.stride, n, dim);
-			}
-			if (a->rounds)
-				round_all(p, a->block_floats);
+			pack_block(a, packed_block(a, head, s->block + k), r, n);
 		}
 	}
 }

@@ -71,7 +71,7 @@ func (b *backend) WorkSize(w kernels.Work) int {
 	partial := max(asked*(chunks(w.Vocab)*C.sizeof_grpo_partial+4*partialNumbers), 8*blocksOf(w.Trained, C.RUN)) // the last is SumSquares
 	shared := packed + index + rows + logits + partial
 
-	both := 1
+	packedRow := w.Dim + wide
 	own := 4 * max(C.PANEL*(C.DEPTH+blockRows), 4*(path+8)+2*attendBytes(w.Heads)/4, C.KEYS*(3*w.Dim+wide),
 		C.PANEL*(C.DEPTH+scoreTiles*int(b.ops.tile))+C.LOGIT_STRIDE*scoreTiles*int(b.ops.tile))
 	own = max(own, drawBytes(w.Vocab)+truncatedBytes(w.Vocab))
@@ -80,7 +80,7 @@ func (b *backend) WorkSize(w kernels.Work) int {
 			int(C.grpo_tiles_scratch(scoreTiles, C.TILE_PANELS))+4*C.LOGIT_STRIDE*scoreTiles*C.TILE)
 	}
 	if w.Gradients {
-		both = 2
+		packedRow += w.Dim
 		shared += 4*asked*panels(w.Hidden)*C.PANEL + weights // the mean under the softmax, and its weights
 		tile := gradTile(w.Dim, false)
 		if b.order == kernels.Tiles {
@@ -88,7 +88,7 @@ func (b *backend) WorkSize(w kernels.Work) int {
 		}
 		own = max(own, 4*(tile+2*C.KEYS*slots*wide))
 	}
-	shared += blocks * w.KV * 4 * C.KEYS * (w.Dim + wide) * both
+	shared += blocks * w.KV * 4 * C.KEYS * packedRow
 	return shared + b.threads()*ownBytes(own)
 }
 

@@ -216,29 +216,30 @@ INLINE float lanes_max(const lanes *l)
 	return t[0];
 }
 
-// x · 2^n for whole n from −127 to 128; shifted is n + 1.5·2^23.
-INLINE vf times_power(vf x, vf n, vf shifted)
+// x · 2^n for whole n from −127 to 128, and 0 where y is below a limit; shifted is n + 1.5·2^23.
+INLINE vf times_power_from(vf x, vf n, vf shifted, vf y, float limit)
 {
 #if defined(__AVX512F__) && VL == 16
 	(void)shifted;
-	return __builtin_ia32_scalefps512_mask(x, n, x, -1, 4);
+	return __builtin_ia32_scalefps512_mask(x, n, splat(0), __builtin_ia32_cmpps512_mask(y, splat(limit), 5, -1, 4), 4); // 5: not less
 #else
 	(void)n;
 	vi e = (vi)shifted - 0x4b400000, half = e >> 1; // in two factors: neither 2^128 nor 2^−127 is one
 	x = x * (vf)((half + 127) << 23);
-	return x * (vf)((e - half + 127) << 23);
+	return pick((vi)(y < limit), splat(0), x * (vf)((e - half + 127) << 23));
 #endif
 }
 
 // e^x within 1.1 units in the last place. exp(0) is 1, exp(−∞) is 0, what would be subnormal is 0,
 // beyond the largest float is +∞, NaN stays.
 //
-// x = n·ln 2 + r with |r| ≤ ½ ln 2; ln 2 in two parts, the first short enough that n·LN2_HIGH is exact.
-INLINE vf vexp(vf x)
+// x = n·ln 2 + r with |r| ≤ ½ ln 2; ln 2 in two parts, the first short enough that n·LN2_HIGH is exact. The low one is for x up to 89.
+INLINE vf vexp_low(vf x)
 {
 	const float round = 12582912.0f; // 1.5·2^23: adding it leaves the nearest integer in the low bits
-	const float ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
-	vf clamped = vmin(splat(89.0f), vmax(splat(-88.0f), x)); // x where it is no number
+	const float ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f, least = -87.3365f;
+	// x where it is no number; below, 0 is taken, and no subnormal number made, which would take a processor long.
+	vf clamped = vmax(splat(least), x);
 	vf shifted = fused(clamped, splat(1.44269504f), splat(round));
 	vf n = shifted - round;
 	vf r = fused(n, splat(-ln2_high), clamped);
@@ -252,8 +253,10 @@ INLINE vf vexp(vf x)
 	vf rr = r * r;
 	p = fused(p, rr, r);
 	p = p + 1.0f;
-	return pick((vi)(x < -87.3365f), splat(0), times_power(p, n, shifted));
+	return times_power_from(p, n, shifted, x, least);
 }
+
+INLINE vf vexp(vf x) { return vexp_low(vmin(splat(89.0f), x)); }
 
 // e^x of one number, with the bits that vexp gives it.
 INLINE float exp1(float x)
