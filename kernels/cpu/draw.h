@@ -33,7 +33,7 @@ static grpo_cut tighten(const float *l, int64_t n, float max, grpo_cut kept, int
 	memset(b->mass, 0, used * sizeof *b->mass);
 	for (int64_t v = 0; v < n; v += VL) {
 		float e[VL];
-		store(e, vexp(load(l + v) - max));
+		store(e, vexp_low(load(l + v) - max));
 		for (int64_t i = v; i < n && i < v + VL; i++)
 			if (is_kept(l[i], i, &kept)) {
 				int k = bucket_of(l[i], max);
@@ -73,7 +73,7 @@ static int64_t walk(const float *l, int64_t from, int64_t n, float max, const gr
 	int64_t last = -1;
 	for (int64_t v = from; v < n; v += VL) {
 		float e[VL];
-		store(e, vexp(load(l + v) - max));
+		store(e, vexp_low(load(l + v) - max));
 		for (int64_t i = v; i < n && i < v + VL; i++) {
 			if (e[i - v] == 0 || !is_kept(l[i], i, kept))
 				continue;

@@ -35,7 +35,7 @@ INLINE grpo_partial reduce(float *logits, int64_t width, const int raise)
 		UNROLL for (int i = 0; i < LANE_VECTORS; i++)
 		{
 			vf d = load(logits + v + i * VL) - max;
-			vf e = vexp(d);
+			vf e = vexp_low(d);
 			if (raise)
 				store(logits + v + i * VL, e);
 			sum.v[i] += e;
@@ -104,7 +104,7 @@ INLINE void weigh_logits(float *logits, int64_t width, float max, float shrink, 
 {
 	for (int64_t v = 0; v < width; v += VL) {
 		vf l = load(logits + v);
-		store(logits + v, f.cap != 0 ? vexp(l - max) * shrink * slope_of(l, f) : l * shrink);
+		store(logits + v, f.cap != 0 ? vexp_low(l - max) * shrink * slope_of(l, f) : l * shrink);
 	}
 }
 

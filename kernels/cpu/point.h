@@ -263,7 +263,7 @@ static void geglu_grad(const void *args, void *scratch, int64_t from, int64_t to
 		float *d_gate = row_to_make(a->out, t, 2 * n, a->apart, scratch), *d_up = d_gate + n;
 		for (int64_t i = 0; i < n; i += VL) {
 			vf g = take_ahead(gate, i, n), d = take_ahead(a->dy + t * n, i, n), inner, z = gelu_inner(g, &inner);
-			vf e = vexp(vmin(splat(80), -z)), share = 1.0f / (e + 1.0f), gelu = g * share;
+			vf e = vexp_low(vmin(splat(80), -z)), share = 1.0f / (e + 1.0f), gelu = g * share;
 			vf rest = e * share, along = gelu * rest, slope = fused(along, inner, share); // rest is 1 − share, but near 0 exact, too
 			put(d_gate, i, n, d * take_ahead(up, i, n) * slope);
 			put(d_up, i, n, d * gelu);
