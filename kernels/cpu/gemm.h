@@ -67,14 +67,14 @@ INLINE void left_side(reading *r, const grpo_gemm *g, int64_t row, int mr, int64
 }
 
 // Chooses what tile i of so many prefetches, which are columns in a step: words further on in the panel that it reads; or the same
-// depths of the next tile, and the last few tiles their part of the panel's next depths; or further rows, where its left-hand side is
-// strided.
+// depths of the next tile, if that is packed, and the last few tiles their part of the panel's next depths; or further rows, where its
+// left-hand side is strided.
 INLINE void choose_prefetch(reading *r, const grpo_gemm *g, int64_t panel, int64_t next_k, int mr, int form, int columns, int stream,
                             int64_t i, int64_t tiles)
 {
 	int64_t together = stream ? 1 : min64(tiles, TILES_AHEAD), part = i - (tiles - together);
 	r->soon = (const char *)(r->a + mr * (g->paired ? g->inner / 2 : g->inner));
-	r->soon_step = 4 * r->a_step;
+	r->soon_step = g->a_kind == A_ROWS ? 0 : 4 * r->a_step;
 	if (stream && i == 0) {
 		r->soon_step = step_bytes(form);
 		r->soon = r->b + STEPS_AHEAD * r->soon_step;

@@ -61,8 +61,8 @@ typedef struct {
 	const float *a;
 	const char *b, *soon;
 	int64_t a_step, a_apart; // in floats
-	int64_t soon_step;       // in bytes
-	int64_t b_step;          // of floats, likewise
+	int64_t soon_step;       // in bytes; 0: there is nothing to prefetch
+	int64_t b_step;          // of floats, likewise; a spread tile's are beside each other
 	int steps, first, last;  // of the depths of one sum
 	// Of groups: the exponents' base, the next patch, the number of the first group; and where the pairs are kept, or NULL.
 	int32_t base;
@@ -100,6 +100,38 @@ INLINE void write_sums(const vf *acc, const int mr, const int nv, const int step
 		}
 }
 
+// Number k of each row times a step's floats.
+INLINE void add_floats(vf *acc, const int mr, const int nv, const int step, const int s, const int halves, const float *const *rows,
+                       const int k, const char *b)
+{
+	vf bv[ALL_VECTORS];
+	UNROLL for (int v = 0; v < nv; v += step) bv[v] = (vf)loadi(b + 4 * column_of(s, v, nv, halves));
+	UNROLL for (int i = 0; i < mr; i++)
+		UNROLL for (int v = 0; v < nv; v += step) acc[i * nv + v] = fused(bv[v], splat(rows[i][k]), acc[i * nv + v]);
+}
+
+// All steps of subtile s of a spread tile of floats, which go by fours: finding the numbers would take longer than multiplying them.
+INLINE void add_spread(vf *acc, const int mr, const int nv, const int step, const int s, const int halves, const reading *r)
+{
+	enum { FOUR = 4, FLOAT_STEP = PANEL * 4, LINE = 16 };
+	const float *rows[MR];
+	const char *b = r->b, *soon = r->soon;
+	int k = 0;
+	UNROLL for (int i = 0; i < mr; i++) rows[i] = r->a + i * r->a_apart;
+	for (; k + FOUR <= r->steps; k += FOUR, b += FOUR * FLOAT_STEP) {
+		if (k % LINE == 0)
+			UNROLL for (int i = 0; i < mr; i++) __builtin_prefetch(rows[i] + AHEAD_IN_ROW);
+		if (r->soon_step)
+			UNROLL for (int i = 0; i < FOUR; i++, soon += r->soon_step) __builtin_prefetch(soon);
+		UNROLL for (int i = 0; i < FOUR; i++) add_floats(acc, mr, nv, step, s, halves, rows, i, b + i * FLOAT_STEP);
+		UNROLL for (int i = 0; i < mr; i++) rows[i] += FOUR;
+	}
+	for (; k < r->steps; k++, b += FLOAT_STEP) {
+		add_floats(acc, mr, nv, step, s, halves, rows, 0, b);
+		UNROLL for (int i = 0; i < mr; i++) rows[i]++;
+	}
+}
+
 #if VL == 8 && !defined(__clang__)
 #define TWO_STEPS _Pragma("GCC unroll 2")
 #else
@@ -126,6 +158,11 @@ INLINE void tile(const int mr, const int a_form, const int b_form, const reading
 		if (last && t->accumulate && steps >= PREFETCH_STEPS)
 			UNROLL for (int i = 0; i < mr; i++)
 				UNROLL for (int v = 0; v < nv; v += step) __builtin_prefetch(t->out + i * t->stride + column_of(s, v, nv, halves), 1);
+		if (a_form == SPREAD && !compressed && !pairs) {
+			add_spread(acc, mr, nv, step, s, halves, r);
+			write_sums(acc, mr, nv, step, s, halves, last, sums, t);
+			continue;
+		}
 		const float *ak = r->a;
 		const char *bk = r->b, *soon = r->soon;
 		const grpo_patch *next = r->patch;
@@ -135,8 +172,6 @@ INLINE void tile(const int mr, const int a_form, const int b_form, const reading
 		for (int k = 0; k < steps; k++, ak += a_step, bk += b_step, soon += soon_step) {
 			vi bv[2 * ALL_VECTORS];
 			prefetch_lines(soon, compressed ? 3 : pairs ? 2 : 1);
-			if (a_form == SPREAD && !compressed && !pairs) // further on in each row in turn
-				__builtin_prefetch(ak + (k & (LOW_ROWS - 1)) * a_apart + AHEAD_IN_ROW);
 			if (compressed) {
 				const grpo_patch *listed = next;
 				UNROLL for (int v = 0; v < nv; v += 2)
