@@ -174,7 +174,7 @@ func parentOf(parents []C.int32_t, i int) int {
 	return at
 }
 
-// packAttention lays keys and values out, rounded where they are bf16; gradients want each of them both ways.
+// packAttention lays keys and values out, rounded where they are bf16; gradients want keys both ways, and values transposed.
 func (b *backend) packAttention(a *C.grpo_attention, h kernels.Heads, kv kernels.DType, p attentionPlan, both bool) {
 	if kv == kernels.BF16 {
 		a.rounds = 1

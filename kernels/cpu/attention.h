@@ -233,7 +233,7 @@ INLINE void write_rows(const softmax_state *s, const query *rows, int n, const f
 
 // Blocks of keys and values: keys[b] is block b transposed, [dim][KEYS], values[b] is [KEYS][padded dim], both in pairs or
 // not. For prefetches: next are the keys that are likely to be read after the last one, and coming is how far from a query is that of
-// the tile after this one, if that is known.
+// the tile after this one, in series; 0: not known.
 typedef struct {
 	float *const *keys, *const *values;
 	const float *next;
@@ -241,10 +241,12 @@ typedef struct {
 	int pairs;
 } key_blocks;
 
-// One part of so many asks for places of results and for coming queries: rows are pages apart, where the processor does not look ahead.
+// One part of so many asks for coming queries and for places of results: rows are pages apart, where the processor does not look ahead.
 INLINE void prefetch_rows(const query *rows, int n, const key_blocks *blocks, int64_t part, int64_t parts)
 {
-	for (int64_t i = part * n / parts; blocks->coming && i < (part + 1) * n / parts; i++)
+	if (!blocks->coming)
+		return;
+	for (int64_t i = part * n / parts; i < (part + 1) * n / parts; i++)
 		for (int64_t k = 0; k < blocks->dim; k += 16) {
 			__builtin_prefetch(rows[i].out + k, 1, 2);
 			__builtin_prefetch(rows[i].q + blocks->coming + k, 0, 2);

@@ -61,8 +61,8 @@ typedef struct {
 	const float *a;
 	const char *b, *soon;
 	int64_t a_step, a_apart; // in floats
-	int64_t soon_step;       // in bytes; 0: there is nothing to prefetch
-	int64_t b_step;          // of floats, likewise; a spread tile's are beside each other
+	int64_t soon_step;       // in bytes; 0: there is nothing to prefetch but what soon is
+	int64_t b_step;          // in bytes, of floats; where a spread tile reads floats, steps follow each other on both sides
 	int steps, first, last;  // of the depths of one sum
 	// Of groups: the exponents' base, the next patch, the number of the first group; and where the pairs are kept, or NULL.
 	int32_t base;

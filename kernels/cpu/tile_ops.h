@@ -25,8 +25,8 @@ typedef struct {
 } tile_config;
 
 typedef struct {
+	char spare[TILE_BYTES] __attribute__((aligned(64))); // nobody reads it
 	int rows[2];
-	char spare[TILE_BYTES]; // nobody reads it
 } tile_file;
 
 // A worker has tiles from tile_begin to tile_end and no longer, so that a thread of Go's never leaves a kernel with them.

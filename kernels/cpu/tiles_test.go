@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest/tiles"
 )
 
@@ -23,6 +25,23 @@ func TestTheSameTiles(t *testing.T) {
 	defer func(usual int) { streamedBytes = usual }(streamedBytes)
 	streamedBytes = 0 // results go around the caches, however small
 	tiles.Run(t, all...)
+}
+
+// An adapter adds to tiles in every variant what it adds to products of its own, and to results that go around the caches, too.
+func TestAdaptersInTiles(t *testing.T) {
+	defer func(usual int) { streamedBytes = usual }(streamedBytes)
+	for _, bytes := range []int{streamedBytes, 0} {
+		streamedBytes = bytes
+		for _, name := range Variants() {
+			t.Run(fmt.Sprintf("%s, %d bytes", name, bytes), func(t *testing.T) {
+				kerneltest.RunAdapters(t, func(threads int) kernels.Backend {
+					b, err := New(Options{Threads: threads, Variant: name, Order: kernels.Tiles})
+					require.NoError(t, err)
+					return b
+				})
+			})
+		}
+	}
 }
 
 // Rows that share a panel at each of several depths have the sums that each has alone, which takes a panel from end to end; in both

@@ -216,7 +216,7 @@ INLINE float lanes_max(const lanes *l)
 	return t[0];
 }
 
-// x · 2^n for whole n from −127 to 128, and 0 where y is below a limit; shifted is n + 1.5·2^23.
+// x · 2^n for whole n from −126 to 128, and 0 where y is below a limit; shifted is n + 1.5·2^23.
 INLINE vf times_power_from(vf x, vf n, vf shifted, vf y, float limit)
 {
 #if defined(__AVX512F__) && VL == 16
@@ -224,21 +224,20 @@ INLINE vf times_power_from(vf x, vf n, vf shifted, vf y, float limit)
 	return __builtin_ia32_scalefps512_mask(x, n, splat(0), __builtin_ia32_cmpps512_mask(y, splat(limit), 5, -1, 4), 4); // 5: not less
 #else
 	(void)n;
-	vi e = (vi)shifted - 0x4b400000, half = e >> 1; // in two factors: neither 2^128 nor 2^−127 is one
+	vi e = (vi)shifted - 0x4b400000, half = e >> 1; // in two factors: 2^128 is none
 	x = x * (vf)((half + 127) << 23);
 	return pick((vi)(y < limit), splat(0), x * (vf)((e - half + 127) << 23));
 #endif
 }
 
-// e^x within 1.1 units in the last place. exp(0) is 1, exp(−∞) is 0, what would be subnormal is 0,
-// beyond the largest float is +∞, NaN stays.
+// e^x of x up to 89, within 1.1 units in the last place. exp(0) is 1, exp(−∞) is 0, what would be subnormal is 0, NaN stays.
 //
-// x = n·ln 2 + r with |r| ≤ ½ ln 2; ln 2 in two parts, the first short enough that n·LN2_HIGH is exact. The low one is for x up to 89.
+// x = n·ln 2 + r with |r| ≤ ½ ln 2; ln 2 in two parts, the first short enough that n·LN2_HIGH is exact.
 INLINE vf vexp_low(vf x)
 {
 	const float round = 12582912.0f; // 1.5·2^23: adding it leaves the nearest integer in the low bits
 	const float ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f, least = -87.3365f;
-	// x where it is no number; below, 0 is taken, and no subnormal number made, which would take a processor long.
+	// x where it is no number. Below the least the result is 0, and a subnormal one, which would be thrown away, takes a processor long.
 	vf clamped = vmax(splat(least), x);
 	vf shifted = fused(clamped, splat(1.44269504f), splat(round));
 	vf n = shifted - round;
@@ -256,6 +255,7 @@ INLINE vf vexp_low(vf x)
 	return times_power_from(p, n, shifted, x, least);
 }
 
+// The same of every x; beyond the largest float is +∞.
 INLINE vf vexp(vf x) { return vexp_low(vmin(splat(89.0f), x)); }
 
 // e^x of one number, with the bits that vexp gives it.

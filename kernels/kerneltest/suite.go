@@ -40,6 +40,11 @@ func RunDevice(t *testing.T, o Tolerance, every int, open func() kernels.Backend
 	s.run(t)
 }
 
+// RunAdapters is that part of it which is about linears with an adapter.
+func RunAdapters(t *testing.T, open func(threads int) kernels.Backend) {
+	testLowRank(t, newSuite(t, Chains, open, 2).machines[0])
+}
+
 // RunProducts is the part of RunWithin that depends on the order in which products with numbers of bf16 are summed, for a
 // backend whose other order was held to all of it.
 func RunProducts(t *testing.T, o Tolerance, open func(threads int) kernels.Backend) {
