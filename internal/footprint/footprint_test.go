@@ -242,7 +242,7 @@ func (card) Free() (memory.Room, bool) {
 
 // A card has a room of its own: what is on the host takes nothing of it, and what is refused is refused for what is short.
 func TestACardAndItsHostHaveARoomEach(t *testing.T) {
-	r := run(t, "recompute=cheap")
+	r := run(t, "recompute=cheap", "sandbox_slots=2")
 	r.Backend = card{r.Backend}
 	p, err := Of(r)
 	require.NoError(t, err)
