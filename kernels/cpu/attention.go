@@ -179,8 +179,7 @@ func (b *backend) packAttention(a *C.grpo_attention, h kernels.Heads, kv kernels
 	if kv == kernels.BF16 {
 		a.rounds = 1
 	}
-	block := C.KEYS * (h.Dim + padded(h.Dim))
-	a.block_floats = C.int64_t(block)
+	a.block_floats = C.int64_t(C.KEYS * (h.Dim + padded(h.Dim)))
 	if both {
 		a.both, a.block_floats = 1, a.block_floats+C.int64_t(C.KEYS*h.Dim)
 	}
@@ -188,6 +187,6 @@ func (b *backend) packAttention(a *C.grpo_attention, h kernels.Heads, kv kernels
 		a.in_tiles, a.block_floats = 1, a.block_floats/2
 	}
 	a.packed = (*C.float)(b.shared(slotBlocks, 4*int(a.blocks*a.block_floats)*h.KV))
-	b.scratch(4 * (2*C.KEYS*h.Dim + block))
+	b.scratch(4 * 2 * C.KEYS * h.Dim)
 	b.run(b.ops.attention_pack, len(p.spans)*h.KV, 1)
 }

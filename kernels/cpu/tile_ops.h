@@ -48,8 +48,8 @@ INLINE void tile_end(void) { __asm__ volatile("tilerelease"); }
 	__asm__ volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(p), "r"((int64_t)(stride)), "i"(t) : "memory")
 #define tile_store(t, p, stride) \
 	__asm__ volatile("tilestored %%tmm%c2, (%0,%1,1)" : : "r"(p), "r"((int64_t)(stride)), "i"(t) : "memory")
-// Where no tile has been stored for half a microsecond or so, the next store holds the unit up for a quarter of one more: measured, not
-// documented. So a long sum stores a tile now and then.
+// Where no tile has been stored for a microsecond, the next store holds the unit up for a quarter of one more; after half of one, not.
+// That is measured, not documented. So a long sum stores a tile now and then.
 #define tile_stay_awake(f) tile_store(LEFT_0, (f)->spare, 4 * TILE)
 #define tile_load_sums(f, c, p, stride) tile_load(c, p, stride)
 #define tile_store_sums(f, c, p, stride) tile_store(c, p, stride)

@@ -40,7 +40,7 @@ func RunDevice(t *testing.T, o Tolerance, every int, open func() kernels.Backend
 	s.run(t)
 }
 
-// RunAdapters is that part of it which is about linears with an adapter.
+// RunAdapters is the part of RunWithin that holds linears with an adapter to what their products give one after the other.
 func RunAdapters(t *testing.T, open func(threads int) kernels.Backend) {
 	testLowRank(t, newSuite(t, Chains, open, 2).machines[0])
 }
