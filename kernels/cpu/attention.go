@@ -187,6 +187,6 @@ func (b *backend) packAttention(a *C.grpo_attention, h kernels.Heads, kv kernels
 		a.in_tiles, a.block_floats = 1, a.block_floats/2
 	}
 	a.packed = (*C.float)(b.shared(slotBlocks, 4*int(a.blocks*a.block_floats)*h.KV))
-	b.scratch(4 * 2 * C.KEYS * h.Dim)
+	b.scratch(4 * 3 * C.KEYS * h.Dim)
 	b.run(b.ops.attention_pack, len(p.spans)*h.KV, 1)
 }

@@ -76,9 +76,9 @@ INLINE void round_all(float *x, int64_t n)
 	for (int64_t i = 0; i < n; i += VL) store(x + i, (vf)rounded((vi)load(x + i)));
 }
 
-// Rows of a tile multiply values of later rows by 0, and in the order of tiles what is behind them in a block, too, which takes NaN for an
-// answer only from what is no number, in bf16 where it is rounded to that. Such a value is 0 in a block, and the key beside it NaN, which
-// scores mask before they are used, and which makes all of a row that reads it NaN.
+// Rows of a tile multiply what later rows have by 0: values, and for gradients keys. In the order of tiles so they do with what is behind
+// them in a block. That makes 0 of all but what is no number, in bf16 also what is rounded to that: it is 0 in a block. The key that makes
+// scores, which are masked before they are used, stays as it is, or is NaN beside such a value: so all of a row that reads it is NaN.
 
 // The bits of the least size that is none.
 INLINE int32_t no_number(int rounds) { return rounds ? 0x7f7f8000 : 0x7f800000; }
@@ -98,7 +98,7 @@ INLINE int any_lane(vi x)
 	return any != 0;
 }
 
-// A key and a value, one behind the other, of which nothing spoils what is multiplied with 0.
+// A key as it makes scores and a value, one behind the other, of which nothing spoils what is multiplied with 0.
 static void mend_value(float *copy, const float *key, const float *value, int64_t dim, int32_t none)
 {
 	for (int64_t k = 0; k < dim; k += VL) {
@@ -106,6 +106,15 @@ static void mend_value(float *copy, const float *key, const float *value, int64_
 		vi wrong = ((vi)v & 0x7fffffff) >= none;
 		put(copy, k, dim, pick(wrong, splat(__builtin_nanf("")), take(key, k, dim)));
 		put(copy + dim, k, dim, pick(wrong, splat(0), v));
+	}
+}
+
+// A key as gradients of scores multiply it.
+static void mend_key(float *copy, const float *key, int64_t dim, int32_t none)
+{
+	for (int64_t k = 0; k < dim; k += VL) {
+		vf x = take(key, k, dim);
+		put(copy, k, dim, pick(((vi)x & 0x7fffffff) >= none, splat(0), x));
 	}
 }
 
@@ -122,14 +131,14 @@ INLINE int64_t row_at(const grpo_attention *a, const grpo_span *s, int64_t posit
 	return s->first + position - s->base;
 }
 
-// Keys and values of one head, of rows at a stride.
+// Keys as they make scores, values, and keys as gradients multiply them of one head, of rows at a stride.
 typedef struct {
-	const float *keys, *values;
+	const float *keys, *values, *grad_keys;
 	int64_t stride;
 } block_rows;
 
-// The rows of n positions, where they are or, if they are those of several spans or have values that are no numbers, in a copy.
-static block_rows rows_of_block(const grpo_attention *a, const grpo_span *s, int64_t head, int64_t position, int n, float *copy)
+// The rows of n positions, where they are or, if they are those of several spans or some are no numbers, in a copy.
+static block_rows rows_of_block(const grpo_attention_pack *a, const grpo_span *s, int64_t head, int64_t position, int n, float *copy)
 {
 	int64_t dim = a->dim, width = (a->q_heads + 2 * a->kv_heads) * dim;
 	const float *all = a->qkv + (a->q_heads + head) * dim;
@@ -138,14 +147,16 @@ static block_rows rows_of_block(const grpo_attention *a, const grpo_span *s, int
 		const float *keys = all + row_at(a, s, position) * width, *values = keys + a->kv_heads * dim;
 		vi wrong = {0};
 		for (int i = 0; i < n; i++) wrong |= no_numbers(values + i * width, dim, none);
+		for (int i = 0; a->both && i < n; i++) wrong |= no_numbers(keys + i * width, dim, none);
 		if (!any_lane(wrong))
-			return (block_rows){keys, values, width};
+			return (block_rows){keys, values, keys, width};
 	}
 	for (int i = 0; i < n; i++) {
 		const float *key = all + row_at(a, s, position + i) * width;
-		mend_value(copy + 2 * i * dim, key, key + a->kv_heads * dim, dim, none);
+		mend_value(copy + 3 * i * dim, key, key + a->kv_heads * dim, dim, none);
+		mend_key(copy + (3 * i + 2) * dim, key, dim, none);
 	}
-	return (block_rows){copy, copy + dim, 2 * dim};
+	return (block_rows){copy, copy + dim, copy + 2 * dim, 3 * dim};
 }
 
 // A block's n rows, as the products read them: keys transposed, and values; for gradients keys and values transposed, and keys.
@@ -156,7 +167,7 @@ static void pack_block(const grpo_attention_pack *a, float *p, block_rows r, int
 		pair_columns(p, r.keys, r.stride, n, dim);
 		if (a->both) {
 			pair_columns(p + part, r.values, r.stride, n, dim);
-			pair_rows(p + 2 * part, r.keys, r.stride, n, dim);
+			pair_rows(p + 2 * part, r.grad_keys, r.stride, n, dim);
 		} else {
 			pair_rows(p + part, r.values, r.stride, n, dim);
 		}
@@ -165,7 +176,7 @@ static void pack_block(const grpo_attention_pack *a, float *p, block_rows r, int
 	transpose_rows(p, KEYS, r.keys, r.stride, n, dim);
 	if (a->both) {
 		transpose_rows(p + part, KEYS, r.values, r.stride, n, dim);
-		pad_rows(p + 2 * part, KEYS, r.keys, r.stride, n, dim);
+		pad_rows(p + 2 * part, KEYS, r.grad_keys, r.stride, n, dim);
 	} else {
 		pad_rows(p + part, KEYS, r.values, r.stride, n, dim);
 	}

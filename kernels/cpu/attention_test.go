@@ -67,37 +67,50 @@ func TestRoundedAttentionIsAttentionOfRoundedNumbers(t *testing.T) {
 	}
 }
 
-// The gradient to a query does not know what is later in its block, even where its product with the gradient of an output is infinite.
+// The gradient to a query does not know what is later in its block, even where its product with the gradient of an output is infinite, or
+// where it is no number.
 func TestAGradientIsNotOfLaterRows(t *testing.T) {
-	const T, last = 20, 19
-	h := kernels.Heads{Q: 2, KV: 1, Dim: 8}
 	for _, name := range Variants() {
-		for _, kv := range []kernels.DType{kernels.F32, kernels.BF16} {
-			m := open(t, Options{Threads: 1, Variant: name})
-			starts, err := m.Alloc(kernels.I32, 2)
-			if err != nil {
-				t.Fatal(err)
-			}
-			m.Upload(starts, []int32{0, T})
-			gradient := func(value float32) []float32 {
-				x := normal(rand.New(rand.NewPCG(3, 4)), T*h.Width())
-				x[T*h.Width()-1] = value // of the last row
-				qkv, dout := upload(t, m, x), upload(t, m, slices.Repeat([]float32{4}, T*h.OutWidth()))
-				out, lse, dqkv := random(t, m, T*h.OutWidth()), random(t, m, T*h.Q), random(t, m, T*h.Width())
-				s := kernels.Spans{Starts: starts, N: 1}
-				m.Attention(out, lse, qkv, s, kernels.Attn{Heads: h}, kv, T)
-				m.AttentionGrad(dqkv, dout, qkv, out, lse, s, kernels.Attn{Heads: h}, kv, T)
-				all := download(t, m, dqkv)
-				for row := range last {
-					copy(all[row*h.OutWidth():], all[row*h.Width():][:h.OutWidth()])
+		for _, order := range []kernels.Order{kernels.Serial, kernels.Tiles} {
+			m := open(t, Options{Threads: 1, Variant: name, Order: order})
+			for _, kv := range []kernels.DType{kernels.F32, kernels.BF16} {
+				for _, dim := range []int{8, 48} {
+					h := kernels.Heads{Q: 2, KV: 1, Dim: dim}
+					want := earlierGradients(t, m, h, kv, -1, 1)
+					for _, number := range []float64{3e38, math.MaxFloat32, math.Inf(1), math.NaN()} {
+						for key := range 2 {
+							if !slices.Equal(want, earlierGradients(t, m, h, kv, -1-key*dim, float32(number))) {
+								t.Errorf("%s, %v, %v, heads of %d: rows before %g (key: %d) have other gradients of queries", name, order, kv, dim,
+									number, key)
+							}
+						}
+					}
 				}
-				return all[:last*h.OutWidth()]
-			}
-			if !slices.Equal(gradient(1), gradient(3e38)) {
-				t.Errorf("%s, %v: rows before one have other gradients of queries", name, kv)
 			}
 		}
 	}
+}
+
+// earlierGradients are gradients of queries of all rows but the last, which has a number at an index, counted from its end.
+func earlierGradients(t *testing.T, m kernels.Backend, h kernels.Heads, kv kernels.DType, at int, number float32) (all []float32) {
+	const T = 40
+	starts, err := m.Alloc(kernels.I32, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Upload(starts, []int32{0, T})
+	x := normal(rand.New(rand.NewPCG(3, 4)), T*h.Width())
+	x[len(x)+at] = number
+	qkv, dout := upload(t, m, x), upload(t, m, slices.Repeat([]float32{4}, T*h.OutWidth()))
+	out, lse, dqkv := random(t, m, T*h.OutWidth()), random(t, m, T*h.Q), random(t, m, T*h.Width())
+	s := kernels.Spans{Starts: starts, N: 1}
+	m.Attention(out, lse, qkv, s, kernels.Attn{Heads: h}, kv, T)
+	m.AttentionGrad(dqkv, dout, qkv, out, lse, s, kernels.Attn{Heads: h}, kv, T)
+	rows := download(t, m, dqkv)
+	for row := range T - 1 {
+		all = append(all, rows[row*h.Width():][:h.OutWidth()]...)
+	}
+	return all
 }
 
 // Where spans begin and what they go on from is looked at before C reads rows by it.

@@ -72,7 +72,7 @@ func (b *backend) WorkSize(w kernels.Work) int {
 	shared := packed + index + rows + logits + partial
 
 	packedRow := w.Dim + wide
-	own := 4 * max(C.PANEL*(C.DEPTH+blockRows), 4*(path+8)+2*attendBytes(w.Heads)/4, 2*C.KEYS*w.Dim,
+	own := 4 * max(C.PANEL*(C.DEPTH+blockRows), 4*(path+8)+2*attendBytes(w.Heads)/4, 3*C.KEYS*w.Dim,
 		C.PANEL*(C.DEPTH+scoreTiles*int(b.ops.tile))+C.LOGIT_STRIDE*scoreTiles*int(b.ops.tile))
 	own = max(own, drawBytes(w.Vocab)+truncatedBytes(w.Vocab))
 	if b.order == kernels.Tiles {
