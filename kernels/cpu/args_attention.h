@@ -47,6 +47,7 @@ typedef struct {
 	int64_t blocks, block_floats, both;
 
 	float *out, *lse;  // written by attention, read by attention_grad
+	int64_t stream;    // out goes around the caches
 	const float *dout; // attention_grad
 	float *dqkv;       // attention_grad
 } grpo_attention;

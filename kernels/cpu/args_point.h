@@ -1,7 +1,8 @@
 // Arguments of the kernels that treat rows one by one, and of the optimizer. A task is one row unless
 // it says otherwise; included after args_linear.h.
 //
-// Where `apart` is not 0, rows of out are rounded (pack_row in tiles_rows.h), and so many bytes apart.
+// Where `apart` is not 0, rows of out are rounded (pack_row in tiles_rows.h), and so many bytes apart. Where `stream` is not 0, they go
+// around the caches.
 
 typedef struct {
 	float *out; // [rows, m.cols]
@@ -48,7 +49,7 @@ typedef struct {
 	const float *x, *qw, *kw, *rope;
 	float eps;
 	int64_t q_heads, kv_heads, dim;
-	int64_t apart; // gradients only
+	int64_t apart, stream;
 } grpo_qk_norm_rope;
 typedef grpo_qk_norm_rope grpo_qk_norm_rope_grad_x;
 
@@ -74,7 +75,7 @@ typedef grpo_swiglu grpo_geglu, grpo_geglu_grad;
 typedef struct {
 	float *out;
 	const float *x, *rope;
-	int64_t q_heads, kv_heads, dim, back, apart;
+	int64_t q_heads, kv_heads, dim, back, apart, stream;
 } grpo_rope;
 
 // The rest are long rows of n numbers; a task is RUN of them.

@@ -17,6 +17,7 @@ func (b *backend) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h ker
 	a := args[C.grpo_attention](b)
 	a.out, a.lse = b.f32(out), b.f32(lse)
 	a.qkv = b.f32(qkv)
+	a.stream = C.int64_t(flag(streams(T * h.OutWidth())))
 	plan := b.planAttention(a, s, h, T)
 	b.packAttention(a, h.Heads, kv, plan, false)
 

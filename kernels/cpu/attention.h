@@ -209,8 +209,19 @@ INLINE void softmax_block(const int tiled, attend_space *w, softmax_state *s, co
 	for (int i = 0; i < n; i++) exponentials(tiled, s, i, w->weights);
 }
 
+// Blocks of keys and values: keys[b] is block b transposed, [dim][KEYS], values[b] is [KEYS][padded dim], both in pairs or
+// not. For prefetches: next are the keys that are likely to be read after the last one, and coming is how far from a query is that of
+// the tile after this one, in series; 0: not known.
+typedef struct {
+	float *const *keys, *const *values;
+	const float *next;
+	int64_t coming, dim;
+	int pairs;
+	int stream; // results go around the caches
+} key_blocks;
+
 // Sums and means become results.
-INLINE void write_rows(const softmax_state *s, const query *rows, int n, const float *mean, int64_t dim)
+INLINE void write_rows(const softmax_state *s, const query *rows, int n, const float *mean, const key_blocks *k)
 {
 	for (int i = 0; i < n; i += VL) {
 		vf row[VL];
@@ -226,31 +237,18 @@ INLINE void write_rows(const softmax_state *s, const query *rows, int n, const f
 		for (int j = 0; j < VL && i + j < n; j++) {
 			const query *r = rows + i + j;
 			*r->lse = (float)(s->max[i + j] + log1(sum[j]));
-			for (int64_t k = 0; k < dim; k += VL) put(r->out, k, dim, take(mean + (i + j) * padded(dim), k, dim) * inverse[j]);
+			put_row(r->out, mean + (i + j) * padded(k->dim), inverse[j], k->dim, k->stream);
 		}
 	}
 }
 
-// Blocks of keys and values: keys[b] is block b transposed, [dim][KEYS], values[b] is [KEYS][padded dim], both in pairs or
-// not. For prefetches: next are the keys that are likely to be read after the last one, and coming is how far from a query is that of
-// the tile after this one, in series; 0: not known.
-typedef struct {
-	float *const *keys, *const *values;
-	const float *next;
-	int64_t coming, dim;
-	int pairs;
-} key_blocks;
-
-// One part of so many asks for coming queries and for places of results: rows are pages apart, where the processor does not look ahead.
+// One part of so many asks for coming queries: rows are pages apart, where the processor does not look ahead.
 INLINE void prefetch_rows(const query *rows, int n, const key_blocks *blocks, int64_t part, int64_t parts)
 {
 	if (!blocks->coming)
 		return;
 	for (int64_t i = part * n / parts; i < (part + 1) * n / parts; i++)
-		for (int64_t k = 0; k < blocks->dim; k += 16) {
-			__builtin_prefetch(rows[i].out + k, 1, 2);
-			__builtin_prefetch(rows[i].q + blocks->coming + k, 0, 2);
-		}
+		for (int64_t k = 0; k < blocks->dim; k += 16) __builtin_prefetch(rows[i].q + blocks->coming + k, 0, 2);
 }
 
 // Queries that have read nothing yet.
@@ -285,7 +283,7 @@ INLINE void attend_in(const int tiled, const query *rows, int n, const key_block
 	attend_space w = attend_layout(scratch, k->dim);
 	begin_queries(tiled, &w, rows, n, form.scale, k->dim);
 	read_blocks(tiled, &w, rows, n, first_block(rows[0].position, form.window), rows[n - 1].position / KEYS + 1, k, form);
-	write_rows(w.state, rows, n, w.mean, k->dim);
+	write_rows(w.state, rows, n, w.mean, k);
 }
 
 static void attend(const query *rows, int n, const key_blocks *k, score_form form, float *scratch)
@@ -328,11 +326,12 @@ static void attention(const void *args, void *scratch, int64_t from, int64_t to)
 			values[b] = keys[b] + (KEYS * dim >> (a->in_tiles != 0));
 		}
 		int64_t coming = head + 1 < a->kv_heads ? group * dim : -(TILE_FORWARD / group * width + head * group * dim);
-		key_blocks blocks = {keys, values, keys[first], coming, dim, a->in_tiles};
+		key_blocks blocks = {keys, values, keys[first], coming, dim, a->in_tiles, a->stream};
 		score_form form = {a->scale, a->cap, a->window};
 		if (a->in_tiles)
 			attend_tiles(rows, n, &blocks, form, rest);
 		else
 			attend(rows, n, &blocks, form, rest);
 	}
+	streams_end();
 }

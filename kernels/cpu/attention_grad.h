@@ -45,18 +45,6 @@ static void pack_grad_queries(const grpo_attention_grad *a, grad_space *g, const
 	memset(g->tiles.dp_right + pairs * KEYS, 0, 4 * rest * KEYS);
 }
 
-// Rows of gradients are pages apart, where a store waits for what it overwrites. They go around the caches instead, unless they are
-// no whole vectors.
-INLINE void write_grads(float *to, const float *from, float scale, int64_t dim)
-{
-	int whole = ((uintptr_t)to | 4 * dim) % (4 * VL) == 0;
-	for (int64_t k = 0; k < dim; k += VL)
-		if (whole)
-			stream(to + k, load(from + k) * scale);
-		else
-			put(to, k, dim, take(from, k, dim) * scale);
-}
-
 // The queries of a span read all keys of its path.
 static void enter_span(const grpo_attention_grad *a, const grpo_span *s, int64_t head, grad_space *g)
 {
@@ -79,7 +67,7 @@ static void enter_span(const grpo_attention_grad *a, const grpo_span *s, int64_t
 			grad_path_tiles(g, n, a, a->paths + s->path, head);
 		else
 			grad_path(g, n, a, a->paths + s->path, head);
-		for (int i = 0; i < n; i++) write_grads(a->dqkv + (rows.q[i] - a->qkv), g->dq + i * wide, a->scale, dim);
+		for (int i = 0; i < n; i++) put_row(a->dqkv + (rows.q[i] - a->qkv), g->dq + i * wide, a->scale, dim, 1);
 	}
 }
 
@@ -102,7 +90,7 @@ static void give_sums(const grpo_attention_grad *a, const grpo_span *s, const fl
 			block = space;
 		}
 		for (int64_t i = k ? 0 : before; i < min64(KEYS, before + s->length - k * KEYS); i++, rows += width)
-			write_grads(rows, block + i * wide, 1, dim);
+			put_row(rows, block + i * wide, 1, dim, 1);
 	}
 }
 

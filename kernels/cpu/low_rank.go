@@ -175,6 +175,6 @@ func (r packedRows) adds(g *C.grpo_gemm, n int) []C.grpo_gemm {
 // run does a product into some columns of the round's rows.
 func (r packedRows) run(out kernels.Cols, g *C.grpo_gemm) {
 	g.cols, g.out, g.out_stride = C.int64_t(out.N), r.from(out), C.int64_t(out.Stride)
-	g.stream = flag(4*r.rows*out.N >= streamedBytes)
+	g.stream = flag(streams(r.rows * out.N))
 	r.b.tilesGemm(g)
 }

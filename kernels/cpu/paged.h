@@ -106,7 +106,7 @@ INLINE void attend_bundle(const int tiled, const grpo_paged_attention *a, const 
 		if (bundle->shared > 0)
 			take_over(&alone, &together, done, n, padded(a->dim));
 		read_blocks(tiled, &alone, rows, n, from, end, &k, form);
-		write_rows(alone.state, rows, n, alone.mean, a->dim);
+		write_rows(alone.state, rows, n, alone.mean, &k);
 		done += n;
 	}
 }

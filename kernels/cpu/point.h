@@ -1,14 +1,20 @@
 // Kernels that treat rows one by one. Each passes over its row once; a second pass finds it in the
 // first-level cache.
 
-// Where row t of n numbers is made: in out, or first in scratch, if rows of out are rounded and so many bytes apart.
-INLINE float *row_to_make(float *out, int64_t t, int64_t n, int64_t apart, void *scratch) { return apart ? scratch : out + t * n; }
+// Where row t of n numbers is made: in out; or first in scratch, if rows of out are rounded and so many bytes apart, or it goes around the
+// caches.
+INLINE float *row_to_make(float *out, int64_t t, int64_t n, int64_t apart, int64_t around, void *scratch)
+{
+	return apart || around ? scratch : out + t * n;
+}
 
 // The row is made.
 INLINE void row_made(float *out, int64_t t, int64_t n, int64_t apart, const float *row)
 {
 	if (apart)
 		pack_row((char *)out + t * apart, row, n);
+	else if (row != out + t * n)
+		put_row(out + t * n, row, 1, n, 1);
 }
 
 static void embed(const void *args, void *scratch, int64_t from, int64_t to)
@@ -38,7 +44,7 @@ static void rms_norm(const void *args, void *scratch, int64_t from, int64_t to)
 	int64_t n = a->cols;
 	for (int64_t t = from; t < to; t++) {
 		const float *x = a->x + t * n;
-		float *row = row_to_make(a->out, t, n, a->apart, scratch), r = inverse_root(x, n, a->eps);
+		float *row = row_to_make(a->out, t, n, a->apart, 0, scratch), r = inverse_root(x, n, a->eps);
 		for (int64_t i = 0; i < n; i += VL) {
 			vf w = take(a->weight, i, n) - a->minus;
 			put(row, i, n, take_ahead(x, i, n) * r * w);
@@ -117,30 +123,33 @@ static void rope(const void *args, void *scratch, int64_t from, int64_t to)
 	const grpo_rope *a = args;
 	int64_t n = a->dim, heads = a->q_heads + a->kv_heads, width = (heads + a->kv_heads) * n;
 	for (int64_t t = from; t < to; t++) {
-		const float *row = a->x + t * width;
-		float *out = row_to_make(a->out, t, width, a->apart, scratch);
-		for (int64_t h = 0; h < heads; h++) rotate(out + h * n, row + h * n, a->rope + t * n, n / 2, a->back);
-		memcpy(out + heads * n, row + heads * n, 4 * a->kv_heads * n);
-		row_made(a->out, t, width, a->apart, out);
+		const float *x = a->x + t * width;
+		float *row = row_to_make(a->out, t, width, a->apart, a->stream, scratch);
+		for (int64_t h = 0; h < heads; h++) rotate(row + h * n, x + h * n, a->rope + t * n, n / 2, a->back);
+		memcpy(row + heads * n, x + heads * n, 4 * a->kv_heads * n);
+		row_made(a->out, t, width, a->apart, row);
 	}
+	streams_end();
 }
 
 static void qk_norm_rope(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_qk_norm_rope *a = args;
 	int64_t n = a->dim, heads = a->q_heads + a->kv_heads, width = (heads + a->kv_heads) * n;
-	float *normed = scratch;
+	float *normed = (float *)scratch + width;
 	for (int64_t t = from; t < to; t++) {
-		const float *row = a->x + t * width;
-		float *out = a->out + t * width;
+		const float *x = a->x + t * width;
+		float *row = row_to_make(a->out, t, width, a->apart, a->stream, scratch);
 		for (int64_t h = 0; h < heads; h++) {
-			const float *x = row + h * n, *w = h < a->q_heads ? a->qw : a->kw;
-			float r = inverse_root(x, n, a->eps);
-			for (int64_t i = 0; i < n; i += VL) put(normed, i, n, take_ahead(x, i, n) * r * take(w, i, n));
-			rotate(out + h * n, normed, a->rope + t * n, n / 2, 0);
+			const float *w = h < a->q_heads ? a->qw : a->kw;
+			float r = inverse_root(x + h * n, n, a->eps);
+			for (int64_t i = 0; i < n; i += VL) put(normed, i, n, take_ahead(x + h * n, i, n) * r * take(w, i, n));
+			rotate(row + h * n, normed, a->rope + t * n, n / 2, 0);
 		}
-		memcpy(out + heads * n, row + heads * n, 4 * a->kv_heads * n);
+		memcpy(row + heads * n, x + heads * n, 4 * a->kv_heads * n);
+		row_made(a->out, t, width, a->apart, row);
 	}
+	streams_end();
 }
 
 static void qk_norm_rope_grad_x(const void *args, void *scratch, int64_t from, int64_t to)
@@ -150,7 +159,7 @@ static void qk_norm_rope_grad_x(const void *args, void *scratch, int64_t from, i
 	float *d_normed = (float *)scratch + width;
 	for (int64_t t = from; t < to; t++) {
 		const float *row = a->x + t * width, *dy = a->dy + t * width;
-		float *dx = row_to_make(a->out, t, width, a->apart, scratch);
+		float *dx = row_to_make(a->out, t, width, a->apart, 0, scratch);
 		for (int64_t h = 0; h < heads; h++) {
 			rotate(d_normed, dy + h * n, a->rope + t * n, n / 2, 1);
 			norm_grad(dx + h * n, d_normed, row + h * n, h < a->q_heads ? a->qw : a->kw, n, a->eps, 0);
@@ -202,7 +211,7 @@ static void swiglu(const void *args, void *scratch, int64_t from, int64_t to)
 	int64_t n = a->cols;
 	for (int64_t t = from; t < to; t++) {
 		const float *gate = a->x + t * 2 * n, *up = gate + n;
-		float *row = row_to_make(a->out, t, n, a->apart, scratch);
+		float *row = row_to_make(a->out, t, n, a->apart, 0, scratch);
 		for (int64_t i = 0; i < n; i += VL) {
 			vf g = take_ahead(gate, i, n);
 			put(row, i, n, g / (vexp(-g) + 1.0f) * take_ahead(up, i, n));
@@ -217,7 +226,7 @@ static void swiglu_grad(const void *args, void *scratch, int64_t from, int64_t t
 	int64_t n = a->cols;
 	for (int64_t t = from; t < to; t++) {
 		const float *gate = a->x + t * 2 * n, *up = gate + n;
-		float *d_gate = row_to_make(a->out, t, 2 * n, a->apart, scratch), *d_up = d_gate + n;
+		float *d_gate = row_to_make(a->out, t, 2 * n, a->apart, 0, scratch), *d_up = d_gate + n;
 		for (int64_t i = 0; i < n; i += VL) {
 			vf g = take_ahead(gate, i, n), d = take_ahead(a->dy + t * n, i, n);
 			vf sigmoid = 1.0f / (vexp(-g) + 1.0f), silu = g * sigmoid;
@@ -245,7 +254,7 @@ static void geglu(const void *args, void *scratch, int64_t from, int64_t to)
 	int64_t n = a->cols;
 	for (int64_t t = from; t < to; t++) {
 		const float *gate = a->x + t * 2 * n, *up = gate + n;
-		float *row = row_to_make(a->out, t, n, a->apart, scratch);
+		float *row = row_to_make(a->out, t, n, a->apart, 0, scratch);
 		for (int64_t i = 0; i < n; i += VL) {
 			vf g = take_ahead(gate, i, n), slope, z = gelu_inner(g, &slope);
 			put(row, i, n, g / (vexp(-z) + 1.0f) * take_ahead(up, i, n));
@@ -260,7 +269,7 @@ static void geglu_grad(const void *args, void *scratch, int64_t from, int64_t to
 	int64_t n = a->cols;
 	for (int64_t t = from; t < to; t++) {
 		const float *gate = a->x + t * 2 * n, *up = gate + n;
-		float *d_gate = row_to_make(a->out, t, 2 * n, a->apart, scratch), *d_up = d_gate + n;
+		float *d_gate = row_to_make(a->out, t, 2 * n, a->apart, 0, scratch), *d_up = d_gate + n;
 		for (int64_t i = 0; i < n; i += VL) {
 			vf g = take_ahead(gate, i, n), d = take_ahead(a->dy + t * n, i, n), inner, z = gelu_inner(g, &inner);
 			vf e = vexp_low(vmin(splat(80), -z)), share = 1.0f / (e + 1.0f), gelu = g * share;

@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -75,6 +77,44 @@ func TestNothingIsAllocated(t *testing.T) {
 		}
 		if n != 0 {
 			t.Errorf("%s allocates %v times", op.name, n)
+		}
+	}
+}
+
+// Rows that go around the caches, however small, are those that go through them, also where they are no whole vectors.
+func TestRowsAroundTheCaches(t *testing.T) {
+	defer func(usual int) { streamedBytes = usual }(streamedBytes)
+	const T = 40
+	for _, name := range Variants() {
+		for _, order := range []kernels.Order{kernels.Serial, kernels.Tiles} {
+			m := open(t, Options{Threads: 2, Variant: name, Order: order})
+			for _, dim := range []int{6, 24, 64} {
+				h := kernels.Heads{Q: 3, KV: 1, Dim: dim}
+				rng := rand.New(rand.NewPCG(3, uint64(dim)))
+				qkv, rope := upload(t, m, normal(rng, T*h.Width())), upload(t, m, normal(rng, T*h.Dim))
+				qw, kw := upload(t, m, normal(rng, h.Dim)), upload(t, m, normal(rng, h.Dim))
+				starts, err := m.Alloc(kernels.I32, 2)
+				if err != nil {
+					t.Fatal(err)
+				}
+				m.Upload(starts, []int32{0, T})
+				rows := func(bytes int) (all []float32) {
+					streamedBytes = bytes
+					rotated, normed, lse := random(t, m, T*h.Width()), random(t, m, T*h.Width()), random(t, m, T*h.Q)
+					m.Rope(rotated, qkv, rope, false, h, T)
+					m.QKNormRope(normed, qkv, qw, kw, rope, 1e-6, h, T)
+					all = slices.Concat(download(t, m, rotated), download(t, m, normed))
+					for _, kv := range []kernels.DType{kernels.F32, kernels.BF16} {
+						out := random(t, m, T*h.OutWidth())
+						m.Attention(out, lse, qkv, kernels.Spans{Starts: starts, N: 1}, kernels.Attn{Heads: h}, kv, T)
+						all = append(all, download(t, m, out)...)
+					}
+					return all
+				}
+				if usual := rows(1 << 30); !slices.Equal(usual, rows(0)) {
+					t.Errorf("%s, %v, heads of %d: rows around the caches are others", name, order, dim)
+				}
+			}
 		}
 	}
 }

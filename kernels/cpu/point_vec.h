@@ -37,6 +37,17 @@ INLINE void put(float *p, int64_t i, int64_t n, vf v)
 		put_part(p + i, n - i, v);
 }
 
+// n numbers, scaled, into a row of their own: around the caches, if that is wanted and they are whole vectors. Rows of results are often
+// pages apart, where a store waits for what it overwrites; a task that writes around the caches ends with streams_end.
+INLINE void put_row(float *row, const float *x, float scale, int64_t n, int around)
+{
+	if (!around || ((uintptr_t)row | 4 * n) % (4 * VL)) {
+		for (int64_t i = 0; i < n; i += VL) put(row, i, n, take(x, i, n) * scale);
+		return;
+	}
+	for (int64_t i = 0; i < n; i += VL) stream(row + i, load(x + i) * scale);
+}
+
 // a·b + c·d as a chain of two fused steps from zero.
 INLINE vf two_products(vf a, vf b, vf c, vf d)
 {

@@ -40,6 +40,16 @@ func (b *backend) made(out kernels.Buffer, width, beside int) (*C.float, C.int64
 	return (*C.float)(b.address(out)), apart
 }
 
+// madeAround is the same of T rows that go around the caches if they are many floats, and whether they do.
+func (b *backend) madeAround(out kernels.Buffer, width, beside, T int) (p *C.float, apart, stream C.int64_t) {
+	p, apart = b.made(out, width, beside)
+	if apart == 0 && streams(T*width) {
+		b.scratch(4 * (width + beside))
+		stream = 1
+	}
+	return p, apart, stream
+}
+
 // leftRounded has rows that are rounded for the left-hand side of g, as they lie. It says whether they are.
 func (b *backend) leftRounded(g *C.grpo_gemm, x kernels.Cols, pieces int) bool {
 	g.a_apart = apartOf(x.Buf, x.Stride)

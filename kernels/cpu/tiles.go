@@ -53,6 +53,9 @@ func tilesBlock(inner, pieces int) (tiles, panels int) {
 // written whole need not be fetched first.
 var streamedBytes = 2 << 20
 
+// streams tells whether a result of so many floats is written around the caches.
+func streams(floats int) bool { return 4*floats >= streamedBytes }
+
 // pieces is how many numbers of bf16 stand for one that is multiplied with the matrix, in the order of tiles; 0 where the
 // product is taken in series.
 func (b *backend) pieces(m *C.grpo_matrix) int {
@@ -96,7 +99,7 @@ func (b *backend) multiplyTiles(p *product, pieces int) {
 func (b *backend) finishTiles(p *product, g C.grpo_gemm, row, rows int) {
 	g.rows, g.inner = C.int64_t(rows), C.int64_t(p.inner)
 	g.out, g.out_stride = at(p.out, row*p.outStride), C.int64_t(p.outStride)
-	g.stream = flag(g.accumulate == 0 && 4*int(g.rows*g.cols) >= streamedBytes)
+	g.stream = flag(g.accumulate == 0 && streams(int(g.rows*g.cols)))
 	b.tilesGemm(&g)
 }
 
