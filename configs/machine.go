@@ -51,7 +51,8 @@ type Machine struct {
 	MaxRows int `json:"max_rows"`
 	// Compute once what several sequences of a training batch begin with: the prompt of a group, and whatever else they have in common.
 	SharePrefixes bool `json:"share_prefixes"`
-	// What the backward pass computes again to save memory: cheap things; blocks, the inside of every block, for a third more
-	// time; auto, blocks only where the longest sequence would not fit otherwise. It changes no number.
-	Recompute string `json:"recompute" enum:"auto cheap blocks"`
+	// What the backward pass computes again to save memory: none; cheap things, for a few hundredths more time; blocks, the inside of
+	// every block, for a third more; auto, blocks only where the longest sequence would not fit otherwise, and none where that takes
+	// nothing from batches and from the cache. It changes no number.
+	Recompute string `json:"recompute" enum:"auto none cheap blocks"`
 }

@@ -56,7 +56,8 @@ func TestGradientsDoNotDependOnWhatIsKept(t *testing.T) {
 		var train goldenTrain
 		readJSON(t, &train, "qwen3-tied", "train.json")
 		var want []float32
-		for _, recompute := range []Recompute{RecomputeCheap, RecomputeBlocks, RecomputeCheap} {
+		bytes := map[Recompute]int{}
+		for _, recompute := range []Recompute{RecomputeCheap, RecomputeBlocks, RecomputeCheap, RecomputeNone} {
 			p := openGolden(t, b, "qwen3-tied", "train_init", Options{Recompute: recompute})
 			_, err := p.Accumulate(t.Context(), train.Datums, importanceSampling)
 			require.NoError(t, err)
@@ -66,7 +67,10 @@ func TestGradientsDoNotDependOnWhatIsKept(t *testing.T) {
 				want = grads.Values
 			}
 			require.Equal(t, want, grads.Values)
+			bytes[recompute] = p.trainer.Bytes()
 		}
+		require.Less(t, bytes[RecomputeBlocks], bytes[RecomputeCheap])
+		require.Less(t, bytes[RecomputeCheap], bytes[RecomputeNone])
 	})
 }
 
@@ -100,7 +104,7 @@ func TestArenaBlocksInUseDoNotOverlap(t *testing.T) {
 		require.NoError(t, p.grow(64))
 		g, err := p.builder(&p.inputs).training()
 		require.NoError(t, err)
-		for _, recompute := range []Recompute{RecomputeCheap, RecomputeBlocks} {
+		for _, recompute := range []Recompute{RecomputeNone, RecomputeCheap, RecomputeBlocks} {
 			s, err := program.NewSchedule(g, recompute)
 			require.NoError(t, err)
 			l := s.Place(64)

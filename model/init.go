@@ -17,6 +17,9 @@ func New(b kernels.Backend, cfg Config, seed uint64, o Options) (*Policy, error)
 		return nil, err
 	}
 	for _, s := range m.order {
+		if m.planned() {
+			continue
+		}
 		b.Upload(m.master(s), cfg.Initial(s, seed))
 		if err := b.Sync(); err != nil {
 			return nil, err

@@ -45,4 +45,8 @@ func testNarrow(t *testing.T, b kernels.Backend) {
 	require.Equal(t, wideStats, stats)
 	require.Equal(t, narrow, again, "kept or computed again")
 	require.Less(t, blocks, bytes)
+
+	none, stats, _ := run(b, RecomputeNone)
+	require.Equal(t, wideStats, stats)
+	require.Equal(t, narrow, none, "kept or computed again")
 }

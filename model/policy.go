@@ -64,10 +64,7 @@ const UsualRows = 512 // MaxRows where nobody says
 type Recompute = program.Recompute
 
 // The choices of recomputation.
-const (
-	RecomputeCheap  = program.RecomputeCheap
-	RecomputeBlocks = program.RecomputeBlocks
-)
+const RecomputeNone, RecomputeCheap, RecomputeBlocks = program.RecomputeNone, program.RecomputeCheap, program.RecomputeBlocks
 
 // Open reads the model in dir. With trainable, all its weights can be trained; else they are frozen as the file has them.
 func Open(b kernels.Backend, dir string, trainable bool, o Options) (*Policy, error) {

@@ -184,7 +184,7 @@ func TestSharedPrefixesHaveTheGradientsOfTheirSequences(t *testing.T) {
 		}
 	}
 	for _, full := range []bool{false, true} {
-		for _, recompute := range []Recompute{RecomputeCheap, RecomputeBlocks} {
+		for _, recompute := range []Recompute{RecomputeNone, RecomputeCheap, RecomputeBlocks} {
 			for word, o := range precisions() {
 				within := 1e-5
 				if o.Precision == BF16 {
@@ -285,7 +285,7 @@ func TestSharedGradientsAreTheSameBits(t *testing.T) {
 		var want []float32
 		for i, threads := range []int{1, 2, 3, 8} {
 			b := backendtest.CPU(t, cpu.Options{Threads: threads})
-			o.MaxRows, o.Recompute = 200, []Recompute{RecomputeCheap, RecomputeBlocks}[i%2]
+			o.MaxRows, o.Recompute = 200, []Recompute{RecomputeCheap, RecomputeBlocks, RecomputeNone}[i%3]
 			p := openGolden(t, b, "qwen3-tied", "train_init", o)
 			got, _ := sharedGradients(t, p, b, kin(rand.New(rand.NewPCG(4, 4)), p.Vocab), true, importanceSampling)
 			if want == nil {

@@ -56,7 +56,7 @@ func TestGradientsMatchTheFloat64Reference(t *testing.T) {
 	racing.Alone(t)
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
 		for _, name := range goldenOn(b) {
-			for _, recompute := range []Recompute{RecomputeCheap, RecomputeBlocks} {
+			for _, recompute := range []Recompute{RecomputeNone, RecomputeCheap, RecomputeBlocks} {
 				var train goldenTrain
 				readJSON(t, &train, name, "train.json")
 				p := openGolden(t, b, name, "train_init", Options{Recompute: recompute})

@@ -71,6 +71,12 @@ func (f *benchFlags) register(cmd *cobra.Command, rank int) {
 	cmd.Flags().IntVar(&f.Runs, "runs", 5, "timed runs, after one to warm up")
 }
 
+// registerRecompute is for benchmarks that train.
+func (f *benchFlags) registerRecompute(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.Recompute, "recompute", "auto",
+		"what is computed again to save memory: none, cheap, `blocks`, or auto, the first of them that fits")
+}
+
 // registerSampling is register for the benchmarks of the sampler.
 func (f *benchFlags) registerSampling(cmd *cobra.Command, batch, context int) {
 	f.register(cmd, 0)
@@ -116,6 +122,7 @@ func newBenchTrainCmd() *cobra.Command {
 	cmd := f.command(verb(bench.TrainVerb), func(ctx context.Context) (bench.Result, error) { return bench.Train(ctx, &f.Model) })
 	f.register(cmd, 16)
 	cmd.Flags().Lookup("rank").Usage += "; 0: none, all weights are trained"
+	f.registerRecompute(cmd)
 	return cmd
 }
 
@@ -128,7 +135,7 @@ func newBenchLongCmd() *cobra.Command {
 	})
 	f.register(cmd, 16)
 	cmd.Flags().IntSliceVar(&l.Lengths, "lengths", []int{4096, 8192, 16384, 24576}, "tokens of the sequence")
-	cmd.Flags().StringVar(&l.Recompute, "recompute", "auto", "auto, cheap or `blocks`: what is computed again to save memory")
+	f.registerRecompute(cmd)
 	usage.Unused(cmd, "tokens", "max-rows", "runs")
 	return cmd
 }

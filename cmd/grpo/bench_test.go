@@ -144,7 +144,8 @@ func TestBenchesThatCannotBeMeant(t *testing.T) {
 		"long --lengths 16":                      "--lengths: found [16], expected two lengths or more",
 		"long --lengths 32,16,32":                "--lengths: found [16 32 32], expected two lengths or more, all different",
 		"long --lengths 16,5000":                 "--lengths: found 5000, expected at most 4096, the positions of tiny",
-		"long --lengths 16,32 --recompute all":   `--recompute: found "all", expected auto, cheap or blocks`,
+		"long --lengths 16,32 --recompute all":   `--recompute: found "all", expected auto, none, cheap or blocks`,
+		"train --recompute all":                  `--recompute: found "all", expected auto, none, cheap or blocks`,
 		"long --lengths 16,32 --shape tiny/0":    `shape "tiny/0" is not known; expected one of`,
 		"long --lengths 16,32 --shape tiny/some": `shape "tiny/some" is not known; expected one of`,
 

@@ -37,7 +37,8 @@ func (r Run) within(rooms rooms) (*Plan, error) {
 }
 
 // choose takes the first choice that fits of each setting that is left open: first what is computed again, with batches of
-// the longest sequence, then the size of batches. A choice fits where it leaves the cache half of what the thriftiest has.
+// the longest sequence, then the size of batches. A choice fits where it leaves the cache half of what the thriftiest has. At last nothing
+// is computed again, where that takes nothing from either.
 func (r Run) choose(least *Plan, with Run, sizes []int, longest int) (*Plan, error) {
 	best, known := least, least.rooms[device].known
 	better := func(recompute string, rows int) (*Plan, error) {
@@ -66,6 +67,20 @@ func (r Run) choose(least *Plan, with Run, sizes []int, longest int) (*Plan, err
 			return nil, err
 		} else if p == best {
 			break
+		}
+	}
+	if r.Recompute == "auto" && known && with.Recompute == "cheap" {
+		cheap := best
+		none, err := better("none", with.MaxRows)
+		if err != nil {
+			return nil, err
+		}
+		if best == none && none.Of("cache") < cheap.Of("cache") {
+			best = cheap
+		}
+		recompute = "recompute=none, which fits"
+		if best == cheap {
+			recompute = fmt.Sprintf("recompute=cheap, as none would take %s for %d tokens", memory.GB(none.Of("activations")), with.MaxRows)
 		}
 	}
 	rows := with.MaxRows

@@ -22,8 +22,8 @@ func (r room) Free() (memory.Room, bool) {
 	return memory.Room{Bytes: r.bytes, Limit: "the test"}, r.bytes > 0
 }
 
-// What nobody says of batches and of what is computed again is as much as fits: nothing twice if the longest sequence can be
-// had so, and then as much of a group as there is room for.
+// What nobody says of batches and of what is computed again is as much as fits: cheap things twice if the longest sequence can be
+// had so, then as much of a group as there is room for, and at last nothing twice.
 func TestThePlanSettlesWhatIsLeftOpen(t *testing.T) {
 	open := []string{"max_rows=0", "max_tokens=1500", "max_sequences=8", "completions_per_prompt=12"}
 	for _, c := range []struct {
@@ -33,16 +33,19 @@ func TestThePlanSettlesWhatIsLeftOpen(t *testing.T) {
 		recompute model.Recompute
 		why       string
 	}{
-		{nil, 40e9, 54 + 12*1500, model.RecomputeCheap,
-			"batches of 18054 tokens (max_rows=0: a whole group), sequences of up to 1554; recompute=cheap, which fits"},
-		{nil, 46e7, 54 + 3*1500, model.RecomputeCheap, "(max_rows=0: 3 of a group's 12 completions; more would not fit)"},
-		{nil, 26e7, 1554, model.RecomputeCheap, "(max_rows=0: the longest sequence; more would not fit)"},
+		{nil, 40e9, 54 + 12*1500, model.RecomputeNone,
+			"batches of 18054 tokens (max_rows=0: a whole group), sequences of up to 1554; recompute=none, which fits"},
+		{nil, 46e7, 54 + 3*1500, model.RecomputeNone, "(max_rows=0: 3 of a group's 12 completions; more would not fit)"},
+		{nil, 26e7, 1554, model.RecomputeCheap, "(max_rows=0: the longest sequence; more would not fit), " +
+			"sequences of up to 1554; recompute=cheap, as none would take 89.5 MB for 1554 tokens"},
 		{nil, 19e7, 1554, model.RecomputeBlocks, "recompute=blocks, as cheap would take 62.2 MB for 1554 tokens"},
 		{[]string{"recompute=blocks"}, 40e9, 54 + 12*1500, model.RecomputeBlocks, "sequences of up to 1554; recompute=blocks"},
-		{[]string{"deterministic=true"}, 40e9, 1554, model.RecomputeCheap,
+		{[]string{"recompute=cheap"}, 40e9, 54 + 12*1500, model.RecomputeCheap, "sequences of up to 1554; recompute=cheap"},
+		{[]string{"recompute=none"}, 40e9, 54 + 12*1500, model.RecomputeNone, "sequences of up to 1554; recompute=none"},
+		{[]string{"deterministic=true"}, 40e9, 1554, model.RecomputeNone,
 			"(max_rows=0: with deterministic=true, what fits wherever the run does)"},
-		{[]string{"share_prefixes=false"}, 40e9, 512, model.RecomputeCheap, "batches of 512 tokens, sequences of up to 1554"},
-		{[]string{"max_rows=700"}, 40e9, 700, model.RecomputeCheap, "batches of 700 tokens, sequences of up to 1554"},
+		{[]string{"share_prefixes=false"}, 40e9, 512, model.RecomputeNone, "batches of 512 tokens, sequences of up to 1554"},
+		{[]string{"max_rows=700"}, 40e9, 700, model.RecomputeNone, "batches of 700 tokens, sequences of up to 1554"},
 		{nil, 0, 1554, model.RecomputeCheap, "sequences of up to 1554; recompute=cheap"}, // nobody knows how much there is
 	} {
 		r := run(t, append(slices.DeleteFunc(slices.Clone(open), func(word string) bool {
@@ -58,7 +61,7 @@ func TestThePlanSettlesWhatIsLeftOpen(t *testing.T) {
 		require.Contains(t, p.Why, c.why)
 
 		// The settings that were settled make the same plan.
-		r.MaxRows, r.Recompute = p.Model.MaxRows, map[model.Recompute]string{model.RecomputeBlocks: "blocks"}[p.Model.Recompute]
+		r.MaxRows, r.Recompute = p.Model.MaxRows, p.Model.Recompute.String()
 		again, err := r.plan(p.rooms)
 		require.NoError(t, err)
 		require.Equal(t, p.String(), again.String())

@@ -55,8 +55,10 @@ type Run struct {
 // ModelOptions are what a configuration says of batches, precision and quantisation.
 func ModelOptions(cfg *configs.Config) (o model.Options, err error) {
 	o.MaxRows, o.SharePrefixes = cfg.MaxRows, cfg.SharePrefixes
-	if cfg.Recompute == "blocks" {
-		o.Recompute = model.RecomputeBlocks
+	if cfg.Recompute != "" && cfg.Recompute != "auto" {
+		if err = o.Recompute.Set(cfg.Recompute); err != nil {
+			return o, badinput.Errorf("recompute: %w", err)
+		}
 	}
 	if o.Precision, err = model.ParsePrecision(cfg.Precision); err != nil {
 		return o, badinput.Errorf("precision: %w", err)

@@ -94,6 +94,7 @@ func TestThePlanIsWhatIsAllocated(t *testing.T) {
 
 			o, err := ModelOptions(r.Config)
 			require.NoError(t, err)
+			o.Recompute = p.Model.Recompute
 			policy, err := model.Open(c, r.Dir, r.Train == "full", o)
 			require.NoError(t, err)
 			near("weights", c.take(), p.Of("weights"))

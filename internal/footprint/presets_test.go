@@ -112,9 +112,8 @@ func tabulated(t *testing.T, b kernels.Backend, name, shape string, room rooms, 
 		cells = append(cells, gb(sum))
 	}
 	require.LessOrEqual(t, int64(p.total(device)), room[device].Bytes, name)
-	again := map[model.Recompute]string{model.RecomputeCheap: "cheap", model.RecomputeBlocks: "blocks"}[p.Model.Recompute]
 	cells = append(cells, gb(p.total(device)), fmt.Sprintf("%d GiB", room[device].Bytes>>30+1), fmt.Sprint(p.Model.MaxRows),
-		fmt.Sprint(p.Sampler.MaxLength), again)
+		fmt.Sprint(p.Sampler.MaxLength), p.Model.Recompute.String())
 	return "| " + strings.Join(cells, " | ") + " |"
 }
 

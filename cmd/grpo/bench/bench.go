@@ -30,6 +30,8 @@ type Model struct {
 	Tokens int    // rows of activations
 	Rank   int    // of the adapter; 0: none
 	Runs   int    // timed, after one to warm up
+
+	Recompute string // auto, none, cheap or blocks: for those that train
 }
 
 // Result is what a benchmark found. As JSON it is the line for programs.

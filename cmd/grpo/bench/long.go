@@ -17,8 +17,7 @@ import (
 // Long measures a training step of one sequence at several lengths.
 type Long struct {
 	Model
-	Lengths   []int
-	Recompute string // auto, cheap or blocks
+	Lengths []int
 }
 
 // LongResult is what a training step takes as its sequence gets longer.
@@ -65,8 +64,8 @@ func (l *Long) Run(ctx context.Context) (*LongResult, error) {
 	if len(l.Lengths) < 2 || l.Lengths[0] < 2 || len(slices.Compact(slices.Clone(l.Lengths))) < len(l.Lengths) {
 		return nil, badinput.Errorf("--lengths: found %v, expected two lengths or more, all different and from 2 on", l.Lengths)
 	}
-	if !slices.Contains([]string{"auto", "cheap", "blocks"}, l.Recompute) {
-		return nil, badinput.Errorf("--recompute: found %q, expected auto, cheap or blocks", l.Recompute)
+	if err := l.checkRecompute(); err != nil {
+		return nil, err
 	}
 	if err := l.checkLongest(); err != nil { // before the limits of the machine are measured, which takes a second
 		return nil, err
@@ -80,7 +79,7 @@ func (l *Long) Run(ctx context.Context) (*LongResult, error) {
 	if r.Rows, err = l.plan(b); err != nil {
 		return nil, err
 	}
-	r.Recompute = map[model.Recompute]string{model.RecomputeCheap: "cheap", model.RecomputeBlocks: "blocks"}[l.Options.Recompute]
+	r.Recompute = l.Options.Recompute.String()
 	if err := l.measure(ctx, b, r); err != nil {
 		return nil, err
 	}
@@ -88,35 +87,20 @@ func (l *Long) Run(ctx context.Context) (*LongResult, error) {
 	return r, nil
 }
 
-// plan says what each length will take, and settles what is computed again: blocks where the longest does not fit otherwise.
+// plan says what each length will take, and settles what is computed again, for the longest.
 func (l *Long) plan(b kernels.Backend) ([]LongRow, error) {
 	rows := make([]LongRow, len(l.Lengths))
-	planned := func() error {
+	return rows, l.settle(b, func() (longest int64, err error) {
 		ledger := kernels.NewLedger(b)
 		step, err := l.step(ledger)
-		for i := range rows {
+		for i, n := range l.Lengths {
 			if err == nil {
-				_, _, err = step.policy.Prepare(l.Lengths[i])
+				longest, err = plannedBytes(ledger, step.policy, n)
 			}
-			if err == nil {
-				bytes, host := ledger.Total()
-				rows[i] = LongRow{Tokens: l.Lengths[i],
-					Planned: int64(bytes + host + ledger.WorkSize(step.policy.Work(l.Lengths[i], true)))}
-			}
+			rows[i] = LongRow{Tokens: n, Planned: longest}
 		}
-		return err
-	}
-	if l.Recompute == "blocks" {
-		l.Options.Recompute = model.RecomputeBlocks
-	}
-	if err := planned(); err != nil || l.Recompute != "auto" {
-		return rows, err
-	}
-	if room, known := b.Free(); !known || rows[len(rows)-1].Planned < room.Bytes/100*95 {
-		return rows, nil
-	}
-	l.Options.Recompute = model.RecomputeBlocks
-	return rows, planned()
+		return longest, err
+	})
 }
 
 // checkLongest refuses a sequence that is longer than the shape has positions.

@@ -23,6 +23,7 @@ type TrainResult struct {
 	Rank         int     `json:"rank"` // of the adapter; 0: all weights are trained
 	Adapter      string  `json:"adapter_precision"`
 	KV           string  `json:"kv_cache_dtype"`
+	Recompute    string  `json:"recompute"`
 	Limits       limits  `json:"limits"`
 	TokensPerSec float64 `json:"tokens_per_s"`
 	LimitPerSec  float64 `json:"limit_tokens_per_s"`
@@ -33,11 +34,24 @@ type TrainResult struct {
 
 // Train measures training without a sampler; of all weights, where the rank is 0.
 func Train(ctx context.Context, m *Model) (*TrainResult, error) {
+	if err := m.checkRecompute(); err != nil {
+		return nil, err
+	}
 	lim, b, err := m.begin()
 	if err != nil {
 		return nil, err
 	}
 	defer b.Close()
+	if err := m.settle(b, func() (int64, error) {
+		ledger := kernels.NewLedger(b)
+		step, err := newTrainStep(ledger, m)
+		if err != nil {
+			return 0, err
+		}
+		return plannedBytes(ledger, step.policy, m.Tokens)
+	}); err != nil {
+		return nil, err
+	}
 	step, err := newTrainStep(b, m)
 	if err != nil {
 		return nil, err
@@ -52,7 +66,7 @@ func Train(ctx context.Context, m *Model) (*TrainResult, error) {
 	}
 	r := &TrainResult{
 		Bench: "train", Backend: b.Name(), Shape: m.Shape, Tokens: m.Tokens, Train: "lora", Rank: m.Rank, Limits: lim,
-		Adapter: step.policy.AdapterPrecision.String(), KV: step.policy.Cache.String(),
+		Adapter: step.policy.AdapterPrecision.String(), KV: step.policy.Cache.String(), Recompute: m.Options.Recompute.String(),
 		TokensPerSec: float64(m.Tokens) / took.Seconds(),
 		LimitPerSec:  1 / step.policy.TrainingWork(m.Rank, m.Tokens).Seconds(lim.Products, lim.Flops),
 		UpdateSec:    update.Seconds(), PeakMemory: peakMemory(),
@@ -68,12 +82,12 @@ func Train(ctx context.Context, m *Model) (*TrainResult, error) {
 func (r *TrainResult) Report() Report {
 	update := time.Duration(r.UpdateSec * float64(time.Second))
 	t := Report{Above: r.Limits.above(r.Backend), Header: []string{
-		"shape", "tokens", "trained", "forward+backward", "limit", "share", "update", "peak memory", "allocated a step"}}
+		"shape", "tokens", "trained", "recompute", "forward+backward", "limit", "share", "update", "peak memory", "allocated a step"}}
 	trained := "all weights"
 	if r.Rank > 0 {
 		trained = fmt.Sprintf("rank %d", r.Rank)
 	}
-	t.row(r.Shape, fmt.Sprint(r.Tokens), trained, perSecond(r.TokensPerSec), fmt.Sprintf("%.1f", r.LimitPerSec),
+	t.row(r.Shape, fmt.Sprint(r.Tokens), trained, r.Recompute, perSecond(r.TokensPerSec), fmt.Sprintf("%.1f", r.LimitPerSec),
 		percent(r.TokensPerSec/r.LimitPerSec), update.Round(time.Millisecond/10).String(),
 		gigabytes(r.PeakMemory), fmt.Sprintf("%.0f B", r.AllocsBytes))
 	return t

@@ -59,7 +59,7 @@ func (s *Schedule) narrow(n *gorgonia.Node, o *Op) (int, error) {
 	}
 	v := s.add(value{op: narrowed(o), half: true})
 	at := len(s.steps)
-	if s.recompute == RecomputeCheap {
+	if s.recompute != RecomputeBlocks {
 		for s.steps[at-1].out != from {
 			at--
 		}

@@ -91,6 +91,9 @@ func TestGradientsReadWhatWaitsInBF16(t *testing.T) {
 		{true, true, RecomputeCheap, narrow, []kernels.DType{kernels.F32, kernels.BF16}},
 		{true, true, RecomputeBlocks, narrow, []kernels.DType{kernels.F32, kernels.BF16}},
 		{true, false, RecomputeCheap, narrow, []kernels.DType{kernels.F32, kernels.F32}},
+		{false, true, RecomputeNone, wide, []kernels.DType{kernels.F32}}, // once
+		{true, true, RecomputeNone, narrow, []kernels.DType{kernels.F32, kernels.BF16}},
+		{true, false, RecomputeNone, narrow, []kernels.DType{kernels.F32, kernels.F32}},
 	} {
 		g, leaf := leaf(t, b, x...)
 		var read []kernels.DType
@@ -146,7 +149,7 @@ func TestWhatWaitsTakesHalf(t *testing.T) {
 	require.Equal(t, layers*one, narrow.Halves)
 	require.LessOrEqual(t, narrow.Floats, 3*(one+plane)+layers*plane, "two of the forward pass, or one that came back, and all planes")
 	require.Equal(t, 4*narrow.Floats+2*narrow.Halves, narrow.Bytes())
-	for _, l := range []*Layout{narrow, place(true, RecomputeBlocks)} {
+	for _, l := range []*Layout{narrow, place(true, RecomputeBlocks), place(true, RecomputeNone)} {
 		blocks := slices.Concat(l.Blocks, l.Planes)
 		for i, x := range blocks {
 			for _, y := range blocks[:i] {

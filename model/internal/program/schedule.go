@@ -20,7 +20,24 @@ const (
 	// RecomputeBlocks keeps only what passes from one block to the next, and runs each block's inside
 	// a second time: a third more time for a fraction of the memory.
 	RecomputeBlocks
+	// RecomputeNone keeps everything. What gradients read rounded, in a graph that is Narrow, is computed again all the same, so
+	// that no bit depends on the choice.
+	RecomputeNone
 )
+
+var recomputeNames = []string{RecomputeCheap: "cheap", RecomputeBlocks: "blocks", RecomputeNone: "none"}
+
+func (r Recompute) String() string { return recomputeNames[r] }
+
+// Set makes r the choice of that name.
+func (r *Recompute) Set(name string) error {
+	i := slices.Index(recomputeNames, name)
+	if i < 0 {
+		return fmt.Errorf("found %q, expected none, cheap or blocks", name)
+	}
+	*r = Recompute(i)
+	return nil
+}
 
 // Schedule is a graph put in order: a list of steps over values, forward and then backward, in which
 // what was not kept is computed again where it is first needed. It does not depend on the number of rows.
@@ -120,7 +137,10 @@ func (s *Schedule) need(n *gorgonia.Node, r reading) (int, error) {
 
 // kept reports whether an output of the forward pass is still there in the backward pass.
 func (s *Schedule) kept(o *Op) bool {
-	if s.recompute == RecomputeBlocks {
+	switch s.recompute {
+	case RecomputeNone:
+		return true
+	case RecomputeBlocks:
 		return o.Checkpoint
 	}
 	return o.Keep
