@@ -138,7 +138,7 @@ func (r rows) products(n, k int, compressed bool) {
 	part := func(c kernels.Cols) kernels.Cols {
 		return kernels.Cols{Buf: c.Buf, Stride: c.Stride, From: 32, N: c.N - 32}
 	}
-	for _, low := range []int{16, 3} {
+	for _, low := range []int{16, 3, 40} {
 		z := kernels.Whole(r.numbers(40, r.T*low), low)
 		gradient := func(left, right kernels.Cols) kernels.Buffer {
 			dw := r.numbers(41, left.N*right.N)

@@ -78,6 +78,7 @@ typedef struct tile_sum {
 	left_layout in; // how left lies
 	int64_t right_row, steps;
 	int pieces, fresh;
+	int thin;                    // a thin product: so many tiles of columns exist; else 0
 	int begun;                   // its sums and first factors are in the tiles
 	const struct tile_sum *then; // what is begun at the end of this, of two tiles both, or NULL
 	right_maker *make; // of right, or NULL: it is there
@@ -206,7 +207,7 @@ INLINE void add_steps(tile_file *f, const int both, const int pieces, const tile
 		ask_ahead(&next.left);
 		if (t->waiting)
 			write_finished(t->waiting, WRITTEN_ROWS);
-		if (pieces > 1 && s % 2 == 0)
+		if ((pieces > 1 || !both) && s % 2 == 0)
 			tile_stay_awake(f);
 		at = (at + TILE * row) & ring;
 		UNROLL for (int p = 1; p <= pieces; p++) add_loaded(f, both, 1, p == pieces, left += in.step, in, right + at, row);
@@ -234,13 +235,65 @@ INLINE void add_pieces(tile_file *f, const int both, const tile_sum *t)
 		add_steps(f, both, PIECES, t);
 }
 
+// Where steps are slow, one of so many stores a tile.
+enum { AWAKE_STEPS = 4 };
+
+// The same of a thin product, in one piece: it waits for the memory, so it does not go from some sums to the next without a pause. Where no
+// more than 16 columns exist, only these are added up.
+INLINE void add_thin(tile_file *f, const int wide, const tile_sum *t)
+{
+	const int64_t ring = t->make ? t->make->ring - 1 : INT64_MAX;
+	const char *left = t->left;
+	int64_t at = 0;
+	begin_sum(f, SUMS_00, t);
+	begin_sum(f, SUMS_10, t);
+	if (wide) {
+		begin_sum(f, SUMS_01, t);
+		begin_sum(f, SUMS_11, t);
+	}
+	for (int i = 0; t->make && i < MADE_AHEAD; i++) make_right(t->make);
+	for (int64_t s = 0; s < t->steps; s++) {
+		tile_load_right(f, RIGHT_0, t->right + at, t->right_row);
+		tile_load_left_rows(f, LEFT_0, left, t->in.row);
+		tile_load_left_rows(f, LEFT_1, left + t->in.below, t->in.row);
+		if (wide)
+			tile_load_right(f, RIGHT_1, t->right + at + 4 * TILE, t->right_row);
+		if (t->make)
+			make_right(t->make);
+		if (t->waiting)
+			write_finished(t->waiting, WRITTEN_ROWS);
+		if (s % AWAKE_STEPS == 0)
+			tile_stay_awake(f);
+		tile_add(f, SUMS_00, LEFT_0, RIGHT_0);
+		tile_add(f, SUMS_10, LEFT_1, RIGHT_0);
+		if (wide) {
+			tile_add(f, SUMS_01, LEFT_0, RIGHT_1);
+			tile_add(f, SUMS_11, LEFT_1, RIGHT_1);
+		}
+		left += t->in.step;
+		at = (at + TILE * t->right_row) & ring;
+	}
+	if (t->waiting)
+		write_finished(t->waiting, 2 * TILE);
+	store_sum(f, SUMS_00, t->to, t->row);
+	store_sum(f, SUMS_10, t->to, t->row);
+	if (wide) {
+		store_sum(f, SUMS_01, t->to, t->row);
+		store_sum(f, SUMS_11, t->to, t->row);
+	}
+}
+
 // The same for so many rows: one tile of them, or two. (A copy of t would be read in wider pieces than it was just written in, which
 // processors wait for.)
 static void add_tiles(tile_file *f, int rows, const tile_sum *t)
 {
 	f->rows[0] = min64(rows, TILE);
 	f->rows[1] = rows - f->rows[0];
-	if (rows > TILE)
+	if (rows > TILE && t->thin > 1)
+		add_thin(f, 1, t);
+	else if (rows > TILE && t->thin)
+		add_thin(f, 0, t);
+	else if (rows > TILE)
 		add_pieces(f, 1, t);
 	else
 		add_pieces(f, 0, t);

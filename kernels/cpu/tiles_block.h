@@ -106,6 +106,16 @@ static void finish(tile_block *b, int64_t panel, int64_t row, int rows, const ad
 	f->bare = g->stream && !g->accumulate && !g->bias && f->valid == PANEL && aligned;
 }
 
+// A product waits for its larger factor where that is multiplied with little: rows with few panels, or a buffer's columns with few rows. It
+// is not asked for ahead then: the processor goes ahead as quickly by itself, and a step that asks takes longer.
+enum { THIN_PANELS = 2 };
+
+INLINE int is_thin(const tile_block *b)
+{
+	const int few_rows = b->g->b_kind == B_ROWS && b->row1 - b->row0 <= 4 * TILE;
+	return b->g->pieces == 1 && (few_rows || b->panel1 - b->panel0 <= THIN_PANELS);
+}
+
 // Makes then, whose other terms are those of t, the same sums of the next two tiles of rows. Their right-hand side is there by then.
 static void go_below(tile_sum *then, const tile_sum *t, const grpo_gemm *g, const grpo_gemm *step_more, following *next)
 {
@@ -137,11 +147,13 @@ static void add_panel(tile_block *b, int64_t panel, int64_t k, following *next)
 		.right = right, .right_row = PAIR_BYTES, .steps = tile_steps(depth), .pieces = g->pieces, .fresh = k == 0, .make = makes ? &maker : NULL,
 		.next = makes ? NULL : next, .waiting = last ? &b->waiting : NULL,
 		.last_left = step_more ? left_of(more.g, b->row0, 0) : NULL, .last_right = more.right}};
+	if (is_thin(b) && !step_more)
+		t[0].thin = g->cols - panel * PANEL > TILE ? 2 : 1;
 	t[1] = t[0];
 	for (int64_t row = b->row0, i = 0; row < b->row1; row += 2 * TILE, i++) {
 		tile_sum *now = t + i % 2, *then = t + (i + 1) % 2;
 		go_below(then, now, g, step_more ? more.g : NULL, next);
-		then->begun = !alone && row + 3 * TILE < b->row1;
+		then->begun = !alone && !now->thin && row + 3 * TILE < b->row1;
 		if (then->begun)
 			now->then = then;
 		int64_t rows = min64(b->row1 - row, 2 * TILE);
@@ -158,7 +170,7 @@ static void add_depth(tile_block *b, int64_t k)
 	int64_t panels = b->panel1 - b->panel0, tiles = (b->row1 - b->row0 + TILE - 1) / TILE, deeper = g->inner - k - TILE_DEPTH;
 	int64_t steps = (tile_steps(min64(TILE_DEPTH, g->inner - k)) - 1) * ((tiles - 1) / 2);
 	following next = {{NULL}};
-	if (deeper > 0 && panels * steps > 0)
+	if (deeper > 0 && panels * steps > 0 && !is_thin(b))
 		next.left = left_ahead(g, b->row0, k + TILE_DEPTH, tiles, panels * steps);
 	for (int64_t p = b->panel0; p < b->panel1; p++) {
 		int over = p + 1 == b->panel1, ends = over && deeper <= 0;

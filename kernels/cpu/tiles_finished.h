@@ -139,9 +139,20 @@ static void write_finished(finished *f, int rows)
 // Finished sums [rows][32] of a panel, of which so many columns exist, to where they belong in columns: [32][rows].
 static void write_across(const float *sums, int rows, int valid, const target *t)
 {
+	int i = 0;
+	for (; i + VL <= rows; i += VL)
+		for (int c = 0; c < valid; c += VL) {
+			vi columns[VL];
+			UNROLL for (int j = 0; j < VL; j++) columns[j] = loadi(sums + (i + j) * PANEL + c);
+			transpose(columns);
+			for (int j = 0; j < VL && c + j < valid; j++) {
+				float *out = t->out + (c + j) * t->stride + i;
+				store(out, fused((vf)columns[j], splat(t->alpha), t->accumulate ? load(out) : splat(0)));
+			}
+		}
 	for (int c = 0; c < valid; c++)
-		for (int i = 0; i < rows; i++) {
-			float *out = t->out + c * t->stride + i, base = t->accumulate ? *out : 0;
-			*out = fused_float(sums[i * PANEL + c], t->alpha, base);
+		for (int rest = i; rest < rows; rest++) {
+			float *out = t->out + c * t->stride + rest, base = t->accumulate ? *out : 0;
+			*out = fused_float(sums[rest * PANEL + c], t->alpha, base);
 		}
 }

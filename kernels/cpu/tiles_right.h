@@ -4,6 +4,9 @@
 
 enum { STEP_BYTES = TILE * PAIR_BYTES };
 
+// How many rounded rows ahead are asked for, into the second-level cache.
+enum { ROUNDED_AHEAD = 64 };
+
 typedef struct {
 	const grpo_gemm *g;
 	int64_t panel, k, end; // what is made next, of which inputs [k, end) are wanted
@@ -31,7 +34,9 @@ static void make_of_rows(right_maker *r, int64_t depth)
 	int64_t c0 = r->panel * PANEL, p = (g->m_offset + r->k) / PANEL;
 	char *to = r->block + r->at;
 	if (g->b_kind == B_ROWS && g->b_apart) {
-		zip_rounded(to, (const char *)g->b + r->k * g->b_apart + 2 * c0, g->b_apart, depth);
+		int64_t later = r->k + ROUNDED_AHEAD, over = later >= g->inner; // the next panel follows the last row
+		const char *column = (const char *)g->b + 2 * c0;
+		zip_rounded(to, column + r->k * g->b_apart, column + over * 2 * PANEL + (later - over * g->inner) * g->b_apart, g->b_apart, depth);
 	} else if (g->b_kind == B_ROWS) {
 		zip_rows(to, g->b + r->k * g->b_stride + c0, g->b_stride, depth, r->valid);
 	} else {

@@ -82,8 +82,9 @@ static void zip_rows(char *block, const float *src, int64_t stride, int64_t dept
 	}
 }
 
-// The same of rounded rows so many bytes apart: what is beside each other there is put on top of each other.
-static void zip_rounded(char *block, const char *src, int64_t apart, int64_t depth)
+// The same of rounded rows so many bytes apart: what is beside each other there is put on top of each other. As many rows from soon on are
+// asked for meanwhile, into the second-level cache.
+static void zip_rounded(char *block, const char *src, const char *soon, int64_t apart, int64_t depth)
 {
 	static const char none[2 * PANEL] = {0};
 	enum { HIGH = (int32_t)0xffff0000 };
@@ -91,6 +92,8 @@ static void zip_rounded(char *block, const char *src, int64_t apart, int64_t dep
 		const char *first = n < depth ? src + n * apart : none, *second = n + 1 < depth ? src + (n + 1) * apart : none;
 		__builtin_prefetch(src + (n + ROWS_AHEAD) * apart);
 		__builtin_prefetch(src + (n + ROWS_AHEAD + 1) * apart);
+		__builtin_prefetch(soon + n * apart, 0, 2);
+		__builtin_prefetch(soon + (n + 1) * apart, 0, 2);
 		for (int c = 0; c < PANEL / 2; c += VL) {
 			vi a = loadi(first + 4 * c), b = loadi(second + 4 * c);
 			vi even = (a & HIGH) | (vi)((vu)b >> 16), odd = a << 16 | (b & ~HIGH);
