@@ -154,7 +154,7 @@ var elsewhere = named(map[string]string{
 	"a run computes on one card, or on the processor; leave it out, or type device=cuda:0": "gpu gpus num_gpus nnodes n_gpus_per_node " +
 		"gpus_per_node num_nodes deepspeed fsdp zero_stage tensor_parallel_size tensor_model_parallel_size vllm_tensor_parallel_size",
 	"what computes is device here; type device=cpu": "use_cpu no_cuda cpu",
-	"what is computed again to save memory is recompute here; type recompute=blocks": "gradient_checkpointing " +
+	"what is computed again to save memory is recompute here; type recompute=blocks, or none": "gradient_checkpointing " +
 		"enable_gradient_checkpointing use_gradient_checkpointing activation_checkpointing",
 	"sequences and kernels are arranged by this program; leave it out": "packing packing_samples flash_attn attn_implementation " +
 		"use_liger_kernel use_remove_padding remove_unused_columns",

@@ -80,7 +80,8 @@ func (r Run) choose(least *Plan, with Run, sizes []int, longest int) (*Plan, err
 		}
 		recompute = "recompute=none, which fits"
 		if best == cheap {
-			recompute = fmt.Sprintf("recompute=cheap, as none would take %s for %d tokens", memory.GB(none.Of("activations")), with.MaxRows)
+			recompute = fmt.Sprintf("recompute=cheap, as none would take %s for %d tokens", memory.GB(none.Of("activations")),
+				max(with.MaxRows, longest))
 		}
 	}
 	rows := with.MaxRows

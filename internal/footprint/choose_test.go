@@ -46,6 +46,7 @@ func TestThePlanSettlesWhatIsLeftOpen(t *testing.T) {
 			"(max_rows=0: with deterministic=true, what fits wherever the run does)"},
 		{[]string{"share_prefixes=false"}, 40e9, 512, model.RecomputeNone, "batches of 512 tokens, sequences of up to 1554"},
 		{[]string{"max_rows=700"}, 40e9, 700, model.RecomputeNone, "batches of 700 tokens, sequences of up to 1554"},
+		{[]string{"share_prefixes=false"}, 22e7, 512, model.RecomputeCheap, "recompute=cheap, as none would take 89.5 MB for 1554 tokens"},
 		{nil, 0, 1554, model.RecomputeCheap, "sequences of up to 1554; recompute=cheap"}, // nobody knows how much there is
 	} {
 		r := run(t, append(slices.DeleteFunc(slices.Clone(open), func(word string) bool {

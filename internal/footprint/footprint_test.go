@@ -80,7 +80,7 @@ func TestThePlanIsWhatIsAllocated(t *testing.T) {
 	for _, words := range [][]string{
 		nil, {"max_rows=2000", "lora_rank=4", "max_sequences=7"}, {"train=full", "recompute=blocks"},
 		{"precision=bf16", "lora_targets=q_proj,down_proj"}, {"kv_cache_dtype=bf16", "quantize=nf4"}, {"share_prefixes=false"},
-		{"train=full", "precision=bf16"}, {"serve=127.0.0.1:0"},
+		{"recompute=cheap"}, {"train=full", "precision=bf16"}, {"serve=127.0.0.1:0"},
 	} {
 		t.Run(strings.Join(words, " "), func(t *testing.T) {
 			r := run(t, words...)

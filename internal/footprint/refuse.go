@@ -93,10 +93,10 @@ func (r Run) refuse(p *Plan, s side) error {
 		v := r.largest(p, best)
 		return badinput.Errorf("%s=%s: %s; the largest that fits is %s=%s", best.key, best.text(best.value), short, best.key, best.text(v))
 	}
-	if r.Recompute != "blocks" && r.Learns {
-		blocks := knob{set: func(c *configs.Config, _ int) { c.Recompute = "blocks" }}
-		if again := r.with(p, blocks, 0); again != nil && again.enough() {
-			return badinput.Errorf("recompute=%s: %s; type recompute=blocks", r.Recompute, short)
+	for _, thriftier := range thriftierThan[r.Recompute] {
+		choice := knob{set: func(c *configs.Config, _ int) { c.Recompute = thriftier }}
+		if again := r.with(p, choice, 0); r.Learns && again != nil && again.enough() {
+			return badinput.Errorf("recompute=%s: %s; type recompute=%s", r.Recompute, short, thriftier)
 		}
 	}
 	together := "max_tokens, max_rows and lora_rank"
@@ -109,6 +109,9 @@ func (r Run) refuse(p *Plan, s side) error {
 	return badinput.Errorf("model=%s: %s, and no single setting is to blame: %s; take a smaller model, or lower %s together",
 		r.Model, short, p, together)
 }
+
+// thriftierThan are the choices of recompute that take less memory, the fastest first.
+var thriftierThan = map[string][]string{"none": {"cheap", "blocks"}, "cheap": {"blocks"}}
 
 // largest is the largest value of a knob that fits, to three digits. Halving finds it whatever the plan is in it: what a run needs is
 // the larger of several sums, so that it has bends.

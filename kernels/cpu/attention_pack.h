@@ -78,7 +78,8 @@ INLINE void round_all(float *x, int64_t n)
 
 // Rows of a tile multiply what later rows have by 0: values, and for gradients keys. In the order of tiles so they do with what is behind
 // them in a block. That makes 0 of all but what is no number, in bf16 also what is rounded to that: it is 0 in a block. The key that makes
-// scores, which are masked before they are used, stays as it is, or is NaN beside such a value: so all of a row that reads it is NaN.
+// scores, which are masked before they are used, stays as it is, or is NaN beside such a value: so a row is NaN that gives it weight, and
+// all of a row that reads such a value.
 
 // The bits of the least size that is none.
 INLINE int32_t no_number(int rounds) { return rounds ? 0x7f7f8000 : 0x7f800000; }

@@ -16,6 +16,7 @@ type lowRankCase struct {
 	windows    []kernels.Window
 	w, adapter kernels.DType
 	tiny       bool // gradients to x are about as large as the least normal number
+	bare       bool // the linear has no bias
 }
 
 // testLowRank: a linear with its adapter gives what its products give one after the other, to the bit, however a backend does them.
@@ -30,6 +31,9 @@ func testLowRank(t *testing.T, m *machine) {
 			{n: 100, k: 33, rank: 8, scale: 1, windows: []kernels.Window{{From: 0, N: 100}}},
 			{n: 90, k: 64, rank: 3, scale: 1.1, windows: []kernels.Window{{From: 7, N: 40}, {From: 50, N: 33}}},
 			{n: 64, k: 1100, rank: 24, scale: 0.5, windows: all[:1]},
+			{n: 128, k: 96, rank: 16, scale: 2, windows: all, bare: true},
+			{n: 64, k: 1100, rank: 24, scale: 0.5, windows: all[:1], bare: true},
+			{n: 288, k: 96, rank: 32, scale: 1, windows: []kernels.Window{{From: 0, N: 288}}, bare: true},
 			{n: 1152, k: 40, rank: 200, scale: 0.3, windows: []kernels.Window{{From: 0, N: 512}, {From: 512, N: 512}, {From: 1024, N: 128}}},
 		} {
 			if emulated && c.n > 128 {
@@ -64,6 +68,9 @@ func (m *machine) lowRank(t *testing.T, c lowRankCase, T int) {
 		return kernels.Whole(m.f32(numbers(name, (T+1)*width)...), width)
 	}
 	x, dy, bias := wide("x", c.k), wide("dy", c.n), m.f32(numbers("bias", c.n)...)
+	if c.bare {
+		bias = nil
+	}
 	what := fmt.Sprintf("%+v, %d rows", c, T)
 
 	z, out, dz, dx := wide("z", low), wide("out", c.n), wide("z", low), wide("dx", c.k)

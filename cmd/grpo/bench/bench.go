@@ -31,7 +31,7 @@ type Model struct {
 	Rank   int    // of the adapter; 0: none
 	Runs   int    // timed, after one to warm up
 
-	Recompute string // auto, none, cheap or blocks: for those that train
+	Recompute string // auto, none, cheap or blocks: for Train and Long; Groups takes cheap
 }
 
 // Result is what a benchmark found. As JSON it is the line for programs.

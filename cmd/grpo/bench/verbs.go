@@ -24,7 +24,7 @@ var (
 		Long: `Takes forward and backward passes over the completions of some prompts, in turn with each its prompt and with the prompt of a
 group computed once, and shows how long both take, how far their gradients are apart (the norm of the difference, as a share of
 the norm), and the peak of resident memory: after passes with each its prompt, and after both. Unless --max-rows says otherwise, a
-batch has room for a group.`,
+batch has room for a group. What is cheap is computed again in the backward pass, as recompute=cheap says.`,
 		Example: `  grpo bench groups --shape qwen3-0.6b/4
   grpo bench groups --shape tiny --prompts 8 --completions 4 --prompt-tokens 128 --completion-tokens 64`,
 	}
