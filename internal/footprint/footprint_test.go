@@ -215,6 +215,25 @@ func TestTheLargestThatFits(t *testing.T) {
 	}
 }
 
+// Where only what is computed again is to blame, the fastest choice that fits is named.
+func TestTheFastestChoiceOfRecomputeThatFits(t *testing.T) {
+	small := []string{"max_rows=1", "max_tokens=1", "lora_rank=1", "max_sequences=1", "token_budget=1", "prompts_per_step=1"}
+	planned := func(recompute string, room rooms) (Run, *Plan) {
+		r := run(t, append(small, "recompute="+recompute)...)
+		r.Cells = false
+		p, err := r.plan(room)
+		require.NoError(t, err)
+		return r, p
+	}
+	for _, c := range [][2]string{{"none", "cheap"}, {"none", "blocks"}, {"cheap", "blocks"}} {
+		_, p := planned(c[1], roomOf(40e9))
+		room := roomOf(int64(float64(p.needs(device)+10_000) / (1 - spare)))
+		r, p := planned(c[0], room)
+		require.False(t, p.enough(), c)
+		require.ErrorContains(t, r.refuse(p, device), "; type recompute="+c[1], c)
+	}
+}
+
 // A cache of no given size takes half of what is left, and is never the reason why a run is refused.
 func TestACacheFitsIntoWhatIsLeft(t *testing.T) {
 	r := run(t, "max_sequences=100000")
