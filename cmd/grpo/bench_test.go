@@ -89,7 +89,7 @@ func TestBenchesOfAModel(t *testing.T) {
 		{"prefill --context 16 --precision bf16", []string{"tokens_per_s", "limit_tokens_per_s", "step_ms"}},
 		{"long --shape tiny/2 --lengths 48,16", nil},
 		{"groups --rank 2 --prompts 1 --completions 3 --prompt-tokens 16 --completion-tokens 8", []string{"alone_s", "shared_s", "times_alone"}},
-		{"train --tokens 8 --quantize nf4", []string{"tokens_per_s"}},
+		{"train --tokens 8 --quantize nf4 --recompute blocks", []string{"tokens_per_s"}},
 	}...) {
 		words := strings.Fields(b.line)
 		once := []string{"--runs", "1"}
@@ -111,6 +111,9 @@ func TestBenchesOfAModel(t *testing.T) {
 		}
 		for _, name := range b.rates {
 			require.Positive(t, r[name], name)
+		}
+		if _, choice, given := strings.Cut(b.line, "--recompute "); given {
+			require.Equal(t, choice, r["recompute"])
 		}
 	}
 }

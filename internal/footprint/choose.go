@@ -70,18 +70,14 @@ func (r Run) choose(least *Plan, with Run, sizes []int, longest int) (*Plan, err
 		}
 	}
 	if r.Recompute == "auto" && known && with.Recompute == "cheap" {
-		cheap := best
-		none, err := better("none", with.MaxRows)
+		none, err := r.settled("none", with.MaxRows).plan(least.rooms)
 		if err != nil {
 			return nil, err
 		}
-		if best == none && none.Of("cache") < cheap.Of("cache") {
-			best = cheap
-		}
-		recompute = "recompute=none, which fits"
-		if best == cheap {
-			recompute = fmt.Sprintf("recompute=cheap, as none would take %s for %d tokens", memory.GB(none.Of("activations")),
-				max(with.MaxRows, longest))
+		recompute = fmt.Sprintf("recompute=cheap, as none would take %s for %d tokens", memory.GB(none.Of("activations")),
+			max(with.MaxRows, longest))
+		if none.enough() && none.Of("cache") >= best.Of("cache") {
+			best, recompute = none, "recompute=none, which fits"
 		}
 	}
 	rows := with.MaxRows

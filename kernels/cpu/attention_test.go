@@ -78,10 +78,10 @@ func TestAGradientIsNotOfLaterRows(t *testing.T) {
 					h := kernels.Heads{Q: 2, KV: 1, Dim: dim}
 					want := earlierGradients(t, m, h, kv, -1, 1)
 					for _, number := range []float64{3e38, math.MaxFloat32, math.Inf(1), math.NaN()} {
-						for key := range 2 {
-							if !slices.Equal(want, earlierGradients(t, m, h, kv, -1-key*dim, float32(number))) {
-								t.Errorf("%s, %v, %v, heads of %d: rows before %g (key: %d) have other gradients of queries", name, order, kv, dim,
-									number, key)
+						for what, at := range map[string]int{"value": -1, "key": -1 - dim} {
+							if !slices.Equal(want, earlierGradients(t, m, h, kv, at, float32(number))) {
+								t.Errorf("%s, %v, %v, heads of %d: rows before a %s of %g have other gradients of queries", name, order, kv, dim,
+									what, number)
 							}
 						}
 					}

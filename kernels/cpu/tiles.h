@@ -207,7 +207,7 @@ INLINE void add_steps(tile_file *f, const int both, const int pieces, const tile
 		ask_ahead(&next.left);
 		if (t->waiting)
 			write_finished(t->waiting, WRITTEN_ROWS);
-		if ((pieces > 1 || !both) && s % 2 == 0)
+		if ((pieces > 1 || !both) && s % 2 == 0) // a step takes long: of one tile of rows it waits for the right-hand side
 			tile_stay_awake(f);
 		at = (at + TILE * row) & ring;
 		UNROLL for (int p = 1; p <= pieces; p++) add_loaded(f, both, 1, p == pieces, left += in.step, in, right + at, row);
