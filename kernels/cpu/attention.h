@@ -15,108 +15,8 @@ typedef struct {
 	float *out, *lse;
 } query;
 
-// The lanes that key numbers beyond limit occupy become `no`.
-INLINE vf mask_after(vf x, int first, int64_t limit, vf no)
-{
-	static const int32_t count[LANES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-	vi number = loadi(count) + first;
-	return pick(number <= (int32_t)max64(min64(limit, KEYS), -1), x, no);
-}
-
-// The same of key numbers before a first one.
-INLINE vf mask_before(vf x, int lane, int64_t first, vf no)
-{
-	return mask_after(no, lane, first - 1, x);
-}
-
 // The first block that a query at a position reads.
 INLINE int64_t first_block(int64_t position, int64_t window) { return max64(0, position + 1 - window) / KEYS; }
-
-// The sums, or the largest, of VL vectors, lane i those of vector i: halves with halves, as in lanes_sum.
-INLINE vf fold(vf r[VL], const int sums)
-{
-	UNROLL for (int stage = 1; stage < VL; stage *= 2)
-		UNROLL for (int i = 0; i < VL / 2 / stage; i++)
-		{
-			vf low = ZIP_LOW(r[i], r[i + VL / 2 / stage]), high = ZIP_HIGH(r[i], r[i + VL / 2 / stage]);
-			r[i] = sums ? low + high : vmax(low, high);
-		}
-	return r[0];
-}
-
-// What the rows of a tile carry from block to block.
-typedef struct {
-	float max[TILE_FORWARD];         // the running maximum of the scores
-	float sum[TILE_FORWARD][LANES];  // of exponentials below it
-	float shrink[TILE_FORWARD];      // what a maximum that has grown in the block makes of what was there
-	float base[TILE_FORWARD];        // what is subtracted from scores
-	float score[TILE_FORWARD][KEYS]; // of the block, then, in series, its exponentials
-} softmax_state;
-_Static_assert(sizeof(softmax_state) == 4 * SOFTMAX_FLOATS, "the launcher's idea of softmax_state");
-
-// Each step is a loop over all rows, so that their chains overlap.
-
-// Bends scores, and masks those beyond limit and before first.
-INLINE void mask_scores(softmax_state *s, int i, int64_t first, int64_t limit, float cap)
-{
-	UNROLL for (int v = 0; v < KEYS; v += VL)
-	{
-		vf x = load(s->score[i] + v);
-		if (cap != 0)
-			x = bend(x, cap);
-		x = mask_before(x, v, first, splat(-__builtin_inff()));
-		store(s->score[i] + v, mask_after(x, v, limit, splat(-__builtin_inff())));
-	}
-}
-
-// Updates the running maxima of rows from i on, as many as a vector has lanes. A row that has read nothing yet has but −∞, and NaN, which
-// stays.
-INLINE void update_max(softmax_state *s, int i)
-{
-	vf row[VL];
-	UNROLL for (int j = 0; j < VL; j++)
-	{
-		row[j] = load(s->score[i + j]);
-		UNROLL for (int v = VL; v < KEYS; v += VL) row[j] = vmax(load(s->score[i + j] + v), row[j]);
-	}
-	vf before = load(s->max + i), max = vmax(fold(row, 0), before);
-	store(s->max + i, max);
-	store(s->shrink + i, vexp_low(pick((vi)(before == max), splat(0), before - max)));
-	store(s->base + i, pick((vi)(max == -__builtin_inff()), splat(0), max));
-}
-
-// Rescales the means of n rows to maxima that have grown.
-INLINE void rescale_means(const softmax_state *s, int n, float *mean, int64_t wide)
-{
-	int grown[TILE_FORWARD], count = 0;
-	for (int i = 0; i < n; i++) {
-		grown[count] = i;
-		count += s->shrink[i] != 1;
-	}
-	for (int k = 0; k < count; k++) {
-		float *row = mean + grown[k] * wide, shrink = s->shrink[grown[k]];
-		for (int64_t c = 0; c < wide; c += VL) store(row + c, load(row + c) * shrink);
-	}
-}
-
-// Scores become exponentials, and their sum grows. In the order of tiles they are at once a row of the left-hand side.
-INLINE void exponentials(const int tiled, softmax_state *s, int i, char *weights)
-{
-	lanes sum;
-	vf p[KEYS / VL];
-	float base = s->base[i], shrink = s->shrink[i];
-	UNROLL for (int v = 0; v < LANE_VECTORS; v++) sum.v[v] = load(s->sum[i] + v * VL) * shrink;
-	UNROLL for (int v = 0; v < KEYS / VL; v++)
-	{
-		p[v] = vexp_low(load(s->score[i] + v * VL) - base);
-		sum.v[v % LANE_VECTORS] += p[v];
-		if (!tiled)
-			store(s->score[i] + v * VL, p[v]);
-	}
-	UNROLL for (int v = 0; v < LANE_VECTORS; v++) store(s->sum[i] + v * VL, sum.v[v]);
-	if (tiled)
-		put_pairs(weights + 4 * TILE * i, p);
-}
 
 // What attend multiplies with keys and values: for products in series queries, [TILE_FORWARD][dim]; in the order of tiles
 // left-hand sides of queries and of weights. And their means so far, [TILE_FORWARD][padded dim].
@@ -164,6 +64,12 @@ INLINE void prefetch_block(const char *p, int64_t bytes, int n)
 #endif
 }
 
+INLINE tile_factors factors_of_scores(const attend_space *w, const float *keys, int64_t dim)
+{
+	return (tile_factors){.sums = w->state->score[0], .row = 4 * KEYS, .left = w->queries, .below = left_tile_bytes(dim, 1),
+	                      .right = (const char *)keys, .right_row = 4 * KEYS};
+}
+
 // Scores of n queries with a block of keys, and what is read after that.
 INLINE void score_block(const int tiled, attend_space *w, softmax_state *s, int n, const float *keys, const float *soon,
                         int64_t dim, int pairs)
@@ -175,8 +81,7 @@ INLINE void score_block(const int tiled, attend_space *w, softmax_state *s, int 
 		return;
 	}
 	prefetch_block((const char *)soon, 2 * KEYS * padded(dim), n);
-	tile_scores(&w->file, n, (tile_factors){.sums = s->score[0], .row = 4 * KEYS, .left = w->queries, .below = left_tile_bytes(dim, 1),
-	                                        .right = (const char *)keys, .right_row = 4 * KEYS}, tile_steps(dim));
+	tile_scores(&w->file, n, factors_of_scores(w, keys, dim), tile_steps(dim));
 }
 
 // The means grow by the block's values under its exponentials, of which so many exist.
@@ -194,9 +99,31 @@ INLINE void mean_block(const int tiled, attend_space *w, softmax_state *s, int n
 	                                       .right = (const char *)values, .right_row = 4 * wide}, wide);
 }
 
+// Scores of n rows become exponentials, more than 16 of them in the order of tiles; in between the next block's scores are added up, if
+// there is one, so that its keys are waited for while something is computed.
+INLINE void exponentials_and_scores(attend_space *w, int n, const float *next, int64_t dim)
+{
+	const int64_t steps = next ? tile_steps(dim) : 1;
+	tile_factors t = factors_of_scores(w, next, dim);
+	begin_rows(&w->file, n);
+	UNROLL for (int c = 0; c < 4; c++) tile_zero(&w->file, SUMS_00 + c);
+	for (int64_t s = 0; s < steps; s++) {
+		if (next)
+			add_scores(&w->file, &t, s);
+		for (int i = s * n / steps; i < (s + 1) * n / steps; i++) exponentials(1, w->state, i, w->weights);
+	}
+	if (next)
+		store_both_sums(&w->file, 1, t.sums, t.row);
+}
+
+// More queries than a tile of rows has make the scores of the next block beside the exponentials of this one, unless heads are so narrow
+// that the keys are there in time: then it takes longer.
+enum { NARROW_HEAD = 64 };
+INLINE int goes_ahead(const int tiled, int n, int64_t dim) { return tiled && n > TILE && dim > NARROW_HEAD; }
+
 // What a block of keys, number b, does to the maxima, sums and means of n rows.
 INLINE void softmax_block(const int tiled, attend_space *w, softmax_state *s, const query *rows, int n, int64_t b, score_form form,
-                          int64_t wide)
+                          const float *next, int64_t dim)
 {
 	int64_t first = rows[n - 1].position - b * KEYS + 1 - form.window; // that all rows read
 	if (form.cap != 0 || first > 0 || rows[0].position < (b + 1) * KEYS - 1)
@@ -205,8 +132,11 @@ INLINE void softmax_block(const int tiled, attend_space *w, softmax_state *s, co
 			mask_scores(s, i, limit + 1 - form.window, limit, form.cap);
 		}
 	for (int i = 0; i < n; i += VL) update_max(s, i);
-	rescale_means(s, n, w->mean, wide);
-	for (int i = 0; i < n; i++) exponentials(tiled, s, i, w->weights);
+	rescale_means(s, n, w->mean, padded(dim));
+	if (goes_ahead(tiled, n, dim))
+		exponentials_and_scores(w, n, next, dim);
+	else
+		for (int i = 0; i < n; i++) exponentials(tiled, s, i, w->weights);
 }
 
 // Blocks of keys and values: keys[b] is block b transposed, [dim][KEYS], values[b] is [KEYS][padded dim], both in pairs or
@@ -267,8 +197,9 @@ INLINE void read_blocks(const int tiled, attend_space *w, const query *rows, int
 	for (int64_t b = from; b < end; b++) {
 		if (!tiled)
 			prefetch_rows(rows, n, k, 2 * (b - from), 2 * (end - from));
-		score_block(tiled, w, w->state, n, k->keys[b], k->values[b], dim, k->pairs);
-		softmax_block(tiled, w, w->state, rows, n, b, form, padded(dim));
+		if (b == from || !goes_ahead(tiled, n, dim))
+			score_block(tiled, w, w->state, n, k->keys[b], k->values[b], dim, k->pairs);
+		softmax_block(tiled, w, w->state, rows, n, b, form, b + 1 < end ? k->keys[b + 1] : NULL, dim);
 		if (!tiled)
 			prefetch_rows(rows, n, k, 2 * (b - from) + 1, 2 * (end - from));
 		mean_block(tiled, w, w->state, n, k->values[b], min64(KEYS, last + 1 - b * KEYS), b + 1 < end ? k->keys[b + 1] : k->next, dim,
@@ -310,9 +241,11 @@ static void attention(const void *args, void *scratch, int64_t from, int64_t to)
 	int64_t dim = a->dim, group = a->q_heads / a->kv_heads, width = (a->q_heads + 2 * a->kv_heads) * dim;
 	float **keys = scratch, **values = keys + a->longest, *rest = (float *)(values + a->longest);
 	for (int64_t task = from; task < to; task++) {
-		const grpo_tile *tile = a->tiles + a->tile_count - 1 - task / a->kv_heads; // long ones first
+		// Long tiles first: in series with all heads, as what is asked for ahead lies beside each other; in the order of tiles head by head,
+		// so that its keys stay in the second-level cache.
+		int64_t number = a->in_tiles ? task % a->tile_count : task / a->kv_heads, head = a->in_tiles ? task / a->tile_count : task % a->kv_heads;
+		const grpo_tile *tile = a->tiles + a->tile_count - 1 - number;
 		const grpo_span *s = a->spans + tile->span;
-		int64_t head = task % a->kv_heads;
 		int n = min64(TILE_FORWARD, s->length * group - tile->start);
 		query rows[TILE_FORWARD];
 		for (int i = 0; i < n; i++) {

@@ -57,6 +57,16 @@ INLINE void load_factors(tile_file *f, const int both, const tile_factors *t, co
 		tile_load_left(f, LEFT_1, left + t->below);
 }
 
+// The same of two tiles of rows that are multiplied with one block after the other: these stay in the first-level cache, the blocks go
+// around it.
+INLINE void load_factors_once(tile_file *f, const tile_factors *t, const char *left, const char *right)
+{
+	tile_load_left_kept(f, LEFT_0, left, 4 * TILE);
+	tile_load_right_once(f, RIGHT_0, right, t->right_row);
+	tile_load_right_once(f, RIGHT_1, right + 4 * TILE, t->right_row);
+	tile_load_left_kept(f, LEFT_1, left + t->below, 4 * TILE);
+}
+
 INLINE void add_both(tile_file *f, const int both)
 {
 	tile_add(f, SUMS_00, LEFT_0, RIGHT_0);
@@ -83,6 +93,13 @@ INLINE void add_inputs(tile_file *f, const int both, const int fresh, const tile
 	store_both_sums(f, both, t->sums, t->row);
 }
 
+// One step of scores of two tiles of rows.
+INLINE void add_scores(tile_file *f, const tile_factors *t, int64_t step)
+{
+	load_factors_once(f, t, t->left + step * TILE_BYTES, t->right + step * TILE * t->right_row);
+	add_both(f, 1);
+}
+
 // All columns of sums [rows][width] += left · right over some blocks of 32 inputs.
 INLINE void add_blocks(tile_file *f, const int both, const tile_factors *t, const float *const *blocks, int count, int64_t width)
 {
@@ -97,22 +114,34 @@ INLINE void add_blocks(tile_file *f, const int both, const tile_factors *t, cons
 	}
 }
 
-// The same of one block, whose tiles of rows lie one behind the other. Each panel is begun while the one before is stored.
+// The same of one block and two tiles of rows, which stay where they are. Each panel is begun while the one before is stored.
 INLINE void add_block(tile_file *f, const tile_factors *t, int64_t width)
 {
-	tile_sum now = {.from = t->sums, .to = t->sums, .row = t->row, .left = t->left, .in = LEFT_PACKED, .right = t->right,
-	                .right_row = t->right_row};
-	begin_sums(f, 1, &now);
-	load_first_factors(f, 1, &now);
+	const char *right = t->right;
+	float *sums = t->sums;
+	load_both_sums(f, 1, sums, t->row);
+	load_factors_once(f, t, t->left, right);
 	for (int64_t c = PANEL; c < width; c += PANEL) {
-		tile_sum then = now;
-		then.from = then.to = t->sums + c;
-		then.right = t->right + 4 * c;
-		add_last_and_begin(f, &now, &then);
-		now = then;
+		float *next = t->sums + c;
+		right += 4 * PANEL;
+		tile_add(f, SUMS_00, LEFT_0, RIGHT_0);
+		tile_add(f, SUMS_01, LEFT_0, RIGHT_1);
+		store_sum(f, SUMS_00, sums, t->row);
+		load_sum(f, SUMS_00, next, t->row);
+		tile_add(f, SUMS_10, LEFT_1, RIGHT_0);
+		tile_load_right_once(f, RIGHT_0, right, t->right_row);
+		store_sum(f, SUMS_01, sums, t->row);
+		load_sum(f, SUMS_01, next, t->row);
+		tile_add(f, SUMS_11, LEFT_1, RIGHT_1);
+		tile_load_right_once(f, RIGHT_1, right + 4 * TILE, t->right_row);
+		store_sum(f, SUMS_10, sums, t->row);
+		load_sum(f, SUMS_10, next, t->row);
+		store_sum(f, SUMS_11, sums, t->row);
+		load_sum(f, SUMS_11, next, t->row);
+		sums = next;
 	}
 	add_both(f, 1);
-	store_both_sums(f, 1, now.to, now.row);
+	store_both_sums(f, 1, sums, t->row);
 }
 
 INLINE int begin_rows(tile_file *f, int64_t rows)

@@ -57,6 +57,9 @@ INLINE void tile_end(void) { __asm__ volatile("tilerelease"); }
 #define tile_load_left_rows(f, a, p, stride) \
 	__asm__ volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" : : "r"(p), "r"((int64_t)(stride)), "i"(a) : "memory")
 #define tile_load_right(f, b, p, stride) tile_load(b, p, stride)
+// In attention it is the other way round: a right-hand side is multiplied once.
+#define tile_load_left_kept(f, a, p, stride) tile_load(a, p, stride)
+#define tile_load_right_once(f, b, p, stride) tile_load_left_rows(f, b, p, stride)
 #define tile_add(f, c, a, b) \
 	__asm__ volatile("tdpbf16ps %%tmm%c0, %%tmm%c1, %%tmm%c2" : : "i"(b), "i"(a), "i"(c))
 
@@ -108,6 +111,9 @@ INLINE void tile_load_right(tile_file *f, int b, const void *p, int64_t stride)
 	f->right[b - RIGHT_0] = p;
 	f->right_stride[b - RIGHT_0] = stride;
 }
+
+#define tile_load_left_kept tile_load_left_rows
+#define tile_load_right_once tile_load_right
 
 // Some rows of one addition, whose chains all fit into registers.
 INLINE void add_rows(const int rows, float sums[][TILE], const float first[][TILE], const float second[][TILE],

@@ -95,10 +95,6 @@ static void finish(tile_block *b, int64_t panel, int64_t row, int rows, const ad
 	if (f->series) {
 		f->second = a->accumulate;
 		add_series(f, a->a + row * a->a_stride, a->a_stride, a->inner, (const float *)more->right);
-	} else if (f->adds) {
-		add_tiles(&b->file, rows, &(tile_sum){
-			.to = f->added, .row = 4 * PANEL, .left = left_of(a, row, 0), .in = LEFT_PACKED, .right = more->right, .right_row = PAIR_BYTES,
-			.steps = tile_steps(a->inner), .pieces = a->pieces, .fresh = 1});
 	}
 	if (f->adds)
 		f->alpha = a->alpha;
@@ -128,6 +124,14 @@ static void go_below(tile_sum *then, const tile_sum *t, const grpo_gemm *g, cons
 	then->then = NULL;
 }
 
+// What is added beside the first rows of a product, in one depth.
+static tile_sum sums_beside(tile_block *b, const addition *more)
+{
+	const grpo_gemm *a = more->g;
+	return (tile_sum){.to = b->waiting.added, .row = 4 * PANEL, .left = left_of(a, b->row0, 0), .in = LEFT_PACKED, .right = more->right,
+	                  .right_row = PAIR_BYTES, .steps = tile_steps(a->inner), .pieces = a->pieces, .fresh = 1};
+}
+
 // All rows of a block times one panel at one depth. What comes next is asked for meanwhile.
 static void add_panel(tile_block *b, int64_t panel, int64_t k, following *next)
 {
@@ -138,7 +142,7 @@ static void add_panel(tile_block *b, int64_t panel, int64_t k, following *next)
 	const char *right = tiles_right(&maker, g, panel, k, depth, b->block);
 	addition more = last ? added_to(b, panel) : (addition){NULL};
 	const int makes = right == b->block && maker.k < maker.end, step_more = more.g && is_step_more(g, more.g);
-	const int alone = more.g && !step_more && more.g->pieces > 0; // what is added needs the tiles in between
+	const int beside = more.g && !step_more && more.g->pieces > 0; // what is added has sums of its own
 	if (b->row1 - b->row0 <= 2 * TILE)
 		maker.ring = FEW_STEPS * STEP_BYTES;
 	float *sums = b->kept + (panel - b->panel0) * height * PANEL;
@@ -150,14 +154,24 @@ static void add_panel(tile_block *b, int64_t panel, int64_t k, following *next)
 	if (is_thin(b) && !step_more)
 		t[0].thin = g->cols - panel * PANEL > TILE ? 2 : 1;
 	t[1] = t[0];
+	tile_sum low = beside ? sums_beside(b, &more) : (tile_sum){.steps = 0};
 	for (int64_t row = b->row0, i = 0; row < b->row1; row += 2 * TILE, i++) {
 		tile_sum *now = t + i % 2, *then = t + (i + 1) % 2;
-		go_below(then, now, g, step_more ? more.g : NULL, next);
-		then->begun = !alone && !now->thin && row + 3 * TILE < b->row1;
-		if (then->begun)
-			now->then = then;
 		int64_t rows = min64(b->row1 - row, 2 * TILE);
+		go_below(then, now, g, step_more ? more.g : NULL, next);
+		then->begun = !now->thin && row + 3 * TILE < b->row1;
+		if (beside) {
+			low.begun = !now->thin && rows > TILE;
+			low.then = then->begun ? then : NULL;
+			now->then = low.begun ? &low : NULL;
+		} else if (then->begun) {
+			now->then = then;
+		}
 		add_tiles(&b->file, rows, now);
+		if (beside) {
+			add_tiles(&b->file, rows, &low);
+			low.left += 2 * left_row_bytes(more.g);
+		}
 		if (last)
 			finish(b, panel, row, rows, &more);
 	}

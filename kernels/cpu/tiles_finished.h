@@ -18,10 +18,14 @@ typedef struct {
 	uint64_t before; // how they were treated
 } finished __attribute__((aligned(64)));
 
-// What is added, where subnormal numbers count as zero: whatever is set here.
+// What is added, where subnormal numbers count as zero: whatever is set here. No sum of a tile is subnormal, nor is what a factor of 1 or
+// more makes of it.
 INLINE vf scaled(const float *added, float alpha)
 {
-	vf x = load(added), product = fused(x, splat(alpha), splat(0)), larger = fused(x, splat(alpha * 0x1p64f), splat(0));
+	vf x = load(added), product = fused(x, splat(alpha), splat(0));
+	if (alpha >= 1)
+		return product;
+	vf larger = fused(x, splat(alpha * 0x1p64f), splat(0));
 	vi sign = (vi)product & INT32_MIN;
 	return pick((vi)(vmax(larger, -larger) < 0x1p-62f), (vf)sign, product);
 }
@@ -107,6 +111,7 @@ INLINE void write_row(const finished *f, int i)
 INLINE void stream_rows(finished *f, int end)
 {
 	const vf factor = splat(f->done ? 1 : f->to.alpha), base = splat(f->done ? -0.0f : 0);
+	const float alpha = f->alpha; // a store might change what is in memory
 	float *row = f->to.out + f->written * f->to.stride;
 	for (; f->written < end; f->written++, row += f->to.stride)
 		UNROLL for (int v = 0; v < PANEL; v += VL)
@@ -116,7 +121,7 @@ INLINE void stream_rows(finished *f, int end)
 			if (f->series)
 				whole = joined_series(f, sum, load(f->added + at), v);
 			else if (f->adds)
-				whole += scaled(f->added + at, f->alpha);
+				whole += scaled(f->added + at, alpha);
 			stream(row + v, whole);
 		}
 }

@@ -16,7 +16,7 @@ import (
 // Use makes kernels/cpu find a tile unit, if it was not asked for one before. It says why it can't.
 func Use() error {
 	if C.grpo_use_stand_in() == 0 {
-		return errors.New("the processor has a tile unit of its own, or no fused multiply-adds")
+		return errors.New("the processor has a tile unit of its own, or lacks fused multiply-adds or, with AVX-512, its bf16")
 	}
 	return nil
 }

@@ -256,6 +256,9 @@ int grpo_use_stand_in(void)
 	unsigned a, b, c, d;
 	if (!__builtin_cpu_supports("fma") || !__builtin_cpu_supports("avx2"))
 		return 0;
+	// Kernels with the unit round to bf16 by an instruction that every processor with the unit has, and not every one with AVX-512.
+	if (__builtin_cpu_supports("avx512f") && !__builtin_cpu_supports("avx512bf16"))
+		return 0;
 	if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & AMX_TILE))
 		return 0;
 	struct sigaction act = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO | SA_ONSTACK};
