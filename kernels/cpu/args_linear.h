@@ -110,6 +110,7 @@ typedef struct {
 	const float *x;
 	int64_t stride, rows, inner;
 	int32_t pieces; // 1 or PIECES
+	int32_t stream; // around the caches
 } grpo_pack_tiles;
 typedef grpo_pack_tiles grpo_pack_tiles_across; // the same of x [inner, rows], in one piece
 

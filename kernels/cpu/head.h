@@ -137,7 +137,7 @@ static void weigh_tile(const grpo_head_weights *h, int64_t t)
 			weigh_row(h, l, row);
 		memset(l + count, 0, 4 * (tile_steps(h->width) * TILE_INPUTS - count));
 		for (int64_t k = 0; k < h->width; k += TILE_INPUTS)
-			pack_inputs(packed + k / TILE_INPUTS * h->pieces * TURN_BYTES, l + k, h->pieces);
+			pack_inputs(packed + k / TILE_INPUTS * h->pieces * TURN_BYTES, l + k, h->pieces, 0);
 	}
 }
 

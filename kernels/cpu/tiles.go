@@ -49,8 +49,8 @@ func tilesBlock(inner, pieces int) (tiles, panels int) {
 	return blockTiles, C.TILE_PANELS
 }
 
-// A result of so many bytes is written around the caches: it would not stay in the second level until it is read, and a line that is
-// written whole need not be fetched first.
+// A result of so many bytes, or a packed left-hand side, is written around the caches: it would not stay in the second level until it is
+// read, and a line that is written whole need not be fetched first.
 var streamedBytes = 2 << 20
 
 // streams tells whether a result of so many floats is written around the caches.
@@ -136,7 +136,8 @@ func (b *backend) outerTiles(p *outer) {
 func (b *backend) packTiles(kernel *C.grpo_kernel, slot int, x *C.float, stride int, g *C.grpo_gemm) *C.float {
 	tiles := rowTiles(int(g.rows))
 	a := args[C.grpo_pack_tiles](b)
-	a.packed = b.shared(slot, leftBytes(int(g.rows), int(g.inner), int(g.pieces)))
+	bytes := leftBytes(int(g.rows), int(g.inner), int(g.pieces))
+	a.packed, a.stream = b.shared(slot, bytes), flag(bytes >= streamedBytes)
 	a.x, a.stride = x, C.int64_t(stride)
 	a.rows, a.inner, a.pieces = g.rows, g.inner, g.pieces
 	packed := (*C.float)(a.packed)

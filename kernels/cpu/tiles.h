@@ -31,7 +31,7 @@ INLINE char *packed_tile(void *packed, int64_t tile, int64_t bytes)
 }
 
 // The first rows of x, so many, into one tile of rows that takes turns with another; the rows below are zero.
-static void pack_left_tile(char *tile, const float *x, int64_t stride, int height, int64_t inner, int pieces)
+static void pack_left_tile(char *tile, const float *x, int64_t stride, int height, int64_t inner, int pieces, int around)
 {
 	for (int64_t k = 0; k < inner; k += TILE_INPUTS, tile += pieces * TURN_BYTES) {
 		int n = min64(TILE_INPUTS, inner - k);
@@ -41,7 +41,7 @@ static void pack_left_tile(char *tile, const float *x, int64_t stride, int heigh
 			prefetch_lines((const char *)(inputs + 2 * TILE_INPUTS), 2); // so many rows the processor does not follow by itself
 			if (n < TILE_INPUTS)
 				inputs = memcpy(whole, inputs, 4 * n);
-			pack_inputs(tile + 4 * TILE * i, inputs, pieces);
+			pack_inputs(tile + 4 * TILE * i, inputs, pieces, around);
 		}
 		for (int p = 0; p < pieces; p++)
 			memset(tile + p * TURN_BYTES + 4 * TILE * height, 0, 4 * TILE * (TILE - height));
@@ -55,7 +55,8 @@ static void pack_tiles(const void *args, void *scratch, int64_t from, int64_t to
 	(void)scratch;
 	for (int64_t t = from; t < to; t++)
 		pack_left_tile(packed_tile(p->packed, t, left_tile_bytes(p->inner, p->pieces)), p->x + t * TILE * p->stride, p->stride,
-		               min64(TILE, p->rows - t * TILE), p->inner, p->pieces);
+		               min64(TILE, p->rows - t * TILE), p->inner, p->pieces, p->stream);
+	streams_end();
 }
 
 // Columns of x [inner, rows], rounded. A task is a tile of rows.

@@ -1,33 +1,41 @@
 // Rows as the order of tiles has them, packed or rounded; and both sides of a product from buffers whose rows are the inputs, as the
 // gradient to a weight has them: each pair of bf16 is of two rows that follow each other.
 
-// 32 inputs of one row as 16 pairs in a row of each piece's tile.
-INLINE void pack_pairs(char *to, const float *x, const int pieces)
+// 32 inputs of one row as 16 pairs in a row of each piece's tile, around the caches or not.
+INLINE void pack_pairs(char *to, const float *x, const int pieces, const int around)
 {
 	for (int j = 0; j < TILE; j += VL) {
 		vf a = load(x + 2 * j), b = load(x + 2 * j + VL);
 		UNROLL for (int p = pieces - 1; p >= 0; p--)
 		{
-			vi first = rounded((vi)a), second = rounded((vi)b);
-			*(vi_any *)(to + p * TURN_BYTES + 4 * j) = paired(EVEN_LANES(first, second), ODD_LANES(first, second));
+			char *row = to + p * TURN_BYTES + 4 * j;
+			vi first = rounded((vi)a), second = rounded((vi)b), pairs = paired(EVEN_LANES(first, second), ODD_LANES(first, second));
+			if (around)
+				stream((float *)row, (vf)pairs);
+			else
+				*(vi_any *)row = pairs;
 			a = a - (vf)first;
 			b = b - (vf)second;
 		}
 	}
 }
 
-INLINE void pack_inputs(char *to, const float *x, int pieces)
+INLINE void pack_inputs(char *to, const float *x, int pieces, int around)
 {
-	if (pieces == 1)
-		pack_pairs(to, x, 1);
+	if (pieces == 1 && around)
+		pack_pairs(to, x, 1, 1);
+	else if (pieces == 1)
+		pack_pairs(to, x, 1, 0);
+	else if (around)
+		pack_pairs(to, x, PIECES, 1);
 	else
-		pack_pairs(to, x, PIECES);
+		pack_pairs(to, x, PIECES, 0);
 }
 
 // A rounded row of n numbers, a multiple of 32: pairs that follow each other. Whoever multiplies it rounds it to these numbers anyway.
 static void pack_row(char *to, const float *x, int64_t n)
 {
-	for (int64_t k = 0; k < n; k += TILE_INPUTS) pack_pairs(to + 2 * k, x + k, 1);
+	for (int64_t k = 0; k < n; k += TILE_INPUTS) pack_pairs(to + 2 * k, x + k, 1, 0);
 }
 
 // Columns of x [inner, …] as one tile of rows that takes turns with another, so many of them; the rows of the tile below are zero.
