@@ -48,7 +48,7 @@ INLINE void pack_queries(const int tiled, attend_space *w, const query *rows, in
 	int64_t wide = padded(dim);
 	for (int i = 0; i < n; i++)
 		if (tiled)
-			pack_left_row(w->queries, i, rows[i].q, scale, dim);
+			pack_left_row(1, w->queries, i, rows[i].q, scale, dim);
 		else
 			for (int64_t k = 0; k < dim; k += VL) put(w->scaled + i * dim, k, dim, take(rows[i].q, k, dim) * scale);
 	memset(w->mean, 0, 4 * n * wide);

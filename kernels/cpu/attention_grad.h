@@ -35,11 +35,11 @@ static void pack_grad_queries(const grpo_attention_grad *a, grad_space *g, const
 {
 	int64_t dim = a->dim;
 	for (int i = 0; i < n; i++) {
-		pack_left_row(g->tiles.q_left, i, rows->q[i], a->scale, dim);
-		pack_left_row(g->tiles.dout_left, i, rows->dout[i], 1, dim);
+		pack_left_row(1, g->tiles.q_left, i, rows->q[i], a->scale, dim);
+		pack_left_row(0, g->tiles.dout_left, i, rows->dout[i], 1, dim);
 	}
-	pack_across(g->tiles.q_across, rows->q, a->scale, n, dim, QUERIES_AT_ONCE);
-	pack_across(g->tiles.dout_across, rows->dout, 1, n, dim, QUERIES_AT_ONCE);
+	pack_across(1, g->tiles.q_across, rows->q, a->scale, n, dim, QUERIES_AT_ONCE);
+	pack_across(0, g->tiles.dout_across, rows->dout, 1, n, dim, QUERIES_AT_ONCE);
 	int64_t pairs = (n + 1) / 2, rest = tile_steps(n) * TILE - pairs;
 	memset(g->tiles.p_right + pairs * KEYS, 0, 4 * rest * KEYS);
 	memset(g->tiles.dp_right + pairs * KEYS, 0, 4 * rest * KEYS);

@@ -122,12 +122,12 @@ INLINE void pack_grads(const int masked, grad_space *g, int i, int n, const grpo
 			p[j][v] = x.share;
 			dp[j][v] = x.slope;
 		}
-		put_pairs(dp_left + (i + j) / TILE * BLOCKS_AT_ONCE * TILE_BYTES + (i + j) % TILE * 4 * TILE, dp[j]);
+		put_pairs(1, dp_left + (i + j) / TILE * BLOCKS_AT_ONCE * TILE_BYTES + (i + j) % TILE * 4 * TILE, dp[j]);
 	}
 	UNROLL for (int v = 0; v < KEYS / VL; v++)
 	{
-		store(g->tiles.p_right + i / 2 * KEYS + v * VL, (vf)pairs_across(p[0][v], p[1][v]));
-		store(g->tiles.dp_right + i / 2 * KEYS + v * VL, (vf)pairs_across(dp[0][v], dp[1][v]));
+		store(g->tiles.p_right + i / 2 * KEYS + v * VL, (vf)computed_across(p[0][v], p[1][v]));
+		store(g->tiles.dp_right + i / 2 * KEYS + v * VL, (vf)computed_across(dp[0][v], dp[1][v]));
 	}
 }
 

@@ -25,34 +25,11 @@ static void pad_rows(float *to, int all, const float *rows, int64_t stride, int 
 	for (int i = 0; i < n; i++) memcpy(to + i * wide, rows + i * stride, 4 * dim);
 }
 
-// Pairs rounded to bf16, of the numbers of two vectors that follow each other and of those of two rows.
-#ifdef TILES_NATIVE
-// Processors that have the unit round two vectors at once; the first of a pair is in its low half then. What is subnormal becomes 0, as
-// which the unit takes it anyway.
-INLINE vi narrowed(vf a, vf b)
-{
-	vi r;
-	__asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(r) : "v"(b), "v"(a));
-	return r;
-}
-
-INLINE vi pairs_along(vf a, vf b)
-{
-	vu r = (vu)narrowed(a, b);
-	return (vi)(r << 16 | r >> 16);
-}
-
-INLINE vi pairs_across(vf first, vf second)
-{
-	vh r = (vh)narrowed(second, first);
-	return (vi)SHUFFLE(r, r, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23,
-	                   8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
-}
-#else
 // Floats to whose high halves the rest is rounded, and a pair of such halves: rounded and paired with nothing cut off twice.
 INLINE vi carried(vf x) { return (vi)x + 0x7fff + (((vi)x >> 16) & 1); }
 INLINE vi halves(vi first, vi second) { return (first & (int32_t)0xffff0000) | (vi)((vu)second >> 16); }
 
+// Pairs rounded to bf16, of the numbers of two vectors that follow each other and of those of two rows.
 INLINE vi pairs_along(vf a, vf b)
 {
 	vi x = carried(a), y = carried(b);
@@ -60,6 +37,33 @@ INLINE vi pairs_along(vf a, vf b)
 }
 
 INLINE vi pairs_across(vf first, vf second) { return halves(carried(first), carried(second)); }
+
+// The same of numbers of which none is subnormal, as what is computed where such numbers are flushed.
+#ifdef TILES_NATIVE
+// Processors that have the unit round two vectors at once, the first of a pair into its low half. A subnormal number would become 0, and
+// not be rounded up.
+INLINE vi narrowed(vf a, vf b)
+{
+	vi r;
+	__asm__("vcvtne2ps2bf16 %2, %1, %0" : "=v"(r) : "v"(b), "v"(a));
+	return r;
+}
+
+INLINE vi computed_along(vf a, vf b)
+{
+	vu r = (vu)narrowed(a, b);
+	return (vi)(r << 16 | r >> 16);
+}
+
+INLINE vi computed_across(vf first, vf second)
+{
+	vh r = (vh)narrowed(second, first);
+	return (vi)SHUFFLE(r, r, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23,
+	                   8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+}
+#else
+#define computed_along pairs_along
+#define computed_across pairs_across
 #endif
 
 // pairs [dim/2][KEYS] = numbers 2k and 2k+1 of each row of [n][dim] at a stride, rounded to bf16; the rest is zero.

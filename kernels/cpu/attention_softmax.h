@@ -97,5 +97,5 @@ INLINE void exponentials(const int tiled, softmax_state *s, int i, char *weights
 	}
 	UNROLL for (int v = 0; v < LANE_VECTORS; v++) store(s->sum[i] + v * VL, sum.v[v]);
 	if (tiled)
-		put_pairs(weights + 4 * TILE * i, p);
+		put_pairs(1, weights + 4 * TILE * i, p);
 }

@@ -2,25 +2,26 @@
 // a tile of queries, probabilities and the gradients of scores for each block of keys. A left-hand side is in tiles of rows
 // one behind the other, not in turns as in tiles.h; a right-hand side in pairs of rows.
 
-// 32 inputs of one row as pairs.
-INLINE void put_pairs(char *to, const vf x[TILE_INPUTS / VL])
+// 32 inputs of one row, which were computed or not, as pairs.
+INLINE void put_pairs(const int computed, char *to, const vf x[TILE_INPUTS / VL])
 {
-	UNROLL for (int v = 0; v < TILE_INPUTS / VL; v += 2) *(vi_any *)(to + 2 * VL * v) = pairs_along(x[v], x[v + 1]);
+	UNROLL for (int v = 0; v < TILE_INPUTS / VL; v += 2)
+		*(vi_any *)(to + 2 * VL * v) = computed ? computed_along(x[v], x[v + 1]) : pairs_along(x[v], x[v + 1]);
 }
 
-// Row i of a left-hand side: x, scaled and rounded.
-INLINE void pack_left_row(char *left, int i, const float *x, float scale, int64_t dim)
+// Row i of a left-hand side: x, scaled and rounded, or rounded as it is.
+INLINE void pack_left_row(const int scaled, char *left, int i, const float *x, float scale, int64_t dim)
 {
 	left += i / TILE * left_tile_bytes(dim, 1) + i % TILE * 4 * TILE;
 	for (int64_t k = 0; k < dim; k += TILE_INPUTS, left += TILE_BYTES) {
 		vf r[TILE_INPUTS / VL];
-		UNROLL for (int v = 0; v < TILE_INPUTS / VL; v++) r[v] = take(x, k + v * VL, dim) * scale;
-		put_pairs(left, r);
+		UNROLL for (int v = 0; v < TILE_INPUTS / VL; v++) r[v] = scaled ? take(x, k + v * VL, dim) * scale : take(x, k + v * VL, dim);
+		put_pairs(scaled, left, r);
 	}
 }
 
-// n rows, scaled and rounded, as columns of a left-hand side with room for so many inputs: pairs of rows, 16 × 16 of them transposed.
-static void pack_across(char *left, const float *const *rows, float scale, int n, int64_t dim, int inputs)
+// The same of n rows as columns of a left-hand side with room for so many inputs: pairs of rows, 16 × 16 of them transposed.
+INLINE void pack_across(const int scaled, char *left, const float *const *rows, float scale, int n, int64_t dim, int inputs)
 {
 	for (int64_t c = 0; c < padded(dim); c += VL)
 		for (int j = 0; 2 * j < tile_steps(n) * TILE_INPUTS; j += VL) {
@@ -29,9 +30,8 @@ static void pack_across(char *left, const float *const *rows, float scale, int n
 			UNROLL for (int i = 0; i < VL; i++)
 			{
 				int row = 2 * (j + i);
-				vf first = row < n ? take(rows[row], c, dim) * scale : splat(0);
-				vf second = row + 1 < n ? take(rows[row + 1], c, dim) * scale : splat(0);
-				r[i] = pairs_across(first, second);
+				vf first = row < n ? take(rows[row], c, dim) : splat(0), second = row + 1 < n ? take(rows[row + 1], c, dim) : splat(0);
+				r[i] = scaled ? computed_across(first * scale, second * scale) : pairs_across(first, second);
 			}
 			transpose(r);
 			UNROLL for (int i = 0; i < VL; i++) *(vi_any *)(tile + 4 * TILE * i) = r[i];
