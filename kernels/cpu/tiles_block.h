@@ -160,13 +160,9 @@ static void add_panel(tile_block *b, int64_t panel, int64_t k, following *next)
 		int64_t rows = min64(b->row1 - row, 2 * TILE);
 		go_below(then, now, g, step_more ? more.g : NULL, next);
 		then->begun = !now->thin && row + 3 * TILE < b->row1;
-		if (beside) {
-			low.begun = !now->thin && rows > TILE;
-			low.then = then->begun ? then : NULL;
-			now->then = low.begun ? &low : NULL;
-		} else if (then->begun) {
-			now->then = then;
-		}
+		low.begun = !now->thin && rows > TILE;
+		low.then = then->begun ? then : NULL;
+		now->then = beside ? &low : low.then;
 		add_tiles(&b->file, rows, now);
 		if (beside) {
 			add_tiles(&b->file, rows, &low);

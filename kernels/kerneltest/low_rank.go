@@ -32,7 +32,7 @@ func testLowRank(t *testing.T, m *machine) {
 			{n: 90, k: 64, rank: 3, scale: 1.1, windows: []kernels.Window{{From: 7, N: 40}, {From: 50, N: 33}}},
 			{n: 64, k: 1100, rank: 24, scale: 0.5, windows: all[:1]},
 			{n: 128, k: 96, rank: 16, scale: 2, windows: all, bare: true},
-			{n: 64, k: 1100, rank: 24, scale: 0.5, windows: all[:1], bare: true},
+			{n: 64, k: 1100, rank: 24, scale: 0.5, windows: all[:1], tiny: true, bare: true},
 			{n: 288, k: 96, rank: 32, scale: 1, windows: []kernels.Window{{From: 0, N: 288}}, bare: true},
 			{n: 1152, k: 40, rank: 200, scale: 0.3, windows: []kernels.Window{{From: 0, N: 512}, {From: 512, N: 512}, {From: 1024, N: 128}}},
 		} {
