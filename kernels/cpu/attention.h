@@ -99,21 +99,19 @@ INLINE void mean_block(const int tiled, attend_space *w, softmax_state *s, int n
 	                                       .right = (const char *)values, .right_row = 4 * wide}, wide);
 }
 
-// Scores of n rows become exponentials, more than 16 of them in the order of tiles; in between the next block's scores are added up, if
-// there is one, so that its keys are waited for while something is computed.
+// Scores of n rows become exponentials, more than 16 of them in the order of tiles; in between the next block's scores are added up, so
+// that its keys are waited for while something is computed.
 INLINE void exponentials_and_scores(attend_space *w, int n, const float *next, int64_t dim)
 {
-	const int64_t steps = next ? tile_steps(dim) : 1;
+	const int64_t steps = tile_steps(dim);
 	tile_factors t = factors_of_scores(w, next, dim);
 	begin_rows(&w->file, n);
 	UNROLL for (int c = 0; c < 4; c++) tile_zero(&w->file, SUMS_00 + c);
 	for (int64_t s = 0; s < steps; s++) {
-		if (next)
-			add_scores(&w->file, &t, s);
+		add_scores(&w->file, &t, s);
 		for (int i = s * n / steps; i < (s + 1) * n / steps; i++) exponentials(1, w->state, i, w->weights);
 	}
-	if (next)
-		store_both_sums(&w->file, 1, t.sums, t.row);
+	store_both_sums(&w->file, 1, t.sums, t.row);
 }
 
 // More queries than a tile of rows has make the scores of the next block beside the exponentials of this one, unless heads are so narrow
@@ -133,7 +131,7 @@ INLINE void softmax_block(const int tiled, attend_space *w, softmax_state *s, co
 		}
 	for (int i = 0; i < n; i += VL) update_max(s, i);
 	rescale_means(s, n, w->mean, padded(dim));
-	if (goes_ahead(tiled, n, dim))
+	if (next && goes_ahead(tiled, n, dim))
 		exponentials_and_scores(w, n, next, dim);
 	else
 		for (int i = 0; i < n; i++) exponentials(tiled, s, i, w->weights);

@@ -68,8 +68,8 @@ func TestRoundedAttentionIsAttentionOfRoundedNumbers(t *testing.T) {
 	}
 }
 
-// Queries and gradients round to the same bf16 in every variant, also where they are subnormal, or are so once they are scaled, or would
-// round to a number that is not: all of that is 0 in the order of tiles. Keys and values are so large that it would be seen.
+// Queries and gradients of results round to the same bf16 in every variant, also near the least number that is not subnormal: a query that
+// is subnormal once it is scaled is 0, a gradient just below that number is rounded up to it. Keys and values are so large that it is seen.
 func TestAttentionOfTinyNumbers(t *testing.T) {
 	const T = 75
 	h := kernels.Heads{Q: 4, KV: 2, Dim: 96}

@@ -57,7 +57,7 @@ INLINE void tile_end(void) { __asm__ volatile("tilerelease"); }
 #define tile_load_left_rows(f, a, p, stride) \
 	__asm__ volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" : : "r"(p), "r"((int64_t)(stride)), "i"(a) : "memory")
 #define tile_load_right(f, b, p, stride) tile_load(b, p, stride)
-// In attention it is the other way round: a right-hand side is multiplied once.
+// In attention's forward pass it is the other way round: a right-hand side is multiplied once.
 #define tile_load_left_kept(f, a, p, stride) tile_load(a, p, stride)
 #define tile_load_right_once(f, b, p, stride) tile_load_left_rows(f, b, p, stride)
 #define tile_add(f, c, a, b) \
