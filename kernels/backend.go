@@ -58,13 +58,13 @@ type PointOps interface {
 	// RopeTable: out [T, dim] = scale times cos (first half of a row) and sin (second half) of
 	// position · frequency, for positions [T] and frequencies F64 [dim/2]; all in double precision.
 	RopeTable(out, positions, frequencies Buffer, scale float64, dim, T int)
-	// Rope: out [T, h.Width()] from x of that shape: each query and key head is rotated by its row of rope (element i with
+	// Rope: out [T, a.Width()] from x of that shape: each query and key head is rotated by its row of rope (element i with
 	// element i + dim/2), or where back is set against it, which is the gradient; value heads are copied.
-	Rope(out, x, rope Buffer, back bool, h Heads, T int)
-	// QKNormRope: out [T, h.Width()] from qkv of that shape: each query and key head is RMS-normalised
-	// (weights qw, kw [h.Dim]) and then rotated by its row of rope (element i with element i + dim/2);
+	Rope(out, x, rope Buffer, back bool, a Attn, T int)
+	// QKNormRope: out [T, a.Width()] from qkv of that shape: each query and key head is RMS-normalised
+	// (weights qw, kw [a.Dim]) and then rotated by its row of rope (element i with element i + dim/2);
 	// value heads are copied.
-	QKNormRope(out, qkv, qw, kw, rope Buffer, eps float32, h Heads, T int)
+	QKNormRope(out, qkv, qw, kw, rope Buffer, eps float32, a Attn, T int)
 	QKNormRopeGradX(dqkv, dout, qkv, qw, kw, rope Buffer, eps float32, h Heads, T int)
 	QKNormRopeGradW(dqw, dkw, dout, qkv, rope Buffer, eps float32, h Heads, T int) // dqw, dkw [h.Dim] +=
 

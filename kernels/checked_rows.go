@@ -61,21 +61,21 @@ func (k *checked) RopeTable(out, positions, frequencies Buffer, scale float64, d
 	k.b.RopeTable(out, positions, frequencies, scale, dim, T)
 }
 
-func (k *checked) Rope(out, x, rope Buffer, back bool, h Heads, T int) {
+func (k *checked) Rope(out, x, rope Buffer, back bool, h Attn, T int) {
 	c := k.call("Rope")
 	c.size("T", T, 0)
-	c.heads(h)
+	c.heads(h.Heads)
 	k.made(c, "out", out, h.Width(), T)
 	k.kept(c, "x", x, T*h.Width())
 	c.f32("rope", rope, T*h.Dim)
 	k.b.Rope(out, x, rope, back, h, T)
 }
 
-func (k *checked) QKNormRope(out, qkv, qw, kw, rope Buffer, eps float32, h Heads, T int) {
+func (k *checked) QKNormRope(out, qkv, qw, kw, rope Buffer, eps float32, h Attn, T int) {
 	c := k.call("QKNormRope")
 	c.size("T", T, 0)
-	c.heads(h)
-	c.f32("out", out, T*h.Width())
+	c.heads(h.Heads)
+	k.made(c, "out", out, h.Width(), T)
 	k.kept(c, "qkv", qkv, T*h.Width())
 	c.f32("qw", qw, h.Dim)
 	c.f32("kw", kw, h.Dim)
@@ -165,7 +165,7 @@ func (k *checked) Attention(out, lse, qkv Buffer, s Spans, a Attn, kv DType, T i
 	c.cached(kv)
 	c.f32("out", out, T*a.OutWidth())
 	c.f32("lse", lse, T*a.Q)
-	c.f32("qkv", qkv, T*a.Width())
+	k.made(c, "qkv", qkv, a.Width(), T)
 	k.b.Attention(out, lse, qkv, s, a, kv, T)
 }
 
@@ -175,7 +175,7 @@ func (k *checked) AttentionGrad(dqkv, dout, qkv, out, lse Buffer, s Spans, a Att
 	c.cached(kv)
 	c.f32("dqkv", dqkv, T*a.Width())
 	c.f32("dout", dout, T*a.OutWidth())
-	c.f32("qkv", qkv, T*a.Width())
+	k.made(c, "qkv", qkv, a.Width(), T)
 	c.f32("out", out, T*a.OutWidth())
 	c.f32("lse", lse, T*a.Q)
 	k.b.AttentionGrad(dqkv, dout, qkv, out, lse, s, a, kv, T)

@@ -3,9 +3,10 @@ package kernels
 // RowRounder is a backend that has rows of BF16 which are only multiplied: as a product rounds its rows to begin with, no bit of what it
 // gives depends on who did, and half as much is written and read. How they lie is the backend's business.
 //
-// Such rows are what RMSNorm, Rope, QKNormRopeGradX, SwiGLU, GeGLU and their gradients give, where their output is BF16. They are read, in
-// the order of tiles, by what rounds them: as x or dy of products with matrices of BF16Rounding, and one of them of LinearGradW
-// with factors of BF16; in windows of whole 32s.
+// Such rows are what RMSNorm, Rope, QKNormRope and its GradX, SwiGLU, GeGLU and their gradients give, where their output is BF16. They are
+// read, in the order of tiles, by what rounds them: as x or dy of products with matrices of BF16Rounding, and one of them of LinearGradW
+// with factors of BF16; in windows of whole 32s. What Rope, unless it turns back, and QKNormRope give so is read by Attention and its
+// gradient with keys and values of BF16 alone: its queries are multiplied by Attn.Factor before they are rounded.
 type RowRounder interface {
 	// RoundedLen is how many numbers T of them of that width take; 0 where there are none of the width.
 	RoundedLen(width, T int) int

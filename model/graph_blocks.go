@@ -56,11 +56,11 @@ func (b *builder) adapted(s arch.Slot, first, bias bool, in gorgonia.Nodes) *gor
 }
 
 func (b *builder) QKNormRope(slot string, qkv *gorgonia.Node) *gorgonia.Node {
-	return b.apply(ops.QKNormRope(slot, b.cfg.Heads, b.cfg.Eps, b.full()), qkv, b.weight(slot), b.angles())
+	return b.apply(ops.QKNormRope(slot, b.cfg.Attn(0), b.cfg.Eps, b.full()), qkv, b.weight(slot), b.angles())
 }
 
 func (b *builder) Rope(what string, qkv *gorgonia.Node) *gorgonia.Node {
-	return b.apply(ops.Rope(what, b.cfg.Heads), qkv, b.angles())
+	return b.apply(ops.Rope(what, b.cfg.Attn(0)), qkv, b.angles())
 }
 
 // angles are those of the rows, the same in all layers.

@@ -26,11 +26,14 @@ typedef struct {
 } grpo_tile;
 
 typedef struct {
+	// Rows of queries, keys and values, so far apart. In the order of tiles they may be rounded (pack_row in tiles_rows.h), queries after
+	// they were scaled: then what is counted is pairs.
 	const float *qkv;
+	int64_t row, rounded;
 	int64_t q_heads, kv_heads, dim;
 	float scale, cap; // of scores; without a cap 0
 	int64_t window;   // without one as long as the batch
-	int64_t rounds; // attention_pack: keys and values are rounded to bf16
+	int64_t rounds;   // keys and values are bf16
 	int64_t in_tiles; // and lie in pairs, as in a cache, for products in the order of tiles
 	const grpo_span *spans;
 	int64_t count; // of spans

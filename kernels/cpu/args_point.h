@@ -47,7 +47,7 @@ typedef struct {
 	float *out;
 	const float *dy; // gradients only
 	const float *x, *qw, *kw, *rope;
-	float eps;
+	float eps, scale; // of queries where rows are rounded; no gradients
 	int64_t q_heads, kv_heads, dim;
 	int64_t apart, stream;
 } grpo_qk_norm_rope;
@@ -75,6 +75,7 @@ typedef grpo_swiglu grpo_geglu, grpo_geglu_grad;
 typedef struct {
 	float *out;
 	const float *x, *rope;
+	float scale; // of queries where rows are rounded and `back` is 0
 	int64_t q_heads, kv_heads, dim, back, apart, stream;
 } grpo_rope;
 

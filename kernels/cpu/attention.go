@@ -16,8 +16,8 @@ func (b *backend) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h ker
 	defer b.release()
 	a := args[C.grpo_attention](b)
 	a.out, a.lse = b.f32(out), b.f32(lse)
-	a.qkv = b.f32(qkv)
 	a.stream = C.int64_t(flag(streams(T * h.OutWidth())))
+	b.attended(a, qkv, h.Heads, kv)
 	plan := b.planAttention(a, s, h, T)
 	b.packAttention(a, h.Heads, kv, plan, false)
 
@@ -34,12 +34,23 @@ func (b *backend) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kern
 	a := args[C.grpo_attention](b)
 	a.dqkv, a.dout = b.f32(dqkv), b.f32(dout)
 	a.out, a.lse = b.f32(out), b.f32(lse)
-	a.qkv = b.f32(qkv)
+	b.attended(a, qkv, h.Heads, kv)
 	plan := b.planAttention(a, s, h, T)
 	b.packAttention(a, h.Heads, kv, plan, true)
 
 	b.scratch(4 * (gradTile(h.Dim, a.in_tiles != 0) + 2*C.KEYS*int(a.slots)*padded(h.Dim)))
 	b.run(b.ops.attention_grad, plan.trees*h.KV, 1)
+}
+
+// attended are the rows of queries, keys and values.
+func (b *backend) attended(a *C.grpo_attention, qkv kernels.Buffer, h kernels.Heads, kv kernels.DType) {
+	a.qkv, a.row = (*C.float)(b.address(qkv)), C.int64_t(h.Width())
+	if apart := apartOf(qkv, h.Width()); apart > 0 {
+		if !b.attendsInTiles(kv) {
+			panic("cpu: rounded rows are for attention in the order of tiles, with keys and values in bf16")
+		}
+		a.rounded, a.row = 1, apart/4
+	}
 }
 
 // attendsInTiles tells whether products with keys and values of that type are in the order of tiles: where they are bf16.

@@ -8,7 +8,7 @@ INLINE void copy_scaled(float *to, const float *q, float scale, int64_t dim)
 	for (int64_t k = 0; k < padded(dim); k += VL) store(to + k, take(q, k, dim) * scale);
 }
 
-// One query row: its position in the sequence, the query, and where the outputs go.
+// One query row: its position in the sequence, the query or its pairs, and where the outputs go.
 typedef struct {
 	int64_t position;
 	const float *q;
@@ -36,7 +36,7 @@ INLINE attend_space attend_layout(float *scratch, int64_t dim)
 	return w;
 }
 
-// What becomes of scores, and how many keys a query reads.
+// What becomes of scores, and how many keys a query reads. Without a scale queries are pairs, scaled and rounded already.
 typedef struct {
 	float scale, cap;
 	int64_t window;
@@ -47,7 +47,9 @@ INLINE void pack_queries(const int tiled, attend_space *w, const query *rows, in
 {
 	int64_t wide = padded(dim);
 	for (int i = 0; i < n; i++)
-		if (tiled)
+		if (tiled && scale == 0)
+			copy_left_row(w->queries, i, rows[i].q, dim);
+		else if (tiled)
 			pack_left_row(1, w->queries, i, rows[i].q, scale, dim);
 		else
 			for (int64_t k = 0; k < dim; k += VL) put(w->scaled + i * dim, k, dim, take(rows[i].q, k, dim) * scale);
@@ -236,7 +238,7 @@ static void attend_tiles(const query *rows, int n, const key_blocks *k, score_fo
 static void attention(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_attention *a = args;
-	int64_t dim = a->dim, group = a->q_heads / a->kv_heads, width = (a->q_heads + 2 * a->kv_heads) * dim;
+	int64_t dim = a->dim, group = a->q_heads / a->kv_heads, in_row = head_in_row(a);
 	float **keys = scratch, **values = keys + a->longest, *rest = (float *)(values + a->longest);
 	for (int64_t task = from; task < to; task++) {
 		// Long tiles first: in series with all heads, as what is asked for ahead lies beside each other; in the order of tiles head by head,
@@ -248,7 +250,7 @@ static void attention(const void *args, void *scratch, int64_t from, int64_t to)
 		query rows[TILE_FORWARD];
 		for (int i = 0; i < n; i++) {
 			int64_t at = (tile->start + i) / group, h = head * group + (tile->start + i) % group, t = s->first + at;
-			rows[i] = (query){s->base + at, a->qkv + t * width + h * dim, a->out + (t * a->q_heads + h) * dim,
+			rows[i] = (query){s->base + at, a->qkv + t * a->row + h * in_row, a->out + (t * a->q_heads + h) * dim,
 			                  a->lse + t * a->q_heads + h};
 		}
 		int64_t first = first_block(rows[0].position, a->window);
@@ -256,9 +258,9 @@ static void attention(const void *args, void *scratch, int64_t from, int64_t to)
 			keys[b] = packed_block(a, head, a->paths[s->path + b].number);
 			values[b] = keys[b] + (KEYS * dim >> (a->in_tiles != 0));
 		}
-		int64_t coming = head + 1 < a->kv_heads ? group * dim : -(TILE_FORWARD / group * width + head * group * dim);
+		int64_t coming = head + 1 < a->kv_heads ? group * dim : -(TILE_FORWARD / group * a->row + head * group * dim);
 		key_blocks blocks = {keys, values, keys[first], coming, dim, a->in_tiles, a->stream};
-		score_form form = {a->scale, a->cap, a->window};
+		score_form form = {a->rounded ? 0 : a->scale, a->cap, a->window};
 		if (a->in_tiles)
 			attend_tiles(rows, n, &blocks, form, rest);
 		else

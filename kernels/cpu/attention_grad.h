@@ -3,9 +3,10 @@
 // ascending order, and nobody else adds to them. Blocks of keys have their sums once, in the span that they belong to; a
 // block that begins with rows of an earlier span hands their sums on when the walk leaves it.
 
-// Where the queries that go together are, and the gradients of their outputs.
+// Where the queries that go together are, the gradients of their outputs, and their own.
 typedef struct {
 	const float *q[QUERIES_AT_ONCE], *dout[QUERIES_AT_ONCE];
+	float *dq[QUERIES_AT_ONCE];
 } query_rows;
 
 // A row is asked for so many queries before it is read.
@@ -14,14 +15,15 @@ enum { QUERIES_AHEAD = 8 };
 INLINE void gather_query(const grpo_attention_grad *a, grad_space *g, query_rows *rows, int i, int64_t t, int64_t h)
 {
 	int64_t dim = a->dim, width = (a->q_heads + 2 * a->kv_heads) * dim, at = (t * a->q_heads + h) * dim;
-	int64_t ahead = QUERIES_AHEAD * a->kv_heads * dim;
-	rows->q[i] = a->qkv + t * width + h * dim;
+	int64_t ahead = QUERIES_AHEAD * a->kv_heads * dim, in_row = head_in_row(a);
+	rows->q[i] = a->qkv + t * a->row + h * in_row;
+	rows->dq[i] = a->dqkv + t * width + h * dim;
 	rows->dout[i] = a->dout + at;
 	for (int64_t k = 0; k < dim; k += 16) {
 		__builtin_prefetch(rows->dout[i] + ahead + k);
 		__builtin_prefetch(a->out + at + ahead + k);
-		__builtin_prefetch(rows->q[i] + QUERIES_AHEAD * a->kv_heads * width / a->q_heads + k);
 	}
+	for (int64_t k = 0; k < in_row; k += 16) __builtin_prefetch(rows->q[i] + QUERIES_AHEAD * a->kv_heads * a->row / a->q_heads + k);
 	g->lse[i] = a->lse[t * a->q_heads + h];
 	g->delta[i] = row_dot(rows->dout[i], a->out + at, dim);
 	if (!a->in_tiles) { // while the rows are in the first-level cache
@@ -35,11 +37,14 @@ static void pack_grad_queries(const grpo_attention_grad *a, grad_space *g, const
 {
 	int64_t dim = a->dim;
 	for (int i = 0; i < n; i++) {
-		pack_left_row(1, g->tiles.q_left, i, rows->q[i], a->scale, dim);
+		if (a->rounded)
+			copy_left_row(g->tiles.q_left, i, rows->q[i], dim);
+		else
+			pack_left_row(1, g->tiles.q_left, i, rows->q[i], a->scale, dim);
 		pack_left_row(0, g->tiles.dout_left, i, rows->dout[i], 1, dim);
 	}
-	pack_across(1, g->tiles.q_across, rows->q, a->scale, n, dim, QUERIES_AT_ONCE);
-	pack_across(0, g->tiles.dout_across, rows->dout, 1, n, dim, QUERIES_AT_ONCE);
+	pack_across(g->tiles.q_across, g->tiles.q_left, n, dim, QUERIES_AT_ONCE);
+	pack_across(g->tiles.dout_across, g->tiles.dout_left, n, dim, QUERIES_AT_ONCE);
 	int64_t pairs = (n + 1) / 2, rest = tile_steps(n) * TILE - pairs;
 	memset(g->tiles.p_right + pairs * KEYS, 0, 4 * rest * KEYS);
 	memset(g->tiles.dp_right + pairs * KEYS, 0, 4 * rest * KEYS);
@@ -67,7 +72,7 @@ static void enter_span(const grpo_attention_grad *a, const grpo_span *s, int64_t
 			grad_path_tiles(g, n, a, a->paths + s->path, head);
 		else
 			grad_path(g, n, a, a->paths + s->path, head);
-		for (int i = 0; i < n; i++) put_row(a->dqkv + (rows.q[i] - a->qkv), g->dq + i * wide, a->scale, dim, 1);
+		for (int i = 0; i < n; i++) put_row(rows.dq[i], g->dq + i * wide, a->scale, dim, 1);
 	}
 }
 

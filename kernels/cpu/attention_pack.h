@@ -66,35 +66,25 @@ INLINE vi computed_across(vf first, vf second)
 #define computed_across pairs_across
 #endif
 
-// pairs [dim/2][KEYS] = numbers 2k and 2k+1 of each row of [n][dim] at a stride, rounded to bf16; the rest is zero.
-static void pair_columns(float *pairs, const float *rows, int64_t stride, int n, int64_t dim)
+// n numbers rounded to bf16, as pairs.
+INLINE void round_head(float *pairs, const float *x, int64_t n)
 {
-	for (int64_t k = 0; k < dim; k += 2 * VL)
-		for (int j = 0; j < KEYS; j += VL) {
-			vi r[VL];
-			UNROLL for (int i = 0; i < VL; i++)
-			{
-				const float *row = rows + (j + i) * stride;
-				r[i] = j + i < n ? pairs_along(take(row, k, dim), take(row, k + VL, dim)) : (vi){0};
-			}
-			transpose(r);
-			UNROLL for (int i = 0; i < VL; i++)
-				if (k + 2 * i < dim)
-					store(pairs + (k / 2 + i) * KEYS + j, (vf)r[i]);
-		}
+	for (int64_t k = 0; k < n; k += 2 * VL) put(pairs, k / 2, n / 2, (vf)pairs_along(take(x, k, n), take(x, k + VL, n)));
 }
 
-// pairs [KEYS/2][padded dim] = rows 2j and 2j+1 of [n][dim] at a stride, rounded to bf16; the rest is zero.
+// pairs [KEYS/2][padded dim] = rows 2j and 2j+1 of [n][dim/2] pairs at a stride; the rest is zero.
 static void pair_rows(float *pairs, const float *rows, int64_t stride, int n, int64_t dim)
 {
 	for (int j = 0; j < KEYS; j += 2, rows += 2 * stride, pairs += padded(dim))
-		for (int64_t c = 0; c < padded(dim); c += VL) {
-			vf first = splat(0), second = splat(0);
+		for (int64_t c = 0; c < padded(dim); c += 2 * VL) {
+			vi first = {0}, second = {0};
 			if (j < n)
-				first = take(rows, c, dim);
+				first = (vi)take(rows, c / 2, dim / 2);
 			if (j + 1 < n)
-				second = take(rows + stride, c, dim);
-			store(pairs + c, (vf)pairs_across(first, second));
+				second = (vi)take(rows + stride, c / 2, dim / 2);
+			pairs_below p = put_below(first, second);
+			store(pairs + c, (vf)ZIP_LOW(p.even, p.odd));
+			store(pairs + c + VL, (vf)ZIP_HIGH(p.even, p.odd));
 		}
 }
 
@@ -109,14 +99,22 @@ INLINE void round_all(float *x, int64_t n)
 // scores, which are masked before they are used, stays as it is, or is NaN beside such a value: so a row is NaN that gives it weight, and
 // all of a row that reads such a value.
 
-// The bits of the least size that is none.
-INLINE int32_t no_number(int rounds) { return rounds ? 0x7f7f8000 : 0x7f800000; }
+// What keys and values are: floats, floats that will be rounded to bf16, or pairs that were.
+typedef enum { AS_FLOATS, AS_ROUNDED, AS_PAIRS } number_form;
 
-// Lanes are set where some of n numbers are none.
-INLINE vi no_numbers(const float *x, int64_t n, int32_t none)
+// All bits of what is no number, or will be none, are set, and no others.
+INLINE vi no_numbers(number_form form, vi x)
+{
+	enum { SIZE = 0x7fffffff, HIGH = (int32_t)0xffff0000, NONE = 0x7f800000, ROUNDED_TO_NONE = 0x7f7f8000 };
+	if (form != AS_PAIRS)
+		return (x & SIZE) >= (form == AS_ROUNDED ? ROUNDED_TO_NONE : NONE);
+	return (((x & SIZE) >= NONE) & HIGH) | ((((vi)((vu)x << 16) & SIZE) >= NONE) & ~HIGH);
+}
+
+INLINE vi some_no_numbers(number_form form, const float *x, int64_t n)
 {
 	vi wrong = {0};
-	for (int64_t i = 0; i < n; i += VL) wrong |= ((vi)take(x, i, n) & 0x7fffffff) >= none;
+	for (int64_t i = 0; i < n; i += VL) wrong |= no_numbers(form, (vi)take(x, i, n));
 	return wrong;
 }
 
@@ -127,23 +125,16 @@ INLINE int any_lane(vi x)
 	return any != 0;
 }
 
-// A key as it makes scores and a value, one behind the other, of which nothing spoils what is multiplied with 0.
-static void mend_value(float *copy, const float *key, const float *value, int64_t dim, int32_t none)
+// A key as it makes scores, a value, and a key as gradients of scores multiply it, one behind the other, of n floats or pairs. Nothing of
+// them spoils what is multiplied with 0. key and value may be where the first two go.
+static void mend(number_form form, float *copy, const float *key, const float *value, int64_t n)
 {
-	for (int64_t k = 0; k < dim; k += VL) {
-		vf v = take(value, k, dim);
-		vi wrong = ((vi)v & 0x7fffffff) >= none;
-		put(copy, k, dim, pick(wrong, splat(__builtin_nanf("")), take(key, k, dim)));
-		put(copy + dim, k, dim, pick(wrong, splat(0), v));
-	}
-}
-
-// A key as gradients of scores multiply it.
-static void mend_key(float *copy, const float *key, int64_t dim, int32_t none)
-{
-	for (int64_t k = 0; k < dim; k += VL) {
-		vf x = take(key, k, dim);
-		put(copy, k, dim, pick(((vi)x & 0x7fffffff) >= none, splat(0), x));
+	const vi none = (vi){0} + (form == AS_PAIRS ? 0x7fc07fc0 : 0x7fc00000);
+	for (int64_t k = 0; k < n; k += VL) {
+		vi x = (vi)take(key, k, n), v = (vi)take(value, k, n), wrong = no_numbers(form, v);
+		put(copy, k, n, pick(wrong, (vf)none, (vf)x));
+		put(copy + n, k, n, (vf)(v & ~wrong));
+		put(copy + 2 * n, k, n, (vf)(x & ~no_numbers(form, x)));
 	}
 }
 
@@ -160,55 +151,57 @@ INLINE int64_t row_at(const grpo_attention *a, const grpo_span *s, int64_t posit
 	return s->first + position - s->base;
 }
 
-// Keys as they make scores, values, and keys as gradients multiply them of one head, of rows at a stride.
+// How many floats or pairs a head is in a row of the batch.
+INLINE int64_t head_in_row(const grpo_attention *a) { return a->rounded ? a->dim / 2 : a->dim; }
+
+// Keys as they make scores, values, and keys as gradients multiply them of one head, of rows at a stride; in the order of tiles in pairs.
 typedef struct {
 	const float *keys, *values, *grad_keys;
 	int64_t stride;
 } block_rows;
 
-// The rows of n positions, where they are or, if they are those of several spans or some are no numbers, in a copy.
+// The rows of n positions, where they are or in a copy: if they are those of several spans, have to be rounded, or some are no numbers.
 static block_rows rows_of_block(const grpo_attention_pack *a, const grpo_span *s, int64_t head, int64_t position, int n, float *copy)
 {
-	int64_t dim = a->dim, width = (a->q_heads + 2 * a->kv_heads) * dim;
-	const float *all = a->qkv + (a->q_heads + head) * dim;
-	int32_t none = no_number(a->rounds);
-	if (position >= s->base) {
-		const float *keys = all + row_at(a, s, position) * width, *values = keys + a->kv_heads * dim;
+	int64_t in_row = head_in_row(a), part = a->in_tiles ? a->dim / 2 : a->dim;
+	const float *all = a->qkv + (a->q_heads + head) * in_row;
+	const number_form form = a->in_tiles ? AS_PAIRS : a->rounds ? AS_ROUNDED : AS_FLOATS;
+	if (position >= s->base && part == in_row) {
+		const float *keys = all + row_at(a, s, position) * a->row, *values = keys + a->kv_heads * part;
 		vi wrong = {0};
-		for (int i = 0; i < n; i++) wrong |= no_numbers(values + i * width, dim, none);
-		for (int i = 0; a->both && i < n; i++) wrong |= no_numbers(keys + i * width, dim, none);
+		for (int i = 0; i < n; i++) wrong |= some_no_numbers(form, values + i * a->row, part);
+		for (int i = 0; a->both && i < n; i++) wrong |= some_no_numbers(form, keys + i * a->row, part);
 		if (!any_lane(wrong))
-			return (block_rows){keys, values, keys, width};
+			return (block_rows){keys, values, keys, a->row};
 	}
 	for (int i = 0; i < n; i++) {
-		const float *key = all + row_at(a, s, position + i) * width;
-		mend_value(copy + 3 * i * dim, key, key + a->kv_heads * dim, dim, none);
-		mend_key(copy + (3 * i + 2) * dim, key, dim, none);
+		float *to = copy + 3 * i * part;
+		const float *key = all + row_at(a, s, position + i) * a->row, *value = key + a->kv_heads * in_row;
+		if (part != in_row) {
+			round_head(to, key, a->dim);
+			round_head(to + part, value, a->dim);
+			key = to;
+			value = to + part;
+		}
+		mend(form, to, key, value, part);
 	}
-	return (block_rows){copy, copy + dim, copy + 2 * dim, 3 * dim};
+	return (block_rows){copy, copy + part, copy + 2 * part, 3 * part};
 }
 
 // A block's n rows, as the products read them: keys transposed, and values; for gradients keys and values transposed, and keys.
 static void pack_block(const grpo_attention_pack *a, float *p, block_rows r, int n)
 {
-	int64_t dim = a->dim, part = KEYS * dim >> (a->in_tiles != 0);
+	int64_t dim = a->dim, part = KEYS * dim >> (a->in_tiles != 0), wide = a->in_tiles ? dim / 2 : dim;
+	const float *rows = a->both ? r.grad_keys : r.values;
+	float *as_rows = a->both ? p + 2 * part : p + part;
+	transpose_rows(p, KEYS, r.keys, r.stride, n, wide);
+	if (a->both)
+		transpose_rows(p + part, KEYS, r.values, r.stride, n, wide);
 	if (a->in_tiles) {
-		pair_columns(p, r.keys, r.stride, n, dim);
-		if (a->both) {
-			pair_columns(p + part, r.values, r.stride, n, dim);
-			pair_rows(p + 2 * part, r.grad_keys, r.stride, n, dim);
-		} else {
-			pair_rows(p + part, r.values, r.stride, n, dim);
-		}
+		pair_rows(as_rows, rows, r.stride, n, dim);
 		return;
 	}
-	transpose_rows(p, KEYS, r.keys, r.stride, n, dim);
-	if (a->both) {
-		transpose_rows(p + part, KEYS, r.values, r.stride, n, dim);
-		pad_rows(p + 2 * part, KEYS, r.grad_keys, r.stride, n, dim);
-	} else {
-		pad_rows(p + part, KEYS, r.values, r.stride, n, dim);
-	}
+	pad_rows(as_rows, KEYS, rows, r.stride, n, dim);
 	if (a->rounds)
 		round_all(p, a->block_floats);
 }

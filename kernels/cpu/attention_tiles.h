@@ -9,32 +9,52 @@ INLINE void put_pairs(const int computed, char *to, const vf x[TILE_INPUTS / VL]
 		*(vi_any *)(to + 2 * VL * v) = computed ? computed_along(x[v], x[v + 1]) : pairs_along(x[v], x[v + 1]);
 }
 
-// Row i of a left-hand side: x, scaled and rounded, or rounded as it is.
+// Row i of a left-hand side.
+INLINE char *left_row(char *left, int i, int64_t dim) { return left + i / TILE * left_tile_bytes(dim, 1) + i % TILE * 4 * TILE; }
+
+// There x, scaled and rounded, or rounded as it is.
 INLINE void pack_left_row(const int scaled, char *left, int i, const float *x, float scale, int64_t dim)
 {
-	left += i / TILE * left_tile_bytes(dim, 1) + i % TILE * 4 * TILE;
-	for (int64_t k = 0; k < dim; k += TILE_INPUTS, left += TILE_BYTES) {
+	char *to = left_row(left, i, dim);
+	for (int64_t k = 0; k < dim; k += TILE_INPUTS, to += TILE_BYTES) {
 		vf r[TILE_INPUTS / VL];
 		UNROLL for (int v = 0; v < TILE_INPUTS / VL; v++) r[v] = scaled ? take(x, k + v * VL, dim) * scale : take(x, k + v * VL, dim);
-		put_pairs(scaled, left, r);
+		put_pairs(scaled, to, r);
 	}
 }
 
-// The same of n rows as columns of a left-hand side with room for so many inputs: pairs of rows, 16 × 16 of them transposed.
-INLINE void pack_across(const int scaled, char *left, const float *const *rows, float scale, int n, int64_t dim, int inputs)
+// And there pairs as they are.
+INLINE void copy_left_row(char *left, int i, const float *pairs, int64_t dim)
 {
-	for (int64_t c = 0; c < padded(dim); c += VL)
+	char *to = left_row(left, i, dim);
+	for (int64_t k = 0; k < dim / 2; k += TILE, to += TILE_BYTES)
+		UNROLL for (int v = 0; v < TILE; v += VL) store((float *)to + v, take(pairs, k + v, dim / 2));
+}
+
+// n rows of a left-hand side as columns of one with room for so many inputs: pairs of rows, 16 × 16 of them transposed.
+static void pack_across(char *across, const char *left, int n, int64_t dim, int inputs)
+{
+	for (int64_t c = 0; c < padded(dim); c += 2 * VL)
 		for (int j = 0; 2 * j < tile_steps(n) * TILE_INPUTS; j += VL) {
-			char *tile = left + c / TILE * left_tile_bytes(inputs, 1) + j / TILE * TILE_BYTES + 4 * (c % TILE * TILE + j % TILE);
-			vi r[VL];
+			char *to = across + c / TILE * left_tile_bytes(inputs, 1) + j / TILE * TILE_BYTES + 4 * (c % TILE * TILE + j % TILE);
+			vi even[VL], odd[VL];
 			UNROLL for (int i = 0; i < VL; i++)
 			{
-				int row = 2 * (j + i);
-				vf first = row < n ? take(rows[row], c, dim) : splat(0), second = row + 1 < n ? take(rows[row + 1], c, dim) : splat(0);
-				r[i] = scaled ? computed_across(first * scale, second * scale) : pairs_across(first, second);
+				const int row = 2 * (j + i);
+				const char *from = left_row((char *)left, row, dim) + c / TILE_INPUTS * TILE_BYTES + 2 * (c % TILE_INPUTS);
+				vi first = row < n ? loadi(from) : (vi){0}, second = row + 1 < n ? loadi(from + 4 * TILE) : (vi){0};
+				pairs_below p = put_below(first, second);
+				even[i] = p.even;
+				odd[i] = p.odd;
 			}
-			transpose(r);
-			UNROLL for (int i = 0; i < VL; i++) *(vi_any *)(tile + 4 * TILE * i) = r[i];
+			transpose(even);
+			transpose(odd);
+			UNROLL for (int i = 0; i < VL; i++)
+			{
+				char *column = to + 2 * i / TILE * left_tile_bytes(inputs, 1) + 2 * i % TILE * 4 * TILE;
+				*(vi_any *)column = even[i];
+				*(vi_any *)(column + 4 * TILE) = odd[i];
+			}
 		}
 }
 

@@ -154,7 +154,7 @@ func fingerprints(t *testing.T, m kernels.Backend) map[string]uint64 {
 	note("RMSNormGradW", w)
 
 	qkv, dout, rope, qw, kw, out := in(T*h.Width()), in(T*h.Width()), in(T*h.Dim), in(h.Dim), in(h.Dim), in(T*h.Width())
-	m.QKNormRope(out, qkv, qw, kw, rope, eps, h, T)
+	m.QKNormRope(out, qkv, qw, kw, rope, eps, kernels.Attn{Heads: h}, T)
 	note("QKNormRope", out)
 	m.QKNormRopeGradX(out, dout, qkv, qw, kw, rope, eps, h, T)
 	note("QKNormRopeGradX", out)

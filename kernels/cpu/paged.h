@@ -31,9 +31,9 @@ static void paged_write(const void *args, void *scratch, int64_t from, int64_t t
 		int64_t j = r->position % KEYS;
 		float *keys = cached_keys(a, r->table[r->position / KEYS], head), *values = cached_values(a, keys);
 		const float *k = a->qkv + row * width + (a->q_heads + head) * dim, *v = k + a->kv_heads * dim;
-		int32_t none = no_number(a->cache.pairs);
-		if (any_lane(no_numbers(v, dim, none))) {
-			mend_value(scratch, k, v, dim, none);
+		const number_form form = a->cache.pairs ? AS_ROUNDED : AS_FLOATS;
+		if (any_lane(some_no_numbers(form, v, dim))) {
+			mend(form, scratch, k, v, dim);
 			k = scratch;
 			v = k + dim;
 		}

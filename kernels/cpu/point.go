@@ -96,22 +96,22 @@ func (b *backend) RopeTable(out, positions, frequencies kernels.Buffer, scale fl
 }
 
 // Rope rotates heads.
-func (b *backend) Rope(out, x, rope kernels.Buffer, back bool, h kernels.Heads, T int) {
+func (b *backend) Rope(out, x, rope kernels.Buffer, back bool, h kernels.Attn, T int) {
 	defer b.release()
 	a := args[C.grpo_rope](b)
 	a.out, a.apart, a.stream = b.madeAround(out, h.Width(), 0, T)
-	a.x, a.rope = b.f32(x), b.f32(rope)
+	a.x, a.rope, a.scale = b.f32(x), b.f32(rope), C.float(h.Factor())
 	a.q_heads, a.kv_heads, a.dim, a.back = C.int64_t(h.Q), C.int64_t(h.KV), C.int64_t(h.Dim), C.int64_t(flag(back))
 	b.run(b.ops.rope, T, rowGrain(h.Width()))
 }
 
-func (b *backend) QKNormRope(out, qkv, qw, kw, rope kernels.Buffer, eps float32, h kernels.Heads, T int) {
+func (b *backend) QKNormRope(out, qkv, qw, kw, rope kernels.Buffer, eps float32, h kernels.Attn, T int) {
 	defer b.release()
 	a := args[C.grpo_qk_norm_rope](b)
 	a.out, a.apart, a.stream = b.madeAround(out, h.Width(), h.Dim, T)
 	a.x = b.f32(qkv)
 	a.qw, a.kw = b.f32(qw), b.f32(kw)
-	a.rope, a.eps = b.f32(rope), C.float(eps)
+	a.rope, a.eps, a.scale = b.f32(rope), C.float(eps), C.float(h.Factor())
 	a.q_heads, a.kv_heads, a.dim = C.int64_t(h.Q), C.int64_t(h.KV), C.int64_t(h.Dim)
 	b.run(b.ops.qk_norm_rope, T, rowGrain(h.Width()))
 }

@@ -17,6 +17,15 @@ INLINE void row_made(float *out, int64_t t, int64_t n, int64_t apart, const floa
 		put_row(out + t * n, row, 1, n, 1);
 }
 
+// The same of a row of heads, for attention.
+INLINE void heads_made(float *out, int64_t t, int64_t n, int64_t apart, int64_t around, float *row, int64_t queries, float scale)
+{
+	if (apart)
+		pack_heads((char *)out + t * apart, row, queries, scale, n, around);
+	else
+		row_made(out, t, n, 0, row);
+}
+
 static void embed(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_embed *a = args;
@@ -127,7 +136,10 @@ static void rope(const void *args, void *scratch, int64_t from, int64_t to)
 		float *row = row_to_make(a->out, t, width, a->apart, a->stream, scratch);
 		for (int64_t h = 0; h < heads; h++) rotate(row + h * n, x + h * n, a->rope + t * n, n / 2, a->back);
 		memcpy(row + heads * n, x + heads * n, 4 * a->kv_heads * n);
-		row_made(a->out, t, width, a->apart, row);
+		if (a->back)
+			row_made(a->out, t, width, a->apart, row);
+		else
+			heads_made(a->out, t, width, a->apart, a->stream, row, a->q_heads * n, a->scale);
 	}
 	streams_end();
 }
@@ -147,7 +159,7 @@ static void qk_norm_rope(const void *args, void *scratch, int64_t from, int64_t 
 			rotate(row + h * n, normed, a->rope + t * n, n / 2, 0);
 		}
 		memcpy(row + heads * n, x + heads * n, 4 * a->kv_heads * n);
-		row_made(a->out, t, width, a->apart, row);
+		heads_made(a->out, t, width, a->apart, a->stream, row, a->q_heads * n, a->scale);
 	}
 	streams_end();
 }

@@ -18,6 +18,7 @@ type rowOp struct {
 func rowOps(t testing.TB, m kernels.Backend) []rowOp {
 	const T, H, N = 512, 1024, 3072
 	h := kernels.Heads{Q: 16, KV: 8, Dim: 128}
+	a := kernels.Attn{Heads: h}
 	buffer := func(n int) kernels.Buffer { return random(t, m, n) }
 	x, y, w, dw := buffer(T*H), buffer(T*H), buffer(H), buffer(H)
 	qkv, rotated, rope, qw, kw := buffer(T*h.Width()), buffer(T*h.Width()), buffer(T*h.Dim), buffer(h.Dim), buffer(h.Dim)
@@ -44,10 +45,10 @@ func rowOps(t testing.TB, m kernels.Backend) []rowOp {
 		{"RMSNormGradX", T * H * 3, func() { m.RMSNormGradX(z, y, x, w, kernels.Norm{Eps: 1e-6}, H, T) }},
 		{"RMSNormGradW", T * H * 3, func() { m.RMSNormGradW(dw, y, x, kernels.Norm{Eps: 1e-6}, H, T) }},
 		{"RopeTable", T * h.Dim, func() { m.RopeTable(rope, ids, frequencies, 1, h.Dim, T) }},
-		{"QKNormRope", T * h.Width() * 2, func() { m.QKNormRope(rotated, qkv, qw, kw, rope, 1e-6, h, T) }},
+		{"QKNormRope", T * h.Width() * 2, func() { m.QKNormRope(rotated, qkv, qw, kw, rope, 1e-6, a, T) }},
 		{"QKNormRopeGradX", T * h.Width() * 3, func() { m.QKNormRopeGradX(dqkv, rotated, qkv, qw, kw, rope, 1e-6, h, T) }},
 		{"QKNormRopeGradW", T * (h.Q + h.KV) * h.Dim * 3, func() { m.QKNormRopeGradW(dqw, dkw, rotated, qkv, rope, 1e-6, h, T) }},
-		{"Rope", T * h.Width() * 2, func() { m.Rope(rotated, qkv, rope, false, h, T) }},
+		{"Rope", T * h.Width() * 2, func() { m.Rope(rotated, qkv, rope, false, a, T) }},
 		{"GeGLU", T * N * 3, func() { m.GeGLU(mlp, gateUp, N, T) }},
 		{"GeGLUGrad", T * N * 5, func() { m.GeGLUGrad(dGateUp, mlp, gateUp, N, T) }},
 		{"Scale", T * H * 2, func() { m.Scale(z, x, 2, T*H) }},
@@ -90,6 +91,7 @@ func TestRowsAroundTheCaches(t *testing.T) {
 			m := open(t, Options{Threads: 2, Variant: name, Order: order})
 			for _, dim := range []int{6, 24, 64} {
 				h := kernels.Heads{Q: 3, KV: 1, Dim: dim}
+				a := kernels.Attn{Heads: h}
 				rng := rand.New(rand.NewPCG(3, uint64(dim)))
 				qkv, rope := upload(t, m, normal(rng, T*h.Width())), upload(t, m, normal(rng, T*h.Dim))
 				qw, kw := upload(t, m, normal(rng, h.Dim)), upload(t, m, normal(rng, h.Dim))
@@ -101,8 +103,8 @@ func TestRowsAroundTheCaches(t *testing.T) {
 				rows := func(bytes int) (all []float32) {
 					streamedBytes = bytes
 					rotated, normed, lse := random(t, m, T*h.Width()), random(t, m, T*h.Width()), random(t, m, T*h.Q)
-					m.Rope(rotated, qkv, rope, false, h, T)
-					m.QKNormRope(normed, qkv, qw, kw, rope, 1e-6, h, T)
+					m.Rope(rotated, qkv, rope, false, a, T)
+					m.QKNormRope(normed, qkv, qw, kw, rope, 1e-6, a, T)
 					all = slices.Concat(download(t, m, rotated), download(t, m, normed))
 					for _, kv := range []kernels.DType{kernels.F32, kernels.BF16} {
 						out := random(t, m, T*h.OutWidth())

@@ -40,10 +40,14 @@ func (b *backend) made(out kernels.Buffer, width, beside int) (*C.float, C.int64
 	return (*C.float)(b.address(out)), apart
 }
 
-// madeAround is the same of T rows that go around the caches if they are many floats, and whether they do.
+// madeAround is the same of T rows that go around the caches if they are many, and whether they do.
 func (b *backend) madeAround(out kernels.Buffer, width, beside, T int) (p *C.float, apart, stream C.int64_t) {
 	p, apart = b.made(out, width, beside)
-	if apart == 0 && streams(T*width) {
+	floats := T * width
+	if apart > 0 {
+		floats /= 2
+	}
+	if streams(floats) {
 		b.scratch(4 * (width + beside))
 		stream = 1
 	}

@@ -2,7 +2,9 @@ package cpu
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -63,12 +65,16 @@ func (r rows) same(what string, want, got kernels.Buffer) {
 	same(r.t, fmt.Sprintf("%s, %d rows", what, r.T), download(r.t, r.Backend, got), download(r.t, r.Backend, want))
 }
 
-// onRows calls run with each variant, and few rows and many.
+// onRows calls run with each variant, and few rows and many, which go through the caches or around them.
 func onRows(t *testing.T, run func(r rows)) {
+	defer func(usual int) { streamedBytes = usual }(streamedBytes)
 	for _, variant := range Variants() {
 		b := openBare(t, Options{Threads: 2, Variant: variant, Order: kernels.Tiles})
 		for _, T := range []int{1, 16, 33, 70} {
-			run(rows{t, kernels.Checked(b), T})
+			for _, bytes := range []int{2 << 20, 0} {
+				streamedBytes = bytes
+				run(rows{t, kernels.Checked(b), T})
+			}
 		}
 	}
 }
@@ -77,6 +83,7 @@ func onRows(t *testing.T, run func(r rows)) {
 func TestRoundedRowsAreRounded(t *testing.T) {
 	onRows(t, func(r rows) {
 		h := kernels.Heads{Q: 4, KV: 2, Dim: 24}
+		a := kernels.Attn{Heads: h, Scale: 0.3}
 		const H = 96
 		x, dy, wide := r.numbers(1, r.T*2*H), r.numbers(2, r.T*2*H), r.numbers(3, r.T*h.Width())
 		w, rope := r.numbers(4, H), r.numbers(5, r.T*h.Dim)
@@ -84,23 +91,78 @@ func TestRoundedRowsAreRounded(t *testing.T) {
 		for _, op := range []struct {
 			name  string
 			width int
+			scale float32 // of queries
 			run   func(out kernels.Buffer)
 		}{
-			{"RMSNorm", H, func(out kernels.Buffer) { r.RMSNorm(out, x, w, norm, H, r.T) }},
-			{"Rope", h.Width(), func(out kernels.Buffer) { r.Rope(out, wide, rope, true, h, r.T) }},
-			{"QKNormRopeGradX", h.Width(), func(out kernels.Buffer) { r.QKNormRopeGradX(out, dy, wide, w, w, rope, 1e-5, h, r.T) }},
-			{"SwiGLU", H, func(out kernels.Buffer) { r.SwiGLU(out, x, H, r.T) }},
-			{"SwiGLUGrad", 2 * H, func(out kernels.Buffer) { r.SwiGLUGrad(out, dy, x, H, r.T) }},
-			{"GeGLU", H, func(out kernels.Buffer) { r.GeGLU(out, x, H, r.T) }},
-			{"GeGLUGrad", 2 * H, func(out kernels.Buffer) { r.GeGLUGrad(out, dy, x, H, r.T) }},
+			{"RMSNorm", H, 0, func(out kernels.Buffer) { r.RMSNorm(out, x, w, norm, H, r.T) }},
+			{"Rope", h.Width(), a.Scale, func(out kernels.Buffer) { r.Rope(out, wide, rope, false, a, r.T) }},
+			{"Rope back", h.Width(), 0, func(out kernels.Buffer) { r.Rope(out, wide, rope, true, a, r.T) }},
+			{"QKNormRope", h.Width(), a.Scale, func(out kernels.Buffer) { r.QKNormRope(out, wide, w, w, rope, 1e-5, a, r.T) }},
+			{"QKNormRopeGradX", h.Width(), 0, func(out kernels.Buffer) { r.QKNormRopeGradX(out, dy, wide, w, w, rope, 1e-5, h, r.T) }},
+			{"SwiGLU", H, 0, func(out kernels.Buffer) { r.SwiGLU(out, x, H, r.T) }},
+			{"SwiGLUGrad", 2 * H, 0, func(out kernels.Buffer) { r.SwiGLUGrad(out, dy, x, H, r.T) }},
+			{"GeGLU", H, 0, func(out kernels.Buffer) { r.GeGLU(out, x, H, r.T) }},
+			{"GeGLUGrad", 2 * H, 0, func(out kernels.Buffer) { r.GeGLUGrad(out, dy, x, H, r.T) }},
 		} {
 			exact, rounded := r.both(op.width, op.run)
-			got := r.alloc(kernels.F32, r.T*op.width)
-			want := upload(t, r.Backend, oracle.RoundedToBF16(download(t, r.Backend, exact)))
+			got, numbers := r.alloc(kernels.F32, r.T*op.width), download(t, r.Backend, exact)
+			for i := range numbers {
+				if op.scale != 0 && i%op.width < h.OutWidth() {
+					numbers[i] *= op.scale
+				}
+			}
+			want := upload(t, r.Backend, oracle.RoundedToBF16(numbers))
 			r.Linear(kernels.Whole(got, op.width), kernels.Whole(rounded, op.width), r.identity(op.width), kernels.LinearOpt{Alpha: 1}, r.T)
 			r.same(op.name, want, got)
 		}
 	})
+}
+
+// Attention to rounded rows has the bits of attention to the same rows in f32, tiny, huge and no numbers among them.
+func TestAttentionOfRoundedRows(t *testing.T) {
+	onRows(t, func(r rows) {
+		for _, a := range []kernels.Attn{
+			{Heads: kernels.Heads{Q: 4, KV: 2, Dim: 24}},
+			{Heads: kernels.Heads{Q: 2, KV: 1, Dim: 8}, Scale: 0.7, Window: 20},
+			{Heads: kernels.Heads{Q: 3, KV: 1, Dim: 96}, Cap: 2},
+		} {
+			for _, strange := range []bool{false, true} {
+				r.attends(a, strange)
+			}
+		}
+	})
+}
+
+func (r rows) attends(a kernels.Attn, strange bool) {
+	x := normal(rand.New(rand.NewPCG(1, 9)), r.T*a.Width())
+	for i := range x {
+		switch k := i % a.Width(); {
+		case !strange:
+		case k < a.OutWidth() && i%3 == 0:
+			x[i] *= 0x1p-126 // queries whose products with the scale may be subnormal
+		case k >= a.OutWidth() && i%1009 < 3:
+			x[i] = []float32{0x1p-140, 3.4e38, float32(math.Inf(1))}[i%1009]
+		}
+	}
+	rope := upload(r.t, r.Backend, slices.Repeat(append(slices.Repeat([]float32{1}, a.Dim/2), make([]float32, a.Dim/2)...), r.T))
+	qkv := upload(r.t, r.Backend, x)
+	wide, rounded := r.both(a.Width(), func(out kernels.Buffer) { r.Rope(out, qkv, rope, false, a, r.T) })
+	starts := r.alloc(kernels.I32, 3)
+	r.Upload(starts, []int32{0, int32(r.T / 3), int32(r.T)})
+	parents := r.alloc(kernels.I32, 2)
+	r.Upload(parents, []int32{-1, 0})
+	for _, s := range []kernels.Spans{{Starts: starts, N: 2}, {Starts: starts, Parents: parents, N: 2}} {
+		run := func(qkv kernels.Buffer) (all [3]kernels.Buffer) {
+			all = [3]kernels.Buffer{r.numbers(2, r.T*a.OutWidth()), r.numbers(3, r.T*a.Q), r.numbers(4, r.T*a.Width())}
+			r.Attention(all[0], all[1], qkv, s, a, kernels.BF16, r.T)
+			r.AttentionGrad(all[2], r.numbers(5, r.T*a.OutWidth()), qkv, all[0], all[1], s, a, kernels.BF16, r.T)
+			return all
+		}
+		want, got := run(wide), run(rounded)
+		for i, name := range []string{"attention", "its logarithms", "its gradient"} {
+			r.same(fmt.Sprintf("%s of %+v, strange %v", name, a, strange), want[i], got[i])
+		}
+	}
 }
 
 // Products with rounded rows have the bits of products with the rows in f32, whose factors they round.
@@ -196,6 +258,17 @@ func TestRoundedRowsAreRefused(t *testing.T) {
 		linear(kernels.Whole(x, 48), r.matrix(1, 64, 48, false)))
 	require.PanicsWithValue(t, "kernels: SwiGLU: out is bf16 [3072], expected bf16 [4096]",
 		func() { r.SwiGLU(x, r.alloc(kernels.F32, 2*2*96), 96, 2) })
+	attention := func(kv kernels.DType) func() {
+		s := kernels.Spans{Starts: r.alloc(kernels.I32, 2), N: 1}
+		r.Upload(s.Starts, []int32{0, 2})
+		return func() {
+			r.Attention(out.Buf, r.alloc(kernels.F32, 4), x, s, kernels.Attn{Heads: kernels.Heads{Q: 2, KV: 1, Dim: 16}}, kv, 2)
+		}
+	}
+	const attended = "cpu: rounded rows are for attention in the order of tiles, with keys and values in bf16"
+	require.NotPanics(t, attention(kernels.BF16))
+	require.PanicsWithValue(t, attended, attention(kernels.F32))
 	b.SetSums(kernels.Serial)
 	require.PanicsWithValue(t, inTiles, linear(kernels.Whole(x, 64), r.matrix(1, 64, 64, false)))
+	require.PanicsWithValue(t, attended, attention(kernels.BF16))
 }

@@ -38,6 +38,27 @@ static void pack_row(char *to, const float *x, int64_t n)
 	for (int64_t k = 0; k < n; k += TILE_INPUTS) pack_pairs(to + 2 * k, x + k, 1, 0);
 }
 
+// A row of heads as attention multiplies it in the order of tiles: n numbers, a multiple of 32, of which the first are queries, which are
+// scaled. A subnormal number of these counts as zero.
+static void pack_heads(char *to, float *row, int64_t queries, float scale, int64_t n, int around)
+{
+	const uint64_t before = flush_subnormals();
+	for (int64_t i = 0; i < queries; i += VL) put(row, i, queries, take(row, i, queries) * scale);
+	restore_subnormals(before);
+	for (int64_t k = 0; k < n; k += TILE_INPUTS) pack_inputs(to + 2 * k, row + k, 1, around);
+}
+
+// The pairs of two rows that lie one below the other: of what is first in the pairs of both, and of what is second.
+typedef struct {
+	vi even, odd;
+} pairs_below;
+
+INLINE pairs_below put_below(vi a, vi b)
+{
+	enum { HIGH = (int32_t)0xffff0000 };
+	return (pairs_below){(a & HIGH) | (vi)((vu)b >> 16), (vi)((vu)a << 16) | (b & ~HIGH)};
+}
+
 // Columns of x [inner, …] as one tile of rows that takes turns with another, so many of them; the rows of the tile below are zero.
 static void pack_across_tile(char *tile, const float *x, int64_t stride, int count, int64_t inner)
 {
@@ -95,7 +116,6 @@ static void zip_rows(char *block, const float *src, int64_t stride, int64_t dept
 static void zip_rounded(char *block, const char *src, const char *soon, int64_t apart, int64_t depth)
 {
 	static const char none[2 * PANEL] = {0};
-	enum { HIGH = (int32_t)0xffff0000 };
 	for (int64_t n = 0; n < tile_steps(depth) * TILE_INPUTS; n += 2, block += PAIR_BYTES) {
 		const char *first = n < depth ? src + n * apart : none, *second = n + 1 < depth ? src + (n + 1) * apart : none;
 		__builtin_prefetch(src + (n + ROWS_AHEAD) * apart);
@@ -103,10 +123,9 @@ static void zip_rounded(char *block, const char *src, const char *soon, int64_t 
 		__builtin_prefetch(soon + n * apart, 0, 2);
 		__builtin_prefetch(soon + (n + 1) * apart, 0, 2);
 		for (int c = 0; c < PANEL / 2; c += VL) {
-			vi a = loadi(first + 4 * c), b = loadi(second + 4 * c);
-			vi even = (a & HIGH) | (vi)((vu)b >> 16), odd = a << 16 | (b & ~HIGH);
-			*(vi_any *)(block + 8 * c) = ZIP_LOW(even, odd);
-			*(vi_any *)(block + 8 * c + 4 * VL) = ZIP_HIGH(even, odd);
+			pairs_below p = put_below(loadi(first + 4 * c), loadi(second + 4 * c));
+			*(vi_any *)(block + 8 * c) = ZIP_LOW(p.even, p.odd);
+			*(vi_any *)(block + 8 * c + 4 * VL) = ZIP_HIGH(p.even, p.odd);
 		}
 	}
 }

@@ -149,11 +149,11 @@ func addRope(add adder, rounding float64) {
 	for _, h := range headShapes {
 		for _, back := range []bool{false, true} {
 			add(fmt.Sprintf("Rope/%v back=%v", h, back), rounding, func(c *call) {
-				c.Rope(c.out(h.Width()), c.in(h.Width()), c.rope(h), back, h, c.T)
+				c.Rope(c.out(h.Width()), c.in(h.Width()), c.rope(h), back, kernels.Attn{Heads: h}, c.T)
 			})
 		}
 		add(fmt.Sprintf("QKNormRope/%v", h), rounding, func(c *call) {
-			c.QKNormRope(c.out(h.Width()), c.in(h.Width()), c.param(h.Dim), c.param(h.Dim), c.rope(h), normEps, h, c.T)
+			c.QKNormRope(c.out(h.Width()), c.in(h.Width()), c.param(h.Dim), c.param(h.Dim), c.rope(h), normEps, kernels.Attn{Heads: h}, c.T)
 		})
 		add(fmt.Sprintf("QKNormRopeGradX/%v", h), rounding, func(c *call) {
 			c.QKNormRopeGradX(c.out(h.Width()), c.in(h.Width()), c.in(h.Width()), c.param(h.Dim), c.param(h.Dim),

@@ -71,6 +71,9 @@ func testNarrowed(t *testing.T, m *machine) {
 	kernels.Narrow(m.Backend, half, back, 0)
 }
 
+// oneHead is the smallest attention.
+var oneHead = kernels.Attn{Heads: kernels.Heads{Q: 1, KV: 1, Dim: 2}}
+
 func testNarrowMisuse(t *testing.T, m *machine) {
 	half, x := m.zeros(kernels.BF16, 8), m.zeros(kernels.F32, 8)
 	for want, run := range map[string]func(){
@@ -88,11 +91,11 @@ func testNarrowMisuse(t *testing.T, m *machine) {
 		"LinearGradW: x is bf16 [8], expected f32 [8]": func() {
 			m.LinearGradW(x, kernels.Whole(x, 1), kernels.Whole(half, 8), 1, kernels.F32, 1)
 		},
-		"Rope: rope is bf16 [8], expected f32 [2]":         func() { m.Rope(x, half, half, false, kernels.Heads{Q: 1, KV: 1, Dim: 2}, 1) },
+		"Rope: rope is bf16 [8], expected f32 [2]":         func() { m.Rope(x, half, half, false, oneHead, 1) },
 		"Alloc: n is -1, expected at least 0":              func() { _, _ = m.Alloc(kernels.BF16, -1) },
 		"Slice: [0, 9) of 8 elements":                      func() { half.Slice(0, 9) },
 		"Gather: x is bf16 [8], expected f32 [0]":          func() { m.Gather(x, half, m.i32(0), 8, 1) },
-		"QKNormRope: out is bf16 [8], expected f32 [6]":    func() { m.QKNormRope(half, x, x, x, x, 1, kernels.Heads{Q: 1, KV: 1, Dim: 2}, 1) },
+		"QKNormRope: out is bf16 [8], expected f32 [6]":    func() { m.QKNormRope(half, x, x, x, x, 1, oneHead, 1) },
 		"GeGLUGrad: dout is bf16 [8], expected f32 [4]":    func() { m.GeGLUGrad(x, half, half, 4, 1) },
 		"RMSNorm: weight is bf16 [8], expected f32 [8]":    func() { m.RMSNorm(x, half, half, kernels.Norm{}, 8, 1) },
 		"AttentionGrad: out is bf16 [8], expected f32 [2]": func() { m.attentionGradOf(half, x) },
@@ -103,7 +106,7 @@ func testNarrowMisuse(t *testing.T, m *machine) {
 
 func (m *machine) attentionGradOf(out, x kernels.Buffer) {
 	spans := kernels.Spans{Starts: m.i32(0, 1), N: 1}
-	m.AttentionGrad(x, x, x, out, x, spans, kernels.Attn{Heads: kernels.Heads{Q: 1, KV: 1, Dim: 2}}, kernels.BF16, 1)
+	m.AttentionGrad(x, x, x, out, x, spans, oneHead, kernels.BF16, 1)
 }
 
 // sameAsWide compares what operations make of rows [T, width] in bf16 with what they make of the same rows in f32, wherever they begin.
@@ -167,10 +170,10 @@ func testNarrowHeads(t *testing.T, m *machine, h kernels.Heads) {
 	}
 	m.sameAsWide(t, h.Width(), T, map[string]func(x kernels.Buffer) kernels.Buffer{
 		"Rope": func(x kernels.Buffer) kernels.Buffer {
-			return out(func(b kernels.Buffer) { m.Rope(b, x, rope, false, h, T) })
+			return out(func(b kernels.Buffer) { m.Rope(b, x, rope, false, kernels.Attn{Heads: h}, T) })
 		},
 		"QKNormRope": func(x kernels.Buffer) kernels.Buffer {
-			return out(func(b kernels.Buffer) { m.QKNormRope(b, x, qw, kw, rope, 0.3, h, T) })
+			return out(func(b kernels.Buffer) { m.QKNormRope(b, x, qw, kw, rope, 0.3, kernels.Attn{Heads: h}, T) })
 		},
 		"QKNormRopeGradX": func(x kernels.Buffer) kernels.Buffer {
 			return out(func(b kernels.Buffer) { m.QKNormRopeGradX(b, dout, x, qw, kw, rope, 0.3, h, T) })

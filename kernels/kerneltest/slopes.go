@@ -203,19 +203,19 @@ func ropeSlopes() []slope {
 	}
 	qkRope := func(m *machine, qkv, w []float32) kernels.Buffer {
 		y := m.zeros(kernels.F32, T*h.Width())
-		m.QKNormRope(y, m.f32(qkv...), m.f32(w[:h.Dim]...), m.f32(w[h.Dim:]...), rope(m), eps, h, T)
+		m.QKNormRope(y, m.f32(qkv...), m.f32(w[:h.Dim]...), m.f32(w[h.Dim:]...), rope(m), eps, kernels.Attn{Heads: h}, T)
 		return y
 	}
 	return []slope{
 		{"Rope", T * h.Width(),
 			func(m *machine, x []float32) kernels.Buffer {
 				y := m.zeros(kernels.F32, T*h.Width())
-				m.Rope(y, m.f32(x...), rope(m), false, h, T)
+				m.Rope(y, m.f32(x...), rope(m), false, kernels.Attn{Heads: h}, T)
 				return y
 			},
 			func(m *machine, x, dy []float32) kernels.Buffer {
 				dx := m.zeros(kernels.F32, T*h.Width())
-				m.Rope(dx, m.f32(dy...), rope(m), true, h, T)
+				m.Rope(dx, m.f32(dy...), rope(m), true, kernels.Attn{Heads: h}, T)
 				return dx
 			}},
 		{"QKNormRopeGradX", T * h.Width(),

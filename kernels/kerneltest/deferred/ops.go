@@ -52,12 +52,12 @@ func (d *backend) RopeTable(out, positions, frequencies kernels.Buffer, scale fl
 	d.later(func() { d.b.RopeTable(out, positions, frequencies, scale, dim, T) })
 }
 
-func (d *backend) Rope(out, x, rope kernels.Buffer, back bool, h kernels.Heads, T int) {
+func (d *backend) Rope(out, x, rope kernels.Buffer, back bool, h kernels.Attn, T int) {
 	out, x, rope = d.in(out), d.in(x), d.in(rope)
 	d.later(func() { d.b.Rope(out, x, rope, back, h, T) })
 }
 
-func (d *backend) QKNormRope(out, qkv, qw, kw, rope kernels.Buffer, eps float32, h kernels.Heads, T int) {
+func (d *backend) QKNormRope(out, qkv, qw, kw, rope kernels.Buffer, eps float32, h kernels.Attn, T int) {
 	out, qkv, qw, kw, rope = d.in(out), d.in(qkv), d.in(qw), d.in(kw), d.in(rope)
 	d.later(func() { d.b.QKNormRope(out, qkv, qw, kw, rope, eps, h, T) })
 }

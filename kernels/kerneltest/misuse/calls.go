@@ -51,11 +51,11 @@ var calls = map[string]func(c *call){
 		c.RopeTable(c.floats("out", T*2), c.ints("positions", 0, 1, 2), c.doubles("frequencies", 1), 1, 2, c.size("T", T, 0))
 	},
 	"Rope": func(c *call) {
-		c.Rope(c.floats("out", T*width), c.floats("x", T*width), c.floats("rope", T*2), false, c.heads(), c.size("T", T, 0))
+		c.Rope(c.floats("out", T*width), c.floats("x", T*width), c.floats("rope", T*2), false, kernels.Attn{Heads: c.heads()}, c.size("T", T, 0))
 	},
 	"QKNormRope": func(c *call) {
 		c.QKNormRope(c.floats("out", T*width), c.floats("qkv", T*width), c.floats("qw", 2), c.floats("kw", 2), c.floats("rope", T*2), 1,
-			c.heads(), c.size("T", T, 0))
+			kernels.Attn{Heads: c.heads()}, c.size("T", T, 0))
 	},
 	"QKNormRopeGradX": func(c *call) {
 		c.QKNormRopeGradX(c.floats("dqkv", T*width), c.floats("dout", T*width), c.floats("qkv", T*width), c.floats("qw", 2),

@@ -87,7 +87,7 @@ func (reference) RopeTable(out, positions, frequencies kernels.Buffer, scale flo
 	}
 }
 
-func (reference) Rope(out, x, rope kernels.Buffer, back bool, h kernels.Heads, T int) {
+func (reference) Rope(out, x, rope kernels.Buffer, back bool, h kernels.Attn, T int) {
 	direction := 1.0
 	if back {
 		direction = -1
@@ -130,10 +130,10 @@ func eachHead(h kernels.Heads, qw, kw []float32, f func(from, to int, weight []f
 	}
 }
 
-func (reference) QKNormRope(out, qkv, qw, kw, rope kernels.Buffer, eps float32, h kernels.Heads, T int) {
+func (reference) QKNormRope(out, qkv, qw, kw, rope kernels.Buffer, eps float32, h kernels.Attn, T int) {
 	for t := range T {
 		out, qkv, rope := row(out, h.Width(), t), row(qkv, h.Width(), t), row(rope, h.Dim, t)
-		eachHead(h, own[float32](qw), own[float32](kw), func(from, to int, w []float32) {
+		eachHead(h.Heads, own[float32](qw), own[float32](kw), func(from, to int, w []float32) {
 			x := qkv[from:to]
 			if w == nil {
 				copy(out[from:to], x)

@@ -23,7 +23,7 @@ func scaled(name string) *Op {
 
 // turned is what is computed again: out = in, rotated by nothing. It takes bf16, and notes what it got.
 func turned(name string, halves bool, got *[]kernels.DType, rope kernels.Buffer) *Op {
-	h := kernels.Heads{Q: 1, KV: 1, Dim: 2}
+	h := kernels.Attn{Heads: kernels.Heads{Q: 1, KV: 1, Dim: 2}}
 	o := &Op{Name: name, Inputs: 1, Width: width,
 		Run: func(x *Execution, out *Operand, in []*Operand) {
 			*got = append(*got, in[0].Buf.DType())
