@@ -118,7 +118,7 @@ func (b *Backend) RopeTable(out, positions, frequencies kernels.Buffer, scale fl
 // Rope rotates queries and keys.
 func (b *Backend) Rope(out, x, rope kernels.Buffer, back bool, h kernels.Attn, T int) {
 	turn := i64(map[bool]int{true: 1}[back])
-	b.launch(readingHalf("rope", x), perHead(h, T), at(out), at(x), at(rope), turn, i64(h.Q), i64(h.KV), i64(h.Dim), i64(T))
+	b.launch(readingHalf("rope", x), perHead(h.Heads, T), at(out), at(x), at(rope), turn, i64(h.Q), i64(h.KV), i64(h.Dim), i64(T))
 }
 
 // perHead is a warp for each head of T rows.
@@ -126,7 +126,7 @@ func perHead(h kernels.Heads, T int) dims { return blocks((h.Q+2*h.KV)*T, thread
 
 // QKNormRope normalises and rotates queries and keys.
 func (b *Backend) QKNormRope(out, qkv, qw, kw, rope kernels.Buffer, eps float32, h kernels.Attn, T int) {
-	b.launch(readingHalf("qk_norm_rope", qkv), perHead(h, T), at(out), at(qkv), at(qw), at(kw), at(rope), f32(eps), i64(h.Q), i64(h.KV),
+	b.launch(readingHalf("qk_norm_rope", qkv), perHead(h.Heads, T), at(out), at(qkv), at(qw), at(kw), at(rope), f32(eps), i64(h.Q), i64(h.KV),
 		i64(h.Dim), i64(T))
 }
 
