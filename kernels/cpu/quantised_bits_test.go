@@ -65,7 +65,8 @@ func TestQuantisedWeightsAreRoundedToEven(t *testing.T) {
 	}
 }
 
-// In tiles a weight counts as zero whose scale, or product before it is rounded, is subnormal; in series none does. So it is everywhere.
+// In tiles a weight counts as zero whose scale, or product before it is rounded, is subnormal; in series none does. So it is everywhere,
+// and in gradients that are added to something, which may be subnormal themselves.
 func TestQuantisedWeightsThatAreSubnormal(t *testing.T) {
 	const n = 64
 	x := slices.Repeat([]float32{1e30}, n*n)
@@ -83,8 +84,13 @@ func TestQuantisedWeightsThatAreSubnormal(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if y := product(t, b, w, x, n)[0]; (y == 0) != (order == kernels.Tiles) {
-					t.Errorf("%s, %v, a subnormal %s: %v", name, order, what, y)
+				gradient := multiplied(t, b, x, n, n, func(dx, dy kernels.Cols) {
+					b.LinearGradX(dx, dy, w, kernels.LinearOpt{Alpha: 1, Accumulate: true}, n)
+				})
+				for _, y := range []float32{product(t, b, w, x, n)[0], gradient[0]} {
+					if (y == 0) != (order == kernels.Tiles) {
+						t.Errorf("%s, %v, a subnormal %s: %v", name, order, what, y)
+					}
 				}
 			}
 		}
@@ -93,16 +99,22 @@ func TestQuantisedWeightsThatAreSubnormal(t *testing.T) {
 
 func product(t *testing.T, b kernels.Backend, w kernels.Matrix, x []float32, T int) []float32 {
 	t.Helper()
+	return multiplied(t, b, x, w.Cols(), w.Rows(), func(out, in kernels.Cols) { b.Linear(out, in, w, kernels.LinearOpt{Alpha: 1}, T) })
+}
+
+// multiplied is what an operation makes of rows of so many numbers: rows of so many, of zeros before.
+func multiplied(t *testing.T, b kernels.Backend, x []float32, from, to int, op func(out, in kernels.Cols)) []float32 {
+	t.Helper()
 	in, err := b.Alloc(kernels.F32, len(x))
 	if err != nil {
 		t.Fatal(err)
 	}
 	b.Upload(in, x)
-	out, err := b.Alloc(kernels.F32, T*w.Rows())
+	out, err := b.Alloc(kernels.F32, len(x)/from*to)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Linear(kernels.Whole(out, w.Rows()), kernels.Whole(in, w.Cols()), w, kernels.LinearOpt{Alpha: 1}, T)
+	op(kernels.Whole(out, to), kernels.Whole(in, from))
 	y := make([]float32, out.Len())
 	if err := b.Download(y, out); err != nil {
 		t.Fatal(err)

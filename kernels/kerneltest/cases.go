@@ -206,12 +206,13 @@ func addHead(add adder, o Tolerance) {
 	})
 }
 
-// attnShapes are those of headShapes, and one whose scores are bent and that reads a window, which ends inside blocks of keys.
+// attnShapes are those of headShapes, and two that read a window, which ends inside blocks of keys: in one scores are bent.
 var attnShapes = func() (all []kernels.Attn) {
 	for _, h := range headShapes {
 		all = append(all, kernels.Attn{Heads: h})
 	}
-	return append(all, kernels.Attn{Heads: kernels.Heads{Q: 4, KV: 2, Dim: 20}, Scale: 0.4, Cap: 1.5, Window: 37})
+	return append(all, kernels.Attn{Heads: kernels.Heads{Q: 4, KV: 2, Dim: 20}, Scale: 0.4, Cap: 1.5, Window: 37},
+		kernels.Attn{Heads: kernels.Heads{Q: 2, KV: 1, Dim: 12}, Window: 33})
 }()
 
 // cacheTypes are those of keys and values.

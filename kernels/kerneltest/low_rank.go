@@ -15,7 +15,7 @@ type lowRankCase struct {
 	scale      float32
 	windows    []kernels.Window
 	w, adapter kernels.DType
-	tiny       bool // gradients to x are about as large as the least normal number
+	tiny       bool // gradients to x are about as large as the least normal number; and so are outputs, beside a bias
 	bare       bool // the linear has no bias
 }
 
@@ -33,7 +33,10 @@ func testLowRank(t *testing.T, m *machine) {
 			{n: 64, k: 1100, rank: 24, scale: 0.5, windows: all[:1]},
 			{n: 128, k: 96, rank: 16, scale: 2, windows: all, bare: true},
 			{n: 64, k: 1100, rank: 24, scale: 0.5, windows: all[:1], tiny: true, bare: true},
+			{n: 64, k: 96, rank: 16, scale: 1, windows: all[:1], tiny: true, bare: true},
+			{n: 64, k: 96, rank: 8, scale: 0.5, windows: all[:1], tiny: true},
 			{n: 288, k: 96, rank: 32, scale: 1, windows: []kernels.Window{{From: 0, N: 288}}, bare: true},
+			{n: 544, k: 40, rank: 264, scale: 0.3, windows: []kernels.Window{{From: 0, N: 544}}},
 			{n: 1152, k: 40, rank: 200, scale: 0.3, windows: []kernels.Window{{From: 0, N: 512}, {From: 512, N: 512}, {From: 1024, N: 128}}},
 		} {
 			if emulated && c.n > 128 {
@@ -53,7 +56,9 @@ func (m *machine) lowRank(t *testing.T, c lowRankCase, T int) {
 	numbers := func(name string, n int) []float32 {
 		x := given(name, n)
 		for i := range x {
-			if c.tiny && name != "x" && name != "A" {
+			if c.tiny && name == "bias" {
+				x[i] *= 0x1p-126
+			} else if c.tiny && name != "A" && (name != "x" || !c.bare) {
 				x[i] *= 0x1p-63
 			}
 		}
