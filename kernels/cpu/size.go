@@ -76,7 +76,7 @@ func (b *backend) WorkSize(w kernels.Work) int {
 		C.PANEL*(C.DEPTH+scoreTiles*int(b.ops.tile))+C.LOGIT_STRIDE*scoreTiles*int(b.ops.tile))
 	own = max(own, drawBytes(w.Vocab)+truncatedBytes(w.Vocab))
 	if b.order == kernels.Tiles {
-		own = max(own, int(C.grpo_tiles_scratch(blockTiles, C.TILE_PANELS)),
+		own = max(own, int(C.grpo_tiles_scratch(blockTiles, manyPanels)),
 			int(C.grpo_tiles_scratch(scoreTiles, C.TILE_PANELS))+4*C.LOGIT_STRIDE*scoreTiles*C.TILE)
 	}
 	if w.Gradients {

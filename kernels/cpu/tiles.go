@@ -26,8 +26,9 @@ func Tiles() TileUnit {
 
 // How many tiles of rows, and pieces of them, share the panels of a task at most, so that what they read of a left-hand side at one depth
 // stays in the second-level cache beside the sums of C.TILE_PANELS. A left-hand side of smallLeft bytes stays there at all depths, beside
-// the sums of smallPanels; but a block of fewPieces or less is not worth that, for each makes its right-hand side. Of several pieces more
-// has to be read for each sum: half as many tiles have twice as many panels, manyPanels, while there is work for all.
+// the sums of smallPanels; but a block of fewPieces or less is not worth that, for each makes its right-hand side. One that does not stay
+// is fetched again for each group of panels, which takes as long as a fifth of the additions of C.TILE_PANELS: manyPanels are better, while
+// there is work for all.
 const (
 	blockTiles  = 32
 	blockPieces = 48
@@ -37,16 +38,32 @@ const (
 	fewPieces   = 22
 )
 
-// tilesBlock is how many tiles of rows and how many panels are one task, where there are enough of both.
-func tilesBlock(inner, pieces int) (tiles, panels int) {
+// tilesBlock is how many tiles of rows, two of which are done at a time, and how many panels are one task.
+func (b *backend) tilesBlock(tiles, columns, inner, pieces int) (block, together int) {
 	const two = 2 * C.TILE
-	if small := 2 * (smallLeft / leftBytes(two, inner, pieces)); small*pieces > fewPieces {
-		return min(small, blockTiles), smallPanels
+	stay := 2 * (smallLeft / leftBytes(two, inner, pieces))
+	switch {
+	case tiles <= 2: // a panel is read once, whatever is beside it
+		return 2, min(C.TILE_PANELS, max(columns/(4*b.threads()), 1))
+	case stay*pieces > fewPieces:
+		return b.blockOfRows(tiles, min(stay, blockTiles), blocksOf(columns, smallPanels)), smallPanels
+	case tiles <= stay:
+		return b.blockOfRows(tiles, tiles, blocksOf(columns, C.TILE_PANELS)), C.TILE_PANELS
 	}
-	if pieces > 1 {
-		return blockPieces / pieces, manyPanels
+	for most := min(blockTiles, blockPieces/pieces); most > 2; most /= 2 {
+		block := even(blocksOf(tiles, blocksOf(tiles, most)))
+		for _, together := range []int{manyPanels, C.TILE_PANELS} {
+			if n := blocksOf(tiles, block) * blocksOf(columns, together); n%b.threads() == 0 || n >= 4*b.threads() {
+				return block, together
+			}
+		}
 	}
-	return blockTiles, C.TILE_PANELS
+	return 2, C.TILE_PANELS
+}
+
+// blockOfRows is at most so many tiles of rows: fewer where there are not enough groups of panels to keep all workers busy to the end.
+func (b *backend) blockOfRows(tiles, most, groups int) int {
+	return even(min(max(tiles/blocksOf(4*b.threads(), groups), 1), most))
 }
 
 // A result of so many bytes, or a packed left-hand side, is written around the caches: it would not stay in the second level until it is
@@ -145,23 +162,14 @@ func (b *backend) packTiles(kernel *C.grpo_kernel, slot int, x *C.float, stride 
 	return packed
 }
 
-// tilesGemm runs g, cut into enough tasks to keep all workers busy to the end.
+// tilesGemm runs g, cut into tasks.
 func (b *backend) tilesGemm(g *C.grpo_gemm) {
-	most, together := tilesBlock(int(g.inner), int(g.pieces))
-	tiles, stays := rowTiles(int(g.rows)), together == smallPanels
-	if tiles <= 2 { // a panel is read once, whatever is beside it
-		together = min(together, max(panels(int(g.cols))/(4*b.threads()), 1))
-	}
-	if together == manyPanels && blocksOf(panels(int(g.cols)), together)*blocksOf(tiles, most/2) < 4*b.threads() {
-		together = C.TILE_PANELS
-	}
-	groups := blocksOf(panels(int(g.cols)), together)
-	enough := blocksOf(4*b.threads(), groups)      // blocks of rows, for want of panels
-	block := even(min(max(tiles/enough, 1), most)) // two tiles are done at a time
+	tiles, columns := rowTiles(int(g.rows)), panels(int(g.cols))
+	block, together := b.tilesBlock(tiles, columns, int(g.inner), int(g.pieces))
 	b.scratch(int(C.grpo_tiles_scratch(C.int64_t(block), C.int64_t(max(together, C.TILE_PANELS)))))
 	a := args[C.grpo_tiles_gemm](b)
 	*a = *g
 	a.row_tiles, a.block_tiles, a.block_panels = C.int64_t(tiles), C.int64_t(block), C.int64_t(together)
-	a.rows_first = flag(!stays)
-	b.run(b.ops.tiles_gemm, blocksOf(tiles, block)*groups, 1)
+	a.rows_first = flag(together != smallPanels)
+	b.run(b.ops.tiles_gemm, blocksOf(tiles, block)*blocksOf(columns, together), 1)
 }
