@@ -61,7 +61,7 @@ static lookahead left_ahead(const grpo_gemm *g, int64_t row, int64_t k, int64_t 
 }
 
 // Whether what is added is one step more of the same sums, to the bit: in one step a sum from zero is what that step adds, and nothing else
-// comes between.
+// comes between. (Where both are too small for a number and negative, it is −0 so, and else 0.)
 static int is_step_more(const grpo_gemm *g, const grpo_gemm *a)
 {
 	int one = a->alpha == 1 && a->pieces == 1 && tile_steps(a->inner) == 1;
