@@ -28,7 +28,7 @@ func roundedLen(b Backend, width, T int) int {
 	return 0
 }
 
-// made checks an output of T rows that may be rounded.
+// made checks T rows that may be rounded, as an operation makes them.
 func (k *checked) made(c checker, name string, out Buffer, width, T int) {
 	if out != nil && out.DType() == BF16 && roundedLen(k.b, width, 1) > 0 {
 		c.buffer(name, out, BF16, roundedLen(k.b, width, T))

@@ -26,7 +26,7 @@ typedef struct {
 } grpo_tile;
 
 typedef struct {
-	// Rows of queries, keys and values, so far apart. In the order of tiles they may be rounded (pack_row in tiles_rows.h), queries after
+	// Rows of queries, keys and values, so far apart. In the order of tiles they may be rounded (pack_heads in tiles_rows.h), queries after
 	// they were scaled: then what is counted is pairs.
 	const float *qkv;
 	int64_t row, rounded;

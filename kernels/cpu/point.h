@@ -12,7 +12,7 @@ INLINE float *row_to_make(float *out, int64_t t, int64_t n, int64_t apart, int64
 INLINE void row_made(float *out, int64_t t, int64_t n, int64_t apart, const float *row)
 {
 	if (apart)
-		pack_row((char *)out + t * apart, row, n);
+		pack_row((char *)out + t * apart, row, n, 0);
 	else if (row != out + t * n)
 		put_row(out + t * n, row, 1, n, 1);
 }

@@ -27,8 +27,8 @@ func Tiles() TileUnit {
 // How many tiles of rows, and pieces of them, share the panels of a task at most, so that what they read of a left-hand side at one depth
 // stays in the second-level cache beside the sums of C.TILE_PANELS. A left-hand side of smallLeft bytes stays there at all depths, beside
 // the sums of smallPanels; but a block of fewPieces or less is not worth that, for each makes its right-hand side. One that does not stay
-// is fetched again for each group of panels, which takes as long as a fifth of the additions of C.TILE_PANELS: manyPanels are better, while
-// there is work for all.
+// is fetched again for each group of panels, and that is a third of the time with C.TILE_PANELS: manyPanels are better, while there is work
+// for all.
 const (
 	blockTiles  = 32
 	blockPieces = 48

@@ -33,9 +33,9 @@ INLINE void pack_inputs(char *to, const float *x, int pieces, int around)
 }
 
 // A rounded row of n numbers, a multiple of 32: pairs that follow each other. Whoever multiplies it rounds it to these numbers anyway.
-static void pack_row(char *to, const float *x, int64_t n)
+static void pack_row(char *to, const float *x, int64_t n, int around)
 {
-	for (int64_t k = 0; k < n; k += TILE_INPUTS) pack_pairs(to + 2 * k, x + k, 1, 0);
+	for (int64_t k = 0; k < n; k += TILE_INPUTS) pack_inputs(to + 2 * k, x + k, 1, around);
 }
 
 // A row of heads as attention multiplies it in the order of tiles: n numbers, a multiple of 32, of which the first are queries, which are
@@ -45,7 +45,7 @@ static void pack_heads(char *to, float *row, int64_t queries, float scale, int64
 	const uint64_t before = flush_subnormals();
 	for (int64_t i = 0; i < queries; i += VL) put(row, i, queries, take(row, i, queries) * scale);
 	restore_subnormals(before);
-	for (int64_t k = 0; k < n; k += TILE_INPUTS) pack_inputs(to + 2 * k, row + k, 1, around);
+	pack_row(to, row, n, around);
 }
 
 // The pairs of two rows that lie one below the other: of what is first in the pairs of both, and of what is second.
