@@ -61,8 +61,12 @@ func (g *Groups) Run(ctx context.Context) (_ *GroupsResult, err error) {
 		return nil, err
 	}
 	step.datums = g.datums(step.policy.Vocab)
+	rows := 0
+	for _, d := range step.datums {
+		rows += d.Rows()
+	}
 	r := &GroupsResult{Bench: "groups", Backend: b.Name(), Shape: g.Shape, Rank: g.Rank, Prompts: g.Prompts, Completions: g.Completions,
-		Prompt: g.Prompt, Completion: g.Completion, MaxRows: g.Options.MaxRows, Limits: lim}
+		Prompt: g.Prompt, Completion: g.Completion, MaxRows: g.Options.MaxRows, Limits: lim, Rows: rows}
 	if err := g.compare(ctx, b, step, r); err != nil {
 		return nil, err
 	}
@@ -110,24 +114,32 @@ func (g *Groups) datums(vocab int) (all []model.Datum) {
 // compare measures; its first run is not counted, but for the gradients and the memory.
 func (g *Groups) compare(ctx context.Context, b kernels.Backend, s *trainStep, r *GroupsResult) error {
 	var alone, shared, times []float64
+	_, grads, _ := s.policy.Slabs()
+	var kept [2][]float32 // gradients both ways; in memory before a pass, so that both peaks have them
+	for i := range kept {
+		kept[i] = make([]float32, grads.Len())
+		if err := b.Download(kept[i], grads); err != nil {
+			return err
+		}
+	}
 	peak := func() int64 { return 0 }
 	if forgetPeak() { // of how the model was made
 		peak = peakMemory
 	}
 	for run := range g.Runs + 1 {
-		one, want, err := s.pass(ctx, b, false)
+		one, _, err := s.pass(ctx, b, false, kept[0])
 		if err != nil {
 			return err
 		}
 		if run == 0 {
-			r.Rows, r.PeakAlone = want.rows, peak()
+			r.PeakAlone = peak()
 		}
-		two, got, err := s.pass(ctx, b, true)
+		two, saved, err := s.pass(ctx, b, true, kept[1])
 		if err != nil {
 			return err
 		}
 		if run == 0 {
-			r.Shared, r.Peak, r.Distance = got.shared, peak(), distance(got.gradients, want.gradients)
+			r.Shared, r.Peak, r.Distance = saved, peak(), distance(kept[1], kept[0])
 			continue
 		}
 		alone, shared, times = append(alone, one), append(shared, two), append(times, two/one)
@@ -136,28 +148,18 @@ func (g *Groups) compare(ctx context.Context, b kernels.Backend, s *trainStep, r
 	return nil
 }
 
-// passed is what a forward and backward pass leaves.
-type passed struct {
-	gradients    []float32
-	rows, shared int
-}
-
-// pass is one of them, with prefixes shared or not, and how many seconds it took.
-func (s *trainStep) pass(ctx context.Context, b kernels.Backend, share bool) (seconds float64, p passed, err error) {
+// pass is one of them, with prefixes shared or not: how many seconds it took, how many rows it shared, and its gradients in into.
+func (s *trainStep) pass(ctx context.Context, b kernels.Backend, share bool, into []float32) (seconds float64, shared int, err error) {
 	_, grads, _ := s.policy.Slabs()
 	b.Zero(grads)
 	s.policy.SharePrefixes = share
 	start := time.Now()
 	stats, err := s.accumulate(ctx)
 	if err != nil {
-		return 0, p, err
+		return 0, 0, err
 	}
-	p = passed{gradients: make([]float32, grads.Len()), shared: stats.Shared}
-	for _, d := range s.datums {
-		p.rows += d.Rows()
-	}
-	err = b.Download(p.gradients, grads)
-	return time.Since(start).Seconds(), p, err
+	err = b.Download(into, grads)
+	return time.Since(start).Seconds(), stats.Shared, err
 }
 
 // distance is the norm of a difference, as a share of the norm.
