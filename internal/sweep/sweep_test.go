@@ -239,3 +239,18 @@ func TestAJournalIsOfOneSweep(t *testing.T) {
 	_, err = Open(dir, nil)
 	require.ErrorContains(t, err, "no journal of a sweep")
 }
+
+// Of an odd number of runs the one in the middle stays in the race; a run that failed in it stays out, however often it is gone on with.
+func TestARaceOfThreeAndOneThatFails(t *testing.T) {
+	words, rungs := []string{"seed=0..3", "max_steps=4"}, Rungs(4, 2)
+	dir := t.TempDir()
+	p := &program{fails: map[string]bool{"seed=1": true}}
+	j, err := p.drive(t, dir, 1, words, rungs)
+	require.NoError(t, err)
+	require.Equal(t, []string{"seed=0 to 2", "seed=1 to 2", "seed=2 to 2", "seed=3 to 2", "seed=2 to 4", "seed=3 to 4"}, p.calls)
+	again := &program{}
+	later, err := again.drive(t, dir, 1, words, rungs)
+	require.NoError(t, err)
+	require.Empty(t, again.calls)
+	require.Equal(t, results(t, j), results(t, later))
+}

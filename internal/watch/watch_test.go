@@ -267,3 +267,25 @@ func TestWhoMayLook(t *testing.T) {
 	require.True(t, in[0].HttpOnly)
 	require.Equal(t, http.StatusOK, ask("http://localhost/run/run", in...).Code)
 }
+
+// Of two runs of one name the second takes the name of the first where that is removed: what is shown under it is the second then.
+func TestANameGoesToTheRunThatIsLeft(t *testing.T) {
+	root := t.TempDir()
+	first, second := newRun(t, filepath.Join(root, "x", "run"), 1), newRun(t, filepath.Join(root, "y", "run"), 3)
+	s, err := New(Options{Paths: []string{first, second}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"run", "run~2"}, s.Runs())
+	_, page := get(t, s, "/run/run")
+	require.Contains(t, page, "1 of 9 steps")
+	_, told := s.newest("run", "before", 0)
+	require.NoError(t, os.RemoveAll(first))
+	require.Error(t, s.look(true), "one is missing")
+	require.Equal(t, []string{"run"}, s.Runs())
+	dir, _, ok := s.Where("run")
+	require.True(t, ok)
+	require.Equal(t, second, dir)
+	_, page = get(t, s, "/run/run")
+	require.Contains(t, page, "3 of 9 steps")
+	event, _ := s.newest("run", "after", told)
+	require.NotEmpty(t, event, "a browser is told of its steps, however many the first had")
+}

@@ -58,9 +58,18 @@ func (c children) run(ctx context.Context, e sweep.Entry, words []string) error 
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return errors.New(lastLine(log, began, err))
+		return errors.New(reason(log, began, err))
 	}
 	return nil
+}
+
+// reason is why a process ended: that it was killed, of which it knows nothing, or what it said last.
+func reason(log *os.File, from int64, err error) string {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && !exit.Exited() {
+		return fmt.Sprintf("it was ended from outside, %v: where memory ran out, the kernel's log says so (%s)", err, log.Name())
+	}
+	return lastLine(log, from, err)
 }
 
 // lastLine is what a process said last, which is why it ended.

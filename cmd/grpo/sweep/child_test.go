@@ -3,6 +3,7 @@ package sweep
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -22,4 +23,21 @@ func TestLastLine(t *testing.T) {
 	info, err := log.Stat()
 	require.NoError(t, err)
 	require.Equal(t, "exit status 1 ("+log.Name()+")", lastLine(log, info.Size(), errors.New("exit status 1")))
+}
+
+// A run that was killed did not end for the warning that it gave last.
+func TestAKilledRunDidNotEndForWhatItSaid(t *testing.T) {
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	require.NoError(t, err)
+	defer log.Close()
+	for _, c := range []struct{ script, want string }{
+		{"echo '  ! a warning' >&2; kill -9 $$", "signal: killed"},
+		{"echo 'grpo: the disk is full' >&2; exit 1", "the disk is full"},
+	} {
+		cmd := exec.Command("sh", "-c", c.script)
+		cmd.Stderr = log
+		says := reason(log, 0, cmd.Run())
+		require.Contains(t, says, c.want)
+		require.NotContains(t, says, "a warning")
+	}
 }
