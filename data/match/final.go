@@ -23,8 +23,10 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// announced says that an answer comes: "answer is", "answer:", or a line that ends with the word.
-var announced = regexp.MustCompile(`(?i)\banswer\s*(?:\*\*)?\s*(?:is\b|[:=]|\n)\s*(?:\*\*)?\s*[:=]?\s*(?:\*\*)?\s*`)
+// announced says that an answer comes: "answer is", "answer:", or a line that ends with the word. A formula set apart begins with a
+// line of its own, which is no answer yet.
+var announced = regexp.MustCompile(`(?i)\banswer\s*(?:\*\*)?\s*(?:is\b|[:=]|\n)\s*(?:\*\*)?\s*[:=]?\s*(?:\*\*)?\s*` +
+	`(?:(?:\\\[|\$\$)[ \t\r]*\n\s*)?`)
 
 // Final is the answer that a text ends with: in the last \boxed{}, behind the last ####, or behind the last "answer is" or
 // "answer:" up to the end of its line.
