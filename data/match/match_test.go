@@ -45,6 +45,8 @@ func TestAnswers(t *testing.T) {
 		{Math, "1/2", "The answer is\r\n$$ \r\n0.5\r\n$$\r\nas 2 is no answer", true, true},
 		{Math, "18", "The answer is $$18$$", true, true},
 		{Exact, "$$18$$", "Answer: $$18$$", true, true},
+		{Math, "18", "The answer is `18`.", true, true},
+		{Math, "18", "The answer is `19`.", true, false},
 		{Math, "1800", `\boxed{1,800 miles}`, true, true},
 		{Math, "18", "The answer is 18 dollars less.", true, false},
 		{Math, "18", "The answer is 18 or 19 dollars.", true, false},
