@@ -74,6 +74,7 @@ func TestDifferentValues(t *testing.T) {
 		{"e^{-40}", "e^{-50}"}, {"e^{-40}", "0"}, {`\exp(-40)`, `\exp(-50)`}, {`\frac{\pi}{10^{20}}`, `\frac{2\pi}{10^{20}}`},
 		{"x=3, y=4", "x=4, y=3"}, {"x > 1, y < 2", "y > 1, x < 2"}, {"(x, y) = (3, 4)", "(4,3)"},
 		{`90^\circ`, "45"}, {"x=3, y=3", "x=3, y=4"},
+		{"|x|", "-x"}, {"1 < x > 3", "(1,3)"}, {"1 > x < 3", "(1,3)"},
 	} {
 		assert.False(t, Equal(pair[0], pair[1]), "%q and %q", pair[0], pair[1])
 		assert.False(t, Equal(pair[1], pair[0]), "%q and %q", pair[1], pair[0])
