@@ -23,6 +23,8 @@ func TestFilter(t *testing.T) {
 	}{
 		{Filter{}, []string{"a", "b", "c"}, Dropped{}},
 		{Filter{MinTests: 2, MaxTests: 8}, []string{"b"}, Dropped{FewTests: 1, ManyTests: 1}},
+		{Filter{MinTests: 5, MaxTests: 5}, []string{"b"}, Dropped{FewTests: 1, ManyTests: 1}},
+		{Filter{MinPromptChars: 3, MaxPromptChars: 3}, []string{"c"}, Dropped{ShortPrompt: 1, LongPrompt: 1}},
 		{Filter{MinPromptChars: 3, MaxPromptChars: 4}, []string{"c"}, Dropped{ShortPrompt: 1, LongPrompt: 1}},
 		{Filter{MaxPromptChars: 4, TruncatePrompts: true}, []string{"a", "b", "c"}, Dropped{Truncated: 1}},
 		{Filter{Sources: []string{"lcb"}}, []string{"c"}, Dropped{OtherSource: 2}},

@@ -55,6 +55,7 @@ var extractions = []struct{ name, completion, code string }{
 	{"thought never ended", "<think>\n```python\nprint(1)\n```\n", none},
 	{"thought opened by the prompt", "Maybe\n```python\nprint(1)\n```\n</think>\n\n```python\nprint(2)\n```", "print(2)\n"},
 	{"unclosed fence in a thought", "<think>\n```python\nprint(1)\n</think>\n```python\nprint(2)\n```", "print(2)\n"},
+	{"second end of a thought", "<think>a</think>\n```python\nprint(2)\n```\nso</think> I am done", "print(2)\n"},
 	{"tag in a program", "<think></think>```python\nprint('<think>')\nprint('</think>')\n```", "print('<think>')\nprint('</think>')\n"},
 	{"end of a thought in a program", "```python\nprint('</think>')\n```", "print('</think>')\n"},
 	{"end of a thought in a comment", "```python\nx = 1 # </think>\nprint(x)\n```", "x = 1 # </think>\nprint(x)\n"},

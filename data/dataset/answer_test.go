@@ -73,6 +73,7 @@ var refusedAnswers = []struct {
 		`"answer": found "{", expected a JSON schema`},
 	{"schema of elsewhere", `{"prompt":"x","tests":[{"json_schema":{"$ref":"http://x/y"}}]}`, BadExpected, "json_schema: "},
 	{"blank pattern", `{"prompt":"x","tests":[{"regex":""}]}`, BadExpected, `tests[0]: "regex": found blank text`},
+	{"blank words", `{"prompt":"x","tests":[{"exact":" \n"}]}`, BadExpected, `tests[0]: "exact": found blank text`},
 	{"two ways", `{"prompt":"x","tests":[{"regex":"a","exact":"a"}]}`, BadTests, `tests[0]: expected one of "exact"`},
 	{"words and a program", `{"prompt":"x","tests":[{"exact":"a","stdin":"","stdout":"a"}]}`, BadTests,
 		`nothing of a program beside it`},

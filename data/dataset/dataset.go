@@ -85,7 +85,7 @@ func Open(ctx context.Context, source string, opt Options) (*Set, error) {
 	set.commit = files[0].commit
 	if refused := set.manifest.Refused; opt.Strict && len(refused) > 0 {
 		set.Close()
-		return nil, badinput.Errorf("%w (%d of %d rows refused; 'grpo data inspect' lists them)",
+		return nil, badinput.Errorf("%w (%d of %d rows refused; 'grpo data inspect --refused' lists them)",
 			&refused[0], len(refused), len(refused)+set.manifest.Problems)
 	}
 	if len(set.problems) == 0 && !opt.Empty {

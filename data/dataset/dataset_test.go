@@ -110,7 +110,7 @@ func TestStrictNamesTheRow(t *testing.T) {
 	_, err := Open(ctx, path, Options{Strict: true, CacheDir: t.TempDir()})
 	require.True(t, badinput.Is(err))
 	require.ErrorContains(t, err, fmt.Sprintf("mix.jsonl:%d: no tests", len(shapes)+2))
-	require.ErrorContains(t, err, fmt.Sprintf("3 of %d rows", len(shapes)+3))
+	require.ErrorContains(t, err, fmt.Sprintf("3 of %d rows refused; 'grpo data inspect --refused' lists them", len(shapes)+3))
 }
 
 // What convert writes is a data set of its own: the same problems, the same fingerprint, which is

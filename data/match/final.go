@@ -3,6 +3,7 @@ package match
 import (
 	"regexp"
 	"strings"
+	"unicode"
 )
 
 // Said is a text without its thoughts, and without the space around. Thoughts that never end are all there is.
@@ -22,8 +23,10 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// announced says that an answer comes: "answer is", "answer:", or a line that ends with the word.
-var announced = regexp.MustCompile(`(?i)\banswer\s*(?:\*\*)?\s*(?:is\b|[:=]|\n)\s*(?:\*\*)?\s*[:=]?\s*(?:\*\*)?\s*`)
+// announced says that an answer comes: "answer is", "answer:", or a line that ends with the word. A formula set apart begins with a
+// line of its own, which is no answer yet.
+var announced = regexp.MustCompile(`(?i)\banswer\s*(?:\*\*)?\s*(?:is\b|[:=]|\n)\s*(?:\*\*)?\s*[:=]?\s*(?:\*\*)?\s*` +
+	`(?:(?:\\\[|\$\$)[ \t\r]*\n\s*)?`)
 
 // Final is the answer that a text ends with: in the last \boxed{}, behind the last ####, or behind the last "answer is" or
 // "answer:" up to the end of its line.
@@ -33,19 +36,27 @@ func Final(text string) (string, bool) {
 	}
 	if _, behind, ok := cutLast(text, "####"); ok {
 		line, _, _ := strings.Cut(behind, "\n")
-		if line = strings.TrimSpace(line); line != "" {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "**") {
+			line = plainly(line)
+		}
+		if line != "" {
 			return line, true
 		}
 	}
 	all := announced.FindAllStringIndex(text, -1)
 	for i := len(all) - 1; i >= 0; i-- { // the last with something behind it
 		line, _, _ := strings.Cut(text[all[i][1]:], "\n")
-		line = strings.Trim(strings.TrimSpace(line), "*")
-		if line = strings.TrimSpace(strings.TrimRight(line, ".")); line != "" {
+		if line = plainly(line); line != "" {
 			return line, true
 		}
 	}
 	return "", false
+}
+
+// plainly is a line without its emphasis and its full stop, whichever of them ends it.
+func plainly(line string) string {
+	line = strings.TrimRightFunc(line, func(r rune) bool { return r == '*' || r == '.' || unicode.IsSpace(r) })
+	return strings.TrimLeftFunc(line, func(r rune) bool { return r == '*' || unicode.IsSpace(r) })
 }
 
 // lastBoxed is what stands in the \boxed{…} or \fbox{…} that is closed last.

@@ -62,11 +62,42 @@ func TestAnswers(t *testing.T) {
 		{JSONSchema, schema, `{"n": 3} and`, false, false},
 		{JSONSchema, schema, "```{\"n\": 3}```", true, true},
 	} {
-		m, err := New(c.by, c.want)
-		require.NoError(t, err)
-		r := m.Match(c.text)
-		assert.Equal(t, [2]bool{c.answered, c.right}, [2]bool{r.Answered, r.Right}, "%s %q: %q, took %q", c.by, c.want, c.text, r.Got)
+		judged(t, c.by, c.want, c.text, c.answered, c.right)
 	}
+}
+
+// Answers in bold, as code, as formulas that are set apart, and between thoughts.
+func TestAnswersAsModelsSetThem(t *testing.T) {
+	for _, c := range []struct {
+		by         By
+		want, text string
+		right      bool
+	}{
+		{Math, "18", "The answer is **18**.", true},
+		{Math, "18", "**The answer is *$18* .**", true},
+		{Math, "18", "#### **18**.", true},
+		{Math, "18", "The answer is **19**.", false},
+		{Math, "0.5", "The answer is **.5**.", true},
+		{Exact, "Paris", "The answer is **Paris**.", true},
+		{Math, "1/2", "**Answer:**\n\n\\[\n\\frac{1}{2}\n\\]\n", true},
+		{Math, "1/2", "The answer is\r\n$$ \r\n0.5\r\n$$\r\nas 2 is no answer", true},
+		{Math, "18", "The answer is $$18$$", true},
+		{Exact, "$$18$$", "Answer: $$18$$", true},
+		{Math, "18", "The answer is `18`.", true},
+		{Math, "18", "The answer is `19`.", false},
+		{Math, "42", "<think>a</think> \\boxed{41}? <think>no</think> It is 42", true},
+		{Exact, `\left\{1\right.`, `It is \boxed{\left\{1\right.} {so}`, true},
+	} {
+		judged(t, c.by, c.want, c.text, true, c.right)
+	}
+}
+
+func judged(t *testing.T, by By, want, text string, answered, right bool) {
+	t.Helper()
+	m, err := New(by, want)
+	require.NoError(t, err)
+	r := m.Match(text)
+	assert.Equal(t, [2]bool{answered, right}, [2]bool{r.Answered, r.Right}, "%s %q: %q, took %q", by, want, text, r.Got)
 }
 
 // A number with an exponent that no calculation ends with is no answer, and no end of the program.

@@ -47,6 +47,47 @@ func TestIdsOnlyName(t *testing.T) {
 	require.InDelta(t, 1-8.0/73, got.Like[2], 1e-9)
 }
 
+// How an answer begins is part of what is asked.
+func TestStarterCodeIsPartOfATask(t *testing.T) {
+	begun := problem("0", "Complete the class.")
+	begun.StarterCode = "class Stack:\n    pass"
+	same, other := begun, begun
+	same.StarterCode, other.StarterCode = "class Stack:\n\tpass\n", "class Queue:\n    pass"
+	require.Equal(t, []int{0, -1}, Find([]data.Problem{begun}, []data.Problem{same, other}).Same)
+}
+
+// A statement of 30 words is compared by its runs of eight; of others that are as like it, the first is told of.
+func TestTheFirstOfThoseThatAreAsLike(t *testing.T) {
+	words := strings.Fields(drawn(rand.New(rand.NewPCG(5, 6)), 30))
+	asked := problem("x", strings.Join(words, " "))
+	words[2] = "other"
+	var others []data.Problem
+	for i := range 40 {
+		others = append(others, problem(fmt.Sprint(i), strings.Join(words, " ")))
+	}
+	for range 10 { // they are compared on all cores, in any order
+		got := Find(others, []data.Problem{asked})
+		require.Equal(t, []int{0}, got.Near)
+		require.InDelta(t, 20.0/23, got.Like[0], 1e-9)
+	}
+}
+
+// A statement in words that hundreds of problems of the set have as well is near none by them.
+func TestWordsOfHundredsTellNothing(t *testing.T) {
+	phrase := drawn(rand.New(rand.NewPCG(7, 8)), 40)
+	var set []data.Problem
+	for i := range 257 {
+		set = append(set, problem(fmt.Sprint(i), fmt.Sprint(phrase, " case ", i)))
+	}
+	others := []data.Problem{problem("o", phrase)}
+	for _, near := range Find(others, set).Near {
+		require.Equal(t, -1, near)
+	}
+	for _, near := range Find(others, set[:256]).Near {
+		require.Equal(t, 0, near)
+	}
+}
+
 // Phrases that everybody uses make no two problems alike, and two large sets take seconds.
 func TestLargeSetsAreComparedInSeconds(t *testing.T) {
 	n := 25_000

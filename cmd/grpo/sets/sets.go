@@ -90,7 +90,7 @@ func newConvertCmd() *cobra.Command {
 		Use:     "convert SOURCE [--out FILE]",
 		Example: `  grpo data convert problems.parquet --out problems.jsonl`,
 		Short:   "Write a data set in normal form: JSON Lines, one problem with its tests on each",
-		Long:    "Rows that fit no known shape are left out and counted; 'grpo data inspect' lists them.",
+		Long:    "Rows that fit no known shape are left out and counted; 'grpo data inspect --refused' lists them.",
 		Args:    usage.Takes("SOURCE"),
 		RunE: With(&flags, false, func(cmd *cobra.Command, set *dataset.Set, _ string) error {
 			var err error

@@ -13,7 +13,7 @@ var spellings = strings.NewReplacer(
 	`\displaystyle`, "", `\dfrac`, `\frac`, `\tfrac`, `\frac`, `\cfrac`, `\frac`, `\$`, "", "$", "", `\(`, "", `\)`, "", `\[`, "", `\]`, "",
 	`^\circ`, "°", `^{\circ}`, "°", `^\degree`, "°", `\degree`, "°", `\cdot`, "*", `\times`, "*", "×", "*", "·", "*", "÷", "/", `\div`, "/",
 	"−", "-", "–", "-", `\leq`, "≤", `\le`, "≤", `\geq`, "≥", `\ge`, "≥", "<=", "≤", ">=", "≥", `\lt`, "<", `\gt`, ">",
-	`\infty`, "∞", `\int`, `\int`, `\inf`, "∞",
+	`\infty`, "∞", `\int`, `\int`, `\inf`, "∞", "`", "",
 	`\cup`, "∪", `\pm`, "±", `\{`, "⦃", `\}`, "⦄", `\lbrace`, "⦃", `\rbrace`, "⦄", `\pi`, "π", `\%`, "%",
 	`\emptyset`, "⦃⦄", `\varnothing`, "⦃⦄", "∅", "⦃⦄", `\mathbb{R}`, "(-∞,∞)", `\mathbb R`, "(-∞,∞)", "ℝ", "(-∞,∞)",
 	`{,}`, ",", `\langle`, "(", `\rangle`, ")",
@@ -25,12 +25,14 @@ var (
 		`(\s*\^\s*(?:-?\d|\{\s*-?\d+\s*\}))?`) // of square centimetres
 	listed    = regexp.MustCompile(`,?\s+(?:or|and)\s+`)
 	periodic  = regexp.MustCompile(`(?:\b(\d{1,99}))?\.(\d{0,99})\s*\\(?:overline|bar)\s*(?:\{(\d{1,99})\}|(\d))`)
+	thin      = regexp.MustCompile(`\b\d{1,3}(?:\\,\d{3})+\b`) // thousands are grouped by it; it never stands between two numbers
 	shortFrac = regexp.MustCompile(`\\frac\s*(\d)\s*(\d)`)
 )
 
 // clean takes away what changes no value: dollars, spacing, units behind a number, a full stop.
 func clean(s string) string {
 	s = strings.TrimSpace(s)
+	s = thin.ReplaceAllStringFunc(s, func(n string) string { return strings.ReplaceAll(n, `\,`, "") })
 	s = spellings.Replace(s)
 	s = unitText.ReplaceAllStringFunc(s, func(m string) string {
 		found := unitText.FindStringSubmatch(m)
