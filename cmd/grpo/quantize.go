@@ -13,6 +13,9 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/destination"
 	"github.com/seed-7879b91d/grpo/internal/nf4"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
+	"github.com/seed-7879b91d/grpo/model"
 )
 
 func newQuantizeCmd() *cobra.Command {
@@ -37,17 +40,7 @@ With --undo it decodes such a model to bf16 again.`,
 			if err != nil {
 				return err
 			}
-			if undo {
-				err = nf4.DequantiseModel(dir, out)
-			} else {
-				err = atomicfile.Folder(out, func(unfinished string) error {
-					if err := nf4.QuantiseModel(dir, unfinished, double); err != nil {
-						return err
-					}
-					return provenance.WriteQuantised(dir, unfinished) // which the model never is without
-				})
-			}
-			if err != nil {
+			if err := quantize(dir, out, double, undo); err != nil {
 				return place().Failed(err)
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s of weights, %s before\n", out, weightsOf(out), weightsOf(dir))
@@ -63,6 +56,37 @@ With --undo it decodes such a model to bf16 again.`,
 	must(cmd.MarkFlagRequired("model"))
 	must(cmd.MarkFlagRequired("out"))
 	return cmd
+}
+
+// quantize writes the model in dir into the folder out.
+func quantize(dir, out string, double, undo bool) error {
+	if err := checkOpens(dir, undo); err != nil {
+		return err
+	}
+	if undo {
+		return nf4.DequantiseModel(dir, out)
+	}
+	return atomicfile.Folder(out, func(unfinished string) error {
+		if err := nf4.QuantiseModel(dir, unfinished, double); err != nil {
+			return err
+		}
+		return provenance.WriteQuantised(dir, unfinished) // which the model never is without
+	})
+}
+
+// checkOpens refuses a model that no verb would open once it is written. None of its weights is read.
+func checkOpens(dir string, stored bool) error {
+	b, err := cpu.New(cpu.Options{Threads: 1})
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	o := model.Options{Quantise: model.NF4}
+	if stored {
+		o.Quantise = model.AsStored
+	}
+	_, err = model.Sketch(kernels.NewLedger(b), dir, false, o)
+	return err
 }
 
 // weightsOf is how much the weights of a model take on the disk.
