@@ -255,10 +255,10 @@ func TestQuantizeVerb(t *testing.T) {
 	require.Contains(t, errs, "in four bits already")
 }
 
-// What no verb would open is not quantised.
+// What no verb would open is not quantised, and what is said of sizes is of the files that the model is read from.
 func TestQuantizeTakesWhatCanBeOpened(t *testing.T) {
 	dir := t.TempDir()
-	from, out := filepath.Join(dir, "from"), filepath.Join(dir, "out")
+	from, out := filepath.Join(dir, "a[1]"), filepath.Join(dir, "out")
 	require.NoError(t, os.CopyFS(from, os.DirFS(golden("qwen3-untied-sharded"))))
 	config := filepath.Join(from, "config.json")
 	for found, want := range map[string]string{
@@ -275,6 +275,10 @@ func TestQuantizeTakesWhatCanBeOpened(t *testing.T) {
 		require.NoFileExists(t, out)
 		require.NoError(t, os.WriteFile(config, was, 0o644))
 	}
+	write(t, filepath.Join(from, "consolidated.safetensors"), strings.Repeat("x", 5<<20)) // the same weights in another form
+	text, errs, code := shell(t, "", "quantize", "--model", from, "--out", out)
+	require.Zero(t, code, errs)
+	require.Regexp(t, `out: 0\.[1-9] MiB of weights, 0\.[1-9] MiB before`, text)
 }
 
 func TestCompareMergedRefusesTheWrongModel(t *testing.T) {

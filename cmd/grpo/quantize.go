@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/destination"
 	"github.com/seed-7879b91d/grpo/internal/nf4"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/model"
@@ -89,14 +89,16 @@ func checkOpens(dir string, stored bool) error {
 	return err
 }
 
-// weightsOf is how much the weights of a model take on the disk.
+// weightsOf is how much the weights of a model take on the disk: the files that it is read from, and not what lies beside them.
 func weightsOf(dir string) string {
-	files, _ := filepath.Glob(filepath.Join(dir, "*.safetensors"))
 	bytes := int64(0)
-	for _, f := range files {
-		if info, err := os.Stat(f); err == nil {
-			bytes += info.Size()
+	if set, err := tensorfile.OpenModel(dir); err == nil {
+		for _, f := range set.Files() {
+			if info, err := os.Stat(f.Path()); err == nil {
+				bytes += info.Size()
+			}
 		}
+		set.Close()
 	}
 	return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
 }
