@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 
@@ -40,7 +41,7 @@ With --undo it decodes such a model to bf16 again.`,
 			if err != nil {
 				return err
 			}
-			if err := quantize(dir, out, double, undo); err != nil {
+			if err := quantize(cmd.Context(), dir, out, double, undo); err != nil {
 				return place().Failed(err)
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s of weights, %s before\n", out, weightsOf(out), weightsOf(dir))
@@ -59,15 +60,15 @@ With --undo it decodes such a model to bf16 again.`,
 }
 
 // quantize writes the model in dir into the folder out.
-func quantize(dir, out string, double, undo bool) error {
+func quantize(ctx context.Context, dir, out string, double, undo bool) error {
 	if err := checkOpens(dir, undo); err != nil {
 		return err
 	}
 	if undo {
-		return nf4.DequantiseModel(dir, out)
+		return nf4.DequantiseModel(ctx, dir, out)
 	}
 	return atomicfile.Folder(out, func(unfinished string) error {
-		if err := nf4.QuantiseModel(dir, unfinished, double); err != nil {
+		if err := nf4.QuantiseModel(ctx, dir, unfinished, double); err != nil {
 			return err
 		}
 		return provenance.WriteQuantised(dir, unfinished) // which the model never is without
