@@ -137,7 +137,8 @@ func readAny(set *tensorfile.Set, name string) (*Matrix, error) {
 }
 
 // rewrite makes a model of other tensors, until ctx is done. What stands beside the weights goes with them.
-func rewrite(ctx context.Context, dir, out string, sources func(set *tensorfile.Set, config map[string]any) ([]tensorfile.Source, error)) error {
+func rewrite(ctx context.Context, dir, out string,
+	sources func(set *tensorfile.Set, config map[string]any) ([]tensorfile.Source, error)) error {
 	return atomicfile.Folder(out, func(unfinished string) (err error) {
 		set, err := tensorfile.OpenModel(dir)
 		if err != nil {
