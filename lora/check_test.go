@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 )
 
 // changed is an adapter with numbers of another, as change gives them.
@@ -100,6 +101,34 @@ func TestCheckMergeSeesOtherWeights(t *testing.T) {
 	}
 	if _, err := CheckMerge(base, a, out); err == nil {
 		t.Error("a weight without an adapter was changed, and nobody saw it")
+	}
+}
+
+// A weight in another encoding is another model on the disk, though its numbers be the same.
+func TestCheckMergeSeesAnotherEncoding(t *testing.T) {
+	base, out := writeBase(t, 0), filepath.Join(t.TempDir(), "merged")
+	a := New(random(t, Config{Rank: 5, Alpha: 7, Targets: AllTargets()}, small, 11).Layout)
+	set, err := tensorfile.OpenModel(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer set.Close()
+	var sources []tensorfile.Source
+	for _, name := range set.Names() {
+		x, err := set.Tensor(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources = append(sources, tensorfile.FromFloat32s(name, tensorfile.Float32s(x), x.Shape...))
+	}
+	if err := os.Mkdir(out, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := tensorfile.WriteModel(out, sources, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := CheckMerge(base, a, out); err == nil || !strings.Contains(err.Error(), "has another encoding") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -89,6 +89,18 @@ func TestTargetsMayBePaths(t *testing.T) {
 	}
 }
 
+// PEFT writes no type of task where it was told none; nothing of the adapter depends on it.
+func TestAnAdapterWithoutATaskIsRead(t *testing.T) {
+	want, err := Load(saved(t), small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Load(edit(t, `"task_type": "CAUSAL_LM"`, `"task_type": null`), small)
+	if err != nil || !slices.Equal(got.Values, want.Values) {
+		t.Errorf("it is refused, or another one: %v", err)
+	}
+}
+
 func TestLoadRefuses(t *testing.T) {
 	check := func(name, dir string, d Dims, wants ...string) {
 		t.Run(name, func(t *testing.T) {

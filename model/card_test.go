@@ -66,8 +66,8 @@ func TestFourBitsStayOnACard(t *testing.T) {
 	b := backendtest.Card(t)
 	defer func() { require.NoError(t, b.Close()) }()
 	written, decoded := filepath.Join(t.TempDir(), "written"), filepath.Join(t.TempDir(), "decoded")
-	require.NoError(t, nf4.QuantiseModel(goldenDir("qwen3-tied"), written, true))
-	require.NoError(t, nf4.DequantiseModel(written, decoded))
+	require.NoError(t, nf4.QuantiseModel(t.Context(), goldenDir("qwen3-tied"), written, true))
+	require.NoError(t, nf4.DequantiseModel(t.Context(), written, decoded))
 	var train goldenTrain
 	readJSON(t, &train, "qwen3-tied", "train.json")
 	var bytes [2]int

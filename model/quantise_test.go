@@ -24,7 +24,7 @@ func TestAModelQuantisedWhileItIsReadIsTheOneThatIsWritten(t *testing.T) {
 		dir := goldenDir(name)
 		if name != "nf4-single" {
 			dir = filepath.Join(t.TempDir(), "written")
-			require.NoError(t, nf4.QuantiseModel(goldenDir(name), dir, true))
+			require.NoError(t, nf4.QuantiseModel(t.Context(), goldenDir(name), dir, true))
 		}
 		o := Options{Precision: BF16, Quantise: NF4}
 		sequences := [][]int32{{1, 2, 3, 80, 95, 0, 17, 5, 5, 80, 81, 82}}

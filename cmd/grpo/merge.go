@@ -85,7 +85,7 @@ func merge(ctx context.Context, f *policyFlags, out string) (report string, err 
 	}
 	defer done()
 	unchecked := filepath.Join(beside, "model")
-	kept, note, err := mergeWeights(f, adapter, beside, unchecked)
+	kept, note, err := mergeWeights(ctx, f, adapter, beside, unchecked)
 	if err != nil {
 		return "", err
 	}
@@ -113,8 +113,8 @@ func merge(ctx context.Context, f *policyFlags, out string) (report string, err 
 }
 
 // mergeWeights writes the merged model and compares its weights. It may use the folder beside.
-func mergeWeights(f *policyFlags, adapter *lora.Adapter, beside, out string) (kept float64, note string, err error) {
-	dir, note, err := f.inNumbers(beside)
+func mergeWeights(ctx context.Context, f *policyFlags, adapter *lora.Adapter, beside, out string) (kept float64, note string, err error) {
+	dir, note, err := f.inNumbers(ctx, beside)
 	if err != nil {
 		return 0, "", err
 	}
@@ -129,7 +129,7 @@ func mergeWeights(f *policyFlags, adapter *lora.Adapter, beside, out string) (ke
 
 // inNumbers is the model with weights that an adapter can be added to: a copy in numbers where they are codes of four bits, or
 // were while the adapter was trained. It may use the folder beside.
-func (f *policyFlags) inNumbers(beside string) (dir, note string, err error) {
+func (f *policyFlags) inNumbers(ctx context.Context, beside string) (dir, note string, err error) {
 	quantised, err := nf4.IsModel(f.model)
 	if err != nil || !quantised && f.quantize == "none" {
 		return f.model, "", err
@@ -137,10 +137,10 @@ func (f *policyFlags) inNumbers(beside string) (dir, note string, err error) {
 	dir, codes := filepath.Join(beside, "numbers"), f.model
 	if !quantised {
 		codes = filepath.Join(beside, "codes")
-		err = nf4.QuantiseModel(f.model, codes, true)
+		err = nf4.QuantiseModel(ctx, f.model, codes, true)
 	}
 	if err == nil {
-		err = nf4.DequantiseModel(codes, dir)
+		err = nf4.DequantiseModel(ctx, codes, dir)
 	}
 	return dir, "; the model's weights were in four bits, and were decoded to bf16 first: the result is no longer quantised", err
 }

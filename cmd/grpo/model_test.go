@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -252,6 +253,32 @@ func TestQuantizeVerb(t *testing.T) {
 	_, errs, code = shell(t, "", "quantize", "--model", small, "--out", filepath.Join(dir, "again"))
 	require.Equal(t, 2, code)
 	require.Contains(t, errs, "in four bits already")
+}
+
+// What no verb would open is not quantised, and what is said of sizes is of the files that the model is read from.
+func TestQuantizeTakesWhatCanBeOpened(t *testing.T) {
+	dir := t.TempDir()
+	from, out := filepath.Join(dir, "a[1]"), filepath.Join(dir, "out")
+	require.NoError(t, os.CopyFS(from, os.DirFS(golden("qwen3-untied-sharded"))))
+	config := filepath.Join(from, "config.json")
+	for found, want := range map[string]string{
+		`"num_hidden_layers": 7`: "num_hidden_layers is 7, but the files have tensors of ",
+		`"vocab_size": 7`:        "vocab_size is 7, but tensor ",
+	} {
+		was, err := os.ReadFile(config)
+		require.NoError(t, err)
+		rewrite(t, config, func(all []byte) []byte {
+			return regexp.MustCompile(strings.Split(found, ":")[0]+`: \d+`).ReplaceAll(all, []byte(found))
+		})
+		text, errs, code := shell(t, "", "quantize", "--model", from, "--out", out)
+		requireBadInput(t, text, errs, code, want)
+		require.NoFileExists(t, out)
+		require.NoError(t, os.WriteFile(config, was, 0o644))
+	}
+	write(t, filepath.Join(from, "consolidated.safetensors"), strings.Repeat("x", 5<<20)) // the same weights in another form
+	text, errs, code := shell(t, "", "quantize", "--model", from, "--out", out)
+	require.Zero(t, code, errs)
+	require.Regexp(t, `out: 0\.[1-9] MiB of weights, 0\.[1-9] MiB before`, text)
 }
 
 func TestCompareMergedRefusesTheWrongModel(t *testing.T) {

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +13,10 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/destination"
 	"github.com/seed-7879b91d/grpo/internal/nf4"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/tensorfile"
+	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
+	"github.com/seed-7879b91d/grpo/model"
 )
 
 func newQuantizeCmd() *cobra.Command {
@@ -37,17 +41,7 @@ With --undo it decodes such a model to bf16 again.`,
 			if err != nil {
 				return err
 			}
-			if undo {
-				err = nf4.DequantiseModel(dir, out)
-			} else {
-				err = atomicfile.Folder(out, func(unfinished string) error {
-					if err := nf4.QuantiseModel(dir, unfinished, double); err != nil {
-						return err
-					}
-					return provenance.WriteQuantised(dir, unfinished) // which the model never is without
-				})
-			}
-			if err != nil {
+			if err := quantize(cmd.Context(), dir, out, double, undo); err != nil {
 				return place().Failed(err)
 			}
 			fmt.Fprintf(cmd.OutOrStdout(), "%s: %s of weights, %s before\n", out, weightsOf(out), weightsOf(dir))
@@ -65,14 +59,47 @@ With --undo it decodes such a model to bf16 again.`,
 	return cmd
 }
 
-// weightsOf is how much the weights of a model take on the disk.
-func weightsOf(dir string) string {
-	files, _ := filepath.Glob(filepath.Join(dir, "*.safetensors"))
-	bytes := int64(0)
-	for _, f := range files {
-		if info, err := os.Stat(f); err == nil {
-			bytes += info.Size()
+// quantize writes the model in dir into the folder out.
+func quantize(ctx context.Context, dir, out string, double, undo bool) error {
+	if err := checkOpens(dir, undo); err != nil {
+		return err
+	}
+	if undo {
+		return nf4.DequantiseModel(ctx, dir, out)
+	}
+	return atomicfile.Folder(out, func(unfinished string) error {
+		if err := nf4.QuantiseModel(ctx, dir, unfinished, double); err != nil {
+			return err
 		}
+		return provenance.WriteQuantised(dir, unfinished) // which the model never is without
+	})
+}
+
+// checkOpens refuses a model that no verb would open once it is written. None of its weights is read.
+func checkOpens(dir string, stored bool) error {
+	b, err := cpu.New(cpu.Options{Threads: 1})
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	o := model.Options{Quantise: model.NF4}
+	if stored {
+		o.Quantise = model.AsStored
+	}
+	_, err = model.Sketch(kernels.NewLedger(b), dir, false, o)
+	return err
+}
+
+// weightsOf is how much the weights of a model take on the disk: the files that it is read from, and not what lies beside them.
+func weightsOf(dir string) string {
+	bytes := int64(0)
+	if set, err := tensorfile.OpenModel(dir); err == nil {
+		for _, f := range set.Files() {
+			if info, err := os.Stat(f.Path()); err == nil {
+				bytes += info.Size()
+			}
+		}
+		set.Close()
 	}
 	return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
 }

@@ -1,8 +1,10 @@
 package nf4
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -14,9 +16,10 @@ import (
 )
 
 // QuantiseModel writes the model in dir with the matrices of its layers in four bits a weight into the folder out, which
-// must not be there yet or be empty. The embedding, the head and the norms stay as they are.
-func QuantiseModel(dir, out string, double bool) error {
-	return rewrite(dir, out, func(set *tensorfile.Set, config map[string]any) ([]tensorfile.Source, error) {
+// must not be there yet or be empty. The embedding, the head and the norms stay as they are. When ctx is done it ends with its
+// error, and there is no out.
+func QuantiseModel(ctx context.Context, dir, out string, double bool) error {
+	return rewrite(ctx, dir, out, func(set *tensorfile.Set, config map[string]any) ([]tensorfile.Source, error) {
 		if Any(set) {
 			return nil, badinput.Errorf("%s: its weights are in four bits already", dir)
 		}
@@ -31,7 +34,10 @@ func QuantiseModel(dir, out string, double bool) error {
 				sources = append(sources, tensorfile.FromTensor(t))
 				continue
 			}
-			if t, err = numbers(set, name); err != nil {
+			if t, err = numbers(set, name); err == nil {
+				err = ctx.Err()
+			}
+			if err != nil {
 				return nil, err
 			}
 			count++
@@ -49,9 +55,9 @@ func QuantiseModel(dir, out string, double bool) error {
 }
 
 // DequantiseModel writes the model in dir, whose weights are in four bits, as numbers into the folder out, which must not
-// be there yet or be empty.
-func DequantiseModel(dir, out string) error {
-	return rewrite(dir, out, func(set *tensorfile.Set, config map[string]any) ([]tensorfile.Source, error) {
+// be there yet or be empty. When ctx is done it ends with its error, and there is no out.
+func DequantiseModel(ctx context.Context, dir, out string) error {
+	return rewrite(ctx, dir, out, func(set *tensorfile.Set, config map[string]any) ([]tensorfile.Source, error) {
 		if !Any(set) {
 			return nil, badinput.Errorf("%s: its weights are no codes of four bits", dir)
 		}
@@ -130,8 +136,9 @@ func readAny(set *tensorfile.Set, name string) (*Matrix, error) {
 	return m, err
 }
 
-// rewrite makes a model of other tensors. What stands beside the weights goes with them.
-func rewrite(dir, out string, sources func(set *tensorfile.Set, config map[string]any) ([]tensorfile.Source, error)) error {
+// rewrite makes a model of other tensors, until ctx is done. What stands beside the weights goes with them.
+func rewrite(ctx context.Context, dir, out string,
+	sources func(set *tensorfile.Set, config map[string]any) ([]tensorfile.Source, error)) error {
 	return atomicfile.Folder(out, func(unfinished string) (err error) {
 		set, err := tensorfile.OpenModel(dir)
 		if err != nil {
@@ -150,6 +157,14 @@ func rewrite(dir, out string, sources func(set *tensorfile.Set, config map[strin
 		all, err := sources(set, config)
 		if err != nil {
 			return err
+		}
+		for i, s := range all {
+			all[i].Write = func(w io.Writer) error {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				return s.Write(w)
+			}
 		}
 		if err := tensorfile.WriteModel(unfinished, all, map[string]string{"format": "pt"}); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package nf4
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -24,7 +25,7 @@ func configOf(t *testing.T, dir string) (config map[string]any) {
 func TestDequantiseModel(t *testing.T) {
 	for _, name := range []string{"nf4-double", "nf4-single"} {
 		dir, out := filepath.Join(golden, name), filepath.Join(t.TempDir(), "out")
-		require.NoError(t, DequantiseModel(dir, out))
+		require.NoError(t, DequantiseModel(t.Context(), dir, out))
 		before, after := open(t, dir), open(t, out)
 		want := answers(t, dir)
 		for _, name := range after.Names() {
@@ -50,7 +51,7 @@ func TestDequantiseModel(t *testing.T) {
 func TestQuantiseModel(t *testing.T) {
 	for _, double := range []bool{false, true} {
 		dir, out := filepath.Join(golden, "qwen3-untied-sharded"), filepath.Join(t.TempDir(), "out")
-		require.NoError(t, QuantiseModel(dir, out, double))
+		require.NoError(t, QuantiseModel(t.Context(), dir, out, double))
 		before, after := open(t, dir), open(t, out)
 		for _, name := range before.Names() {
 			b, err := before.Tensor(name)
@@ -67,12 +68,25 @@ func TestQuantiseModel(t *testing.T) {
 			require.Equal(t, Quantise(tensorfile.Float32s(b), b.Shape[0], b.Shape[1], double).Matrix, *got)
 		}
 		require.Contains(t, configOf(t, out), "quantization_config")
-		err := QuantiseModel(out, filepath.Join(t.TempDir(), "again"), false)
+		err := QuantiseModel(t.Context(), out, filepath.Join(t.TempDir(), "again"), false)
 		require.ErrorContains(t, err, "in four bits already")
 		require.True(t, badinput.Is(err))
-		require.ErrorContains(t, QuantiseModel(dir, out, false), "not empty")
+		require.ErrorContains(t, QuantiseModel(t.Context(), dir, out, false), "not empty")
 	}
-	require.ErrorContains(t, DequantiseModel(filepath.Join(golden, "qwen3-tied"), filepath.Join(t.TempDir(), "x")), "no codes of four bits")
+	err := DequantiseModel(t.Context(), filepath.Join(golden, "qwen3-tied"), filepath.Join(t.TempDir(), "x"))
+	require.ErrorContains(t, err, "no codes of four bits")
+}
+
+// Who is stopped leaves nothing.
+func TestAStoppedRewriteLeavesNothing(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	out := filepath.Join(t.TempDir(), "out")
+	require.ErrorIs(t, QuantiseModel(ctx, filepath.Join(golden, "qwen3-tied"), out, true), context.Canceled)
+	require.ErrorIs(t, DequantiseModel(ctx, filepath.Join(golden, "nf4-double"), out), context.Canceled)
+	left, err := os.ReadDir(filepath.Dir(out))
+	require.NoError(t, err)
+	require.Empty(t, left)
 }
 
 // A weight of several runs is that of one.

@@ -36,6 +36,8 @@ func ModelDir(ctx context.Context, name string) (string, error) {
 	}
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
 		return name, nil
+	} else if err == nil { // which may look like a name on the Hub, and is none
+		return "", badinput.Errorf("model %q: found a file, expected a Hugging Face model directory", name)
 	}
 	id, revision, _ := strings.Cut(name, "@")
 	if strings.Count(id, "/") != 1 || strings.HasPrefix(id, ".") || strings.HasPrefix(id, "/") {
@@ -67,7 +69,7 @@ func BaseName(dir string) string {
 
 // ModelHere finds a model as ModelDir does, and asks nobody elsewhere: of one on the Hub it is what was downloaded before.
 func ModelHere(ctx context.Context, name string) (string, error) {
-	if info, err := os.Stat(name); name == Embedded || err == nil && info.IsDir() {
+	if _, err := os.Stat(name); name == Embedded || err == nil {
 		return ModelDir(ctx, name)
 	}
 	client, err := hub.FromEnv()

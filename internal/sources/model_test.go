@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"context"
 	"crypto/sha1"
 	"encoding/hex"
 	"encoding/json"
@@ -151,4 +152,18 @@ func TestWhatAnAdapterCallsItsBase(t *testing.T) {
 	} {
 		require.Equal(t, want, BaseName(dir))
 	}
+}
+
+// A file of a model, or a GGUF, is no name on the Hub, however it reads: nobody there is asked about it.
+func TestAFileIsNoModel(t *testing.T) {
+	fetched := serveModel(t, map[string]string{"config.json": "{}", "model.safetensors": "x"})
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.Mkdir("o", 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join("o", "m"), nil, 0o644))
+	for _, find := range []func(context.Context, string) (string, error){ModelDir, ModelHere} {
+		_, err := find(t.Context(), "o/m")
+		require.EqualError(t, err, `model "o/m": found a file, expected a Hugging Face model directory`)
+		require.True(t, badinput.Is(err))
+	}
+	require.Empty(t, fetched())
 }

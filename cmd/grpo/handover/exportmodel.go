@@ -142,7 +142,7 @@ func (f *exportFlags) run(ctx context.Context, args []string, out, talk io.Write
 		return badinput.Errorf("--out: %w", err)
 	}
 	defer done()
-	merged, kept, err := source.merged(beside)
+	merged, kept, err := source.merged(ctx, beside)
 	if err != nil {
 		return err
 	}

@@ -163,14 +163,14 @@ func (s *source) usualType() (kind string, err error) {
 
 // merged is the model with the adapter in its weights, as numbers: its own directory where there is nothing to be done, else
 // one that is made in beside. lines say what became of the adapter.
-func (s *source) merged(beside string) (dir string, lines []string, err error) {
+func (s *source) merged(ctx context.Context, beside string) (dir string, lines []string, err error) {
 	quantised, err := nf4.IsModel(s.dir)
 	if err != nil {
 		return "", nil, err
 	}
 	dir = s.dir
 	if quantised || s.quantise == model.NF4 {
-		if dir, err = inNumbers(s.dir, quantised, beside); err != nil {
+		if dir, err = inNumbers(ctx, s.dir, quantised, beside); err != nil {
 			return "", nil, err
 		}
 		lines = append(lines, "weights in four bits were decoded first")
@@ -198,14 +198,14 @@ func (s *source) merged(beside string) (dir string, lines []string, err error) {
 }
 
 // inNumbers decodes the model in dir, in four bits already or as a run with quantize=nf4 saw it.
-func inNumbers(dir string, quantised bool, beside string) (decoded string, err error) {
+func inNumbers(ctx context.Context, dir string, quantised bool, beside string) (decoded string, err error) {
 	codes, decoded := dir, filepath.Join(beside, "numbers")
 	if !quantised {
 		codes = filepath.Join(beside, "codes")
-		err = nf4.QuantiseModel(dir, codes, true)
+		err = nf4.QuantiseModel(ctx, dir, codes, true)
 	}
 	if err == nil {
-		err = nf4.DequantiseModel(codes, decoded)
+		err = nf4.DequantiseModel(ctx, codes, decoded)
 	}
 	return decoded, err
 }
