@@ -41,6 +41,15 @@ func TestLongInputIsShortened(t *testing.T) {
 	}
 }
 
+// Who sends no body is told that there is none.
+func TestNoBody(t *testing.T) {
+	for _, path := range []string{"/v1/chat/completions", "/v1/completions"} {
+		status, text := post(t, New(scripted(t), Options{}), path, "")
+		require.Equal(t, http.StatusBadRequest, status)
+		require.Contains(t, text, "the body is empty, expected a JSON object")
+	}
+}
+
 // Tokens of prompts may be many where nothing else may, and are not written out where they are refused.
 func TestManyTokens(t *testing.T) {
 	h := New(scripted(t, "a"), Options{})
