@@ -50,6 +50,15 @@ func TestNoBody(t *testing.T) {
 	}
 }
 
+// The log-probabilities of a prompt are told with each of its completions, and count as often.
+func TestLogProbabilitiesOfManyEchoes(t *testing.T) {
+	prompt := `[5` + strings.Repeat(",5", 899) + `]`
+	status, text := post(t, New(scripted(t, "a"), Options{}), "/v1/completions",
+		`{"model":"tiny","echo":true,"max_tokens":1,"n":128,"logprobs":20,"prompt":`+prompt+`}`)
+	require.Equal(t, http.StatusBadRequest, status)
+	require.Contains(t, text, "could have 2421888 of them")
+}
+
 // Tokens of prompts may be many where nothing else may, and are not written out where they are refused.
 func TestManyTokens(t *testing.T) {
 	h := New(scripted(t, "a"), Options{})
