@@ -50,6 +50,16 @@ func TestNoBody(t *testing.T) {
 	}
 }
 
+// Of the formats that clients choose variables for so many are kept, and no more.
+func TestFormatsThatAreKept(t *testing.T) {
+	l := scripted(t).Language
+	for i := range 2*mostFormats + 1 {
+		_, err := l.format(fmt.Appendf(nil, `{"a":%d}`, i))
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(l.chats), mostFormats)
+	}
+}
+
 // The log-probabilities of a prompt are told with each of its completions, and count as often.
 func TestLogProbabilitiesOfManyEchoes(t *testing.T) {
 	prompt := `[5` + strings.Repeat(",5", 899) + `]`
