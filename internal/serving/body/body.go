@@ -74,7 +74,8 @@ func Explain(err error, into any) error {
 		name = strings.Trim(refusal.Short(name, 100), `"`)
 		return refusal.Field(name, "is not known here; there are: %s", strings.Join(fields(reflect.TypeOf(into).Elem()), ", "))
 	}
-	if errors.Is(err, io.EOF) {
+	var syntax *json.SyntaxError
+	if errors.Is(err, io.EOF) || errors.As(err, &syntax) && syntax.Offset == 0 { // of a decoder, and of a text as a whole
 		return refusal.Errorf(http.StatusBadRequest, "the body is empty, expected a JSON object")
 	}
 	return refusal.Errorf(http.StatusBadRequest, "the body is no JSON object: %s",

@@ -50,3 +50,16 @@ func TestAllTakesLittle(t *testing.T) {
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
+
+// What stands behind the object of a body is not passed over.
+func TestMoreThanOneObject(t *testing.T) {
+	for text, fine := range map[string]bool{`{"a":1} `: true, `{"a":1}{}`: false, `{"a":1}]`: false} {
+		var into struct{ A int }
+		err := Decode([]byte(text), &into)
+		if fine {
+			require.NoError(t, err, text)
+			continue
+		}
+		require.ErrorContains(t, err, "the body: found more after its JSON object", text)
+	}
+}

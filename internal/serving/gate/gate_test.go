@@ -212,6 +212,28 @@ func TestBodies(t *testing.T) {
 	require.Contains(t, w.Body.String(), "larger than the 10 bytes")
 }
 
+// Those whom the log left out are counted once.
+func TestStrangersAreCountedOnce(t *testing.T) {
+	var s strangers
+	at := time.Unix(0, 0)
+	for second := range 3 {
+		for i := range mostTold + 2 {
+			told, untold := s.next(at.Add(time.Duration(second) * time.Second))
+			require.Equal(t, i < mostTold, told)
+			require.Equal(t, second > 0 && i == 0, untold == 2, "%d were left out", untold)
+		}
+	}
+}
+
+// Of a body the log has the beginning alone, and once.
+func TestBodiesInTheLog(t *testing.T) {
+	var log bytes.Buffer
+	g := gateOf(t, reads, Options{Bodies: true, Log: slog.New(slog.NewJSONHandler(&log, nil))})
+	require.Equal(t, 200, send(g, "POST", "/", strings.Repeat("q", 3*mostLogged/2)).Code)
+	require.Equal(t, 1, strings.Count(log.String(), `"msg":"body"`))
+	require.Contains(t, log.String(), `"text":"`+strings.Repeat("q", mostLogged)+`"`)
+}
+
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }

@@ -41,6 +41,34 @@ func TestLongInputIsShortened(t *testing.T) {
 	}
 }
 
+// Who sends no body is told that there is none.
+func TestNoBody(t *testing.T) {
+	for _, path := range []string{"/v1/chat/completions", "/v1/completions"} {
+		status, text := post(t, New(scripted(t), Options{}), path, "")
+		require.Equal(t, http.StatusBadRequest, status)
+		require.Contains(t, text, "the body is empty, expected a JSON object")
+	}
+}
+
+// Of the formats that clients choose variables for so many are kept, and no more.
+func TestFormatsThatAreKept(t *testing.T) {
+	l := scripted(t).Language
+	for i := range 2*mostFormats + 1 {
+		_, err := l.format(fmt.Appendf(nil, `{"a":%d}`, i))
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(l.chats), mostFormats)
+	}
+}
+
+// The log-probabilities of a prompt are told with each of its completions, and count as often.
+func TestLogProbabilitiesOfManyEchoes(t *testing.T) {
+	prompt := `[5` + strings.Repeat(",5", 899) + `]`
+	status, text := post(t, New(scripted(t, "a"), Options{}), "/v1/completions",
+		`{"model":"tiny","echo":true,"max_tokens":1,"n":128,"logprobs":20,"prompt":`+prompt+`}`)
+	require.Equal(t, http.StatusBadRequest, status)
+	require.Contains(t, text, "could have 2421888 of them")
+}
+
 // Tokens of prompts may be many where nothing else may, and are not written out where they are refused.
 func TestManyTokens(t *testing.T) {
 	h := New(scripted(t, "a"), Options{})

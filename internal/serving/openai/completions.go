@@ -100,7 +100,11 @@ func (f *fields) prompts(p *Policy) (list []prompt) {
 		list = append(list, one)
 		return true
 	}
-	if !text(raw) && !tokens(raw) {
+	switch {
+	case text(raw), tokens(raw):
+	case raw[0] != '[':
+		f.wrong("prompt", "found %s, expected a text, a list of texts, or token ids", brief(raw))
+	default:
 		err := each(raw, mostPrompts, func(i int, part json.RawMessage) error {
 			if !text(part) && !tokens(part) {
 				return refusal.Errorf(http.StatusBadRequest,

@@ -57,7 +57,9 @@ func TestPrompts(t *testing.T) {
 		require.Equal(t, n*len(ids), answer.Usage.Prompt)
 	}
 	for prompt, want := range map[string]string{
-		`""`: "has no tokens", `[]`: "none", `7`: "expected a list", `[[]]`: "prompt 0: found []", `["a",7]`: "prompt 1: found 7, expected all",
+		`""`: "has no tokens", `[]`: "none",
+		`7`:    "found 7, expected a text, a list of texts, or token ids",
+		`[[]]`: "prompt 0: found []", `["a",7]`: "prompt 1: found 7, expected all",
 		`[99999999999]`: "prompt 0", `[` + strings.Repeat(`"a",`, 1024) + `"a"]`: "more than 1024",
 	} {
 		status, text := post(t, New(s, Options{}), "/v1/completions", `{"model":"tiny","prompt":`+prompt+`}`)

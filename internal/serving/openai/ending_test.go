@@ -2,11 +2,15 @@ package openai
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -34,6 +38,91 @@ func endsInHalf(t *testing.T) *script {
 	s.tokens = slices.Concat(tok.Encode("a"), tok.Encode("b"), tok.Encode("👋")[:1])
 	require.Len(t, s.tokens, 3, "a case of this test")
 	return s
+}
+
+// Of several stop strings that one token brings, the one that comes first in the text counts, in whichever order they were sent.
+func TestTheFirstOfSeveralStops(t *testing.T) {
+	s := scripted(t, "x print")
+	require.Contains(t, tokensAsText(t, s, "x print"), " print", "a case of this test: one token")
+	for _, stops := range []string{`["t","r"]`, `["r","t"]`} {
+		got := ask(t, New(s, Options{}), `"stop":`+stops)
+		require.Equal(t, "x p", got.Choices[0].content(), stops)
+		require.Equal(t, "stop", got.Choices[0].Finish)
+	}
+}
+
+// A token whose text may yet be part of a stop string is not listed with the text before it.
+func TestATokenThatIsHeldIsNotListed(t *testing.T) {
+	s := scripted(t)
+	tok := s.Language.Tokenizer
+	s.tokens = slices.Concat(tok.Encode("a"), tok.Encode("b"), tok.Encode("Y"))
+	require.Len(t, s.tokens, 3, "a case of this test")
+	fields := `"logprobs":true,"return_token_ids":true,"stop":["aX","bY"]`
+	got := ask(t, New(s, Options{}), fields)
+	require.Equal(t, "a", got.Choices[0].content())
+	require.Len(t, got.Choices[0].LogProbs.Content, 1)
+	require.Equal(t, "a", got.Choices[0].LogProbs.Content[0].Token)
+	require.Equal(t, 3, got.Usage.Completion, "those of the stop string were drawn")
+	require.Equal(t, got.Choices, streamed(t, New(s, Options{}), fields).Choices)
+}
+
+// A stop string that the last token which there may be completes, or what is left of its character, has stopped the answer.
+func TestAStopWithTheLastToken(t *testing.T) {
+	s := endsInHalf(t)
+	for stop, want := range map[string]string{"\uFFFD": "ab", "b\uFFFD": "a"} {
+		got := ask(t, New(s, Options{}), `"max_tokens":3,"stop":["`+stop+`"]`)
+		require.Equal(t, want, got.Choices[0].content())
+		require.Equal(t, "stop", got.Choices[0].Finish, "%q", stop)
+	}
+	got := ask(t, New(s, Options{}), `"max_tokens":2,"stop":["\uFFFD"]`)
+	require.Equal(t, "length", got.Choices[0].Finish)
+}
+
+// tokensAsText are the tokens of a text.
+func tokensAsText(t *testing.T, s *script, text string) (list []string) {
+	t.Helper()
+	for _, id := range s.Language.Tokenizer.Encode(text) {
+		piece, ok := s.Language.Tokenizer.Token(id)
+		require.True(t, ok)
+		list = append(list, piece)
+	}
+	return list
+}
+
+// deaf takes no bytes, as a connection does whose client was cut off.
+type deaf struct{ *httptest.ResponseRecorder }
+
+func (deaf) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
+
+// A stream that cannot be written ends at once, and nothing more is drawn for it, although nobody has said that its client left.
+func TestAStreamThatNobodyTakes(t *testing.T) {
+	s := scripted(t, "a b c")
+	s.hang = true
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/chat/completions", strings.NewReader(with(`"stream":true`)))
+	New(s, Options{}).ServeHTTP(deaf{httptest.NewRecorder()}, r)
+	require.NoError(t, ctx.Err(), "it waited for the next token")
+	<-s.cancelled
+}
+
+// A prompt and its completion may have as many tokens together as the model's card says, and no more.
+func TestTheLongestCompletion(t *testing.T) {
+	s := scripted(t, "a")
+	for most, want := range map[int]int{s.MaxLength - 2: http.StatusOK, s.MaxLength - 1: http.StatusBadRequest} {
+		status, text := post(t, New(s, Options{}), "/v1/completions", fmt.Sprintf(`{"model":"tiny","prompt":[5,6],"max_tokens":%d}`, most))
+		require.Equal(t, want, status, text)
+	}
+}
+
+// The sampler takes 0 for all tokens, and a client that sends it means the most likely one.
+func TestTopPOfNothing(t *testing.T) {
+	s := scripted(t, "a")
+	h := New(s, Options{})
+	ask(t, h, `"top_p":0`)
+	ask(t, h, `"top_p":0.5`)
+	require.Equal(t, float32(math.SmallestNonzeroFloat32), s.asked[0].Params.TopP)
+	require.Equal(t, float32(0.5), s.asked[1].Params.TopP)
 }
 
 // Where token ids are asked for and there are none, there is an empty list.
