@@ -101,10 +101,22 @@ func TestTheAutopilotGoesBackBehindItsProcess(t *testing.T) {
 	require.True(t, slices.ContainsFunc(deeds(t, dir), func(d autopilot.Deed) bool { return d.To != nil && *d.To == 2 }))
 }
 
+// The checkpoint that the autopilot would go back to stays, however few are kept.
+func TestWhereTheAutopilotGoesBackToIsKept(t *testing.T) {
+	dir := t.TempDir()
+	tr, _ := setup{dir: dir, words: piloted("learning_rate=0.0001", "max_steps=4", "save_every=1", "keep_last=0")}.open(t)
+	run(t, tr)
+	tr.cfg.KeepLast, tr.cfg.KeepBest, tr.pilot.Anchor = 1, 0, 2
+	require.NoError(t, tr.retain())
+	require.DirExists(t, checkpoint(dir, 2))
+	require.NoDirExists(t, checkpoint(dir, 3))
+	require.DirExists(t, checkpoint(dir, 4))
+}
+
 // A run with an autopilot that is interrupted at the beginning of any phase, and resumed, ends as one that never was. Here
 // at some phases, with GRPO_KILLS=20 at each.
 func TestPilotedRunsAreResumedToTheByte(t *testing.T) {
-	for _, words := range racing.First(piloted("pipeline=full", "max_steps=4", "save_every=1", "keep_last=1"), piloted("max_steps=6")) {
+	for _, words := range racing.First(piloted("pipeline=full", "max_steps=7", "save_every=1", "keep_last=1"), piloted("max_steps=6")) {
 		whole := setup{dir: t.TempDir(), words: words}
 		tr, l := whole.open(t)
 		phases := 0
