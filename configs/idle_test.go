@@ -35,6 +35,8 @@ var idling = []struct{ words, says string }{
 		"reward_file: no weight makes use of it; type custom=0.5 among reward_weights, or leave it out"},
 	{"reward=weights reward_weights=correct=0,format=0.0",
 		"reward_weights: all of them are 0, and no completion earns anything; type reward_weights=correct=1,format=0.1"},
+	{"reward=weights reward_weights=correct=0 kl_coef=0.1",
+		"reward_weights: all of them are 0, and no completion earns anything; type reward_weights=correct=1,format=0.1"},
 }
 
 func TestSettingsWithoutEffect(t *testing.T) {

@@ -31,7 +31,7 @@ type FileError struct {
 
 func (e *FileError) Error() string {
 	if e.Judge {
-		return fmt.Sprintf("the judge scored %d of the last %d completions not, at last with: %s; "+
+		return fmt.Sprintf("the judge gave no score to %d of the last %d completions, at last with: %s; "+
 			"mend it, or set infra_threshold above %d to leave out as many", e.Failed, e.Of, e.Last, e.Limit)
 	}
 	return fmt.Sprintf("the reward file failed on %d of the last %d completions, at last with: %s; "+

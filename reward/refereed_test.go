@@ -61,7 +61,7 @@ func TestRefereeIsAComponent(t *testing.T) {
 	require.Empty(t, j.Warnings())
 	_, err := j.Grade(t.Context(), Completion{Problem: &p, Text: "mumble"})
 	require.True(t, badinput.Is(err))
-	require.ErrorContains(t, err, "the judge scored 3 of the last 5 completions not")
+	require.ErrorContains(t, err, "the judge gave no score to 3 of the last 5 completions")
 
 	err = open("mumble {{.Completion}}").Try(t.Context(), &p)
 	require.True(t, badinput.Is(err))
