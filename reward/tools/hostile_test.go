@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/cputime"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
 //go:embed testdata/programs.txt
@@ -99,6 +100,7 @@ func TestRecordsWithoutLines(t *testing.T) {
 
 // A record may name more loops than a program can have, each of them around all that follows.
 func TestARecordOfLoopsWithoutEnd(t *testing.T) {
+	racing.Alone(t)
 	var record bytes.Buffer
 	record.WriteString(`["o",[`)
 	const n = 10_000
