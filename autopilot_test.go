@@ -116,7 +116,7 @@ func TestWhereTheAutopilotGoesBackToIsKept(t *testing.T) {
 // A run with an autopilot that is interrupted at the beginning of any phase, and resumed, ends as one that never was. Here
 // at some phases, with GRPO_KILLS=20 at each.
 func TestPilotedRunsAreResumedToTheByte(t *testing.T) {
-	for _, words := range racing.First(piloted("pipeline=full", "max_steps=7", "save_every=1", "keep_last=1"), piloted("max_steps=6")) {
+	for _, words := range racing.First(piloted("pipeline=full", "max_steps=4", "save_every=1", "keep_last=1"), piloted("max_steps=6")) {
 		whole := setup{dir: t.TempDir(), words: words}
 		tr, l := whole.open(t)
 		phases := 0
