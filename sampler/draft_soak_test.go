@@ -55,7 +55,7 @@ func askedAtRandom(rng *rand.Rand, w *world) []Request {
 }
 
 // Whatever is asked, at once or by and by, and with whatever memory: with all drafts that can be there are the same bytes as without
-// any. GRPO_SOAK sets how often.
+// any. How often goes with GRPO_SOAK.
 func TestDraftsChangeNothingWhateverIsAsked(t *testing.T) {
 	n := often(t, 8)
 	b, policies := backend(t), []*model.Policy(nil)

@@ -29,7 +29,7 @@ func randomRequests(rng *rand.Rand, vocab, first int) []Request {
 	return batch
 }
 
-// often is the number that GRPO_SOAK gives a test, or its usual one.
+// often is the usual number of a test, and as many times that as GRPO_SOAK is times the requests of TestSoak.
 func often(t *testing.T, usual int) int {
 	s := os.Getenv("GRPO_SOAK")
 	if s == "" {
@@ -37,13 +37,15 @@ func often(t *testing.T, usual int) int {
 	}
 	n, err := strconv.Atoi(s)
 	require.NoError(t, err)
-	return n
+	return max(1, usual*n/soakRequests)
 }
+
+const soakRequests = 1000
 
 // Many requests with random lengths, stops and cancellations end with every block free and steady
 // memory. GRPO_SOAK sets their number.
 func TestSoak(t *testing.T) {
-	n := often(t, 1000)
+	n := often(t, soakRequests)
 	b := backendtest.CPU(t, cpu.Options{})
 	defer b.Close()
 	p := open(t, b, "qwen3-tied", "adapter")

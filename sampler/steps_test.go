@@ -121,7 +121,7 @@ func (c *crowd) decoding() (all []*sequence) {
 }
 
 // Requests that come and go, join conversations, leave early, give up their blocks and find them again draw what they
-// draw alone; each that is drawn gets a token in each iteration, and nothing is left. GRPO_SOAK sets their number.
+// draw alone; each that is drawn gets a token in each iteration, and nothing is left. Their number goes with GRPO_SOAK.
 func TestACrowdDrawsWhatEachDrawsAlone(t *testing.T) {
 	n := often(t, 150)
 	b := backend(t)

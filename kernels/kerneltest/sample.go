@@ -12,20 +12,20 @@ import (
 // testSampling checks the operations of a sampler: attention over a cache against attention over packed
 // rows, and draws against the reference's.
 func testSampling(t *testing.T, s suite) {
-	t.Run("paged attention is attention", func(t *testing.T) { testPagedOn(t, append(s.machines, s.reference)) })
+	t.Run("paged attention is attention", func(t *testing.T) { testPaged(t, s.each(), cacheTypes...) })
 	t.Run("draws", func(t *testing.T) { testDraws(t, s) })
 	t.Run("a drawn token's log-probability", func(t *testing.T) {
-		for _, m := range append(s.machines, s.reference) {
+		for _, m := range s.each() {
 			testDrawnLogProb(t, m)
 		}
 	})
 	t.Run("masks, given tokens, and the most likely ones", func(t *testing.T) { testScoredDraws(t, s) })
 }
 
-func testPagedOn(t *testing.T, machines []*machine) {
+func testPaged(t *testing.T, machines []*machine, types ...kernels.DType) {
 	for _, m := range machines {
 		for _, h := range attnShapes {
-			for _, kv := range cacheTypes {
+			for _, kv := range types {
 				paged.Test(t, m.Backend, h, kv)
 			}
 		}
@@ -67,7 +67,7 @@ func testDraws(t *testing.T, s suite) {
 		}
 		for _, d := range drawings {
 			want, wantLogps := s.reference.draws(h, s.reference.load(kernels.F32, V, H, weights), d, uniforms)
-			for _, m := range s.machines {
+			for _, m := range s.each() {
 				tokens, logps := m.draws(h, m.load(kernels.F32, V, H, weights), d, uniforms)
 				off := 0
 				for i := range tokens {

@@ -36,7 +36,7 @@ var emulated = os.Getenv("GRPO_EMULATED") != ""
 // of so many is run alone, too: on an emulated card a row takes as long as a block of them, and 1 is every one. Sequences all are.
 func RunDevice(t *testing.T, o Tolerance, every int, open func() kernels.Backend) {
 	s := newSuite(t, o, func(int) kernels.Backend { return open() }, 1, 2)
-	s.every = every
+	s.every, s.alike = every, true
 	s.run(t)
 }
 
@@ -55,7 +55,8 @@ func RunProducts(t *testing.T, o Tolerance, open func(threads int) kernels.Backe
 	t.Run("later rows change nothing", func(t *testing.T) { testCausal(t, m) })
 	t.Run("what is no number stays behind", func(t *testing.T) { testNoNumber(t, m) })
 	t.Run("keys and values are rounded", func(t *testing.T) { testRoundedAttention(t, m) })
-	t.Run("sampling", func(t *testing.T) { testSampling(t, s) })
+	t.Run("paged attention is attention", func(t *testing.T) { testPaged(t, s.each(), kernels.BF16) })
+	t.Run("a drawn token's log-probability", func(t *testing.T) { testDrawnLogProb(t, m) })
 	t.Run("quantised matrices", func(t *testing.T) { testQuantised(t, m) })
 	t.Run("products in whole numbers", func(t *testing.T) { testWhole(t, s.machines) })
 	t.Run("linears with an adapter", func(t *testing.T) { testLowRank(t, m) })
@@ -101,15 +102,12 @@ func (s suite) run(t *testing.T) {
 	t.Run("memory", func(t *testing.T) { testMemory(t, s.machines[1]) })
 	t.Run("wrong calls", func(t *testing.T) { misuse.Test(t, s.machines[1].Backend) })
 	t.Run("laws", func(t *testing.T) { testLaws(t, s.tolerance, s.machines[1]) })
-	matrices := s.machines[:2]
-	if emulated {
-		matrices = matrices[1:] // the one with several threads
-	}
-	for _, m := range matrices {
+	few := s.each()[:min(2, len(s.each()))]
+	for _, m := range few {
 		t.Run("compressed matrices of "+m.Name(), func(t *testing.T) { testCompress(t, m) })
 		t.Run("quantised matrices of "+m.Name(), func(t *testing.T) { testQuantised(t, m) })
 	}
-	t.Run("products in whole numbers", func(t *testing.T) { testWhole(t, matrices) })
+	t.Run("products in whole numbers", func(t *testing.T) { testWhole(t, few) })
 	t.Run("linears with an adapter", func(t *testing.T) { testLowRank(t, s.machines[1]) })
 	t.Run("rows that wait in bf16", func(t *testing.T) { testNarrow(t, s.machines[0]) })
 	t.Run("loss", func(t *testing.T) { testLoss(t, s) })
@@ -127,9 +125,18 @@ func (s suite) run(t *testing.T) {
 // suite is the backend under test, opened with several numbers of threads, and the reference.
 type suite struct {
 	tolerance Tolerance
-	every     int // row is run alone
+	every     int  // row is run alone
+	alike     bool // the machines, which have no threads
 	reference *machine
 	machines  []*machine
+}
+
+// each are the machines for what takes long and is asked of each by itself: one, where another would tell the same.
+func (s suite) each() []*machine {
+	if emulated || s.alike {
+		return s.machines[1:2]
+	}
+	return s.machines
 }
 
 // testRows checks an operation whose outputs belong to rows, or to the rows of whole sequences: each
