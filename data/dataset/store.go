@@ -59,9 +59,6 @@ func openOrBuild(ctx context.Context, dir string, files []File, opt Options) (*S
 
 // replace moves a finished store to its place. Where another process was faster, its store is as good.
 func replace(scratch, dir string) error {
-	if err := os.Chmod(scratch, 0o755); err != nil {
-		return err
-	}
 	if err := os.Rename(scratch, dir); err == nil {
 		return atomicfile.SyncDir(filepath.Dir(dir))
 	}

@@ -55,15 +55,15 @@ func write(path string, f *disk.File, fill func(io.Writer) error) (err error) {
 			disk.Remove(f.Name())
 		}
 	}()
+	if err = f.As(path); err != nil { // before there is anything in it to read
+		return err
+	}
 	w := bufio.NewWriterSize(f, 1<<20)
 	if err = fill(w); err != nil {
 		return of(path, f.Name(), "write", err)
 	}
 	if err = w.Flush(); err != nil {
 		return of(path, f.Name(), "write", err)
-	}
-	if err = f.As(path); err != nil {
-		return err
 	}
 	if err = f.Sync(); err != nil {
 		return of(path, f.Name(), "sync", err)

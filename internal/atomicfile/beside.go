@@ -3,9 +3,11 @@ package atomicfile
 import (
 	"errors"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -26,7 +28,10 @@ func Beside(path string) (folder string, done func(), err error) {
 		return "", nil, err
 	}
 	for {
-		if folder, err = os.MkdirTemp(parent, prefix+"*"); err != nil {
+		folder = filepath.Join(parent, prefix+strconv.FormatUint(uint64(rand.Uint32()), 10))
+		if err = os.Mkdir(folder, 0o755); errors.Is(err, fs.ErrExist) {
+			continue
+		} else if err != nil {
 			return "", nil, err
 		}
 		lock, err := own(folder)

@@ -27,9 +27,6 @@ func Folder(path string, fill func(unfinished string) error) error {
 	if err := fill(unfinished); err != nil {
 		return Named(path, err)
 	}
-	if err := os.Chmod(unfinished, 0o755); err != nil {
-		return err
-	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -7,8 +7,11 @@ package disk
 import (
 	"errors"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -62,14 +65,22 @@ func Append(path string) (*File, error) {
 	return &File{f}, nil
 }
 
-// CreateTemp makes a file under a new name in dir.
+// CreateTemp makes a file under a new name in dir, which is pattern with a number in place of its star. As of every file that is made,
+// the umask says who may not read it.
 func CreateTemp(dir, pattern string) (*File, error) {
-	f, err := os.CreateTemp(dir, pattern)
-	if err != nil {
-		return nil, err
+	before, after, _ := strings.Cut(pattern, "*")
+	for {
+		name := filepath.Join(dir, before+strconv.FormatUint(uint64(rand.Uint32()), 10)+after)
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		observe(Op{Kind: MadeFile, Path: f.Name()}, nil)
+		return &File{f}, nil
 	}
-	observe(Op{Kind: MadeFile, Path: f.Name()}, nil)
-	return &File{f}, nil
 }
 
 // Name is the path that it was opened by.
@@ -109,13 +120,12 @@ func (f *File) Replaced() bool {
 	return os.IsNotExist(nerr) && err == nil
 }
 
-// As lets those use the file who may use the one at path that it is to replace, or everybody read it where there is none.
+// As lets those use the file who may use the one at path that it is to replace. Where there is none, it stays as it was made.
 func (f *File) As(path string) error {
-	mode := fs.FileMode(0o644)
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
-		mode = info.Mode().Perm()
+		return f.f.Chmod(info.Mode().Perm())
 	}
-	return f.f.Chmod(mode)
+	return nil
 }
 
 // Sync makes the text of the file survive.
