@@ -93,9 +93,11 @@ func TestFullDisks(t *testing.T) {
 }
 
 // A model that has no room where it is to be made: the line names what was typed, not the folder that it is made in, and says what to do.
-// That folder is gone.
+// That folder is gone, and so is one that was made for the result.
 func TestFullDisksOfResults(t *testing.T) {
 	mounts := ownMounts(t)
+	trained := t.TempDir()
+	newOracle(t).finish(t, trained)
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	datums, adapter := filepath.Join(t.TempDir(), "datums.jsonl"), filepath.Join(t.TempDir(), "adapter")
@@ -108,11 +110,17 @@ func TestFullDisksOfResults(t *testing.T) {
 		"merge --model tiny --quantize nf4 --adapter "+adapter,
 		"export-model --model tiny --adapter "+adapter,
 		"export-model --model tiny --format gguf --type f32",
+		"replay --model tiny --rank 16 --datums "+datums,
+		"export parquet "+filepath.Join(trained, "run"),
 	) {
 		t.Run(c, func(t *testing.T) {
+			size := "500k"
+			if strings.HasPrefix(c, "export ") {
+				size = "4k"
+			}
 			folder := t.TempDir()
 			require.NoError(t, os.Mkdir(filepath.Join(folder, "small"), 0o755))
-			line := slices.Concat([]string{mounts, "sh", "-c", `mount -t tmpfs -o size=500k none small || exit 99
+			line := slices.Concat([]string{mounts, "sh", "-c", `mount -t tmpfs -o size=` + size + ` none small || exit 99
 				"$@"; echo $? >code; ls -A small >left`, "sh", exe}, strings.Fields(c), []string{"--out", "small/result"})
 			code, says := startCommand(t, folder, exec.Command("unshare", line...)).end(t)
 			require.Zero(t, code, says)

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -181,7 +183,7 @@ func (f *replayFlags) repeat(cmd *cobra.Command, args []string) error {
 	if err = errors.Join(err, unwritten); err != nil || f.out == "" {
 		return err
 	}
-	return after.Save(f.out)
+	return f.save(after.Save)
 }
 
 func (f *replayFlags) run(cmd *cobra.Command) error {
@@ -239,8 +241,18 @@ func (f *replayFlags) run(cmd *cobra.Command) error {
 		if f.train == "lora" { // a whole model takes its other files from there
 			base = sources.BaseName(base)
 		}
-		return p.Save(f.out, base)
+		return f.save(func(out string) error { return p.Save(out, base) })
 	})
+}
+
+// save writes the result with fn. Where that fails, a folder that it was made for is gone again.
+func (f *replayFlags) save(fn func(out string) error) error {
+	_, missing := os.Stat(f.out)
+	err := fn(f.out)
+	if err != nil && errors.Is(missing, fs.ErrNotExist) {
+		err = errors.Join(err, os.RemoveAll(f.out))
+	}
+	return destination.Place{Flag: "--out", Path: f.out}.Failed(err)
 }
 
 // culprit names the first datum whose gradient by itself is not finite; nil where there is none.

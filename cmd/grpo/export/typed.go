@@ -1,8 +1,10 @@
 package export
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -65,11 +67,15 @@ func (s source) folder(one bool, out string, stdout io.Writer) error {
 			return badinput.Errorf("%s has no %s on record%s", s.dir, name, t.why())
 		}
 	}
+	_, missing := os.Stat(out)
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
 	for _, t := range all {
 		if err := t.file("parquet", filepath.Join(out, t.table+".parquet"), stdout); err != nil {
+			if errors.Is(missing, fs.ErrNotExist) {
+				_ = os.Remove(out) // where nothing is in it yet
+			}
 			return place.Failed(err)
 		}
 	}
