@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -30,6 +31,10 @@ func TestFullOutputs(t *testing.T) {
 	model := filepath.Join(dir, "tiny")
 	require.NoError(t, tiny.Extract(model))
 	problems := write("p.jsonl", `{"id":"a","prompt":"Write a program that prints 1.","tests":[{"input":"","output":"1\n"}]}`+"\n")
+	record := filepath.Join(dir, "record")
+	require.NoError(t, os.Mkdir(record, 0o755))
+	write("record/metrics.jsonl", "{\"step\":1}\n")
+	write("record/rollouts.jsonl", fmt.Sprintf("{\"step\":1,\"text\":%q}\n", strings.Repeat("x", 1<<17)))
 	datums := write("d.jsonl", `{"tokens":[1,2,3],"ob_len":1,"logprobs":[-1,-1],"advantage":1}`+"\n")
 	for _, c := range []struct{ line, stdin string }{
 		{"tokenize --tokenizer " + model, "{\"text\":\"a\"}\n"},
@@ -43,6 +48,8 @@ func TestFullOutputs(t *testing.T) {
 		{"data fingerprint " + problems, ""},
 		{"data fetch " + problems, ""},
 		{"data convert " + problems, ""},
+		{"export csv " + record, ""},
+		{"export jsonl --table rollouts " + record, ""},
 		{"--print-config", ""},
 		{"--dry-run run_dir=" + filepath.Join(dir, "run"), ""},
 		{"--help", ""},
@@ -51,7 +58,7 @@ func TestFullOutputs(t *testing.T) {
 		var errs bytes.Buffer
 		code := run(t.Context(), strings.Fields(c.line), strings.NewReader(c.stdin), full, &errs)
 		require.Equal(t, exitFailed, code, "%s: %s", c.line, errs.String())
-		require.Contains(t, errs.String(), "no space left on device", c.line)
+		require.Equal(t, 1, strings.Count(errs.String(), "no space left on device"), c.line)
 		require.Equal(t, 1, strings.Count(errs.String(), "grpo: "), errs.String())
 	}
 }

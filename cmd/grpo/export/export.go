@@ -170,12 +170,17 @@ func (t *content) write(format string, out io.Writer) error {
 		to = &typedRows{parquet.New(buffered, t.table, &t.columns)}
 	}
 	to.begin(t.columns.Names)
+	var unwritten error // which is not the record's
 	err := t.each(t.rows, func(row []rows.Cell) error {
 		if slices.ContainsFunc(row, func(c rows.Cell) bool { return !t.columns.Has(c.Name) }) {
 			return badinput.Errorf("%s was written anew while it was read; type the same again", t.dir)
 		}
-		return to.row(row)
+		unwritten = to.row(row)
+		return unwritten
 	})
+	if unwritten != nil {
+		return unwritten
+	}
 	return errors.Join(err, to.end(), buffered.Flush())
 }
 
