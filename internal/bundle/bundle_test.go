@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -239,6 +240,16 @@ func TestSignatures(t *testing.T) {
 	require.ErrorContains(t, err, "--new-key")
 	_, err = PublicKey(filepath.Join(t.TempDir(), "none"))
 	require.ErrorContains(t, err, "--new-key")
+}
+
+// Of a pair of keys both are there or none: with one alone the same command would be refused the next time.
+func TestHalfAPairOfKeysIsNotLeft(t *testing.T) {
+	dir := t.TempDir()
+	_, err := NewKey(filepath.Join(dir, strings.Repeat("k", 255-len(PublicEnding)+1))) // the name of the public one is too long
+	require.ErrorContains(t, err, "file name too long")
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
 }
 
 func TestAFileThatGrowsMeanwhileIsRefused(t *testing.T) {

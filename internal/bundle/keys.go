@@ -68,9 +68,13 @@ func NewKey(path string) (ed25519.PublicKey, error) {
 	if err := writeNew(path, 0o600, &pem.Block{Type: "PRIVATE KEY", Bytes: secretText}); err != nil {
 		return nil, err
 	}
-	return public, writeNew(path+PublicEnding, 0o644, &pem.Block{Type: "PUBLIC KEY", Bytes: publicText})
+	if err := writeNew(path+PublicEnding, 0o644, &pem.Block{Type: "PUBLIC KEY", Bytes: publicText}); err != nil {
+		return nil, errors.Join(err, os.Remove(path)) // nobody has signed with it yet
+	}
+	return public, nil
 }
 
+// writeNew writes a file that is not there yet, or leaves none.
 func writeNew(path string, mode os.FileMode, block *pem.Block) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if errors.Is(err, os.ErrExist) {
@@ -83,7 +87,10 @@ func writeNew(path string, mode os.FileMode, block *pem.Block) error {
 	if err == nil {
 		err = f.Sync()
 	}
-	return errors.Join(err, f.Close())
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
 }
 
 // SecretKey reads a key to sign with, as NewKey or openssl genpkey writes it.
