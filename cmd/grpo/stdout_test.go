@@ -63,6 +63,25 @@ func TestFullOutputs(t *testing.T) {
 	}
 }
 
+// Whoever reads what export-model prints may go away: the model is there, and nothing else.
+func TestNobodyReadsWhatAnExportSays(t *testing.T) {
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	folder := t.TempDir()
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, reader.Close())
+	cmd := exec.Command(exe, "export-model", "--model", "tiny", "--type", "bf16", "--out", "result")
+	cmd.Stdout = writer
+	p := startCommand(t, folder, cmd)
+	require.NoError(t, writer.Close())
+	_, _ = p.end(t)
+	left, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+	require.Equal(t, "result", left[0].Name())
+}
+
 // Whoever reads what a run prints may go away: it trains and saves to the end, and says that something is missing.
 func TestNobodyReadsTheOutput(t *testing.T) {
 	o := newOracle(t)

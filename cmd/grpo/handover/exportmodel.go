@@ -166,6 +166,7 @@ func (f *exportFlags) run(ctx context.Context, args []string, out, talk io.Write
 	if err != nil {
 		return err
 	}
+	done() // before who reads the output can end the process
 	_, err = fmt.Fprintln(out, strings.Join(lines, "\n"))
 	return err
 }
