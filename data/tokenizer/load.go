@@ -28,6 +28,9 @@ func Load(path string) (*Tokenizer, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, badinput.Errorf("%s: no such file; expected a tokenizer.json or the folder of a model", path)
 	}
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, badinput.Errorf("%w; have it given to you, or choose another model", err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,8 @@ package sources
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -38,6 +40,8 @@ func ModelDir(ctx context.Context, name string) (string, error) {
 		return name, nil
 	} else if err == nil { // which may look like a name on the Hub, and is none
 		return "", badinput.Errorf("model %q: found a file, expected a Hugging Face model directory", name)
+	} else if errors.Is(err, fs.ErrPermission) {
+		return "", badinput.Errorf("model %q: this user may not look there; have it given to you, or choose another model", name)
 	}
 	id, revision, _ := strings.Cut(name, "@")
 	if strings.Count(id, "/") != 1 || strings.HasPrefix(id, ".") || strings.HasPrefix(id, "/") {

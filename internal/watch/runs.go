@@ -4,6 +4,7 @@ package watch
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -29,13 +30,13 @@ type run struct {
 const depth = 3
 
 // find gives the runs of some folders, which are runs themselves or have some below, in the order of their names. Of a folder that is
-// not there it tells, and gives those of the others.
-func find(paths []string) (runs []run, err error) {
+// not there, or may not be looked into, it tells, and gives those of the others.
+func find(paths []string) (runs []run, refused error) {
 	taken := map[string]bool{}
 	for _, path := range paths {
 		info, serr := os.Stat(path)
 		if serr != nil || !info.IsDir() {
-			err = cmp.Or(err, badinput.Errorf("%s: expected the directory of a run, or one with runs in it, and found none", path))
+			refused = cmp.Or(refused, badinput.Errorf("%s: expected the directory of a run, or one with runs in it, and found none", path))
 			continue
 		}
 		whole, err := filepath.Abs(path)
@@ -44,6 +45,10 @@ func find(paths []string) (runs []run, err error) {
 		}
 		if isRun(whole) {
 			runs = append(runs, run{name: unique(filepath.Base(whole), taken), dir: whole})
+			continue
+		}
+		if _, rerr := os.ReadDir(whole); errors.Is(rerr, fs.ErrPermission) {
+			refused = cmp.Or(refused, badinput.Errorf("%s: this user may not look there; have it given to you, or leave it out", path))
 			continue
 		}
 		if whole, err = filepath.EvalSymlinks(whole); err != nil { // what is below a link is looked for where it leads
@@ -58,7 +63,7 @@ func find(paths []string) (runs []run, err error) {
 		}
 	}
 	slices.SortStableFunc(runs, func(a, b run) int { return strings.Compare(a.name, b.name) })
-	return runs, err
+	return runs, refused
 }
 
 // unique is a name that no other run has.

@@ -118,7 +118,11 @@ func (s source) check() error {
 	if _, err := os.Stat(filepath.Join(s.dir, "state.json")); err == nil {
 		return badinput.Errorf("%s is a checkpoint; type the directory of its run, %s", s.dir, filepath.Join(atomicfile.Led(s.dir), "..", ".."))
 	}
-	if _, err := os.Stat(filepath.Join(s.dir, metrics)); err != nil {
+	_, err := os.Stat(filepath.Join(s.dir, metrics))
+	if errors.Is(err, fs.ErrPermission) {
+		return badinput.Errorf("%s: this user may not look there; have the run given to you, or choose another", s.dir)
+	}
+	if err != nil {
 		return badinput.Errorf("%s: found no %s there; expected the directory of a run, as its run_dir names it", s.dir, metrics)
 	}
 	return nil
