@@ -221,6 +221,9 @@ func ReadJSON(path string, v any) error {
 	if errors.Is(err, os.ErrPermission) {
 		return badinput.Errorf("%s: may not be read by this user; choose another run_dir, or have the run given to you", path)
 	}
+	if errors.Is(err, syscall.ENAMETOOLONG) || errors.Is(err, syscall.ELOOP) { // of the directory
+		return badinput.Errorf("%w; choose another run_dir", err)
+	}
 	if err == nil {
 		err = json.Unmarshal(text, v)
 	}

@@ -3,6 +3,7 @@ package rundir
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -88,4 +89,15 @@ func TestTheRunOfALink(t *testing.T) {
 	require.NoError(t, os.Symlink(step, link))
 	require.Equal(t, run, RunOf(step))
 	require.Equal(t, run, RunOf(link))
+}
+
+// A name that is too long and a link that leads to itself are no files that somebody could remove.
+func TestADirectoryThatCannotBeOpened(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.Symlink("circle", filepath.Join(dir, "circle")))
+	for _, run := range []string{strings.Repeat("r", 300), "circle"} {
+		err := ReadJSON(filepath.Join(dir, run, "manifest.json"), nil)
+		require.ErrorContains(t, err, "; choose another run_dir")
+		require.NotContains(t, err.Error(), "remove it")
+	}
 }
