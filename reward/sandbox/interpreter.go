@@ -104,7 +104,7 @@ func findInterpreter(ctx context.Context, name string) (*interpreter, error) {
 	}
 	py := new(interpreter)
 	if err := json.Unmarshal(out, py); err != nil {
-		return nil, badinput.Errorf("python %s: asked for its version and got %.80q", path, out)
+		return nil, badinput.Errorf("python %s: asked for its version and got %.80q; %s", path, out, anotherPython)
 	}
 	if py.Exe == "" {
 		return nil, badinput.Errorf("python %s: does not know its own path (sys.executable is empty)", path)

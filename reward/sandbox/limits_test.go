@@ -81,6 +81,7 @@ func TestUselessInterpreters(t *testing.T) {
 		dir:                               "\": cannot be run: is a directory; install Python",
 		filepath.Join(dir, "none"):        "none\": not found; install Python",
 		script("silent", "exit 3", 0o755): "silent: asked for its version and got exit status 3; install Python",
+		script("talks", "echo Python 3.11", 0o755): "talks: asked for its version and got \"Python 3.11\\n\"; install Python",
 	} {
 		_, err := findInterpreter(t.Context(), path)
 		require.ErrorContains(t, err, says)
