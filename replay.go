@@ -158,14 +158,15 @@ func (r *replay) goOn(ctx context.Context, step int) (err error) {
 	if err != nil || start.Same(r.start) {
 		return err
 	}
+	const remedy = "step %d began with other settings, and the policy is kept in a file meanwhile: %w; set TMPDIR to a folder with room for it"
 	dir, err := os.MkdirTemp("", "grpo-replay-")
 	if err != nil {
-		return err
+		return fmt.Errorf(remedy, step, err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	if err := errors.Join(r.policy.Save(filepath.Join(dir, provenance.TrainedDir(r.policy.full)), r.policy.Base),
-		r.learner.Adam.SaveState(filepath.Join(dir, momentsFile))); err != nil {
-		return err
+	err = r.policy.Save(filepath.Join(dir, provenance.TrainedDir(r.policy.full)), r.policy.Base)
+	if err = cmp.Or(err, r.learner.Adam.SaveState(filepath.Join(dir, momentsFile))); err != nil {
+		return fmt.Errorf(remedy, step, err)
 	}
 	r.policy, r.learner = nil, nil // so that there is one at a time
 	if err := r.open(ctx, step); err != nil {

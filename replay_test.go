@@ -126,6 +126,10 @@ func TestStepsAreReplayedWithTheirOwnSettings(t *testing.T) {
 	steps, _, err := replayed(t, dir, 4)
 	require.NoError(t, err)
 	require.Equal(t, []int{1, 2, 3, 4}, steps)
+	t.Setenv("TMPDIR", filepath.Join(dir, "none"))
+	_, _, err = replayed(t, dir, 4)
+	require.ErrorContains(t, err, "step 3 began with other settings, and the policy is kept in a file meanwhile: ")
+	require.ErrorContains(t, err, "no such file or directory; set TMPDIR to a folder with room for it")
 
 	_, err = Replay(t.Context(), dir, 1, otherOrder{backend(t, 1)}, func(Metrics) {})
 	require.ErrorContains(t, err, "takes sums in another order (f32 in series, bf16 by pairs; cpu")
