@@ -96,6 +96,8 @@ func TestFullDisks(t *testing.T) {
 // That folder is gone, and so is one that was made for the result.
 func TestFullDisksOfResults(t *testing.T) {
 	mounts := ownMounts(t)
+	problems := filepath.Join(t.TempDir(), "problems.jsonl")
+	write(t, problems, manyProblems())
 	trained := t.TempDir()
 	newOracle(t).finish(t, trained)
 	exe, err := os.Executable()
@@ -112,10 +114,11 @@ func TestFullDisksOfResults(t *testing.T) {
 		"export-model --model tiny --format gguf --type f32",
 		"replay --model tiny --rank 16 --datums "+datums,
 		"export parquet "+filepath.Join(trained, "run"),
+		"data convert "+problems,
 	) {
 		t.Run(c, func(t *testing.T) {
 			size := "500k"
-			if strings.HasPrefix(c, "export ") {
+			if strings.HasPrefix(c, "export ") || strings.HasPrefix(c, "data ") {
 				size = "4k"
 			}
 			folder := t.TempDir()
@@ -131,6 +134,36 @@ func TestFullDisksOfResults(t *testing.T) {
 				require.Equal(t, want, string(text))
 			}
 		})
+	}
+}
+
+func manyProblems() string {
+	var text strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&text, `{"id":"%d","prompt":"Print %[1]d.","tests":[{"stdin":"","stdout":"%[1]d"}]}`+"\n", i)
+	}
+	return text.String()
+}
+
+// A cache without room for a data set is told of by its own name, and has nothing of it afterwards.
+func TestTheCacheHasNoRoom(t *testing.T) {
+	mounts := ownMounts(t)
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	folder := t.TempDir()
+	write(t, filepath.Join(folder, "problems.jsonl"), manyProblems())
+	require.NoError(t, os.Mkdir(filepath.Join(folder, "small"), 0o755))
+	const script = `mount -t tmpfs -o size=64k none small || exit 99
+		XDG_CACHE_HOME=$PWD/small "$@"; echo $? >code; ls -A small/grpo/datasets >left`
+	line := []string{mounts, "sh", "-c", script, "sh", exe, "data", "fingerprint", "problems.jsonl"}
+	code, says := startCommand(t, folder, exec.Command("unshare", line...)).end(t)
+	require.Zero(t, code, says)
+	require.Equal(t, "grpo: no room in "+folder+"/small/grpo/datasets for the normalised data set; make room there, "+
+		"or set XDG_CACHE_HOME to another folder\n", says)
+	for file, want := range map[string]string{"code": fmt.Sprintln(exitFailed), "left": ""} {
+		text, err := os.ReadFile(filepath.Join(folder, file))
+		require.NoError(t, err)
+		require.Equal(t, want, string(text))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/disk"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
@@ -48,7 +49,10 @@ func openOrBuild(ctx context.Context, dir string, files []File, opt Options) (*S
 		return nil, badinput.Errorf("no place for the normalised data set: %w; set XDG_CACHE_HOME to a folder that can be written", err)
 	}
 	defer done()
-	if err := build(ctx, scratch, files, opt); err != nil {
+	if err := build(ctx, scratch, files, opt); disk.Full(err) { // of files that nobody has heard of
+		return nil, fmt.Errorf("no room in %s for the normalised data set; make room there, or set XDG_CACHE_HOME to another folder",
+			filepath.Dir(dir))
+	} else if err != nil {
 		return nil, err
 	}
 	if err := replace(scratch, dir); err != nil {

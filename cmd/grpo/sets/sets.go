@@ -97,7 +97,7 @@ func newConvertCmd() *cobra.Command {
 			if fill := func(w io.Writer) error { return set.WriteNormal(cmd.Context(), w) }; path == "" {
 				err = fill(cmd.OutOrStdout())
 			} else {
-				err = atomicfile.Result(path, fill)
+				err = destination.Place{Flag: "--out", Path: path}.Failed(atomicfile.Result(path, fill))
 			}
 			m := set.Manifest()
 			if err == nil {
