@@ -5,10 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os/exec"
+	"slices"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -141,21 +146,30 @@ func (l *link) call(ctx context.Context, name string, args json.RawMessage) (tex
 		}
 		l.drop(s)
 		if again || !errors.Is(err, sdk.ErrSessionMissing) { // a server that does not know the session has not begun with the call
-			broke := broken(err)
+			broke := s.broken(err)
 			_, err = l.get(ctx)
 			return broke + s.said.Last(), true, err
 		}
 	}
 }
 
-// broken says how a session came to its end. A server whose program prints beside what it answers has not ended by itself.
-func broken(err error) string {
+// broken says how a session came to its end. A program that prints beside what it answers, or answers what nobody can read, has not
+// ended by itself.
+func (s *session) broken(err error) string {
 	var none *json.SyntaxError
-	if errors.As(err, &none) {
+	cause := strings.TrimPrefix(err.Error(), `calling "tools/call": `)
+	switch {
+	case errors.As(err, &none):
 		return fmt.Sprintf("error: the server printed what is no answer, and was ended (%v)", none)
+	case s.cmd != nil && !slices.ContainsFunc(ends, func(end error) bool { return errors.Is(err, end) }):
+		return fmt.Sprintf("error: the answer of the server cannot be read, and it was ended (%s)", cause)
 	}
 	return "error: the server ended before it answered"
 }
+
+// ends are what becomes of a pipe behind which a program has ended.
+var ends = []error{io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, fs.ErrClosed, syscall.EPIPE,
+	sdk.ErrConnectionClosed, sdk.ErrSessionMissing}
 
 // ask asks in a session. An error is the end of it, or of the run.
 func (l *link) ask(ctx context.Context, s *session, name string, args json.RawMessage) (text string, wrong bool, err error) {

@@ -39,6 +39,10 @@ func answer(known []string, line []byte) string {
 	case asked.ID == nil:
 	case slices.Contains(known, asked.Method):
 		return fmt.Sprintf(`{"jsonrpc": "2.0", "id": %s, "result": %s}`, asked.ID, results[asked.Method])
+	case slices.Contains(known, "new") && asked.Method == "tools/call":
+		return fmt.Sprintf(`{"jsonrpc": "2.0", "id": %s, "result": {"content": [{"type": "smell"}]}}`, asked.ID)
+	case slices.Contains(known, "greet") && asked.Method == discover:
+		return "Welcome"
 	case slices.Contains(known, "print") && asked.Method == "tools/call":
 		return "done"
 	case slices.Contains(known, "refuse"):
@@ -144,4 +148,19 @@ func TestAServerThatPrints(t *testing.T) {
 	defer k.Close()
 	require.Equal(t, "error: the server printed what is no answer, and was ended "+
 		"(invalid character 'd' looking for beginning of value): listening", call("echo", ""))
+}
+
+// So is it of one that answers what cannot be read, and of one that prints before anything was answered.
+func TestAServerThatIsNotUnderstood(t *testing.T) {
+	all, err := started(t, "0s initialize tools/list new refuse")
+	require.NoError(t, err)
+	defer all.Close()
+	k, call := converse(t, all)
+	defer k.Close()
+	require.Equal(t, "error: the answer of the server cannot be read, and it was ended "+
+		`(unrecognized content type "smell"): listening`, call("echo", ""))
+
+	_, err = started(t, "0s initialize tools/list greet refuse")
+	require.ErrorContains(t, err, "printed on its standard output what is no message "+
+		"(invalid character 'W' looking for beginning of value): listening; type its command")
 }
