@@ -183,3 +183,11 @@ func (s *Server) String() string {
 	}
 	return u.Scheme + "://" + u.Host + u.Path
 }
+
+// quiet is an error without what may be secret of the address.
+func (s *Server) quiet(err error) string {
+	if u, wrong := url.Parse(s.URL); wrong == nil && u.RawQuery != "" {
+		return strings.ReplaceAll(err.Error(), "?"+u.RawQuery, "")
+	}
+	return err.Error()
+}

@@ -28,6 +28,9 @@ const (
 	mostGoes = 5               // times that it may end in a row without an answer to a call
 )
 
+// unsent is the code of what looks like a server's answer and is none: nobody took the request, or it was refused by its HTTP status.
+const unsent = -32005
+
 // Down is the error of a server that cannot be reached, nor started again.
 type Down struct {
 	Server string
@@ -161,7 +164,9 @@ func (s *session) broken(err error) string {
 	switch {
 	case errors.As(err, &none):
 		return fmt.Sprintf("error: the server printed what is no answer, and was ended (%v)", none)
-	case s.cmd != nil && !slices.ContainsFunc(ends, func(end error) bool { return errors.Is(err, end) }):
+	case s.cmd == nil:
+		return "error: the server gave no answer that can be read"
+	case !slices.ContainsFunc(ends, func(end error) bool { return errors.Is(err, end) }):
 		return fmt.Sprintf("error: the answer of the server cannot be read, and it was ended (%s)", cause)
 	}
 	return "error: the server ended before it answered"
@@ -190,7 +195,7 @@ func (l *link) ask(ctx context.Context, s *session, name string, args json.RawMe
 		return fmt.Sprintf("error: no answer within %v", l.within), true, nil
 	case errors.Is(err, sdk.ErrConnectionClosed), errors.Is(err, sdk.ErrSessionMissing):
 		return "", false, err
-	case errors.As(err, &refused):
+	case errors.As(err, &refused) && refused.Code != unsent:
 		l.answered()
 		return "error: " + refused.Message, true, nil
 	}

@@ -164,3 +164,36 @@ func TestAServerThatIsNotUnderstood(t *testing.T) {
 	require.ErrorContains(t, err, "printed on its standard output what is no message "+
 		"(invalid character 'W' looking for beginning of value): listening; type its command")
 }
+
+// A server over HTTP that fails is no server that answers: the model is told so, and where it stays away the conversation is left out.
+// What may be secret of its address is not said.
+func TestAServerOverHTTPThatIsGone(t *testing.T) {
+	fails := false
+	home := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		line, _ := io.ReadAll(r.Body)
+		switch said := answer([]string{"initialize", "tools/list", "tools/call", "refuse"}, line); {
+		case fails && strings.Contains(string(line), "tools/call"):
+			http.Error(w, "no such disk", http.StatusInternalServerError)
+		case said != "":
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, said)
+		default:
+			w.WriteHeader(http.StatusAccepted)
+		}
+	}))
+	all := open(t, time.Minute, `{"mcpServers": {"hand": {"url": "`+home.URL+`/mcp?key=hush"}}}`)
+	k, call := converse(t, all)
+	defer k.Close()
+	require.Equal(t, "hello", call("echo", ""))
+	fails = true
+	require.Equal(t, "error: the server gave no answer that can be read", call("echo", ""))
+	fails = false
+	require.Equal(t, "hello", call("echo", ""))
+
+	home.Close()
+	_, err := k.Call(t.Context(), "echo", nil)
+	var down *Down
+	require.ErrorAs(t, err, &down)
+	require.ErrorContains(t, err, "connection refused")
+	require.NotContains(t, err.Error(), "hush")
+}
