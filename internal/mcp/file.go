@@ -114,6 +114,11 @@ func (e entry) server(name string) (s Server, err error) {
 	if err = s.fill(); err != nil {
 		return s, err
 	}
+	if s.Dir != "" {
+		if info, err := os.Stat(s.Dir); err != nil || !info.IsDir() {
+			return s, fmt.Errorf("cwd: found %q, which is no directory here", s.Dir)
+		}
+	}
 	if s.URL != "" {
 		u, err := url.Parse(s.URL)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {

@@ -231,6 +231,7 @@ func TestFaults(t *testing.T) {
 		`{"mcpServer": {}}`:         `unknown field "mcpServer"`,
 		`{"mcpServers": {"a": {}}}`: `server "a": found neither "command" nor "url"`,
 		`{"mcpServers": {"a": {"command": "x", "url": "http://y"}}}`:             `found "command" and "url"`,
+		`{"mcpServers": {"a": {"command": "x", "cwd": "/no/such"}}}`:             `server "a": cwd: found "/no/such", which is no directory here`,
 		`{"mcpServers": {"a": {"command": "x", "type": "http"}}}`:                `type: found "http" beside "command"`,
 		`{"mcpServers": {"a": {"url": "http://y", "type": "sse"}}}`:              `type: found "sse" beside "url"`,
 		`{"mcpServers": {"a": {"url": "localhost:80"}}}`:                         `url: found "localhost:80", expected one such as`,
