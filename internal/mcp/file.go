@@ -62,7 +62,7 @@ func Read(path string) ([]Server, error) {
 		err = jsonl.Rest(text, d.InputOffset())
 	}
 	if err != nil {
-		return nil, badinput.Errorf("mcp: %s: %s; expected %s", path, strings.TrimPrefix(err.Error(), "json: "), example)
+		return nil, badinput.Errorf("mcp: %s: %s; expected %s", path, strings.TrimPrefix(jsonl.Explain(err).Error(), "json: "), example)
 	}
 	all := file.MCPServers
 	if all == nil {
