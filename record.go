@@ -198,7 +198,7 @@ func (r *record) evaluation(e Evaluation, advice []Advice) error {
 func (r *record) evaluations() ([]Evaluation, error) {
 	all, err := jsonl.OfKind[Evaluation](r.File(metricsFile), evaluationKind)
 	if err != nil || len(all) == 0 {
-		return all, err
+		return all, rundir.Unread(err, r.Path)
 	}
 	judged, err := provenance.JudgedOf(r.Path)
 	for i := range all {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
@@ -228,6 +229,23 @@ func TestAShortLogFallsBackToACheckpointThatFits(t *testing.T) {
 	require.ErrorContains(t, err, checkpoint(s.dir, 4))
 	require.ErrorContains(t, err, "no checkpoint to go on from: checkpoint "+checkpoint(s.dir, 2)+": "+log)
 	require.ErrorContains(t, err, "type run_dir=DIR init_from="+checkpoint(s.dir, 2)+" to go on from it")
+}
+
+// A line of the metrics that is damaged is named, with what can be done.
+func TestADamagedLineOfTheMetrics(t *testing.T) {
+	s := setup{dir: t.TempDir(), words: []string{"max_steps=2"}}
+	tr, _ := s.open(t)
+	run(t, tr)
+	log := filepath.Join(s.dir, metricsFile)
+	text, err := os.ReadFile(log)
+	require.NoError(t, err)
+	text[len(text)-2] = 0
+	require.NoError(t, os.WriteFile(log, text, 0o600))
+	s.words = []string{"max_steps=4"}
+	tr, _ = s.open(t)
+	err = tr.Run(t.Context())
+	require.True(t, badinput.Is(err))
+	require.ErrorContains(t, err, "; mend that line, or bring the file back from a copy, or type run_dir=DIR init_from="+s.dir+" to go on")
 }
 
 // A run that nobody named is in a directory of its own, also where two begin in one second; one that never began

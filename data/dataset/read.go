@@ -43,6 +43,14 @@ func readFile(ctx context.Context, f File, keep bool, fn func(*row, error) error
 	return readLines(in, f.Name, emit)
 }
 
+// foreign are files that hold no rows as they are, whatever they are called, by what they begin with.
+var foreign = map[string]struct{ what, do string }{
+	"\x1f\x8b":         {"a file that gzip has packed", "gunzip -c <"},
+	"\x28\xb5\x2f\xfd": {"a file that zstd has packed", "zstd -dc"},
+	"\xff\xfe":         {"text in UTF-16", "iconv -f UTF-16 -t UTF-8"},
+	"\xfe\xff":         {"text in UTF-16", "iconv -f UTF-16 -t UTF-8"},
+}
+
 // readLines reads JSON Lines. Blank lines are passed over, as editors leave them at the end. The
 // line is not parsed here: one reader feeds many parsers.
 func readLines(in io.Reader, name string, emit func(*row, error) error) error {
@@ -52,8 +60,14 @@ func readLines(in io.Reader, name string, emit func(*row, error) error) error {
 		if err != nil && err != io.EOF {
 			return fmt.Errorf("read %s: %w", name, err)
 		}
-		if n == 1 { // which some editors begin a file with
-			line = bytes.TrimPrefix(line, []byte("\ufeff"))
+		if n == 1 {
+			for begin, is := range foreign {
+				if bytes.HasPrefix(line, []byte(begin)) {
+					return badinput.Errorf("%s: found %s, expected text in UTF-8; type %s %s > rows.jsonl, and name that",
+						name, is.what, is.do, look.Word(name))
+				}
+			}
+			line = bytes.TrimPrefix(line, []byte("\ufeff")) // which some editors begin a file with
 		}
 		if text := bytes.TrimSpace(line); len(text) > 0 {
 			if !begun && isList(text, br) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -144,4 +145,20 @@ func TestFolderBehindALink(t *testing.T) {
 	files, err := Locate(t.Context(), link, Options{})
 	require.NoError(t, err)
 	require.Equal(t, []File{{Path: filepath.Join(link, "a.jsonl"), Name: filepath.Join(link, "a.jsonl"), Collection: "link"}}, files)
+}
+
+// A file that is packed, or in UTF-16, is told by what it begins with, whatever its name says.
+func TestAFileThatIsNoTextInUTF8(t *testing.T) {
+	for begin, want := range map[string]string{
+		"\x1f\x8b\x08\x00": "found a file that gzip has packed, expected text in UTF-8; type gunzip -c < %s > rows.jsonl, and name that",
+		"\x28\xb5\x2f\xfd": "found a file that zstd has packed",
+		"\xff\xfe{\x00":    "found text in UTF-16, expected text in UTF-8; type iconv -f UTF-16 -t UTF-8 %s > rows.jsonl, and name that",
+		"\xfe\xff\x00{":    "found text in UTF-16",
+	} {
+		path := filepath.Join(t.TempDir(), "rows.jsonl")
+		require.NoError(t, os.WriteFile(path, []byte(begin+"\n"), 0o600))
+		_, err := Open(t.Context(), path, Options{CacheDir: t.TempDir()})
+		require.True(t, badinput.Is(err))
+		require.ErrorContains(t, err, strings.ReplaceAll(want, "%s", path))
+	}
 }

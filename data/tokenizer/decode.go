@@ -52,9 +52,15 @@ func (s *Stream) Push(id int32) string {
 	return string(text)
 }
 
+// Pending is what Flush would return, and ends nothing.
+func (s *Stream) Pending() string {
+	text, _ := appendText(nil, s.rest, true)
+	return string(text)
+}
+
 // Flush ends the text: an unfinished character becomes U+FFFD. The stream can be used anew.
 func (s *Stream) Flush() string {
-	text, _ := appendText(nil, s.rest, true)
+	text := s.Pending()
 	s.rest, s.strip, s.begun = s.rest[:0], s.t.spelling.strip, false
-	return string(text)
+	return text
 }

@@ -173,7 +173,7 @@ func remedy(why string) string {
 		return "a larger judge_budget, or 0 for any number of requests"
 	case strings.HasPrefix(why, "judge: "):
 		return "mend the judge first: grpo reward --judge-url tries it on completions of your own"
-	case strings.HasPrefix(why, "the OpenEnv server "), strings.HasPrefix(why, "the MCP server "):
+	case strings.HasPrefix(why, "the OpenEnv server "), strings.Contains(why, "the MCP server "): // behind the name of a tool
 		return "mend that server first"
 	case strings.HasPrefix(why, "the reward is "), strings.HasPrefix(why, "the component "):
 		return "a reward of ordinary size from what gives it: grpo reward tries completions of your own"

@@ -182,6 +182,7 @@ func TestWhatMendsErrors(t *testing.T) {
 			"completions of your own",
 		"the OpenEnv server http://x broke off: EOF":              "mend that server first",
 		"the MCP server \"x\" ended":                              "mend that server first",
+		"search: the MCP server \"x\" ended":                      "mend that server first",
 		"the environment took longer than the 1s for its answers": "a larger conversation_seconds, or what answers sooner",
 	} {
 		var a Advisor

@@ -116,7 +116,7 @@ func Read(dir string) (*Run, error) {
 	}
 	for _, read := range []func() error{r.readMetrics, r.readJudged, r.readTimes} {
 		if err := read(); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return nil, badinput.Errorf("%w; mend that line, or leave %s out", err, dir)
+			return nil, badinput.Errorf("%w, or leave %s out", err, dir)
 		}
 	}
 	return r, nil

@@ -18,8 +18,8 @@ func TestALineThatIsNone(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(bad, "metrics.jsonl"), []byte("{\"step\":1,\"kl\":NaN}\n"), 0o644))
 	_, err := Open([]string{bad})
 	require.True(t, badinput.Is(err))
-	require.ErrorContains(t, err, "metrics.jsonl:1: invalid character 'N' looking for beginning of value; mend that line, or leave "+
-		bad+" out")
+	require.ErrorContains(t, err, "metrics.jsonl:1: invalid character 'N' looking for beginning of value; mend that line, or bring "+
+		"the file back from a copy, or leave "+bad+" out")
 }
 
 // A step of which nothing was scored has no reward, though its line has 0 for it.

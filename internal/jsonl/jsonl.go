@@ -99,11 +99,16 @@ func Whole(path string, fn func(line []byte) error) error {
 	at, refused, err := lines(f, fn)
 	switch {
 	case refused != nil:
-		return badinput.Errorf("%s:%d: %w", path, at, refused)
+		return Damaged(path, at, refused)
 	case err != nil:
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
+}
+
+// Damaged is the error of a line of a record that is not what was written there, with what to do about it.
+func Damaged(path string, line int, err error) error {
+	return badinput.Errorf("%s:%d: %w; mend that line, or bring the file back from a copy", path, line, err)
 }
 
 // lines calls fn with every line that has its end, until it refuses one.

@@ -1,6 +1,7 @@
 package jsonl
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -96,6 +97,11 @@ func TestWholeLeavesOutAHalfWrittenLine(t *testing.T) {
 		return nil
 	}))
 	require.Equal(t, []string{"one", "", "two"}, lines)
+
+	err := Whole(path, func(line []byte) error { return json.Unmarshal(line, &lines) })
+	require.True(t, badinput.Is(err))
+	require.EqualError(t, err, path+":1: invalid character 'o' looking for beginning of value; mend that line, or bring the file "+
+		"back from a copy")
 }
 
 func TestLinesOfAKind(t *testing.T) {

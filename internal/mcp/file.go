@@ -62,7 +62,7 @@ func Read(path string) ([]Server, error) {
 		err = jsonl.Rest(text, d.InputOffset())
 	}
 	if err != nil {
-		return nil, badinput.Errorf("mcp: %s: %s; expected %s", path, strings.TrimPrefix(err.Error(), "json: "), example)
+		return nil, badinput.Errorf("mcp: %s: %s; expected %s", path, strings.TrimPrefix(jsonl.Explain(err).Error(), "json: "), example)
 	}
 	all := file.MCPServers
 	if all == nil {
@@ -113,6 +113,11 @@ func (e entry) server(name string) (s Server, err error) {
 		Headers: maps.Clone(e.Headers), Tools: e.Tools, Isolate: e.Isolate}
 	if err = s.fill(); err != nil {
 		return s, err
+	}
+	if s.Dir != "" {
+		if info, err := os.Stat(s.Dir); err != nil || !info.IsDir() {
+			return s, fmt.Errorf("cwd: found %q, which is no directory here", s.Dir)
+		}
 	}
 	if s.URL != "" {
 		u, err := url.Parse(s.URL)
@@ -182,4 +187,12 @@ func (s *Server) String() string {
 		return "its address"
 	}
 	return u.Scheme + "://" + u.Host + u.Path
+}
+
+// quiet is an error without what may be secret of the address.
+func (s *Server) quiet(err error) string {
+	if u, wrong := url.Parse(s.URL); wrong == nil && u.RawQuery != "" {
+		return strings.ReplaceAll(err.Error(), "?"+u.RawQuery, "")
+	}
+	return err.Error()
 }

@@ -5,10 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os/exec"
+	"slices"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -22,6 +27,9 @@ const (
 	endTime  = 2 * time.Second // that a server has to end, before it is made to
 	mostGoes = 5               // times that it may end in a row without an answer to a call
 )
+
+// unsent is the code of what looks like a server's answer and is none: nobody took the request, or it was refused by its HTTP status.
+const unsent = -32005
 
 // Down is the error of a server that cannot be reached, nor started again.
 type Down struct {
@@ -141,21 +149,32 @@ func (l *link) call(ctx context.Context, name string, args json.RawMessage) (tex
 		}
 		l.drop(s)
 		if again || !errors.Is(err, sdk.ErrSessionMissing) { // a server that does not know the session has not begun with the call
-			broke := broken(err)
+			broke := s.broken(err)
 			_, err = l.get(ctx)
 			return broke + s.said.Last(), true, err
 		}
 	}
 }
 
-// broken says how a session came to its end. A server whose program prints beside what it answers has not ended by itself.
-func broken(err error) string {
+// broken says how a session came to its end. A program that prints beside what it answers, or answers what nobody can read, has not
+// ended by itself.
+func (s *session) broken(err error) string {
 	var none *json.SyntaxError
-	if errors.As(err, &none) {
+	cause := strings.TrimPrefix(err.Error(), `calling "tools/call": `)
+	switch {
+	case errors.As(err, &none):
 		return fmt.Sprintf("error: the server printed what is no answer, and was ended (%v)", none)
+	case s.cmd == nil:
+		return "error: the server gave no answer that can be read"
+	case !slices.ContainsFunc(ends, func(end error) bool { return errors.Is(err, end) }):
+		return fmt.Sprintf("error: the answer of the server cannot be read, and it was ended (%s)", cause)
 	}
 	return "error: the server ended before it answered"
 }
+
+// ends are what becomes of a pipe behind which a program has ended.
+var ends = []error{io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, fs.ErrClosed, syscall.EPIPE,
+	sdk.ErrConnectionClosed, sdk.ErrSessionMissing}
 
 // ask asks in a session. An error is the end of it, or of the run.
 func (l *link) ask(ctx context.Context, s *session, name string, args json.RawMessage) (text string, wrong bool, err error) {
@@ -176,7 +195,7 @@ func (l *link) ask(ctx context.Context, s *session, name string, args json.RawMe
 		return fmt.Sprintf("error: no answer within %v", l.within), true, nil
 	case errors.Is(err, sdk.ErrConnectionClosed), errors.Is(err, sdk.ErrSessionMissing):
 		return "", false, err
-	case errors.As(err, &refused):
+	case errors.As(err, &refused) && refused.Code != unsent:
 		l.answered()
 		return "error: " + refused.Message, true, nil
 	}

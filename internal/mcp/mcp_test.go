@@ -226,11 +226,14 @@ func TestAddress(t *testing.T) {
 // A file that is wrong, and a server that is not there, are said in a line.
 func TestFaults(t *testing.T) {
 	for text, message := range map[string]string{
-		`{`:                         "unexpected EOF; expected {",
+		`{`:                         "the JSON value ends too early; expected {",
 		`{}`:                        "names no server; expected {",
 		`{"mcpServer": {}}`:         `unknown field "mcpServer"`,
 		`{"mcpServers": {"a": {}}}`: `server "a": found neither "command" nor "url"`,
-		`{"mcpServers": {"a": {"command": "x", "url": "http://y"}}}`:             `found "command" and "url"`,
+		`{"mcpServers": {"a": {"command": "x", "url": "http://y"}}}`:     `found "command" and "url"`,
+		`{"mcpServers": {"a": {"command": "x", "cwd": "/no/such"}}}`:     `server "a": cwd: found "/no/such", which is no directory here`,
+		`{"mcpServers": {"a": {"command": "x", "env": {"PORT": 3000}}}}`: `found a JSON number, expected a text; expected {"mcp`,
+		`[]`: "servers.json: found a JSON array, expected an object",
 		`{"mcpServers": {"a": {"command": "x", "type": "http"}}}`:                `type: found "http" beside "command"`,
 		`{"mcpServers": {"a": {"url": "http://y", "type": "sse"}}}`:              `type: found "sse" beside "url"`,
 		`{"mcpServers": {"a": {"url": "localhost:80"}}}`:                         `url: found "localhost:80", expected one such as`,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -39,7 +40,10 @@ func (s *Server) connect(ctx context.Context) (*session, error) {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return nil, fmt.Errorf("(%s) did not answer \"initialize\" within %v%s", s, startTime, made.said.Last())
 	}
-	return nil, fmt.Errorf("(%s) cannot be started: %w%s", s, err, made.said.Last())
+	if _, printed, is := strings.Cut(err.Error(), "client is closing: invalid "); is && made.cmd != nil {
+		return nil, fmt.Errorf("(%s) printed on its standard output what is no message (invalid %s)%s", s, printed, made.said.Last())
+	}
+	return nil, fmt.Errorf("(%s) cannot be started: %s%s", s, s.quiet(err), made.said.Last())
 }
 
 // begin asks a server which protocol it speaks: by the newest one's word, and where that stays without an answer for so long, as

@@ -39,6 +39,10 @@ func answer(known []string, line []byte) string {
 	case asked.ID == nil:
 	case slices.Contains(known, asked.Method):
 		return fmt.Sprintf(`{"jsonrpc": "2.0", "id": %s, "result": %s}`, asked.ID, results[asked.Method])
+	case slices.Contains(known, "new") && asked.Method == "tools/call":
+		return fmt.Sprintf(`{"jsonrpc": "2.0", "id": %s, "result": {"content": [{"type": "smell"}]}}`, asked.ID)
+	case slices.Contains(known, "greet") && asked.Method == discover:
+		return "Welcome"
 	case slices.Contains(known, "print") && asked.Method == "tools/call":
 		return "done"
 	case slices.Contains(known, "refuse"):
@@ -144,4 +148,52 @@ func TestAServerThatPrints(t *testing.T) {
 	defer k.Close()
 	require.Equal(t, "error: the server printed what is no answer, and was ended "+
 		"(invalid character 'd' looking for beginning of value): listening", call("echo", ""))
+}
+
+// So is it of one that answers what cannot be read, and of one that prints before anything was answered.
+func TestAServerThatIsNotUnderstood(t *testing.T) {
+	all, err := started(t, "0s initialize tools/list new refuse")
+	require.NoError(t, err)
+	defer all.Close()
+	k, call := converse(t, all)
+	defer k.Close()
+	require.Equal(t, "error: the answer of the server cannot be read, and it was ended "+
+		`(unrecognized content type "smell"): listening`, call("echo", ""))
+
+	_, err = started(t, "0s initialize tools/list greet refuse")
+	require.ErrorContains(t, err, "printed on its standard output what is no message "+
+		"(invalid character 'W' looking for beginning of value): listening; type its command")
+}
+
+// A server over HTTP that fails is no server that answers: the model is told so, and where it stays away the conversation is left out.
+// What may be secret of its address is not said.
+func TestAServerOverHTTPThatIsGone(t *testing.T) {
+	fails := false
+	home := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		line, _ := io.ReadAll(r.Body)
+		switch said := answer([]string{"initialize", "tools/list", "tools/call", "refuse"}, line); {
+		case fails && strings.Contains(string(line), "tools/call"):
+			http.Error(w, "no such disk", http.StatusInternalServerError)
+		case said != "":
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, said)
+		default:
+			w.WriteHeader(http.StatusAccepted)
+		}
+	}))
+	all := open(t, time.Minute, `{"mcpServers": {"hand": {"url": "`+home.URL+`/mcp?key=hush"}}}`)
+	k, call := converse(t, all)
+	defer k.Close()
+	require.Equal(t, "hello", call("echo", ""))
+	fails = true
+	require.Equal(t, "error: the server gave no answer that can be read", call("echo", ""))
+	fails = false
+	require.Equal(t, "hello", call("echo", ""))
+
+	home.Close()
+	_, err := k.Call(t.Context(), "echo", nil)
+	var down *Down
+	require.ErrorAs(t, err, &down)
+	require.ErrorContains(t, err, "connection refused")
+	require.NotContains(t, err.Error(), "hush")
 }

@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
 // growing is a file that lines are added to.
@@ -59,7 +59,7 @@ func (g *growing) lines(fn func(line []byte) error) error {
 // refused names the line that is not what it should be; other errors are of who writes.
 func (g *growing) refused(err error) error {
 	if isJSON(err) {
-		return badinput.Errorf("%s:%d: %w", g.path, g.line, err)
+		return jsonl.Damaged(g.path, g.line, err)
 	}
 	return err
 }

@@ -256,3 +256,11 @@ func (d *Dir) Close() error {
 	}
 	return errors.Join(errs...)
 }
+
+// Unread adds to what is wrong with the record of a run in a directory how to do without it.
+func Unread(err error, dir string) error {
+	if !badinput.Is(err) {
+		return err
+	}
+	return badinput.Errorf("%w, or type run_dir=DIR init_from=%s to go on in another directory", err, look.Word(dir))
+}

@@ -40,15 +40,23 @@ resumed, or are of another model. Runs may be going on.`,
 		Example: `  grpo compare runs/first runs/second
   grpo compare runs/sweep/runs/* --format markdown
   grpo compare runs/first runs/second --step 20 --page '' --format json`,
-		Args: atLeast("compare", 2),
-		RunE: func(cmd *cobra.Command, dirs []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
+			dirs, _ := with(base, args)
+			return atLeast("compare", 2)(cmd, dirs)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := compare.CheckFormat(format); err != nil {
 				return err
 			}
+			dirs, at := with(base, args)
 			if err := checkPage(page, dirs); err != nil {
 				return err
 			}
-			c, err := open(dirs, base, step)
+			runs, err := compare.Open(dirs)
+			if err != nil {
+				return err
+			}
+			c, err := compare.New(runs, at, step)
 			if err != nil {
 				return err
 			}
@@ -77,25 +85,17 @@ func atLeast(verb string, n int) cobra.PositionalArgs {
 	}
 }
 
-// open reads the runs and compares them with one.
-func open(dirs []string, base string, step int) (*compare.Comparison, error) {
-	at := 0
-	if base != "" {
-		at = -1
-		for i, dir := range dirs {
-			if filepath.Clean(dir) == filepath.Clean(base) {
-				at = i
-			}
-		}
-		if at < 0 {
-			dirs, at = append([]string{base}, dirs...), 0
+// with has the run that the others are compared with among them, and its place.
+func with(base string, dirs []string) (all []string, at int) {
+	if base == "" {
+		return dirs, 0
+	}
+	for i, dir := range dirs {
+		if filepath.Clean(dir) == filepath.Clean(base) {
+			return dirs, i
 		}
 	}
-	runs, err := compare.Open(dirs)
-	if err != nil {
-		return nil, err
-	}
-	return compare.New(runs, at, step)
+	return append([]string{base}, dirs...), 0
 }
 
 // checkPage refuses to replace a file that is no page of a comparison, and to write into a run.

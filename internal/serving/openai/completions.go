@@ -105,13 +105,7 @@ func (f *fields) prompts(p *Policy) (list []prompt) {
 	case raw[0] != '[':
 		f.wrong("prompt", "found %s, expected a text, a list of texts, or token ids", brief(raw))
 	default:
-		err := each(raw, mostPrompts, func(i int, part json.RawMessage) error {
-			if !text(part) && !tokens(part) {
-				return refusal.Errorf(http.StatusBadRequest,
-					"prompt %d: found %s, expected all of them to be texts, or token ids, or lists of token ids", i, brief(part))
-			}
-			return nil
-		})
+		err := each(raw, mostPrompts, allAs(text, tokens))
 		if err != nil {
 			f.wrong("prompt", "%v", err)
 		}
@@ -125,6 +119,22 @@ func (f *fields) prompts(p *Policy) (list []prompt) {
 		f.wrong("prompt", "none, expected a text, a list of texts, or token ids")
 	}
 	return list
+}
+
+// allAs reads prompts that are all texts, or all tokens, as the first one is.
+func allAs(text, tokens func(json.RawMessage) bool) func(i int, part json.RawMessage) error {
+	texts := false
+	return func(i int, part json.RawMessage) error {
+		is := text(part)
+		if i == 0 {
+			texts = is
+		}
+		if is != texts || !is && !tokens(part) {
+			return refusal.Errorf(http.StatusBadRequest,
+				"prompt %d: found %s, expected all of them to be texts, or token ids, or lists of token ids", i, brief(part))
+		}
+		return nil
+	}
 }
 
 // scored are the tokens of a prompt with their log-probabilities.

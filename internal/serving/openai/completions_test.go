@@ -60,6 +60,7 @@ func TestPrompts(t *testing.T) {
 		`""`: "has no tokens", `[]`: "none",
 		`7`:    "found 7, expected a text, a list of texts, or token ids",
 		`[[]]`: "prompt 0: found []", `["a",7]`: "prompt 1: found 7, expected all",
+		`[ "a",[7]]`: "prompt 1: found [7], expected all of them to be texts", `[[7],"a"]`: `prompt 1: found \"a\", expected all of them`,
 		`[99999999999]`: "prompt 0", `[` + strings.Repeat(`"a",`, 1024) + `"a"]`: "more than 1024",
 	} {
 		status, text := post(t, New(s, Options{}), "/v1/completions", `{"model":"tiny","prompt":`+prompt+`}`)

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -30,6 +31,29 @@ func TestOffsetsBehindThoughts(t *testing.T) {
 	c := continued(t, New(s, Options{}), `"prompt":"a","logprobs":1`).Choices[0]
 	require.Equal(t, "<think> b", c.Text)
 	require.Equal(t, []int{0, 7}, c.LogProbs.Offsets[:2])
+}
+
+// A token behind one that is half a character stands behind what is shown in the place of that half, and one that completes the
+// character where that begins.
+func TestOffsetsBehindHalfACharacter(t *testing.T) {
+	s := scripted(t)
+	wave, b := s.Language.Tokenizer.Encode("👋"), s.Language.Tokenizer.Encode("b")[0]
+	require.Greater(t, len(wave), 1)
+	s.tokens = append([]int32{wave[0], b}, append(wave, b)...)
+	c := continued(t, New(s, Options{}), `"prompt":"a","logprobs":1`).Choices[0]
+	require.Equal(t, "\uFFFDb👋b", c.Text)
+	want := []int{0, 1}
+	for range wave {
+		want = append(want, 2)
+	}
+	require.Equal(t, append(want, 3), c.LogProbs.Offsets[:len(s.tokens)])
+
+	c = continued(t, New(s, Options{}), fmt.Sprintf(`"echo":true,"max_tokens":0,"logprobs":1,"prompt":[%d,%d]`, wave[0], b)).Choices[0]
+	require.Equal(t, []int{0, 1}, c.LogProbs.Offsets)
+	s.tokens = append(wave[:1:1], s.Language.Tokenizer.EncodeSpecial("<|im_start|>")...) // which is not shown
+	c = continued(t, New(s, Options{}), `"prompt":"a","logprobs":1`).Choices[0]
+	require.Equal(t, "\uFFFD", c.Text)
+	require.Equal(t, []int{0, 1}, c.LogProbs.Offsets)
 }
 
 // Every line of a stream tells of usage where it is asked for, also the one with the tokens of the prompt.

@@ -157,7 +157,7 @@ func (f *texts) likelihood(tokens []spoken, prompt int, at *place) *textLogs {
 	}
 	l := &textLogs{Tokens: []string{}, LogProbs: []*float32{}, Top: []map[string]float32{}, Offsets: []int{}}
 	for i, t := range tokens {
-		l.Tokens, l.Offsets = append(l.Tokens, f.text(t.ID)), append(l.Offsets, at.offset)
+		l.Tokens, l.Offsets = append(l.Tokens, f.text(t.ID)), append(l.Offsets, f.offset(t.ID, i < prompt, at))
 		text := ""
 		if i >= prompt {
 			text = at.speech.push(t.ID)
@@ -184,6 +184,19 @@ func (f *texts) likelihood(tokens []spoken, prompt int, at *place) *textLogs {
 		l.Top = append(l.Top, top)
 	}
 	return l
+}
+
+// offset is where a token begins. One that goes on with a character begins where that does; any other stands behind what is left of one.
+func (f *texts) offset(id int32, prompt bool, at *place) int {
+	text, _ := f.tok.Token(id)
+	if text == "" || !utf8.RuneStart(text[0]) {
+		return at.offset
+	}
+	stream := at.speech.stream
+	if prompt {
+		stream = at.prompt
+	}
+	return at.offset + utf8.RuneCountInString(stream.Pending())
 }
 
 // text is a token; one that is no whole character is spelled out, as OpenAI does: the most likely ones are told apart by it.

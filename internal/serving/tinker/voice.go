@@ -296,6 +296,9 @@ func (b *Base) stops(p *sampler.Params, stop json.RawMessage) error {
 	default:
 		return badinput.Errorf("stop: expected a text, a list of texts or a list of tokens")
 	}
+	if slices.Contains(texts, "") {
+		return badinput.Errorf(`stop: found "", expected texts with something in them, null for the model's own or [] for none`)
+	}
 	if len(texts) > 64 || len(p.StopTokens) > 1024 {
 		return badinput.Errorf("stop: found %d, expected at most 64 texts or 1024 tokens", max(len(texts), len(p.StopTokens)))
 	}

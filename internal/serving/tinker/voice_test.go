@@ -165,6 +165,8 @@ func TestQuestionsThatAreWrong(t *testing.T) {
 		"num_samples: found 100000":               free(100000, 4, 0),
 		"max_tokens: found -3":                    free(1, -3, 0),
 		"stop: expected":                          {Params: map[string]any{"stop": map[string]int{}}},
+		`stop: found ""`:                          {Params: map[string]any{"stop": ""}},
+		`"", expected texts with`:                 {Params: map[string]any{"stop": []any{"a", ""}}},
 		"stop: found null in it":                  {Params: map[string]any{"stop": []any{1, nil}}},
 		"top_p: found 0, expected above 0":        {Params: map[string]any{"top_p": 0}},
 		"top_k: found -2, expected 1 or more":     {Params: map[string]any{"top_k": -2}},

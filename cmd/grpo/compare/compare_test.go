@@ -1,0 +1,27 @@
+package compare
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The run that is compared with counts, wherever it is named.
+func TestTheBaseIsARun(t *testing.T) {
+	for _, words := range [][]string{{"a", "--base", "b"}, {"--base", "a/", "a", "b"}, {"a", "b"}} {
+		cmd := Command()
+		require.NoError(t, cmd.ParseFlags(words))
+		require.NoError(t, cmd.Args(cmd, cmd.Flags().Args()), words)
+	}
+	for _, words := range [][]string{{"a", "--base", "./a"}, {"a"}, {"--base", "a"}} {
+		cmd := Command()
+		require.NoError(t, cmd.ParseFlags(words))
+		require.ErrorContains(t, cmd.Args(cmd, cmd.Flags().Args()), "found 1 directory of a run, expected 2 or more", words)
+	}
+	all, at := with("c", []string{"a", "b"})
+	require.Equal(t, []string{"c", "a", "b"}, all)
+	require.Zero(t, at)
+	all, at = with("b/", []string{"a", "b"})
+	require.Equal(t, []string{"a", "b"}, all)
+	require.Equal(t, 1, at)
+}
