@@ -160,6 +160,7 @@ func TestLoadRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("no weights", dir, small, weightsName, "no such file")
+	check("long", edit(t, `{`, strings.Repeat(" ", maxConfig)+`{`), small, configName, "at most 1048576 are allowed")
 }
 
 // The adapters of the reference hold exactly the numbers of their files, and survive a round trip.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -191,12 +192,18 @@ func TestDamagedWeights(t *testing.T) {
 		{drop("w" + stateName), "quantised (U8, without a state)"},
 		{edit("w"+stateName, func(s *tensorfile.Source) { s.Name = "w" + anyState + "fp4" }), "quantised (U8, of kind fp4)"},
 		{edit("w", bytes(159, 1)), "has 159 bytes of codes, expected 160"},
+		{edit("w", bytes(161, 1)), "has 161 bytes of codes, expected 160"},
 		{edit("w.absmax", bytes(4)), "shape [4], expected [5]"},
+		{edit("w.absmax", bytes(6)), "shape [6], expected [5]"},
 		{edit("w.quant_map", numbers(15, 0)), "shape [15], expected [16]"},
 		{edit("w.quant_map", numbers(16, float32(math.NaN()))), "w.quant_map"},
 		{text(`{`), "not the JSON of a state"},
 		{text(`{"quant_type":"fp4","blocksize":64,"dtype":"bfloat16","shape":[5,64]}`), `quant_type: found "fp4"`},
 		{text(`{"quant_type":"nf4","blocksize":0,"dtype":"bfloat16","shape":[5,64]}`), "blocksize: found 0"},
+		{text(`{"quant_type":"nf4","blocksize":63,"dtype":"bfloat16","shape":[5,64]}`), "blocksize: found 63"},
+		{text(`{"quant_type":"nf4","blocksize":1048578,"dtype":"bfloat16","shape":[5,64]}`), "blocksize: found 1048578"},
+		{text(`{` + sound + `}` + strings.Repeat(" ", 1<<16)), "expected a short JSON object"},
+		{text(`{` + sound + `,"nested_blocksize":-1,"nested_offset":0.1,"nested_dtype":"float32"}`), "nested_blocksize and nested_offset"},
 		{text(`{"quant_type":"nf4","blocksize":64,"dtype":"int8","shape":[5,64]}`), `dtype: found "int8"`},
 		{text(`{"quant_type":"nf4","blocksize":64,"dtype":"bfloat16","shape":[64,5]}`), "shape [64 5], expected [5 64]"},
 		{text(`{` + sound + `,"nested_blocksize":256}`), "nested_blocksize and nested_offset"},
