@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/provenance"
-	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/snapshot"
 )
 
@@ -84,16 +83,16 @@ func TestTheLastCheckpointMayBeNamed(t *testing.T) {
 
 // A run that lost what it said of its settings goes on in the order of sums that its checkpoint says.
 func TestACheckpointKnowsItsOrder(t *testing.T) {
-	s := setup{dir: t.TempDir(), words: []string{"max_steps=2", "eval_every=-1", "order=tiles"}}
-	tr, _ := s.open(t)
-	run(t, tr)
-	for _, name := range []string{provenance.ConfigFile, provenance.ManifestFile} {
-		require.NoError(t, os.Remove(filepath.Join(s.dir, name)))
+	for _, order := range []string{"serial", "tiles"} {
+		s := setup{dir: t.TempDir(), words: []string{"max_steps=1", "eval_every=-1", "order=" + order}}
+		tr, _ := s.open(t)
+		run(t, tr)
+		for _, name := range []string{provenance.ConfigFile, provenance.ManifestFile} {
+			require.NoError(t, os.Remove(filepath.Join(s.dir, name)))
+		}
+		s.words[2] = "order=auto"
+		tr, _ = s.open(t)
+		require.Equal(t, order, tr.cfg.Order)
+		require.NoError(t, tr.Close())
 	}
-	all, err := rundir.List(s.dir)
-	require.NoError(t, err)
-	require.NotEmpty(t, all)
-	s.words[2] = "order=auto"
-	tr, _ = s.open(t)
-	require.Equal(t, "tiles", tr.cfg.Order)
 }
