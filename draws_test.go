@@ -141,3 +141,37 @@ func TestTheAutopilotGoesBackFromAnUpdateThatBreaks(t *testing.T) {
 	require.Equal(t, autopilot.GoesBack, deeds(t, s.dir)[0].Did)
 	require.NotEmpty(t, l.metrics)
 }
+
+// What truncates the draws of an evaluation does so: with one token to choose from, completions are the most likely ones.
+func TestDrawsOfAnEvaluationAreTruncated(t *testing.T) {
+	differ := func(words ...string) bool {
+		tr, _ := setup{words: words}.open(t)
+		groups, err := tr.Sample(t.Context(), tr.HeldOut()[:1], 3, 1)
+		require.NoError(t, err)
+		greedy, err := tr.Sample(t.Context(), tr.HeldOut()[:1], 1, 0)
+		require.NoError(t, err)
+		for _, r := range groups[0].Rollouts {
+			if r.Text != greedy[0].Rollouts[0].Text {
+				return true
+			}
+		}
+		return false
+	}
+	require.True(t, differ())
+	for _, word := range []string{"eval_top_k=1", "eval_top_p=0.000001", "eval_min_p=1"} {
+		require.False(t, differ(word), word)
+	}
+}
+
+// Groups that agree with themselves are counted, with what was drawn for them.
+func TestWhatWasDrawnInVain(t *testing.T) {
+	group := func(tokens int, advantages ...float64) (g Group) {
+		g.Advantages = advantages
+		for range advantages {
+			g.Rollouts = append(g.Rollouts, Scored{Rollout: Rollout{Tokens: make([]int32, tokens)}})
+		}
+		return g
+	}
+	s := groupStats([]Group{group(3, 0, 0), group(50, 1, -1), group(4, 0, 0)})
+	require.Equal(t, []int{3, 2, 2*3 + 2*4}, []int{s.GroupsTotal, s.GroupsSkipped, s.WastedTokens})
+}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"math"
 	"os"
 	"path/filepath"
@@ -28,9 +29,9 @@ func TestWeightsThatAreNoNumbersAreRefused(t *testing.T) {
 			for _, n := range set.Names() {
 				tensor, err := set.Tensor(n)
 				if err != nil { // codes
-					bytes, shape, err := set.Bytes(n)
+					codes, shape, err := set.Bytes(n)
 					require.NoError(t, err)
-					sources = append(sources, tensorfile.FromBytes(n, bytes, shape...))
+					sources = append(sources, tensorfile.FromBytes(n, codes, shape...))
 					continue
 				}
 				if n == bad {
@@ -52,5 +53,29 @@ func TestWeightsThatAreNoNumbersAreRefused(t *testing.T) {
 				require.True(t, badinput.Is(err), "%v", err)
 			}
 		}
+	}
+}
+
+// What is saved of a model that is trained as a whole says of its weights what they are, f32, and says it once; unless what the model
+// computes hangs on what its config.json said.
+func TestASavedModelSaysItsType(t *testing.T) {
+	b := backendtest.CPU(t, cpu.Options{Threads: 1})
+	defer b.Close()
+	for name, c := range map[string]struct{ has, hasNot string }{
+		"qwen3-tied":     {`"torch_dtype": "float32"`, "bfloat16"},
+		"gemma2-softcap": {`"dtype": "bfloat16"`, "float32"},
+	} {
+		p, err := Open(b, goldenDir(name), true, Options{})
+		require.NoError(t, err)
+		text, err := os.ReadFile(filepath.Join(goldenDir(name), "config.json"))
+		require.NoError(t, err)
+		base, dir := t.TempDir(), t.TempDir()
+		newer := bytes.Replace(text, []byte("torch_dtype"), []byte("dtype"), 1) // as newer programs write it
+		require.NoError(t, os.WriteFile(filepath.Join(base, "config.json"), newer, 0o644))
+		require.NoError(t, p.Save(dir, base))
+		text, err = os.ReadFile(filepath.Join(dir, "config.json"))
+		require.NoError(t, err)
+		require.Contains(t, string(text), c.has)
+		require.NotContains(t, string(text), c.hasNot)
 	}
 }
