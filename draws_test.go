@@ -63,13 +63,13 @@ func TestProblemsThatTeachNothingAreDealtSeldom(t *testing.T) {
 		return reward.Score{Reward: right, Components: reward.Components{Correct: right}}, nil
 	}
 	var dealt []string
-	tr, _ := setup{words: []string{"prompts_per_step=6", "eval_every=-1", "difficulty_patience=1", "difficulty_keep=0.01", "infra_threshold=100"},
-		options: []Option{WithGrader(reward.GraderFunc(grader)), WithGroups(func(_ int, groups []Group) error {
-			for _, g := range groups {
-				dealt = append(dealt, g.Problem.ID)
-			}
-			return nil
-		})}}.open(t)
+	words := []string{"prompts_per_step=6", "eval_every=-1", "difficulty_patience=1", "difficulty_keep=0.01"}
+	tr, _ := setup{words: words, options: []Option{WithGrader(reward.GraderFunc(grader)), WithGroups(func(_ int, groups []Group) error {
+		for _, g := range groups {
+			dealt = append(dealt, g.Problem.ID)
+		}
+		return nil
+	})}}.open(t)
 	_, err := tr.Step(t.Context(), nil, StepOptions{})
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{"p0", "p1", "p2", "p3", "p4", "p5"}, dealt)

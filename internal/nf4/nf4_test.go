@@ -159,6 +159,12 @@ func b2f(b bool) float64 {
 	return 0
 }
 
+// The beginnings of two states.
+const (
+	sound = `"quant_type":"nf4","blocksize":64,"dtype":"bfloat16","shape":[5,64]`
+	half  = `{"quant_type":"nf4","blocksize":64,"dtype":"float16","shape":[5,64],"nested_blocksize":256,"nested_dtype":"float32"`
+)
+
 // A damaged weight is refused by name.
 func TestDamagedWeights(t *testing.T) {
 	q := Quantise(random(1, 5*64), 5, 64, true)
@@ -181,8 +187,6 @@ func TestDamagedWeights(t *testing.T) {
 	numbers := func(n int, x float32) func(*tensorfile.Source) {
 		return func(s *tensorfile.Source) { *s = tensorfile.FromFloat32s(s.Name, slices.Repeat([]float32{x}, n), n) }
 	}
-	const sound = `"quant_type":"nf4","blocksize":64,"dtype":"bfloat16","shape":[5,64]`
-	const half = `{"quant_type":"nf4","blocksize":64,"dtype":"float16","shape":[5,64],"nested_blocksize":256,"nested_dtype":"float32"`
 	for _, c := range []struct {
 		parts []tensorfile.Source
 		says  string

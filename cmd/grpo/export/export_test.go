@@ -227,9 +227,9 @@ func TestTextsComeBackFromCSV(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, texts, got)
 	out.Reset()
-	w.line([]string{" a", "b "})
+	w.line([]string{" a", "b ", "c\rd"})
 	require.NoError(t, w.Flush())
-	require.Equal(t, "\" a\",\"b \"\r\n", out.String(), "some readers take spaces off that stand in no quotes")
+	require.Equal(t, "\" a\",\"b \",\"c\rd\"\r\n", out.String(), "some readers take spaces off that stand in no quotes, or end a line with CR")
 }
 
 // A table has as many rows as its columns were found in, though the run goes on.
