@@ -142,16 +142,22 @@ func TestAnotherJudgeIsTold(t *testing.T) {
 
 // Each step is replayed with the loss that was in force.
 func TestAReplayKnowsWhoseTheLossWas(t *testing.T) {
+	pull := func(s *model.LossSequence) float64 { // which moves the policy otherwise than the settings' own loss
+		for i := range s.Grad {
+			s.Grad[i] = s.Weight[i] * s.Advantage[i]
+		}
+		return 0
+	}
 	s := setup{dir: t.TempDir(), words: []string{"max_steps=1", "eval_every=-1", "save_every=-1"}}
 	tr, _ := s.open(t)
 	run(t, tr)
-	s.words, s.options = append(s.words[1:], "max_steps=2", "allow_change=loss"), []Option{WithLoss(push)}
+	s.words, s.options = append(s.words[1:], "max_steps=2", "allow_change=loss"), []Option{WithLoss(pull)}
 	tr, _ = s.open(t)
 	run(t, tr)
 	require.NoError(t, os.RemoveAll(checkpoint(s.dir, 1))) // so that both steps are taken again
 	_, _, err := replayed(t, s.dir, 2)
 	require.ErrorContains(t, err, "replay it there, with WithLoss")
-	_, err = Replay(t.Context(), s.dir, 2, backend(t, 0), nil, WithLoss(push))
+	_, err = Replay(t.Context(), s.dir, 2, backend(t, 0), nil, WithLoss(pull))
 	require.NoError(t, err)
 	_, _, err = replayed(t, s.dir, 1)
 	require.NoError(t, err, "the step before had no loss of its own")

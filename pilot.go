@@ -131,7 +131,6 @@ func (t *Trainer) goBack(step int, deeds []autopilot.Deed) (map[string]string, e
 		return nil, err
 	}
 	t.step, t.evaluated, t.advisor, t.broken = s.Step, s.Evaluated, s.Advisor, nil
-	delete(s.Logs, autopilot.File)
 	aside, err := t.record.Back(rundir.Point{Step: step, Logs: s.Logs}, autopilot.File)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package grpo
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -76,6 +77,15 @@ func TestAChangedRecordIsNoticed(t *testing.T) {
 		_, _, err = replayed(t, dir, 1)
 		require.ErrorContains(t, err, want)
 	}
+
+	require.NoError(t, os.WriteFile(path, text, 0o644))
+	steps, err := os.ReadFile(filepath.Join(dir, metricsFile))
+	require.NoError(t, err)
+	other := regexp.MustCompile(`"policy_sha256":"..`).ReplaceAllString(string(steps), `"policy_sha256":"xx`)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, metricsFile), []byte(other), 0o644))
+	_, _, err = replayed(t, dir, 1)
+	require.ErrorContains(t, err, "step 1: the policy before has SHA-256")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, metricsFile), steps, 0o644))
 
 	all := strings.SplitAfter(string(text), "\n")
 	require.NoError(t, os.WriteFile(path, []byte(strings.Join(append(all[:1], all[2:]...), "")), 0o644))

@@ -88,9 +88,8 @@ func (t *Trainer) groups(ctx context.Context, p plan, prompts []Prompt, scored [
 		return nil, err
 	}
 	for _, g := range groups {
-		if scored, correct := g.scored(); scored > 0 {
-			t.pool.Observe(g.Problem.ID, correct, scored)
-		}
+		scored, correct := g.scored()
+		t.pool.Observe(g.Problem.ID, correct, scored)
 	}
 	return groups, t.custom.groups(p.step, groups)
 }

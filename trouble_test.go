@@ -221,6 +221,17 @@ func TestTrainingProblemsAreNotHeldOut(t *testing.T) {
 		q.warnings)
 	require.Contains(t, near.Plan()[2], "2 held out; prompts of up to")
 	require.Contains(t, near.Plan()[2], "; 1 of these nearly the same as one to train on")
+
+	saved := open(t, q, "run_dir="+filepath.Join(dir, "saved"), "data="+train, "test_data="+held, "eval_problems=0")
+	_, err = saved.Step(t.Context(), nil, StepOptions{})
+	require.NoError(t, err)
+	_, err = saved.Save(t.Context())
+	require.NoError(t, err)
+	e, err := OpenRun(t.Context(), saved.RunDir(), backend(t, 0), nil, nil, WithGrader(reward.GraderFunc(vowels)))
+	require.NoError(t, err)
+	require.Len(t, e.HeldOut(), 2, "nor are they by who evaluates the run")
+	require.Contains(t, e.HeldOut()[0].Statement, "prints it d times")
+	require.NoError(t, e.Close())
 }
 
 func TestASandboxServerMustBeNamed(t *testing.T) {

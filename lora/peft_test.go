@@ -151,8 +151,7 @@ func TestLoadRefuses(t *testing.T) {
 	larger.Layers, fewer.Hidden = 4, 16
 	check("more layers", saved(t), larger, weightsName, `layers.3.self_attn.q_proj.lora_A.weight" is missing`)
 	check("other width", saved(t), fewer, weightsName, `has shape [4 20], expected [4 16]`)
-	fewer = small
-	fewer.Layers = 2
+	fewer.Hidden, fewer.Layers = small.Hidden, 2
 	check("fewer layers", saved(t), fewer, weightsName, `layers.2.self_attn.q_proj.lora_A.weight" has no place`)
 	check("no folder", filepath.Join(t.TempDir(), "none"), small, "none", "PEFT adapter directory")
 	dir := saved(t)
@@ -160,6 +159,7 @@ func TestLoadRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("no weights", dir, small, weightsName, "no such file")
+	check("long", edit(t, `{`, strings.Repeat(" ", maxConfig)+`{`), small, configName, "at most 1048576 are allowed")
 }
 
 // The adapters of the reference hold exactly the numbers of their files, and survive a round trip.

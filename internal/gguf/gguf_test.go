@@ -3,6 +3,7 @@ package gguf
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"math"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -143,6 +145,7 @@ func TestModelsThatReadersWouldMisreadAreRefused(t *testing.T) {
 		{"qwen2-bias", map[string]any{"rope_scaling": map[string]any{"rope_type": "llama3", "factor": 4, "low_freq_factor": 1,
 			"high_freq_factor": 4, "original_max_position_embeddings": 64}}, "rope_scaling of type llama3"},
 		{"qwen2-bias", map[string]any{"head_dim": 16, "num_attention_heads": 2}, "where hidden_size"},
+		{"qwen3-tied", map[string]any{"attention_bias": true}, "the model has attention_bias"},
 		{"nf4-single", nil, "type grpo quantize --undo"},
 	} {
 		_, err := Export(changed(t, c.name, c.settings), path, "x", BF16)
@@ -154,6 +157,17 @@ func TestModelsThatReadersWouldMisreadAreRefused(t *testing.T) {
 	notes, err := Export(changed(t, "mistral-yarn", nil), path, "x", BF16)
 	require.NoError(t, err)
 	require.Contains(t, notes[0], "its context is 8 tokens there, not 4096")
+	for _, wide := range []int{4096, 5000} { // one that all positions fit into is none
+		notes, err := Export(changed(t, "mistral-yarn", map[string]any{"sliding_window": wide}), path, "x", BF16)
+		require.NoError(t, err)
+		require.Empty(t, slices.DeleteFunc(notes, func(n string) bool { return !strings.Contains(n, "context") }))
+		f, err := Open(path)
+		require.NoError(t, err)
+		got, err := f.Config()
+		require.NoError(t, err)
+		require.Equal(t, 4096, got.MaxPositions)
+		require.NoError(t, f.Close())
+	}
 }
 
 // The codes are those of the format's definition, written down number by number.
@@ -227,7 +241,10 @@ func TestBytesOfAFile(t *testing.T) {
 		u64(1) + "t\x02\x00\x00\x00" + u64(2) + u64(1) + "\x00\x00\x00\x00" + u64(0)
 	want += string(make([]byte, room(len(want))-len(want))) + "\x00\x00\x80\x3f\x00\x00\x00\x40" + string(make([]byte, 24))
 	require.Equal(t, want, string(got))
-	require.ErrorContains(t, Write(path, nil, []Tensor{{"t", F32, []int{2}, func(io.Writer) error { return nil }}}), "0 bytes were given")
+	for _, given := range []string{"", "12345678more"} {
+		tensor := Tensor{"t", F32, []int{2}, func(w io.Writer) error { _, err := io.WriteString(w, given); return err }}
+		require.ErrorContains(t, Write(path, nil, []Tensor{tensor}), fmt.Sprintf("%d bytes were given", len(given)))
+	}
 }
 
 // What is cut off, and what one byte of the header is changed in, is refused or read as something whole: never a panic.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -75,6 +76,55 @@ func TestQuantiseModel(t *testing.T) {
 	}
 	err := DequantiseModel(t.Context(), filepath.Join(golden, "qwen3-tied"), filepath.Join(t.TempDir(), "x"))
 	require.ErrorContains(t, err, "no codes of four bits")
+}
+
+// A model that codes of four bits cannot be made of, or numbers not be made of again, is refused in words.
+func TestModelsThatCannotBeRewritten(t *testing.T) {
+	const name = "model.layers.0.mlp.up_proj.weight"
+	numbers := random(1, 2*64)
+	codes := Quantise(numbers, 2, 64, false)
+	state := func(shape string) []tensorfile.Source {
+		parts := codes.Sources(name)
+		i := slices.IndexFunc(parts, func(s tensorfile.Source) bool { return s.Name == name+stateName })
+		text := `{"quant_type":"nf4","blocksize":64,"dtype":"bfloat16","shape":` + shape + `}`
+		parts[i] = tensorfile.FromBytes(parts[i].Name, []byte(text), len(text))
+		return parts
+	}
+	quantise := func(ctx context.Context, dir, out string) error { return QuantiseModel(ctx, dir, out, true) }
+	for _, c := range []struct {
+		parts   []tensorfile.Source
+		rewrite func(ctx context.Context, dir, out string) error
+		says    string
+	}{
+		{[]tensorfile.Source{tensorfile.FromFloat32s(name, numbers, 2, 64)}, quantise, "only a model in bf16 is quantised"},
+		{[]tensorfile.Source{tensorfile.FromFloat32s("other", numbers, 2, 64)}, quantise, "no matrix of a layer"},
+		{state("[128]"), DequantiseModel, "shape [128], expected that of a matrix"},
+		{state("[-2,-64]"), DequantiseModel, "shape [-2 -64], expected that of a matrix"},
+		{state("[2,64,1]"), DequantiseModel, "shape [2 64 1], expected that of a matrix"},
+		{state("[4294967296,4294967296]"), DequantiseModel, "expected that of a matrix"},
+	} {
+		dir, out := t.TempDir(), filepath.Join(t.TempDir(), "out")
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{}`), 0o644))
+		require.NoError(t, tensorfile.Write(filepath.Join(dir, tensorfile.SingleName), c.parts, nil))
+		err := c.rewrite(t.Context(), dir, out)
+		require.ErrorContains(t, err, c.says)
+		require.True(t, badinput.Is(err), "%v", err)
+		require.NoDirExists(t, out)
+	}
+}
+
+// Only what was bf16 is said to have been.
+func TestWhatWasQuantised(t *testing.T) {
+	for dtype, want := range map[string]bool{"bfloat16": true, "float16": false, "float32": false} {
+		q := Quantise(random(1, 2*64), 2, 64, false)
+		other := q.Sources("w.2.weight")
+		i := slices.IndexFunc(other, func(s tensorfile.Source) bool { return s.Name == "w.2.weight"+stateName })
+		text := `{"quant_type":"nf4","blocksize":64,"dtype":"` + dtype + `","shape":[2,64]}`
+		other[i] = tensorfile.FromBytes(other[i].Name, []byte(text), len(text))
+		dir := t.TempDir()
+		require.NoError(t, tensorfile.Write(filepath.Join(dir, tensorfile.SingleName), append(q.Sources("w.1.weight"), other...), nil))
+		require.Equal(t, want, OnlyBF16(open(t, dir)), dtype)
+	}
 }
 
 // Who is stopped leaves nothing.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -158,6 +159,12 @@ func b2f(b bool) float64 {
 	return 0
 }
 
+// The beginnings of two states.
+const (
+	sound = `"quant_type":"nf4","blocksize":64,"dtype":"bfloat16","shape":[5,64]`
+	half  = `{"quant_type":"nf4","blocksize":64,"dtype":"float16","shape":[5,64],"nested_blocksize":256,"nested_dtype":"float32"`
+)
+
 // A damaged weight is refused by name.
 func TestDamagedWeights(t *testing.T) {
 	q := Quantise(random(1, 5*64), 5, 64, true)
@@ -180,7 +187,6 @@ func TestDamagedWeights(t *testing.T) {
 	numbers := func(n int, x float32) func(*tensorfile.Source) {
 		return func(s *tensorfile.Source) { *s = tensorfile.FromFloat32s(s.Name, slices.Repeat([]float32{x}, n), n) }
 	}
-	const sound = `"quant_type":"nf4","blocksize":64,"dtype":"bfloat16","shape":[5,64]`
 	for _, c := range []struct {
 		parts []tensorfile.Source
 		says  string
@@ -191,12 +197,18 @@ func TestDamagedWeights(t *testing.T) {
 		{drop("w" + stateName), "quantised (U8, without a state)"},
 		{edit("w"+stateName, func(s *tensorfile.Source) { s.Name = "w" + anyState + "fp4" }), "quantised (U8, of kind fp4)"},
 		{edit("w", bytes(159, 1)), "has 159 bytes of codes, expected 160"},
+		{edit("w", bytes(161, 1)), "has 161 bytes of codes, expected 160"},
 		{edit("w.absmax", bytes(4)), "shape [4], expected [5]"},
+		{edit("w.absmax", bytes(6)), "shape [6], expected [5]"},
 		{edit("w.quant_map", numbers(15, 0)), "shape [15], expected [16]"},
 		{edit("w.quant_map", numbers(16, float32(math.NaN()))), "w.quant_map"},
 		{text(`{`), "not the JSON of a state"},
 		{text(`{"quant_type":"fp4","blocksize":64,"dtype":"bfloat16","shape":[5,64]}`), `quant_type: found "fp4"`},
 		{text(`{"quant_type":"nf4","blocksize":0,"dtype":"bfloat16","shape":[5,64]}`), "blocksize: found 0"},
+		{text(`{"quant_type":"nf4","blocksize":63,"dtype":"bfloat16","shape":[5,64]}`), "blocksize: found 63"},
+		{text(`{"quant_type":"nf4","blocksize":1048578,"dtype":"bfloat16","shape":[5,64]}`), "blocksize: found 1048578"},
+		{text(`{` + sound + `}` + strings.Repeat(" ", 1<<16)), "expected a short JSON object"},
+		{text(`{` + sound + `,"nested_blocksize":-1,"nested_offset":0.1,"nested_dtype":"float32"}`), "nested_blocksize and nested_offset"},
 		{text(`{"quant_type":"nf4","blocksize":64,"dtype":"int8","shape":[5,64]}`), `dtype: found "int8"`},
 		{text(`{"quant_type":"nf4","blocksize":64,"dtype":"bfloat16","shape":[64,5]}`), "shape [64 5], expected [5 64]"},
 		{text(`{` + sound + `,"nested_blocksize":256}`), "nested_blocksize and nested_offset"},
@@ -204,11 +216,8 @@ func TestDamagedWeights(t *testing.T) {
 		{text(`{` + sound + `}`), `"w.absmax" is encoded as U8`},
 		{text(`{` + sound + `,"nested_blocksize":256,"nested_offset":1e300,"nested_dtype":"float32"}`), "block 0 has a scale of +Inf"},
 		{slices.Concat(edit("w.quant_map", numbers(16, 1e30))[:2], edit("w.nested_absmax", numbers(1, 1e30))[2:]), "for values of up to 1e+30"},
-		{edit("w"+stateName, func(s *tensorfile.Source) {
-			half := `{"quant_type":"nf4","blocksize":64,"dtype":"float16","shape":[5,64],` +
-				`"nested_blocksize":256,"nested_offset":65520,"nested_dtype":"float32"}`
-			*s = tensorfile.FromBytes(s.Name, []byte(half), len(half))
-		}), "expected finite weights"},
+		{text(half + `,"nested_offset":65520}`), "expected finite weights"},
+		{text(half + `,"nested_offset":-65520}`), "expected finite weights"},
 	} {
 		dir := t.TempDir()
 		require.NoError(t, tensorfile.Write(filepath.Join(dir, tensorfile.SingleName), c.parts, nil))

@@ -1,9 +1,11 @@
 package export
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -231,4 +233,36 @@ func TestWholeRuns(t *testing.T) {
 			require.Contains(t, says, out+": "+strings.ReplaceAll(reads, "OUT", out))
 		}
 	}
+}
+
+// What other programs read of a line is what it was made of, whatever characters that has.
+func TestTextsComeBackFromCSV(t *testing.T) {
+	texts := []string{`say "a"`, `"`, "a,b", "two\nlines", "a\rb", " before", "behind\t", "", "plain"}
+	var out bytes.Buffer
+	w := csvRows{Writer: bufio.NewWriter(&out)}
+	w.line(texts)
+	require.NoError(t, w.Flush())
+	got, err := csv.NewReader(&out).Read()
+	require.NoError(t, err)
+	require.Equal(t, texts, got)
+	out.Reset()
+	w.line([]string{" a", "b ", "c\rd"})
+	require.NoError(t, w.Flush())
+	require.Equal(t, "\" a\",\"b \",\"c\rd\"\r\n", out.String(), "some readers take spaces off that stand in no quotes, or end a line with CR")
+}
+
+// A table has as many rows as its columns were found in, though the run goes on.
+func TestATableEndsWhereItWasRead(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "metrics.jsonl")
+	require.NoError(t, os.WriteFile(path, []byte(`{"step":1,"updated":false,"loss":0,"x":1}`+"\n"), 0o644))
+	table, err := source{dir, "steps"}.read()
+	require.NoError(t, err)
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = f.WriteString(`{"step":2,"updated":true,"loss":3,"more":1}` + "\n")
+	require.NoError(t, errors.Join(err, f.Close()))
+	var out bytes.Buffer
+	require.NoError(t, table.write("csv", &out))
+	require.Equal(t, "step,updated,x\r\n1,false,1\r\n", out.String(), "and a step without an update has no loss")
 }

@@ -47,6 +47,8 @@ func TestEqualValues(t *testing.T) {
 		{`1 \leqslant x \leqslant 2`, "[1,2]"}, {`\exp(-40)`, `\frac{1}{e^{40}}`}, {`\sqrt2\sqrt3 - \sqrt6`, "0"},
 		{"x=3, y=4", "y=4, x=3"}, {"x=3, y=4", "3, 4"}, {"x=3, y=3", "3, 3"}, {"(x, y) = (3, 4)", "(3,4)"}, {`\sin 30^\circ`, "0.5"},
 		{`2(\cos 60^\circ + i \sin 60°)`, `1+i\sqrt3`}, {`90^{\circ}`, "90"}, {`x=\pm 2, y=1`, "y=1, x=-2, x=2"},
+		{"-(3+4i)", "-3-4i"}, {"(3+4i)(3-4i)", "25"}, {`\sqrt{-4}`, "2i"}, {`\sqrt{0}`, "0"}, {"1e100", "10^{100}"}, {"1e-100", "10^{-100}"},
+		{`\frac{\pi}{10^{20}} + \sqrt2 - \sqrt2`, `\frac{\pi}{10^{20}}`},
 	} {
 		assert.True(t, Equal(pair[0], pair[1]), "%q and %q", pair[0], pair[1])
 		assert.True(t, Equal(pair[1], pair[0]), "%q and %q", pair[1], pair[0])
@@ -74,7 +76,9 @@ func TestDifferentValues(t *testing.T) {
 		{"e^{-40}", "e^{-50}"}, {"e^{-40}", "0"}, {`\exp(-40)`, `\exp(-50)`}, {`\frac{\pi}{10^{20}}`, `\frac{2\pi}{10^{20}}`},
 		{"x=3, y=4", "x=4, y=3"}, {"x > 1, y < 2", "y > 1, x < 2"}, {"(x, y) = (3, 4)", "(4,3)"},
 		{`90^\circ`, "45"}, {"x=3, y=3", "x=3, y=4"},
-		{"|x|", "-x"}, {"1 < x > 3", "(1,3)"}, {"1 > x < 3", "(1,3)"},
+		{"3+4i", "3-4i"}, {"(1,2)", "(1,2,3)"}, {`e^{-40}\pi`, `e^{-50}\pi`},
+		{`\begin{pmatrix} 1 & 2 \end{pmatrix}`, `\begin{pmatrix} 1 & 2 & 3 \end{pmatrix}`},
+		{"|x-1|", "x-1"}, {"|x-1|", "1-x"}, {"|y-1|", "y-1"}, {"|y-1|", "1-y"}, {"|x|", "-x"}, {"1 < x > 3", "(1,3)"}, {"1 > x < 3", "(1,3)"},
 	} {
 		assert.False(t, Equal(pair[0], pair[1]), "%q and %q", pair[0], pair[1])
 		assert.False(t, Equal(pair[1], pair[0]), "%q and %q", pair[1], pair[0])
@@ -88,7 +92,7 @@ func TestHostileAnswers(t *testing.T) {
 		strings.Repeat("(", 1990), strings.Repeat("-", 1990) + "1",
 		strings.Repeat("{", 900) + strings.Repeat("}", 900), "9^9^9^9^9^9", "2^{2^{2^{2^{30}}}}",
 		strings.Repeat("9!", 500), "255!!!!!", strings.Repeat("1±", 900) + "1",
-		strings.Repeat("(1,", 300) + "1" + strings.Repeat(")", 300), "1e999999999",
+		strings.Repeat("(1,", 300) + "1" + strings.Repeat(")", 300), "1e999999999", "1e-999999999",
 		strings.Repeat("1,", 990) + "1", strings.Repeat("x^9", 600), strings.Repeat(`\frac{1}{`, 190), strings.Repeat(`\sqrt`, 380) + "2",
 		strings.Repeat("1+1%,", 390), strings.Repeat("|", 1999), "\\", "\x00", "\xff\xfe",
 		strings.Repeat("∪", 600), "_", "x_", "x_{", `\begin{pmatrix`, `\\`,

@@ -1,9 +1,12 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -114,6 +117,55 @@ func TestAJournalThatIsCut(t *testing.T) {
 	got, err := records(t, r)
 	require.NoError(t, err)
 	require.Equal(t, []Record{want[1], want[0]}, got)
+
+	// The last record may have its length before it has its text.
+	for at := head; at < len(whole)-int(ends[0]); at++ {
+		damaged := bytes.Clone(whole)
+		damaged[int(ends[0])+at] ^= 1
+		require.NoError(t, os.WriteFile(path, damaged, 0o644))
+		got, err := records(t, r)
+		require.NoError(t, err)
+		require.Equal(t, want[:1], got)
+	}
+}
+
+// A journal that was written anew may rest, too.
+func TestAJournalOfOtherRecordsRests(t *testing.T) {
+	_, r := newRun(t)
+	j, err := r.Journal(func(Record) {})
+	require.NoError(t, err)
+	want := []Record{{Kind: Done, Seq: 7, Body: []byte("a")}, {Kind: Done, Seq: 8, Body: []byte("b")}}
+	require.NoError(t, j.Append(Record{Kind: "optim_step", Seq: 1, Body: []byte("longer than what is to be in place of it")}))
+	require.NoError(t, j.Rewrite(want[:1]))
+	require.NoError(t, j.Rest())
+	require.NoError(t, j.Append(want[1]))
+	require.NoError(t, j.Close())
+	got, err := records(t, r)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+}
+
+// A record that finds no room is not there by half: what is added once there is room is read again.
+func TestAHalfRecordIsTakenBack(t *testing.T) {
+	_, r := newRun(t)
+	j, err := r.Journal(func(Record) {})
+	require.NoError(t, err)
+	want := []Record{{Kind: "optim_step", Seq: 1, Body: make([]byte, 1<<20)}, {Kind: "optim_step", Seq: 2, Body: []byte("b")}}
+	require.NoError(t, j.Append(want[0])) // so large that nobody else writes to such a file meanwhile
+
+	var was syscall.Rlimit
+	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &was))
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: uint64(j.Size) + 20, Max: was.Max}))
+	err = j.Append(want[1])
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &was))
+	require.ErrorIs(t, err, ErrUnwritten)
+	require.ErrorIs(t, err, syscall.EFBIG)
+
+	require.NoError(t, j.Append(want[1]))
+	require.NoError(t, j.Close())
+	got, err := records(t, r)
+	require.NoError(t, err)
+	require.True(t, slices.EqualFunc(want, got, func(a, b Record) bool { return a.Seq == b.Seq && bytes.Equal(a.Body, b.Body) }))
 }
 
 func write(text string) func(string) error {

@@ -1,0 +1,177 @@
+package grpo
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/autopilot"
+	"github.com/seed-7879b91d/grpo/reward"
+)
+
+// A draw depends on the seed, the step, the problem and the sample alone: where the policy stays as it is, a step draws the same whether
+// it is sampled ahead or not, and whether the pool deals its problems or the caller names them; and no two steps draw alike.
+func TestADrawIsOfItsStep(t *testing.T) {
+	sampled := func(words []string, named bool) (steps []string) {
+		words = append(words, "max_steps=3", "eval_every=-1", "prompts_per_step=6")
+		still := func(rewards []float64) []float64 { return make([]float64, len(rewards)) }
+		tr, _ := setup{words: words, options: []Option{WithAdvantage(still), WithGroups(func(_ int, groups []Group) error {
+			text := ""
+			for _, g := range groups {
+				for _, r := range g.Rollouts {
+					text += fmt.Sprintln(g.Problem.ID, r.Sample, r.Tokens)
+				}
+			}
+			steps = append(steps, text)
+			return nil
+		})}}.open(t)
+		for range 3 {
+			var subset []data.Problem
+			if named {
+				subset = tr.pool.Take(6)
+			}
+			_, err := tr.Step(t.Context(), subset, StepOptions{})
+			require.NoError(t, err)
+		}
+		return steps
+	}
+	want := sampled([]string{"pipeline=off"}, false)
+	require.NotEqual(t, want[0], want[1])
+	require.Equal(t, want, sampled([]string{"pipeline=full"}, false))
+	require.Equal(t, want, sampled([]string{"pipeline=off"}, true))
+}
+
+// What every completion solves, or none, is dealt seldom from then on; a problem that nobody could score was not tried.
+func TestProblemsThatTeachNothingAreDealtSeldom(t *testing.T) {
+	lost := true
+	grader := func(ctx context.Context, c reward.Completion) (reward.Score, error) {
+		switch c.Problem.ID {
+		case "p0":
+			return reward.Score{Reward: 1, Components: reward.Components{Correct: 1}}, nil
+		case "p1":
+			return reward.Score{}, nil
+		case "p2":
+			if lost {
+				return reward.Score{Excluded: reward.ExcludedInfra}, nil
+			}
+		}
+		right := float64(c.Place % 2)
+		return reward.Score{Reward: right, Components: reward.Components{Correct: right}}, nil
+	}
+	var dealt []string
+	words := []string{"prompts_per_step=6", "eval_every=-1", "difficulty_patience=1", "difficulty_keep=0.01"}
+	tr, _ := setup{words: words, options: []Option{WithGrader(reward.GraderFunc(grader)), WithGroups(func(_ int, groups []Group) error {
+		for _, g := range groups {
+			dealt = append(dealt, g.Problem.ID)
+		}
+		return nil
+	})}}.open(t)
+	_, err := tr.Step(t.Context(), nil, StepOptions{})
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"p0", "p1", "p2", "p3", "p4", "p5"}, dealt)
+	require.Equal(t, map[string]int{"p0": 1, "p1": -1}, tr.pool.Cursor().Streaks)
+	dealt, lost, tr.cfg.PromptsPerStep = nil, false, 4
+	_, err = tr.Step(t.Context(), nil, StepOptions{})
+	require.NoError(t, err)
+	require.NotContains(t, dealt, "p0")
+	require.NotContains(t, dealt, "p1")
+	require.Contains(t, dealt, "p2")
+}
+
+// What was sampled ahead is shown to the grader of a run that goes on as it was to that of the run that sampled it.
+func TestWhatIsScoredAgainIsTheSame(t *testing.T) {
+	seen := make(chan reward.Completion, 1000)
+	grader := func(ctx context.Context, c reward.Completion) (reward.Score, error) {
+		seen <- c
+		return vowels(ctx, c)
+	}
+	s := setup{dir: t.TempDir(), words: []string{"pipeline=full", "eval_every=-1", "max_tokens=5"},
+		options: []Option{WithGrader(reward.GraderFunc(grader))}}
+	shown := func(tr *Trainer) map[string]string {
+		_, err := tr.scored(t.Context(), tr.ahead)
+		require.NoError(t, err)
+		all := map[string]string{}
+		for len(seen) > 0 {
+			c := <-seen
+			peers := reflect.ValueOf(c.Peers).Elem().FieldByName("resolved").Len() // what judges them together asks
+			all[fmt.Sprint(c.Problem.ID, c.Place)] = fmt.Sprint(c.Text, c.Truncated, c.Tokens, c.MaxTokens, peers)
+		}
+		return all
+	}
+	tr, _ := s.open(t)
+	_, err := tr.Step(t.Context(), nil, StepOptions{})
+	require.NoError(t, err)
+	before := shown(tr)
+	_, err = tr.Save(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, tr.Close())
+	tr, _ = s.open(t)
+	again := shown(tr)
+	require.Len(t, again, 2*6)
+	for key, c := range again {
+		require.Equal(t, before[key], c)
+	}
+}
+
+// Of several problems, the one whose completions make the gradient not finite is named, and no other.
+func TestTheProblemThatIsTheCauseIsNamed(t *testing.T) {
+	grader := func(ctx context.Context, c reward.Completion) (reward.Score, error) {
+		s := reward.Score{Reward: float64(c.Place % 2)}
+		if c.Problem.ID == "p3" {
+			s.Reward *= 1e30 // whose square is more than a float32 can hold
+		}
+		return s, nil
+	}
+	tr, l := setup{words: []string{"eval_every=-1", "prompts_per_step=6"}, options: []Option{WithGrader(reward.GraderFunc(grader))}}.open(t)
+	m, err := tr.Step(t.Context(), nil, StepOptions{})
+	require.NoError(t, err)
+	require.False(t, m.Updated)
+	require.Regexp(t, `the cause: sample \d of problem p3(, sample \d of problem p3)*$`, l.warnings[len(l.warnings)-1])
+}
+
+// An update that leaves no numbers behind ends no run that has an autopilot: it goes back, with a smaller rate, and on.
+func TestTheAutopilotGoesBackFromAnUpdateThatBreaks(t *testing.T) {
+	s := setup{dir: t.TempDir(), words: piloted("learning_rate=1e20", "max_steps=2")}
+	tr, l := s.open(t)
+	run(t, tr)
+	require.Equal(t, autopilot.GoesBack, deeds(t, s.dir)[0].Did)
+	require.NotEmpty(t, l.metrics)
+}
+
+// What truncates the draws of an evaluation does so: with one token to choose from, completions are the most likely ones.
+func TestDrawsOfAnEvaluationAreTruncated(t *testing.T) {
+	differ := func(words ...string) bool {
+		tr, _ := setup{words: words}.open(t)
+		groups, err := tr.Sample(t.Context(), tr.HeldOut()[:1], 3, 1)
+		require.NoError(t, err)
+		greedy, err := tr.Sample(t.Context(), tr.HeldOut()[:1], 1, 0)
+		require.NoError(t, err)
+		for _, r := range groups[0].Rollouts {
+			if r.Text != greedy[0].Rollouts[0].Text {
+				return true
+			}
+		}
+		return false
+	}
+	require.True(t, differ())
+	for _, word := range []string{"eval_top_k=1", "eval_top_p=0.000001", "eval_min_p=1"} {
+		require.False(t, differ(word), word)
+	}
+}
+
+// Groups that agree with themselves are counted, with what was drawn for them.
+func TestWhatWasDrawnInVain(t *testing.T) {
+	group := func(tokens int, advantages ...float64) (g Group) {
+		g.Advantages = advantages
+		for range advantages {
+			g.Rollouts = append(g.Rollouts, Scored{Rollout: Rollout{Tokens: make([]int32, tokens)}})
+		}
+		return g
+	}
+	s := groupStats([]Group{group(3, 0, 0), group(50, 1, -1), group(4, 0, 0)})
+	require.Equal(t, []int{3, 2, 2*3 + 2*4}, []int{s.GroupsTotal, s.GroupsSkipped, s.WastedTokens})
+}

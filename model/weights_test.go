@@ -1,0 +1,81 @@
+package model
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/backendtest"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/tensorfile"
+	"github.com/seed-7879b91d/grpo/kernels/cpu"
+)
+
+// A model with a weight that is no number is refused by the name of its tensor, before anything is computed with it: an adapter over
+// it as a model that is trained as a whole, and numbers that stand beside codes of four bits.
+func TestWeightsThatAreNoNumbersAreRefused(t *testing.T) {
+	b := backendtest.CPU(t, cpu.Options{Threads: 1})
+	defer b.Close()
+	for _, name := range []string{"qwen3-tied", "nf4-double"} {
+		set, err := tensorfile.OpenModel(goldenDir(name))
+		require.NoError(t, err)
+		defer set.Close()
+		for _, bad := range []string{"model.embed_tokens.weight", "model.layers.0.input_layernorm.weight", "model.norm.weight"} {
+			var sources []tensorfile.Source
+			for _, n := range set.Names() {
+				tensor, err := set.Tensor(n)
+				if err != nil { // codes
+					codes, shape, err := set.Bytes(n)
+					require.NoError(t, err)
+					sources = append(sources, tensorfile.FromBytes(n, codes, shape...))
+					continue
+				}
+				if n == bad {
+					values := tensorfile.Float32s(tensor)
+					values[len(values)-1] = float32(math.Inf(1))
+					sources = append(sources, tensorfile.FromFloat32s(n, values, tensor.Shape...))
+					continue
+				}
+				sources = append(sources, tensorfile.FromTensor(tensor))
+			}
+			dir := t.TempDir()
+			require.NoError(t, tensorfile.Write(filepath.Join(dir, tensorfile.SingleName), sources, nil))
+			text, err := os.ReadFile(filepath.Join(goldenDir(name), "config.json"))
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), text, 0o644))
+			for _, whole := range []bool{false, name != "nf4-double"} {
+				_, err = Open(b, dir, whole, Options{})
+				require.ErrorContains(t, err, bad)
+				require.True(t, badinput.Is(err), "%v", err)
+			}
+		}
+	}
+}
+
+// What is saved of a model that is trained as a whole says of its weights what they are, f32, and says it once; unless what the model
+// computes hangs on what its config.json said.
+func TestASavedModelSaysItsType(t *testing.T) {
+	b := backendtest.CPU(t, cpu.Options{Threads: 1})
+	defer b.Close()
+	for name, c := range map[string]struct{ has, hasNot string }{
+		"qwen3-tied":     {`"torch_dtype": "float32"`, "bfloat16"},
+		"gemma2-softcap": {`"dtype": "bfloat16"`, "float32"},
+	} {
+		p, err := Open(b, goldenDir(name), true, Options{})
+		require.NoError(t, err)
+		text, err := os.ReadFile(filepath.Join(goldenDir(name), "config.json"))
+		require.NoError(t, err)
+		base, dir := t.TempDir(), t.TempDir()
+		newer := bytes.Replace(text, []byte("torch_dtype"), []byte("dtype"), 1) // as newer programs write it
+		require.NoError(t, os.WriteFile(filepath.Join(base, "config.json"), newer, 0o644))
+		require.NoError(t, p.Save(dir, base))
+		text, err = os.ReadFile(filepath.Join(dir, "config.json"))
+		require.NoError(t, err)
+		require.Contains(t, string(text), c.has)
+		require.NotContains(t, string(text), c.hasNot)
+	}
+}

@@ -1,0 +1,66 @@
+package sampler
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/kernels"
+)
+
+// emptied is a scheduler with a group of one sequence that waits, all of whose blocks are taken.
+func emptied(t *testing.T) (*scheduler, *group, []int32) {
+	s := &scheduler{Engine: engine(t, open(t, backend(t), "qwen3-tied", ""), Options{MaxLength: 128, MaxSequences: 2}), replies: newReplies()}
+	t.Cleanup(s.close)
+	g := newGroup(0, Request{Prompt: make([]int32, 100), N: 1, Params: Params{MaxTokens: 20}}, Listener{})
+	s.add(g)
+	var taken []int32
+	for len(s.blocks.free) > 0 {
+		taken = append(taken, s.blocks.take())
+	}
+	return s, g, taken
+}
+
+// A prefix that nobody stands on makes room, and that is all that had to happen: nobody else gives way, and nobody is kept waiting.
+func TestAnIdlePrefixMakesRoom(t *testing.T) {
+	s, g, taken := emptied(t)
+	g.prefix, g.prefilled = taken, len(taken)*s.Block
+	require.False(t, s.makeRoom(1, g), "its own")
+	s.short = false
+	require.True(t, s.makeRoom(len(taken), nil))
+	require.False(t, s.short)
+	require.Empty(t, g.prefix)
+	require.Zero(t, g.prefilled, "it is to be computed again")
+	require.Equal(t, s.Blocks, s.FreeBlocks())
+}
+
+// Who cannot go on for want of blocks waits, and keeps none of those that it was found.
+func TestAWaitingSequenceKeepsNothingThatIsRemembered(t *testing.T) {
+	s, g, taken := emptied(t)
+	q := g.left[0]
+	require.False(t, s.resumeOn(q, taken[:1]))
+	require.Equal(t, waiting, q.state)
+	require.Zero(t, g.running)
+	require.Equal(t, taken[:1], s.blocks.free)
+}
+
+// Once the window of all of its sequences is behind the prompt, the group has no blocks any more: what is taken is theirs alone.
+func TestAPromptBehindAWindowIsGivenUp(t *testing.T) {
+	p := open(t, backend(t), "mistral-yarn", "")
+	s := &scheduler{Engine: engine(t, p, Options{MaxLength: 352, MaxSequences: 4, TokenBudget: 32}), replies: newReplies()}
+	defer s.close()
+	prompt := randomTokens(rand.New(rand.NewPCG(8, 8)), p.Vocab, 150)
+	g := newGroup(0, Request{Prompt: prompt, N: 3, Params: Params{Temperature: 1, MaxTokens: 200}}, Listener{})
+	s.add(g)
+	for len(g.left[0].tokens) < (kernels.BlocksAtOnce+1)*s.Block {
+		require.NoError(t, s.iterate())
+	}
+	require.Equal(t, 3, g.running)
+	require.Empty(t, g.prefix)
+	theirs := 0
+	for _, q := range g.left {
+		theirs += len(q.table) - q.spent
+	}
+	require.Equal(t, s.Blocks-theirs, s.FreeBlocks())
+}
