@@ -14,11 +14,7 @@ import (
 func testSampling(t *testing.T, s suite) {
 	t.Run("paged attention is attention", func(t *testing.T) { testPaged(t, s.each(), cacheTypes...) })
 	t.Run("draws", func(t *testing.T) { testDraws(t, s) })
-	t.Run("a drawn token's log-probability", func(t *testing.T) {
-		for _, m := range s.each() {
-			testDrawnLogProb(t, m)
-		}
-	})
+	t.Run("a drawn token's log-probability", func(t *testing.T) { testDrawnLogProbs(t, s) })
 	t.Run("masks, given tokens, and the most likely ones", func(t *testing.T) { testScoredDraws(t, s) })
 }
 
@@ -29,6 +25,12 @@ func testPaged(t *testing.T, machines []*machine, types ...kernels.DType) {
 				paged.Test(t, m.Backend, h, kv)
 			}
 		}
+	}
+}
+
+func testDrawnLogProbs(t *testing.T, s suite) {
+	for _, m := range s.each() {
+		testDrawnLogProb(t, m)
 	}
 }
 

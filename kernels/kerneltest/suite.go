@@ -56,7 +56,7 @@ func RunProducts(t *testing.T, o Tolerance, open func(threads int) kernels.Backe
 	t.Run("what is no number stays behind", func(t *testing.T) { testNoNumber(t, m) })
 	t.Run("keys and values are rounded", func(t *testing.T) { testRoundedAttention(t, m) })
 	t.Run("paged attention is attention", func(t *testing.T) { testPaged(t, s.each(), kernels.BF16) })
-	t.Run("a drawn token's log-probability", func(t *testing.T) { testDrawnLogProb(t, m) })
+	t.Run("a drawn token's log-probability", func(t *testing.T) { testDrawnLogProbs(t, s) })
 	t.Run("quantised matrices", func(t *testing.T) { testQuantised(t, m) })
 	t.Run("products in whole numbers", func(t *testing.T) { testWhole(t, s.machines) })
 	t.Run("linears with an adapter", func(t *testing.T) { testLowRank(t, m) })
