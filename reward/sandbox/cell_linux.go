@@ -24,6 +24,7 @@ type cell struct {
 	group   *memoryGroup // nil where memory is bounded by watching
 	scratch string       // a directory of this machine, or empty where the cell has a root of its own
 	spent   bool         // something was left behind, or the cell was killed
+	hidden  bool         // /proc shows nothing of processes that we must not look into, as a zygote is
 
 	mu    sync.Mutex // guards pidfd against use after close
 	pidfd int

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed-7879b91d/grpo/reward/sandbox/internal/proc"
 )
 
 //go:embed testdata
@@ -213,12 +215,12 @@ func expectNoSurvivors(t *testing.T, p *Pool) {
 			zygotes[c.pid] = true
 		}
 	}
-	children := childrenOf(p.kit.(*cells).supervisor.Pid())
+	children := proc.Children(p.kit.(*cells).supervisor.Pid())
 	for _, pid := range children {
 		if !zygotes[pid] {
 			t.Errorf("process %d is a cell that nobody holds", pid)
 		}
-		if left := childrenOf(pid); len(left) != 0 {
+		if left := proc.Children(pid); len(left) != 0 {
 			t.Errorf("processes %v have survived in a cell", left)
 		}
 	}

@@ -12,11 +12,13 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-7879b91d/grpo/reward/internal/program"
 	"github.com/seed-7879b91d/grpo/reward/sandbox/internal/jail"
+	"github.com/seed-7879b91d/grpo/reward/sandbox/internal/proc"
 	"github.com/seed-7879b91d/grpo/reward/sandbox/internal/scratch"
 )
 
@@ -28,6 +30,7 @@ const maxThreads = 64
 
 // cells makes the cells of one rung.
 type cells struct {
+	rung           Rung
 	source, config int // what every cell is born with
 	ownUser        bool
 	groups         *memoryGroups // nil below RungFull
@@ -54,7 +57,7 @@ func newKit(rung Rung, py *interpreter, preload string) (kit, error) {
 	if low := jail.Lacks(0, 0, 0); low != "" {
 		return nil, &lowLimit{low}
 	}
-	c := &cells{source: -1, config: -1, ownUser: os.Geteuid() == 0 && rung != RungLandlock}
+	c := &cells{rung: rung, source: -1, config: -1, ownUser: os.Geteuid() == 0 && rung != RungLandlock}
 	var err error
 	if rung == RungFull {
 		if c.groups, err = findMemoryGroups(); err != nil {
@@ -116,6 +119,11 @@ func (c *cells) open(ctx context.Context, slot int) (worker, error) {
 	if err := w.awaitReady(ctx); err != nil {
 		w.close()
 		return nil, fmt.Errorf("start a cell: %w", err)
+	}
+	w.hidden = proc.Parent(w.pid) == 0 && !pollOne(w.pidfd, time.Now())
+	if w.hidden && c.rung != RungLandlock { // whose tests are processes of our user in our namespace
+		w.close()
+		return nil, errors.New("/proc shows nothing of a cell: mounted with hidepid it hides processes of other users")
 	}
 	return w, nil
 }

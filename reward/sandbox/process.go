@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/reward/internal/program"
+	"github.com/seed-7879b91d/grpo/reward/sandbox/internal/proc"
 )
 
 //go:embed process.py
@@ -99,13 +100,13 @@ func followProcess(ctx context.Context, cmd *exec.Cmd, kill func() error, stdout
 		case <-time.After(lookInterval):
 			if info, err := stdout.Stat(); err == nil && info.Size() > l.Output {
 				stopped = OLE
-			} else if processCPU(cmd.Process.Pid) > l.CPU {
+			} else if proc.CPU(cmd.Process.Pid) > l.CPU {
 				stopped = TLE
 			}
 		}
 		if now := time.Now(); now.After(wall) && err == nil {
 			var left time.Duration
-			if left, err = l.sleepLeft(now.Sub(start), lookAtThreads(cmd.Process.Pid)); left <= 0 {
+			if left, err = l.sleepLeft(now.Sub(start), proc.ThreadsOf(cmd.Process.Pid)); left <= 0 {
 				stopped = TLE
 			}
 			wall = now.Add(left)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed-7879b91d/grpo/reward/sandbox/internal/proc"
 )
 
 // evaluator answers with the value of an expression, after it has run what stands before the last line.
@@ -82,12 +84,12 @@ func session(t *testing.T, p *Pool) {
 	expectReply(t, s, "import threading, time\ncount = [0]\ndef spin():\n  while True: count[0] += 1; time.sleep(0.001)\n"+
 		"threading.Thread(target=spin, daemon=True).start()\ncount[0] >= 0", "True")
 	pid := s.talk.(*talk).pid
-	for deadline := time.Now().Add(time.Minute); lookAtThreads(pid).runnable && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); proc.ThreadsOf(pid).Runnable && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond) // it was told to stop
 	}
-	cpu := processCPU(pid)
+	cpu := proc.CPU(pid)
 	time.Sleep(20 * time.Millisecond)
-	if used := processCPU(pid) - cpu; used != 0 {
+	if used := proc.CPU(pid) - cpu; used != 0 {
 		t.Errorf("a process that waits has used %v", used)
 	}
 

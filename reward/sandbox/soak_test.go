@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed-7879b91d/grpo/reward/sandbox/internal/proc"
 )
 
 // full is how many programs the soak of the strongest rung runs, where the long forms of the tests are wanted:
@@ -189,9 +191,9 @@ func injectFaults(p *Pool, when <-chan bool) (faults int) {
 		case 1:
 			exhaustDescriptors(20 * time.Millisecond)
 		default:
-			if cells := childrenOf(supervisor); supervisor > 0 && len(cells) > 0 {
+			if cells := proc.Children(supervisor); supervisor > 0 && len(cells) > 0 {
 				victim := cells[random.IntN(len(cells))]
-				if tests := childrenOf(victim); len(tests) > 0 && random.IntN(2) == 0 {
+				if tests := proc.Children(victim); len(tests) > 0 && random.IntN(2) == 0 {
 					victim = tests[0] // the process of a test, killed from outside
 				}
 				unix.Kill(victim, unix.SIGKILL)
@@ -268,9 +270,9 @@ func expectNoGroups(t *testing.T, pid int) {
 // family is a supervisor with its zygotes and their tests.
 func family(supervisor int) []int {
 	all := []int{supervisor}
-	for _, zygote := range childrenOf(supervisor) {
+	for _, zygote := range proc.Children(supervisor) {
 		all = append(all, zygote)
-		all = append(all, childrenOf(zygote)...)
+		all = append(all, proc.Children(zygote)...)
 	}
 	return all
 }

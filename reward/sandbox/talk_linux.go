@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed-7879b91d/grpo/reward/internal/program"
+	"github.com/seed-7879b91d/grpo/reward/sandbox/internal/proc"
 )
 
 // talk is a process that stays in a cell and answers calls. To the zygote it is a test that takes long: its result
@@ -104,7 +105,7 @@ func (t *talk) start(ctx context.Context) error {
 	if t.pidfd, err = unix.PidfdOpen(t.pid, 0); err != nil {
 		return err
 	}
-	if onlyChild(t.cell.pid) != t.pid {
+	if proc.Parent(t.pid) != t.cell.pid {
 		return errors.New("the process ended as soon as it was ready")
 	}
 	return t.signal(unix.SIGSTOP)
@@ -127,7 +128,7 @@ func (t *talk) call(ctx context.Context, request []byte, l Limits) (r Reply, err
 	rand.Read(heard.token[:]) // never fails
 	w := t.watch(l)
 	w.hear = heard.read
-	w.cpuBefore, w.waitedBefore = max(processCPU(t.pid), t.used), lookAtThreads(t.pid).waited
+	w.cpuBefore, w.waitedBefore = max(proc.CPU(t.pid), t.used), proc.ThreadsOf(t.pid).Waited
 	if err := errors.Join(w.boundMemory(), emptied(t.files.stdout), emptied(t.files.stderr), t.signal(unix.SIGCONT)); err != nil {
 		return r, fmt.Errorf("begin a call: %w", err)
 	}
@@ -159,9 +160,9 @@ func (t *talk) reply(w *watch, d *done, heard *frame) (r Reply, err error) {
 		if err := t.signal(unix.SIGSTOP); err != nil {
 			return r, fmt.Errorf("stop a process between calls: %w", err)
 		}
-		w.cpu = max(w.cpu, processCPU(t.pid)-w.cpuBefore)
+		w.cpu = max(w.cpu, proc.CPU(t.pid)-w.cpuBefore)
 		t.used = w.cpuBefore + w.cpu
-		if residentMemory(t.pid) > w.limits.Memory {
+		if proc.Memory(t.pid) > w.limits.Memory {
 			w.stopped, answered = MLE, false
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/reward/internal/program"
 	"github.com/seed-7879b91d/grpo/reward/sandbox/internal/jail"
+	"github.com/seed-7879b91d/grpo/reward/sandbox/internal/proc"
 	"github.com/seed-7879b91d/grpo/reward/sandbox/internal/scratch"
 )
 
@@ -102,6 +103,10 @@ func (w *watch) send(cpu time.Duration) error {
 	request := binary.NativeEndian.AppendUint64(nil, uint64(seconds))
 	request = binary.NativeEndian.AppendUint64(request, uint64(w.limits.Output+1))
 	request = binary.NativeEndian.AppendUint64(request, uint64(space))
+	request = append(request, 0)
+	if w.cell.hidden {
+		request[len(request)-1] = 1
+	}
 	return unix.Sendmsg(w.cell.control, request, unix.UnixRights(w.files.given()...), nil, unix.MSG_NOSIGNAL)
 }
 
@@ -130,7 +135,9 @@ func (w *watch) follow() (*done, error) {
 			return nil, nil
 		}
 		if fds[0].Revents != 0 {
-			return w.listen()
+			if d, err := w.listen(); d != nil || err != nil || w.stopped != 0 {
+				return d, err
+			}
 		}
 		now := time.Now()
 		if !now.Before(cpu) {
@@ -156,7 +163,7 @@ func (w *watch) follow() (*done, error) {
 	}
 }
 
-// listen takes the zygote's report.
+// listen takes the zygote's report, or what comes before it where cells are hidden: which process the test is.
 func (w *watch) listen() (*done, error) {
 	m, err := w.cell.receive()
 	if errors.Is(err, errCellDied) && w.groupKilled() {
@@ -165,6 +172,10 @@ func (w *watch) listen() (*done, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	if m.kind == 'B' && len(m.rest) == 4 {
+		w.pid = int(binary.NativeEndian.Uint32(m.rest))
+		return nil, nil
 	}
 	if m.kind != 'D' {
 		return nil, fmt.Errorf("a cell said %q", m.kind)
@@ -177,10 +188,10 @@ func (w *watch) listen() (*done, error) {
 	return &d, err
 }
 
-// test is the process of the test, which is the only child of its zygote, or 0 when it has ended.
+// test is the process of the test, which is the only child of its zygote; 0 when it has ended, or is hidden and not told of yet.
 func (w *watch) test() int {
-	if w.pid == 0 {
-		w.pid = onlyChild(w.cell.pid)
+	if w.pid == 0 && !w.cell.hidden {
+		w.pid = proc.OnlyChild(w.cell.pid)
 	}
 	return w.pid
 }
@@ -189,7 +200,7 @@ func (w *watch) test() int {
 // single thread could have used up the rest. Several threads may be over the limit by then; the time
 // counted at the end tells.
 func (w *watch) checkCPU(now time.Time) time.Time {
-	w.cpu = max(w.cpu, processCPU(w.test())-w.cpuBefore)
+	w.cpu = max(w.cpu, proc.CPU(w.test())-w.cpuBefore)
 	if w.cpu > w.limits.CPU {
 		w.stopped = TLE
 	}
@@ -197,7 +208,7 @@ func (w *watch) checkCPU(now time.Time) time.Time {
 }
 
 func (w *watch) checkMemory(now time.Time) time.Time {
-	resident := residentMemory(w.test())
+	resident := proc.Memory(w.test())
 	w.peakMemory = max(w.peakMemory, resident)
 	if resident > w.limits.Memory {
 		w.stopped = MLE
@@ -224,8 +235,8 @@ func (w *watch) checkScratch() error {
 // checkWall stops a test that has slept too long, and says when to look again.
 func (w *watch) checkWall(now time.Time) (time.Time, error) {
 	w.checkCPU(now)
-	t := lookAtThreads(w.test())
-	t.waited = max(t.waited-w.waitedBefore, 0)
+	t := proc.ThreadsOf(w.test())
+	t.Waited = max(t.Waited-w.waitedBefore, 0)
 	left, err := w.limits.sleepLeft(now.Sub(w.start), t)
 	if err == nil && left <= 0 {
 		w.stopped = TLE

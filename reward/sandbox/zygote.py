@@ -17,9 +17,11 @@ import struct
 CONTROL = 3
 RESULT = CONTROL  # in the child, which has closed the other
 
-# One request: processor seconds, size of a file, address space (0 for no limit). The descriptors
-# that come with it are the request, standard input, output and error, and for a call the result.
-REQUEST = struct.Struct("=qqq")
+# One request: processor seconds, size of a file, address space (0 for no limit), and whether the process of the test can be looked
+# into, and is told of: where /proc hides what cannot be. The descriptors that come with it are the request, standard input, output
+# and error, and for a call the result.
+REQUEST = struct.Struct("=qqq?")
+BEGUN = struct.Struct("=ci")  # the process of the test
 # One answer: wait status, processor time in microseconds, peak memory in KiB, and whether something
 # is left behind, so that the cell must not be used again.
 DONE = struct.Struct("=cIqqB")
@@ -52,6 +54,7 @@ FILTER_PIDS = [ctypes.c_uint32.from_buffer(FILTER, at) for at in CONFIG["pids"]]
 PROGRAM = Program(len(FILTER) // 8, ctypes.addressof(FILTER_BYTES))
 set_filter = prctl(22, 2, ctypes.addressof(PROGRAM))
 not_dumpable = prctl(4, 0)
+dumpable = prctl(4, 1)
 die_with_parent = prctl(1, _signal.SIGKILL)
 
 
@@ -82,7 +85,9 @@ def test(request, fds):
     try:
         if not CONFIG["alone"]:
             die_with_parent()
-        cpu, size, space = REQUEST.unpack(request)
+        cpu, size, space, seen = REQUEST.unpack(request)
+        if seen:
+            dumpable()
         for target in (0, 1, 2):
             os.dup2(fds[1 + target], target)
         limit(resource.RLIMIT_CPU, cpu, 1)
@@ -140,6 +145,8 @@ def serve_one(clean):
             leave(255)
     for fd in fds:
         os.close(fd)
+    if REQUEST.unpack(request)[3]:
+        control.send(BEGUN.pack(b"B", pid))
     _, status, usage = os.wait4(pid, 0)
     cpu = round((usage.ru_utime + usage.ru_stime) * 1e6)
     control.send(DONE.pack(b"D", status, cpu, usage.ru_maxrss, sweep(clean)))

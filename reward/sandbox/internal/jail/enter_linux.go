@@ -104,11 +104,14 @@ func readConfig(fd int) (*Config, error) {
 // stackLimit lets legal deep recursion in C code work; it has to be there before the interpreter is.
 const stackLimit = 512 << 20
 
+// noCore keeps a crash to itself. With a limit of 0 a program that takes crashes through a pipe would be started for each.
+const noCore = 1
+
 // setLimits sets the limits that are the same for every test. Those that depend on the test are set
 // by the zygote, in the process of the test.
 func setLimits(c *Config) error {
 	limits := map[int]uint64{
-		unix.RLIMIT_CORE: 0, unix.RLIMIT_NOFILE: openFiles, unix.RLIMIT_MSGQUEUE: 0, unix.RLIMIT_MEMLOCK: 0,
+		unix.RLIMIT_NOFILE: openFiles, unix.RLIMIT_MSGQUEUE: 0, unix.RLIMIT_MEMLOCK: 0,
 		unix.RLIMIT_NICE: 0, unix.RLIMIT_RTPRIO: 0, unix.RLIMIT_SIGPENDING: pendingSignals,
 	}
 	if c.Processes > 0 {
@@ -122,15 +125,23 @@ func setLimits(c *Config) error {
 			return fmt.Errorf("limit %d: %w", resource, err)
 		}
 	}
-	var stack unix.Rlimit
-	if err := unix.Prlimit(0, unix.RLIMIT_STACK, nil, &stack); err != nil {
-		return fmt.Errorf("stack limit: %w", err)
+	if err := lower(unix.RLIMIT_CORE, noCore); err != nil {
+		return fmt.Errorf("core limit: %w", err)
 	}
-	stack.Cur = min(stackLimit, stack.Max)
-	if err := unix.Prlimit(0, unix.RLIMIT_STACK, &stack, nil); err != nil {
+	if err := lower(unix.RLIMIT_STACK, stackLimit); err != nil {
 		return fmt.Errorf("stack limit: %w", err)
 	}
 	return nil
+}
+
+// lower sets a limit to what it may be at most, and leaves how far it can be raised.
+func lower(resource int, most uint64) error {
+	var l unix.Rlimit
+	if err := unix.Prlimit(0, resource, nil, &l); err != nil {
+		return err
+	}
+	l.Cur = min(most, l.Max)
+	return unix.Prlimit(0, resource, &l, nil)
 }
 
 // dropPowers leaves the process no capability, no way to gain one, and no user but its own. It also

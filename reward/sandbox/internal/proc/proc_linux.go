@@ -1,6 +1,6 @@
 //go:build linux && (amd64 || arm64)
 
-package sandbox
+package proc
 
 import (
 	"bytes"
@@ -14,13 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What the kernel tells about a process from outside. A process that has ended has 0 of everything.
-
-// onlyChild is the one child of a process that has but one thread.
-func onlyChild(pid int) int {
+// OnlyChild is the one child of a process that has but one thread.
+func OnlyChild(pid int) int {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	if err != nil { // not every kernel keeps that list
-		if all := childrenOf(pid); len(all) > 0 {
+		if all := Children(pid); len(all) > 0 {
 			return all[0]
 		}
 		return 0
@@ -29,31 +27,33 @@ func onlyChild(pid int) int {
 	return child
 }
 
-// childrenOf are the processes that a process is the parent of, those included that nobody has waited
+// Children are the processes that a process is the parent of, those included that nobody has waited
 // for, found by looking at every process of the machine.
-func childrenOf(pid int) []int {
+func Children(pid int) []int {
 	var found []int
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
-		child, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		text, err := os.ReadFile(filepath.Join("/proc", e.Name(), "stat"))
-		if err != nil {
-			continue
-		}
-		// "pid (name) state parent ..."; a name may hold anything
-		rest := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-		if len(rest) > 1 && rest[1] == strconv.Itoa(pid) {
+		if child, err := strconv.Atoi(e.Name()); err == nil && Parent(child) == pid {
 			found = append(found, child)
 		}
 	}
 	return found
 }
 
-// processCPU is the processor time of all threads of a process, to the nanosecond.
-func processCPU(pid int) time.Duration {
+// Parent is the parent of a process, 0 where that is hidden from us.
+func Parent(pid int) int {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	// "pid (name) state parent ..."; a name may hold anything
+	rest := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	if err != nil || len(rest) < 2 {
+		return 0
+	}
+	parent, _ := strconv.Atoi(rest[1])
+	return parent
+}
+
+// CPU is the processor time of all threads of a process, to the nanosecond.
+func CPU(pid int) time.Duration {
 	if pid == 0 {
 		return 0
 	}
@@ -66,8 +66,8 @@ func processCPU(pid int) time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// residentMemory is what a process holds of physical memory.
-func residentMemory(pid int) int64 {
+// Memory is what a process holds of physical memory.
+func Memory(pid int) int64 {
 	pages := procField(fmt.Sprintf("/proc/%d/statm", pid), 1)
 	if pages == 0 { // the first thread has ended, and others may not have
 		all, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/statm", pid))
@@ -78,7 +78,8 @@ func residentMemory(pid int) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-func lookAtThreads(pid int) (t threads) {
+// ThreadsOf looks at all threads of a process.
+func ThreadsOf(pid int) (t Threads) {
 	if pid == 0 {
 		return t
 	}
@@ -90,9 +91,9 @@ func lookAtThreads(pid int) (t threads) {
 		if err != nil || len(after) < 2 || after[1] == 'Z' || after[1] == 'X' {
 			continue
 		}
-		t.alive = true
-		t.runnable = t.runnable || after[1] == 'R'
-		t.waited = max(t.waited, time.Duration(procField(dir+"schedstat", 1)))
+		t.Alive = true
+		t.Runnable = t.Runnable || after[1] == 'R'
+		t.Waited = max(t.Waited, time.Duration(procField(dir+"schedstat", 1)))
 	}
 	return t
 }
