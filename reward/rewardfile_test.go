@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
 // rowOf is a loader of tests, with further columns.
@@ -126,4 +128,19 @@ func TestPeersThatDoNotCome(t *testing.T) {
 	cancel()
 	_, err := NewPeers(2).judge(ctx, 0, "a", nil)
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// What is loaded slowly is broken off by ^C, and whoever comes next opens the pool.
+func TestOpeningAPoolIsBrokenOff(t *testing.T) {
+	l := &lazyPool{options: sandbox.Options{Slots: 1, Preload: "import time\ntime.sleep(3)\n"}}
+	defer l.Close()
+	asked, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := l.open(asked)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	pool, err := l.open(t.Context())
+	require.NoError(t, err)
+	again, err := l.open(asked)
+	require.NoError(t, err)
+	require.Same(t, pool, again)
 }
