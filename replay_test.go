@@ -143,6 +143,7 @@ func TestStepsAreReplayedWithTheirOwnSettings(t *testing.T) {
 
 	_, err = Replay(t.Context(), dir, 1, otherOrder{backend(t, 1)}, func(Metrics) {})
 	require.ErrorContains(t, err, "takes sums in another order (f32 in series, bf16 by pairs; cpu")
+	require.ErrorContains(t, err, "its bits cannot come out here; replay it on what it was trained on")
 }
 
 // A run of before there was a setting says nothing of it: it goes on and is replayed as it was, to the bit.

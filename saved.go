@@ -9,6 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/given"
+	"github.com/seed-7879b91d/grpo/internal/judging"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/snapshot"
@@ -73,15 +74,9 @@ func (s *Saved) Language(ctx context.Context) (*Language, error) {
 	if err := provenance.CheckBase(s.Trained(), p.Dir); err != nil {
 		return nil, err
 	}
-	s.checkModel(p)
-	return p.Language, nil
-}
-
-// checkModel warns of a model that is not as it was.
-func (s *Saved) checkModel(p *policy) {
-	if what, differs := (provenance.Parts{"model": p.print}).Differences(s.state.Parts)["model"]; differs {
-		s.watcher.Warn("the model is not as it was when the run was trained: " + what)
-	}
+	asked := provenance.Asked{Config: s.Settings, Run: s.Settings, Model: p.print, Problems: &sources.Problems{}}
+	_, err = asked.Compare(s.state.Parts, s.watcher.Warn)
+	return p.Language, err
 }
 
 // Evaluator opens an evaluator of the checkpoint with its settings, as far as change leaves them; it may be nil.
@@ -114,10 +109,15 @@ func (s *Saved) Evaluator(ctx context.Context, b kernels.Backend, change func(*c
 		s.watcher.Warn("judged by something else than the run was, so these are not the run's figures: " + what)
 	}
 	if err = e.open(ctx, b, own); err == nil {
-		s.checkModel(e.policy)
-		if e.policy.full {
-			err = e.policy.Restore(s.Trained())
+		asked := provenance.Asked{Config: &cfg, Run: s.Settings, Model: e.policy.print, Problems: e.problems,
+			Judged: e.judging.Sandbox.Kind != judging.Own}
+		var same bool
+		if same, err = asked.Compare(s.state.Parts, s.watcher.Warn); !same {
+			e.before = stats.Judged{} // which is of other problems by the same names
 		}
+	}
+	if err == nil && e.policy.full {
+		err = e.policy.Restore(s.Trained())
 	}
 	if err != nil {
 		return nil, errors.Join(err, e.Close())

@@ -1,6 +1,9 @@
 package grpo
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,4 +38,51 @@ func TestCheckpointsAreEvaluatedAsTheRunWas(t *testing.T) {
 		require.NoError(t, err)
 		require.NotEmpty(t, state.Parts["model"])
 	}
+}
+
+// Files that the run was asked with and that are others since are told of, and changed problems are compared with none of before.
+func TestFilesThatAreOthersSinceTheRun(t *testing.T) {
+	held, wording := filepath.Join(t.TempDir(), "held.jsonl"), filepath.Join(t.TempDir(), "wording")
+	rewrite := func(to, from, old, instead string) {
+		text, err := os.ReadFile(from)
+		require.NoError(t, err)
+		require.Contains(t, string(text), old)
+		require.NoError(t, os.WriteFile(to, []byte(strings.ReplaceAll(string(text), old, instead)), 0o644))
+	}
+	rewrite(held, filepath.Join(goldenModel(t), "h.jsonl"), "", "")
+	rewrite(wording, filepath.Join(goldenModel(t), "wording"), "", "")
+	s := setup{dir: t.TempDir(), words: []string{"max_steps=1", "eval_every=1", "test_data=" + held, "prompt_template=" + wording}}
+	tr, _ := s.open(t)
+	run(t, tr)
+	asked := func() (*listener, Evaluation) {
+		l := &listener{}
+		saved, err := OpenSaved(s.dir, -1, l)
+		require.NoError(t, err)
+		e, err := saved.Evaluator(t.Context(), backend(t, 0), nil, WithGrader(reward.GraderFunc(vowels)))
+		require.NoError(t, err)
+		found, err := e.Evaluate(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, e.Close())
+		return l, found
+	}
+	l, found := asked()
+	require.NotContains(t, strings.Join(l.warnings, "\n"), "not as it was")
+	require.NotNil(t, found.Change)
+
+	rewrite(wording, wording, "{{.Statement}}", "Please: {{.Statement}}")
+	l, found = asked()
+	require.Contains(t, strings.Join(l.warnings, "\n"),
+		"not as it was when the run was trained, so what comes out is not the run's: prompt_template: has the SHA-256")
+	require.NotNil(t, found.Change)
+	saved, err := OpenSaved(s.dir, -1, l)
+	require.NoError(t, err)
+	l.warnings = nil
+	_, err = saved.Language(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(l.warnings, "\n"), "prompt_template: has the SHA-256")
+
+	rewrite(held, held, `"prompt":"ask`, `"prompt":"ask ask`)
+	l, found = asked()
+	require.Contains(t, strings.Join(l.warnings, "\n"), "test_data: has the SHA-256")
+	require.Nil(t, found.Change, "of problems with the same names")
 }

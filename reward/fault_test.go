@@ -42,8 +42,11 @@ func TestFaultsOfARewardFileAreSaid(t *testing.T) {
 	t.Parallel()
 	localPool(t).Close() // or skip
 	file := filepath.Join(t.TempDir(), "reward.py")
+	write(t, filepath.Join(filepath.Dir(file), "helper.py"), "half = 0.5\n")
 	p := data.Problem{ID: "p", Kind: data.Stdin}.WithTests(data.Test{Stdin: "", Stdout: "x"})
 	for _, c := range []struct{ source, says string }{
+		{"from helper import half\n",
+			"(line 1); it lies beside the reward file, which is loaded alone: put what it needs of that into the file itself"},
 		{"x = 1\ndef compute_reward(completion, ground_truth:\n    return 1\n",
 			"CE SyntaxError: '(' was never closed (line 2)"},
 		{"x = 1\n{}['y']\n",

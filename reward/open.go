@@ -215,9 +215,10 @@ func (cfg Config) submissions(ctx context.Context, o sandbox.Options) (closingRu
 type lazyPool struct {
 	options sandbox.Options
 
-	once sync.Once
-	pool *sandbox.Pool
-	err  error
+	mu     sync.Mutex
+	opened bool // pool or err is for good
+	pool   *sandbox.Pool
+	err    error
 }
 
 func (l *lazyPool) Run(ctx context.Context, group string, prog sandbox.Program, inputs []sandbox.Input, limits sandbox.Limits,
@@ -229,14 +230,27 @@ func (l *lazyPool) Run(ctx context.Context, group string, prog sandbox.Program, 
 	return pool.Run(ctx, group, prog, inputs, limits, each)
 }
 
+// open makes the pool. What a caller breaks off, as ^C does while a reward file is loaded, is left to the next one.
 func (l *lazyPool) open(ctx context.Context) (*sandbox.Pool, error) {
-	l.once.Do(func() { l.pool, l.err = sandbox.Open(context.WithoutCancel(ctx), l.options) })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.opened {
+		pool, err := sandbox.Open(ctx, l.options)
+		if err != nil && ctx.Err() != nil {
+			return nil, err
+		}
+		l.opened, l.pool, l.err = true, pool, err
+	}
 	return l.pool, l.err
 }
 
 // Close closes the pool where it was opened, and keeps it from being opened later.
 func (l *lazyPool) Close() error {
-	l.once.Do(func() { l.err = sandbox.ErrClosed })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.opened {
+		l.opened, l.err = true, sandbox.ErrClosed
+	}
 	if l.pool == nil {
 		return nil
 	}

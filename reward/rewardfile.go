@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"time"
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -103,9 +102,9 @@ func (cfg Config) openFile(ctx context.Context, options sandbox.Options, submiss
 		defer apart.Close()
 		submissions = apart
 	}
-	limits := sandbox.Limits{CPU: time.Minute}
+	limits := sandbox.Limits{CPU: sandbox.ReadyTimeout, Wall: sandbox.ReadyTimeout} // of a cell that is to have it loaded
 	a, err := call(ctx, submissions, "", sandbox.Program{Code: source + signature, Call: "_signature_of_compute_reward"}, limits)
-	a.note = fault.Of(source, cfg.FilePython != "").Note(a.note, "", a.Result, limits)
+	a.note = fault.Of(cfg.File, source, cfg.FilePython != "").Note(a.note, "", a.Result, limits)
 	switch {
 	case err != nil && cfg.FilePython != "" && badinput.Is(err):
 		return nil, takes, badinput.Errorf("reward_python: %w", err)
@@ -135,6 +134,6 @@ func (cfg Config) openFile(ctx context.Context, options sandbox.Options, submiss
 	case takes.some():
 		options.Preload += handOver
 	}
-	takes.file = fault.Of(source, cfg.FilePython != "")
+	takes.file = fault.Of(cfg.File, source, cfg.FilePython != "")
 	return &lazyPool{options: options}, takes, nil
 }

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
 // rowOf is a loader of tests, with further columns.
@@ -126,4 +128,29 @@ func TestPeersThatDoNotCome(t *testing.T) {
 	cancel()
 	_, err := NewPeers(2).judge(ctx, 0, "a", nil)
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+// A file that a cell would not be ready with in time is found where it is tried, and is to blame by its name, not the machine.
+func TestARewardFileLoadsInTheTimeOfACell(t *testing.T) {
+	cfg, f := Config{File: filepath.Join(t.TempDir(), "r.py")}, &fake{}
+	write(t, cfg.File, "def compute_reward(completion, ground_truth):\n    return 1\n")
+	_, _, err := cfg.openFile(t.Context(), sandbox.Options{}, f)
+	require.ErrorContains(t, err, "cannot be loaded in the sandbox")
+	require.Equal(t, sandbox.ReadyTimeout, f.limits[0].Wall)
+	require.LessOrEqual(t, f.limits[0].CPU, sandbox.ReadyTimeout)
+}
+
+// What is loaded slowly is broken off by ^C, and whoever comes next opens the pool.
+func TestOpeningAPoolIsBrokenOff(t *testing.T) {
+	l := &lazyPool{options: sandbox.Options{Slots: 1, Preload: "import time\ntime.sleep(3)\n"}}
+	defer l.Close()
+	asked, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := l.open(asked)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	pool, err := l.open(t.Context())
+	require.NoError(t, err)
+	again, err := l.open(asked)
+	require.NoError(t, err)
+	require.Same(t, pool, again)
 }

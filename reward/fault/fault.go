@@ -4,6 +4,8 @@ package fault
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -17,8 +19,9 @@ import (
 
 // File is the reward file. The zero value is one of no lines.
 type File struct {
-	lines int  // what is added to it stands behind
-	apart bool // it has an interpreter of its own
+	lines  int    // what is added to it stands behind
+	folder string // that it lies in
+	apart  bool   // it has an interpreter of its own
 }
 
 // Source reads the source of a reward file.
@@ -34,13 +37,14 @@ func Source(path string) (string, error) {
 	return string(text), nil
 }
 
-// Of is the file of that source.
-func Of(source string, apart bool) File {
-	return File{lines: strings.Count(source, "\n") + 1, apart: apart}
+// Of is the file at path, of that source.
+func Of(path, source string, apart bool) File {
+	return File{lines: strings.Count(source, "\n") + 1, folder: filepath.Dir(path), apart: apart}
 }
 
 var (
 	ownFrame = regexp.MustCompile(`File "(?:preload|solution)\.py", line (\d+)`)
+	absent   = regexp.MustCompile(`^ModuleNotFoundError: No module named '(\w+)`)
 	missing  = regexp.MustCompile(`^TypeError: .*missing \d+ required (?:positional|keyword-only) arguments?: (.+)$`)
 )
 
@@ -68,12 +72,25 @@ func (f File) Note(note, function string, a sandbox.Result, l sandbox.Limits) st
 	note += line
 	switch {
 	case !strings.HasPrefix(last, "ModuleNotFoundError"):
+	case f.beside(last):
+		note += "; it lies beside the reward file, which is loaded alone: put what it needs of that into the file itself"
 	case f.apart:
 		note += "; install it for the interpreter of reward_python"
 	default:
 		note += "; type reward_python=FILE for an interpreter that has it"
 	}
 	return note
+}
+
+// beside tells of an error whether the module that it misses lies beside the file, where Python finds it outside of the sandbox.
+func (f File) beside(last string) bool {
+	m := absent.FindStringSubmatch(last)
+	if m == nil {
+		return false
+	}
+	_, file := os.Stat(filepath.Join(f.folder, m[1]+".py"))
+	_, folder := os.Stat(filepath.Join(f.folder, m[1]))
+	return file == nil || folder == nil
 }
 
 // line is the last line of the file that a traceback names, in brackets, or "".

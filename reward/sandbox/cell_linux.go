@@ -30,10 +30,6 @@ type cell struct {
 	pidfd int
 }
 
-// readyTimeout is how long a cell may take until its zygote has imported everything: some tens of
-// milliseconds on a machine that is not out of breath.
-const readyTimeout = 60 * time.Second
-
 // kill ends the cell and every process in it. It may be called at any time, from anywhere.
 func (c *cell) kill() {
 	c.mu.Lock()
@@ -79,8 +75,8 @@ func (c *cell) complaint() string {
 // awaitReady waits for the zygote's first word.
 func (c *cell) awaitReady(ctx context.Context) error {
 	defer context.AfterFunc(ctx, c.kill)()
-	if !pollOne(c.control, time.Now().Add(readyTimeout)) {
-		return fmt.Errorf("a cell was not ready after %v", readyTimeout)
+	if !pollOne(c.control, time.Now().Add(ReadyTimeout)) {
+		return fmt.Errorf("a cell was not ready after %v", ReadyTimeout)
 	}
 	m, err := c.receive()
 	if ctx.Err() != nil {

@@ -58,6 +58,10 @@ func (s *slot) close() {
 // maxCode bounds the size of a program. No honest one comes near it.
 const maxCode = 4 << 20
 
+// ReadyTimeout is how long a cell may take until it has imported everything, which is some tens of milliseconds on a machine that is
+// not out of breath, and has run Options.Preload.
+const ReadyTimeout = 60 * time.Second
+
 // attempts is how often a run that the machine fails is tried, on a fresh cell each time.
 const attempts = 4
 

@@ -152,6 +152,17 @@ func (a *asked) alike(dir string, steps []int) error {
 	return nil
 }
 
+// named says of problems that are not there how they are named here: by the run, whose paths begin where it did, or by --data.
+func (a *asked) named(err error) error {
+	switch what, typed := strings.CutPrefix(err.Error(), "test_data "+a.data+": "); {
+	case a.data == "" && errors.Is(err, dataset.ErrAbsent):
+		return badinput.Errorf("%w; start in the directory where the run began, or type --data SOURCE", err)
+	case a.data != "" && typed && badinput.Is(err):
+		return badinput.Errorf("--data %s: %s", a.data, what)
+	}
+	return err
+}
+
 // one evaluates a checkpoint.
 func (a *asked) one(ctx context.Context, dir string, step int, b kernels.Backend, show *screen.Screen) (f found, err error) {
 	saved, err := grpo.OpenSaved(dir, step, show)
@@ -163,7 +174,7 @@ func (a *asked) one(ctx context.Context, dir string, step int, b kernels.Backend
 	}
 	e, err := saved.Evaluator(ctx, b, a.change)
 	if err != nil {
-		return f, err
+		return f, a.named(err)
 	}
 	if err := configs.CheckEvaluated(len(e.HeldOut()), e.Settings().EvalSamples, "--samples ", "--problems"); err != nil {
 		return f, errors.Join(err, e.Close())

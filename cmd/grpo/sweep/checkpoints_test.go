@@ -10,6 +10,8 @@ import (
 
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/data/dataset"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 )
 
@@ -59,6 +61,16 @@ func TestCheckpointsAreAskedTheSameProblems(t *testing.T) {
 	require.NoError(t, (&asked{}).alike(dir, []int{1, 2}))
 	require.ErrorContains(t, (&asked{}).alike(dir, []int{1, 2, 3}), "step 3 was made with other held-out problems (two) than step 1 (one)")
 	require.NoError(t, (&asked{data: "tasks.jsonl"}).alike(dir, []int{1, 3}))
+}
+
+// A run's path to its problems begins where the run did; whoever asks from elsewhere is told what to type.
+func TestProblemsThatAreNotThere(t *testing.T) {
+	none := badinput.Errorf("test_data some.jsonl: %w in /here", dataset.ErrAbsent)
+	require.EqualError(t, (&asked{}).named(none),
+		"test_data some.jsonl: no such file in /here; start in the directory where the run began, or type --data SOURCE")
+	require.EqualError(t, (&asked{data: "some.jsonl"}).named(none), "--data some.jsonl: no such file in /here")
+	require.True(t, badinput.Is((&asked{}).named(none)) && badinput.Is((&asked{data: "some.jsonl"}).named(none)))
+	require.ErrorIs(t, (&asked{}).named(os.ErrClosed), os.ErrClosed)
 }
 
 // However many rungs there are to be, each is a step of its own.
