@@ -2,6 +2,7 @@ package lora
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -23,9 +24,10 @@ const leastKept = 0.1
 // adapted within half a unit in the last place of W + scale·B·A, and all others to the bit. It goes by the names of the
 // tensors, and shares nothing with Merge but the reading of files and the check that the adapter is of this model. It
 // gives the share of the adapter that is left after the rounding: near 1, and less where the adapter is so small that
-// most weights round back to what they were. A merge that lost nearly all of its adapter is refused, too.
-func CheckMerge(modelDir string, a *Adapter, mergedDir string) (kept float64, err error) {
-	given.All("lora.CheckMerge", "a", a)
+// most weights round back to what they were. A merge that lost nearly all of its adapter is refused, too. When ctx is done it ends
+// with its error.
+func CheckMerge(ctx context.Context, modelDir string, a *Adapter, mergedDir string) (kept float64, err error) {
+	given.All("lora.CheckMerge", "ctx", ctx, "a", a)
 	before, err := tensorfile.OpenModel(modelDir)
 	if err != nil {
 		return 0, err
@@ -52,7 +54,7 @@ func CheckMerge(modelDir string, a *Adapter, mergedDir string) (kept float64, er
 		if err != nil {
 			return 0, err
 		}
-		p, err := a.checkTensor(w, m)
+		p, err := a.checkTensor(ctx, w, m)
 		if err != nil {
 			return 0, err
 		}
@@ -83,7 +85,7 @@ func (p *projection) share() float64 {
 }
 
 // checkTensor compares one weight before and after.
-func (a *Adapter) checkTensor(w, m tensorfile.Tensor) (projection, error) {
+func (a *Adapter) checkTensor(ctx context.Context, w, m tensorfile.Tensor) (projection, error) {
 	if m.Encoding != w.Encoding {
 		return projection{}, fmt.Errorf("%s: the merged weight has another encoding", w.Name)
 	}
@@ -97,7 +99,7 @@ func (a *Adapter) checkTensor(w, m tensorfile.Tensor) (projection, error) {
 		if !bytes.Equal(w.Bytes, m.Bytes) {
 			return projection{}, fmt.Errorf("%s: no adapter belongs to this weight, and the merged one is another", w.Name)
 		}
-		return projection{}, nil
+		return projection{}, ctx.Err()
 	}
 	rows, cols := w.Shape[0], w.Shape[1]
 	var sum projection
@@ -109,7 +111,9 @@ func (a *Adapter) checkTensor(w, m tensorfile.Tensor) (projection, error) {
 			c := checker{w: w, m: m, before: make([]float32, cols), after: make([]float32, cols),
 				change: make([]float64, cols), size: make([]float64, cols)}
 			for row := worker; row < rows && c.err == nil; row += runtime.GOMAXPROCS(0) {
-				c.row(row, a.Config, pair[A], pair[B])
+				if c.err = ctx.Err(); c.err == nil {
+					c.row(row, a.Config, pair[A], pair[B])
+				}
 			}
 			lock.Lock()
 			defer lock.Unlock()

@@ -55,10 +55,10 @@ func TestCheckMergeKnowsTheAdapter(t *testing.T) {
 			"layers of A": swapped(a, A), "layers of B": swapped(a, B), "layers": swapped(swapped(a, A), B),
 		} {
 			out := filepath.Join(t.TempDir(), "merged")
-			if err := Merge(base, merged, out); err != nil {
+			if err := Merge(t.Context(), base, merged, out); err != nil {
 				t.Fatal(err)
 			}
-			kept, err := CheckMerge(base, a, out)
+			kept, err := CheckMerge(t.Context(), base, a, out)
 			switch {
 			case name == "" && (err != nil || kept < leastKept || kept > 1.1):
 				t.Errorf("size %g: the merge keeps %v of its adapter, %v", size, kept, err)
@@ -73,14 +73,14 @@ func TestCheckMergeKnowsTheAdapter(t *testing.T) {
 func TestCheckMergeRefusesWhatIsRoundedAway(t *testing.T) {
 	base, out := writeBase(t, 0), filepath.Join(t.TempDir(), "merged")
 	a := scaled(random(t, Config{Rank: 5, Alpha: 7, Targets: []Target{Q}}, small, 11), 1e-30)
-	if err := Merge(base, a, out); err != nil {
+	if err := Merge(t.Context(), base, a, out); err != nil {
 		t.Fatal(err)
 	}
-	_, err := CheckMerge(base, a, out)
+	_, err := CheckMerge(t.Context(), base, a, out)
 	if !badinput.Is(err) || !strings.Contains(err.Error(), "only 0 % of what the adapter changes is left") {
 		t.Errorf("%v", err)
 	}
-	if kept, err := CheckMerge(base, New(a.Layout), out); err != nil || kept != 1 {
+	if kept, err := CheckMerge(t.Context(), base, New(a.Layout), out); err != nil || kept != 1 {
 		t.Errorf("an adapter of zeroes: %v, %v", kept, err)
 	}
 }
@@ -89,17 +89,17 @@ func TestCheckMergeRefusesWhatIsRoundedAway(t *testing.T) {
 func TestCheckMergeSeesOtherWeights(t *testing.T) {
 	base, out := writeBase(t, 0), filepath.Join(t.TempDir(), "merged")
 	a := random(t, Config{Rank: 5, Alpha: 7, Targets: []Target{Q}}, small, 11)
-	if err := Merge(base, a, out); err != nil {
+	if err := Merge(t.Context(), base, a, out); err != nil {
 		t.Fatal(err)
 	}
 	more := random(t, Config{Rank: 5, Alpha: 7, Targets: []Target{Q, O}}, small, 11)
 	if err := os.RemoveAll(out); err != nil {
 		t.Fatal(err)
 	}
-	if err := Merge(base, more, out); err != nil {
+	if err := Merge(t.Context(), base, more, out); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := CheckMerge(base, a, out); err == nil {
+	if _, err := CheckMerge(t.Context(), base, a, out); err == nil {
 		t.Error("a weight without an adapter was changed, and nobody saw it")
 	}
 }
@@ -127,7 +127,7 @@ func TestCheckMergeSeesAnotherEncoding(t *testing.T) {
 	if err := tensorfile.WriteModel(out, sources, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := CheckMerge(base, a, out); err == nil || !strings.Contains(err.Error(), "has another encoding") {
+	if _, err := CheckMerge(t.Context(), base, a, out); err == nil || !strings.Contains(err.Error(), "has another encoding") {
 		t.Errorf("%v", err)
 	}
 }
@@ -136,7 +136,7 @@ func TestCheckMergeSeesAnotherEncoding(t *testing.T) {
 func TestCheckMergeOfAnotherModel(t *testing.T) {
 	base, out := writeBase(t, 0), filepath.Join(t.TempDir(), "merged")
 	c := Config{Rank: 5, Alpha: 7, Targets: AllTargets()}
-	if err := Merge(base, random(t, c, small, 11), out); err != nil {
+	if err := Merge(t.Context(), base, random(t, c, small, 11), out); err != nil {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(d *Dims){
@@ -147,10 +147,10 @@ func TestCheckMergeOfAnotherModel(t *testing.T) {
 		d := small
 		change(&d)
 		other := random(t, c, d, 11)
-		if _, err := CheckMerge(base, other, out); !badinput.Is(err) || !strings.Contains(err.Error(), "proj.weight") {
+		if _, err := CheckMerge(t.Context(), base, other, out); !badinput.Is(err) || !strings.Contains(err.Error(), "proj.weight") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := Merge(base, other, filepath.Join(t.TempDir(), "other")); !badinput.Is(err) {
+		if err := Merge(t.Context(), base, other, filepath.Join(t.TempDir(), "other")); !badinput.Is(err) {
 			t.Errorf("%s: merged, %v", name, err)
 		}
 	}

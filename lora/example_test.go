@@ -1,6 +1,7 @@
 package lora_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -65,7 +66,7 @@ func ExampleMerge() {
 		fmt.Println(err)
 		return
 	}
-	err = lora.Merge("models/none", lora.New(layout), filepath.Join(os.TempDir(), "merged"))
+	err = lora.Merge(context.Background(), "models/none", lora.New(layout), filepath.Join(os.TempDir(), "merged"))
 	fmt.Println(err)
 	// Output:
 	// models/none: it holds neither model.safetensors nor model.safetensors.index.json; expected a Hugging Face model directory

@@ -1,6 +1,7 @@
 package lora
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,14 +16,14 @@ import (
 // Merge writes the model in modelDir with the adapter merged into its weights: a Hugging Face directory
 // outDir, which must not exist yet or be empty, with the same shards, encodings and other files. Each
 // weight W + scale·B·A is computed in double precision and rounded once. outDir appears when everything
-// is written, or not at all.
-func Merge(modelDir string, a *Adapter, outDir string) error {
-	given.All("lora.Merge", "a", a)
-	return atomicfile.Folder(outDir, func(unfinished string) error { return a.mergeInto(unfinished, modelDir) })
+// is written, or not at all; when ctx is done before, with its error.
+func Merge(ctx context.Context, modelDir string, a *Adapter, outDir string) error {
+	given.All("lora.Merge", "ctx", ctx, "a", a)
+	return atomicfile.Folder(outDir, func(unfinished string) error { return a.mergeInto(ctx, unfinished, modelDir) })
 }
 
 // mergeInto fills the folder outDir with the merged model.
-func (a *Adapter) mergeInto(outDir, modelDir string) (err error) {
+func (a *Adapter) mergeInto(ctx context.Context, outDir, modelDir string) (err error) {
 	model, err := tensorfile.OpenModel(modelDir)
 	if err != nil {
 		return err
@@ -33,7 +34,7 @@ func (a *Adapter) mergeInto(outDir, modelDir string) (err error) {
 		return err
 	}
 	for _, f := range model.Files() {
-		if err := mergeFile(f, modelDir, corrections, outDir); err != nil {
+		if err := mergeFile(ctx, f, modelDir, corrections, outDir); err != nil {
 			return err
 		}
 	}
@@ -77,7 +78,7 @@ func weightName(layer int, t Target) string {
 }
 
 // mergeFile writes one file of the model, corrected, under the same name below outDir.
-func mergeFile(f *tensorfile.File, modelDir string, corrections map[string]correction, outDir string) error {
+func mergeFile(ctx context.Context, f *tensorfile.File, modelDir string, corrections map[string]correction, outDir string) error {
 	name, err := filepath.Rel(modelDir, f.Path())
 	if err != nil {
 		return err
@@ -99,7 +100,7 @@ func mergeFile(f *tensorfile.File, modelDir string, corrections map[string]corre
 		}
 		s.Write = func(w io.Writer) error {
 			defer f.Release(name)
-			return write(w)
+			return write(tensorfile.Until(ctx, w))
 		}
 		sources = append(sources, s)
 	}

@@ -2,6 +2,8 @@ package lora
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -9,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -103,7 +106,7 @@ func exactMerge(w float32, alpha float64, rank int, b, a func(r int) float32) *b
 func TestMerge(t *testing.T) {
 	base, out := writeBase(t, 0), filepath.Join(t.TempDir(), "deep", "merged")
 	a := random(t, Config{Rank: 5, Alpha: 7, Targets: []Target{Q, K, O, Up, Down}}, small, 11)
-	if err := Merge(base, a, out); err != nil {
+	if err := Merge(t.Context(), base, a, out); err != nil {
 		t.Fatal(err)
 	}
 	before, after := open(t, base), open(t, out)
@@ -216,7 +219,7 @@ func TestMergeRepeats(t *testing.T) {
 	a := random(t, Defaults(), small, 4)
 	first, second := filepath.Join(t.TempDir(), "m"), t.TempDir() // an empty folder will do
 	for _, out := range []string{first, second} {
-		if err := Merge(base, a, out); err != nil {
+		if err := Merge(t.Context(), base, a, out); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -280,7 +283,7 @@ func TestMergeRefuses(t *testing.T) {
 			if out == "" {
 				out = filepath.Join(parent, "out")
 			}
-			err := Merge(c.base, c.a, out)
+			err := Merge(t.Context(), c.base, c.a, out)
 			if err == nil || !badinput.Is(err) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, expected %q", err, c.want)
 			}
@@ -299,6 +302,43 @@ func BenchmarkMergeDown(b *testing.B) {
 	for b.Loop() {
 		if err := c.write(io.Discard, w); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// once is a context that is done after it was asked some times.
+type once struct {
+	context.Context
+	left atomic.Int64
+}
+
+func (o *once) Err() error {
+	if o.left.Add(-1) < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Who is stopped, whenever that is, leaves nothing, and does not check to the end.
+func TestAStoppedMergeLeavesNothing(t *testing.T) {
+	base, whole := writeBase(t, 0), filepath.Join(t.TempDir(), "merged")
+	a := random(t, Defaults(), small, 4)
+	if err := Merge(t.Context(), base, a, whole); err != nil {
+		t.Fatal(err)
+	}
+	for _, asked := range []int64{0, 1, 2, 7, 20} {
+		ctx := &once{Context: t.Context()}
+		ctx.left.Store(asked)
+		parent := t.TempDir()
+		if err := Merge(ctx, base, a, filepath.Join(parent, "out")); !errors.Is(err, context.Canceled) || badinput.Is(err) {
+			t.Errorf("stopped at %d: %v", asked, err)
+		}
+		if found, _ := os.ReadDir(parent); len(found) != 0 {
+			t.Errorf("left behind: %v", found)
+		}
+		ctx.left.Store(asked)
+		if _, err := CheckMerge(ctx, base, a, whole); !errors.Is(err, context.Canceled) {
+			t.Errorf("stopped at %d: %v", asked, err)
 		}
 	}
 }

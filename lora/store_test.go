@@ -179,7 +179,8 @@ func TestSaveRefuses(t *testing.T) {
 	}
 	short := &Adapter{Layout: whole.Layout}
 	base := writeBase(t, 0)
-	if err := Merge(base, short, filepath.Join(t.TempDir(), "merged")); err == nil || !strings.Contains(err.Error(), "found 0 numbers") {
+	err := Merge(t.Context(), base, short, filepath.Join(t.TempDir(), "merged"))
+	if err == nil || !strings.Contains(err.Error(), "found 0 numbers") {
 		t.Errorf("%v", err)
 	}
 	defer func() {

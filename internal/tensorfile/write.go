@@ -2,6 +2,7 @@ package tensorfile
 
 import (
 	"cmp"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -48,6 +49,24 @@ func FromFloat32s(name string, values []float32, shape ...int) Source {
 	return Source{Name: name, Encoding: kernels.EncodedF32, Shape: shape, Write: func(w io.Writer) error {
 		return WriteFloat32s(w, values)
 	}}
+}
+
+// Until is w until ctx is done: then nothing is written any more, however much of a tensor is left. Numbers are made when they are
+// written, so that who is stopped need not wait for a model.
+func Until(ctx context.Context, w io.Writer) io.Writer { return until{ctx, w} }
+
+type until struct {
+	ctx context.Context
+	io.Writer
+}
+
+func (u until) Write(p []byte) (n int, err error) {
+	for err = u.ctx.Err(); err == nil && n < len(p); err = cmp.Or(err, u.ctx.Err()) {
+		var wrote int
+		wrote, err = u.Writer.Write(p[n:min(n+1<<24, len(p))])
+		n += wrote
+	}
+	return n, err
 }
 
 // WriteFloat32s writes values as an F32 tensor holds them.

@@ -2,6 +2,7 @@ package tensorfile
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/nlpodyssey/safetensors"
+	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/kernels"
 )
@@ -253,4 +255,34 @@ func TestWriteIsBounded(t *testing.T) {
 	if used := after.TotalAlloc - before.TotalAlloc; used > 3<<20 {
 		t.Errorf("%d bytes were allocated to write %d", used, tensors*size)
 	}
+}
+
+// What is stopped is written no further, in the middle of a tensor either.
+func TestUntil(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	var out stopping
+	out.stop = stop
+	n, err := Until(ctx, &out).Write(make([]byte, 3<<24))
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, []int{2 << 24, 2 << 24}, []int{n, out.bytes})
+	n, err = Until(ctx, &out).Write(nil)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Zero(t, n)
+	n, err = Until(t.Context(), io.Discard).Write(make([]byte, 1<<24+5))
+	require.NoError(t, err)
+	require.Equal(t, 1<<24+5, n)
+}
+
+// stopping counts what is written, and stops at the second time.
+type stopping struct {
+	times, bytes int
+	stop         func()
+}
+
+func (s *stopping) Write(p []byte) (int, error) {
+	if s.times++; s.times == 2 {
+		s.stop()
+	}
+	s.bytes += len(p)
+	return len(p), nil
 }

@@ -1,6 +1,7 @@
 package handover
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -29,9 +30,24 @@ func TestAModelStaysAsPublished(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(from, "config.json"), text, 0o644))
 
-	_, err = writing{merged: from, dir: to, kind: "f16"}.write("safetensors")
+	_, err = writing{merged: from, dir: to, kind: "f16"}.write(t.Context(), "safetensors")
 	require.NoError(t, err)
 	c, err := model.ReadConfig(to)
 	require.NoError(t, err)
 	require.Equal(t, "bfloat16", c.DType)
+}
+
+// Who is stopped does not wait for a model to be written, in either format.
+func TestWritingStops(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	for _, format := range []string{formatSafetensors, formatGGUF} {
+		dir := t.TempDir()
+		golden := filepath.Join("..", "..", "..", "model", "testdata", "golden", "qwen3-tied")
+		_, err := writing{source: &source{name: "x"}, merged: golden, dir: dir, kind: "f16"}.write(ctx, format)
+		require.ErrorIs(t, err, context.Canceled)
+		left, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Empty(t, left)
+	}
 }
