@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -46,6 +47,12 @@ func CheckMerge(ctx context.Context, modelDir string, a *Adapter, mergedDir stri
 	}
 	var all projection
 	for _, name := range before.Names() {
+		if o, ok := before.Other(name); ok {
+			if m, _ := after.Other(name); !reflect.DeepEqual(o, m) {
+				return 0, fmt.Errorf("%s: it is no weight, and is another in the merged model", name)
+			}
+			continue
+		}
 		w, err := before.Tensor(name)
 		if err != nil {
 			return 0, err

@@ -89,15 +89,11 @@ func mergeFile(ctx context.Context, f *tensorfile.File, modelDir string, correct
 	}
 	sources := make([]tensorfile.Source, 0, len(f.Names()))
 	for _, name := range f.Names() {
-		t, err := f.Tensor(name)
+		s, err := mergedSource(f, name, corrections)
 		if err != nil {
 			return err
 		}
-		s := tensorfile.FromTensor(t)
 		write := s.Write
-		if c, ok := corrections[name]; ok {
-			write = func(w io.Writer) error { return c.write(w, t) }
-		}
 		s.Write = func(w io.Writer) error {
 			defer f.Release(name)
 			return write(tensorfile.Until(ctx, w))
@@ -105,4 +101,20 @@ func mergeFile(ctx context.Context, f *tensorfile.File, modelDir string, correct
 		sources = append(sources, s)
 	}
 	return tensorfile.Write(path, sources, f.Metadata())
+}
+
+// mergedSource is a tensor as the merged model has it.
+func mergedSource(f *tensorfile.File, name string, corrections map[string]correction) (tensorfile.Source, error) {
+	if o, ok := f.Other(name); ok {
+		return tensorfile.FromOther(o), nil
+	}
+	t, err := f.Tensor(name)
+	if err != nil {
+		return tensorfile.Source{}, err
+	}
+	s := tensorfile.FromTensor(t)
+	if c, ok := corrections[name]; ok {
+		s.Write = func(w io.Writer) error { return c.write(w, t) }
+	}
+	return s, nil
 }

@@ -75,11 +75,10 @@ func (w *written) asDirectory(ctx context.Context) (err error) {
 	d := dtypes[w.kind]
 	var sources []tensorfile.Source
 	for _, name := range set.Names() {
-		t, err := set.Tensor(name)
+		s, err := sourceOf(set, name, d.encoding)
 		if err != nil {
 			return err
 		}
-		s := converted(t, d.encoding)
 		write := s.Write
 		s.Write = func(to io.Writer) error {
 			defer set.Release(name)
@@ -135,6 +134,18 @@ func (w *written) config(was kernels.Encoding, dtype string) error {
 		return err
 	}
 	return atomicfile.WriteBytes(filepath.Join(w.dir, "config.json"), append(text, '\n'))
+}
+
+// sourceOf is a tensor as it is written: in the encoding, or as it is where it is no weight.
+func sourceOf(set *tensorfile.Set, name string, to kernels.Encoding) (tensorfile.Source, error) {
+	if o, ok := set.Other(name); ok {
+		return tensorfile.FromOther(o), nil
+	}
+	t, err := set.Tensor(name)
+	if err != nil {
+		return tensorfile.Source{}, err
+	}
+	return converted(t, to), nil
 }
 
 // converted is a tensor in another encoding, where it is not in that one: each number rounded once, some at a time.

@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/nlpodyssey/safetensors"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/model"
 )
 
@@ -50,4 +52,32 @@ func TestWritingStops(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, left)
 	}
+}
+
+// A tensor that is no weight is written as it is.
+func TestWhatIsNoWeightIsWrittenAsItIs(t *testing.T) {
+	from, to := t.TempDir(), t.TempDir()
+	golden := filepath.Join("..", "..", "..", "model", "testdata", "golden", "qwen3-tied")
+	set, err := tensorfile.OpenModel(golden)
+	require.NoError(t, err)
+	defer set.Close()
+	positions := tensorfile.Other{Name: "model.position_ids", DType: safetensors.I64, Shape: []int{2}, Bytes: []byte("0123456789abcdef")}
+	all := []tensorfile.Source{tensorfile.FromOther(positions)}
+	for _, name := range set.Names() {
+		w, err := set.Tensor(name)
+		require.NoError(t, err)
+		all = append(all, tensorfile.FromTensor(w))
+	}
+	require.NoError(t, tensorfile.WriteModel(from, all, nil))
+	config, err := os.ReadFile(filepath.Join(golden, "config.json"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(from, "config.json"), config, 0o644))
+	_, err = writing{merged: from, dir: to, kind: "f16"}.write(t.Context(), formatSafetensors)
+	require.NoError(t, err)
+	written, err := tensorfile.OpenModel(to)
+	require.NoError(t, err)
+	defer written.Close()
+	got, ok := written.Other(positions.Name)
+	require.True(t, ok)
+	require.Equal(t, positions, got)
 }
