@@ -23,8 +23,9 @@ func TestARunThatCannotFitIsRefused(t *testing.T) {
 
 // The plan says what the memory is for, and a run holds what its plan says.
 func TestThePlanSaysWhatTheMemoryIsFor(t *testing.T) {
-	tr, _ := setup{}.open(t)
+	tr, _ := setup{words: []string{"max_steps=3", "warmup_steps=9"}}.open(t)
 	text := strings.Join(tr.Plan(), "\n")
+	require.Contains(t, text, ", 3 steps; the learning rate rises to the end (warmup_steps=9) and comes to ")
 	for _, name := range []string{"weights ", "adapter ", "moments ", "activations ", "scorer ", "cache ", "sampler ", "report ", "free: "} {
 		require.Contains(t, text, name)
 	}

@@ -230,11 +230,12 @@ func (l *loader) preset(name string) error {
 // apply changes the configuration by a layer.
 func (l *loader) apply(next *layer) error {
 	before := l.config
-	named := map[string]setting{}
+	named, unread := map[string]setting{}, map[string]bool{}
 	var batch batch
 	var mistakes []error
 	for _, s := range next.settings {
 		if err := l.take(s, named, &batch); err != nil {
+			unread[s.key] = true
 			mistakes = append(mistakes, badinput.Errorf("%s%s: %w", s.where, s.key, err))
 		}
 	}
@@ -251,7 +252,10 @@ func (l *loader) apply(next *layer) error {
 			}
 		}
 	}
-	l.config.follow(&before, func(key string) bool { _, ok := named[key]; return ok })
+	l.config.follow(&before, func(key string) bool { // as if what could not be read had not been named
+		_, ok := named[key]
+		return ok && !unread[key]
+	})
 	return join(mistakes)
 }
 

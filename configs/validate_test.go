@@ -94,6 +94,10 @@ var mistakes = []struct{ words, message string }{
 		"the greedy completion needs no setting; type eval_temperature=1"},
 	{"lora_alpha=1e300", "lora_alpha: found 1e+300, expected a number above 0 and at most 3.4e38; type lora_alpha=32"},
 	{"lora_alpha=1e-300", "lora_alpha: found 1e-300, which lora_rank makes 0 in single precision; type lora_alpha=32"},
+	{"lora_alpha=1e30 lora_rank=4", "lora_alpha: found 1e+30, expected at most 4e+12 with lora_rank=4: " +
+		"one step would leave nothing of the model; type lora_alpha=32"},
+	{"lora_alpha=1e-20 lora_rank=4", "lora_alpha: found 1e-20, expected at least 4e-12 with lora_rank=4: " +
+		"the policy would never move; type lora_alpha=32"},
 	{"adam_beta2=1", "adam_beta2: found 1, expected at least 0 and less than 1; type adam_beta2=0.95"},
 	{"adam_eps=0", "adam_eps: found 0, expected a small number above 0; type adam_eps=1e-12"},
 	{"clip_high=1.2", "clip_high: loss=importance_sampling clips nothing; leave it out, or type loss=ppo"},

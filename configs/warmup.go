@@ -38,6 +38,15 @@ func (c *Config) StepsOf(rows int) int {
 	return steps
 }
 
+// Rise says of a run that ends while its learning rate still rises where that comes to; "" of every other.
+func (c *Config) Rise(steps int) string {
+	if steps < 1 || c.WarmupSteps <= steps {
+		return ""
+	}
+	return fmt.Sprintf("; the learning rate rises to the end (warmup_steps=%d) and comes to %.2g, not to %.2g",
+		c.WarmupSteps, c.LearningRate*float64(steps)/float64(c.WarmupSteps), c.LearningRate)
+}
+
 // usualRows is rows_per_step, usualBeta dpo_beta, and usualShare held_out.
 const (
 	usualRows  = 16

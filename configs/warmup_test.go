@@ -33,3 +33,23 @@ func TestTheStepsOfAWarmUp(t *testing.T) {
 		require.Equal(t, c.want, cfg.StepsOf(c.rows))
 	}
 }
+
+// A value that cannot be read is one mistake, and no other one besides because there is nothing in its place.
+func TestAWarmUpWithAValueThatCannotBeRead(t *testing.T) {
+	for word, says := range map[string]string{
+		"epochs=0.5":  `epochs: found "0.5", expected a whole number`,
+		"max_steps=x": `max_steps: found "x", expected a whole number`,
+	} {
+		_, err := Load(Source{Overrides: []string{"method=sft", "model=tiny", "data=x", word}})
+		require.EqualError(t, err, says)
+	}
+}
+
+// A learning rate that the run is too short for is told of; one that comes to its peak with the last step is as asked for.
+func TestALearningRateThatNeverComesToItsPeak(t *testing.T) {
+	cfg := Config{WarmupSteps: 500, LearningRate: 0.0015}
+	require.Equal(t, "; the learning rate rises to the end (warmup_steps=500) and comes to 0.0006, not to 0.0015", cfg.Rise(200))
+	for _, steps := range []int{-1, 0, 500, 501} {
+		require.Empty(t, cfg.Rise(steps))
+	}
+}

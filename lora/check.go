@@ -2,9 +2,11 @@ package lora
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -25,7 +27,12 @@ const leastKept = 0.1
 // gives the share of the adapter that is left after the rounding: near 1, and less where the adapter is so small that
 // most weights round back to what they were. A merge that lost nearly all of its adapter is refused, too.
 func CheckMerge(modelDir string, a *Adapter, mergedDir string) (kept float64, err error) {
-	given.All("lora.CheckMerge", "a", a)
+	return CheckMergeContext(context.Background(), modelDir, a, mergedDir)
+}
+
+// CheckMergeContext is CheckMerge until ctx is done: then it ends with the error of ctx.
+func CheckMergeContext(ctx context.Context, modelDir string, a *Adapter, mergedDir string) (kept float64, err error) {
+	given.All("lora.CheckMerge", "ctx", ctx, "a", a)
 	before, err := tensorfile.OpenModel(modelDir)
 	if err != nil {
 		return 0, err
@@ -44,6 +51,12 @@ func CheckMerge(modelDir string, a *Adapter, mergedDir string) (kept float64, er
 	}
 	var all projection
 	for _, name := range before.Names() {
+		if o, ok := before.Other(name); ok {
+			if m, _ := after.Other(name); !reflect.DeepEqual(o, m) {
+				return 0, fmt.Errorf("%s: it is no weight, and is another in the merged model", name)
+			}
+			continue
+		}
 		w, err := before.Tensor(name)
 		if err != nil {
 			return 0, err
@@ -52,7 +65,7 @@ func CheckMerge(modelDir string, a *Adapter, mergedDir string) (kept float64, er
 		if err != nil {
 			return 0, err
 		}
-		p, err := a.checkTensor(w, m)
+		p, err := a.checkTensor(ctx, w, m)
 		if err != nil {
 			return 0, err
 		}
@@ -83,7 +96,7 @@ func (p *projection) share() float64 {
 }
 
 // checkTensor compares one weight before and after.
-func (a *Adapter) checkTensor(w, m tensorfile.Tensor) (projection, error) {
+func (a *Adapter) checkTensor(ctx context.Context, w, m tensorfile.Tensor) (projection, error) {
 	if m.Encoding != w.Encoding {
 		return projection{}, fmt.Errorf("%s: the merged weight has another encoding", w.Name)
 	}
@@ -97,7 +110,7 @@ func (a *Adapter) checkTensor(w, m tensorfile.Tensor) (projection, error) {
 		if !bytes.Equal(w.Bytes, m.Bytes) {
 			return projection{}, fmt.Errorf("%s: no adapter belongs to this weight, and the merged one is another", w.Name)
 		}
-		return projection{}, nil
+		return projection{}, ctx.Err()
 	}
 	rows, cols := w.Shape[0], w.Shape[1]
 	var sum projection
@@ -109,7 +122,9 @@ func (a *Adapter) checkTensor(w, m tensorfile.Tensor) (projection, error) {
 			c := checker{w: w, m: m, before: make([]float32, cols), after: make([]float32, cols),
 				change: make([]float64, cols), size: make([]float64, cols)}
 			for row := worker; row < rows && c.err == nil; row += runtime.GOMAXPROCS(0) {
-				c.row(row, a.Config, pair[A], pair[B])
+				if c.err = ctx.Err(); c.err == nil {
+					c.row(row, a.Config, pair[A], pair[B])
+				}
 			}
 			lock.Lock()
 			defer lock.Unlock()

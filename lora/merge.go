@@ -1,6 +1,7 @@
 package lora
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,12 +18,17 @@ import (
 // weight W + scale·B·A is computed in double precision and rounded once. outDir appears when everything
 // is written, or not at all.
 func Merge(modelDir string, a *Adapter, outDir string) error {
-	given.All("lora.Merge", "a", a)
-	return atomicfile.Folder(outDir, func(unfinished string) error { return a.mergeInto(unfinished, modelDir) })
+	return MergeContext(context.Background(), modelDir, a, outDir)
+}
+
+// MergeContext is Merge until ctx is done: then it leaves nothing and ends with the error of ctx.
+func MergeContext(ctx context.Context, modelDir string, a *Adapter, outDir string) error {
+	given.All("lora.Merge", "ctx", ctx, "a", a)
+	return atomicfile.Folder(outDir, func(unfinished string) error { return a.mergeInto(ctx, unfinished, modelDir) })
 }
 
 // mergeInto fills the folder outDir with the merged model.
-func (a *Adapter) mergeInto(outDir, modelDir string) (err error) {
+func (a *Adapter) mergeInto(ctx context.Context, outDir, modelDir string) (err error) {
 	model, err := tensorfile.OpenModel(modelDir)
 	if err != nil {
 		return err
@@ -33,7 +39,7 @@ func (a *Adapter) mergeInto(outDir, modelDir string) (err error) {
 		return err
 	}
 	for _, f := range model.Files() {
-		if err := mergeFile(f, modelDir, corrections, outDir); err != nil {
+		if err := mergeFile(ctx, f, modelDir, corrections, outDir); err != nil {
 			return err
 		}
 	}
@@ -77,7 +83,7 @@ func weightName(layer int, t Target) string {
 }
 
 // mergeFile writes one file of the model, corrected, under the same name below outDir.
-func mergeFile(f *tensorfile.File, modelDir string, corrections map[string]correction, outDir string) error {
+func mergeFile(ctx context.Context, f *tensorfile.File, modelDir string, corrections map[string]correction, outDir string) error {
 	name, err := filepath.Rel(modelDir, f.Path())
 	if err != nil {
 		return err
@@ -88,20 +94,32 @@ func mergeFile(f *tensorfile.File, modelDir string, corrections map[string]corre
 	}
 	sources := make([]tensorfile.Source, 0, len(f.Names()))
 	for _, name := range f.Names() {
-		t, err := f.Tensor(name)
+		s, err := mergedSource(f, name, corrections)
 		if err != nil {
 			return err
 		}
-		s := tensorfile.FromTensor(t)
 		write := s.Write
-		if c, ok := corrections[name]; ok {
-			write = func(w io.Writer) error { return c.write(w, t) }
-		}
 		s.Write = func(w io.Writer) error {
 			defer f.Release(name)
-			return write(w)
+			return write(tensorfile.Until(ctx, w))
 		}
 		sources = append(sources, s)
 	}
 	return tensorfile.Write(path, sources, f.Metadata())
+}
+
+// mergedSource is a tensor as the merged model has it.
+func mergedSource(f *tensorfile.File, name string, corrections map[string]correction) (tensorfile.Source, error) {
+	if o, ok := f.Other(name); ok {
+		return tensorfile.FromOther(o), nil
+	}
+	t, err := f.Tensor(name)
+	if err != nil {
+		return tensorfile.Source{}, err
+	}
+	s := tensorfile.FromTensor(t)
+	if c, ok := corrections[name]; ok {
+		s.Write = func(w io.Writer) error { return c.write(w, t) }
+	}
+	return s, nil
 }

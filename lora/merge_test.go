@@ -2,6 +2,8 @@ package lora
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -9,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -299,6 +302,43 @@ func BenchmarkMergeDown(b *testing.B) {
 	for b.Loop() {
 		if err := c.write(io.Discard, w); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// once is a context that is done after it was asked some times.
+type once struct {
+	context.Context
+	left atomic.Int64
+}
+
+func (o *once) Err() error {
+	if o.left.Add(-1) < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Who is stopped, whenever that is, leaves nothing, and does not check to the end.
+func TestAStoppedMergeLeavesNothing(t *testing.T) {
+	base, whole := writeBase(t, 0), filepath.Join(t.TempDir(), "merged")
+	a := random(t, Defaults(), small, 4)
+	if err := Merge(base, a, whole); err != nil {
+		t.Fatal(err)
+	}
+	for _, asked := range []int64{0, 1, 2, 7, 20} {
+		ctx := &once{Context: t.Context()}
+		ctx.left.Store(asked)
+		parent := t.TempDir()
+		if err := MergeContext(ctx, base, a, filepath.Join(parent, "out")); !errors.Is(err, context.Canceled) || badinput.Is(err) {
+			t.Errorf("stopped at %d: %v", asked, err)
+		}
+		if found, _ := os.ReadDir(parent); len(found) != 0 {
+			t.Errorf("left behind: %v", found)
+		}
+		ctx.left.Store(asked)
+		if _, err := CheckMergeContext(ctx, base, a, whole); !errors.Is(err, context.Canceled) {
+			t.Errorf("stopped at %d: %v", asked, err)
 		}
 	}
 }

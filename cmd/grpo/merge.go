@@ -118,10 +118,10 @@ func mergeWeights(ctx context.Context, f *policyFlags, adapter *lora.Adapter, be
 	if err != nil {
 		return 0, "", err
 	}
-	if err := lora.Merge(dir, adapter, out); err != nil {
+	if err := lora.MergeContext(ctx, dir, adapter, out); err != nil {
 		return 0, "", err
 	}
-	if kept, err = lora.CheckMerge(dir, adapter, out); err != nil {
+	if kept, err = lora.CheckMergeContext(ctx, dir, adapter, out); err != nil {
 		return 0, "", fmt.Errorf("the merged model is not the adapted one, and nothing was written: %w", err)
 	}
 	return kept, note, nil

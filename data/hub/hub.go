@@ -72,7 +72,7 @@ func New(endpoint, token, cache string) *Client {
 // HF_TOKEN_PATH, or $HF_HOME/token), HF_HUB_CACHE, HF_HOME, HF_HUB_OFFLINE.
 func FromEnv() (*Client, error) {
 	home, notice := os.Getenv("HF_HOME"), ""
-	if cache, err := os.UserCacheDir(); home == "" && err == nil {
+	if cache, err := cachedir.User(); home == "" && err == nil {
 		home = filepath.Join(cache, "huggingface")
 	} else if home == "" {
 		if home, notice, err = cachedir.Find("huggingface"); err != nil {

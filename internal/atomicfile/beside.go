@@ -17,6 +17,9 @@ import (
 // making is what the name of a folder beside has behind that of what is made in it, before a number.
 const making = ".making-"
 
+// More is how many bytes longer than a name those are, at the most, that are taken beside it until what it is of is whole.
+const More = len("." + making + "4294967295")
+
 // Beside makes a hidden folder next to path, for what that is made from or in; done removes it, or what is left of it. Who was killed
 // has left one, perhaps with a whole model in it: those that nobody is at work in are removed by the next that makes the same.
 func Beside(path string) (folder string, done func(), err error) {

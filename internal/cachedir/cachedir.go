@@ -3,7 +3,9 @@
 package cachedir
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -11,11 +13,21 @@ import (
 
 // Find gives the folder of a name in the user's cache, such as "grpo/datasets", or in a temporary place; warning says why.
 func Find(name string) (dir, warning string, err error) {
-	cache, err := os.UserCacheDir()
+	cache, err := User()
 	if err != nil {
 		return instead(name, "no folder for a cache: "+err.Error(), "XDG_CACHE_HOME")
 	}
 	return Or(filepath.Join(cache, name), name, "XDG_CACHE_HOME")
+}
+
+// User is the folder of this user's caches, whether it is there or not. Below a home that is no absolute path there is none: it would be
+// another one wherever somebody stands.
+func User() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err == nil && !filepath.IsAbs(cache) {
+		err = fmt.Errorf("HOME is %q, which is no absolute path", os.Getenv("HOME"))
+	}
+	return cache, err
 }
 
 // Or gives the folder that is wanted, or, where nothing can be written there, one of that name in a temporary place.
@@ -27,21 +39,22 @@ func Or(wanted, name, variable string) (dir, warning string, err error) {
 	return wanted, "", nil
 }
 
-// Probe makes a folder where there is none, and tells whether a file can be written in it.
+// Probe makes a folder where there is none, and tells whether a file can be written in it. An error names the folder.
 func Probe(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	f, err := os.CreateTemp(dir, ".grpo-probe-*.tmp")
-	if err != nil {
-		return err
+	if err == nil {
+		defer os.Remove(f.Name())
+		_, err = f.Write(make([]byte, 4096))
+		err = errors.Join(err, f.Close())
 	}
-	defer os.Remove(f.Name())
-	if _, err := f.Write(make([]byte, 4096)); err != nil {
-		f.Close()
-		return err
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return &fs.PathError{Op: "write", Path: dir, Err: at.Err}
 	}
-	return f.Close()
+	return err
 }
 
 // instead gives a folder of that name in the temporary folder of this user.

@@ -65,3 +65,29 @@ func TestNobodyElsesFolder(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEqual(t, link, dir)
 }
+
+// A home that is no absolute path gets no cache below wherever somebody stands.
+func TestARelativeHome(t *testing.T) {
+	here := t.TempDir()
+	t.Chdir(here)
+	t.Setenv("HOME", "home")
+	t.Setenv("XDG_CACHE_HOME", "")
+	t.Setenv("TMPDIR", t.TempDir())
+	dir, warning, err := Find("grpo/x")
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(dir, os.TempDir()), dir)
+	require.Contains(t, warning, `no folder for a cache: HOME is "home", which is no absolute path; `+dir+" takes its place")
+	left, err := os.ReadDir(here)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// What is tried has a name that nobody has heard of: where it fails the folder is named.
+func TestAFolderThatNobodyCanWriteTo(t *testing.T) {
+	if _, err := os.Stat("/proc/self"); err != nil {
+		t.Skip("there is no folder here in which nobody can make a file")
+	}
+	err := Probe("/proc")
+	require.ErrorContains(t, err, "write /proc: ")
+	require.NotContains(t, err.Error(), "probe")
+}

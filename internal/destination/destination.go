@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -120,11 +122,40 @@ func (p Place) checkFolder() error {
 	case !info.IsDir():
 		return badinput.Errorf("%s %s: %s is a file, expected a folder; choose another place", p.Flag, p.Path, dir)
 	}
-	probe, err := os.CreateTemp(dir, ".grpo-probe-*.tmp") // what the bits say is not all: a disk may be read-only
+	probe, err := p.probe(dir) // what the bits say is not all: a disk may be read-only
+	if errors.Is(err, syscall.ENAMETOOLONG) {
+		short := filepath.Join(dir, shorter(filepath.Base(p.Path)))
+		return badinput.Errorf("%s %s: the name is too long, which gets up to %d bytes more until it is whole; "+
+			"type a shorter one, such as %[1]s %[4]s", p.Flag, p.Path, atomicfile.More, look.Word(short))
+	}
 	if err != nil {
 		return badinput.Errorf("%s %s: nothing can be written in %s (%w); choose another place", p.Flag, p.Path, dir, cause(err))
 	}
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))
+}
+
+// probe makes a file in dir, with a name as long as any that is to be made there or in a folder that is to be made below.
+func (p Place) probe(dir string) (*os.File, error) {
+	longest := 0
+	if !p.Folder || p.Anew { // which is written beside itself first
+		longest = len(filepath.Base(p.Path)) + atomicfile.More
+	}
+	for at := filepath.Clean(p.Path); p.Folder && at != dir; at = filepath.Dir(at) {
+		longest = max(longest, len(filepath.Base(at)))
+	}
+	name := fmt.Sprintf(".grpo-probe-%010d", rand.Uint32())
+	name += strings.Repeat("x", max(0, longest-len(name)-len(".tmp"))) + ".tmp"
+	return os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+}
+
+// shorter is the beginning of a name, with its ending where that says what kind of file it is.
+func shorter(name string) string {
+	end := filepath.Ext(name)
+	if len(end) > 16 {
+		end = ""
+	}
+	name = strings.TrimSuffix(name, end)
+	return strings.ToValidUTF8(name[:min(len(name), 32)], "") + end
 }
 
 // missing tells that nothing is seen under this name.

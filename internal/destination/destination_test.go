@@ -3,9 +3,13 @@ package destination
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
 // What is to be typed can be pasted into a shell, also where a folder has a space in its name.
@@ -16,4 +20,40 @@ func TestWhatIsToBeTypedIsOneWord(t *testing.T) {
 	require.ErrorContains(t, err, "type --out '"+filepath.Join(dir, "steps.csv")+"'")
 	err = Place{Flag: "--out", Path: filepath.Join(dir, "run", "steps.csv"), Run: filepath.Join(dir, "run")}.Check()
 	require.ErrorContains(t, err, "such as --out '"+filepath.Join(dir, "steps.csv")+"'")
+}
+
+// A name for which there is no room once it is longer, as it is while it is written, is refused before the work; the longest that has
+// room is taken, and written.
+func TestNamesThatAreTooLong(t *testing.T) {
+	dir := t.TempDir()
+	const most = 255 // on the file systems that tests run on
+	name := func(n int) string { return filepath.Join(dir, strings.Repeat("n", n)) }
+	file, anew, folder := Place{Flag: "--out"}, Place{Flag: "--out", Folder: true, Anew: true}, Place{Flag: "--out", Folder: true}
+	for _, c := range []struct {
+		place Place
+		path  string
+		fits  bool
+	}{
+		{file, name(most - atomicfile.More), true}, {file, name(most - atomicfile.More + 1), false}, {file, name(most + 9), false},
+		{anew, name(most - atomicfile.More), true}, {anew, name(most - atomicfile.More + 1), false}, {anew, name(most + 9), false},
+		{folder, name(most), true}, {folder, name(most + 1), false}, {folder, filepath.Join(name(most+1), "a"), false},
+		{anew, filepath.Join(name(most), "a"), true},
+	} {
+		c.place.Path = c.path
+		err := c.place.Check()
+		if c.fits {
+			require.NoError(t, err, len(c.path))
+			continue
+		}
+		require.ErrorContains(t, err, "the name is too long", len(c.path))
+		require.True(t, badinput.Is(err))
+	}
+	require.ErrorContains(t, Place{Flag: "--out", Path: name(252)}.Check(), "such as --out "+name(32))
+	require.ErrorContains(t, Place{Flag: "--out", Path: name(252) + ".csv"}.Check(), "such as --out "+name(32)+".csv")
+	require.NoError(t, atomicfile.ResultBytes(name(most-atomicfile.More), nil))
+	require.NoError(t, os.Remove(name(most-atomicfile.More)))
+	require.NoError(t, atomicfile.Folder(name(most-atomicfile.More), func(string) error { return nil }))
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, left, 1)
 }

@@ -1,6 +1,7 @@
 package gguf
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -38,8 +39,9 @@ func described(dir string) (*family, model.Config, error) {
 }
 
 // Export writes the model in dir as a file of type t, with its tokenizer and its chat template where it has them. Every number
-// is read again from what it was written as, and held to what it was. Notes are what is not as in the model.
-func Export(dir, path, name string, t Type) (notes []string, err error) {
+// is read again from what it was written as, and held to what it was. Notes are what is not as in the model. When ctx is done it
+// ends with its error, and there is no file.
+func Export(ctx context.Context, dir, path, name string, t Type) (notes []string, err error) {
 	fam, cfg, err := described(dir)
 	if err != nil {
 		return nil, err
@@ -52,7 +54,7 @@ func Export(dir, path, name string, t Type) (notes []string, err error) {
 	if nf4.Any(set) {
 		return nil, badinput.Errorf("%s: its weights are in four bits; type grpo quantize --undo --model %s --out DIR first", dir, look.Word(dir))
 	}
-	tensors, err := fam.tensors(cfg, set, t)
+	tensors, err := fam.tensors(ctx, cfg, set, t)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +79,7 @@ func published(c model.Config, set *tensorfile.Set) (model.Config, error) {
 }
 
 // tensors are those of the model, in the order of its forward pass.
-func (f *family) tensors(cfg model.Config, set *tensorfile.Set, t Type) (all []Tensor, err error) {
+func (f *family) tensors(ctx context.Context, cfg model.Config, set *tensorfile.Set, t Type) (all []Tensor, err error) {
 	if divisors := factors(cfg); divisors != nil {
 		all = append(all, Tensor{ropeFactor, F32, []int{len(divisors)}, func(w io.Writer) error {
 			return tensorfile.WriteFloat32s(w, divisors)
@@ -97,7 +99,7 @@ func (f *family) tensors(cfg model.Config, set *tensorfile.Set, t Type) (all []T
 			change := f.changeOf(part.Tensor, cfg)
 			all = append(all, Tensor{name, kind, from.Shape, func(w io.Writer) error {
 				defer set.Release(part.Tensor)
-				return change.write(w, from, kind)
+				return change.write(tensorfile.Until(ctx, w), from, kind)
 			}})
 		}
 	}

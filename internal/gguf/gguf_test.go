@@ -2,6 +2,7 @@ package gguf
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -98,7 +99,7 @@ func TestEveryFamilyComesBack(t *testing.T) {
 			require.NoError(t, err)
 			for kind, most := range map[Type]float64{BF16: 1e-5, F32: 1e-5, F16: 0.02, Q8: 0.3, Q4: 4} {
 				path := filepath.Join(t.TempDir(), "model.gguf")
-				_, err := Export(dir, path, "test", kind)
+				_, err := Export(t.Context(), dir, path, "test", kind)
 				require.NoError(t, err)
 				f, err := Open(path)
 				require.NoError(t, err)
@@ -148,17 +149,17 @@ func TestModelsThatReadersWouldMisreadAreRefused(t *testing.T) {
 		{"qwen3-tied", map[string]any{"attention_bias": true}, "the model has attention_bias"},
 		{"nf4-single", nil, "type grpo quantize --undo"},
 	} {
-		_, err := Export(changed(t, c.name, c.settings), path, "x", BF16)
+		_, err := Export(t.Context(), changed(t, c.name, c.settings), path, "x", BF16)
 		require.ErrorContains(t, err, c.says)
 		require.True(t, badinput.Is(err))
 		_, err = os.Stat(path)
 		require.ErrorIs(t, err, os.ErrNotExist)
 	}
-	notes, err := Export(changed(t, "mistral-yarn", nil), path, "x", BF16)
+	notes, err := Export(t.Context(), changed(t, "mistral-yarn", nil), path, "x", BF16)
 	require.NoError(t, err)
 	require.Contains(t, notes[0], "its context is 8 tokens there, not 4096")
 	for _, wide := range []int{4096, 5000} { // one that all positions fit into is none
-		notes, err := Export(changed(t, "mistral-yarn", map[string]any{"sliding_window": wide}), path, "x", BF16)
+		notes, err := Export(t.Context(), changed(t, "mistral-yarn", map[string]any{"sliding_window": wide}), path, "x", BF16)
 		require.NoError(t, err)
 		require.Empty(t, slices.DeleteFunc(notes, func(n string) bool { return !strings.Contains(n, "context") }))
 		f, err := Open(path)
@@ -250,7 +251,7 @@ func TestBytesOfAFile(t *testing.T) {
 // What is cut off, and what one byte of the header is changed in, is refused or read as something whole: never a panic.
 func TestDamagedFilesAreRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
-	_, err := Export(changed(t, "llama-rope-scaled", nil), path, "x", Q8)
+	_, err := Export(t.Context(), changed(t, "llama-rope-scaled", nil), path, "x", Q8)
 	require.NoError(t, err)
 	whole, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -307,4 +308,19 @@ func TestANormIn16Bits(t *testing.T) {
 func TestABiasOfBlocksIsRefused(t *testing.T) {
 	_, err := change{heads: 2, width: 16}.back(make([]byte, 34), place{kind: Q8, shape: []int{32}}, 4)
 	require.ErrorContains(t, err, "q8_0 has blocks of 32")
+}
+
+// Who is stopped leaves nothing.
+func TestAStoppedExportLeavesNothing(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	path := filepath.Join(t.TempDir(), "model.gguf")
+	for _, kind := range []Type{BF16, Q8} { // copied, and made
+		_, err := Export(ctx, changed(t, "qwen3-tied", nil), path, "x", kind)
+		require.ErrorIs(t, err, context.Canceled)
+		require.False(t, badinput.Is(err))
+	}
+	left, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	require.Empty(t, left)
 }

@@ -197,6 +197,9 @@ func (l *link) ask(ctx context.Context, s *session, name string, args json.RawMe
 		return "", false, err
 	case errors.As(err, &refused) && refused.Code != unsent:
 		l.answered()
+		if strings.TrimSpace(refused.Message) == "" {
+			return fmt.Sprintf("error: the server refused the call (code %d), and does not say why", refused.Code), true, nil
+		}
 		return "error: " + refused.Message, true, nil
 	}
 	return "", false, err

@@ -142,8 +142,27 @@ func legal(name string) string {
 	return name[:min(len(name), 64)]
 }
 
+// once are the tools of a server, each once: a call says no more of a tool than its name, so that a server that lists one again has no
+// other one.
+func (all *Servers) once(h *host, listed []*sdk.Tool) (tools []*sdk.Tool) {
+	for _, t := range listed {
+		if slices.ContainsFunc(tools, func(u *sdk.Tool) bool { return u.Name == t.Name }) {
+			note := fmt.Sprintf("mcp: the server %s lists its tool %s more than once; it is taken as listed first", h.Name, t.Name)
+			if !slices.Contains(all.Notes, note) {
+				all.Notes = append(all.Notes, note)
+			}
+			continue
+		}
+		tools = append(tools, t)
+	}
+	return tools
+}
+
 // name gives tools names that no other has: their own, and where several have one, that of their server before it.
 func (all *Servers) name(found [][]*sdk.Tool) error {
+	for i, h := range all.hosts {
+		found[i] = all.once(h, found[i])
+	}
 	times := map[string]int{}
 	for _, name := range all.options.Taken {
 		times[name]++

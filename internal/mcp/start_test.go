@@ -41,6 +41,11 @@ func answer(known []string, line []byte) string {
 		return fmt.Sprintf(`{"jsonrpc": "2.0", "id": %s, "result": %s}`, asked.ID, results[asked.Method])
 	case slices.Contains(known, "new") && asked.Method == "tools/call":
 		return fmt.Sprintf(`{"jsonrpc": "2.0", "id": %s, "result": {"content": [{"type": "smell"}]}}`, asked.ID)
+	case slices.Contains(known, "silent") && asked.Method == "tools/call":
+		return fmt.Sprintf(`{"jsonrpc": "2.0", "id": %s, "error": {"code": -32603, "message": " "}}`, asked.ID)
+	case slices.Contains(known, "twice") && asked.Method == "tools/list":
+		return fmt.Sprintf(`{"jsonrpc": "2.0", "id": %s, "result": {"tools": [%s, %[2]s, %s]}}`, asked.ID,
+			`{"name": "echo", "description": "first", "inputSchema": {"type": "object"}}`, `{"name": "echo", "inputSchema": {"type": "object"}}`)
 	case slices.Contains(known, "greet") && asked.Method == discover:
 		return "Welcome"
 	case slices.Contains(known, "print") && asked.Method == "tools/call":
@@ -163,6 +168,20 @@ func TestAServerThatIsNotUnderstood(t *testing.T) {
 	_, err = started(t, "0s initialize tools/list greet refuse")
 	require.ErrorContains(t, err, "printed on its standard output what is no message "+
 		"(invalid character 'W' looking for beginning of value): listening; type its command")
+}
+
+// A tool that is listed twice is one, as it is listed first, and who reads the notes knows; a refusal without a text has words.
+func TestAServerThatRepeatsItselfAndIsSilent(t *testing.T) {
+	all, err := started(t, "0s initialize twice silent refuse")
+	require.NoError(t, err)
+	defer all.Close()
+	require.Len(t, all.Tools(), 1)
+	require.Contains(t, string(all.Tools()[0].Schema), `"description":"first"`)
+	require.Equal(t, []string{"mcp: the server hand lists its tool echo more than once; it is taken as listed first"}, all.Notes)
+	k, call := converse(t, all)
+	defer k.Close()
+	require.Equal(t, "error: the server refused the call (code -32603), and does not say why", call("echo", ""))
+	require.Equal(t, 1, k.Wrong())
 }
 
 // A server over HTTP that fails is no server that answers: the model is told so, and where it stays away the conversation is left out.

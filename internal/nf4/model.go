@@ -26,6 +26,10 @@ func QuantiseModel(ctx context.Context, dir, out string, double bool) error {
 		var sources []tensorfile.Source
 		count := 0
 		for _, name := range set.Names() {
+			if o, ok := set.Other(name); ok {
+				sources = append(sources, tensorfile.FromOther(o))
+				continue
+			}
 			t, err := set.Tensor(name)
 			if err != nil {
 				return nil, err
@@ -71,6 +75,10 @@ func DequantiseModel(ctx context.Context, dir, out string) error {
 		var sources []tensorfile.Source
 		for _, name := range set.Names() {
 			if parts[weightOf(name)] && !parts[name] {
+				continue
+			}
+			if o, ok := set.Other(name); ok && !parts[name] {
+				sources = append(sources, tensorfile.FromOther(o))
 				continue
 			}
 			if !parts[name] {

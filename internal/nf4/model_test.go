@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/nlpodyssey/safetensors"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -156,4 +157,41 @@ func TestRunsMakeOneWeight(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Quantise(tensorfile.Float32s(tensor), 2, len(weights)/2, true).Matrix, *got)
 	require.Equal(t, 1, released)
+}
+
+// What is no weight of a network, such as a list of positions, goes through as it is.
+func TestWhatIsNoWeightIsCarriedAlong(t *testing.T) {
+	dir, codes, out := t.TempDir(), filepath.Join(t.TempDir(), "codes"), filepath.Join(t.TempDir(), "out")
+	set := open(t, filepath.Join(golden, "qwen3-tied"))
+	var all []tensorfile.Source
+	for _, name := range set.Names() {
+		w, err := set.Tensor(name)
+		require.NoError(t, err)
+		all = append(all, tensorfile.FromTensor(w))
+	}
+	others := []tensorfile.Other{
+		{Name: "model.position_ids", DType: safetensors.I64, Shape: []int{1, 2}, Bytes: []byte("0123456789abcdef")},
+		{Name: "model.layers.0.mask.weight", DType: safetensors.BOOL, Shape: []int{3}, Bytes: []byte{0, 1, 1}},
+		{Name: "model.bytes", DType: safetensors.U8, Shape: []int{2}, Bytes: []byte{7, 8}},
+	}
+	for _, o := range others {
+		all = append(all, tensorfile.FromOther(o))
+	}
+	require.NoError(t, tensorfile.WriteModel(dir, all, nil))
+	config, err := os.ReadFile(filepath.Join(golden, "qwen3-tied", "config.json"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), config, 0o644))
+	require.NoError(t, QuantiseModel(t.Context(), dir, codes, true))
+	require.NoError(t, DequantiseModel(t.Context(), codes, out))
+	for _, dir := range []string{dir, codes, out} {
+		set := open(t, dir)
+		for _, want := range others {
+			got, ok := set.Other(want.Name)
+			require.True(t, ok, want.Name)
+			require.Equal(t, want, got)
+		}
+		_, weight := set.Other("model.norm.weight")
+		_, missing := set.Other("none")
+		require.False(t, weight || missing)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -26,13 +27,15 @@ type Form struct {
 	Reads func(dir string, r rows.Run) string
 
 	open func(dir string, r rows.Run) (*writer, error)
+	// alone refuses a folder in which another run would be taken for a part of this one; nil: each has a folder of its own below.
+	alone func(dir string, r rows.Run) error
 	// files are what a run has below the folder, and what no other run has.
 	files func(dir string, r rows.Run) (names []string, err error)
 }
 
 // Forms are those that there are.
 var Forms = []Form{
-	{Name: "tensorboard", Check: anything, open: openEvents, files: one(tfevents.Name),
+	{Name: "tensorboard", Check: anything, alone: noOther, open: openEvents, files: one(tfevents.Name),
 		Reads: func(dir string, _ rows.Run) string { return "tensorboard --logdir " + look.Word(dir) }},
 	{Name: "wandb", Check: anything, open: openLog, files: one(wandb.Folder),
 		Reads: func(dir string, r rows.Run) string {
@@ -43,6 +46,18 @@ var Forms = []Form{
 }
 
 func anything(string) error { return nil }
+
+// noOther refuses a folder with events of another run: TensorBoard shows the files of one folder as one run.
+func noOther(dir string, r rows.Run) error {
+	found, _ := os.ReadDir(dir) // which need not be there
+	for _, f := range found {
+		if name := f.Name(); strings.HasPrefix(name, "events.out.tfevents.") && name != tfevents.Name(r) {
+			return badinput.Errorf("%s: it has events of another run, %s, and TensorBoard shows a folder as one run; choose a folder for each, "+
+				"such as %s", dir, name, look.Word(filepath.Join(dir, r.Name)))
+		}
+	}
+	return nil
+}
 
 // one is the file or folder of that name.
 func one(name func(rows.Run) string) func(dir string, r rows.Run) ([]string, error) {
@@ -77,6 +92,9 @@ func (f Form) Write(run, dir string) (r rows.Run, err error) {
 	}
 	if err == nil && whole.Empty() {
 		err = badinput.Errorf("%s has no steps on record yet", run)
+	}
+	if err == nil && f.alone != nil {
+		err = f.alone(dir, whole.Run)
 	}
 	if err != nil {
 		return r, err

@@ -263,6 +263,34 @@ func TestAFolderOfSomethingElseIsRefused(t *testing.T) {
 	require.True(t, badinput.Is(err))
 }
 
+// Runs lie beside each other where they are told apart; where they would be shown as one, the second is refused with where it may go.
+func TestEventsOfAnotherRunAreRefused(t *testing.T) {
+	out := t.TempDir()
+	for i, name := range []string{"a", "b"} {
+		l := life{t, filepath.Join(t.TempDir(), name)}
+		require.NoError(t, os.Mkdir(l.dir, 0o755))
+		l.starts(make([]int, i+1)...)
+		require.NoError(t, os.WriteFile(filepath.Join(l.dir, "config.json"), fmt.Appendf(nil, `{"seed":%d}`, i), 0o644))
+		l.step(1, 0.5)
+		for _, f := range Forms {
+			dir := filepath.Join(out, f.Name)
+			_, err := f.Write(l.dir, dir)
+			if i == 1 && f.Name == "tensorboard" {
+				require.ErrorContains(t, err, "it has events of another run, events.out.tfevents.")
+				require.ErrorContains(t, err, "choose a folder for each, such as "+filepath.Join(dir, "b"))
+				require.True(t, badinput.Is(err))
+				_, err = f.Write(l.dir, filepath.Join(dir, "b"))
+			}
+			require.NoError(t, err)
+			_, err = f.Write(l.dir, dir) // again
+			require.Equal(t, i == 1 && f.Name == "tensorboard", err != nil, err)
+		}
+	}
+	found, err := filepath.Glob(filepath.Join(out, "tensorboard", "*"))
+	require.NoError(t, err)
+	require.Len(t, found, 2)
+}
+
 // The client is called with the run, and what it says last is told.
 func TestAClientSendsTheRun(t *testing.T) {
 	l, cfg := begin(t, "")

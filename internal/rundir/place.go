@@ -3,6 +3,7 @@ package rundir
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -133,6 +134,9 @@ func (d *Dir) probe() error {
 		at = filepath.Dir(at)
 	}
 	probe, err := os.MkdirTemp(at, ".grpo-probe-*.tmp")
+	if made := (*fs.PathError)(nil); errors.As(err, &made) {
+		return &fs.PathError{Op: "write", Path: at, Err: made.Err}
+	}
 	if err != nil {
 		return err
 	}

@@ -101,3 +101,13 @@ func TestADirectoryThatCannotBeOpened(t *testing.T) {
 		require.NotContains(t, err.Error(), "remove it")
 	}
 }
+
+// What is tried has a name that nobody has heard of: where it fails the folder is named that it was tried in.
+func TestAPlaceThatNobodyCanWriteTo(t *testing.T) {
+	if _, err := os.Stat("/proc/self"); err != nil {
+		t.Skip("there is no folder here in which nobody can make another one")
+	}
+	err := (&Dir{Path: "/proc/none/run"}).probe()
+	require.ErrorContains(t, err, "write /proc: ")
+	require.NotContains(t, err.Error(), "probe")
+}

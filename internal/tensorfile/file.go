@@ -95,6 +95,24 @@ func (f *File) Bytes(name string) ([]byte, []int, error) {
 	return f.bytes(e), e.shape, nil
 }
 
+// Other is a tensor that can be no weight: of integers, truth values or such, as models keep positions and masks in. Nobody here reads
+// its numbers; what is made of a model takes it along.
+type Other struct {
+	Name  string
+	DType safetensors.DType
+	Shape []int
+	Bytes []byte // of the mapping, as those of a Tensor
+}
+
+// Other gives a tensor that can be no weight. ok is false of one that can, and of one that is missing.
+func (f *File) Other(name string) (o Other, ok bool) {
+	e, ok := f.entries[name]
+	if _, weight := encodings[e.dtype]; !ok || weight {
+		return o, false
+	}
+	return Other{Name: name, DType: e.dtype, Shape: e.shape, Bytes: f.bytes(e)}, true
+}
+
 // bytes are those of an entry in the mapping.
 func (f *File) bytes(e entry) []byte { return f.data[f.size+e.from : f.size+e.to : f.size+e.to] }
 

@@ -164,6 +164,15 @@ func (s *Set) Tensor(name string, shape ...int) (Tensor, error) {
 	return f.Tensor(name, shape...)
 }
 
+// Other is File.Other over the whole set.
+func (s *Set) Other(name string) (o Other, ok bool) {
+	f := s.home[name]
+	if f == nil {
+		return o, false
+	}
+	return f.Other(name)
+}
+
 // Bytes is File.Bytes over the whole set.
 func (s *Set) Bytes(name string) ([]byte, []int, error) {
 	f := s.home[name]

@@ -2,6 +2,7 @@ package tensorfile
 
 import (
 	"cmp"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/nlpodyssey/safetensors"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -23,6 +26,8 @@ type Source struct {
 	Encoding kernels.Encoding
 	Plain    bool // of bytes (U8), which are no numbers of any encoding
 	Shape    []int
+
+	other *safetensors.DType // what it is of, where it is an Other
 	// Write gives the bytes, exactly as many as Encoding and Shape ask for.
 	Write func(io.Writer) error
 }
@@ -33,6 +38,13 @@ func FromTensor(t Tensor) Source {
 		_, err := w.Write(t.Bytes)
 		return err
 	}}
+}
+
+// FromOther is a copy of a tensor that is no weight.
+func FromOther(o Other) Source {
+	s := FromBytes(o.Name, o.Bytes, o.Shape...)
+	s.other = &o.DType
+	return s
 }
 
 // FromBytes is a U8 tensor of these bytes.
@@ -48,6 +60,24 @@ func FromFloat32s(name string, values []float32, shape ...int) Source {
 	return Source{Name: name, Encoding: kernels.EncodedF32, Shape: shape, Write: func(w io.Writer) error {
 		return WriteFloat32s(w, values)
 	}}
+}
+
+// Until is w until ctx is done: then nothing is written any more, however much of a tensor is left. Numbers are made when they are
+// written, so that who is stopped need not wait for a model.
+func Until(ctx context.Context, w io.Writer) io.Writer { return until{ctx, w} }
+
+type until struct {
+	ctx context.Context
+	io.Writer
+}
+
+func (u until) Write(p []byte) (n int, err error) {
+	for err = u.ctx.Err(); err == nil && n < len(p); err = cmp.Or(err, u.ctx.Err()) {
+		var wrote int
+		wrote, err = u.Writer.Write(p[n:min(n+1<<24, len(p))])
+		n += wrote
+	}
+	return n, err
 }
 
 // WriteFloat32s writes values as an F32 tensor holds them.
@@ -144,29 +174,27 @@ func split(sources []Source, limit int64) (shards [][]Source, total int64) {
 	return append(shards, sources[from:]), total
 }
 
-// arrange orders tensors as the reference writer does: widest alignment first (F32, BF16, F16, U8), then
+// arrange orders tensors as the reference writer does: widest alignment first (I64, F32, BF16, F16, U8), then
 // by name.
 func arrange(sources []Source) []Source {
 	return slices.SortedFunc(slices.Values(sources), func(a, b Source) int {
-		return cmp.Or(cmp.Compare(a.rank(), b.rank()), strings.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(b.dtype(), a.dtype()), strings.Compare(a.Name, b.Name))
 	})
 }
 
-func (s Source) rank() int { return slices.Index([]string{"F32", "BF16", "F16", "U8"}, s.dtype()) }
-
 // dtype is what the header calls the encoding.
-func (s Source) dtype() string {
-	if s.Plain {
-		return "U8"
+func (s Source) dtype() safetensors.DType {
+	switch {
+	case s.other != nil:
+		return *s.other
+	case s.Plain:
+		return safetensors.U8
 	}
-	return [...]string{kernels.EncodedF32: "F32", kernels.EncodedBF16: "BF16", kernels.EncodedF16: "F16"}[s.Encoding]
+	return dtypes[s.Encoding]
 }
 
 func (s Source) size() int64 {
-	n := int64(s.Encoding.Size())
-	if s.Plain {
-		n = 1
-	}
+	n := int64(s.dtype().Size())
 	for _, d := range s.Shape {
 		n *= int64(d)
 	}

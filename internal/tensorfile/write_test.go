@@ -2,6 +2,7 @@ package tensorfile
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/nlpodyssey/safetensors"
+	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/kernels"
 )
@@ -42,6 +44,10 @@ func samples() []Source {
 // The file is, byte for byte, what the library's own writer makes of the same tensors.
 func TestWriteAgainstLibrary(t *testing.T) {
 	sources := slices.DeleteFunc(samples(), func(s Source) bool { return len(s.Shape) == 0 }) // which the library refuses
+	for i, of := range []safetensors.DType{safetensors.BOOL, safetensors.I64, safetensors.U8, safetensors.F64, safetensors.U16} {
+		o := Other{Name: fmt.Sprint("other", i), DType: of, Shape: []int{3}, Bytes: make([]byte, 3*of.Size())}
+		sources = append(sources, FromOther(o))
+	}
 	want := views(t, sources)
 	for _, metadata := range []map[string]string{nil, {"format": "pt", "a\"": "é\n"}} {
 		againstLibrary(t, sources, want, metadata)
@@ -61,11 +67,7 @@ func views(t *testing.T, sources []Source) map[string]safetensors.TensorView {
 		for _, d := range s.Shape {
 			shape = append(shape, uint64(d))
 		}
-		d, err := safetensors.ParseDType(s.dtype())
-		if err != nil {
-			t.Fatal(err)
-		}
-		view, err := safetensors.NewTensorView(d, shape, b.Bytes())
+		view, err := safetensors.NewTensorView(s.dtype(), shape, b.Bytes())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -253,4 +255,34 @@ func TestWriteIsBounded(t *testing.T) {
 	if used := after.TotalAlloc - before.TotalAlloc; used > 3<<20 {
 		t.Errorf("%d bytes were allocated to write %d", used, tensors*size)
 	}
+}
+
+// What is stopped is written no further, in the middle of a tensor either.
+func TestUntil(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	var out stopping
+	out.stop = stop
+	n, err := Until(ctx, &out).Write(make([]byte, 3<<24))
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, []int{2 << 24, 2 << 24}, []int{n, out.bytes})
+	n, err = Until(ctx, &out).Write(nil)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Zero(t, n)
+	n, err = Until(t.Context(), io.Discard).Write(make([]byte, 1<<24+5))
+	require.NoError(t, err)
+	require.Equal(t, 1<<24+5, n)
+}
+
+// stopping counts what is written, and stops at the second time.
+type stopping struct {
+	times, bytes int
+	stop         func()
+}
+
+func (s *stopping) Write(p []byte) (int, error) {
+	if s.times++; s.times == 2 {
+		s.stop()
+	}
+	s.bytes += len(p)
+	return len(p), nil
 }

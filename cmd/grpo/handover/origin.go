@@ -187,10 +187,10 @@ func (s *source) merged(ctx context.Context, beside string) (dir string, lines [
 		return "", nil, err
 	}
 	to := filepath.Join(beside, "merged")
-	if err := lora.Merge(dir, adapter, to); err != nil {
+	if err := lora.MergeContext(ctx, dir, adapter, to); err != nil {
 		return "", nil, err
 	}
-	kept, err := lora.CheckMerge(dir, adapter, to)
+	kept, err := lora.CheckMergeContext(ctx, dir, adapter, to)
 	if err != nil {
 		return "", nil, fmt.Errorf("the merged model is not the adapted one, and nothing was written: %w", err)
 	}

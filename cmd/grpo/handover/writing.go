@@ -32,23 +32,23 @@ type written struct {
 	notes []string
 }
 
-func (w writing) write(format string) (*written, error) {
+func (w writing) write(ctx context.Context, format string) (*written, error) {
 	done := &written{writing: w}
 	if format == formatGGUF {
-		return done, done.asGGUF()
+		return done, done.asGGUF(ctx)
 	}
-	return done, done.asDirectory()
+	return done, done.asDirectory(ctx)
 }
 
 // asGGUF writes one file, and how Ollama is to use it.
-func (w *written) asGGUF() error {
+func (w *written) asGGUF(ctx context.Context) error {
 	kind, err := gguf.ParseType(w.kind)
 	if err != nil {
 		return err
 	}
 	w.file = w.name + "-" + w.kind + ".gguf"
 	path := filepath.Join(w.dir, w.file)
-	if w.notes, err = gguf.Export(w.merged, path, w.name, kind); err != nil {
+	if w.notes, err = gguf.Export(ctx, w.merged, path, w.name, kind); err != nil {
 		return err
 	}
 	if info, err := os.Stat(path); err == nil {
@@ -66,7 +66,7 @@ var dtypes = map[string]struct {
 }{"bf16": {kernels.EncodedBF16, "bfloat16"}, "f16": {kernels.EncodedF16, "float16"}}
 
 // asDirectory writes a Hugging Face directory.
-func (w *written) asDirectory() (err error) {
+func (w *written) asDirectory(ctx context.Context) (err error) {
 	set, err := tensorfile.OpenModel(w.merged)
 	if err != nil {
 		return err
@@ -75,15 +75,14 @@ func (w *written) asDirectory() (err error) {
 	d := dtypes[w.kind]
 	var sources []tensorfile.Source
 	for _, name := range set.Names() {
-		t, err := set.Tensor(name)
+		s, err := sourceOf(set, name, d.encoding)
 		if err != nil {
 			return err
 		}
-		s := converted(t, d.encoding)
 		write := s.Write
 		s.Write = func(to io.Writer) error {
 			defer set.Release(name)
-			return write(&sizing{to, &w.bytes})
+			return write(&sizing{tensorfile.Until(ctx, to), &w.bytes})
 		}
 		sources = append(sources, s)
 	}
@@ -135,6 +134,18 @@ func (w *written) config(was kernels.Encoding, dtype string) error {
 		return err
 	}
 	return atomicfile.WriteBytes(filepath.Join(w.dir, "config.json"), append(text, '\n'))
+}
+
+// sourceOf is a tensor as it is written: in the encoding, or as it is where it is no weight.
+func sourceOf(set *tensorfile.Set, name string, to kernels.Encoding) (tensorfile.Source, error) {
+	if o, ok := set.Other(name); ok {
+		return tensorfile.FromOther(o), nil
+	}
+	t, err := set.Tensor(name)
+	if err != nil {
+		return tensorfile.Source{}, err
+	}
+	return converted(t, to), nil
 }
 
 // converted is a tensor in another encoding, where it is not in that one: each number rounded once, some at a time.

@@ -1,13 +1,16 @@
 package handover
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/nlpodyssey/safetensors"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/model"
 )
 
@@ -29,9 +32,52 @@ func TestAModelStaysAsPublished(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(from, "config.json"), text, 0o644))
 
-	_, err = writing{merged: from, dir: to, kind: "f16"}.write("safetensors")
+	_, err = writing{merged: from, dir: to, kind: "f16"}.write(t.Context(), "safetensors")
 	require.NoError(t, err)
 	c, err := model.ReadConfig(to)
 	require.NoError(t, err)
 	require.Equal(t, "bfloat16", c.DType)
+}
+
+// Who is stopped does not wait for a model to be written, in either format.
+func TestWritingStops(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	for _, format := range []string{formatSafetensors, formatGGUF} {
+		dir := t.TempDir()
+		golden := filepath.Join("..", "..", "..", "model", "testdata", "golden", "qwen3-tied")
+		_, err := writing{source: &source{name: "x"}, merged: golden, dir: dir, kind: "f16"}.write(ctx, format)
+		require.ErrorIs(t, err, context.Canceled)
+		left, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Empty(t, left)
+	}
+}
+
+// A tensor that is no weight is written as it is.
+func TestWhatIsNoWeightIsWrittenAsItIs(t *testing.T) {
+	from, to := t.TempDir(), t.TempDir()
+	golden := filepath.Join("..", "..", "..", "model", "testdata", "golden", "qwen3-tied")
+	set, err := tensorfile.OpenModel(golden)
+	require.NoError(t, err)
+	defer set.Close()
+	positions := tensorfile.Other{Name: "model.position_ids", DType: safetensors.I64, Shape: []int{2}, Bytes: []byte("0123456789abcdef")}
+	all := []tensorfile.Source{tensorfile.FromOther(positions)}
+	for _, name := range set.Names() {
+		w, err := set.Tensor(name)
+		require.NoError(t, err)
+		all = append(all, tensorfile.FromTensor(w))
+	}
+	require.NoError(t, tensorfile.WriteModel(from, all, nil))
+	config, err := os.ReadFile(filepath.Join(golden, "config.json"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(from, "config.json"), config, 0o644))
+	_, err = writing{merged: from, dir: to, kind: "f16"}.write(t.Context(), formatSafetensors)
+	require.NoError(t, err)
+	written, err := tensorfile.OpenModel(to)
+	require.NoError(t, err)
+	defer written.Close()
+	got, ok := written.Other(positions.Name)
+	require.True(t, ok)
+	require.Equal(t, positions, got)
 }

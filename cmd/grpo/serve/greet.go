@@ -30,5 +30,13 @@ func (f *flags) greet(w io.Writer, at net.Addr, host *serving.Host) {
 			fmt.Fprintf(w, "grpo: %s: %s\n", p.Name, p.Live.Plan())
 		}
 	}
-	fmt.Fprintf(w, "grpo: to talk to them, open %s://%s/\n", scheme, at)
+	fmt.Fprintf(w, "grpo: to talk to them, open %s://%s\n", scheme, opened(at))
+}
+
+// opened is an address as a browser opens it. Who listens on all addresses has none that is one.
+func opened(at net.Addr) string {
+	if tcp, ok := at.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		return fmt.Sprintf("localhost:%d/, from another machine by the name of this one", tcp.Port)
+	}
+	return at.String() + "/"
 }

@@ -2,12 +2,11 @@ package jinja
 
 import (
 	"maps"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 
+	"github.com/seed-7879b91d/grpo/data/chat/jinja/python"
 	"github.com/seed-7879b91d/grpo/data/chat/jinja/syntax"
 )
 
@@ -73,7 +72,7 @@ func init() {
 		"tojson":     toJSON,
 		"trim":       func(in *interpreter, v Value, a given) Value { return trimmer("trim", true, true)(in, in.show(v), a) },
 		"unique":     unique,
-		"title":      func(in *interpreter, v Value, a given) Value { return caseOf(titledWords)(in, in.show(v), a) },
+		"title":      func(in *interpreter, v Value, a given) Value { return caseOf(python.TitleWords)(in, in.show(v), a) },
 		"wordcount":  wordCount,
 		"attr":       attribute,
 	}
@@ -138,74 +137,6 @@ func (in *interpreter) end(v Value, at int) Value {
 	return Undefined{"nothing is there to be the first or the last"}
 }
 
-func toFloat(in *interpreter, v Value, a given) Value {
-	if t, ok := v.(Text); ok {
-		if f, err := strconv.ParseFloat(strings.TrimSpace(t.S), 64); err == nil {
-			return f
-		}
-	} else if n, ok := v.(bigNumber); ok {
-		f, _ := strconv.ParseFloat(string(n), 64)
-		return f
-	} else if f, ok := number(v); ok {
-		return f
-	}
-	if d, ok := a.get(0, "default"); ok {
-		return d
-	}
-	return 0.0
-}
-
-func toInt(in *interpreter, v Value, a given) Value {
-	a.only(in, "int", "default", "base")
-	switch v := v.(type) {
-	case Text:
-		s := strings.TrimSpace(v.S)
-		if n, err := strconv.ParseInt(s, a.int(in, 1, "base", 10), 64); err == nil {
-			return int(n)
-		}
-		if f, err := strconv.ParseFloat(s, 64); err == nil && math.Abs(f) < 1<<62 {
-			return int(f)
-		}
-	case float64:
-		if math.Abs(v) < 1<<62 {
-			return int(v)
-		}
-	case bigNumber:
-		return v
-	default:
-		if n, ok := whole(v); ok {
-			return n
-		}
-	}
-	if d, ok := a.get(0, "default"); ok {
-		return d
-	}
-	return 0
-}
-
-func rounded(in *interpreter, v Value, a given) Value {
-	a.only(in, "round", "precision", "method")
-	f, ok := number(v)
-	if !ok {
-		in.fail("round: found %s, expected a number", named2(v))
-	}
-	scale := math.Pow(10, float64(a.int(in, 0, "precision", 0)))
-	switch method := a.text(in, 1, "method", "common").S; method {
-	case "common":
-		if n, ok := v.(int); ok && scale >= 1 {
-			return n
-		}
-		return math.RoundToEven(f*scale) / scale
-	case "ceil":
-		return math.Ceil(f*scale) / scale
-	case "floor":
-		return math.Floor(f*scale) / scale
-	default:
-		in.fail("round: found the method %q, expected common, ceil or floor", method)
-	}
-	return nil
-}
-
 // indent puts blanks before the lines of a text, but for the first.
 func indent(in *interpreter, v Value, a given) Value {
 	a.only(in, "indent", "width", "first", "blank")
@@ -227,19 +158,6 @@ func indent(in *interpreter, v Value, a given) Value {
 		j.add(line)
 	}
 	return in.made(j.text())
-}
-
-// titledWords has a capital begin each word, which begins the text or stands behind a space, a dash or a bracket: not as str.title.
-func titledWords(s string) string {
-	begins := true
-	return strings.Map(func(r rune) rune {
-		first := begins
-		begins = syntax.IsSpace(r) || strings.ContainsRune("-({[<", r)
-		if first {
-			return unicode.ToUpper(r)
-		}
-		return unicode.ToLower(r)
-	}, s)
 }
 
 func wordCount(in *interpreter, v Value, _ given) Value {

@@ -5,6 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/seed-7879b91d/grpo/data/chat/jinja/python"
 	"github.com/seed-7879b91d/grpo/data/chat/jinja/syntax"
 )
 
@@ -34,10 +35,10 @@ func init() { // their functions make texts of values, which ask for methods
 		"removeprefix": removePrefix,
 		"removesuffix": removeSuffix,
 		"replace":      replaceText,
-		"lower":        caseOf(strings.ToLower),
-		"upper":        caseOf(strings.ToUpper),
-		"title":        caseOf(titled),
-		"capitalize":   caseOf(capitalized),
+		"lower":        caseOf(python.Lower),
+		"upper":        caseOf(python.Upper),
+		"title":        caseOf(python.Title),
+		"capitalize":   caseOf(python.Capitalize),
 		"find":         finder("find", strings.Index),
 		"rfind":        finder("rfind", strings.LastIndex),
 		"index":        finder("index", strings.Index),
@@ -150,27 +151,6 @@ func caseOf(change func(string) string) method[Text] {
 		in.room(len(t.S))
 		return in.made(t.like(change(t.S)))
 	}
-}
-
-// titled is Python's str.title: a letter that follows none is upper case, the others are lower.
-func titled(s string) string {
-	inWord := false
-	return strings.Map(func(r rune) rune {
-		was := inWord
-		inWord = unicode.IsLetter(r)
-		if was {
-			return unicode.ToLower(r)
-		}
-		return unicode.ToTitle(r)
-	}, s)
-}
-
-func capitalized(s string) string {
-	r, n := utf8.DecodeRuneInString(s)
-	if n == 0 {
-		return ""
-	}
-	return string(unicode.ToTitle(r)) + strings.ToLower(s[n:])
 }
 
 func finder(name string, find func(s, part string) int) method[Text] {

@@ -1,0 +1,71 @@
+package python
+
+import (
+	"math"
+	"math/big"
+	"strings"
+)
+
+// longestNumber is how many digits Python reads as a number.
+const longestNumber = 4300
+
+// Int reads a number in a base as Python's int does: with a sign, with 0x, 0o or 0b before it where that is the base, or where the
+// base is 0 and it says which, and with single underscores between digits.
+func Int(s string, base int) (*big.Int, bool) {
+	sign := ""
+	if s != "" && (s[0] == '-' || s[0] == '+') {
+		sign, s = s[:1], s[1:]
+	}
+	said := 0
+	if len(s) > 1 && s[0] == '0' {
+		said = map[byte]int{'x': 16, 'o': 8, 'b': 2}[s[1]|0x20]
+	}
+	switch {
+	case said != 0 && (base == 0 || base == said):
+		base, s = said, strings.TrimPrefix(s[2:], "_")
+	case base == 0:
+		if base = 10; strings.HasPrefix(s, "0") && strings.Trim(s, "0_") != "" {
+			return nil, false
+		}
+	}
+	if base < 2 || base > 36 || len(s) > longestNumber || strings.Contains("_"+s+"_", "__") || strings.ContainsAny(s, "+-") {
+		return nil, false
+	}
+	return new(big.Int).SetString(sign+strings.ReplaceAll(s, "_", ""), base)
+}
+
+// mostDigits is how many digits behind the point, or before it, a number of double precision may have.
+const mostDigits = 350
+
+// Round rounds to so many digits behind the point, before it where there are fewer than none, half to even: what the number is exactly,
+// and not what a product with a power of ten makes of it.
+func Round(f float64, digits int) float64 {
+	if math.IsInf(f, 0) || math.IsNaN(f) || digits > mostDigits {
+		return f
+	}
+	r, _ := toEven(new(big.Rat).SetFloat64(f), digits).Float64()
+	return math.Copysign(r, f)
+}
+
+// RoundInt is Round of a whole number, which gives one.
+func RoundInt(n int64, digits int) *big.Int {
+	if digits >= 0 {
+		return big.NewInt(n)
+	}
+	return toEven(new(big.Rat).SetInt64(n), digits).Num()
+}
+
+// toEven rounds to so many digits.
+func toEven(x *big.Rat, digits int) *big.Rat {
+	digits = max(digits, -mostDigits)
+	power := new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(max(digits, -digits))), nil))
+	if digits < 0 {
+		power.Inv(power)
+	}
+	x.Mul(x, power)
+	n, rest := new(big.Int).DivMod(x.Num(), x.Denom(), new(big.Int)) // downwards
+	if c := rest.Lsh(rest, 1).Cmp(x.Denom()); c > 0 || c == 0 && n.Bit(0) == 1 {
+		n.Add(n, big.NewInt(1))
+	}
+	return x.Quo(new(big.Rat).SetInt(n), power)
+}
