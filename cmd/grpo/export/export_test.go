@@ -170,7 +170,7 @@ func TestMistakesAreAnswered(t *testing.T) {
 
 // What a clock says several times has a column for each.
 func TestListsOfTiming(t *testing.T) {
-	dir := t.TempDir()
+	dir := recorded(t)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "train_log.jsonl"), []byte(`{"step":1,"waits_s":[0.5,2]}`+"\n"), 0o644))
 	out, err := exported(t, "csv", dir, "--table", "timing")
 	require.NoError(t, err)
