@@ -7,7 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/snapshot"
 )
 
@@ -67,6 +69,24 @@ func TestAForkIsResumedAsOne(t *testing.T) {
 	require.Equal(t, []int{4, 3}, []int{tr.step, tr.start})
 	require.Equal(t, advisor, tr.advisor)
 	require.Equal(t, cursor, tr.pool.Cursor())
+}
+
+// A checkpoint that deals its problems by another seed than its own is no fork's beginning, whatever seed the fork has.
+func TestACheckpointOfTwoSeedsIsRefused(t *testing.T) {
+	parent := setup{dir: t.TempDir(), words: []string{"max_steps=1", "eval_every=-1"}}
+	tr, _ := parent.open(t)
+	run(t, tr)
+	state, err := snapshot.Read(checkpoint(parent.dir, 1))
+	require.NoError(t, err)
+	state.Cursor.Seed++
+	text, err := rundir.Seal(state)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(checkpoint(parent.dir, 1), rundir.StateFile), text, 0o644))
+	for _, seed := range []string{"seed=11", "seed=5"} {
+		_, _, err := setup{words: []string{"init_from=" + parent.dir, seed}}.tryOpen(t)
+		require.ErrorContains(t, err, "seed")
+		require.True(t, badinput.Is(err), "%v", err)
+	}
 }
 
 // A run whose last checkpoint is named has all of its steps, as one has that is named itself.

@@ -187,6 +187,11 @@ func TestEnvironmentsThatFail(t *testing.T) {
 	m, err := tr.Step(t.Context(), nil, StepOptions{})
 	require.NoError(t, err)
 	require.Equal(t, 1, m.RewardErrors)
+	ended := 0
+	for _, n := range m.Conversations.Endings {
+		ended += n
+	}
+	require.Equal(t, 2*6-1, ended, "nobody knows how that one would have gone on")
 	tr, _ = setup{words: words, options: []Option{WithEnvironment(guesses{fails: broken})}}.open(t)
 	_, err = tr.Step(t.Context(), nil, StepOptions{})
 	require.ErrorContains(t, err, "the environment failed in 9 conversations, at last with: ")

@@ -1,9 +1,14 @@
 package grpo
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
+	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/autopilot"
 	"github.com/seed-7879b91d/grpo/reward"
+	"github.com/seed-7879b91d/grpo/sampler"
 )
 
 // A draw depends on the seed, the step, the problem and the sample alone: where the policy stays as it is, a step draws the same whether
@@ -161,6 +167,45 @@ func TestDrawsOfAnEvaluationAreTruncated(t *testing.T) {
 	for _, word := range []string{"eval_top_k=1", "eval_top_p=0.000001", "eval_min_p=1"} {
 		require.False(t, differ(word), word)
 	}
+}
+
+// A completion ends with a token that ends a turn, and has none before its end; or where it has max_tokens, or all positions of the model.
+func TestWhereCompletionsEnd(t *testing.T) {
+	dir, most := t.TempDir(), 70
+	require.NoError(t, os.CopyFS(dir, os.DirFS("data/tokenizer/testdata/small")))
+	require.NoError(t, os.CopyFS(dir, os.DirFS("model/testdata/golden/qwen3-tied")))
+	config, err := os.ReadFile(filepath.Join(dir, "config.json"))
+	require.NoError(t, err)
+	config = bytes.Replace(config, []byte("40960"), []byte(strconv.Itoa(most)), 1)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), config, 0o644))
+	tr, _ := setup{}.open(t)
+	cfg := *tr.Settings()
+	cfg.Model, cfg.TestData = dir, filepath.Join(goldenModel(t), "p.jsonl")
+	e, err := OpenEvaluator(t.Context(), &cfg, backend(t, 0), nil, WithGrader(reward.GraderFunc(vowels)))
+	require.NoError(t, err)
+	defer e.Close()
+	groups, err := e.Sample(t.Context(), []data.Problem{e.HeldOut()[0], e.HeldOut()[5]}, 100, 1)
+	require.NoError(t, err)
+	stopped, cut := 0, 0
+	for _, g := range groups {
+		for _, r := range g.Rollouts {
+			last := len(r.Tokens) - 1
+			for i, token := range r.Tokens {
+				require.Equal(t, i == last && r.Finish == sampler.Stop, slices.Contains(e.policy.Stops, token))
+			}
+			switch room := most - len(g.Tokens); {
+			case r.Finish == sampler.Stop:
+				stopped++
+			case room < 12:
+				require.Len(t, r.Tokens, room)
+				cut++
+			default:
+				require.Len(t, r.Tokens, 12)
+			}
+		}
+	}
+	require.Positive(t, stopped)
+	require.Positive(t, cut)
 }
 
 // Groups that agree with themselves are counted, with what was drawn for them.

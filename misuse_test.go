@@ -111,8 +111,7 @@ func TestArgumentsThatAreNil(t *testing.T) {
 	var nothing context.Context
 	cfg, err := configs.Load(configs.Source{Preset: "tiny"})
 	require.NoError(t, err)
-	b, ctx := backend(t, 1), t.Context()
-	dir := t.TempDir()
+	b, ctx, dir := backend(t, 1), t.Context(), t.TempDir()
 	tr, _ := setup{dir: dir, words: []string{"max_steps=1", "eval_every=-1"}}.open(t)
 	run(t, tr)
 	saved, err := OpenSaved(dir, -1, nil)

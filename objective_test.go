@@ -1,10 +1,60 @@
 package grpo
 
 import (
+	"context"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/objective"
+	"github.com/seed-7879b91d/grpo/internal/recipe"
+	"github.com/seed-7879b91d/grpo/model"
+	"github.com/seed-7879b91d/grpo/reward"
 )
+
+// certain is a reference to which every token is certain: the divergence of a token from it is its own log-probability.
+type certain struct{}
+
+func (certain) ScoreBase(_ context.Context, datums []model.Datum, _ float32) (scores [][]float32, err error) {
+	for _, d := range datums {
+		scores = append(scores, make([]float32, len(d.Targets)))
+	}
+	return scores, nil
+}
+
+// Where tokens differ in their advantages, each has its own, also behind a completion that is left out: rewards less the divergences
+// from the token on, which are brought to a mean of 0 and a standard deviation of 1.
+func TestAdvantagesOfTokens(t *testing.T) {
+	drawn := func(logprobs ...float32) Rollout {
+		return Rollout{Tokens: make([]int32, len(logprobs)), LogProbs: logprobs}
+	}
+	g := Group{Prompt: Prompt{Tokens: []int32{3, 4}}, Rollouts: []Scored{
+		{drawn(-9, -9), reward.Score{Excluded: reward.ExcludedInfra}}, {drawn(-1, -2, -3), reward.Score{Reward: 1}},
+		{drawn(-4), reward.Score{Reward: -2}}}}
+	r := &recipe.Recipe{Compare: objective.Comparison{Shaping: objective.Shaping{KL: 0.5}}}
+	groups, err := compare(t.Context(), []Group{g}, r, certain{})
+	require.NoError(t, err)
+	returns, mean, squares := []float64{1 + 3, 1 + 2.5, 1 + 1.5, -2 + 2}, 0.0, 0.0
+	for _, x := range returns {
+		mean += x / 4
+	}
+	for _, x := range returns {
+		squares += (x - mean) * (x - mean) / 4
+	}
+	all := datums(groups)
+	require.Len(t, all, 2)
+	for i, want := range [][]float64{returns[:3], returns[3:]} {
+		require.Zero(t, all[i].Advantages[0], "of the prompt")
+		sum := 0.0
+		for k, x := range want {
+			require.InDelta(t, (x-mean)/math.Sqrt(squares), all[i].Advantages[1+k], 1e-6)
+			sum += (x - mean) / math.Sqrt(squares)
+		}
+		require.InDelta(t, sum/float64(len(want)), groups[0].Advantages[1+i], 1e-9)
+	}
+	require.Zero(t, groups[0].Advantages[0])
+}
 
 // A penalty for leaving the reference, in the loss or in the reward, is measured: nothing before the first update, and
 // something after it. On policy no correction is one.

@@ -1,6 +1,7 @@
 package grpo
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/autopilot"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/snapshot"
@@ -85,4 +87,52 @@ func TestFilesThatAreOthersSinceTheRun(t *testing.T) {
 	l, found = asked()
 	require.Contains(t, strings.Join(l.warnings, "\n"), "test_data: has the SHA-256")
 	require.Nil(t, found.Change, "of problems with the same names")
+}
+
+// Who evaluates a checkpoint is told where its model is not as it was, and is compared with the run's first evaluation where the same
+// part of the same problems is asked alone.
+func TestWhatACheckpointIsEvaluatedWith(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.CopyFS(dir, os.DirFS("data/tokenizer/testdata/small")))
+	require.NoError(t, os.CopyFS(dir, os.DirFS("model/testdata/golden/qwen3-tied")))
+	s := setup{dir: filepath.Join(dir, "run"), words: []string{"max_steps=1", "eval_every=1", "model=" + dir}}
+	tr, _ := s.open(t)
+	run(t, tr)
+	evaluated := func(change func(*configs.Config) error) (Evaluation, []string) {
+		l := &listener{}
+		e, err := OpenRun(t.Context(), s.dir, backend(t, 0), l, change, WithGrader(reward.GraderFunc(vowels)))
+		require.NoError(t, err)
+		found, err := e.Evaluate(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, e.Close())
+		return found, l.warnings
+	}
+	found, warnings := evaluated(nil)
+	require.NotNil(t, found.Change)
+	require.Empty(t, warnings)
+	others, err := os.ReadFile(filepath.Join(goldenModel(t), "p.jsonl"))
+	require.NoError(t, err)
+	renamed := filepath.Join(dir, "renamed.jsonl") // other problems under the same names
+	require.NoError(t, os.WriteFile(renamed, bytes.ReplaceAll(others, []byte(`"id":"p`), []byte(`"id":"h`)), 0o644))
+	for _, change := range []func(*configs.Config) error{
+		func(c *configs.Config) error { c.TestSplit = "all"; return nil },
+		func(c *configs.Config) error { c.TestData = renamed; return nil },
+	} {
+		found, _ = evaluated(change)
+		require.Nil(t, found.Change)
+	}
+
+	settings := filepath.Join(dir, "tokenizer_config.json")
+	text, err := os.ReadFile(settings)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(settings, append(text, '\n'), 0o644))
+	_, warnings = evaluated(nil)
+	require.Len(t, warnings, 1)
+	require.Contains(t, warnings[0], "the model is not as it was when the run was trained: model: tokenizer_config.json has the SHA-256 ")
+	l := &listener{}
+	saved, err := OpenSaved(s.dir, -1, l)
+	require.NoError(t, err)
+	_, err = saved.Language(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, warnings, l.warnings)
 }

@@ -126,10 +126,15 @@ func TestAdvantages(t *testing.T) {
 	require.Equal(t, []float64{-1, 1}, StdAdvantages([]float64{0, 1}))
 	require.True(t, stats.Negligible(StdAdvantages([]float64{0.3, 0.3, 0.3})))
 
-	g := Group{Rollouts: []Scored{{Score: reward.Score{Reward: 1}}, {Score: reward.Score{Reward: 5, Excluded: reward.ExcludedInfra}}, {}}}
-	groups, err := compare(t.Context(), []Group{g}, &recipe.Recipe{Compare: objective.Comparison{Within: MeanAdvantages}}, nil)
-	require.NoError(t, err)
-	require.Equal(t, []float64{0.5, 0, -0.5}, groups[0].Advantages)
+	for _, why := range []reward.Exclusion{reward.ExcludedInfra, reward.ExcludedReward, reward.ExcludedTruncated} { // which take no part
+		drawn := Rollout{Tokens: []int32{7}, LogProbs: []float32{-1}}
+		g := Group{Prompt: Prompt{Tokens: []int32{3}}, Rollouts: []Scored{{drawn, reward.Score{Reward: 1}},
+			{drawn, reward.Score{Reward: 5, Excluded: why}}, {drawn, reward.Score{}}}}
+		groups, err := compare(t.Context(), []Group{g}, &recipe.Recipe{Compare: objective.Comparison{Within: MeanAdvantages}}, nil)
+		require.NoError(t, err)
+		require.Equal(t, []float64{0.5, 0, -0.5}, groups[0].Advantages)
+		require.Len(t, datums(groups), 2)
+	}
 }
 
 // A group is what its rollouts say, in whatever order they come.

@@ -1,8 +1,11 @@
 package model
 
 import (
+	"bytes"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,6 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/nf4"
+	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
@@ -121,4 +125,46 @@ func TestRandomWeightsInFourBits(t *testing.T) {
 	require.InEpsilon(t, p.WeightBytes(), planned.WeightBytes(), 0.02)
 	_, err = p.Score(t.Context(), [][]int32{{1, 2, 3}}, 1)
 	require.NoError(t, err)
+}
+
+// Weights of four bits that were f16 or f32 before are the numbers that they decode to: the model is the one that has these in its files.
+func TestFourBitsOfOtherTypes(t *testing.T) {
+	b := backendtest.CPU(t, cpu.Options{})
+	defer b.Close()
+	const state = ".quant_state.bitsandbytes__nf4"
+	set, err := tensorfile.OpenModel(goldenDir("nf4-single"))
+	require.NoError(t, err)
+	defer set.Close()
+	for _, of := range []string{"float16", "float32"} {
+		var sources []tensorfile.Source
+		for _, name := range set.Names() {
+			if tensor, err := set.Tensor(name); err == nil {
+				sources = append(sources, tensorfile.FromTensor(tensor))
+				continue
+			}
+			text, shape, err := set.Bytes(name)
+			require.NoError(t, err)
+			if strings.HasSuffix(name, state) {
+				text = bytes.Replace(text, []byte("bfloat16"), []byte(of), 1)
+				shape = []int{len(text)}
+			}
+			sources = append(sources, tensorfile.FromBytes(name, text, shape...))
+		}
+		codes, numbers := t.TempDir(), filepath.Join(t.TempDir(), "numbers")
+		require.NoError(t, tensorfile.Write(filepath.Join(codes, tensorfile.SingleName), sources, nil))
+		config, err := os.ReadFile(filepath.Join(goldenDir("nf4-single"), "config.json"))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(codes, "config.json"), config, 0o644))
+		require.NoError(t, nf4.DequantiseModel(t.Context(), codes, numbers))
+		for _, precision := range []Precision{F32, BF16} {
+			var scores [2][][]float32
+			for i, dir := range []string{codes, numbers} {
+				p, err := Open(b, dir, false, Options{Precision: precision})
+				require.NoError(t, err)
+				scores[i], err = p.Score(t.Context(), [][]int32{{1, 2, 3, 80, 95, 0, 17, 5, 5, 80, 81, 82}}, 1)
+				require.NoError(t, err)
+			}
+			require.Equal(t, scores[1], scores[0], "%s, %v", of, precision)
+		}
+	}
 }

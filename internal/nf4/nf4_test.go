@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -225,4 +226,41 @@ func TestDamagedWeights(t *testing.T) {
 		require.ErrorContains(t, err, c.says)
 		require.True(t, badinput.Is(err), "%v", err)
 	}
+}
+
+// The block with the largest weights is found wherever it is, whatever the sign of its scale; a scale for each scale is read, too.
+func TestScalesOfAnySignAndBlock(t *testing.T) {
+	read := func(quantised bool, state string, parts ...tensorfile.Source) (*Matrix, error) {
+		all := append(parts, tensorfile.FromBytes("w"+stateName, []byte(state), len(state)))
+		for _, s := range Quantise(random(1, 5*64), 5, 64, quantised).Sources("w") {
+			if !slices.ContainsFunc(all, func(o tensorfile.Source) bool { return o.Name == s.Name }) {
+				all = append(all, s)
+			}
+		}
+		dir := t.TempDir()
+		require.NoError(t, tensorfile.Write(filepath.Join(dir, tensorfile.SingleName), all, nil))
+		m, _, err := Read(open(t, dir), "w", 5, 64)
+		return m, err
+	}
+	f16 := strings.Replace(`{`+sound+`}`, "bfloat16", "float16", 1)
+	for at := range 5 {
+		scales := []float32{1, -2, 3, -2, 1}
+		_, err := read(false, f16, tensorfile.FromFloat32s("w.absmax", scales, 5))
+		require.NoError(t, err)
+		for _, large := range []float32{-65520, 65520, -3e38} {
+			scales[at] = large
+			_, err = read(false, f16, tensorfile.FromFloat32s("w.absmax", scales, 5))
+			require.ErrorContains(t, err, fmt.Sprintf("block %d has a scale of %v", at, large))
+		}
+	}
+
+	outer := []float32{0.5, 1, -2, 4, 8}
+	m, err := read(true, `{`+sound+`,"nested_blocksize":1,"nested_offset":0.25,"nested_dtype":"float32"}`,
+		tensorfile.FromBytes("w.absmax", []byte{255, 255, 255, 255, 255}, 5), tensorfile.FromFloat32s("w.nested_absmax", outer, 5))
+	require.NoError(t, err)
+	require.Equal(t, []float32{0.75, 1.25, -1.75, 4.25, 8.25}, m.Scales, "the last code is 1")
+	_, err = read(true, `{`+sound+`,"nested_blocksize":1048576,"nested_offset":0.25,"nested_dtype":"float32"}`)
+	require.NoError(t, err)
+	_, err = read(true, `{`+sound+`,"nested_blocksize":1048577,"nested_offset":0.25,"nested_dtype":"float32"}`)
+	require.ErrorContains(t, err, "nested_blocksize and nested_offset")
 }

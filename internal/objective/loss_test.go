@@ -198,6 +198,24 @@ func differ(t *testing.T, logits, gradient []float64, f func(logits []float64) f
 	}
 }
 
+// GSPO is PPO with the geometric mean of a sequence's ratios, also beside a divergence from the reference.
+func TestGSPOIsOfAWholeSequence(t *testing.T) {
+	seen := held(t, Loss{Kind: GSPO, Low: 0.9, High: 1.1, KL: 0.3, Estimator: K2}, func(s *Sequence, logp []float64) (sum float64) {
+		product := 1.0
+		for i := range logp {
+			product *= math.Exp(logp[i] - s.Old[i])
+		}
+		ratio := math.Pow(product, 1/float64(len(logp)))
+		for i := range logp {
+			a := s.Advantage[i]
+			sum += s.Weight[i] * (0.3*math.Pow(logp[i]-s.Ref[i], 2)/2 - math.Min(ratio*a, clamp(ratio, 0.9, 1.1)*a))
+		}
+		return sum
+	})
+	require.Positive(t, seen.Low)
+	require.Positive(t, seen.High)
+}
+
 // With one advantage for all tokens of a sequence, GSPO-token is GSPO; with others it is not.
 func TestGSPOTokenIsGSPOWhereTokensAgree(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))

@@ -254,3 +254,23 @@ func TestWhatAStepSaysNothingAboutIsLeftOut(t *testing.T) {
 		"3 03:00:00.0 steps/mean_reward=0 steps/completions=2 steps/excluded=1 steps/updated=true steps/entropy=0",
 	}, to.take()[1:])
 }
+
+// The columns of rows that differ are all there once, each behind the one that it follows in the row that brought it.
+func TestColumnsOfRowsThatDiffer(t *testing.T) {
+	var c Columns
+	require.False(t, c.Has("a"))
+	for _, line := range []struct{ row, names string }{
+		{"a d", "a d"}, {"a d", "a d"}, {"a b c d", "a b c d"}, {"a c e", "a b c e d"}, {"z", "z a b c e d"}, {"d f", "z a b c e d f"},
+		{"c b y", "z a b y c e d f"}, {"", "z a b y c e d f"},
+	} {
+		var row []Cell
+		for _, name := range strings.Fields(line.row) {
+			row = append(row, Cell{Name: name})
+		}
+		c.Add(row)
+		require.Equal(t, strings.Fields(line.names), c.Names)
+		for _, cell := range row {
+			require.True(t, c.Has(cell.Name))
+		}
+	}
+}

@@ -168,6 +168,15 @@ func TestMistakesAreAnswered(t *testing.T) {
 	require.ErrorContains(t, err, "metrics.jsonl:2: ")
 }
 
+// What a clock says several times has a column for each.
+func TestListsOfTiming(t *testing.T) {
+	dir := recorded(t)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "train_log.jsonl"), []byte(`{"step":1,"waits_s":[0.5,2]}`+"\n"), 0o644))
+	out, err := exported(t, "csv", dir, "--table", "timing")
+	require.NoError(t, err)
+	require.Equal(t, "step,waits_s.0,waits_s.1\r\n1,0.5,2\r\n", out)
+}
+
 // Each table becomes a file with the types that the settings of all runs share, or one of them where its name is given.
 func TestTypedTables(t *testing.T) {
 	dir, out := recorded(t), filepath.Join(t.TempDir(), "tables")
