@@ -126,23 +126,7 @@ func TestPilotedRunsAreResumedToTheByte(t *testing.T) {
 		require.NotEmpty(t, did)
 		for stop := 2; stop <= phases; stop += stride(t, 60) {
 			interrupted := setup{dir: t.TempDir(), words: words}
-			for from := stop; ; from += 9 {
-				tr, l := interrupted.open(t)
-				ctx, cancel := context.WithCancel(t.Context())
-				left := from
-				l.onPhase = func(string) {
-					if left--; left == 0 {
-						cancel()
-					}
-				}
-				err := tr.Run(ctx)
-				cancel()
-				require.NoError(t, tr.Close())
-				if err == nil {
-					break
-				}
-				require.ErrorIs(t, err, context.Canceled)
-			}
+			interrupted.runInPieces(t, stop, 9)
 			requireSame(t, want, files(t, interrupted.dir))
 			require.Equal(t, did, deeds(t, interrupted.dir))
 		}

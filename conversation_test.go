@@ -77,19 +77,8 @@ func interruptedConversations(t *testing.T, s setup) {
 	for stop := 7; stop <= phases; stop += stride(t, 60) {
 		cut := s
 		cut.dir = t.TempDir()
+		require.ErrorIs(t, cut.runUntil(t, stop), context.Canceled)
 		tr, l := cut.open(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		left := stop
-		l.onPhase = func(string) {
-			if left--; left == 0 {
-				cancel()
-			}
-		}
-		err := tr.Run(ctx)
-		cancel()
-		require.NoError(t, tr.Close())
-		require.ErrorIs(t, err, context.Canceled)
-		tr, l = cut.open(t)
 		require.NoError(t, tr.Run(t.Context()))
 		requireConversations(t, s, l.metrics)
 		requireSame(t, want, files(t, cut.dir))

@@ -276,6 +276,32 @@ func run(t *testing.T, tr *Trainer) {
 	require.NoError(t, tr.Close())
 }
 
+// runUntil opens a run and interrupts it when so many phases have begun, unless it ends before.
+func (s setup) runUntil(t *testing.T, phases int) error {
+	tr, l := s.open(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	l.onPhase = func(string) {
+		if phases--; phases == 0 {
+			cancel()
+		}
+	}
+	err := tr.Run(ctx)
+	require.NoError(t, tr.Close())
+	return err
+}
+
+// runInPieces interrupts a run again and again, each time so many phases later than the time before, until it ends.
+func (s setup) runInPieces(t *testing.T, first, more int) {
+	for phases := first; ; phases += more {
+		err := s.runUntil(t, phases)
+		if err == nil {
+			return
+		}
+		require.ErrorIs(t, err, context.Canceled)
+	}
+}
+
 // lines are the decoded lines of a file of a run.
 func lines(t *testing.T, path ...string) (all []map[string]any) {
 	t.Helper()

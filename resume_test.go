@@ -41,23 +41,7 @@ func TestResumedRunsAreEqualToTheByte(t *testing.T) {
 
 			for stop := 1; stop <= phases; stop += stride(t, 25) {
 				interrupted := setup{dir: t.TempDir(), words: words}
-				for from := stop; ; from += again { // interrupted again and again
-					tr, l := interrupted.open(t)
-					ctx, cancel := context.WithCancel(t.Context())
-					left := from
-					l.onPhase = func(string) {
-						if left--; left == 0 {
-							cancel()
-						}
-					}
-					err := tr.Run(ctx)
-					cancel()
-					require.NoError(t, tr.Close())
-					if err == nil {
-						break
-					}
-					require.ErrorIs(t, err, context.Canceled)
-				}
+				interrupted.runInPieces(t, stop, again)
 				requireSame(t, want, files(t, interrupted.dir))
 			}
 		})
