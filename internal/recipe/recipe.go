@@ -165,14 +165,19 @@ func huge(groups []objective.Group) string {
 	return ""
 }
 
+// mostBlamed is how many completions are named where the fault is not with one of them.
+const mostBlamed = 8
+
 // Blame names what made a gradient of the step infinite: the one reward that is far beyond the others, or else the completions whose
-// gradients are so by themselves.
+// gradients are so by themselves, the first of them.
 func (r *Recipe) Blame(completions []string) []string {
 	switch {
 	case r.huge != "":
 		return []string{r.huge}
 	case len(completions) == 0:
 		return []string{"no completion by itself, but all of them together"}
+	case len(completions) > mostBlamed:
+		return append(slices.Clone(completions[:mostBlamed]), fmt.Sprintf("and %d more", len(completions)-mostBlamed))
 	}
 	return completions
 }

@@ -208,6 +208,9 @@ func TestWhoIsToBlame(t *testing.T) {
 	require.Equal(t, one[0], of(one, []float64{1e30, 0}, []float64{0, -1e30, 1}), "two are huge")
 	require.Equal(t, one[0], of(one, []float64{1, 0}), "none is")
 	require.Equal(t, "no completion by itself, but all of them together", of(nil, []float64{1, 0}))
+	crowd := strings.Split("abcdefghij", "")
+	require.Equal(t, "a, b, c, d, e, f, g, h, and 2 more", of(crowd, []float64{1, 0}))
+	require.Equal(t, "a, b, c, d, e, f, g, h", of(crowd[:8], []float64{1, 0}))
 }
 
 // An advantage that no gradient can follow is told of with the problem and what to do; equal rewards, however large, and those that
