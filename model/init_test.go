@@ -2,6 +2,7 @@ package model
 
 import (
 	"math"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -30,6 +31,9 @@ func TestNewModelIsInitialisedAsDocumented(t *testing.T) {
 	read, err := ReadConfig(dir)
 	require.NoError(t, err)
 	require.Equal(t, small, read)
+	text, err := os.ReadFile(filepath.Join(dir, "config.json"))
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"torch_dtype": "bfloat16"`)
 
 	set, err := tensorfile.OpenModel(dir)
 	require.NoError(t, err)
@@ -48,6 +52,7 @@ func TestNewModelIsInitialisedAsDocumented(t *testing.T) {
 	} {
 		tensor, err := set.Tensor(c.tensor, c.shape...)
 		require.NoError(t, err)
+		require.Equal(t, kernels.EncodedBF16, tensor.Encoding)
 		require.Equal(t, kernels.EncodedBF16, tensor.Encoding)
 		sum, squares, values := 0.0, 0.0, tensorfile.Float32s(tensor)
 		for _, x := range values {

@@ -79,3 +79,26 @@ func TestASavedModelSaysItsType(t *testing.T) {
 		require.NotContains(t, string(text), c.hasNot)
 	}
 }
+
+// What makes a model of weights goes along with them, byte for byte.
+func TestASavedModelHasWhatIsBesideItsWeights(t *testing.T) {
+	b := backendtest.CPU(t, cpu.Options{Threads: 1})
+	defer b.Close()
+	p, err := Open(b, goldenDir("qwen3-tied"), true, Options{})
+	require.NoError(t, err)
+	base, dir := t.TempDir(), t.TempDir()
+	text, err := os.ReadFile(filepath.Join(goldenDir("qwen3-tied"), "config.json"))
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(base, "config.json"), text, 0o644))
+	beside := []string{"generation_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json",
+		"merges.txt", "added_tokens.json", "chat_template.jinja"}
+	for _, name := range beside {
+		require.NoError(t, os.WriteFile(filepath.Join(base, name), []byte(name+"\n"), 0o644))
+	}
+	require.NoError(t, p.Save(dir, base))
+	for _, name := range beside {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.Equal(t, name+"\n", string(text))
+	}
+}
