@@ -55,6 +55,9 @@ func (p *Past) settle(cfg *configs.Config, made int, b kernels.Backend) (start S
 		adopt(&cfg.Order, "auto", was.Order)
 		return start, CheckSettings(cfg.RunDir, &was, cfg)
 	}
+	if err = p.run.checkKnown(); err != nil {
+		return start, err
+	}
 	if p.before, start, err = p.run.Last(); cfg.Resume == p.Checkpoint {
 		p.before, start, err = p.run.At(made)
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
-	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
@@ -131,12 +130,11 @@ func (r *Run) checkFirst() error {
 	return nil
 }
 
-// settings are those that the run began with, with changes. What an older release did not know is as it was then: the
-// default, but that no prefixes were shared, sums were taken in series, no adapter was rounded, and a batch had 512 rows where
-// nobody said how many. known tells whether there are any; the configuration of a model has the same name.
+// settings are those that the run began with, with changes. What an older release did not know is as it was then, and a batch had
+// 512 rows where nobody said how many. known tells whether there are any; the configuration of a model has the same name.
 func (r *Run) settings(changes map[string]json.RawMessage) (cfg *configs.Config, known bool, err error) {
-	d := configs.Defaults()
-	d.Version, d.SharePrefixes, d.Order, d.AdapterPrecision = 0, false, kernels.Serial.String(), "f32"
+	d := configs.Former()
+	d.Version = 0
 	text, err := json.Marshal(changes)
 	if err == nil && r.first != nil {
 		if err = json.Unmarshal(r.first, &d); err == nil && changes != nil {

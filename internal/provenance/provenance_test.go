@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -255,6 +256,32 @@ func TestOlderRunsSayLess(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, c.order, was.Order)
 		require.Equal(t, c.rows, was.MaxRows)
+	}
+}
+
+// A run of a later release goes on there: what this program does not know would be passed over.
+func TestSettingsThatNobodyKnowsAreNotPassedOver(t *testing.T) {
+	weights, run := t.TempDir(), t.TempDir()
+	model(t, weights, 20)
+	cfg := configs.Defaults()
+	cfg.RunDir = run
+	require.NoError(t, began(t, run, &cfg, Past{}, Start{}, weights))
+	require.NoError(t, (&Past{Checkpoint: "any"}).Check(&cfg, 4, sums{}))
+	for name, add := range map[string]func(string) string{
+		ConfigFile: func(s string) string { return strings.Replace(s, "{", `{"from_tomorrow": 1,`, 1) },
+		ManifestFile: func(s string) string {
+			return strings.Replace(s, `"parts"`, `"settings": {"from_tomorrow": 1}, "parts"`, 1)
+		},
+	} {
+		path := filepath.Join(run, name)
+		was, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(path, []byte(add(string(was))), 0o644))
+		err = (&Past{Checkpoint: "any"}).Check(&cfg, 4, sums{})
+		require.True(t, badinput.Is(err), name)
+		require.ErrorContains(t, err, "has a setting that this program does not know (from_tomorrow): another release of grpo wrote it")
+		require.NoError(t, (&Past{Checkpoint: "any", Fork: true}).Check(&cfg, 4, sums{}), "a fork is a run of its own")
+		require.NoError(t, os.WriteFile(path, was, 0o644))
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 func TestOneProcessMakesTheRuns(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sweep")
 	plan := &Plan{Words: []string{"seed=0..1", "max_steps=1"}}
-	plan.SetBase([]byte("base"))
+	plan.SetBase(base)
 	first, err := Claim(dir, plan)
 	require.NoError(t, err)
 	late, err := Claim(dir, plan)

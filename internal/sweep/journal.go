@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/look"
@@ -18,7 +20,8 @@ import (
 // The files of a sweep's directory. Its runs are in the folder runs, what they say in the folder logs.
 const (
 	File        = "sweep.json"
-	BaseFile    = "base.yaml" // the settings that no word changes
+	BaseFile    = "base.yaml"           // the settings that no word changes
+	WholeFile   = "base_completed.yaml" // the same with those that came since, of a sweep that an older release began
 	ResultsFile = "results.csv"
 	PageFile    = "comparison.html"
 )
@@ -63,6 +66,7 @@ type Journal struct {
 	Runs    []Entry `json:"runs"`
 
 	dir   string
+	whole []byte   // the base with all settings that there are
 	lock  *os.File // the directory; nil: it is not claimed
 	fresh bool     // there was none
 }
@@ -94,6 +98,9 @@ func Open(dir string, plan *Plan) (*Journal, error) {
 	if was := j.Plan.Base; fmt.Sprintf("%x", sha256.Sum256(j.Plan.base)) != was {
 		return nil, badinput.Errorf("%s is not as the sweep wrote it; bring it back, or choose another --dir", j.BasePath())
 	}
+	if j.whole, err = configs.Completed(j.BasePath(), bytes.Clone(j.Plan.base)); err != nil {
+		return nil, err
+	}
 	// What was running when its process ended is gone on with, and what failed is tried again: not in a race that goes on without it.
 	// What is done and was removed is made again.
 	for i := range j.Runs {
@@ -117,7 +124,7 @@ func begin(dir string, plan *Plan) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Journal{Version: 1, Plan: *plan, dir: dir, fresh: true}
+	j := &Journal{Version: 1, Plan: *plan, dir: dir, whole: plan.base, fresh: true}
 	for i, name := range Names(runs) {
 		j.Runs = append(j.Runs, Entry{Name: name, Words: runs[i], State: Waiting})
 	}
@@ -152,6 +159,11 @@ func (j *Journal) Begin() error {
 	if err := atomicfile.WriteBytes(j.BasePath(), j.Plan.base); err != nil {
 		return badinput.Errorf("--dir: %w; choose another one", err)
 	}
+	if path := j.SettingsPath(); path != j.BasePath() {
+		if err := atomicfile.WriteBytes(path, j.whole); err != nil {
+			return badinput.Errorf("--dir: %w; choose another one", err)
+		}
+	}
 	return j.write()
 }
 
@@ -163,10 +175,18 @@ func (j *Journal) write() error {
 	return atomicfile.WriteBytes(filepath.Join(j.dir, File), append(text, '\n'))
 }
 
-// Base is the text of the settings that no word changes.
-func (j *Journal) Base() []byte { return j.Plan.base }
+// Base is the text of the settings that no word changes, as runs that begin now read them.
+func (j *Journal) Base() []byte { return j.whole }
 
-// BasePath is where the settings are that no word changes.
+// SettingsPath is where that text is.
+func (j *Journal) SettingsPath() string {
+	if bytes.Equal(j.whole, j.Plan.base) {
+		return j.BasePath()
+	}
+	return filepath.Join(j.dir, WholeFile)
+}
+
+// BasePath is where the settings are as the sweep began with them.
 func (j *Journal) BasePath() string { return filepath.Join(j.dir, BaseFile) }
 
 // RunDir is the directory of a run.

@@ -2,10 +2,12 @@ package sweep
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +17,12 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 )
+
+// base are settings that no word changes.
+var base = func() []byte {
+	c := configs.Defaults()
+	return c.Marshal()
+}()
 
 func grid(t *testing.T, words ...string) [][]string {
 	t.Helper()
@@ -143,7 +151,7 @@ func (p *program) run(ctx context.Context, e Entry, words []string) error {
 func (p *program) drive(t *testing.T, dir string, atOnce int, words []string, rungs []int) (*Journal, error) {
 	t.Helper()
 	plan := &Plan{Words: words, Rungs: rungs}
-	plan.SetBase([]byte("base"))
+	plan.SetBase(base)
 	j, err := Open(dir, plan)
 	require.NoError(t, err)
 	require.NoError(t, j.Begin())
@@ -198,7 +206,7 @@ func TestHalvingGoesOnAfterAnyInterruption(t *testing.T) {
 		first := &program{}
 		ctx, cancel := context.WithCancel(context.Background())
 		plan := &Plan{Words: words, Rungs: rungs}
-		plan.SetBase([]byte("base"))
+		plan.SetBase(base)
 		j, err := Open(dir, plan)
 		require.NoError(t, err)
 		require.NoError(t, j.Begin())
@@ -227,9 +235,9 @@ func TestAJournalIsOfOneSweep(t *testing.T) {
 	require.NoError(t, err)
 	j, err := Open(dir, nil)
 	require.NoError(t, err)
-	require.Equal(t, []byte("base"), j.Base())
+	require.Equal(t, base, j.Base())
 	other := &Plan{Words: []string{"seed=0..2"}}
-	other.SetBase([]byte("base"))
+	other.SetBase(base)
 	_, err = Open(dir, other)
 	require.ErrorContains(t, err, "other words or settings")
 	require.NoError(t, os.WriteFile(j.BasePath(), []byte("edited"), 0o644))
@@ -238,6 +246,35 @@ func TestAJournalIsOfOneSweep(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, File), []byte("{"), 0o644))
 	_, err = Open(dir, nil)
 	require.ErrorContains(t, err, "no journal of a sweep")
+}
+
+// A sweep that an older release began goes on: what was no setting then is as it was, for the runs that are yet to begin, too.
+func TestASweepOfAnOlderReleaseGoesOn(t *testing.T) {
+	dir, line := t.TempDir(), regexp.MustCompile(`(?m)^(share_prefixes|adapter_precision|speculate): .*\n`)
+	require.Len(t, line.FindAll(base, -1), 3)
+	plan := &Plan{Words: []string{"seed=0..1", "max_steps=1"}}
+	plan.SetBase(line.ReplaceAll(base, nil))
+	text, err := json.Marshal(Journal{Version: 1, Plan: *plan, Runs: []Entry{{Name: "seed=0", State: Done}, {Name: "seed=1", State: Running}}})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, File), text, 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, BaseFile), plan.base, 0o644))
+	for range 2 {
+		j, err := Open(dir, nil)
+		require.NoError(t, err)
+		require.NoError(t, j.Begin())
+		got, err := configs.Load(configs.Source{File: j.SettingsPath()})
+		require.NoError(t, err)
+		want := configs.Defaults()
+		want.SharePrefixes, want.AdapterPrecision = false, "f32"
+		require.Equal(t, want, *got)
+		text, err := os.ReadFile(j.SettingsPath())
+		require.NoError(t, err)
+		require.Equal(t, text, j.Base())
+		text, err = os.ReadFile(j.BasePath())
+		require.NoError(t, err)
+		require.Equal(t, plan.base, text, "it stays as the sweep began with it")
+		require.NoError(t, j.Close())
+	}
 }
 
 // Of an odd number of runs the one in the middle stays in the race; a run that failed in it stays out, however often it is gone on with.

@@ -40,7 +40,7 @@ func (c children) run(ctx context.Context, e sweep.Entry, words []string) error 
 	if err != nil {
 		return err
 	}
-	args := append([]string{"--quiet", "--config-file", c.journal.BasePath(), "run_dir=" + c.journal.RunDir(e.Name)}, words...)
+	args := append([]string{"--quiet", "--config-file", c.journal.SettingsPath(), "run_dir=" + c.journal.RunDir(e.Name)}, words...)
 	for _, w := range c.share {
 		key, _, _ := strings.Cut(w, "=")
 		if !slices.ContainsFunc(words, func(other string) bool { return strings.HasPrefix(other, key+"=") }) {

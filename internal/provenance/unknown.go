@@ -1,0 +1,35 @@
+package provenance
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/plural"
+)
+
+// checkKnown refuses to go on with a run that has settings which this program does not know, as a later release writes them: without
+// them it would be another run.
+func (r *Run) checkKnown() error {
+	had := map[string]json.RawMessage{}
+	if err := json.Unmarshal(r.first, &had); err != nil {
+		return badinput.Errorf("%s: %w", r.Dir, err) // which Read has seen
+	}
+	for _, start := range r.Manifest.Starts {
+		maps.Copy(had, start.Settings)
+	}
+	for _, f := range configs.Describe() {
+		delete(had, f.Key)
+	}
+	if len(had) == 0 {
+		return nil
+	}
+	strange := slices.Sorted(maps.Keys(had))
+	return badinput.Errorf("run %s has %s that this program does not know (%s): another release of grpo wrote it; go on with that one, "+
+		"or type init_from=%s run_dir=DIR to go on without %s in a run of its own", r.Dir, plural.Pick(len(had), "a setting", "settings"),
+		look.Line(strings.Join(strange, ", ")), look.Word(r.Dir), plural.Pick(len(had), "it", "them"))
+}
