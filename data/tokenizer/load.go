@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/openfile"
@@ -63,7 +64,7 @@ func explain(err error, size int) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	switch {
-	case errors.As(err, &syntax) && int(syntax.Offset) >= size:
+	case errors.As(err, &syntax) && int(syntax.Offset) >= size && strings.HasPrefix(syntax.Error(), "unexpected end"):
 		return fmt.Errorf("the JSON ends too early, after %d bytes: is the download complete?", size)
 	case errors.As(err, &syntax):
 		return fmt.Errorf("not JSON at byte %d: %w", syntax.Offset, err)

@@ -155,6 +155,7 @@ func TestBrokenJSON(t *testing.T) {
 		"empty":          {"", "the JSON ends too early, after 0 bytes"},
 		"cut short":      {string(text[:len(text)/2]), "the JSON ends too early"},
 		"not JSON":       {"<html>", "not JSON at byte 1"},
+		"a comma more":   {`{"model": 1,}`, "not JSON at byte 13: invalid character '}'"},
 		"a list":         {"[]", "found a JSON array, expected an object"},
 		"repeated token": {repeated, `model.vocab: "a" stands there twice`},
 		"a pointer file": {"version https://git-lfs.github.com/spec/v1\n", "not JSON at byte 1"},
