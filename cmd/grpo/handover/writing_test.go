@@ -42,3 +42,16 @@ func TestEverythingHasAName(t *testing.T) {
 		require.Equal(t, want, nameOf(path), path)
 	}
 }
+
+// Who loses an adapter in the rounding is told of a type that rounds less, and of none that was asked for already.
+func TestASmallAdapterIsToldOfAnotherType(t *testing.T) {
+	for kind, says := range map[string]string{
+		"q4_0": "type --type q8_0 or bf16", "q8_0": "type --type bf16", "bf16": "with grpo package", "f32": "with grpo package",
+	} {
+		want, got := &probe{scores: [][]float32{{-1}}, moved: 0.01}, &probe{scores: [][]float32{{-1.01}}}
+		lines, err := compare(want, got, kind)
+		require.NoError(t, err)
+		require.Contains(t, lines[len(lines)-1], says, kind)
+		require.NotContains(t, lines[len(lines)-1], "--type "+kind)
+	}
+}
