@@ -94,10 +94,11 @@ func TestBadConfigsAreRefusedByName(t *testing.T) {
 		`max_window_layers: missing, use_sliding_window needs it`: {"use_sliding_window": true, "max_window_layers": nil},
 		`sliding_window: found 0, expected at least 1, or null`: {
 			"use_sliding_window": true, "max_window_layers": 1, "sliding_window": 0},
-		`rope_scaling.factor: missing, type "yarn" needs it`:                           scaling("type", "yarn"),
-		`rope_scaling: found type "dynamic", supported: default, linear, llama3, yarn`: scaling("type", "dynamic"),
-		`rope_scaling: found rope_type "yarn" and type "linear", expected one`:         scaling("type", "linear", "rope_type", "yarn"),
-		`rope_scaling.factor: found 0.5, expected at least 1`:                          scaling("type", "linear", "factor", 0.5),
+		`rope_scaling.factor: missing, type "yarn" needs it`:                                           scaling("type", "yarn"),
+		`rope_scaling: found type "dynamic", supported: default, linear, llama3, yarn`:                 scaling("type", "dynamic"),
+		`rope_scaling: found rope_type "yarn" and type "linear", expected one`:                         scaling("type", "linear", "rope_type", "yarn"),
+		`rope_scaling: found a factor and no rope_type, expected one of default, linear, llama3, yarn`: scaling("factor", 8.0),
+		`rope_scaling.factor: found 0.5, expected at least 1`:                                          scaling("type", "linear", "factor", 0.5),
 		`rope_scaling.high_freq_factor: found 4, expected more than low_freq_factor, and that more than 0`: scaling(
 			"rope_type", "llama3", "factor", 8.0, "low_freq_factor", 4.0, "high_freq_factor", 4.0, "original_max_position_embeddings", 64),
 		`rope_parameters.low_freq_factor: missing, type "llama3" needs it`: {
