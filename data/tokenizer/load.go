@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -79,6 +81,21 @@ func explain(err error, size int) error {
 // companion is tokenizer_config.json, as far as this package reads it.
 type companion struct {
 	Template namedTemplates `json:"chat_template"`
+	Added    map[string]struct {
+		Content string
+	} `json:"added_tokens_decoder"`
+}
+
+// checkAdded wants tokenizer.json to have the tokens that are said to have been added: Hugging Face's transformers add those
+// that it lacks, and text with one of them becomes other tokens there.
+func (c *companion) checkAdded(t *Tokenizer) error {
+	for _, key := range slices.Sorted(maps.Keys(c.Added)) {
+		content := c.Added[key].Content
+		if _, ok := t.TokenID(content); !ok && content != "" {
+			return badinput.Errorf("added_tokens_decoder: %q is no token of tokenizer.json; take both files from the same model", content)
+		}
+	}
+	return nil
 }
 
 // tokenParts are the keys of tokenizer_config.json that give a token a part.
@@ -137,6 +154,9 @@ func (t *Tokenizer) readCompanions(dir string) error {
 	path := filepath.Join(dir, "tokenizer_config.json")
 	if err := readJSON(path, &c); err != nil {
 		return err
+	}
+	if err := c.checkAdded(t); err != nil {
+		return badinput.Errorf("%s: %w", path, err)
 	}
 	t.chatTemplate, t.toolTemplate = c.Template.whole, c.Template.tools
 	parts, err := readParts(path)

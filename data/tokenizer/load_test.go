@@ -215,6 +215,8 @@ func TestDamagedCompanions(t *testing.T) {
 		{"tokenizer_config.json", `{"eos_token":3}`, "eos_token: expected a text"},
 		{"tokenizer_config.json", `{"chat_template":3}`, "chat_template: expected a text"},
 		{"tokenizer_config.json", `{"chat_`, "the JSON ends too early"},
+		{"tokenizer_config.json", `{"added_tokens_decoder":{"381":{"content":"<|im_end|>"},"384":{"content":"<new>"}}}`,
+			`added_tokens_decoder: "<new>" is no token of tokenizer.json`},
 		{"generation_config.json", `{"eos_token_id":"x"}`, `eos_token_id: found "x"`},
 		{"generation_config.json", `{"eos_token_id":[-1]}`, "eos_token_id: found -1"},
 	} {
