@@ -26,15 +26,16 @@ func QuantiseModel(ctx context.Context, dir, out string, double bool) error {
 		var sources []tensorfile.Source
 		count := 0
 		for _, name := range set.Names() {
-			t, err := set.Tensor(name)
+			same, err := set.Copy(name)
 			if err != nil {
 				return nil, err
 			}
-			if !inLayer(name) || len(t.Shape) != 2 {
-				sources = append(sources, tensorfile.FromTensor(t))
+			if !inLayer(name) || len(same.Shape) != 2 {
+				sources = append(sources, same)
 				continue
 			}
-			if t, err = numbers(set, name); err == nil {
+			t, err := numbers(set, name)
+			if err == nil {
 				err = ctx.Err()
 			}
 			if err != nil {
@@ -74,11 +75,11 @@ func DequantiseModel(ctx context.Context, dir, out string) error {
 				continue
 			}
 			if !parts[name] {
-				t, err := set.Tensor(name)
+				same, err := set.Copy(name)
 				if err != nil {
 					return nil, err
 				}
-				sources = append(sources, tensorfile.FromTensor(t))
+				sources = append(sources, same)
 				continue
 			}
 			m, err := readAny(set, name)

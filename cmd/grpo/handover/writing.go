@@ -75,11 +75,13 @@ func (w *written) asDirectory() (err error) {
 	d := dtypes[w.kind]
 	var sources []tensorfile.Source
 	for _, name := range set.Names() {
-		t, err := set.Tensor(name)
+		s, err := set.Copy(name)
 		if err != nil {
 			return err
 		}
-		s := converted(t, d.encoding)
+		if t, err := set.Tensor(name); err == nil {
+			s = converted(t, d.encoding)
+		}
 		write := s.Write
 		s.Write = func(to io.Writer) error {
 			defer set.Release(name)
