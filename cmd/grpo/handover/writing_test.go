@@ -42,7 +42,9 @@ func TestAModelStaysAsPublished(t *testing.T) {
 
 // A path without a letter or a digit that every machine has in names of files still gives a name.
 func TestEverythingHasAName(t *testing.T) {
-	for path, want := range map[string]string{"runs/x": "x", "a/my model/": "my-model", "runs/модель": "model", "/": "model", "x/--": "model"} {
+	for path, want := range map[string]string{
+		"runs/x": "x", "a/my model/": "my-model", "runs/модель": "model", "/": "model", "x/--": "model",
+	} {
 		require.Equal(t, want, nameOf(path), path)
 	}
 }

@@ -52,6 +52,15 @@ func TestConfigIsRead(t *testing.T) {
 	require.Equal(t, []bool{false, true, false}, c.Sliding)
 }
 
+// A factor that no type goes with is refused, in either place: without it the model would be another one.
+func TestAFactorWithoutATypeIsRefused(t *testing.T) {
+	for _, key := range []string{"rope_scaling", "rope_parameters"} {
+		_, err := ParseConfig(edited(t, "qwen3-tied", map[string]any{key: map[string]any{"factor": 8.0}}))
+		require.EqualError(t, err, key+": found a factor and no rope_type, expected one of default, linear, llama3, yarn")
+		require.True(t, badinput.Is(err))
+	}
+}
+
 // Of a window that config.json does not name, transformers' default counts; null is none.
 func TestAWindowThatIsNotNamedIsTheFamilys(t *testing.T) {
 	for name, window := range map[string]int{"mistral-yarn": 4096, "gemma2-softcap": 4096, "qwen2-bias": 4096, "qwen3-tied": 0} {
@@ -94,11 +103,10 @@ func TestBadConfigsAreRefusedByName(t *testing.T) {
 		`max_window_layers: missing, use_sliding_window needs it`: {"use_sliding_window": true, "max_window_layers": nil},
 		`sliding_window: found 0, expected at least 1, or null`: {
 			"use_sliding_window": true, "max_window_layers": 1, "sliding_window": 0},
-		`rope_scaling.factor: missing, type "yarn" needs it`:                                           scaling("type", "yarn"),
-		`rope_scaling: found type "dynamic", supported: default, linear, llama3, yarn`:                 scaling("type", "dynamic"),
-		`rope_scaling: found rope_type "yarn" and type "linear", expected one`:                         scaling("type", "linear", "rope_type", "yarn"),
-		`rope_scaling: found a factor and no rope_type, expected one of default, linear, llama3, yarn`: scaling("factor", 8.0),
-		`rope_scaling.factor: found 0.5, expected at least 1`:                                          scaling("type", "linear", "factor", 0.5),
+		`rope_scaling.factor: missing, type "yarn" needs it`:                           scaling("type", "yarn"),
+		`rope_scaling: found type "dynamic", supported: default, linear, llama3, yarn`: scaling("type", "dynamic"),
+		`rope_scaling: found rope_type "yarn" and type "linear", expected one`:         scaling("type", "linear", "rope_type", "yarn"),
+		`rope_scaling.factor: found 0.5, expected at least 1`:                          scaling("type", "linear", "factor", 0.5),
 		`rope_scaling.high_freq_factor: found 4, expected more than low_freq_factor, and that more than 0`: scaling(
 			"rope_type", "llama3", "factor", 8.0, "low_freq_factor", 4.0, "high_freq_factor", 4.0, "original_max_position_embeddings", 64),
 		`rope_parameters.low_freq_factor: missing, type "llama3" needs it`: {
