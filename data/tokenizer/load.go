@@ -171,11 +171,12 @@ func (t *Tokenizer) readCompanions(dir string) error {
 		}
 		t.eos = []int32{id}
 	}
-	template, err := openfile.Read(filepath.Join(dir, "chat_template.jinja"))
-	if err == nil {
-		t.chatTemplate, t.toolTemplate = string(template), ""
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	template, there, err := readBeside(filepath.Join(dir, "chat_template.jinja"))
+	if err != nil {
 		return err
+	}
+	if there {
+		t.chatTemplate, t.toolTemplate = string(template), ""
 	}
 	ids, err := readEOSTokenID(filepath.Join(dir, "generation_config.json"))
 	t.eos = appendNew(t.eos, ids)
@@ -184,15 +185,25 @@ func (t *Tokenizer) readCompanions(dir string) error {
 
 // readJSON reads a file that may be absent.
 func readJSON(path string, v any) error {
-	data, err := openfile.Read(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	data, there, err := readBeside(path)
+	if err != nil || !there {
 		return err
 	}
 	if err := json.Unmarshal(data, v); err != nil {
 		return badinput.Errorf("%s: %w", path, explain(err, len(data)))
 	}
 	return nil
+}
+
+// readBeside reads a file that may be absent. A link that leads nowhere, as it is left in a cache of which files were deleted, is
+// not: what it led to would be passed over in silence.
+func readBeside(path string) (data []byte, there bool, err error) {
+	data, err = openfile.Read(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return data, err == nil, err
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return nil, false, badinput.Errorf("%s: a link that leads nowhere; fetch the file again, or delete the link", path)
+	}
+	return nil, false, nil
 }

@@ -226,6 +226,19 @@ func TestDamagedCompanions(t *testing.T) {
 	}
 }
 
+// A link that leads nowhere is no file that is absent: other tokens would end a completion, or other words open it.
+func TestLinksThatLeadNowhere(t *testing.T) {
+	for _, name := range []string{"tokenizer_config.json", "generation_config.json", "chat_template.jinja"} {
+		dir, path := beside(t, "other", "")
+		path = filepath.Join(filepath.Dir(path), name)
+		if err := os.Symlink("nowhere", path); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Load(dir)
+		checkRefused(t, path, err, "a link that leads nowhere")
+	}
+}
+
 // Both ways to write a merge are read, with the same result.
 // DeepSeek's vocabulary has the special tokens, whose characters are outside of the alphabet of bytes, beside added_tokens.
 func TestAddedTokenInTheVocabulary(t *testing.T) {
