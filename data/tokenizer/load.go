@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -50,6 +51,9 @@ func Load(path string) (*Tokenizer, error) {
 // parse makes a tokenizer of the text of a tokenizer.json. Every error is the file's.
 func parse(data []byte) (*Tokenizer, error) {
 	var f file
+	if bytes.HasPrefix(data, []byte("version https://git-lfs")) {
+		return nil, errors.New("it is a pointer of Git LFS, not the tokenizer; type git lfs pull in its folder")
+	}
 	if err := json.Unmarshal(data, &f); err != nil {
 		// The vocabulary of another kind of model has another form, of which that kind tells more.
 		var kind struct{ Model struct{ Type string } }
