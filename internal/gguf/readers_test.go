@@ -95,7 +95,7 @@ func TestTokensAtTheEnds(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o644))
 	}
 	write("generation_config.json", map[string]any{"eos_token_id": []int{381, 379}})
-	write("tokenizer_config.json", map[string]any{"bos_token": "<|im_start|>", "eos_token": "<|im_end|>", "chat_template": []any{
+	write("tokenizer_config.json", map[string]any{"bos_token": "<|im_start|>", "eos_token": "<|endoftext|>", "chat_template": []any{
 		map[string]any{"name": "default", "template": "D"}, map[string]any{"name": "tool_use", "template": "T"}}})
 	first := map[string]any{"SpecialToken": map[string]any{"id": "<|im_start|>", "type_id": 0}}
 	for begins, post := range map[bool]any{false: nil, true: map[string]any{"type": "TemplateProcessing", "single": []any{first}}} {
@@ -106,8 +106,8 @@ func TestTokensAtTheEnds(t *testing.T) {
 		pairs, _, err := vocabulary(dir, model.Config{Vocab: 384})
 		require.NoError(t, err)
 		for _, p := range []Pair{
-			{"tokenizer.ggml.add_bos_token", begins}, {"tokenizer.ggml.bos_token_id", uint32(380)}, {"tokenizer.ggml.eos_token_id", uint32(381)},
-			{"tokenizer.ggml.eot_token_id", uint32(379)}, {"tokenizer.chat_template", "D"}, {"tokenizer.chat_template.tool_use", "T"},
+			{"tokenizer.ggml.add_bos_token", begins}, {"tokenizer.ggml.bos_token_id", uint32(380)}, {"tokenizer.ggml.eos_token_id", uint32(379)},
+			{"tokenizer.ggml.eot_token_id", uint32(381)}, {"tokenizer.chat_template", "D"}, {"tokenizer.chat_template.tool_use", "T"},
 		} {
 			require.Contains(t, pairs, p)
 		}

@@ -3,6 +3,7 @@ package handover
 import (
 	"encoding/binary"
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -118,4 +119,17 @@ func withMore(t *testing.T, text []byte) []byte {
 	out := append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...)
 	out = append(out, data...)
 	return append(out, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1)
+}
+
+// A model that computes something else than its type explains is refused, and so is one that computes no number.
+func TestAnotherModelIsNotKept(t *testing.T) {
+	for kind, most := range limits {
+		want := &probe{scores: [][]float32{{-1}}}
+		_, err := compare(want, &probe{scores: [][]float32{{-1 - float32(most)*0.9}}}, kind)
+		require.NoError(t, err, kind)
+		for _, score := range []float32{-1 - float32(most)*1.1, float32(math.NaN())} {
+			_, err = compare(want, &probe{scores: [][]float32{{score}}}, kind)
+			require.ErrorContains(t, err, "what was written is not the policy", kind)
+		}
+	}
 }
