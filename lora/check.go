@@ -44,12 +44,6 @@ func CheckMerge(modelDir string, a *Adapter, mergedDir string) (kept float64, er
 	}
 	var all projection
 	for _, name := range before.Names() {
-		if before.Foreign(name) {
-			if !before.SameForeign(name, after) {
-				return 0, fmt.Errorf("%s: no adapter belongs to this tensor, and the merged one is another", name)
-			}
-			continue
-		}
 		w, err := before.Tensor(name)
 		if err != nil {
 			return 0, err

@@ -88,16 +88,13 @@ func mergeFile(f *tensorfile.File, modelDir string, corrections map[string]corre
 	}
 	sources := make([]tensorfile.Source, 0, len(f.Names()))
 	for _, name := range f.Names() {
-		s, err := f.Copy(name)
+		t, err := f.Tensor(name)
 		if err != nil {
 			return err
 		}
+		s := tensorfile.FromTensor(t)
 		write := s.Write
 		if c, ok := corrections[name]; ok {
-			t, err := f.Tensor(name)
-			if err != nil {
-				return err
-			}
 			write = func(w io.Writer) error { return c.write(w, t) }
 		}
 		s.Write = func(w io.Writer) error {

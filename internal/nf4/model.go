@@ -26,16 +26,15 @@ func QuantiseModel(ctx context.Context, dir, out string, double bool) error {
 		var sources []tensorfile.Source
 		count := 0
 		for _, name := range set.Names() {
-			same, err := set.Copy(name)
+			t, err := set.Tensor(name)
 			if err != nil {
 				return nil, err
 			}
-			if !inLayer(name) || len(same.Shape) != 2 {
-				sources = append(sources, same)
+			if !inLayer(name) || len(t.Shape) != 2 {
+				sources = append(sources, tensorfile.FromTensor(t))
 				continue
 			}
-			t, err := numbers(set, name)
-			if err == nil {
+			if t, err = numbers(set, name); err == nil {
 				err = ctx.Err()
 			}
 			if err != nil {
@@ -75,11 +74,11 @@ func DequantiseModel(ctx context.Context, dir, out string) error {
 				continue
 			}
 			if !parts[name] {
-				same, err := set.Copy(name)
+				t, err := set.Tensor(name)
 				if err != nil {
 					return nil, err
 				}
-				sources = append(sources, same)
+				sources = append(sources, tensorfile.FromTensor(t))
 				continue
 			}
 			m, err := readAny(set, name)

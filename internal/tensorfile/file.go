@@ -3,7 +3,6 @@ package tensorfile
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -124,26 +123,6 @@ func (f *File) describe(name string, shape []int) (e entry, t Tensor, err error)
 		return e, t, badinput.Errorf("%s: tensor %q has shape %v, expected %v", f.path, name, e.shape, shape)
 	}
 	return e, Tensor{Name: name, File: f.path, Encoding: enc, Shape: e.shape}, nil
-}
-
-// Foreign tells whether a tensor is there in an encoding that numbers are not read of.
-func (f *File) Foreign(name string) bool {
-	e, ok := f.entries[name]
-	_, known := encodings[e.dtype]
-	return ok && !known
-}
-
-// Copy is the tensor of that name as it is, in whatever encoding: what is no number of the model goes along with it.
-func (f *File) Copy(name string) (Source, error) {
-	if !f.Foreign(name) {
-		t, err := f.Tensor(name)
-		return FromTensor(t), err
-	}
-	e := f.entries[name]
-	return Source{Name: name, Shape: e.shape, other: e.dtype.String(), bytes: int64(e.to - e.from), Write: func(w io.Writer) error {
-		_, err := w.Write(f.bytes(e))
-		return err
-	}}, nil
 }
 
 // Release lets the pages of a tensor go: they take no memory until they are touched again.

@@ -1,7 +1,6 @@
 package tensorfile
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -163,27 +162,6 @@ func (s *Set) Tensor(name string, shape ...int) (Tensor, error) {
 		return Tensor{}, badinput.Errorf("%s: tensor %q is missing", s.root, name)
 	}
 	return f.Tensor(name, shape...)
-}
-
-// Foreign is File.Foreign over the whole set.
-func (s *Set) Foreign(name string) bool { return s.Has(name) && s.home[name].Foreign(name) }
-
-// Copy is File.Copy over the whole set.
-func (s *Set) Copy(name string) (Source, error) {
-	if !s.Has(name) {
-		return Source{}, badinput.Errorf("%s: tensor %q is missing", s.root, name)
-	}
-	return s.home[name].Copy(name)
-}
-
-// SameForeign tells whether a foreign tensor of the set is in another one as it is here.
-func (s *Set) SameForeign(name string, in *Set) bool {
-	if !s.Foreign(name) || !in.Foreign(name) {
-		return false
-	}
-	a, b := s.home[name], in.home[name]
-	x, y := a.entries[name], b.entries[name]
-	return x.dtype == y.dtype && slices.Equal(x.shape, y.shape) && bytes.Equal(a.bytes(x), b.bytes(y))
 }
 
 // Bytes is File.Bytes over the whole set.

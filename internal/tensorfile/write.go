@@ -25,9 +25,6 @@ type Source struct {
 	Shape    []int
 	// Write gives the bytes, exactly as many as Encoding and Shape ask for.
 	Write func(io.Writer) error
-
-	other string // what a header calls the encoding of a copy that is in none of those; "": it is in one
-	bytes int64  // of such a copy
 }
 
 // FromTensor is a copy of t, byte for byte.
@@ -147,33 +144,25 @@ func split(sources []Source, limit int64) (shards [][]Source, total int64) {
 	return append(shards, sources[from:]), total
 }
 
-// arrange orders tensors as the reference writer does: widest alignment first, then by name.
+// arrange orders tensors as the reference writer does: widest alignment first (F32, BF16, F16, U8), then
+// by name.
 func arrange(sources []Source) []Source {
 	return slices.SortedFunc(slices.Values(sources), func(a, b Source) int {
 		return cmp.Or(cmp.Compare(a.rank(), b.rank()), strings.Compare(a.Name, b.Name))
 	})
 }
 
-func (s Source) rank() int {
-	const widest = "U64 I64 F64 F32 U32 I32 BF16 F16 U16 I16 I8 U8 BOOL"
-	return slices.Index(strings.Fields(widest), s.dtype())
-}
+func (s Source) rank() int { return slices.Index([]string{"F32", "BF16", "F16", "U8"}, s.dtype()) }
 
 // dtype is what the header calls the encoding.
 func (s Source) dtype() string {
-	switch {
-	case s.Plain:
+	if s.Plain {
 		return "U8"
-	case s.other != "":
-		return s.other
 	}
 	return [...]string{kernels.EncodedF32: "F32", kernels.EncodedBF16: "BF16", kernels.EncodedF16: "F16"}[s.Encoding]
 }
 
 func (s Source) size() int64 {
-	if s.other != "" {
-		return s.bytes
-	}
 	n := int64(s.Encoding.Size())
 	if s.Plain {
 		n = 1

@@ -75,13 +75,11 @@ func (w *written) asDirectory() (err error) {
 	d := dtypes[w.kind]
 	var sources []tensorfile.Source
 	for _, name := range set.Names() {
-		s, err := set.Copy(name)
+		t, err := set.Tensor(name)
 		if err != nil {
 			return err
 		}
-		if t, err := set.Tensor(name); err == nil {
-			s = converted(t, d.encoding)
-		}
+		s := converted(t, d.encoding)
 		write := s.Write
 		s.Write = func(to io.Writer) error {
 			defer set.Release(name)
