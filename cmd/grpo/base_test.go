@@ -50,7 +50,7 @@ func TestAdaptersStayWithTheirBase(t *testing.T) {
 		"sample --tokens "+tokens+" --model "+model+" --adapter "+link,
 	) {
 		out, errs, code := shell(t, "", strings.Fields(line)...)
-		requireBadInput(t, out, errs, code, "was trained over another model: model: model.safetensors has the SHA-256 ", "bring that one back",
+		requireBadInput(t, out, errs, code, "trained over another model: model: model.safetensors changed (fingerprint", "bring that one back",
 			"cp -r ", " COPY")
 	}
 	requireNothingMade(t, folder)

@@ -1,12 +1,16 @@
 package tokenizer
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/openfile"
@@ -47,6 +51,9 @@ func Load(path string) (*Tokenizer, error) {
 // parse makes a tokenizer of the text of a tokenizer.json. Every error is the file's.
 func parse(data []byte) (*Tokenizer, error) {
 	var f file
+	if bytes.HasPrefix(data, []byte("version https://git-lfs")) {
+		return nil, errors.New("it is a pointer of Git LFS, not the tokenizer; type git lfs pull in its folder")
+	}
 	if err := json.Unmarshal(data, &f); err != nil {
 		// The vocabulary of another kind of model has another form, of which that kind tells more.
 		var kind struct{ Model struct{ Type string } }
@@ -63,7 +70,7 @@ func explain(err error, size int) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	switch {
-	case errors.As(err, &syntax) && int(syntax.Offset) >= size:
+	case errors.As(err, &syntax) && int(syntax.Offset) >= size && strings.HasPrefix(syntax.Error(), "unexpected end"):
 		return fmt.Errorf("the JSON ends too early, after %d bytes: is the download complete?", size)
 	case errors.As(err, &syntax):
 		return fmt.Errorf("not JSON at byte %d: %w", syntax.Offset, err)
@@ -78,6 +85,21 @@ func explain(err error, size int) error {
 // companion is tokenizer_config.json, as far as this package reads it.
 type companion struct {
 	Template namedTemplates `json:"chat_template"`
+	Added    map[string]struct {
+		Content string
+	} `json:"added_tokens_decoder"`
+}
+
+// checkAdded wants tokenizer.json to have the tokens that are said to have been added: Hugging Face's transformers add those
+// that it lacks, and text with one of them becomes other tokens there.
+func (c *companion) checkAdded(t *Tokenizer) error {
+	for _, key := range slices.Sorted(maps.Keys(c.Added)) {
+		content := c.Added[key].Content
+		if _, ok := t.TokenID(content); !ok && content != "" {
+			return badinput.Errorf("added_tokens_decoder: %q is no token of tokenizer.json; take both files from the same model", content)
+		}
+	}
+	return nil
 }
 
 // tokenParts are the keys of tokenizer_config.json that give a token a part.
@@ -137,6 +159,9 @@ func (t *Tokenizer) readCompanions(dir string) error {
 	if err := readJSON(path, &c); err != nil {
 		return err
 	}
+	if err := c.checkAdded(t); err != nil {
+		return badinput.Errorf("%s: %w", path, err)
+	}
 	t.chatTemplate, t.toolTemplate = c.Template.whole, c.Template.tools
 	parts, err := readParts(path)
 	if err != nil {
@@ -150,11 +175,12 @@ func (t *Tokenizer) readCompanions(dir string) error {
 		}
 		t.eos = []int32{id}
 	}
-	template, err := openfile.Read(filepath.Join(dir, "chat_template.jinja"))
-	if err == nil {
-		t.chatTemplate, t.toolTemplate = string(template), ""
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	template, there, err := readBeside(filepath.Join(dir, "chat_template.jinja"))
+	if err != nil {
 		return err
+	}
+	if there {
+		t.chatTemplate, t.toolTemplate = string(template), ""
 	}
 	ids, err := readEOSTokenID(filepath.Join(dir, "generation_config.json"))
 	t.eos = appendNew(t.eos, ids)
@@ -163,15 +189,25 @@ func (t *Tokenizer) readCompanions(dir string) error {
 
 // readJSON reads a file that may be absent.
 func readJSON(path string, v any) error {
-	data, err := openfile.Read(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+	data, there, err := readBeside(path)
+	if err != nil || !there {
 		return err
 	}
 	if err := json.Unmarshal(data, v); err != nil {
 		return badinput.Errorf("%s: %w", path, explain(err, len(data)))
 	}
 	return nil
+}
+
+// readBeside reads a file that may be absent. A link that leads nowhere, as it is left in a cache of which files were deleted, is
+// not: what it led to would be passed over in silence.
+func readBeside(path string) (data []byte, there bool, err error) {
+	data, err = openfile.Read(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return data, err == nil, err
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return nil, false, badinput.Errorf("%s: a link that leads nowhere; fetch the file again, or delete the link", path)
+	}
+	return nil, false, nil
 }

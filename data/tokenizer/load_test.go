@@ -155,9 +155,10 @@ func TestBrokenJSON(t *testing.T) {
 		"empty":          {"", "the JSON ends too early, after 0 bytes"},
 		"cut short":      {string(text[:len(text)/2]), "the JSON ends too early"},
 		"not JSON":       {"<html>", "not JSON at byte 1"},
+		"a comma more":   {`{"model": 1,}`, "not JSON at byte 13: invalid character '}'"},
 		"a list":         {"[]", "found a JSON array, expected an object"},
 		"repeated token": {repeated, `model.vocab: "a" stands there twice`},
-		"a pointer file": {"version https://git-lfs.github.com/spec/v1\n", "not JSON at byte 1"},
+		"a pointer file": {"version https://git-lfs.github.com/spec/v1\n", "it is a pointer of Git LFS"},
 	} {
 		path := writeFile(t, filepath.Join(t.TempDir(), "tokenizer.json"), []byte(tc.data))
 		_, err := Load(path)
@@ -214,12 +215,27 @@ func TestDamagedCompanions(t *testing.T) {
 		{"tokenizer_config.json", `{"eos_token":3}`, "eos_token: expected a text"},
 		{"tokenizer_config.json", `{"chat_template":3}`, "chat_template: expected a text"},
 		{"tokenizer_config.json", `{"chat_`, "the JSON ends too early"},
+		{"tokenizer_config.json", `{"added_tokens_decoder":{"381":{"content":"<|im_end|>"},"384":{"content":"<new>"}}}`,
+			`added_tokens_decoder: "<new>" is no token of tokenizer.json`},
 		{"generation_config.json", `{"eos_token_id":"x"}`, `eos_token_id: found "x"`},
 		{"generation_config.json", `{"eos_token_id":[-1]}`, "eos_token_id: found -1"},
 	} {
 		dir, path := beside(t, tc.name, tc.data)
 		_, err := Load(dir)
 		checkRefused(t, path, err, tc.want)
+	}
+}
+
+// A link that leads nowhere is no file that is absent: other tokens would end a completion, or other words open it.
+func TestLinksThatLeadNowhere(t *testing.T) {
+	for _, name := range []string{"tokenizer_config.json", "generation_config.json", "chat_template.jinja"} {
+		dir, path := beside(t, "other", "")
+		path = filepath.Join(filepath.Dir(path), name)
+		if err := os.Symlink("nowhere", path); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Load(dir)
+		checkRefused(t, path, err, "a link that leads nowhere")
 	}
 }
 

@@ -10,13 +10,24 @@ import (
 
 // StopTokens are the tokens that end a completion of the model in dir, each of them once: eos_token_id of
 // config.json and of generation_config.json, in ascending order, then what t names (EOS), then turnEnd, the
-// tokens that end a turn of the chat format. A file may be absent; t is nil where a model has no tokenizer.
+// tokens that end a turn of the chat format. A file may be absent; t is nil where a model has no tokenizer. Where config.json has
+// a vocab_size, a token beyond it is refused by where it comes from: the model can never say it.
 func StopTokens(dir string, t *Tokenizer, turnEnd ...int32) ([]int32, error) {
 	var stops []int32
+	var shape struct {
+		Vocab int32 `json:"vocab_size"`
+	}
+	path := filepath.Join(dir, "config.json")
+	if err := readJSON(path, &shape); err != nil {
+		return nil, err
+	}
 	for _, name := range []string{"config.json", "generation_config.json"} {
 		ids, err := readEOSTokenID(filepath.Join(dir, name))
 		if err != nil {
 			return nil, err
+		}
+		if id, ok := beyond(ids, shape.Vocab); ok {
+			return nil, badinput.Errorf("%s: eos_token_id: found %d, but vocab_size in %s is %d", filepath.Join(dir, name), id, path, shape.Vocab)
 		}
 		stops = appendNew(stops, ids)
 	}
@@ -24,7 +35,22 @@ func StopTokens(dir string, t *Tokenizer, turnEnd ...int32) ([]int32, error) {
 	if t != nil {
 		stops = appendNew(stops, t.eos)
 	}
-	return appendNew(stops, turnEnd), nil
+	stops = appendNew(stops, turnEnd)
+	if id, ok := beyond(stops, shape.Vocab); ok {
+		return nil, badinput.Errorf("%s: token %d ends a completion, but vocab_size in %s is %d: the tokenizer is of another model",
+			filepath.Join(dir, "tokenizer.json"), id, path, shape.Vocab)
+	}
+	return stops, nil
+}
+
+// beyond gives the first id that a vocabulary of that size does not have; of size 0 it is not known.
+func beyond(ids []int32, size int32) (int32, bool) {
+	for _, id := range ids {
+		if size > 0 && id >= size {
+			return id, true
+		}
+	}
+	return 0, false
 }
 
 // readEOSTokenID gives eos_token_id of a JSON file, which may be absent.

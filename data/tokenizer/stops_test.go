@@ -65,3 +65,24 @@ func TestStopTokens(t *testing.T) {
 	_, err = StopTokens(dir, tok)
 	checkRefused(t, config, err, `eos_token_id: found "x", expected a token id or a list of them`)
 }
+
+// A token beyond the model's vocabulary is refused by the file that names it, before anything is sampled.
+func TestStopTokensBeyondTheVocabulary(t *testing.T) {
+	dir, config := beside(t, "config.json", `{"eos_token_id":9,"vocab_size":381}`)
+	generation := writeFile(t, filepath.Join(dir, "generation_config.json"), []byte(`{"eos_token_id":[380]}`))
+	tok, err := Load(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := StopTokens(dir, tok, 379); err != nil || !slices.Equal(got, []int32{9, 380, 379}) {
+		t.Errorf("got %v, %v", got, err)
+	}
+	_, err = StopTokens(dir, tok, 381)
+	checkRefused(t, filepath.Join(dir, "tokenizer.json"), err, "token 381 ends a completion, but vocab_size in "+config+" is 381")
+	writeFile(t, generation, []byte(`{"eos_token_id":[380,500]}`))
+	_, err = StopTokens(dir, tok)
+	checkRefused(t, generation, err, "eos_token_id: found 500, but vocab_size in "+config+" is 381")
+	writeFile(t, config, []byte(`{"eos_token_id":381,"vocab_size":381}`))
+	_, err = StopTokens(dir, tok)
+	checkRefused(t, config, err, "eos_token_id: found 381")
+}

@@ -76,7 +76,7 @@ func vocabulary(dir string, cfg model.Config) (pairs []Pair, notes []string, err
 		return nil, nil, badinput.Errorf("%s: %w", path, err)
 	}
 	if n := tok.VocabSize(); n > cfg.Vocab {
-		return nil, nil, badinput.Errorf("%s: it has %d tokens, the model's vocab_size is %d", path, n, cfg.Vocab)
+		return nil, nil, badinput.Errorf("%s: it has %d tokens, the model's vocab_size is %d; type --format safetensors", path, n, cfg.Vocab)
 	}
 	pairs = append(pairs, Pair{"tokenizer.ggml.model", w.kind()})
 	if pre, err := w.preTokenizer(); err != nil {

@@ -53,7 +53,7 @@ func TestAVocabularyOfBytes(t *testing.T) {
 	require.Equal(t, []float64{normalToken, controlToken, controlToken, controlToken, unusedToken}, kinds[764:769])
 	require.Equal(t, "[PAD799]", f.pairs["tokenizer.ggml.tokens"].([]string)[799])
 	_, _, err = vocabulary(dir, model.Config{Vocab: 700})
-	require.ErrorContains(t, err, "it has 768 tokens, the model's vocab_size is 700")
+	require.ErrorContains(t, err, "it has 768 tokens, the model's vocab_size is 700; type --format safetensors")
 }
 
 // The variants of SentencePiece's vocabularies, with what Hugging Face's tokenizers make of tokens.

@@ -97,7 +97,7 @@ func TestModelsThatCannotBeRewritten(t *testing.T) {
 		rewrite func(ctx context.Context, dir, out string) error
 		says    string
 	}{
-		{[]tensorfile.Source{tensorfile.FromFloat32s(name, numbers, 2, 64)}, quantise, "only a model in bf16 is quantised"},
+		{[]tensorfile.Source{tensorfile.FromFloat32s(name, numbers, 2, 64)}, quantise, "only a model in bf16 is quantised: type grpo"},
 		{[]tensorfile.Source{tensorfile.FromFloat32s("other", numbers, 2, 64)}, quantise, "no matrix of a layer"},
 		{state("[128]"), DequantiseModel, "shape [128], expected that of a matrix"},
 		{state("[-2,-64]"), DequantiseModel, "shape [-2 -64], expected that of a matrix"},

@@ -58,7 +58,7 @@ func TestWhatIsBelowAnAdapter(t *testing.T) {
 		for _, named := range []string{adapter, link} {
 			err := CheckBase(named, model)
 			require.True(t, badinput.Is(err))
-			require.ErrorContains(t, err, "adapter "+named+" was trained over another model: model: "+name+" has the SHA-256 ")
+			require.ErrorContains(t, err, "adapter "+named+" was trained over another model: model: "+name+" changed (fingerprint")
 			require.ErrorContains(t, err, "(the one before is NAME@1111111111111111111111111111111111111111); bring that one back")
 			require.ErrorContains(t, err, "cp -r "+named+" COPY")
 		}
@@ -69,7 +69,7 @@ func TestWhatIsBelowAnAdapter(t *testing.T) {
 	}
 	t.Chdir(adapter)
 	put("config.json", "other")
-	require.ErrorContains(t, CheckBase(".", model), "config.json has the SHA-256")
+	require.ErrorContains(t, CheckBase(".", model), "config.json changed (fingerprint")
 	state := filepath.Join("..", rundir.StateFile)
 	text, err := os.ReadFile(state)
 	require.NoError(t, err)
@@ -90,7 +90,7 @@ func TestWhatStandsBesideAnAdapter(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(model, "model.safetensors"), []byte("other"), 0o644))
 	err := CheckBase(copied, model)
 	require.True(t, badinput.Is(err))
-	require.ErrorContains(t, err, "adapter "+copied+" was trained over another model: model: model.safetensors has the SHA-256 ")
+	require.ErrorContains(t, err, "adapter "+copied+" was trained over another model: model: model.safetensors changed (fingerprint")
 	require.ErrorContains(t, err, "delete "+filepath.Join(copied, BaseFile))
 	require.NoError(t, os.WriteFile(filepath.Join(copied, BaseFile), []byte("{"), 0o644))
 	require.ErrorContains(t, CheckBase(copied, model), BaseFile+": ")
@@ -119,7 +119,7 @@ func TestAQuantisedBase(t *testing.T) {
 	require.ErrorContains(t, CheckBase(ofFour, model), "trained over another model", "a run of before the record")
 	put(four, "model.safetensors", "other")
 	require.ErrorContains(t, CheckBase(of, four), "trained over another model", "the record is of other weights")
-	require.ErrorContains(t, CheckBase(known, four), "model.safetensors has the SHA-256")
+	require.ErrorContains(t, CheckBase(known, four), "model.safetensors changed (fingerprint")
 }
 
 // An adapter in a checkpoint is as the run saved it, or it is refused; what else is in the checkpoint is no concern of it.

@@ -165,11 +165,11 @@ func (now Parts) Differences(before Parts) map[string]string {
 		switch {
 		case !known:
 		case is.SHA256 != was.SHA256:
-			what := ""
-			if files := changed(was.Files, is.Files); len(files) > 0 {
-				what = strings.Join(files, " and ") + " "
+			what := fmt.Sprintf("has the SHA-256 %.12s…, had %.12s…", is.SHA256, was.SHA256)
+			if files := changed(was.Files, is.Files); len(files) > 0 { // no file has that of all of them
+				what = fmt.Sprintf("%s changed (fingerprint of all its files %.12s…, was %.12s…)", strings.Join(files, " and "), is.SHA256, was.SHA256)
 			}
-			all[key] = fmt.Sprintf("%s: %shas the SHA-256 %.12s…, had %.12s…%s", key, what, is.SHA256, was.SHA256, pin(was, is))
+			all[key] = key + ": " + what + pin(was, is)
 		case key == "model" && is.Commit != was.Commit && is.Commit != "" && was.Commit != "":
 			all[key] = fmt.Sprintf("%s: commit %.12s of the Hub, was %.12s%s", key, is.Commit, was.Commit, pin(was, is))
 		case is.Full != was.Full && is.Full != "" && was.Full != "":

@@ -59,6 +59,7 @@ var damage = map[string]struct {
 }{
 	"empty":       {nil, "the file has 0 bytes"},
 	"seven bytes": {make([]byte, 7), "the file has 7 bytes"},
+	"pointer":     {[]byte("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n"), "it is a pointer of Git LFS"},
 	"no header":   {make([]byte, 8), "does not start with {"},
 	"huge header": {append(binary.LittleEndian.AppendUint64(nil, math.MaxUint64), "{}"...),
 		"the header claims 18446744073709551615 bytes, at most 100000000"},

@@ -42,6 +42,9 @@ func parseHeader(path string, data []byte, size int) (header, error) {
 	if size < 8 {
 		return header{}, badinput.Errorf("%s: the file has %d bytes, a safetensors file has at least 8", path, size)
 	}
+	if bytes.HasPrefix(data, []byte("version https://git-lfs")) {
+		return header{}, badinput.Errorf("%s: it is a pointer of Git LFS, not the weights; type git lfs pull in its folder", path)
+	}
 	n := binary.LittleEndian.Uint64(data)
 	if n > maxHeader {
 		return header{}, badinput.Errorf(

@@ -36,11 +36,23 @@ func compare(want, got *probe, kind string) (lines []string, err error) {
 	if want.moved > 0 {
 		line := fmt.Sprintf("for comparison: the adapter moved log-probabilities by %.2g on average", want.moved)
 		if mean > want.moved/2 {
-			line += ", which this type does not keep apart from its rounding; type --type bf16, or q8_0 in place of q4_0"
+			line += ", which this type does not keep apart from its rounding; " + instead(kind)
 		}
 		lines = append(lines, line)
 	}
 	return lines, nil
+}
+
+// instead is what to do where a type rounds as much away as an adapter changed. With 16 bits and more it is the type of the
+// model itself, which merged weights are rounded to, that does not keep them apart.
+func instead(kind string) string {
+	switch kind {
+	case "q4_0":
+		return "type --type q8_0 or bf16"
+	case "q8_0":
+		return "type --type bf16"
+	}
+	return "hand the adapter over as it is, with grpo package"
 }
 
 // inWords is what a difference of log-probabilities means.

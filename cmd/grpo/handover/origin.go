@@ -126,17 +126,18 @@ func (o *origin) ofRun(ctx context.Context, talk io.Writer) (*source, error) {
 	return s, err
 }
 
-// nameOf is the last part of a path, of characters that a file may be called by anywhere.
+// nameOf is the last part of a path, of characters that a file may be called by anywhere: "model" where it has none of those.
 func nameOf(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
 	}
-	return strings.Trim(strings.Map(func(r rune) rune {
+	name := strings.Trim(strings.Map(func(r rune) rune {
 		if strings.ContainsRune("-._", r) || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
 			return r
 		}
 		return '-'
 	}, filepath.Base(path)), ".-_")
+	return cmp.Or(name, "model")
 }
 
 // loadTokenizer opens that of a model, which may have none.

@@ -3,6 +3,7 @@ package handover
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -80,4 +81,39 @@ func TestWhatIsNoWeightIsWrittenAsItIs(t *testing.T) {
 	got, ok := written.Other(positions.Name)
 	require.True(t, ok)
 	require.Equal(t, positions, got)
+}
+
+// A path without a letter or a digit that every machine has in names of files still gives a name.
+func TestEverythingHasAName(t *testing.T) {
+	for path, want := range map[string]string{
+		"runs/x": "x", "a/my model/": "my-model", "runs/модель": "model", "/": "model", "x/--": "model",
+	} {
+		require.Equal(t, want, nameOf(path), path)
+	}
+}
+
+// Who loses an adapter in the rounding is told of a type that rounds less, and of none that was asked for already.
+func TestASmallAdapterIsToldOfAnotherType(t *testing.T) {
+	for kind, says := range map[string]string{
+		"q4_0": "type --type q8_0 or bf16", "q8_0": "type --type bf16", "bf16": "with grpo package", "f32": "with grpo package",
+	} {
+		want, got := &probe{scores: [][]float32{{-1}}, moved: 0.01}, &probe{scores: [][]float32{{-1.01}}}
+		lines, err := compare(want, got, kind)
+		require.NoError(t, err)
+		require.Contains(t, lines[len(lines)-1], says, kind)
+		require.NotContains(t, lines[len(lines)-1], "--type "+kind)
+	}
+}
+
+// A model that computes something else than its type explains is refused, and so is one that computes no number.
+func TestAnotherModelIsNotKept(t *testing.T) {
+	for kind, most := range limits {
+		want := &probe{scores: [][]float32{{-1}}}
+		_, err := compare(want, &probe{scores: [][]float32{{-1 - float32(most)*0.9}}}, kind)
+		require.NoError(t, err, kind)
+		for _, score := range []float32{-1 - float32(most)*1.1, float32(math.NaN())} {
+			_, err = compare(want, &probe{scores: [][]float32{{score}}}, kind)
+			require.ErrorContains(t, err, "what was written is not the policy", kind)
+		}
+	}
 }

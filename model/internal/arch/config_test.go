@@ -52,6 +52,15 @@ func TestConfigIsRead(t *testing.T) {
 	require.Equal(t, []bool{false, true, false}, c.Sliding)
 }
 
+// A factor that no type goes with is refused, in either place: without it the model would be another one.
+func TestAFactorWithoutATypeIsRefused(t *testing.T) {
+	for _, key := range []string{"rope_scaling", "rope_parameters"} {
+		_, err := ParseConfig(edited(t, "qwen3-tied", map[string]any{key: map[string]any{"factor": 8.0}}))
+		require.EqualError(t, err, key+": found a factor and no rope_type, expected one of default, linear, llama3, yarn")
+		require.True(t, badinput.Is(err))
+	}
+}
+
 // Of a window that config.json does not name, transformers' default counts; null is none.
 func TestAWindowThatIsNotNamedIsTheFamilys(t *testing.T) {
 	for name, window := range map[string]int{"mistral-yarn": 4096, "gemma2-softcap": 4096, "qwen2-bias": 4096, "qwen3-tied": 0} {

@@ -96,6 +96,9 @@ func (s rawScaling) read(key string, positions int) (Scaling, error) {
 	if s.Type != "" && s.OldType != "" && s.Type != s.OldType {
 		return Scaling{}, badinput.Errorf("%s: found rope_type %q and type %q, expected one", key, s.Type, s.OldType)
 	}
+	if s.Type == "" && s.OldType == "" && s.Factor != nil {
+		return Scaling{}, badinput.Errorf("%s: found a factor and no rope_type, expected one of %s", key, scalings)
+	}
 	r := Scaling{Type: kind}
 	var missing string
 	number := func(name string, x *float64) float64 {

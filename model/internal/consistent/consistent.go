@@ -69,7 +69,8 @@ func checkHead(c arch.Config, set *tensorfile.Set) error {
 	const head, table = "lm_head.weight", "model.embed_tokens.weight"
 	if !c.TiedHead {
 		if !set.Has(head) {
-			return badinput.Errorf("config.json says tie_word_embeddings is false, but the files have no tensor %q", head)
+			return badinput.Errorf("tie_word_embeddings is false in config.json, or not there, but the files have no tensor %q; "+
+				"write \"tie_word_embeddings\": true there if the head is the embedding", head)
 		}
 		return nil
 	}
