@@ -113,14 +113,12 @@ func (k *checker) schedule() {
 		c.MaxSteps, c.SchedulerTotalSteps, c.MaxSteps)
 }
 
-// alpha wants lora_alpha/lora_rank, which an adapter is scaled by, to be a number above 0 in single precision, and one with which it can
-// learn: not so small that it changes nothing, nor so large that it leaves nothing of the model.
+// alpha wants lora_alpha/lora_rank, which an adapter is scaled by, to be one with which it can learn: not so small that it changes
+// nothing, nor so large that it leaves nothing of the model.
 func (k *checker) alpha() {
 	alpha, rank := k.c.LoRAAlpha, float64(max(k.c.LoRARank, 1))
 	k.refuse(!(alpha > 0 && alpha <= math.MaxFloat32), "lora_alpha", "lora_alpha: found %s, expected %s; %s", formatNumber(alpha),
 		bounded("a number above 0", alpha, math.MaxFloat32), k.usual("lora_alpha"))
-	k.refuse(alpha > 0 && float32(alpha/rank) == 0, "lora_alpha",
-		"lora_alpha: found %s, which lora_rank makes 0 in single precision; %s", formatNumber(alpha), k.usual("lora_alpha"))
 	k.refuse(alpha < leastScale*rank, "lora_alpha",
 		"lora_alpha: found %s, expected at least %s with lora_rank=%d: the policy would never move; %s",
 		formatNumber(alpha), formatNumber(leastScale*rank), k.c.LoRARank, k.usual("lora_alpha"))

@@ -93,7 +93,8 @@ var mistakes = []struct{ words, message string }{
 	{"eval_temperature=1e39", "eval_temperature: found 1e+39, expected a number of at least 1e-06 and at most 3.4e38; " +
 		"the greedy completion needs no setting; type eval_temperature=1"},
 	{"lora_alpha=1e300", "lora_alpha: found 1e+300, expected a number above 0 and at most 3.4e38; type lora_alpha=32"},
-	{"lora_alpha=1e-300", "lora_alpha: found 1e-300, which lora_rank makes 0 in single precision; type lora_alpha=32"},
+	{"lora_alpha=1e-300", "lora_alpha: found 1e-300, expected at least 3.2e-11 with lora_rank=32: " +
+		"the policy would never move; type lora_alpha=32"},
 	{"lora_alpha=1e30 lora_rank=4", "lora_alpha: found 1e+30, expected at most 4e+12 with lora_rank=4: " +
 		"one step would leave nothing of the model; type lora_alpha=32"},
 	{"lora_alpha=1e-20 lora_rank=4", "lora_alpha: found 1e-20, expected at least 4e-12 with lora_rank=4: " +
