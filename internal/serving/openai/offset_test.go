@@ -19,11 +19,13 @@ import (
 func TestOffsetsBehindThoughts(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, tiny.Extract(dir))
-	file := filepath.Join(dir, "tokenizer.json")
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
-	text = bytes.Replace(text, []byte("<|im_start|>"), []byte("<think>"), 1)
-	require.NoError(t, os.WriteFile(file, text, 0o600))
+	for _, name := range []string{"tokenizer.json", "tokenizer_config.json"} {
+		file := filepath.Join(dir, name)
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		text = bytes.Replace(text, []byte("<|im_start|>"), []byte("<think>"), 1)
+		require.NoError(t, os.WriteFile(file, text, 0o600))
+	}
 	tok, err := tokenizer.Load(dir)
 	require.NoError(t, err)
 	s := scripted(t)

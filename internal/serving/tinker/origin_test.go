@@ -75,7 +75,7 @@ func TestAdaptersKnowTheirBase(t *testing.T) {
 		for _, path := range paths {
 			for _, use := range []func(*testing.T, *site, string) error{load, sample} {
 				err := use(t, s, path)
-				require.ErrorContains(t, err, "user: "+path+" was trained over another model than tiny is now: model: model.safetensors has")
+				require.ErrorContains(t, err, "user: "+path+" was trained over another model than tiny is now: model: model.safetensors changed")
 			}
 		}
 		m := &client.Training{Session: n, ID: strings.Split(strings.TrimPrefix(paths[0], "tinker://"), "/")[0], Seq: 100}
