@@ -30,3 +30,25 @@ func TestANameSpeaksAsBefore(t *testing.T) {
 	s.start(Options{})
 	require.Equal(t, said, s.says("mine"))
 }
+
+// What was about to be taken in when a server closes has ended when it is closed, and nothing begins afterwards.
+func TestNothingBeginsOverAClosedServer(t *testing.T) {
+	s := newServer(t)
+	r, err := grpo.OpenRemote(t.Context(), grpo.RemoteOptions{URL: s.web.URL, Problems: problems()})
+	require.NoError(t, err)
+	for range 30 {
+		s.stop()
+		s.start(Options{})
+		n := s.sessions[r.ID]
+		rested := make(chan struct{})
+		go func() {
+			n.rest() // as after a while in which nobody asked anything
+			close(rested)
+		}()
+		s.stop()
+		<-rested
+		n.mu.Lock()
+		require.False(t, n.working)
+		n.mu.Unlock()
+	}
+}

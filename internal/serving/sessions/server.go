@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -114,6 +115,12 @@ func (s *Server) Drain() { s.drain.Do(func() { close(s.draining) }) }
 // Close ends what is computed; no step that was answered is lost. The host is its owner's.
 func (s *Server) Close() error {
 	s.stop()
+	s.mu.Lock()
+	all := slices.Collect(maps.Values(s.sessions))
+	s.mu.Unlock()
+	for _, n := range all {
+		n.takeNoMore()
+	}
 	s.work.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()

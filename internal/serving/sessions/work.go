@@ -242,3 +242,12 @@ func sampled(step int, groups []grpo.Group) remote.Sampled {
 	}
 	return out
 }
+
+// takeNoMore returns when a session of a server that stops takes no work in: who was about to, as rest is, has.
+func (n *session) takeNoMore() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.idle != nil {
+		n.idle.Stop()
+	}
+}
