@@ -135,7 +135,7 @@ func TestChangedFilesAreNoticed(t *testing.T) {
 		require.Regexp(t, `run: goes on from .*, after step \d`, out)
 		if key == "model" {
 			out, errs, code = shell(t, "", "replay", "--run", run, "--step", "2")
-			requireBadInput(t, out, errs, code, "trained on something else: model: model.safetensors has")
+			requireBadInput(t, out, errs, code, "trained on something else: model: model.safetensors changed")
 		}
 		require.NoError(t, os.WriteFile(path, was, 0o644))
 	}
