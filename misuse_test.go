@@ -144,7 +144,7 @@ func TestArgumentsThatAreNil(t *testing.T) {
 		"grpo.Evaluator ctx":          func() { _, _ = tr.Evaluate(nothing) },
 		"lora.New l":                  func() { lora.New(nil) },
 		"lora.Merge a":                func() { _ = lora.Merge(dir, nil, dir) },
-		"lora.Merge ctx":              func() { _ = lora.MergeContext(nothing, dir, nil, dir) },
+		"lora.MergeContext ctx":       func() { _ = lora.MergeContext(nothing, dir, nil, dir) },
 		"lora.CheckMerge a":           func() { _, _ = lora.CheckMerge(dir, nil, dir) },
 		"optim.Adam.Park s":           func() { _ = adam().Park(nil) },
 		"optim.Adam.Resume s":         func() { _ = adam().Resume(nil) },

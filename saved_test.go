@@ -128,7 +128,8 @@ func TestWhatACheckpointIsEvaluatedWith(t *testing.T) {
 	require.NoError(t, os.WriteFile(settings, append(text, '\n'), 0o644))
 	_, warnings = evaluated(nil)
 	require.Len(t, warnings, 1)
-	require.Contains(t, warnings[0], "the model is not as it was when the run was trained: model: tokenizer_config.json changed (")
+	require.Contains(t, warnings[0], "the model is not as it was when the run was trained: "+
+		"model: tokenizer_config.json changed (fingerprint of all its files ")
 	l := &listener{}
 	saved, err := OpenSaved(s.dir, -1, l)
 	require.NoError(t, err)

@@ -27,12 +27,13 @@ const leastKept = 0.1
 // gives the share of the adapter that is left after the rounding: near 1, and less where the adapter is so small that
 // most weights round back to what they were. A merge that lost nearly all of its adapter is refused, too.
 func CheckMerge(modelDir string, a *Adapter, mergedDir string) (kept float64, err error) {
+	given.All("lora.CheckMerge", "a", a)
 	return CheckMergeContext(context.Background(), modelDir, a, mergedDir)
 }
 
 // CheckMergeContext is CheckMerge until ctx is done: then it ends with the error of ctx.
 func CheckMergeContext(ctx context.Context, modelDir string, a *Adapter, mergedDir string) (kept float64, err error) {
-	given.All("lora.CheckMerge", "ctx", ctx, "a", a)
+	given.All("lora.CheckMergeContext", "ctx", ctx, "a", a)
 	before, err := tensorfile.OpenModel(modelDir)
 	if err != nil {
 		return 0, err

@@ -18,12 +18,13 @@ import (
 // weight W + scale·B·A is computed in double precision and rounded once. outDir appears when everything
 // is written, or not at all.
 func Merge(modelDir string, a *Adapter, outDir string) error {
+	given.All("lora.Merge", "a", a)
 	return MergeContext(context.Background(), modelDir, a, outDir)
 }
 
 // MergeContext is Merge until ctx is done: then it leaves nothing and ends with the error of ctx.
 func MergeContext(ctx context.Context, modelDir string, a *Adapter, outDir string) error {
-	given.All("lora.Merge", "ctx", ctx, "a", a)
+	given.All("lora.MergeContext", "ctx", ctx, "a", a)
 	return atomicfile.Folder(outDir, func(unfinished string) error { return a.mergeInto(ctx, unfinished, modelDir) })
 }
 
