@@ -115,11 +115,12 @@ func TestConfigsThatContradictTheTensors(t *testing.T) {
 			"gemma2-softcap", "head_dim", 16},
 		`num_key_value_heads · head_dim is 16, but tensor "model.layers.0.self_attn.k_proj.weight" has shape [32 64], which makes it 32`: {
 			"llama-rope-scaled", "num_key_value_heads", 1},
-		`intermediate_size is 96, but tensor`:                                      {"llama-rope-scaled", "intermediate_size", 96},
-		`num_hidden_layers is 2, but the files have tensors of 3 layers`:           {"llama-rope-scaled", "num_hidden_layers", 2},
-		`tie_word_embeddings is false in config.json, or not there, but the files`: {"qwen2-bias", "tie_word_embeddings", false},
-		`write "tie_word_embeddings": true there if the head is the embedding`:     {"qwen2-bias", "tie_word_embeddings", nil},
-		`tie_word_embeddings is true, but tensor "lm_head.weight" is not`:          {"llama-rope-scaled", "tie_word_embeddings", true},
+		`intermediate_size is 96, but tensor`:                            {"llama-rope-scaled", "intermediate_size", 96},
+		`num_hidden_layers is 2, but the files have tensors of 3 layers`: {"llama-rope-scaled", "num_hidden_layers", 2},
+		`tie_word_embeddings is false in config.json, or not there, but the files have no tensor "lm_head.weight"`: {
+			"qwen2-bias", "tie_word_embeddings", false},
+		`write "tie_word_embeddings": true there if the head is the embedding`: {"qwen2-bias", "tie_word_embeddings", nil},
+		`tie_word_embeddings is true, but tensor "lm_head.weight" is not`:      {"llama-rope-scaled", "tie_word_embeddings", true},
 		`self_attn.k_proj.bias" is in the files, but a LlamaForCausalLM with this config.json`: {
 			"qwen2-bias", "architectures", []string{"LlamaForCausalLM"}},
 		`tensor "model.layers.0.self_attn.q_norm.weight" is missing`: {
