@@ -64,6 +64,7 @@ func TestTheAutopilotGoesBack(t *testing.T) {
 
 // The steps that stand are taken again to the bit, with the settings that each of them had.
 func TestPilotedStepsAreReplayed(t *testing.T) {
+	racing.Again(t)
 	dir := t.TempDir()
 	tr, _ := setup{dir: dir, words: piloted("pipeline=full", "learning_rate=0.0001", "max_steps=5")}.open(t)
 	tr.pilot.Now[autopilot.Temperature] = 1.3 // as if it had been tried
@@ -103,6 +104,7 @@ func TestTheAutopilotGoesBackBehindItsProcess(t *testing.T) {
 
 // The checkpoint that the autopilot would go back to stays, however few are kept.
 func TestWhereTheAutopilotGoesBackToIsKept(t *testing.T) {
+	racing.Again(t)
 	dir := t.TempDir()
 	tr, _ := setup{dir: dir, words: piloted("learning_rate=0.0001", "max_steps=4", "save_every=1", "keep_last=0")}.open(t)
 	run(t, tr)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/snapshot"
 )
@@ -49,6 +50,7 @@ func TestACheckpointIsOfTheWholeStep(t *testing.T) {
 
 // What a checkpoint has of the run comes back with it: in a fork also where that began, which may draw with another seed.
 func TestAForkIsResumedAsOne(t *testing.T) {
+	racing.Again(t)
 	parent := setup{dir: t.TempDir(), words: []string{"max_steps=3", "save_every=3"}}
 	tr, _ := parent.open(t)
 	run(t, tr)

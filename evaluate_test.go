@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/footprint"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/internal/stats"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/reward"
@@ -160,6 +161,7 @@ func TestAnEvaluatorReadsNoAdapterThatTheRunBeganWith(t *testing.T) {
 
 // Where other problems are held out since, nothing is compared with what was found before, and the best of both sets stay.
 func TestOtherProblemsAreHeldOut(t *testing.T) {
+	racing.Again(t)
 	words := []string{"eval_every=1", "save_every=1", "keep_last=1", "keep_best=1"}
 	s := setup{dir: t.TempDir(), words: append(words, "max_steps=3", "eval_problems=1")}
 	tr, _ := s.open(t)

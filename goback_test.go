@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/autopilot"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/internal/snapshot"
 	"github.com/seed-7879b91d/grpo/reward"
 )
@@ -59,6 +60,7 @@ func TestAllGoesBackButTheAutopilot(t *testing.T) {
 // A run that goes on without its autopilot has what that did until then on record, and not what it did later; and what was sampled
 // ahead with its settings is passed over.
 func TestWithoutItsAutopilotARunGoesBackToo(t *testing.T) {
+	racing.Again(t)
 	s := setup{dir: t.TempDir(), words: piloted("pipeline=full", "learning_rate=0.0001", "max_steps=6", "save_every=1", "keep_last=0")}
 	tr, _ := s.open(t)
 	run(t, tr)

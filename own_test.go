@@ -142,6 +142,7 @@ func TestAnotherJudgeIsTold(t *testing.T) {
 
 // Each step is replayed with the loss that was in force.
 func TestAReplayKnowsWhoseTheLossWas(t *testing.T) {
+	racing.Again(t)
 	pull := func(s *model.LossSequence) float64 { // which moves the policy otherwise than the settings' own loss
 		for i := range s.Grad {
 			s.Grad[i] = s.Weight[i] * s.Advantage[i]

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/reward"
@@ -119,6 +120,7 @@ func TestAnInterruptDoesNotWaitForScores(t *testing.T) {
 }
 
 func TestGoingOnFromAnEarlierCheckpointSetsTheLaterAside(t *testing.T) {
+	racing.Again(t)
 	dir := t.TempDir()
 	tr, _ := setup{dir: dir, words: []string{"max_steps=6"}}.open(t)
 	run(t, tr)
@@ -151,6 +153,7 @@ func TestGoingOnFromAnEarlierCheckpointSetsTheLaterAside(t *testing.T) {
 
 // A checkpoint that is damaged is named, the one before is used, and it is written again when the run comes by.
 func TestADamagedCheckpointIsReplaced(t *testing.T) {
+	racing.Again(t)
 	s := setup{dir: t.TempDir(), words: []string{"max_steps=4"}}
 	tr, _ := s.open(t)
 	run(t, tr)
@@ -181,6 +184,7 @@ func TestADamagedCheckpointIsReplaced(t *testing.T) {
 
 // A log that is shorter than a checkpoint says is named, and a checkpoint that it has enough for is used.
 func TestAShortLogFallsBackToACheckpointThatFits(t *testing.T) {
+	racing.Again(t)
 	s := setup{dir: t.TempDir(), words: []string{"max_steps=4"}}
 	tr, _ := s.open(t)
 	run(t, tr)
@@ -270,6 +274,7 @@ func TestTwoProcessesDoNotShareARun(t *testing.T) {
 // A run that was killed before its first checkpoint is kept, settings and all, when another one begins in its place.
 // A manifest that somebody removed is made anew.
 func TestARunWithoutCheckpointsIsSetAsideAsAWhole(t *testing.T) {
+	racing.Again(t)
 	dir := t.TempDir()
 	tr, _ := setup{dir: dir, words: []string{"max_steps=6"}}.open(t)
 	_, err := tr.Step(t.Context(), nil, StepOptions{})

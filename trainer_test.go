@@ -70,6 +70,7 @@ func TestRoundedRunsAreEqualToTheByte(t *testing.T) {
 }
 
 func TestTheLastAndTheBestCheckpointsStay(t *testing.T) {
+	racing.Again(t)
 	dir := t.TempDir()
 	tr, l := setup{dir: dir, words: []string{"max_steps=10", "keep_last=2", "keep_best=1", "eval_every=2"}}.open(t)
 	require.NoError(t, tr.Run(t.Context()))
@@ -90,6 +91,7 @@ func TestTheLastAndTheBestCheckpointsStay(t *testing.T) {
 
 // Only an evaluation of a step that has a checkpoint can keep one.
 func TestTheBestIsAmongTheSaved(t *testing.T) {
+	racing.Again(t)
 	dir := t.TempDir()
 	tr, l := setup{dir: dir, words: []string{"max_steps=9", "keep_last=1", "keep_best=1", "eval_every=1", "save_every=3"}}.open(t)
 	require.NoError(t, tr.Run(t.Context()))

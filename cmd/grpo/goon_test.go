@@ -79,6 +79,7 @@ func TestANamedRunBringsItsSettings(t *testing.T) {
 
 // What a run began with is kept twice.
 func TestLostSettingsComeBack(t *testing.T) {
+	racing.Again(t)
 	o := newOracle(t)
 	folder := t.TempDir()
 	run := filepath.Join(folder, "run")

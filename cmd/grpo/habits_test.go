@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
 // What people type who know other trainers is answered with what to type here.
@@ -44,6 +45,7 @@ func TestHabitsAreAnswered(t *testing.T) {
 
 // The model of the program has its name wherever a model is asked for.
 func TestEveryVerbKnowsTheModelOfTheProgram(t *testing.T) {
+	racing.Again(t)
 	dir, err := grpo.ModelDir(t.Context(), "tiny")
 	require.NoError(t, err)
 	text := func(stdin, line string) string {

@@ -16,11 +16,13 @@ import (
 	"github.com/seed-7879b91d/grpo"
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/doctest"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
 // What a page tells to type is something that can be typed: verbs, flags and settings are there, with values that they take;
 // make has the target; and a pattern of tests finds some.
 func TestTheCommandsOfThePages(t *testing.T) {
+	racing.Again(t)
 	counts := map[string]int{}
 	for _, page := range pages(t) {
 		text, err := os.ReadFile(page)

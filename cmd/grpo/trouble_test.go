@@ -209,6 +209,7 @@ func TestRunsThatDoNotFitAreLeftAlone(t *testing.T) {
 
 // The name of a directory is one line of signs that can be seen, wherever a run tells of it.
 func TestADirectoryOfControlCharacters(t *testing.T) {
+	racing.Again(t)
 	o := newOracle(t)
 	run := filepath.Join(t.TempDir(), "a\x1b[31mb\nc")
 	words := o.words("max_steps=1", "eval_every=-1", "run_dir="+run)

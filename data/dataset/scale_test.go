@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/cputime"
+	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
 // scale is the size of the synthetic set. GRPO_SCALE=full is that of the largest public set.
@@ -112,6 +113,7 @@ func writeSyntheticParquet(t *testing.T, path string, s scale) {
 // with their tests in less than 50 ms. The figures are held only at full size; at any size every
 // problem must be there.
 func TestScale(t *testing.T) {
+	racing.Alone(t)
 	s, full := testScale()
 	for name, write := range map[string]func(*testing.T, string, scale){"synthetic.jsonl": writeSyntheticLines,
 		"synthetic.parquet": writeSyntheticParquet} {
