@@ -3,14 +3,13 @@ package sources
 import (
 	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/nobody"
 )
 
 // A model of somebody else, whose folder or tokenizer may not be read, is not told of as missing, and is a mistake of who named it.
@@ -21,13 +20,7 @@ func TestAModelOfSomebodyElse(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, nil, 0o000))
 	require.NoError(t, os.Mkdir("locked", 0o000))
 	defer os.Chmod("locked", 0o700)
-	if os.Geteuid() == 0 { // who may look everywhere, but for this thread
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		_, err := unix.SetfsuidRetUid(65534)
-		require.NoError(t, err)
-		defer unix.SetfsuidRetUid(0)
-	}
+	nobody.Here(t)
 	for _, name := range []string{"locked/model", filepath.Join(dir, "locked", "model")} {
 		_, err := ModelDir(t.Context(), name)
 		require.EqualError(t, err, `model "`+name+`": this user may not look there; have it given to you, or choose another model`)
