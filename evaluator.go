@@ -109,7 +109,7 @@ func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom) (err 
 	}
 	e.turn.Lock()
 	defer e.turn.Unlock()
-	if err = e.policy.load(e.cfg, b, e.sampling.memory.Model, o.model); err != nil {
+	if err = e.policy.load(ctx, e.cfg, b, e.sampling.memory.Model, o.model); err != nil {
 		return err
 	}
 	e.cfg.MaxRows = e.policy.MaxRows

@@ -31,15 +31,15 @@ func openPolicy(ctx context.Context, cfg *configs.Config, b kernels.Backend) (*p
 	if err != nil {
 		return nil, err
 	}
-	return p, p.load(cfg, b, o, nil)
+	return p, p.load(ctx, cfg, b, o, nil)
 }
 
 // load opens the model with its adapter, over the weights of one that is open already where there is one.
-func (p *policy) load(cfg *configs.Config, b kernels.Backend, o model.Options, open *model.Policy) (err error) {
+func (p *policy) load(ctx context.Context, cfg *configs.Config, b kernels.Backend, o model.Options, open *model.Policy) (err error) {
 	if open != nil && !p.full {
 		p.Policy, err = open.TwinWith(o)
 	} else {
-		p.Policy, err = model.Open(b, p.Dir, p.full, o)
+		p.Policy, err = model.OpenContext(ctx, b, p.Dir, p.full, o)
 	}
 	if err != nil || p.full {
 		return err

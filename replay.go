@@ -135,7 +135,8 @@ func (r *replay) open(ctx context.Context, step int) error {
 	}
 	if start.Order != "" && start.Order != r.backend.Order() {
 		return badinput.Errorf("step %d of run %s was trained on a backend that takes sums in another order (%s; %s takes them %s): "+
-			"its bits cannot come out here; replay it on what it was trained on", step, r.dir, start.Order, r.backend.Name(), r.backend.Order())
+			"its bits cannot come out here; replay it on what it was trained on%s", step, r.dir, start.Order, r.backend.Name(), r.backend.Order(),
+			provenance.Rounding(r.backend.Order(), start.Order))
 	}
 	r.start = start
 	loss, err := r.loss(start)

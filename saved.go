@@ -110,7 +110,7 @@ func (s *Saved) Evaluator(ctx context.Context, b kernels.Backend, change func(*c
 	}
 	if err = e.open(ctx, b, own); err == nil {
 		asked := provenance.Asked{Config: &cfg, Run: s.Settings, Model: e.policy.print, Problems: e.problems,
-			Judged: e.judging.Sandbox.Kind != judging.Own}
+			Judged: e.judging.Sandbox.Kind != judging.Own, Converses: true}
 		var same bool
 		if same, err = asked.Compare(s.state.Parts, s.watcher.Warn); !same {
 			e.before = stats.Judged{} // which is of other problems by the same names

@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -68,6 +69,12 @@ const RecomputeNone, RecomputeCheap, RecomputeBlocks = program.RecomputeNone, pr
 
 // Open reads the model in dir. With trainable, all its weights can be trained; else they are frozen as the file has them.
 func Open(b kernels.Backend, dir string, trainable bool, o Options) (*Policy, error) {
+	return OpenContext(context.Background(), b, dir, trainable, o)
+}
+
+// OpenContext is Open until ctx is done: then it ends with the error of ctx.
+func OpenContext(ctx context.Context, b kernels.Backend, dir string, trainable bool, o Options) (*Policy, error) {
+	given.All("model.OpenContext", "ctx", ctx)
 	cfg, err := ReadConfig(dir)
 	if err != nil {
 		return nil, err
@@ -77,6 +84,7 @@ func Open(b kernels.Backend, dir string, trainable bool, o Options) (*Policy, er
 		return nil, err
 	}
 	defer set.Close()
+	set.Until(ctx)
 	return OpenSet(b, cfg, set, trainable, o)
 }
 
@@ -85,7 +93,7 @@ func OpenSet(b kernels.Backend, cfg Config, set *tensorfile.Set, trainable bool,
 	if err := consistent.Check(cfg, set); err != nil {
 		return nil, err
 	}
-	cfg = published(cfg, set)
+	cfg = consistent.Published(cfg, set)
 	o = o.settled(b, func() bool { return !trainable && onlyBF16(set) })
 	if trainable && o.Quantise != AsStored {
 		return nil, errQuantisedWhole

@@ -158,11 +158,3 @@ func operand(s arch.Slot, buf kernels.Buffer, mat kernels.Matrix) *program.Opera
 	}
 	return o
 }
-
-// published is the configuration with the type of the weights, where config.json does not say it.
-func published(c Config, set *tensorfile.Set) Config {
-	if t, err := set.Tensor(c.Slots()[0].Parts[0].Tensor); err == nil {
-		return c.Published(t.Encoding)
-	}
-	return c
-}

@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"context"
 	"math"
 	"os"
 	"path/filepath"
@@ -14,6 +15,45 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
+
+// asked is a context that is done after so many have asked whether it is.
+type asked struct {
+	context.Context
+	left *int
+}
+
+func (a asked) Err() error {
+	if *a.left--; *a.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Who is stopped while a model is read does not wait until all of it has been.
+func TestOpeningAModelCanBeStopped(t *testing.T) {
+	b := backendtest.CPU(t, cpu.Options{Threads: 1})
+	defer b.Close()
+	var nothing context.Context
+	require.PanicsWithValue(t, "model.OpenContext: the argument ctx is nil, expected a context, such as context.Background()",
+		func() { _, _ = OpenContext(nothing, b, goldenDir("qwen3-tied"), false, Options{}) })
+	for _, name := range []string{"qwen3-tied", "nf4-double"} {
+		for _, whole := range []bool{false, true} {
+			if whole && name == "nf4-double" {
+				continue // which is refused
+			}
+			left := 1 << 30
+			_, err := OpenContext(asked{t.Context(), &left}, b, goldenDir(name), whole, Options{})
+			require.NoError(t, err)
+			times := 1<<30 - left
+			require.Greater(t, times, 6, "at each block")
+			for _, left := range []int{0, times / 2, times - 1} {
+				_, err = OpenContext(asked{t.Context(), &left}, b, goldenDir(name), whole, Options{})
+				require.ErrorIs(t, err, context.Canceled)
+				require.False(t, badinput.Is(err))
+			}
+		}
+	}
+}
 
 // A model with a weight that is no number is refused by the name of its tensor, before anything is computed with it: an adapter over
 // it as a model that is trained as a whole, and numbers that stand beside codes of four bits.

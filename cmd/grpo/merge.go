@@ -62,7 +62,7 @@ func merge(ctx context.Context, f *policyFlags, out string) (report string, err 
 		return err
 	}
 	var adapter *lora.Adapter
-	err = f.withModel(false, func(_ kernels.Backend, p *model.Policy) error {
+	err = f.withModel(ctx, false, func(_ kernels.Backend, p *model.Policy) error {
 		probe = probeSequences(p.Vocab, p.MaxPositions)
 		if err := score(p, &base); err != nil {
 			return err
@@ -92,7 +92,7 @@ func merge(ctx context.Context, f *policyFlags, out string) (report string, err 
 	check := *f
 	check.model, check.adapter, check.quantize = unchecked, "", "none"
 	var merged [][]float32
-	if err := check.withModel(false, func(_ kernels.Backend, p *model.Policy) error { return score(p, &merged) }); err != nil {
+	if err := check.withModel(ctx, false, func(_ kernels.Backend, p *model.Policy) error { return score(p, &merged) }); err != nil {
 		return "", fmt.Errorf("reload the merged model: %w", err)
 	}
 	if err := compareMerged(base, adapted, merged); err != nil {

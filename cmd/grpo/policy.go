@@ -177,8 +177,8 @@ func (f *policyFlags) checkAdapter() error {
 }
 
 // withPolicy opens the backend and the model, with its adapter if there is one, for the time of fn.
-func (f *policyFlags) withPolicy(fn func(b kernels.Backend, p *model.Policy) error) error {
-	return f.withModel(false, func(b kernels.Backend, p *model.Policy) error {
+func (f *policyFlags) withPolicy(ctx context.Context, fn func(b kernels.Backend, p *model.Policy) error) error {
+	return f.withModel(ctx, false, func(b kernels.Backend, p *model.Policy) error {
 		if f.adapter != "" {
 			a, err := lora.Load(f.adapter, p.LoRADims())
 			if err != nil {
@@ -193,7 +193,7 @@ func (f *policyFlags) withPolicy(fn func(b kernels.Backend, p *model.Policy) err
 }
 
 // withModel opens the backend and the bare model for the time of fn.
-func (f *policyFlags) withModel(trainable bool, fn func(b kernels.Backend, p *model.Policy) error) error {
+func (f *policyFlags) withModel(ctx context.Context, trainable bool, fn func(b kernels.Backend, p *model.Policy) error) error {
 	b, err := f.backend()
 	if err != nil {
 		return err
@@ -202,7 +202,7 @@ func (f *policyFlags) withModel(trainable bool, fn func(b kernels.Backend, p *mo
 	if err = f.checkAdapter(); err == nil {
 		o := f.options()
 		o.Frozen = !f.learns
-		p, err = model.Open(b, f.model, trainable, o)
+		p, err = model.OpenContext(ctx, b, f.model, trainable, o)
 	}
 	if err == nil {
 		err = fn(b, p)

@@ -205,7 +205,7 @@ func (f *replayFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	f.learns = true
-	return f.withModel(f.train == "full", func(b kernels.Backend, p *model.Policy) error {
+	return f.withModel(cmd.Context(), f.train == "full", func(b kernels.Backend, p *model.Policy) error {
 		p.SharePrefixes = f.share // gradients of before there was a choice keep their bits
 		if f.train == "lora" {
 			if err := f.attach(p); err != nil {

@@ -158,7 +158,7 @@ func (f *sampleFlags) run(cmd *cobra.Command) error {
 		requests = append(requests, sampler.Request{Prompt: p, N: f.n, Key: sampler.Key{Seed: f.seed, Problem: i}, Params: f.params})
 		longest = max(longest, len(p))
 	}
-	return f.withPolicy(func(_ kernels.Backend, p *model.Policy) error {
+	return f.withPolicy(cmd.Context(), func(_ kernels.Backend, p *model.Policy) error {
 		o := f.engine
 		o.MaxLength = min(longest+max(f.params.MaxTokens, 1), p.MaxPositions)
 		if o.MaxSequences == 0 {

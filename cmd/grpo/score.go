@@ -39,7 +39,7 @@ that is sampled at the temperature. A sequence's numbers do not depend on the ot
 			if err := sampler.CheckTemperature(temperature); err != nil || temperature == 0 {
 				return cmp.Or(err, badinput.Errorf("--temperature: found 0, expected a number above 0"))
 			}
-			return flags.withPolicy(func(_ kernels.Backend, p *model.Policy) error {
+			return flags.withPolicy(cmd.Context(), func(_ kernels.Backend, p *model.Policy) error {
 				s := scorer{p: p, temperature: temperature, out: bufio.NewWriter(cmd.OutOrStdout())}
 				return s.run(cmd.Context(), cmd.InOrStdin())
 			})

@@ -1,6 +1,8 @@
 package dataset
 
 import (
+	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -96,6 +98,41 @@ func TestDamagedParquet(t *testing.T) {
 		_, err := Open(ctx, write(t, dir, name+".parquet", string(text)), Options{CacheDir: t.TempDir()})
 		require.True(t, badinput.Is(err), "%s: %v", name, err)
 		require.ErrorContains(t, err, name+".parquet")
+	}
+}
+
+// A file that is compressed with what no reader here has is not called damaged.
+func TestParquetOfAnotherCompression(t *testing.T) {
+	type said struct {
+		Prompt string `parquet:"prompt"`
+		Extra  string `parquet:"extra"`
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.parquet")
+	for codec, name := range map[byte]string{
+		0x0e: "", // LZ4_RAW, which is read
+		0x0a: "LZ4",
+		0x06: "LZO",
+	} {
+		var out bytes.Buffer
+		w := parquet.NewGenericWriter[said](&out, parquet.Compression(&parquet.Lz4Raw))
+		_, err := w.Write([]said{{strings.Repeat("What? ", 100), "x"}})
+		require.NoError(t, errors.Join(err, w.Close()))
+		text := bytes.ReplaceAll(out.Bytes(), []byte{0x15, 0x0e}, []byte{0x15, codec}) // the field of the codec
+		require.NoError(t, os.WriteFile(path, text, 0o644))
+		in, err := os.Open(path)
+		require.NoError(t, err)
+		rows := 0
+		err = readParquet(in, "a.parquet", false, func(*row, error) error { rows++; return nil })
+		require.NoError(t, in.Close())
+		if name == "" {
+			require.NoError(t, err)
+			require.Equal(t, 1, rows)
+			continue
+		}
+		require.EqualError(t, err, `a.parquet: column "prompt" is compressed with `+name+
+			", expected none, snappy, gzip, zstd, brotli or lz4_raw; write the file with one of these")
+		require.True(t, badinput.Is(err))
 	}
 }
 

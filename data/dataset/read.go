@@ -125,6 +125,9 @@ func readParquet(in *os.File, name string, keep bool, emit func(*row, error) err
 			others = append(others, field.Name())
 		}
 	}
+	if err := checkCodecs(file.Metadata(), wanted); err != nil {
+		return badinput.Errorf("%s: %w", name, err)
+	}
 	schema, n := parquet.NewSchema("row", wanted), 0
 	for _, group := range file.RowGroups() {
 		rows := parquet.NewGenericRowGroupReader[map[string]any](group, schema)
@@ -141,6 +144,21 @@ func readParquet(in *os.File, name string, keep bool, emit func(*row, error) err
 				err = badinput.Errorf("%s: after row %d: %w", name, n, err)
 			}
 			return err
+		}
+	}
+	return nil
+}
+
+// checkCodecs refuses what the columns that are wanted are compressed with, where the library cannot read that: for it such a file
+// would be a damaged one.
+func checkCodecs(of *format.FileMetaData, wanted parquet.Group) error {
+	for _, group := range of.RowGroups {
+		for _, column := range group.Columns {
+			path, codec := column.MetaData.PathInSchema, column.MetaData.Codec
+			if (codec == format.LZO || codec == format.Lz4) && len(path) > 0 && wanted[path[0]] != nil {
+				return badinput.Errorf("column %q is compressed with %s, expected none, snappy, gzip, zstd, brotli or lz4_raw; "+
+					"write the file with one of these", path[0], codec)
+			}
 		}
 	}
 	return nil

@@ -95,6 +95,9 @@ func (c *Client) do(ctx context.Context, method, address string, header http.Hea
 		req.SetBasicAuth(c.user.Username(), password)
 	}
 	resp, err := c.http.Do(req)
+	if errors.Is(err, errRedirects) {
+		return nil, badinput.Errorf("%w; look at HF_ENDPOINT; HF_HUB_OFFLINE=1 uses what is in the cache", err)
+	}
 	if err != nil {
 		var op *net.OpError
 		return nil, transient{
@@ -138,11 +141,14 @@ func (h heard) Read(p []byte) (int, error) {
 	return h.Reader.Read(p)
 }
 
+// errRedirects is of an address that leads in a circle, which another attempt would, too.
+var errRedirects = errors.New("more than 10 redirects")
+
 // redirect follows the Hub to its storage, but never carries the token to another host. A HEAD
 // request stays on the Hub, which alone announces hash and size.
 func redirect(req *http.Request, via []*http.Request) error {
 	if len(via) >= 10 {
-		return errors.New("more than 10 redirects")
+		return errRedirects
 	}
 	if req.URL.Host != via[0].URL.Host || req.URL.Scheme != via[0].URL.Scheme {
 		if req.Method == http.MethodHead {

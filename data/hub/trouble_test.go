@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
 // A link that points to what is no longer there, as after the cache was moved with absolute links, is made anew.
@@ -124,4 +126,18 @@ func TestAPasswordInTheEndpoint(t *testing.T) {
 	require.Zero(t, asked.Load(), "requests without it")
 	_, err = c.Snapshot(t.Context(), Repo{Type: Dataset, ID: "o/none"})
 	require.ErrorContains(t, err, "there is no "+h.hub.URL+"/datasets/o/none (404)")
+}
+
+// An address that leads in a circle does so again: nobody waits for further attempts.
+func TestRedirectsInACircle(t *testing.T) {
+	h := newFakeHub(t)
+	h.setTrouble(func(w http.ResponseWriter, r *http.Request) bool {
+		http.Redirect(w, r, r.URL.Path, http.StatusTemporaryRedirect)
+		return true
+	})
+	c, waits := h.client(t)
+	_, err := c.Snapshot(t.Context(), repo)
+	require.ErrorContains(t, err, "more than 10 redirects; look at HF_ENDPOINT; HF_HUB_OFFLINE=1 uses what is in the cache")
+	require.True(t, badinput.Is(err))
+	require.Empty(t, *waits)
 }

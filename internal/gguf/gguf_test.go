@@ -114,7 +114,7 @@ func TestEveryFamilyComesBack(t *testing.T) {
 				shape, got := withoutRope(shape), withoutRope(got)
 				shape.DType = got.DType
 				require.Equal(t, shape, got)
-				off := furthest(want, scores(t, f.Model))
+				off := furthest(want, scores(t, func(b kernels.Backend, o model.Options) (*model.Policy, error) { return f.Model(t.Context(), b, o) }))
 				require.LessOrEqual(t, off, most, "%s", kind)
 				if kind == BF16 && c.exact {
 					require.Zero(t, off)

@@ -1,6 +1,7 @@
 package gguf
 
 import (
+	"context"
 	"strconv"
 	"strings"
 
@@ -10,8 +11,8 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// Model opens the file as a model. Weights of blocks become f32.
-func (f *File) Model(b kernels.Backend, o model.Options) (*model.Policy, error) {
+// Model opens the file as a model, until ctx is done. Weights of blocks become f32.
+func (f *File) Model(ctx context.Context, b kernels.Backend, o model.Options) (*model.Policy, error) {
 	cfg, err := f.Config()
 	if err != nil {
 		return nil, err
@@ -20,6 +21,7 @@ func (f *File) Model(b kernels.Backend, o model.Options) (*model.Policy, error) 
 	if err != nil {
 		return nil, err
 	}
+	set.Until(ctx)
 	return model.OpenSet(b, cfg, set, false, o)
 }
 

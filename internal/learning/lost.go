@@ -49,13 +49,18 @@ func Lost(err error) error {
 }
 
 // lower is what to type in place of a peak of the learning rate, which is what the setting says; of a schedule's share of it nobody types.
+// A decay that takes more off the parameters than there is makes them larger, whatever they learn.
 func lower(cfg *configs.Config, rate float64) string {
-	how := fmt.Sprintf("lower learning_rate, which is %g now", rate)
+	key, now, next := "learning_rate", rate, min(rate/10, 1e-3)
+	if cfg.WeightDecay*rate > 1 {
+		key, now, next = "weight_decay", cfg.WeightDecay, 0.01
+	}
+	how := fmt.Sprintf("lower %s, which is %g now", key, now)
 	if cfg.RunDir == "" {
 		return how + ", and go on from the last checkpoint"
 	}
-	return fmt.Sprintf("%s: type %s run_dir=%s learning_rate=%.2g to go on from the last checkpoint, if there is one", how, cfg.Verb(),
-		look.Word(cfg.RunDir), min(rate/10, 1e-3))
+	return fmt.Sprintf("%s: type %s run_dir=%s %s=%.2g to go on from the last checkpoint, if there is one", how, cfg.Verb(),
+		look.Word(cfg.RunDir), key, next)
 }
 
 // Sound reports whether a policy computes numbers still, by one of the datums that it was last trained on.

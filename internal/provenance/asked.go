@@ -14,6 +14,7 @@ type Asked struct {
 	Model       Part
 	Problems    *sources.Problems
 	Judged      bool // by the files of the reward
+	Converses   bool // with what env names
 }
 
 // Compare warns of what both settings name and that is not as it was when the checkpoint was made. It tells whether the problems are.
@@ -21,15 +22,22 @@ func (a Asked) Compare(before Parts, warn func(string)) (sameProblems bool, err 
 	// Of the rest, as of a blocklist, nothing is read where nothing is trained.
 	cfg := configs.Config{Model: a.Config.Model, TestData: a.Config.TestData, PromptTemplate: a.Config.PromptTemplate,
 		RewardFile: a.Config.RewardFile, JudgePrompt: a.Config.JudgePrompt}
+	if a.Converses {
+		cfg.Env, cfg.HealTemplate, cfg.MCP, cfg.OpenEnvTemplate = a.Config.Env, a.Config.HealTemplate, a.Config.MCP, a.Config.OpenEnvTemplate
+	}
 	now, err := Of(&cfg, a.Problems, a.Judged)
 	if err != nil {
 		return false, err
 	}
 	for key, same := range map[string]bool{
-		"test_data":       cfg.TestData == a.Run.TestData && a.Config.TestSplit == a.Run.TestSplit,
-		"prompt_template": cfg.PromptTemplate == a.Run.PromptTemplate && cfg.PromptTemplate != "", // what is built in hangs on the problems
-		"reward_file":     cfg.RewardFile == a.Run.RewardFile,
-		"judge_prompt":    cfg.JudgePrompt == a.Run.JudgePrompt,
+		"test_data":        cfg.TestData == a.Run.TestData && a.Config.TestSplit == a.Run.TestSplit,
+		"prompt_template":  cfg.PromptTemplate == a.Run.PromptTemplate && cfg.PromptTemplate != "", // what is built in hangs on the problems
+		"env":              cfg.Env == a.Run.Env,
+		"heal_template":    cfg.HealTemplate == a.Run.HealTemplate,
+		"mcp":              cfg.MCP == a.Run.MCP,
+		"openenv_template": cfg.OpenEnvTemplate == a.Run.OpenEnvTemplate,
+		"reward_file":      cfg.RewardFile == a.Run.RewardFile,
+		"judge_prompt":     cfg.JudgePrompt == a.Run.JudgePrompt,
 	} {
 		if !same {
 			delete(now, key)

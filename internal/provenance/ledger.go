@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -90,8 +91,27 @@ func checkOrder(cfg, was *configs.Config, before, now string) error {
 		return nil
 	}
 	return badinput.Errorf("run %s took its sums in another order than this backend (%s, before %s): go on with the device that it was "+
-		"begun on, or type init_from=%s run_dir=DIR for a run of its own, or allow_change=device to go on all the same",
-		cfg.RunDir, now, before, look.Word(cfg.RunDir))
+		"begun on, or type init_from=%s run_dir=DIR for a run of its own, or allow_change=device to go on all the same%s",
+		cfg.RunDir, now, before, look.Word(cfg.RunDir), Rounding(now, before))
+}
+
+// Rounding says what to do where two orders differ in that one rounds products, as the kernels of a processor do that take no fused
+// multiply-adds, and "" where they do not.
+func Rounding(now, before string) string {
+	const rounds = ", products rounded" // as kernels/cpu says it
+	bare, here := strings.CutSuffix(now, rounds)
+	same, there := strings.CutSuffix(before, rounds)
+	switch {
+	case here == there || bare != same:
+		return ""
+	case there && runtime.GOARCH == "amd64":
+		return "; its products were rounded, as they are here with GRPO_CPU=portable in front of the command"
+	case there:
+		return "; its products were rounded, as this processor does not"
+	case os.Getenv("GRPO_CPU") != "":
+		return "; products are rounded by GRPO_CPU=" + os.Getenv("GRPO_CPU") + ", which is in the environment: type unset GRPO_CPU first"
+	}
+	return "; products are rounded here, as this processor has no fused multiply-adds"
 }
 
 // CheckParts refuses to go on with files that are not what they were, and tells of those that may differ: the allowed

@@ -54,7 +54,7 @@ func openModels(ctx context.Context, o Options) ([]opened, error) {
 		if err != nil {
 			return nil, fmt.Errorf("model %s: %w", named.Name, err)
 		}
-		policy, err := model.Open(o.Backend, language.Dir, false, o.Model)
+		policy, err := model.OpenContext(ctx, o.Backend, language.Dir, false, o.Model)
 		if err != nil {
 			return nil, fmt.Errorf("model %s: %w", named.Name, err)
 		}

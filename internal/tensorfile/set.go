@@ -1,6 +1,7 @@
 package tensorfile
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,7 +29,11 @@ type Set struct {
 	files []*File
 	home  map[string]*File
 	names []string
+	until context.Context // nil: always
 }
+
+// Until has Tensor fail with the error of ctx once that is done: who is stopped need not wait for all of a model.
+func (s *Set) Until(ctx context.Context) { s.until = ctx }
 
 // OpenModel maps the weights in a Hugging Face model directory: model.safetensors, or the shards that
 // model.safetensors.index.json lists.
@@ -157,6 +162,9 @@ func (s *Set) Has(name string) bool { return s.home[name] != nil }
 
 // Tensor is File.Tensor over the whole set.
 func (s *Set) Tensor(name string, shape ...int) (Tensor, error) {
+	if s.until != nil && s.until.Err() != nil {
+		return Tensor{}, s.until.Err()
+	}
 	f := s.home[name]
 	if f == nil {
 		return Tensor{}, badinput.Errorf("%s: tensor %q is missing", s.root, name)

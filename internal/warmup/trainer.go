@@ -121,7 +121,7 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 	if err := t.checkParts(); err != nil {
 		return err
 	}
-	if err := t.load(); err != nil {
+	if err := t.load(ctx); err != nil {
 		return err
 	}
 	t.lessons = &conversations{}
@@ -132,8 +132,8 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 }
 
 // load loads the model with what is trained of it, and the optimizer.
-func (t *Trainer) load() (err error) {
-	if t.policy, err = model.Open(t.backend, t.lang.Dir, t.full, t.memory.Model); err != nil {
+func (t *Trainer) load(ctx context.Context) (err error) {
+	if t.policy, err = model.OpenContext(ctx, t.backend, t.lang.Dir, t.full, t.memory.Model); err != nil {
 		return err
 	}
 	if !t.full {

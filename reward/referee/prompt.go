@@ -56,6 +56,8 @@ func fill(t *template.Template, q *Question) (string, error) {
 
 var (
 	scoreKey = regexp.MustCompile(`"score"\s*:\s*("?)(-?[0-9.]+(?:[eE][-+]?[0-9]+)?)("?)`)
+	quotient = regexp.MustCompile(`^[%/]`)
+	divided  = regexp.MustCompile(`[0-9.] */ *$`)
 	number   = regexp.MustCompile(`-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?`)
 )
 
@@ -86,10 +88,16 @@ func read(pattern *regexp.Regexp, answer string) (float64, error) {
 		}
 	} else {
 		least, most = 0, 1
-		if all := scoreKey.FindAllStringSubmatch(answer, -1); all != nil {
-			found = all[len(all)-1][2]
-		} else if all := number.FindAllString(answer, -1); all != nil {
-			found = all[len(all)-1]
+		if all := scoreKey.FindAllStringSubmatchIndex(answer, -1); all != nil {
+			last := all[len(all)-1]
+			if found = answer[last[4]:last[5]]; goesOn(answer, last[4], last[5], last[2] < last[3]) {
+				return 0, fmt.Errorf("found %s, expected a number alone for a score; judge_score says how others are read", clip(answer[last[0]:]))
+			}
+		} else if all := number.FindAllStringIndex(answer, -1); all != nil {
+			last := all[len(all)-1]
+			if found = answer[last[0]:last[1]]; goesOn(answer, last[0], last[1], false) {
+				return 0, fmt.Errorf("found %s, expected a number alone for a score; judge_score says how others are read", clip(answer))
+			}
 		}
 	}
 	x, err := strconv.ParseFloat(strings.TrimSpace(found), 64)
@@ -102,6 +110,16 @@ func read(pattern *regexp.Regexp, answer string) (float64, error) {
 		return 0, fmt.Errorf("found the score %s, expected %g to %g; judge_score says how others are read", found, least, most)
 	}
 	return x, nil
+}
+
+// goesOn tells whether a number at from to to is a part of what is said there, of 1/10, of 80 % or of a text such as "1 of 10": by
+// itself it is another score. Of a text that is not at its end yet nobody knows.
+func goesOn(answer string, from, to int, quoted bool) bool {
+	behind := strings.TrimLeft(answer[to:], " \t")
+	if quoted && behind != "" && behind[0] != '"' {
+		return true
+	}
+	return quotient.MatchString(behind) || divided.MatchString(answer[:from])
 }
 
 // clip is a text on one line, and its end where it is long.

@@ -192,8 +192,13 @@ func (t *content) file(format, out string, stdout io.Writer) error {
 	if err := atomicfile.Result(out, func(w io.Writer) error { return t.write(format, w) }); err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
-	fmt.Fprintf(stdout, "%s: %s, %s\n", out, plural.Of(t.rows, "row"), plural.Of(len(t.columns.Names), "column"))
+	t.says(out, stdout)
 	return nil
+}
+
+// says what the file at path is.
+func (t *content) says(path string, stdout io.Writer) {
+	fmt.Fprintf(stdout, "%s: %s, %s\n", path, plural.Of(t.rows, "row"), plural.Of(len(t.columns.Names), "column"))
 }
 
 // why there may be no rows.

@@ -209,6 +209,47 @@ func TestTypedTables(t *testing.T) {
 	require.Equal(t, []completion{{[]int64{1, 2}, " a,\"b\"\n<é\r\n"}, {[]int64{5}, "=1+1"}, {[]int64{}, ""}}, texts)
 }
 
+// A folder of tables is one run's: what another left there and this one has nothing of is refused, and a table that cannot be
+// written leaves the others as they were.
+func TestTablesOfTwoRunsAreNotMixed(t *testing.T) {
+	dir, out := recorded(t), filepath.Join(t.TempDir(), "tables")
+	_, err := exported(t, "parquet", dir, "--out", out)
+	require.NoError(t, err)
+	before := map[string][]byte{}
+	look := func(into map[string][]byte) {
+		entries, err := os.ReadDir(out)
+		require.NoError(t, err)
+		for _, e := range entries {
+			into[e.Name()], err = os.ReadFile(filepath.Join(out, e.Name()))
+			require.NoError(t, err)
+		}
+	}
+	look(before)
+	require.Len(t, before, 3)
+	unchanged := func() {
+		now := map[string][]byte{}
+		look(now)
+		require.Equal(t, before, now)
+	}
+
+	other := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(other, "metrics.jsonl"), []byte(`{"step":1,"mean_reward":0.5}`+"\n"), 0o644))
+	_, err = exported(t, "parquet", other, "--out", out)
+	require.EqualError(t, err, "--out "+out+": found evaluations.parquet there, and "+other+" has no evaluations on record, "+
+		"so that it is of another run; choose another folder, or remove that file")
+	require.True(t, badinput.Is(err))
+	unchanged()
+
+	steps, err := source{other, "steps"}.read()
+	require.NoError(t, err)
+	broken := &content{source: source{dir, "evaluations"}, rows: 2} // whose record has columns that it has not
+	require.ErrorContains(t, together([]*content{steps, broken}, out, io.Discard), "written anew")
+	unchanged()
+
+	_, err = exported(t, "parquet", other, "--table", "steps", "--out", out)
+	require.NoError(t, err, "one table that was asked for")
+}
+
 // A run in a form of its own says what reads it, and is the same when it is written again.
 func TestWholeRuns(t *testing.T) {
 	t.Setenv("WANDB_PROJECT", "p")

@@ -8,8 +8,10 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 
 	"github.com/seed-7879b91d/grpo"
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/destination"
 	"github.com/seed-7879b91d/grpo/internal/look"
@@ -67,17 +69,51 @@ func (s source) folder(one bool, out string, stdout io.Writer) error {
 			return badinput.Errorf("%s has no %s on record%s", s.dir, name, t.why())
 		}
 	}
+	if err := s.checkLeft(one, out, all); err != nil {
+		return err
+	}
 	_, missing := os.Stat(out)
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
-	for _, t := range all {
-		if err := t.file("parquet", filepath.Join(out, t.table+".parquet"), stdout); err != nil {
-			if errors.Is(missing, fs.ErrNotExist) {
-				_ = os.Remove(out) // where nothing is in it yet
-			}
-			return place.Failed(err)
+	err := together(all, out, stdout)
+	if err != nil && errors.Is(missing, fs.ErrNotExist) {
+		_ = os.Remove(out) // where nothing is in it yet
+	}
+	return place.Failed(err)
+}
+
+// checkLeft refuses a folder with a table that this run has no rows for: beside the others it would be taken for the run's.
+func (s source) checkLeft(one bool, out string, all []*content) error {
+	for _, name := range tables[:3] {
+		has := slices.ContainsFunc(all, func(t *content) bool { return t.table == name })
+		if _, err := os.Lstat(filepath.Join(out, name+".parquet")); err == nil && !one && !has {
+			return badinput.Errorf("--out %s: found %s.parquet there, and %s has no %s on record, so that it is of another run; "+
+				"choose another folder, or remove that file", out, name, s.dir, name)
 		}
+	}
+	return nil
+}
+
+// together writes tables into the folder out, which gets all of them or none: two runs would be mixed in it otherwise.
+func together(all []*content, out string, stdout io.Writer) error {
+	unwritten := filepath.Join(out, "tables")
+	beside, done, err := atomicfile.Beside(unwritten)
+	if err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	defer done()
+	for _, t := range all {
+		if err := t.file("parquet", filepath.Join(beside, t.table+".parquet"), io.Discard); err != nil {
+			return atomicfile.Named(unwritten, err)
+		}
+	}
+	for _, t := range all {
+		path := filepath.Join(out, t.table+".parquet")
+		if err := os.Rename(filepath.Join(beside, t.table+".parquet"), atomicfile.Led(path)); err != nil {
+			return fmt.Errorf("--out: %w", err)
+		}
+		t.says(path, stdout)
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func card(saved *grpo.Saved) ([]byte, error) {
 	line("| seed | %d |", m.Seed)
 	for _, part := range []string{"model", "data", "test_data"} {
 		if print, ok := start.Parts[part]; ok {
-			line("| SHA-256 of %s | `%s` |", part, print.SHA256)
+			line("| fingerprint of %s | `%s` |", part, print.SHA256)
 		}
 	}
 	line("\n`training/` has the settings, the figures of every step, and the report. %s", again(cfg))

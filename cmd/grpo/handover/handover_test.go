@@ -164,7 +164,8 @@ func carded(t *testing.T, run string) {
 	was, err := os.ReadFile(path)
 	require.NoError(t, err)
 	defer os.WriteFile(path, was, 0o644)
-	for after, says := range [][]string{{"`later`", "on the 1150 problems that are"}, {"`first`", "on the problems that are"}} {
+	for after, says := range [][]string{{"| fingerprint of data | `later` |", "on the 1150 problems that are"},
+		{"`first`", "on the problems that are"}} {
 		var m provenance.Manifest
 		require.NoError(t, json.Unmarshal(was, &m))
 		m.Starts = []provenance.Start{{Parts: provenance.Parts{"data": {SHA256: "first"}}},

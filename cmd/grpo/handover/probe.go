@@ -45,7 +45,7 @@ func (s *source) options() model.Options {
 
 // policyProbe is the probe of the policy itself.
 func (s *source) policyProbe(ctx context.Context, b kernels.Backend) (*probe, error) {
-	p, err := model.Open(b, s.dir, false, s.options())
+	p, err := model.OpenContext(ctx, b, s.dir, false, s.options())
 	if err != nil {
 		return nil, err
 	}

@@ -180,7 +180,7 @@ func converted(t tensorfile.Tensor, to kernels.Encoding) tensorfile.Source {
 func (w *written) probe(ctx context.Context, b kernels.Backend, want *probe) (*probe, error) {
 	o := model.Options{Precision: model.F32, Cache: model.F32}
 	if w.file == "" {
-		p, err := model.Open(b, w.dir, false, o)
+		p, err := model.OpenContext(ctx, b, w.dir, false, o)
 		if err != nil {
 			return nil, err
 		}
@@ -194,7 +194,7 @@ func (w *written) probe(ctx context.Context, b kernels.Backend, want *probe) (*p
 	if err := w.checkWords(f, want); err != nil {
 		return nil, err
 	}
-	p, err := f.Model(b, o)
+	p, err := f.Model(ctx, b, o)
 	if err != nil {
 		return nil, err
 	}

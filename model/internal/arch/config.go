@@ -120,6 +120,7 @@ type rawConfig struct {
 	RopeScaling    json.RawMessage `json:"rope_scaling"`
 	Partial        *float64        `json:"partial_rotary_factor"`
 	MaxPositions   int             `json:"max_position_embeddings"`
+	Original       *int            `json:"original_max_position_embeddings"` // of the scaling, where that does not have it
 	TiedHead       *bool           `json:"tie_word_embeddings"`
 }
 

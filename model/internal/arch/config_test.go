@@ -61,6 +61,28 @@ func TestAFactorWithoutATypeIsRefused(t *testing.T) {
 	}
 }
 
+// The positions that a model was trained with first may stand beside the scaling, which is how transformers 5 reads some
+// models too; where both places have them, they are to say the same.
+func TestOriginalPositionsMayStandBesideTheScaling(t *testing.T) {
+	const original = "original_max_position_embeddings"
+	yarn := map[string]any{"rope_type": "yarn", "factor": 4.0}
+	llama3 := map[string]any{"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+	for _, key := range []string{"rope_scaling", "rope_parameters"} {
+		for _, scaling := range []map[string]any{yarn, llama3} {
+			c, err := ParseConfig(edited(t, "qwen3-tied", map[string]any{key: scaling, original: 4096}))
+			require.NoError(t, err)
+			require.Equal(t, 4096, c.RopeScaling.Original)
+		}
+		yarnOf := map[string]any{"rope_type": "yarn", "factor": 4.0, original: 2048}
+		_, err := ParseConfig(edited(t, "qwen3-tied", map[string]any{key: yarnOf, original: 4096}))
+		require.EqualError(t, err, original+": found 4096, and 2048 in "+key+"; expected one of them")
+		require.True(t, badinput.Is(err))
+	}
+	c, err := ParseConfig(edited(t, "qwen3-tied", map[string]any{original: 4096}))
+	require.NoError(t, err)
+	require.Zero(t, c.RopeScaling, "without a scaling they say nothing")
+}
+
 // Of a window that config.json does not name, transformers' default counts; null is none.
 func TestAWindowThatIsNotNamedIsTheFamilys(t *testing.T) {
 	for name, window := range map[string]int{"mistral-yarn": 4096, "gemma2-softcap": 4096, "qwen2-bias": 4096, "qwen3-tied": 0} {

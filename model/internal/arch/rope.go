@@ -78,6 +78,12 @@ func (r rawConfig) readRope(c *Config, theta float64) error {
 	case s.Full != nil || s.Sliding != nil:
 		return badinput.Errorf("%s: found one for each kind of layer, expected one for all", key)
 	}
+	switch of := r.Original; {
+	case of != nil && s.Original != nil && *of != *s.Original:
+		return badinput.Errorf("original_max_position_embeddings: found %d, and %d in %s; expected one of them", *of, *s.Original, key)
+	case s.Original == nil:
+		s.Original = of
+	}
 	var err error
 	if c.RopeScaling, err = s.read(key, r.MaxPositions); err != nil || isNull(r.RopeParameters) || isNull(r.RopeScaling) {
 		return err

@@ -104,3 +104,11 @@ func checkUnread(c arch.Config, set *tensorfile.Set) error {
 	}
 	return nil
 }
+
+// Published is the configuration with the type of the weights, where config.json does not say it.
+func Published(c arch.Config, set *tensorfile.Set) arch.Config {
+	if t, err := set.Tensor(c.Slots()[0].Parts[0].Tensor); err == nil {
+		return c.Published(t.Encoding)
+	}
+	return c
+}

@@ -1,0 +1,25 @@
+package learning
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/configs"
+)
+
+// What is to be lowered is what broke the policy: a decay that takes more off than there is, or the learning rate.
+func TestWhatBrokeThePolicyIsNamed(t *testing.T) {
+	const atLast = " to go on from the last checkpoint, if there is one"
+	for _, c := range []struct {
+		rate, decay float64
+		dir, says   string
+	}{
+		{1e30, 0, "", "lower learning_rate, which is 1e+30 now, and go on from the last checkpoint"},
+		{1e-3, 0.1, "r", "lower learning_rate, which is 0.001 now: type grpo run_dir=r learning_rate=0.0001" + atLast},
+		{1e-3, 1e30, "r", "lower weight_decay, which is 1e+30 now: type grpo run_dir=r weight_decay=0.01" + atLast},
+	} {
+		l := Learner{rate: c.rate}
+		require.EqualError(t, l.Fail(&configs.Config{RunDir: c.dir, Method: "grpo", WeightDecay: c.decay}), ErrLost.Error()+"; "+c.says)
+	}
+}

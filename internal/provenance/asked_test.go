@@ -1,0 +1,51 @@
+package provenance
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/sources"
+)
+
+// Who asks a checkpoint in conversations is told of the files of its environment that were edited since; who holds none, or named
+// other ones, is not.
+func TestEditedFilesOfAnEnvironmentAreTold(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+		return path
+	}
+	for key, run := range map[string]*configs.Config{
+		"env":              {Env: "program:" + file("env.py", "a")},
+		"heal_template":    {Env: "heal", HealTemplate: file("heal", "a")},
+		"mcp":              {Env: "tools", MCP: file("mcp.json", "{}")},
+		"openenv_template": {Env: "openenv:http://127.0.0.1:1", OpenEnvTemplate: file("openenv", "a")},
+	} {
+		before, err := Of(run, &sources.Problems{}, false)
+		require.NoError(t, err)
+		told := func(now configs.Config, converses bool) (warnings []string) {
+			_, err := Asked{Config: &now, Run: run, Problems: &sources.Problems{}, Converses: converses}.Compare(before, func(w string) {
+				warnings = append(warnings, w)
+			})
+			require.NoError(t, err)
+			return warnings
+		}
+		require.Empty(t, told(*run, true))
+		for _, path := range []string{run.EnvProgram(), run.HealTemplate, run.MCP, run.OpenEnvTemplate} {
+			if path != "" {
+				file(filepath.Base(path), `{"b":1}`)
+			}
+		}
+		warnings := told(*run, true)
+		require.Len(t, warnings, 1, key)
+		require.Contains(t, warnings[0], "not as it was when the run was trained, so what comes out is not the run's: "+key+": has the SHA-256")
+		require.Empty(t, told(*run, false), key)
+		other := configs.Config{Env: "program:" + file("other.py", "a")}
+		require.Empty(t, told(other, true), "named anew, which is known")
+	}
+}
