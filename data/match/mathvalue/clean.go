@@ -21,8 +21,6 @@ var spellings = strings.NewReplacer(
 )
 
 var (
-	unitText = regexp.MustCompile(`\\(?:text|textrm|mathrm|textbf|mathbf|mbox|operatorname)\s*\{([^{}]*)\}` +
-		`(\s*\^\s*(?:-?\d|\{\s*-?\d+\s*\}))?`) // of square centimetres
 	listed    = regexp.MustCompile(`,?\s+(?:or|and)\s+`)
 	periodic  = regexp.MustCompile(`(?:\b(\d{1,99}))?\.(\d{0,99})\s*\\(?:overline|bar)\s*(?:\{(\d{1,99})\}|(\d))`)
 	thin      = regexp.MustCompile(`\b\d{1,3}(?:\\,\d{3})+\b`) // thousands are grouped by it; it never stands between two numbers
@@ -34,20 +32,7 @@ func clean(s string) string {
 	s = strings.TrimSpace(s)
 	s = thin.ReplaceAllStringFunc(s, func(n string) string { return strings.ReplaceAll(n, `\,`, "") })
 	s = spellings.Replace(s)
-	s = unitText.ReplaceAllStringFunc(s, func(m string) string {
-		found := unitText.FindStringSubmatch(m)
-		inner, raised := strings.TrimSpace(found[1]), found[2]
-		if inner == "" || strings.TrimSpace(s) == m {
-			return inner + raised // it is all there is to the answer
-		}
-		if inner == "or" || inner == "and" {
-			return ","
-		}
-		if known(inner) {
-			return `\` + inner + raised
-		}
-		return " " // a unit
-	})
+	s = plain(s)
 	s = periodic.ReplaceAllStringFunc(s, fraction)
 	s = shortFrac.ReplaceAllString(s, `\frac{$1}{$2}`)
 	return strings.TrimSpace(strings.TrimRight(strings.TrimSpace(s), ".;"))

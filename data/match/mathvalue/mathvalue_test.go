@@ -55,6 +55,28 @@ func TestEqualValues(t *testing.T) {
 	}
 }
 
+// Words in \text and letters in other type are a unit only where one may stand, and only if they do not change the number.
+func TestWordsAndLettersInText(t *testing.T) {
+	for _, pair := range [][2]string{
+		{`3+4\mathrm{i}`, "3+4i"}, {`3\mathrm{e}^2`, "3e^2"}, {`2\mathbf{i}+3\mathbf{j}`, `3\mathbf{j}+2\mathbf{i}`},
+		{`\text{A}, \text{B}`, "B, A"}, {`\textbf{(B)}\ 5`, "5"}, {`5\,\text{m/s}`, "5"}, {`2\sqrt{13}\text{ cm}`, `2\sqrt{13}`},
+		{`9\pi \text{ cm}^2`, `9\pi`}, {`5\text{ cm}, 6\text{ cm}`, "5,6"}, {`8\text{ (square inches)}`, "8"}, {`50\text{ percent}`, "0.5"},
+		{`25^\circ\text{C}`, "25"}, {`\text{18 cm}`, "18 cm"}, {`5\text{ million}`, "5 million"}, {`\mathrm{P}(A)=0.5`, "0.5"},
+	} {
+		assert.True(t, Equal(pair[0], pair[1]), "%q and %q", pair[0], pair[1])
+		assert.True(t, Equal(pair[1], pair[0]), "%q and %q", pair[1], pair[0])
+	}
+	for _, pair := range [][2]string{
+		{`3+4\mathrm{i}`, "7"}, {`3\mathrm{e}^2`, "3"}, {`2\mathbf{i}+3\mathbf{j}`, `3\mathbf{i}+2\mathbf{j}`}, {`2\mathbf{i}+3\mathbf{j}`, "5"},
+		{`\text{A}, \text{B}`, `\text{C}, \text{D}`}, {`\mathbf{A}\mathbf{B}`, `\mathbf{C}\mathbf{D}`}, {`\text{A}\text{B}`, `\text{A}\text{C}`},
+		{`x = \text{blue}`, `x = \text{red}`}, {`5\text{ million}`, "5"}, {`5\text{ dozen}`, "5"}, {`5\text{ or 6}`, "5"}, {`18\text{ less}`, "18"},
+		{`2\text{N}_2\text{O}`, `2\text{H}_2\text{O}`}, {`x^2\text{ if }x>0`, "x^2"}, {`\mathrm{P}(A)`, "A"}, {`5\mathrm{x}`, "5"},
+	} {
+		assert.False(t, Equal(pair[0], pair[1]), "%q and %q", pair[0], pair[1])
+		assert.False(t, Equal(pair[1], pair[0]), "%q and %q", pair[1], pair[0])
+	}
+}
+
 func TestDifferentValues(t *testing.T) {
 	for _, pair := range [][2]string{
 		{"0.333", "1/3"}, {"3.14", `\pi`}, {"1", "2"}, {"", "0"}, {"1,2", "12"}, {"(1,2)", "(2,1)"}, {"(1,2)", "[1,2]"}, {"{1,2}", "(1,2)"},
