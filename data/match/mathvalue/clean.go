@@ -50,13 +50,17 @@ var (
 	unit    = []*regexp.Regexp{regexp.MustCompile(`\s*%`), regexp.MustCompile(`\s*°`)}
 )
 
-// readings are what a text may mean: thousands may be grouped by commas, and signs of percent and degrees may be units.
-func readings(s string) (all []expression) {
+// readings are what a text may mean beside another: thousands may be grouped by commas, and signs of percent and degrees may be units where
+// the other text has none. 50% is 50 and a half, but not 0.5%.
+func readings(s, beside string) (all []expression) {
 	texts := []string{s}
 	if merged := grouped.ReplaceAllStringFunc(s, func(n string) string { return strings.ReplaceAll(n, ",", "") }); merged != s {
 		texts = append(texts, merged)
 	}
 	for _, sign := range unit {
+		if sign.MatchString(beside) {
+			continue
+		}
 		for _, t := range texts {
 			if sign.MatchString(t) {
 				texts = append(texts, sign.ReplaceAllString(t, ""))

@@ -28,8 +28,8 @@ func Equal(got, want string) bool {
 	if len(a) > longest || len(b) > longest || prose(a) || prose(b) {
 		return false
 	}
-	for _, x := range readings(a) {
-		for _, y := range readings(b) {
+	for _, x := range readings(a, b) {
+		for _, y := range readings(b, a) {
 			if same(x, y) {
 				return true
 			}
