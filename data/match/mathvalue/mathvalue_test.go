@@ -55,6 +55,32 @@ func TestEqualValues(t *testing.T) {
 	}
 }
 
+// What has steps or bends in it is compared where they are.
+func TestFunctionsOfPieces(t *testing.T) {
+	for _, pair := range [][2]string{
+		{"|x|", `\sqrt{x^2}`}, {"|x-y|", "|y-x|"}, {"|x|^2", "x^2"}, {`\ln|x|+C`, `C+\ln |x|`}, {`\lceil n/2 \rceil`, `\lfloor (n+1)/2 \rfloor`},
+		{`\lfloor -x \rfloor`, `-\lceil x \rceil`}, {`\max(x,y)`, `\frac{x+y+|x-y|}{2}`}, {`|x||y|`, "|xy|"}, {`\lfloor n \rfloor`, "n"}, {`\frac{1}{|n|}+\frac{1}{|n-1|}`, `|\frac1n|+|\frac{1}{1-n}|`},
+		{`e^{-|x|}`, `\frac{1}{e^{|x|}}`}, {`\ln|x+1|-\ln|x-1|`, `\ln|\frac{x+1}{x-1}|`},
+	} {
+		assert.True(t, Equal(pair[0], pair[1]), "%q and %q", pair[0], pair[1])
+		assert.True(t, Equal(pair[1], pair[0]), "%q and %q", pair[1], pair[0])
+	}
+	different := [][2]string{
+		{"|x|", "x"}, {"|xy|", "xy"}, {"min(x,3)", "x"}, {"max(x,3)", "3"}, {"max(x,100)", "100"}, {`\lfloor x \rfloor`, "x"},
+		{`\lceil x/2 \rceil`, `\lfloor (x+1)/2 \rfloor`}, {`\lfloor n/2 \rfloor`, "n/2"}, {`\ln|x|`, `\ln x`}, {`\lfloor x/1000 \rfloor`, "0"}, {`|1/0|`, `|2/0|`},
+	}
+	for c := 'a'; c <= 'z'; c++ {
+		if c != 'e' && c != 'i' {
+			different = append(different, [2]string{"|" + string(c) + "|", string(c)}, [2]string{"floor(" + string(c) + ")", "1"},
+				[2]string{"floor(" + string(c) + ")", "0"}, [2]string{"ceil(" + string(c) + ")", "2"})
+		}
+	}
+	for _, pair := range different {
+		assert.False(t, Equal(pair[0], pair[1]), "%q and %q", pair[0], pair[1])
+		assert.False(t, Equal(pair[1], pair[0]), "%q and %q", pair[1], pair[0])
+	}
+}
+
 // Words in \text and letters in other type are a unit only where one may stand, and only if they do not change the number.
 func TestWordsAndLettersInText(t *testing.T) {
 	for _, pair := range [][2]string{

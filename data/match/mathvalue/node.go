@@ -7,7 +7,7 @@ type node struct {
 	args []*node // operands, arguments, elements
 	name string  // of what it is the value, where that counts: in x = 1, y = 2
 
-	values [places]*worth // at places, as far as they are worked out
+	values [places + farPlaces]*worth // at places, as far as they are worked out
 }
 
 // worth is a value, or that there is none.

@@ -1,7 +1,10 @@
 package mathvalue
 
-// places is at how many points expressions with variables are compared.
-const places = 4
+import "slices"
+
+// places is at how many points expressions with variables are compared; further ones, which are of both signs and far apart, are for what has
+// steps or bends in it, as |x| has.
+const places, farPlaces = 4, 16
 
 // same reports whether two readings have the same value.
 func same(a, b expression) bool { return equal(spread(a.root), spread(b.root)) }
@@ -126,19 +129,36 @@ func within(a, b []*node) bool {
 	return true
 }
 
-// numbers compares two expressions at some places: where neither has variables, at each the same.
+// numbers compares two expressions at some places: where neither has variables, at each the same. At far places, some of which are whole,
+// both may have no value.
 func numbers(a, b *node) bool {
-	for place := range places {
+	from, to := 0, places
+	if a.has(steps) || b.has(steps) {
+		from, to = places, places+farPlaces
+	}
+	compared := false
+	for place := from; place < to; place++ {
 		x, ok := a.at(place)
-		if !ok {
+		y, too := b.at(place)
+		switch {
+		case !ok && !too && from > 0:
+		case !ok || !too || !x.equal(y):
 			return false
-		}
-		y, ok := b.at(place)
-		if !ok || !x.equal(y) {
-			return false
+		default:
+			compared = true
 		}
 	}
-	return true
+	return compared
+}
+
+// has reports whether a part of an expression is of a kind.
+func (n *node) has(of func(*node) bool) bool {
+	return of(n) || slices.ContainsFunc(n.args, func(a *node) bool { return a.has(of) })
+}
+
+// steps reports whether a function is of pieces.
+func steps(n *node) bool {
+	return n.kind == call && slices.Contains([]string{"abs", "floor", "ceil", "min", "max"}, n.text)
 }
 
 // at is the value at a place, which is worked out once: an element of a set is compared with many.
