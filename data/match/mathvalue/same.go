@@ -45,7 +45,7 @@ func equal(a, b *node) bool {
 			return false
 		}
 		if unordered(a) {
-			return permuted(distinct(a.args), distinct(b.args))
+			return permuted(distinct(a.args), distinct(b.args)) && (a.text != "" || b.text != "" || asOften(a.args, b.args))
 		}
 		return inOrder(a.args, b.args)
 	case union:
@@ -127,6 +127,19 @@ func within(a, b []*node) bool {
 		}
 	}
 	return true
+}
+
+// asOften reports whether each value is in two lists equally often, which it need not be in sets.
+func asOften(a, b []*node) bool {
+	count := func(all []*node, n *node) (times int) {
+		for _, m := range all {
+			if equal(m, n) {
+				times++
+			}
+		}
+		return times
+	}
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(n *node) bool { return count(a, n) != count(b, n) })
 }
 
 // numbers compares two expressions at some places: where neither has variables, at each the same. At far places, some of which are whole,
