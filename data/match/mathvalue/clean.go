@@ -10,7 +10,7 @@ var spellings = strings.NewReplacer(
 	`\leftarrow`, `\leftarrow`, `\rightarrow`, `\rightarrow`, `\pmod`, `\pmod`, `\cdots`, `\cdots`, `\leqslant`, "≤", `\geqslant`, "≥",
 	`\neq`, `\ne`, "≠", `\ne `,
 	`\\`, `\\`, `\left`, "", `\right`, "", `\!`, "", `\,`, " ", `\;`, " ", `\:`, " ", `\ `, " ", `\quad`, " ", `\qquad`, " ", "~", " ",
-	`\displaystyle`, "", `\dfrac`, `\frac`, `\tfrac`, `\frac`, `\cfrac`, `\frac`, `\$`, "", "$", "", `\(`, "", `\)`, "", `\[`, "", `\]`, "",
+	`\displaystyle`, "", `\dfrac`, `\frac`, `\tfrac`, `\frac`, `\cfrac`, `\frac`, `\$`, "", "$", "", "€", "", "£", "", `\(`, "", `\)`, "", `\[`, "", `\]`, "",
 	`^\circ`, "°", `^{\circ}`, "°", `^\degree`, "°", `\degree`, "°", `\cdot`, "*", `\times`, "*", "×", "*", "·", "*", "÷", "/", `\div`, "/",
 	"−", "-", "–", "-", `\leq`, "≤", `\le`, "≤", `\geq`, "≥", `\ge`, "≥", "<=", "≤", ">=", "≥", `\lt`, "<", `\gt`, ">",
 	`\infty`, "∞", `\int`, `\int`, `\inf`, "∞", "`", "",
