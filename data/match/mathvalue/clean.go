@@ -23,16 +23,14 @@ var spellings = strings.NewReplacer(
 var (
 	listed    = regexp.MustCompile(`,?\s+(?:or|and)\s+`)
 	periodic  = regexp.MustCompile(`(?:\b(\d{1,99}))?\.(\d{0,99})\s*\\(?:overline|bar)\s*(?:\{(\d{1,99})\}|(\d))`)
-	thin      = regexp.MustCompile(`\b\d{1,3}(?:\\,\d{3})+\b`) // thousands are grouped by it; it never stands between two numbers
 	shortFrac = regexp.MustCompile(`\\frac\s*(\d)\s*(\d)`)
 )
 
 // clean takes away what changes no value: dollars, spacing, units behind a number, a full stop.
 func clean(s string) string {
-	s = strings.TrimSpace(s)
-	s = thin.ReplaceAllStringFunc(s, func(n string) string { return strings.ReplaceAll(n, `\,`, "") })
+		s = ascii(strings.TrimSpace(s))
 	s = spellings.Replace(s)
-	s = plain(s)
+	s = typed(plain(s))
 	s = periodic.ReplaceAllStringFunc(s, fraction)
 	s = shortFrac.ReplaceAllString(s, `\frac{$1}{$2}`)
 	return strings.TrimSpace(strings.TrimRight(strings.TrimSpace(s), ".;"))

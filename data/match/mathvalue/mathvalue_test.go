@@ -55,6 +55,27 @@ func TestEqualValues(t *testing.T) {
 	}
 }
 
+// Signs that are typed as they are, not as LaTeX has them.
+func TestSigns(t *testing.T) {
+	for _, pair := range [][2]string{
+		{"½", "1/2"}, {"1½", "1.5"}, {"−2⅔", "-8/3"}, {"4^½", "2"}, {"½x", "x/2"}, {"x²+1", "x^2+1"}, {"x⁻¹⁰", "x^{-10}"}, {"√12", `2\sqrt3`},
+		{"2√(3)", `\sqrt{12}`}, {"∛8", "2"}, {"√x", "x^{1/2}"}, {"101₂", "101_2"}, {"x₁₂", "x_{12}"}, {"2θ", `2\theta`}, {"1.5×10³", "1500"},
+		{"1.5 x 10^3", "1500"}, {"3⋅4", "12"}, {"1⁄2", "0.5"}, {"‑5", "-5"}, {"４２．５", "42.5"}, {"（1，2）", "(1,2)"}, {"90º", "90"},
+		{"12 345", "12345"}, {"-1 234 567.5", "-1234567.5"}, {"12\u202f345", "12345"}, {"12\u00a0345", "12345"}, {"12~345", "12345"},
+		{"≈ 3.14", "3.14"}, {`\approx 3.14`, "3.14"}, {"50 percent", "50%"}, {"50 percent", "0.5"}, {"12 cm²", "12 cm^2"}, {`12\text{ cm²}`, "12"},
+	} {
+		assert.True(t, Equal(pair[0], pair[1]), "%q and %q", pair[0], pair[1])
+		assert.True(t, Equal(pair[1], pair[0]), "%q and %q", pair[1], pair[0])
+	}
+	for _, pair := range [][2]string{
+		{"1½", "1/2"}, {"1½", "1"}, {"x²", "2x"}, {"x²", "x"}, {"√12", "2"}, {"101₂", "101"}, {"θ", "φ"}, {"1 23", "123"}, {"1234 567", "1234567"},
+		{"3 100/200", "3100/200"}, {"1 234, 5", "12345"}, {"3.14 ≈ 3", "3"}, {"50 percent", "5"}, {"x 10^3", "1000"}, {"５", "6"},
+	} {
+		assert.False(t, Equal(pair[0], pair[1]), "%q and %q", pair[0], pair[1])
+		assert.False(t, Equal(pair[1], pair[0]), "%q and %q", pair[1], pair[0])
+	}
+}
+
 // What has steps or bends in it is compared where they are.
 func TestFunctionsOfPieces(t *testing.T) {
 	for _, pair := range [][2]string{
