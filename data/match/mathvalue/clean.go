@@ -28,12 +28,23 @@ var (
 
 // clean takes away what changes no value: dollars, spacing, units behind a number, a full stop.
 func clean(s string) string {
-		s = ascii(strings.TrimSpace(s))
+	s = ascii(strings.TrimSpace(s))
 	s = spellings.Replace(s)
 	s = typed(plain(s))
 	s = periodic.ReplaceAllStringFunc(s, fraction)
 	s = shortFrac.ReplaceAllString(s, `\frac{$1}{$2}`)
 	return strings.TrimSpace(strings.TrimRight(strings.TrimSpace(s), ".;"))
+}
+
+var label = regexp.MustCompile(`^(?:([A-Za-z]{3,}[A-Za-z ]*)|[A-Za-z]\s*'+\s*(?:\([A-Za-z]\))?|\\frac\s*\{d[A-Za-z]\}\s*\{d[A-Za-z]\})\s*=`)
+
+// unlabelled is an answer without what it is said to be the value of, where the parser has no name for that: Area = 25, f'(x) = 2x.
+func unlabelled(s string) string {
+	m := label.FindStringSubmatch(s)
+	if m == nil || m[1] != "" && !prose(m[1]) { // sin x = 1/2 is an equation
+		return s
+	}
+	return strings.TrimSpace(s[len(m[0]):])
 }
 
 // fraction is 0.1\overline{6} as (16-1)/90.

@@ -36,7 +36,7 @@ func spread(n *node) *node {
 // equal compares collections element by element: those in round and square brackets and in matrices in their order, all
 // others in any.
 func equal(a, b *node) bool {
-	if a, b = unwrapped(a), unwrapped(b); a.kind != b.kind && (composed(a) || composed(b)) {
+	if a, b = worked(unwrapped(a)), worked(unwrapped(b)); a.kind != b.kind && (composed(a) || composed(b)) {
 		return false
 	}
 	switch a.kind {
@@ -57,7 +57,7 @@ func equal(a, b *node) bool {
 			return a.text == b.text && inOrder(a.args, b.args)
 		}
 		if a.text == "=" || b.text == "=" {
-			return a.text == b.text && (inOrder(a.args, b.args) || equal(a.args[0], b.args[1]) && equal(a.args[1], b.args[0]))
+			return a.text == b.text && (inOrder(a.args, b.args) || equal(a.args[0], b.args[1]) && equal(a.args[1], b.args[0]) || solved(a, b))
 		}
 	}
 	return numbers(a, b)
@@ -69,6 +69,38 @@ func unwrapped(n *node) *node {
 		n = n.args[0]
 	}
 	return n
+}
+
+// worked is the result of a calculation that is written out: 72 of 48 + 24 = 72.
+func worked(n *node) *node {
+	if n.kind == call && n.text == "=" && !n.has(func(m *node) bool { return m.kind == variable }) && equal(n.args[0], n.args[1]) {
+		return n.args[1]
+	}
+	return n
+}
+
+// solved reports whether two equations are the same up to what is added to both of their sides, and what they are multiplied by: what one
+// side exceeds the other by is everywhere the same multiple of it. What says nothing, as x = x, is the same as nothing else.
+func solved(a, b *node) bool {
+	var first, second value
+	for place := range places {
+		x, ok := a.exceeds(place)
+		y, too := b.exceeds(place)
+		if place == 0 {
+			first, second = x, y
+		}
+		if !ok || !too || !times(x, second).equal(times(y, first)) {
+			return false
+		}
+	}
+	return true
+}
+
+// exceeds is the difference of the sides of an equation, if there is one.
+func (n *node) exceeds(place int) (value, bool) {
+	x, ok := n.args[0].at(place)
+	y, too := n.args[1].at(place)
+	return add(x, negated(y)), ok && too && !x.equal(y)
 }
 
 func composed(n *node) bool { return n.kind == collection || n.kind == union || n.kind == matrix }
