@@ -89,7 +89,9 @@ func lastBoxed(text string) (inside string, found bool) {
 	return inside, found
 }
 
-var aNumber = regexp.MustCompile(`[-−]?\$?(?:\d{1,3}(?:,\d{3})+|\d+|\B\.\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?(?:/\d+)?%?`)
+// aNumber may be mixed, 3 1/2 or 3½; a stroke behind a figure or a letter is no minus, as in 3-5 hours.
+var aNumber = regexp.MustCompile(`(?:\B[-−–‑])?\$?(?:(?:\d{1,3} )?\d+/\d+|\d*[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅐⅛⅜⅝⅞⅑⅒]|` +
+	`(?:\d{1,3}(?:,\d{3})+|\d+|\B\.\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?(?:/\d+)?)%?`)
 
 // lastNumber is the last number of a text that announces no answer.
 func lastNumber(text string) (string, bool) {
@@ -98,6 +100,16 @@ func lastNumber(text string) (string, bool) {
 		return "", false
 	}
 	return all[len(all)-1], true
+}
+
+var nextSentence = regexp.MustCompile(`(?:\.\s+I hope|([^\pL\s.])\.\s+\p{Lu}).*$`)
+
+// firstSentence is a value without the sentences behind it: "42. I hope it is correct."
+func firstSentence(s string) string {
+	if first := nextSentence.ReplaceAllString(s, "$1"); first != s {
+		return plainly(first)
+	}
+	return s
 }
 
 const figures = `[-−]?[€£]?(?:\d[\d,]*(?:\.\d+)?(?:/\d+)?|\.\d+)`
