@@ -23,6 +23,7 @@ var spellings = strings.NewReplacer(
 var (
 	listed    = regexp.MustCompile(`,?\s+(?:or|and)\s+`)
 	periodic  = regexp.MustCompile(`(?:\b(\d{1,99}))?\.(\d{0,99})\s*\\(?:overline|bar)\s*(?:\{(\d{1,99})\}|(\d))`)
+	bracketed = regexp.MustCompile(`(\d\.)\((\d{1,99})\)`) // 0.(3) is 0.\overline{3}
 	shortFrac = regexp.MustCompile(`\\frac\s*(\d)\s*(\d)`)
 )
 
@@ -31,6 +32,7 @@ func clean(s string) string {
 	s = ascii(strings.TrimSpace(s))
 	s = spellings.Replace(s)
 	s = typed(plain(s))
+	s = bracketed.ReplaceAllString(s, `$1\overline{$2}`)
 	s = periodic.ReplaceAllStringFunc(s, fraction)
 	s = shortFrac.ReplaceAllString(s, `\frac{$1}{$2}`)
 	return strings.TrimSpace(strings.TrimRight(strings.TrimSpace(s), ".;"))

@@ -55,7 +55,6 @@ func words(s string) string {
 
 // prose reports whether a text has words in it that are no mathematics, or is nothing but a word.
 func prose(s string) bool {
-	letters := 0
 	run := 0
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
@@ -66,7 +65,6 @@ func prose(s string) bool {
 			run = 0
 		case letter(c):
 			run++
-			letters++
 			if run >= 3 && !known(wordAround(s, i)) {
 				return true
 			}
@@ -74,7 +72,7 @@ func prose(s string) bool {
 			run = 0
 		}
 	}
-	return letters == 2 && letters == len(s) && strings.ContainsAny(s, "aeiouAEIOU") // no is a word, xy a product
+	return strings.EqualFold(s, "no") || strings.EqualFold(s, "on") // words, while xy and ab are products
 }
 
 func wordAround(s string, i int) string {

@@ -85,6 +85,9 @@ func (s scope) evaluate(n *node) (v value, ok bool) {
 
 // decimal is a number as it is written. One with a huge exponent is not worth its digits.
 func decimal(text string) (value, bool) {
+	if _, power, _ := strings.Cut(strings.ToLower(text), "e"); len(power) > 4 {
+		return value{}, false
+	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.Abs(f) > 1e300 {
 		return value{}, false
@@ -185,8 +188,11 @@ func raise(a, b value) (value, bool) {
 	if a.terms <= 2*cmplx.Abs(a.near) { // nothing cancelled, and e^{-40} is not 0
 		v.terms = cmplx.Abs(z)
 	}
-	return v, !cmplx.IsNaN(z)
+	return v, finite(z) && (z != 0 || a.near == 0)
 }
+
+// finite reports whether double precision has a number.
+func finite(z complex128) bool { return !cmplx.IsNaN(z) && !cmplx.IsInf(z) }
 
 func oddRoot(r *big.Rat) bool {
 	return r != nil && r.Num().IsInt64() && r.Num().Int64() == 1 && r.Denom().Bit(0) == 1 && !r.IsInt()
