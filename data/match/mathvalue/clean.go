@@ -22,6 +22,7 @@ var spellings = strings.NewReplacer(
 
 var (
 	listed    = regexp.MustCompile(`,?\s+(?:or|and)\s+`)
+	ored      = regexp.MustCompile(`,?\s+or\s+`)
 	periodic  = regexp.MustCompile(`(?:\b(\d{1,99}))?\.(\d{0,99})\s*\\(?:overline|bar)\s*(?:\{(\d{1,99})\}|(\d))`)
 	bracketed = regexp.MustCompile(`(\d\.)\((\d{1,99})\)`) // 0.(3) is 0.\overline{3}
 	shortFrac = regexp.MustCompile(`\\frac\s*(\d)\s*(\d)`)
@@ -36,6 +37,14 @@ func clean(s string) string {
 	s = periodic.ReplaceAllStringFunc(s, fraction)
 	s = shortFrac.ReplaceAllString(s, `\frac{$1}{$2}`)
 	return strings.TrimSpace(strings.TrimRight(strings.TrimSpace(s), ".;"))
+}
+
+// list is a text with commas for its or and and. Of inequalities, x > 1 and x < 3 is not what x > 1 or x < 3 is.
+func list(s string) string {
+	if strings.ContainsAny(s, "<>≤≥") {
+		return ored.ReplaceAllString(s, ", ")
+	}
+	return listed.ReplaceAllString(s, ", ")
 }
 
 var label = regexp.MustCompile(`^(?:([A-Za-z]{3,}[A-Za-z ]*)|[A-Za-z]\s*'+\s*(?:\([A-Za-z]\))?|\\frac\s*\{d[A-Za-z]\}\s*\{d[A-Za-z]\})\s*=`)

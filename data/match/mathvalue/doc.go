@@ -24,7 +24,7 @@ func Equal(got, want string) bool {
 	if words(a) == words(b) {
 		return true
 	}
-	a, b = listed.ReplaceAllString(unlabelled(a), ", "), listed.ReplaceAllString(unlabelled(b), ", ")
+	a, b = list(unlabelled(a)), list(unlabelled(b))
 	if len(a) > longest || len(b) > longest || prose(a) || prose(b) {
 		return false
 	}

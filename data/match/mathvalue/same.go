@@ -36,7 +36,11 @@ func spread(n *node) *node {
 // equal compares collections element by element: those in round and square brackets and in matrices in their order, all
 // others in any.
 func equal(a, b *node) bool {
-	if a, b = worked(unwrapped(a)), worked(unwrapped(b)); a.kind != b.kind && (composed(a) || composed(b)) {
+	a, b = worked(unwrapped(a)), worked(unwrapped(b))
+	if a.kind == union && intervals(b) || b.kind == union && intervals(a) {
+		return permuted(distinct(a.args), distinct(b.args))
+	}
+	if a.kind != b.kind && (composed(a) || composed(b)) {
 		return false
 	}
 	switch a.kind {
@@ -101,6 +105,13 @@ func (n *node) exceeds(place int) (value, bool) {
 	x, ok := n.args[0].at(place)
 	y, too := n.args[1].at(place)
 	return add(x, negated(y)), ok && too && !x.equal(y)
+}
+
+// intervals reports whether a list has nothing but intervals, of one variable, in it: such a list is their union.
+func intervals(n *node) bool {
+	return n.kind == collection && n.text == "" && !slices.ContainsFunc(n.args, func(a *node) bool {
+		return a.kind != collection || len(a.args) != 2 || a.text == "" || a.text == "⦃⦄" || a.name != ""
+	})
 }
 
 func composed(n *node) bool { return n.kind == collection || n.kind == union || n.kind == matrix }

@@ -54,7 +54,7 @@ func plain(s string) string {
 		at = m[1]
 		switch {
 		case inner == "or" || inner == "and":
-			out.WriteString(",")
+			out.WriteString(" " + inner + " ")
 		case inner == "percent":
 			out.WriteString("%")
 		case before == "" && choice.MatchString(inner) && valued.MatchString(rest): // (B) 5
