@@ -116,7 +116,7 @@ const figures = `[-−]?[€£]?(?:\d[\d,]*(?:\.\d+)?(?:/\d+)?|\.\d+)`
 
 var (
 	bareNumber = regexp.MustCompile(`^(?:` + figures + `|-?\\[dt]?frac\{-?\d+\}\{\d+\})$`)
-	emphasis   = strings.NewReplacer(`\$`, "", "$", "", "**", "")
+	emphasis   = strings.NewReplacer(`\ `, " ", "~", " ", `\$`, "", "$", "", "**", "")
 	// measured is a number with a unit behind it: a usual one, or what is counted, in the plural.
 	measured = regexp.MustCompile(`^(` + figures + `)(?:\s*(?:(?:square|cubic|sq\.?)\s+)?(?:[kcm]m|ft|yd|kg|mg|oz|lbs?|m[lL]|km/h|mph|min|hrs?)` +
 		`(?:\^?[23²³])?|\s+(?:(\pL+)\s+)?(people|children|men|women|feet|foot|inch|meter|mile|dollar|euro|pound|hour|minute|second|day|` +

@@ -57,6 +57,7 @@ func TestAnswers(t *testing.T) {
 		{Math, "60", "The answer is 60 miles per hour.", true, true},
 		{Math, "25", `\boxed{25 square units}`, true, true},
 		{Math, "25", `\boxed{25cm^2}`, true, true},
+		{Math, "25", `\boxed{25\ units}`, true, true},
 		{Math, "25", `\boxed{25 sq. ft}`, true, true},
 		{Math, "3/4", "The answer is 3/4 hours.", true, true},
 		{Math, `\frac{1}{2}`, "The answer is .5 miles.", true, true},

@@ -16,7 +16,7 @@ var spellings = strings.NewReplacer(
 	`\infty`, "∞", `\int`, `\int`, `\inf`, "∞", "`", "",
 	`\cup`, "∪", `\pm`, "±", `\{`, "⦃", `\}`, "⦄", `\lbrace`, "⦃", `\rbrace`, "⦄", `\pi`, "π", `\%`, "%",
 	`\emptyset`, "⦃⦄", `\varnothing`, "⦃⦄", "∅", "⦃⦄", `\mathbb{R}`, "(-∞,∞)", `\mathbb R`, "(-∞,∞)", "ℝ", "(-∞,∞)",
-	`{,}`, ",", `\langle`, "(", `\rangle`, ")",
+	`{,}`, ",", `\colon`, ":", `\langle`, "(", `\rangle`, ")",
 	`\in`, "∈", `\lvert`, "|", `\rvert`, "|", `\vert`, "|", `\lfloor`, "⌊", `\rfloor`, "⌋", `\lceil`, "⌈", `\rceil`, "⌉", "**", "^",
 )
 

@@ -24,6 +24,10 @@ func Equal(got, want string) bool {
 	if words(a) == words(b) {
 		return true
 	}
+	a, b, both, alike := clocks(a, b)
+	if both {
+		return alike
+	}
 	a, b = list(unlabelled(a)), list(unlabelled(b))
 	if len(a) > longest || len(b) > longest || prose(a) || prose(b) {
 		return false

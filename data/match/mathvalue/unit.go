@@ -82,5 +82,5 @@ func isUnit(command, inner string) bool {
 	if len(inner) == 1 && (command == "mathbf" || !strings.Contains("mgshlLtNJWVACFKTH%°", inner)) {
 		return false
 	}
-	return Unit(inner)
+	return Unit(inner) && !halfDay.MatchString(inner)
 }
