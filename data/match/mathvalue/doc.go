@@ -17,6 +17,9 @@ const longest = 2000
 
 // Equal reports whether two answers have the same value.
 func Equal(got, want string) bool {
+	if max(len(got), len(want)) > 10*longest {
+		return words(got) == words(want)
+	}
 	a, b := clean(got), clean(want)
 	if a == "" || b == "" {
 		return a == b

@@ -199,6 +199,17 @@ func TestASetOfPowersTakesNoTime(t *testing.T) {
 	assert.Less(t, cputime.Used()-start, time.Second) // a twentieth of that; without, several
 }
 
+// Nor do sets in sets, of which each level compares its elements more than once, nor many signs of ±, of which each doubles what there is.
+func TestWhatDoublesTakesNoTime(t *testing.T) {
+	nested := func(inside string) string { return strings.Repeat(`\{2,`, 28) + inside + strings.Repeat(`\}`, 28) }
+	many := strings.Repeat("1±", 60) + "|x|"
+	start := cputime.Used()
+	assert.True(t, Equal(`\{1,`+nested("3")+","+nested("3.0")+`\}`, `\{`+nested("3")+`,1\}`))
+	assert.False(t, Equal(`\{1,`+nested("3")+","+nested("4")+`\}`, `\{`+nested("3")+`,1\}`))
+	assert.False(t, Equal(many+"+1", many+"+2"))
+	assert.Less(t, cputime.Used()-start, time.Second)
+}
+
 func FuzzEqual(f *testing.F) {
 	for _, s := range []string{`\frac{1}{2}`, `\{1, 2\}`, "x^2-1", `\begin{pmatrix} 1 & 2 \end{pmatrix}`, "1 ± 2", "[0,1)", "50%"} {
 		f.Add(s, s)

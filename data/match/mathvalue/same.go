@@ -33,10 +33,27 @@ func spread(n *node) *node {
 	return n
 }
 
-// equal compares collections element by element: those in round and square brackets and in matrices in their order, all
-// others in any.
+// equal tells whether two parts have the same value. Of what has elements or sides each pair is compared once: elements are compared with
+// each other more than once on every level of sets in sets.
 func equal(a, b *node) bool {
 	a, b = worked(unwrapped(a)), worked(unwrapped(b))
+	if !composed(a) && a.kind != call {
+		return compare(a, b)
+	}
+	alike, ok := a.alike[b]
+	if !ok {
+		if a.alike == nil {
+			a.alike = map[*node]bool{}
+		}
+		alike = compare(a, b)
+		a.alike[b] = alike
+	}
+	return alike
+}
+
+// compare compares collections element by element: those in round and square brackets and in matrices in their order, all
+// others in any.
+func compare(a, b *node) bool {
 	if a.kind == union && intervals(b) || b.kind == union && intervals(a) {
 		return permuted(distinct(a.args), distinct(b.args))
 	}
@@ -77,7 +94,7 @@ func unwrapped(n *node) *node {
 
 // worked is the result of a calculation that is written out: 72 of 48 + 24 = 72.
 func worked(n *node) *node {
-	if n.kind == call && n.text == "=" && !n.has(func(m *node) bool { return m.kind == variable }) && equal(n.args[0], n.args[1]) {
+	if n.kind == call && n.text == "=" && !n.has().variables && equal(n.args[0], n.args[1]) {
 		return n.args[1]
 	}
 	return n
@@ -189,7 +206,7 @@ func asOften(a, b []*node) bool {
 // both may have no value.
 func numbers(a, b *node) bool {
 	from, to := 0, places
-	if a.has(steps) || b.has(steps) {
+	if a.has().steps || b.has().steps {
 		from, to = places, places+farPlaces
 	}
 	compared := false
@@ -205,16 +222,6 @@ func numbers(a, b *node) bool {
 		}
 	}
 	return compared
-}
-
-// has reports whether a part of an expression is of a kind.
-func (n *node) has(of func(*node) bool) bool {
-	return of(n) || slices.ContainsFunc(n.args, func(a *node) bool { return a.has(of) })
-}
-
-// steps reports whether a function is of pieces.
-func steps(n *node) bool {
-	return n.kind == call && slices.Contains([]string{"abs", "floor", "ceil", "min", "max"}, n.text)
 }
 
 // at is the value at a place, which is worked out once: an element of a set is compared with many.
