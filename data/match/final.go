@@ -116,10 +116,12 @@ const figures = `[-−]?[€£]?(?:\d[\d,]*(?:\.\d+)?(?:/\d+)?|\.\d+)`
 
 var (
 	bareNumber = regexp.MustCompile(`^(?:` + figures + `|-?\\[dt]?frac\{-?\d+\}\{\d+\})$`)
+	inText     = regexp.MustCompile(`^\\text\{([^{}]*)\}$`)
 	emphasis   = strings.NewReplacer(`\ `, " ", "~", " ", `\$`, "", "$", "", "**", "")
 	// measured is a number with a unit behind it: a usual one, or what is counted, in the plural.
-	measured = regexp.MustCompile(`^(` + figures + `)(?:\s*(?:(?:square|cubic|sq\.?)\s+)?(?:[kcm]m|ft|yd|kg|mg|oz|lbs?|m[lL]|km/h|mph|min|hrs?)` +
-		`(?:\^?[23²³])?|\s+(?:(\pL+)\s+)?(people|children|men|women|feet|foot|inch|meter|mile|dollar|euro|pound|hour|minute|second|day|` +
+	measured = regexp.MustCompile(`^(` + figures + `)` +
+		`(?:\s*(?:(?:square|cubic|sq\.?)\s+)?(?:[kcm]m|ft|yd|kg|mg|oz|lbs?|m[lL]|km/h|mph|min|hrs?)(?:\^?[23²³])?|` +
+		`\s+(?:(\pL+)\s+)?(people|children|men|women|feet|foot|inch|meter|mile|dollar|euro|pound|hour|minute|second|day|` +
 		`week|month|year|kilogram|gram|liter|gallon|[\pL-]+s)(?:\s+per\s+\pL+)?)\.?$`)
 )
 
@@ -129,6 +131,7 @@ func withoutUnit(got, want string) string {
 	if !bareNumber.MatchString(emphasis.Replace(strings.TrimSpace(want))) {
 		return got
 	}
+	got = inText.ReplaceAllString(got, "$1")
 	m := measured.FindStringSubmatch(strings.TrimSpace(emphasis.Replace(got)))
 	if m == nil || !mathvalue.Unit(m[2]+" "+m[3]) || noNoun.MatchString(m[3]) {
 		return got

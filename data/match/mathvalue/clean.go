@@ -10,7 +10,8 @@ var spellings = strings.NewReplacer(
 	`\leftarrow`, `\leftarrow`, `\rightarrow`, `\rightarrow`, `\pmod`, `\pmod`, `\cdots`, `\cdots`, `\leqslant`, "≤", `\geqslant`, "≥",
 	`\neq`, `\ne`, "≠", `\ne `,
 	`\\`, `\\`, `\left`, "", `\right`, "", `\!`, "", `\,`, " ", `\;`, " ", `\:`, " ", `\ `, " ", `\quad`, " ", `\qquad`, " ", "~", " ",
-	`\displaystyle`, "", `\dfrac`, `\frac`, `\tfrac`, `\frac`, `\cfrac`, `\frac`, `\$`, "", "$", "", "€", "", "£", "", `\(`, "", `\)`, "", `\[`, "", `\]`, "",
+	`\displaystyle`, "", `\dfrac`, `\frac`, `\tfrac`, `\frac`, `\cfrac`, `\frac`, `\$`, "", "$", "", "€", "", "£", "",
+	`\(`, "", `\)`, "", `\[`, "", `\]`, "",
 	`^\circ`, "°", `^{\circ}`, "°", `^\degree`, "°", `\degree`, "°", `\cdot`, "*", `\times`, "*", "×", "*", "·", "*", "÷", "/", `\div`, "/",
 	"−", "-", "–", "-", `\leq`, "≤", `\le`, "≤", `\geq`, "≥", `\ge`, "≥", "<=", "≤", ">=", "≥", `\lt`, "<", `\gt`, ">",
 	`\infty`, "∞", `\int`, `\int`, `\inf`, "∞", "`", "",
@@ -22,7 +23,7 @@ var spellings = strings.NewReplacer(
 
 var (
 	listed    = regexp.MustCompile(`,?\s+(?:or|and)\s+`)
-	ored      = regexp.MustCompile(`,?\s+or\s+`)
+	eitherOr  = regexp.MustCompile(`,?\s+or\s+`)
 	periodic  = regexp.MustCompile(`(?:\b(\d{1,99}))?\.(\d{0,99})\s*\\(?:overline|bar)\s*(?:\{(\d{1,99})\}|(\d))`)
 	bracketed = regexp.MustCompile(`(\d\.)\((\d{1,99})\)`) // 0.(3) is 0.\overline{3}
 	shortFrac = regexp.MustCompile(`\\frac\s*(\d)\s*(\d)`)
@@ -42,7 +43,7 @@ func clean(s string) string {
 // list is a text with commas for its or and and. Of inequalities, x > 1 and x < 3 is not what x > 1 or x < 3 is.
 func list(s string) string {
 	if strings.ContainsAny(s, "<>≤≥") {
-		return ored.ReplaceAllString(s, ", ")
+		return eitherOr.ReplaceAllString(s, ", ")
 	}
 	return listed.ReplaceAllString(s, ", ")
 }

@@ -2,8 +2,8 @@ package mathvalue
 
 import "slices"
 
-// places is at how many points expressions with variables are compared; further ones, which are of both signs and far apart, are for what has
-// steps or bends in it, as |x| has.
+// places is at how many points expressions with variables are compared; further ones, which are of both signs and far apart, are for what
+// has steps or bends in it, as |x| has.
 const places, farPlaces = 4, 16
 
 // same reports whether two readings have the same value.

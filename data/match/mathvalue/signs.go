@@ -23,8 +23,8 @@ func spaced(pairs string) []string {
 }
 
 var (
-	below    = strings.NewReplacer("₀", "0", "₁", "1", "₂", "2", "₃", "3", "₄", "4", "₅", "5", "₆", "6", "₇", "7", "₈", "8", "₉", "9", "ₙ", "n")
-	above    = strings.NewReplacer("⁰", "0", "¹", "1", "²", "2", "³", "3", "⁴", "4", "⁵", "5", "⁶", "6", "⁷", "7", "⁸", "8", "⁹", "9", "ⁿ", "n", "⁻", "-", "⁺", "+")
+	below    = strings.NewReplacer(strings.Fields(`₀ 0 ₁ 1 ₂ 2 ₃ 3 ₄ 4 ₅ 5 ₆ 6 ₇ 7 ₈ 8 ₉ 9 ₙ n`)...)
+	above    = strings.NewReplacer(strings.Fields(`⁰ 0 ¹ 1 ² 2 ³ 3 ⁴ 4 ⁵ 5 ⁶ 6 ⁷ 7 ⁸ 8 ⁹ 9 ⁿ n ⁻ - ⁺ +`)...)
 	lowered  = regexp.MustCompile(`[₀-₉ₙ]+`)
 	lifted   = regexp.MustCompile(`[⁰¹²³⁴-⁹ⁿ⁻⁺]+`)
 	rooted   = regexp.MustCompile(`([√∛])\s*(\d+(?:\.\d+)?)`)
