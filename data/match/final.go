@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+
+	"github.com/seed-7879b91d/grpo/data/match/mathvalue"
 )
 
 // Said is a text without its thoughts, and without the space around. Thoughts that never end are all there is.
@@ -87,7 +89,9 @@ func lastBoxed(text string) (inside string, found bool) {
 	return inside, found
 }
 
-var aNumber = regexp.MustCompile(`[-−]?\$?(?:\d{1,3}(?:,\d{3})+|\d+|\B\.\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?(?:/\d+)?%?`)
+// aNumber may be mixed, 3 1/2 or 3½; a stroke behind a figure or a letter is no minus, as in 3-5 hours.
+var aNumber = regexp.MustCompile(`(?:\B[-−–‑])?\$?(?:(?:\d{1,3} )?\d+/\d+|\d*[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅐⅛⅜⅝⅞⅑⅒]|` +
+	`(?:\d{1,3}(?:,\d{3})+|\d+|\B\.\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?(?:/\d+)?)%?`)
 
 // lastNumber is the last number of a text that announces no answer.
 func lastNumber(text string) (string, bool) {
@@ -98,20 +102,45 @@ func lastNumber(text string) (string, bool) {
 	return all[len(all)-1], true
 }
 
+var nextSentence = regexp.MustCompile(`(?:\.\s+I hope|([^\pL\s.])\.\s+\p{Lu}).*$`)
+
+// firstSentence is a value without the sentences behind it: "42. I hope it is correct."
+func firstSentence(s string) string {
+	if first := nextSentence.ReplaceAllString(s, "$1"); first != s {
+		return plainly(first)
+	}
+	return s
+}
+
+const figures = `[-−]?[€£]?(?:\d[\d,]*(?:\.\d+)?(?:/\d+)?|\.\d+)`
+
 var (
-	bareNumber = regexp.MustCompile(`^[-−]?\$?\d[\d,]*(?:\.\d+)?$`)
-	measured   = regexp.MustCompile(`^([-−]?\$?\d[\d,]*(?:\.\d+)?)(?:\*\*)?\s+(?:dollars?|euros?|pounds?|hours?|minutes?|seconds?|days?|` +
-		`weeks?|months?|years?|miles?|kilometers?|km|meters?|centimeters?|cm|feet|inches|kilograms?|kg|grams?|liters?|gallons?|people)\.?$`)
+	bareNumber = regexp.MustCompile(`^(?:` + figures + `|-?\\[dt]?frac\{-?\d+\}\{\d+\})$`)
+	inText     = regexp.MustCompile(`^\\text\{([^{}]*)\}$`)
+	emphasis   = strings.NewReplacer(`\ `, " ", "~", " ", `\$`, "", "$", "", "**", "")
+	// measured is a number with a unit behind it: a usual one, or what is counted, in the plural.
+	measured = regexp.MustCompile(`^(` + figures + `)` +
+		`(?:\s*(?:(?:square|cubic|sq\.?)\s+)?(?:[kcm]m|ft|yd|kg|mg|oz|lbs?|m[lL]|km/h|mph|min|hrs?)(?:\^?[23²³])?|` +
+		`\s+(?:(\pL+)\s+)?(people|children|men|women|feet|foot|inch|meter|mile|dollar|euro|pound|hour|minute|second|day|` +
+		`week|month|year|kilogram|gram|liter|gallon|[\pL-]+s)(?:\s+per\s+\pL+)?)\.?$`)
 )
 
 // withoutUnit is an answer without the unit that is written out behind its number, where a number alone is wanted. Other words stay: 18
 // thousand is not 18, and what 18 dollars less is nobody knows.
 func withoutUnit(got, want string) string {
-	if m := measured.FindStringSubmatch(got); m != nil && bareNumber.MatchString(strings.TrimSpace(want)) {
-		return m[1]
+	if !bareNumber.MatchString(emphasis.Replace(strings.TrimSpace(want))) {
+		return got
 	}
-	return got
+	got = inText.ReplaceAllString(got, "$1")
+	m := measured.FindStringSubmatch(strings.TrimSpace(emphasis.Replace(got)))
+	if m == nil || !mathvalue.Unit(m[2]+" "+m[3]) || noNoun.MatchString(m[3]) {
+		return got
+	}
+	return m[1]
 }
+
+// noNoun are words that end like a plural, and are none: less, minus, this.
+var noNoun = regexp.MustCompile(`(?i)(?:^(?:is|as|was|has|his|its|this|thus|plus|minus|always|perhaps|percents|negatives)|ss)$`)
 
 // document is the last fenced block of a text, or all of it.
 func document(text string) string {

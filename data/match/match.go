@@ -46,7 +46,7 @@ func New(by By, want string) (*Matcher, error) {
 	case Exact:
 		m.want = strings.TrimSpace(want)
 	case Math:
-		if strings.TrimSpace(want) == "" {
+		if m.want = firstSentence(want); strings.TrimSpace(want) == "" {
 			err = fmt.Errorf("math: expected an answer, found blank text")
 		}
 	case Regex:
@@ -83,7 +83,9 @@ func (m *Matcher) Match(text string) (r Result) {
 		r.Answered = r.Got != ""
 		r.Right = r.Answered && r.Got == m.want
 	case Math:
-		if r.Got, r.Answered = Final(said); !r.Answered {
+		if r.Got, r.Answered = Final(said); r.Answered {
+			r.Got = firstSentence(r.Got)
+		} else {
 			r.Got, r.Answered = lastNumber(said)
 		}
 		r.Right = r.Answered && mathvalue.Equal(withoutUnit(r.Got, m.want), m.want)

@@ -66,6 +66,54 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// A value with units, with what is counted, and with sentences behind it; and mixed numbers.
+func TestAnswersWithMoreThanAValue(t *testing.T) {
+	for _, c := range []struct {
+		by              By
+		want, text      string
+		answered, right bool
+	}{
+		{Math, "42", "Final Answer: The final answer is $42$. I hope it is correct.", true, true},
+		{Math, "42", "The answer is **42**. So 7 it is not.", true, true},
+		{Math, "x+y", "The answer is x+y. I hope it is correct.", true, true},
+		{Math, "4", "The answer is 4. 5 is wrong.", true, false},
+		{Math, "42. I hope it is correct", "#### 42", true, true},
+		{Math, "3.5", "It is 3 1/2 hours", true, true},
+		{Math, "1/2", "It is 3 1/2 hours", true, false},
+		{Math, "3.5", "It is 3½ hours", true, true},
+		{Math, "3", "It is 3½ hours", true, false},
+		{Math, "1/2", "In 2024 1/2", true, true},
+		{Math, "-5", "It is –5", true, true},
+		{Math, "5", "It is –5", true, false},
+		{Math, "5", "It takes 3-5 hours", true, true},
+		{Math, "-5", "x=-5", true, true},
+		{Math, "72", "The answer is 72 clips.", true, true},
+		{Math, "72", "#### 72 hair clips", true, true},
+		{Math, "14", "The answer is **14** apples.", true, true},
+		{Math, "14", "The answer is $14$ apples.", true, true},
+		{Math, "60", "The answer is 60 miles per hour.", true, true},
+		{Math, "25", `\boxed{25 square units}`, true, true},
+		{Math, "25", `\boxed{25cm^2}`, true, true},
+		{Math, "25", `\boxed{25\ units}`, true, true},
+		{Math, "25", `\boxed{\text{25 units}}`, true, true},
+		{Math, "25", `\boxed{\text{25 or 26}}`, true, false},
+		{Math, "25", `\boxed{25 sq. ft}`, true, true},
+		{Math, "3/4", "The answer is 3/4 hours.", true, true},
+		{Math, `\frac{1}{2}`, "The answer is .5 miles.", true, true},
+		{Math, "18", "The answer is 18 dozens.", true, false},
+		{Math, "18", "The answer is 18 dozen eggs.", true, false},
+		{Math, "18", "The answer is 18 hundred dollars.", true, false},
+		{Math, "18", "The answer is 18 not apples.", true, false},
+		{Math, "3", "The answer is 3 halves.", true, false},
+		{Math, "3", `The answer is \$3 less.`, true, false},
+		{Math, "3", `The answer is \$3 bananas.`, true, true},
+		{Math, "18", "The answer is 18 minus.", true, false},
+		{Math, "72 clips", "The answer is 72 chips.", true, false},
+	} {
+		judged(t, c.by, c.want, c.text, c.answered, c.right)
+	}
+}
+
 // Answers in bold, as code, as formulas that are set apart, and between thoughts.
 func TestAnswersAsModelsSetThem(t *testing.T) {
 	for _, c := range []struct {

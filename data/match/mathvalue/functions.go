@@ -24,7 +24,7 @@ func apply(name string, args []value) (v value, ok bool) {
 		if v = nearly(z); name == "exp" {
 			v.terms = cmplx.Abs(z)
 		}
-		return v, !cmplx.IsNaN(z)
+		return v, finite(z) && (z != 0 || name != "exp")
 	}
 	switch {
 	case name == "pi":

@@ -70,7 +70,7 @@ func exponentEnd(s string, i int) int {
 	for j < len(s) && digit(s[j]) {
 		j++
 	}
-	if j == first || j-first > 3 {
+	if j == first {
 		return i
 	}
 	return j

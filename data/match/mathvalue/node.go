@@ -1,5 +1,7 @@
 package mathvalue
 
+import "slices"
+
 // node is a part of an expression.
 type node struct {
 	kind kind
@@ -7,7 +9,27 @@ type node struct {
 	args []*node // operands, arguments, elements
 	name string  // of what it is the value, where that counts: in x = 1, y = 2
 
-	values [places]*worth // at places, as far as they are worked out
+	values [places + farPlaces]*worth // at places, as far as they are worked out
+	alike  map[*node]bool             // what it was found to be equal to, and what not
+	parts  *parts
+}
+
+// parts are what an expression has in it. Both signs of ± share what is before them, so that each node is looked at once.
+type parts struct{ steps, variables bool }
+
+// has tells of what is in an expression.
+func (n *node) has() parts {
+	if n.parts == nil {
+		n.parts = &parts{
+			steps:     n.kind == call && slices.Contains([]string{"abs", "floor", "ceil", "min", "max"}, n.text),
+			variables: n.kind == variable,
+		}
+		for _, a := range n.args {
+			of := a.has()
+			n.parts.steps, n.parts.variables = n.parts.steps || of.steps, n.parts.variables || of.variables
+		}
+	}
+	return *n.parts
 }
 
 // worth is a value, or that there is none.

@@ -1,7 +1,10 @@
 package mathvalue
 
-// places is at how many points expressions with variables are compared.
-const places = 4
+import "slices"
+
+// places is at how many points expressions with variables are compared; further ones, which are of both signs and far apart, are for what
+// has steps or bends in it, as |x| has.
+const places, farPlaces = 4, 16
 
 // same reports whether two readings have the same value.
 func same(a, b expression) bool { return equal(spread(a.root), spread(b.root)) }
@@ -30,10 +33,31 @@ func spread(n *node) *node {
 	return n
 }
 
-// equal compares collections element by element: those in round and square brackets and in matrices in their order, all
-// others in any.
+// equal tells whether two parts have the same value. Of what has elements or sides each pair is compared once: elements are compared with
+// each other more than once on every level of sets in sets.
 func equal(a, b *node) bool {
-	if a, b = unwrapped(a), unwrapped(b); a.kind != b.kind && (composed(a) || composed(b)) {
+	a, b = worked(unwrapped(a)), worked(unwrapped(b))
+	if !composed(a) && a.kind != call {
+		return compare(a, b)
+	}
+	alike, ok := a.alike[b]
+	if !ok {
+		if a.alike == nil {
+			a.alike = map[*node]bool{}
+		}
+		alike = compare(a, b)
+		a.alike[b] = alike
+	}
+	return alike
+}
+
+// compare compares collections element by element: those in round and square brackets and in matrices in their order, all
+// others in any.
+func compare(a, b *node) bool {
+	if a.kind == union && intervals(b) || b.kind == union && intervals(a) {
+		return permuted(distinct(a.args), distinct(b.args))
+	}
+	if a.kind != b.kind && (composed(a) || composed(b)) {
 		return false
 	}
 	switch a.kind {
@@ -42,7 +66,7 @@ func equal(a, b *node) bool {
 			return false
 		}
 		if unordered(a) {
-			return permuted(distinct(a.args), distinct(b.args))
+			return permuted(distinct(a.args), distinct(b.args)) && (a.text != "" || b.text != "" || asOften(a.args, b.args))
 		}
 		return inOrder(a.args, b.args)
 	case union:
@@ -54,7 +78,7 @@ func equal(a, b *node) bool {
 			return a.text == b.text && inOrder(a.args, b.args)
 		}
 		if a.text == "=" || b.text == "=" {
-			return a.text == b.text && (inOrder(a.args, b.args) || equal(a.args[0], b.args[1]) && equal(a.args[1], b.args[0]))
+			return a.text == b.text && (inOrder(a.args, b.args) || equal(a.args[0], b.args[1]) && equal(a.args[1], b.args[0]) || solved(a, b))
 		}
 	}
 	return numbers(a, b)
@@ -66,6 +90,45 @@ func unwrapped(n *node) *node {
 		n = n.args[0]
 	}
 	return n
+}
+
+// worked is the result of a calculation that is written out: 72 of 48 + 24 = 72.
+func worked(n *node) *node {
+	if n.kind == call && n.text == "=" && !n.has().variables && equal(n.args[0], n.args[1]) {
+		return n.args[1]
+	}
+	return n
+}
+
+// solved reports whether two equations are the same up to what is added to both of their sides, and what they are multiplied by: what one
+// side exceeds the other by is everywhere the same multiple of it. What says nothing, as x = x, is the same as nothing else.
+func solved(a, b *node) bool {
+	var first, second value
+	for place := range places {
+		x, ok := a.exceeds(place)
+		y, too := b.exceeds(place)
+		if place == 0 {
+			first, second = x, y
+		}
+		if !ok || !too || !times(x, second).equal(times(y, first)) {
+			return false
+		}
+	}
+	return true
+}
+
+// exceeds is the difference of the sides of an equation, if there is one.
+func (n *node) exceeds(place int) (value, bool) {
+	x, ok := n.args[0].at(place)
+	y, too := n.args[1].at(place)
+	return add(x, negated(y)), ok && too && !x.equal(y)
+}
+
+// intervals reports whether a list has nothing but intervals, of one variable, in it: such a list is their union.
+func intervals(n *node) bool {
+	return n.kind == collection && n.text == "" && !slices.ContainsFunc(n.args, func(a *node) bool {
+		return a.kind != collection || len(a.args) != 2 || a.text == "" || a.text == "⦃⦄" || a.name != ""
+	})
 }
 
 func composed(n *node) bool { return n.kind == collection || n.kind == union || n.kind == matrix }
@@ -126,19 +189,39 @@ func within(a, b []*node) bool {
 	return true
 }
 
-// numbers compares two expressions at some places: where neither has variables, at each the same.
-func numbers(a, b *node) bool {
-	for place := range places {
-		x, ok := a.at(place)
-		if !ok {
-			return false
+// asOften reports whether each value is in two lists equally often, which it need not be in sets.
+func asOften(a, b []*node) bool {
+	count := func(all []*node, n *node) (times int) {
+		for _, m := range all {
+			if equal(m, n) {
+				times++
+			}
 		}
-		y, ok := b.at(place)
-		if !ok || !x.equal(y) {
+		return times
+	}
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(n *node) bool { return count(a, n) != count(b, n) })
+}
+
+// numbers compares two expressions at some places: where neither has variables, at each the same. At far places, some of which are whole,
+// both may have no value.
+func numbers(a, b *node) bool {
+	from, to := 0, places
+	if a.has().steps || b.has().steps {
+		from, to = places, places+farPlaces
+	}
+	compared := false
+	for place := from; place < to; place++ {
+		x, ok := a.at(place)
+		y, too := b.at(place)
+		switch {
+		case !ok && !too && from > 0:
+		case !ok || !too || !x.equal(y):
 			return false
+		default:
+			compared = true
 		}
 	}
-	return true
+	return compared
 }
 
 // at is the value at a place, which is worked out once: an element of a set is compared with many.

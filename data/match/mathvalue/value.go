@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"math/cmplx"
 	"strconv"
+	"strings"
 )
 
 // value is a number: exact where it is rational and not too large, and as a complex number of double precision.
@@ -84,6 +85,9 @@ func (s scope) evaluate(n *node) (v value, ok bool) {
 
 // decimal is a number as it is written. One with a huge exponent is not worth its digits.
 func decimal(text string) (value, bool) {
+	if _, power, _ := strings.Cut(strings.ToLower(text), "e"); len(power) > 4 {
+		return value{}, false
+	}
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.Abs(f) > 1e300 {
 		return value{}, false
@@ -95,7 +99,8 @@ func decimal(text string) (value, bool) {
 	return exactly(r), true
 }
 
-// variable is a number that follows from a name and a place, irrational for all that anybody can tell. i and e are what they are.
+// variable is a number that follows from a name and a place, irrational for all that anybody can tell. i and e are what they are. At far
+// places k, l, m and n are whole: there are roundings, and ⌈n/2⌉ is ⌊(n+1)/2⌋.
 func (s scope) variable(name string) value {
 	switch name {
 	case "i":
@@ -110,7 +115,18 @@ func (s scope) variable(name string) value {
 	h ^= h >> 29
 	h *= 0xbf58476d1ce4e5b9
 	h ^= h >> 32
-	return nearly(complex(0.4+2*float64(h>>11)/(1<<53), 0))
+	part := float64(h>>11) / (1 << 53)
+	if s.place < places {
+		return nearly(complex(0.4+2*part, 0))
+	}
+	far := 30 * (2*part - 1)
+	if h&3 == 0 {
+		far *= 10
+	}
+	if strings.Contains("klmn", name) {
+		return exactly(new(big.Rat).SetInt64(int64(far)))
+	}
+	return nearly(complex(far, 0))
 }
 
 func add(a, b value) value {
@@ -172,8 +188,11 @@ func raise(a, b value) (value, bool) {
 	if a.terms <= 2*cmplx.Abs(a.near) { // nothing cancelled, and e^{-40} is not 0
 		v.terms = cmplx.Abs(z)
 	}
-	return v, !cmplx.IsNaN(z)
+	return v, finite(z) && (z != 0 || a.near == 0)
 }
+
+// finite reports whether double precision has a number.
+func finite(z complex128) bool { return !cmplx.IsNaN(z) && !cmplx.IsInf(z) }
 
 func oddRoot(r *big.Rat) bool {
 	return r != nil && r.Num().IsInt64() && r.Num().Int64() == 1 && r.Denom().Bit(0) == 1 && !r.IsInt()
