@@ -267,7 +267,16 @@ func TestBadRequestsAreRefusedBeforeAnyWork(t *testing.T) {
 		"top_p: found 1.5, expected 0 to 1":                                  func(r *Request) { r.Params.TopP = 1.5 },
 		"min_p: found -0.5, expected 0 to 1":                                 func(r *Request) { r.Params.MinP = -0.5 },
 		"prompt: token 384 at position 1, expected 0 to 383":                 func(r *Request) { r.Prompt[1] = 384 },
-		"stop token 500 is not in the vocabulary, expected 0 to 383":         func(r *Request) { r.Params.StopTokens = []int32{500} },
+		"stop token 384 is not in the vocabulary, expected 0 to 383":         func(r *Request) { r.Params.StopTokens = []int32{384} },
+		"n: found 1048577, expected 1 to 1048576":                            func(r *Request) { r.N = 1<<20 + 1 },
+		"top_p: found -0.5, expected 0 to 1":                                 func(r *Request) { r.Params.TopP = -0.5 },
+		"min_p: found 1.5, expected 0 to 1":                                  func(r *Request) { r.Params.MinP = 1.5 },
+
+		"the most likely tokens: found -1 and of the prompt 0, expected 0 to 128": func(r *Request) { r.Top = -1 },
+		"the most likely tokens: found 0 and of the prompt -1, expected 0 to 128": func(r *Request) { r.PromptTop = -1 },
+		"the most likely tokens: found 129 and of the prompt 0, expected 0 to 128": func(r *Request) { r.Top = 129 },
+		"the most likely tokens: found 0 and of the prompt 129, expected 0 to 128": func(r *Request) { r.PromptTop = 129 },
+
 		"a prompt of 2 tokens and max_tokens 63 make 65, more than the 64 that a sequence may have here": func(r *Request) {
 			r.Params.MaxTokens = 63
 		},
