@@ -52,6 +52,32 @@ func TestADrawIsOfItsStep(t *testing.T) {
 	require.Equal(t, want, sampled([]string{"pipeline=off"}, true))
 }
 
+// An evaluation draws other completions of a problem than any step does.
+func TestAnEvaluationIsNoStep(t *testing.T) {
+	var drawn [][]int32
+	keep := func(_ int, groups []Group) error {
+		for _, g := range groups {
+			for _, r := range g.Rollouts {
+				drawn = append(drawn, r.Tokens)
+			}
+		}
+		return nil
+	}
+	still := func(rewards []float64) []float64 { return make([]float64, len(rewards)) }
+	tr, _ := setup{words: []string{"eval_every=-1"}, options: []Option{WithAdvantage(still), WithGroups(keep)}}.open(t)
+	evaluated, err := tr.Sample(t.Context(), tr.HeldOut(), 6, float32(tr.cfg.Temperature))
+	require.NoError(t, err)
+	require.NoError(t, keep(0, evaluated))
+	other := drawn
+	for range 3 {
+		drawn = nil
+		_, err := tr.Step(t.Context(), tr.HeldOut(), StepOptions{})
+		require.NoError(t, err)
+		require.Len(t, drawn, len(other))
+		require.NotEqual(t, other, drawn)
+	}
+}
+
 // A deterministic run ends where sampler and trainer disagree about what the policy of now has drawn; that they do about what an older
 // one drew, as was sampled ahead, is no reason.
 func TestADeterministicRunKnowsWhatIsOld(t *testing.T) {
@@ -123,6 +149,7 @@ func TestWhatIsScoredAgainIsTheSame(t *testing.T) {
 		all := map[string]string{}
 		for len(seen) > 0 {
 			c := <-seen
+			require.Equal(t, 5, c.MaxTokens)
 			peers := reflect.ValueOf(c.Peers).Elem().FieldByName("resolved").Len() // what judges them together asks
 			all[fmt.Sprint(c.Problem.ID, c.Place)] = fmt.Sprint(c.Text, c.Truncated, c.Tokens, c.MaxTokens, peers)
 		}
