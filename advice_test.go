@@ -3,6 +3,7 @@ package grpo
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/advice"
+	"github.com/seed-7879b91d/grpo/internal/autopilot"
+	"github.com/seed-7879b91d/grpo/optim"
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
@@ -34,6 +37,21 @@ func TestEvidenceIsTheStepsOwn(t *testing.T) {
 		Format: 0.75, Truncated: 0.25, Completions: 64, TimedOut: 6, Unscored: 5, FileErrors: 4, Why: "why", CheckerErrors: 3, CheckerNote: "how",
 		Judge: advice.Graded, Correct: 0.125, Seconds: 10, Waited: 2}
 	require.Equal(t, want, evidence(m, Timing{Total: 10, Score: 2}, advice.Graded))
+}
+
+// They are given what the step has of its run, too: how many steps that has of its own, the peak of the learning rate, and how many
+// updates the moments are of.
+func TestAStepIsJudgedAsOneOfItsRun(t *testing.T) {
+	tr, _ := setup{words: []string{"max_steps=510", "learning_rate=0.002"}}.open(t)
+	tr.start, tr.pilot = 10, &autopilot.Pilot{Aims: 50}
+	m := Metrics{Step: 11, Update: Update{Updated: true, LearningRate: 0.001}}
+	m.Stats.KL2 = 0.02
+	for _, updates := range []int{5, 6} { // the first ones tell nothing
+		require.NoError(t, tr.learner.Adam.Resume(&optim.State{Steps: updates}))
+		require.NoError(t, tr.conclude(m, Timing{}, nil))
+	}
+	require.Len(t, tr.pilot.Paces, 1)
+	require.InDelta(t, 500*math.Sqrt(2*0.02)*2, tr.pilot.Paces[0], 1e-9)
 }
 
 // A checker that fails on answers is told of at once, and the problems are not blamed.

@@ -25,7 +25,8 @@ func TestADrawIsOfItsStep(t *testing.T) {
 	sampled := func(words []string, named bool) (steps []string) {
 		words = append(words, "max_steps=3", "eval_every=-1", "prompts_per_step=6")
 		still := func(rewards []float64) []float64 { return make([]float64, len(rewards)) }
-		tr, _ := setup{words: words, options: []Option{WithAdvantage(still), WithGroups(func(_ int, groups []Group) error {
+		tr, _ := setup{words: words, options: []Option{WithAdvantage(still), WithGroups(func(step int, groups []Group) error {
+			require.Equal(t, len(steps)+1, step)
 			text := ""
 			for _, g := range groups {
 				for _, r := range g.Rollouts {
@@ -49,6 +50,51 @@ func TestADrawIsOfItsStep(t *testing.T) {
 	require.NotEqual(t, want[0], want[1])
 	require.Equal(t, want, sampled([]string{"pipeline=full"}, false))
 	require.Equal(t, want, sampled([]string{"pipeline=off"}, true))
+}
+
+// An evaluation draws other completions of a problem than any step does.
+func TestAnEvaluationIsNoStep(t *testing.T) {
+	var drawn [][]int32
+	keep := func(_ int, groups []Group) error {
+		for _, g := range groups {
+			for _, r := range g.Rollouts {
+				drawn = append(drawn, r.Tokens)
+			}
+		}
+		return nil
+	}
+	still := func(rewards []float64) []float64 { return make([]float64, len(rewards)) }
+	tr, _ := setup{words: []string{"eval_every=-1"}, options: []Option{WithAdvantage(still), WithGroups(keep)}}.open(t)
+	evaluated, err := tr.Sample(t.Context(), tr.HeldOut(), 6, float32(tr.cfg.Temperature))
+	require.NoError(t, err)
+	require.NoError(t, keep(0, evaluated))
+	other := drawn
+	for range 3 {
+		drawn = nil
+		_, err := tr.Step(t.Context(), tr.HeldOut(), StepOptions{})
+		require.NoError(t, err)
+		require.Len(t, drawn, len(other))
+		require.NotEqual(t, other, drawn)
+	}
+}
+
+// A deterministic run ends where sampler and trainer disagree about what the policy of now has drawn; that they do about what an older
+// one drew, as was sampled ahead, is no reason.
+func TestADeterministicRunKnowsWhatIsOld(t *testing.T) {
+	words := []string{"deterministic=true", "eval_every=-1", "max_steps=3"}
+	tr, l := setup{words: append(words, "pipeline=full")}.open(t)
+	require.NoError(t, tr.Run(t.Context()))
+	require.Zero(t, l.metrics[0].OnPolicy)
+	require.Positive(t, l.metrics[2].OnPolicy)
+
+	tr, l = setup{words: append(words, "pipeline=off"), options: []Option{WithGroups(func(step int, groups []Group) error {
+		if step == 2 {
+			groups[0].Rollouts[0].LogProbs[0] += 0.5 // as another sampler might have said
+		}
+		return nil
+	})}}.open(t)
+	require.ErrorContains(t, tr.Run(t.Context()), "step 2: sampler and trainer disagree by 0.5")
+	require.Len(t, l.metrics, 1)
 }
 
 // What every completion solves, or none, is dealt seldom from then on; a problem that nobody could score was not tried.
@@ -103,6 +149,7 @@ func TestWhatIsScoredAgainIsTheSame(t *testing.T) {
 		all := map[string]string{}
 		for len(seen) > 0 {
 			c := <-seen
+			require.Equal(t, 5, c.MaxTokens)
 			peers := reflect.ValueOf(c.Peers).Elem().FieldByName("resolved").Len() // what judges them together asks
 			all[fmt.Sprint(c.Problem.ID, c.Place)] = fmt.Sprint(c.Text, c.Truncated, c.Tokens, c.MaxTokens, peers)
 		}

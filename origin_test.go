@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
+	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
 
@@ -74,4 +75,36 @@ func TestACheckpointOutsideOfARunIsForkedOnly(t *testing.T) {
 	cfg.Resume = rundir.Name(2)
 	require.NoError(t, provenance.SettleRunDir(cfg))
 	require.Equal(t, "..", cfg.RunDir)
+}
+
+// A log that was shortened hinders the run itself from going on where it no longer reaches, however it is named, and nobody else.
+func TestAShortLogHindersTheRunAlone(t *testing.T) {
+	dir := t.TempDir()
+	tr, _ := setup{dir: dir, words: []string{"max_steps=4", "eval_every=-1"}}.open(t)
+	require.NoError(t, tr.Run(t.Context()))
+	log := filepath.Join(dir, rollouts.Plain)
+	info, err := os.Stat(log)
+	require.NoError(t, err)
+	require.NoError(t, os.Truncate(log, info.Size()-1))
+	for key, step := range map[string]int{"run_dir": 2, "resume": 2, "init_from": 4, "run": 4} {
+		o, err := namedOrigin(key, dir, nobody{})
+		require.NoError(t, err)
+		require.Equal(t, checkpoint(dir, step), o.checkpoint, key)
+	}
+}
+
+// A run goes on with another seed where that is allowed, and deals its problems by it.
+func TestAnotherSeedIsAllowed(t *testing.T) {
+	s := setup{dir: t.TempDir(), words: []string{"max_steps=2", "eval_every=-1"}}
+	tr, _ := s.open(t)
+	require.NoError(t, tr.Run(t.Context()))
+	require.NoError(t, tr.Close())
+	s.words = []string{"max_steps=3", "eval_every=-1", "seed=7"}
+	_, _, err := s.tryOpen(t)
+	require.ErrorContains(t, err, "allow_change=seed")
+	s.words = append(s.words, "allow_change=seed")
+	tr, _ = s.open(t)
+	require.EqualValues(t, 7, tr.pool.Cursor().Seed)
+	require.NoError(t, tr.Run(t.Context()))
+	require.Equal(t, 3, tr.StepsDone())
 }

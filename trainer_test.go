@@ -231,6 +231,8 @@ func TestStepsOnProblemsOfTheCaller(t *testing.T) {
 		require.Equal(t, g.Rollouts[0].Text, g.Rollouts[2].Text, "greedy")
 		require.NotEqual(t, reward.INFRA, g.Rollouts[0].Score.Verdict)
 	}
+	_, err = tr.Sample(t.Context(), tr.HeldOut(), 0, 0)
+	require.EqualError(t, err, "0 completions of each problem, expected 1 or more")
 }
 
 func TestAnUnrecordedTrainerWritesNothing(t *testing.T) {

@@ -74,6 +74,11 @@ func TestAnUpdateThatBreaksTheModelIsNamed(t *testing.T) {
 	require.ErrorContains(t, err, "half done")
 	_, err = tr.Step(t.Context(), nil, StepOptions{})
 	require.ErrorContains(t, err, "half done")
+
+	tr, _ = setup{dir: t.TempDir(), words: []string{"max_steps=3", "eval_every=-1", "learning_rate=3e38", "weight_decay=1000"}}.open(t)
+	err = tr.Run(t.Context())
+	require.ErrorContains(t, err, "step 1: update: learning_rate: found 3e+38, which would make a number of ")
+	require.ErrorContains(t, err, "; lower learning_rate, which is 3e+38 now: type grpo run_dir="+tr.RunDir()+" learning_rate=0.001 to go on")
 }
 
 // An interrupt saves the last whole step, and never a policy that a step has half changed.
@@ -98,6 +103,26 @@ func TestAHalfUpdatedPolicyIsNotSaved(t *testing.T) {
 	all, err := rundir.List(dir)
 	require.NoError(t, err)
 	require.Empty(t, all)
+}
+
+// Who interrupts while the policy is changed has the step: it is ended, recorded and saved.
+func TestAnInterruptedUpdateIsEnded(t *testing.T) {
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	interrupts := func(s *model.LossSequence) float64 {
+		cancel()
+		for i := range s.Grad {
+			s.Grad[i] = -s.Advantage[i]
+		}
+		return 0
+	}
+	words := []string{"max_steps=3", "eval_every=-1", "max_rows=1024"} // all of it is one batch
+	tr, l := setup{dir: dir, words: words, options: []Option{WithLoss(interrupts)}}.open(t)
+	require.ErrorIs(t, tr.Run(ctx), context.Canceled)
+	require.Equal(t, 1, tr.StepsDone())
+	require.Len(t, l.metrics, 1)
+	require.True(t, l.metrics[0].Updated)
+	require.DirExists(t, checkpoint(dir, 1))
 }
 
 // The scores of a step that was sampled ahead are asked for again when the grader works again; all comes out as if it had never failed.

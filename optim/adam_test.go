@@ -146,6 +146,13 @@ func TestNewAdamRefuses(t *testing.T) {
 		if _, err := NewAdam(b, four, four, cfg, nil); err == nil || !badinput.Is(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, expected %q", err, want)
 		}
+		a, err := NewAdam(b, four, four, Defaults(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Configure(cfg); !badinput.Is(err) || !strings.Contains(err.Error(), want) || a.cfg != Defaults() {
+			t.Errorf("changed to it: got %v and %+v, expected %q", err, a.cfg, want)
+		}
 	}
 	if _, err := NewAdam(b, four, four.Slice(0, 3), Defaults(), nil); err == nil || !strings.Contains(err.Error(), "equal length") {
 		t.Errorf("got %v", err)
@@ -155,7 +162,7 @@ func TestNewAdamRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, lr := range []float64{-1, math.NaN(), math.Inf(1)} {
-		if _, err := a.Step(lr); err == nil || !badinput.Is(err) || a.Steps() != 0 {
+		if _, err := a.Step(lr); !badinput.Is(err) || !strings.HasPrefix(err.Error(), "learning_rate is ") || a.Steps() != 0 {
 			t.Errorf("learning rate %v: %v", lr, err)
 		}
 	}

@@ -2,6 +2,7 @@ package optim
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"path/filepath"
 	"slices"
@@ -26,7 +27,7 @@ func TestAStepThatWouldOverflow(t *testing.T) {
 	}{
 		{"rate", plain, 1e39, 1, false},
 		{"decay", Config{Beta1: 0.9, Beta2: 0.95, Eps: 1e-12, WeightDecay: 1e25}, 1e15, 1, false},
-		{"square", plain, 1e-3, 1e20, true},
+		{"square", plain, 1e-3, 9e19, true},
 		{"negative", plain, 1e-3, -3e38, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -99,17 +100,17 @@ func TestTheBoundIsMeasuredAgain(t *testing.T) {
 // A saved state of numbers that are none is refused.
 func TestAStateOfNoNumbers(t *testing.T) {
 	onEach(t, func(t *testing.T, b kernels.Backend) {
-		p := newProblem(t, b, draws(1, 100), Defaults())
-		p.step(draws(2, 100), 0.1)
-		bad := p.get(p.v)
-		bad[7] = float32(math.Inf(1))
+		const n = chunk + 30 // the last ones come in a second piece
+		p := newProblem(t, b, make([]float32, n), Defaults())
+		bad := make([]float32, n)
+		bad[n-3] = float32(math.Inf(1))
 		p.b.Upload(p.v, bad)
 		path := filepath.Join(t.TempDir(), "state")
 		if err := p.SaveState(path); err != nil {
 			t.Fatal(err)
 		}
 		err := p.LoadState(path)
-		if !badinput.Is(err) || !strings.Contains(err.Error(), `tensor "v": element 7 is +Inf`) {
+		if !badinput.Is(err) || !strings.Contains(err.Error(), fmt.Sprintf(`tensor "v": element %d is +Inf`, n-3)) {
 			t.Errorf("%v", err)
 		}
 	})
@@ -136,23 +137,67 @@ func TestParametersThatWereWritten(t *testing.T) {
 	})
 }
 
-// What is large already counts: parameters that decay, and moments that no gradient made.
+// What is large already counts: parameters, that decay or do not, and moments that no gradient made, the more the fewer steps
+// are behind them.
 func TestAStepFromLargeNumbers(t *testing.T) {
 	const n = 20
-	for _, large := range []string{"parameters", "moments"} {
+	plain := Config{Beta1: 0.9, Beta2: 0.95, Eps: 1e-12, WeightDecay: 100}
+	slow := Config{Beta1: 0.999, Beta2: 0.95, Eps: 1e-12}
+	still := Config{Beta1: 0.9, Beta2: 0.95, Eps: 1}
+	for _, c := range []struct {
+		name     string
+		cfg      Config
+		moments  bool    // are large; otherwise the parameters
+		number   float32 // the last of them
+		gradient float32 // each
+		rate     float64
+	}{
+		{"parameters that decay", plain, false, 9e36, 0, 1},
+		{"the largest parameter", still, false, -math.MaxFloat32, 1, 1e35},
+		{"moments", plain, true, 1e17, 0, 1e10},
+		{"young moments", slow, true, 1e17, 0, 1e7},
+	} {
 		onEach(t, func(t *testing.T, b kernels.Backend) {
-			p := newProblem(t, b, draws(1, n), Config{Beta1: 0.9, Beta2: 0.95, Eps: 1e-12, WeightDecay: 100})
-			at, rate := p.params, 1.0
-			numbers := draws(2, n)
-			if numbers[n-1] = 9e36; large == "moments" {
-				at, rate, numbers[n-1] = p.m, 1e10, 1e17
+			p := newProblem(t, b, draws(1, n), c.cfg)
+			at, numbers := p.params, draws(2, n)
+			if c.moments {
+				at = p.m
 			}
+			numbers[n-1] = c.number
 			b.Upload(at, numbers)
-			p.ZeroGrad()
+			b.Upload(p.grads, slices.Repeat([]float32{c.gradient}, n))
 			var over *OverflowError
-			if _, err := p.Step(rate); !errors.As(err, &over) {
-				t.Errorf("%s: %v", large, err)
+			if _, err := p.Step(c.rate); !errors.As(err, &over) {
+				t.Errorf("%s: %v", c.name, err)
 			}
 		})
 	}
+}
+
+// A number that a step would lose is named by its place in the slab, in whatever piece of it: of several the first one, unless a
+// gradient further on is the cause.
+func TestWhereAStepWouldOverflow(t *testing.T) {
+	const n = 2*pieceLen + 30
+	onEach(t, func(t *testing.T, b kernels.Backend) {
+		p := newProblem(t, b, slices.Repeat([]float32{-1e38}, n), Defaults())
+		step := func(gradients map[int]float32) error {
+			g := make([]float32, n)
+			for at, x := range gradients {
+				g[at] = x
+			}
+			p.b.Upload(p.grads, g)
+			_, err := p.Step(3e38)
+			return err
+		}
+		var over *OverflowError
+		first := fmt.Sprintf("tensor%d", (pieceLen+7)/10)
+		if err := step(map[int]float32{pieceLen + 7: 1, n - 1: 1}); !errors.As(err, &over) || over.Tensor != first {
+			t.Errorf("got %v, expected %s", err, first)
+		}
+		var cause *NonFiniteError
+		err := step(map[int]float32{pieceLen + 7: 1, n - 2: 9e19})
+		if want := (NonFiniteError{fmt.Sprintf("tensor%d", (n-2)/10), n - 2, 9e19}); !errors.As(err, &cause) || *cause != want {
+			t.Errorf("got %+v, expected %+v", err, want)
+		}
+	})
 }

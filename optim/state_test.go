@@ -136,6 +136,7 @@ func TestAStateThatCannotBe(t *testing.T) {
 		{State{Steps: 1, M: with(7, nan)}, "M: element 7 is NaN, expected finite numbers"},
 		{State{Steps: 1, M: with(0, inf)}, "M: element 0 is -Inf, expected finite numbers"},
 		{State{Steps: 1, V: with(n-1, nan)}, "V: element 39 is NaN, expected finite numbers of at least 0"},
+		{State{Steps: 1, V: with(2, -inf)}, "V: element 2 is +Inf, expected finite numbers of at least 0"},
 		{State{Steps: 1, V: with(3, -1e-30)}, "V: element 3 is -1e-30, expected finite numbers of at least 0"},
 	} {
 		onEach(t, func(t *testing.T, b kernels.Backend) {
@@ -163,9 +164,50 @@ func TestAStateThatCannotBe(t *testing.T) {
 	if err := q.LoadState(path); !badinput.Is(err) || !strings.Contains(err.Error(), path+`: tensor "v": element 11 is -2, expected`) {
 		t.Errorf("%v", err)
 	}
+	p.Adam.step = mostSteps + 1
+	if err := p.SaveState(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := q.LoadState(path); !badinput.Is(err) || !strings.Contains(err.Error(), `metadata "step" is "2147483648", expected`) {
+		t.Errorf("%v", err)
+	}
 	if q.Steps() != 1 || !slices.Equal(q.all(), before) {
 		t.Error("a saved state that cannot be changed something")
 	}
+}
+
+// Two sets of parameters that are improved by turns in the memory of one end with the bits of each alone; the first turn of each
+// begins from nothing, whatever the other left.
+func TestSetsByTurns(t *testing.T) {
+	const n, rounds = 40, 3
+	gradient := func(set, round int) []float32 { return draws(uint64(10*set+round+5), n) }
+	onEach(t, func(t *testing.T, b kernels.Backend) {
+		shared := newProblem(t, b, make([]float32, n), Defaults())
+		var states [2]State
+		params := [2][]float32{draws(1, n), draws(2, n)}
+		for round := range rounds {
+			for set := range states {
+				b.Upload(shared.params, params[set])
+				if err := shared.Resume(&states[set]); err != nil {
+					t.Fatal(err)
+				}
+				shared.step(gradient(set, round), 0.1)
+				params[set] = shared.get(shared.params)
+				if err := shared.Park(&states[set]); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for set, s := range states {
+			alone := newProblem(t, b, draws(uint64(set+1), n), Defaults())
+			for round := range rounds {
+				alone.step(gradient(set, round), 0.1)
+			}
+			if s.Steps != rounds || !slices.Equal(slices.Concat(params[set], s.M, s.V), alone.all()) {
+				t.Errorf("set %d is another after %d steps", set, s.Steps)
+			}
+		}
+	})
 }
 
 // watched calls f before what is brought to the backend.

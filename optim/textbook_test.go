@@ -73,3 +73,14 @@ func TestAdamAgainstTextbook(t *testing.T) {
 		})
 	}
 }
+
+// The moments decay by the betas in single precision, and are corrected by them to the bit: after one step the mean of the gradient
+// is the gradient.
+func TestCorrectionsAreOfTheBetasOfTheKernel(t *testing.T) {
+	for _, c := range []Config{Defaults(), {Beta1: 0.95, Beta2: 0.999, Eps: 1e-8}} {
+		s := c.kernelStep(0.1, Update{Step: 1, ClipScale: 1})
+		if s.Correction1 != 1-s.Beta1 || s.Correction2 != 1-s.Beta2 {
+			t.Errorf("betas %v and %v are corrected by %v and %v", s.Beta1, s.Beta2, s.Correction1, s.Correction2)
+		}
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/model"
 )
 
 // What is told of a token besides is what Score says of it, whatever is drawn from; the prompt's tokens are scored
@@ -128,3 +130,62 @@ func TestConstraintsHold(t *testing.T) {
 	require.Positive(t, failed)
 	require.Equal(t, want, others.wait(t, free))
 }
+
+// Each is told what he asked for alone, whatever is asked beside him.
+func TestNobodyIsToldWhatOthersAsked(t *testing.T) {
+	p := open(t, backend(t), "qwen3-tied", "")
+	plain := Request{Prompt: []int32{4, 5, 6}, N: 1, Params: Params{Temperature: 1, MaxTokens: 9}}
+	want := sampleAll(t, engine(t, p, Options{MaxLength: 64}), []Request{plain})[0]
+	raw, scored, top := plain, plain, plain
+	raw.Raw, scored.ScorePrompt, top.PromptTop = true, true, 2
+	all := []Request{plain, raw, scored, top}
+	heard, on := make([]*heard, len(all)), make([]Listener, len(all))
+	for i, r := range all {
+		heard[i], on[i] = listen(r)
+	}
+	_, err := live(t, p, Options{MaxLength: 64}).SubmitAll(all, on)
+	require.NoError(t, err)
+	got := make([]Rollout, len(all))
+	for i := range all {
+		got[i] = <-heard[i].done
+		require.Equal(t, want.Tokens, got[i].Tokens)
+		require.Equal(t, want.LogProbs, got[i].LogProbs)
+		for k, token := range heard[i].tokens[0] {
+			require.Equal(t, i == 1, token.Raw != 0)
+			require.True(t, i != 1 || token.Raw == got[i].Raw[k])
+		}
+		require.Equal(t, []bool{i == 1, i == 2, i == 3}, []bool{got[i].Raw != nil, got[i].Prompt != nil, got[i].PromptTop != nil})
+	}
+	for at, scores := range got[3].PromptTop[1:] {
+		require.Len(t, scores, 2)
+		require.LessOrEqual(t, got[2].Prompt[at+1], scores[0].LogProb)
+	}
+}
+
+// A number of most likely tokens that is beyond any vocabulary is all of them, and no small one by what single words of it hold.
+func TestMoreMostLikelyTokensThanThereAre(t *testing.T) {
+	e := engine(t, open(t, backend(t), "qwen3-tied", ""), Options{MaxLength: 64})
+	all := Request{Prompt: []int32{4, 5, 6}, N: 2, Params: Params{Temperature: 1.2, MaxTokens: 25}}
+	want := sampleAll(t, e, []Request{all})
+	all.Params.TopK = 1<<32 + 1
+	require.Equal(t, want, sampleAll(t, e, []Request{all}))
+}
+
+// What a constraint says of tokens that the vocabulary does not have, in the last word of its mask, counts for nothing.
+func TestAMaskEndsWithTheVocabulary(t *testing.T) {
+	s := scheduler{Engine: &Engine{cfg: model.Config{Vocab: 40}}}
+	every := &sequence{constraint: words{^uint32(0), ^uint32(0)}}
+	s.constrain(every)
+	require.Equal(t, []uint32{^uint32(0), 0xff}, s.rows.Masks)
+	require.NoError(t, every.err)
+	s.rows.Masks = nil
+	none := &sequence{constraint: words{0, 1 << 8}}
+	s.constrain(none)
+	require.ErrorIs(t, none.err, errNothingAllowed)
+}
+
+// words are what a constraint writes.
+type words []uint32
+
+func (w words) Allow(mask []uint32) { copy(mask, w) }
+func (w words) Accept(int32)        {}

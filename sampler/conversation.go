@@ -39,7 +39,7 @@ func (m More) check(q *sequence, vocab, maxLength int) error {
 			return badinput.Errorf("reply: token %d at position %d, expected 0 to %d", t, i, vocab-1)
 		}
 	}
-	if n := q.length() + len(m.Tokens) + m.MaxTokens; m.MaxTokens > 0 && n > maxLength {
+	if n := q.length() + len(m.Tokens) + m.MaxTokens; n > maxLength {
 		return badinput.Errorf("%d tokens, a reply of %d and max_tokens %d make %d, more than the %d that a sequence may have here", q.length(),
 			len(m.Tokens), m.MaxTokens, n, maxLength)
 	}

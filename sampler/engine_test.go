@@ -267,7 +267,16 @@ func TestBadRequestsAreRefusedBeforeAnyWork(t *testing.T) {
 		"top_p: found 1.5, expected 0 to 1":                                  func(r *Request) { r.Params.TopP = 1.5 },
 		"min_p: found -0.5, expected 0 to 1":                                 func(r *Request) { r.Params.MinP = -0.5 },
 		"prompt: token 384 at position 1, expected 0 to 383":                 func(r *Request) { r.Prompt[1] = 384 },
-		"stop token 500 is not in the vocabulary, expected 0 to 383":         func(r *Request) { r.Params.StopTokens = []int32{500} },
+		"stop token 384 is not in the vocabulary, expected 0 to 383":         func(r *Request) { r.Params.StopTokens = []int32{384} },
+		"n: found 1048577, expected 1 to 1048576":                            func(r *Request) { r.N = 1<<20 + 1 },
+		"top_p: found -0.5, expected 0 to 1":                                 func(r *Request) { r.Params.TopP = -0.5 },
+		"min_p: found 1.5, expected 0 to 1":                                  func(r *Request) { r.Params.MinP = 1.5 },
+
+		"the most likely tokens: found -1 and of the prompt 0, expected 0 to 128":  func(r *Request) { r.Top = -1 },
+		"the most likely tokens: found 0 and of the prompt -1, expected 0 to 128":  func(r *Request) { r.PromptTop = -1 },
+		"the most likely tokens: found 129 and of the prompt 0, expected 0 to 128": func(r *Request) { r.Top = 129 },
+		"the most likely tokens: found 0 and of the prompt 129, expected 0 to 128": func(r *Request) { r.PromptTop = 129 },
+
 		"a prompt of 2 tokens and max_tokens 63 make 65, more than the 64 that a sequence may have here": func(r *Request) {
 			r.Params.MaxTokens = 63
 		},
@@ -283,4 +292,22 @@ func TestBadRequestsAreRefusedBeforeAnyWork(t *testing.T) {
 	require.ErrorContains(t, err, "one sequence of 64 tokens needs 3")
 	_, err = NewPlan(p, Options{MaxLength: 64, CacheBytes: 1 << 60})
 	require.ErrorContains(t, err, "this process may take ")
+}
+
+// A cache of no given size takes half of what is free, if it could use so much; one of a given size may take all of it, and no more.
+func TestACacheFitsWhatIsFree(t *testing.T) {
+	p := open(t, backend(t), "qwen3-tied", "")
+	size := int64(p.BlockBytes())
+	plan, err := NewPlan(p, Options{MaxLength: 64, Free: 40 * size})
+	require.NoError(t, err)
+	require.Equal(t, 20, plan.Blocks)
+	plan, err = NewPlan(p, Options{MaxLength: 64, Free: 40 * size, CacheBytes: 40 * size})
+	require.NoError(t, err)
+	require.Equal(t, 40, plan.Blocks)
+	require.Equal(t, 40*size, plan.CacheBytes)
+	_, err = NewPlan(p, Options{MaxLength: 64, Free: 40 * size, CacheBytes: 40*size + 1})
+	require.ErrorContains(t, err, "this process may take ")
+	plan, err = NewPlan(p, Options{MaxLength: 64, MaxSequences: 2, Free: 40 * size})
+	require.NoError(t, err)
+	require.Equal(t, 2*(plan.held()+1), plan.Blocks)
 }

@@ -1,6 +1,7 @@
 package sampler
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -47,4 +48,32 @@ func TestStopStringsEndCompletions(t *testing.T) {
 	require.LessOrEqual(t, len(got.Tokens), 6)
 	require.Equal(t, want.Tokens[:len(got.Tokens)], got.Tokens, "what stops a completion changes nothing before")
 	require.Equal(t, want.LogProbs[:len(got.Tokens)], got.LogProbs)
+}
+
+// A completion that its last token ends is whole, whether there is room for another one or not. Who watches hears of every token.
+func TestAStopWithoutRoomForMore(t *testing.T) {
+	p := open(t, backend(t), "qwen3-tied", "")
+	e := engine(t, p, Options{MaxLength: 64})
+	free := Request{Prompt: []int32{1, 2, 3}, N: 1, Params: Params{Temperature: 1, MaxTokens: 20}}
+	want := sampleAll(t, e, []Request{free})[0]
+	last := want.Tokens[9]
+	n := slices.Index(want.Tokens, last) + 1
+	for _, room := range []int{n, n + 1} {
+		for _, watches := range []bool{false, true} {
+			ended, heard := free, []int32(nil)
+			if ended.Params.MaxTokens = room; !watches {
+				ended.Params.StopTokens = []int32{last}
+			}
+			ended.Params.Watch = func() func(int32) bool {
+				return func(token int32) bool {
+					heard = append(heard, token)
+					return watches && token == last
+				}
+			}
+			got := sampleAll(t, e, []Request{ended})[0]
+			require.Equal(t, Stop, got.Finish, "room for %d, watched: %v", room, watches)
+			require.Equal(t, want.Tokens[:n], got.Tokens)
+			require.Equal(t, got.Tokens, heard)
+		}
+	}
 }
