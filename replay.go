@@ -55,7 +55,7 @@ func Replay(ctx context.Context, run string, step int, b kernels.Backend, done f
 			return nil, cmp.Or(err, kept.Missing(n, cfg))
 		}
 	}
-	if err := r.open(ctx, from+1); err != nil {
+	if err := r.open(ctx, from+1, checkpoint != ""); err != nil {
 		return nil, err
 	}
 	if checkpoint != "" {
@@ -124,11 +124,14 @@ func (r *replay) loss(start provenance.Start) (model.LossFunc, error) {
 	return r.own.loss, nil
 }
 
-// open opens what a step was trained with, and refuses what is not that.
-func (r *replay) open(ctx context.Context, step int) error {
+// open opens what a step was trained with, and refuses what is not that. Restored: what is trained is read from elsewhere afterwards.
+func (r *replay) open(ctx context.Context, step int, restored bool) error {
 	cfg, start, err := r.past.At(step)
 	if err != nil {
 		return err
+	}
+	if restored {
+		cfg.Adapter = "" // which need not be there any more
 	}
 	if _, err := kernels.Keep(r.backend, cfg.Order); err != nil {
 		return badinput.Errorf("run %s: order: %w", r.dir, err)
@@ -170,7 +173,7 @@ func (r *replay) goOn(ctx context.Context, step int) (err error) {
 		return fmt.Errorf(remedy, step, err)
 	}
 	r.policy, r.learner = nil, nil // so that there is one at a time
-	if err := r.open(ctx, step); err != nil {
+	if err := r.open(ctx, step, true); err != nil {
 		return err
 	}
 	return restore(dir, r.policy, r.learner.Adam)

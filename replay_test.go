@@ -57,6 +57,22 @@ func TestRecordedStepsComeOutTheSame(t *testing.T) {
 	}
 }
 
+// The adapter that a run began with is needed for what no checkpoint of the run is before.
+func TestAReplayWithoutTheFirstAdapter(t *testing.T) {
+	racing.Again(t)
+	few := []string{"max_steps=3", "save_every=2", "eval_every=-1"}
+	first, dir := t.TempDir(), t.TempDir()
+	run(t, open(t, nil, append(few, "run_dir="+first)...))
+	adapter := filepath.Join(checkpoint(first, 3), provenance.AdapterDir)
+	run(t, open(t, nil, append(few, "run_dir="+dir, "adapter="+adapter)...))
+	require.NoError(t, os.RemoveAll(adapter))
+	steps, _, err := replayed(t, dir, 3)
+	require.NoError(t, err)
+	require.Equal(t, []int{3}, steps)
+	_, _, err = replayed(t, dir, 2)
+	require.EqualError(t, err, "adapter: stat "+adapter+"/adapter_config.json: no such file or directory; expected a PEFT adapter directory")
+}
+
 func TestAChangedRecordIsNoticed(t *testing.T) {
 	racing.Again(t)
 	dir := t.TempDir()

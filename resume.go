@@ -11,6 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/autopilot"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/footprint"
 	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
@@ -19,7 +20,6 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/snapshot"
-	"github.com/seed-7879b91d/grpo/lora"
 )
 
 // origin is where a run begins: at a checkpoint of its own, at one of another run, or anew.
@@ -55,10 +55,8 @@ func (t *Trainer) openRecord() error {
 		return badinput.Errorf("max_steps: found %d, but %s is after %s already; type more than that, or leave it out",
 			t.cfg.MaxSteps, t.origin.checkpoint, plural.Of(done, "step"))
 	}
-	if t.cfg.Adapter != "" {
-		if _, err := lora.ReadConfig(t.cfg.Adapter); err != nil {
-			return badinput.Errorf("adapter: %w", err)
-		}
+	if err := footprint.FindAdapter(t.cfg, t.origin.checkpoint); err != nil {
+		return err
 	}
 	t.origin.past = provenance.Past{Checkpoint: t.origin.checkpoint, Fork: t.origin.fork, Order: t.origin.state.Order}
 	if err := t.origin.past.Check(t.cfg, t.origin.state.Step, t.backend); err != nil {

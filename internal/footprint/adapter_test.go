@@ -1,6 +1,7 @@
 package footprint
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,4 +23,16 @@ func TestAnAdapterOfOtherTargetsIsRefused(t *testing.T) {
 	require.NoError(t, CheckAdapter(&cfg, d))
 	cfg.LoRATargets = []string{"v_proj", "gate_proj"}
 	require.ErrorContains(t, CheckAdapter(&cfg, d), "type lora_rank=4 lora_alpha=8 lora_targets=k_proj,up_proj")
+}
+
+// Who goes on with a run whose first adapter was moved, or removed, learns what to type.
+func TestAnAdapterThatIsGone(t *testing.T) {
+	cfg := configs.Defaults()
+	require.NoError(t, FindAdapter(&cfg, ""))
+	dir := t.TempDir()
+	cfg.Adapter, cfg.RunDir = filepath.Join(dir, "gone"), "runs/a b"
+	says := "adapter: stat " + cfg.Adapter + "/adapter_config.json: no such file or directory; expected a PEFT adapter directory"
+	require.EqualError(t, FindAdapter(&cfg, ""), says)
+	require.EqualError(t, FindAdapter(&cfg, "runs/a b/checkpoints/3"), says+"; run runs/a b was begun with it: type grpo run_dir='runs/a b' "+
+		"adapter=DIR allow_change=adapter with where it is now, or without DIR where it is no more")
 }

@@ -49,10 +49,10 @@ func Lost(err error) error {
 }
 
 // lower is what to type in place of a peak of the learning rate, which is what the setting says; of a schedule's share of it nobody types.
-// A decay that takes more off the parameters than there is makes them larger, whatever they learn.
+// A decay that takes more off the parameters than there is, at a rate that is none too high, makes them larger, whatever they learn.
 func lower(cfg *configs.Config, rate float64) string {
 	key, now, next := "learning_rate", rate, min(rate/10, 1e-3)
-	if cfg.WeightDecay*rate > 1 {
+	if rate < 1 && cfg.WeightDecay*rate > 1 {
 		key, now, next = "weight_decay", cfg.WeightDecay, 0.01
 	}
 	how := fmt.Sprintf("lower %s, which is %g now", key, now)

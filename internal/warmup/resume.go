@@ -6,12 +6,12 @@ import (
 	"path/filepath"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/footprint"
 	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/sources"
-	"github.com/seed-7879b91d/grpo/lora"
 )
 
 // origin is where a run begins: at a checkpoint of its own, or anew.
@@ -37,10 +37,8 @@ func (t *Trainer) openRecord() (err error) {
 		return badinput.Errorf("init_from=%s: found no run to begin with; expected the directory of a run, or of one of its %s",
 			t.cfg.InitFrom, rundir.Checkpoints)
 	}
-	if t.cfg.Adapter != "" {
-		if _, err := lora.ReadConfig(t.cfg.Adapter); err != nil {
-			return badinput.Errorf("adapter: %w", err)
-		}
+	if err := footprint.FindAdapter(t.cfg, t.origin.checkpoint); err != nil {
+		return err
 	}
 	t.origin.past = provenance.Past{Checkpoint: t.origin.checkpoint, Order: t.origin.state.Order}
 	return t.origin.past.Check(t.cfg, t.origin.state.Step, t.backend)
