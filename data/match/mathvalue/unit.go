@@ -64,6 +64,9 @@ func plain(s string) string {
 			out.WriteString(" ")
 		default:
 			out.WriteString(" " + inner + raised)
+			if raised == "" && strings.HasSuffix(s[m[4]:m[5]], " ") { // \text{June }20
+				out.WriteString(" ")
+			}
 			worded = true
 		}
 	}
