@@ -1,6 +1,7 @@
 package grpo
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -15,6 +16,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
+	"github.com/seed-7879b91d/grpo/reward"
+	"github.com/seed-7879b91d/grpo/reward/fusion/fusiontest"
 )
 
 func TestAModelIsTrainedAsAWholeAndResumed(t *testing.T) {
@@ -171,4 +174,26 @@ func TestAnAdapterNamesItsBase(t *testing.T) {
 	s, out := open(t, nil, "model=us/small@v1", "train=full", "learning_rate=1e-5"), t.TempDir()
 	require.NoError(t, s.policy.Save(out, s.policy.Base))
 	require.FileExists(t, filepath.Join(out, "config.json"))
+}
+
+// Where a server judges because its address is in the environment, that is known when it is asked.
+func TestASandboxElsewhereIsNotDeterministic(t *testing.T) {
+	racing.Again(t)
+	t.Setenv("SANDBOX_URL", fusiontest.NewServer(t).URL)
+	_, err := tryOpen(t, nil, "deterministic=true", "run_dir="+t.TempDir())
+	require.EqualError(t, err, "deterministic: a sandbox on another machine may judge differently; set sandbox=local, or deterministic=false")
+}
+
+// A reward that is out of all proportion is told of before the update that fails with it.
+func TestAHugeRewardIsTold(t *testing.T) {
+	racing.Again(t)
+	huge := func(ctx context.Context, c reward.Completion) (reward.Score, error) {
+		s, err := vowels(ctx, c)
+		s.Reward *= 1e35
+		return s, err
+	}
+	tr, q := setup{words: []string{"max_steps=1", "eval_every=-1"}, options: []Option{WithGrader(reward.GraderFunc(huge))}}.open(t)
+	require.NoError(t, tr.Run(t.Context()), "such a step is left out")
+	require.Contains(t, q.warnings[0], "so far from the others that the gradient will hardly be finite")
+	require.Contains(t, q.warnings[1], "step 1: no update: ")
 }
