@@ -11,6 +11,9 @@ const (
 	Tiles               // with weights in bf16, in blocks of 32 as the tile unit of a processor (AMX) adds them up
 )
 
+// Rounded ends the name that a Backend has for its order where it rounds products before it adds them, for want of fused multiply-adds.
+const Rounded = ", products rounded"
+
 var orderNames = [...]string{"serial", "tiles"}
 
 func (o Order) String() string { return orderNames[o] }

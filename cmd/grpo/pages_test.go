@@ -22,7 +22,7 @@ import (
 // What a page tells to type is something that can be typed: verbs, flags and settings are there, with values that they take;
 // make has the target; and a pattern of tests finds some.
 func TestTheCommandsOfThePages(t *testing.T) {
-	racing.Again(t)
+	racing.Alone(t)
 	counts := map[string]int{}
 	for _, page := range pages(t) {
 		text, err := os.ReadFile(page)

@@ -98,9 +98,8 @@ func checkOrder(cfg, was *configs.Config, before, now string) error {
 // Rounding says what to do where two orders differ in that one rounds products, as the kernels of a processor do that take no fused
 // multiply-adds, and "" where they do not.
 func Rounding(now, before string) string {
-	const rounds = ", products rounded" // as kernels/cpu says it
-	bare, here := strings.CutSuffix(now, rounds)
-	same, there := strings.CutSuffix(before, rounds)
+	bare, here := strings.CutSuffix(now, kernels.Rounded)
+	same, there := strings.CutSuffix(before, kernels.Rounded)
 	switch {
 	case here == there || bare != same:
 		return ""

@@ -8,11 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/kernels"
 )
 
 // Where two orders differ in what GRPO_CPU=portable does, that is named, and what to type.
 func TestRoundedProductsAreExplained(t *testing.T) {
-	const tiles, rounds = "f32 in series, bf16 in tiles", ", products rounded"
+	const tiles, rounds = "f32 in series, bf16 in tiles", kernels.Rounded
 	for _, c := range []struct{ variable, now, before, says string }{
 		{"portable", tiles + rounds, tiles, "; products are rounded by GRPO_CPU=portable, which is in the environment: " +
 			"type unset GRPO_CPU first"},

@@ -90,7 +90,7 @@ func (b *backend) Order() string {
 		order = "f32 in series, bf16 in tiles"
 	}
 	if C.GoString(b.ops.name) == "portable" && runtime.GOARCH != "arm64" {
-		return order + ", products rounded" // the first x86-64 has no fused multiply-adds
+		return order + kernels.Rounded // the first x86-64 has no fused multiply-adds
 	}
 	return order
 }

@@ -95,7 +95,8 @@ func (s source) checkLeft(one bool, out string, all []*content) error {
 	return nil
 }
 
-// together writes tables into the folder out, which gets all of them or none: two runs would be mixed in it otherwise.
+// together writes tables into the folder out. All are whole before the first takes its place: one that cannot be written would leave two
+// runs mixed there.
 func together(all []*content, out string, stdout io.Writer) error {
 	unwritten := filepath.Join(out, "tables")
 	beside, done, err := atomicfile.Beside(unwritten)
