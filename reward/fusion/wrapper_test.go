@@ -8,15 +8,25 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A program that has ended is not asleep, whoever has been told of it yet: on a busy server the guard may look before
-// anybody has.
-func TestTheEndedAreNotAsleep(t *testing.T) {
+// wrapped is what a script prints that has all parts of the wrapper, and this configuration.
+func wrapped(t *testing.T, config, script string) string {
+	t.Helper()
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("there is no python3 to run programs with")
 	}
 	parts, found := strings.CutSuffix(wrapper, "\nmain()\n")
 	require.True(t, found, "the wrapper ends with its call")
-	out, err := exec.Command("python3", "-S", "-c", `CONFIG = {"wall": 0.01, "patience": 60}`+"\n"+parts+`
+	cmd := exec.Command("python3", "-S", "-c", "CONFIG = "+config+"\n"+parts+script)
+	cmd.Dir = t.TempDir()
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return string(out)
+}
+
+// A program that has ended is not asleep, whoever has been told of it yet: on a busy server the guard may look before
+// anybody has.
+func TestTheEndedAreNotAsleep(t *testing.T) {
+	out := wrapped(t, `{"wall": 0.01, "patience": 60}`, `
 started = []  # one that is forgotten may be reaped when the next begins
 
 def start(*command):
@@ -32,7 +42,27 @@ unreaped, reaped = start("true"), start("true")
 os.waitid(os.P_PID, unreaped, os.WEXITED | os.WNOWAIT)
 os.waitpid(reaped, 0)
 print(judged(unreaped), judged(reaped), judged(start("sleep", "60")))
-`).CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	require.Equal(t, "[] [] ['asleep']\n", string(out))
+`)
+	require.Equal(t, "[] [] ['asleep']\n", out)
+}
+
+// A server that is busy with others is to blame only for a program that has not used up its time by then.
+func TestTheBusyServersPrograms(t *testing.T) {
+	out := wrapped(t, `{"wall": 0.1, "patience": 0.5, "memory": 1 << 30, "output": 1 << 20, "environment": {}}`, `
+def waiting(pid):
+    return True, time.monotonic() - began  # for a processor, all the time
+
+for name, text in {"input": "", "program.py": "while True: pass"}.items():
+    with open(name, "w") as file:
+        file.write(text)
+with open("streams", "w+b") as streams:
+    for CONFIG["cpu"] in 1e-3, 100:
+        began = time.monotonic()
+        try:
+            frame = run(streams, streams, streams)
+            print(frame["cpu"] > CONFIG["cpu"], frame["late"])
+        except TimeoutError as err:
+            print(err)
+`)
+	require.Equal(t, "True 1\nthe program got no processor for most of 0.5 seconds\n", out)
 }
