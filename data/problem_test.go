@@ -18,7 +18,13 @@ func TestRecordRoundTrip(t *testing.T) {
 			`"tests":[{"stdin":"1 < 2\n","stdout":"3"},{"stdin":"","stdout":"","time_limit_ms":9}]}`,
 		`{"id":"b-1","source":"b","prompt":"f","starter_code":"def f(): ...","kind":"call","fn_name":"f","time_limit_ms":6000,` +
 			`"memory_limit_mb":256,"checker":"def check(i, o, e): return True","tests":[{"args":[],"returns":null},` +
-			`{"args":[123456789012345678901234567890,"x"],"returns":[1.0],"unwrap_ok":true}]}`,
+			`{"args":[123456789012345678901234567890,"x"],"returns":[1.0],"unwrap_ok":true,"public":true}]}`,
+		`{"id":"c-1","source":"c","prompt":"g","kind":"assert","fn_name":"g","tests":[{"assert":"assert g(1) < 2","setup":"import os",` +
+			`"given":"x = 1","calls":["g","h"],"public":true,"memory_limit_mb":7},{"assert":"g(0)"}]}`,
+		`{"id":"d-1","source":"d","prompt":"?","kind":"answer","match":"math","tests":[{"math":"\\frac{1}{2}","public":true}]}`,
+		`{"id":"e-1","source":"e","prompt":"?","kind":"answer","match":"exact","tests":[{"exact":""}]}`,
+		`{"id":"f-1","source":"f","prompt":"?","kind":"answer","match":"regex","tests":[{"regex":"^a<b$"}]}`,
+		`{"id":"g-1","source":"g","prompt":"?","kind":"answer","match":"json_schema","tests":[{"json_schema":{"type":"object"}}]}`,
 	}
 	for _, line := range lines {
 		var r Record
@@ -34,6 +40,9 @@ func TestTestIsOfOneKind(t *testing.T) {
 		`{}`, `{"stdin":"1"}`, `{"stdout":"1"}`, `{"args":[1]}`, `{"returns":1}`,
 		`{"stdin":"1","stdout":"2","args":[]}`, `{"args":[],"returns":1,"stdout":""}`,
 		`{"stdin":"1","stdout":"2","unwrap_ok":true}`, `{"stdin":1,"stdout":"2"}`,
+		`{"setup":"x = 1"}`, `{"given":"x = 1","stdin":"1","stdout":"2"}`, `{"calls":[]}`, `{"assert":"f()","exact":"1"}`,
+		`{"assert":"f()","stdin":"1"}`, `{"assert":"f()","args":[]}`, `{"exact":"1","math":"1"}`, `{"regex":"1","stdout":"1"}`,
+		`{"math":"1","returns":1}`, `{"math":"1","time_limit_ms":5}`, `{"json_schema":null}`,
 	} {
 		var v Test
 		require.Error(t, json.Unmarshal([]byte(bad), &v), bad)
