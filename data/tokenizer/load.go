@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/openfile"
 )
 
@@ -217,7 +218,7 @@ func readJSON(path string, v any) error {
 	if err != nil || !there {
 		return err
 	}
-	if err := json.Unmarshal(data, v); err != nil {
+	if err := jsonl.Exactly(data, v); err != nil {
 		return badinput.Errorf("%s: %w", path, explain(err, len(data)))
 	}
 	return nil
