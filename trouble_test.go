@@ -78,7 +78,8 @@ func TestAnUpdateThatBreaksTheModelIsNamed(t *testing.T) {
 	tr, _ = setup{dir: t.TempDir(), words: []string{"max_steps=3", "eval_every=-1", "learning_rate=3e38", "weight_decay=1000"}}.open(t)
 	err = tr.Run(t.Context())
 	require.ErrorContains(t, err, "step 1: update: learning_rate: found 3e+38, which would make a number of ")
-	require.ErrorContains(t, err, "; lower learning_rate, which is 3e+38 now: type grpo run_dir="+tr.RunDir()+" learning_rate=0.001 to go on")
+	require.ErrorContains(t, err, "before the step; lower learning_rate, which is 3e+38 now: type grpo run_dir="+tr.RunDir()+
+		" learning_rate=0.001 to go on")
 }
 
 // An interrupt saves the last whole step, and never a policy that a step has half changed.

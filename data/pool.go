@@ -94,6 +94,9 @@ func (p *Pool) Skipped() []string { return p.skipped }
 // twice in one subset, unless n is more than there are. Which problems come follows from the seed and
 // from what was dealt and observed before, so a run replays it.
 func (p *Pool) Take(n int) []Problem {
+	if n < 0 {
+		panic(fmt.Sprintf("data.Pool.Take: found n=%d, expected a number of problems, 0 or more", n))
+	}
 	p.skipped = nil
 	taken := make([]Problem, 0, n)
 	inSubset := make(map[int]bool, n)

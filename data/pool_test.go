@@ -89,6 +89,12 @@ func TestPoolSmallerThanASubset(t *testing.T) {
 	require.Equal(t, []string{"0", "0", "1", "1", "2", "2"}, got)
 }
 
+func TestLessThanNoProblems(t *testing.T) {
+	p := newPool(t, 3, 1, Difficulty{})
+	require.Empty(t, p.Take(0))
+	require.PanicsWithValue(t, "data.Pool.Take: found n=-1, expected a number of problems, 0 or more", func() { p.Take(-1) })
+}
+
 func TestSeedAndEpochDecideTheOrder(t *testing.T) {
 	a, b := newPool(t, 50, 1, Difficulty{}), newPool(t, 50, 1, Difficulty{})
 	first := ids(a.Take(50))

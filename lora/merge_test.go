@@ -68,15 +68,16 @@ func writeBase(t testing.TB, bad float64) string {
 // writeCompanions makes the files that stand beside the weights.
 func writeCompanions(t testing.TB, dir string) {
 	for name, text := range map[string]string{
-		"config.json":              `{"architectures": []}`,
-		"tokenizer.json":           "{}",
-		"merges.txt":               "a b",
-		"LICENSE":                  "do as you like",
-		"pytorch_model.bin":        "weights that nobody wants twice",
-		"other.safetensors":        "not a shard",
-		".gitattributes":           "",
-		"original/params.json":     "{}",
-		"pytorch_model.index.json": "{}",
+		"config.json":          `{"architectures": []}`,
+		"tokenizer.json":       "{}",
+		"merges.txt":           "a b",
+		"LICENSE":              "do as you like",
+		"pytorch_model.bin":    "weights that nobody wants twice",
+		"other.safetensors":    "not a shard",
+		".gitattributes":       "",
+		"original/params.json": "{}",
+		"additional_chat_templates/tool_use.jinja": "T",
+		"pytorch_model.index.json":                 "{}",
 	} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
 			t.Fatal(err)
@@ -171,10 +172,13 @@ func checkCompanions(t *testing.T, out string) {
 	for _, f := range found {
 		names = append(names, f.Name())
 	}
-	const want = "LICENSE NOTICE config.json merges.txt model-00001-of-00002.safetensors model-00002-of-00002.safetensors " +
-		"model.safetensors.index.json tokenizer.json"
+	const want = "LICENSE NOTICE additional_chat_templates config.json merges.txt model-00001-of-00002.safetensors " +
+		"model-00002-of-00002.safetensors model.safetensors.index.json tokenizer.json"
 	if strings.Join(names, " ") != want {
 		t.Errorf("the merged folder holds %v, expected %v", names, want)
+	}
+	if text := mustRead(t, filepath.Join(out, "additional_chat_templates", "tool_use.jinja")); string(text) != "T" {
+		t.Errorf("a chat template was copied as %q", text)
 	}
 	if text := mustRead(t, filepath.Join(out, "NOTICE")); string(text) != "do as you like" {
 		t.Errorf("a link was copied as %q", text)

@@ -48,3 +48,13 @@ func TestMergeTakesAlongWhatIsNoWeight(t *testing.T) {
 		t.Errorf("positions that are others: %v", err)
 	}
 }
+
+// An adapter that a program forgot to make is told of by name.
+func TestNoAdapterIsNotSaved(t *testing.T) {
+	defer func() {
+		if said := recover(); said != "lora.Adapter.Save: the argument a is nil, expected an adapter, such as lora.New makes" {
+			t.Errorf("found %v", said)
+		}
+	}()
+	_ = (*Adapter)(nil).Save(t.TempDir(), "base")
+}

@@ -94,7 +94,7 @@ func OpenSet(b kernels.Backend, cfg Config, set *tensorfile.Set, trainable bool,
 		return nil, err
 	}
 	cfg = consistent.Published(cfg, set)
-	o = o.settled(b, func() bool { return !trainable && onlyBF16(set) })
+	o = o.settled(b, func() bool { return !trainable && consistent.OnlyBF16(cfg, set) })
 	if trainable && o.Quantise != AsStored {
 		return nil, errQuantisedWhole
 	}

@@ -108,9 +108,6 @@ func (o Options) settled(b kernels.Backend, frozen func() bool) Options {
 	return o
 }
 
-// onlyBF16 tells whether all matrices of a model are bf16, those of four bits too once they are decoded.
-func onlyBF16(set *tensorfile.Set) bool { return set.OnlyBF16() && nf4.OnlyBF16(set) }
-
 // Cached is what a cache of keys and values is made of.
 func (p Precision) Cached() kernels.DType {
 	if p == BF16 {

@@ -8,8 +8,10 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
 	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
+	"github.com/seed-7879b91d/grpo/model/internal/consistent"
 )
 
 // Rounding what meets the weights, or keys and values, moves log-probabilities, but no further than eight bits of each
@@ -59,6 +61,37 @@ func TestWhatIsRoundedWhereNobodySays(t *testing.T) {
 		require.Equal(t, []Precision{c.others, c.others}, []Precision{sketched.Cache, sketched.AdapterPrecision}, c)
 		require.NoError(t, b.Close())
 	}
+}
+
+// Whether the weights are bf16 is said by those that the model is computed from: what else is in the files is passed over.
+func TestTensorsThatNoModelReadsChooseNoPrecision(t *testing.T) {
+	set, err := tensorfile.OpenModel(goldenDir("qwen3-tied"))
+	require.NoError(t, err)
+	defer set.Close()
+	cfg, err := ReadConfig(goldenDir("qwen3-tied"))
+	require.NoError(t, err)
+	only := func(convert string, extra ...tensorfile.Source) bool {
+		all := extra
+		for _, name := range set.Names() {
+			w, err := set.Tensor(name)
+			require.NoError(t, err)
+			if name == convert {
+				all = append(all, tensorfile.FromFloat32s(name, tensorfile.Float32s(w), w.Shape...))
+			} else {
+				all = append(all, tensorfile.FromTensor(w))
+			}
+		}
+		dir := t.TempDir()
+		require.NoError(t, tensorfile.WriteModel(dir, all, nil))
+		written, err := tensorfile.OpenModel(dir)
+		require.NoError(t, err)
+		defer written.Close()
+		return consistent.OnlyBF16(cfg, written)
+	}
+	require.True(t, only(""))
+	require.True(t, only("model.norm.weight"))
+	require.False(t, only("model.layers.0.mlp.down_proj.weight"))
+	require.True(t, only("", tensorfile.FromFloat32s("v_head.summary.weight", []float32{1, 2}, 1, 2)))
 }
 
 func testRounding(t *testing.T, name string, o Options, order kernels.Order) (mean float64) {

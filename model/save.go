@@ -116,5 +116,5 @@ func copyCompanions(dir, base, dtype string) error {
 			return err
 		}
 	}
-	return nil
+	return tensorfile.CopyTemplates(base, dir)
 }

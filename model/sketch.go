@@ -35,7 +35,7 @@ func Sketch(l *kernels.Ledger, dir string, trainable bool, o Options) (*Policy, 
 		}
 		return newPolicy(l, cfg, m.weights, m, o), nil
 	}
-	o = o.settled(l, func() bool { return onlyBF16(set) })
+	o = o.settled(l, func() bool { return consistent.OnlyBF16(cfg, set) })
 	if err := o.checkWhole(l, set); err != nil {
 		return nil, err
 	}

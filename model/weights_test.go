@@ -131,7 +131,8 @@ func TestASavedModelHasWhatIsBesideItsWeights(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(base, "config.json"), text, 0o644))
 	beside := []string{"generation_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json",
-		"merges.txt", "added_tokens.json", "chat_template.jinja"}
+		"merges.txt", "added_tokens.json", "chat_template.jinja", "additional_chat_templates/tool_use.jinja"}
+	require.NoError(t, os.Mkdir(filepath.Join(base, "additional_chat_templates"), 0o755))
 	for _, name := range beside {
 		require.NoError(t, os.WriteFile(filepath.Join(base, name), []byte(name+"\n"), 0o644))
 	}

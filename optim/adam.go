@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -76,6 +77,9 @@ func NewAdam(b kernels.Backend, params, grads kernels.Buffer, cfg Config, locate
 		return nil, errors.New("optim: found no parameters, expected an f32 slab")
 	case grads == nil:
 		return nil, errors.New("optim: found no gradients, expected an f32 slab")
+	}
+	if reflect.ValueOf(params).Comparable() && params == grads {
+		return nil, errors.New("optim: params and grads are one and the same buffer, expected two: a step reads the one and writes the other")
 	}
 	n := params.Len()
 	if params.DType() != kernels.F32 || grads.DType() != kernels.F32 || grads.Len() != n {

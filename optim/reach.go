@@ -84,7 +84,7 @@ type OverflowError struct {
 
 func (e *OverflowError) Error() string {
 	return fmt.Sprintf("learning_rate: found %v, which would make a number of %s %v, so weights and moments are as they were before the "+
-		"step; lower it", e.Rate, e.Tensor, e.Value)
+		"step", e.Rate, e.Tensor, e.Value)
 }
 
 // pieceLen is how many numbers of each slab are tried at a time.
@@ -132,7 +132,7 @@ func (a *Adam) onTrial(s kernels.AdamStep, lr float64) error {
 		}
 	}
 	if over != nil {
-		return badinput.Errorf("%w", over)
+		return badinput.Errorf("%w; lower it", over)
 	}
 	a.improve(s)
 	return nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -73,4 +74,20 @@ func draws(seed uint64, n int) []float32 {
 		out[i] = float32(r.NormFloat64())
 	}
 	return out
+}
+
+// Of one buffer a step would make neither parameters nor gradients.
+func TestNewAdamOfOneBuffer(t *testing.T) {
+	b := deferred.New(kerneltest.NewReference())
+	slab, err := b.Alloc(kernels.F32, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = NewAdam(b, slab, slab, Defaults(), nil)
+	if err == nil || !strings.Contains(err.Error(), "params and grads are one and the same buffer") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := NewAdam(b, slab.Slice(0, 2), slab.Slice(2, 4), Defaults(), nil); err != nil {
+		t.Error(err)
+	}
 }

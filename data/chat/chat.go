@@ -163,6 +163,9 @@ func hash(template string) string { return fmt.Sprintf("%x", sha256.Sum256([]byt
 // ForModel gives the renderer of the chat template that came with the tokenizer.
 func ForModel(tok *tokenizer.Tokenizer, o Options) (*Renderer, error) {
 	switch name, ok := proved[hash(tok.ChatTemplate())]; {
+	case tok.ChatTemplate() == "" && len(tok.Templates()) > 0:
+		return nil, badinput.Errorf("the model has chat templates by the names of %s, and none that is the default; copy one of them to "+
+			"chat_template.jinja, or choose a renderer by name: %s, %s", strings.Join(tok.Templates(), ", "), plain, strings.Join(Names(), ", "))
 	case tok.ChatTemplate() == "":
 		return nil, badinput.Errorf("the model has no chat template; choose a renderer by name: %s, %s", plain, strings.Join(Names(), ", "))
 	case ok && len(o.Vars) == 0 && tok.ToolTemplate() == "":

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/openfile"
 )
 
@@ -20,7 +21,7 @@ import (
 const maxFile = 64 << 20
 
 // Load reads a tokenizer.json, or the one in a folder, and what stands beside it:
-// tokenizer_config.json, generation_config.json, chat_template.jinja, each of which may be absent.
+// tokenizer_config.json, generation_config.json, chat_template.jinja, additional_chat_templates, each of which may be absent.
 func Load(path string) (*Tokenizer, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, "tokenizer.json")
@@ -131,26 +132,48 @@ func readParts(path string) (map[string]string, error) {
 	return parts, nil
 }
 
-// namedTemplates is a template, or a list of named ones: "default", and "tool_use" for conversations with tools.
-type namedTemplates struct{ whole, tools string }
+// namedTemplates are templates by their names: "default", and "tool_use" for conversations with tools. A text is the first.
+type namedTemplates map[string]string
 
 func (n *namedTemplates) UnmarshalJSON(data []byte) error {
 	var list []struct{ Name, Template string }
-	if json.Unmarshal(data, &n.whole) == nil {
+	var whole string
+	if json.Unmarshal(data, &whole) == nil {
+		*n = namedTemplates{"default": whole}
 		return nil
 	}
 	if err := json.Unmarshal(data, &list); err != nil {
 		return errors.New(`chat_template: expected a text or a list of {"name":…,"template":…}`)
 	}
+	*n = namedTemplates{}
 	for _, t := range list {
-		switch t.Name {
-		case "default":
-			n.whole = t.Template
-		case "tool_use":
-			n.tools = t.Template
-		}
+		(*n)[t.Name] = t.Template
 	}
 	return nil
+}
+
+// templatesBeside are those that have files of their own: the default one, and those of a folder.
+func templatesBeside(dir string) (namedTemplates, error) {
+	found := namedTemplates{}
+	read := func(name, path string) error {
+		text, there, err := readBeside(path)
+		if there {
+			found[name] = string(text)
+		}
+		return err
+	}
+	if err := read("default", filepath.Join(dir, "chat_template.jinja")); err != nil {
+		return nil, err
+	}
+	entries, _ := os.ReadDir(filepath.Join(dir, "additional_chat_templates")) // most models have none
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), ".jinja"); ok {
+			if err := read(name, filepath.Join(dir, "additional_chat_templates", e.Name())); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return found, nil
 }
 
 func (t *Tokenizer) readCompanions(dir string) error {
@@ -162,7 +185,6 @@ func (t *Tokenizer) readCompanions(dir string) error {
 	if err := c.checkAdded(t); err != nil {
 		return badinput.Errorf("%s: %w", path, err)
 	}
-	t.chatTemplate, t.toolTemplate = c.Template.whole, c.Template.tools
 	parts, err := readParts(path)
 	if err != nil {
 		return err
@@ -175,13 +197,16 @@ func (t *Tokenizer) readCompanions(dir string) error {
 		}
 		t.eos = []int32{id}
 	}
-	template, there, err := readBeside(filepath.Join(dir, "chat_template.jinja"))
+	beside, err := templatesBeside(dir)
 	if err != nil {
 		return err
 	}
-	if there {
-		t.chatTemplate, t.toolTemplate = string(template), ""
+	if len(beside) > 0 { // as in Hugging Face's transformers, in place of all that tokenizer_config.json has
+		c.Template = beside
 	}
+	maps.DeleteFunc(c.Template, func(_, text string) bool { return text == "" })
+	t.chatTemplate, t.toolTemplate = c.Template["default"], c.Template["tool_use"]
+	t.templates = slices.Sorted(maps.Keys(c.Template))
 	ids, err := readEOSTokenID(filepath.Join(dir, "generation_config.json"))
 	t.eos = appendNew(t.eos, ids)
 	return err
@@ -193,7 +218,7 @@ func readJSON(path string, v any) error {
 	if err != nil || !there {
 		return err
 	}
-	if err := json.Unmarshal(data, v); err != nil {
+	if err := jsonl.Exactly(data, v); err != nil {
 		return badinput.Errorf("%s: %w", path, explain(err, len(data)))
 	}
 	return nil

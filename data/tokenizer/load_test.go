@@ -219,6 +219,8 @@ func TestDamagedCompanions(t *testing.T) {
 			`added_tokens_decoder: "<new>" is no token of tokenizer.json`},
 		{"generation_config.json", `{"eos_token_id":"x"}`, `eos_token_id: found "x"`},
 		{"generation_config.json", `{"eos_token_id":[-1]}`, "eos_token_id: found -1"},
+		{"generation_config.json", `{"EOS_token_id":1}`, `found the key "EOS_token_id", expected eos_token_id`},
+		{"tokenizer_config.json", `{"Chat_template":"x"}`, `found the key "Chat_template", expected chat_template`},
 	} {
 		dir, path := beside(t, tc.name, tc.data)
 		_, err := Load(dir)

@@ -42,6 +42,7 @@ type Tokenizer struct {
 	eos          []int32
 	chatTemplate string
 	toolTemplate string
+	templates    []string
 	parts        map[string]string
 }
 
@@ -99,12 +100,15 @@ func (t *Tokenizer) ChatTemplate() string { return t.chatTemplate }
 // ToolTemplate is the one for conversations with tools, where the model has a template of its own for these, or "".
 func (t *Tokenizer) ToolTemplate() string { return t.toolTemplate }
 
+// Templates are the names of all chat templates of the model: default, tool_use, and those that nothing asks for.
+func (t *Tokenizer) Templates() []string { return slices.Clone(t.templates) }
+
 // Parts gives the tokens that have a part by its name: bos_token, eos_token, pad_token and so on.
 func (t *Tokenizer) Parts() map[string]string { return maps.Clone(t.parts) }
 
 // WithChatTemplate is the tokenizer with another chat template.
 func (t *Tokenizer) WithChatTemplate(template string) *Tokenizer {
 	other := *t
-	other.chatTemplate, other.toolTemplate = template, ""
+	other.chatTemplate, other.toolTemplate, other.templates = template, "", nil
 	return &other
 }

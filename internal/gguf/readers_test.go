@@ -82,6 +82,14 @@ func TestKindsOfTokens(t *testing.T) {
 	}
 }
 
+// A row of the embedding without a token gets a text that no token has, as readers want each of them once.
+func TestRowsWithoutATokenHaveTextsOfTheirOwn(t *testing.T) {
+	var w words
+	require.NoError(t, json.Unmarshal([]byte(`{"added_tokens":[{"id":1,"content":"[[PAD3]]","special":true}],
+		"model":{"vocab":{"[PAD3]":0,"[PAD2]":2}}}`), &w))
+	require.Equal(t, []string{"[PAD3]", "[[PAD3]]", "[PAD2]", "[[[PAD3]]]", "[PAD4]"}, w.tokens(5)[0].Value)
+}
+
 // A token that may begin a text does so where the tokenizer puts it there, and the end of a turn is another than that of a text.
 func TestTokensAtTheEnds(t *testing.T) {
 	dir := t.TempDir()

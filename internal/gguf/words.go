@@ -111,9 +111,9 @@ func (w *words) kind() string {
 
 // tokens are the keys of the vocabulary: texts, kinds, and how tokens are merged.
 func (w *words) tokens(size int) []Pair {
-	texts, kinds := make([]string, size), make([]int32, size)
-	for i := range texts {
-		texts[i], kinds[i] = fmt.Sprintf("[PAD%d]", i), unusedToken
+	texts, kinds := w.padding(size), make([]int32, size)
+	for i := range kinds {
+		kinds[i] = unusedToken
 	}
 	for text, id := range w.Model.Vocab {
 		texts[id], kinds[id] = text, normalToken
@@ -145,6 +145,24 @@ func (w *words) tokens(size int) []Pair {
 		merges[i] = m[0] + " " + m[1]
 	}
 	return append(pairs, Pair{"tokenizer.ggml.merges", merges})
+}
+
+// padding are the texts of rows of the embedding that have no token, each of them once: readers refuse a vocabulary with a text twice.
+func (w *words) padding(size int) []string {
+	taken := map[string]bool{}
+	for text := range w.Model.Vocab {
+		taken[text] = true
+	}
+	for _, a := range w.Added {
+		taken[a.Content] = true
+	}
+	texts := make([]string, size)
+	for i := range texts {
+		for texts[i] = fmt.Sprintf("[PAD%d]", i); taken[texts[i]]; {
+			texts[i] = "[" + texts[i] + "]"
+		}
+	}
+	return texts
 }
 
 // scores say in which order a reader merges: what the first merge makes is the best. What no merge makes is the worst.

@@ -32,7 +32,7 @@ func (l *Learner) Fail(cfg *configs.Config) error {
 // Explain says of an update that was not made, because it would have left numbers that are infinite, what to type instead.
 func (l *Learner) Explain(err error, cfg *configs.Config) error {
 	if over := (*optim.OverflowError)(nil); errors.As(err, &over) {
-		return badinput.Errorf("%w; %s", err, lower(cfg, l.rate))
+		return badinput.Errorf("update: %w; %s", over, lower(cfg, l.rate)) // instead of "lower it", which optim says behind it
 	}
 	return err
 }

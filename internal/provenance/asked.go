@@ -14,15 +14,16 @@ type Asked struct {
 	Model       Part
 	Problems    *sources.Problems
 	Judged      bool // by the files of the reward
-	Converses   bool // with what env names
+	Converses   bool // for answers, in what env names and without what blocklist does
 }
 
 // Compare warns of what both settings name and that is not as it was when the checkpoint was made. It tells whether the problems are.
 func (a Asked) Compare(before Parts, warn func(string)) (sameProblems bool, err error) {
-	// Of the rest, as of a blocklist, nothing is read where nothing is trained.
+	// Of the rest nothing is read where nothing is trained.
 	cfg := configs.Config{Model: a.Config.Model, TestData: a.Config.TestData, PromptTemplate: a.Config.PromptTemplate,
 		RewardFile: a.Config.RewardFile, JudgePrompt: a.Config.JudgePrompt}
 	if a.Converses {
+		cfg.Blocklist = a.Config.Blocklist
 		cfg.Env, cfg.HealTemplate, cfg.MCP, cfg.OpenEnvTemplate = a.Config.Env, a.Config.HealTemplate, a.Config.MCP, a.Config.OpenEnvTemplate
 	}
 	now, err := Of(&cfg, a.Problems, a.Judged)
@@ -32,6 +33,7 @@ func (a Asked) Compare(before Parts, warn func(string)) (sameProblems bool, err 
 	for key, same := range map[string]bool{
 		"test_data":        cfg.TestData == a.Run.TestData && a.Config.TestSplit == a.Run.TestSplit,
 		"prompt_template":  cfg.PromptTemplate == a.Run.PromptTemplate && cfg.PromptTemplate != "", // what is built in hangs on the problems
+		"blocklist":        cfg.Blocklist == a.Run.Blocklist,
 		"env":              cfg.Env == a.Run.Env,
 		"heal_template":    cfg.HealTemplate == a.Run.HealTemplate,
 		"mcp":              cfg.MCP == a.Run.MCP,

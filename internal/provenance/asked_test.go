@@ -11,8 +11,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/sources"
 )
 
-// Who asks a checkpoint in conversations is told of the files of its environment that were edited since; who holds none, or named
-// other ones, is not.
+// Who asks a checkpoint for answers is told of the files of its environment, and of the list of what they may not have, that were edited
+// since; who asks for none, or named other ones, is not.
 func TestEditedFilesOfAnEnvironmentAreTold(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
@@ -24,6 +24,7 @@ func TestEditedFilesOfAnEnvironmentAreTold(t *testing.T) {
 		"env":              {Env: "program:" + file("env.py", "a")},
 		"heal_template":    {Env: "heal", HealTemplate: file("heal", "a")},
 		"mcp":              {Env: "tools", MCP: file("mcp.json", "{}")},
+		"blocklist":        {Blocklist: file("blocked", "a")},
 		"openenv_template": {Env: "openenv:http://127.0.0.1:1", OpenEnvTemplate: file("openenv", "a")},
 	} {
 		before, err := Of(run, &sources.Problems{}, false)
@@ -36,7 +37,7 @@ func TestEditedFilesOfAnEnvironmentAreTold(t *testing.T) {
 			return warnings
 		}
 		require.Empty(t, told(*run, true))
-		for _, path := range []string{run.EnvProgram(), run.HealTemplate, run.MCP, run.OpenEnvTemplate} {
+		for _, path := range []string{run.EnvProgram(), run.HealTemplate, run.MCP, run.OpenEnvTemplate, run.Blocklist} {
 			if path != "" {
 				file(filepath.Base(path), `{"b":1}`)
 			}
@@ -45,7 +46,7 @@ func TestEditedFilesOfAnEnvironmentAreTold(t *testing.T) {
 		require.Len(t, warnings, 1, key)
 		require.Contains(t, warnings[0], "not as it was when the run was trained, so what comes out is not the run's: "+key+": has the SHA-256")
 		require.Empty(t, told(*run, false), key)
-		other := configs.Config{Env: "program:" + file("other.py", "a")}
+		other := configs.Config{Env: "program:" + file("other.py", "a"), Blocklist: file("other", "a")}
 		require.Empty(t, told(other, true), "named anew, which is known")
 	}
 }

@@ -83,7 +83,7 @@ func Of(cfg *configs.Config, problems *sources.Problems, judged bool) (Parts, er
 // The files of directories that decide what comes out.
 var (
 	modelFiles = []string{"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja",
-		"model.safetensors.index.json", "*.safetensors"}
+		"additional_chat_templates/default.jinja", "additional_chat_templates/tool_use.jinja", "model.safetensors.index.json", "*.safetensors"}
 	adapterFiles = []string{"adapter_config.json", "adapter_model.safetensors"}
 )
 
@@ -122,7 +122,8 @@ func ofDir(dir string, names []string) (Part, error) {
 		return p, err
 	}
 	for _, path := range paths {
-		if p.Files[filepath.Base(path)], err = sample(path); err != nil {
+		name, _ := filepath.Rel(dir, path)
+		if p.Files[filepath.ToSlash(name)], err = sample(path); err != nil {
 			return p, badinput.Errorf("fingerprint of %s: %w", path, err)
 		}
 	}
@@ -130,7 +131,7 @@ func ofDir(dir string, names []string) (Part, error) {
 	return p, nil
 }
 
-// find gives the files of a directory that match, by name and in order.
+// find gives the files of a directory that match, by name and in order, then those of folders in it that are named.
 func find(dir string, names []string) (paths []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -140,6 +141,13 @@ func find(dir string, names []string) (paths []string, err error) {
 		wanted := slices.ContainsFunc(names, func(name string) bool { ok, _ := filepath.Match(name, e.Name()); return ok })
 		if wanted && !strings.HasPrefix(e.Name(), ".") {
 			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	for _, name := range names {
+		if path := filepath.Join(dir, name); filepath.Base(name) != name {
+			if _, err := os.Stat(path); err == nil {
+				paths = append(paths, path)
+			}
 		}
 	}
 	return paths, nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -93,7 +94,8 @@ func ModelHere(ctx context.Context, name string) (string, error) {
 // other names or in folders: those stay where they are.
 func download(ctx context.Context, s *hub.Snapshot) error {
 	words := slices.DeleteFunc(slices.Clone(s.Files), func(n string) bool {
-		return strings.Contains(n, "/") || !slices.Contains(wordFiles, filepath.Ext(n))
+		spoken := path.Dir(n) == "additional_chat_templates" && path.Ext(n) == ".jinja"
+		return !spoken && (strings.Contains(n, "/") || !slices.Contains(wordFiles, path.Ext(n)))
 	})
 	weights := []string{tensorfile.SingleName}
 	switch {

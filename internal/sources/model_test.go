@@ -82,10 +82,11 @@ func TestOnlyWhatIsReadIsFetched(t *testing.T) {
 	}{
 		{
 			with(index, "model-1-of-2.safetensors", "model-2-of-2.safetensors", "consolidated.safetensors", "original/params.json",
-				"original/consolidated.00.pth", "m.Q4_0.gguf", "onnx/model.onnx", "pytorch_model.bin", "chat_template.jinja"),
+				"original/consolidated.00.pth", "m.Q4_0.gguf", "onnx/model.onnx", "pytorch_model.bin", "chat_template.jinja",
+				"additional_chat_templates/tool_use.jinja"),
 			[]string{
-				"chat_template.jinja", "config.json", "model-1-of-2.safetensors", "model-2-of-2.safetensors",
-				"model.safetensors.index.json", "tokenizer.json",
+				"additional_chat_templates/tool_use.jinja", "chat_template.jinja", "config.json", "model-1-of-2.safetensors",
+				"model-2-of-2.safetensors", "model.safetensors.index.json", "tokenizer.json",
 			},
 		},
 		{with(nil, "model.safetensors", "model.fp32.safetensors"), []string{"config.json", "model.safetensors", "tokenizer.json"}},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
 // isWeights tells a model's weights, in whatever format, from the files that go with them.
@@ -18,8 +19,8 @@ func isWeights(name string) bool {
 }
 
 // CopyRest copies what is beside the weights of a model: configuration, tokenizer, licence; and of the weights' files those
-// named in also, such as the index of shards that stay as they are. Folders and hidden files stay behind, and so does what
-// is there already.
+// named in also, such as the index of shards that stay as they are. Folders but that of chat templates and hidden files stay behind, and
+// so does what is there already.
 func CopyRest(modelDir, outDir string, also ...string) error {
 	found, err := os.ReadDir(modelDir)
 	if err != nil {
@@ -39,6 +40,24 @@ func CopyRest(modelDir, outDir string, also ...string) error {
 			continue
 		}
 		if err := copyFile(filepath.Join(modelDir, name), to); err != nil {
+			return err
+		}
+	}
+	return CopyTemplates(modelDir, outDir)
+}
+
+// CopyTemplates copies the chat templates that a model has besides the default one, where it has any.
+func CopyTemplates(modelDir, outDir string) error {
+	const folder = "additional_chat_templates"
+	found, _ := os.ReadDir(filepath.Join(modelDir, folder))
+	for _, f := range found {
+		if filepath.Ext(f.Name()) != ".jinja" {
+			continue
+		}
+		if err := disk.MkdirAll(filepath.Join(outDir, folder)); err != nil {
+			return err
+		}
+		if err := copyFile(filepath.Join(modelDir, folder, f.Name()), filepath.Join(outDir, folder, f.Name())); err != nil {
 			return err
 		}
 	}

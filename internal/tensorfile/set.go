@@ -14,7 +14,6 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/openfile"
-	"github.com/seed-7879b91d/grpo/kernels"
 )
 
 // The names of a model's weights in its directory.
@@ -196,19 +195,6 @@ func (s *Set) Path(name string) string {
 		return f.path
 	}
 	return s.root
-}
-
-// OnlyBF16 tells whether all matrices of numbers are bf16.
-func (s *Set) OnlyBF16() bool {
-	for name := range s.home {
-		if _, _, err := s.Bytes(name); err == nil {
-			continue // its reader knows what it means
-		}
-		if t, err := s.Tensor(name); err != nil || len(t.Shape) > 1 && t.Encoding != kernels.EncodedBF16 {
-			return false
-		}
-	}
-	return true
 }
 
 // Release is File.Release over the whole set.

@@ -72,10 +72,14 @@ func (w *written) asDirectory(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, set.Close()) }()
-	d := dtypes[w.kind]
+	cfg, err := model.ReadConfig(w.merged)
+	if err != nil {
+		return err
+	}
+	weights, d := weightsOf(cfg), dtypes[w.kind]
 	var sources []tensorfile.Source
 	for _, name := range set.Names() {
-		s, err := sourceOf(set, name, d.encoding)
+		s, err := sourceOf(set, name, d.encoding, weights[name])
 		if err != nil {
 			return err
 		}
@@ -136,14 +140,29 @@ func (w *written) config(was kernels.Encoding, dtype string) error {
 	return atomicfile.WriteBytes(filepath.Join(w.dir, "config.json"), append(text, '\n'))
 }
 
+// weightsOf are the tensors that a model is computed from, with the head that is the embedding once more. Others, such as the
+// frequencies of a rotary embedding, are there for programs that want them as they are.
+func weightsOf(cfg model.Config) map[string]bool {
+	all := map[string]bool{"lm_head.weight": true}
+	for _, slot := range cfg.Slots() {
+		for _, part := range slot.Parts {
+			all[part.Tensor] = true
+		}
+	}
+	return all
+}
+
 // sourceOf is a tensor as it is written: in the encoding, or as it is where it is no weight.
-func sourceOf(set *tensorfile.Set, name string, to kernels.Encoding) (tensorfile.Source, error) {
+func sourceOf(set *tensorfile.Set, name string, to kernels.Encoding, weight bool) (tensorfile.Source, error) {
 	if o, ok := set.Other(name); ok {
 		return tensorfile.FromOther(o), nil
 	}
 	t, err := set.Tensor(name)
 	if err != nil {
 		return tensorfile.Source{}, err
+	}
+	if !weight {
+		return tensorfile.FromTensor(t), nil
 	}
 	return converted(t, to), nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
+	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model"
 )
 
@@ -63,7 +64,8 @@ func TestWhatIsNoWeightIsWrittenAsItIs(t *testing.T) {
 	require.NoError(t, err)
 	defer set.Close()
 	positions := tensorfile.Other{Name: "model.position_ids", DType: safetensors.I64, Shape: []int{2}, Bytes: []byte("0123456789abcdef")}
-	all := []tensorfile.Source{tensorfile.FromOther(positions)}
+	const frequencies = "model.layers.0.self_attn.rotary_emb.inv_freq"
+	all := []tensorfile.Source{tensorfile.FromOther(positions), tensorfile.FromFloat32s(frequencies, []float32{1, 0.1, 0.01, 0.001}, 4)}
 	for _, name := range set.Names() {
 		w, err := set.Tensor(name)
 		require.NoError(t, err)
@@ -81,6 +83,13 @@ func TestWhatIsNoWeightIsWrittenAsItIs(t *testing.T) {
 	got, ok := written.Other(positions.Name)
 	require.True(t, ok)
 	require.Equal(t, positions, got)
+	kept, err := written.Tensor(frequencies, 4)
+	require.NoError(t, err)
+	require.Equal(t, kernels.EncodedF32, kept.Encoding)
+	require.Equal(t, []float32{1, 0.1, 0.01, 0.001}, tensorfile.Float32s(kept))
+	weight, err := written.Tensor("model.norm.weight")
+	require.NoError(t, err)
+	require.Equal(t, kernels.EncodedF16, weight.Encoding)
 }
 
 // A path without a letter or a digit that every machine has in names of files still gives a name.

@@ -69,11 +69,11 @@ func (b *Beside) With(ctx context.Context, t *grpo.Trainer, train func() error) 
 	if err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
-	where := addressOf(b.listener.Addr(), !b.local)
+	where, elsewhere := addressOf(b.listener.Addr())
 	if b.keys != nil {
 		where += "?ticket=KEY"
 	}
-	fmt.Fprintf(b.stderr, "grpo: the run is at %s\n", where)
+	fmt.Fprintf(b.stderr, "grpo: the run is at %s%s\n", where, elsewhere)
 	if !b.local {
 		fmt.Fprintln(b.stderr, "grpo: warning: keys travel in the clear; type watch=127.0.0.1:7770 behind a proxy that has TLS")
 	}

@@ -105,6 +105,20 @@ func TestARunIsShownFromItsOwnProcess(t *testing.T) {
 	require.Error(t, err, "it ends with the run")
 }
 
+// What is printed is an address that a browser opens, also where all addresses are listened on.
+func TestTheAddressToOpen(t *testing.T) {
+	for text, want := range map[string][2]string{
+		"127.0.0.1:7770": {"http://127.0.0.1:7770/", ""},
+		"0.0.0.0:7770":   {"http://localhost:7770/", ", from another machine by the name of this one"},
+		"[::]:7770":      {"http://localhost:7770/", ", from another machine by the name of this one"},
+	} {
+		at, err := net.ResolveTCPAddr("tcp", text)
+		require.NoError(t, err)
+		where, elsewhere := addressOf(at)
+		require.Equal(t, want, [2]string{where, elsewhere})
+	}
+}
+
 // What is wrong with the address is said before anything is loaded, and one that others reach wants keys.
 func TestTheAddressOfASetting(t *testing.T) {
 	none, err := Listen(settingsOf(t), false, io.Discard)

@@ -48,14 +48,15 @@ func Serve(ctx context.Context, out io.Writer, address string, paths []string, v
 	if err != nil {
 		return badinput.Errorf("--listen: %w; type another address, such as 127.0.0.1:0 for any that is free", err)
 	}
-	where, said := addressOf(listener.Addr(), ticket != ""), counted(len(runs))
+	where, elsewhere := addressOf(listener.Addr())
+	said := counted(len(runs))
 	if view != "" {
 		where, said = where+(&url.URL{Path: view + runs[0]}).String(), "samples of "+look.Line(runs[0])
 	}
 	if ticket != "" {
 		where += "?ticket=" + ticket
 	}
-	fmt.Fprintf(out, "%s at %s\n^C ends this; the runs do not notice.\n", said, where)
+	fmt.Fprintf(out, "%s at %s%s\n^C ends this; the runs do not notice.\n", said, where, elsewhere)
 	return serve(ctx, s, listener)
 }
 
@@ -84,10 +85,10 @@ func serve(ctx context.Context, s *watch.Server, listener net.Listener) error {
 	return nil
 }
 
-// addressOf is what to type into a browser: of one that all can reach, only its port is known.
-func addressOf(at net.Addr, remote bool) string {
-	if tcp, ok := at.(*net.TCPAddr); ok && remote && tcp.IP.IsUnspecified() {
-		return fmt.Sprintf("http://THIS-MACHINE:%d/", tcp.Port)
+// addressOf is what to type into a browser on this machine, and what to say behind it: of one that all can reach, others know the name.
+func addressOf(at net.Addr) (where, elsewhere string) {
+	if tcp, ok := at.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		return fmt.Sprintf("http://localhost:%d/", tcp.Port), ", from another machine by the name of this one"
 	}
-	return "http://" + at.String() + "/"
+	return "http://" + at.String() + "/", ""
 }

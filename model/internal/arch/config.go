@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/openfile"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/lora"
@@ -98,7 +99,7 @@ func ParseConfig(text []byte) (Config, error) {
 }
 
 func unmarshal(text []byte, v any) error {
-	if err := json.Unmarshal(text, v); err != nil {
+	if err := jsonl.Exactly(text, v); err != nil {
 		return badinput.Errorf("not a model configuration: %w", err)
 	}
 	return nil

@@ -174,6 +174,10 @@ func TestWhatWouldBePassedOverIsRefused(t *testing.T) {
 		require.EqualError(t, err, message)
 		require.True(t, badinput.Is(err))
 	}
+	_, err := ParseConfig(edited(t, "qwen3-tied", map[string]any{"Hidden_Size": 64}))
+	require.EqualError(t, err, `not a model configuration: found the key "Hidden_Size", expected hidden_size`)
+	_, err = ParseConfig(edited(t, "qwen3-tied", map[string]any{"rope_scaling": map[string]any{"type": "linear", "Factor": 2.0}}))
+	require.EqualError(t, err, `rope_scaling: found the key "Factor", expected factor`)
 	same := map[string]any{"rope_type": "linear", "factor": 2.0, "rope_theta": 1e6}
 	c, err := ParseConfig(edited(t, "qwen3-tied", map[string]any{"rope_parameters": same, "rope_scaling": same}))
 	require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
 // Scaling is what becomes of the frequencies of a rotary embedding, so that more positions fit than it was trained with.
@@ -55,7 +56,7 @@ func (r rawConfig) readRope(c *Config, theta float64) error {
 	}
 	var s rawScaling
 	if !isNull(text) {
-		if err := json.Unmarshal(text, &s); err != nil {
+		if err := jsonl.Exactly(text, &s); err != nil {
 			return badinput.Errorf("%s: %w", key, err)
 		}
 	}

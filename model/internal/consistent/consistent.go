@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/nf4"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
+	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/model/internal/arch"
 )
 
@@ -111,4 +113,20 @@ func Published(c arch.Config, set *tensorfile.Set) arch.Config {
 		return c.Published(t.Encoding)
 	}
 	return c
+}
+
+// OnlyBF16 tells whether all matrices that the model is computed from are bf16, those of four bits too once they are decoded. What else is
+// in the files says nothing of it.
+func OnlyBF16(c arch.Config, set *tensorfile.Set) bool {
+	for _, s := range c.Slots() {
+		for _, p := range s.Parts {
+			if _, _, err := set.Bytes(p.Tensor); s.Vector || err == nil {
+				continue // no matrix, or codes
+			}
+			if t, err := set.Tensor(p.Tensor); err != nil || t.Encoding != kernels.EncodedBF16 {
+				return false
+			}
+		}
+	}
+	return nf4.OnlyBF16(set)
 }
