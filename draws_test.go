@@ -3,12 +3,14 @@ package grpo
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -266,4 +268,46 @@ func TestWhatWasDrawnInVain(t *testing.T) {
 	}
 	s := groupStats([]Group{group(3, 0, 0), group(50, 1, -1), group(4, 0, 0)})
 	require.Equal(t, []int{3, 2, 2*3 + 2*4}, []int{s.GroupsTotal, s.GroupsSkipped, s.WastedTokens})
+}
+
+// What a step that fails had sampled ahead is scored no more, nor is an evaluation that is given up.
+func TestNobodyScoresWhatIsGivenUp(t *testing.T) {
+	var scoring atomic.Int32
+	never := func(ctx context.Context) (reward.Score, error) {
+		scoring.Add(1)
+		defer scoring.Add(-1)
+		<-ctx.Done()
+		return reward.Score{}, ctx.Err()
+	}
+	ahead, fails := make(chan struct{}, 100), map[string]bool{}
+	grader := func(ctx context.Context, c reward.Completion) (reward.Score, error) {
+		if fails[c.Problem.ID] {
+			<-ahead
+			return reward.Score{}, errors.New("no sandbox")
+		}
+		ahead <- struct{}{}
+		return never(ctx)
+	}
+	tr, _ := setup{words: []string{"pipeline=full", "eval_every=-1"}, options: []Option{WithGrader(reward.GraderFunc(grader))}}.open(t)
+	cursor := tr.pool.Cursor()
+	for _, p := range tr.pool.Take(tr.cfg.PromptsPerStep) {
+		fails[p.ID] = true
+	}
+	_, err := tr.pool.Restore(cursor)
+	require.NoError(t, err)
+	_, err = tr.Step(t.Context(), nil, StepOptions{})
+	require.ErrorContains(t, err, "no sandbox")
+	require.Nil(t, tr.ahead)
+	require.Zero(t, scoring.Load())
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	grader = func(ctx context.Context, _ reward.Completion) (reward.Score, error) {
+		cancel()
+		return never(ctx)
+	}
+	tr, _ = setup{words: []string{"pipeline=off", "eval_every=-1"}, options: []Option{WithGrader(reward.GraderFunc(grader))}}.open(t)
+	_, err = tr.Evaluate(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Zero(t, scoring.Load())
 }

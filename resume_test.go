@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -98,8 +99,11 @@ func TestAnInterruptDoesNotWaitForScores(t *testing.T) {
 	for _, group := range drawn.Groups[1] {
 		first[group[0].Problem] = true
 	}
+	var waiting atomic.Int32
 	patient := func(ctx context.Context, c reward.Completion) (reward.Score, error) {
 		if !first[c.Problem.ID] { // it is of a later step, and never ends before it is told to
+			waiting.Add(1)
+			defer waiting.Add(-1)
 			<-ctx.Done()
 			return reward.Score{}, ctx.Err()
 		}
@@ -112,6 +116,7 @@ func TestAnInterruptDoesNotWaitForScores(t *testing.T) {
 	require.ErrorIs(t, tr.Run(ctx), context.Canceled)
 	require.NotNil(t, tr.ahead)
 	require.NoError(t, tr.Close())
+	require.Zero(t, waiting.Load())
 
 	tr, _ = setup{dir: interrupted.dir, words: words}.open(t)
 	require.Equal(t, 1, tr.StepsDone())

@@ -171,6 +171,37 @@ func TestAFullOrClosedLiveRefuses(t *testing.T) {
 	require.Equal(t, l.s.Blocks, l.s.FreeBlocks())
 }
 
+// A prompt that is begun waits no more, scored or not, and is not counted twice where it is given up later.
+func TestWhatIsBegunDoesNotWait(t *testing.T) {
+	l, err := NewLive(open(t, backend(t), "qwen3-tied", ""), Options{MaxLength: 64, MaxSequences: 8, MaxWaiting: 2})
+	require.NoError(t, err)
+	require.Equal(t, l.s.Blocks, l.FreeBlocks())
+	r := Request{Prompt: []int32{1, 2}, N: 1, Params: Params{MaxTokens: 30}}
+	both := []Request{r, r}
+	both[1].ScorePrompt = true
+	all, err := l.SubmitAll(both, make([]Listener, 2))
+	require.NoError(t, err)
+	_, err = l.Submit(r, Listener{})
+	require.ErrorIs(t, err, ErrBusy)
+	require.True(t, step(t, l))
+	l.receive()
+	require.Less(t, l.FreeBlocks(), l.s.Blocks)
+	for range 2 {
+		_, err = l.Submit(r, Listener{})
+		require.NoError(t, err)
+	}
+	for _, ticket := range all {
+		ticket.Cancel()
+	}
+	_, err = l.Submit(r, Listener{})
+	require.ErrorIs(t, err, ErrBusy)
+	<-l.wake
+	l.Close()
+	require.Len(t, l.wake, 1, "Run sees it, also where it sleeps")
+	require.NoError(t, l.Run(t.Context()))
+	require.Equal(t, l.s.Blocks, l.FreeBlocks())
+}
+
 func TestTheEndOfTheContextEndsRequests(t *testing.T) {
 	b := backend(t)
 	l, err := NewLive(open(t, b, "qwen3-tied", ""), Options{MaxLength: 64})

@@ -84,6 +84,21 @@ func TestCompletionsAreRemembered(t *testing.T) {
 	require.Equal(t, []int{92 / p.CacheBlock() * p.CacheBlock()}, cached, "all that was computed, in full blocks")
 }
 
+// What was found of a prompt is what others had computed, and not what its own request had before it gave its blocks up.
+func TestWhatARequestComputedItselfWasNotFound(t *testing.T) {
+	q := newQueue(t, Options{MaxLength: 128})
+	q.ask("", "", 80, 1, 6)
+	q.steps(2)
+	g := q.l.s.groups[0]
+	q.l.s.preempt(g.left[0])
+	q.l.s.dropPrefix(g)
+	q.steps(1)
+	require.Equal(t, 1, g.running)
+	require.NotEmpty(t, g.prefix)
+	require.Zero(t, g.cached)
+	q.finish()
+}
+
 // The block that was used longest ago is given up first, and never one that somebody runs on.
 func TestTheOldestBlocksGiveWay(t *testing.T) {
 	pool := newBlockPool(5)

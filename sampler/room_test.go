@@ -64,3 +64,48 @@ func TestAPromptBehindAWindowIsGivenUp(t *testing.T) {
 	}
 	require.Equal(t, s.Blocks-theirs, s.FreeBlocks())
 }
+
+// The blocks of a prompt stay as long as somebody may begin on them, reads them or has them written.
+func TestAPromptIsKeptAsLongAsItIsNeeded(t *testing.T) {
+	p := open(t, backend(t), "mistral-yarn", "")
+	s := &scheduler{Engine: engine(t, p, Options{MaxLength: 352, MaxSequences: 4, TokenBudget: 32})}
+	for name, c := range map[string]struct {
+		prefix, running int
+		grown, kept     bool
+	}{
+		"it is behind all":              {kernels.BlocksAtOnce, 2, false, false},
+		"its end is not":                {kernels.BlocksAtOnce + 1, 2, false, true},
+		"one is to begin":               {kernels.BlocksAtOnce, 1, false, true},
+		"it has rows in this iteration": {kernels.BlocksAtOnce, 2, true, true},
+	} {
+		g := newGroup(0, Request{N: 2}, Listener{})
+		g.running, g.grown = c.running, c.grown
+		q := &sequence{group: g, computed: s.reach + kernels.BlocksAtOnce*s.Block}
+		for range kernels.BlocksAtOnce + 2 {
+			q.table = append(q.table, s.blocks.take())
+		}
+		for range c.prefix {
+			g.prefix = append(g.prefix, s.blocks.take())
+		}
+		s.slide(q)
+		require.Equal(t, kernels.BlocksAtOnce, q.spent, name)
+		require.Equal(t, c.kept, len(g.prefix) > 0, name)
+		s.release(q)
+		s.dropPrefix(g)
+		require.Equal(t, s.Blocks, s.FreeBlocks(), name)
+	}
+}
+
+// Nobody else takes the blocks of a prompt in whose place other blocks would do, while rows of it are written there.
+func TestAPromptInWorkKeepsItsBlocks(t *testing.T) {
+	s, g, taken := emptied(t)
+	s.tree = newTree(s.Block, s.blocks)
+	g.prefix, g.grown = taken, true
+	require.False(t, s.dropDouble(g))
+	require.False(t, s.evictIdlePrefix(nil))
+	require.Len(t, g.prefix, s.Blocks)
+	g.grown = false
+	require.True(t, s.dropDouble(g))
+	require.Equal(t, s.Blocks, s.FreeBlocks())
+	require.False(t, s.dropDouble(g), "it has none")
+}

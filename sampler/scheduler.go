@@ -160,7 +160,7 @@ func (s *scheduler) start(i int) bool {
 		}
 	}
 	s.endRun(g, g.prefix)
-	return g.running > 0 || s.tree != nil && g.prefilled <= last
+	return g.running > 0 || g.prefilled <= last
 }
 
 // canStart reports whether another sequence may start: it will need a block soon, as will each that has
@@ -187,7 +187,7 @@ func (s *scheduler) resume(q *sequence) bool {
 			return false
 		}
 		if q.prefilled < shared*s.Block || s.budget() == 0 {
-			return s.tree != nil // the prefix goes on in the next iteration
+			return true // the prefix goes on in the next iteration
 		}
 	}
 	if !s.makeRoom(s.blocksFor(q.length())-shared, q.group) {

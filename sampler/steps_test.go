@@ -204,6 +204,31 @@ func (c *crowd) compare(alone map[*model.Served]*Engine) {
 	require.Positive(c.t, cancelled)
 }
 
+// Each that runs has its row in each iteration, also where the budget that is asked for has fewer.
+func TestASmallBudgetHoldsNobodyUp(t *testing.T) {
+	q := newQueue(t, Options{MaxLength: 64, MaxSequences: 6, TokenBudget: 2})
+	q.ask("", "", 1, 6, 20)
+	q.steps(10)
+	require.Len(t, q.l.s.sequences, 6)
+	for _, one := range q.l.s.sequences {
+		require.GreaterOrEqual(t, len(one.tokens), 10)
+	}
+	q.finish()
+}
+
+// Samples that begin together wait for each other where scores have taken draws.
+func TestSamplesBeginWhereThereAreDraws(t *testing.T) {
+	p := open(t, backend(t), "qwen3-tied", "")
+	asked := []Request{
+		{Prompt: []int32{1, 2, 3, 4, 5}, N: 1, ScorePrompt: true, Params: Params{MaxTokens: 5}},
+		{Prompt: []int32{6}, N: 6, Params: Params{Temperature: 1, MaxTokens: 5}},
+	}
+	want := sampleAll(t, engine(t, p, Options{MaxLength: 64}), asked)
+	got := sampleAll(t, engine(t, p, Options{MaxLength: 64, MaxSequences: 7, TokenBudget: 8}), asked)
+	require.Equal(t, want[1:], got[1:])
+	require.Equal(t, want[0].Prompt[1:], got[0].Prompt[1:])
+}
+
 // Scores, and samples that begin together, have more draws than rows. What was preempted waits beside them where a decoder has no more.
 func TestNoIterationHasMoreDrawsThanTheDecoder(t *testing.T) {
 	q := newQueue(t, Options{MaxLength: 128, MaxSequences: 7, TokenBudget: 8})

@@ -2,6 +2,7 @@ package sampler
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -166,7 +167,41 @@ func TestRequestsOfAJobTakeTurnsAsOne(t *testing.T) {
 		require.Equal(t, q.iteration-1, q.first[i])
 	}
 	require.Equal(t, 2, q.l.s.Preempted)
+	i := q.ask("bob", "list", 6, 1, 40) // whose job is another's by its name alone
+	q.steps(1)
+	require.Equal(t, q.iteration-1, q.first[i])
 	q.finish()
+}
+
+// Where blocks are short, one sequence gives up its own in an iteration, however many wait.
+func TestOneAtATimeGivesItsBlocksUp(t *testing.T) {
+	q := newQueue(t, Options{MaxLength: 64, MaxSequences: 8})
+	q.ask("", "", 5, 4, 20)
+	q.steps(3)
+	q.ask("", "", 5, 1, 4)
+	q.ask("", "", 5, 1, 4)
+	q.l.receive()
+	q.l.s.short = true
+	q.l.s.takeTurns()
+	require.Equal(t, 1, q.l.s.Preempted)
+	q.finish()
+}
+
+// Who ended is in no line any more, and who waits for a reply stands behind all, and before nobody of the same job.
+func TestThoseWhoAreAwayAreNotInLine(t *testing.T) {
+	s := &scheduler{Engine: &Engine{Plan: Plan{Options: Options{MaxSequences: 8}}}, tree: new(tree)}
+	s.add(newGroup(0, Request{N: 4}, Listener{}))
+	s.add(newGroup(1, Request{N: 1}, Listener{}))
+	a, b := slices.Clone(s.groups[0].left), s.groups[1].left
+	a[0].state, a[0].job.served, s.ended = finished, true, true
+	a[1].state = parked
+	s.forget()
+	s.takeTurns()
+	require.Len(t, s.sequences, 4)
+	for i, q := range []*sequence{b[0], a[2], a[3], a[1]} {
+		require.Same(t, q, s.sequences[i])
+	}
+	require.Equal(t, []int{0, 1}, []int{a[2].rank, a[3].rank})
 }
 
 // Where there is hardly any memory, one that came last has blocks taken from the one that has most, for a prompt of many blocks too.
