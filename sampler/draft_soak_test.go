@@ -126,3 +126,12 @@ func byAndBy(t *testing.T, rng *rand.Rand, l *Live, asked []Request) (all []Roll
 	slices.SortFunc(all, func(a, b Rollout) int { return (a.Request-b.Request)*100 + a.Sample - b.Sample })
 	return all
 }
+
+// Where nothing is drafted no texts are kept, as the plan of memory has it.
+func TestWithoutDraftsNothingIsKept(t *testing.T) {
+	e := engine(t, open(t, backend(t), "qwen3-tied", ""), Options{MaxLength: 64, NoDrafts: true})
+	require.Zero(t, e.DraftBytes())
+	e.Learn([]int32{1, 2, 3})
+	sampleAll(t, e, []Request{{Prompt: []int32{1, 2}, N: 1, Params: Params{MaxTokens: 40}}})
+	require.Nil(t, e.drafts.ring)
+}
