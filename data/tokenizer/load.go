@@ -165,10 +165,14 @@ func templatesBeside(dir string) (namedTemplates, error) {
 	if err := read("default", filepath.Join(dir, "chat_template.jinja")); err != nil {
 		return nil, err
 	}
-	entries, _ := os.ReadDir(filepath.Join(dir, "additional_chat_templates")) // most models have none
+	folder := filepath.Join(dir, "additional_chat_templates")
+	entries, err := os.ReadDir(folder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, badinput.Errorf("%s: the chat templates cannot be read: %w", folder, err)
+	}
 	for _, e := range entries {
 		if name, ok := strings.CutSuffix(e.Name(), ".jinja"); ok {
-			if err := read(name, filepath.Join(dir, "additional_chat_templates", e.Name())); err != nil {
+			if err := read(name, filepath.Join(folder, e.Name())); err != nil {
 				return nil, err
 			}
 		}

@@ -221,6 +221,7 @@ func TestDamagedCompanions(t *testing.T) {
 		{"generation_config.json", `{"eos_token_id":[-1]}`, "eos_token_id: found -1"},
 		{"generation_config.json", `{"EOS_token_id":1}`, `found the key "EOS_token_id", expected eos_token_id`},
 		{"tokenizer_config.json", `{"Chat_template":"x"}`, `found the key "Chat_template", expected chat_template`},
+		{"additional_chat_templates", "no folder", "additional_chat_templates: not a directory"},
 	} {
 		dir, path := beside(t, tc.name, tc.data)
 		_, err := Load(dir)

@@ -1,7 +1,9 @@
 package tensorfile
 
 import (
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,7 +51,10 @@ func CopyRest(modelDir, outDir string, also ...string) error {
 // CopyTemplates copies the chat templates that a model has besides the default one, where it has any.
 func CopyTemplates(modelDir, outDir string) error {
 	const folder = "additional_chat_templates"
-	found, _ := os.ReadDir(filepath.Join(modelDir, folder))
+	found, err := os.ReadDir(filepath.Join(modelDir, folder))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return badinput.Errorf("%w", err)
+	}
 	for _, f := range found {
 		if filepath.Ext(f.Name()) != ".jinja" {
 			continue

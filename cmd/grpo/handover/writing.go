@@ -76,7 +76,8 @@ func (w *written) asDirectory(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	weights, d := weightsOf(cfg), dtypes[w.kind]
+	weights, d := cfg.Tensors(), dtypes[w.kind]
+	weights["lm_head.weight"] = true // of a tied head, which has to stay the embedding
 	var sources []tensorfile.Source
 	for _, name := range set.Names() {
 		s, err := sourceOf(set, name, d.encoding, weights[name])
@@ -140,19 +141,8 @@ func (w *written) config(was kernels.Encoding, dtype string) error {
 	return atomicfile.WriteBytes(filepath.Join(w.dir, "config.json"), append(text, '\n'))
 }
 
-// weightsOf are the tensors that a model is computed from, with the head that is the embedding once more. Others, such as the
-// frequencies of a rotary embedding, are there for programs that want them as they are.
-func weightsOf(cfg model.Config) map[string]bool {
-	all := map[string]bool{"lm_head.weight": true}
-	for _, slot := range cfg.Slots() {
-		for _, part := range slot.Parts {
-			all[part.Tensor] = true
-		}
-	}
-	return all
-}
-
-// sourceOf is a tensor as it is written: in the encoding, or as it is where it is no weight.
+// sourceOf is a tensor as it is written: in the encoding, or as it is where the model is not computed from it. Such, as the frequencies of
+// a rotary embedding, are there for programs that want them as they are.
 func sourceOf(set *tensorfile.Set, name string, to kernels.Encoding, weight bool) (tensorfile.Source, error) {
 	if o, ok := set.Other(name); ok {
 		return tensorfile.FromOther(o), nil

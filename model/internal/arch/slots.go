@@ -96,6 +96,17 @@ func (c Config) Slots() []Slot {
 	return all
 }
 
+// Tensors are the names of what the model is computed from.
+func (c Config) Tensors() map[string]bool {
+	all := map[string]bool{}
+	for _, s := range c.Slots() {
+		for _, p := range s.Parts {
+			all[p.Tensor] = true
+		}
+	}
+	return all
+}
+
 // HeadSlot is the name of the slot that the output head reads.
 func (c Config) HeadSlot() string {
 	if c.TiedHead {

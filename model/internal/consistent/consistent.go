@@ -92,12 +92,7 @@ func checkHead(c arch.Config, set *tensorfile.Set) error {
 
 // checkUnread refuses biases and norms that the architecture does not have: without them the model is another one.
 func checkUnread(c arch.Config, set *tensorfile.Set) error {
-	known := map[string]bool{}
-	for _, s := range c.Slots() {
-		for _, p := range s.Parts {
-			known[p.Tensor] = true
-		}
-	}
+	known := c.Tensors()
 	for _, name := range set.Names() {
 		small := strings.HasSuffix(name, ".bias") || strings.HasSuffix(name, "norm.weight")
 		if small && !known[name] && strings.HasPrefix(name, "model.layers.") {
