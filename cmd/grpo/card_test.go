@@ -133,7 +133,7 @@ func automaticOrder() string {
 	return "by pairs"
 }
 
-// The default run takes three steps on a card, in its full size: the sampler and the trainer agree to the bit, and what it teaches is kept.
+// The default run takes two steps on a card, in its full size: the sampler and the trainer agree to the bit, and what it teaches is kept.
 func TestCardTakesTheDefaultRun(t *testing.T) {
 	needsCells(t)
 	dir := filepath.Join(t.TempDir(), "run")
@@ -146,7 +146,7 @@ func TestCardTakesTheDefaultRun(t *testing.T) {
 		Before      string   `json:"policy_sha256"`
 		After       string   `json:"trained_sha256"`
 	}](t, filepath.Join(dir, "metrics.jsonl"))
-	require.Len(t, steps, 3)
+	require.Len(t, steps, 2)
 	for i, s := range steps {
 		require.Equal(t, 64, s.Completions)
 		require.True(t, s.Updated)

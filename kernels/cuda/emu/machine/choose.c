@@ -155,19 +155,19 @@ void pack(Warp *w, const Ins *i, u32 mask) {
 		u64 v = 0;
 		for (u32 n = i->count; n-- > 0;) {
 			u64 part = 0;
-			memcpy(&part, w->file + i->operand[1 + n] + l * i->bytes, i->bytes);
+			copy_number(&part, w->file + i->operand[1 + n] + l * i->bytes, i->bytes);
 			v = v << (i->bytes * 8) | part;
 		}
 		if (mask >> l & 1)
-			memcpy(w->file + i->operand[0] + l * i->width, &v, i->width);
+			copy_number(w->file + i->operand[0] + l * i->width, &v, i->width);
 	}
 }
 
 void unpack(Warp *w, const Ins *i, u32 mask) {
 	for (u32 l = 0; l < LANES; l++) {
 		u64 v = 0;
-		memcpy(&v, w->file + i->operand[0] + l * i->width, i->width);
+		copy_number(&v, w->file + i->operand[0] + l * i->width, i->width);
 		for (u32 n = 0; n < i->count && mask >> l & 1; n++)
-			memcpy(w->file + i->operand[1 + n] + l * i->bytes, (u8 *)&v + n * i->bytes, i->bytes);
+			copy_number(w->file + i->operand[1 + n] + l * i->bytes, (u8 *)&v + n * i->bytes, i->bytes);
 	}
 }

@@ -102,17 +102,6 @@ __attribute__((noreturn, noinline)) static void conflicts(Warp *w, const Ins *i,
 	find(w, i, lane, STREAM_RACE, "it %s bytes at offset %llu of %s %u, and %s", verb, (unsigned long long)offset, a->what, a->number, who);
 }
 
-static inline bool all_valid(const u8 *v, u64 n) {
-	u64 all = 0x0101010101010101, x;
-	for (; n >= 8; n -= 8, v += 8) {
-		memcpy(&x, v, 8);
-		all &= x;
-	}
-	for (; n; n--)
-		all &= *v++ ? ~0ull : 0;
-	return all == 0x0101010101010101;
-}
-
 __attribute__((noreturn, noinline)) static void forbidden(Warp *w, const Ins *i, int lane, u64 address, u32 n, How how) {
 	char where[300];
 	Kind kind;
@@ -140,7 +129,7 @@ u8 *global_run(Warp *w, const Ins *i, u32 lane, u32 lanes, u64 address, u32 n, H
 		b->last = a;
 	}
 	u64 offset = address - a->base, against, where;
-	if (address & (n - 1) || (how != WRITE && !all_valid(a->valid + offset, all)))
+	if (address & (n - 1) || (how != WRITE && !all_ones(a->valid + offset, all)))
 		return NULL;
 	if (how != READ)
 		memset(a->valid + offset, 1, all);

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 typedef uint8_t u8;
 typedef uint16_t u16;
@@ -282,4 +283,28 @@ extern const Row integer_rows[], bit_rows[], float_rows[], compare_rows[], conve
 	for (int l = 0; l < LANES; l++)                                                                                              \
 		if (mask >> l & 1) { statement; }
 #define REG(type, n) ((type *)(w->file + i->operand[n]))
+
+// copy_number copies 1, 2, 4 or 8 bytes. For a size that compilers do not know they take a string instruction, which takes long.
+static inline void copy_number(void *to, const void *from, u32 n) {
+	switch (n) {
+	case 1: memcpy(to, from, 1); break;
+	case 2: memcpy(to, from, 2); break;
+	case 4: memcpy(to, from, 4); break;
+	default: memcpy(to, from, 8);
+	}
+}
+
+// ones: these bytes, 1 to 8, are 1. All eight are read.
+static inline bool ones(const u8 *p, u64 n) {
+	u64 x;
+	memcpy(&x, p, 8);
+	return (x ^ 0x0101010101010101) << (64 - 8 * n) == 0;
+}
+
+static inline bool all_ones(const u8 *p, u64 n) {
+	bool all = true;
+	for (; n > 8; n -= 8, p += 8)
+		all &= ones(p, 8);
+	return all & ones(p, n);
+}
 #endif

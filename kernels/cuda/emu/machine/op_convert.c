@@ -10,10 +10,10 @@ typedef double f64;
 
 static inline u64 get(const Warp *w, const Ins *i, u32 l) {
 	u64 v = 0;
-	memcpy(&v, w->file + i->operand[1] + l * i->bytes, i->bytes);
+	copy_number(&v, w->file + i->operand[1] + l * i->bytes, i->bytes);
 	return v;
 }
-static inline void put(Warp *w, const Ins *i, u32 l, u64 v) { memcpy(w->file + i->operand[0] + l * i->width, &v, i->width); }
+static inline void put(Warp *w, const Ins *i, u32 l, u64 v) { copy_number(w->file + i->operand[0] + l * i->width, &v, i->width); }
 
 #define INTEGER(to, from)                                                                                                        \
 	static void to##_##from(Warp *w, const Ins *i, u32 mask) {                                                                   \

@@ -35,6 +35,9 @@ static inline void addresses(const Warp *w, const Ins *i, u64 *p) {
 	if (i->has == 8)
 		for (int l = 0; l < LANES; l++)
 			p[l] = REG(u64, 0)[l] + (u64)i->offset;
+	else if (i->has == 4)
+		for (int l = 0; l < LANES; l++)
+			p[l] = REG(u32, 0)[l] + (u64)i->offset;
 	else
 		for (int l = 0; l < LANES; l++)
 			p[l] = address(w, i, l);
@@ -56,7 +59,7 @@ static inline void copied(u8 *to, u32 to_each, const u8 *from, u32 from_each, u3
 	if (to_each == bytes && from_each == bytes)
 		memcpy(to, from, (size_t)lanes * bytes);
 	for (u32 l = 0; (to_each != bytes || from_each != bytes) && l < lanes; l++)
-		memcpy(to + l * to_each, from + l * from_each, bytes);
+		copy_number(to + l * to_each, from + l * from_each, bytes);
 }
 
 // give_words fills registers of 32 bits.
@@ -78,7 +81,7 @@ static inline void give_words(Warp *w, const Ins *i, u32 lane, u32 lanes, const 
 // widened reads one element as its register will hold it.
 static inline u64 widened(const u8 *p, const Ins *i) {
 	u64 v = 0;
-	memcpy(&v, p, i->bytes);
+	copy_number(&v, p, i->bytes);
 	if (i->is_signed && i->width > i->bytes)
 		v = (u64)((s64)(v << (64 - 8 * i->bytes)) >> (64 - 8 * i->bytes));
 	return v;
@@ -93,7 +96,7 @@ static inline void give(Warp *w, const Ins *i, u32 lane, u32 lanes, const u8 *p,
 	for (u32 e = 0; e < i->count; e++)
 		for (u32 l = 0; l < lanes; l++) {
 			u64 v = widened(p + e * i->bytes + l * each, i);
-			memcpy(REG(u8, 1 + e) + (lane + l) * i->width, &v, i->width);
+			copy_number(REG(u8, 1 + e) + (lane + l) * i->width, &v, i->width);
 		}
 }
 
@@ -132,7 +135,7 @@ void load_parameter(Warp *w, const Ins *i, u32 mask) {
 		u64 v = widened(w->block->launch->parameters + i->offset + e * i->bytes, i);
 		for (int l = 0; l < LANES; l++)
 			if (mask >> l & 1)
-				memcpy(w->file + i->operand[1 + e] + l * i->width, &v, i->width);
+				copy_number(w->file + i->operand[1 + e] + l * i->width, &v, i->width);
 	}
 }
 
@@ -230,7 +233,7 @@ void copy_async(Warp *w, const Ins *i, u32 mask) {
 			if (bytes && i->bytes == 16)
 				memcpy(c->bytes, bytes + (x - l) * 16, 16);
 			else if (bytes)
-				memcpy(c->bytes, bytes + (x - l) * i->bytes, i->bytes);
+				copy_number(c->bytes, bytes + (x - l) * i->bytes, i->bytes);
 			else
 				copied_in_pieces(w, i, (int)x, c->bytes, from[x], n[x]);
 			shared_will_arrive(w, i, (int)x, c->at, i->bytes);
@@ -244,13 +247,20 @@ void commit_group(Warp *w, const Ins *i, u32 mask) {
 	SLOW_LANE_LOOP(w->groups[l]++);
 }
 
+static inline void deliver(const Copy *c, u8 *to) {
+	if (c->size == 16)
+		memcpy(to, c->bytes, 16);
+	else
+		copy_number(to, c->bytes, c->size);
+}
+
 // arrive delivers the copies of lanes in mask that are not among their last `keep` groups.
 static void arrive(Warp *w, const Ins *i, u32 mask, u32 keep) {
 	int kept = 0;
 	for (int n = 0; n < w->n_copies; n++) {
 		Copy *c = &w->copies[n];
 		if (mask >> c->lane & 1 && c->group + keep < w->groups[c->lane])
-			memcpy(shared_at(w, i, c->lane, c->at, c->size, WRITE), c->bytes, c->size);
+			deliver(c, shared_at(w, i, c->lane, c->at, c->size, WRITE));
 		else
 			w->copies[kept++] = *c;
 	}

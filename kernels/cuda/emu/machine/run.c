@@ -107,7 +107,7 @@ static Block *open_block(Launch *l) {
 	b->shared_valid = room_for(&b->rooms[SHARED_VALID], l->shared_bytes + 64);
 	b->lines = (Line *)room_for(&b->rooms[LINES], (l->shared_bytes / 16 + 2) * sizeof *b->lines);
 	b->words = (Granule *)room_for(&b->rooms[WORDS], (l->shared_bytes / 4 + 8) * sizeof *b->words);
-	u8 *files = room_for(&b->rooms[FILES], file * l->warps), *locals = room_for(&b->rooms[LOCALS], 2 * local * l->warps);
+	u8 *files = room_for(&b->rooms[FILES], file * l->warps), *locals = room_for(&b->rooms[LOCALS], 2 * local * l->warps + 8);
 	for (u32 n = 0; n < l->warps; n++) {
 		Warp *w = &b->warps[n];
 		w->block = b;

@@ -75,7 +75,7 @@ static bool is_quiet(const Warp *w, const Granule *g) {
 }
 
 // folds: a line that is written as a whole has one record again, where nobody is in the way.
-static bool folds(const Warp *w, Line *line, const Granule *words) {
+__attribute__((noinline)) static bool folds(const Warp *w, Line *line, const Granule *words) {
 	for (u32 p = 0; p < 4; p++)
 		if (!is_quiet(w, &words[p]))
 			return false;
@@ -111,7 +111,7 @@ static inline bool touch_line(Warp *w, const Ins *i, u32 n, int lane, u32 each, 
 }
 
 // refine gives each word of a line its own record of what the line's says.
-static void refine(const Block *b, Line *line, Granule *words) {
+__attribute__((noinline)) static void refine(const Block *b, Line *line, Granule *words) {
 	line->fine_since = b->start;
 	for (u32 p = 0; p < 4; p++) {
 		words[p] = line->whole;
@@ -165,44 +165,27 @@ static inline void mark(u8 *valid, u8 as, u32 n) {
 	u64 all = as * 0x0101010101010101ull;
 	if (n == 16)
 		memcpy(valid, &all, 8), memcpy(valid + 8, &all, 8);
-	else if (n == 4)
-		memcpy(valid, &all, 4);
 	else
-		memset(valid, as, n);
+		copy_number(valid, &all, n);
 }
 
-static bool present(const u8 *valid, u32 n, u8 *worst) {
-	u8 seen = 0;
-	bool absent = false;
-	for (u32 b = 0; b < n; b++)
-		seen |= valid[b], absent |= valid[b] == ABSENT;
-	*worst = seen & UNDER_WAY ? UNDER_WAY : ABSENT;
-	return !absent && seen == PRESENT;
-}
+// present: a lane's 1, 2, 4, 8 or 16 bytes are. A loop would be made for many.
+static inline bool present(const u8 *valid, u32 n) { return ones(valid, n < 8 ? n : 8) && (n < 16 || ones(valid + 8, 8)); }
 
-static inline bool all_present(const u8 *valid, u32 n) {
-	const u64 all = 0x0101010101010101;
-	u64 off = 0, x;
-	for (; n >= 8; n -= 8, valid += 8) {
-		memcpy(&x, valid, 8);
-		off |= x ^ all;
-	}
-	for (; n; n--)
-		off |= *valid++ ^ PRESENT;
-	return !off;
+__attribute__((noreturn, noinline)) static void missing(Warp *w, const Ins *i, int lane, u32 at, u32 n) {
+	if (memchr(w->block->shared_valid + at, UNDER_WAY, n))
+		find(w, i, lane, MISSING_WAIT, "it reads %u bytes at %u of shared memory that cp.async is still to bring; wait for the group "
+			"(cp.async.wait_group) before the barrier", n, at);
+	find(w, i, lane, UNINITIALISED, "it reads %u bytes at %u of shared memory that nothing has written", n, at);
 }
 
 // shared_at checks one lane's access and gives its place on the host.
 u8 *shared_at(Warp *w, const Ins *i, int lane, u32 at, u32 n, How how) {
 	Block *b = w->block;
 	bounds(w, i, lane, at, n);
-	u8 *valid = b->shared_valid + at, worst;
-	if (how != WRITE && !all_present(valid, n) && !present(valid, n, &worst)) {
-		if (worst == UNDER_WAY)
-			find(w, i, lane, MISSING_WAIT, "it reads %u bytes at %u of shared memory that cp.async is still to bring; wait for the group "
-				"(cp.async.wait_group) before the barrier", n, at);
-		find(w, i, lane, UNINITIALISED, "it reads %u bytes at %u of shared memory that nothing has written", n, at);
-	}
+	u8 *valid = b->shared_valid + at;
+	if (how != WRITE && !present(valid, n))
+		missing(w, i, lane, at, n);
 	touch_lane(w, i, lane, at, n, how == READ ? READ : WRITE);
 	if (how != READ)
 		mark(valid, PRESENT, n);
@@ -214,7 +197,7 @@ u8 *shared_run(Warp *w, const Ins *i, u32 lane, u32 lanes, u32 at, u32 n, How ho
 	Block *b = w->block;
 	u32 size = b->launch->shared_bytes, all = lanes * n;
 	u8 *valid = b->shared_valid + at;
-	if (at > size || all > size - at || at & (n - 1) || (how == READ && !all_present(valid, all)))
+	if (at > size || all > size - at || at & (n - 1) || (how == READ && !all_ones(valid, all)))
 		return NULL;
 	touch_lanes(w, i, (int)lane, lanes, at, n, how);
 	if (how != READ)
@@ -238,8 +221,7 @@ u8 *local_at(Warp *w, const Ins *i, int lane, u32 at, u32 n, How how) {
 	if (at & (n - 1))
 		find(w, i, lane, MISALIGNED, "it touches %u bytes at %u of local memory, which is no multiple of %u", n, at, n);
 	u32 place = (u32)lane * size + at;
-	u8 worst;
-	if (how != WRITE && !present(w->local_valid + place, n, &worst))
+	if (how != WRITE && !present(w->local_valid + place, n))
 		find(w, i, lane, UNINITIALISED, "it reads %u bytes at %u of local memory that it never wrote", n, at);
 	if (how != READ)
 		memset(w->local_valid + place, PRESENT, n);
