@@ -23,6 +23,9 @@
 //   waiting     The same between a caller that waits for the last helper (sets waiting, then reads active, under the lock)
 //               and that helper (active--, then reads waiting, and signals under the lock).
 //
+// Who sets asleep or waiting exchanges it: a plain store is enough for processors, but QEMU lets the read after it be done before
+// it where it emulates 64-bit Arm, and then both sleep.
+//
 // generation wraps after 2^31 jobs; a helper would have to be preempted for all of them between two of its lines to
 // mistake one job for another. Both sides spin for a moment before they sleep: see SPIN_MICROSECONDS.
 #define _GNU_SOURCE
@@ -107,7 +110,7 @@ static void *help(void *arg)
 		SPIN_WHILE(atomic_load(&p->generation) == seen);
 		if (atomic_load(&p->generation) == seen) {
 			pthread_mutex_lock(&p->lock);
-			atomic_store(&w->asleep, 1);
+			atomic_exchange(&w->asleep, 1);
 			while (atomic_load(&p->generation) == seen) pthread_cond_wait(&w->wake, &p->lock);
 			atomic_store(&w->asleep, 0);
 			pthread_mutex_unlock(&p->lock);
@@ -172,7 +175,7 @@ int grpo_pool_work(grpo_pool *p)
 	SPIN_WHILE(atomic_load(&p->active));
 	if (atomic_load(&p->active)) {
 		pthread_mutex_lock(&p->lock);
-		atomic_store(&p->waiting, 1);
+		atomic_exchange(&p->waiting, 1);
 		while (atomic_load(&p->active)) pthread_cond_wait(&p->done, &p->lock);
 		atomic_store(&p->waiting, 0);
 		pthread_mutex_unlock(&p->lock);
