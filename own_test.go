@@ -31,6 +31,7 @@ func push(s *model.LossSequence) float64 {
 
 // A run goes on with the parts of the program's own that it began with, and with others where that is said.
 func TestARunThatLosesItsOwnPartsIsRefused(t *testing.T) {
+	racing.Again(t)
 	type change struct {
 		key         string
 		before, now []Option

@@ -206,7 +206,8 @@ func recorded(t *testing.T, root string, do func()) (ops []disk.Op) {
 // between any two things that a run does to its disk which begins, saves, is stopped in the middle of an evaluation,
 // goes on, is killed after it went on from a checkpoint, and ends. Here at some of them, with GRPO_KILLS=20 at each.
 func TestThePowerIsCut(t *testing.T) {
-	for _, recording := range racing.First("compress_rollouts=true", "record_rollouts=all") {
+	racing.Again(t)
+	for _, recording := range []string{"compress_rollouts=true", "record_rollouts=all"} {
 		t.Run(recording, func(t *testing.T) {
 			powerIsCut(t, "max_steps=4", "eval_every=2", "eval_samples=0", "eval_k=0", "max_tokens=6",
 				"completions_per_prompt=3", "keep_last=1", recording)

@@ -62,6 +62,7 @@ func TestBenchStepRefuses(t *testing.T) {
 }
 
 func TestBenchSandbox(t *testing.T) {
+	racing.Again(t)
 	needsCells(t)
 	out, errs, code := shell(t, "", "bench", "sandbox", "--runs", "20", "--completions", "3", "--tests", "2", "--sandbox-slots", "2")
 	require.Zero(t, code, errs)

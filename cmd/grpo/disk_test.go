@@ -33,6 +33,7 @@ func ownMounts(t *testing.T) (flags string) {
 // A run that has no room ends in one line and goes on where there is some: where the file system is larger, or what
 // has filled it is gone.
 func TestFullDisks(t *testing.T) {
+	racing.Again(t)
 	mounts := ownMounts(t)
 	o := newOracle(t)
 	exe, err := os.Executable()
@@ -95,6 +96,7 @@ func TestFullDisks(t *testing.T) {
 // A model that has no room where it is to be made: the line names what was typed, not the folder that it is made in, and says what to do.
 // That folder is gone, and so is one that was made for the result.
 func TestFullDisksOfResults(t *testing.T) {
+	racing.Again(t)
 	mounts := ownMounts(t)
 	problems := filepath.Join(t.TempDir(), "problems.jsonl")
 	write(t, problems, manyProblems())
