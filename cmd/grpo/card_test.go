@@ -137,7 +137,7 @@ func automaticOrder() string {
 func TestCardTakesTheDefaultRun(t *testing.T) {
 	needsCells(t)
 	dir := filepath.Join(t.TempDir(), "run")
-	_, errs, code := onCard(t, t.TempDir(), []string{"device=cuda:0", "max_steps=3", "eval_every=-1", "run_dir=" + dir, "--quiet"})
+	_, errs, code := onCard(t, t.TempDir(), []string{"device=cuda:0", "max_steps=2", "eval_every=-1", "run_dir=" + dir, "--quiet"})
 	require.Zero(t, code, errs)
 	steps := records[struct {
 		Completions int
