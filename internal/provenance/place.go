@@ -21,6 +21,9 @@ func CheckPlace(dir string, own []string) (others []string, err error) {
 		own = append(own, ConfigFile)
 	} else if what := rundir.Taken(dir); what != "" {
 		return nil, badinput.Errorf("run_dir=%s is %s; choose a directory of the run's own, such as run_dir=runs/first", dir, what)
+	} else if home := look.Home(dir); home != "" {
+		return nil, badinput.Errorf("run_dir=%s: no shell has put your home directory in the place of ~; type run_dir=%s, or run_dir=%s for a "+
+			"folder that is called so", dir, home, look.Word("./"+dir))
 	}
 	others, err = rundir.CheckForeign(dir, own, []string{ConfigFile})
 	switch {
