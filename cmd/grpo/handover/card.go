@@ -3,6 +3,7 @@ package handover
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/seed-7879b91d/grpo"
@@ -55,6 +56,9 @@ func card(saved *grpo.Saved) ([]byte, error) {
 		found.problems(line, saved.Step())
 	}
 	settings(line, cfg)
+	if err := changed(line, past, saved.Step()); err != nil {
+		return nil, err
+	}
 	found.autopilot(line)
 	line("## Where it comes from\n")
 	line("| | |\n|---|---|")
@@ -77,9 +81,44 @@ func settings(line func(string, ...any), cfg *configs.Config) {
 	line("Those that are not the defaults:\n")
 	line("| setting | value |\n|---|---|")
 	for _, c := range provenance.Changes(&defaults, cfg) {
-		line("| `%s` | `%s` |", c.Key, strings.ReplaceAll(strings.ReplaceAll(fmt.Sprint(c.After), "|", `\|`), "\n", " "))
+		line("| `%s` | `%s` |", c.Key, cell(c.After))
 	}
 	line("")
+}
+
+// cell is a value of a setting in a table.
+func cell(value string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(value, "|", `\|`), "\n", " ")
+}
+
+// changed lists the settings that steps up to the last one were made with, and that were others before.
+func changed(line func(string, ...any), past *provenance.Run, last int) error {
+	var after []int
+	for _, s := range past.Manifest.Starts {
+		if s.After > 0 && s.After < last {
+			after = append(after, s.After)
+		}
+	}
+	slices.Sort(after)
+	var rows []string
+	for _, step := range slices.Compact(after) {
+		before, _, err := past.At(step)
+		if err != nil {
+			return err
+		}
+		now, _, err := past.At(step + 1)
+		if err != nil {
+			return err
+		}
+		for _, c := range provenance.Changes(before, now) {
+			rows = append(rows, fmt.Sprintf("| `%s` | %d | `%s` |", c.Key, step, cell(c.Before)))
+		}
+	}
+	if len(rows) > 0 {
+		line("Settings that were others before:\n")
+		line("| setting | up to step | value |\n|---|---|---|\n%s\n", strings.Join(rows, "\n"))
+	}
+	return nil
 }
 
 // onHub is the name of a model on the Hub, "" of any other.
