@@ -53,3 +53,8 @@ func isRun(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, ManifestFile))
 	return err == nil
 }
+
+// Forked is the run that a fork began in, and after which of its steps; 0 where it is no fork.
+func (m Manifest) Forked() (run string, step int) {
+	return filepath.Dir(filepath.Dir(m.Origin)), max(0, rundir.StepOf(m.Origin))
+}

@@ -50,13 +50,13 @@ func card(saved *grpo.Saved) ([]byte, error) {
 		what = "The weights of " + named(cfg.Model)
 	}
 	line("%s, trained for %s with %s on %s.\n", what, plural.Of(saved.Step(), "step"), method(cfg), problems(m, cfg))
+	forked(line, m)
 	if cfg.Warmup() {
 		found.rows(line, saved.Step())
 	} else {
 		found.problems(line, saved.Step())
 	}
-	settings(line, cfg)
-	if err := changed(line, past, saved.Step()); err != nil {
+	if err := settings(line, cfg, past, saved.Step()); err != nil {
 		return nil, err
 	}
 	found.autopilot(line)
@@ -74,8 +74,15 @@ func card(saved *grpo.Saved) ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// settings lists those that are not the defaults.
-func settings(line func(string, ...any), cfg *configs.Config) {
+// forked says of a fork which steps another run made.
+func forked(line func(string, ...any), m provenance.Manifest) {
+	if run, step := m.Forked(); step > 0 {
+		line("It is a fork: another run, %s, made the first %s, with settings and problems of its own.\n", nameOf(run), plural.Of(step, "step"))
+	}
+}
+
+// settings lists those of the last step that are not the defaults, and what was other before.
+func settings(line func(string, ...any), cfg *configs.Config, past *provenance.Run, last int) error {
 	defaults := configs.Defaults()
 	line("## Settings\n")
 	line("Those that are not the defaults:\n")
@@ -84,6 +91,7 @@ func settings(line func(string, ...any), cfg *configs.Config) {
 		line("| `%s` | `%s` |", c.Key, cell(c.After))
 	}
 	line("")
+	return changed(line, past, last)
 }
 
 // cell is a value of a setting in a table.

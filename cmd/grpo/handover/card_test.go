@@ -44,3 +44,16 @@ func TestTheCardSaysWhichSettingsWereOthersBefore(t *testing.T) {
 		require.Equal(t, want, strings.TrimSuffix(rows, "\n"), last)
 	}
 }
+
+// A fork has steps behind it that were made elsewhere, with what its card does not know.
+func TestTheCardOfAFork(t *testing.T) {
+	for origin, want := range map[string]string{"": "", "step_000001": "1 step", "step_000014": "14 steps"} {
+		if origin != "" {
+			origin, want = "/runs/first/checkpoints/"+origin, "It is a fork: another run, first, made the first "+want+
+				", with settings and problems of its own.\n\n"
+		}
+		var b strings.Builder
+		forked(func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }, provenance.Manifest{Origin: origin})
+		require.Equal(t, want, b.String())
+	}
+}
