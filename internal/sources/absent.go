@@ -2,6 +2,7 @@ package sources
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -16,8 +17,25 @@ func Absent(cfg *configs.Config, key string, err error) error {
 	if !errors.Is(err, dataset.ErrAbsent) {
 		return err
 	}
-	if _, none := os.Stat(filepath.Join(cfg.RunDir, "config.json")); cfg.RunDir == "" || none != nil {
+	if !began(cfg) {
 		return badinput.Errorf("%w; type %s=PATH", err, key)
 	}
 	return badinput.Errorf("%w; start in the directory where the run began, or type %s=PATH allow_change=%[2]s", err, key)
+}
+
+// missing is Absent of a file of words, which those who ask a run read, too.
+func missing(cfg *configs.Config, key string, err error) error {
+	switch {
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	case !began(cfg):
+		return badinput.Errorf("%w; type %s=FILE", err, key)
+	}
+	return badinput.Errorf("%w; start in the directory where the run began, or have the run go on with %s=FILE allow_change=%[2]s", err, key)
+}
+
+// began tells that the run of the settings is there.
+func began(cfg *configs.Config) bool {
+	_, none := os.Stat(filepath.Join(cfg.RunDir, "config.json"))
+	return cfg.RunDir != "" && none == nil
 }
