@@ -52,3 +52,24 @@ func TestAbsentWordsAreToldOf(t *testing.T) {
 		require.True(t, badinput.Is(err))
 	}
 }
+
+// So is the model of a run, whose folder may look like a name on the Hub from elsewhere.
+func TestAbsentModelsOfRunsAreToldOf(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("HF_HUB_OFFLINE", "1")
+	t.Setenv("HF_HOME", t.TempDir())
+	run := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(run, "config.json"), nil, 0o600))
+	const says = " is a folder, start in the directory where the run began"
+	for _, model := range []string{"models/mine", "./mine", "a/b/c"} {
+		cfg := configs.Defaults()
+		cfg.Model, cfg.RunDir = model, run
+		_, err := OpenLanguage(t.Context(), &cfg)
+		require.ErrorContains(t, err, "; if "+model+says)
+		require.True(t, badinput.Is(err))
+		cfg.RunDir = "new"
+		_, err = OpenLanguage(t.Context(), &cfg)
+		require.Error(t, err)
+		require.NotContains(t, err.Error(), says)
+	}
+}
