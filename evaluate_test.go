@@ -137,7 +137,7 @@ func TestAnEvaluatorAgreesWithTheRun(t *testing.T) {
 	require.Equal(t, 4, found.Step)
 }
 
-// What a run began with is read by the run alone: who evaluates it reads what it has learned.
+// What a run began with is read by the run alone: who evaluates or asks it reads what it has learned.
 func TestAnEvaluatorReadsNoAdapterThatTheRunBeganWith(t *testing.T) {
 	words := []string{"max_steps=1", "eval_every=-1"}
 	before := setup{dir: filepath.Join(t.TempDir(), "run"), words: words}
@@ -151,6 +151,10 @@ func TestAnEvaluatorReadsNoAdapterThatTheRunBeganWith(t *testing.T) {
 	want, err := tr.Policy().Hash()
 	require.NoError(t, err)
 	require.NoError(t, os.RemoveAll(adapter))
+	saved, err := OpenSaved(after.dir, -1, nil)
+	require.NoError(t, err)
+	_, err = saved.Language(t.Context()) // of who asks it, serves it or exports it
+	require.NoError(t, err)
 	e, err := OpenRun(t.Context(), after.dir, backend(t, 0), nil, nil, WithGrader(reward.GraderFunc(vowels)))
 	require.NoError(t, err)
 	defer e.Close()

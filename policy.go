@@ -60,12 +60,9 @@ func (p *policy) adapt(cfg *configs.Config) error {
 func openLanguage(ctx context.Context, cfg *configs.Config) (p *policy, err error) {
 	p = &policy{full: cfg.Train == "full"}
 	if p.Language, err = sources.OpenLanguage(ctx, cfg); err != nil {
-		return nil, err
+		return p, err
 	}
-	if cfg.Adapter != "" { // known before the model is loaded
-		err = footprint.CheckAdapter(cfg, p.Shape.LoRADims())
-	}
-	if err = cmp.Or(err, provenance.CheckWhole(p.Dir)); err == nil {
+	if err = cmp.Or(footprint.CheckAdapter(cfg, p.Shape.LoRADims()), provenance.CheckWhole(p.Dir)); err == nil { // before the model is loaded
 		p.print, err = provenance.OfModel(p.Dir)
 	}
 	return p, err

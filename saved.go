@@ -67,15 +67,16 @@ func (s *Saved) Trained() string {
 
 // Language opens what the model was spoken to in, as the run did.
 func (s *Saved) Language(ctx context.Context) (*Language, error) {
-	p, err := openLanguage(ctx, s.Settings)
-	if err != nil {
-		return nil, err
+	cfg := *s.Settings
+	cfg.Adapter = "" // which the checkpoint takes the place of, and which need not be there any more
+	p, err := openLanguage(ctx, &cfg)
+	if err == nil {
+		err = provenance.CheckBase(s.Trained(), p.Dir)
 	}
-	if err := provenance.CheckBase(s.Trained(), p.Dir); err != nil {
-		return nil, err
+	if err == nil {
+		asked := provenance.Asked{Config: s.Settings, Run: s.Settings, Model: p.print, Problems: &sources.Problems{}}
+		_, err = asked.Compare(s.state.Parts, s.watcher.Warn)
 	}
-	asked := provenance.Asked{Config: s.Settings, Run: s.Settings, Model: p.print, Problems: &sources.Problems{}}
-	_, err = asked.Compare(s.state.Parts, s.watcher.Warn)
 	return p.Language, err
 }
 

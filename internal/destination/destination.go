@@ -39,6 +39,10 @@ func (p Place) Check() error {
 	if p.Path == "-" {
 		return badinput.Errorf("%s -: expected the name of a file or a folder; type %[1]s ./- for one that is called so", p.Flag)
 	}
+	if home := look.Home(p.Path); home != "" {
+		return badinput.Errorf("%s %s: no shell has put your home directory in the place of ~; type %[1]s %[3]s, or %[1]s %[4]s for a folder "+
+			"that is called so", p.Flag, p.Path, home, look.Word("./"+p.Path))
+	}
 	if run := p.within(); run != "" {
 		return badinput.Errorf("%s %s: %s is a run, and its files stay as they are; choose another place, such as %s %s",
 			p.Flag, p.Path, short(run), p.Flag, look.Word(beside(run, p.Path)))

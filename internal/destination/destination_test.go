@@ -57,3 +57,15 @@ func TestNamesThatAreTooLong(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, left, 1)
 }
+
+// A ~ that no shell has read makes no folder of that name beside everything else.
+func TestATildeIsNoFolder(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("HOME", "/home/ada")
+	for _, folder := range []bool{true, false} {
+		err := Place{Flag: "--out", Path: "~/coder", Folder: folder}.Check()
+		require.ErrorContains(t, err, "type --out /home/ada/coder, or --out './~/coder'")
+		require.True(t, badinput.Is(err))
+	}
+	require.NoError(t, Place{Flag: "--out", Path: "./~/coder", Folder: true}.Check())
+}

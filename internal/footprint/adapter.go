@@ -55,6 +55,9 @@ func FindAdapter(cfg *configs.Config, checkpoint string) error {
 // CheckAdapter refuses an adapter that the run cannot start from: one of another shape than its settings say, or of
 // another model. It reads no weights.
 func CheckAdapter(cfg *configs.Config, d lora.Dims) error {
+	if cfg.Adapter == "" {
+		return nil
+	}
 	layout, err := AdapterLayout(cfg, d)
 	if err != nil {
 		return err

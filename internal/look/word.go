@@ -1,6 +1,10 @@
 package look
 
-import "strings"
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
 
 // Word is a path as it is typed into a shell as one word: as it is, where no shell takes it for anything else, and otherwise in quotes.
 func Word(path string) string {
@@ -11,4 +15,18 @@ func Word(path string) string {
 		return path
 	}
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}
+
+// Home is what is meant by a path that begins with ~, as a word that can be typed; "" for any other path. A shell puts the home directory
+// there, but none does in a file of settings, behind --out=, or in quotes.
+func Home(path string) string {
+	rest, tilde := strings.CutPrefix(path, "~")
+	if !tilde || rest != "" && rest[0] != '/' {
+		return ""
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "DIR"
+	}
+	return Word(filepath.Join(home, rest))
 }

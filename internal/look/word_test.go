@@ -20,3 +20,15 @@ func TestWord(t *testing.T) {
 		require.NotEqual(t, path, Word(path))
 	}
 }
+
+// A path with a ~ that no shell has read is said as the shell would have read it; what is no such path is nothing.
+func TestHome(t *testing.T) {
+	t.Setenv("HOME", "/home/a b")
+	require.Equal(t, "'/home/a b/runs'", Home("~/runs"))
+	require.Equal(t, "'/home/a b'", Home("~"))
+	for _, path := range []string{"", "runs", "./~/runs", "a~/b", "~backup", "/~"} {
+		require.Empty(t, Home(path), path)
+	}
+	t.Setenv("HOME", "")
+	require.Equal(t, "DIR", Home("~/runs"))
+}

@@ -21,6 +21,9 @@ func CheckPlace(dir string, own []string) (others []string, err error) {
 		own = append(own, ConfigFile)
 	} else if what := rundir.Taken(dir); what != "" {
 		return nil, badinput.Errorf("run_dir=%s is %s; choose a directory of the run's own, such as run_dir=runs/first", dir, what)
+	} else if home := look.Home(dir); home != "" {
+		return nil, badinput.Errorf("run_dir=%s: no shell has put your home directory in the place of ~; type run_dir=%s, or run_dir=%s for a "+
+			"folder that is called so", dir, home, look.Word("./"+dir))
 	}
 	others, err = rundir.CheckForeign(dir, own, []string{ConfigFile})
 	switch {
@@ -49,4 +52,9 @@ func checkRuns(dir string, others []string) error {
 func isRun(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, ManifestFile))
 	return err == nil
+}
+
+// Forked is the run that a fork began in, and after which of its steps; 0 where it is no fork.
+func (m Manifest) Forked() (run string, step int) {
+	return filepath.Dir(filepath.Dir(m.Origin)), max(0, rundir.StepOf(m.Origin))
 }

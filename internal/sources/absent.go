@@ -2,12 +2,15 @@ package sources
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/data/dataset"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
 // Absent says of a setting that names a file which is not there what to type. A run that goes on has the path that it began with,
@@ -16,8 +19,39 @@ func Absent(cfg *configs.Config, key string, err error) error {
 	if !errors.Is(err, dataset.ErrAbsent) {
 		return err
 	}
-	if _, none := os.Stat(filepath.Join(cfg.RunDir, "config.json")); cfg.RunDir == "" || none != nil {
+	if !began(cfg) {
 		return badinput.Errorf("%w; type %s=PATH", err, key)
 	}
 	return badinput.Errorf("%w; start in the directory where the run began, or type %s=PATH allow_change=%[2]s", err, key)
+}
+
+// missing is Absent of a file of words, which those who ask a run read, too.
+func missing(cfg *configs.Config, key string, err error) error {
+	switch {
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	case !began(cfg):
+		return badinput.Errorf("%w; type %s=FILE", err, key)
+	}
+	return badinput.Errorf("%w; start in the directory where the run began, or have the run go on with %s=FILE allow_change=%[2]s", err, key)
+}
+
+// elsewhere says of the model of a run that is not found where its folder may be, which can look like a name on the Hub.
+func elsewhere(cfg *configs.Config, err error) error {
+	_, none := os.Stat(cfg.Model)
+	if !errors.Is(none, fs.ErrNotExist) || filepath.IsAbs(cfg.Model) || cfg.Model == Embedded || !began(cfg) {
+		return err
+	}
+	where := "; if " + look.Word(cfg.Model) + " is a folder, start in the directory where the run began, or have the run go on with " +
+		"model=DIR allow_change=model"
+	if badinput.Is(err) {
+		return badinput.Errorf("%w%s", err, where)
+	}
+	return fmt.Errorf("%w%s", err, where)
+}
+
+// began tells that the run of the settings is there.
+func began(cfg *configs.Config) bool {
+	_, none := os.Stat(filepath.Join(cfg.RunDir, "config.json"))
+	return cfg.RunDir != "" && none == nil
 }

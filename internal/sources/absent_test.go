@@ -3,6 +3,7 @@ package sources
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -30,5 +31,45 @@ func TestAbsentFilesAreToldOf(t *testing.T) {
 		_, err := OpenAll(t.Context(), &cfg, nil)
 		require.EqualError(t, err, c.says)
 		require.True(t, badinput.Is(err))
+	}
+}
+
+// So is a file of words, also by who asks a run that is there.
+func TestAbsentWordsAreToldOf(t *testing.T) {
+	t.Chdir(t.TempDir())
+	run := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(run, "config.json"), nil, 0o600))
+	const open = ": open words.tmpl: no such file or directory"
+	for dir, says := range map[string]string{"": "KEY" + open + "; type KEY=FILE", "new": "KEY" + open + "; type KEY=FILE",
+		run: "KEY" + open + "; start in the directory where the run began, or have the run go on with KEY=FILE allow_change=KEY"} {
+		cfg := configs.Defaults()
+		cfg.PromptTemplate, cfg.HealTemplate, cfg.RunDir = "words.tmpl", "words.tmpl", dir
+		_, err := Wording(&cfg)
+		require.EqualError(t, err, strings.ReplaceAll(says, "KEY", "prompt_template"))
+		require.True(t, badinput.Is(err))
+		_, err = HealWording(&cfg)
+		require.EqualError(t, err, strings.ReplaceAll(says, "KEY", "heal_template"))
+		require.True(t, badinput.Is(err))
+	}
+}
+
+// So is the model of a run, whose folder may look like a name on the Hub from elsewhere.
+func TestAbsentModelsOfRunsAreToldOf(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("HF_HUB_OFFLINE", "1")
+	t.Setenv("HF_HOME", t.TempDir())
+	run := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(run, "config.json"), nil, 0o600))
+	const says = " is a folder, start in the directory where the run began"
+	for _, model := range []string{"models/mine", "./mine", "a/b/c"} {
+		cfg := configs.Defaults()
+		cfg.Model, cfg.RunDir = model, run
+		_, err := OpenLanguage(t.Context(), &cfg)
+		require.ErrorContains(t, err, "; if "+model+says)
+		require.True(t, badinput.Is(err))
+		cfg.RunDir = "new"
+		_, err = OpenLanguage(t.Context(), &cfg)
+		require.Error(t, err)
+		require.NotContains(t, err.Error(), says)
 	}
 }

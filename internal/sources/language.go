@@ -39,7 +39,7 @@ func OpenLanguage(ctx context.Context, cfg *configs.Config) (*Language, error) {
 	given.All("grpo.Saved.Language", "ctx", ctx)
 	dir, err := ModelDir(ctx, cfg.Model)
 	if err != nil {
-		return nil, err
+		return nil, elsewhere(cfg, err)
 	}
 	l := &Language{Dir: dir, Base: dir}
 	// Adapters name a base that was downloaded as the Hub does, and not after our copy of it. What is

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/cachedir"
 	"github.com/seed-7879b91d/grpo/internal/given"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/notice"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/internal/tiny"
@@ -38,11 +39,14 @@ func ModelDir(ctx context.Context, name string) (string, error) {
 		return dir, tiny.Extract(dir)
 	}
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
-		return name, nil
+		return name, isModel(name)
 	} else if err == nil { // which may look like a name on the Hub, and is none
 		return "", badinput.Errorf("model %q: found a file, expected a Hugging Face model directory", name)
 	} else if errors.Is(err, fs.ErrPermission) {
 		return "", badinput.Errorf("model %q: this user may not look there; have it given to you, or choose another model", name)
+	}
+	if home := look.Home(name); home != "" {
+		return "", badinput.Errorf("model %q: no such directory; no shell has put your home directory in the place of ~: name %s", name, home)
 	}
 	id, revision, _ := strings.Cut(name, "@")
 	if strings.Count(id, "/") != 1 || strings.HasPrefix(id, ".") || strings.HasPrefix(id, "/") {
@@ -58,6 +62,27 @@ func ModelDir(ctx context.Context, name string) (string, error) {
 	}
 	err = download(ctx, snapshot)
 	return snapshot.Dir(), err // which is in the cache that has the files
+}
+
+// isModel refuses what a run makes and what is no model, by what is in it and in no model.
+func isModel(dir string) error {
+	has := func(names ...string) bool {
+		return !slices.ContainsFunc(names, func(name string) bool {
+			_, err := os.Stat(filepath.Join(dir, name))
+			return err != nil
+		})
+	}
+	word := look.Word(dir)
+	switch {
+	case has("tokenizer.json"):
+	case has("manifest.json", "checkpoints"), has("state.json", "optimizer.safetensors"):
+		return badinput.Errorf("model %q: this is a run, and no model; type --run %s to ask it, init_from=%[2]s to train on from it, or "+
+			"grpo export-model %[2]s --out DIR to make a model of what it trained", dir, word)
+	case has("adapter_config.json") && !has("config.json"):
+		return badinput.Errorf("model %q: this is an adapter, and no model; name the model that it was trained over, and the adapter beside it: "+
+			"--adapter %s, or adapter=%[2]s of a run", dir, word)
+	}
+	return nil
 }
 
 // downloaded is where caches of the Hub keep the files of a model at a commit. A name with two hyphens in a row cannot be told from it.

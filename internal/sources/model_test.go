@@ -168,3 +168,32 @@ func TestAFileIsNoModel(t *testing.T) {
 	}
 	require.Empty(t, fetched())
 }
+
+// What a run has made, and what it has not, is no model: it is said what it is, and how it is named.
+func TestWhatARunMadeIsNoModel(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a run")
+	step := filepath.Join(dir, "checkpoints", "step_000002")
+	adapter := filepath.Join(step, "adapter")
+	require.NoError(t, os.MkdirAll(adapter, 0o755))
+	for _, path := range []string{filepath.Join(dir, "manifest.json"), filepath.Join(dir, "config.json"), filepath.Join(step, "state.json"),
+		filepath.Join(step, "optimizer.safetensors"), filepath.Join(adapter, "adapter_config.json")} {
+		require.NoError(t, os.WriteFile(path, []byte("{}"), 0o600))
+	}
+	for path, says := range map[string]string{dir: "this is a run, and no model; type --run '" + dir + "'",
+		step: "type --run '" + step + "'", adapter: "this is an adapter, and no model; "} {
+		_, err := ModelDir(t.Context(), path)
+		require.ErrorContains(t, err, says)
+		require.True(t, badinput.Is(err))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(adapter, "config.json"), []byte("{}"), 0o600))
+	_, err := ModelDir(t.Context(), adapter)
+	require.NoError(t, err, "people keep an adapter beside its model")
+
+	t.Chdir(t.TempDir())
+	t.Setenv("HOME", "/home/ada")
+	asked := serveModel(t, nil)
+	_, err = ModelDir(t.Context(), "~/Qwen3-0.6B")
+	require.ErrorContains(t, err, "name /home/ada/Qwen3-0.6B")
+	require.True(t, badinput.Is(err))
+	require.Empty(t, asked())
+}

@@ -14,7 +14,8 @@ import (
 func Wording(cfg *configs.Config) (*prompt.Builder, error) {
 	switch {
 	case cfg.PromptTemplate != "":
-		return prompt.Load(cfg.PromptTemplate)
+		words, err := prompt.Load(cfg.PromptTemplate)
+		return words, missing(cfg, "prompt_template", err)
 	case cfg.Model == Embedded:
 		return tiny.Wording()
 	}
@@ -30,7 +31,7 @@ func HealWording(cfg *configs.Config) (text string, err error) {
 	case cfg.HealTemplate != "":
 		words, err := openfile.Read(cfg.HealTemplate)
 		if err != nil {
-			return "", badinput.Errorf("heal_template: %w", err)
+			return "", missing(cfg, "heal_template", badinput.Errorf("heal_template: %w", err))
 		}
 		return string(words), nil
 	case cfg.Model == Embedded:

@@ -3,6 +3,7 @@ package handover
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/seed-7879b91d/grpo"
@@ -49,12 +50,15 @@ func card(saved *grpo.Saved) ([]byte, error) {
 		what = "The weights of " + named(cfg.Model)
 	}
 	line("%s, trained for %s with %s on %s.\n", what, plural.Of(saved.Step(), "step"), method(cfg), problems(m, cfg))
+	forked(line, m)
 	if cfg.Warmup() {
 		found.rows(line, saved.Step())
 	} else {
 		found.problems(line, saved.Step())
 	}
-	settings(line, cfg)
+	if err := settings(line, cfg, past, saved.Step()); err != nil {
+		return nil, err
+	}
 	found.autopilot(line)
 	line("## Where it comes from\n")
 	line("| | |\n|---|---|")
@@ -70,16 +74,59 @@ func card(saved *grpo.Saved) ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// settings lists those that are not the defaults.
-func settings(line func(string, ...any), cfg *configs.Config) {
+// forked says of a fork which steps another run made.
+func forked(line func(string, ...any), m provenance.Manifest) {
+	if run, step := m.Forked(); step > 0 {
+		line("It is a fork: another run, %s, made the first %s, with settings and problems of its own.\n", nameOf(run), plural.Of(step, "step"))
+	}
+}
+
+// settings lists those of the last step that are not the defaults, and what was other before.
+func settings(line func(string, ...any), cfg *configs.Config, past *provenance.Run, last int) error {
 	defaults := configs.Defaults()
 	line("## Settings\n")
 	line("Those that are not the defaults:\n")
 	line("| setting | value |\n|---|---|")
 	for _, c := range provenance.Changes(&defaults, cfg) {
-		line("| `%s` | `%s` |", c.Key, strings.ReplaceAll(strings.ReplaceAll(fmt.Sprint(c.After), "|", `\|`), "\n", " "))
+		line("| `%s` | `%s` |", c.Key, cell(c.After))
 	}
 	line("")
+	return changed(line, past, last)
+}
+
+// cell is a value of a setting in a table.
+func cell(value string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(value, "|", `\|`), "\n", " ")
+}
+
+// changed lists the settings that steps up to the last one were made with, and that were others before.
+func changed(line func(string, ...any), past *provenance.Run, last int) error {
+	var after []int
+	for _, s := range past.Manifest.Starts {
+		if s.After > 0 && s.After < last {
+			after = append(after, s.After)
+		}
+	}
+	slices.Sort(after)
+	var rows []string
+	for _, step := range slices.Compact(after) {
+		before, _, err := past.At(step)
+		if err != nil {
+			return err
+		}
+		now, _, err := past.At(step + 1)
+		if err != nil {
+			return err
+		}
+		for _, c := range provenance.Changes(before, now) {
+			rows = append(rows, fmt.Sprintf("| `%s` | %d | `%s` |", c.Key, step, cell(c.Before)))
+		}
+	}
+	if len(rows) > 0 {
+		line("Settings that were others before:\n")
+		line("| setting | up to step | value |\n|---|---|---|\n%s\n", strings.Join(rows, "\n"))
+	}
+	return nil
 }
 
 // onHub is the name of a model on the Hub, "" of any other.

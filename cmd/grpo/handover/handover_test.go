@@ -165,12 +165,13 @@ func carded(t *testing.T, run string) {
 	require.NoError(t, err)
 	defer os.WriteFile(path, was, 0o644)
 	for after, says := range [][]string{{"| fingerprint of data | `later` |", "on the 1150 problems that are"},
-		{"`first`", "on the problems that are"}} {
+		{"`first`", "on the problems that are", "It is a fork: another run, mine, made the first 1 step"}} {
 		var m provenance.Manifest
 		require.NoError(t, json.Unmarshal(was, &m))
 		m.Starts = []provenance.Start{{Parts: provenance.Parts{"data": {SHA256: "first"}}},
 			{After: after, Parts: provenance.Parts{"data": {SHA256: "later"}}}}
 		if after == 1 { // the step is of before
+			m.Origin = "/runs/mine/checkpoints/step_000001"
 			m.Starts[1].Settings = map[string]json.RawMessage{"data": json.RawMessage(`"other.jsonl"`)}
 		}
 		text, err := json.Marshal(m)

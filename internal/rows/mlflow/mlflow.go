@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/rows"
 )
 
@@ -255,6 +256,10 @@ func below(root, name string) (paths []string, err error) {
 // Check refuses a folder that is something else than a store.
 func Check(root string) error {
 	entries, err := os.ReadDir(root)
+	if home := look.Home(root); home != "" && errors.Is(err, os.ErrNotExist) {
+		return badinput.Errorf("%s: no shell has put your home directory in the place of ~; type %s, or %s for a folder that is called so",
+			root, home, look.Word("./"+root))
+	}
 	if errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0 {
 		return nil
 	}

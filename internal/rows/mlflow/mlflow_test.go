@@ -151,3 +151,15 @@ func TestKeys(t *testing.T) {
 	}
 	require.Len(t, Key("steps/"+strings.Repeat("x", 999)), len("steps/")+200)
 }
+
+// A ~ that no shell has read, as in a file of settings, makes no store.
+func TestATildeIsNoStore(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("HOME", "/home/ada")
+	err := Check("~/mlruns")
+	require.ErrorContains(t, err, "type /home/ada/mlruns, or './~/mlruns'")
+	require.True(t, badinput.Is(err))
+	require.NoError(t, Check("./~/mlruns"))
+	require.NoError(t, os.MkdirAll("~/mlruns", 0o755))
+	require.NoError(t, Check("~/mlruns"), "one that is there")
+}
