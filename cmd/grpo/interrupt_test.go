@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -211,4 +212,27 @@ func TestStoppedVerbsHideNoFailure(t *testing.T) {
 	saved := errors.Join(stopped("stopped after step 3 and saved"), errors.New("disk full"))
 	require.EqualError(t, broken(ctx, root, saved), "stopped after step 3 and saved\ndisk full")
 	require.EqualError(t, broken(ctx, root, errors.New("disk full")), "disk full")
+}
+
+// What waits for its standard input ends when it is interrupted, though nothing comes.
+func TestInterruptedBeforeItsInput(t *testing.T) {
+	for _, words := range [][]string{{"tokenize", "--tokenizer", "tiny"}, {"score", "--model", "tiny"},
+		{"sample", "--model", "tiny", "--messages", "-"}} {
+		in, out := io.Pipe()
+		defer out.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		var stderr bytes.Buffer
+		code := make(chan int, 1)
+		go func() { code <- run(ctx, words, in, io.Discard, &stderr) }()
+		_, err := out.Write([]byte("\n")) // it reads
+		require.NoError(t, err)
+		cancel()
+		select {
+		case got := <-code:
+			require.Equal(t, exitInterrupted, got, stderr.String())
+			require.Equal(t, "grpo: stopped before the end of grpo "+words[0]+", without a result\n", stderr.String())
+		case <-time.After(time.Minute):
+			t.Fatalf("%v waits for more", words)
+		}
+	}
 }

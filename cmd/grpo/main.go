@@ -28,6 +28,7 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/export"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/grading"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/handover"
+	"github.com/seed-7879b91d/grpo/cmd/grpo/input"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/manual"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/samples"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
@@ -98,7 +99,7 @@ func interruptible() context.Context {
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
-	root.SetIn(stdin)
+	root.SetIn(input.Until(ctx, stdin))
 	out := &checkedOutput{Writer: stdout}
 	root.SetOut(out)
 	root.SetErr(stderr)

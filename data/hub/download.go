@@ -170,10 +170,8 @@ func (d *download) fetch(ctx context.Context, blob string) error {
 // transfer appends what is missing after offset, and returns how much is there then. A silent
 // connection counts as broken.
 func (d *download) transfer(ctx context.Context, part *os.File, offset int64) (int64, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	silence := time.AfterFunc(d.client.stall, func() { cancel(errStalled) })
-	defer silence.Stop()
+	ctx, silence, end := d.client.silence(ctx)
+	defer end()
 
 	header := http.Header{}
 	if offset > 0 {

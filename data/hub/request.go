@@ -110,10 +110,8 @@ func (c *Client) do(ctx context.Context, method, address string, header http.Hea
 
 // read gives the body of an answer. A silent connection counts as broken.
 func (c *Client) read(ctx context.Context, address string, repo Repo) ([]byte, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	silence := time.AfterFunc(c.stall, func() { cancel(errStalled) })
-	defer silence.Stop()
+	ctx, silence, end := c.silence(ctx)
+	defer end()
 	resp, err := c.do(ctx, http.MethodGet, address, nil)
 	if err != nil {
 		return nil, stalled(ctx, err)
@@ -127,6 +125,16 @@ func (c *Client) read(ctx context.Context, address string, repo Repo) ([]byte, e
 		return nil, stalled(ctx, transient{err: err})
 	}
 	return text, nil
+}
+
+// silence ends a transfer when the timer that it gives is not put off for too long, until end is called.
+func (c *Client) silence(ctx context.Context) (_ context.Context, silence *time.Timer, end func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	silence = time.AfterFunc(c.stall, func() { cancel(errStalled) })
+	return ctx, silence, func() {
+		silence.Stop()
+		cancel(nil)
+	}
 }
 
 // heard puts the timer off with each piece that is read.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 )
 
 // lfsType is what requests about large files are written in.
@@ -92,9 +93,11 @@ func (c *Client) put(ctx context.Context, f Upload, from, size int64, to *action
 		if err != nil {
 			return false, errChanged
 		}
-		resp, err := c.carry(ctx, http.MethodPut, to.Href, header, io.LimitReader(r, size), size, false)
+		ctx, silence, end := c.silence(ctx)
+		defer end()
+		resp, err := c.carry(ctx, http.MethodPut, to.Href, header, io.LimitReader(r, size), size, false, silence)
 		if err != nil {
-			return false, err
+			return false, stalled(ctx, err)
 		}
 		defer resp.Body.Close()
 		tag = resp.Header.Get("ETag")
@@ -151,16 +154,19 @@ func (c *Client) putParts(ctx context.Context, f Upload, oid string, to *action,
 	return c.send(ctx, to.Href, lfsType, ask, nil, Repo{})
 }
 
-// carry sends a request with a body. Only the Hub itself is told the token.
-func (c *Client) carry(ctx context.Context, method, address string, header http.Header, body io.Reader, size int64, token bool) (
-	*http.Response, error,
-) {
+// carry sends a request with a body, each piece of which puts the timer off. Only the Hub itself is told the token.
+func (c *Client) carry(ctx context.Context, method, address string, header http.Header, body io.Reader, size int64, token bool,
+	silence *time.Timer) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, address, body)
 	if err != nil {
 		return nil, fmt.Errorf("%.200q is no address: %w", address, err)
 	}
 	req.Header = header.Clone()
 	req.Header.Set("User-Agent", "grpo")
+	req.Body = struct {
+		io.Reader
+		io.Closer
+	}{heard{req.Body, silence, c.stall}, req.Body}
 	if req.ContentLength = size; size == 0 {
 		req.Body = http.NoBody
 	}

@@ -14,7 +14,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
@@ -184,11 +183,11 @@ func (c *Client) send(ctx context.Context, address, kind string, body []byte, an
 		header["Accept"] = []string{lfsType}
 	}
 	return c.retry(ctx, func() (bool, error) {
-		ctx, cancel := context.WithCancelCause(ctx)
-		defer cancel(nil)
-		resp, err := c.carry(ctx, http.MethodPost, address, header, bytes.NewReader(body), int64(len(body)), true)
+		ctx, silence, end := c.silence(ctx)
+		defer end()
+		resp, err := c.carry(ctx, http.MethodPost, address, header, bytes.NewReader(body), int64(len(body)), true, silence)
 		if err != nil {
-			return false, err
+			return false, stalled(ctx, err)
 		}
 		defer resp.Body.Close()
 		for _, code := range fine {
@@ -202,8 +201,6 @@ func (c *Client) send(ctx context.Context, address, kind string, body []byte, an
 		if answer == nil {
 			return false, nil
 		}
-		silence := time.AfterFunc(c.stall, func() { cancel(errStalled) })
-		defer silence.Stop()
 		text, err := io.ReadAll(io.LimitReader(heard{resp.Body, silence, c.stall}, 16<<20))
 		if err != nil {
 			return false, stalled(ctx, transient{err: err})

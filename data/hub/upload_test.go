@@ -287,3 +287,35 @@ func TestPublishRefusesAFileThatChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A transfer that whoever gets it stops reading is broken off, and made again.
+func TestPublishToWhoStopsReading(t *testing.T) {
+	large := bytesOf(8 << 20)
+	var files []Upload
+	for i := range 4 {
+		files = append(files, upload(fmt.Sprintf("%d.txt", i), large), upload(fmt.Sprintf("%d.safetensors", i), bytes.Repeat(large, 4)))
+	}
+	for _, at := range []string{"/commit/", "PUT"} {
+		h, deaf := newWritableHub(t), false
+		h.trouble = func(w http.ResponseWriter, r *http.Request) bool {
+			if deaf || !strings.Contains(r.Method+r.URL.Path, at) {
+				return false
+			}
+			conn, _, err := w.(http.Hijacker).Hijack() // and nobody reads
+			if err != nil {
+				t.Error(err)
+			}
+			t.Cleanup(func() { conn.Close() })
+			deaf = true
+			return true
+		}
+		client := h.client()
+		client.stall = 2 * time.Second
+		if _, err := client.Publish(t.Context(), Repo{Type: Model, ID: "me/coder"}, true, "a message", files, nil); err != nil {
+			t.Fatal(err)
+		}
+		if !deaf || h.files == nil {
+			t.Fatalf("%s: %v, committed: %v", at, deaf, h.files != nil)
+		}
+	}
+}

@@ -180,7 +180,9 @@ var ends = []error{io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, fs.ErrClosed, 
 func (l *link) ask(ctx context.Context, s *session, name string, args json.RawMessage) (text string, wrong bool, err error) {
 	limited, cancel := context.WithTimeout(ctx, l.within)
 	defer cancel()
+	returned := l.bound(limited, s)
 	r, err := s.CallTool(limited, &sdk.CallToolParams{Name: name, Arguments: args})
+	returned()
 	var refused *jsonrpc.Error
 	switch {
 	case err == nil: // also where the time was up just then
@@ -189,7 +191,7 @@ func (l *link) ask(ctx context.Context, s *session, name string, args json.RawMe
 	case ctx.Err() != nil:
 		return "", false, context.Cause(ctx)
 	case limited.Err() != nil:
-		if !s.lives(ctx) {
+		if !l.lives(ctx, s) {
 			l.drop(s)
 		}
 		return fmt.Sprintf("error: no answer within %v", l.within), true, nil
@@ -212,10 +214,25 @@ func (l *link) answered() {
 }
 
 // lives tells whether a server that is slow answers at all.
-func (s *session) lives(ctx context.Context) bool {
+func (l *link) lives(ctx context.Context, s *session) bool {
 	ctx, cancel := context.WithTimeout(ctx, alive)
 	defer cancel()
+	defer l.bound(ctx, s)()
 	err := s.Ping(ctx, nil)
 	var refused *jsonrpc.Error
 	return err == nil || errors.As(err, &refused)
+}
+
+// bound ends a session if what is asked in it has not returned a while after its time was up: what is written to a server waits until
+// that reads it, whatever the time.
+func (l *link) bound(limited context.Context, s *session) (returned func()) {
+	over := make(chan struct{})
+	context.AfterFunc(limited, func() {
+		select {
+		case <-over:
+		case <-time.After(endTime):
+			l.drop(s)
+		}
+	})
+	return func() { close(over) }
 }

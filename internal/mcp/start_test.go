@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -65,6 +66,9 @@ func knows(known []string, in io.Reader, out io.Writer) {
 	for lines := bufio.NewScanner(in); lines.Scan(); {
 		if said := answer(known, lines.Bytes()); said != "" {
 			fmt.Fprintln(out, said)
+			if slices.Contains(known, "deaf") && strings.Contains(lines.Text(), "tools/list") {
+				time.Sleep(time.Hour)
+			}
 		}
 	}
 }
@@ -215,4 +219,18 @@ func TestAServerOverHTTPThatIsGone(t *testing.T) {
 	require.ErrorAs(t, err, &down)
 	require.ErrorContains(t, err, "connection refused")
 	require.NotContains(t, err.Error(), "hush")
+}
+
+// A server that stops reading is given up as one that does not answer, also where a call is longer than its pipe holds.
+func TestAServerThatReadsNothing(t *testing.T) {
+	hurry(t, time.Minute, 100*time.Millisecond)
+	all := open(t, 200*time.Millisecond, `{"mcpServers": {"hand": {"command": `+self()+`,
+		"env": {"MCP_TEST": "knows", "MCP_KNOWS": "0s initialize tools/list deaf"}}}}`)
+	k, call := converse(t, all)
+	long := fmt.Sprintf(`{"text": %q}`, strings.Repeat("x", 1<<20))
+	require.Equal(t, "error: no answer within 200ms", call("echo", long))
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := k.Call(ctx, "echo", json.RawMessage(long))
+	require.ErrorIs(t, err, context.DeadlineExceeded)
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"time"
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/rows"
@@ -36,6 +37,9 @@ func HandOver(ctx context.Context, cfg *configs.Config, dir string, quiet bool, 
 	}
 }
 
+// afterEnd is the time that what the client has started, as its service, may hold on to its output after it.
+const afterEnd = 2 * time.Second
+
 // sync has the client send an offline run.
 func sync(ctx context.Context, dir string) error {
 	client, err := exec.LookPath("wandb")
@@ -45,7 +49,8 @@ func sync(ctx context.Context, dir string) error {
 	cmd := exec.CommandContext(ctx, client, "sync", dir)
 	said := &tail.Tail{}
 	cmd.Stdout, cmd.Stderr = said, said
-	if err := cmd.Run(); err != nil {
+	cmd.WaitDelay = afterEnd
+	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		return fmt.Errorf("wandb sync: %w%s; mend that", err, said.Last())
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -302,6 +303,7 @@ func TestAClientSendsTheRun(t *testing.T) {
 		return lines
 	}
 	bin := t.TempDir()
+	shell := os.Getenv("PATH")
 	t.Setenv("PATH", bin)
 	require.Len(t, said(), 1)
 	require.Contains(t, said()[0], "there is none on PATH; pip install wandb, then type wandb sync "+l.dir+
@@ -314,6 +316,10 @@ func TestAClientSendsTheRun(t *testing.T) {
 	args, err := os.ReadFile(filepath.Join(bin, "args"))
 	require.NoError(t, err)
 	require.Regexp(t, `^sync /.*/wandb/offline-run-20260102_030000-[0-9a-f]{8}\n$`, string(args))
+	client("PATH=" + shell + "\nsleep 100 &\n") // what it leaves behind holds its output, and nobody waits for that
+	begun := time.Now()
+	require.Empty(t, said())
+	require.Less(t, time.Since(begun), 50*time.Second)
 	client("echo no key >&2\nexit 3\n")
 	require.Len(t, said(), 1)
 	require.Contains(t, said()[0], "the run was not sent: wandb sync: exit status 3: no key; mend that, then type wandb sync ")

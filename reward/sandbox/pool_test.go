@@ -221,6 +221,7 @@ func TestUnsafe(t *testing.T) {
 		{"def f(:", CE},
 		{"x = bytearray(1 << 40)", RTE},
 		{"import os, time\nif os.fork() == 0: time.sleep(100)", OK},
+		{"import os, time\nos.setpgid(0, os.getpgid(os.getppid()))\ntime.sleep(100)", TLE}, // it leaves its group
 	} {
 		start := time.Now()
 		r := runTest(t, p, Program{Code: test.code}, Input{}, Limits{CPU: 300 * time.Millisecond, Wall: time.Second, Output: 10000})

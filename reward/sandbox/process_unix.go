@@ -11,14 +11,15 @@ import (
 // platformEnv is what a program needs of the environment to start at all.
 func platformEnv() []string { return nil }
 
-// ownGroup puts the command into a process group of its own, and gives back how to kill all of it but
-// those that have left the group.
+// ownGroup puts the command into a process group of its own, and gives back how to kill it and all of its group but
+// those that have left that.
 func ownGroup(cmd *exec.Cmd) (kill func() error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return func() error {
 		if cmd.Process == nil {
 			return nil
 		}
+		_ = cmd.Process.Kill() // it may have left the group itself
 		return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	}
 }

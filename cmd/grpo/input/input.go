@@ -2,6 +2,7 @@
 package input
 
 import (
+	"context"
 	"io"
 	"os"
 
@@ -30,6 +31,32 @@ func File(path string) (*os.File, error) {
 		return nil, badinput.Errorf("%s: found a directory, expected a file of JSON Lines in it", path)
 	}
 	return f, nil
+}
+
+// Until gives what can be read until ctx ends, also while it is waited for: by whoever writes into a pipe, or types.
+func Until(ctx context.Context, in io.Reader) io.Reader { return until{ctx, in} }
+
+type until struct {
+	ctx context.Context
+	in  io.Reader
+}
+
+func (u until) Read(p []byte) (int, error) {
+	type came struct {
+		n   int
+		err error
+	}
+	text, read := make([]byte, len(p)), make(chan came, 1) // p is the caller's again when this returns
+	go func() {
+		n, err := u.in.Read(text)
+		read <- came{n, err}
+	}()
+	select {
+	case c := <-read:
+		return copy(p, text[:c.n]), c.err
+	case <-u.ctx.Done():
+		return 0, context.Cause(u.ctx)
+	}
 }
 
 // Each reads JSON Lines from a file, or from standard input for "-".

@@ -45,6 +45,7 @@ type Gate struct {
 	browsers *http.CrossOriginProtection
 	draining atomic.Bool
 	linger   time.Duration // that is waited for the rest of a body which is refused
+	readTime atomic.Int64  // nanoseconds that a body has from the turn of its request; 0: any
 
 	strangers strangers
 
@@ -220,12 +221,14 @@ func (g *Gate) pass(w *response, r *http.Request, name, id string) {
 		return
 	}
 	if !own {
+		w.comes(0)
 		leave, err := g.enter(r.Context(), name)
 		if err != nil {
 			refusal.Write(w, err)
 			return
 		}
 		defer leave()
+		w.comes(time.Duration(g.readTime.Load()))
 	}
 	if g.Bodies {
 		r.Body = &logged{ReadCloser: r.Body, log: g.Log, id: id}

@@ -54,6 +54,19 @@ func (w *response) FlushError() error {
 func (w *response) bound()   { w.control.SetWriteDeadline(time.Now().Add(w.stall)) }
 func (w *response) unbound() { w.control.SetWriteDeadline(time.Time{}) }
 
+// comes is how long the rest of the body may take from now; 0: any time, as nobody reads it while its request waits. A deadline of a body
+// that is all there would end the request: the connection is read then to see whether its client leaves.
+func (w *response) comes(within time.Duration) {
+	if w.body.ended.Load() {
+		return
+	}
+	deadline := time.Time{}
+	if within > 0 {
+		deadline = time.Now().Add(within)
+	}
+	w.control.SetReadDeadline(deadline)
+}
+
 // Unwrap is too.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -264,4 +265,35 @@ type counter struct {
 func (c *counter) Read(p []byte) (int, error) {
 	c.sent.Add(int64(len(p)))
 	return len(p), nil
+}
+
+// A body that came in time is read also after its request has waited longer than a body may take.
+func TestABodyThatWaitedForItsTurn(t *testing.T) {
+	at, leave := make(chan struct{}, 2), make(chan struct{})
+	g := gateOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		at <- struct{}{}
+		<-leave
+		fmt.Fprint(w, len(body), err)
+	}), Options{Concurrent: 1})
+	address, _, _ := open(t, g, Door{ReadTime: 300 * time.Millisecond})
+	answers := make(chan string, 2)
+	for range 2 {
+		go func() {
+			answer, err := http.Post("http://"+address, "text/plain", strings.NewReader(strings.Repeat("x", 1<<20)))
+			if err != nil {
+				answers <- err.Error()
+				return
+			}
+			defer answer.Body.Close()
+			text, _ := io.ReadAll(answer.Body)
+			answers <- fmt.Sprint(answer.StatusCode, " ", string(text))
+		}()
+	}
+	<-at
+	time.Sleep(time.Second)
+	close(leave)
+	for range 2 {
+		require.Equal(t, "200 1048576 <nil>", <-answers)
+	}
 }

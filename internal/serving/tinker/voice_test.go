@@ -1,15 +1,20 @@
 package tinker
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/choir"
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/client"
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/wire"
+	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
@@ -205,4 +210,33 @@ func TestARequestToSampleIsDrawnOnce(t *testing.T) {
 	var refused *client.Refused
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, 400, refused.Code)
+}
+
+// When a server ends, nothing is loaded any more for requests that wait until others have loaded.
+func TestNothingIsLoadedAtTheEnd(t *testing.T) {
+	all, err := bases()
+	require.NoError(t, err)
+	ctx, end := context.WithCancel(t.Context())
+	errs, loading, goOn, loads := make(chan error), make(chan bool), make(chan bool), atomic.Int32{}
+	sample := func(id string) {
+		_, err := all[0].Voice.Sample(ctx, &choir.Adapter{ID: id, Load: func() (*lora.Adapter, error) {
+			if loads.Add(1) == 1 {
+				loading <- true
+				<-goOn
+			}
+			return nil, errors.New("no such file")
+		}}, sampler.Request{N: 1})
+		errs <- err
+	}
+	go sample("first")
+	<-loading
+	for _, id := range []string{"a", "b", "c"} {
+		go sample(id)
+	}
+	end()
+	close(goOn)
+	for range 4 {
+		require.Error(t, <-errs)
+	}
+	require.EqualValues(t, 1, loads.Load())
 }

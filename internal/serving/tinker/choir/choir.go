@@ -47,7 +47,7 @@ func New(live *sampler.Live) *Choir {
 
 // Sample draws the completions of a request with an adapter, nil for the bare base. It may be called by many goroutines.
 func (c *Choir) Sample(ctx context.Context, w *Adapter, r sampler.Request) ([]sampler.Rollout, error) {
-	at, err := c.take(w)
+	at, err := c.take(ctx, w)
 	if err != nil {
 		return nil, err
 	}
@@ -89,13 +89,16 @@ func (c *Choir) draw(ctx context.Context, r sampler.Request) ([]sampler.Rollout,
 }
 
 // take has the sampler serve an adapter until leave; where there is no room, when somebody else leaves.
-func (c *Choir) take(w *Adapter) (*seat, error) {
+func (c *Choir) take(ctx context.Context, w *Adapter) (*seat, error) {
 	if w == nil {
 		return &seat{}, nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err // many may have waited here, for whom nothing is to be loaded
+		}
 		c.clock++
 		if at := c.seats[w.ID]; at != nil {
 			at.users, at.used = at.users+1, c.clock
