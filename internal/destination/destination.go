@@ -39,9 +39,8 @@ func (p Place) Check() error {
 	if p.Path == "-" {
 		return badinput.Errorf("%s -: expected the name of a file or a folder; type %[1]s ./- for one that is called so", p.Flag)
 	}
-	if home := look.Home(p.Path); home != "" {
-		return badinput.Errorf("%s %s: no shell has put your home directory in the place of ~; type %[1]s %[3]s, or %[1]s %[4]s for a folder "+
-			"that is called so", p.Flag, p.Path, home, look.Word("./"+p.Path))
+	if unread := look.Unread(p.Flag+" ", p.Path); unread != "" {
+		return badinput.Errorf("%s %s: %s", p.Flag, p.Path, unread)
 	}
 	if run := p.within(); run != "" {
 		return badinput.Errorf("%s %s: %s is a run, and its files stay as they are; choose another place, such as %s %s",

@@ -30,3 +30,13 @@ func Home(path string) string {
 	}
 	return Word(filepath.Join(home, rest))
 }
+
+// Unread says of a path that begins with ~ what to type in its place, behind the flag or key that it is given by; "" for any other path.
+func Unread(key, path string) string {
+	home := Home(path)
+	if home == "" {
+		return ""
+	}
+	return "no shell has put your home directory in the place of ~; type " + key + home + ", or " + key + Word("./"+path) +
+		" for a folder that is called so"
+}

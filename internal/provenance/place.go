@@ -21,9 +21,8 @@ func CheckPlace(dir string, own []string) (others []string, err error) {
 		own = append(own, ConfigFile)
 	} else if what := rundir.Taken(dir); what != "" {
 		return nil, badinput.Errorf("run_dir=%s is %s; choose a directory of the run's own, such as run_dir=runs/first", dir, what)
-	} else if home := look.Home(dir); home != "" {
-		return nil, badinput.Errorf("run_dir=%s: no shell has put your home directory in the place of ~; type run_dir=%s, or run_dir=%s for a "+
-			"folder that is called so", dir, home, look.Word("./"+dir))
+	} else if unread := look.Unread("run_dir=", dir); unread != "" {
+		return nil, badinput.Errorf("run_dir=%s: %s", dir, unread)
 	}
 	others, err = rundir.CheckForeign(dir, own, []string{ConfigFile})
 	switch {

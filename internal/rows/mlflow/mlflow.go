@@ -256,9 +256,8 @@ func below(root, name string) (paths []string, err error) {
 // Check refuses a folder that is something else than a store.
 func Check(root string) error {
 	entries, err := os.ReadDir(root)
-	if home := look.Home(root); home != "" && errors.Is(err, os.ErrNotExist) {
-		return badinput.Errorf("%s: no shell has put your home directory in the place of ~; type %s, or %s for a folder that is called so",
-			root, home, look.Word("./"+root))
+	if unread := look.Unread("", root); unread != "" && errors.Is(err, os.ErrNotExist) {
+		return badinput.Errorf("%s: %s", root, unread)
 	}
 	if errors.Is(err, os.ErrNotExist) || err == nil && len(entries) == 0 {
 		return nil

@@ -169,7 +169,7 @@ static inline void mark(u8 *valid, u8 as, u32 n) {
 		copy_number(valid, &all, n);
 }
 
-// present: a lane's 1, 2, 4, 8 or 16 bytes are. A loop would be made for many.
+// present: a lane's 1, 2, 4, 8 or 16 bytes are. Of a loop compilers make one for hundreds.
 static inline bool present(const u8 *valid, u32 n) { return ones(valid, n < 8 ? n : 8) && (n < 16 || ones(valid + 8, 8)); }
 
 __attribute__((noreturn, noinline)) static void missing(Warp *w, const Ins *i, int lane, u32 at, u32 n) {
