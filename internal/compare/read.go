@@ -97,7 +97,7 @@ func Open(dirs []string) (runs []*Run, err error) {
 
 // Read reads the directory of one run.
 func Read(dir string) (*Run, error) {
-	if err := check(dir); err != nil {
+	if err := Check(dir); err != nil {
 		return nil, err
 	}
 	past, err := provenance.Read(dir)
@@ -122,8 +122,8 @@ func Read(dir string) (*Run, error) {
 	return r, nil
 }
 
-// check tells what is no directory of a run, where it can be told what to type in place of it.
-func check(dir string) error {
+// Check tells what is no directory of a run, where it can be told what to type in place of it.
+func Check(dir string) error {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

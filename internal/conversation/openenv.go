@@ -36,7 +36,7 @@ func (r *Room) world(ctx context.Context, cfg *configs.Config, l *sources.Langua
 	if cfg.OpenEnvTemplate != "" {
 		text, err := openfile.Read(cfg.OpenEnvTemplate)
 		if err != nil {
-			return badinput.Errorf("openenv_template: %w", err)
+			return sources.Missing(cfg, "openenv_template", badinput.Errorf("openenv_template: %w", err))
 		}
 		if o.Words, err = template.New("openenv_template").Parse(string(text)); err != nil {
 			return badinput.Errorf("openenv_template: %w", err)

@@ -37,6 +37,9 @@ const Own = "own"
 func Open(ctx context.Context, cfg *configs.Config, own reward.Grader, wrap func(reward.Grader) reward.Grader, p *sources.Problems,
 	warn func(string)) (*Judging, error) {
 	j := &Judging{Grader: own, Sandbox: reward.Backend{Kind: Own}}
+	if err := present(cfg); err != nil {
+		return nil, err
+	}
 	if own == nil {
 		if err := j.openSandbox(ctx, cfg, p, warn); err != nil {
 			return nil, errors.Join(err, j.Close())
@@ -57,6 +60,17 @@ func Open(ctx context.Context, cfg *configs.Config, own reward.Grader, wrap func
 	}
 	j.Grader = reward.Finite(j.Grader)
 	return j, nil
+}
+
+// present refuses files that are not there before anything is opened.
+func present(cfg *configs.Config) error {
+	for _, file := range []struct{ key, path string }{
+		{"blocklist", cfg.Blocklist}, {"reward_file", cfg.RewardFile}, {"judge_prompt", cfg.JudgePrompt}} {
+		if _, err := os.Stat(file.path); file.path != "" && err != nil {
+			return sources.Missing(cfg, file.key, badinput.Errorf("%s: %w", file.key, err))
+		}
+	}
+	return nil
 }
 
 func (j *Judging) openSandbox(ctx context.Context, cfg *configs.Config, p *sources.Problems, warn func(string)) (err error) {

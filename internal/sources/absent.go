@@ -25,8 +25,8 @@ func Absent(cfg *configs.Config, key string, err error) error {
 	return badinput.Errorf("%w; start in the directory where the run began, or type %s=PATH allow_change=%[2]s", err, key)
 }
 
-// missing is Absent of a file of words, which those who ask a run read, too.
-func missing(cfg *configs.Config, key string, err error) error {
+// Missing is Absent of a file of words, which those who ask a run read, too.
+func Missing(cfg *configs.Config, key string, err error) error {
 	switch {
 	case !errors.Is(err, fs.ErrNotExist):
 		return err

@@ -15,7 +15,7 @@ func Wording(cfg *configs.Config) (*prompt.Builder, error) {
 	switch {
 	case cfg.PromptTemplate != "":
 		words, err := prompt.Load(cfg.PromptTemplate)
-		return words, missing(cfg, "prompt_template", err)
+		return words, Missing(cfg, "prompt_template", err)
 	case cfg.Model == Embedded:
 		return tiny.Wording()
 	}
@@ -31,7 +31,7 @@ func HealWording(cfg *configs.Config) (text string, err error) {
 	case cfg.HealTemplate != "":
 		words, err := openfile.Read(cfg.HealTemplate)
 		if err != nil {
-			return "", missing(cfg, "heal_template", badinput.Errorf("heal_template: %w", err))
+			return "", Missing(cfg, "heal_template", badinput.Errorf("heal_template: %w", err))
 		}
 		return string(words), nil
 	case cfg.Model == Embedded:

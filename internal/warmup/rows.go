@@ -2,6 +2,8 @@ package warmup
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"slices"
@@ -29,12 +31,14 @@ type row struct {
 type set struct {
 	rows    []row
 	train   int
-	longest int // tokens of a sequence
-	learned int // tokens to learn from, of those to train on
-	cut     int // rows that were longer than fits
-	empty   int // rows that were left out: what there is to learn lies beyond
-	refused int // rows of a set on the Hub that are none
-	unread  int // rows with an input that is no part of what is asked
+	longest int    // tokens of a sequence
+	learned int    // tokens to learn from, of those to train on
+	cut     int    // rows that were longer than fits
+	empty   int    // rows that were left out: what there is to learn lies beyond
+	refused int    // rows of a set on the Hub that are none
+	unread  int    // rows with an input that is no part of what is asked
+	both    int    // rows that are held out and learned from
+	same    string // what the first of them is called, and what it is called there
 	parts   provenance.Parts
 }
 
@@ -82,8 +86,38 @@ func openSet(ctx context.Context, cfg *configs.Config, lang *sources.Language, w
 			}
 		}
 	}
+	s.compare()
 	s.tell(r.voice.Most, warn)
 	return s, nil
+}
+
+// compare counts the rows held out that are learned from, too, token by token.
+func (s *set) compare() {
+	learned := map[[sha256.Size]byte]string{}
+	for i, one := range s.rows {
+		print := one.print()
+		if i < s.train {
+			learned[print] = one.where
+		} else if where, found := learned[print]; found {
+			if s.both++; s.both == 1 {
+				s.same = one.where + " is " + where
+			}
+		}
+	}
+}
+
+// print is a fingerprint of the tokens.
+func (one row) print() (sum [sha256.Size]byte) {
+	h, bytes := sha256.New(), []byte(nil)
+	for _, sequence := range slices.Concat(one.sides...) {
+		bytes = binary.LittleEndian.AppendUint64(bytes[:0], uint64(len(sequence.Tokens)))
+		for _, token := range sequence.Tokens {
+			bytes = binary.LittleEndian.AppendUint32(bytes, uint32(token))
+		}
+		h.Write(bytes)
+	}
+	h.Sum(sum[:0])
+	return sum
 }
 
 // tell says what of the rows is not learned.
@@ -95,6 +129,10 @@ func (s *set) tell(most int, warn func(string)) {
 	if s.empty > 0 {
 		warn(fmt.Sprintf("%s %s left out: what there is to learn lies beyond %d tokens (row_tokens)", plural.Of(s.empty, "row"),
 			plural.Pick(s.empty, "is", "are"), most))
+	}
+	if s.both > 0 {
+		warn(fmt.Sprintf("%s held out %s among those to learn from (%s): what %s may be memory", plural.Of(s.both, "row"),
+			plural.Pick(s.both, "is", "are"), s.same, plural.Pick(s.both, "it shows", "they show")))
 	}
 	if s.unread > 0 {
 		warn(fmt.Sprintf("the column input of %s is not read; write it into the prompt, or take it out", plural.Of(s.unread, "row")))

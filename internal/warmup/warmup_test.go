@@ -277,34 +277,6 @@ func TestTheFirstEvaluationIsOfTheSameRows(t *testing.T) {
 	}
 }
 
-// Rows that are too long are cut or left out, and counted.
-func TestRowsTooLong(t *testing.T) {
-	path := rowsFile(t, configs.SFT, 4)
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o644)
-	require.NoError(t, err)
-	for _, where := range []string{"prompt", "completion"} {
-		row := map[string]string{"prompt": "a", "completion": "b", "input": " ", where: strings.Repeat("long ", 200)}
-		require.NoError(t, json.NewEncoder(f).Encode(row))
-	}
-	require.NoError(t, f.Close())
-	l := &listener{}
-	trainer, err := open(t, configs.SFT, l, "data="+path, "held_out=0", "row_tokens=60", "run_dir="+filepath.Join(t.TempDir(), "r"))
-	require.NoError(t, err)
-	defer trainer.Close()
-	require.Equal(t, []int{5, 60, 1, 1}, []int{trainer.set.train, trainer.set.longest, trainer.set.cut, trainer.set.empty})
-	require.Len(t, l.warned, 2)
-}
-
-// What stands beside a prompt and is not read is told of.
-func TestAnInputIsNotRead(t *testing.T) {
-	path, l := filepath.Join(t.TempDir(), "a.jsonl"), &listener{}
-	require.NoError(t, os.WriteFile(path, []byte(`{"instruction": "Double it.", "input": "4", "output": "8"}`+"\n"), 0o644))
-	trainer, err := open(t, configs.SFT, l, "data="+path, "held_out=0", "run_dir="+filepath.Join(t.TempDir(), "r"))
-	require.NoError(t, err)
-	defer trainer.Close()
-	require.Equal(t, []string{"the column input of 1 row is not read; write it into the prompt, or take it out"}, l.warned)
-}
-
 // A run that never came to a checkpoint leaves its reference, which is none for other weights of the same files.
 func TestTheReferenceIsOfTheWeightsInUse(t *testing.T) {
 	dir, rows := t.TempDir(), rowsFile(t, configs.DPO, 3)

@@ -42,6 +42,11 @@ resumed, or are of another model. Runs may be going on.`,
   grpo compare runs/first runs/second --step 20 --page '' --format json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			dirs, _ := with(base, args)
+			if len(dirs) == 1 { // a sweep has the two or more
+				if err := compare.Check(dirs[0]); err != nil {
+					return err
+				}
+			}
 			return atLeast("compare", 2)(cmd, dirs)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {

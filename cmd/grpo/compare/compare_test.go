@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -8,6 +9,8 @@ import (
 
 // The run that is compared with counts, wherever it is named.
 func TestTheBaseIsARun(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.Mkdir("a", 0o700))
 	for _, words := range [][]string{{"a", "--base", "b"}, {"--base", "a/", "a", "b"}, {"a", "b"}} {
 		cmd := Command()
 		require.NoError(t, cmd.ParseFlags(words))
@@ -18,6 +21,8 @@ func TestTheBaseIsARun(t *testing.T) {
 		require.NoError(t, cmd.ParseFlags(words))
 		require.ErrorContains(t, cmd.Args(cmd, cmd.Flags().Args()), "found 1 directory of a run, expected 2 or more", words)
 	}
+	require.NoError(t, os.WriteFile("a/sweep.json", nil, 0o600))
+	require.EqualError(t, Command().Args(Command(), []string{"a"}), "a is a sweep; type its runs, a/runs/*")
 	all, at := with("c", []string{"a", "b"})
 	require.Equal(t, []string{"c", "a", "b"}, all)
 	require.Zero(t, at)

@@ -1,0 +1,62 @@
+package warmup
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/configs"
+)
+
+// Rows that are too long are cut or left out, and counted.
+func TestRowsTooLong(t *testing.T) {
+	path := rowsFile(t, configs.SFT, 4)
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o644)
+	require.NoError(t, err)
+	for _, where := range []string{"prompt", "completion"} {
+		row := map[string]string{"prompt": "a", "completion": "b", "input": " ", where: strings.Repeat("long ", 200)}
+		require.NoError(t, json.NewEncoder(f).Encode(row))
+	}
+	require.NoError(t, f.Close())
+	l := &listener{}
+	trainer, err := open(t, configs.SFT, l, "data="+path, "held_out=0", "row_tokens=60", "run_dir="+filepath.Join(t.TempDir(), "r"))
+	require.NoError(t, err)
+	defer trainer.Close()
+	require.Equal(t, []int{5, 60, 1, 1}, []int{trainer.set.train, trainer.set.longest, trainer.set.cut, trainer.set.empty})
+	require.Len(t, l.warned, 2)
+}
+
+// What stands beside a prompt and is not read is told of.
+func TestAnInputIsNotRead(t *testing.T) {
+	path, l := filepath.Join(t.TempDir(), "a.jsonl"), &listener{}
+	require.NoError(t, os.WriteFile(path, []byte(`{"instruction": "Double it.", "input": "4", "output": "8"}`+"\n"), 0o644))
+	trainer, err := open(t, configs.SFT, l, "data="+path, "held_out=0", "run_dir="+filepath.Join(t.TempDir(), "r"))
+	require.NoError(t, err)
+	defer trainer.Close()
+	require.Equal(t, []string{"the column input of 1 row is not read; write it into the prompt, or take it out"}, l.warned)
+}
+
+// Rows that are held out and learned from are told of.
+func TestRowsOnBothSidesAreToldOf(t *testing.T) {
+	path, run := rowsFile(t, configs.SFT, 3), filepath.Join(t.TempDir(), "r")
+	first, err := os.ReadFile(path)
+	require.NoError(t, err)
+	first = first[:bytes.IndexByte(first, '\n')+1]
+	other := filepath.Join(t.TempDir(), "other.jsonl")
+	require.NoError(t, os.WriteFile(other, append([]byte(`{"prompt": "a", "completion": "b"}`+"\n"), first...), 0o644))
+	for held, says := range map[string][]string{
+		path:  {"3 rows held out are among those to learn from (" + path + ":1 is " + path + ":1): what they show may be memory"},
+		other: {"1 row held out is among those to learn from (" + other + ":2 is " + path + ":1): what it shows may be memory"},
+	} {
+		l := &listener{}
+		trainer, err := open(t, configs.SFT, l, "data="+path, "test_data="+held, "run_dir="+run)
+		require.NoError(t, err)
+		require.NoError(t, trainer.Close())
+		require.Equal(t, says, l.warned)
+	}
+}
