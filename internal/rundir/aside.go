@@ -64,7 +64,8 @@ func (d *Dir) setAside(logs []string, p Point) (string, error) {
 		aside = dated(parent)
 	}
 	if err := d.keepEnds(aside, logs, p); err != nil {
-		return "", fmt.Errorf("no room to set aside what the run has after step %d: %w", p.Step, err)
+		return "", fmt.Errorf("what the run has after step %d was not set aside in %s: %w; %s, then type the same again", p.Step, aside,
+			within(aside+partial, err), disk.Remedy(err))
 	}
 	for _, dir := range later {
 		if err := disk.Rename(dir, filepath.Join(aside, filepath.Base(dir))); err != nil {

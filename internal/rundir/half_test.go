@@ -48,3 +48,31 @@ func TestWhatWasNotSavedIsNotOnRecord(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "0\n2\n", string(text))
 }
+
+// What a run has beyond a point stays where it is if it cannot be set aside. What is told names the place that was meant, and what to do.
+func TestWhatFindsNoRoomAside(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run")
+	d, err := Claim(path)
+	require.NoError(t, err)
+	defer d.Close()
+	_, err = d.Begin([]string{"log"}, Point{})
+	require.NoError(t, err)
+	require.NoError(t, d.Append("log", strings.Repeat("1", 1<<20)))
+
+	var was syscall.Rlimit
+	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &was))
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 1 << 19, Max: was.Max}))
+	_, err = d.Begin([]string{"log"}, Point{})
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &was))
+	aside := filepath.Join(path, Checkpoints, Aside, "after_step_000000")
+	require.EqualError(t, err, "what the run has after step 0 was not set aside in "+aside+": write log: file too large; "+
+		"let files be larger (ulimit -f), then type the same again")
+
+	info, err := os.Stat(d.File("log"))
+	require.NoError(t, err)
+	require.EqualValues(t, 1<<20+3, info.Size())
+	require.NoDirExists(t, aside+partial)
+	got, err := d.Begin([]string{"log"}, Point{})
+	require.NoError(t, err)
+	require.Equal(t, aside, got)
+}

@@ -88,6 +88,9 @@ func Open(ctx context.Context, o Options) (*Host, error) {
 		return nil, err
 	}
 	for i, m := range opened {
+		if err := ctx.Err(); err != nil { // a cache of gigabytes is written to when it is made
+			return nil, err
+		}
 		if err := h.enliven(m, m.sampling(o.Sampling, len(opened)-i)); err != nil {
 			return nil, err
 		}
@@ -96,6 +99,9 @@ func Open(ctx context.Context, o Options) (*Host, error) {
 		if err := h.LoadAdapter(a.Name, a.Base, a.Dir); err != nil {
 			return nil, err
 		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	return h, nil
 }

@@ -53,6 +53,30 @@ func ask(t *testing.T, p *Policy, text string, seed uint64) <-chan sampler.Rollo
 	return done
 }
 
+// interrupted is a backend whose user is interrupted while it makes a cache.
+type interrupted struct {
+	kernels.Backend
+	stop   func()
+	caches int
+}
+
+func (b *interrupted) NewCache(heads kernels.Heads, t kernels.DType, layers, blocks int) (kernels.Cache, error) {
+	b.caches++
+	b.stop()
+	return b.Backend.NewCache(heads, t, layers, blocks)
+}
+
+// Who is interrupted while caches are made opens nothing, and makes no others.
+func TestAnInterruptWhileCachesAreMade(t *testing.T) {
+	for _, models := range [][]NamedDir{{{"x", "tiny"}}, {{"x", "tiny"}, {"y", "tiny"}}} {
+		ctx, stop := context.WithCancel(t.Context())
+		b := &interrupted{Backend: backend(t), stop: stop}
+		_, err := Open(ctx, Options{Backend: b, Sampling: small, Models: models})
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, 1, b.caches)
+	}
+}
+
 // Two models of the same weights answer alike, beside each other on one backend.
 func TestModelsAnswerByName(t *testing.T) {
 	h, err := Open(t.Context(), Options{Backend: backend(t), Sampling: small, Models: []NamedDir{{"b", "tiny"}, {"a/tiny", "tiny"}}})

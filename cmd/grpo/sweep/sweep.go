@@ -23,6 +23,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/destination"
+	"github.com/seed-7879b91d/grpo/internal/disk"
 	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
@@ -130,9 +131,17 @@ func (f *flags) run(cmd *cobra.Command, words []string, p Program) error {
 			said := fmt.Sprintf("stopped, and the runs are saved; grpo sweep --dir %s goes on", look.Word(f.dir))
 			return errors.Join(p.Stopped(said), unexpected(err))
 		}
+		return f.unwritten(err)
+	}
+	return f.unwritten(conclude(out, j))
+}
+
+// unwritten says of what found no room what to do.
+func (f *flags) unwritten(err error) error {
+	if !disk.Full(err) {
 		return err
 	}
-	return conclude(out, j)
+	return fmt.Errorf("%w; %s, then type grpo sweep --dir %s to go on", err, disk.Remedy(err), look.Word(f.dir))
 }
 
 // unexpected leaves out of an error that somebody interrupted.

@@ -49,19 +49,22 @@ func (s *Server) findBench(k benchKey) (*bench, error) {
 		b.users++
 		return b, nil
 	}
-	same := 0
-	for _, other := range slices.Collect(maps.Keys(s.benches)) {
-		if other.base != k.base {
-			continue
-		}
-		if same++; same >= s.Layouts && s.benches[other].users == 0 {
-			delete(s.benches, other)
-			same--
+	same, spare := 0, benchKey{}
+	for other, b := range s.benches {
+		if other.base == k.base {
+			same++
+			if b.users == 0 {
+				spare = other
+			}
 		}
 	}
-	if same >= s.Layouts {
+	switch {
+	case same < s.Layouts:
+	case spare == (benchKey{}):
 		return nil, badinput.Errorf("lora_config: models of %d combinations of rank and targets are in use over %s, and no more are; unload one",
 			same, k.base)
+	default:
+		delete(s.benches, spare)
 	}
 	b, err := learn.NewBench(base.Backend, base.Policy, k.config(), base.Turn)
 	if err != nil {
