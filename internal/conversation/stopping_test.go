@@ -3,7 +3,10 @@ package conversation
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,4 +64,26 @@ func TestAConversationThatIsLateLeavesTheProgram(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, e.Close())
 	require.NoError(t, r.Close())
+}
+
+// What python= names may be a script that leaves others behind: nobody waits for these.
+func TestAPythonThatLeavesOthersBehind(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("python3 is not on PATH")
+	}
+	dir := t.TempDir()
+	path, wrapper, pid := filepath.Join(dir, "env.py"), filepath.Join(dir, "python"), filepath.Join(dir, "pid")
+	require.NoError(t, os.WriteFile(path, []byte("import sys\nfor l in sys.stdin: print('{}', flush=True)\n"), 0o644))
+	require.NoError(t, os.WriteFile(wrapper, []byte("#!/bin/sh\nsleep 120 &\necho $! > '"+pid+"'\nexec "+python+" \"$@\"\n"), 0o755))
+	begun := time.Now()
+	require.NoError(t, checkPython(t.Context(), &configs.Config{Env: "program:" + path, Python: wrapper}, path))
+	require.Less(t, time.Since(begun), time.Minute)
+	left, err := os.ReadFile(pid)
+	require.NoError(t, err)
+	number, err := strconv.Atoi(strings.TrimSpace(string(left)))
+	require.NoError(t, err)
+	other, err := os.FindProcess(number)
+	require.NoError(t, err)
+	require.NoError(t, other.Kill())
 }
