@@ -119,6 +119,7 @@ func (r *record) append(name string, v any) error {
 func (t *Trainer) conclude(m Metrics, timing Timing, groups []Group) error {
 	e := evidence(m, timing, t.judge())
 	e.Peak, e.Steps, e.Updates = t.learner.Peak(), t.cfg.MaxSteps-t.start, t.learner.Adam.Steps() // a fork's steps are its own
+	e.Asks = t.cfg.JudgeURL != ""
 	advice := t.advisor.OnStep(e)
 	t.pilot.Heard(e, advice)
 	if err := t.record.step(m, timing, groups, advice); err != nil {
