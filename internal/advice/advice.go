@@ -156,7 +156,6 @@ func (a *Advisor) OnStep(s Step) (out []Advice) {
 			Try: try})
 	}
 	if n := s.Unscored; n > 0 {
-		share := float64(n) / float64(s.Completions)
 		finding, try := fmt.Sprintf("%d of %d completions could not be scored", n, s.Completions), remedy(s.Why)
 		if s.Why != "" {
 			finding += "; the first: " + s.Why
@@ -164,9 +163,14 @@ func (a *Advisor) OnStep(s Step) (out []Advice) {
 		if s.FileErrors > 0 && !strings.HasPrefix(s.Why, "judge: ") { // what is said is about the first
 			try = "mend the reward file: grpo reward --reward-file tries it on completions of your own"
 		}
-		out = append(out, Advice{Rule: RewardErrors, Fatal: share > mostErrors, Finding: finding, Try: try})
+		out = append(out, Advice{Rule: RewardErrors, Fatal: TooMany(n, s.Completions), Finding: finding, Try: try})
 	}
 	return out
+}
+
+// TooMany tells whether a step that so many of its completions could not be scored of is none to go on after.
+func TooMany(unscored, completions int) bool {
+	return float64(unscored)/float64(completions) > mostErrors
 }
 
 // remedy is what to do about a completion that was not scored, by the words that say why: grpo doctor looks at the sandbox, and
