@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/seed-7879b91d/grpo/internal/advice"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/reward"
@@ -36,7 +37,7 @@ func (t *Trainer) saveAhead(path string) error {
 
 // restoreAhead reads what saveAhead wrote, if it did and that is of problems to train on, and has it scored.
 func (t *Trainer) restoreAhead(path string) (*rolloutBatch, error) {
-	s, err := rollouts.ReadAhead(path, t.policy.Vocab)
+	s, err := rollouts.ReadAhead(path, t.policy.Vocab, advice.TooMany, t.watcher.Warn)
 	if s == nil || err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,11 +17,13 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/data/chat"
+	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/episode"
 	"github.com/seed-7879b91d/grpo/internal/openenv/openenvtest"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
 	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
+	"github.com/seed-7879b91d/grpo/sampler"
 )
 
 // inTurns are runs of conversations with a model that says anything: most turns are cut off.
@@ -237,4 +240,27 @@ func TestARunAgainstAServer(t *testing.T) {
 	steps, _, err := replayed(t, dir, 2)
 	require.NoError(t, err)
 	require.Equal(t, []int{1, 2}, steps)
+}
+
+// Conversations that were drawn ahead while a server was away are not gone on with: the step would end the run whatever was mended since.
+func TestFailuresThatWereDrawnAheadArePassedOver(t *testing.T) {
+	tr, l := setup{words: []string{"max_steps=1", "eval_every=-1"}}.open(t)
+	path := filepath.Join(t.TempDir(), "ahead.json")
+	for failed, kept := range map[int]bool{1: true, 2: false} {
+		s := rollouts.Ahead{Groups: []rollouts.AheadGroup{{Problem: tr.Pool().Take(1)[0].ID, Prompt: []int32{1}}}}
+		g := &s.Groups[0]
+		for i := range 5 {
+			held := rollouts.Held{Record: &Conversation{Turns: []sampler.Turn{{End: 1}}, Most: 1}}
+			if i < failed {
+				held.Score = reward.Score{Excluded: reward.ExcludedInfra, Verdict: reward.INFRA, Note: "connection refused"}
+			}
+			g.Held = append(g.Held, held)
+			g.Rollouts = append(g.Rollouts, sampler.Rollout{Sample: i, Tokens: []int32{2}, LogProbs: []float32{-1}, Finish: sampler.Stop})
+		}
+		require.NoError(t, atomicfile.WriteJSON(path, s))
+		b, err := tr.restoreAhead(path)
+		require.NoError(t, err)
+		require.Equal(t, kept, b != nil, "%d of 5", failed)
+	}
+	require.Contains(t, strings.Join(l.warnings, "\n"), "failed in 2 of 5 conversations that were drawn ahead; others are drawn")
 }

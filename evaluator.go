@@ -163,7 +163,7 @@ func (e *Evaluator) attempt(ctx context.Context, problems []data.Problem, n int,
 	if n < 1 {
 		return a, badinput.Errorf("%d completions of each problem, expected 1 or more", n)
 	}
-	prompts, err := e.policy.prompts(problems, 0)
+	prompts, err := e.policy.prompts(ctx, problems, 0)
 	if err != nil {
 		return a, err
 	}

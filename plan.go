@@ -1,6 +1,7 @@
 package grpo
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/seed-7879b91d/grpo/data"
@@ -64,6 +65,6 @@ func (t *Trainer) FirstPrompt() (string, error) {
 	if _, err := t.pool.Restore(cursor); err != nil {
 		return "", err
 	}
-	_, text, err := t.policy.Prompt(&first[0])
+	_, text, err := t.policy.Prompt(context.Background(), &first[0])
 	return text, err
 }

@@ -69,10 +69,10 @@ func openLanguage(ctx context.Context, cfg *configs.Config) (p *policy, err erro
 }
 
 // prompts puts problems into words and tokens, as the prompts from index first on.
-func (p *policy) prompts(problems []data.Problem, first int) ([]Prompt, error) {
+func (p *policy) prompts(ctx context.Context, problems []data.Problem, first int) ([]Prompt, error) {
 	prompts := make([]Prompt, len(problems))
 	for i := range problems {
-		tokens, _, err := p.Prompt(&problems[i])
+		tokens, _, err := p.Prompt(ctx, &problems[i])
 		if err != nil {
 			return nil, err
 		}

@@ -85,7 +85,7 @@ func (t *Trainer) draw(ctx context.Context, step int, subset []data.Problem) (b 
 
 // drawRound adds the rollouts of further problems to a batch.
 func (t *Trainer) drawRound(ctx context.Context, step int, problems []data.Problem, b *rolloutBatch) error {
-	prompts, err := t.policy.prompts(problems, len(b.prompts))
+	prompts, err := t.policy.prompts(ctx, problems, len(b.prompts))
 	if err != nil {
 		return err
 	}

@@ -114,7 +114,7 @@ func (l *loop) grade(t *testing.T, p *Prompt, voice *client.Voice, a client.Ask)
 
 // step is one of GRPO: both calls that train are in flight.
 func (l *loop) step(t *testing.T, step int) (mean float64) {
-	prompts, err := l.policy.prompts(l.pool.Take(l.cfg.PromptsPerStep), 0)
+	prompts, err := l.policy.prompts(t.Context(), l.pool.Take(l.cfg.PromptsPerStep), 0)
 	require.NoError(t, err)
 	scored := l.draw(t, prompts, l.cfg.CompletionsPerPrompt, nil)
 	for _, s := range scored {
@@ -140,7 +140,7 @@ func (l *loop) step(t *testing.T, step int) (mean float64) {
 
 // greedy is the share of held-out problems that the model solves.
 func (l *loop) greedy(t *testing.T) (share float64) {
-	prompts, err := l.policy.prompts(append([]data.Problem(nil), l.problems.HeldOut...), 0)
+	prompts, err := l.policy.prompts(t.Context(), append([]data.Problem(nil), l.problems.HeldOut...), 0)
 	require.NoError(t, err)
 	for _, s := range l.draw(t, prompts, 1, map[string]any{"temperature": 0}) {
 		if s.Score.Verdict == reward.AC {

@@ -112,7 +112,8 @@ func (f *evalFlags) run(cmd *cobra.Command, words []string) error {
 		return err
 	}
 	if f.recorded != "" && len(words) > 0 {
-		return badinput.Errorf("%s: with --run the settings are the run's", words[0])
+		return badinput.Errorf("%s: with --run the settings are the run's; to ask with others, as a server at another address, leave "+
+			"--run out and type --adapter DIR of its checkpoint, or --model DIR where all of it was trained, with --data and the settings", words[0])
 	}
 	if f.recorded == "" && cmd.Flags().Changed("step") {
 		return badinput.Errorf("--step: it is of a run; type --run DIR, too")

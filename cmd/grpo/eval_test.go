@@ -254,6 +254,8 @@ func TestEvalOfARun(t *testing.T) {
 	require.Equal(t, 8, first.Problems)
 	out, errs, code := shell(t, "", "eval", "--run", dir, "--k", "3")
 	requireBadInput(t, out, errs, code, "--k: found 3, expected at most --samples, which is 2")
+	out, errs, code = shell(t, "", "eval", "--run", dir, "threads=1")
+	requireBadInput(t, out, errs, code, "with --run the settings are the run's; to ask with others", "leave --run out and type --adapter DIR")
 	out, errs, code = shell(t, "", "sweep-checkpoints", dir, "--data", "none.jsonl")
 	requireBadInput(t, out, errs, code, "step 1: --data none.jsonl: no such file")
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, "checkpoints")))

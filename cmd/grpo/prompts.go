@@ -143,7 +143,7 @@ func (f *promptFlags) word(ctx context.Context, l *grpo.Language, by string) err
 	f.worded = make([][]int32, len(problems))
 	for i := range problems {
 		var err error
-		if f.worded[i], _, err = l.Prompt(&problems[i]); err != nil {
+		if f.worded[i], _, err = l.Prompt(ctx, &problems[i]); err != nil {
 			return err
 		}
 	}

@@ -57,6 +57,7 @@ type Step struct {
 	CheckerErrors    int    // that a problem's checker failed on
 	CheckerNote      string // how it failed on the first
 	Seconds, Waited  float64
+	Asks             bool    // a model, what completions are worth
 	Peak             float64 // the learning rate without its schedule; 0: nobody knows
 	Steps            int     // of the run; below 1: nobody knows
 }
@@ -147,12 +148,14 @@ func (a *Advisor) OnStep(s Step) (out []Advice) {
 	}
 	if a.slow = next(a.slow, s.Seconds > 0 && s.Waited/s.Seconds > slowSandbox); a.slow >= patience && !a.saidSlow {
 		a.saidSlow = true // a fact about the machine: once is enough
-		out = append(out, Advice{Rule: report.SlowSandbox,
-			Finding: fmt.Sprintf("%.0f %% of the step was spent waiting for scores", 100*s.Waited/s.Seconds),
-			Try:     "pipeline=full, more sandbox_slots where cores are idle, or fewer tests (max_tests)"})
+		rule, try := report.SlowSandbox, "pipeline=full, more sandbox_slots where cores are idle, or fewer tests (max_tests)"
+		if s.Asks {
+			rule, try = report.SlowScores, "pipeline=full, more judge_slots where the judge has room for them, or a faster judge"
+		}
+		out = append(out, Advice{Rule: rule, Finding: fmt.Sprintf("%.0f %% of the step was spent waiting for scores", 100*s.Waited/s.Seconds),
+			Try: try})
 	}
 	if n := s.Unscored; n > 0 {
-		share := float64(n) / float64(s.Completions)
 		finding, try := fmt.Sprintf("%d of %d completions could not be scored", n, s.Completions), remedy(s.Why)
 		if s.Why != "" {
 			finding += "; the first: " + s.Why
@@ -160,9 +163,14 @@ func (a *Advisor) OnStep(s Step) (out []Advice) {
 		if s.FileErrors > 0 && !strings.HasPrefix(s.Why, "judge: ") { // what is said is about the first
 			try = "mend the reward file: grpo reward --reward-file tries it on completions of your own"
 		}
-		out = append(out, Advice{Rule: RewardErrors, Fatal: share > mostErrors, Finding: finding, Try: try})
+		out = append(out, Advice{Rule: RewardErrors, Fatal: TooMany(n, s.Completions), Finding: finding, Try: try})
 	}
 	return out
+}
+
+// TooMany tells whether a step that so many of its completions could not be scored of is none to go on after.
+func TooMany(unscored, completions int) bool {
+	return float64(unscored)/float64(completions) > mostErrors
 }
 
 // remedy is what to do about a completion that was not scored, by the words that say why: grpo doctor looks at the sandbox, and

@@ -26,14 +26,15 @@ func TestAdviceIsQuietWhenAllIsWell(t *testing.T) {
 
 func TestEachRuleSpeaksOnItsEvidence(t *testing.T) {
 	for rule, s := range map[string]Step{
-		"all groups wrong":          {AllBad: true},
-		"all groups right":          {AllGood: true},
-		"no group differs":          {Groups: 4, Skipped: 4},
-		"truncation":                {Truncated: 0.6},
-		"time-outs":                 {Completions: 10, TimedOut: 6},
-		"sandbox is the bottleneck": {Seconds: 10, Waited: 4},
-		"reward errors":             {Completions: 10, Unscored: 1},
-		"checker errors":            {Completions: 10, CheckerErrors: 1, AllBad: true, Groups: 4, Skipped: 4},
+		"all groups wrong":                   {AllBad: true},
+		"all groups right":                   {AllGood: true},
+		"no group differs":                   {Groups: 4, Skipped: 4},
+		"truncation":                         {Truncated: 0.6},
+		"time-outs":                          {Completions: 10, TimedOut: 6},
+		"sandbox is the bottleneck":          {Seconds: 10, Waited: 4},
+		"judge or sandbox is the bottleneck": {Seconds: 10, Waited: 4, Asks: true},
+		"reward errors":                      {Completions: 10, Unscored: 1},
+		"checker errors":                     {Completions: 10, CheckerErrors: 1, AllBad: true, Groups: 4, Skipped: 4},
 	} {
 		var a Advisor
 		var said []string

@@ -102,7 +102,7 @@ type Drawn struct {
 func (r *Room) Sample(ctx context.Context, e *sampler.Engine, asks []Ask, n int, params sampler.Params, done func(Drawn)) error {
 	starts := make([]episode.Start, len(asks))
 	for i, a := range asks {
-		messages, tools, err := r.language.Messages(a.Problem)
+		messages, tools, err := r.language.Messages(ctx, a.Problem)
 		if err != nil {
 			return err
 		}

@@ -104,11 +104,11 @@ func TestHealing(t *testing.T) {
 // The model is told of tools with each problem, and calls the ones that there are.
 func TestToolsAreOffered(t *testing.T) {
 	cfg, l, j, p := place(t, "env=tools", "public_tests=1")
-	_, before, err := l.Prompt(&p)
+	_, before, err := l.Prompt(t.Context(), &p)
 	require.NoError(t, err)
 	r, err := Open(t.Context(), cfg, l, j, nil)
 	require.NoError(t, err)
-	_, text, err := l.Prompt(&p)
+	_, text, err := l.Prompt(t.Context(), &p)
 	require.NoError(t, err)
 	for _, name := range []string{"python", "run_tests", "trace"} {
 		require.NotContains(t, before, name+`"`)

@@ -67,13 +67,13 @@ func sum(rewards []float64) (all float64) {
 }
 
 // begin is what a session about a problem begins with. The server is asked once.
-func (w *world) begin(p *data.Problem) (string, error) {
+func (w *world) begin(ctx context.Context, p *data.Problem) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if text, known := w.begins[p.ID]; known {
 		return text, nil
 	}
-	e, text, err := w.reset(context.Background(), p)
+	e, text, err := w.reset(ctx, p)
 	if err != nil {
 		return "", err
 	}
@@ -128,7 +128,7 @@ func (w *world) text(r openenv.Result) (string, error) {
 
 // Open begins the session of a conversation, which has to begin as its prompt says.
 func (w *world) Open(ctx context.Context, p *data.Problem) (episode.Episode, error) {
-	want, err := w.begin(p)
+	want, err := w.begin(ctx, p)
 	if err != nil {
 		return nil, err
 	}

@@ -167,11 +167,11 @@ func (p *program) gone() {
 func (p *program) ask(ctx context.Context, q request) (a reply, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.broken != nil {
-		return a, p.broken
-	}
 	if err := ctx.Err(); err != nil {
 		return a, err
+	}
+	if p.broken != nil {
+		return a, p.broken
 	}
 	p.asked++
 	q.Question = p.asked
@@ -179,16 +179,21 @@ func (p *program) ask(ctx context.Context, q request) (a reply, err error) {
 	if err != nil {
 		return a, err
 	}
-	line, err := p.exchange(append(text, '\n'))
+	line, err := p.exchange(ctx, append(text, '\n'))
 	if err == nil {
 		a, err = p.read(line)
 	}
-	p.broken = err
+	if p.broken = err; calledOff(ctx) && err != nil {
+		return a, context.Cause(ctx)
+	}
 	return a, err
 }
 
-// exchange says a line and hears one. Where it fails the program is gone afterwards.
-func (p *program) exchange(line []byte) (answer []byte, err error) {
+// calledOff tells whether what is asked was called off, as by an interruption. One whose time is up is none: others are asked after it.
+func calledOff(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
+
+// exchange says a line and hears one. Where it fails, or is called off, the program is gone afterwards.
+func (p *program) exchange(ctx context.Context, line []byte) (answer []byte, err error) {
 	select {
 	case early, there := <-p.lines:
 		if there { // every answer after it would be taken for that to another question
@@ -196,26 +201,34 @@ func (p *program) exchange(line []byte) (answer []byte, err error) {
 		}
 	default:
 	}
-	late := make(chan struct{})
-	timer := time.AfterFunc(p.within, func() {
+	over := make(chan struct{})
+	giveUp := sync.OnceFunc(func() {
 		apart.Kill(p.cmd)
 		_ = p.in.Close() // what the program has left behind may hold the other end, and reads nothing
-		close(late)
+		close(over)
+	})
+	timer := time.AfterFunc(p.within, giveUp)
+	heeds := context.AfterFunc(ctx, func() {
+		if calledOff(ctx) {
+			giveUp()
+		}
 	})
 	there := false
 	if _, err = p.in.Write(line); err == nil {
 		select {
 		case answer, there = <-p.lines:
-		case <-late:
+		case <-over:
 		}
 	}
-	inTime := timer.Stop()
-	if there && inTime {
+	inTime, off := timer.Stop(), !heeds() && calledOff(ctx)
+	if there && inTime && !off {
 		return answer, nil
 	}
 	apart.Kill(p.cmd)
 	p.gone() // what it has said is all there now
 	switch {
+	case off:
+		return nil, p.failed("was ended with a question that was called off")
 	case !inTime:
 		return nil, p.failed("gave no answer within turn_seconds=%g; make it faster, or raise that", p.within.Seconds())
 	case p.long != nil:

@@ -59,7 +59,7 @@ func TestToolsOfServers(t *testing.T) {
 		r, err := Open(t.Context(), cfg, l, j, nil)
 		require.NoError(t, err)
 		require.Contains(t, r.String(), ", with the tools of ex (repeat)")
-		_, text, err := l.Prompt(&p)
+		_, text, err := l.Prompt(t.Context(), &p)
 		require.NoError(t, err)
 		require.Contains(t, text, `"name": "repeat", "description": "Says it again."`)
 		require.Equal(t, own == "tools=[trace]", strings.Contains(text, `"name": "trace"`))
@@ -99,7 +99,7 @@ func TestOpenEnv(t *testing.T) {
 	r, err := Open(t.Context(), cfg, l, &judging.Judging{}, nil)
 	require.NoError(t, err)
 	require.Contains(t, r.String(), " at "+at.URL+", actions with message (string), sessions by WebSocket")
-	_, text, err := l.Prompt(&p)
+	_, text, err := l.Prompt(t.Context(), &p)
 	require.NoError(t, err)
 	require.Contains(t, text, "\n\nSay vowels about 7.<|im_end|>")
 	e, err := r.env.Open(t.Context(), &p)
@@ -151,10 +151,34 @@ func TestStoppingWhileProblemsBegin(t *testing.T) {
 	cfg, l, _, p := place(t)
 	ctx, stop := context.WithCancel(t.Context())
 	begun := 0
-	l.Begin = func(*data.Problem) (string, error) { begun++; stop(); return "", nil }
+	l.Begin = func(context.Context, *data.Problem) (string, error) { begun++; stop(); return "", nil }
 	_, err := (&sources.Problems{Train: []data.Problem{p, p, p}}).Longest(ctx, l, cfg, true)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, 1, begun)
+}
+
+// Nor for the one that is slow to begin.
+func TestStoppingWhileAServerBegins(t *testing.T) {
+	game := &openenvtest.Server{Plain: true}
+	ctx, stop := context.WithCancel(t.Context())
+	resets := 0
+	at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/reset" {
+			if resets++; resets > 1 { // the first was to see whether the server can
+				_, _ = io.Copy(io.Discard, r.Body) // else nobody notices that the other side is gone
+				stop()
+				<-r.Context().Done()
+				return
+			}
+		}
+		game.ServeHTTP(w, r)
+	}))
+	defer at.Close()
+	cfg, l, _, p := place(t, "env=openenv:"+at.URL)
+	_, err := Open(ctx, cfg, l, &judging.Judging{}, nil)
+	require.NoError(t, err)
+	_, _, err = l.Prompt(ctx, &p)
+	require.ErrorIs(t, err, context.Canceled)
 }
 
 // Who failed says what to do: grpo doctor looks at the sandbox, and knows nothing of somebody's server.

@@ -3,6 +3,7 @@ package conversation
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -45,8 +46,12 @@ func checkPython(ctx context.Context, cfg *configs.Config, path string) error {
 	const read = "import sys; compile(open(sys.argv[1], 'rb').read(), sys.argv[1], 'exec')"
 	cmd := exec.CommandContext(ctx, cfg.Python, "-I", "-S", "-c", read, path)
 	var said tail.Tail
-	cmd.Stderr = &said
-	switch err := cmd.Run().(type) {
+	cmd.Stderr, cmd.WaitDelay = &said, afterEnd
+	err := cmd.Run()
+	if errors.Is(err, exec.ErrWaitDelay) { // it read the file, and something that it has started holds its output
+		return nil
+	}
+	switch err := err.(type) {
 	case nil:
 		return nil
 	case *exec.ExitError:

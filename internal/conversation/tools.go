@@ -71,9 +71,9 @@ func (r *Room) workshop(ctx context.Context, cfg *configs.Config, l *sources.Lan
 			return err
 		}
 	}
-	l.Tools = func(p *data.Problem) (list []chat.Tool, err error) {
+	l.Tools = func(ctx context.Context, p *data.Problem) (list []chat.Tool, err error) {
 		if len(o.Tools) > 0 {
-			k, err := tools.Open(context.Background(), p, o)
+			k, err := tools.Open(ctx, p, o)
 			if err != nil {
 				return nil, err
 			}

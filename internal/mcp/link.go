@@ -46,6 +46,7 @@ func (e *Down) Unwrap() error { return e.Err }
 type link struct {
 	server *Server
 	within time.Duration // of the clock, for a call
+	begins chan struct{} // holds who begins a session: one at a time
 
 	mu      sync.Mutex
 	session *session
@@ -61,29 +62,51 @@ type session struct {
 	said *tail.Tail
 }
 
-// get is the session that there is, or a new one.
+// get is the session that there is, or a new one. One that is being begun is waited for, as long as the context lasts.
 func (l *link) get(ctx context.Context) (*session, error) {
+	select {
+	case l.begins <- struct{}{}:
+		defer func() { <-l.begins }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if s, err := l.there(); s != nil || err != nil {
+		return s, err
+	}
+	if ctx.Err() != nil { // nothing is started for nobody
+		return nil, context.Cause(ctx)
+	}
+	s, err := l.server.connect(ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case err != nil && ctx.Err() != nil: // nobody waited for it
+		return nil, context.Cause(ctx)
+	case err != nil:
+		l.goes++
+		return nil, &Down{l.server.Name, err}
+	case l.closed:
+		s.end(false)
+		return nil, &Down{l.server.Name, errClosed}
+	}
+	l.goes++
+	l.session = s
+	return s, nil
+}
+
+var errClosed = errors.New("is closed")
+
+// there is the session that there is, nil where one may be begun.
+func (l *link) there() (*session, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.closed:
-		return nil, &Down{l.server.Name, errors.New("is closed")}
-	case l.session != nil:
-		return l.session, nil
-	case l.goes >= mostGoes:
+		return nil, &Down{l.server.Name, errClosed}
+	case l.session == nil && l.goes >= mostGoes:
 		return nil, &Down{l.server.Name, fmt.Errorf("ended %d times without an answer to a call", l.goes)}
 	}
-	l.goes++
-	s, err := l.server.connect(ctx)
-	if err != nil {
-		if ctx.Err() != nil {
-			l.goes-- // nobody waited for it
-			return nil, context.Cause(ctx)
-		}
-		return nil, &Down{l.server.Name, err}
-	}
-	l.session = s
-	return s, nil
+	return l.session, nil
 }
 
 // client sends the headers of the server, to its host alone.

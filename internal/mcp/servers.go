@@ -83,7 +83,7 @@ func Open(ctx context.Context, servers []Server, o Options) (*Servers, error) {
 }
 
 func (all *Servers) link(h *host) *link {
-	return &link{server: &h.Server, within: all.options.CallTime}
+	return &link{server: &h.Server, within: all.options.CallTime, begins: make(chan struct{}, 1)}
 }
 
 // list asks a server for its tools. One that is there for each conversation is started for that, and ended.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -219,6 +220,33 @@ func TestAServerOverHTTPThatIsGone(t *testing.T) {
 	require.ErrorAs(t, err, &down)
 	require.ErrorContains(t, err, "connection refused")
 	require.NotContains(t, err.Error(), "hush")
+}
+
+// Who waits while another has a server started waits no longer than he may, and nothing is started for those who are gone.
+func TestWaitingForAServerThatIsNotReady(t *testing.T) {
+	starts := filepath.Join(t.TempDir(), "starts")
+	h := &host{Server: Server{Name: "slow", Command: "/bin/sh", Args: []string{"-c", `echo x >> "$0"; read a; read a`, starts}}}
+	l := (&Servers{}).link(h)
+	ctx, stop := context.WithCancel(t.Context())
+	var wait sync.WaitGroup
+	for range 4 {
+		wait.Go(func() {
+			_, err := l.get(ctx)
+			assert.ErrorIs(t, err, context.Canceled)
+		})
+	}
+	require.Eventually(t, func() bool { _, err := os.Stat(starts); return err == nil }, time.Minute, time.Millisecond)
+	brief, over := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer over()
+	_, err := l.get(brief)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NoError(t, ctx.Err(), "the first still waits for it")
+	stop()
+	wait.Wait()
+	l.close()
+	text, err := os.ReadFile(starts)
+	require.NoError(t, err)
+	require.Equal(t, "x\n", string(text))
 }
 
 // A server that stops reading is given up as one that does not answer, also where a call is longer than its pipe holds.

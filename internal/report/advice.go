@@ -15,6 +15,8 @@ const (
 	// SlowSandbox speaks once, when steps wait for their scores for more than the share SlowShare.
 	SlowSandbox = "sandbox is the bottleneck"
 	SlowShare   = 0.3
+	// SlowScores speaks in its place where a model judges, too: nobody knows which of the two is waited for.
+	SlowScores = "judge or sandbox is the bottleneck"
 	// NoSkill is about evaluations.
 	NoSkill = "reward without skill"
 )
@@ -30,7 +32,7 @@ func (r *run) holds(a advice) bool {
 		return a.Step >= last
 	case a.Rule == NoSkill:
 		return !slices.ContainsFunc(r.evals, func(e evaluation) bool { return e.Step >= a.Step+Silence })
-	case a.Rule == SlowSandbox:
+	case a.Rule == SlowSandbox, a.Rule == SlowScores:
 		total, score := 0.0, 0.0
 		for _, s := range r.steps[max(0, len(r.steps)-Silence):] {
 			total, score = total+known0(s.timing.Total), score+known0(s.timing.Score)

@@ -115,7 +115,7 @@ func TestOldAdviceDoesNotHold(t *testing.T) {
 		r.steps = append(r.steps, s)
 	}
 	r.advice = []advice{{Step: 3, Rule: "truncation"}, {Step: 5, Rule: "reward errors", Fatal: true}, {Step: 10, Rule: NoSkill},
-		{Step: 12, Rule: SlowSandbox}, {Step: 20, Rule: "time-outs"}, {Step: 21, Rule: "format falls"}}
+		{Step: 12, Rule: SlowSandbox}, {Step: 12, Rule: SlowScores}, {Step: 20, Rule: "time-outs"}, {Step: 21, Rule: "format falls"}}
 	names := func(rules []rule) (all []string) {
 		for _, x := range rules {
 			all = append(all, x.Name)
@@ -124,7 +124,7 @@ func TestOldAdviceDoesNotHold(t *testing.T) {
 	}
 	now, once := r.rules()
 	require.Equal(t, []string{"format falls", NoSkill}, names(now))
-	require.Equal(t, []string{"time-outs", SlowSandbox, "reward errors", "truncation"}, names(once))
+	require.Equal(t, []string{"time-outs", SlowSandbox, SlowScores, "reward errors", "truncation"}, names(once))
 	_, says := r.fatal()
 	require.False(t, says, "a run that went on was not stopped")
 
@@ -133,7 +133,7 @@ func TestOldAdviceDoesNotHold(t *testing.T) {
 		r.steps[i].timing.Score = 4
 	}
 	now, _ = r.rules()
-	require.Equal(t, []string{"format falls", SlowSandbox}, names(now))
+	require.Equal(t, []string{"format falls", SlowSandbox, SlowScores}, names(now))
 }
 
 func TestBrokenPromiseIsSaid(t *testing.T) {

@@ -45,8 +45,9 @@ func (g AheadGroup) Conversation(i int) *conversation.Record {
 	return g.Held[i].Record
 }
 
-// ReadAhead reads a batch, nil where there is no such file, of a model with that many tokens.
-func ReadAhead(path string, vocabulary int) (*Ahead, error) {
+// ReadAhead reads a batch, nil where there is no such file, of a model with that many tokens. One in which the environment failed in
+// too many of all conversations, so that its step would end the run, is told of, and none: whatever was away may be back.
+func ReadAhead(path string, vocabulary int, tooMany func(failed, all int) bool, warn func(string)) (*Ahead, error) {
 	text, err := os.ReadFile(path)
 	if os.IsNotExist(err) {
 		return nil, nil
@@ -63,7 +64,24 @@ func ReadAhead(path string, vocabulary int) (*Ahead, error) {
 			return nil, badinput.Errorf("%s: group %d: %w", path, i, err)
 		}
 	}
+	if failed, all := a.failures(); tooMany(failed, all) {
+		warn(fmt.Sprintf("the environment had failed in %d of %d conversations that were drawn ahead; others are drawn in their place",
+			failed, all))
+		return nil, nil
+	}
 	return a, nil
+}
+
+// failures counts the conversations that could not be scored, of all that there are.
+func (a *Ahead) failures() (failed, all int) {
+	for _, g := range a.Groups {
+		for _, h := range g.Held {
+			if all++; h.Score.Excluded.Failed() {
+				failed++
+			}
+		}
+	}
+	return failed, all
 }
 
 // check holds a group to what the trainer makes of it: what a token indexes is there, and every token has its number.

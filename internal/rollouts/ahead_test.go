@@ -32,9 +32,11 @@ func drawn() Ahead {
 	}}
 }
 
+func never(int, int) bool { return false }
+
 func TestReadAhead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ahead.json")
-	none, err := ReadAhead(path, vocabulary)
+	none, err := ReadAhead(path, vocabulary, never, func(string) {})
 	require.NoError(t, err)
 	require.Nil(t, none)
 	for want, damage := range map[string]func(a *Ahead){
@@ -55,7 +57,7 @@ func TestReadAhead(t *testing.T) {
 		text, err := json.Marshal(a)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(path, text, 0o644))
-		got, err := ReadAhead(path, vocabulary)
+		got, err := ReadAhead(path, vocabulary, never, func(string) {})
 		if want == "" {
 			require.NoError(t, err)
 			require.Equal(t, drawn(), *got)
@@ -80,7 +82,7 @@ func FuzzReadAhead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		path := filepath.Join(t.TempDir(), "ahead.json")
 		require.NoError(t, os.WriteFile(path, text, 0o644))
-		a, err := ReadAhead(path, vocabulary)
+		a, err := ReadAhead(path, vocabulary, never, func(string) {})
 		if err != nil {
 			require.True(t, badinput.Is(err), "%v", err)
 			require.ErrorContains(t, err, path)
@@ -98,7 +100,7 @@ func FuzzReadAhead(f *testing.F) {
 		written, err := json.Marshal(a)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(path, written, 0o644))
-		again, err := ReadAhead(path, vocabulary)
+		again, err := ReadAhead(path, vocabulary, never, func(string) {})
 		require.NoError(t, err)
 		require.Equal(t, a, again)
 	})

@@ -26,10 +26,10 @@ type Language struct {
 	Stops     []int32 // tokens that end a completion
 
 	// Tools are those that the model is told of with a problem; nil: none.
-	Tools func(*data.Problem) ([]chat.Tool, error)
+	Tools func(context.Context, *data.Problem) ([]chat.Tool, error)
 
 	// Begin is what the environment says first about a problem, which ends what the user says; nil: nothing.
-	Begin func(*data.Problem) (string, error)
+	Begin func(context.Context, *data.Problem) (string, error)
 
 	wording *prompt.Builder
 }
@@ -79,8 +79,8 @@ func renderer(cfg *configs.Config, tok *tokenizer.Tokenizer) (*chat.Renderer, er
 }
 
 // Prompt puts a problem into words and tokens.
-func (l *Language) Prompt(problem *data.Problem) (tokens []int32, text string, err error) {
-	messages, tools, err := l.Messages(problem)
+func (l *Language) Prompt(ctx context.Context, problem *data.Problem) (tokens []int32, text string, err error) {
+	messages, tools, err := l.Messages(ctx, problem)
 	if err != nil {
 		return nil, "", err
 	}
@@ -91,12 +91,12 @@ func (l *Language) Prompt(problem *data.Problem) (tokens []int32, text string, e
 }
 
 // Messages are what opens a conversation about a problem, with the tools that the model is told of.
-func (l *Language) Messages(problem *data.Problem) (messages []chat.Message, tools []chat.Tool, err error) {
+func (l *Language) Messages(ctx context.Context, problem *data.Problem) (messages []chat.Message, tools []chat.Tool, err error) {
 	if messages, err = l.wording.Messages(problem); err != nil {
 		return nil, nil, fmt.Errorf("problem %s: prompt: %w", problem.ID, err)
 	}
 	if l.Begin != nil {
-		text, err := l.Begin(problem)
+		text, err := l.Begin(ctx, problem)
 		if err != nil {
 			return nil, nil, fmt.Errorf("problem %s: %w", problem.ID, err)
 		}
@@ -105,7 +105,7 @@ func (l *Language) Messages(problem *data.Problem) (messages []chat.Message, too
 		}
 	}
 	if l.Tools != nil {
-		if tools, err = l.Tools(problem); err != nil {
+		if tools, err = l.Tools(ctx, problem); err != nil {
 			return nil, nil, fmt.Errorf("problem %s: tools: %w", problem.ID, err)
 		}
 	}
@@ -121,7 +121,7 @@ func (p *Problems) Longest(ctx context.Context, l *Language, cfg *configs.Config
 		problems []data.Problem
 	}{{"data", p.Train}, {"test_data", p.HeldOut}} {
 		for i := range set.problems {
-			prompt, _, err := l.Prompt(&set.problems[i])
+			prompt, _, err := l.Prompt(ctx, &set.problems[i])
 			if err = cmp.Or(err, context.Cause(ctx)); err != nil { // a server that begins it may take a while
 				return 0, err
 			}

@@ -56,7 +56,7 @@ func OpenHeldOut(ctx context.Context, cfg *configs.Config, left []string, l *Lan
 	if err == nil {
 		held = slices.DeleteFunc(slices.Clone(held), func(p data.Problem) bool { return slices.Contains(left, p.ID) })
 		held = held[:atMost(cfg.EvalProblems, len(held))]
-		err = p.makeRoom(cfg, held, l, warn)
+		err = p.makeRoom(ctx, cfg, held, l, warn)
 	}
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
@@ -66,10 +66,10 @@ func OpenHeldOut(ctx context.Context, cfg *configs.Config, left []string, l *Lan
 }
 
 // makeRoom takes the problems to evaluate on that leave room for a completion.
-func (p *Problems) makeRoom(cfg *configs.Config, held []data.Problem, l *Language, warn func(string)) error {
+func (p *Problems) makeRoom(ctx context.Context, cfg *configs.Config, held []data.Problem, l *Language, warn func(string)) error {
 	most := l.Shape.MaxPositions
 	for _, problem := range held {
-		tokens, _, err := l.Prompt(&problem)
+		tokens, _, err := l.Prompt(ctx, &problem)
 		if err != nil {
 			return err
 		}

@@ -100,7 +100,7 @@ func (p *Plan) Card(ctx context.Context, e Evaluated) (*Card, error) {
 	}
 	c.ModelSHA256, c.ModelCommit = print.SHA256, print.Commit
 	if held := e.Evaluator.HeldOut(); len(held) > 0 {
-		if _, c.FirstPrompt, err = language.Prompt(&held[0]); err != nil {
+		if _, c.FirstPrompt, err = language.Prompt(ctx, &held[0]); err != nil {
 			return nil, err
 		}
 	}
