@@ -43,8 +43,7 @@ type (
 
 // metrics are those of a step that is done.
 func metrics(p plan, b *rolloutBatch, groups []Group, datums []model.Datum, u Update) Metrics {
-	m := Metrics{Step: p.step, RewardStats: tally.OfRewards(scores(groups)), GroupStats: groupStats(groups),
-		Update: u}
+	m := Metrics{Step: p.step, RewardStats: tally.OfRewards(scores(groups)), GroupStats: groupStats(groups), Update: u}
 	m.Provenance = Provenance{Epoch: b.epoch, Policy: b.policy, Trained: u.After, Staleness: p.updates - b.updates}
 	for _, g := range groups {
 		m.PromptTokens += len(g.Tokens)

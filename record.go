@@ -117,8 +117,9 @@ func (r *record) append(name string, v any) error {
 
 // conclude writes a step down, judges it and tells of it.
 func (t *Trainer) conclude(m Metrics, timing Timing, groups []Group) error {
-	e := evidence(m, timing, t.judge()) // which counts the steps of a fork as its own
-	e.Peak, e.Steps, e.Updates, e.Asks = t.learner.Peak(), t.cfg.MaxSteps-t.start, t.learner.Adam.Steps(), t.cfg.JudgeURL != ""
+	e := evidence(m, timing, t.judge())
+	e.Asks, e.Peak, e.Updates = t.cfg.JudgeURL != "", t.learner.Peak(), t.learner.Adam.Steps()
+	e.Steps = t.cfg.MaxSteps - t.start // a fork's steps are its own
 	advice := t.advisor.OnStep(e)
 	t.pilot.Heard(e, advice)
 	if err := t.record.step(m, timing, groups, advice); err != nil {
