@@ -55,6 +55,8 @@ type Entry struct {
 	Words []string `json:"words"`
 	State string   `json:"state"`
 	Why   string   `json:"why,omitempty"` // it failed
+	// Again is of a run that failed, and not because it lost its policy: it is tried again, and a race waits for it.
+	Again bool `json:"again,omitempty"`
 	// Scores are the held-out pass@1 at the rungs that it has reached.
 	Scores []float64 `json:"scores,omitempty"`
 }
@@ -101,12 +103,12 @@ func Open(dir string, plan *Plan) (*Journal, error) {
 	if j.whole, err = configs.Completed(j.BasePath(), bytes.Clone(j.Plan.base)); err != nil {
 		return nil, err
 	}
-	// What was running when its process ended is gone on with, and what failed is tried again: not in a race that goes on without it.
-	// What is done and was removed is made again.
+	// What was running when its process ended is gone on with, and what failed is tried again: not what a race went on without. What is
+	// done and was removed is made again.
 	for i := range j.Runs {
 		s := &j.Runs[i]
-		if s.State == Running || s.State == Failed && len(j.Plan.Rungs) == 0 {
-			s.State, s.Why = Waiting, ""
+		if s.State == Running || s.State == Failed && (s.Again || len(j.Plan.Rungs) == 0) {
+			s.State, s.Why, s.Again = Waiting, "", false
 		}
 		if s.State == Done && j.gone(s.Name) {
 			s.State, s.Scores = Waiting, nil
@@ -194,3 +196,6 @@ func (j *Journal) RunDir(name string) string { return filepath.Join(j.dir, "runs
 
 // LogPath is where what a run says is kept.
 func (j *Journal) LogPath(name string) string { return filepath.Join(j.dir, "logs", name+".log") }
+
+// LogsDir is where the logs of all runs are.
+func (j *Journal) LogsDir() string { return filepath.Join(j.dir, "logs") }
