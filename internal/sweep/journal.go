@@ -14,6 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/disk"
 	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
@@ -152,21 +153,35 @@ func (p *Plan) equal(other *Plan) bool {
 func (j *Journal) Begin() error {
 	for _, folder := range []string{"runs", "logs"} {
 		if err := os.MkdirAll(filepath.Join(j.dir, folder), 0o755); err != nil {
-			return badinput.Errorf("--dir: %w; choose another one", err)
+			return j.unwritten(err)
 		}
 	}
 	if err := j.begun(); err != nil {
 		return err
 	}
 	if err := atomicfile.WriteBytes(j.BasePath(), j.Plan.base); err != nil {
-		return badinput.Errorf("--dir: %w; choose another one", err)
+		return j.unwritten(err)
 	}
 	if path := j.SettingsPath(); path != j.BasePath() {
 		if err := atomicfile.WriteBytes(path, j.whole); err != nil {
-			return badinput.Errorf("--dir: %w; choose another one", err)
+			return j.unwritten(err)
 		}
 	}
-	return j.write()
+	if err := j.write(); err != nil {
+		return j.unwritten(err)
+	}
+	return nil
+}
+
+// unwritten says what to do where the journal cannot be begun, or gone on with: that is in no other directory.
+func (j *Journal) unwritten(err error) error {
+	switch {
+	case !j.fresh:
+		return fmt.Errorf("--dir: %w; %s, then type grpo sweep --dir %s to go on", err, disk.Remedy(err), look.Word(j.dir))
+	case disk.Full(err):
+		return badinput.Errorf("--dir: %w; make room there, or choose another one", err)
+	}
+	return badinput.Errorf("--dir: %w; choose another one", err)
 }
 
 func (j *Journal) write() error {
