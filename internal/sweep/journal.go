@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
@@ -91,10 +92,6 @@ func Open(dir string, plan *Plan) (*Journal, error) {
 	if err := json.Unmarshal(text, j); err != nil || j.Version != 1 {
 		return nil, badinput.Errorf("%s is no journal of a sweep that this program reads; choose another --dir", filepath.Join(dir, File))
 	}
-	if plan != nil && !plan.equal(&j.Plan) {
-		return nil, badinput.Errorf("%s has a sweep of other words or settings; type grpo sweep --dir %s to go on with that, or another --dir",
-			dir, look.Word(dir))
-	}
 	if j.Plan.base, err = os.ReadFile(j.BasePath()); err != nil {
 		return nil, badinput.Errorf("%w; it is part of the sweep: bring it back, or choose another --dir", err)
 	}
@@ -103,6 +100,10 @@ func Open(dir string, plan *Plan) (*Journal, error) {
 	}
 	if j.whole, err = configs.Completed(j.BasePath(), bytes.Clone(j.Plan.base)); err != nil {
 		return nil, err
+	}
+	if plan != nil && !plan.equal(&j.Plan, j.whole) {
+		return nil, badinput.Errorf("%s has a sweep of other words or settings; type grpo sweep --dir %s to go on with that, or another --dir",
+			dir, look.Word(dir))
 	}
 	// What was running when its process ended is gone on with, and what failed is tried again: not what a race went on without. What is
 	// done and was removed is made again.
@@ -144,9 +145,22 @@ func (p *Plan) combinations(axes []Axis) ([][]string, error) {
 	return Grid(axes)
 }
 
-func (p *Plan) equal(other *Plan) bool {
-	return slices.Equal(p.Words, other.Words) && p.Base == other.Base && p.Random == other.Random && p.Seed == other.Seed &&
+// equal compares a plan with one of a journal, whose settings, with those that came since, are these.
+func (p *Plan) equal(other *Plan, whole []byte) bool {
+	same := p.Base == other.Base || slices.Equal(settings(p.base), settings(whole))
+	return same && slices.Equal(p.Words, other.Words) && p.Random == other.Random && p.Seed == other.Seed &&
 		slices.Equal(p.Rungs, other.Rungs)
+}
+
+// settings are those of a base, each a line: without what explains them and in an order of their own, which releases may change.
+func settings(base []byte) (lines []string) {
+	for line := range strings.Lines(string(base)) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			lines = append(lines, line)
+		}
+	}
+	slices.Sort(lines)
+	return lines
 }
 
 // Begin writes the journal and what it rests on, before the first run.

@@ -275,6 +275,13 @@ func TestASweepOfAnOlderReleaseGoesOn(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, plan.base, text, "it stays as the sweep began with it")
 		require.NoError(t, j.Close())
+		again := &Plan{Words: plan.Words}
+		again.SetBase(got.Marshal())
+		_, err = Open(dir, again)
+		require.NoError(t, err, "its words are typed again, where what came since changes nothing")
+		again.SetBase(base)
+		_, err = Open(dir, again)
+		require.ErrorContains(t, err, "other words or settings", "the settings of now are others")
 	}
 }
 
