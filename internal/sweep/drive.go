@@ -110,8 +110,7 @@ func (d *Driver) one(ctx context.Context, i, rung, steps int, last bool) error {
 		return errors.Join(ctx.Err(), werr)
 	default:
 		d.Say("%s failed: %v", e.Name, err)
-		again := len(d.Journal.Plan.Rungs) == 0 || !errors.Is(err, ErrLost)
-		_, werr := d.change(i, func(e *Entry) { e.State, e.Why, e.Again = Failed, err.Error(), again })
+		_, werr := d.change(i, func(e *Entry) { e.State, e.Why, e.Again = Failed, err.Error(), !errors.Is(err, ErrLost) })
 		return werr
 	}
 	score, said := -1.0, "not evaluated"
@@ -161,7 +160,7 @@ func (d *Driver) halve(rung int) error {
 	return d.Journal.write()
 }
 
-// Failures are how many runs failed, and how many of them are tried again.
+// Failures are how many runs failed, and how many of them may not when they are tried again.
 func (j *Journal) Failures() (failed, again int) {
 	for _, e := range j.Runs {
 		if e.State == Failed {

@@ -57,7 +57,7 @@ type Entry struct {
 	Words []string `json:"words"`
 	State string   `json:"state"`
 	Why   string   `json:"why,omitempty"` // it failed
-	// Again is of a run that failed, and not because it lost its policy: it is tried again, and a race waits for it.
+	// Again is of a run that failed, and not because it lost its policy: it may do better, and a race waits for it.
 	Again bool `json:"again,omitempty"`
 	// Scores are the held-out pass@1 at the rungs that it has reached.
 	Scores []float64 `json:"scores,omitempty"`

@@ -179,6 +179,12 @@ func TestARunThatFailsStopsNoOther(t *testing.T) {
 	require.Len(t, p.calls, 4)
 	require.Equal(t, []string{Failed, "no memory"}, []string{j.Runs[1].State, j.Runs[1].Why})
 	require.Contains(t, results(t, j), "seed=1,failed,,")
+	failed, may := j.Failures()
+	require.Equal(t, []int{1, 1}, []int{failed, may})
+	j, err = (&program{fails: map[string]error{"seed=1": ErrLost}}).drive(t, dir, 1, []string{"seed=0..3", "max_steps=4"}, nil)
+	require.NoError(t, err)
+	failed, may = j.Failures()
+	require.Equal(t, []int{1, 0}, []int{failed, may}, "its settings lead there each time")
 	again := &program{}
 	j, err = again.drive(t, dir, 1, []string{"seed=0..3", "max_steps=4"}, nil)
 	require.NoError(t, err)
