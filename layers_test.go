@@ -29,7 +29,7 @@ var layers = map[string][]string{
 		"internal/report", "internal/samples", "internal/sweep", "internal/tensorfile", "internal/watch",
 		"internal/tiny", "internal/serving", "internal/serving/adapters", "internal/serving/gate", "internal/serving/openai",
 		"internal/serving/page", "internal/serving/refusal", "internal/serving/sessions", "internal/serving/tinker", "internal/sources",
-		"internal/judging", "internal/warmup", "kernels/cuda/driver"}),
+		"internal/judging", "internal/learning", "internal/warmup", "kernels/cuda/driver"}),
 	"cmd/grpo/bench":       slices.Concat(belowCommands, []string{"kernels/kerneltest"}), // a card is held to the contract by the command, too
 	"cmd/grpo/outcome":     belowCommands,
 	"cmd/grpo/screen":      belowCommands,

@@ -143,6 +143,7 @@ func TestCheckMergeOfAnotherModel(t *testing.T) {
 		"less":   func(d *Dims) { d.Hidden, d.Q, d.KV, d.Intermediate = 10, 12, 5, 16 },
 		"more":   func(d *Dims) { d.Hidden, d.Q, d.KV, d.Intermediate = 40, 48, 14, 66 },
 		"layers": func(d *Dims) { d.Layers++ },
+		"fewer":  func(d *Dims) { d.Layers-- },
 	} {
 		d := small
 		change(&d)

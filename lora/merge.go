@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/given"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 )
@@ -62,7 +63,7 @@ func (a *Adapter) corrections(model *tensorfile.Set) (map[string]correction, err
 	return found, nil
 }
 
-// fits wants the model to have every weight that is adapted, in the adapter's shape.
+// fits wants the model to have every weight that is adapted, in the adapter's shape, and no layer more than the adapter's model had.
 func (a *Adapter) fits(model *tensorfile.Set) error {
 	if err := a.checkLen(a.Values); err != nil {
 		return err
@@ -73,6 +74,12 @@ func (a *Adapter) fits(model *tensorfile.Set) error {
 			if _, err := model.Tensor(weightName(layer, t), out, in); err != nil {
 				return err
 			}
+		}
+	}
+	for _, t := range a.Config.Targets {
+		if more := weightName(a.Dims.Layers, t); model.Has(more) {
+			return badinput.Errorf("%s: tensor %q is of a layer that the adapter's model does not have, whose layers are 0 to %d: "+
+				"expected the adapter of this model", model.Path(more), more, a.Dims.Layers-1)
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -46,6 +47,11 @@ func Lost(err error) error {
 		return ErrLost
 	}
 	return nil
+}
+
+// Told reports of what a process said last whether it ended as Lost tells of an error: with an update that its settings led it to.
+func Told(said string) bool {
+	return strings.Contains(said, ErrLost.Error()) || strings.Contains(said, "weights and moments are as they were before the step")
 }
 
 // lower is what to type in place of a peak of the learning rate, which is what the setting says; of a schedule's share of it nobody types.

@@ -1,11 +1,14 @@
 package learning
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/optim"
 )
 
 // What is to be lowered is what broke the policy: a decay that takes more off than there is, or the learning rate.
@@ -22,5 +25,21 @@ func TestWhatBrokeThePolicyIsNamed(t *testing.T) {
 	} {
 		l := Learner{rate: c.rate}
 		require.EqualError(t, l.Fail(&configs.Config{RunDir: c.dir, Method: "grpo", WeightDecay: c.decay}), ErrLost.Error()+"; "+c.says)
+	}
+}
+
+// Of a process that ended only its words are left, and they tell what its error would have told.
+func TestWordsOfALostPolicy(t *testing.T) {
+	l, cfg := Learner{rate: 1e30}, &configs.Config{RunDir: "r", Method: "grpo"}
+	over := badinput.Errorf("%w; lower it", &optim.OverflowError{Tensor: "a", Value: 1, Rate: 1e30})
+	for _, c := range []struct {
+		err  error
+		lost bool
+	}{
+		{l.Fail(cfg), true}, {l.Explain(over, cfg), true}, {over, true}, {errors.New("checkpoint r: no space left on device"), false},
+		{badinput.Errorf("data tasks.jsonl: no such file"), false},
+	} {
+		require.Equal(t, c.lost, Told("step 3: "+c.err.Error()+" (log)"), "%v", c.err)
+		require.Equal(t, c.lost, Lost(c.err) != nil, "%v", c.err)
 	}
 }

@@ -1,8 +1,10 @@
 package sweep
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -61,5 +63,25 @@ func TestARunThatWasRemovedIsMadeAgain(t *testing.T) {
 			require.NoError(t, os.RemoveAll(j.RunDir("seed=2")))
 			require.Contains(t, results(t, j), "seed=2,left behind,,")
 		})
+	}
+}
+
+// Whoever cannot write the journal is told to choose another directory only where nothing is lost by that.
+func TestAJournalThatCannotBeWritten(t *testing.T) {
+	full := &fs.PathError{Op: "write", Path: "my runs/base.yaml", Err: syscall.ENOSPC}
+	fixed := &fs.PathError{Op: "mkdir", Path: "my runs/logs", Err: syscall.EROFS}
+	for _, c := range []struct {
+		fresh bool
+		err   error
+		says  string
+	}{
+		{true, full, "--dir: write my runs/base.yaml: no space left on device; make room there, or choose another one"},
+		{true, fixed, "--dir: mkdir my runs/logs: read-only file system; choose another one"},
+		{false, full, "--dir: write my runs/base.yaml: no space left on device; make room there, then type grpo sweep --dir 'my runs' to go on"},
+		{false, fixed, "--dir: mkdir my runs/logs: read-only file system; mend that, then type grpo sweep --dir 'my runs' to go on"},
+	} {
+		err := (&Journal{dir: "my runs", fresh: c.fresh}).unwritten(c.err)
+		require.EqualError(t, err, c.says)
+		require.Equal(t, c.fresh, badinput.Is(err))
 	}
 }

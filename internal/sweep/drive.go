@@ -12,7 +12,12 @@ import (
 	"sync"
 
 	"github.com/seed-7879b91d/grpo/internal/compare"
+	"github.com/seed-7879b91d/grpo/internal/look"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 )
+
+// ErrLost is of a run whose own settings led it to where it computes no numbers any more. Tried again, it would come there again.
+var ErrLost = errors.New("the policy is lost")
 
 // Runner makes a run in a directory to its end, or goes on with it, with these words. It stops in order when ctx ends.
 type Runner func(ctx context.Context, e Entry, words []string) error
@@ -27,8 +32,9 @@ type Driver struct {
 	mu sync.Mutex // of the journal
 }
 
-// Drive makes the runs, rung by rung where there are some. A run that fails is told and left; what ctx interrupts can be
-// gone on with.
+// Drive makes the runs, rung by rung where there are some. A run that fails is told, and the others go on. A race goes on without one
+// that lost its policy, and waits at the rung for one that failed otherwise: a machine that fails decides no race. What ctx interrupts
+// can be gone on with.
 func (d *Driver) Drive(ctx context.Context) error {
 	rungs := d.Journal.Plan.Rungs
 	if len(rungs) == 0 {
@@ -38,10 +44,15 @@ func (d *Driver) Drive(ctx context.Context) error {
 		if err := d.rung(ctx, i, steps, i == len(rungs)-1); err != nil {
 			return err
 		}
-		if i < len(rungs)-1 {
-			if err := d.halve(i); err != nil {
-				return err
-			}
+		if i == len(rungs)-1 {
+			break
+		}
+		if _, again := d.Journal.Failures(); again > 0 {
+			return fmt.Errorf("%d of %s failed before step %d, and the race waits for %s; the logs are in %s; %s", again,
+				plural.Of(len(d.Journal.Runs), "run"), steps, plural.Pick(again, "it", "them"), d.Journal.LogsDir(), d.Journal.TryAgain(again))
+		}
+		if err := d.halve(i); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -99,7 +110,7 @@ func (d *Driver) one(ctx context.Context, i, rung, steps int, last bool) error {
 		return errors.Join(ctx.Err(), werr)
 	default:
 		d.Say("%s failed: %v", e.Name, err)
-		_, werr := d.change(i, func(e *Entry) { e.State, e.Why = Failed, err.Error() })
+		_, werr := d.change(i, func(e *Entry) { e.State, e.Why, e.Again = Failed, err.Error(), !errors.Is(err, ErrLost) })
 		return werr
 	}
 	score, said := -1.0, "not evaluated"
@@ -147,6 +158,24 @@ func (d *Driver) halve(rung int) error {
 		d.Say("%s is left behind after step %d", d.Journal.Runs[i].Name, d.Journal.Plan.Rungs[rung])
 	}
 	return d.Journal.write()
+}
+
+// Failures are how many runs failed, and how many of them may not when they are tried again.
+func (j *Journal) Failures() (failed, again int) {
+	for _, e := range j.Runs {
+		if e.State == Failed {
+			failed++
+			if e.Again {
+				again++
+			}
+		}
+	}
+	return failed, again
+}
+
+// TryAgain says what to type to try so many runs again that failed.
+func (j *Journal) TryAgain(n int) string {
+	return fmt.Sprintf("type grpo sweep --dir %s to try %s again", look.Word(j.dir), plural.Pick(n, "it", fmt.Sprintf("these %d", n)))
 }
 
 // Rungs are n numbers of steps, each twice the one before, that end with all steps.

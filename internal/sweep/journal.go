@@ -10,10 +10,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/disk"
 	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
@@ -55,6 +57,8 @@ type Entry struct {
 	Words []string `json:"words"`
 	State string   `json:"state"`
 	Why   string   `json:"why,omitempty"` // it failed
+	// Again is of a run that failed, and not because it lost its policy: it may do better, and a race waits for it.
+	Again bool `json:"again,omitempty"`
 	// Scores are the held-out pass@1 at the rungs that it has reached.
 	Scores []float64 `json:"scores,omitempty"`
 }
@@ -88,10 +92,6 @@ func Open(dir string, plan *Plan) (*Journal, error) {
 	if err := json.Unmarshal(text, j); err != nil || j.Version != 1 {
 		return nil, badinput.Errorf("%s is no journal of a sweep that this program reads; choose another --dir", filepath.Join(dir, File))
 	}
-	if plan != nil && !plan.equal(&j.Plan) {
-		return nil, badinput.Errorf("%s has a sweep of other words or settings; type grpo sweep --dir %s to go on with that, or another --dir",
-			dir, look.Word(dir))
-	}
 	if j.Plan.base, err = os.ReadFile(j.BasePath()); err != nil {
 		return nil, badinput.Errorf("%w; it is part of the sweep: bring it back, or choose another --dir", err)
 	}
@@ -101,12 +101,16 @@ func Open(dir string, plan *Plan) (*Journal, error) {
 	if j.whole, err = configs.Completed(j.BasePath(), bytes.Clone(j.Plan.base)); err != nil {
 		return nil, err
 	}
-	// What was running when its process ended is gone on with, and what failed is tried again: not in a race that goes on without it.
-	// What is done and was removed is made again.
+	if plan != nil && !plan.equal(&j.Plan, j.whole) {
+		return nil, badinput.Errorf("%s has a sweep of other words or settings; type grpo sweep --dir %s to go on with that, or another --dir",
+			dir, look.Word(dir))
+	}
+	// What was running when its process ended is gone on with, and what failed is tried again: not what a race went on without. What is
+	// done and was removed is made again.
 	for i := range j.Runs {
 		s := &j.Runs[i]
-		if s.State == Running || s.State == Failed && len(j.Plan.Rungs) == 0 {
-			s.State, s.Why = Waiting, ""
+		if s.State == Running || s.State == Failed && (s.Again || len(j.Plan.Rungs) == 0) {
+			s.State, s.Why, s.Again = Waiting, "", false
 		}
 		if s.State == Done && j.gone(s.Name) {
 			s.State, s.Scores = Waiting, nil
@@ -141,30 +145,57 @@ func (p *Plan) combinations(axes []Axis) ([][]string, error) {
 	return Grid(axes)
 }
 
-func (p *Plan) equal(other *Plan) bool {
-	return slices.Equal(p.Words, other.Words) && p.Base == other.Base && p.Random == other.Random && p.Seed == other.Seed &&
+// equal compares a plan with one of a journal, whose settings, with those that came since, are these.
+func (p *Plan) equal(other *Plan, whole []byte) bool {
+	same := p.Base == other.Base || slices.Equal(settings(p.base), settings(whole))
+	return same && slices.Equal(p.Words, other.Words) && p.Random == other.Random && p.Seed == other.Seed &&
 		slices.Equal(p.Rungs, other.Rungs)
+}
+
+// settings are those of a base, each a line: without what explains them and in an order of their own, which releases may change.
+func settings(base []byte) (lines []string) {
+	for line := range strings.Lines(string(base)) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			lines = append(lines, line)
+		}
+	}
+	slices.Sort(lines)
+	return lines
 }
 
 // Begin writes the journal and what it rests on, before the first run.
 func (j *Journal) Begin() error {
 	for _, folder := range []string{"runs", "logs"} {
 		if err := os.MkdirAll(filepath.Join(j.dir, folder), 0o755); err != nil {
-			return badinput.Errorf("--dir: %w; choose another one", err)
+			return j.unwritten(err)
 		}
 	}
 	if err := j.begun(); err != nil {
 		return err
 	}
 	if err := atomicfile.WriteBytes(j.BasePath(), j.Plan.base); err != nil {
-		return badinput.Errorf("--dir: %w; choose another one", err)
+		return j.unwritten(err)
 	}
 	if path := j.SettingsPath(); path != j.BasePath() {
 		if err := atomicfile.WriteBytes(path, j.whole); err != nil {
-			return badinput.Errorf("--dir: %w; choose another one", err)
+			return j.unwritten(err)
 		}
 	}
-	return j.write()
+	if err := j.write(); err != nil {
+		return j.unwritten(err)
+	}
+	return nil
+}
+
+// unwritten says what to do where the journal cannot be begun, or gone on with: that is in no other directory.
+func (j *Journal) unwritten(err error) error {
+	switch {
+	case !j.fresh:
+		return fmt.Errorf("--dir: %w; %s, then type grpo sweep --dir %s to go on", err, disk.Remedy(err), look.Word(j.dir))
+	case disk.Full(err):
+		return badinput.Errorf("--dir: %w; make room there, or choose another one", err)
+	}
+	return badinput.Errorf("--dir: %w; choose another one", err)
 }
 
 func (j *Journal) write() error {
@@ -194,3 +225,6 @@ func (j *Journal) RunDir(name string) string { return filepath.Join(j.dir, "runs
 
 // LogPath is where what a run says is kept.
 func (j *Journal) LogPath(name string) string { return filepath.Join(j.dir, "logs", name+".log") }
+
+// LogsDir is where the logs of all runs are.
+func (j *Journal) LogsDir() string { return filepath.Join(j.dir, "logs") }

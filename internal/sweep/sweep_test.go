@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -114,7 +115,7 @@ type program struct {
 	j     *Journal
 	mu    sync.Mutex
 	calls []string
-	fails map[string]bool
+	fails map[string]error
 	stop  func(calls int)
 }
 
@@ -129,8 +130,8 @@ func (p *program) run(ctx context.Context, e Entry, words []string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if p.fails[e.Name] {
-		return errors.New("no memory")
+	if err := p.fails[e.Name]; err != nil {
+		return err
 	}
 	seed, err := strconv.Atoi(configs.Word(words, "seed"))
 	require.NoError(p.t, err)
@@ -172,12 +173,18 @@ func results(t *testing.T, j *Journal) string {
 
 func TestARunThatFailsStopsNoOther(t *testing.T) {
 	dir := t.TempDir()
-	p := &program{fails: map[string]bool{"seed=1": true}}
+	p := &program{fails: map[string]error{"seed=1": errors.New("no memory")}}
 	j, err := p.drive(t, dir, 2, []string{"seed=0..3", "max_steps=4"}, nil)
 	require.NoError(t, err)
 	require.Len(t, p.calls, 4)
 	require.Equal(t, []string{Failed, "no memory"}, []string{j.Runs[1].State, j.Runs[1].Why})
 	require.Contains(t, results(t, j), "seed=1,failed,,")
+	failed, may := j.Failures()
+	require.Equal(t, []int{1, 1}, []int{failed, may})
+	j, err = (&program{fails: map[string]error{"seed=1": ErrLost}}).drive(t, dir, 1, []string{"seed=0..3", "max_steps=4"}, nil)
+	require.NoError(t, err)
+	failed, may = j.Failures()
+	require.Equal(t, []int{1, 0}, []int{failed, may}, "its settings lead there each time")
 	again := &program{}
 	j, err = again.drive(t, dir, 1, []string{"seed=0..3", "max_steps=4"}, nil)
 	require.NoError(t, err)
@@ -274,14 +281,58 @@ func TestASweepOfAnOlderReleaseGoesOn(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, plan.base, text, "it stays as the sweep began with it")
 		require.NoError(t, j.Close())
+		again := &Plan{Words: plan.Words}
+		again.SetBase(got.Marshal())
+		_, err = Open(dir, again)
+		require.NoError(t, err, "its words are typed again, where what came since changes nothing")
+		again.SetBase(base)
+		_, err = Open(dir, again)
+		require.ErrorContains(t, err, "other words or settings", "the settings of now are others")
 	}
 }
 
-// Of an odd number of runs the one in the middle stays in the race; a run that failed in it stays out, however often it is gone on with.
+// A machine that fails decides no race: at the rung it waits for those that are not there, and ends as one that nothing happened to.
+func TestARaceWaitsForAMachineThatFails(t *testing.T) {
+	words, rungs := []string{"seed=0..3", "max_steps=8"}, Rungs(8, 3)
+	j, err := (&program{}).drive(t, t.TempDir(), 1, words, rungs)
+	require.NoError(t, err)
+	want := results(t, j)
+	for _, name := range []string{"seed=0", "seed=1", "seed=2"} {
+		dir := t.TempDir()
+		for range 2 {
+			j, err = (&program{fails: map[string]error{name: errors.New("no room")}}).drive(t, dir, 2, words, rungs)
+			require.ErrorContains(t, err, "1 of 4 runs failed before step 2, and the race waits for it; the logs are in "+filepath.Join(dir, "logs")+
+				"; type grpo sweep --dir "+dir+" to try it again")
+			require.False(t, slices.ContainsFunc(j.Runs, func(e Entry) bool { return e.State == Left || e.State == Done }))
+		}
+		j, err = (&program{}).drive(t, dir, 2, words, rungs)
+		require.NoError(t, err)
+		require.Equal(t, want, results(t, j), name)
+	}
+	dir := t.TempDir() // and at a rung further up, and at the last one
+	for _, steps := range []string{"4", "8"} {
+		p := &program{}
+		fails := func(calls int) {
+			if p.fails = nil; strings.HasSuffix(p.calls[calls-1], " to "+steps) {
+				p.fails = map[string]error{"seed=1": errors.New("no room")}
+			}
+		}
+		p.stop = fails
+		j, err = p.drive(t, dir, 1, words, rungs)
+		require.Equal(t, steps != "8", err != nil)
+		failed, again := j.Failures()
+		require.Equal(t, []int{1, 1}, []int{failed, again})
+	}
+	j, err = (&program{}).drive(t, dir, 1, words, rungs)
+	require.NoError(t, err)
+	require.Equal(t, want, results(t, j))
+}
+
+// Of an odd number of runs the one in the middle stays in the race; a run that lost its policy stays out, however often it is gone on with.
 func TestARaceOfThreeAndOneThatFails(t *testing.T) {
 	words, rungs := []string{"seed=0..3", "max_steps=4"}, Rungs(4, 2)
 	dir := t.TempDir()
-	p := &program{fails: map[string]bool{"seed=1": true}}
+	p := &program{fails: map[string]error{"seed=1": fmt.Errorf("step 1: %w", ErrLost)}}
 	j, err := p.drive(t, dir, 1, words, rungs)
 	require.NoError(t, err)
 	require.Equal(t, []string{"seed=0 to 2", "seed=1 to 2", "seed=2 to 2", "seed=3 to 2", "seed=2 to 4", "seed=3 to 4"}, p.calls)

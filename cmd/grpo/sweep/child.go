@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/seed-7879b91d/grpo/internal/learning"
 	"github.com/seed-7879b91d/grpo/internal/sweep"
 )
 
@@ -58,10 +59,25 @@ func (c children) run(ctx context.Context, e sweep.Entry, words []string) error 
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return errors.New(reason(log, began, err))
+		return why(log, began, err)
 	}
 	return nil
 }
+
+// why is the reason that a process ended for, as an error that tells whether it lost its policy.
+func why(log *os.File, from int64, err error) error {
+	said := reason(log, from, err)
+	if learning.Told(said) {
+		return lost(said)
+	}
+	return errors.New(said)
+}
+
+// lost is why a run ended that its settings led to where it computes no numbers any more.
+type lost string
+
+func (l lost) Error() string { return string(l) }
+func (l lost) Unwrap() error { return sweep.ErrLost }
 
 // reason is why a process ended: that it was killed, of which it knows nothing, or what it said last.
 func reason(log *os.File, from int64, err error) string {

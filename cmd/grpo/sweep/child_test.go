@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/learning"
+	"github.com/seed-7879b91d/grpo/internal/sweep"
 )
 
 // Why a run ended stands at the end of what it said, however much that was.
@@ -39,5 +42,19 @@ func TestAKilledRunDidNotEndForWhatItSaid(t *testing.T) {
 		says := reason(log, 0, cmd.Run())
 		require.Contains(t, says, c.want)
 		require.NotContains(t, says, "a warning")
+	}
+}
+
+// A run that lost its policy is told from one that a machine failed by what it said last.
+func TestARunThatLostItsPolicy(t *testing.T) {
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	require.NoError(t, err)
+	defer log.Close()
+	for last, want := range map[string]bool{"step 3: " + learning.ErrLost.Error() + "; lower it": true, "the disk is full": false} {
+		cmd := exec.Command("sh", "-c", "echo 'grpo: "+last+"' >&2; exit 2")
+		cmd.Stderr = log
+		err := why(log, 0, cmd.Run())
+		require.EqualError(t, err, last+" ("+log.Name()+")")
+		require.Equal(t, want, errors.Is(err, sweep.ErrLost))
 	}
 }

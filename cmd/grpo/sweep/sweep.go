@@ -57,11 +57,12 @@ lora_targets=[q_proj,v_proj],[o_proj]. Settings start from --preset or --config-
 combinations by --random-seed; then ranges may be of any numbers, 1e-5..1e-3, by their magnitude where they are rates.
 
 With --halving all runs go to a part of max_steps, the better half by held-out pass@1 goes on from its checkpoints to twice as many, and
-so on: --rungs 3 are a quarter, a half, and all.
+so on: --rungs 3 are a quarter, a half, and all. A run that lost its policy is out; for one that failed otherwise the race waits.
 
 The directory of the sweep has sweep.json, which says how far each run is, the runs in runs/, what they said in logs/, and at the end
-results.csv and comparison.html. ^C saves and stops; grpo sweep --dir DIR goes on, also after kill -9. A run that fails is told, and
-the others go on. Runs are made in turn, or --at-once N, which share the cores; the plan (--dry-run) says what they take.`,
+results.csv and comparison.html. ^C saves and stops; grpo sweep --dir DIR goes on, also after kill -9. A run that fails is told, the
+others go on, and grpo sweep --dir DIR tries it again. Runs are made in turn, or --at-once N, which share the cores; the plan
+(--dry-run) says what they take.`,
 		Example: `  grpo sweep learning_rate=1e-4,2e-4 seed=0..2 max_steps=40 --dir runs/rates
   grpo sweep --dir runs/rates
   grpo sweep learning_rate=1e-5..1e-3 seed=0..9 max_steps=40 --random 8 --halving --dry-run`,
@@ -246,15 +247,14 @@ func conclude(out io.Writer, j *sweep.Journal) error {
 	if err != nil {
 		return err
 	}
-	failed := 0
-	for _, e := range j.Runs {
-		if e.State == sweep.Failed {
-			failed++
-		}
+	failed, again := j.Failures()
+	next := ""
+	if again > 0 {
+		next = "; " + j.TryAgain(again)
 	}
 	if c == nil {
-		return fmt.Errorf("%s failed; %s%s why", plural.Pick(failed, "the one run", fmt.Sprintf("all %d runs", failed)),
-			j.LogPath(j.Runs[0].Name), plural.Pick(failed, " says", " and its like say"))
+		return fmt.Errorf("%s failed; %s%s why%s", plural.Pick(failed, "the one run", fmt.Sprintf("all %d runs", failed)),
+			j.LogPath(j.Runs[0].Name), plural.Pick(failed, " says", " and its like say"), next)
 	}
 	text, err := table.Write("csv")
 	if err == nil {
@@ -272,8 +272,8 @@ func conclude(out io.Writer, j *sweep.Journal) error {
 	}
 	fmt.Fprintf(out, "\n%s\nthe results are in %s, the curves in %s\n", c.Text(), j.ResultsPath(), j.PagePath())
 	if failed > 0 {
-		return fmt.Errorf("%d of %s failed, and the others are done; the logs are in %s", failed, plural.Of(len(j.Runs), "run"),
-			filepath.Dir(j.LogPath("x")))
+		return fmt.Errorf("%d of %s failed, and the others are done; the logs are in %s%s", failed, plural.Of(len(j.Runs), "run"),
+			j.LogsDir(), next)
 	}
 	return nil
 }
