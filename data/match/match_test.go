@@ -47,16 +47,21 @@ func TestAnswers(t *testing.T) {
 		{Math, "42", "I do not know.", false, false},
 		{Math, "42", "", false, false},
 		{Exact, "Paris", " Paris\n", true, true},
-		{Exact, "Paris", "Answer: Paris.", true, true},
+		{Exact, "\tParis \n", "Answer: Paris.", true, true},
 		{Exact, "Paris", "paris", true, false},
 		{Exact, "Paris", "# Final answer\n\n**Paris**", true, true},
 		{Exact, "Answer: A", "Answer: A", true, true},
+		{Exact, "Paris", "The answer is Paris.\nAnswer:", true, true},
 		{Exact, "x", "", false, false},
 		{Regex, `^def \w+`, "def f", true, true},
 		{Regex, `(?m)^yes$`, "well\nyes", true, true},
 		{Regex, `\d{3}`, "<think>123</think>12", true, false},
 		{JSONSchema, schema, "Here:\n```json\n{\"n\": 3}\n```\n", true, true},
 		{JSONSchema, schema, `{"n": 3}`, true, true},
+		{JSONSchema, `{"type": "number"}`, "1e-9999", true, true},
+		{JSONSchema, `{"type": "number"}`, "1e-10000", true, false},
+		{JSONSchema, `{"$schema": "http://json-schema.org/draft-07/schema#", "format": "date"}`, `"2024-02-29"`, true, true},
+		{JSONSchema, `{"$schema": "http://json-schema.org/draft-07/schema#", "format": "date"}`, `"2023-02-29"`, true, false},
 		{JSONSchema, schema, `{"n": "3"}`, true, false},
 		{JSONSchema, schema, `{"n": 3} `, true, true},
 		{JSONSchema, schema, `{"n": 3} and`, false, false},
@@ -210,9 +215,10 @@ func TestLongTexts(t *testing.T) {
 func TestSchemasThatDoubleTheirWork(t *testing.T) {
 	deep := strings.Repeat("[", 40) + strings.Repeat("]", 40)
 	for schema, takes := range map[string]bool{
-		`{"anyOf": [{"items": {"$ref": "#"}}, {"items": {"$ref": "#"}}], "not": {}}`:                                               false,
-		`{"$dynamicAnchor": "a", "allOf": [{"items": {"$dynamicRef": "#a"}}, {"prefixItems": [{"$dynamicRef": "#a"}]}]}`:           true,
-		`{"$schema": "http://json-schema.org/draft-07/schema#", "allOf": [{"items": {"$ref": "#"}}, {"contains": {"$ref": "#"}}]}`: false,
+		`{"anyOf": [{"items": {"$ref": "#"}}, {"items": {"$ref": "#"}}], "not": {}}`:                                                      false,
+		`{"$dynamicAnchor": "a", "allOf": [{"items": {"$dynamicRef": "#a"}}, {"prefixItems": [{"$dynamicRef": "#a"}]}]}`:                  true,
+		`{"$schema": "http://json-schema.org/draft-07/schema#", "allOf": [{"items": {"$ref": "#"}}, {"contains": {"$ref": "#"}}]}`:        false,
+		`{"not": {"$ref": "#/$defs/a"}, "$defs": {"a": {"allOf": [{"items": {"$ref": "#/$defs/a"}}, {"items": {"$ref": "#/$defs/a"}}]}}}`: false,
 	} {
 		m, err := New(JSONSchema, schema)
 		require.NoError(t, err)
