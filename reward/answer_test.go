@@ -35,6 +35,8 @@ func TestAnswersNeedNoSandbox(t *testing.T) {
 	require.Equal(t, 0.25, s.Reward)
 	require.Equal(t, 1.0, grade(t, j, Completion{Problem: &words, Text: "Paris"}).Components.Correct)
 
+	require.Empty(t, j.tester.sets.open, "nothing of a problem is kept that nobody is judged by")
+
 	truth, err := groundTruth(t.Context(), &half)
 	require.NoError(t, err)
 	require.Equal(t, "1/2", truth)

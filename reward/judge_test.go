@@ -141,6 +141,23 @@ func TestCalls(t *testing.T) {
 	require.ErrorContains(t, err, "problem p: expected value: unwrap_ok wants a list of one element")
 }
 
+// Numbers among words are compared as numbers where the problem has a tolerance, and as text where it has none.
+func TestToleranceOfOutput(t *testing.T) {
+	f := &fake{programs: map[string]func(sandbox.Input) sandbox.Result{
+		"words\n": func(sandbox.Input) sandbox.Result { return prints("case 1.0") },
+		"near\n":  func(sandbox.Input) sandbox.Result { return prints("case 1.0000001") },
+	}}
+	for _, tt := range []struct {
+		code      string
+		tolerance float64
+		want      Verdict
+	}{{"words", 0, WA}, {"words", 1e-9, AC}, {"near", 1e-9, WA}, {"near", 1e-6, AC}} {
+		p := data.Problem{ID: "p", Kind: data.Stdin, Tolerance: tt.tolerance}.WithTests(data.Test{Stdout: "case 1"})
+		s := grade(t, NewJudge(correct(t), f, nil, nil), Completion{Problem: &p, Text: fenced(tt.code)})
+		require.Equal(t, tt.want, s.Verdict, "%s within %g", tt.code, tt.tolerance)
+	}
+}
+
 func TestTruncated(t *testing.T) {
 	f := newFake()
 	c := Completion{Problem: echoProblem("p", 1), Text: fenced("echo"), Truncated: true, Tokens: 50, MaxTokens: 100}
@@ -164,7 +181,7 @@ func TestTruncated(t *testing.T) {
 
 func TestVerdictsAreRemembered(t *testing.T) {
 	f := newFake()
-	j := NewJudge(correct(t), f, nil, nil)
+	j := NewJudge(correct(t), f, newFake(), nil)
 	p := echoProblem("p", 3)
 	first := grade(t, j, Completion{Problem: p, Text: fenced("wrong on xx")})
 	require.False(t, first.Cached)
@@ -174,6 +191,8 @@ func TestVerdictsAreRemembered(t *testing.T) {
 	require.Equal(t, first, again)
 	require.EqualValues(t, 3, f.runs.Load())
 	require.EqualValues(t, 1, j.Stats().Cached)
+	again.Tests[0] = "changed"
+	require.Equal(t, first.Tests, grade(t, j, Completion{Problem: p, Text: fenced("wrong on xx")}).Tests, "the caller's slice is its own")
 
 	for _, change := range []func(*data.Problem){
 		func(p *data.Problem) { *p = p.WithTests(data.Test{Stdin: "x", Stdout: "y"}) },
@@ -181,11 +200,25 @@ func TestVerdictsAreRemembered(t *testing.T) {
 		func(p *data.Problem) { p.MemoryMB = 1 },
 		func(p *data.Problem) { p.Tolerance = 1 },
 		func(p *data.Problem) { p.FuncName = "f" },
+		func(p *data.Problem) { p.Checker = "any " },
 	} {
 		other := *p
 		change(&other)
 		require.False(t, grade(t, j, Completion{Problem: &other, Text: fenced("wrong on xx")}).Cached)
 	}
+}
+
+// What was broken off is no verdict.
+func TestWhatIsBrokenOffIsNotRemembered(t *testing.T) {
+	f := newFake()
+	ctx, cancel := context.WithCancel(t.Context())
+	f.programs["last\n"] = func(in sandbox.Input) sandbox.Result { cancel(); return echo(in) }
+	j := NewJudge(correct(t), f, nil, nil)
+	c := Completion{Problem: echoProblem("p", 2), Text: fenced("last")}
+	_, err := j.Grade(ctx, c)
+	require.ErrorIs(t, err, context.Canceled)
+	s := grade(t, j, c)
+	require.Equal(t, []any{AC, false}, []any{s.Verdict, s.Cached})
 }
 
 func (emptyLoader) LoadTests(context.Context) ([]data.Test, error) { return nil, nil }

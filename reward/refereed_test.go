@@ -51,6 +51,13 @@ func TestRefereeIsAComponent(t *testing.T) {
 	require.Equal(t, ExcludedTruncated, grade(t, j, Completion{Problem: &p, Text: "b", Truncated: true}).Excluded)
 	require.EqualValues(t, 2, asked.Load(), "nobody asks about what is left out")
 
+	f := newFake()
+	f.broken = 1
+	programs := NewJudge(Rules{Weights: Weights{Judge: 1}}, f, nil, nil)
+	programs.referee = j.referee
+	require.Equal(t, ExcludedInfra, grade(t, programs, Completion{Problem: echoProblem("q", 1), Text: fenced("echo")}).Excluded)
+	require.EqualValues(t, 2, asked.Load())
+
 	for range 2 {
 		s := grade(t, j, Completion{Problem: &p, Text: "mumble"})
 		require.Equal(t, ExcludedJudge, s.Excluded)
@@ -62,6 +69,10 @@ func TestRefereeIsAComponent(t *testing.T) {
 	_, err := j.Grade(t.Context(), Completion{Problem: &p, Text: "mumble"})
 	require.True(t, badinput.Is(err))
 	require.ErrorContains(t, err, "the judge gave no score to 3 of the last 5 completions")
+
+	lost := data.Problem{ID: "p", Kind: data.Stdin}.WithLoader(1, brokenLoader{})
+	_, err = open("{{.Completion}} {{.GroundTruth}}").Grade(t.Context(), Completion{Problem: &lost, Text: "no program"})
+	require.ErrorContains(t, err, "problem p: disk gone", "what is not known of a problem is no opinion on an answer")
 
 	err = open("mumble {{.Completion}}").Try(t.Context(), &p)
 	require.True(t, badinput.Is(err))
