@@ -17,7 +17,7 @@ import (
 func TestUpdatesOfAStep(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{Threads: 1})
 	defer b.Close()
-	l, datums := learner(t, b, "loss=ppo")
+	l, datums := learner(t, b, "loss=gspo")
 	first, err := l.Update(t.Context(), datums, 1, 0, false) // which changes nothing
 	require.NoError(t, err)
 	require.NotZero(t, first.Rows)
@@ -26,11 +26,12 @@ func TestUpdatesOfAStep(t *testing.T) {
 	require.Equal(t, first.GradNorm, again.GradNorm)
 	require.Equal(t, first.Stats, again.Stats)
 
-	datums[0].OldLogProbs[len(datums[0].OldLogProbs)-1] -= 1 // which is clipped
+	datums[0].OldLogProbs[len(datums[0].OldLogProbs)-1] += 1 // which is clipped
 	clipped, err := l.Update(t.Context(), datums, 1, 0, true)
 	require.NoError(t, err)
 	twice, err := l.Update(t.Context(), datums, 2, 0, true)
 	require.NoError(t, err)
+	require.NotZero(t, clipped.Clipped)
 	require.Equal(t, clipped.Clipped, twice.Clipped, "of one update")
 
 	ctx, cancel := context.WithCancel(t.Context())
