@@ -25,3 +25,17 @@ func TestSummary(t *testing.T) {
 	require.Equal(t, Duplicate, sum.Refusals[0].Reason)
 	require.Equal(t, 1, sum.Refusals[0].Rows)
 }
+
+// What became of a set since a run began is told by its files; the same problems from elsewhere are the same.
+func TestDrift(t *testing.T) {
+	then := Manifest{SHA256: "a", Version: 3, Problems: 7, Files: []File{{Name: "same", SHA256: "1"}, {Name: "other", SHA256: "2"},
+		{Name: "gone", SHA256: "3"}}}
+	now := Manifest{SHA256: "b", Version: 3, Problems: 8, Files: []File{{Name: "same", SHA256: "1"}, {Name: "other", SHA256: "9"},
+		{Name: "new", SHA256: "4"}}}
+	const said = "the data set is not the one this run was started with: fingerprint b…, was a…; "
+	require.Equal(t, said+"other has changed, new is new, gone is gone, 8 problems, were 7", now.Drift(then))
+	now.Version, now.Files = 4, then.Files
+	require.Equal(t, said+"the normal form is version 4, was 3, 8 problems, were 7", now.Drift(then))
+	now.SHA256, now.Files = "a", nil
+	require.Empty(t, now.Drift(then))
+}

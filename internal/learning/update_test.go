@@ -10,6 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
+	"github.com/seed-7879b91d/grpo/model"
 )
 
 // Each update of a step begins with a gradient of its own, and what is told is of the last one. A step that has begun to change the
@@ -52,7 +53,8 @@ func TestUpdatesOfAStep(t *testing.T) {
 func TestCulprits(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{Threads: 1})
 	defer b.Close()
-	l, datums := learner(t, b)
+	l, datums := learner(t, b, "tis=token")
+	datums[0] = model.NewDatum([]int32{5, 9, 11}, 1, []float32{-5, -6}, 1) // of another length
 	for i := range datums[2].Advantages {
 		datums[2].Advantages[i] = math.MaxFloat32
 	}

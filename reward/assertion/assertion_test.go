@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -315,6 +316,10 @@ func TestAssertionsThatAreNotWorkedOut(t *testing.T) {
 		require.Equal(t, want, r.Status)
 		require.False(t, passes(r))
 		require.Contains(t, r.Stderr, "could not be worked out")
+	}
+	for wall, want := range map[time.Duration]time.Duration{0: 3 * time.Second, 9 * time.Second: 9 * time.Second} {
+		limits := sandbox.Limits{CPU: 2 * time.Second, Wall: wall}
+		require.Equal(t, want, newDialogue("", "", Test{}, new(sandbox.Pool), new(sandbox.Pool), limits).limits.Wall)
 	}
 	r, err := (&dialogue{size: mostProgram + 1}).run(t.Context())
 	require.NoError(t, err)
