@@ -40,6 +40,9 @@ func TestAnswersNeedNoSandbox(t *testing.T) {
 	truth, err := groundTruth(t.Context(), &half)
 	require.NoError(t, err)
 	require.Equal(t, "1/2", truth)
+	truth, err = groundTruth(t.Context(), &words)
+	require.NoError(t, err)
+	require.JSONEq(t, `[{"regex":"(?i)paris"},{"regex":"^[^ ]*$"}]`, truth, "all that is wanted, where that is several")
 	_, err = j.See(t.Context(), "", &half, "print(1)")
 	require.ErrorContains(t, err, "not for programs")
 }

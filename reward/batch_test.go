@@ -129,3 +129,17 @@ func TestABatchHasWhatIsSettled(t *testing.T) {
 	require.ElementsMatch(t, []Marked[string]{{"known", Score{Reward: 7}}, {"a", Score{Reward: 1}}}, marked)
 	require.EqualValues(t, 1, calls.Load())
 }
+
+// Who abandons a batch goes on once its graders have ended.
+func TestAnAbandonedBatchHasEnded(t *testing.T) {
+	var ended atomic.Bool
+	b := NewBatch[int](t.Context(), GraderFunc(func(ctx context.Context, _ Completion) (Score, error) {
+		<-ctx.Done()
+		time.Sleep(5 * time.Millisecond)
+		ended.Store(true)
+		return Score{}, ctx.Err()
+	}), 1, false)
+	b.Add(0, Completion{})
+	require.NoError(t, b.Abandon())
+	require.True(t, ended.Load())
+}

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
 // A broken sandbox is no zero: the completion is left out, nothing is remembered, and too many stop
@@ -64,6 +66,24 @@ func TestTheSandboxIsToBlameBeforeTheRewardFile(t *testing.T) {
 	}
 }
 
+// A file that is asked about all completions at once has the time of each.
+func TestTheTimeOfCompletionsAskedAboutTogether(t *testing.T) {
+	file := newFake()
+	file.programs[rewardsWithColumns] = func(in sandbox.Input) sandbox.Result { return returns("[1, 2, 3]") }
+	rules := Rules{Weights: Weights{Custom: 1}, Timeout: 2 * time.Second}
+	j := NewJudge(rules, newFake(), nil, file)
+	j.custom.takes.Whole = true
+	var group []Completion
+	peers, p := NewPeers(3), echoProblem("p", 1)
+	for place := range 3 {
+		group = append(group, Completion{Problem: p, Peers: peers, Place: place})
+	}
+	scores, err := All(t.Context(), j, group)
+	require.NoError(t, err)
+	require.Equal(t, []float64{1, 2, 3}, []float64{scores[0].Reward, scores[1].Reward, scores[2].Reward})
+	require.Equal(t, []sandbox.Limits{{CPU: 6 * time.Second}}, file.limits)
+}
+
 // A failure here and there over a long run is no reason to stop.
 func TestInfraFarApart(t *testing.T) {
 	w := infraWatch{limit: 1}
@@ -71,8 +91,10 @@ func TestInfraFarApart(t *testing.T) {
 		require.NoError(t, w.note(i%infraWindow == 0, "x"))
 	}
 	require.NoError(t, w.note(true, "x"), "the one before left the window")
-	require.Error(t, w.note(true, "x"))
-	require.Error(t, w.stopped())
+	stop := w.note(true, "x")
+	require.Error(t, stop)
+	require.Equal(t, stop, w.note(true, "of another that was under way"))
+	require.Equal(t, stop, w.stopped())
 }
 
 func TestTestsThatCannotBeFetched(t *testing.T) {

@@ -92,6 +92,57 @@ func TestMaxTests(t *testing.T) {
 	require.Equal(t, 2, s.Total)
 	require.Equal(t, 1.0, s.Reward)
 	require.Equal(t, 2, grade(t, j, Completion{Problem: echoProblem("p", 4)}).Total)
+	s = grade(t, j, Completion{Problem: echoProblem("q", 1), Text: fenced("echo")})
+	require.Equal(t, []Verdict{AC}, s.Tests, "all of them, where there are no more")
+
+	call := data.Problem{ID: "c", Kind: data.Call, FuncName: "f"}.WithTests(data.Test{Args: []json.RawMessage{json.RawMessage("123")},
+		Returns: json.RawMessage("1")}, data.Test{Args: []json.RawMessage{json.RawMessage("1"), json.RawMessage("2")},
+		Returns: json.RawMessage("1")}, data.Test{Args: []json.RawMessage{json.RawMessage("1234")}, Returns: json.RawMessage("1")})
+	s = grade(t, j, Completion{Problem: &call, Text: fenced("bad")})
+	require.Equal(t, []Verdict{CE, "", ""}, s.Tests, "by their arguments, the smaller of two first")
+}
+
+// Who is shown what a program does sees each test, until two have used up a limit.
+func TestSee(t *testing.T) {
+	seen, err := NewJudge(correct(t), newFake(), nil, nil).See(t.Context(), "g", echoProblem("p", 5), "short\n")
+	require.NoError(t, err)
+	var verdicts []Verdict
+	for _, s := range seen {
+		verdicts = append(verdicts, s.Verdict)
+	}
+	require.Equal(t, []Verdict{"", TLE, TLE, AC, AC}, verdicts)
+	require.Equal(t, "xx", string(seen[3].Result.Stdout))
+}
+
+// What nobody may write is named, and earns nothing where it is rejected.
+func TestBlocking(t *testing.T) {
+	j := NewJudge(correct(t), newFake(), nil, nil)
+	for _, reject := range []bool{false, true} {
+		g := Blocking(j, data.Blocklist{"os._exit", "echo"}, reject)
+		s := grade(t, g, Completion{Problem: echoProblem("p", 1), Text: fenced("echo")})
+		require.Equal(t, []any{"echo", !reject}, []any{s.Blocked, s.Reward == 1})
+		s = grade(t, g, Completion{Problem: echoProblem("p", 1), Text: fenced("empty")})
+		require.Equal(t, []any{"", WA}, []any{s.Blocked, s.Verdict})
+	}
+}
+
+// The tests of a problem are fetched for all who ask, and not for the first alone, who may stop asking.
+func TestTestsAreFetchedForAll(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p := data.Problem{ID: "p", Kind: data.Stdin}.WithLoader(1, asks{t})
+	sets := newTestSets(0)
+	if set, err := sets.acquire(ctx, &p); err == nil { // both are there: the tests, and the end
+		sets.release(set)
+	}
+	require.Empty(t, sets.open)
+}
+
+type asks struct{ *testing.T }
+
+func (a asks) LoadTests(ctx context.Context) ([]data.Test, error) {
+	require.NoError(a, ctx.Err())
+	return []data.Test{{}}, nil
 }
 
 func TestLimits(t *testing.T) {

@@ -66,6 +66,7 @@ func TestRefereeIsAComponent(t *testing.T) {
 		require.Equal(t, []string{`the judge scored 1 completion not; the first time: found no score in the answer "hm"`}, j.Warnings())
 	}
 	require.Empty(t, j.Warnings())
+	require.EqualValues(t, 4, asked.Load(), "what was not said is asked for again")
 	_, err := j.Grade(t.Context(), Completion{Problem: &p, Text: "mumble"})
 	require.True(t, badinput.Is(err))
 	require.ErrorContains(t, err, "the judge gave no score to 3 of the last 5 completions")
