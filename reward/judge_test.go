@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -242,7 +243,7 @@ func TestVerdictsAreRemembered(t *testing.T) {
 	require.Equal(t, first, again)
 	require.EqualValues(t, 3, f.runs.Load())
 	require.EqualValues(t, 1, j.Stats().Cached)
-	again.Tests[0] = "changed"
+	first.Tests, again.Tests[0] = slices.Clone(first.Tests), "changed"
 	require.Equal(t, first.Tests, grade(t, j, Completion{Problem: p, Text: fenced("wrong on xx")}).Tests, "the caller's slice is its own")
 
 	for _, change := range []func(*data.Problem){

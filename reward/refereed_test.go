@@ -51,13 +51,6 @@ func TestRefereeIsAComponent(t *testing.T) {
 	require.Equal(t, ExcludedTruncated, grade(t, j, Completion{Problem: &p, Text: "b", Truncated: true}).Excluded)
 	require.EqualValues(t, 2, asked.Load(), "nobody asks about what is left out")
 
-	f := newFake()
-	f.broken = 1
-	programs := NewJudge(Rules{Weights: Weights{Judge: 1}}, f, nil, nil)
-	programs.referee = j.referee
-	require.Equal(t, ExcludedInfra, grade(t, programs, Completion{Problem: echoProblem("q", 1), Text: fenced("echo")}).Excluded)
-	require.EqualValues(t, 2, asked.Load())
-
 	for range 2 {
 		s := grade(t, j, Completion{Problem: &p, Text: "mumble"})
 		require.Equal(t, ExcludedJudge, s.Excluded)
@@ -71,10 +64,6 @@ func TestRefereeIsAComponent(t *testing.T) {
 	require.True(t, badinput.Is(err))
 	require.ErrorContains(t, err, "the judge gave no score to 3 of the last 5 completions")
 
-	lost := data.Problem{ID: "p", Kind: data.Stdin}.WithLoader(1, brokenLoader{})
-	_, err = open("{{.Completion}} {{.GroundTruth}}").Grade(t.Context(), Completion{Problem: &lost, Text: "no program"})
-	require.ErrorContains(t, err, "problem p: disk gone", "what is not known of a problem is no opinion on an answer")
-
 	err = open("mumble {{.Completion}}").Try(t.Context(), &p)
 	require.True(t, badinput.Is(err))
 	require.ErrorContains(t, err, "judge_url: asked about a small completion of problem p: found no score")
@@ -85,4 +74,19 @@ func TestRefereeIsAComponent(t *testing.T) {
 		_, err = Open(t.Context(), cfg)
 		require.ErrorContains(t, err, says)
 	}
+}
+
+// Nobody is asked about a completion that has no score anyway, or of whose problem nothing is known.
+func TestWhatNoRefereeIsAskedAbout(t *testing.T) {
+	f := newFake()
+	f.broken = 1
+	j := NewJudge(Rules{Weights: Weights{Judge: 1}}, f, nil, nil)
+	var err error
+	j.referee, err = newRefereed(referee.Config{URL: "http://nowhere.invalid", Prompt: "{{.Completion}} {{.GroundTruth}}"})
+	require.NoError(t, err)
+	require.Equal(t, ExcludedInfra, grade(t, j, Completion{Problem: echoProblem("q", 1), Text: fenced("echo")}).Excluded)
+	lost := data.Problem{ID: "p", Kind: data.Stdin}.WithLoader(1, brokenLoader{})
+	_, err = j.Grade(t.Context(), Completion{Problem: &lost, Text: "no program"})
+	require.ErrorContains(t, err, "problem p: disk gone", "which is no opinion on an answer")
+	require.Zero(t, j.referee.referee.Sent())
 }

@@ -59,17 +59,29 @@ func TestAnswers(t *testing.T) {
 		{Regex, `\d{3}`, "<think>123</think>12", true, false},
 		{JSONSchema, schema, "Here:\n```json\n{\"n\": 3}\n```\n", true, true},
 		{JSONSchema, schema, `{"n": 3}`, true, true},
-		{JSONSchema, `{"type": "object"}`, "{\"code\": \"```\"}", true, true},
-		{JSONSchema, `{"type": "number"}`, "1e-9999", true, true},
-		{JSONSchema, `{"type": "number"}`, "1e-10000", true, false},
-		{JSONSchema, `{"$schema": "http://json-schema.org/draft-07/schema#", "format": "date"}`, `"2024-02-29"`, true, true},
-		{JSONSchema, `{"$schema": "http://json-schema.org/draft-07/schema#", "format": "date"}`, `"2023-02-29"`, true, false},
 		{JSONSchema, schema, `{"n": "3"}`, true, false},
 		{JSONSchema, schema, `{"n": 3} `, true, true},
 		{JSONSchema, schema, `{"n": 3} and`, false, false},
 		{JSONSchema, schema, "```{\"n\": 3}```", true, true},
 	} {
 		judged(t, c.by, c.want, c.text, c.answered, c.right)
+	}
+}
+
+// A schema's formats count as its draft says, fences inside of a document are part of it, and numbers that nobody can calculate with are
+// of no schema.
+func TestDocuments(t *testing.T) {
+	for _, c := range []struct {
+		schema, text string
+		right        bool
+	}{
+		{`{"type": "object"}`, "{\"code\": \"```\"}", true},
+		{`{"type": "number"}`, "1e-9999", true},
+		{`{"type": "number"}`, "1e-10000", false},
+		{`{"$schema": "http://json-schema.org/draft-07/schema#", "format": "date"}`, `"2024-02-29"`, true},
+		{`{"$schema": "http://json-schema.org/draft-07/schema#", "format": "date"}`, `"2023-02-29"`, false},
+	} {
+		judged(t, JSONSchema, c.schema, c.text, true, c.right)
 	}
 }
 

@@ -76,8 +76,10 @@ func TestABatchAheadThatFailed(t *testing.T) {
 	a := drawn()
 	record := a.Groups[1].Held[0].Record
 	a.Groups[1].Rollouts = append(a.Groups[1].Rollouts, a.Groups[1].Rollouts[0])
-	a.Groups[1].Rollouts[1].Sample = 1
-	a.Groups[1].Held = []Held{{record, reward.Score{Excluded: reward.ExcludedInfra}}, {record, reward.Score{Excluded: reward.ExcludedTruncated}}}
+	a.Groups[1].Rollouts[1].Sample, a.Groups[1].Held = 1, nil
+	for _, why := range []reward.Exclusion{reward.ExcludedInfra, reward.ExcludedTruncated} {
+		a.Groups[1].Held = append(a.Groups[1].Held, Held{record, reward.Score{Excluded: why}})
+	}
 	text, err := json.Marshal(a)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, text, 0o644))
@@ -90,7 +92,8 @@ func TestABatchAheadThatFailed(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, most == 1, got != nil)
 		if most == 0 {
-			require.Equal(t, []string{"the environment had failed in 1 of 2 conversations that were drawn ahead; others are drawn in their place"}, told)
+			const says = "the environment had failed in 1 of 2 conversations that were drawn ahead; others are drawn in their place"
+			require.Equal(t, []string{says}, told)
 		}
 	}
 }
