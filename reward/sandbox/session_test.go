@@ -111,6 +111,20 @@ func session(t *testing.T, p *Pool) {
 	expectHonest(t, p)
 }
 
+// TestAPoolEndsSessionsAtRest: a pool that is closed does not wait for a session that nobody calls, nor for its Close.
+func TestAPoolEndsSessionsAtRest(t *testing.T) {
+	t.Parallel()
+	p := openPool(t, 0, 1)
+	s := newTestSession(t, p)
+	expectReply(t, s, "1", "1")
+	all := family(p.kit.(*cells).supervisor.Pid())
+	p.Close()
+	if _, err := s.Call(t.Context(), []byte("1")); !errors.Is(err, ErrClosed) {
+		t.Errorf("a session of a closed pool gave %v", err)
+	}
+	expectGone(t, all)
+}
+
 // TestAHiddenProcessIsToldOfLate: where /proc shows nothing of a cell, its process may speak before the zygote says which one it is.
 func TestAHiddenProcessIsToldOfLate(t *testing.T) {
 	for _, c := range []struct {
