@@ -17,7 +17,8 @@ func TestTheKernelEndsWhatIsLongOverItsLimit(t *testing.T) {
 
 // What no limit is given for has one all the same.
 func TestLimitsThatNobodyGave(t *testing.T) {
-	require.Equal(t, Limits{CPU: 6*time.Second + chargedPauses, Wall: 13 * time.Second, Memory: 1 << 30, Output: 16 << 20}, Limits{}.effective())
+	usual := Limits{CPU: 6*time.Second + chargedPauses, Wall: 13 * time.Second, Memory: 1 << 30, Output: 16 << 20}
+	require.Equal(t, usual, Limits{}.effective())
 	own := Limits{CPU: time.Second, Wall: 2 * time.Second, Memory: 3 << 20, Output: 4}
 	kept := own.effective()
 	kept.CPU -= chargedPauses
