@@ -18,7 +18,7 @@ func TestACheckpointIsGoneOnWithAsItWasMade(t *testing.T) {
 	weights, run := t.TempDir(), t.TempDir()
 	model(t, weights, 20)
 	cfg := configs.Defaults()
-	cfg.RunDir = run
+	cfg.RunDir, cfg.MaxRows = run, 777
 	require.NoError(t, began(t, run, &cfg, Past{}, Start{Own: []string{OwnLoss}}, weights))
 	cfg.Loss, cfg.AllowChange = "ppo", []string{"loss"}
 	past := Past{Checkpoint: "any"}
@@ -33,9 +33,10 @@ func TestACheckpointIsGoneOnWithAsItWasMade(t *testing.T) {
 		own          []string
 	}{{at, "importance_sampling", []string{OwnLoss}}, {"auto", "ppo", nil}} {
 		cfg := configs.Defaults()
-		cfg.RunDir, cfg.Resume, cfg.Loss = run, c.resume, c.loss
+		cfg.RunDir, cfg.Resume, cfg.Loss, cfg.MaxRows = run, c.resume, c.loss, 0
 		past := Past{Checkpoint: at}
 		require.NoError(t, past.Check(&cfg, 4, sums{}), c.resume)
+		require.Equal(t, 777, cfg.MaxRows, "what nobody says is as it was")
 		require.NoError(t, past.CheckOwn(&cfg, 4, c.own, func(string) {}), c.resume)
 		err := past.CheckOwn(&cfg, 4, []string{OwnAdvantage}, func(string) {})
 		require.True(t, badinput.Is(err))
