@@ -3,6 +3,7 @@ package data
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"testing"
 	"time"
 
@@ -98,4 +99,37 @@ func TestEncodeTestsEqualsJSON(t *testing.T) {
 	require.Equal(t, tests, back)
 	_, err = DecodeTests([]byte(`[{"stdin":"","stdout":""},{"stdin":""}]`))
 	require.ErrorContains(t, err, "tests[1]")
+}
+
+// Nothing has to be there that could run a program where no set has a problem that wants one.
+func TestAllAnswers(t *testing.T) {
+	answers, programs := []Problem{{Kind: Answer}, {Kind: Answer}}, []Problem{{Kind: Answer}, {Kind: Call}}
+	require.True(t, AllAnswers(answers, nil))
+	require.False(t, AllAnswers(answers, programs))
+	require.False(t, AllAnswers(nil, nil), "there are no problems")
+}
+
+func (columns) LoadTests(context.Context) ([]Test, error) { return nil, nil }
+
+func (c columns) LoadColumns(context.Context) (map[string]json.RawMessage, error) {
+	if c == nil {
+		return nil, errors.New("disk gone")
+	}
+	return c, nil
+}
+
+type columns map[string]json.RawMessage
+
+func TestProblemColumns(t *testing.T) {
+	p := Problem{ID: "x"}.WithTests(Test{})
+	got, err := p.Columns(t.Context())
+	require.NoError(t, err)
+	require.Nil(t, got, "nobody kept any")
+	p = p.WithLoader(1, columns{"level": json.RawMessage("3")})
+	got, err = p.Columns(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, map[string]json.RawMessage{"level": json.RawMessage("3")}, got)
+	p = p.WithLoader(1, columns(nil))
+	_, err = p.Columns(t.Context())
+	require.EqualError(t, err, "problem x: disk gone")
 }

@@ -35,9 +35,14 @@ func TestAnswersNeedNoSandbox(t *testing.T) {
 	require.Equal(t, 0.25, s.Reward)
 	require.Equal(t, 1.0, grade(t, j, Completion{Problem: &words, Text: "Paris"}).Components.Correct)
 
+	require.Empty(t, j.tester.sets.open, "nothing of a problem is kept that nobody is judged by")
+
 	truth, err := groundTruth(t.Context(), &half)
 	require.NoError(t, err)
 	require.Equal(t, "1/2", truth)
+	truth, err = groundTruth(t.Context(), &words)
+	require.NoError(t, err)
+	require.JSONEq(t, `[{"regex":"(?i)paris"},{"regex":"^[^ ]*$"}]`, truth, "all that is wanted, where that is several")
 	_, err = j.See(t.Context(), "", &half, "print(1)")
 	require.ErrorContains(t, err, "not for programs")
 }

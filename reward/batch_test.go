@@ -115,3 +115,31 @@ func TestWhoStopsWaitingMayGoOn(t *testing.T) {
 	stuck.Add(0, Completion{})
 	require.NoError(t, stuck.Abandon(), "giving up is no fault of the grader")
 }
+
+// An item whose score is known is one of the batch like those that are scored.
+func TestABatchHasWhatIsSettled(t *testing.T) {
+	var calls atomic.Int32
+	b := NewBatch[string](t.Context(), scoreByText(&calls), 2, true)
+	b.Settle("known", Score{Reward: 7})
+	b.Add("a", Completion{Text: "a"})
+	b.Close()
+	require.Equal(t, []string{"known", "a"}, b.Items())
+	marked, err := b.Wait(t.Context(), func() {})
+	require.NoError(t, err)
+	require.ElementsMatch(t, []Marked[string]{{"known", Score{Reward: 7}}, {"a", Score{Reward: 1}}}, marked)
+	require.EqualValues(t, 1, calls.Load())
+}
+
+// Who abandons a batch goes on once its graders have ended.
+func TestAnAbandonedBatchHasEnded(t *testing.T) {
+	var ended atomic.Bool
+	b := NewBatch[int](t.Context(), GraderFunc(func(ctx context.Context, _ Completion) (Score, error) {
+		<-ctx.Done()
+		time.Sleep(5 * time.Millisecond)
+		ended.Store(true)
+		return Score{}, ctx.Err()
+	}), 1, false)
+	b.Add(0, Completion{})
+	require.NoError(t, b.Abandon())
+	require.True(t, ended.Load())
+}

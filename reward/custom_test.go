@@ -78,8 +78,10 @@ func TestCustomReward(t *testing.T) {
 		Metadata: json.RawMessage(`{"ground_truth":"42"}`)}.WithTests(data.Test{Stdin: "1", Stdout: "1"})
 	require.Equal(t, 1.5, grade(t, j, Completion{Problem: &p, Text: "42"}).Reward)
 	require.Equal(t, -2.0, grade(t, j, Completion{Problem: &p, Text: "43"}).Reward)
-	require.Equal(t, ExcludedCustom, grade(t, j, Completion{Problem: &p, Text: "nothing"}).Excluded)
-	s := grade(t, j, Completion{Problem: &p, Text: "fail"})
+	s := grade(t, j, Completion{Problem: &p, Text: "nothing"})
+	require.Equal(t, ExcludedCustom, s.Excluded)
+	require.Equal(t, "reward file: no value", s.Note)
+	s = grade(t, j, Completion{Problem: &p, Text: "fail"})
 	require.Equal(t, ExcludedCustom, s.Excluded, "left out, and no zero")
 	require.Equal(t, "reward file: RTE KeyError: 'x'", s.Note)
 	require.Equal(t, Stats{Graded: 4, CustomErrors: 2, LastCustomError: s.Note}, j.Stats())
@@ -92,4 +94,22 @@ func TestCustomReward(t *testing.T) {
 
 	file.broken = 1
 	require.Equal(t, ExcludedInfra, grade(t, j, Completion{Problem: &p, Text: "42"}).Excluded)
+}
+
+// Where Python does not answer for each checker, nobody knows of any of them.
+func TestCheckersThatCannotBeLookedAt(t *testing.T) {
+	f := newFake()
+	j := NewJudge(correct(t), newFake(), f, nil)
+	problems := []data.Problem{{Checker: "a"}, {Checker: "b"}}
+	for _, answer := range []string{`["", "", ""]`, `[""]`, `"no"`} {
+		f.programs[checkerFaults+"faults"] = func(sandbox.Input) sandbox.Result { return returns(answer) }
+		_, err := j.CheckerFaults(t.Context(), problems)
+		require.ErrorContains(t, err, "look at the checkers of problems: python answered "+answer+" for 2 checkers")
+	}
+	f.programs[checkerFaults+"faults"] = func(sandbox.Input) sandbox.Result {
+		f.broken = 1 // of the next run, which is about one of them
+		return sandbox.Result{Status: sandbox.RTE}
+	}
+	_, err := j.CheckerFaults(t.Context(), problems)
+	require.ErrorContains(t, err, "the cell is gone")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -92,6 +93,57 @@ func TestMaxTests(t *testing.T) {
 	require.Equal(t, 2, s.Total)
 	require.Equal(t, 1.0, s.Reward)
 	require.Equal(t, 2, grade(t, j, Completion{Problem: echoProblem("p", 4)}).Total)
+	s = grade(t, j, Completion{Problem: echoProblem("q", 1), Text: fenced("echo")})
+	require.Equal(t, []Verdict{AC}, s.Tests, "all of them, where there are no more")
+
+	call := data.Problem{ID: "c", Kind: data.Call, FuncName: "f"}.WithTests(data.Test{Args: []json.RawMessage{json.RawMessage("123")},
+		Returns: json.RawMessage("1")}, data.Test{Args: []json.RawMessage{json.RawMessage("1"), json.RawMessage("2")},
+		Returns: json.RawMessage("1")}, data.Test{Args: []json.RawMessage{json.RawMessage("1234")}, Returns: json.RawMessage("1")})
+	s = grade(t, j, Completion{Problem: &call, Text: fenced("bad")})
+	require.Equal(t, []Verdict{CE, "", ""}, s.Tests, "by their arguments, the smaller of two first")
+}
+
+// Who is shown what a program does sees each test, until two have used up a limit.
+func TestSee(t *testing.T) {
+	seen, err := NewJudge(correct(t), newFake(), nil, nil).See(t.Context(), "g", echoProblem("p", 5), "short\n")
+	require.NoError(t, err)
+	var verdicts []Verdict
+	for _, s := range seen {
+		verdicts = append(verdicts, s.Verdict)
+	}
+	require.Equal(t, []Verdict{"", TLE, TLE, AC, AC}, verdicts)
+	require.Equal(t, "xx", string(seen[3].Result.Stdout))
+}
+
+// What nobody may write is named, and earns nothing where it is rejected.
+func TestBlocking(t *testing.T) {
+	j := NewJudge(correct(t), newFake(), nil, nil)
+	for _, reject := range []bool{false, true} {
+		g := Blocking(j, data.Blocklist{"os._exit", "echo"}, reject)
+		s := grade(t, g, Completion{Problem: echoProblem("p", 1), Text: fenced("echo")})
+		require.Equal(t, []any{"echo", !reject}, []any{s.Blocked, s.Reward == 1})
+		s = grade(t, g, Completion{Problem: echoProblem("p", 1), Text: fenced("empty")})
+		require.Equal(t, []any{"", WA}, []any{s.Blocked, s.Verdict})
+	}
+}
+
+// The tests of a problem are fetched for all who ask, and not for the first alone, who may stop asking.
+func TestTestsAreFetchedForAll(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	p := data.Problem{ID: "p", Kind: data.Stdin}.WithLoader(1, asks{t})
+	sets := newTestSets(0)
+	if set, err := sets.acquire(ctx, &p); err == nil { // both are there: the tests, and the end
+		sets.release(set)
+	}
+	require.Empty(t, sets.open)
+}
+
+type asks struct{ *testing.T }
+
+func (a asks) LoadTests(ctx context.Context) ([]data.Test, error) {
+	require.NoError(a, ctx.Err())
+	return []data.Test{{}}, nil
 }
 
 func TestLimits(t *testing.T) {
@@ -141,6 +193,23 @@ func TestCalls(t *testing.T) {
 	require.ErrorContains(t, err, "problem p: expected value: unwrap_ok wants a list of one element")
 }
 
+// Numbers among words are compared as numbers where the problem has a tolerance, and as text where it has none.
+func TestToleranceOfOutput(t *testing.T) {
+	f := &fake{programs: map[string]func(sandbox.Input) sandbox.Result{
+		"words\n": func(sandbox.Input) sandbox.Result { return prints("case 1.0") },
+		"near\n":  func(sandbox.Input) sandbox.Result { return prints("case 1.0000001") },
+	}}
+	for _, tt := range []struct {
+		code      string
+		tolerance float64
+		want      Verdict
+	}{{"words", 0, WA}, {"words", 1e-9, AC}, {"near", 1e-9, WA}, {"near", 1e-6, AC}} {
+		p := data.Problem{ID: "p", Kind: data.Stdin, Tolerance: tt.tolerance}.WithTests(data.Test{Stdout: "case 1"})
+		s := grade(t, NewJudge(correct(t), f, nil, nil), Completion{Problem: &p, Text: fenced(tt.code)})
+		require.Equal(t, tt.want, s.Verdict, "%s within %g", tt.code, tt.tolerance)
+	}
+}
+
 func TestTruncated(t *testing.T) {
 	f := newFake()
 	c := Completion{Problem: echoProblem("p", 1), Text: fenced("echo"), Truncated: true, Tokens: 50, MaxTokens: 100}
@@ -164,7 +233,7 @@ func TestTruncated(t *testing.T) {
 
 func TestVerdictsAreRemembered(t *testing.T) {
 	f := newFake()
-	j := NewJudge(correct(t), f, nil, nil)
+	j := NewJudge(correct(t), f, newFake(), nil)
 	p := echoProblem("p", 3)
 	first := grade(t, j, Completion{Problem: p, Text: fenced("wrong on xx")})
 	require.False(t, first.Cached)
@@ -174,6 +243,8 @@ func TestVerdictsAreRemembered(t *testing.T) {
 	require.Equal(t, first, again)
 	require.EqualValues(t, 3, f.runs.Load())
 	require.EqualValues(t, 1, j.Stats().Cached)
+	first.Tests, again.Tests[0] = slices.Clone(first.Tests), "changed"
+	require.Equal(t, first.Tests, grade(t, j, Completion{Problem: p, Text: fenced("wrong on xx")}).Tests, "the caller's slice is its own")
 
 	for _, change := range []func(*data.Problem){
 		func(p *data.Problem) { *p = p.WithTests(data.Test{Stdin: "x", Stdout: "y"}) },
@@ -181,11 +252,25 @@ func TestVerdictsAreRemembered(t *testing.T) {
 		func(p *data.Problem) { p.MemoryMB = 1 },
 		func(p *data.Problem) { p.Tolerance = 1 },
 		func(p *data.Problem) { p.FuncName = "f" },
+		func(p *data.Problem) { p.Checker = "any " },
 	} {
 		other := *p
 		change(&other)
 		require.False(t, grade(t, j, Completion{Problem: &other, Text: fenced("wrong on xx")}).Cached)
 	}
+}
+
+// What was broken off is no verdict.
+func TestWhatIsBrokenOffIsNotRemembered(t *testing.T) {
+	f := newFake()
+	ctx, cancel := context.WithCancel(t.Context())
+	f.programs["last\n"] = func(in sandbox.Input) sandbox.Result { cancel(); return echo(in) }
+	j := NewJudge(correct(t), f, nil, nil)
+	c := Completion{Problem: echoProblem("p", 2), Text: fenced("last")}
+	_, err := j.Grade(ctx, c)
+	require.ErrorIs(t, err, context.Canceled)
+	s := grade(t, j, c)
+	require.Equal(t, []any{AC, false}, []any{s.Verdict, s.Cached})
 }
 
 func (emptyLoader) LoadTests(context.Context) ([]data.Test, error) { return nil, nil }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
 func TestOpen(t *testing.T) {
@@ -77,4 +78,19 @@ func TestOpenRefuses(t *testing.T) {
 func TestABackendInWords(t *testing.T) {
 	require.Equal(t, "full, 1 slot, Python 3.12.1", Backend{Kind: "local", Rung: "full", Slots: 1, Version: "3.12.1"}.String())
 	require.Equal(t, "full, 2 slots, Python 3.12.1", Backend{Kind: "local", Rung: "full", Slots: 2, Version: "3.12.1"}.String())
+}
+
+// A judge that is closed runs nothing any more, in whichever of its cells.
+func TestAClosedJudge(t *testing.T) {
+	asserts := data.Problem{ID: "a", Kind: data.Assert, FuncName: "f"}.WithTests(data.Test{Assert: "assert f()"})
+	checks := data.Problem{ID: "c", Kind: data.Stdin, Checker: "def check(i, o, e): return True"}.WithTests(data.Test{})
+	j, err := Open(t.Context(), Config{Answers: true}) // so that none of them is opened
+	require.NoError(t, err)
+	require.NoError(t, j.Close())
+	for _, p := range []*data.Problem{echoProblem("p", 1), &asserts} {
+		_, err = j.Grade(t.Context(), Completion{Problem: p, Text: fenced("f = print")})
+		require.ErrorIs(t, err, sandbox.ErrClosed, p.ID)
+	}
+	_, err = j.CheckerFaults(t.Context(), []data.Problem{checks})
+	require.ErrorIs(t, err, sandbox.ErrClosed)
 }

@@ -59,6 +59,7 @@ func TestRefereeIsAComponent(t *testing.T) {
 		require.Equal(t, []string{`the judge scored 1 completion not; the first time: found no score in the answer "hm"`}, j.Warnings())
 	}
 	require.Empty(t, j.Warnings())
+	require.EqualValues(t, 4, asked.Load(), "what was not said is asked for again")
 	_, err := j.Grade(t.Context(), Completion{Problem: &p, Text: "mumble"})
 	require.True(t, badinput.Is(err))
 	require.ErrorContains(t, err, "the judge gave no score to 3 of the last 5 completions")
@@ -73,4 +74,19 @@ func TestRefereeIsAComponent(t *testing.T) {
 		_, err = Open(t.Context(), cfg)
 		require.ErrorContains(t, err, says)
 	}
+}
+
+// Nobody is asked about a completion that has no score anyway, or of whose problem nothing is known.
+func TestWhatNoRefereeIsAskedAbout(t *testing.T) {
+	f := newFake()
+	f.broken = 1
+	j := NewJudge(Rules{Weights: Weights{Judge: 1}}, f, nil, nil)
+	var err error
+	j.referee, err = newRefereed(referee.Config{URL: "http://nowhere.invalid", Prompt: "{{.Completion}} {{.GroundTruth}}"})
+	require.NoError(t, err)
+	require.Equal(t, ExcludedInfra, grade(t, j, Completion{Problem: echoProblem("q", 1), Text: fenced("echo")}).Excluded)
+	lost := data.Problem{ID: "p", Kind: data.Stdin}.WithLoader(1, brokenLoader{})
+	_, err = j.Grade(t.Context(), Completion{Problem: &lost, Text: "no program"})
+	require.ErrorContains(t, err, "problem p: disk gone", "which is no opinion on an answer")
+	require.Zero(t, j.referee.referee.Sent())
 }

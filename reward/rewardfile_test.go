@@ -84,6 +84,7 @@ func TestRewardFileOfAGroup(t *testing.T) {
 	write(t, path, "def compute_rewards(completions, ground_truth, level=1, **more):\n"+
 		"    assert ground_truth == '42' and more['prompt'] == 'Double.' and 'completions' not in more\n"+
 		"    if 'short' in completions: return [1]\n"+
+		"    if 'loud' in completions: __import__('sys').stderr.write('heard once\\n')\n"+
 		"    if 'odd' in completions: return [float('inf' if c == 'odd' else 1) for c in completions]\n"+
 		"    return [None if c == 'none' else level * (10 * i + len(set(completions))) for i, c in enumerate(completions)]\n")
 	j, err := Open(t.Context(), Config{File: path, Answers: true, Slots: 1, OnTruncated: MaskTruncated})
@@ -116,6 +117,11 @@ func TestRewardFileOfAGroup(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, scores[0].Note+scores[1].Note, "compute_rewards returned [1.0], expected a list of 2 numbers")
 	require.Equal(t, 0.5, grade(t, j, Completion{Problem: &row, Text: "alone"}).Reward, "one without peers is alone")
+	j.Warnings()
+	_, err = All(t.Context(), j, group("loud", "a", "b"))
+	require.NoError(t, err)
+	require.Equal(t, []string{"reward_file=" + path + " writes to standard error: heard once"}, j.Warnings(), "of one call")
+	require.Positive(t, j.Stats().CustomSeconds)
 
 	write(t, path, "def compute_rewards(c): pass\ndef compute_reward(c, g): pass\n")
 	_, err = Open(t.Context(), Config{File: path, Answers: true, Slots: 1})

@@ -62,6 +62,10 @@ var sameValues = []struct {
 	{`{"a":1}`, `{"a":2}`, false},
 	{`{"a":1}`, `{"b":1}`, false},
 	{`{"a":1,"b":1}`, `{"a":1}`, false},
+	{`{"a":1}`, `{"a":1,"b":1}`, false},
+	{`{}`, `{"a":null}`, false},
+	{`{"a":1,"a":2}`, `{"a":2}`, true}, // the last of equal keys counts
+	{`{"a":1,"a":2}`, `{"a":1}`, false},
 
 	{``, `null`, false},
 	{`3 3`, `3`, false},

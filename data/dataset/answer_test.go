@@ -64,6 +64,8 @@ var refusedAnswers = []struct {
 	{"answer without match", `{"prompt":"x","answer":"1"}`, NoTests, `"answer": nothing says how to match it`},
 	{"match without answer", `{"prompt":"x","match":"math"}`, NoTests, `"match": found "math" without an "answer"`},
 	{"unknown match", `{"prompt":"x","match":"fuzzy","answer":"1"}`, BadField, `"match": found "fuzzy", expected exact, regex`},
+	{"unknown match beside tests", `{"prompt":"x","match":"fuzzy","tests":[{"math":"1"}]}`, BadField,
+		`"match": found "fuzzy", expected exact`},
 	{"blank answer", `{"prompt":"x","match":"exact","answer":" "}`, NoTests, `without an "answer"`},
 	{"answer is a list", `{"prompt":"x","match":"math","answer":[1]}`, BadField,
 		`"answer": found a list, expected a string or a number`},

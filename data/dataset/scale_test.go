@@ -3,6 +3,7 @@ package dataset
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -169,4 +170,16 @@ func peakMemory() int64 {
 	var kb int64
 	fmt.Sscanf(string(after), "%d", &kb)
 	return kb << 10
+}
+
+// A row that is larger than all rows under way may be is read alone.
+func TestABudgetHasRoomForOneRow(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	b := newBudget(10)
+	require.NoError(t, b.take(ctx, 100))
+	cancel()
+	require.ErrorIs(t, b.take(ctx, 1), context.Canceled)
+	b.give(100)
+	require.NoError(t, b.take(t.Context(), 4))
+	require.NoError(t, b.take(t.Context(), 6))
 }

@@ -1,11 +1,14 @@
 package dataset
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/data"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
 func TestHistogram(t *testing.T) {
@@ -24,4 +27,39 @@ func TestSummary(t *testing.T) {
 	require.Len(t, sum.Refusals, 3)
 	require.Equal(t, Duplicate, sum.Refusals[0].Reason)
 	require.Equal(t, 1, sum.Refusals[0].Rows)
+}
+
+// What became of a set since a run began is told by its files; the same problems from elsewhere are the same.
+func TestDrift(t *testing.T) {
+	then := Manifest{SHA256: "a", Version: 3, Problems: 7, Files: []File{{Name: "same", SHA256: "1"}, {Name: "other", SHA256: "2"},
+		{Name: "gone", SHA256: "3"}}}
+	now := Manifest{SHA256: "b", Version: 3, Problems: 8, Files: []File{{Name: "same", SHA256: "1"}, {Name: "other", SHA256: "9"},
+		{Name: "new", SHA256: "4"}}}
+	const said = "the data set is not the one this run was started with: fingerprint b…, was a…; "
+	require.Equal(t, said+"other has changed, new is new, gone is gone, 8 problems, were 7", now.Drift(then))
+	now.Version, now.Files = 4, then.Files
+	require.Equal(t, said+"the normal form is version 4, was 3, 8 problems, were 7", now.Drift(then))
+	now.SHA256, now.Files = "a", nil
+	require.Empty(t, now.Drift(then))
+}
+
+// Rows are handed out as they are, without problems made of them, and what is no row is an error with its place.
+func TestRecords(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rows.jsonl")
+	require.NoError(t, os.WriteFile(path, []byte(`{"a":[1, 2],"b":null,"prompt":"x"}`+"\n\n"+`{"c":"d"}`+"\n"), 0o644))
+	var all []Record
+	add := func(r Record) error { all = append(all, r); return nil }
+	origin, err := Records(t.Context(), path, Options{}, add)
+	require.NoError(t, err)
+	require.Len(t, origin.SHA256, 64)
+	require.Len(t, all, 2)
+	require.Equal(t, []string{`"x"`, `"d"`}, []string{string(all[0].Cells["prompt"]), string(all[1].Cells["c"])})
+	require.JSONEq(t, "[1, 2]", string(all[0].Cells["a"]))
+	require.NotContains(t, all[0].Cells, "b")
+	require.Contains(t, all[1].Where, "rows.jsonl:3")
+
+	require.NoError(t, os.WriteFile(path, []byte(`{"a":1}`+"\n[2]\n"), 0o644))
+	_, err = Records(t.Context(), path, Options{}, add)
+	require.True(t, badinput.Is(err))
+	require.ErrorContains(t, err, "rows.jsonl:2")
 }

@@ -47,10 +47,12 @@ func TestAnswers(t *testing.T) {
 		{Math, "42", "I do not know.", false, false},
 		{Math, "42", "", false, false},
 		{Exact, "Paris", " Paris\n", true, true},
-		{Exact, "Paris", "Answer: Paris.", true, true},
+		{Exact, "\tParis \n", "Answer: Paris.", true, true},
 		{Exact, "Paris", "paris", true, false},
 		{Exact, "Paris", "# Final answer\n\n**Paris**", true, true},
 		{Exact, "Answer: A", "Answer: A", true, true},
+		{Exact, "Paris", "It is so.\n#### Paris\n", true, true},
+		{Exact, "Paris", "The answer is Paris.\nAnswer:", true, true},
 		{Exact, "x", "", false, false},
 		{Regex, `^def \w+`, "def f", true, true},
 		{Regex, `(?m)^yes$`, "well\nyes", true, true},
@@ -63,6 +65,23 @@ func TestAnswers(t *testing.T) {
 		{JSONSchema, schema, "```{\"n\": 3}```", true, true},
 	} {
 		judged(t, c.by, c.want, c.text, c.answered, c.right)
+	}
+}
+
+// A schema's formats count as its draft says, fences inside of a document are part of it, and numbers that nobody can calculate with are
+// of no schema.
+func TestDocuments(t *testing.T) {
+	for _, c := range []struct {
+		schema, text string
+		right        bool
+	}{
+		{`{"type": "object"}`, "{\"code\": \"```\"}", true},
+		{`{"type": "number"}`, "1e-9999", true},
+		{`{"type": "number"}`, "1e-10000", false},
+		{`{"$schema": "http://json-schema.org/draft-07/schema#", "format": "date"}`, `"2024-02-29"`, true},
+		{`{"$schema": "http://json-schema.org/draft-07/schema#", "format": "date"}`, `"2023-02-29"`, false},
+	} {
+		judged(t, JSONSchema, c.schema, c.text, true, c.right)
 	}
 }
 
@@ -210,9 +229,10 @@ func TestLongTexts(t *testing.T) {
 func TestSchemasThatDoubleTheirWork(t *testing.T) {
 	deep := strings.Repeat("[", 40) + strings.Repeat("]", 40)
 	for schema, takes := range map[string]bool{
-		`{"anyOf": [{"items": {"$ref": "#"}}, {"items": {"$ref": "#"}}], "not": {}}`:                                               false,
-		`{"$dynamicAnchor": "a", "allOf": [{"items": {"$dynamicRef": "#a"}}, {"prefixItems": [{"$dynamicRef": "#a"}]}]}`:           true,
-		`{"$schema": "http://json-schema.org/draft-07/schema#", "allOf": [{"items": {"$ref": "#"}}, {"contains": {"$ref": "#"}}]}`: false,
+		`{"anyOf": [{"items": {"$ref": "#"}}, {"items": {"$ref": "#"}}], "not": {}}`:                                                      false,
+		`{"$dynamicAnchor": "a", "allOf": [{"items": {"$dynamicRef": "#a"}}, {"prefixItems": [{"$dynamicRef": "#a"}]}]}`:                  true,
+		`{"$schema": "http://json-schema.org/draft-07/schema#", "allOf": [{"items": {"$ref": "#"}}, {"contains": {"$ref": "#"}}]}`:        false,
+		`{"not": {"$ref": "#/$defs/a"}, "$defs": {"a": {"allOf": [{"items": {"$ref": "#/$defs/a"}}, {"items": {"$ref": "#/$defs/a"}}]}}}`: false,
 	} {
 		m, err := New(JSONSchema, schema)
 		require.NoError(t, err)

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
 // An error names the file that was to be written, and never the temporary one.
@@ -43,9 +45,17 @@ func TestErrorsNameTheFile(t *testing.T) {
 	require.EqualError(t, Write(path, func(io.Writer) error { return other }), "write "+path+": read b: permission denied")
 	both := errors.Join(full, context.Canceled)
 	require.ErrorIs(t, Write(path, func(io.Writer) error { return both }), context.Canceled)
+	require.Error(t, WriteJSON(path, func() {}))
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, left)
+	require.NoError(t, WriteBytes(path, []byte("as it was")))
+	f, err := disk.CreateTemp(dir, ".a.*"+temporary)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	require.ErrorIs(t, write(path, f, func(io.Writer) error { panic("in whose mode?") }), fs.ErrClosed)
+	require.NoFileExists(t, f.Name())
+	require.NoError(t, os.Remove(path))
 	require.NoError(t, os.Mkdir(path, 0o755))
 	require.EqualError(t, WriteBytes(path, nil), "write "+path+": file exists")
 }

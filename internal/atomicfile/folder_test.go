@@ -1,11 +1,15 @@
 package atomicfile
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
 // A link to an empty folder leads to what was made, and stays a link.
@@ -21,6 +25,18 @@ func TestAFolderThatIsALink(t *testing.T) {
 	to, err := os.Readlink(link)
 	require.NoError(t, err)
 	require.Equal(t, folder, to)
+}
+
+// A folder takes the place of no file, and one that was lost meanwhile is told of.
+func TestAFolderThatCannotBe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "folder")
+	require.ErrorIs(t, Folder(path, os.RemoveAll), fs.ErrNotExist)
+	require.NoDirExists(t, path)
+	require.NoError(t, os.WriteFile(path, []byte("a file"), 0o644))
+	err := Folder(path, func(string) error { panic("this is refused before") })
+	require.True(t, badinput.Is(err))
+	require.ErrorIs(t, err, syscall.ENOTDIR)
+	require.FileExists(t, path)
 }
 
 // Nor does a result take the place of a link, but of what it leads to.

@@ -84,7 +84,6 @@ func (d *doubles) object() string {
 	var all map[string]bool
 	names := room[:0]
 	for !d.take('}') {
-		d.space()
 		at := d.at
 		if !d.string() {
 			return ""

@@ -75,7 +75,7 @@ func TestASamplerThatDisagreesIsNoticed(t *testing.T) {
 func TestDriftIsOfTheTokensOfABatch(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{Threads: 1})
 	defer b.Close()
-	l, datums := learner(t, b)
+	l, datums := learner(t, b, "temperature=0.5")
 	_, err := l.Update(t.Context(), datums, 1, 0.01, false)
 	require.NoError(t, err)
 	for rows, every := range map[int]int{64: 1, 6 * 7: 1, 3 * 7: 2, 2 * 7: 3, 1: 6} {

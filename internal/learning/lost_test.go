@@ -21,6 +21,8 @@ func TestWhatBrokeThePolicyIsNamed(t *testing.T) {
 		{1e30, 0, "", "lower learning_rate, which is 1e+30 now, and go on from the last checkpoint"},
 		{1e-3, 0.1, "r", "lower learning_rate, which is 0.001 now: type grpo run_dir=r learning_rate=0.0001" + atLast},
 		{1e30, 0.1, "r", "lower learning_rate, which is 1e+30 now: type grpo run_dir=r learning_rate=0.001" + atLast},
+		{0.5, 1, "", "lower learning_rate, which is 0.5 now, and go on from the last checkpoint"},
+		{0.5, 3, "", "lower weight_decay, which is 3 now, and go on from the last checkpoint"},
 		{1e-3, 1e30, "r", "lower weight_decay, which is 1e+30 now: type grpo run_dir=r weight_decay=0.01" + atLast},
 	} {
 		l := Learner{rate: c.rate}

@@ -50,3 +50,22 @@ func TestEditedFilesOfAnEnvironmentAreTold(t *testing.T) {
 		require.Empty(t, told(other, true), "named anew, which is known")
 	}
 }
+
+// Problems of another split are others, of which nothing is told, as of the wording that is built in.
+func TestWhatIsNamedAnewIsNotTold(t *testing.T) {
+	template := filepath.Join(t.TempDir(), "template")
+	require.NoError(t, os.WriteFile(template, []byte("{{.Statement}}"), 0o644))
+	before := Parts{"test_data": {SHA256: "a"}, "prompt_template": {SHA256: "b"}}
+	for _, c := range []struct {
+		split, template string
+		told            int
+	}{{"test", "", 1}, {"train", "", 0}, {"train", template, 1}, {"test", template, 2}} {
+		run := configs.Config{TestData: sources.Embedded, TestSplit: "test", PromptTemplate: c.template}
+		now, told := run, 0
+		now.TestSplit = c.split
+		same, err := Asked{Config: &now, Run: &run, Problems: &sources.Problems{}}.Compare(before, func(string) { told++ })
+		require.NoError(t, err)
+		require.Equal(t, c.told, told, "%+v", c)
+		require.Equal(t, c.split != "test", same)
+	}
+}

@@ -134,7 +134,6 @@ type Ledger struct {
 	Manifest Manifest
 	dir      *rundir.Dir
 	cfg      *configs.Config
-	fork     bool
 	weighing *Weighing // nil: done
 }
 
@@ -170,7 +169,7 @@ func Open(d *rundir.Dir, cfg *configs.Config, past Past, m Manifest, start Start
 		}
 	}
 	m.Starts = append(m.Starts, start)
-	l := &Ledger{Manifest: m, dir: d, cfg: cfg, fork: past.Fork}
+	l := &Ledger{Manifest: m, dir: d, cfg: cfg}
 	if err := write(d, &l.Manifest, first); err != nil {
 		return nil, err
 	}
@@ -247,7 +246,7 @@ func (l *Ledger) Weighed(tell func(string)) error {
 	weights.Full = full
 	for _, before := range slices.Backward(starts[:len(starts)-1]) {
 		was := before.Parts["model"]
-		if was.Full == "" || l.fork { // its process ended before that was known, or as it turned out to be another
+		if was.Full == "" { // its process ended before that was known, or as it turned out to be another
 			continue
 		}
 		if was.SHA256 == weights.SHA256 {

@@ -162,6 +162,8 @@ func TestSumsInAnotherOrderAreRefused(t *testing.T) {
 	require.True(t, badinput.Is(err))
 	require.ErrorContains(t, err, "another order than this backend (in tiles, before in series)")
 	require.NotContains(t, err.Error(), "\n")
+	cfg.AllowChange = []string{"order"}
+	require.ErrorContains(t, goOn("in tiles"), "another order than this backend", "which nobody asked for")
 	cfg.AllowChange = []string{"device"}
 	require.NoError(t, cfg.Validate())
 	require.NoError(t, goOn("in tiles"))

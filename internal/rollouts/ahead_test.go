@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/conversation"
+	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
@@ -66,6 +67,34 @@ func TestReadAhead(t *testing.T) {
 		require.True(t, badinput.Is(err), "%q: %v", want, err)
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err, path)
+	}
+}
+
+// A batch in which the environment failed too often is none, and whoever asks is told what becomes of it.
+func TestABatchAheadThatFailed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ahead.json")
+	a := drawn()
+	record := a.Groups[1].Held[0].Record
+	a.Groups[1].Rollouts = append(a.Groups[1].Rollouts, a.Groups[1].Rollouts[0])
+	a.Groups[1].Rollouts[1].Sample, a.Groups[1].Held = 1, nil
+	for _, why := range []reward.Exclusion{reward.ExcludedInfra, reward.ExcludedTruncated} {
+		a.Groups[1].Held = append(a.Groups[1].Held, Held{record, reward.Score{Excluded: why}})
+	}
+	text, err := json.Marshal(a)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, text, 0o644))
+	for _, most := range []int{0, 1} {
+		var told []string
+		got, err := ReadAhead(path, vocabulary, func(failed, all int) bool {
+			require.Equal(t, []int{1, 2}, []int{failed, all}, "what was cut off has not failed")
+			return failed > most
+		}, func(s string) { told = append(told, s) })
+		require.NoError(t, err)
+		require.Equal(t, most == 1, got != nil)
+		if most == 0 {
+			const says = "the environment had failed in 1 of 2 conversations that were drawn ahead; others are drawn in their place"
+			require.Equal(t, []string{says}, told)
+		}
 	}
 }
 

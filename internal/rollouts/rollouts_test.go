@@ -72,6 +72,8 @@ func TestWhatIsRecordedIsRead(t *testing.T) {
 	cfg, err := configs.Load(configs.Source{Preset: "defaults"})
 	require.NoError(t, err)
 	require.ErrorContains(t, s.Missing(7, cfg), "recorded: 2 to 6;")
+	cfg.Method = "sft"
+	require.ErrorContains(t, s.Missing(7, cfg), "step 7 is one of a warm-up, which records nothing to take again")
 }
 
 // A line that is not in its place, or whose numbers are not those of its tokens, is refused by its file, its line and what it is of.
@@ -88,6 +90,9 @@ func TestDamagedRecords(t *testing.T) {
 		},
 		":4: sample 1 of group 1 of step 8: 4 tokens, 3 of them drawn, have 4 log-probabilities and 4": func(all []Line) {
 			all[3].Advantages = append(all[3].Advantages, 1)
+		},
+		"group 1 of step 8: the turns of its conversation do not stand in its 4 tokens": func(all []Line) {
+			all[3].Conversation.Turns[1], all[3].Advantages = sampler.Turn{Start: 4, End: 3}, nil
 		},
 		"the turns of its conversation do not stand in its 4 tokens": func(all []Line) { all[3].Conversation.Turns[1].End = 5 },
 	} {
@@ -110,6 +115,13 @@ func TestDamagedRecords(t *testing.T) {
 		require.True(t, badinput.Is(err))
 		_, err = Read(dir, 9, 9)
 		require.NoError(t, err, "who wants another step is not kept from it")
+	}
+	for _, line := range []string{`{"step":8,"prompt":[1],"text":5}`, `{"step":"8"}`, `{`} {
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, Plain), []byte(line+"\n"), 0o644))
+		_, err := Read(dir, 8, 8)
+		require.True(t, badinput.Is(err), line)
+		require.ErrorContains(t, err, Plain+":1: ")
 	}
 }
 

@@ -76,3 +76,72 @@ func TestWhatFindsNoRoomAside(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, aside, got)
 }
+
+// A log that cannot be read is cut by nobody: what is beyond the point would be gone.
+func TestALogThatCannotBeReadIsNotCut(t *testing.T) {
+	path := t.TempDir()
+	d, err := Claim(path)
+	require.NoError(t, err)
+	defer d.Close()
+	logs := []string{"first", "second"}
+	require.NoError(t, os.WriteFile(d.File("second"), []byte("a\n"), 0o644))
+	require.NoError(t, os.Mkdir(d.File("first"), 0o755))
+	_, err = d.setAside(logs, Point{})
+	require.ErrorIs(t, err, syscall.EISDIR)
+
+	require.NoError(t, os.Remove(d.File("first")))
+	require.NoError(t, os.WriteFile(d.File("first"), []byte("a\n"), 0o644))
+	require.NoError(t, d.keepEnds(filepath.Join(path, "kept"), logs, Point{}))
+	err = d.keepEnds(filepath.Join(d.File("first"), "kept"), logs, Point{})
+	require.ErrorIs(t, err, syscall.ENOTDIR, "where they would be kept is none")
+
+	require.NoError(t, os.Remove(d.File("second")))
+	require.NoError(t, os.Mkdir(d.File("second"), 0o755))
+	_, err = d.Begin(logs, Point{Logs: map[string]int64{"first": 2}})
+	require.ErrorIs(t, err, syscall.EISDIR)
+}
+
+// A run that is open goes back with all its logs but the one that tells of it, and what it writes anew is kept with what is set aside.
+func TestARunThatIsOpenGoesBack(t *testing.T) {
+	path := t.TempDir()
+	d, err := Claim(path)
+	require.NoError(t, err)
+	defer d.Close()
+	_, err = d.Begin([]string{"steps", "other", "tells"}, Point{})
+	require.NoError(t, err)
+	p := Point{Step: 1, Logs: map[string]int64{}, Files: []string{"settings", "none"}}
+	for _, log := range []string{"steps", "other", "tells"} {
+		require.NoError(t, d.Append(log, 1))
+		p.Logs[log] = 2
+		require.NoError(t, d.Append(log, 2))
+	}
+	require.NoError(t, d.WriteJSON("settings", "was"))
+	aside, err := d.Back(p, "tells")
+	require.NoError(t, err)
+	for file, want := range map[string]string{d.File("steps"): "1\n", d.File("other"): "1\n", d.File("tells"): "1\n2\n",
+		filepath.Join(aside, "steps"): "2\n", filepath.Join(aside, "other"): "2\n", filepath.Join(aside, "settings"): "\"was\"\n"} {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, want, string(text), file)
+	}
+	require.NoFileExists(t, filepath.Join(aside, "tells"))
+
+	half := filepath.Join(filepath.Dir(aside), "after_step_000002"+partial) // of a process that was killed meanwhile
+	require.NoError(t, os.Mkdir(half, 0o755))
+	_, err = d.Begin([]string{"steps", "other", "tells"}, p)
+	require.NoError(t, err)
+	require.NoDirExists(t, half)
+}
+
+// Of two processes that claim a directory which is not there yet, the one that comes second does not train on in the first one's run.
+func TestARunThatAnotherBeganMeanwhile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run")
+	second, err := Claim(path)
+	require.NoError(t, err)
+	defer second.Close()
+	first := begun(t, path, 0)
+	require.NoError(t, first.Append("log.jsonl", 1))
+	require.NoError(t, first.Close())
+	_, err = second.Begin([]string{"log.jsonl"}, Point{})
+	require.ErrorContains(t, err, "another process has trained in "+path+" meanwhile; choose another one")
+}

@@ -110,4 +110,16 @@ func TestAPlaceThatNobodyCanWriteTo(t *testing.T) {
 	err := (&Dir{Path: "/proc/none/run"}).probe()
 	require.ErrorContains(t, err, "write /proc: ")
 	require.NotContains(t, err.Error(), "probe")
+	_, err = Reserve("/proc/run")
+	require.ErrorContains(t, err, "choose another one", "no number behind the name makes room there")
+}
+
+// What is hidden, and what a file system has at its root, is nobody's.
+func TestOthersAreFilesOfPeople(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{".hidden", "lost+found", "log.jsonl", "notes"} {
+		require.NoError(t, os.Mkdir(filepath.Join(dir, name), 0o755))
+	}
+	require.Equal(t, []string{"notes"}, Others(dir, []string{"log.jsonl"}))
+	require.Empty(t, Others(filepath.Join(dir, "none"), nil))
 }

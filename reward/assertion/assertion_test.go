@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -305,4 +306,39 @@ func TestRunsThatAreGivenUp(t *testing.T) {
 	broken := errors.New("no cells")
 	r = New(func(context.Context) (*sandbox.Pool, error) { return nil, broken }, r.trusted)
 	require.ErrorIs(t, r.Run(t.Context(), "", sandbox.Program{}, in, sandbox.Limits{}, nil), broken)
+}
+
+// Where the assertions use up a limit the program is held to that, and where they fail by themselves it is wrong.
+func TestAssertionsThatAreNotWorkedOut(t *testing.T) {
+	for is, want := range map[sandbox.Status]sandbox.Status{sandbox.TLE: sandbox.TLE, sandbox.MLE: sandbox.MLE, sandbox.RTE: sandbox.OK,
+		sandbox.OK: sandbox.OK} {
+		r := new(dialogue).undecided(sandbox.Reply{Status: is})
+		require.Equal(t, want, r.Status)
+		require.False(t, passes(r))
+		require.Contains(t, r.Stderr, "could not be worked out")
+	}
+	for wall, want := range map[time.Duration]time.Duration{0: 3 * time.Second, 9 * time.Second: 9 * time.Second} {
+		limits := sandbox.Limits{CPU: 2 * time.Second, Wall: wall}
+		require.Equal(t, want, newDialogue("", "", Test{}, new(sandbox.Pool), new(sandbox.Pool), limits).limits.Wall)
+	}
+	r, err := (&dialogue{size: mostProgram + 1}).run(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, sandbox.CE, r.Status)
+	require.Equal(t, "the program has 4194305 bytes; at most 4194304 are compiled", r.Stderr)
+}
+
+// A program that cannot be asked, as its cells are closed, has no verdict.
+func TestCellsThatAreClosed(t *testing.T) {
+	r := newRunner(t)
+	options, _ := Cells(sandbox.Options{Slots: 1, Sessions: 1})
+	closed, err := sandbox.Open(t.Context(), options)
+	require.NoError(t, err)
+	require.NoError(t, closed.Close())
+	r = New(func(context.Context) (*sandbox.Pool, error) { return closed, nil }, r.trusted)
+	for _, test := range []data.Test{{Assert: "assert f() == 1"}, {Assert: "assert True"}} {
+		in := Input(&data.Problem{FuncName: "f"}, &test)
+		err := r.Run(t.Context(), "g", sandbox.Program{Code: "def f(): return 1"}, []sandbox.Input{in}, sandbox.Limits{},
+			func(int, sandbox.Result) bool { t.Error("a verdict"); return true })
+		require.ErrorIs(t, err, sandbox.ErrClosed)
+	}
 }

@@ -103,6 +103,8 @@ func TestFailures(t *testing.T) {
 			says(w, "0.5")
 		case prompt == "broken":
 			http.Error(w, "oh", http.StatusBadGateway)
+		case prompt == "late":
+			http.Error(w, "oh", http.StatusRequestTimeout)
 		case prompt == "moved":
 			w.Header().Set("Location", "/elsewhere")
 			w.WriteHeader(http.StatusMovedPermanently)
@@ -124,7 +126,7 @@ func TestFailures(t *testing.T) {
 		prompt, note string
 		asked        int64
 	}{
-		{"broken", "502 Bad Gateway", tries}, {"odd", "expected choices", tries},
+		{"broken", "502 Bad Gateway", tries}, {"late", "408 Request Timeout", tries}, {"odd", "expected choices", tries},
 		{"other", `404 Not Found: "no such page"`, 1}, {"refused", "404 Not Found: no such model", 1},
 		{"moved", "/elsewhere now; name that in judge_url", 1},
 	} {
@@ -163,6 +165,8 @@ func TestAnAnswerThatWasCutOff(t *testing.T) {
 	require.Equal(t, 0.5, score, note)
 	_, note = ask(t, newReferee(t, cfg), `{"score": 0.`)
 	require.Contains(t, note, "the answer was cut off before its score", "0.9 was to come")
+	_, note = ask(t, newReferee(t, cfg), `<think>{"score": 0.5}? No,`)
+	require.Contains(t, note, "the answer was cut off before its score", "what was thought is none")
 	cfg.Score = "Score: ([0-9.]+)"
 	score, note = ask(t, newReferee(t, cfg), "Score: 7. I say so since 1")
 	require.Equal(t, 7.0, score, note)
@@ -183,6 +187,25 @@ func TestANegativeRetryAfter(t *testing.T) {
 	score, note := ask(t, newReferee(t, Config{URL: url}), "a")
 	require.Equal(t, 0.5, score, note)
 	require.EqualValues(t, 2, asked.Load())
+}
+
+// An endpoint that says when to come again is not asked before.
+func TestRetryAfter(t *testing.T) {
+	url, asked := endpoint(t, func(_ int64, _ string, w http.ResponseWriter) {
+		w.Header().Set("Retry-After", "30")
+		http.Error(w, "later", http.StatusTooManyRequests)
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		for asked.Load() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(100 * time.Millisecond) // all tries, if nobody listened
+		cancel()
+	}()
+	_, _, err := newReferee(t, Config{URL: url}).Ask(ctx, "a")
+	require.ErrorIs(t, err, context.Canceled)
+	require.EqualValues(t, 1, asked.Load())
 }
 
 // No more requests are sent than the budget has, tries among them, and no more at once than there may be.

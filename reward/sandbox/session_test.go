@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"strings"
 	"testing"
@@ -108,6 +109,48 @@ func session(t *testing.T, p *Pool) {
 		t.Error("a closed session answers")
 	}
 	expectHonest(t, p)
+}
+
+// TestAPoolEndsSessionsAtRest: a pool that is closed does not wait for a session that nobody calls, nor for its Close.
+func TestAPoolEndsSessionsAtRest(t *testing.T) {
+	t.Parallel()
+	p := openPool(t, 0, 1)
+	s := newTestSession(t, p)
+	expectReply(t, s, "1", "1")
+	all := family(p.kit.(*cells).supervisor.Pid())
+	p.Close()
+	if _, err := s.Call(t.Context(), []byte("1")); !errors.Is(err, ErrClosed) {
+		t.Errorf("a session of a closed pool gave %v", err)
+	}
+	expectGone(t, all)
+}
+
+// TestAHiddenProcessIsToldOfLate: where /proc shows nothing of a cell, its process may speak before the zygote says which one it is.
+func TestAHiddenProcessIsToldOfLate(t *testing.T) {
+	for _, c := range []struct {
+		said []byte
+		pid  int
+		err  string
+	}{
+		{binary.NativeEndian.AppendUint32([]byte{'B'}, 77), 77, ""},
+		{append([]byte{'D'}, make([]byte, 21)...), 0, errEnded.Error()},
+		{[]byte("?"), 0, `a cell said '?'`},
+	} {
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(pair[0])
+		defer unix.Close(pair[1])
+		w := &watch{cell: &cell{control: pair[0], hidden: true}, hear: func() bool { return true }}
+		go func() {
+			time.Sleep(5 * time.Millisecond)
+			unix.Write(pair[1], c.said)
+		}()
+		if pid, err := w.told(); pid != c.pid || c.err == "" && err != nil || c.err != "" && (err == nil || err.Error() != c.err) {
+			t.Errorf("%q: found process %d and %v, want %d and %q", c.said, pid, err, c.pid, c.err)
+		}
+	}
 }
 
 // TestSessionLeft: a process that ends as it answers has ended by itself, whoever is the first to see it.

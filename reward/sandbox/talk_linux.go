@@ -101,14 +101,36 @@ func (t *talk) start(ctx context.Context) error {
 		text, _, _ := readMemoryFile(t.files.stderr, stderrTail)
 		return fmt.Errorf("the process was not ready after %v: %s", time.Since(w.start), lastLine(string(text)))
 	}
-	t.pid = w.test()
+	if t.pid, err = w.told(); err != nil {
+		return err
+	}
 	if t.pidfd, err = unix.PidfdOpen(t.pid, 0); err != nil {
 		return err
 	}
 	if proc.Parent(t.pid) != t.cell.pid {
-		return errors.New("the process ended as soon as it was ready")
+		return errEnded
 	}
 	return t.signal(unix.SIGSTOP)
+}
+
+var errEnded = errors.New("the process ended as soon as it was ready")
+
+// told is the process of a test that has spoken. Where cells are hidden, the zygote's word which one it is may come after that.
+func (w *watch) told() (pid int, err error) {
+	for w.test() == 0 {
+		if !w.cell.hidden {
+			return 0, errEnded
+		}
+		if !pollOne(w.cell.control, time.Now().Add(startTime)) {
+			return 0, fmt.Errorf("a cell did not say within %v which process is the test", startTime)
+		}
+		if d, err := w.listen(); err != nil {
+			return 0, err
+		} else if d != nil || w.stopped != 0 {
+			return 0, errEnded
+		}
+	}
+	return w.pid, nil
 }
 
 // watch begins to watch a call.

@@ -14,3 +14,15 @@ func TestTheKernelEndsWhatIsLongOverItsLimit(t *testing.T) {
 	}
 	require.EqualValues(t, 8, kernelSeconds(6*time.Second))
 }
+
+// What no limit is given for has one all the same.
+func TestLimitsThatNobodyGave(t *testing.T) {
+	usual := Limits{CPU: 6*time.Second + chargedPauses, Wall: 13 * time.Second, Memory: 1 << 30, Output: 16 << 20}
+	require.Equal(t, usual, Limits{}.effective())
+	own := Limits{CPU: time.Second, Wall: 2 * time.Second, Memory: 3 << 20, Output: 4}
+	kept := own.effective()
+	kept.CPU -= chargedPauses
+	require.Equal(t, own, kept)
+	session := SessionLimits{}.effective()
+	require.Equal(t, []any{time.Minute, 16 << 10, int64(1 << 20)}, []any{session.Total, session.Keep, session.Call.Output})
+}

@@ -1,0 +1,165 @@
+package provenance
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/rundir"
+)
+
+// Who names a checkpoint goes on with what was in force when that was made, and who names the run with what it had last.
+func TestACheckpointIsGoneOnWithAsItWasMade(t *testing.T) {
+	weights, run := t.TempDir(), t.TempDir()
+	model(t, weights, 20)
+	cfg := configs.Defaults()
+	cfg.RunDir, cfg.MaxRows = run, 777
+	require.NoError(t, began(t, run, &cfg, Past{}, Start{Own: []string{OwnLoss}}, weights))
+	cfg.Loss, cfg.AllowChange = "ppo", []string{"loss"}
+	past := Past{Checkpoint: "any"}
+	require.NoError(t, past.Check(&cfg, 8, sums{}))
+	require.NoError(t, began(t, run, &cfg, past, Start{After: 8}, weights))
+
+	at := filepath.Join(run, rundir.Checkpoints, rundir.Name(4))
+	require.NoError(t, os.MkdirAll(at, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(at, rundir.StateFile), nil, 0o644))
+	for _, c := range []struct {
+		resume, loss string
+		own          []string
+	}{{at, "importance_sampling", []string{OwnLoss}}, {"auto", "ppo", nil}} {
+		cfg := configs.Defaults()
+		cfg.RunDir, cfg.Resume, cfg.Loss, cfg.MaxRows = run, c.resume, c.loss, 0
+		past := Past{Checkpoint: at}
+		require.NoError(t, past.Check(&cfg, 4, sums{}), c.resume)
+		require.Equal(t, 777, cfg.MaxRows, "what nobody says is as it was")
+		require.NoError(t, past.CheckOwn(&cfg, 4, c.own, func(string) {}), c.resume)
+		err := past.CheckOwn(&cfg, 4, []string{OwnAdvantage}, func(string) {})
+		require.True(t, badinput.Is(err))
+		require.ErrorContains(t, err, "advantage: a advantage of the program's own (WithAdvantage), before that of the settings")
+		cfg.Loss = map[string]string{"ppo": "importance_sampling", "importance_sampling": "ppo"}[c.loss]
+		require.ErrorContains(t, past.Check(&cfg, 4, sums{}), "loss: "+c.loss+" → "+cfg.Loss)
+	}
+}
+
+// Of runs from before starts told of a program's own parts nobody knows which they had.
+func TestOwnPartsOfOlderRuns(t *testing.T) {
+	for _, c := range []struct {
+		manifest Manifest
+		known    bool
+	}{
+		{Manifest{}, false}, {Manifest{Starts: []Start{{}}}, true}, {Manifest{Own: []string{OwnLoss}, Starts: []Start{{}}}, false},
+		{Manifest{Own: []string{OwnLoss}, Starts: []Start{{}, {Own: []string{OwnLoss}}}}, true},
+	} {
+		_, known := (&Run{Manifest: c.manifest}).Own(Start{})
+		require.Equal(t, c.known, known, "%+v", c.manifest)
+	}
+}
+
+// Two starts are the same where all is that a step hangs on.
+func TestStartsThatTrainAlike(t *testing.T) {
+	start := func() Start {
+		return Start{After: 3, Order: "o", Own: []string{OwnLoss}, Parts: Parts{"data": {SHA256: "a"}},
+			Settings: map[string]json.RawMessage{"loss": json.RawMessage(`"ppo"`)}}
+	}
+	other := start()
+	other.After, other.Time = 5, "later"
+	require.True(t, start().Same(other))
+	for _, change := range []func(*Start){
+		func(s *Start) { s.Order = "p" }, func(s *Start) { s.Own = nil }, func(s *Start) { s.Settings = nil },
+		func(s *Start) { s.Parts = Parts{"data": {SHA256: "b"}} },
+	} {
+		other := start()
+		change(&other)
+		require.False(t, start().Same(other), "%+v", other)
+	}
+}
+
+// Steps that are made again by another process than made them first are so on record, with its settings.
+func TestGoingBackIsOnRecord(t *testing.T) {
+	run := t.TempDir()
+	cfg := configs.Defaults()
+	cfg.RunDir = run
+	require.NoError(t, began(t, run, &cfg, Past{}, Start{}, ""))
+	cfg.LearningRate = 7
+	past := Past{Checkpoint: "any"}
+	require.NoError(t, past.Check(&cfg, 8, sums{}))
+	d, err := rundir.Claim(run)
+	require.NoError(t, err)
+	defer d.Close()
+	_, err = d.Begin(nil, rundir.Point{Step: 8})
+	require.NoError(t, err)
+	l, err := Open(d, &cfg, past, Manifest{}, Start{After: 8}, "", func(string) {})
+	require.NoError(t, err)
+	defer l.weighing.Close()
+	rate := func(step int) float64 {
+		r, err := Read(run)
+		require.NoError(t, err)
+		at, _, err := r.At(step)
+		require.NoError(t, err)
+		return at.LearningRate
+	}
+	require.NoError(t, l.GoesBack(8), "they were made by this one")
+	require.Len(t, l.Manifest.Starts, 2)
+	require.Equal(t, []float64{4e-5, 7}, []float64{rate(8), rate(9)})
+	require.NoError(t, l.GoesBack(5))
+	require.Len(t, l.Manifest.Starts, 3)
+	require.Equal(t, []float64{4e-5, 7, 7}, []float64{rate(5), rate(6), rate(9)})
+}
+
+// Weights that were changed as allowed are compared with what they were changed to.
+func TestWeightsThatWereChangedAsAllowed(t *testing.T) {
+	weights, run := t.TempDir(), t.TempDir()
+	cfg := configs.Defaults()
+	cfg.RunDir = run
+	require.NoError(t, began(t, run, &cfg, Past{}, Start{Parts: Parts{"model": model(t, weights, 20)}}, weights))
+	other := Start{After: 2, Parts: Parts{"model": model(t, weights, 21)}}
+	past := Past{Checkpoint: "any"}
+	require.NoError(t, past.Check(&cfg, 2, sums{}))
+	d, err := rundir.Claim(run)
+	require.NoError(t, err)
+	l, err := Open(d, &cfg, past, Manifest{}, other, weights, func(string) {})
+	require.NoError(t, err)
+	require.NoError(t, l.weighing.Close(), "the process ends before all of them are read")
+	require.NoError(t, d.Close())
+	require.NoError(t, past.Check(&cfg, 2, sums{}))
+	require.NoError(t, began(t, run, &cfg, past, other, weights))
+}
+
+// The settings of a run that another goes on from are its own, but for where it began itself.
+func TestWhereARunBeganIsNotHandedOn(t *testing.T) {
+	run, adapter := t.TempDir(), filepath.Join(t.TempDir(), "adapter")
+	cfg := configs.Defaults()
+	cfg.RunDir, cfg.InitFrom, cfg.Adapter, cfg.LearningRate = run, "elsewhere", adapter, 7
+	require.NoError(t, began(t, run, &cfg, Past{}, Start{}, ""))
+	for _, word := range []string{"resume=" + run, "init_from=" + run} {
+		base, err := namedRun([]string{word})
+		require.NoError(t, err)
+		require.Equal(t, []any{"", 7.0}, []any{base.InitFrom, base.LearningRate}, word)
+		require.Equal(t, word == "init_from="+run, base.Adapter == "", "the checkpoint takes its place")
+	}
+	now := cfg
+	require.NoError(t, CheckSettings(run, &cfg, &now))
+	now.InitFrom = "another"
+	require.ErrorContains(t, CheckSettings(run, &cfg, &now), "has a run already that did not begin there")
+}
+
+// A checkpoint that says of its model no more than a sum has nothing to compare.
+func TestABaseWithoutFilesIsNotKnown(t *testing.T) {
+	adapter := checkpointOf(t, t.TempDir())
+	text, err := rundir.Seal(struct {
+		Version int    `json:"version"`
+		Parts   Parts  `json:"parts"`
+		Seal    string `json:"seal"`
+	}{newestState, Parts{"model": {SHA256: "a"}}, ""})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(adapter), rundir.StateFile), text, 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(adapter, adapterFiles[0]), nil, 0o644))
+	_, known, err := BaseOf(adapter)
+	require.NoError(t, err)
+	require.False(t, known)
+}
