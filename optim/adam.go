@@ -31,13 +31,13 @@ func (c Config) check() error {
 	for _, b := range []struct {
 		key   string
 		value float64
-	}{{"beta1", c.Beta1}, {"beta2", c.Beta2}} {
+	}{{"adam_beta1", c.Beta1}, {"adam_beta2", c.Beta2}} {
 		if !(b.value >= 0 && float32(b.value) < 1) {
 			return badinput.Errorf("%s is %v, expected at least 0 and less than 1", b.key, b.value)
 		}
 	}
 	if !(float32(c.Eps) > 0) || c.Eps > math.MaxFloat32 {
-		return badinput.Errorf("eps is %v, expected a small number above 0, at most 3.4e38, such as 1e-12", c.Eps)
+		return badinput.Errorf("adam_eps is %v, expected a small number above 0, at most 3.4e38, such as 1e-12", c.Eps)
 	}
 	if !(c.WeightDecay >= 0) || c.WeightDecay > math.MaxFloat32 {
 		return badinput.Errorf("weight_decay is %v, expected 0 (off) or more, at most 3.4e38", c.WeightDecay)

@@ -127,19 +127,19 @@ func TestNewAdamRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, change := range map[string]func(*Config){
-		"beta1 is 1, expected":    func(c *Config) { c.Beta1 = 1 },
-		"beta1 is -0.1, expected": func(c *Config) { c.Beta1 = -0.1 },
-		"beta2 is 0.99999999999":  func(c *Config) { c.Beta2 = 0.99999999999 },
-		"beta2 is NaN":            func(c *Config) { c.Beta2 = math.NaN() },
-		"eps is 0, expected":      func(c *Config) { c.Eps = 0 },
-		"eps is 1e-60, expected":  func(c *Config) { c.Eps = 1e-60 },
-		"eps is 1e+300, expected a small number above 0, at most 3.4e38, such as 1e-12": func(c *Config) { c.Eps = 1e300 },
-		"weight_decay is 1e+300, expected 0 (off) or more, at most 3.4e38":              func(c *Config) { c.WeightDecay = 1e300 },
-		"weight_decay is NaN, expected":                                                 func(c *Config) { c.WeightDecay = math.NaN() },
-		"weight_decay is -1, expected":                                                  func(c *Config) { c.WeightDecay = -1 },
-		"grad_clip_norm is -1, expected":                                                func(c *Config) { c.ClipNorm = -1 },
-		"grad_clip_norm is 1e-60, expected 0 (off) or at least 1e-12":                   func(c *Config) { c.ClipNorm = 1e-60 },
-		"grad_clip_norm is +Inf, expected ":                                             func(c *Config) { c.ClipNorm = math.Inf(1) },
+		"adam_beta1 is 1, expected":    func(c *Config) { c.Beta1 = 1 },
+		"adam_beta1 is -0.1, expected": func(c *Config) { c.Beta1 = -0.1 },
+		"adam_beta2 is 0.99999999999":  func(c *Config) { c.Beta2 = 0.99999999999 },
+		"adam_beta2 is NaN":            func(c *Config) { c.Beta2 = math.NaN() },
+		"adam_eps is 0, expected":      func(c *Config) { c.Eps = 0 },
+		"adam_eps is 1e-60, expected":  func(c *Config) { c.Eps = 1e-60 },
+		"adam_eps is 1e+300, expected a small number above 0, at most 3.4e38, such as 1e-12": func(c *Config) { c.Eps = 1e300 },
+		"weight_decay is 1e+300, expected 0 (off) or more, at most 3.4e38":                   func(c *Config) { c.WeightDecay = 1e300 },
+		"weight_decay is NaN, expected":                                                      func(c *Config) { c.WeightDecay = math.NaN() },
+		"weight_decay is -1, expected":                                                       func(c *Config) { c.WeightDecay = -1 },
+		"grad_clip_norm is -1, expected":                                                     func(c *Config) { c.ClipNorm = -1 },
+		"grad_clip_norm is 1e-60, expected 0 (off) or at least 1e-12":                        func(c *Config) { c.ClipNorm = 1e-60 },
+		"grad_clip_norm is +Inf, expected ":                                                  func(c *Config) { c.ClipNorm = math.Inf(1) },
 	} {
 		cfg := Defaults()
 		change(&cfg)

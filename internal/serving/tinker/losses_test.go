@@ -161,9 +161,9 @@ func TestRequestsThatAreWrong(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	for want, adam := range map[string]map[string]any{
-		"beta1 is 2":          {"beta1": 2},
+		"adam_beta1 is 2":     {"beta1": 2},
 		"learning_rate is -1": {"learning_rate": -1},
-		"eps is 0":            {"eps": 0},
+		"adam_eps is 0":       {"eps": 0},
 	} {
 		f, err := m.Do(t.Context(), "optim_step", map[string]any{"adam_params": adam})
 		require.NoError(t, err)
