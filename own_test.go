@@ -39,10 +39,10 @@ func TestARunThatLosesItsOwnPartsIsRefused(t *testing.T) {
 		sandbox     bool // is opened without the own grader
 	}
 	for _, c := range racing.First([]change{
-		{"reward", nil, []Option{WrapGrader(same)}, "reward: a wrapper of the program's own (WrapGrader), before nothing around", false},
-		{"reward", nil, []Option{WithGrader(nil)}, "reward: that of the settings, before a grader of the program's own (WithGrader)", true},
+		{"reward", nil, []Option{WrapGrader(same)}, "reward: the program's own wrapper (WrapGrader), before nothing around", false},
+		{"reward", nil, []Option{WithGrader(nil)}, "reward: that of the settings, before the program's own grader (WithGrader)", true},
 		{"advantage", []Option{WithAdvantage(StdAdvantages)}, nil, "advantage: that of the settings, before", false},
-		{"loss", nil, []Option{WithLoss(push)}, "loss: a loss of the program's own (WithLoss), before that of the settings", false},
+		{"loss", nil, []Option{WithLoss(push)}, "loss: the program's own loss (WithLoss), before that of the settings", false},
 	}...) {
 		s := setup{dir: t.TempDir(), words: []string{"max_steps=1", "eval_every=-1"}, options: c.before}
 		tr, _ := s.open(t)
@@ -83,7 +83,7 @@ func TestAForkIsToldOfOwnParts(t *testing.T) {
 		fork := setup{dir: t.TempDir(), words: []string{"max_steps=2", "eval_every=-1", "init_from=" + dir}, options: c.options}
 		_, l := fork.open(t)
 		require.Equal(t, c.told, strings.Contains(strings.Join(l.warnings, "\n"),
-			"not as in the run that this one is a fork of: reward: a wrapper of the program's own"), l.warnings)
+			"not as in the run that this one is a fork of: reward: the program's own wrapper"), l.warnings)
 	}
 }
 

@@ -46,9 +46,9 @@ func (r *Run) OwnDifferences(s Start, now []string) map[string]string {
 		if !known || was == is {
 			continue
 		}
-		how := part.key + ": a " + part.name + " of the program's own (" + part.option + "), before that of the settings"
+		how := part.key + ": the program's own " + part.name + " (" + part.option + "), before that of the settings"
 		if was {
-			how = part.key + ": that of the settings, before a " + part.name + " of the program's own (" + part.option + ")"
+			how = part.key + ": that of the settings, before the program's own " + part.name + " (" + part.option + ")"
 		}
 		if part.name == OwnWrapper {
 			how = strings.NewReplacer("that of the settings", "nothing around the grader").Replace(how)

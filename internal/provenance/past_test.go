@@ -40,7 +40,7 @@ func TestACheckpointIsGoneOnWithAsItWasMade(t *testing.T) {
 		require.NoError(t, past.CheckOwn(&cfg, 4, c.own, func(string) {}), c.resume)
 		err := past.CheckOwn(&cfg, 4, []string{OwnAdvantage}, func(string) {})
 		require.True(t, badinput.Is(err))
-		require.ErrorContains(t, err, "advantage: a advantage of the program's own (WithAdvantage), before that of the settings")
+		require.ErrorContains(t, err, "advantage: the program's own advantage (WithAdvantage), before that of the settings")
 		cfg.Loss = map[string]string{"ppo": "importance_sampling", "importance_sampling": "ppo"}[c.loss]
 		require.ErrorContains(t, past.Check(&cfg, 4, sums{}), "loss: "+c.loss+" → "+cfg.Loss)
 	}
