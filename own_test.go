@@ -132,7 +132,7 @@ func TestAnotherJudgeIsTold(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, e.Close())
 		require.Equal(t, c.told, found.Change == nil)
-		require.Equal(t, c.told, strings.Contains(strings.Join(l.warnings, "\n"), "are not the run's figures: reward: a wrapper"))
+		require.Equal(t, c.told, strings.Contains(strings.Join(l.warnings, "\n"), "are not the run's figures: reward: the program's own wrapper"))
 	}
 	s.words, s.options = []string{"max_steps=4", "eval_every=2", "allow_change=reward"}, []Option{WrapGrader(same)}
 	tr, l := s.open(t)
