@@ -68,6 +68,8 @@ type Journal struct {
 	Version int     `json:"version"`
 	Plan    Plan    `json:"plan"`
 	Runs    []Entry `json:"runs"`
+	// Directory is where the sweep was begun: what its settings call data/x.jsonl is there.
+	Directory string `json:"directory,omitempty"`
 
 	dir   string
 	whole []byte   // the base with all settings that there are
@@ -128,7 +130,11 @@ func begin(dir string, plan *Plan) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Journal{Version: 1, Plan: *plan, dir: dir, whole: plan.base, fresh: true}
+	here, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	j := &Journal{Version: 1, Plan: *plan, Directory: here, dir: dir, whole: plan.base, fresh: true}
 	for i, name := range Names(runs) {
 		j.Runs = append(j.Runs, Entry{Name: name, Words: runs[i], State: Waiting})
 	}
@@ -161,6 +167,19 @@ func settings(base []byte) (lines []string) {
 	}
 	slices.Sort(lines)
 	return lines
+}
+
+// Return goes back to where the sweep was begun, and says whether that was elsewhere. Where it is gone, or an older release did not
+// say, the sweep goes on here: a run whose files are not here says so.
+func (j *Journal) Return() (elsewhere bool, err error) {
+	here, err := os.Getwd()
+	if err != nil || j.Directory == "" || j.Directory == here {
+		return false, err
+	}
+	if j.dir, err = filepath.Abs(j.dir); err != nil {
+		return false, err
+	}
+	return os.Chdir(j.Directory) == nil, nil
 }
 
 // Begin writes the journal and what it rests on, before the first run.

@@ -103,11 +103,8 @@ func (f *flags) run(cmd *cobra.Command, words []string, p Program) error {
 	if err := (destination.Place{Flag: "--dir", Path: f.dir, Folder: true}).Check(); err != nil {
 		return err
 	}
-	open := sweep.Claim
-	if f.dryRun {
-		open = sweep.Open
-	}
-	j, err := open(f.dir, plan)
+	out, ctx := cmd.OutOrStdout(), cmd.Context()
+	j, err := f.journal(out, plan)
 	if err != nil {
 		return err
 	}
@@ -116,7 +113,6 @@ func (f *flags) run(cmd *cobra.Command, words []string, p Program) error {
 	if err != nil {
 		return err
 	}
-	out, ctx := cmd.OutOrStdout(), cmd.Context()
 	share, err := f.describe(ctx, out, j, all, p.Open(ctx))
 	if err != nil || f.dryRun {
 		return err
@@ -135,6 +131,26 @@ func (f *flags) run(cmd *cobra.Command, words []string, p Program) error {
 		return f.unwritten(err)
 	}
 	return f.unwritten(conclude(out, j))
+}
+
+// journal is that of the directory, from where the sweep was begun.
+func (f *flags) journal(out io.Writer, plan *sweep.Plan) (*sweep.Journal, error) {
+	open := sweep.Claim
+	if f.dryRun {
+		open = sweep.Open
+	}
+	j, err := open(f.dir, plan)
+	if err != nil {
+		return nil, err
+	}
+	elsewhere, err := j.Return()
+	if err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+	if elsewhere {
+		fmt.Fprintf(out, "in %s, where the sweep was begun\n", look.Line(j.Directory))
+	}
+	return j, nil
 }
 
 // unwritten says of what found no room what to do.
