@@ -255,40 +255,6 @@ func TestAJournalIsOfOneSweep(t *testing.T) {
 	require.ErrorContains(t, err, "no journal of a sweep")
 }
 
-// What a sweep's settings call by a relative path is what they named where it was begun, whoever goes on with it and from where.
-func TestASweepGoesOnWhereItWasBegun(t *testing.T) {
-	began, elsewhere := t.TempDir(), t.TempDir()
-	t.Chdir(began)
-	plan := &Plan{Words: []string{"seed=0..1"}}
-	plan.SetBase(base)
-	j, err := Open("s", plan)
-	require.NoError(t, err)
-	require.NoError(t, j.Begin())
-	again, err := j.Return()
-	require.NoError(t, err)
-	require.False(t, again, "it is here")
-	require.Equal(t, filepath.Join("s", ResultsFile), j.ResultsPath(), "as it was typed")
-
-	t.Chdir(elsewhere)
-	from, err := filepath.Rel(elsewhere, filepath.Join(began, "s"))
-	require.NoError(t, err)
-	for _, gone := range []bool{false, true} {
-		t.Chdir(elsewhere)
-		if j, err = Open(from, nil); gone {
-			j.Directory += "/gone"
-		}
-		require.NoError(t, err)
-		again, err = j.Return()
-		require.NoError(t, err)
-		here, err := os.Getwd()
-		require.NoError(t, err)
-		require.Equal(t, map[bool]string{false: began, true: elsewhere}[gone], here)
-		require.Equal(t, !gone, again)
-		require.Equal(t, filepath.Join(began, "s", ResultsFile), j.ResultsPath())
-		require.FileExists(t, j.BasePath())
-	}
-}
-
 // A sweep that an older release began goes on: what was no setting then is as it was, for the runs that are yet to begin, too.
 func TestASweepOfAnOlderReleaseGoesOn(t *testing.T) {
 	dir, line := t.TempDir(), regexp.MustCompile(`(?m)^(share_prefixes|adapter_precision|speculate): .*\n`)
