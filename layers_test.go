@@ -58,6 +58,7 @@ var layers = map[string][]string{
 	"internal/backendtest": {"kernels", "kernels/cpu", "kernels/cuda", "kernels/cuda/driver", "kernels/kerneltest"},
 	"internal/plainpython": {},
 	"internal/racing":      {},
+	"internal/forms":       {},
 	"internal/nobody":      {},
 	"internal/apart":       {},
 	"internal/badinput":    {},
