@@ -144,8 +144,8 @@ var (
 )
 
 // cellar is what every room may import: it knows nothing of models.
-var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/cachedir", "internal/cputime", "internal/disk", "internal/forms",
-	"internal/given", "internal/jsonl", "internal/look", "internal/loopback", "internal/memory", "internal/meter",
+var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/cachedir", "internal/cputime", "internal/disk",
+	"internal/forms", "internal/given", "internal/jsonl", "internal/look", "internal/loopback", "internal/memory", "internal/meter",
 	"internal/nobody", "internal/notice", "internal/openfile",
 	"internal/plainpython", "internal/plural", "internal/racing", "internal/settings", "internal/splitmix", "internal/stats", "internal/tail",
 	"internal/version"}
