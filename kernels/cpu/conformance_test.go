@@ -62,9 +62,9 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// One number of threads is enough here: the others are above. Usually one row of eight is run alone.
+// One number of threads is enough here: the others are above.
 func TestConformanceDeferred(t *testing.T) {
-	kerneltest.RunDevice(t, kerneltest.Chains, forms.Usual(8, 1), func() kernels.Backend {
+	kerneltest.RunDevice(t, kerneltest.Chains, 1, func() kernels.Backend {
 		b, err := New(Options{Threads: 2})
 		if err != nil {
 			t.Fatal(err)
