@@ -57,6 +57,10 @@ BESIDE = $$(grep -rlE --include=*.go '^\s*go [a-zA-Z]|[^a-zA-Z"`]go func|\.Go\(|
 race: ## the race detector, on every package with goroutines and without C of its own
 	$(GO) test -race -vet=off -timeout 30m $$($(GO) list -e -f '{{if not (or .CgoFiles .Error)}}{{.ImportPath}}{{end}}' $(BESIDE))
 
+.PHONY: forms
+forms: ## every variant, number of threads, signal and disk that a test usually takes some of
+	GRPO_FORMS=all $(GO) test -count=1 -timeout 30m $$(grep -rl --include='*.go' 'internal/forms"' . | xargs -n1 dirname | sort -u)
+
 kills: ## runs cut off at KILLS (20: all) moments and resumed, byte for byte; PRESET=tiny_heal: that run, KILLS (10) times
 ifdef PRESET
 	GRPO_PRESET=$(PRESET) GRPO_WORDS="$(WORDS)" GRPO_KILLS=$(or $(KILLS),10) $(GO) test -count=1 -v -timeout 120m -run TestAPresetEndsAlike ./cmd/grpo
@@ -128,7 +132,7 @@ arm64: ## the kernels on 64-bit Arm, cross-built and emulated
 
 .PHONY: compiler
 compiler: ## the kernels as COMPILER (clang) compiles them: the same bits
-	CC=$(or $(COMPILER),clang) $(GO) test -vet=off ./kernels/cpu
+	GRPO_FORMS=all CC=$(or $(COMPILER),clang) $(GO) test -vet=off ./kernels/cpu
 
 emulator: ## the emulated device, build/emu/libcuda.so.1; the path is the last line
 	@$(GO) run ./kernels/cuda/emu/make build/emu/libcuda.so.1

@@ -255,14 +255,17 @@ func tryOpen(t *testing.T, w Watcher, overrides ...string) (*Trainer, error) {
 	return tr, err
 }
 
-// stride is how many moments lie between two at which something is cut off: GRPO_KILLS divides it, and from 20 on
-// something is cut off at each.
+// stride is how many moments lie between two at which something is cut off: twice as many as with GRPO_KILLS=1, which divides it; from
+// 20 on something is cut off at each.
 func stride(t *testing.T, short int) int {
 	t.Helper()
-	kills, err := strconv.Atoi(cmp.Or(os.Getenv("GRPO_KILLS"), "1"))
+	kills, err := strconv.Atoi(cmp.Or(os.Getenv("GRPO_KILLS"), "0"))
 	require.NoError(t, err, "GRPO_KILLS")
-	if kills >= 20 {
+	switch {
+	case kills >= 20:
 		return 1
+	case kills == 0:
+		short *= 2
 	}
 	if racing.Detected { // it is the same code at every moment
 		short *= 5

@@ -58,6 +58,7 @@ var layers = map[string][]string{
 	"internal/backendtest": {"kernels", "kernels/cpu", "kernels/cuda", "kernels/cuda/driver", "kernels/kerneltest"},
 	"internal/plainpython": {},
 	"internal/racing":      {},
+	"internal/forms":       {},
 	"internal/nobody":      {},
 	"internal/apart":       {},
 	"internal/badinput":    {},
@@ -144,7 +145,7 @@ var (
 
 // cellar is what every room may import: it knows nothing of models.
 var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/cachedir", "internal/cputime", "internal/disk",
-	"internal/given", "internal/jsonl", "internal/look", "internal/loopback", "internal/memory", "internal/meter",
+	"internal/forms", "internal/given", "internal/jsonl", "internal/look", "internal/loopback", "internal/memory", "internal/meter",
 	"internal/nobody", "internal/notice", "internal/openfile",
 	"internal/plainpython", "internal/plural", "internal/racing", "internal/settings", "internal/splitmix", "internal/stats", "internal/tail",
 	"internal/version"}

@@ -49,8 +49,7 @@ func (b *Batch) reset() {
 	b.chain, b.spanOf, b.taken = b.chain[:0], b.spanOf[:0], b.taken[:0]
 }
 
-// add gives sequence i rows, but for the first of them, which are those of the sequence before it. Its places are its
-// rows, for now.
+// add gives sequence i rows, but for the first of them, which are those of the sequence before it. Its places are its rows, for now.
 func (b *Batch) add(i int, tokens []int32, shared int) {
 	b.path = b.path[:shared]
 	for p, token := range tokens[shared:] {

@@ -11,8 +11,7 @@ import (
 )
 
 // Datum is one sequence to learn from. Row i reads Tokens[i] and is asked for Targets[i]; all five
-// slices are equally long. A row with Mask false (a prompt, what a tool wrote) is read but teaches
-// nothing.
+// slices are equally long. A row with Mask false (a prompt, what a tool wrote) is read but teaches nothing.
 type Datum struct {
 	Tokens      []int32
 	Targets     []int32

@@ -18,8 +18,7 @@
 // # Shapes
 //
 // T is the number of rows of a batch, H the hidden size, V the vocabulary, r the adapter's rank.
-// Every value of the graph is a matrix of T rows, so that a program compiled for many rows serves
-// every smaller batch.
+// Every value of the graph is a matrix of T rows, so that a program compiled for many rows serves every smaller batch.
 //
 // # Another architecture
 //

@@ -50,9 +50,9 @@ var roundings = map[string]Options{
 	"bf16 everywhere": {Precision: BF16, Cache: BF16, AdapterPrecision: BF16},
 }
 
-// inEveryPrecision is onBackends for what also holds where numbers are rounded, and in the order of tiles.
+// inEveryPrecision is backendtest.OnEach for what also holds where numbers are rounded, and in the order of tiles.
 func inEveryPrecision(t *testing.T, test func(t *testing.T, b kernels.Backend, o Options)) {
-	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) { test(t, b, Options{}) })
+	backendtest.OnEach(t, func(t *testing.T, b kernels.Backend) { test(t, b, Options{}) })
 	for name, o := range roundings {
 		t.Run("cpu "+name, func(t *testing.T) {
 			backendtest.On(t, backendtest.CPU(t, cpu.Options{}), func(t *testing.T, b kernels.Backend) { test(t, b, o) })

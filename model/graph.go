@@ -17,8 +17,7 @@ const (
 	outLoss          // the statistics, in a graph that trains
 )
 
-// builder writes an architecture's graph. The first failure sticks, so that an architecture reads as
-// the formulas do.
+// builder writes an architecture's graph. The first failure sticks, so that an architecture reads as the formulas do.
 type builder struct {
 	cfg     Config
 	weights *weights

@@ -20,8 +20,7 @@ const (
 var ParseReduction = reduction.Parse
 
 // Pack lays the datums of a step into batches of at most maxRows rows, in order, each into the first
-// batch with room. A longer datum gets a batch of its own. The weights make the sum over all batches
-// the reduction over the whole step.
+// batch with room. A longer datum gets a batch of its own. The weights make the sum over all batches the reduction over the whole step.
 func Pack(datums []Datum, maxRows int, r Reduction) []*Batch {
 	return new(packer).pack(datums, maxRows, r, false)
 }

@@ -33,6 +33,7 @@ type Policy struct {
 	rows    int // the size of the input leaves and of every program
 
 	scorer, trainer *program.Program
+	graphs          program.Graphs // of a sketch
 	packer          packer
 	logp            input                     // the log-probabilities of a batch, on the host
 	stats           [kernels.NumStats]float64 // its statistics
@@ -134,7 +135,7 @@ func Random(b kernels.Backend, shape string, o Options) (*Policy, error) {
 
 func newPolicy(b kernels.Backend, cfg Config, w *weights, t trainable, o Options) *Policy {
 	o.MaxRows = cmp.Or(o.MaxRows, UsualRows)
-	p := &Policy{Config: cfg, Options: o, b: b, weights: w, trained: t}
+	p := &Policy{Config: cfg, Options: o, b: b, weights: w, trained: t, graphs: program.GraphsFor(b)}
 	p.order, _ = kernels.OrderOf(b)
 	p.statsAny = p.stats[:]
 	return p
@@ -184,6 +185,7 @@ func (p *Policy) Attach(a *lora.Adapter) error {
 	}
 	p.trained = t
 	p.closePrograms()
+	clear(p.graphs)
 	return nil
 }
 

@@ -173,7 +173,7 @@ func (p *Policy) prepare(prog **program.Program, longest int, write func(*builde
 	if *prog != nil {
 		return nil
 	}
-	g, err := write(p.builder(&p.inputs))
+	g, err := p.graphs.Once(prog, func() (*program.Graph, error) { return write(p.builder(&p.inputs)) })
 	if err != nil {
 		return err
 	}

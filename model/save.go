@@ -14,8 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Save writes what was trained to dir: a PEFT adapter, or a model in f32 with the configuration and
-// the tokenizer of the model in base.
+// Save writes what was trained to dir: a PEFT adapter, or a model in f32 with the configuration and the tokenizer of the model in base.
 func (p *Policy) Save(dir, base string) error { return p.trained.save(dir, base) }
 
 // Restore gives the parameters the values that Save wrote; decoders and optimizers that use them go on.

@@ -1,6 +1,8 @@
 package model
 
 import (
+	"cmp"
+
 	"github.com/seed-7879b91d/grpo/internal/nf4"
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -50,6 +52,12 @@ func Sketch(l *kernels.Ledger, dir string, trainable bool, o Options) (*Policy, 
 		}
 	}
 	return newPolicy(l, cfg, w, nothing{}, o), nil
+}
+
+// Again has a sketch begin anew with batches and recomputation of other options. What is allocated besides stays, and so do graphs.
+func (p *Policy) Again(o Options) {
+	p.closePrograms()
+	p.MaxRows, p.Recompute, p.rows, p.inputs, p.logp = cmp.Or(o.MaxRows, UsualRows), o.Recompute, 0, inputs{}, input{}
 }
 
 // sketch makes the operand of a weight from the names and encodings of its tensors.

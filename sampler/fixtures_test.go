@@ -19,9 +19,9 @@ func golden(name ...string) string {
 	return filepath.Join(append([]string{"..", "model", "testdata", "golden"}, name...)...)
 }
 
-// inEveryPrecision is onBackends for what also holds where numbers are rounded, and in the order of tiles.
+// inEveryPrecision is backendtest.OnEach for what also holds where numbers are rounded, and in the order of tiles.
 func inEveryPrecision(t *testing.T, test func(t *testing.T, b kernels.Backend, o model.Options)) {
-	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) { test(t, b, model.Options{}) })
+	backendtest.OnEach(t, func(t *testing.T, b kernels.Backend) { test(t, b, model.Options{}) })
 	for name, o := range map[string]model.Options{"bf16": {Precision: model.BF16}, "bf16 cache": {Cache: model.BF16}} {
 		t.Run("cpu "+name, func(t *testing.T) {
 			backendtest.On(t, backendtest.CPU(t, cpu.Options{}), func(t *testing.T, b kernels.Backend) { test(t, b, o) })

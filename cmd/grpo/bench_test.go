@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/cmd/grpo/bench"
+	"github.com/seed-7879b91d/grpo/internal/forms"
 	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
@@ -76,13 +77,14 @@ func TestBenchSandbox(t *testing.T) {
 	}
 }
 
-// Each benchmark of a model prints a table, and last what it measured, in the words that others read.
+// Each benchmark of a model prints a table, and last what it measured, in the words that others read. Usually once for each: training with
+// nf4 weights is among all forms.
 func TestBenchesOfAModel(t *testing.T) {
 	type trial struct {
 		line  string
 		rates []string
 	}
-	for _, b := range racing.First([]trial{
+	all := []trial{
 		{"decode --batch 2 --context 8 --rank 4", []string{"tokens_per_s", "limit_tokens_per_s", "step_ms"}},
 		{"gemm --tokens 8", nil},
 		{"drafts --batch 2 --context 16", nil},
@@ -91,7 +93,8 @@ func TestBenchesOfAModel(t *testing.T) {
 		{"long --shape tiny/2 --lengths 48,16", nil},
 		{"groups --rank 2 --prompts 1 --completions 3 --prompt-tokens 16 --completion-tokens 8", []string{"alone_s", "shared_s", "times_alone"}},
 		{"train --tokens 8 --quantize nf4 --recompute blocks", []string{"tokens_per_s"}},
-	}...) {
+	}
+	for _, b := range racing.First(all[:forms.Usual(len(all)-1, len(all))]...) {
 		words := strings.Fields(b.line)
 		once := []string{"--runs", "1"}
 		if words[0] == "long" { // which has as many runs as lengths

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/forms"
 	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
@@ -31,7 +32,7 @@ func ownMounts(t *testing.T) (flags string) {
 }
 
 // A run that has no room ends in one line and goes on where there is some: where the file system is larger, or what
-// has filled it is gone.
+// has filled it is gone. Usually every second of these disks.
 func TestFullDisks(t *testing.T) {
 	racing.Again(t)
 	mounts := ownMounts(t)
@@ -50,14 +51,14 @@ func TestFullDisks(t *testing.T) {
 		code       int
 		says, mend string
 	}
-	for _, c := range racing.First([]disk{
+	for _, c := range racing.First(forms.Each(2, []disk{
 		{"no room for a checkpoint", "size=4500k", exitFailed, "checkpoint run/checkpoints/step_000004: ", larger},
 		{"no room for metrics", "size=12k", exitFailed, "metrics.jsonl", larger},
 		{"no room for completions", "size=28k", exitFailed, "rollouts.jsonl", larger},
 		{"no room at all", "size=4k", exitBadInput, "no space left on device; make room there, or choose another one", larger},
 		{"not to be written to", "ro", exitBadInput, "run_dir: ", larger},
 		{"filled by somebody else", "size=24500k", exitFailed, "checkpoint run/checkpoints/step_000004: ", "rm run/.others"},
-	}...) {
+	}...)...) {
 		t.Run(c.name, func(t *testing.T) {
 			folder := t.TempDir()
 			require.NoError(t, os.Mkdir(filepath.Join(folder, "run"), 0o755))

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/seed-7879b91d/grpo/internal/disk"
 )
@@ -47,6 +48,9 @@ func Write(path string, fill func(io.Writer) error) error {
 	return write(path, f, fill)
 }
 
+// buffers are used again: a run writes many small files, and each would have a buffer cleared for it that is larger than all of them.
+var buffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, 1<<20) }}
+
 // write is Write through the temporary file f.
 func write(path string, f *disk.File, fill func(io.Writer) error) (err error) {
 	defer func() {
@@ -58,7 +62,12 @@ func write(path string, f *disk.File, fill func(io.Writer) error) (err error) {
 	if err = f.As(path); err != nil { // before there is anything in it to read
 		return err
 	}
-	w := bufio.NewWriterSize(f, 1<<20)
+	w := buffers.Get().(*bufio.Writer)
+	w.Reset(f)
+	defer func() {
+		w.Reset(nil)
+		buffers.Put(w)
+	}()
 	if err = fill(w); err != nil {
 		return of(path, f.Name(), "write", err)
 	}

@@ -4,6 +4,7 @@ package backendtest
 import (
 	"testing"
 
+	"github.com/seed-7879b91d/grpo/internal/forms"
 	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
@@ -24,6 +25,16 @@ func OnAll(t *testing.T, test func(t *testing.T, b kernels.Backend)) {
 		}
 		t.Run(name, func(t *testing.T) { On(t, open(t), test) })
 	}
+}
+
+// OnEach is OnAll for what each backend is held to by itself: usually all but the reference, whose loops take most of the time.
+func OnEach(t *testing.T, test func(t *testing.T, b kernels.Backend)) {
+	OnAll(t, func(t *testing.T, b kernels.Backend) {
+		if b.Order() == kerneltest.NewReference().Order() && !forms.All {
+			t.Skip("the reference is taken with GRPO_FORMS=all")
+		}
+		test(t, b)
+	})
 }
 
 // On runs the test on a backend and closes that.

@@ -14,6 +14,7 @@ func Of(r Run) (*Plan, error) { return r.within(roomsOf(r.Backend)) }
 
 // within is Of with so much room.
 func (r Run) within(rooms rooms) (*Plan, error) {
+	r.sketch = &sketch{}
 	longest, err := r.longest()
 	if err != nil {
 		return nil, err

@@ -66,5 +66,25 @@ func TestThePlanSettlesWhatIsLeftOpen(t *testing.T) {
 		again, err := r.plan(p.rooms)
 		require.NoError(t, err)
 		require.Equal(t, p.String(), again.String())
+		require.Equal(t, p.Items, again.Items)
+	}
+}
+
+// Plans that share a sketch are those that each makes with one of its own, in whatever order.
+func TestASharedSketchChangesNoPlan(t *testing.T) {
+	for _, words := range [][]string{{}, {"train=full"}, {"precision=bf16", "kv_cache_dtype=bf16"}, {"quantize=nf4"}, {"serve=:0"}} {
+		r := run(t, words...)
+		shared := r
+		shared.sketch = &sketch{}
+		for _, rows := range []int{700, 100, 1500} {
+			for _, recompute := range []string{"blocks", "none", "cheap"} {
+				r.Recompute, shared.Recompute = "auto", "auto"
+				want, err := r.settled(recompute, rows).plan(roomOf(40e9))
+				require.NoError(t, err)
+				got, err := shared.settled(recompute, rows).plan(roomOf(40e9))
+				require.NoError(t, err)
+				require.Equal(t, want, got, "%v, %d rows, recompute=%s", words, rows, recompute)
+			}
+		}
 	}
 }

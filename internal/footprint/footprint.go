@@ -49,6 +49,15 @@ type Run struct {
 	Cells   bool   // programs run on this machine
 	Loaded  bool   // the model's weights are in the memory already
 	Reads   bool   // it samples nothing: Prompt is the longest sequence
+
+	sketch *sketch // nil: each plan makes its own
+}
+
+// sketch is what plans have in common that differ in the size of batches and in what is computed again, and in nothing else.
+type sketch struct {
+	ledger *kernels.Ledger
+	policy *model.Policy // nil: there is none yet
+	items  []Item        // weights, adapter and moments
 }
 
 // ModelOptions are what a configuration says of batches, precision and quantisation.
@@ -83,25 +92,16 @@ func Record(cfg *configs.Config, o model.Options) {
 // everything is opened on a ledger in place of the backend.
 func (r Run) plan(rooms rooms) (p *Plan, err error) {
 	p = &Plan{rooms: rooms}
-	l := kernels.NewLedger(r.Backend)
 	if p.Model, err = ModelOptions(r.Config); err != nil {
 		return nil, err
 	}
 	p.Model.Frozen = !r.Learns
-	policy, err := model.Sketch(l, r.Dir, r.Train == "full", p.Model)
+	l, policy, err := r.sketched(p)
 	if err != nil {
 		return nil, err
 	}
-	if r.Loaded {
-		l.Take()
-	} else {
-		p.take("weights", l)
-	}
 	if rooms[p.host()].Mapped && !r.Loaded {
 		p.files = filesOf(r.Dir)
-	}
-	if err := r.learner(p, l, policy); err != nil {
-		return nil, err
 	}
 	length := min(max(r.Prompt, 1)+r.drawn(), policy.MaxPositions)
 	work := policy.Work(length, r.Learns)
@@ -139,6 +139,33 @@ func (r Run) plan(rooms rooms) (p *Plan, err error) {
 		p.add("batches", l.WorkSize(work), 0)
 	}
 	return p, nil
+}
+
+// sketched puts what does not hang on the size of batches into a plan, and gives the model to go on with.
+func (r Run) sketched(p *Plan) (l *kernels.Ledger, policy *model.Policy, err error) {
+	s := r.sketch
+	if s != nil && s.policy != nil {
+		s.policy.Again(p.Model)
+		s.ledger.Take()
+		p.Items = slices.Clone(s.items)
+		return s.ledger, s.policy, nil
+	}
+	l = kernels.NewLedger(r.Backend)
+	if policy, err = model.Sketch(l, r.Dir, r.Train == "full", p.Model); err != nil {
+		return nil, nil, err
+	}
+	if r.Loaded {
+		l.Take()
+	} else {
+		p.take("weights", l)
+	}
+	if err := r.learner(p, l, policy); err != nil {
+		return nil, nil, err
+	}
+	if s != nil {
+		*s = sketch{l, policy, slices.Clone(p.Items)}
+	}
+	return l, policy, nil
 }
 
 // mostCompletions is how many a step may have.

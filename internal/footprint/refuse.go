@@ -54,7 +54,7 @@ func (r Run) knobs(p *Plan) []knob {
 func (r Run) with(p *Plan, k knob, v int) *Plan {
 	c := *r.Config
 	k.set(&c, v)
-	r.Config = &c
+	r.Config, r.sketch = &c, nil
 	again, err := r.plan(p.rooms)
 	if err != nil {
 		return nil

@@ -17,8 +17,9 @@ func Exactly(text []byte, v any) error {
 	if t.Kind() != reflect.Struct || json.Unmarshal(text, &names) != nil {
 		return json.Unmarshal(text, v)
 	}
+	fields := reflect.VisibleFields(t)
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		for _, f := range reflect.VisibleFields(t) {
+		for _, f := range fields {
 			field, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if field != name && strings.EqualFold(field, name) {
 				return fmt.Errorf("found the key %q, expected %s", name, field)

@@ -61,7 +61,7 @@ func EachLoose[T any](r io.Reader, name string, fn func(line int, v T) error) er
 }
 
 func each[T any](r io.Reader, name string, strict bool, fn func(line int, v T) error) error {
-	br := bufio.NewReaderSize(r, 1<<20)
+	br := bufio.NewReaderSize(r, 1<<16)
 	for line := 1; ; line++ {
 		raw, err := br.ReadBytes('\n')
 		if err != nil && err != io.EOF {
@@ -113,7 +113,7 @@ func Damaged(path string, line int, err error) error {
 
 // lines calls fn with every line that has its end, until it refuses one.
 func lines(r io.Reader, fn func(line []byte) error) (at int, refused, err error) {
-	in := bufio.NewReaderSize(r, 1<<20)
+	in := bufio.NewReaderSize(r, 1<<16)
 	for at = 1; ; at++ {
 		line, err := in.ReadBytes('\n')
 		if err == io.EOF {

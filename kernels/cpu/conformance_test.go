@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"testing"
 
+	"github.com/seed-7879b91d/grpo/internal/forms"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest/deferred"
@@ -29,7 +30,7 @@ var inTiles = func() kerneltest.Tolerance {
 
 // The suite demands the same bits for every number of threads. Here each number has another variant, so
 // it demands them across vector widths too; the portable variant of an x86, which has no fused
-// multiply-add, stands for itself.
+// multiply-add, stands for itself, and usually with one number of threads and with two.
 func TestConformance(t *testing.T) {
 	all := Variants()
 	sets := [][]string{all}
@@ -45,6 +46,13 @@ func TestConformance(t *testing.T) {
 				}
 				return b
 			}
+		}
+		if i > 0 && !forms.All {
+			threads := 0
+			t.Run(same[0], func(t *testing.T) {
+				kerneltest.RunDevice(t, kerneltest.Chains, 4, func() kernels.Backend { threads++; return open(kernels.Serial)(threads) })
+			})
+			continue
 		}
 		t.Run(same[0], func(t *testing.T) { kerneltest.Run(t, open(kernels.Serial)) })
 		if i > 0 {

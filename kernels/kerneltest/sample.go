@@ -1,6 +1,7 @@
 package kerneltest
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -68,7 +69,10 @@ func testDraws(t *testing.T, s suite) {
 			uniforms[i] = (float64(i) + 0.37) / float64(len(uniforms))
 		}
 		for _, d := range drawings {
-			want, wantLogps := s.reference.draws(h, s.reference.load(kernels.F32, V, H, weights), d, uniforms)
+			r := once(fmt.Sprintf("draws of %d: %+v", V, d), func() scored {
+				return s.reference.scored(h, s.reference.load(kernels.F32, V, H, weights), scoring{drawing: d, uniforms: uniforms})
+			})
+			want, wantLogps := r.tokens, r.logps
 			for _, m := range s.each() {
 				tokens, logps := m.draws(h, m.load(kernels.F32, V, H, weights), d, uniforms)
 				off := 0

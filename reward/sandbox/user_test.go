@@ -15,7 +15,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
-// TestOrdinaryUser repeats the attacks, and what honest programs may do, without any power.
+// TestOrdinaryUser repeats the attacks, and what honest programs may do, without any power. The short form, which a test binary knows by
+// -test.short, takes each attack on one of the rungs, by turns.
 func TestOrdinaryUser(t *testing.T) {
 	racing.Again(t)
 	t.Parallel()
@@ -27,7 +28,7 @@ func TestOrdinaryUser(t *testing.T) {
 }
 
 // TestHiddenProcesses does so where /proc is mounted with hidepid, as on machines of many users, and there are no namespaces: limits
-// hold that are looked after from outside.
+// hold that are looked after from outside. The short form takes one attack of three.
 func TestHiddenProcesses(t *testing.T) {
 	racing.Again(t)
 	t.Parallel()
@@ -68,7 +69,7 @@ func asOrdinaryUser(t *testing.T, pattern string, become []string) {
 		t.Fatal(err)
 	}
 	args := []string{"-test.run", pattern, "-test.v"}
-	if testing.Short() {
+	if full == 0 {
 		args = append(args, "-test.short")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)

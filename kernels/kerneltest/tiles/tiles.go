@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"github.com/seed-7879b91d/grpo/kernels"
@@ -76,23 +77,31 @@ func flushed(x float32) float32 {
 // Run holds backends to the order of tiles: products with a matrix of bf16, and gradients to one, are Sum to the last bit, whatever the
 // sizes and the number of rows, and whether the matrix is compressed or not.
 func Run(t *testing.T, backends ...kernels.Backend) {
+	for _, c := range products() {
+		for _, b := range backends {
+			c.test(t, b, fmt.Sprintf("%s: %d rows of %g, %v of %d x %d", b.Name(), c.rows, c.scale, c.dtype, c.n, c.k))
+		}
+	}
+}
+
+// products are computed once, whoever is held to them.
+var products = sync.OnceValue(func() (all []*product) {
 	for _, s := range []struct{ n, k, rows int }{{1, 1, 1}, {33, 7, 2}, {16, 32, 16}, {70, 100, 17}, {150, 64, 9}, {12, 1100, 3},
 		{5, 516, 33}, {9, 40, 1030}, {40, 9, 1031}, {80, 9, 1031}} {
 		for _, dtype := range []kernels.DType{kernels.BF16, kernels.BF16Rounding} {
 			for _, scale := range []float32{1, 0x1p-70} { // of both factors: products are normal, or subnormal and worse
-				c := newProduct(dtype, s.n, s.k, s.rows, scale)
-				for _, b := range backends {
-					c.test(t, b, fmt.Sprintf("%s: %d rows of %g, %v of %d x %d", b.Name(), s.rows, scale, dtype, s.n, s.k))
-				}
+				all = append(all, newProduct(dtype, s.n, s.k, s.rows, scale))
 			}
 		}
 	}
-}
+	return all
+})
 
 // product is a matrix w [n, k], what it is multiplied with, and what comes of it.
 type product struct {
 	dtype      kernels.DType
 	n, k, rows int
+	scale      float32
 	x, dy, w   []float32
 	out, dx    []float32
 	dw         []float32 // of numbers that are rounded
@@ -110,7 +119,7 @@ func newProduct(dtype kernels.DType, n, k, rows int, scale float32) *product {
 		}
 		return x
 	}
-	c := &product{dtype: dtype, n: n, k: k, rows: rows, x: scaled(rows * k), dy: scaled(rows * n), w: scaled(n * k)}
+	c := &product{dtype: dtype, n: n, k: k, rows: rows, scale: scale, x: scaled(rows * k), dy: scaled(rows * n), w: scaled(n * k)}
 	columns := make([]float32, k*n)
 	for i := range c.w {
 		c.w[i] = math.Float32frombits(math.Float32bits(c.w[i]) &^ 0xffff)

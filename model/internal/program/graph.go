@@ -21,6 +21,30 @@ type Graph struct {
 	Rounder kernels.RowRounder
 }
 
+// Graphs are those that were written already, by what they are compiled to. Where programs are only planned, one is compiled for batches
+// of several sizes.
+type Graphs map[any]*Graph
+
+// GraphsFor are none yet on a ledger, and nil elsewhere: a program that runs needs its graph no more.
+func GraphsFor(b kernels.Backend) Graphs {
+	if _, plans := b.(*kernels.Ledger); plans {
+		return Graphs{}
+	}
+	return nil
+}
+
+// Once writes a graph that is not there.
+func (k Graphs) Once(of any, write func() (*Graph, error)) (*Graph, error) {
+	if g := k[of]; g != nil {
+		return g, nil
+	}
+	g, err := write()
+	if err == nil && k != nil {
+		k[of] = g
+	}
+	return g, err
+}
+
 // ParamGrad is the gradient of a parameter and the memory that it is added to.
 type ParamGrad struct {
 	Node *gorgonia.Node
