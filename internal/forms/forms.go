@@ -8,7 +8,7 @@ import "os"
 // All is whether every form is wanted.
 var All = os.Getenv("GRPO_FORMS") == "all"
 
-// Each gives all forms, or of the usual form of a test one of so many, from the first.
+// Each gives every form, or usually the first and each so many after it.
 func Each[T any](of int, forms ...T) []T {
 	if All {
 		return forms
