@@ -65,6 +65,10 @@ func TestOverTheStep(t *testing.T) {
 	require.Equal(t, [][]float64{{0, 0}}, a.Samples)
 	_, err = Comparison{}.Of(nil)
 	require.NoError(t, err)
+
+	a, err = Comparison{}.Of([]Group{{Samples: []Sample{{Reward: 1, Tokens: 1}, {Reward: 5}, {Reward: 0, Tokens: 1}}}})
+	require.NoError(t, err)
+	require.Equal(t, [][]float64{{1, 0, -1}}, a.Samples, "a completion without tokens counts for nothing")
 }
 
 // A divergence counts against the tokens up to it.
@@ -134,4 +138,8 @@ func TestSharesOfWhatWasBounded(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []float64{-2, 2}, a.Samples[0])
 	require.Equal(t, []float64{0.5, 0}, []float64{a.Clipped, a.Bounded})
+
+	a, err = Comparison{Within: Mean}.Of(step())
+	require.NoError(t, err)
+	require.Equal(t, []float64{0, 0}, []float64{a.Clipped, a.Bounded}, "without bounds nothing is beyond them")
 }

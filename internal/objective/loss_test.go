@@ -257,4 +257,6 @@ func TestLossesTellWhatTheyDid(t *testing.T) {
 	seen := told(Loss{Kind: ImportanceSampling, Truncation: PerToken, Cap: 1.3}, ratios, advantages)
 	require.Equal(t, 3, seen.Truncated)
 	require.InDelta(t, 0.5+0.5+0.6+3*1.3+1, seen.Correction, 1e-12)
+	seen = told(Loss{Kind: PPO, Low: 0.8, High: 1.2, Truncation: PerToken, Cap: 1}, []float64{1, 1}, []float64{1, -1})
+	require.Zero(t, seen.Truncated, "a correction of 1 is not cut to 1: completions of the policy itself have it")
 }
