@@ -239,3 +239,52 @@ func TestAdvantagesThatAreTooLargeAreTold(t *testing.T) {
 	require.Empty(t, of([]float64{0, 1e30}, "advantage=mean", "reward_clip=10"))
 	require.Empty(t, of([]float64{0, 1e17}, "advantage=mean"))
 }
+
+// What is put in force later is what a run with these settings would have: the buffer is its own, or a fifth of the longest completion.
+func TestAdjust(t *testing.T) {
+	r := recipe(t, "defaults")
+	r.Compare.Longest = 50
+	for _, x := range []struct {
+		penalty         float64
+		buffer, inForce int
+	}{{0, 0, 0}, {0.5, 0, 10}, {0.5, 4, 4}, {0, 4, 4}} {
+		r.Adjust(0.7, x.penalty, x.buffer)
+		require.Equal(t, objective.Shaping{Longest: 50, Buffer: x.inForce, Penalty: x.penalty}, r.Compare.Shaping)
+	}
+	require.InDelta(t, 0.7, r.Objective.Temperature, 1e-6)
+	r.Compare.Longest = 3
+	r.Adjust(1, 0.5, 0)
+	require.Equal(t, 1, r.Compare.Buffer, "a fifth of three is none, and none would be no penalty")
+}
+
+// Each setting that is on says what it did in the step; one that is off says nothing, not 0.
+func TestEffects(t *testing.T) {
+	of := func(words ...string) (e Effects, clipped float64) {
+		r := recipe(t, "defaults", append([]string{"advantage=mean"}, words...)...)
+		groups := []objective.Group{{Samples: []objective.Sample{{Reward: 5, Tokens: 6}, {Reward: 0, Tokens: 1}}}}
+		_, err := r.Advantages(t.Context(), nil, groups, nil)
+		require.NoError(t, err)
+		r.LeftOut(3)
+		require.NoError(t, r.Begin(t.Context(), nil, make([]model.Datum, 1)))
+		if r.Objective.Custom != nil {
+			for range 2 { // the second update is what is told
+				r.BeginUpdate()
+				r.Objective.Custom(&model.LossSequence{LogP: []float32{-1, -1, -1, -1}, Old: []float32{-3, 0, -1, -1},
+					Advantage: []float32{1, -1, 1, -1}, Weight: []float32{1, 1, 1, 1}, Entropy: make([]float32, 4), Grad: make([]float32, 4)})
+			}
+		}
+		stats := model.Stats{Clipped: 7}
+		e = r.Effects(&stats)
+		return e, stats.Clipped
+	}
+	number := func(x float64) *float64 { return &x }
+	three := 3
+	e, clipped := of()
+	require.Equal(t, Effects{}, e)
+	require.InDelta(t, 7, clipped, 0, "a backend counted it")
+	e, _ = of("reward_clip=2", "advantage_clip=0.4", "overlong_penalty=1", "overlong_buffer=2", "positive_only=true")
+	require.Equal(t, Effects{RewardsClipped: number(0.5), AdvantagesClipped: number(1), Overlong: number(0.5), NotLearnt: &three}, e)
+	e, clipped = of("loss=ppo", "clip_low=0.8", "clip_high=1.2", "clip_dual=3")
+	require.Equal(t, Effects{ClipLow: number(0.25), ClipHigh: number(0.25), ClipDual: number(0)}, e)
+	require.InDelta(t, 0.5, clipped, 0)
+}
