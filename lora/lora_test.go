@@ -233,6 +233,9 @@ func TestNamesOfWhatIsNone(t *testing.T) {
 	if got := Target(9).String() + " " + Target(9).module() + " " + Side(2).String(); got != "Target(9) mlp.Target(9) Side(2)" {
 		t.Errorf("%q", got)
 	}
+	if got := (Down + 1).String(); got != "Target(7)" {
+		t.Errorf("%q", got)
+	}
 	if _, _, ok := mustLayout(t, Defaults(), small).Pair(0, Target(9)); ok {
 		t.Error("a target that is none has a pair")
 	}

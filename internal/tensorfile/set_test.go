@@ -91,6 +91,9 @@ func TestOpenModelRefuses(t *testing.T) {
 				t.Error("a set came with the error")
 			}
 			refused(t, err, dir, c.want)
+			if mapped, err := os.ReadFile("/proc/self/maps"); err == nil && strings.Contains(string(mapped), dir) {
+				t.Error("a shard stays mapped")
+			}
 		})
 	}
 	dir := t.TempDir()
