@@ -2,12 +2,14 @@ package optim
 
 import (
 	"errors"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/seed-7879b91d/grpo/kernels"
+	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
 
 // A step that is tried first takes no copy of the slabs on the host, and is that of the kernel, whatever of the slab is spared.
@@ -56,4 +58,18 @@ func TestAStepOnTrialTakesLittleMemory(t *testing.T) {
 			t.Error("something has changed")
 		}
 	})
+}
+
+// lost is a backend whose sums are wrong, as those of a broken card are.
+type lost struct{ kernels.Backend }
+
+func (b lost) SumSquares(out, x kernels.Buffer, n int) { b.Upload(out, []float64{math.Inf(1)}) }
+
+// A norm that is no number is an error also where no gradient is the cause: a step that did not happen is not passed over.
+func TestANormThatNoGradientExplains(t *testing.T) {
+	p := newProblem(t, lost{kerneltest.NewReference()}, draws(1, 3), Defaults())
+	u, err := p.Step(1)
+	if err == nil || !strings.Contains(err.Error(), "the norm of the gradients is +Inf, but every one of them is finite") || u.Step != 0 {
+		t.Errorf("step %d: %v", u.Step, err)
+	}
 }

@@ -101,6 +101,8 @@ func TestModelsThatCannotBeRewritten(t *testing.T) {
 		{[]tensorfile.Source{tensorfile.FromFloat32s("other", numbers, 2, 64)}, quantise, "no matrix of a layer"},
 		{state("[128]"), DequantiseModel, "shape [128], expected that of a matrix"},
 		{state("[-2,-64]"), DequantiseModel, "shape [-2 -64], expected that of a matrix"},
+		{state("[2,-64]"), DequantiseModel, "shape [2 -64], expected that of a matrix"},
+		{state("[0,64]"), DequantiseModel, "shape [0 64], expected that of a matrix"},
 		{state("[2,64,1]"), DequantiseModel, "shape [2 64 1], expected that of a matrix"},
 		{state("[4294967296,4294967296]"), DequantiseModel, "expected that of a matrix"},
 	} {
