@@ -79,6 +79,24 @@ func TestQuantiseModel(t *testing.T) {
 	require.ErrorContains(t, err, "no codes of four bits")
 }
 
+// A matrix of one row, whose last weight has half a byte to itself, is quantised and comes back as any other.
+func TestAMatrixOfOneRow(t *testing.T) {
+	const name, n = "model.layers.0.mlp.up_proj.weight", 65
+	tensor := tensorfile.Tensor{Name: name, Encoding: kernels.EncodedBF16, Shape: []int{1, n}, Bytes: make([]byte, 2*n)}
+	for i := range n {
+		tensorfile.Narrow(tensor.Bytes[2*i:], tensor.Encoding, []float64{float64(i) - 7})
+	}
+	dir, codes, out := t.TempDir(), filepath.Join(t.TempDir(), "codes"), filepath.Join(t.TempDir(), "out")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.json"), []byte(`{}`), 0o644))
+	require.NoError(t, tensorfile.WriteModel(dir, []tensorfile.Source{tensorfile.FromTensor(tensor)}, nil))
+	require.NoError(t, QuantiseModel(t.Context(), dir, codes, true))
+	require.NoError(t, DequantiseModel(t.Context(), codes, out))
+	got, err := open(t, out).Tensor(name, 1, n)
+	require.NoError(t, err)
+	want := Quantise(tensorfile.Float32s(tensor), 1, n, true)
+	require.Equal(t, want.Encode(), got.Bytes)
+}
+
 // A model that codes of four bits cannot be made of, or numbers not be made of again, is refused in words.
 func TestModelsThatCannotBeRewritten(t *testing.T) {
 	const name = "model.layers.0.mlp.up_proj.weight"

@@ -264,6 +264,15 @@ func FuzzParseConfig(f *testing.F) {
 	})
 }
 
+// In Gemma every other layer slides, the first among them; in Mistral all do; in others none.
+func TestWhichLayersOfAShapeSlide(t *testing.T) {
+	for shape, want := range map[string][]bool{"gemma2-2b/3": {true, false, true}, "mistral-7b/3": {true, true, true}, "qwen3-0.6b/3": nil} {
+		c, err := ShapeNamed(shape)
+		require.NoError(t, err)
+		require.Equal(t, want, c.Sliding, shape)
+	}
+}
+
 func TestAShapeHasNoMoreLayersThanAModel(t *testing.T) {
 	c, err := ShapeNamed("mistral-7b/4096")
 	require.NoError(t, err)
