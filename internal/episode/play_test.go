@@ -228,10 +228,16 @@ func TestBudgets(t *testing.T) {
 	require.Equal(t, Failed, played[0].Ending)
 	require.ErrorContains(t, played[0].Err, "the environment took longer than the 20ms for its answers")
 
+	k.Turns, k.Time = 1, 0
+	played, err = k.Play(t.Context(), e, &quiz{}, starts("on"), hot, nil)
+	require.NoError(t, err)
+	require.Len(t, played[0].Turns, 1)
+	require.Equal(t, OutOfTurns, played[0].Ending)
+
 	for message, spoil := range map[string]func(*Talk){
 		"episode 0: turns: found 0, expected 1 or more":               func(k *Talk) { k.Turns = 0 },
 		"episode 0: tokens of a turn: found -1, expected 1 or more":   func(k *Talk) { k.TurnTokens = -1 },
-		"episode 0: tokens and time of an episode: found -1 and 20ms": func(k *Talk) { k.Tokens = -1 },
+		"episode 0: tokens and time of an episode: found -1 and 0s": func(k *Talk) { k.Tokens = -1 },
 	} {
 		bad := *k
 		spoil(&bad)

@@ -85,3 +85,14 @@ func TestAJournalThatCannotBeWritten(t *testing.T) {
 		require.Equal(t, c.fresh, badinput.Is(err))
 	}
 }
+
+// unjudged is the seed of a run whose evaluation says nothing, as where the machine failed throughout.
+const unjudged = 9
+
+// Who was not judged is behind all others, and the journal can be written all the same.
+func TestARaceWithOneThatWasNotJudged(t *testing.T) {
+	j, err := (&program{}).drive(t, t.TempDir(), 1, []string{"seed=9,8", "max_steps=4"}, Rungs(4, 2))
+	require.NoError(t, err)
+	require.Equal(t, []string{Left, Done}, []string{j.Runs[0].State, j.Runs[1].State})
+	require.Equal(t, [][]float64{{-1}, {0, 0}}, [][]float64{j.Runs[0].Scores, j.Runs[1].Scores})
+}
