@@ -224,3 +224,16 @@ func TestAnIndexThatIsClosedIsNotWhole(t *testing.T) {
 		intern: func([]byte) int32 { x.stop(); return 0 }}
 	require.ErrorIs(t, s.frames(f, 0, stateOf(path).size), context.Canceled)
 }
+
+// What was said to the model in between is none of its own: neither its length nor its log-probabilities.
+func TestWhatAConversationDrew(t *testing.T) {
+	s := Sample{Tokens: make([]int32, 6), LogProbs: []float32{-9, -1, -3, -9, -5, -9}}
+	mean, known := s.MeanLogProb()
+	require.Equal(t, []any{6, -6.0, true}, []any{s.Length(), mean, known})
+	s.Talk = &Talk{Turns: []Turn{{1, 3}, {4, 5}}}
+	mean, known = s.MeanLogProb()
+	require.Equal(t, []any{3, -3.0, true}, []any{s.Length(), mean, known})
+	s.LogProbs = nil
+	_, known = s.MeanLogProb()
+	require.False(t, known)
+}
