@@ -236,4 +236,18 @@ func TestWhatAConversationDrew(t *testing.T) {
 	s.LogProbs = nil
 	_, known = s.MeanLogProb()
 	require.False(t, known)
+
+	l, why := skim([]byte(`{"step":1,"group":0,"tokens":[1,2,3,4,5,6],"conversation":{"turns":[{"start":1,"end":3},{"start":4,"end":5}]}}`))
+	require.Equal(t, []any{"", int32(3)}, []any{why, l.tokens}, "as the index counts them")
+}
+
+// A completion with a value of another kind than expected is shown with what else it has.
+func TestACompletionWithAnOddValueIsShown(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, files[0]), []byte(`{"step":0,"group":0,"text":"x","finish_reason":5}`+"\n"), 0o644))
+	v := settled(t, open(t, dir))
+	all, whole, err := v.Read(v.Groups[0])
+	require.NoError(t, err)
+	require.True(t, whole)
+	require.Equal(t, "x", all[0].Text)
 }
