@@ -72,6 +72,9 @@ func TestKindsOfTokens(t *testing.T) {
 	}
 	require.Equal(t, []string{"<unk>", "<0x0A>", "  ", "▁", "[PAD4]"}, pairs["tokenizer.ggml.tokens"])
 	require.Equal(t, []int32{unknownToken, byteToken, userToken, normalToken, unusedToken}, pairs["tokenizer.ggml.token_type"])
+	w = words{} // of bytes: there the letter ▁ is itself, as in some that tools are called with
+	require.NoError(t, json.Unmarshal([]byte(`{"added_tokens":[{"id":1,"content":"<tool▁call>"}],"model":{"vocab":{"x":0}}}`), &w))
+	require.Equal(t, []string{"x", "<tool▁call>"}, w.tokens(2)[0].Value)
 	for pre, want := range map[string]bool{
 		`{"type":"Metaspace","prepend_scheme":"never"}`: false, `{"type":"Metaspace","prepend_scheme":"first"}`: true,
 		`{"type":"Metaspace","add_prefix_space":false}`: false, `{"type":"Metaspace"}`: true, `{"type":"ByteLevel"}`: false,
@@ -119,5 +122,15 @@ func TestTokensAtTheEnds(t *testing.T) {
 		} {
 			require.Contains(t, pairs, p)
 		}
+	}
+}
+
+// Whole numbers of a header are read with the sign that their kind has, and without one where it has none.
+func TestSignsOfNumbers(t *testing.T) {
+	for kind, want := range map[uint32]int64{
+		isUint8: 254, isInt8: -2, isUint16: 254 | 255<<8, isInt16: -2, isUint32: 1<<32 - 2, isInt32: -2, isInt64: -2,
+	} {
+		c := &cursor{data: []byte{254, 255, 255, 255, 255, 255, 255, 255}}
+		require.Equal(t, want, c.single(kind), kind)
 	}
 }
