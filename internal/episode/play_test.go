@@ -235,8 +235,8 @@ func TestBudgets(t *testing.T) {
 	require.Equal(t, OutOfTurns, played[0].Ending)
 
 	for message, spoil := range map[string]func(*Talk){
-		"episode 0: turns: found 0, expected 1 or more":               func(k *Talk) { k.Turns = 0 },
-		"episode 0: tokens of a turn: found -1, expected 1 or more":   func(k *Talk) { k.TurnTokens = -1 },
+		"episode 0: turns: found 0, expected 1 or more":             func(k *Talk) { k.Turns = 0 },
+		"episode 0: tokens of a turn: found -1, expected 1 or more": func(k *Talk) { k.TurnTokens = -1 },
 		"episode 0: tokens and time of an episode: found -1 and 0s": func(k *Talk) { k.Tokens = -1 },
 	} {
 		bad := *k
