@@ -203,6 +203,7 @@ func TestHalvingGoesOnAfterAnyInterruption(t *testing.T) {
 	words, rungs := []string{"seed=0..3", "max_steps=8"}, Rungs(8, 3)
 	require.Equal(t, []int{2, 4, 8}, rungs)
 	require.Equal(t, []int{1, 2, 3}, Rungs(3, 3))
+	require.Equal(t, []int{1, 2}, Rungs(2, 3), "none is there twice")
 	whole := &program{}
 	j, err := whole.drive(t, t.TempDir(), 1, words, rungs)
 	require.NoError(t, err)
