@@ -1,8 +1,8 @@
 package main
 
 import (
+	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"strings"
 )
 
@@ -40,33 +40,8 @@ func draw(rng *rand.Rand, o op) env {
 
 // fill puts an instance into a pattern.
 func (e env) fill(pattern string) string {
-	var filled strings.Builder
-	for {
-		before, rest, opened := strings.Cut(pattern, "{")
-		filled.WriteString(before)
-		if !opened {
-			return filled.String()
-		}
-		name, after, closed := strings.Cut(rest, "}")
-		if pattern = after; !closed {
-			name = ""
-		}
-		switch name {
-		case "v":
-			filled.WriteString(e.v)
-		case "f":
-			filled.WriteString(e.f)
-		case "k":
-			filled.WriteString(strconv.Itoa(e.k))
-		case "m":
-			filled.WriteString(strconv.Itoa(e.m))
-		case "label":
-			filled.WriteString(e.label)
-		default: // braces of Python's
-			filled.WriteByte('{')
-			pattern = rest
-		}
-	}
+	return strings.NewReplacer(
+		"{v}", e.v, "{f}", e.f, "{k}", fmt.Sprint(e.k), "{m}", fmt.Sprint(e.m), "{label}", e.label).Replace(pattern)
 }
 
 func pick[T any](rng *rand.Rand, from []T) T { return from[rng.IntN(len(from))] }
