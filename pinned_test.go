@@ -15,7 +15,7 @@ import (
 func TestTheBitsOfARunAreKept(t *testing.T) {
 	racing.Again(t)
 	if runtime.GOARCH != "amd64" || strings.Contains(backend(t, 1).Name(), "portable") {
-		t.Skip("a processor of another kind rounds what is drawn by, and what has no fused multiply-adds rounds all products")
+		t.Skip("written down where there are fused multiply-adds of amd64; other processors may round otherwise")
 	}
 	for _, c := range []struct{ trained, words string }{
 		{"7a23e3e017fc65c9", "order=serial"},
