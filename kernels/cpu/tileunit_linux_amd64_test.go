@@ -89,15 +89,5 @@ func TestAProbeLeavesTheTileUnit(t *testing.T) {
 	require.True(t, hasTileUnit(b.ops), "%s takes sums in the order of %s", b.Name(), b.Sums())
 }
 
-// prefers rates one above all others.
-func prefers[T comparable](best T) func(T) float64 {
-	return func(x T) float64 {
-		if x == best {
-			return 2
-		}
-		return 1
-	}
-}
-
 // always gives the same.
 func always[T any](x T) func() T { return func() T { return x } }

@@ -57,15 +57,19 @@ var fastest = sync.OnceValue(func() *C.grpo_variant { return fastestOf(variants(
 
 // fastestOf is the fastest of variants without the tile unit. It is measured, not read from the processor's flags: on
 // some machines, older than the unit, wide vectors slow the clock so much that narrow ones win. A narrower variant must be
-// clearly faster, so that noise does not choose.
+// clearly faster, and once more by turns, so that noise does not choose.
 func fastestOf(all []*C.grpo_variant, peakOf func(*C.grpo_variant) float64) *C.grpo_variant {
 	if hasTileUnit(all[0]) {
 		return all[1] // whose vectors are as wide as those beside the unit, for which a backend changes to it: see SetSums
 	}
 	best, bestRate := all[0], peakOf(all[0])
 	for _, v := range all[1:] {
-		if rate := peakOf(v); rate > 1.1*bestRate {
-			best, bestRate = v, rate
+		if peakOf(v) <= clearly*bestRate {
+			continue
+		}
+		wide, narrow := byTurns(func() float64 { return peakOf(best) }, func() float64 { return peakOf(v) })
+		if narrow > clearly*wide {
+			best, bestRate = v, narrow
 		}
 	}
 	return best

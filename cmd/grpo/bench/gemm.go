@@ -20,7 +20,8 @@ type GemmResult struct {
 	Products []product `json:"products"`
 }
 
-// product is one of them, forward and towards its input.
+// product is one of them, forward and towards its input. The head's are what a step does, chunk by chunk and with the softmax: forward
+// scores tokens, and towards its input is both products of their gradient.
 type product struct {
 	Name        string  `json:"name"`
 	T, N, K     int     `json:"-"`
@@ -60,7 +61,8 @@ func Gemm(ctx context.Context, m *Model) (*GemmResult, error) {
 // Report is the result for people.
 func (r *GemmResult) Report() Report {
 	t := Report{Above: r.Limits.above(r.Backend),
-		Header: []string{"product", "rows × outputs × inputs", "forward", "of peak", "to input", "of peak"}}
+		Header: []string{"product", "rows × outputs × inputs", "forward", "of peak", "to input", "of peak"},
+		Below:  "head: forward scores tokens; to input are both products that their gradient takes. With softmax, as in a step\n"}
 	for _, p := range r.Products {
 		t.row(p.Name, fmt.Sprintf("%d × %d × %d", p.T, p.N, p.K), gflops(p.Forward), percent(p.ShareOfPeak),
 			gflops(p.Backward), percent(p.Backward/r.Limits.Products))
@@ -69,14 +71,6 @@ func (r *GemmResult) Report() Report {
 }
 
 func (r *product) measure(ctx context.Context, b kernels.Backend, dtype kernels.DType, runs int) error {
-	x, err := randomBuffer(b, r.T*r.K)
-	if err != nil {
-		return err
-	}
-	y, err := b.Alloc(kernels.F32, r.T*r.N)
-	if err != nil {
-		return err
-	}
 	w, err := b.NewMatrix(dtype, r.N, r.K)
 	if err != nil {
 		return err
@@ -85,22 +79,50 @@ func (r *product) measure(ctx context.Context, b kernels.Backend, dtype kernels.
 	if err := b.Compress(w); err != nil {
 		return err
 	}
-	flops := 2 * float64(r.T) * float64(r.N) * float64(r.K)
-	opt := kernels.LinearOpt{Alpha: 1}
-	took, err := timeRuns(ctx, runs, func() error {
-		b.Linear(kernels.Whole(y, r.N), kernels.Whole(x, r.K), w, opt, r.T)
-		return b.Sync()
-	})
+	x, err := randomBuffer(b, r.T*r.K)
 	if err != nil {
 		return err
 	}
-	r.Forward = flops / took.Seconds()
-	took, err = timeRuns(ctx, runs, func() error {
-		b.LinearGradX(kernels.Whole(x, r.K), kernels.Whole(y, r.N), w, opt, r.T)
+	flops := 2 * float64(r.T) * float64(r.N) * float64(r.K)
+	work, backward := r.linear, flops
+	if r.Name == "head" {
+		work, backward = r.head, 2*flops
+	}
+	forward, toInput, err := work(b, x, w)
+	if err != nil {
+		return err
+	}
+	if r.Forward, err = rateOf(ctx, b, flops, runs, forward); err == nil {
+		r.Backward, err = rateOf(ctx, b, backward, runs, toInput)
+	}
+	return err
+}
+
+// rateOf is how many of so many operations a run does a second.
+func rateOf(ctx context.Context, b kernels.Backend, flops float64, runs int, run func()) (float64, error) {
+	took, err := timeRuns(ctx, runs, func() error {
+		run()
 		return b.Sync()
 	})
-	r.Backward = flops / took.Seconds()
-	return err
+	return flops / took.Seconds(), err
+}
+
+func (r *product) linear(b kernels.Backend, x kernels.Buffer, w kernels.Matrix) (forward, toInput func(), err error) {
+	out, err := b.Alloc(kernels.F32, r.T*r.N)
+	y, in, opt := kernels.Whole(out, r.N), kernels.Whole(x, r.K), kernels.LinearOpt{Alpha: 1}
+	return func() { b.Linear(y, in, w, opt, r.T) }, func() { b.LinearGradX(in, y, w, opt, r.T) }, err
+}
+
+func (r *product) head(b kernels.Backend, x kernels.Buffer, w kernels.Matrix) (forward, toInput func(), err error) {
+	numbers, err := b.Alloc(kernels.F32, r.T*(3+r.K))
+	if err != nil {
+		return nil, nil, err
+	}
+	targets, err := b.Alloc(kernels.I32, r.T) // the first token, of each row
+	score := kernels.LogProbOut{LogP: numbers.Slice(0, r.T), Entropy: numbers.Slice(r.T, 2*r.T), LSE: numbers.Slice(2*r.T, 3*r.T)}
+	gradient, plain := score, kernels.Logits{InvTemp: 1}
+	gradient.Jacobian = numbers.Slice(3*r.T, numbers.Len())
+	return func() { b.LogProb(score, x, w, targets, plain, r.T) }, func() { b.LogProb(gradient, x, w, targets, plain, r.T) }, err
 }
 
 // randomBuffer holds numbers around one.

@@ -1,0 +1,42 @@
+package cpu
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Narrow vectors are chosen where they are faster, and not where something else ran while the wide ones were tried for the first time.
+func TestNoiseChoosesNoVariant(t *testing.T) {
+	all := variants()
+	if hasTileUnit(all[0]) {
+		all = all[1:]
+	}
+	if len(all) < 2 {
+		t.Skip("one set of kernels alone runs here")
+	}
+	require.Same(t, all[1], fastestOf(all, prefers(all[1])))
+	require.Same(t, all[0], fastestOf(all, disturbed(all[0])))
+}
+
+// disturbed rates all alike, but for one when it is asked for the first time.
+func disturbed[T comparable](slow T) func(T) float64 {
+	asked := false
+	return func(x T) float64 {
+		if x == slow && !asked {
+			asked = true
+			return 1
+		}
+		return 2
+	}
+}
+
+// prefers rates one above all others.
+func prefers[T comparable](best T) func(T) float64 {
+	return func(x T) float64 {
+		if x == best {
+			return 2
+		}
+		return 1
+	}
+}
