@@ -95,7 +95,7 @@ func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom) (err 
 		return err
 	}
 	e.closers = append(e.closers, e.judging)
-	if e.room, err = conversation.Open(ctx, e.cfg, e.policy.Language, e.judging, o.env); err != nil {
+	if e.room, err = conversation.Open(ctx, e.cfg, e.policy.Language, e.judging, e.problems, o.env); err != nil {
 		return err
 	}
 	if e.room != nil {
