@@ -59,7 +59,7 @@ func TestARunIsTakenOutByItsName(t *testing.T) {
 	_, err := (&program{fails: lost}).drive(t, dir, 1, words, nil)
 	require.NoError(t, err)
 	for typed, says := range map[string]string{
-		"seed=0":                    `--without: found "seed=0", expected names of runs; these are seed=0,max_steps=2 seed=0,max_steps=4 seed=1,max_steps=2 seed=1,`,
+		"seed=0":                    `--without: found "seed=0", expected names of runs; these are seed=0,max_steps=2 seed=0,max_steps=4 seed=1,`,
 		"seed=0,max_steps=4,seed=9": `found "seed=9", expected names of runs`,
 		"":                          `found "", expected names of runs`,
 		"seed=0,max_steps=2":        "seed=0,max_steps=2 is done: it has its result",
