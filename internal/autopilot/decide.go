@@ -64,7 +64,11 @@ func (p *Pilot) Decide(step int, found stats.Judged) (deeds []Deed, back int) {
 		alarm = p.further(step)
 	}
 	p.settle(step, found)
-	if alarm != nil {
+	switch {
+	case alarm == nil:
+	case p.last && p.Waits:
+		p.Alarm = alarm
+	default:
 		deeds = append(deeds, p.try(step, alarm)...)
 	}
 	return deeds, -1
