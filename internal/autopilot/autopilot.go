@@ -48,11 +48,6 @@ type Pilot struct {
 	Fresh   bool           `json:"fresh"`          // what was sampled ahead before is not to be used
 	Last    Counts         `json:"counts"`         // of the deeds so far
 	Lost    bool           `json:"lost,omitempty"` // the run went on without a remedy, once
-	// Waits has a finding of the last step wait for steps that a trial is judged by, should the run go on to more. A run that an earlier
-	// release began tries at its last step, too, and goes on so.
-	Waits bool `json:"waits,omitempty"`
-
-	last bool // the step that Wants was asked about is the last of the run
 }
 
 // Trial is a change that is not decided on yet.
@@ -96,7 +91,7 @@ func Problems(there, completions int) int { return min(there, completions, mostP
 
 // New begins with the settings of a run.
 func New(own Values) *Pilot {
-	return &Pilot{Own: own, Now: Values{}, Anchor: -1, Rests: map[string]int{}, Waits: true}
+	return &Pilot{Own: own, Now: Values{}, Anchor: -1, Rests: map[string]int{}}
 }
 
 // GoesOn has a run go on with settings of its own that may be others than before: what somebody changed since is in force,
@@ -199,10 +194,9 @@ const (
 	Return // without measuring
 )
 
-// Wants says what is needed after a step, before Decide decides; last is that of the run.
+// Wants says what is needed after a step; last is that of the run.
 func (p *Pilot) Wants(step int, last bool) Want {
 	alarm := p.Alarm
-	p.last = last
 	switch {
 	case alarm != nil && alarm.Urgency == advice.Now && p.Anchor >= 0:
 		return Return

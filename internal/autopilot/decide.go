@@ -64,11 +64,7 @@ func (p *Pilot) Decide(step int, found stats.Judged) (deeds []Deed, back int) {
 		alarm = p.further(step)
 	}
 	p.settle(step, found)
-	switch {
-	case alarm == nil:
-	case p.last && p.Waits:
-		p.Alarm = alarm
-	default:
+	if alarm != nil {
 		deeds = append(deeds, p.try(step, alarm)...)
 	}
 	return deeds, -1

@@ -1,7 +1,6 @@
 package autopilot
 
 import (
-	"encoding/json"
 	"errors"
 	"testing"
 
@@ -157,29 +156,5 @@ func TestATrialWaitsForStepsThatTell(t *testing.T) {
 		p.Trial.After, p.Trial.Due = 0.005, 5 // a smaller rate is no step up
 		p.Heard(advice.Step{Number: 2, Updates: 2, LearningRate: 0.005}, nil)
 		require.Equal(t, 5, p.Trial.Due)
-	}
-}
-
-// What is found at the last step of a run is tried once the run goes on, and steps can tell what comes of it. A run that an earlier release
-// began tries it at its last step, as it did.
-func TestNothingIsTriedAtTheLastStep(t *testing.T) {
-	for _, waits := range []bool{true, false} {
-		p := newWorld().pilot
-		p.Waits = waits
-		p.Decide(0, scored(0, 30))
-		p.Alarm = &Alarm{Rule: "cold", Urgency: advice.Soon, Remedies: []advice.Remedy{{Setting: Temperature, Factor: 1.2}}}
-		require.Equal(t, Measure, p.Wants(2, true), "the score may have fallen")
-		deeds, _ := p.Decide(2, scored(2, 30))
-		require.Equal(t, waits, len(deeds) == 0, deeds)
-		require.Equal(t, waits, len(p.InForce()) == 0)
-		text, err := json.Marshal(p)
-		require.NoError(t, err)
-		var later *Pilot
-		require.NoError(t, json.Unmarshal(text, &later))
-		require.Equal(t, Nothing, later.Wants(2, false))
-		if require.Equal(t, waits, later.Wants(3, false) == Measure); waits {
-			deeds, _ = later.Decide(3, scored(3, 30))
-		}
-		require.Equal(t, []any{Tries, Temperature, 1.2}, []any{deeds[0].Did, deeds[0].Setting, deeds[0].After})
 	}
 }
