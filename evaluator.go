@@ -83,7 +83,7 @@ func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom) (err 
 		return err
 	}
 	if e.learns {
-		e.problems, err = sources.OpenAll(ctx, e.cfg, e.watcher.Warn)
+		e.problems, err = sources.OpenRun(ctx, e.cfg, e.policy.Language, e.watcher.Warn)
 	} else {
 		e.problems, err = sources.OpenHeldOut(ctx, e.cfg, e.leftOut, e.policy.Language, e.watcher.Warn)
 	}
@@ -95,7 +95,7 @@ func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom) (err 
 		return err
 	}
 	e.closers = append(e.closers, e.judging)
-	if e.room, err = conversation.Open(ctx, e.cfg, e.policy.Language, e.judging, o.env); err != nil {
+	if e.room, err = conversation.Open(ctx, e.cfg, e.policy.Language, e.judging, e.problems, o.env); err != nil {
 		return err
 	}
 	if e.room != nil {

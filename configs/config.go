@@ -330,8 +330,9 @@ type Config struct {
 	Autopilot bool `json:"autopilot"`
 	// Every draw of the run follows from it.
 	Seed uint64 `json:"seed"`
-	// Stop rather than go on when the sampler's and the trainer's probabilities differ, and allow nothing that could make two runs of one seed
-	// differ, such as a sandbox on another machine. Completions that are older than the policy, as with pipeline=full, cannot be compared.
+	// Stop rather than go on when the sampler's and the trainer's probabilities differ, and refuse what can make two runs of one seed differ:
+	// a sandbox or a judge on another machine, a clock that says what counts. What programs and servers of your own answer (reward_file, mcp,
+	// env=program, openenv or own) is taken as said. Completions that are older than the policy, as with pipeline=full, cannot be compared.
 	Deterministic bool `json:"deterministic"`
 
 	// Readers

@@ -38,6 +38,9 @@ type Engine struct {
 func New(p *model.Policy, o Options) (*Engine, error) {
 	given.All("sampler.New", "p", p)
 	plan, err := NewPlan(p, o)
+	if err == nil {
+		err = plan.check(p)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
@@ -292,6 +293,11 @@ func TestBadRequestsAreRefusedBeforeAnyWork(t *testing.T) {
 	require.ErrorContains(t, err, "one sequence of 64 tokens needs 3")
 	_, err = NewPlan(p, Options{MaxLength: 64, CacheBytes: 1 << 60})
 	require.ErrorContains(t, err, "this process may take ")
+	for _, o := range []Options{{MaxSequences: 1 << 40}, {MaxSequences: math.MaxInt}, {TokenBudget: 1 << 40}} {
+		_, err = New(p, o) // before the cache is made, which takes a minute where half of a machine is free
+		require.ErrorContains(t, err, "beside the cache, and this process may take ")
+		require.True(t, badinput.Is(err))
+	}
 }
 
 // A cache of no given size takes half of what is free, if it could use so much; one of a given size may take all of it, and no more.

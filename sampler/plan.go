@@ -2,6 +2,7 @@ package sampler
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -95,6 +96,19 @@ func (p Plan) Decoder() model.DecoderSize {
 		Sequences: 2 * p.MaxSequences, TableStride: p.blocksFor(p.MaxLength),
 		Adapters: p.Adapters,
 	}
+}
+
+// check refuses more sequences, or rows, than there is memory for beside the cache, which takes long to be made: at the least they take a
+// list of blocks, and what is drawn from.
+func (p Plan) check(policy *model.Policy) error {
+	const rowBytes = 8 * 4 // tokens, positions, what is drawn from and by which parameters, what was drawn
+	d := p.Decoder()
+	least := 4*float64(d.Sequences)*float64(d.TableStride) + rowBytes*float64(d.Rows)
+	if free, known := p.free(policy); known && least > float64(free) || least > math.MaxInt64 {
+		return badinput.Errorf("sampler: %s at a time with %s an iteration take %.3g GB or more beside the cache, and this process may take "+
+			"%s of memory yet; expected fewer of them", plural.Of(p.MaxSequences, "sequence"), plural.Of(d.Rows, "row"), least/1e9, memory.GB(free))
+	}
+	return nil
 }
 
 // NewPlan computes the sizes of an engine for a policy, and refuses a cache that cannot hold one

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-7879b91d/grpo/configs"
@@ -39,8 +40,10 @@ type Room struct {
 	close    func() error
 }
 
-// Open opens what the settings say of conversations, nil where they say none. Own is the caller's environment, of env=own.
-func Open(ctx context.Context, cfg *configs.Config, l *sources.Language, j *judging.Judging, own episode.Environment) (*Room, error) {
+// Open opens what the settings say of conversations about these problems, nil where they say none. Own is the caller's environment, of
+// env=own.
+func Open(ctx context.Context, cfg *configs.Config, l *sources.Language, j *judging.Judging, p *sources.Problems,
+	own episode.Environment) (*Room, error) {
 	if own != nil && cfg.Env != Own {
 		return nil, badinput.Errorf("env: the program brings an environment of its own, and env=%s; type env=%s", cfg.Env, Own)
 	}
@@ -56,7 +59,9 @@ func Open(ctx context.Context, cfg *configs.Config, l *sources.Language, j *judg
 	case cfg.Env == Own && own == nil:
 		err = badinput.Errorf("env=%s is for a Go program that brings an environment (grpo.WithEnvironment); type env=heal or env=none", Own)
 	case cfg.Env == "heal":
-		r.env, err = healing(cfg, j)
+		if r.env, err = healing(cfg, j); err == nil {
+			err = r.untold(ctx, cfg, j, slices.Concat(p.Train, p.HeldOut))
+		}
 	case cfg.Env == "tools":
 		err = r.workshop(ctx, cfg, l, j)
 	case cfg.EnvProgram() != "":

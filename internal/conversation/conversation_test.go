@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/judging"
 	"github.com/seed-7879b91d/grpo/internal/plainpython"
 	"github.com/seed-7879b91d/grpo/internal/sources"
+	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
@@ -58,7 +60,7 @@ func TestHealing(t *testing.T) {
 	const all = "{{.Program}} {{.Verdict}} {{.Test}}/{{.Of}} {{.Outcome}} {{.Input}} {{.Expected}} {{.Got}}\n"
 	require.NoError(t, os.WriteFile(words, []byte(all), 0o644))
 	cfg, l, j, p := place(t, "heal_template="+words, "turn_reward=discounted", "turn_discount=0.25", "public_tests=2")
-	r, err := Open(t.Context(), cfg, l, j, nil)
+	r, err := Open(t.Context(), cfg, l, j, &sources.Problems{}, nil)
 	require.NoError(t, err)
 	e, err := r.env.Open(t.Context(), &p)
 	require.NoError(t, err)
@@ -78,7 +80,7 @@ func TestHealing(t *testing.T) {
 	text, err := sources.HealWording(&configs.Config{})
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(words, []byte(text+"{{.Trace}}"), 0o644))
-	r, err = Open(t.Context(), cfg, l, j, nil)
+	r, err = Open(t.Context(), cfg, l, j, &sources.Problems{}, nil)
 	require.NoError(t, err)
 	e, err = r.env.Open(t.Context(), &p)
 	require.NoError(t, err)
@@ -95,9 +97,39 @@ func TestHealing(t *testing.T) {
 		"{{": "heal_template: template: heal_template:1",
 	} {
 		require.NoError(t, os.WriteFile(words, []byte(spoilt), 0o644))
-		_, err := Open(t.Context(), cfg, l, j, nil)
+		_, err := Open(t.Context(), cfg, l, j, &sources.Problems{}, nil)
 		require.ErrorContains(t, err, message)
 		require.True(t, badinput.Is(err))
+	}
+}
+
+// Where nothing may be shown of what a program fails, that is said when the run begins, with how many problems it is so of.
+func TestHealingWithoutTestsToShow(t *testing.T) {
+	cfg, l, j, p := place(t, "public_tests=0")
+	seen := p.WithTests(data.Test{Stdin: "37\n", Stdout: "42\n"}, data.Test{Stdin: "5\n", Stdout: "10\n", Public: true})
+	answer := data.Problem{ID: "word", Kind: data.Answer}
+	own, err := judging.Open(t.Context(), cfg, reward.GraderFunc(nil), nil, &sources.Problems{}, func(string) {})
+	require.NoError(t, err)
+	both := sources.Problems{Train: []data.Problem{p, answer}, HeldOut: []data.Problem{seen}}
+	for _, c := range []struct {
+		j      *judging.Judging
+		p      sources.Problems
+		public int
+		says   string
+	}{
+		{j, both, 0, "env=heal: 1 of 2 problems have no test that may be shown, so that the model is told the verdict of its program alone; " +
+			`mark tests "public": true, or set public_tests=1`},
+		{j, sources.Problems{Train: slices.Repeat([]data.Problem{p}, mostLooked+1)}, 0, "1000 of the first 1000 problems have no test"},
+		{own, both, 1, "programs do not run in cells of this machine, and no test is shown"},
+		{j, both, 1, ""},
+		{j, sources.Problems{HeldOut: both.HeldOut}, 0, ""},
+		{own, sources.Problems{Train: []data.Problem{answer}}, 0, ""},
+	} {
+		cfg.PublicTests = c.public
+		r, err := Open(t.Context(), cfg, l, c.j, &c.p, nil)
+		require.NoError(t, err)
+		require.Len(t, r.Notes, min(len(c.says), 1))
+		require.Contains(t, strings.Join(r.Notes, "\n"), c.says)
 	}
 }
 
@@ -106,7 +138,7 @@ func TestToolsAreOffered(t *testing.T) {
 	cfg, l, j, p := place(t, "env=tools", "public_tests=1")
 	_, before, err := l.Prompt(t.Context(), &p)
 	require.NoError(t, err)
-	r, err := Open(t.Context(), cfg, l, j, nil)
+	r, err := Open(t.Context(), cfg, l, j, &sources.Problems{}, nil)
 	require.NoError(t, err)
 	_, text, err := l.Prompt(t.Context(), &p)
 	require.NoError(t, err)
@@ -130,7 +162,7 @@ func TestToolsAreOffered(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []any{true, 1.0}, []any{a.Over, a.Reward}, "the last turn is graded, whatever it calls")
 	require.NoError(t, e.Close())
-	_, err = Open(t.Context(), cfg, l, &judging.Judging{}, nil)
+	_, err = Open(t.Context(), cfg, l, &judging.Judging{}, nil, nil)
 	require.EqualError(t, err, "env=tools runs programs in a sandbox, and the grader is the program's own; type env=own or none")
 }
 
@@ -156,7 +188,7 @@ func TestProgramsThatFail(t *testing.T) {
 		if strings.Contains(text, "sleep") {
 			cfg.TurnSeconds = 0.1
 		}
-		r, err := Open(t.Context(), cfg, &sources.Language{}, &judging.Judging{}, nil)
+		r, err := Open(t.Context(), cfg, &sources.Language{}, &judging.Judging{}, nil, nil)
 		require.NoError(t, err)
 		e, err := r.env.Open(t.Context(), &data.Problem{ID: "p", Kind: data.Stdin})
 		if message != "" {
@@ -173,7 +205,7 @@ func TestProgramsThatFail(t *testing.T) {
 		}
 		require.NoError(t, r.Close())
 	}
-	_, err := Open(t.Context(), &configs.Config{Env: "program:./none.py"}, &sources.Language{}, &judging.Judging{}, nil)
+	_, err := Open(t.Context(), &configs.Config{Env: "program:./none.py"}, &sources.Language{}, &judging.Judging{}, nil, nil)
 	require.EqualError(t, err, "env=program:./none.py: found no such file; expected a program, such as env=program:./env.py")
 }
 
@@ -205,12 +237,12 @@ func TestWhatIsNoProgramIsToldAtTheStart(t *testing.T) {
 			require.NoError(t, os.WriteFile(path, []byte(c.text), 0o755))
 		}
 		cfg := &configs.Config{Env: "program:" + path, Python: python, TurnSeconds: 60}
-		_, err := Open(t.Context(), cfg, &sources.Language{}, &judging.Judging{}, nil)
+		_, err := Open(t.Context(), cfg, &sources.Language{}, &judging.Judging{}, nil, nil)
 		require.ErrorContains(t, err, "env=program:"+path+c.message)
 		require.True(t, badinput.Is(err), c.file)
 	}
 	cfg := &configs.Config{Env: "program:" + filepath.Join(dir, "once.py"), Python: "./nosuchpython", TurnSeconds: 60}
-	_, err = Open(t.Context(), cfg, &sources.Language{}, &judging.Judging{}, nil)
+	_, err = Open(t.Context(), cfg, &sources.Language{}, &judging.Judging{}, nil, nil)
 	require.ErrorContains(t, err, "python=./nosuchpython cannot be started: ")
 }
 
@@ -224,7 +256,7 @@ func TestProgramsThatLeaveOthersBehind(t *testing.T) {
 			dir := t.TempDir()
 			path, pid := filepath.Join(dir, "env.sh"), filepath.Join(dir, "pid")
 			require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(text, "PID", pid)), 0o755))
-			r, err := Open(t.Context(), &configs.Config{Env: "program:" + path, TurnSeconds: 1}, &sources.Language{}, &judging.Judging{}, nil)
+			r, err := Open(t.Context(), &configs.Config{Env: "program:" + path, TurnSeconds: 1}, &sources.Language{}, &judging.Judging{}, nil, nil)
 			require.NoError(t, err)
 			e, err := r.env.Open(t.Context(), &data.Problem{ID: "p", Kind: data.Stdin})
 			if err == nil {
@@ -246,7 +278,7 @@ func TestProgramsThatLeaveOthersBehind(t *testing.T) {
 func TestProgramsThatSayTooMuch(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "env.sh")
 	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\necho '{}'\nwhile read a; do echo '{}'; done\n"), 0o755))
-	r, err := Open(t.Context(), &configs.Config{Env: "program:" + path, TurnSeconds: 60}, &sources.Language{}, &judging.Judging{}, nil)
+	r, err := Open(t.Context(), &configs.Config{Env: "program:" + path, TurnSeconds: 60}, &sources.Language{}, &judging.Judging{}, nil, nil)
 	require.NoError(t, err)
 	for err == nil {
 		_, err = r.env.Open(t.Context(), &data.Problem{ID: "p", Kind: data.Stdin})
@@ -276,7 +308,7 @@ sys.stdin.readline()
 		path := filepath.Join(t.TempDir(), "env.py")
 		require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(twice, "ANSWER", answer)), 0o644))
 		cfg := &configs.Config{Env: "program:" + path, Python: "python3", TurnSeconds: 60}
-		r, err := Open(t.Context(), cfg, &sources.Language{}, &judging.Judging{}, nil)
+		r, err := Open(t.Context(), cfg, &sources.Language{}, &judging.Judging{}, nil, nil)
 		require.NoError(t, err)
 		e, err := r.env.Open(t.Context(), &data.Problem{ID: "p", Kind: data.Stdin})
 		require.NoError(t, err)

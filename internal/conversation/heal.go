@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"text/template"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/episode"
 	"github.com/seed-7879b91d/grpo/internal/judging"
+	"github.com/seed-7879b91d/grpo/internal/plural"
 	"github.com/seed-7879b91d/grpo/internal/sources"
 	"github.com/seed-7879b91d/grpo/reward"
 	"github.com/seed-7879b91d/grpo/reward/tools"
@@ -62,6 +64,44 @@ func healing(cfg *configs.Config, j *judging.Judging) (env episode.Environment, 
 		h.Reward = episode.DiscountedReward(cfg.TurnDiscount)
 	}
 	return h, nil
+}
+
+// mostLooked is how many problems are looked at whose tests must be read to know whether they may be shown.
+const mostLooked = 1000
+
+// untold notes how many problems have no test that a program which fails may be shown: there the model is told the verdict, and no more.
+func (r *Room) untold(ctx context.Context, cfg *configs.Config, j *judging.Judging, problems []data.Problem) error {
+	problems = slices.DeleteFunc(problems, func(p data.Problem) bool { return p.Kind == data.Answer })
+	const told = "so that the model is told the verdict of its program alone"
+	if j.Judge() == nil || j.Judge().Pool() == nil {
+		if len(problems) > 0 {
+			r.Notes = append(r.Notes, "env=heal: programs do not run in cells of this machine, and no test is shown, "+told)
+		}
+		return nil
+	}
+	first := ""
+	if cfg.PublicTests == 0 && len(problems) > mostLooked {
+		first, problems = "the first ", problems[:mostLooked]
+	}
+	without := 0
+	for i := range problems {
+		shown := cfg.PublicTests > 0 && problems[i].NumTests > 0
+		if !shown && problems[i].NumTests > 0 {
+			tests, err := problems[i].Tests(ctx)
+			if err != nil {
+				return err
+			}
+			shown = slices.ContainsFunc(tests, func(t data.Test) bool { return t.Public })
+		}
+		if !shown {
+			without++
+		}
+	}
+	if without > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("env=heal: %d of %s%s have no test that may be shown, %s; mark tests \"public\": true, or set "+
+			"public_tests=1", without, first, plural.Of(len(problems), "problem"), told))
+	}
+	return nil
 }
 
 // options are those of tools.

@@ -56,7 +56,7 @@ func TestToolsOfServers(t *testing.T) {
 				return reward.Score{Reward: float64(len(c.Text))}, nil
 			})}
 		}
-		r, err := Open(t.Context(), cfg, l, j, nil)
+		r, err := Open(t.Context(), cfg, l, j, &sources.Problems{}, nil)
 		require.NoError(t, err)
 		require.Contains(t, r.String(), ", with the tools of ex (repeat)")
 		_, text, err := l.Prompt(t.Context(), &p)
@@ -84,7 +84,7 @@ func TestToolsOfServers(t *testing.T) {
 		require.NoError(t, r.Close())
 	}
 	_, _, _, _ = place(t)
-	_, err := Open(t.Context(), &configs.Config{Env: "tools", MCP: "nothing.json"}, &sources.Language{}, &judging.Judging{}, nil)
+	_, err := Open(t.Context(), &configs.Config{Env: "tools", MCP: "nothing.json"}, &sources.Language{}, &judging.Judging{}, nil, nil)
 	require.ErrorContains(t, err, "mcp: open nothing.json")
 	require.True(t, badinput.Is(err))
 }
@@ -96,7 +96,7 @@ func TestOpenEnv(t *testing.T) {
 	defer at.Close()
 	cfg, l, _, p := place(t, "env=openenv:"+at.URL, "openenv_reward=best")
 	p.Metadata = []byte(`{"reset": {"seed": 7}}`)
-	r, err := Open(t.Context(), cfg, l, &judging.Judging{}, nil)
+	r, err := Open(t.Context(), cfg, l, &judging.Judging{}, nil, nil)
 	require.NoError(t, err)
 	require.Contains(t, r.String(), " at "+at.URL+", actions with message (string), sessions by WebSocket")
 	_, text, err := l.Prompt(t.Context(), &p)
@@ -129,7 +129,7 @@ func TestOpenEnv(t *testing.T) {
 	moody := httptest.NewServer(&openenvtest.Server{Seedless: true})
 	defer moody.Close()
 	cfg, l, _, p = place(t, "env=openenv:"+moody.URL)
-	r, err = Open(t.Context(), cfg, l, &judging.Judging{}, nil)
+	r, err = Open(t.Context(), cfg, l, &judging.Judging{}, nil, nil)
 	require.NoError(t, err)
 	_, err = r.env.Open(t.Context(), &data.Problem{ID: p.ID})
 	require.ErrorContains(t, err, "though its seed is the same, and the conversations of a problem are compared; have it heed the seed")
@@ -175,7 +175,7 @@ func TestStoppingWhileAServerBegins(t *testing.T) {
 	}))
 	defer at.Close()
 	cfg, l, _, p := place(t, "env=openenv:"+at.URL)
-	_, err := Open(ctx, cfg, l, &judging.Judging{}, nil)
+	_, err := Open(ctx, cfg, l, &judging.Judging{}, nil, nil)
 	require.NoError(t, err)
 	_, _, err = l.Prompt(ctx, &p)
 	require.ErrorIs(t, err, context.Canceled)

@@ -25,7 +25,7 @@ func outsider(t *testing.T, rest string) (r *Room, asked string) {
 	path, asked := filepath.Join(dir, "env.sh"), filepath.Join(dir, "asked")
 	script := "#!/bin/sh\nread a; echo '{}'\nread a; : > '" + asked + "'\n" + rest
 	require.NoError(t, os.WriteFile(path, []byte(script), 0o755))
-	r, err := Open(t.Context(), &configs.Config{Env: "program:" + path, TurnSeconds: 600}, &sources.Language{}, &judging.Judging{}, nil)
+	r, err := Open(t.Context(), &configs.Config{Env: "program:" + path, TurnSeconds: 600}, &sources.Language{}, &judging.Judging{}, nil, nil)
 	require.NoError(t, err)
 	return r, asked
 }

@@ -48,8 +48,9 @@ func (d *Driver) Drive(ctx context.Context) error {
 			break
 		}
 		if _, again := d.Journal.Failures(); again > 0 {
-			return fmt.Errorf("%d of %s failed before step %d, and the race waits for %s; the logs are in %s; %s", again,
-				plural.Of(len(d.Journal.Runs), "run"), steps, plural.Pick(again, "it", "them"), d.Journal.LogsDir(), d.Journal.TryAgain(again))
+			return fmt.Errorf("%d of %s failed before step %d, and the race waits for %s; the logs are in %s; %s, or %s", again,
+				plural.Of(len(d.Journal.Runs), "run"), steps, plural.Pick(again, "it", "them"), d.Journal.LogsDir(), d.Journal.TryAgain(again),
+				d.Journal.GoOnWithout())
 		}
 		if err := d.halve(i); err != nil {
 			return err
@@ -211,6 +212,9 @@ func (j *Journal) Results() (*compare.Comparison, *compare.Table, error) {
 	c, err := compare.New(runs, 0, -1)
 	if err != nil {
 		return nil, nil, err
+	}
+	if note := j.outNote(); note != "" {
+		c.Notes = append(c.Notes, note)
 	}
 	t := c.Table(false)
 	out := &compare.Table{Header: append([]string{"run", "state"}, t.Header[1:]...)}

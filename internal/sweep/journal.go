@@ -49,6 +49,7 @@ const (
 	Done    = "done"
 	Failed  = "failed"
 	Left    = "left behind" // by halving
+	Out     = "taken out"   // by name; to an older release, a run that it neither makes nor compares
 )
 
 // Entry is a run of the journal.

@@ -108,6 +108,7 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 	if t.print, err = provenance.OfModel(t.lang.Dir); err != nil {
 		return err
 	}
+	t.lang.TellUnread(t.cfg, t.watcher.Warn)
 	if t.set, err = openSet(ctx, t.cfg, t.lang, t.watcher.Warn); err != nil {
 		return err
 	}

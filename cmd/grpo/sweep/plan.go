@@ -47,6 +47,9 @@ func (f *flags) describe(ctx context.Context, out io.Writer, j *sweep.Journal, a
 	if done > 0 {
 		fmt.Fprintf(out, ", %d of them done", done)
 	}
+	if taken := len(j.Out()); taken > 0 {
+		fmt.Fprintf(out, ", %d taken out", taken)
+	}
 	fmt.Fprintf(out, "\nsettings: %s\n", strings.Join(j.Plan.Words, " "))
 	if len(j.Plan.Rungs) > 0 {
 		fmt.Fprintf(out, "halving: after steps %s the better half by held-out pass@1 goes on\n", strings.Trim(fmt.Sprint(j.Plan.Rungs), "[]"))

@@ -44,6 +44,7 @@ type flags struct {
 	seed                    uint64
 	halving, dryRun         bool
 	rungs, atOnce           int
+	without                 []string
 }
 
 // Command is the verb sweep.
@@ -57,7 +58,8 @@ lora_targets=[q_proj,v_proj],[o_proj]. Settings start from --preset or --config-
 combinations by --random-seed; then ranges may be of any numbers, 1e-5..1e-3, by their magnitude where they are rates.
 
 With --halving all runs go to a part of max_steps, the better half by held-out pass@1 goes on from its checkpoints to twice as many, and
-so on: --rungs 3 are a quarter, a half, and all. A run that lost its policy is out; for one that failed otherwise the race waits.
+so on: --rungs 3 are a quarter, a half, and all. A run that lost its policy is out; for one that failed otherwise the race waits, and
+grpo sweep --dir DIR --without NAME goes on without it. In any sweep, a run that was taken out so is made no more.
 
 The directory of the sweep has sweep.json, which says how far each run is, the runs in runs/, what they said in logs/, and at the end
 results.csv and comparison.html. ^C saves and stops; grpo sweep --dir DIR goes on, also after kill -9. A run that fails is told, the
@@ -78,6 +80,7 @@ others go on, and grpo sweep --dir DIR tries it again. Runs are made in turn, or
 	fl.BoolVar(&f.halving, "halving", false, "leave the worse half behind at each rung")
 	fl.IntVar(&f.rungs, "rungs", 3, "rungs of --halving")
 	fl.IntVar(&f.atOnce, "at-once", 1, "runs at a time")
+	fl.StringArrayVar(&f.without, "without", nil, "go on without these runs, `NAME`[,NAME], as the plan names them")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show the plan and stop")
 	return cmd
 }
@@ -142,6 +145,9 @@ func (f *flags) journal(out io.Writer, plan *sweep.Plan) (*sweep.Journal, error)
 	j, err := open(f.dir, plan)
 	if err != nil {
 		return nil, err
+	}
+	if err := j.Without(f.without); err != nil {
+		return nil, errors.Join(err, j.Close())
 	}
 	elsewhere, err := j.Return()
 	if err != nil {
@@ -227,7 +233,7 @@ func (f *flags) ladder(base *configs.Config, words []string) ([]int, error) {
 	return sweep.Rungs(cfg.MaxSteps, f.rungs), nil
 }
 
-// settle resolves the settings of every run: what is wrong with any is found before the first begins.
+// settle resolves the settings of every run that was not taken out: what is wrong with any is found before the first begins.
 func settle(j *sweep.Journal) (all []*configs.Config, err error) {
 	base, err := os.CreateTemp("", "grpo-sweep-*.yaml")
 	if err != nil {
@@ -242,6 +248,9 @@ func settle(j *sweep.Journal) (all []*configs.Config, err error) {
 	}
 	var mistakes []error
 	for _, e := range j.Runs {
+		if e.State == sweep.Out {
+			continue
+		}
 		cfg, err := configs.Load(configs.Source{File: base.Name(), Overrides: e.Words})
 		if err == nil {
 			err = provenance.CheckMethod(cfg, "grpo")
@@ -257,6 +266,9 @@ func settle(j *sweep.Journal) (all []*configs.Config, err error) {
 	return all, errors.Join(mistakes...)
 }
 
+// failing tells whether a run failed.
+func failing(e sweep.Entry) bool { return e.State == sweep.Failed }
+
 // conclude writes the results, and tells them.
 func conclude(out io.Writer, j *sweep.Journal) error {
 	c, table, err := j.Results()
@@ -270,7 +282,7 @@ func conclude(out io.Writer, j *sweep.Journal) error {
 	}
 	if c == nil {
 		return fmt.Errorf("%s failed; %s%s why%s", plural.Pick(failed, "the one run", fmt.Sprintf("all %d runs", failed)),
-			j.LogPath(j.Runs[0].Name), plural.Pick(failed, " says", " and its like say"), next)
+			j.LogPath(j.Runs[max(0, slices.IndexFunc(j.Runs, failing))].Name), plural.Pick(failed, " says", " and its like say"), next)
 	}
 	text, err := table.Write("csv")
 	if err == nil {

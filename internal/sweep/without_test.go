@@ -1,0 +1,81 @@
+package sweep
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// without opens the sweep of a directory, takes runs out, and writes that down.
+func without(t *testing.T, dir string, names ...string) (*Journal, error) {
+	t.Helper()
+	j, err := Claim(dir, nil)
+	require.NoError(t, err)
+	if err = j.Without(names); err == nil {
+		err = j.Begin()
+	}
+	require.NoError(t, j.Close())
+	return j, err
+}
+
+// A race that waits for a run which this machine cannot make goes on without it, and keeps what the others did.
+func TestARaceGoesOnWithoutARunThatWasTakenOut(t *testing.T) {
+	words, rungs, dir := []string{"seed=0..3", "max_steps=4"}, Rungs(4, 2), t.TempDir()
+	fails := map[string]error{"seed=1": errors.New("no memory")}
+	_, err := (&program{fails: fails}).drive(t, dir, 1, words, rungs)
+	require.ErrorContains(t, err, "to try it again, or with --without seed=1 to go on without it")
+	_, err = without(t, dir, "seed=1")
+	require.NoError(t, err)
+	for i, want := range [][]string{{"seed=2 to 4", "seed=3 to 4"}, nil} {
+		p := &program{fails: fails}
+		j, err := p.drive(t, dir, 1, words, rungs)
+		require.NoError(t, err, "it is remembered, time %d", i)
+		require.Equal(t, want, p.calls)
+		require.Contains(t, results(t, j), "seed=1,taken out,,")
+		c, _, err := j.Results()
+		require.NoError(t, err)
+		require.Contains(t, strings.Join(c.Notes, "\n"), "seed=1 was taken out of the sweep, and is not compared")
+		page, err := c.Page().HTML()
+		require.NoError(t, err)
+		require.Contains(t, string(page), "seed=1 was taken out of the sweep")
+		failed, again := j.Failures()
+		require.Equal(t, []int{0, 0}, []int{failed, again})
+	}
+	text, err := os.ReadFile(filepath.Join(dir, File))
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"state": "taken out"`, "a state that older releases neither make nor compare")
+	_, err = without(t, dir, "seed=1")
+	require.NoError(t, err, "it may be typed again")
+}
+
+// Without a race, a run that was taken out is not tried again; names have commas, and what names no run is refused.
+func TestARunIsTakenOutByItsName(t *testing.T) {
+	words, dir := []string{"seed=0..1", "max_steps=2,4"}, t.TempDir()
+	lost := map[string]error{"seed=0,max_steps=4": ErrLost, "seed=1,max_steps=2": errors.New("killed")}
+	_, err := (&program{fails: lost}).drive(t, dir, 1, words, nil)
+	require.NoError(t, err)
+	for typed, says := range map[string]string{
+		"seed=0":                    `--without: found "seed=0", expected names of runs; these are seed=0,max_steps=2 seed=0,max_steps=4 seed=1,`,
+		"seed=0,max_steps=4,seed=9": `found "seed=9", expected names of runs`,
+		"":                          `found "", expected names of runs`,
+		"seed=0,max_steps=2":        "seed=0,max_steps=2 is done: it has its result",
+	} {
+		_, err := without(t, dir, typed)
+		require.ErrorContains(t, err, says)
+	}
+	j, err := without(t, dir, "seed=0,max_steps=4,seed=1,max_steps=2")
+	require.NoError(t, err)
+	require.Equal(t, []string{"seed=0,max_steps=4", "seed=1,max_steps=2"}, j.Out())
+	p := &program{}
+	j, err = p.drive(t, dir, 1, words, nil)
+	require.NoError(t, err)
+	require.Empty(t, p.calls)
+	require.Contains(t, results(t, j), "max_steps=4\",taken out")
+	require.NoError(t, os.RemoveAll(filepath.Join(dir, "runs")))
+	_, err = without(t, dir, "seed=0,max_steps=2", "seed=1,max_steps=4")
+	require.ErrorContains(t, err, "no run of the sweep would be left")
+}
