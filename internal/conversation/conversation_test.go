@@ -70,9 +70,10 @@ func TestHealing(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "false  0/0    ", a.Messages[0].Content)
 	require.Equal(t, -0.1, a.Reward)
-	a, err = e.Turn(t.Context(), said(right, 2, true))
+	a, err = e.Turn(t.Context(), said(right, 2, false))
 	require.NoError(t, err)
 	require.Equal(t, []any{true, 0.25 * 0.25, 1.0}, []any{a.Over, a.Reward, a.Score.Reward})
+	require.Empty(t, a.Messages, "nothing is left to be said")
 	require.NoError(t, e.Close())
 
 	text, err := sources.HealWording(&configs.Config{})
