@@ -87,7 +87,12 @@ func TestHealing(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, a.Messages[0].Content, "Your program fails a test: wrong answer.\n\nInput:\n37\n\nExpected:\n42\n\nGot:\n43\n\nFind")
 	require.Contains(t, a.Messages[0].Content, "1 | print(int(input()) + 6)")
-	a, err = e.Turn(t.Context(), said(wrong, 1, true))
+	a, err = e.Turn(t.Context(), said("```python\np = int(input())\nprint(p + 5 * (p > 30))\n```", 1, false))
+	require.NoError(t, err)
+	require.Equal(t, "WA", string(a.Score.Verdict))
+	require.NotContains(t, a.Messages[0].Content, "1 | ", "no test that is shown fails, so there is nothing to trace")
+	require.NotContains(t, a.Messages[0].Content, "error")
+	a, err = e.Turn(t.Context(), said(wrong, 2, true))
 	require.NoError(t, err)
 	require.Empty(t, a.Messages, "nobody reads them")
 

@@ -126,6 +126,22 @@ func TestOpenEnv(t *testing.T) {
 		return open == 0
 	}, time.Minute, time.Millisecond)
 
+	words := filepath.Join(t.TempDir(), "words")
+	for text, want := range map[string]string{"{{.prompt}} Please.": "", "{{": "openenv_template: template: openenv_template:1"} {
+		require.NoError(t, os.WriteFile(words, []byte(text), 0o644))
+		cfg, l, _, _ := place(t, "env=openenv:"+at.URL, "openenv_template="+words)
+		_, err := Open(t.Context(), cfg, l, &judging.Judging{}, nil)
+		if want != "" {
+			require.ErrorContains(t, err, want)
+			require.True(t, badinput.Is(err))
+			continue
+		}
+		require.NoError(t, err)
+		_, text, err := l.Prompt(t.Context(), &p)
+		require.NoError(t, err)
+		require.Contains(t, text, "\n\nSay vowels about 7. Please.<|im_end|>")
+	}
+
 	moody := httptest.NewServer(&openenvtest.Server{Seedless: true})
 	defer moody.Close()
 	cfg, l, _, p = place(t, "env=openenv:"+moody.URL)
@@ -143,7 +159,7 @@ func TestParametersOfAReset(t *testing.T) {
 	text, err := json.Marshal(all)
 	require.NoError(t, err)
 	require.Contains(t, string(text), `"task":9007199254740993`)
-	require.Contains(t, string(text), `"seed":`)
+	require.Contains(t, string(text), `"seed":2055610871`, "of the problem's ID, in every run that asks for it")
 }
 
 // Who stops a run does not wait until a slow server has begun each problem.
