@@ -310,6 +310,9 @@ func TestStats(t *testing.T) {
 	require.InDelta(t, 2.0/3, w.Healed, 1e-12)
 	require.Equal(t, []any{2.0, 4, 1, 3, 1}, []any{w.Turns, w.Calls, w.Wrong, w.Endings[episode.Over], w.Endings[episode.OutOfTurns]})
 	require.Equal(t, "solved by turn 0.250 0.750 0.750", w.String())
+	var early Stats
+	early.Add(&Record{Turns: turns, Most: 3, Ending: episode.Over, Judged: []episode.Judged{{Turn: 1, Correct: true}}}, true)
+	require.Equal(t, []float64{0, 1, 1}, early.Whole().SolvedByTurn, "as of the turn that was judged last")
 
 	r := Record{Turns: []sampler.Turn{{Start: 0, End: 3}, {Start: 5, End: 9}}, Most: 2}
 	require.Equal(t, [][2]int{{10, 13}, {15, 19}}, r.Spans(10, 9))

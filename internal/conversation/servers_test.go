@@ -150,6 +150,9 @@ func TestOpenEnv(t *testing.T) {
 	_, err = r.env.Open(t.Context(), &data.Problem{ID: p.ID})
 	require.ErrorContains(t, err, "though its seed is the same, and the conversations of a problem are compared; have it heed the seed")
 	require.True(t, badinput.Is(err))
+	moody.Close()
+	_, err = r.env.Open(t.Context(), &data.Problem{ID: "another"})
+	require.ErrorAs(t, err, &down)
 }
 
 // What a row says of a reset reaches the server as it stands.
