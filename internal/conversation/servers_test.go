@@ -150,6 +150,8 @@ func TestOpenEnv(t *testing.T) {
 	_, err = r.env.Open(t.Context(), &data.Problem{ID: p.ID})
 	require.ErrorContains(t, err, "though its seed is the same, and the conversations of a problem are compared; have it heed the seed")
 	require.True(t, badinput.Is(err))
+	_, err = r.env.Open(t.Context(), &data.Problem{ID: "odd", Metadata: []byte(`{"reset": 7}`)})
+	require.ErrorContains(t, err, "problem odd: metadata: reset: expected an object")
 	moody.Close()
 	_, err = r.env.Open(t.Context(), &data.Problem{ID: "another"})
 	require.ErrorAs(t, err, &down)
