@@ -157,6 +157,23 @@ func TestOpenEnv(t *testing.T) {
 	require.ErrorAs(t, err, &down)
 }
 
+// A session that is over before anything was said is none.
+func TestSessionsThatAreDoneAsTheyBegin(t *testing.T) {
+	at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/reset" {
+			fmt.Fprint(w, `{"observation": {"a": "x"}, "done": true}`)
+			return
+		}
+		http.NotFound(w, r)
+	}))
+	defer at.Close()
+	cfg, l, _, p := place(t, "env=openenv:"+at.URL, "openenv_action=a")
+	_, err := Open(t.Context(), cfg, l, &judging.Judging{}, nil)
+	require.NoError(t, err)
+	_, _, err = l.Prompt(t.Context(), &p)
+	require.ErrorContains(t, err, "problem plus: the session is done as it begins; see metadata.reset of its row")
+}
+
 // What a row says of a reset reaches the server as it stands.
 func TestParametersOfAReset(t *testing.T) {
 	all, err := parameters(&data.Problem{ID: "p", Metadata: []byte(`{"reset": {"task": 9007199254740993, "level": 1.0}}`)})
