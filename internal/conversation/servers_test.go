@@ -126,22 +126,6 @@ func TestOpenEnv(t *testing.T) {
 		return open == 0
 	}, time.Minute, time.Millisecond)
 
-	words := filepath.Join(t.TempDir(), "words")
-	for text, want := range map[string]string{"{{.prompt}} Please.": "", "{{": "openenv_template: template: openenv_template:1"} {
-		require.NoError(t, os.WriteFile(words, []byte(text), 0o644))
-		cfg, l, _, _ := place(t, "env=openenv:"+at.URL, "openenv_template="+words)
-		_, err := Open(t.Context(), cfg, l, &judging.Judging{}, nil)
-		if want != "" {
-			require.ErrorContains(t, err, want)
-			require.True(t, badinput.Is(err))
-			continue
-		}
-		require.NoError(t, err)
-		_, text, err := l.Prompt(t.Context(), &p)
-		require.NoError(t, err)
-		require.Contains(t, text, "\n\nSay vowels about 7. Please.<|im_end|>")
-	}
-
 	moody := httptest.NewServer(&openenvtest.Server{Seedless: true})
 	defer moody.Close()
 	cfg, l, _, p = place(t, "env=openenv:"+moody.URL)
@@ -155,6 +139,28 @@ func TestOpenEnv(t *testing.T) {
 	moody.Close()
 	_, err = r.env.Open(t.Context(), &data.Problem{ID: "another"})
 	require.ErrorAs(t, err, &down)
+}
+
+// What the model is told of an observation may be a template's.
+func TestOpenEnvTemplate(t *testing.T) {
+	at := httptest.NewServer(&openenvtest.Server{})
+	defer at.Close()
+	words := filepath.Join(t.TempDir(), "words")
+	for text, want := range map[string]string{"{{.prompt}} Please.": "", "{{": "openenv_template: template: openenv_template:1"} {
+		require.NoError(t, os.WriteFile(words, []byte(text), 0o644))
+		cfg, l, _, p := place(t, "env=openenv:"+at.URL, "openenv_template="+words)
+		p.Metadata = []byte(`{"reset": {"seed": 7}}`)
+		_, err := Open(t.Context(), cfg, l, &judging.Judging{}, nil)
+		if want != "" {
+			require.ErrorContains(t, err, want)
+			require.True(t, badinput.Is(err))
+			continue
+		}
+		require.NoError(t, err)
+		_, text, err := l.Prompt(t.Context(), &p)
+		require.NoError(t, err)
+		require.Contains(t, text, "\n\nSay vowels about 7. Please.<|im_end|>")
+	}
 }
 
 // A session that is over before anything was said is none.
