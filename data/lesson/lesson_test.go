@@ -152,17 +152,17 @@ func TestPreferences(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"text": "a"}`:                                          "f:1: found the columns text; expected messages, or prompt with completion",
-		`{"messages": "hello"}`:                                  `f:1: messages: found "hello"; expected a list of {"role"`,
-		`{"messages": [{"content": "a"}]}`:                       "f:1: messages: message 1 has no role; expected system, user, assistant or tool",
-		`{"messages": [{"role": "user"}]}`:                       "f:1: messages: no message of the assistant to learn",
-		`{"messages": [{"role":"u"},{"role":"u"},{"role":"b"}]}`: "to learn; found those of u, b",
-		`{"prompt": 1, "completion": "a"}`:                       `f:1: prompt: found 1; expected a text, or a list of {"role"`,
-		`{"messages": [{"role": "user", "weight": 1}]}`:          `f:1: messages: json: unknown field "weight"`,
-		`{"messages": [{"role": "assistant", "content": "a"}]}`:  "f:1: messages: it begins with the assistant; expected what it answers before",
-		`{"messages": [{"role": 1}]}`:                            `f:1: messages: field "role": found a JSON number, expected a text; expected a`,
-		`{"messages": ["x"]}`:                                    "f:1: messages: found a JSON string, expected an object; expected a list of",
-		`{"completion": "a"}`:                                    "f:1: found the columns completion; expected a prompt",
+		`{"text": "a"}`:                                         "f:1: found the columns text; expected messages, or prompt with completion",
+		`{"messages": "hello"}`:                                 `f:1: messages: found "hello"; expected a list of {"role"`,
+		`{"messages": [{"content": "a"}]}`:                      "f:1: messages: message 1 has no role; expected system, user, assistant or tool",
+		`{"messages": [{"role": "user"}]}`:                      "f:1: messages: no message of the assistant to learn",
+		`{"messages":[{"role":"u"},{"role":"u"},{"role":"b"}]}`: "to learn; found those of u, b",
+		`{"prompt": 1, "completion": "a"}`:                      `f:1: prompt: found 1; expected a text, or a list of {"role"`,
+		`{"messages": [{"role": "user", "weight": 1}]}`:         `f:1: messages: json: unknown field "weight"`,
+		`{"messages": [{"role": "assistant", "content": "a"}]}`: "f:1: messages: it begins with the assistant; expected what it answers before",
+		`{"messages": [{"role": 1}]}`:                           `f:1: messages: field "role": found a JSON number, expected a text; expected a`,
+		`{"messages": ["x"]}`:                                   "f:1: messages: found a JSON string, expected an object; expected a list of",
+		`{"completion": "a"}`:                                   "f:1: found the columns completion; expected a prompt",
 	} {
 		_, err := ReadConversation(record(t, text))
 		require.ErrorContains(t, err, want, text)
