@@ -123,6 +123,8 @@ func TestConfigsThatContradictTheTensors(t *testing.T) {
 		`tie_word_embeddings is true, but tensor "lm_head.weight" is not`:      {"llama-rope-scaled", "tie_word_embeddings", true},
 		`self_attn.k_proj.bias" is in the files, but a LlamaForCausalLM with this config.json`: {
 			"qwen2-bias", "architectures", []string{"LlamaForCausalLM"}},
+		`self_attn.k_norm.weight" is in the files, but a LlamaForCausalLM with this config.json`: {
+			"qwen3-tied", "architectures", []string{"LlamaForCausalLM"}},
 		`tensor "model.layers.0.self_attn.q_norm.weight" is missing`: {
 			"llama-rope-scaled", "architectures", []string{"Qwen3ForCausalLM"}},
 	} {

@@ -86,12 +86,14 @@ func TestTensorsThatNoModelReadsChooseNoPrecision(t *testing.T) {
 		written, err := tensorfile.OpenModel(dir)
 		require.NoError(t, err)
 		defer written.Close()
+		require.NoError(t, consistent.Check(cfg, written), "what no model reads is no part of it")
 		return consistent.OnlyBF16(cfg, written)
 	}
 	require.True(t, only(""))
 	require.True(t, only("model.norm.weight"))
 	require.False(t, only("model.layers.0.mlp.down_proj.weight"))
-	require.True(t, only("", tensorfile.FromFloat32s("v_head.summary.weight", []float32{1, 2}, 1, 2)))
+	require.True(t, only("", tensorfile.FromFloat32s("v_head.summary.weight", []float32{1, 2}, 1, 2),
+		tensorfile.FromFloat32s("v_head.norm.weight", []float32{1, 2}, 2)))
 }
 
 func testRounding(t *testing.T, name string, o Options, order kernels.Order) (mean float64) {

@@ -156,7 +156,7 @@ func TestRefusals(t *testing.T) {
 		`{"messages": "hello"}`:                                 `f:1: messages: found "hello"; expected a list of {"role"`,
 		`{"messages": [{"content": "a"}]}`:                      "f:1: messages: message 1 has no role; expected system, user, assistant or tool",
 		`{"messages": [{"role": "user"}]}`:                      "f:1: messages: no message of the assistant to learn",
-		`{"messages": [{"role": "user"}, {"role": "bot"}]}`:     "to learn; found those of user, bot",
+		`{"messages":[{"role":"u"},{"role":"u"},{"role":"b"}]}`: "to learn; found those of u, b",
 		`{"prompt": 1, "completion": "a"}`:                      `f:1: prompt: found 1; expected a text, or a list of {"role"`,
 		`{"messages": [{"role": "user", "weight": 1}]}`:         `f:1: messages: json: unknown field "weight"`,
 		`{"messages": [{"role": "assistant", "content": "a"}]}`: "f:1: messages: it begins with the assistant; expected what it answers before",
@@ -179,4 +179,8 @@ func TestRefusals(t *testing.T) {
 	require.NoError(t, err)
 	_, _, err = voice(t, "qwen3").Sequences(c)
 	require.ErrorContains(t, err, "f:1: messages 0 to 1: message 0: content: found JSON", "one count in all of it")
+	c, err = ReadConversation(record(t, `{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": ["b"]}]}`))
+	require.NoError(t, err)
+	_, _, err = voice(t, "qwen3").Sequences(c)
+	require.ErrorContains(t, err, "f:1: messages 0 to 1: message 1: content: found JSON")
 }

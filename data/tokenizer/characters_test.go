@@ -108,6 +108,19 @@ func mergeByDefinition(b *bpe, text string) []int32 {
 	}
 }
 
+// A character has its token wherever Unicode has it, the first of all tokens too.
+func TestCharactersWithATokenOfTheirOwn(t *testing.T) {
+	f := charFile(rand.New(rand.NewPCG(4, 0)), 10)
+	vocab := f["model"].(object)["vocab"].(object)
+	vocab["あ"] = vocab["<pad>"]
+	delete(vocab, "<pad>")
+	vocab["😀"] = len(vocab) + 1
+	want := []int32{0, int32(len(vocab)), 0}
+	if ids := charTokenizer(t, f).Encode("あ😀あ"); !slices.Equal(ids, want) {
+		t.Errorf("got %v, expected %v", ids, want)
+	}
+}
+
 func TestByteFallback(t *testing.T) {
 	tok := charTokenizer(t, charFile(rand.New(rand.NewPCG(4, 0)), 10))
 	ids := tok.Encode("é日😀")

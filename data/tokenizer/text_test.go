@@ -135,6 +135,7 @@ func TestSplit(t *testing.T) {
 		{llama3Pattern, "it's 12345 x", "it|'s| |123|45| x"},
 		{gpt2Pattern, "it's IT'S 12345 x", "it|'s| IT|'|S| 12345| x"},
 		{qwenPattern, "IT'S", "IT|'S"},
+		{qwenPattern, "IT'Sx we'LLx", "IT|'S|x| we|'LL|x"},
 		{qwenPattern, "a  b\n\n  c", "a| | b|\n\n| | c"},
 		{gpt2Pattern, "a  b\n\n  c", "a| | b|\n\n | c"},
 		{qwenPattern, "x!!\n\ny \n ", "x|!!\n\n|y| \n| "},
@@ -150,6 +151,17 @@ func TestSplit(t *testing.T) {
 		split(tc.text, func(piece string) { got = append(got, piece) })
 		if strings.Join(got, "|") != tc.want {
 			t.Errorf("%s on %q: got %q, expected %q", tc.pattern, tc.text, strings.Join(got, "|"), tc.want)
+		}
+	}
+	for each, want := range map[bool]string{false: "a|12| |3", true: "a|1|2| |3"} {
+		split, err := (&part{Type: "Digits", IndividualDigits: each}).splitter("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		split("a12 3", func(piece string) { got = append(got, piece) })
+		if strings.Join(got, "|") != want {
+			t.Errorf("digits, each: %t: got %q, expected %q", each, got, want)
 		}
 	}
 }

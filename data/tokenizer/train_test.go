@@ -193,7 +193,7 @@ func TestTrainedIsWhatLoadReads(t *testing.T) {
 		t.Errorf("fresh and loaded give other ids")
 	}
 	if !slices.Equal(fresh.SpecialTokens(), loaded.SpecialTokens()) || !slices.Equal(fresh.EOS(), loaded.EOS()) ||
-		fresh.ChatTemplate() != loaded.ChatTemplate() {
+		fresh.ChatTemplate() != loaded.ChatTemplate() || !maps.Equal(fresh.parts, loaded.parts) || len(fresh.parts) == 0 {
 		t.Errorf("special tokens, end or template differ: %v %v", fresh.SpecialTokens(), loaded.SpecialTokens())
 	}
 	if id, _ := loaded.TokenID("<|im_end|>"); len(loaded.EOS()) != 1 || loaded.EOS()[0] != id {

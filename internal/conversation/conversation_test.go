@@ -72,9 +72,10 @@ func TestHealing(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "false  0/0    ", a.Messages[0].Content)
 	require.Equal(t, -0.1, a.Reward)
-	a, err = e.Turn(t.Context(), said(right, 2, true))
+	a, err = e.Turn(t.Context(), said(right, 2, false))
 	require.NoError(t, err)
 	require.Equal(t, []any{true, 0.25 * 0.25, 1.0}, []any{a.Over, a.Reward, a.Score.Reward})
+	require.Empty(t, a.Messages, "nothing is left to be said")
 	require.NoError(t, e.Close())
 
 	text, err := sources.HealWording(&configs.Config{})
@@ -88,7 +89,12 @@ func TestHealing(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, a.Messages[0].Content, "Your program fails a test: wrong answer.\n\nInput:\n37\n\nExpected:\n42\n\nGot:\n43\n\nFind")
 	require.Contains(t, a.Messages[0].Content, "1 | print(int(input()) + 6)")
-	a, err = e.Turn(t.Context(), said(wrong, 1, true))
+	a, err = e.Turn(t.Context(), said("```python\np = int(input())\nprint(p + 5 * (p > 30))\n```", 1, false))
+	require.NoError(t, err)
+	require.Equal(t, "WA", string(a.Score.Verdict))
+	require.NotContains(t, a.Messages[0].Content, "1 | ", "no test that is shown fails, so there is nothing to trace")
+	require.NotContains(t, a.Messages[0].Content, "error")
+	a, err = e.Turn(t.Context(), said(wrong, 2, true))
 	require.NoError(t, err)
 	require.Empty(t, a.Messages, "nobody reads them")
 
@@ -336,6 +342,9 @@ func TestStats(t *testing.T) {
 	require.InDelta(t, 2.0/3, w.Healed, 1e-12)
 	require.Equal(t, []any{2.0, 4, 1, 3, 1}, []any{w.Turns, w.Calls, w.Wrong, w.Endings[episode.Over], w.Endings[episode.OutOfTurns]})
 	require.Equal(t, "solved by turn 0.250 0.750 0.750", w.String())
+	var early Stats
+	early.Add(&Record{Turns: turns, Most: 3, Ending: episode.Over, Judged: []episode.Judged{{Turn: 1, Correct: true}}}, true)
+	require.Equal(t, []float64{0, 1, 1}, early.Whole().SolvedByTurn, "as of the turn that was judged last")
 
 	r := Record{Turns: []sampler.Turn{{Start: 0, End: 3}, {Start: 5, End: 9}}, Most: 2}
 	require.Equal(t, [][2]int{{10, 13}, {15, 19}}, r.Spans(10, 9))

@@ -134,6 +134,50 @@ func TestOpenEnv(t *testing.T) {
 	_, err = r.env.Open(t.Context(), &data.Problem{ID: p.ID})
 	require.ErrorContains(t, err, "though its seed is the same, and the conversations of a problem are compared; have it heed the seed")
 	require.True(t, badinput.Is(err))
+	_, err = r.env.Open(t.Context(), &data.Problem{ID: "odd", Metadata: []byte(`{"reset": 7}`)})
+	require.ErrorContains(t, err, "problem odd: metadata: reset: expected an object")
+	moody.Close()
+	_, err = r.env.Open(t.Context(), &data.Problem{ID: "another"})
+	require.ErrorAs(t, err, &down)
+}
+
+// What the model is told of an observation may be a template's.
+func TestOpenEnvTemplate(t *testing.T) {
+	at := httptest.NewServer(&openenvtest.Server{})
+	defer at.Close()
+	words := filepath.Join(t.TempDir(), "words")
+	for text, want := range map[string]string{"{{.prompt}} Please.": "", "{{": "openenv_template: template: openenv_template:1"} {
+		require.NoError(t, os.WriteFile(words, []byte(text), 0o644))
+		cfg, l, _, p := place(t, "env=openenv:"+at.URL, "openenv_template="+words)
+		p.Metadata = []byte(`{"reset": {"seed": 7}}`)
+		_, err := Open(t.Context(), cfg, l, &judging.Judging{}, nil)
+		if want != "" {
+			require.ErrorContains(t, err, want)
+			require.True(t, badinput.Is(err))
+			continue
+		}
+		require.NoError(t, err)
+		_, text, err := l.Prompt(t.Context(), &p)
+		require.NoError(t, err)
+		require.Contains(t, text, "\n\nSay vowels about 7. Please.<|im_end|>")
+	}
+}
+
+// A session that is over before anything was said is none.
+func TestSessionsThatAreDoneAsTheyBegin(t *testing.T) {
+	at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/reset" {
+			fmt.Fprint(w, `{"observation": {"a": "x"}, "done": true}`)
+			return
+		}
+		http.NotFound(w, r)
+	}))
+	defer at.Close()
+	cfg, l, _, p := place(t, "env=openenv:"+at.URL, "openenv_action=a")
+	_, err := Open(t.Context(), cfg, l, &judging.Judging{}, nil)
+	require.NoError(t, err)
+	_, _, err = l.Prompt(t.Context(), &p)
+	require.ErrorContains(t, err, "problem plus: the session is done as it begins; see metadata.reset of its row")
 }
 
 // What a row says of a reset reaches the server as it stands.
@@ -143,7 +187,7 @@ func TestParametersOfAReset(t *testing.T) {
 	text, err := json.Marshal(all)
 	require.NoError(t, err)
 	require.Contains(t, string(text), `"task":9007199254740993`)
-	require.Contains(t, string(text), `"seed":`)
+	require.Contains(t, string(text), `"seed":2055610871`, "of the problem's ID, in every run that asks for it")
 }
 
 // Who stops a run does not wait until a slow server has begun each problem.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -43,4 +44,35 @@ func TestAnswersAreHeldToNumbers(t *testing.T) {
 		`have it give a smaller one; what was said begins "said"`)
 	score := &reward.Score{Components: reward.Components{Correct: math.NaN()}}
 	require.ErrorContains(t, of(fixed{&Answer{Score: score}}), "unsupported value: NaN, expected numbers")
+}
+
+// delayed takes this long for an answer, unless it is called off before, and gives it in any case.
+type delayed struct {
+	fixed
+	takes time.Duration
+}
+
+func (d delayed) Open(context.Context, *data.Problem) (Episode, error) { return d, nil }
+func (d delayed) Turn(ctx context.Context, _ Said) (Answer, error) {
+	select {
+	case <-time.After(d.takes):
+	case <-ctx.Done():
+		if d.answer == nil {
+			return Answer{}, ctx.Err()
+		}
+	}
+	return *d.answer, nil
+}
+
+// What an environment took for earlier answers is gone from its time, and an answer that is there counts, however late.
+func TestTimeIsThatOfAllAnswers(t *testing.T) {
+	of := func(d delayed) error {
+		x := &try{player: &player{Talk: &Talk{Limits: Limits{Time: time.Hour}}, ctx: t.Context(), env: d, work: new(sync.WaitGroup)}}
+		x.took = time.Hour - time.Millisecond
+		_, err := x.ask(Said{})
+		return err
+	}
+	var slow *TooSlow
+	require.ErrorAs(t, of(delayed{takes: time.Minute}), &slow)
+	require.NoError(t, of(delayed{fixed{&Answer{}}, time.Minute}))
 }

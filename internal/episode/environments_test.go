@@ -3,6 +3,7 @@ package episode
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"sync"
 	"testing"
 
@@ -108,6 +109,15 @@ func TestAnEnvironmentWithTools(t *testing.T) {
 	require.ErrorIs(t, try.err, errDown)
 	require.Equal(t, 2, closed)
 	require.Equal(t, Failed, try.played(sampler.Rollout{}).Ending)
+	cut := errors.New("not drawn to its end")
+	require.Equal(t, cut, try.played(sampler.Rollout{Err: cut}).Err, "what failed first")
+
+	try, _ = script(t, k, Tools(func(context.Context, *data.Problem) (Kit, error) { return nil, errDown }, graded), withTools(), twoCalls)
+	require.ErrorIs(t, try.err, errDown)
+	uncounted := func(context.Context, *data.Problem) (Kit, error) { return struct{ Kit }{kit{&closed}}, nil }
+	try, _ = script(t, k, Tools(uncounted, graded), withTools(), twoCalls, "done")
+	require.NoError(t, try.err)
+	require.Zero(t, try.wrong, "nobody counts")
 }
 
 // A grader is an environment of one turn.

@@ -185,9 +185,12 @@ func (t *try) timed(answer func(context.Context) (Answer, error)) (a Answer, err
 	return a, err
 }
 
-// follow renders what follows the turn. A chat format may refuse calls in its past, or tools that answer none.
+// follow renders what follows the turn. A chat format may refuse calls in its past, or tools that answer none, and one whose roles
+// alternate two turns of the model's: the turn is in the past here, and another stands for it behind. It is asked without the turn last,
+// though that says it best, so that formats that count turns go on as in the runs that are on record.
 func (t *try) follow(ended bool, after []chat.Message) (tokens []int32, text string, err error) {
-	for _, past := range [][]chat.Message{t.called, t.said} {
+	turn := len(t.said) - 1
+	for _, past := range [][]chat.Message{t.called, t.said, t.called[:turn], t.said[:turn]} {
 		tokens, text, err = t.Renderer.Continue(slices.Concat(t.start.Messages, past), ended, after, t.start.Tools...)
 		if err == nil {
 			break

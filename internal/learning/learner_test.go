@@ -99,6 +99,10 @@ func TestDriftIsOfTheTokensOfABatch(t *testing.T) {
 		require.InEpsilon(t, want.KL1/n, got.KL1, 1e-5, "%d rows", rows)
 		require.InEpsilon(t, want.KL2/n, got.KL2, 1e-5, "%d rows", rows)
 	}
+	clear(datums[0].Mask)
+	got, err := l.Drift(t.Context(), datums[:1])
+	require.NoError(t, err)
+	require.Zero(t, got, "nothing was drawn")
 }
 
 // An update is Adam's with the settings of the run, each of them.
@@ -107,6 +111,10 @@ func TestTheOptimizerHasTheSettingsOfTheRun(t *testing.T) {
 	defer b.Close()
 	l, datums := learner(t, b, "adam_beta1=0.7", "adam_beta2=0.8", "adam_eps=0.001", "weight_decay=0.3", "grad_clip_norm=0.01",
 		"learning_rate=0.02", "schedule=linear", "scheduler_total_steps=4", "warmup_steps=0")
+	require.Equal(t, 2, l.Passes(2))
+	l.Recipe.Loss.KL = 0.1
+	require.Equal(t, 3, l.Passes(2), "the reference scores them, too")
+	l.Recipe.Loss.KL = 0
 	params, grads, _ := l.Policy.Slabs()
 	read := func(slab kernels.Buffer) []float32 {
 		host := make([]float32, slab.Len())

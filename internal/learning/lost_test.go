@@ -33,6 +33,8 @@ func TestWhatBrokeThePolicyIsNamed(t *testing.T) {
 // Of a process that ended only its words are left, and they tell what its error would have told.
 func TestWordsOfALostPolicy(t *testing.T) {
 	l, cfg := Learner{rate: 1e30}, &configs.Config{RunDir: "r", Method: "grpo"}
+	other := errors.New("no memory")
+	require.Equal(t, other, l.Explain(other, cfg))
 	over := badinput.Errorf("%w; lower it", &optim.OverflowError{Tensor: "a", Value: 1, Rate: 1e30})
 	for _, c := range []struct {
 		err  error

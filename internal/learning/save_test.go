@@ -2,6 +2,7 @@ package learning
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,7 +25,9 @@ func TestSavedDatumsAreRead(t *testing.T) {
 	require.True(t, readable)
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
-	for i, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	require.Len(t, lines, len(all))
+	for i, line := range lines {
 		var d model.Datum
 		require.NoError(t, json.Unmarshal([]byte(line), &d))
 		require.Equal(t, all[i], d)
@@ -33,4 +36,10 @@ func TestSavedDatumsAreRead(t *testing.T) {
 	readable, err = Save(path, all)
 	require.NoError(t, err)
 	require.False(t, readable)
+	all[1].OldLogProbs[2] = float32(math.NaN())
+	_, err = Save(path, all)
+	require.ErrorContains(t, err, "unsupported value: NaN")
+	there, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Contains(t, string(there), `"advantages":[`, "the file is as it was")
 }

@@ -183,6 +183,16 @@ func TestSessions(t *testing.T) {
 	}
 }
 
+// A server that is slow with one call is kept, with what was left there.
+func TestASlowCall(t *testing.T) {
+	all := open(t, 500*time.Millisecond, `{"servers": {"ex": {"command": `+self()+`, "env": {"MCP_TEST": "serve"}}}}`)
+	k, call := converse(t, all)
+	defer k.Close()
+	require.Equal(t, "2", call("count", `{"n": 2}`))
+	require.Equal(t, "error: no answer within 500ms", call("hang", `{"n": 0}`))
+	require.Equal(t, "3", call("count", `{"n": 1}`))
+}
+
 // A server elsewhere is told the headers, and nobody else is; what hangs is left.
 func TestAddress(t *testing.T) {
 	t.Setenv("MCP_TOKEN", "hush")
@@ -212,6 +222,7 @@ func TestAddress(t *testing.T) {
 	defer k.Close()
 	require.Equal(t, "error: no answer within 100ms", call("hang", `{"n": 0}`))
 	require.Equal(t, 1, k.Wrong())
+	require.Equal(t, "https://host/mcp", (&Server{URL: "https://me:hush@host/mcp?key=quiet"}).String())
 	for path, token := range map[string]string{"/mcp?key=quiet": "wrong", "/away": "hush"} {
 		named, err := Read(write(t, entry(path, token)))
 		require.NoError(t, err)

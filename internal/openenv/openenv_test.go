@@ -3,13 +3,17 @@ package openenv
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"strings"
 	"sync"
 	"testing"
 	"text/template"
 	"time"
 
+	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -41,6 +45,7 @@ func TestSession(t *testing.T) {
 		game := &openenvtest.Server{Plain: plain, Token: "hush"}
 		s, at := reach(t, game)
 		require.Equal(t, plain, s.plain)
+		require.Equal(t, map[bool]int{true: 1, false: sessionsMax}[plain], s.limit)
 		require.Contains(t, s.Plan(), at.URL+", actions with message (string), ")
 		c, r, err := s.Begin(t.Context(), map[string]any{"seed": 7})
 		require.NoError(t, err)
@@ -125,6 +130,30 @@ func TestFewSessions(t *testing.T) {
 	}
 }
 
+// Who finds a server full waits for one of its own sessions to end, and leaves the server alone meanwhile.
+func TestRoomForOneSession(t *testing.T) {
+	game := &openenvtest.Server{Sessions: 1}
+	s, _ := reach(t, game)
+	c, _, err := s.Begin(t.Context(), nil)
+	require.NoError(t, err)
+	began := make(chan error)
+	go func() {
+		c, _, err := s.Begin(t.Context(), nil)
+		if err == nil {
+			c.Close()
+		}
+		began <- err
+	}()
+	require.Eventually(t, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.limit == 1 && s.open == 1
+	}, time.Minute, time.Millisecond)
+	c.Close()
+	require.NoError(t, <-began)
+	require.Zero(t, s.open)
+}
+
 // The field of an action is the one that the schema asks for.
 func TestChoose(t *testing.T) {
 	const two = `{"properties": {"b": {"type": "string"}, "a": {"type": "integer"}, "metadata": {"type": "object"}}`
@@ -160,6 +189,7 @@ func TestAct(t *testing.T) {
 		text, want string
 	}{
 		{field{"message", "string"}, " a `b`\n", `{"message":"a ` + "`b`" + `"}`},
+		{field{"code", "string"}, "print(1)\n", `{"code":"print(1)"}`},
 		{field{"code", "string"}, "So:\n```python\nprint(1)\n```\n", `{"code":"print(1)"}`},
 		{field{"action_id", "integer"}, "Not 3 but -4.", `{"action_id":-4}`},
 		{field{"at", "number"}, "0.5", `{"at":0.5}`},
@@ -200,7 +230,16 @@ func TestText(t *testing.T) {
 	text, err = s.Text(Result{Observation: json.RawMessage(`{"a": 1000000, "b": [20000000, 0.5], "c": 1.5, "d": 9007199254740993}`)})
 	require.NoError(t, err)
 	require.Equal(t, "1000000 [20000000 0.5] 1.50 9007199254740993", text)
-	s.Words = nil
+	s.Words = template.Must(template.New("").Parse("{{index .b 5}}"))
+	_, err = s.Text(Result{Observation: json.RawMessage(`{"b": [1]}`)})
+	require.ErrorContains(t, err, "openenv_template: template")
+	require.True(t, badinput.Is(err))
+	s.base = &url.URL{}
+	for _, words := range []*template.Template{s.Words, nil} {
+		s.Words = words
+		_, err = s.Text(Result{Observation: json.RawMessage(`[1]`)})
+		require.ErrorContains(t, err, "gave an observation that is no JSON object")
+	}
 	text, err = s.Text(Result{Observation: json.RawMessage(`{"z": "one\ntwo\n", "a": [1], "n": null, "e": ""}`)})
 	require.NoError(t, err)
 	require.Equal(t, "z:\none\ntwo\na: [1]", text)
@@ -222,6 +261,48 @@ func TestFaults(t *testing.T) {
 		require.ErrorContains(t, err, message)
 		require.True(t, badinput.Is(err))
 	}
+}
+
+// An answer that breaks off, that nobody understands or that does not come is an error, and no observation of nothing.
+func TestAnswersThatAreNone(t *testing.T) {
+	answers := map[string]http.HandlerFunc{
+		"broke off: unexpected EOF": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "99")
+			fmt.Fprint(w, `{"done": true}`)
+		},
+		"answered /step with what is not understood": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") },
+		"gave no answer within 50ms; make it faster, or raise turn_seconds": func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body) // or nobody is told that who asked has gone
+			<-r.Context().Done()
+		},
+	}
+	for want, answer := range answers {
+		at := httptest.NewServer(answer)
+		base, err := url.Parse(at.URL)
+		require.NoError(t, err)
+		c := &Session{server: &Server{Options: Options{Within: time.Minute}, base: base, client: at.Client()}}
+		if strings.HasPrefix(want, "gave no answer") {
+			c.server.Within = 50 * time.Millisecond
+		}
+		_, err = c.Step(t.Context(), nil)
+		require.ErrorContains(t, err, want)
+		at.Close()
+	}
+	at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if conn, err := websocket.Accept(w, r, nil); err == nil {
+			_, asked, _ := conn.Read(r.Context())
+			_ = conn.Write(r.Context(), websocket.MessageText, asked)
+			_, _, _ = conn.Read(r.Context())
+		}
+	}))
+	defer at.Close()
+	base, err := url.Parse(at.URL)
+	require.NoError(t, err)
+	s := &Server{base: base}
+	s.freed, s.limit = sync.NewCond(&s.mu), 1
+	_, _, err = s.Begin(t.Context(), nil)
+	require.ErrorContains(t, err, `answered reset with what is not understood: its type is "reset"`)
+	require.Zero(t, s.open)
 }
 
 // Who does not let grpo in, or fails, is told from a server that has no schema.

@@ -80,12 +80,12 @@ func TestTheIndexIsAsAPlainReader(t *testing.T) {
 	}
 	want := read(t, lines)
 	require.Len(t, want, 18)
-	for name, packedFrom := range map[string]int{"plain": 6, "packed": 0, "both": 3} {
+	for name, packed := range map[string][2]int{"plain": {}, "packed": {0, 6}, "both": {3, 6}, "both, packed at first": {0, 3}} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			var plain, frames bytes.Buffer
 			for step := range 6 {
-				if step < packedFrom {
+				if step < packed[0] || step >= packed[1] {
 					plain.Write(smallRecord.step(step))
 				} else {
 					pack(t, &frames, smallRecord.step(step))
@@ -239,6 +239,17 @@ func TestWhatAConversationDrew(t *testing.T) {
 
 	l, why := skim([]byte(`{"step":1,"group":0,"tokens":[1,2,3,4,5,6],"conversation":{"turns":[{"start":1,"end":3},{"start":4,"end":5}]}}`))
 	require.Equal(t, []any{"", int32(3)}, []any{why, l.tokens}, "as the index counts them")
+}
+
+// A group is mixed where some were right and others wrong, of those that are left in it; a verdict of a later program is another.
+func TestWhatCameOfAGroup(t *testing.T) {
+	for g, mixed := range map[Group]bool{{Samples: 3}: false, {Samples: 3, Right: 2}: true, {Samples: 3, Right: 3}: false,
+		{Samples: 3, Right: 2, Left: 1}: false} {
+		require.Equal(t, mixed, g.Mixed(), "%+v", g)
+	}
+	v := verdict("WA") | verdict("tired")
+	require.Equal(t, []string{"WA", "another"}, v.Names())
+	require.Equal(t, []bool{true, false, true}, []bool{v.Has("WA"), v.Has("AC"), v.Has("tired")})
 }
 
 // A completion with a value of another kind than expected is shown with what else it has.

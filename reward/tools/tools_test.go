@@ -2,6 +2,7 @@ package tools
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -155,6 +156,14 @@ func TestTraces(t *testing.T) {
 		"        pass",                  // 10
 		"print('end')",                  // 11
 	}, "\n")
+	asks := func(k *Kit) string {
+		return string(k.Tools()[slices.IndexFunc(k.Tools(), func(t Tool) bool { return t.Name() == "trace" })].Schema())
+	}
+	require.Contains(t, asks(k), `"input":{"type":"string"`)
+	require.NotContains(t, asks(k), `"args"`)
+	called := openKit(t, data.Problem{Kind: data.Call, FuncName: "half"}, Options{Judge: sharedJudge(t)})
+	require.Contains(t, asks(called), `the arguments that half is called with`)
+	require.NotContains(t, asks(called), `"input"`)
 	text := ask(t, k, "trace", map[string]any{"code": code, "input": "9"})
 	for _, want := range []string{
 		"   6 | for i in range(int(input())):        # i = 0\n",

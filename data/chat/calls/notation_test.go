@@ -68,6 +68,8 @@ var notationCases = []struct {
 	{"null", Hermes, false, `<tool_call>{"arguments": null, "name": "f"}</tool_call>`, heard{Calls: calls("f", "{}")}},
 	{"arguments in a string", Hermes, false, `<tool_call>{"name": "f", "arguments": "{\"a\": 1}", "id": 7}</tool_call> so`,
 		heard{Content: " so", Calls: calls("f", `{"a": 1}`)}},
+	{"a string that holds no arguments", Hermes, false, `<tool_call>{"name": "f", "arguments": "a: 1"}</tool_call>`,
+		heard{Content: `<tool_call>{"name": "f", "arguments": "a: 1"}</tool_call>`}},
 	{"no call", Hermes, false, "a <tool_call>oops</tool_call> b", heard{Content: "a <tool_call>oops</tool_call> b"}},
 	{"no name", Hermes, false, `<tool_call>{"arguments": {}}</tool_call>`, heard{Content: `<tool_call>{"arguments": {}}</tool_call>`}},
 	{"a list of arguments", Hermes, false, `<tool_call>{"name": "f", "arguments": [1]}`,

@@ -161,3 +161,36 @@ func TestFiltersOfTheirOwn(t *testing.T) {
 		}
 	}
 }
+
+// Corners of operators, filters and loops, as in jinja2 3.1.6, but for numbers of more than 64 bits.
+func TestCorners(t *testing.T) {
+	for source, want := range map[string]string{
+		"{{ 1 < 1 }} {{ 2 <= 2 }} {{ 'a' < 'a' }} {{ 1 > 1 }} {{ 2 >= 2 }}":        "False True False False True",
+		"{{ [1] * 0 }} {{ 'a' * 0 }} {{ [1] * -1 }}":                               "[]  []",
+		"{{ 1 ** 65 }} {{ (-1) ** 65 }} {{ 0 ** 65 }} {{ 2 ** 62 }} {{ 2 ** -1 }}": "1 -1 0 4611686018427387904 0.5",
+		"{{ 100000.0 }} {{ 1e15 }} {{ 0.1 + 0.2 }}":                                "100000.0 1000000000000000.0 0.30000000000000004",
+		"{{ [1, 2, 3, 4][::9] }} {{ [1, 2, 3][::3] }} {{ [1, 2, 3][::-3] }}":       "[1] [1] [3]",
+		"{% for x in [1, 1, 2, 1] %}{{ loop.changed(x) }} {% endfor %}":            "True False True True ",
+		"{{ 'abc'.startswith(('b', 'a')) }} {{ 'abc'.startswith(('b', 'c')) }}":    "True False",
+		"{{ [{}, {'a': 1}]|map(attribute='a')|select('defined')|list }}":           "[1]",
+		"{{ [{'a': 2}, {}, {'a': 1}]|map(attribute='a', default=0)|list }}":        "[2, 0, 1]",
+	} {
+		if text, err := render(source, "{}"); err != nil || text.S != want {
+			t.Errorf("%q: %v\n got %q\nwant %q", source, err, text.S, want)
+		}
+	}
+	for source, want := range map[string]string{
+		"{{ 2 ** 64 }}":                                 "**: the result has more than 64 bits",
+		"{{ 10 ** 20 }}":                                "**: the result has more than 64 bits",
+		"{{ none|items }}":                              "items: found None, expected a dict",
+		"{{ 'a' * 'b' }}":                               "*",
+		"{{ [1]|sort(reversed=true) }}":                 "sort",
+		"{{ [1]|unique(x=1) }}":                         "unique",
+		"{% for x in [1] %}{{ loop([2]) }}{% endfor %}": "expected a loop that is recursive",
+		"{{ [1]|tojson(separators=[',']) }}":            "separators: expected two texts",
+	} {
+		if text, err := render(source, "{}"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %q, %v; expected %q", source, text.S, err, want)
+		}
+	}
+}

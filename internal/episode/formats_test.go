@@ -1,0 +1,44 @@
+package episode
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/data/chat"
+	"github.com/seed-7879b91d/grpo/sampler"
+)
+
+// in has a talk in the chat format of a template that looks at each message m first, and says no to some.
+func in(t *testing.T, refusal string) *Talk {
+	t.Helper()
+	k, _, _ := talk(t, sampler.Options{MaxLength: 320})
+	k.Tokenizer = k.Tokenizer.WithChatTemplate(`{% for m in messages %}{% if ` + refusal + ` %}{{ raise_exception('no') }}{% endif %}` +
+		`{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}` +
+		`{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}{# calls stand in <tool_call> #}`)
+	var err error
+	k.Renderer, err = chat.ForModel(k.Tokenizer, chat.Options{})
+	require.NoError(t, err)
+	k.Stops = k.Renderer.Stop()
+	return k
+}
+
+// A chat format may refuse some pasts: calls, which are there as they were written then, or two turns of the model without one of
+// somebody else's between them, which no conversation has.
+func TestFormatsThatRefuseAPast(t *testing.T) {
+	const alternating = "(m.role == 'user') != (loop.index0 % 2 == 0)"
+	for _, refusal := range []string{"false", "m.tool_calls", alternating, "m.tool_calls or " + alternating} {
+		k, q := in(t, refusal), &quiz{}
+		try, r := script(t, k, q, withTools(), twoCalls, "so", "done")
+		require.NoError(t, try.err, refusal)
+		require.Len(t, q.turns[0][0].Calls, 2)
+		require.Len(t, q.turns[0], 3)
+		const asks = "<|im_end|>\n<|im_start|>user\nand %?<|im_end|><|im_end|>\n<|im_start|>assistant\n"
+		require.Equal(t, twoCalls+strings.Replace(asks, "%", "0", 1)+"so"+strings.Replace(asks, "%", "1", 1)+"done<|im_end|>",
+			k.Tokenizer.Decode(r.Tokens, false), refusal)
+	}
+	try, _ := script(t, in(t, "messages|length > 2"), &quiz{}, withTools(), "so")
+	require.ErrorContains(t, try.err, "what the environment answers cannot be rendered: ")
+	require.ErrorContains(t, try.err, "the model's chat template refuses the conversation: no")
+}
