@@ -181,10 +181,10 @@ learning_rate: 5e-5
 ` + "```" + `
 
 A key that does not exist, a value out of range and settings that contradict each other end the
-program before anything else happens, together, each with what to type. So does one that has no effect
-beside others, such as ` + "`max_turns`" + ` without ` + "`env`" + `, unless the run that goes on has it.
+program before anything else happens, together, each with what to type. A key that has no effect beside the
+others, such as ` + "`max_turns`" + ` without ` + "`env`" + `, is refused, too, unless the run that goes on was begun with it.
 
-Some settings follow another when that is changed and they are not named: without an adapter
+Some settings change along with another, unless you name them: without an adapter
 (` + "`train=full`" + `) there is no rank, another ` + "`loss`" + ` brings its usual clip range,
 ` + "`overlong_penalty`" + ` its buffer, and other ` + "`data`" + ` empties
 ` + "`test_data`" + `: name one, or nothing is evaluated.
