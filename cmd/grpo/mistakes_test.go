@@ -47,9 +47,6 @@ func TestMistakesAreAnsweredInOurWords(t *testing.T) {
 		"eval --tempreature 3":                 "did you mean --temperature?",
 		"eval --nonsense 3":                    "unknown flag: --nonsense (see 'grpo eval --help')",
 		"nonsense runs/a":                      `unknown command or setting "nonsense"; expected a verb or key=value (see 'grpo --help')`,
-		"../grpo":                              "../grpo: a setting names a directory; type run_dir=../grpo",
-		"sample --model tiny":                  "expected exactly one of them; type --prompt TEXT",
-		"eval --run .":                         "type the DIR that the run's run_dir=DIR named",
 		"bench gemm foo":                       `"foo"; grpo bench gemm takes flags alone`,
 		"bench gemm --rank 4":                  "--rank: grpo bench gemm has no use for it; leave it out",
 		"bench long --runs 2":                  "--runs: grpo bench long has no use for it",
@@ -64,6 +61,18 @@ func TestMistakesAreAnsweredInOurWords(t *testing.T) {
 		"doctor --sandbox foo":        "sandbox=foo: expected auto, local or unsafe",
 		"doctor --sandbox-slots -5":   "sandbox_slots=-5: expected 0 for one per processor, or more",
 		"bench sandbox --sandbox foo": "sandbox=foo: expected auto, local or unsafe",
+	} {
+		out, errs, code := shell(t, "", strings.Fields(line)...)
+		requireBadInput(t, out, errs, code, says)
+	}
+}
+
+// What is there and is not what it was taken for is answered with what to type.
+func TestAnotherThingThanWasMeant(t *testing.T) {
+	for line, says := range map[string]string{
+		"../grpo":             "../grpo: a setting names a directory; type run_dir=../grpo",
+		"sample --model tiny": "expected exactly one of them; type --prompt TEXT",
+		"eval --run .":        "type the DIR that the run's run_dir=DIR named",
 	} {
 		out, errs, code := shell(t, "", strings.Fields(line)...)
 		requireBadInput(t, out, errs, code, says)
