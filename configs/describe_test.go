@@ -181,15 +181,42 @@ learning_rate: 5e-5
 ` + "```" + `
 
 A key that does not exist, a value out of range and settings that contradict each other end the
-program before anything else happens, together, each with what to type. So does one that has no effect
-beside others, such as ` + "`max_turns`" + ` without ` + "`env`" + `, unless the run that goes on has it.
+program before anything else happens, together, each with what to type. A key that has no effect beside the
+others, such as ` + "`max_turns`" + ` without ` + "`env`" + `, is refused, too, unless the run that goes on was begun with it.
 
-Some settings follow another when that is changed and they are not named: without an adapter
+Some settings change along with another, unless you name them: without an adapter
 (` + "`train=full`" + `) there is no rank, another ` + "`loss`" + ` brings its usual clip range,
-` + "`overlong_penalty`" + ` its buffer, and other ` + "`data`" + ` needs its own
-` + "`test_data`" + `.
+` + "`overlong_penalty`" + ` its buffer, and other ` + "`data`" + ` empties
+` + "`test_data`" + `: name one, or nothing is evaluated.
 
 The size of a step has two vocabularies. ` + "`prompts_per_step=8 completions_per_prompt=16`" + ` is the one used
 here. ` + "`batch_size=128 group_size=8`" + ` means the same: 128 completions for 8 prompts, which makes 16 each.
-Of the latter two, the one that is not named stays as it was.
+Of the latter two, the one that is not named stays as it was. Mind that ` + "`group_size`" + ` counts problems here; what other
+programs call the size of a group is ` + "`completions_per_prompt`" + `.
+
+## From TRL or verl
+
+Type a setting by the name that TRL, Unsloth, transformers, verl, OpenRLHF or NeMo-RL have for it, and the program says what it
+is here. Rows and rewards: [tasks.md](tasks.md#from-trl-or-verl).
+
+| there | here |
+|---|---|
+| ` + "`num_generations`, `rollout.n`" + ` | ` + "`completions_per_prompt`" + ` |
+| ` + "`per_device_train_batch_size`, `gradient_accumulation_steps`" + ` of TRL | ` +
+	"`prompts_per_step`: completions of a step divided by `num_generations`" + ` |
+| ` + "`train_batch_size`" + ` of verl | ` + "`prompts_per_step`" + `; batches in memory are made by the program |
+| ` + "`max_completion_length`, `max_response_length`" + ` | ` + "`max_tokens`" + ` |
+| ` + "`num_train_epochs`, `total_epochs`" + ` | ` + "`max_steps`" + `, each of ` + "`prompts_per_step`" + ` problems |
+| ` + "`beta`, `kl_loss_coef`" + ` | ` + "`kl_coef`" + ` |
+| ` + "`epsilon`, `clip_ratio`" + ` of 0.2 | ` + "`loss=ppo clip_low=0.8 clip_high=1.2`" + ` |
+| ` + "`scale_rewards`, `norm_adv_by_std_in_grpo`" + ` | ` + "`advantage=std`" + `; the default, ` + "`mean`" + `, divides by nothing |
+| ` + "`loss_type`" + ` | a [recipe](recipes.md), or ` + "`loss`" + ` and ` + "`reduction`" + ` |
+| ` + "`reward_funcs`, `custom_reward_function.path`" + ` | ` + "`reward=custom reward_file=FILE`" + ` |
+| ` + "`use_vllm`, `tensor_model_parallel_size`, `deepspeed`" + ` | nothing: one process samples and trains, on one card or the processor |
+| ` + "`resume_from_checkpoint`" + ` | nothing: the same command goes on ([runs.md](runs.md#stopping-going-on-forking)) |
+| ` + "`report_to`" + ` | ` + "`tensorboard=true`, `mlflow=DIR`, or `WANDB_PROJECT` in the environment" + ` |
+
+What differs where nothing is named: no clipping and no reference (` + "`loss=importance_sampling`, `kl_coef=0`" + `), one update a
+step, tokens are summed (` + "`reduction=sum`" + `), and an adapter is trained, whose ` + "`learning_rate`" + ` lies about ten times
+above that of all weights. ` + "`--preset NAME,grpo`" + ` learns as the first paper does.
 `

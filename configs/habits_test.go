@@ -3,6 +3,7 @@ package configs
 import (
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,6 +38,24 @@ func TestHabits(t *testing.T) {
 		"num_train_epochs", "output_dir", "save_steps", "eval_steps", "model_name_or_path", "bf16", "lora_r"} {
 		require.NotEmpty(t, Habit(name, "1"), name)
 	}
+}
+
+// What docs/config.md has of other trainers is answered where it is typed.
+func TestHabitsOfThePage(t *testing.T) {
+	_, table, there := strings.Cut(documentHead, "| there | here |")
+	require.True(t, there)
+	found := 0
+	for line := range strings.Lines(table) {
+		row := strings.Split(line, "|")
+		if len(row) < 3 {
+			continue
+		}
+		for _, m := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[1], -1) {
+			found++
+			require.NotEmpty(t, Habit(m[1], "1"), m[1])
+		}
+	}
+	require.Greater(t, found, 15)
 }
 
 // What is told to be typed is there to be typed, and no setting is hidden by a habit.

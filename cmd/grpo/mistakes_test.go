@@ -67,6 +67,18 @@ func TestMistakesAreAnsweredInOurWords(t *testing.T) {
 	}
 }
 
+// What is there and is not what it was taken for is answered with what to type.
+func TestAnotherThingThanWasMeant(t *testing.T) {
+	for line, says := range map[string]string{
+		"../grpo":             "../grpo: a setting names a directory; type run_dir=../grpo",
+		"sample --model tiny": "expected exactly one of them; type --prompt TEXT",
+		"eval --run .":        "type the DIR that the run's run_dir=DIR named",
+	} {
+		out, errs, code := shell(t, "", strings.Fields(line)...)
+		requireBadInput(t, out, errs, code, says)
+	}
+}
+
 // Words after a verb that does not exist are what it would have taken, and no mistakes of their own.
 func TestAMisspeltVerbIsToldOfOnce(t *testing.T) {
 	for _, line := range []string{"show runs/a", "nonsense runs/a seed=1"} {

@@ -60,7 +60,7 @@ func (f *promptFlags) open(dir string, stdin io.Reader) (prompts [][]int32, tok 
 	}
 	switch {
 	case given != 1:
-		err = badinput.Errorf("--prompt, --messages, --tokens, --data: expected exactly one of them")
+		err = badinput.Errorf("--prompt, --messages, --tokens, --data: expected exactly one of them; type --prompt TEXT")
 	case f.tokens != "":
 		prompts, tok, err = f.read(dir, stdin)
 	default:

@@ -58,6 +58,8 @@ func trainArgs(cmd *cobra.Command, args []string) error {
 			mistakes = append(mistakes, badinput.Errorf("version: that is a flag; type grpo --version"))
 		case configs.Key(a) != "":
 			mistakes = append(mistakes, badinput.Errorf("%s: a setting has a value; type %s=VALUE", a, configs.Key(a)))
+		case isDir(a):
+			mistakes = append(mistakes, badinput.Errorf("%s: a setting names a directory; type run_dir=%s", a, look.Word(a)))
 		case isFile(a):
 			mistakes = append(mistakes, badinput.Errorf("%s: a setting names a file; type data=%s, or --config-file %[2]s", a,
 				look.Word(a)))
@@ -67,6 +69,11 @@ func trainArgs(cmd *cobra.Command, args []string) error {
 		}
 	}
 	return errors.Join(mistakes...)
+}
+
+func isDir(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
 }
 
 func isFile(name string) bool {

@@ -139,6 +139,10 @@ func (r *row) describe(p *data.Problem) (meta rowMetadata, err error) {
 func (r *row) statement() (string, error) {
 	for _, name := range statementColumns {
 		s, err := r.textCell(name)
+		if raw, _ := r.cells[name].(json.RawMessage); err != nil && len(raw) > 0 && raw[0] == '[' {
+			err = refuse(BadField, `%q: found a list, expected a string: of messages the text of the user's `+
+				`("From TRL or verl" in docs/tasks.md)`, name)
+		}
 		if err != nil {
 			return "", err
 		}

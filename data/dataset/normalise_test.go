@@ -158,7 +158,7 @@ var refusals = []struct {
 	{"no statement", `{` + stdin + `}`, NoStatement, `"prompt", "question" or "problem"`},
 	{"blank statement", `{"problem":" \n","prompt":null,` + stdin + `}`, NoStatement, ""},
 	{"statement of the wrong type", `{"prompt":[{"role":"user","content":"x"}],` + stdin + `}`, BadField,
-		`"prompt": found a list, expected a string`},
+		`"prompt": found a list, expected a string: of messages the text of the user's ("From TRL or verl" in docs/tasks.md)`},
 	{"no tests", `{"prompt":"x","tests":null}`, NoTests, `"tests" or "ground_truth"`},
 	{"empty tests", `{"prompt":"x","tests":"[]"}`, NoTests, "empty"},
 	{"empty columns", `{"prompt":"x","tests":"{\"inputs\":[],\"outputs\":[]}"}`, NoTests, "empty"},

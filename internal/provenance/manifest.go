@@ -180,7 +180,8 @@ func (r *Run) startOf(step int) Start {
 
 func (r *Run) of(s Start) (*configs.Config, Start, error) {
 	if !r.Known() {
-		return nil, s, badinput.Errorf("%s is not the directory of a run: it has no %s of one", r.Dir, ConfigFile)
+		return nil, s, badinput.Errorf("%s is not the directory of a run: it has no %s of one; type the DIR that the run's run_dir=DIR named",
+			r.Dir, ConfigFile)
 	}
 	cfg, _, err := r.settings(s.Settings)
 	return cfg, s, err
