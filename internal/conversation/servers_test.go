@@ -150,7 +150,7 @@ func TestOpenEnvTemplate(t *testing.T) {
 		require.NoError(t, os.WriteFile(words, []byte(text), 0o644))
 		cfg, l, _, p := place(t, "env=openenv:"+at.URL, "openenv_template="+words)
 		p.Metadata = []byte(`{"reset": {"seed": 7}}`)
-		_, err := Open(t.Context(), cfg, l, &judging.Judging{}, nil)
+		_, err := Open(t.Context(), cfg, l, &judging.Judging{}, nil, nil)
 		if want != "" {
 			require.ErrorContains(t, err, want)
 			require.True(t, badinput.Is(err))
