@@ -106,7 +106,7 @@ func Check(dir string) error {
 	if _, err := os.ReadFile(filepath.Join(dir, "secret")); errors.Is(err, fs.ErrNotExist) {
 		return nil // a store is to be made
 	} else if err != nil {
-		return badinput.Errorf("%w; make it readable, or type another directory, such as --store %s", err, beside(dir))
+		return badinput.Errorf("%w; make it readable, or type another directory, such as --store %s", err, another(dir))
 	}
 	for _, sub := range append([]string{""}, folders...) {
 		probe, err := disk.CreateTemp(filepath.Join(dir, sub), ".probe.*.tmp")
@@ -121,7 +121,7 @@ func Check(dir string) error {
 				err = why.Err
 			}
 			err = badinput.Errorf("nothing can be written in %s (%w); make it writable, or type another directory, such as --store %s",
-				filepath.Join(dir, sub), err, beside(dir))
+				filepath.Join(dir, sub), err, another(dir))
 		}
 		if err != nil {
 			return err
@@ -137,5 +137,10 @@ func Check(dir string) error {
 	return err
 }
 
-// beside is the name that a directory beside another may have.
-func beside(dir string) string { return look.Word(filepath.Clean(dir) + "-2") }
+// another is a directory in place of one, where whoever types it is: what holds that may be read-only.
+func another(dir string) string {
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
+	}
+	return look.Word(filepath.Base(dir) + "-2")
+}
