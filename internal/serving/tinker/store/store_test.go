@@ -182,6 +182,12 @@ func TestCheckpoints(t *testing.T) {
 	require.EqualValues(t, 3, found.Size)
 	c.Seq = 4
 	require.ErrorIs(t, r.Save(c, false, write("other")), ErrTaken)
+	over := time.Now().Add(-time.Hour)
+	require.NoError(t, r.Save(Checkpoint{Kind: Sampler, Name: "over", Seq: 1, Expires: &over}, false, write("x")))
+	require.NoError(t, r.Save(Checkpoint{Kind: Sampler, Name: "over", Seq: 2}, false, write("y")), "what has expired is in nobody's way")
+	again, err := r.Find(Sampler, "over")
+	require.NoError(t, err)
+	require.NoError(t, r.Delete(again))
 	require.NoError(t, r.Save(c, true, write("other")))
 	found, err = r.Find(Weights, "a")
 	require.NoError(t, err)

@@ -96,6 +96,7 @@ func TestMessagesThatAreWrong(t *testing.T) {
 	for want, body := range map[string][]byte{
 		"unexpected EOF":                      {0x0a, 200},
 		"field 1 is not a text":               {0x08, 1},
+		"field 1 is not a text of at most":    appendText(nil, 1, string(make([]byte, maxName+1))),
 		"field 2 is not a whole number":       {0x12, 0},
 		"tensor of type 4":                    tensor(4, 8, 4),
 		"tensor of 7 bytes for 2 numbers":     tensor(1, 7, 2),
@@ -133,6 +134,15 @@ func TestMessagesThatAreWrong(t *testing.T) {
 		_, err := ReadNumber(body)
 		require.ErrorContains(t, err, "no model_id and seq_id")
 	}
+}
+
+// Names are those of any case, as decoding has it; and numbers are written as they came, whatever they are.
+func TestTheNamesAndNumbersOfJSON(t *testing.T) {
+	require.NoError(t, Known([]byte(`{"PATH":"x","Overwrite":true}`), new(Save)))
+	require.ErrorContains(t, Known([]byte(`{"pth":"x"}`), new(Save)), "did you mean path?")
+	text, err := Canonical([]byte(`{"b":1.50,"a":9007199254740993}`))
+	require.NoError(t, err)
+	require.Equal(t, `{"a":9007199254740993,"b":1.50}`, string(text))
 }
 
 func FuzzForwardBackward(f *testing.F) {
