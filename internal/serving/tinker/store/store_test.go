@@ -184,11 +184,21 @@ func TestCheckpoints(t *testing.T) {
 	require.ErrorIs(t, r.Save(c, false, write("other")), ErrTaken)
 	over := time.Now().Add(-time.Hour)
 	require.NoError(t, r.Save(Checkpoint{Kind: Sampler, Name: "over", Seq: 1, Expires: &over}, false, write("x")))
-	require.NoError(t, r.Save(Checkpoint{Kind: Sampler, Name: "over", Seq: 2}, false, write("y")), "what has expired is in nobody's way")
+	require.NoError(t, r.Save(Checkpoint{Kind: Sampler, Name: "over", Seq: 2}, false, func(dir string) error {
+		return errors.Join(write("yy")(dir), os.WriteFile(filepath.Join(dir, "more"), []byte("zzz"), 0o644))
+	}), "what has expired is in nobody's way")
 	again, err := r.Find(Sampler, "over")
 	require.NoError(t, err)
-	require.NoError(t, r.Delete(again))
+	require.EqualValues(t, 5, again.Size)
+	require.ErrorContains(t, again.Live(new(int64)), "ttl_seconds: found 0, expected 1 to")
+	require.NoError(t, r.Save(Checkpoint{Kind: Weights, Name: "b", Seq: 3, Time: time.Now().Add(-time.Hour)}, false, write("x")))
+	inOrder, err := r.Checkpoints()
+	require.NoError(t, err)
+	require.Equal(t, []string{"over", "b", "a"}, []string{inOrder[0].Name, inOrder[1].Name, inOrder[2].Name}, "as they were saved")
+	require.NoError(t, errors.Join(r.Delete(again), r.Delete(inOrder[1])))
 	require.NoError(t, r.Save(c, true, write("other")))
+	_, err = r.Change(found, func(*Checkpoint) error { return nil })
+	require.ErrorIs(t, err, os.ErrNotExist, "it is another by now")
 	found, err = r.Find(Weights, "a")
 	require.NoError(t, err)
 	require.EqualValues(t, 5, found.Size)
@@ -282,6 +292,7 @@ func TestSnapshots(t *testing.T) {
 	for _, seq := range []int64{9, 10} {
 		require.NoError(t, r.Snapshot(seq, write("x")))
 	}
+	require.NoError(t, os.MkdirAll(filepath.Join(r.dir, states, "8"), 0o755)) // as a kill leaves it
 	seq, dir, err := r.State()
 	require.NoError(t, err)
 	require.EqualValues(t, 10, seq)
