@@ -174,7 +174,7 @@ func TestSessionsThatAreDoneAsTheyBegin(t *testing.T) {
 	}))
 	defer at.Close()
 	cfg, l, _, p := place(t, "env=openenv:"+at.URL, "openenv_action=a")
-	_, err := Open(t.Context(), cfg, l, &judging.Judging{}, nil)
+	_, err := Open(t.Context(), cfg, l, &judging.Judging{}, nil, nil)
 	require.NoError(t, err)
 	_, _, err = l.Prompt(t.Context(), &p)
 	require.ErrorContains(t, err, "problem plus: the session is done as it begins; see metadata.reset of its row")

@@ -157,7 +157,7 @@ func TestServe(t *testing.T) {
 // What is wrong on the command line is said before anything is loaded.
 func TestServeMistakes(t *testing.T) {
 	dir := t.TempDir()
-	empty := filepath.Join(dir, "empty")
+	empty, store := filepath.Join(dir, "empty"), filepath.Join(dir, "store")
 	require.NoError(t, os.WriteFile(empty, nil, 0o600))
 	for want, args := range map[string][]string{
 		"type --keys FILE":                    {"--listen", "0.0.0.0:0"},
@@ -180,8 +180,8 @@ func TestServeMistakes(t *testing.T) {
 		"--cache-bytes: found -1":             {"--cache-bytes", "-1"},
 		"--max-adapters: found 0":             {"--max-adapters", "0"},
 		"--sessions: sessions are kept in a":  {"--sessions", "tiny"},
-		"--sessions: \"tinny\" is neither a preset nor a file; type the path of a file, or one of": {"--sessions", "tinny", "--store", dir},
-		"--sessions " + empty:                  {"--sessions", empty, "--store", dir},
+		"--sessions: \"tinny\" is neither a preset nor a file; type the path of a file, or one of": {"--sessions", "tinny", "--store", store},
+		"--sessions " + empty:                  {"--sessions", empty, "--store", store},
 		"--max-sessions: found 0":              {"--max-sessions", "0"},
 		"--adapters: stat /nowhere: no such":   {"--adapters", "/nowhere"},
 		"empty is a file; type a directory":    {"--adapters", empty},

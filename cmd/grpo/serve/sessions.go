@@ -18,6 +18,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 	"github.com/seed-7879b91d/grpo/internal/serving/sessions"
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/store"
 )
 
 // checkSessions reads the configuration that sessions begin with.
@@ -28,6 +29,11 @@ func (f *flags) checkSessions() (err error) {
 	if _, err := os.Stat(filepath.Join(f.store, "secret")); err != nil { // no store yet
 		if err := (destination.Place{Flag: "--store", Path: f.store, Folder: true}).Check(); err != nil {
 			return err
+		}
+	}
+	if f.store != "" {
+		if err := store.Check(f.store); err != nil {
+			return fmt.Errorf("--store: %w", err)
 		}
 	}
 	if f.sessions == "" {

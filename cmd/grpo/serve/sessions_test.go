@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/store"
 )
 
 // Who asks for a session of a server that has none is told how to start one that has.
@@ -33,4 +35,25 @@ func TestMistakesAboutAStore(t *testing.T) {
 	require.ErrorContains(t, (&flags{store: run}).checkSessions(), "is a run, and its files stay as they are")
 	require.ErrorContains(t, (&flags{store: filepath.Join(run, "store")}).checkSessions(), "is a run, and its files stay as they are")
 	require.NoError(t, (&flags{store: filepath.Join(t.TempDir(), "store")}).checkSessions())
+	dir := filepath.Join(t.TempDir(), "a store")
+	require.ErrorContains(t, (&flags{store: "sessions_test.go"}).checkSessions(), "found a file, expected a directory")
+	s, err := store.Open(dir)
+	require.NoError(t, err)
+	require.ErrorContains(t, (&flags{store: dir}).checkSessions(), "another server uses it; stop that one")
+	require.NoError(t, s.Close())
+	before, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.NoError(t, (&flags{store: dir}).checkSessions())
+	after, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Equal(t, before, after)
+	require.NoError(t, os.Remove(filepath.Join(dir, "runs")))
+	require.NoError(t, (&flags{store: dir}).checkSessions(), "it is made again")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "runs"), nil, 0o600))
+	err = (&flags{store: dir}).checkSessions()
+	require.ErrorContains(t, err, "nothing can be written in "+filepath.Join(dir, "runs")+" (not a directory); make it writable")
+	require.ErrorContains(t, err, "such as --store 'a store-2'")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "other"), nil, 0o600))
+	require.NoError(t, os.Remove(filepath.Join(dir, "runs")))
+	require.ErrorContains(t, (&flags{store: dir}).checkSessions(), "is no store: it has \"other\" in it")
 }

@@ -104,7 +104,7 @@ func TestAdaptersOverHTTP(t *testing.T) {
 	require.Contains(t, s.call("GET", "/v1/models/mine", ""), `"parent":"tiny"`)
 	require.Contains(t, s.load(`{"lora_name":"mine","lora_path":"deep/two"}`), `400 {"error":{"message":"lora_name: `+
 		`\"mine\" is loaded already; unload it first, or send \"load_inplace\": true"`)
-	require.Contains(t, s.load(`{"lora_name":"mine","lora_path":"deep/two","load_inplace":true}`), "200 Success")
+	require.Contains(t, s.load(`{"lora_name":"mine","lora_path":"deep/two","load_inplace":true,"base_model_name":"tiny"}`), "200 Success")
 	require.Contains(t, s.load(`{"lora_name":"mine","lora_path":"one","load_inplace":true,"base_model_name":"other"}`),
 		`400 {"error":{"message":"base_model_name: found \"other\", and \"mine\" goes over \"tiny\"`)
 	second := s.says("mine", 8)

@@ -3,6 +3,7 @@ package body
 import (
 	"errors"
 	"io"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"testing"
@@ -50,6 +51,35 @@ func TestAllTakesLittle(t *testing.T) {
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
+
+// What is wrong with a body is said in the words of its fields.
+func TestWhatIsWrongWithABody(t *testing.T) {
+	type more struct {
+		Count int `json:"count"`
+	}
+	for text, want := range map[string]string{
+		`{"name":1}`:    "name: found a number, expected a string",
+		`{"count":"a"}`: "count: found a string, expected a whole number",
+		`[1]`:           "the body: found a list, expected a JSON object",
+		`{"nmae":"a"}`:  "nmae: is not known here; there are: name, count",
+		`{"name":`:      "the body is no JSON object: unexpected EOF",
+		`{"name" 1}`:    "the body is no JSON object: invalid character",
+		``:              "the body is empty",
+	} {
+		var into struct {
+			Name string `json:"name"`
+			more
+			Own string `json:"-"`
+		}
+		_, err := Read(httptest.NewRequest("POST", "/", strings.NewReader(text)), &into)
+		require.ErrorContains(t, err, want, text)
+		require.NotContains(t, err.Error(), ", -")
+	}
+	cut := io.MultiReader(strings.NewReader(`{}`), iotest.ErrReader(io.ErrUnexpectedEOF))
+	_, err := Read(httptest.NewRequest("POST", "/", cut), new(struct{}))
+	require.ErrorContains(t, err, "the body ended before all of it had come")
+	require.Equal(t, `[1,100,1.5,9007199254740993.0,2]`, string(Whole([]byte(`[1.0,1e2,1.5,9007199254740993.0,2]`))))
+}
 
 // What stands behind the object of a body is not passed over.
 func TestMoreThanOneObject(t *testing.T) {

@@ -26,7 +26,6 @@ func (g *Gate) answer(w *response, r *http.Request, id string) {
 		if w.status != 0 {
 			panic(http.ErrAbortHandler)
 		}
-		w.Header().Del("Content-Length") // of the answer that was meant
 		refusal.Write(w, errFault)
 	}()
 	g.next.ServeHTTP(w, r)

@@ -44,7 +44,7 @@ type Gate struct {
 	next     http.Handler
 	browsers *http.CrossOriginProtection
 	draining atomic.Bool
-	linger   time.Duration // that is waited for the rest of a body which is refused
+	linger   time.Duration // that is waited for more of a body which is refused
 	readTime atomic.Int64  // nanoseconds that a body has from the turn of its request; 0: any
 
 	strangers strangers
@@ -104,6 +104,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	seen := &response{ResponseWriter: w, control: http.NewResponseController(w), stall: g.Stall, linger: g.linger, body: newIncoming(r)}
 	defer seen.bound() // of what is sent yet when this returns
+	defer seen.hearOut()
 	began, of := time.Now(), key{}
 	g.Metrics.active.Inc()
 	defer func() {
@@ -214,10 +215,9 @@ func (g *Gate) pass(w *response, r *http.Request, name, id string) {
 	if !own {
 		most = g.MaxBody
 	}
-	body := r.Body
-	r.Body = http.MaxBytesReader(w, body, most)
+	r.Body, w.hears = http.MaxBytesReader(w, r.Body, most), patience*most
 	if r.ContentLength > most {
-		g.tooLarge(w, body, most)
+		refusal.Write(w, &http.MaxBytesError{Limit: most})
 		return
 	}
 	if !own {
@@ -243,16 +243,6 @@ func readOnly(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	return refusal.Method(w, r, there)
-}
-
-// tooLarge refuses a body. A client hears of it only when it has sent what it has, so some of that is taken and thrown away.
-func (g *Gate) tooLarge(w *response, body io.Reader, limit int64) {
-	const most, wait = 16 << 20, 2 * time.Second
-	w.Header().Set("Connection", "close")
-	refusal.Write(w, &http.MaxBytesError{Limit: limit})
-	if w.FlushError() == nil && w.control.SetReadDeadline(time.Now().Add(wait)) == nil {
-		io.CopyN(io.Discard, body, most) // as far as it comes
-	}
 }
 
 func (g *Gate) stopping() error {

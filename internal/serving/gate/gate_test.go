@@ -86,7 +86,7 @@ func TestKeys(t *testing.T) {
 	require.Equal(t, "hi", w.Body.String())
 	require.Equal(t, "bob", w.Header().Get("Asker"))
 	require.Equal(t, 200, send(g, "GET", "/healthz", "").Code)
-	require.Contains(t, log.String(), `"key":"bob"`)
+	require.Contains(t, log.String(), `"key":"bob","method":"POST","path":"/v1/x","status":200,"bytes":2,`)
 	for _, secret := range append(shown, "secret", "sk-wrong") {
 		require.NotContains(t, log.String(), secret)
 	}
@@ -194,9 +194,13 @@ func TestPages(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, w.Code)
 	require.Equal(t, "https://good.example", w.Header().Get("Access-Control-Allow-Origin"))
 	require.Equal(t, "authorization, x-bc", w.Header().Get("Access-Control-Allow-Headers"))
+	require.Equal(t, "600", w.Header().Get("Access-Control-Max-Age"))
 	w = send(g, "POST", "/v1/x", "a", "Origin", "https://good.example")
 	require.Equal(t, 200, w.Code)
 	require.Equal(t, "https://good.example", w.Header().Get("Access-Control-Allow-Origin"))
+	require.Equal(t, "Origin", w.Header().Get("Vary"))
+	require.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"))
+	require.Contains(t, w.Header().Get("Access-Control-Expose-Headers"), "Retry-After")
 }
 
 func TestBodies(t *testing.T) {
@@ -241,6 +245,8 @@ func (endless) Read(p []byte) (int, error) { return len(p), nil }
 func TestRequestIDs(t *testing.T) {
 	g := gateOf(t, reads, Options{})
 	require.Equal(t, "a-1.b:c_d", send(g, "GET", "/", "", "X-Request-Id", "a-1.b:c_d").Header().Get("X-Request-Id"))
+	longest := strings.Repeat("a", 128)
+	require.Equal(t, longest, send(g, "GET", "/", "", "X-Request-Id", longest).Header().Get("X-Request-Id"))
 	for _, odd := range []string{"", "a b", "a\"b", "ä", strings.Repeat("a", 129)} {
 		require.Regexp(t, "^req-[a-z0-9]{26}$", send(g, "GET", "/", "", "X-Request-Id", odd).Header().Get("X-Request-Id"))
 	}
@@ -287,6 +293,7 @@ func TestTurns(t *testing.T) {
 // Paths and statuses are counted; clients cannot make the table long.
 func TestMetrics(t *testing.T) {
 	g := gateOf(t, reads, Options{})
+	require.Equal(t, []int{4 << 20, 64, 256}, []int{int(g.MaxBody), g.Concurrent, g.Queue})
 	for i := range 50 {
 		send(g, "GET", fmt.Sprintf("/v1/models/%d", i), "")
 		send(g, "GET", fmt.Sprintf("/%d", i), "")

@@ -16,6 +16,7 @@ type response struct {
 	stall   time.Duration
 	linger  time.Duration
 	body    *incoming // of the request
+	hears   int64     // bytes of a body that is refused, at the most; see hearOut
 	status  int
 	bytes   int64
 }
@@ -23,6 +24,9 @@ type response struct {
 func (w *response) WriteHeader(status int) {
 	if w.status == 0 {
 		w.status = status
+	}
+	if status == http.StatusRequestEntityTooLarge {
+		w.Header().Set("Connection", "close") // it is told at once: more comes than is waited for
 	}
 	if status >= http.StatusBadRequest && !w.body.ended.Load() {
 		// What is left of the body is read before the answer is sent, for the connection's sake: no longer than this.
@@ -47,6 +51,33 @@ func (w *response) FlushError() error {
 	w.bound()
 	defer w.unbound()
 	return w.control.Flush()
+}
+
+// What is taken of a body that is refused: so much of anybody's, and of one who may ask so many times what a request may have; in so many
+// times the linger at the most.
+const (
+	leastHeard = 16 << 20
+	patience   = 4
+)
+
+// hearOut takes what is left of a body that was refused, and throws it away. Many a client reads no answer before it has sent what it
+// has; were the connection closed then, it would learn of that alone.
+func (w *response) hearOut() {
+	if w.status < http.StatusBadRequest || w.body.ended.Load() || w.FlushError() != nil {
+		return
+	}
+	piece := make([]byte, 32<<10)
+	until := time.Now().Add(10 * w.linger)
+	for left := max(w.hears, leastHeard); left > 0 && !w.body.ended.Load(); {
+		now := time.Now()
+		if now.After(until) || w.control.SetReadDeadline(now.Add(w.linger)) != nil {
+			return
+		}
+		n, err := w.body.Read(piece[:min(int64(len(piece)), left)])
+		if left -= int64(n); err != nil {
+			return
+		}
+	}
 }
 
 // bound begins the time that a client has to read what is sent; where there is no connection there is nobody slow. unbound ends it, as

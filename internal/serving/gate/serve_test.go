@@ -256,6 +256,50 @@ func TestLargeBodiesOverTheWire(t *testing.T) {
 	require.Less(t, sent.sent.Load(), int64(64<<20))
 }
 
+// A client that reads nothing before it has sent what it has hears why it is refused: what is too large, with a length and in chunks, what
+// is too large for a call alone, and what has no key.
+func TestWhoSendsFirstAndReadsThenHearsWhy(t *testing.T) {
+	k, shown := keysOf(t, "ada")
+	less := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/small" {
+			r.Body = http.MaxBytesReader(nil, r.Body, 9)
+		}
+		reads(w, r)
+	})
+	for _, c := range []struct {
+		path, key, want string
+		limit, size     int64
+	}{
+		{"/v1/x", shown[0], "413 larger than the 1000 bytes", 1000, leastHeard - 1<<20},
+		{"/v1/x", shown[0], "413 larger than the 9437184 bytes", 9 << 20, 4*9<<20 - 1<<20},
+		{"/v1/small", shown[0], "413 larger than the 9 bytes", 32 << 20, 12 << 20},
+		{"/v1/x", "wrong", "401 the key is not one that is known", 32 << 20, leastHeard - 1<<20},
+	} {
+		address, _, _ := open(t, gateOf(t, less, Options{Keys: k, MaxBody: c.limit}), Door{})
+		for _, chunks := range []bool{false, true} {
+			conn, err := net.Dial("tcp", address)
+			require.NoError(t, err)
+			defer conn.Close()
+			r, err := http.NewRequest("POST", "http://localhost"+c.path, io.LimitReader(endless{}, c.size))
+			require.NoError(t, err)
+			r.Header.Set("X-Api-Key", c.key)
+			if !chunks {
+				r.ContentLength = c.size
+			}
+			require.NoError(t, r.Write(conn), c.want)
+			res, err := http.ReadResponse(bufio.NewReader(conn), r)
+			require.NoError(t, err, c.want)
+			text, err := io.ReadAll(res.Body)
+			require.NoError(t, err)
+			status, words, _ := strings.Cut(c.want, " ")
+			require.Equal(t, status, fmt.Sprint(res.StatusCode))
+			require.Contains(t, string(text), words)
+			require.Positive(t, res.ContentLength)
+			require.True(t, res.Close)
+		}
+	}
+}
+
 // counter sends so much, and counts it.
 type counter struct {
 	left int64

@@ -82,6 +82,20 @@ func TestManyTokens(t *testing.T) {
 	status, text = post(t, h, "/v1/completions", `{"model":"tiny","prompt":[5,null]}`)
 	require.Equal(t, 400, status)
 	require.Contains(t, text, "found 5, expected all of them")
+	status, text = post(t, h, "/v1/completions", `{"model":"tiny","prompt":[5],"seed":1e17}`)
+	require.Equal(t, 400, status)
+	require.Contains(t, text, "seed: found 1e17, expected a whole number, in digits")
+	status, text = post(t, h, "/v1/completions", `{"model":"tiny","prompt":[5],"max_tokens":1,"seed":1e2,"logit_bias":null,"x":null}`)
+	require.Equal(t, 200, status, text)
+	for fields, want := range map[string]string{`"n":41,"prompt":[[5]` + strings.Repeat(",[5]", 24) + `]`: "more than the 1024 of a request",
+		`"prompt":[5],"best_of":3`: "best_of: found 3"} {
+		status, text = post(t, h, "/v1/completions", `{"model":"tiny",`+fields+`}`)
+		require.Equal(t, 400, status)
+		require.Contains(t, text, want)
+	}
+	status, text = post(t, h, "/v1/completions", `{"model":"tiny","prompt":[5],"stop":"`+strings.Repeat("a", longestStop+1)+`"}`)
+	require.Equal(t, 400, status)
+	require.Contains(t, text, "expected a text of 1 to 1024 bytes")
 	r := httptest.NewRequest("POST", "/v1/completions", strings.NewReader("{}"))
 	r.Header.Set("Content-Encoding", "gzip")
 	w := httptest.NewRecorder()

@@ -44,6 +44,7 @@ func TestThePageIsWhole(t *testing.T) {
 		require.Equal(t, kinds[filepath.Ext(name.Name())], w.Header().Get("Content-Type"))
 		require.Equal(t, policy, w.Header().Get("Content-Security-Policy"))
 		require.NotContains(t, policy, "unsafe")
+		require.Equal(t, []string{"DENY", "no-cache"}, []string{w.Header().Get("X-Frame-Options"), w.Header().Get("Cache-Control")})
 		for _, found := range address.FindAllStringSubmatch(w.Body.String(), -1) {
 			to := found[1]
 			require.True(t, strings.HasPrefix(to, own) || strings.HasPrefix(to, "./"), "%s refers to %q", path, found[0])
@@ -65,6 +66,7 @@ func TestThePageIsWhole(t *testing.T) {
 
 // The report wants the ticket that comes with a key, for as long as it lasts, and nothing that somebody made up.
 func TestTheReportWantsATicket(t *testing.T) {
+	require.True(t, Public(report))
 	file := filepath.Join(t.TempDir(), "report.html")
 	p := New(Options{Keys: true, Report: file})
 	link := func() string {

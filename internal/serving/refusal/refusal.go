@@ -147,8 +147,10 @@ func Write(w http.ResponseWriter, err error) {
 	if e.Status == http.StatusRequestTimeout {
 		w.Header().Set("Connection", "close") // what is late may still come
 	}
+	text := append(e.JSON(), '\n')
+	w.Header().Set("Content-Length", strconv.Itoa(len(text))) // also where it is sent before the rest of a body has come
 	w.WriteHeader(e.Status)
-	w.Write(append(e.JSON(), '\n')) // who does not read it has left
+	w.Write(text) // who does not read it has left
 }
 
 // Of is the refusal in an error. A full disk may have room again; any other error is told without its text, which is for the log.

@@ -283,38 +283,6 @@ func TestSamplesStandInTheLineOfTheirKey(t *testing.T) {
 	require.Equal(t, "ada", <-from)
 }
 
-// Where models of as many layouts are there as may be, another has room as soon as the unload of one is answered.
-func TestAnUnloadedModelGivesItsLayoutFree(t *testing.T) {
-	s := serve(t, t.TempDir(), func(o *Options) { o.Layouts = 1 })
-	n := s.connect(t)
-	stepped(t, train(t, n, 1), 1e-2)
-	_, err := n.Train(t.Context(), "tiny", 2, 0)
-	require.ErrorContains(t, err, "unload one")
-	s.get(t, "POST", "unload_model", map[string]string{"model_id": n.ID + ":train:0"})
-	_, err = s.Wait(t.Context(), n.ID+":train:0#"+unload)
-	require.NoError(t, err)
-	_, err = s.connect(t).Train(t.Context(), "tiny", 2, 0)
-	require.NoError(t, err)
-}
-
-// Where as many layouts are there as may be, each that nobody uses any more gives its place to another one.
-func TestAnyLayoutThatIsFreeMakesRoom(t *testing.T) {
-	s := serve(t, t.TempDir())
-	key := func(rank int) benchKey { return benchKey{base: "tiny", rank: rank, attn: true} }
-	for rank := 1; rank <= s.server.Layouts; rank++ {
-		_, err := s.server.findBench(key(rank))
-		require.NoError(t, err)
-	}
-	for rank := 1; rank <= 4*s.server.Layouts; rank++ {
-		_, err := s.server.findBench(key(rank + s.server.Layouts))
-		require.ErrorContains(t, err, "unload one")
-		s.server.release(key(rank))
-		_, err = s.server.findBench(key(rank + s.server.Layouts))
-		require.NoError(t, err)
-		require.Len(t, s.server.benches, s.server.Layouts)
-	}
-}
-
 // A model that leaves the memory does not wait for what another of its layout computes, and who polls for it does not either.
 func TestLeavingWaitsForNobody(t *testing.T) {
 	s := serve(t, t.TempDir(), func(o *Options) { o.Replay = time.Nanosecond })

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"strconv"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -99,6 +100,7 @@ func writeJSON(w http.ResponseWriter, code int, v any) {
 
 func write(w http.ResponseWriter, code int, kind string, body []byte) {
 	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body))) // a client takes an error without one for a proxy's
 	w.WriteHeader(code)
 	_, _ = w.Write(body) // a client that has left polls again
 }

@@ -61,8 +61,8 @@ func (s *Server) findBench(k benchKey) (*bench, error) {
 	switch {
 	case same < s.Layouts:
 	case spare == (benchKey{}):
-		return nil, badinput.Errorf("lora_config: models of %d combinations of rank and targets are in use over %s, and no more are; unload one",
-			same, k.base)
+		return nil, badinput.Errorf("lora_config: models of %d combinations of rank and targets are in use over %s, and %w; unload one",
+			same, k.base, errLayouts)
 	default:
 		delete(s.benches, spare)
 	}
@@ -72,6 +72,60 @@ func (s *Server) findBench(k benchKey) (*bench, error) {
 	}
 	s.benches[k] = &bench{b, 1}
 	return s.benches[k], nil
+}
+
+// errLayouts is that there is no room for the bench of another layout.
+var errLayouts = errors.New("no more are")
+
+// findBench finds the bench of a model that wakes. Where there is no room for another layout, one gives way of which no model has anything
+// to do; while all have, the model waits, as long as it would stay without work.
+func (r *run) findBench(k benchKey) (*bench, error) {
+	for until := time.Now().Add(r.s.Idle); ; {
+		b, err := r.s.findBench(k)
+		if !errors.Is(err, errLayouts) || !r.s.makeRoom(k.base) && time.Now().After(until) {
+			return b, err
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-r.s.ctx.Done():
+			return nil, r.s.ctx.Err()
+		}
+	}
+}
+
+// makeRoom has the models of a layout leave the memory of which none has anything to do: where there are several such layouts over a base,
+// those of the one that was asked last before the others were. It reports whether there is one.
+func (s *Server) makeRoom(base string) bool {
+	s.mu.Lock()
+	all := slices.Collect(maps.Values(s.runs))
+	s.mu.Unlock()
+	idle, last := map[benchKey][]*run{}, map[benchKey]time.Time{}
+	for _, r := range all {
+		r.mu.Lock()
+		if k := r.key; r.bench != nil && r.waiting == 0 && k.base == base {
+			idle[k] = append(idle[k], r)
+			if r.last.After(last[k]) {
+				last[k] = r.last
+			}
+		}
+		r.mu.Unlock()
+	}
+	var longest benchKey
+	s.benchMu.Lock()
+	for k, runs := range idle {
+		b := s.benches[k]
+		if b != nil && b.users == len(runs) && (longest == benchKey{} || last[k].Before(last[longest])) {
+			longest = k
+		}
+	}
+	s.benchMu.Unlock()
+	for _, r := range idle[longest] {
+		r.mu.Lock()
+		r.yields = true
+		r.nudge()
+		r.mu.Unlock()
+	}
+	return longest != benchKey{}
 }
 
 func (s *Server) release(k benchKey) {
@@ -89,7 +143,7 @@ type bench struct {
 // awake brings the model to memory as it was after its last snapshot: what came after it is done again.
 func (r *run) awake() error {
 	key := keyOf(r.About)
-	b, err := r.s.findBench(key)
+	b, err := r.findBench(key)
 	if err != nil {
 		return err
 	}

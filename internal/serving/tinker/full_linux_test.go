@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/client"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/store"
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/wire"
 )
 
@@ -88,6 +89,7 @@ func TestADiskWithoutFiles(t *testing.T) {
 			require.NoError(t, f.Close())
 		}
 	}
+	require.ErrorContains(t, store.Check(dir), "another server uses it", "a server begins there, so that something can be deleted")
 	var refused *client.Refused
 	calls := map[string]func() error{
 		"create_session":          func() error { _, err := s.Connect(t.Context()); return err },

@@ -54,7 +54,7 @@ func TestACheckpointIsChangedTwiceAtOnce(t *testing.T) {
 	at := "training_runs/" + m.ID + "/checkpoints/weights/a/"
 	for range 8 {
 		s.get(t, "DELETE", at+"publish", nil)
-		s.get(t, "PUT", at+"ttl", map[string]any{})
+		s.get(t, "PUT", at+"ttl", map[string]any{"ttl_seconds": nil})
 		require.Equal(t, 2, both(func() error { return s.Call(t.Context(), "POST", at+"publish", nil, nil) },
 			func() error { return s.Call(t.Context(), "PUT", at+"ttl", map[string]any{"ttl_seconds": 9999}, nil) }))
 		c, err := s.server.runs[m.ID].Find(store.Weights, "a")

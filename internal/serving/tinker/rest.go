@@ -2,6 +2,7 @@ package tinker
 
 import (
 	"cmp"
+	"encoding/json"
 	"net/http"
 	"slices"
 	"strconv"
@@ -162,18 +163,32 @@ func (s *Server) deleteCheckpoint(r *http.Request) (any, error) {
 	return nil, err
 }
 
+// lifetime is how long a checkpoint is to live from now, nil for ever. That has to be told: who leaves it out means neither.
+type lifetime struct {
+	told    bool
+	seconds *int64
+}
+
+func (l *lifetime) UnmarshalJSON(text []byte) error {
+	l.told = true
+	return json.Unmarshal(text, &l.seconds)
+}
+
 func (s *Server) setTTL(r *http.Request) (any, error) {
 	m, c, err := s.about(r)
 	if err != nil {
 		return nil, err
 	}
 	var q struct {
-		TTL *int64 `json:"ttl_seconds"`
+		TTL lifetime `json:"ttl_seconds"`
 	}
 	if err := s.read(r, &q); err != nil {
 		return nil, err
 	}
-	c, err = m.Change(c, func(c *store.Checkpoint) error { return c.Live(q.TTL) })
+	if !q.TTL.told {
+		return nil, badinput.Errorf("ttl_seconds: found none, expected seconds from now, or null, which takes the expiry away")
+	}
+	c, err = m.Change(c, func(c *store.Checkpoint) error { return c.Live(q.TTL.seconds) })
 	return checkpointJSON(m, c), err
 }
 

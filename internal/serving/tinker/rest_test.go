@@ -26,13 +26,14 @@ func (s *site) get(t *testing.T, method, path string, in any) map[string]any {
 }
 
 // refused makes a call that has to be refused with a code.
-func (s *site) refused(t *testing.T, code int, method, path string, in any) {
+func (s *site) refused(t *testing.T, code int, method, path string, in any) error {
 	t.Helper()
 	err := s.Call(t.Context(), method, path, in, nil)
 	var refused *client.Refused
 	require.ErrorAs(t, err, &refused, "%s %s", method, path)
 	require.Equal(t, code, refused.Code, "%s %s: %v", method, path, err)
 	require.Contains(t, refused.Text, `"error":`)
+	return err
 }
 
 func TestRunsAndCheckpointsAreListed(t *testing.T) {
@@ -64,6 +65,12 @@ func TestRunsAndCheckpointsAreListed(t *testing.T) {
 	one := run + "/checkpoints/weights/one"
 	require.NotNil(t, s.get(t, "PUT", one+"/ttl", map[string]any{"ttl_seconds": 3600})["expires_at"])
 	require.Nil(t, s.get(t, "PUT", one+"/ttl", map[string]any{"ttl_seconds": nil})["expires_at"])
+	until := s.get(t, "PUT", one+"/ttl", map[string]any{"ttl_seconds": 3600.0})["expires_at"]
+	for want, q := range map[string]any{"ttl_seconds: found none, expected seconds": map[string]any{}, "ttl_seconds: found none": nil,
+		"did you mean ttl_seconds?": map[string]any{"ttl_second": 5}, "ttl_seconds: found a string": map[string]any{"ttl_seconds": "5"}} {
+		require.ErrorContains(t, s.refused(t, http.StatusBadRequest, "PUT", one+"/ttl", q), want)
+	}
+	require.Equal(t, until, s.get(t, "GET", run, nil)["last_checkpoint"].(map[string]any)["expires_at"], "a mistake changes nothing")
 	s.get(t, "POST", one+"/publish", nil)
 	require.Equal(t, true, s.get(t, "GET", run, nil)["last_checkpoint"].(map[string]any)["public"])
 	s.get(t, "DELETE", one, nil)

@@ -36,6 +36,7 @@ type run struct {
 	working  bool
 	wake     chan struct{}
 	unloaded bool
+	yields   bool      // it leaves the memory as soon as it has nothing to do
 	gone     *future   // of an unload, while it works; nil: nobody asks
 	last     time.Time // of the last request
 
@@ -233,12 +234,12 @@ func (r *run) due() *entry {
 	for {
 		r.mu.Lock()
 		e, wait := r.entries[r.next], r.account.idle(r.s.Idle)
-		if r.unloaded {
+		if r.unloaded || r.yields {
 			wait = min(wait, time.Millisecond)
 		}
 		switch {
 		case e != nil:
-			r.hole = time.Time{}
+			r.hole, r.yields = time.Time{}, false
 			r.mu.Unlock()
 			return e
 		case r.highest > r.next && r.hole.IsZero():
@@ -318,7 +319,7 @@ func (r *run) leave() {
 		r.s.release(r.key)
 	}
 	r.worker = worker{}
-	r.working = false
+	r.working, r.yields = false, false
 	if r.gone != nil {
 		r.gone.settle(inJSON(map[string]string{"model_id": r.ID}))
 		r.gone = nil

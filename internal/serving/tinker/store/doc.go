@@ -54,13 +54,9 @@ func Open(dir string) (*Store, error) {
 			return nil, badinput.Errorf("store: %w", err)
 		}
 	}
-	lock, err := os.OpenFile(filepath.Join(dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := claim(dir, os.O_CREATE)
 	if err != nil {
-		return nil, badinput.Errorf("store: %w", err)
-	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(badinput.Errorf("store %s: another server uses it; stop that one, or give this one a --store of its own", dir),
-			lock.Close())
+		return nil, err
 	}
 	s := &Store{dir: dir, lock: lock, expiry: expiry{due: map[*Run]time.Time{}, sooner: make(chan struct{}, 1)}}
 	if err = atomicfile.Sweep(dir); err != nil {
@@ -70,6 +66,19 @@ func Open(dir string) (*Store, error) {
 		return nil, errors.Join(err, lock.Close())
 	}
 	return s, nil
+}
+
+// claim takes the lock of a directory, as one server may.
+func claim(dir string, create int) (*os.File, error) {
+	lock, err := os.OpenFile(filepath.Join(dir, ".lock"), create|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, badinput.Errorf("store: %w", err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(badinput.Errorf("store %s: another server uses it; stop that one, or give this one a --store of its own", dir),
+			lock.Close())
+	}
+	return lock, nil
 }
 
 // Close gives the directory free.

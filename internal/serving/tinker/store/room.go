@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/disk"
+	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
 // room is how much a store may take of its disk.
@@ -92,4 +95,52 @@ func isStore(dir string) error {
 			dir, entries[other].Name(), filepath.Join(dir, "store"))
 	}
 	return nil
+}
+
+// Check says of a directory, before anything is loaded, why Open would refuse it or nothing could be kept there. It leaves nothing
+// behind. Of a disk that is full it says nothing: what is in the store can be deleted, and that makes room.
+func Check(dir string) error {
+	if err := isStore(dir); err != nil {
+		return err
+	}
+	if _, err := os.ReadFile(filepath.Join(dir, "secret")); errors.Is(err, fs.ErrNotExist) {
+		return nil // a store is to be made
+	} else if err != nil {
+		return badinput.Errorf("%w; make it readable, or type another directory, such as --store %s", err, another(dir))
+	}
+	for _, sub := range append([]string{""}, folders...) {
+		probe, err := disk.CreateTemp(filepath.Join(dir, sub), ".probe.*.tmp")
+		switch {
+		case err == nil:
+			err = errors.Join(probe.Close(), disk.Remove(probe.Name()))
+		case errors.Is(err, fs.ErrNotExist) && sub != "", disk.Full(err):
+			err = nil
+		default:
+			why := (*fs.PathError)(nil)
+			if errors.As(err, &why) {
+				err = why.Err
+			}
+			err = badinput.Errorf("nothing can be written in %s (%w); make it writable, or type another directory, such as --store %s",
+				filepath.Join(dir, sub), err, another(dir))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	lock, err := claim(dir, 0)
+	if err == nil {
+		return lock.Close()
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// another is a directory in place of one, where whoever types it is: what holds that may be read-only.
+func another(dir string) string {
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs
+	}
+	return look.Word(filepath.Base(dir) + "-2")
 }

@@ -183,6 +183,8 @@ func TestCheckpoints(t *testing.T) {
 	c.Seq = 4
 	require.ErrorIs(t, r.Save(c, false, write("other")), ErrTaken)
 	require.NoError(t, r.Save(c, true, write("other")))
+	_, err = r.Change(found, func(*Checkpoint) error { return nil })
+	require.ErrorIs(t, err, os.ErrNotExist, "it is another by now")
 	found, err = r.Find(Weights, "a")
 	require.NoError(t, err)
 	require.EqualValues(t, 5, found.Size)
@@ -221,6 +223,24 @@ func TestCheckpoints(t *testing.T) {
 	}
 	_, err = r.Find("state", "3")
 	require.Error(t, err)
+}
+
+// What has expired is in nobody's way, and what is listed comes in the order in which it was saved, with the bytes of all its files.
+func TestCheckpointsOfOneName(t *testing.T) {
+	_, r := newRun(t)
+	over := time.Now().Add(-time.Hour)
+	require.NoError(t, r.Save(Checkpoint{Kind: Sampler, Name: "over", Seq: 1, Expires: &over}, false, write("x")))
+	require.NoError(t, r.Save(Checkpoint{Kind: Sampler, Name: "over", Seq: 2}, false, func(dir string) error {
+		return errors.Join(write("yy")(dir), os.WriteFile(filepath.Join(dir, "more"), []byte("zzz"), 0o644))
+	}), "what has expired is in nobody's way")
+	again, err := r.Find(Sampler, "over")
+	require.NoError(t, err)
+	require.EqualValues(t, 5, again.Size)
+	require.ErrorContains(t, again.Live(new(int64)), "ttl_seconds: found 0, expected 1 to")
+	require.NoError(t, r.Save(Checkpoint{Kind: Weights, Name: "b", Seq: 3, Time: time.Now().Add(-time.Hour)}, false, write("x")))
+	inOrder, err := r.Checkpoints()
+	require.NoError(t, err)
+	require.Equal(t, []string{"over", "b"}, []string{inOrder[0].Name, inOrder[1].Name}, "as they were saved")
 }
 
 // What a save that was killed left is removed when the store is opened again, and nothing else.
@@ -276,6 +296,7 @@ func TestSnapshots(t *testing.T) {
 	for _, seq := range []int64{9, 10} {
 		require.NoError(t, r.Snapshot(seq, write("x")))
 	}
+	require.NoError(t, os.MkdirAll(filepath.Join(r.dir, states, "8"), 0o755)) // as a kill leaves it
 	seq, dir, err := r.State()
 	require.NoError(t, err)
 	require.EqualValues(t, 10, seq)

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bytes"
 	"math"
 	"testing"
 
@@ -36,6 +37,12 @@ func TestMessagesComeBackAsTheyWere(t *testing.T) {
 	sampled, err := ReadSampled(s.Append(nil))
 	require.NoError(t, err)
 	require.Equal(t, s, sampled)
+	require.NoError(t, fields(Sampled{Top: &Top{K: 2, Tokens: make([]int32, 6)}}.Append(nil), func(top field) error {
+		return fields(top.bytes, func(f field) error {
+			require.True(t, f.num != 4 || f.bits == 3, "tokens of the prompt: %d", f.bits)
+			return nil
+		})
+	}))
 }
 
 // The bytes are those that the format's own description of itself gives: one message, written out by hand.
@@ -79,9 +86,17 @@ func TestMessagesThatAreWrong(t *testing.T) {
 		return appendMessage(nil, 1, appendMessage(nil, 1, appendMessage(nil, 1, tokens)))
 	}
 	one := longBytes([]int64{0, 1})
+	all := sparseTensor(make([]byte, 8*(1<<12+1)), nil, nil, 1<<12, MaxElements>>12)
+	var inputs, settings []byte
+	for i := range maxInputs + 1 {
+		name := appendText(nil, 1, string(rune('A'+i)))
+		inputs = appendMessage(inputs, 2, appendMessage(name, 2, appendNumber(nil, 3, 1)))
+		settings = appendMessage(settings, 5, appendDouble(name, 2, 1))
+	}
 	for want, body := range map[string][]byte{
 		"unexpected EOF":                      {0x0a, 200},
 		"field 1 is not a text":               {0x08, 1},
+		"field 1 is not a text of at most":    appendText(nil, 1, string(make([]byte, maxName+1))),
 		"field 2 is not a whole number":       {0x12, 0},
 		"tensor of type 4":                    tensor(4, 8, 4),
 		"tensor of 7 bytes for 2 numbers":     tensor(1, 7, 2),
@@ -96,11 +111,38 @@ func TestMessagesThatAreWrong(t *testing.T) {
 		"with row 0 from 0 to -5":             sparseTensor(longBytes([]int64{0, -5, 1}), longBytes([]int64{0}), make([]byte, 4), 2, 2),
 		"sparse tensor of shape [2]":          sparseTensor(one, longBytes([]int64{0}), make([]byte, 4), 2),
 		"0 bytes of values, 0 of columns and": sparseTensor(nil, nil, nil, 1<<20, 2),
+		"tensor of 12 bytes for 2 numbers":    tensor(1, 12, 2),
+		"shape [0 4611686018427387904]":       tensor(1, 0, 0, 1<<62),
+		"with column 2 of 2":                  sparseTensor(one, longBytes([]int64{2}), make([]byte, 4), 1, 2),
+		"do not hold its 1 values":            sparseTensor(longBytes([]int64{1, 1}), longBytes([]int64{0}), make([]byte, 4), 1, 2),
+		"shape [1], expected at most 8388608": append(all[:len(all):len(all)], tensor(1, 4, 1)...),
+		"more than 8388608 numbers in a":      append(all[:len(all):len(all)], appendMessage(nil, 3, text(make([]byte, 4)))...),
+		"more than 8192 datums":               bytes.Repeat(appendMessage(nil, 3, nil), MaxDatums+1),
+		"more than 32 inputs of a datum":      appendMessage(nil, 3, inputs),
+		"more than 32 settings":               settings,
 	} {
 		_, err := ReadForwardBackward(body)
 		require.ErrorIs(t, err, ErrMalformed, want)
 		require.ErrorContains(t, err, want)
 	}
+	for number, other := range map[protowire.Number]string{2: "an image", 3: "dmel"} {
+		r, err := ReadForwardBackward(appendMessage(nil, 3, appendMessage(nil, 1, appendMessage(nil, number, nil))))
+		require.NoError(t, err)
+		require.Equal(t, other, r.Data[0].Other)
+	}
+	for _, body := range [][]byte{appendText(nil, 1, "m"), appendNumber(nil, 2, 1)} {
+		_, err := ReadNumber(body)
+		require.ErrorContains(t, err, "no model_id and seq_id")
+	}
+}
+
+// Names are those of any case, as decoding has it; and numbers are written as they came, whatever they are.
+func TestTheNamesAndNumbersOfJSON(t *testing.T) {
+	require.NoError(t, Known([]byte(`{"PATH":"x","Overwrite":true}`), new(Save)))
+	require.ErrorContains(t, Known([]byte(`{"pth":"x"}`), new(Save)), "did you mean path?")
+	text, err := Canonical([]byte(`{"b":1.50,"a":9007199254740993}`))
+	require.NoError(t, err)
+	require.Equal(t, `{"a":9007199254740993,"b":1.50}`, string(text))
 }
 
 func FuzzForwardBackward(f *testing.F) {

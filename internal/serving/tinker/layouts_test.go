@@ -1,0 +1,102 @@
+package tinker
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/client"
+)
+
+// Where models of as many layouts are there as may be, another has room as soon as the unload of one is answered.
+func TestAnUnloadedModelGivesItsLayoutFree(t *testing.T) {
+	s := serve(t, t.TempDir(), func(o *Options) { o.Layouts, o.Idle = 1, 50*time.Millisecond })
+	n := s.connect(t)
+	m, turn := train(t, n, 1), s.server.bases["tiny"].Turn
+	turn.Lock()
+	f, err := m.ForwardBackward(t.Context(), crossEntropy(lesson(text1, 3, 1)))
+	require.NoError(t, err)
+	_, err = n.Train(t.Context(), "tiny", 2, 0)
+	require.ErrorContains(t, err, "unload one")
+	turn.Unlock()
+	_, err = f.Wait(t.Context())
+	require.NoError(t, err)
+	s.get(t, "POST", "unload_model", map[string]string{"model_id": n.ID + ":train:0"})
+	_, err = s.Wait(t.Context(), n.ID+":train:0#"+unload)
+	require.NoError(t, err)
+	_, err = s.connect(t).Train(t.Context(), "tiny", 2, 0)
+	require.NoError(t, err)
+}
+
+// Where as many layouts are there as may be, each that nobody uses any more gives its place to another one.
+func TestAnyLayoutThatIsFreeMakesRoom(t *testing.T) {
+	s := serve(t, t.TempDir())
+	key := func(rank int) benchKey { return benchKey{base: "tiny", rank: rank, attn: true} }
+	for rank := 1; rank <= s.server.Layouts; rank++ {
+		_, err := s.server.findBench(key(rank))
+		require.NoError(t, err)
+	}
+	for rank := 1; rank <= 4*s.server.Layouts; rank++ {
+		_, err := s.server.findBench(key(rank + s.server.Layouts))
+		require.ErrorContains(t, err, "unload one")
+		s.server.release(key(rank))
+		_, err = s.server.findBench(key(rank + s.server.Layouts))
+		require.NoError(t, err)
+		require.Len(t, s.server.benches, s.server.Layouts)
+	}
+}
+
+// Where as many layouts are there as may be, one of which no model has anything to do makes room for another at once: of several that which
+// was asked before the others, and none that has a request under way. What a model learned stays, also in the middle of a step.
+func TestALayoutWithoutWorkMakesRoom(t *testing.T) {
+	q := crossEntropy(lesson(text1, 3, 1))
+	lessons := func(s *site, disturb func(n *client.Session)) (out []any) {
+		n := s.connect(t)
+		first, err := n.Train(t.Context(), "tiny", 1, 1)
+		require.NoError(t, err)
+		out = append(out, learned(t, first, q))
+		disturb(n)
+		return append(out, stepped(t, first, 1e-2), learned(t, first, q))
+	}
+	want := lessons(serve(t, t.TempDir()), func(*client.Session) {})
+	s, rank := serve(t, t.TempDir(), func(o *Options) { o.Layouts = 2 }), 2
+	ranks := func() (all []int) {
+		s.server.benchMu.Lock()
+		defer s.server.benchMu.Unlock()
+		for k := range s.server.benches {
+			all = append(all, k.rank)
+		}
+		return all
+	}
+	require.Equal(t, want, lessons(s, func(n *client.Session) {
+		for range 2 {
+			_, err := n.Train(t.Context(), "tiny", rank, 1)
+			require.NoError(t, err)
+			rank++
+		}
+		require.ElementsMatch(t, []int{rank - 2, rank - 1}, ranks(), "the one that was asked last before the others made room")
+	}))
+
+	turn := s.server.bases["tiny"].Turn
+	n := s.connect(t)
+	busy, err := n.Train(t.Context(), "tiny", 8, 1)
+	require.NoError(t, err)
+	idle, err := n.Train(t.Context(), "tiny", 9, 1)
+	require.NoError(t, err)
+	turn.Lock()
+	f, err := busy.ForwardBackward(t.Context(), q)
+	require.NoError(t, err)
+	require.True(t, s.server.makeRoom("tiny"))
+	yields := func(m *client.Training) bool {
+		r := s.server.runs[m.ID]
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.yields
+	}
+	require.True(t, yields(idle))
+	require.False(t, yields(busy), "it has something to do")
+	turn.Unlock()
+	_, err = f.Wait(t.Context())
+	require.NoError(t, err)
+}
