@@ -59,20 +59,20 @@ func worked(t *testing.T, o Options, p model.Precision, length, sequences, begin
 	return b, train(t, b, policy, length, sequences, begins)
 }
 
-// openTiny is a small model, to be trained as a whole or not.
+// openTiny is a small model of one layer, to be trained as a whole or not.
 func openTiny(t *testing.T, o Options, with model.Options, whole bool) (b *backend, p *model.Policy) {
 	o.Threads = 2
 	b, err := newBackend(o)
 	require.NoError(t, err)
 	t.Cleanup(func() { b.Close() })
 	if whole {
-		cfg, err := model.ShapeNamed("tiny")
+		cfg, err := model.ShapeNamed("tiny/1")
 		require.NoError(t, err)
 		p, err = model.New(kernels.Checked(b), cfg, 1, with)
 		require.NoError(t, err)
 		return b, p
 	}
-	p, err = model.Random(kernels.Checked(b), "tiny", with)
+	p, err = model.Random(kernels.Checked(b), "tiny/1", with)
 	require.NoError(t, err)
 	return b, p
 }

@@ -263,8 +263,8 @@ func TestBusyServer(t *testing.T) {
 	atOnce := 4 * runtime.NumCPU()
 	c, err := New(Options{URL: s.URL, Concurrency: atOnce, Attempts: 100, Backoff: time.Millisecond})
 	require.NoError(t, err)
-	code := "import time\nwhile time.process_time() < 0.3: pass\nprint('done')"
-	limits := sandbox.Limits{CPU: 2 * time.Second, Wall: 400 * time.Millisecond}
+	code := "import time\nwhile time.process_time() < 0.1: pass\nprint('done')"
+	limits := sandbox.Limits{CPU: 2 * time.Second, Wall: 200 * time.Millisecond}
 	var wg sync.WaitGroup
 	for range atOnce {
 		wg.Go(func() {
