@@ -283,6 +283,9 @@ func FuzzParse(f *testing.F) {
 	text, _ := smallFile(f)
 	f.Add(text)
 	for _, tc := range damaged {
+		if strings.Contains(tc.want, "takes for ever") {
+			continue // which TestDamagedFiles waits for
+		}
 		_, parsed := smallFile(f)
 		tc.change(parsed)
 		data, _ := json.Marshal(parsed)

@@ -51,7 +51,7 @@ func TestQwen3LoadsFast(t *testing.T) {
 	}
 	dir := tokenizertest.Qwen3(t)
 	best := time.Hour
-	for range 3 {
+	for tries := 0; tries < 3 && best > time.Second; tries++ {
 		start := cputime.Used()
 		if _, err := Load(dir); err != nil {
 			t.Fatal(err)

@@ -2,6 +2,7 @@ package footprint
 
 import (
 	"fmt"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,6 +22,12 @@ import (
 	"github.com/seed-7879b91d/grpo/optim"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
+
+// Plans come and go: a heap that may grow is cheaper than one that is looked through for each of them.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	m.Run()
+}
 
 // counting is a backend that remembers what was allocated.
 type counting struct {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed-7879b91d/grpo/internal/forms"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest/oracle"
 )
@@ -65,13 +66,17 @@ func (r rows) same(what string, want, got kernels.Buffer) {
 	same(r.t, fmt.Sprintf("%s, %d rows", what, r.T), download(r.t, r.Backend, got), download(r.t, r.Backend, want))
 }
 
-// onRows calls run with each variant, and few rows and many, which go through the caches or around them.
+// onRows calls run with each variant, and few rows and many, which go through the caches or around them: around them usually in the
+// widest variant, and in others the most rows; whole tiles of rows only with some behind them.
 func onRows(t *testing.T, run func(r rows)) {
 	defer func(usual int) { streamedBytes = usual }(streamedBytes)
-	for _, variant := range Variants() {
+	for i, variant := range Variants() {
 		b := openBare(t, Options{Threads: 2, Variant: variant, Order: kernels.Tiles})
-		for _, T := range []int{1, 16, 33, 70} {
+		for _, T := range []int{1, 33, 70, 16}[:forms.Usual(3, 4)] {
 			for _, bytes := range []int{2 << 20, 0} {
+				if bytes == 0 && i > 0 && T < 70 && !forms.All {
+					break
+				}
 				streamedBytes = bytes
 				run(rows{t, kernels.Checked(b), T})
 			}

@@ -51,12 +51,12 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// printed is what programs print in a fresh pool, which is the same a second and a third time.
+// printed is what programs print in a fresh pool, which is the same a second time, and a third in the long form.
 func printed(t *testing.T, rung Rung, programs map[string]string) map[string]string {
 	t.Helper()
 	p := openPool(t, rung, 1)
 	all := map[string]string{}
-	for range 3 {
+	for range 2 + min(full, 1) {
 		for name, code := range programs { // in another order each time
 			r := runTest(t, p, Program{Code: code}, Input{}, Limits{CPU: 5 * time.Second, Wall: time.Minute})
 			if r.Status != OK || strings.TrimSpace(string(r.Stdout)) == "" {

@@ -33,7 +33,7 @@ print("done")
 			var good atomic.Int64
 			errs := make(chan error)
 			for g := range slots {
-				inputs := make([]Input, n/slots+1)
+				inputs := make([]Input, (n+slots-1)/slots)
 				for i := range inputs {
 					inputs[i].Stdin = fmt.Append(nil, limit.Seconds())
 				}

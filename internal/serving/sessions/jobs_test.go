@@ -4,10 +4,17 @@ import (
 	"context"
 	"errors"
 	"net/http/httptest"
+	"runtime/debug"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
+
+// Small sessions come and go: a heap that may grow is cheaper than one that is looked through for each of them.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	m.Run()
+}
 
 // put has a session work until the channel is closed, and gives the job of that.
 func put(t *testing.T, n *session, key string, goOn <-chan bool, err error) *job {
