@@ -141,7 +141,8 @@ func TestProgramsAgainstTheWrapper(t *testing.T) {
 		"folder": "import os, shutil\nprint(1)\nshutil.rmtree(os.getcwd())",
 	} {
 		s := fusiontest.NewServer(t)
-		r := runOne(t, newClient(t, s, 1), sandbox.Program{Code: code}, sandbox.Input{}, sandbox.Limits{})
+		limits := sandbox.Limits{CPU: time.Second} // which ends what has lost its wrapper
+		r := runOne(t, newClient(t, s, 1), sandbox.Program{Code: code}, sandbox.Input{}, limits)
 		require.Equal(t, sandbox.RTE, r.Status, "%s: %+v", name, r)
 		require.EqualValues(t, 2, s.Requests.Load(), name)
 	}

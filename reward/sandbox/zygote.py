@@ -56,6 +56,7 @@ set_filter = prctl(22, 2, ctypes.addressof(PROGRAM))
 not_dumpable = prctl(4, 0)
 dumpable = prctl(4, 1)
 die_with_parent = prctl(1, _signal.SIGKILL)
+ZYGOTE = os.getpid()
 
 
 def install_filter():
@@ -85,6 +86,8 @@ def test(request, fds):
     try:
         if not CONFIG["alone"]:
             die_with_parent()
+            if os.getppid() != ZYGOTE:  # it was killed before
+                leave(255)
         cpu, size, space, seen = REQUEST.unpack(request)
         if seen:
             dumpable()

@@ -1,0 +1,66 @@
+//go:build linux && (amd64 || arm64)
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/racing"
+	"github.com/seed-7879b91d/grpo/reward/sandbox/internal/proc"
+)
+
+// TestCancelledAsItBegins: a run that is broken off while its process is being made leaves none behind, where no name space ends with
+// the cell. How often that would be seen depends on the machine, so the long form looks more often.
+func TestCancelledAsItBegins(t *testing.T) {
+	racing.Again(t)
+	t.Parallel()
+	for _, rung := range []Rung{RungLandlock, RungUID} {
+		t.Run(rung.String(), func(t *testing.T) {
+			t.Parallel()
+			p := openPool(t, rung, 1)
+			left := 0
+			for range size(6, 10) {
+				program := cancelAtBirth(t, p)
+				end := time.Now().Add(20 * time.Second)
+				for proc.Memory(program) > 0 && time.Now().Before(end) {
+					time.Sleep(time.Millisecond)
+				}
+				if proc.Memory(program) > 0 {
+					left++
+					if err := syscall.Kill(program, syscall.SIGKILL); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			if left > 0 {
+				t.Errorf("%d programs have outlived their cells", left)
+			}
+		})
+	}
+}
+
+// cancelAtBirth breaks a run off as soon as its process can be seen, and returns that.
+func cancelAtBirth(t *testing.T, p *Pool) (process int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		ended <- p.Run(ctx, "g", Program{Code: "import time\nwhile True: time.sleep(1)"}, make([]Input, 1), Limits{Wall: time.Minute},
+			func(int, Result) bool { return true })
+	}()
+	supervisor := p.kit.(*cells).supervisor.Pid()
+	for deadline := time.Now().Add(time.Minute); process == 0 && time.Now().Before(deadline); {
+		if zygote := proc.OnlyChild(supervisor); zygote != 0 {
+			process = proc.OnlyChild(zygote)
+		}
+	}
+	cancel()
+	if err := <-ended; process == 0 || !errors.Is(err, context.Canceled) {
+		t.Fatalf("the run of process %d ended with %v", process, err)
+	}
+	return process
+}
