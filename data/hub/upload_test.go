@@ -290,29 +290,33 @@ func TestPublishRefusesAFileThatChanges(t *testing.T) {
 
 // A transfer that whoever gets it stops reading is broken off, and made again.
 func TestPublishToWhoStopsReading(t *testing.T) {
+	t.Parallel()
 	large := bytesOf(8 << 20)
 	files := []Upload{upload("a.txt", large), upload("b.txt", large), upload("c.safetensors", bytes.Repeat(large, 3))}
 	for _, at := range []string{"/commit/", "PUT"} {
-		h, deaf := newWritableHub(t), false
-		h.trouble = func(w http.ResponseWriter, r *http.Request) bool {
-			if deaf || !strings.Contains(r.Method+r.URL.Path, at) {
-				return false
+		t.Run(strings.Trim(at, "/"), func(t *testing.T) {
+			t.Parallel()
+			h, deaf := newWritableHub(t), false
+			h.trouble = func(w http.ResponseWriter, r *http.Request) bool {
+				if deaf || !strings.Contains(r.Method+r.URL.Path, at) {
+					return false
+				}
+				conn, _, err := w.(http.Hijacker).Hijack() // and nobody reads
+				if err != nil {
+					t.Error(err)
+				}
+				t.Cleanup(func() { conn.Close() })
+				deaf = true
+				return true
 			}
-			conn, _, err := w.(http.Hijacker).Hijack() // and nobody reads
-			if err != nil {
-				t.Error(err)
+			client := h.client()
+			client.stall = 2 * time.Second
+			if _, err := client.Publish(t.Context(), Repo{Type: Model, ID: "me/coder"}, true, "a message", files, nil); err != nil {
+				t.Fatal(err)
 			}
-			t.Cleanup(func() { conn.Close() })
-			deaf = true
-			return true
-		}
-		client := h.client()
-		client.stall = 2 * time.Second
-		if _, err := client.Publish(t.Context(), Repo{Type: Model, ID: "me/coder"}, true, "a message", files, nil); err != nil {
-			t.Fatal(err)
-		}
-		if !deaf || h.files == nil {
-			t.Fatalf("%s: %v, committed: %v", at, deaf, h.files != nil)
-		}
+			if !deaf || h.files == nil {
+				t.Fatalf("%v, committed: %v", deaf, h.files != nil)
+			}
+		})
 	}
 }

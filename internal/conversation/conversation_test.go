@@ -167,11 +167,13 @@ func TestWhatIsNoProgramIsToldAtTheStart(t *testing.T) {
 
 // A program is often begun by another, and leaves others behind: they hold its output open, and nobody waits for them.
 func TestProgramsThatLeaveOthersBehind(t *testing.T) {
+	t.Parallel()
 	for name, text := range map[string]string{
 		"a script that waits":    "#!/bin/sh\nsh -c 'echo $$ > PID; read a; sleep 300'\ntrue\n",
 		"a child with its pipes": "#!/bin/sh\nsleep 300 &\necho $! > PID\nread a; echo '{}'; read a; read a; echo '{}'\n",
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			path, pid := filepath.Join(dir, "env.sh"), filepath.Join(dir, "pid")
 			require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(text, "PID", pid)), 0o755))

@@ -68,6 +68,7 @@ func TestAConversationThatIsLateLeavesTheProgram(t *testing.T) {
 
 // What python= names may be a script that leaves others behind: nobody waits for these.
 func TestAPythonThatLeavesOthersBehind(t *testing.T) {
+	t.Parallel()
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("python3 is not on PATH")
