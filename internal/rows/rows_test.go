@@ -173,22 +173,32 @@ func TestAForkBeginsLate(t *testing.T) {
 
 // What is no record is refused by its place.
 func TestDamageIsNamed(t *testing.T) {
-	for name, text := range map[string]string{"metrics.jsonl": "{\"step\":1}\n{\"step\":\n{}\n", "train_log.jsonl": "{\"step\":1}\n[]\n"} {
-		dir := t.TempDir()
+	for _, file := range [][2]string{{"metrics.jsonl", "{\"step\":1}\n{\"step\":\n{}\n"}, {"metrics.jsonl", "{\"step\":1}\nnull\n"},
+		{"train_log.jsonl", "{\"step\":1}\n[]\n"}, {"train_log.jsonl", "{\"step\":1}\nnull\n"}} {
+		dir, name := t.TempDir(), file[0]
 		put(t, dir, "metrics.jsonl", "")
-		put(t, dir, name, text)
+		put(t, dir, name, file[1])
 		f, err := Open(dir)
 		require.NoError(t, err)
 		err = f.Follow(&told{})
 		require.ErrorContains(t, err, filepath.Join(dir, name)+":2: ")
 		require.True(t, badinput.Is(err))
 	}
-	for name, text := range map[string]string{"config.json": "[]", "manifest.json": `{"starts":4}`} {
+	for _, file := range [][2]string{{"config.json", "[]"}, {"config.json", `{"seed":7`}, {"manifest.json", `{"starts":4}`}} {
 		dir := t.TempDir()
-		put(t, dir, name, text)
+		put(t, dir, file[0], file[1])
 		_, err := Open(dir)
-		require.ErrorContains(t, err, name)
+		require.ErrorContains(t, err, file[0])
 		require.True(t, badinput.Is(err))
+	}
+}
+
+// An object that is cut off, or has another behind it, is none with the members that it still has.
+func TestWhatIsNoObjectIsRefused(t *testing.T) {
+	for _, text := range []string{`{"a":1`, `{"a":1,`, `{"a":`, `{"a":1}{"b":2}`, `{"a":1} x`, "[1,2]", "[[1],2]", "null", "5", ""} {
+		row, err := Flatten([]byte(text), true)
+		require.Error(t, err, text)
+		require.Empty(t, row, text)
 	}
 }
 

@@ -83,6 +83,17 @@ func TestARunWithoutAClock(t *testing.T) {
 	require.Equal(t, 2, strings.Count(says, ".parquet: "), says)
 }
 
+// A line that was cut off, or two that became one, are damage in the record of the clock as in every other.
+func TestADamagedClock(t *testing.T) {
+	dir := recorded(t)
+	for _, line := range []string{`{"step":1,"total_s":0.5`, `{"step":1}{"step":2}`, "[1,2]", "null"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, clock), []byte(line+"\n"+`{"step":3}`+"\n"), 0o644))
+		_, err := exported(t, "csv", dir, "--table", "timing")
+		require.ErrorContains(t, err, filepath.Join(dir, clock)+":1: ")
+		require.True(t, badinput.Is(err))
+	}
+}
+
 // A run that goes back while its record is read may have other columns then: no value is written under another's name.
 func TestARecordThatIsWrittenAnew(t *testing.T) {
 	dir := recorded(t)
