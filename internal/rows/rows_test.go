@@ -2,9 +2,11 @@ package rows
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -102,6 +104,35 @@ func TestARecordIsWalkedOnce(t *testing.T) {
 
 	require.NoError(t, os.Truncate(filepath.Join(dir, "metrics.jsonl"), 40))
 	require.ErrorIs(t, f.Follow(&to), ErrCut)
+	require.NoError(t, os.Remove(filepath.Join(dir, "metrics.jsonl")))
+	require.ErrorIs(t, f.Follow(&to), fs.ErrNotExist)
+}
+
+// full is a sink that has no room for starts, or for rows.
+type full struct {
+	told
+	starts bool
+}
+
+func (f *full) Row(Row) error { return syscall.ENOSPC }
+
+func (f *full) Start(Start) error {
+	if f.starts {
+		return syscall.ENOSPC
+	}
+	return nil
+}
+
+// What a sink could not write is its own error, and no damage of the record.
+func TestASinkThatIsFull(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "metrics.jsonl", `{"step":1}`+"\n")
+	for _, starts := range []bool{true, false} {
+		f, err := Open(dir)
+		require.NoError(t, err)
+		to := full{starts: starts}
+		require.Equal(t, syscall.ENOSPC, f.Follow(&to))
+	}
 }
 
 // A warm-up without max_steps is done with the last step of its last epoch, by the rows that it trains on.
@@ -184,7 +215,7 @@ func TestDamageIsNamed(t *testing.T) {
 		require.ErrorContains(t, err, filepath.Join(dir, name)+":2: ")
 		require.True(t, badinput.Is(err))
 	}
-	for _, file := range [][2]string{{"config.json", "[]"}, {"config.json", `{"seed":7`}, {"manifest.json", `{"starts":4}`}} {
+	for _, file := range [][2]string{{"config.json", "[]"}, {"config.json", `{"seed":7`}, {"manifest.json", `{"starts":4}`}, {"manifest.json", "[]"}} {
 		dir := t.TempDir()
 		put(t, dir, file[0], file[1])
 		_, err := Open(dir)

@@ -259,6 +259,18 @@ func TestTablesOfTwoRunsAreNotMixed(t *testing.T) {
 
 	_, err = exported(t, "parquet", other, "--table", "steps", "--out", out)
 	require.NoError(t, err, "one table that was asked for")
+	says, err := exported(t, "parquet", dir, "--table", "timing", "--out", t.TempDir())
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(says, ".parquet: "), "and no other")
+}
+
+// A run that has evaluations and no steps has no tables.
+func TestTablesOfARunWithoutSteps(t *testing.T) {
+	dir, out := t.TempDir(), t.TempDir()
+	evaluation, _, _ := strings.Cut(someMetrics, "\n")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, metrics), []byte(evaluation+"\n"), 0o644))
+	_, err := exported(t, "parquet", dir, "--out", out)
+	require.EqualError(t, err, dir+" has no steps on record yet")
 }
 
 // A run in a form of its own says what reads it, and is the same when it is written again.

@@ -53,11 +53,13 @@ func TestFilesOfAStore(t *testing.T) {
 	s, err := New(root, run, "")
 	require.NoError(t, err)
 	require.NoError(t, s.Start(start(`"tiny"`)))
+	require.NoError(t, s.Start(rows.Start{Changed: []rows.Cell{{Name: "empty", JSON: []byte(`""`)}}}))
 	require.NoError(t, s.Row(row(0, 0, "evaluations/pass@1_greedy", "0.25", "evaluations/none", "null")))
 	require.NoError(t, s.Row(row(1, time.Second, "steps/updated", "true", "steps/components.a/b,c", "1e-05", "steps/sha", `"ab"`)))
 	require.NoError(t, s.Row(row(2, 2*time.Second, "steps/updated", "false")))
 	require.NoError(t, s.End())
 	require.NoError(t, s.Close())
+	require.ErrorIs(t, s.Close(), fs.ErrClosed, "as what else goes wrong with a file")
 	const experiment = "528824917155904475"
 	here := experiment + "/" + run.ID + "/"
 	want := map[string]string{
@@ -85,6 +87,7 @@ tags: []
 user_id: "grpo"
 `,
 		here + "params/model":                         "tiny",
+		here + "params/empty":                         "",
 		here + "tags/mlflow.runName":                  "first",
 		here + "tags/mlflow.user":                     "grpo",
 		here + "tags/mlflow.source.name":              "grpo",
