@@ -254,10 +254,13 @@ func TestKeptFilesAreWhatWasWritten(t *testing.T) {
 		_, err = k.Write([]byte("!"))
 		require.NoError(t, err)
 		require.NoError(t, k.Close())
+		require.ErrorIs(t, k.Close(), fs.ErrClosed)
 		there, err := os.ReadFile(path)
 		require.NoError(t, err)
 		require.Equal(t, whole+"!", string(there), before)
 	}
+	_, err := Keep(t.TempDir())
+	require.Error(t, err, "a folder")
 }
 
 func TestNumbersAndTexts(t *testing.T) {

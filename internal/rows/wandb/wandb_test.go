@@ -159,11 +159,11 @@ func TestWhereARunIsFiled(t *testing.T) {
 	}
 }
 
-// room is a place that has no more room after so many records.
+// room is a place that has no room for one of them after so many records.
 type room int
 
 func (r *room) Write(b []byte) (int, error) {
-	if *r--; *r < 0 {
+	if *r--; *r == -1 {
 		return 0, io.ErrShortWrite
 	}
 	return len(b), nil
