@@ -77,7 +77,8 @@ func TestKindsOfTokens(t *testing.T) {
 	require.Equal(t, []string{"x", "<tool▁call>"}, w.tokens(2)[0].Value)
 	for pre, want := range map[string]bool{
 		`{"type":"Metaspace","prepend_scheme":"never"}`: false, `{"type":"Metaspace","prepend_scheme":"first"}`: true,
-		`{"type":"Metaspace","add_prefix_space":false}`: false, `{"type":"Metaspace"}`: true, `{"type":"ByteLevel"}`: false,
+		`{"type":"Metaspace","add_prefix_space":false}`: false, `{"type":"Metaspace","add_prefix_space":true}`: true,
+		`{"type":"Metaspace"}`: true, `{"type":"ByteLevel"}`: false,
 	} {
 		var w words
 		require.NoError(t, json.Unmarshal([]byte(`{"pre_tokenizer":`+pre+`}`), &w))

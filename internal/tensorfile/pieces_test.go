@@ -45,6 +45,7 @@ func TestPiecesAreTheTensors(t *testing.T) {
 		_, want := whole.Tensor(name, shape...)
 		require.Error(t, want)
 		require.EqualError(t, p.Each(name, 1, nil, shape...), want.Error())
+		require.EqualError(t, p.Check(name, shape...), want.Error())
 	}
 	saved, err := os.ReadFile(path)
 	require.NoError(t, err)
