@@ -25,9 +25,11 @@ func TestTroubleIsToldOnce(t *testing.T) {
 	require.NoError(t, p.Ends(nil))
 	same(t, l, store)
 	l.add("metrics.jsonl", "garbage\n")
-	for _, l := range p.live {
-		require.ErrorContains(t, l.follow(), "metrics.jsonl:3: ", l.Name)
+	err = p.Ends(nil)
+	for _, name := range []string{"tensorboard", "mlflow", "wandb"} {
+		require.ErrorContains(t, err, name+": "+filepath.Join(l.dir, "metrics.jsonl")+":3: ")
 	}
+	require.NoError(t, p.Ends(nil), "which was told")
 	require.NoError(t, os.WriteFile(filepath.Join(l.dir, "config.json"), []byte("garbage"), 0o644))
 	HandOver(t.Context(), cfg, l.dir, false, func(line string) { t.Error(line) })
 }

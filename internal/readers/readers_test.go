@@ -219,6 +219,11 @@ func TestARunWithoutStepsIsRefused(t *testing.T) {
 		require.ErrorContains(t, err, "has no steps on record yet")
 		require.True(t, badinput.Is(err))
 		require.NoDirExists(t, out)
+		l.step(1, 0.5)
+		require.NoError(t, os.WriteFile(out, nil, 0o644))
+		_, err = f.Write(l.dir, out)
+		require.ErrorContains(t, err, out, "a file")
+		l.back([2]int64{})
 	}
 }
 
@@ -288,6 +293,13 @@ func TestAClientSendsTheRun(t *testing.T) {
 	client("echo no key >&2\nexit 3\n")
 	require.Len(t, said(), 1)
 	require.Contains(t, said()[0], "the run was not sent: wandb sync: exit status 3: no key; mend that, then type wandb sync ")
+
+	t.Setenv("WANDB_MODE", "")
+	var lines []string
+	HandOver(t.Context(), cfg, l.dir, false, func(line string) { lines = append(lines, line) })
+	require.Len(t, lines, 2)
+	require.Equal(t, "tensorboard: type tensorboard --logdir "+l.dir+"/tensorboard", lines[0])
+	require.Contains(t, lines[1], "wandb: type wandb sync "+l.dir+"/wandb/offline-run-20260102_030000-")
 }
 
 // What reads a run is said as it is typed into a shell.

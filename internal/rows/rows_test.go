@@ -215,7 +215,8 @@ func TestDamageIsNamed(t *testing.T) {
 		require.ErrorContains(t, err, filepath.Join(dir, name)+":2: ")
 		require.True(t, badinput.Is(err))
 	}
-	for _, file := range [][2]string{{"config.json", "[]"}, {"config.json", `{"seed":7`}, {"manifest.json", `{"starts":4}`}, {"manifest.json", "[]"}} {
+	for _, file := range [][2]string{{"config.json", "[]"}, {"config.json", `{"seed":7`}, {"manifest.json", `{"starts":4}`},
+		{"manifest.json", "[]"}} {
 		dir := t.TempDir()
 		put(t, dir, file[0], file[1])
 		_, err := Open(dir)

@@ -245,7 +245,8 @@ func TestWhatAConversationDrew(t *testing.T) {
 	_, known = s.MeanLogProb()
 	require.False(t, known)
 
-	l, why := skim([]byte(`{"step":1,"group":0,"tokens":[1,2,3,4,5,6],"conversation":{"turns":[{"start":1,"end":3},{"start":4,"end":5},{"start":5,"end":5}]}}`))
+	l, why := skim([]byte(`{"step":1,"group":0,"tokens":[1,2,3,4,5,6],"conversation":{"turns":[{"start":1,"end":3},{"start":4,"end":5},` +
+		`{"start":5,"end":5}]}}`))
 	require.Equal(t, []any{"", int32(3)}, []any{why, l.tokens}, "as the index counts them")
 }
 

@@ -45,6 +45,13 @@ const fixed = "1800000000000000a37f4b220900000040fc54d9411a0d627261696e2e4576656
 	"6f64656c207c2060615c7c6260207c0a4a080a060a0474657874d94ea6483d000000000000006049f1ec0900006040fc54d94110032a300a180a1173" +
 	"746570732f6d65616e5f726577617264150000803e0a140a0d73746570732f75706461746564150000803f5b81f55d"
 
+// Markdown reads nothing into a value, and of none there is none.
+func TestValuesAreShownAsTheyAre(t *testing.T) {
+	for text, want := range map[string]string{"": "", "a`b|c\nd": "`a'b\\|c d`"} {
+		require.Equal(t, want, code(text))
+	}
+}
+
 // room is a place that has no room for one of them after so many events.
 type room int
 
