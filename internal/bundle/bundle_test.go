@@ -3,7 +3,12 @@ package bundle
 import (
 	"archive/tar"
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/sha256"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -242,6 +247,15 @@ func TestSignatures(t *testing.T) {
 	require.ErrorContains(t, err, "--new-key")
 	_, err = PublicKey(filepath.Join(t.TempDir(), "none"))
 	require.ErrorContains(t, err, "--new-key")
+
+	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	der, err := x509.MarshalPKIXPublicKey(other.Public())
+	require.NoError(t, err)
+	path = filepath.Join(t.TempDir(), "p256")
+	require.NoError(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o644))
+	_, err = PublicKey(path)
+	require.ErrorContains(t, err, "is no ed25519 key")
 }
 
 // Of a pair of keys both are there or none: with one alone the same command would be refused the next time.
