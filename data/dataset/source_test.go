@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -134,6 +135,14 @@ func TestNoSuchSource(t *testing.T) {
 		require.True(t, badinput.Is(err), "%v", err)
 		require.ErrorContains(t, err, says)
 	}
+}
+
+// Who is stopped while rows are hashed is not told of other rows.
+func TestAStoppedOrigin(t *testing.T) {
+	stopped, stop := context.WithCancel(ctx)
+	stop()
+	_, err := OriginOf(stopped, write(t, t.TempDir(), "x.jsonl", "{}\n"), Options{CacheDir: t.TempDir()})
+	require.ErrorIs(t, err, context.Canceled)
 }
 
 // A folder may be reached by a link.

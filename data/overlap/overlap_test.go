@@ -70,6 +70,8 @@ func TestTheFirstOfThoseThatAreAsLike(t *testing.T) {
 		require.Equal(t, []int{0}, got.Near)
 		require.InDelta(t, 20.0/23, got.Like[0], 1e-9)
 	}
+	again := problem("again", strings.Repeat(asked.Statement+" ", 3))
+	require.Equal(t, []float64{1}, Find([]data.Problem{again}, []data.Problem{asked}).Like, "what is said several times is as like as once")
 }
 
 // A statement in words that hundreds of problems of the set have as well is near none by them.

@@ -37,6 +37,14 @@ func TestAFolderThatCannotBe(t *testing.T) {
 	require.True(t, badinput.Is(err))
 	require.ErrorIs(t, err, syscall.ENOTDIR)
 	require.FileExists(t, path)
+
+	path = filepath.Join(t.TempDir(), "folder")
+	err = Folder(path, func(string) error { // while somebody else makes the same
+		require.NoError(t, os.Mkdir(path, 0o755))
+		return os.WriteFile(filepath.Join(path, "other"), nil, 0o644)
+	})
+	require.ErrorIs(t, err, syscall.ENOTEMPTY)
+	require.FileExists(t, filepath.Join(path, "other"))
 }
 
 // Nor does a result take the place of a link, but of what it leads to.

@@ -3,7 +3,12 @@ package bundle
 import (
 	"archive/tar"
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/sha256"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -176,7 +181,9 @@ func TestFilesThatAreNotAsListedAreNamed(t *testing.T) {
 		"it was added, or renamed":           {sums, honest[0], {name: "aa"}, honest[1], honest[2]},
 		"SHA256SUMS should be":               {honest[0], honest[1], honest[2]},
 		"is no ordinary file":                {sums, {name: "a", change: link}, honest[1], honest[2]},
-		"no checksum and name":               {{name: Sums, content: "00  a\n"}},
+		"line 1 is no checksum and name":     {{name: Sums, content: "00  a\n"}},
+		"line 2 is no checksum and name":     {{name: Sums, content: sumsText(honest[:1]).content + "00  b\n"}},
+		"SHA256SUMS is not written as it":    {{name: Sums, content: strings.TrimSuffix(sums.content, "\n")}, honest[0], honest[1], honest[2]},
 		"a is there twice, or out of order":  {sumsText([]entry{honest[0], honest[0]}), honest[0], honest[0]},
 		"owner, mode or time":                {sums, {name: "a", content: "first", change: func(h *tar.Header) { h.Mode = 0o4755 }}},
 		"SHA256SUMS.sig has":                 {sums, {name: Signature, content: "x"}},
@@ -240,6 +247,15 @@ func TestSignatures(t *testing.T) {
 	require.ErrorContains(t, err, "--new-key")
 	_, err = PublicKey(filepath.Join(t.TempDir(), "none"))
 	require.ErrorContains(t, err, "--new-key")
+
+	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	der, err := x509.MarshalPKIXPublicKey(other.Public())
+	require.NoError(t, err)
+	path = filepath.Join(t.TempDir(), "p256")
+	require.NoError(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}), 0o644))
+	_, err = PublicKey(path)
+	require.ErrorContains(t, err, "is no ed25519 key")
 }
 
 // Of a pair of keys both are there or none: with one alone the same command would be refused the next time.

@@ -1,9 +1,13 @@
 package gguf
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/tensorfile"
+	"github.com/seed-7879b91d/grpo/kernels"
 )
 
 // The rows of a head are in the order that llama.cpp reads: its halves interleaved. Writing and reading back alone would not tell.
@@ -13,6 +17,15 @@ func TestTheOrderOfRows(t *testing.T) {
 		rows = append(rows, change{heads: 2, width: 8}.row(r))
 	}
 	require.Equal(t, []int{0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15}, rows)
+
+	bias := make([]byte, 8) // of one head
+	tensorfile.Narrow(bias, kernels.EncodedBF16, []float64{1, 2, 3, 4})
+	var out bytes.Buffer
+	from := tensorfile.Tensor{Encoding: kernels.EncodedBF16, Shape: []int{4}, Bytes: bias}
+	require.NoError(t, change{heads: 1, width: 4}.write(&out, from, F32))
+	written := make([]float32, 4)
+	F32.decode(written, out.Bytes())
+	require.Equal(t, []float32{1, 3, 2, 4}, written)
 }
 
 // In four bits the embedding and the head have eight, vectors are exact, and what is not made of blocks is in f16.

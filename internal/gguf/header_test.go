@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"io"
 	"maps"
+	"math"
 	"path/filepath"
 	"testing"
 
@@ -36,7 +37,9 @@ func TestHeadersThatMisleadAreRefused(t *testing.T) {
 			b[len(b)-8-4-4] = 1
 			return b
 		}},
-		"found version 2": {nil, two, func(b []byte) []byte { b[4] = 2; return b }},
+		"found version 2":           {nil, two, func(b []byte) []byte { b[4] = 2; return b }},
+		"a value of type 99":        {[]Pair{{"a", uint32(1)}}, nil, func(b []byte) []byte { b[24+9] = 99; return b }},
+		"list of values of type 99": {[]Pair{{"a", []int32{1}}}, nil, func(b []byte) []byte { b[24+13] = 99; return b }},
 	} {
 		head, err := header(c.pairs, c.tensors)
 		require.NoError(t, err)
@@ -61,6 +64,15 @@ func TestBytesThatAreNoNumbersAreRefused(t *testing.T) {
 	from.Bytes[3] = 0x3f
 	require.NoError(t, change{}.write(&out, from, BF16))
 	require.Equal(t, from.Bytes, out.Bytes())
+
+	// Nor is a number that no scale of 16 bits reaches written as an infinite one.
+	huge := tensorfile.Tensor{Name: "w", File: "f", Encoding: kernels.EncodedF32, Shape: []int{1, 32}, Bytes: make([]byte, 128)}
+	binary.LittleEndian.PutUint32(huge.Bytes, math.Float32bits(1e9))
+	for _, kind := range []Type{Q8, Q4} {
+		err := change{}.write(io.Discard, huge, kind)
+		require.ErrorContains(t, err, "element 0 is 1e+09, and would be written as +Inf")
+		require.True(t, badinput.Is(err))
+	}
 }
 
 // configOf is the shape of a model, as a file with its settings says it.

@@ -28,6 +28,9 @@ func TestWhatReadersAreToldOfAShape(t *testing.T) {
 	} {
 		require.Contains(t, llama.settings(c, F32), p)
 	}
+	require.InDelta(t, 1.138629, yarnMagnitude(4), 1e-6)
+	require.Equal(t, []int{8, 9}, []int{Positions(model.Config{Architecture: "MistralForCausalLM", Window: 8, MaxPositions: 9}),
+		Positions(model.Config{Architecture: "none", Window: 8, MaxPositions: 9})})
 }
 
 // Frequencies are divided: by nothing where waves are short, by the factor where they are long.
@@ -77,11 +80,16 @@ func TestKindsOfTokens(t *testing.T) {
 	require.Equal(t, []string{"x", "<tool▁call>"}, w.tokens(2)[0].Value)
 	for pre, want := range map[string]bool{
 		`{"type":"Metaspace","prepend_scheme":"never"}`: false, `{"type":"Metaspace","prepend_scheme":"first"}`: true,
-		`{"type":"Metaspace","add_prefix_space":false}`: false, `{"type":"Metaspace"}`: true, `{"type":"ByteLevel"}`: false,
+		`{"type":"Metaspace","add_prefix_space":false}`: false, `{"type":"Metaspace","add_prefix_space":true}`: true,
+		`{"type":"Metaspace"}`: true, `{"type":"ByteLevel"}`: false,
 	} {
 		var w words
 		require.NoError(t, json.Unmarshal([]byte(`{"pre_tokenizer":`+pre+`}`), &w))
 		require.Equal(t, want, w.prefixed(), pre)
+	}
+	for blank, want := range map[string]bool{"▁": true, "": false} {
+		w = words{Normalizer: &step{Type: "Prepend", Prepend: blank}}
+		require.Equal(t, want, w.prefixed())
 	}
 }
 

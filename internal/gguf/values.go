@@ -8,7 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// Pair is a key of the header and its value: uint32, int32, float32, bool, string, or a list of strings, int32 or float32.
+// Pair is a key of the header and its value: uint32, float32, bool, string, or a list of strings, int32 or float32.
 type Pair struct {
 	Key   string
 	Value any
@@ -45,9 +45,6 @@ func appendPair(b []byte, p Pair) ([]byte, error) {
 	case uint32:
 		start(isUint32)
 		b = le.AppendUint32(b, v)
-	case int32:
-		start(isInt32)
-		b = le.AppendUint32(b, uint32(v))
 	case float32:
 		start(isFloat32)
 		b = le.AppendUint32(b, math.Float32bits(v))

@@ -130,9 +130,6 @@ func (l *live) closed(err error) error {
 func (l *live) close() error {
 	to := l.to
 	l.follower, l.to = nil, nil
-	if to == nil {
-		return nil
-	}
 	return to.close()
 }
 

@@ -211,40 +211,6 @@ func TestARunThatBeginsAnewIsThereOnce(t *testing.T) {
 	}
 }
 
-// What cannot be written is told once, ends nothing, and is there once it can be.
-func TestTroubleIsToldOnce(t *testing.T) {
-	store := filepath.Join(t.TempDir(), "mlruns")
-	l, cfg := begin(t, store)
-	blocker := filepath.Join(l.dir, "tensorboard")
-	require.NoError(t, os.WriteFile(blocker, nil, 0o644))
-	p, err := Open(cfg, l.dir, "")
-	require.NoError(t, err)
-	require.ErrorContains(t, p.GoesOn(), "tensorboard: ")
-	l.step(1, 0.5)
-	require.NoError(t, p.Follow())
-	require.NoError(t, os.Remove(blocker))
-	l.step(2, 0.5)
-	require.NoError(t, p.Follow())
-	require.NoError(t, p.Ends(nil))
-	same(t, l, store)
-}
-
-func TestWhatIsNotAskedForIsNotWritten(t *testing.T) {
-	l, cfg := begin(t, "")
-	cfg.TensorBoard = false
-	t.Setenv("WANDB_MODE", "disabled")
-	p, err := Open(cfg, l.dir, "")
-	require.NoError(t, err)
-	l.step(1, 0.5)
-	require.NoError(t, p.GoesOn())
-	require.NoError(t, p.Ends(nil))
-	require.NoDirExists(t, filepath.Join(l.dir, "wandb"))
-	require.NoDirExists(t, filepath.Join(l.dir, "tensorboard"))
-	var said []string
-	HandOver(t.Context(), cfg, l.dir, false, func(line string) { said = append(said, line) })
-	require.Empty(t, said)
-}
-
 func TestARunWithoutStepsIsRefused(t *testing.T) {
 	l, _ := begin(t, "")
 	for _, f := range Forms {
@@ -253,6 +219,11 @@ func TestARunWithoutStepsIsRefused(t *testing.T) {
 		require.ErrorContains(t, err, "has no steps on record yet")
 		require.True(t, badinput.Is(err))
 		require.NoDirExists(t, out)
+		l.step(1, 0.5)
+		require.NoError(t, os.WriteFile(out, nil, 0o644))
+		_, err = f.Write(l.dir, out)
+		require.ErrorContains(t, err, out, "a file")
+		l.back([2]int64{})
 	}
 }
 
@@ -294,8 +265,7 @@ func TestEventsOfAnotherRunAreRefused(t *testing.T) {
 
 // The client is called with the run, and what it says last is told.
 func TestAClientSendsTheRun(t *testing.T) {
-	l, cfg := begin(t, "")
-	cfg.TensorBoard = false
+	l, cfg := begin(t, "") // which asks for events, too
 	l.step(1, 0.5)
 	t.Setenv("WANDB_MODE", "online")
 	said := func() (lines []string) {
@@ -323,6 +293,13 @@ func TestAClientSendsTheRun(t *testing.T) {
 	client("echo no key >&2\nexit 3\n")
 	require.Len(t, said(), 1)
 	require.Contains(t, said()[0], "the run was not sent: wandb sync: exit status 3: no key; mend that, then type wandb sync ")
+
+	t.Setenv("WANDB_MODE", "")
+	var lines []string
+	HandOver(t.Context(), cfg, l.dir, false, func(line string) { lines = append(lines, line) })
+	require.Len(t, lines, 2)
+	require.Equal(t, "tensorboard: type tensorboard --logdir "+l.dir+"/tensorboard", lines[0])
+	require.Contains(t, lines[1], "wandb: type wandb sync "+l.dir+"/wandb/offline-run-20260102_030000-")
 }
 
 // What reads a run is said as it is typed into a shell.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,4 +27,30 @@ func TestTheLossOfAWarmUpIsShown(t *testing.T) {
 	require.Equal(t, "Loss; at the end loss 1.25", Listed{run: r}.Chart().Spoken)
 	r.settings.Method = "grpo"
 	require.Nil(t, Listed{run: r}.Chart(), "a loss of drawn completions says nothing")
+}
+
+// The terminal shows what is known of a run, and of its time that of the last step that was timed.
+func TestWhatATerminalShows(t *testing.T) {
+	a, b := unknownStep(), unknownStep()
+	a.Step, a.Reward, a.Correct, a.MeanLength, a.Entropy, a.Shift2 = 1, 0.5, 0.25, 40, 1.5, 0.125
+	a.timing.Total, a.timing.Sample, a.timing.Score = 10, 4, 5
+	b.Step = 2
+	l := Listed{run: &run{steps: []step{a, b}}}
+	var names []string
+	for _, line := range l.Lines() {
+		names = append(names, line.Name)
+	}
+	require.Equal(t, []string{"mean reward", "right", "tokens of a completion", "entropy", "kl of a step", "seconds of a step"}, names)
+	require.Equal(t, []Phase{{"sampling", 4}, {"scores", 5}, {"training", 0}, {"the rest", 1}}, l.Phases())
+}
+
+// Where every problem was left out nothing is known of any k, and an interval of a point is widened by the problems that there were.
+func TestEvaluationsOfFewProblems(t *testing.T) {
+	e := evaluation{Problems: 4, LeftOut: 4, PassAtK: 0.5, Greedy: 1, CI: [2]float64{1, 1}}
+	require.True(t, math.IsNaN(e.settle().PassAtK))
+	e.LeftOut = 3
+	require.Equal(t, 0.5, e.settle().PassAtK)
+	require.InDelta(t, 0.51, e.settle().CI[0], 0.01)
+	e.Problems = 0
+	require.Equal(t, [2]float64{1, 1}, e.settle().CI, "nobody says of how many")
 }

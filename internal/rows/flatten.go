@@ -3,59 +3,56 @@ package rows
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 )
 
+var errNoObject = errors.New("expected a JSON object")
+
 // Flatten gives the members of an object in their order, those of objects inside under names with dots. Lists are
-// numbered in the same way, or stay one cell.
-func Flatten(object []byte, numbered bool) (row []Cell, err error) {
-	dec := json.NewDecoder(bytes.NewReader(object))
-	if _, err := dec.Token(); err != nil { // the brace
-		return nil, err
+// numbered in the same way, or stay one cell. A text that is cut off, or goes on behind the object, is refused.
+func Flatten(object []byte, numbered bool) ([]Cell, error) {
+	if !json.Valid(object) {
+		return nil, json.Unmarshal(object, new(any)) // which says where
 	}
-	for dec.More() {
-		key, err := dec.Token()
-		if err != nil {
-			return nil, err
-		}
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return nil, err
-		}
-		cells, err := flattenValue(fmt.Sprint(key), value, numbered)
-		if err != nil {
-			return nil, err
-		}
-		row = append(row, cells...)
+	if !bytes.HasPrefix(object, []byte("{")) {
+		return nil, errNoObject
 	}
-	return row, nil
+	return members(object, numbered), nil
 }
 
-func flattenValue(name string, value json.RawMessage, numbered bool) (row []Cell, err error) {
+// members are those of an object that is valid.
+func members(object []byte, numbered bool) (row []Cell) {
+	dec := json.NewDecoder(bytes.NewReader(object))
+	_, _ = dec.Token() // the brace
+	for dec.More() {
+		key, _ := dec.Token()
+		var value json.RawMessage
+		_ = dec.Decode(&value)
+		row = append(row, flattenValue(fmt.Sprint(key), value, numbered)...)
+	}
+	return row
+}
+
+func flattenValue(name string, value json.RawMessage, numbered bool) (row []Cell) {
 	switch {
 	case value[0] == '{':
-		row, err = Flatten(value, numbered)
+		row = members(value, numbered)
 	case value[0] == '[' && numbered:
 		var list []json.RawMessage
-		if err := json.Unmarshal(value, &list); err != nil {
-			return nil, err
-		}
+		_ = json.Unmarshal(value, &list)
 		for i, v := range list {
-			cells, err := flattenValue(strconv.Itoa(i), v, numbered)
-			if err != nil {
-				return nil, err
-			}
-			row = append(row, cells...)
+			row = append(row, flattenValue(strconv.Itoa(i), v, numbered)...)
 		}
 	default:
-		return []Cell{{name, value}}, nil
+		return []Cell{{name, value}}
 	}
 	for i := range row {
 		row[i].Name = name + "." + row[i].Name
 	}
-	return row, err
+	return row
 }
 
 // Columns are the names of all cells of some rows. One that a later row brings has its place behind the one that it

@@ -11,7 +11,7 @@ import (
 func isJSON(err error) bool {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
-	return errors.As(err, &syntax) || errors.As(err, &kind) || errors.Is(err, io.ErrUnexpectedEOF)
+	return errors.As(err, &syntax) || errors.As(err, &kind) || errors.Is(err, errNoObject)
 }
 
 // Kept is a file that follows from a record. Written again from its beginning, it stays as it is as far as it is right: what

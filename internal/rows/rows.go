@@ -35,9 +35,7 @@ func (c Cell) Number() (float64, bool) {
 // Text is the value as a person reads it: a text without its quotes, nothing for null.
 func (c Cell) Text() string {
 	var text string
-	switch {
-	case string(c.JSON) == "null":
-	case json.Unmarshal(c.JSON, &text) != nil:
+	if json.Unmarshal(c.JSON, &text) != nil {
 		return string(c.JSON)
 	}
 	return text

@@ -2,9 +2,11 @@ package rows
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -102,6 +104,35 @@ func TestARecordIsWalkedOnce(t *testing.T) {
 
 	require.NoError(t, os.Truncate(filepath.Join(dir, "metrics.jsonl"), 40))
 	require.ErrorIs(t, f.Follow(&to), ErrCut)
+	require.NoError(t, os.Remove(filepath.Join(dir, "metrics.jsonl")))
+	require.ErrorIs(t, f.Follow(&to), fs.ErrNotExist)
+}
+
+// full is a sink that has no room for starts, or for rows.
+type full struct {
+	told
+	starts bool
+}
+
+func (f *full) Row(Row) error { return syscall.ENOSPC }
+
+func (f *full) Start(Start) error {
+	if f.starts {
+		return syscall.ENOSPC
+	}
+	return nil
+}
+
+// What a sink could not write is its own error, and no damage of the record.
+func TestASinkThatIsFull(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "metrics.jsonl", `{"step":1}`+"\n")
+	for _, starts := range []bool{true, false} {
+		f, err := Open(dir)
+		require.NoError(t, err)
+		to := full{starts: starts}
+		require.Equal(t, syscall.ENOSPC, f.Follow(&to))
+	}
 }
 
 // A warm-up without max_steps is done with the last step of its last epoch, by the rows that it trains on.
@@ -173,22 +204,33 @@ func TestAForkBeginsLate(t *testing.T) {
 
 // What is no record is refused by its place.
 func TestDamageIsNamed(t *testing.T) {
-	for name, text := range map[string]string{"metrics.jsonl": "{\"step\":1}\n{\"step\":\n{}\n", "train_log.jsonl": "{\"step\":1}\n[]\n"} {
-		dir := t.TempDir()
+	for _, file := range [][2]string{{"metrics.jsonl", "{\"step\":1}\n{\"step\":\n{}\n"}, {"metrics.jsonl", "{\"step\":1}\nnull\n"},
+		{"train_log.jsonl", "{\"step\":1}\n[]\n"}, {"train_log.jsonl", "{\"step\":1}\nnull\n"}} {
+		dir, name := t.TempDir(), file[0]
 		put(t, dir, "metrics.jsonl", "")
-		put(t, dir, name, text)
+		put(t, dir, name, file[1])
 		f, err := Open(dir)
 		require.NoError(t, err)
 		err = f.Follow(&told{})
 		require.ErrorContains(t, err, filepath.Join(dir, name)+":2: ")
 		require.True(t, badinput.Is(err))
 	}
-	for name, text := range map[string]string{"config.json": "[]", "manifest.json": `{"starts":4}`} {
+	for _, file := range [][2]string{{"config.json", "[]"}, {"config.json", `{"seed":7`}, {"manifest.json", `{"starts":4}`},
+		{"manifest.json", "[]"}} {
 		dir := t.TempDir()
-		put(t, dir, name, text)
+		put(t, dir, file[0], file[1])
 		_, err := Open(dir)
-		require.ErrorContains(t, err, name)
+		require.ErrorContains(t, err, file[0])
 		require.True(t, badinput.Is(err))
+	}
+}
+
+// An object that is cut off, or has another behind it, is none with the members that it still has.
+func TestWhatIsNoObjectIsRefused(t *testing.T) {
+	for _, text := range []string{`{"a":1`, `{"a":1,`, `{"a":`, `{"a":1}{"b":2}`, `{"a":1} x`, "[1,2]", "[[1],2]", "null", "5", ""} {
+		row, err := Flatten([]byte(text), true)
+		require.Error(t, err, text)
+		require.Empty(t, row, text)
 	}
 }
 
@@ -213,10 +255,13 @@ func TestKeptFilesAreWhatWasWritten(t *testing.T) {
 		_, err = k.Write([]byte("!"))
 		require.NoError(t, err)
 		require.NoError(t, k.Close())
+		require.ErrorIs(t, k.Close(), fs.ErrClosed)
 		there, err := os.ReadFile(path)
 		require.NoError(t, err)
 		require.Equal(t, whole+"!", string(there), before)
 	}
+	_, err := Keep(t.TempDir())
+	require.Error(t, err, "a folder")
 }
 
 func TestNumbersAndTexts(t *testing.T) {

@@ -2,6 +2,7 @@ package samples
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -121,4 +122,20 @@ func TestAnIndexThatIsNoneIsMadeAnew(t *testing.T) {
 	require.Len(t, settled(t, open(t, dir)).Groups, 6, "which is longer")
 	require.NoError(t, os.Remove(path))
 	require.Empty(t, settled(t, open(t, dir)).Groups)
+}
+
+// Nor is one taken whose groups are of no problem, no file or no place.
+func TestGroupsOfNothingAreNotTaken(t *testing.T) {
+	taken := func(g Group, more ...byte) bool {
+		text, err := binary.Append(nil, binary.LittleEndian, []Group{g})
+		require.NoError(t, err)
+		_, ok := (&sidecar{Problems: []string{`"a"`, `"b"`}, Groups: [2]int{0, 1}}).parts(append(text, more...))
+		return ok
+	}
+	require.True(t, taken(Group{File: packed, Problem: 1}))
+	require.False(t, taken(Group{File: packed, Problem: 1}, 0))
+	for _, g := range []Group{{File: packed, Problem: -1}, {File: packed, Problem: 2}, {}, {File: packed, At: -1}, {File: packed, Size: -1},
+		{File: packed, Frame: -1}} {
+		require.False(t, taken(g), "%+v", g)
+	}
 }

@@ -186,6 +186,14 @@ func TestWhatIsNoCompletionIsPassedOver(t *testing.T) {
 		{files[0], at + 47, "not a whole line of JSON"}, {files[0], at + 53, "no completion: expected step and group"}}, v.Faults)
 	require.Equal(t, v.Total-4, v.Done, "half a line may become a whole one")
 
+	dir = t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, files[0]), []byte("garbage\n"), 0o644))
+	x := open(t, dir)
+	require.Equal(t, 1, settled(t, x).Faulty)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, files[0]), slices.Concat([]byte("garbage\n"), good), 0o644))
+	v = settled(t, x)
+	require.Equal(t, []int{3, 1}, []int{len(v.Groups), v.Faulty}, "a file that had nothing else goes on")
+
 	var frames bytes.Buffer
 	pack(t, &frames, good)
 	second := frames.Len()
@@ -230,14 +238,15 @@ func TestWhatAConversationDrew(t *testing.T) {
 	s := Sample{Tokens: make([]int32, 6), LogProbs: []float32{-9, -1, -3, -9, -5, -9}}
 	mean, known := s.MeanLogProb()
 	require.Equal(t, []any{6, -6.0, true}, []any{s.Length(), mean, known})
-	s.Talk = &Talk{Turns: []Turn{{1, 3}, {4, 5}}}
+	s.Talk = &Talk{Turns: []Turn{{1, 3}, {4, 5}, {5, 5}}}
 	mean, known = s.MeanLogProb()
 	require.Equal(t, []any{3, -3.0, true}, []any{s.Length(), mean, known})
 	s.LogProbs = nil
 	_, known = s.MeanLogProb()
 	require.False(t, known)
 
-	l, why := skim([]byte(`{"step":1,"group":0,"tokens":[1,2,3,4,5,6],"conversation":{"turns":[{"start":1,"end":3},{"start":4,"end":5}]}}`))
+	l, why := skim([]byte(`{"step":1,"group":0,"tokens":[1,2,3,4,5,6],"conversation":{"turns":[{"start":1,"end":3},{"start":4,"end":5},` +
+		`{"start":5,"end":5}]}}`))
 	require.Equal(t, []any{"", int32(3)}, []any{why, l.tokens}, "as the index counts them")
 }
 

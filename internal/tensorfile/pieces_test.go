@@ -45,6 +45,7 @@ func TestPiecesAreTheTensors(t *testing.T) {
 		_, want := whole.Tensor(name, shape...)
 		require.Error(t, want)
 		require.EqualError(t, p.Each(name, 1, nil, shape...), want.Error())
+		require.EqualError(t, p.Check(name, shape...), want.Error())
 	}
 	saved, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -61,4 +62,7 @@ func TestPiecesAreTheTensors(t *testing.T) {
 	require.ErrorContains(t, err, "there is no such file")
 	_, err = OpenPieces(dir)
 	require.ErrorContains(t, err, "it is a folder, expected a file")
+
+	require.NoError(t, os.Truncate(path, int64(p.file.size)+4)) // meanwhile: what is gone is not read as what was there before
+	require.True(t, badinput.Is(p.Each("x", 1000, func(int, Tensor) error { return nil }, 1000)))
 }

@@ -153,3 +153,30 @@ func FuzzIndex(f *testing.F) {
 		}
 	})
 }
+
+// The templates of a model go with it, whatever else is in their folder; most models have none.
+func TestTemplatesAreCopied(t *testing.T) {
+	from, to := t.TempDir(), t.TempDir()
+	if err := CopyTemplates(from, to); err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(from, "additional_chat_templates")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"about.txt", "tool_use.jinja"} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(name), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := CopyTemplates(from, to); err != nil {
+		t.Fatal(err)
+	}
+	found, err := filepath.Glob(filepath.Join(to, "*", "*"))
+	if err != nil || len(found) != 1 || filepath.Base(found[0]) != "tool_use.jinja" {
+		t.Fatalf("copied %q, %v", found, err)
+	}
+	if err := CopyTemplates(from, filepath.Join(found[0], "x")); err == nil {
+		t.Error("nothing can be written below a file")
+	}
+}

@@ -83,6 +83,17 @@ func TestARunWithoutAClock(t *testing.T) {
 	require.Equal(t, 2, strings.Count(says, ".parquet: "), says)
 }
 
+// A line that was cut off, or two that became one, are damage in the record of the clock as in every other.
+func TestADamagedClock(t *testing.T) {
+	dir := recorded(t)
+	for _, line := range []string{`{"step":1,"total_s":0.5`, `{"step":1}{"step":2}`, "[1,2]", "null"} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, clock), []byte(line+"\n"+`{"step":3}`+"\n"), 0o644))
+		_, err := exported(t, "csv", dir, "--table", "timing")
+		require.ErrorContains(t, err, filepath.Join(dir, clock)+":1: ")
+		require.True(t, badinput.Is(err))
+	}
+}
+
 // A run that goes back while its record is read may have other columns then: no value is written under another's name.
 func TestARecordThatIsWrittenAnew(t *testing.T) {
 	dir := recorded(t)
@@ -248,6 +259,18 @@ func TestTablesOfTwoRunsAreNotMixed(t *testing.T) {
 
 	_, err = exported(t, "parquet", other, "--table", "steps", "--out", out)
 	require.NoError(t, err, "one table that was asked for")
+	says, err := exported(t, "parquet", dir, "--table", "timing", "--out", t.TempDir())
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(says, ".parquet: "), "and no other")
+}
+
+// A run that has evaluations and no steps has no tables.
+func TestTablesOfARunWithoutSteps(t *testing.T) {
+	dir, out := t.TempDir(), t.TempDir()
+	evaluation, _, _ := strings.Cut(someMetrics, "\n")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, metrics), []byte(evaluation+"\n"), 0o644))
+	_, err := exported(t, "parquet", dir, "--out", out)
+	require.EqualError(t, err, dir+" has no steps on record yet")
 }
 
 // A run in a form of its own says what reads it, and is the same when it is written again.

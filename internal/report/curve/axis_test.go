@@ -3,6 +3,7 @@ package curve
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -55,6 +56,28 @@ func TestNamesBelowAChartKeepApart(t *testing.T) {
 	}
 	require.Equal(t, []string{"2.0 0", "98.0 500"}, names)
 	require.Len(t, ByStep([]int{0, 20, 40, 60, 80, 100, 120}).Ticks, 7)
+	require.Equal(t, []Tick{{"50.0", "7"}}, ByStep([]int{7}).Ticks)
+}
+
+// A column says which steps it is of.
+func TestNamesOfColumns(t *testing.T) {
+	steps := make([]int, 2*mostColumns)
+	for i := range steps {
+		steps[i] = i + 1
+	}
+	require.True(t, strings.HasPrefix(Evenly(steps).Label, "1–2 3–4 "))
+	require.True(t, strings.HasPrefix(Evenly(steps[1:]).Label, "2 3–4 "))
+	require.Equal(t, "7", ByStep([]int{7}).Label)
+}
+
+// An interval on its own is as wide as can be seen, and one of which an end is not known is none.
+func TestIntervalsOnTheirOwn(t *testing.T) {
+	known := func(v float64) Column { return Column{Mean: v, Low: v, High: v} }
+	columns := func(v, middle float64) []Column { return []Column{known(v), known(middle), known(v)} }
+	for _, ends := range [][2][]Column{{columns(0, nan), columns(1, 1)}, {columns(0, 0), columns(1, nan)}} {
+		require.Equal(t, "M-4 0 4 0 4 1000 -4 1000zM996 0 1004 0 1004 1000 996 1000z",
+			Band([]float64{0, 0.5, 1}, ends[0], ends[1], Linear(0, 1)))
+	}
 }
 
 // A moving average goes on over a short gap, and ends where nothing more was measured.

@@ -29,7 +29,6 @@ type Store struct {
 	experiment string
 	metrics    map[string]*rows.Kept
 	settled    bool // what is on record was written, and what was there besides is removed
-	ended      time.Time
 }
 
 // States of a run.
@@ -57,7 +56,7 @@ func New(root string, r rows.Run, experiment string) (*Store, error) {
 			return nil, err
 		}
 	}
-	return s, s.about(running)
+	return s, s.about(running, nil)
 }
 
 // settle finds an experiment by its name, or adds it.
@@ -108,15 +107,11 @@ func yaml(pairs ...any) []byte {
 	return out
 }
 
-// about is what the store has of the run besides.
-func (s *Store) about(state int) error {
+// about is what the store has of the run besides. end is in milliseconds, nil while there is none.
+func (s *Store) about(state int, end any) error {
 	place, err := address(filepath.Join(s.dir, "artifacts"))
 	if err != nil {
 		return err
-	}
-	var end any
-	if state == finished {
-		end = s.ended.UnixMilli()
 	}
 	return atomicfile.WriteBytes(filepath.Join(s.dir, "meta.yaml"), yaml("artifact_uri", place, "end_time", end, "entry_point_name", "",
 		"experiment_id", s.experiment, "lifecycle_stage", "active", "run_id", s.run.ID, "run_name", s.run.Name, "run_uuid", s.run.ID,
@@ -186,7 +181,6 @@ func (s *Store) Row(r rows.Row) error {
 			return err
 		}
 	}
-	s.ended = r.Time
 	return nil
 }
 
@@ -225,10 +219,7 @@ func (s *Store) End() error {
 }
 
 // Done says so.
-func (s *Store) Done(at time.Time) error {
-	s.ended = at
-	return s.about(finished)
-}
+func (s *Store) Done(at time.Time) error { return s.about(finished, at.UnixMilli()) }
 
 // Close closes the files.
 func (s *Store) Close() error {

@@ -1,6 +1,7 @@
 package mlflow
 
 import (
+	"errors"
 	"io/fs"
 	"maps"
 	"os"
@@ -53,11 +54,14 @@ func TestFilesOfAStore(t *testing.T) {
 	s, err := New(root, run, "")
 	require.NoError(t, err)
 	require.NoError(t, s.Start(start(`"tiny"`)))
+	require.NoError(t, s.Start(rows.Start{Changed: []rows.Cell{{Name: "empty", JSON: []byte(`""`)}}}))
 	require.NoError(t, s.Row(row(0, 0, "evaluations/pass@1_greedy", "0.25", "evaluations/none", "null")))
 	require.NoError(t, s.Row(row(1, time.Second, "steps/updated", "true", "steps/components.a/b,c", "1e-05", "steps/sha", `"ab"`)))
 	require.NoError(t, s.Row(row(2, 2*time.Second, "steps/updated", "false")))
 	require.NoError(t, s.End())
 	require.NoError(t, s.Close())
+	require.ErrorIs(t, s.Close(), fs.ErrClosed, "as what else goes wrong with a file")
+	require.ErrorIs(t, s.Row(row(3, 0, "steps/updated", "true")), fs.ErrClosed)
 	const experiment = "528824917155904475"
 	here := experiment + "/" + run.ID + "/"
 	want := map[string]string{
@@ -85,6 +89,7 @@ tags: []
 user_id: "grpo"
 `,
 		here + "params/model":                         "tiny",
+		here + "params/empty":                         "",
 		here + "tags/mlflow.runName":                  "first",
 		here + "tags/mlflow.user":                     "grpo",
 		here + "tags/mlflow.source.name":              "grpo",
@@ -131,6 +136,25 @@ func TestExperimentsAreFoundByName(t *testing.T) {
 	names := slices.Sorted(maps.Keys(files(t, root)))
 	require.Equal(t, "17/"+run.ID+"/meta.yaml", names[0])
 	require.NotContains(t, strings.Join(names, " "), "528824917155904475")
+	s, err = New(root, run, "17")
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	require.NotEqual(t, "17", s.experiment, "which is a number, and no name")
+}
+
+// What cannot be written, as where there is something else already, is told by whatever it was of.
+func TestWhatCannotBeWrittenIsTold(t *testing.T) {
+	here := "528824917155904475/" + run.ID
+	for _, name := range []string{"528824917155904475/meta.yaml", here + "/meta.yaml", here + "/tags/mlflow.user", here + "/params/model",
+		here + "/metrics/steps/late"} {
+		root := t.TempDir()
+		require.NoError(t, os.MkdirAll(filepath.Join(root, name, "x"), 0o755))
+		s, err := New(root, run, "")
+		if err == nil {
+			err = errors.Join(s.Start(start("1")), s.Row(row(1, 0, "steps/late", "4")), s.Close())
+		}
+		require.ErrorContains(t, err, name)
+	}
 }
 
 func TestAFolderOfSomethingElseIsRefused(t *testing.T) {
@@ -146,7 +170,8 @@ func TestAFolderOfSomethingElseIsRefused(t *testing.T) {
 // Every name is that of a file in its folder.
 func TestKeys(t *testing.T) {
 	for name, want := range map[string]string{"model": "model", "steps/pass@1": "steps/pass_at_1", "steps/a/../b": "steps/a_.._b", "..": "__",
-		"steps/": "steps/_", "steps/..": "steps/__", "é:": "__", "a b-c.d_e": "a b-c.d_e"} {
+		"steps/": "steps/_", "steps/..": "steps/__", "é:": "__", "a b-c.d_e": "a b-c.d_e",
+		"azAZ09": "azAZ09"} {
 		require.Equal(t, want, Key(name))
 	}
 	require.Len(t, Key("steps/"+strings.Repeat("x", 999)), len("steps/")+200)

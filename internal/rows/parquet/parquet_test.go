@@ -2,6 +2,7 @@ package parquet
 
 import (
 	"bytes"
+	"io"
 	"reflect"
 	"testing"
 
@@ -20,8 +21,12 @@ type record struct {
 	Counts  map[string]int `json:"counts"`
 	Tokens  []int32        `json:"tokens"`
 	Logs    []float32      `json:"logs"`
+	Small   uint8          `json:"small"`
+	Word    uint32         `json:"word"`
+	Wide    uint64         `json:"wide"` // which no column of whole numbers has room for
 	inside
-	Hidden int `json:"-"`
+	Hidden  int `json:"-"`
+	Unnamed int
 }
 
 type inside struct {
@@ -31,7 +36,7 @@ type inside struct {
 func TestKindsAreThoseOfTheTypes(t *testing.T) {
 	declared := Kinds(false, reflect.TypeFor[record]())
 	require.Equal(t, map[string]Kind{"step": Integer, "mean": Double, "updated": Bool, "name": Text, "counts.*": Integer,
-		"tokens": Integers, "logs": Doubles, "interval": Doubles}, declared)
+		"tokens": Integers, "logs": Doubles, "interval": Doubles, "small": Integer, "word": Integer}, declared)
 	require.Equal(t, Double, Kinds(true, reflect.TypeFor[record]())["interval.*"])
 }
 
@@ -143,6 +148,16 @@ func TestValuesWidenTheirColumns(t *testing.T) {
 			c.Add(row)
 		}
 		require.Equal(t, want, c.kinds[c.Names[0]], lines)
+	}
+}
+
+// A value that the columns were not made for is refused, and not written as zero.
+func TestOtherValuesThanTheColumnsAreForAreRefused(t *testing.T) {
+	c := &Columns{Declared: Kinds(false, reflect.TypeFor[record]())}
+	c.Add(flat(t, `{"step":1,"mean":0.5,"tokens":[1],"logs":[0.5]}`)[0])
+	w := New(io.Discard, "table", c)
+	for _, line := range []string{`{"step":1.5}`, `{"mean":"a"}`, `{"tokens":[0.5]}`, `{"logs":["a"]}`} {
+		require.Error(t, w.Row(flat(t, line)[0]), line)
 	}
 }
 

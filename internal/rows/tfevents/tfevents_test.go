@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
+	"io"
 	"math"
 	"testing"
 	"time"
@@ -43,6 +44,38 @@ const fixed = "1800000000000000a37f4b220900000040fc54d9411a0d627261696e2e4576656
 	"412a530a510a0873657474696e6773423b080712041202080142317c2073657474696e67207c2076616c7565207c0a7c2d2d2d7c2d2d2d7c0a7c206d" +
 	"6f64656c207c2060615c7c6260207c0a4a080a060a0474657874d94ea6483d000000000000006049f1ec0900006040fc54d94110032a300a180a1173" +
 	"746570732f6d65616e5f726577617264150000803e0a140a0d73746570732f75706461746564150000803f5b81f55d"
+
+// Markdown reads nothing into a value, and of none there is none.
+func TestValuesAreShownAsTheyAre(t *testing.T) {
+	for text, want := range map[string]string{"": "", "a`b|c\nd": "`a'b\\|c d`"} {
+		require.Equal(t, want, code(text))
+	}
+}
+
+// room is a place that has no room for one of them after so many events.
+type room int
+
+func (r *room) Write(b []byte) (int, error) {
+	if *r--; *r == -1 {
+		return 0, io.ErrShortWrite
+	}
+	return len(b), nil
+}
+
+// What could not be written is told by whatever it was of.
+func TestAFullDisk(t *testing.T) {
+	settings := []rows.Cell{{Name: "model", JSON: []byte("1")}}
+	for n := range room(3) {
+		w, err := New(&n, run)
+		if err == nil {
+			err = w.Start(rows.Start{Changed: settings})
+		}
+		if err == nil {
+			err = w.Row(rows.Row{Cells: settings})
+		}
+		require.ErrorIs(t, err, io.ErrShortWrite)
+	}
+}
 
 // sum is CRC-32C bit by bit, with TFRecord's mask.
 func sum(data []byte) uint32 {

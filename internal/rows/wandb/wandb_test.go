@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"hash/crc32"
+	"io"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -143,4 +144,53 @@ func TestRecordsReadBack(t *testing.T) {
 	}
 	require.Equal(t, []string{"step=3", "steps/mean_reward=0.25", "_step=0", "_timestamp=1700000001.5", "_runtime=1.5"}, line)
 	require.Len(t, parts[6][1], 2)
+}
+
+// A run is filed where the client's variables say.
+func TestWhereARunIsFiled(t *testing.T) {
+	var out bytes.Buffer
+	w, err := New(&out, began, Environment(func(name string) string { return "of " + name }))
+	require.NoError(t, err)
+	require.NoError(t, w.Start(rows.Start{}))
+	about := fields(t, []byte(fields(t, records(t, out.Bytes())[1])[run][0]))
+	for number, name := range map[protowire.Number]string{2: "WANDB_ENTITY", 3: "WANDB_PROJECT", 6: "WANDB_RUN_GROUP", 7: "WANDB_JOB_TYPE",
+		8: "WANDB_NAME", 9: "WANDB_NOTES", 10: "WANDB_TAGS"} {
+		require.Equal(t, []string{"of " + name}, about[number])
+	}
+}
+
+// room is a place that has no room for one of them after so many records.
+type room int
+
+func (r *room) Write(b []byte) (int, error) {
+	if *r--; *r == -1 {
+		return 0, io.ErrShortWrite
+	}
+	return len(b), nil
+}
+
+// What could not be written is told by whatever it was of: the head, the client, the run, three axes, a line and the summary, new
+// settings, and the end.
+func TestAFullDisk(t *testing.T) {
+	settings := []rows.Cell{{Name: "seed", JSON: []byte("0")}}
+	told := func(n room) error {
+		w, err := New(&n, began, About{})
+		for _, write := range []func() error{func() error { return w.Start(rows.Start{Changed: settings}) },
+			func() error { return w.Row(rows.Row{}) }, func() error { return w.Start(rows.Start{Changed: settings}) },
+			func() error { return w.Done(began.Begun) }} {
+			if err == nil {
+				err = write()
+			}
+		}
+		return err
+	}
+	for n := range room(10) {
+		require.ErrorIs(t, told(n), io.ErrShortWrite, "%d", n)
+	}
+	require.NoError(t, told(10))
+	w, err := New(io.Discard, began, About{})
+	require.NoError(t, err)
+	damaged := []rows.Cell{{Name: "seed", JSON: []byte("{")}}
+	require.Error(t, w.Start(rows.Start{Changed: damaged}))
+	require.Error(t, w.Row(rows.Row{Cells: damaged}))
 }

@@ -1,0 +1,72 @@
+package readers
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What cannot be written is told once, ends nothing, and is there once it can be.
+func TestTroubleIsToldOnce(t *testing.T) {
+	store := filepath.Join(t.TempDir(), "mlruns")
+	l, cfg := begin(t, store)
+	blocker := filepath.Join(l.dir, "tensorboard")
+	require.NoError(t, os.WriteFile(blocker, nil, 0o644))
+	p, err := Open(cfg, l.dir, "")
+	require.NoError(t, err)
+	require.ErrorContains(t, p.GoesOn(), "tensorboard: ")
+	l.step(1, 0.5)
+	require.NoError(t, p.Follow())
+	require.NoError(t, os.Remove(blocker))
+	l.step(2, 0.5)
+	require.NoError(t, p.Follow())
+	require.NoError(t, p.Ends(nil))
+	same(t, l, store)
+	l.add("metrics.jsonl", "garbage\n")
+	err = p.Ends(nil)
+	for _, name := range []string{"tensorboard", "mlflow", "wandb"} {
+		require.ErrorContains(t, err, name+": "+filepath.Join(l.dir, "metrics.jsonl")+":3: ")
+	}
+	require.NoError(t, p.Ends(nil), "which was told")
+	require.NoError(t, os.WriteFile(filepath.Join(l.dir, "config.json"), []byte("garbage"), 0o644))
+	HandOver(t.Context(), cfg, l.dir, false, func(line string) { t.Error(line) })
+}
+
+// What somebody adds to a run in a store, as a note on its page, stays when the run goes on.
+func TestANoteInAStoreStays(t *testing.T) {
+	store := filepath.Join(t.TempDir(), "mlruns")
+	l, cfg := begin(t, store)
+	note := ""
+	for n := 1; n <= 2; n++ {
+		p, err := Open(cfg, l.dir, "")
+		require.NoError(t, err)
+		l.step(n, 0.5)
+		require.NoError(t, p.GoesOn())
+		require.NoError(t, p.Ends(nil))
+		if n == 1 {
+			found, err := filepath.Glob(filepath.Join(store, "*", "*", "tags"))
+			require.NoError(t, err)
+			note = filepath.Join(found[0], "mlflow.note.content")
+			require.NoError(t, os.WriteFile(note, nil, 0o644))
+		}
+	}
+	require.FileExists(t, note)
+}
+
+func TestWhatIsNotAskedForIsNotWritten(t *testing.T) {
+	for name, value := range map[string]string{"WANDB_MODE": "disabled", "WANDB_PROJECT": ""} {
+		l, cfg := begin(t, "")
+		cfg.TensorBoard = false
+		t.Setenv(name, value)
+		p, err := Open(cfg, l.dir, "")
+		require.NoError(t, err)
+		l.step(1, 0.5)
+		require.NoError(t, p.GoesOn())
+		require.NoError(t, p.Ends(nil))
+		require.NoDirExists(t, filepath.Join(l.dir, "wandb"))
+		require.NoDirExists(t, filepath.Join(l.dir, "tensorboard"))
+		HandOver(t.Context(), cfg, l.dir, false, func(line string) { t.Error(line) })
+	}
+}
