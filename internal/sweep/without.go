@@ -13,10 +13,50 @@ import (
 // mostNamed is how many runs a message names.
 const mostNamed = 16
 
-// Without takes runs out of the sweep: they are made no more, and no race waits for them. What is typed are names with commas between
-// them; a name may have commas itself. A run that is out stays out, and may be named again; one that has its result has nothing to be
-// taken out of. Begin writes it down.
+// Without takes runs out of the sweep: they are made no more, and no race waits for them. A run that is out may be named again; one that
+// has its result has nothing to be taken out of. Begin writes it down.
 func (j *Journal) Without(typed []string) error {
+	named, err := j.named("--without", typed)
+	if err != nil {
+		return err
+	}
+	for _, e := range named {
+		if e.State == Done || e.State == Left {
+			return badinput.Errorf("--without: %s is %s: it has its result, and nothing waits for it; leave it out of --without", e.Name, e.State)
+		}
+		e.State, e.Again = Out, false
+	}
+	if out := j.Out(); len(out) == len(j.Runs) {
+		return badinput.Errorf("--without: no run of the sweep would be left; name fewer, or begin another sweep in another --dir")
+	}
+	return nil
+}
+
+// With takes runs back that were taken out, which go on where they were. A race that has left others behind meanwhile was not theirs.
+// Begin writes it down.
+func (j *Journal) With(typed []string) error {
+	named, err := j.named("--with", typed)
+	if err != nil {
+		return err
+	}
+	for _, e := range named {
+		if e.State != Out {
+			return badinput.Errorf("--with: %s was not taken out, it is %s; leave it out of --with", e.Name, e.State)
+		}
+		if i := slices.IndexFunc(j.Runs, func(o Entry) bool { return o.State == Left && len(o.Scores) > len(e.Scores) }); i >= 0 {
+			steps := j.Plan.Rungs[len(j.Runs[i].Scores)-1]
+			return badinput.Errorf("--with: the race left others behind at step %d, which %s had not reached; begin another sweep in another --dir",
+				steps, e.Name)
+		}
+	}
+	for _, e := range named {
+		e.State, e.Why = Waiting, ""
+	}
+	return nil
+}
+
+// named are the runs whose names are typed, with commas between them; a name may have commas itself.
+func (j *Journal) named(flag string, typed []string) (all []*Entry, err error) {
 	for _, text := range typed {
 		for parts := strings.Split(text, ","); len(parts) > 0; {
 			n, i := len(parts), -1
@@ -25,19 +65,12 @@ func (j *Journal) Without(typed []string) error {
 				i = slices.IndexFunc(j.Runs, func(e Entry) bool { return e.Name == name })
 			}
 			if i < 0 {
-				return badinput.Errorf("--without: found %q, expected names of runs; these are %s", strings.Join(parts, ","), j.names())
+				return nil, badinput.Errorf("%s: found %q, expected names of runs; these are %s", flag, strings.Join(parts, ","), j.names())
 			}
-			e := &j.Runs[i]
-			if e.State == Done || e.State == Left {
-				return badinput.Errorf("--without: %s is %s: it has its result, and nothing waits for it; leave it out of --without", e.Name, e.State)
-			}
-			e.State, e.Again, parts = Out, false, parts[n+1:]
+			all, parts = append(all, &j.Runs[i]), parts[n+1:]
 		}
 	}
-	if out := j.Out(); len(out) == len(j.Runs) {
-		return badinput.Errorf("--without: no run of the sweep would be left; name fewer, or begin another sweep in another --dir")
-	}
-	return nil
+	return all, nil
 }
 
 // names are those of the first runs.

@@ -48,8 +48,32 @@ func TestARaceGoesOnWithoutARunThatWasTakenOut(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(dir, File))
 	require.NoError(t, err)
 	require.Contains(t, string(text), `"state": "taken out"`, "a state that older releases neither make nor compare")
-	_, err = without(t, dir, "seed=1")
+	j, err := without(t, dir, "seed=1")
 	require.NoError(t, err, "it may be typed again")
+	require.EqualError(t, j.With([]string{"seed=1"}),
+		"--with: the race left others behind at step 2, which seed=1 had not reached; begin another sweep in another --dir")
+}
+
+// What was taken out by mistake is taken back, and the sweep ends as one that never lost it.
+func TestARunIsTakenBack(t *testing.T) {
+	words, rungs := []string{"seed=0..3", "max_steps=4"}, Rungs(4, 2)
+	whole, err := (&program{}).drive(t, t.TempDir(), 1, words, rungs)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	_, err = (&program{fails: map[string]error{"seed=1": errors.New("no memory")}}).drive(t, dir, 1, words, rungs)
+	require.Error(t, err)
+	_, err = without(t, dir, "seed=1,seed=2")
+	require.NoError(t, err)
+	j, err := Claim(dir, nil)
+	require.NoError(t, err)
+	require.ErrorContains(t, j.With([]string{"seed=0"}), "--with: seed=0 was not taken out, it is waiting; leave it out of --with")
+	require.ErrorContains(t, j.With([]string{"seed=7"}), `--with: found "seed=7", expected names of runs; these are seed=0`)
+	require.NoError(t, j.With([]string{"seed=2,seed=1"}))
+	require.NoError(t, j.Begin())
+	require.NoError(t, j.Close())
+	j, err = (&program{}).drive(t, dir, 1, words, rungs)
+	require.NoError(t, err)
+	require.Equal(t, results(t, whole), results(t, j))
 }
 
 // Without a race, a run that was taken out is not tried again; names have commas, and what names no run is refused.

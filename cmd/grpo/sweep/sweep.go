@@ -44,7 +44,7 @@ type flags struct {
 	seed                    uint64
 	halving, dryRun         bool
 	rungs, atOnce           int
-	without                 []string
+	without, with           []string
 }
 
 // Command is the verb sweep.
@@ -59,7 +59,7 @@ combinations by --random-seed; then ranges may be of any numbers, 1e-5..1e-3, by
 
 With --halving all runs go to a part of max_steps, the better half by held-out pass@1 goes on from its checkpoints to twice as many, and
 so on: --rungs 3 are a quarter, a half, and all. A run that lost its policy is out; for one that failed otherwise the race waits, and
-grpo sweep --dir DIR --without NAME goes on without it. In any sweep, a run that was taken out so is made no more.
+grpo sweep --dir DIR --without NAME goes on without it. In any sweep, a run that was taken out so is made no more, until --with NAME.
 
 The directory of the sweep has sweep.json, which says how far each run is, the runs in runs/, what they said in logs/, and at the end
 results.csv and comparison.html. ^C saves and stops; grpo sweep --dir DIR goes on, also after kill -9. A run that fails is told, the
@@ -81,6 +81,7 @@ others go on, and grpo sweep --dir DIR tries it again. Runs are made in turn, or
 	fl.IntVar(&f.rungs, "rungs", 3, "rungs of --halving")
 	fl.IntVar(&f.atOnce, "at-once", 1, "runs at a time")
 	fl.StringArrayVar(&f.without, "without", nil, "go on without these runs, `NAME`[,NAME], as the plan names them")
+	fl.StringArrayVar(&f.with, "with", nil, "go on with these runs that were taken out, `NAME`[,NAME]")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show the plan and stop")
 	return cmd
 }
@@ -146,7 +147,7 @@ func (f *flags) journal(out io.Writer, plan *sweep.Plan) (*sweep.Journal, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := j.Without(f.without); err != nil {
+	if err := cmp.Or(j.With(f.with), j.Without(f.without)); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
 	elsewhere, err := j.Return()
