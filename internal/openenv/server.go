@@ -154,7 +154,11 @@ func (s *Server) ask(ctx context.Context, method, path string, body, reply any) 
 		return response.StatusCode, s.down("broke off: %w", cause(ctx, err))
 	}
 	if response.StatusCode != http.StatusOK {
-		return response.StatusCode, s.down("answered %s with %s: %.300s", path, response.Status, bytes.TrimSpace(text))
+		said := fmt.Sprintf(": %.300s", bytes.TrimSpace(text))
+		if strings.HasPrefix(said, ": <") { // a page for people
+			said = ""
+		}
+		return response.StatusCode, s.down("answered %s with %s%s", path, response.Status, said)
 	}
 	if err := json.Unmarshal(text, reply); err != nil {
 		return response.StatusCode, s.down("answered %s with what is not understood: %w", path, err)

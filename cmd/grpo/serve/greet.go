@@ -34,7 +34,7 @@ func (f *flags) greet(w io.Writer, at net.Addr, host *serving.Host) {
 	if f.store != "" {
 		key := "local"
 		if f.keys != "" {
-			key = "KEY, with a key of --keys"
+			key = "KEY  # KEY: a key of --keys"
 		}
 		where, _, _ := strings.Cut(opened(at), "/")
 		fmt.Fprintf(w, "grpo: to train with Tinker's clients, type export TINKER_BASE_URL=%s://%s TINKER_API_KEY=tml-%s\n", scheme, where, key)
