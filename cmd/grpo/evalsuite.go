@@ -18,7 +18,8 @@ func (f *evalFlags) openSuite(cmd *cobra.Command, words []string) (err error) {
 	if err := f.suite.CheckCard(f.recorded); err != nil {
 		return err
 	}
-	if f.plan, err = f.suite.Open(cmd, f.data, f.problems, words, func() error { return f.there(cmd.Context()) }); err != nil || f.plan == nil {
+	there := func() error { return f.there(cmd.Context()) }
+	if f.plan, err = f.suite.Open(cmd, f.data, f.problems, words, there); err != nil || f.plan == nil {
 		return err
 	}
 	f.data, f.problems = f.plan.Tasks, 0 // which are no more than were asked for
