@@ -10,6 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/outcome"
 	"github.com/seed-7879b91d/grpo/cmd/grpo/suites"
 	"github.com/seed-7879b91d/grpo/configs"
+	"github.com/seed-7879b91d/grpo/lora"
 )
 
 // openSuite makes the problems of a suite ready, where one is named, and asks as it is asked.
@@ -17,7 +18,8 @@ func (f *evalFlags) openSuite(cmd *cobra.Command, words []string) (err error) {
 	if err := f.suite.CheckCard(f.recorded); err != nil {
 		return err
 	}
-	if f.plan, err = f.suite.Open(cmd, f.data, f.problems, words); err != nil || f.plan == nil {
+	there := func() error { return f.there(cmd.Context()) }
+	if f.plan, err = f.suite.Open(cmd, f.data, f.problems, words, there); err != nil || f.plan == nil {
 		return err
 	}
 	f.data, f.problems = f.plan.Tasks, 0 // which are no more than were asked for
@@ -26,6 +28,23 @@ func (f *evalFlags) openSuite(cmd *cobra.Command, words []string) (err error) {
 		cmd.Flags().Lookup(flag).Changed = true // with --run, too
 	}
 	return nil
+}
+
+// there finds the run, or the model and its adapter. The solutions of a suite need none.
+func (f *evalFlags) there(ctx context.Context) (err error) {
+	switch {
+	case f.suite.Oracle:
+		return nil
+	case f.recorded != "":
+		_, err = grpo.OpenSaved(f.recorded, f.step, nil)
+		return err
+	case f.adapter != "":
+		_, err = lora.ReadConfig(f.adapter)
+	}
+	if err == nil {
+		_, err = grpo.ModelDir(ctx, f.model)
+	}
+	return err
 }
 
 // judgeSolutions judges the solutions of the suite.

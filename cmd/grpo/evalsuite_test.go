@@ -91,6 +91,13 @@ func TestMistakesAboutSuites(t *testing.T) {
 		{[]string{"--suite", "gsm8k", "--data", excerpt("gsm8k"), "--style", "completion"}, "--shots 8: "},
 		{[]string{"--suite", "livecodebench", "--data", excerpt("livecodebench"), "--oracle"}, "has no solutions"},
 		{[]string{"--suite", "humaneval", "--oracle", "--card", "card.md"}, "--card and --oracle do not go together"},
+		// What is missing is told before a suite is fetched.
+		{[]string{"--suite", "livecodebench", "--data", "no/such/file.jsonl", "--oracle"}, "--oracle: LiveCodeBench, code generation has no"},
+		{[]string{"--suite", "gsm8k", "--data", "no/such/file.jsonl", "--run", "no/run"}, "no/run is not the directory of a run"},
+		{[]string{"--suite", "gsm8k", "--data", "no/such/file.jsonl", "--model", "no-model"}, `model "no-model": no such directory`},
+		{[]string{"--suite", "gsm8k", "--data", "no/such/file.jsonl", "--adapter", "no-adapter"}, "no-adapter"},
+		{[]string{"--suite", "gsm8k", "--data", "no/such/file.jsonl", "--against", "no-set"}, "--against: data no-set: no such file"},
+		{[]string{"--suite", "gsm8k", "--data", "no/such/file.jsonl", "--against", excerpt("solutions")}, "solutions.jsonl: no row"},
 	} {
 		_, errs, code := shell(t, "", append([]string{"eval"}, c.args...)...)
 		require.Equal(t, exitBadInput, code, "%v: %s", c.args, errs)

@@ -203,6 +203,9 @@ func notFound(code, page string, repo Repo, file string) error {
 	case code == "EntryNotFound" || file != "":
 		return badinput.Errorf("%s has no file %q at %q (404)", page, file, repo.Revision)
 	}
+	if code == "" { // which the Hub says, and other servers do not
+		return badinput.Errorf("there is no %s (404): check the name, and HF_ENDPOINT", page)
+	}
 	return badinput.Errorf("there is no %s (404): check the name", page)
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 var liveCodeBench = Suite{
-	Name: nameLiveCodeBench, Title: "LiveCodeBench, code generation", Dated: true,
+	Name: nameLiveCodeBench, Title: "LiveCodeBench, code generation", Dated: true, Unsolved: true,
 	Source: "livecodebench/code_generation_lite", Split: "all",
 	Settings: Settings{Samples: 10, K: 5, Temperature: 0.2, TopP: 0.95, MaxTokens: 2000,
 		Papers: "Jain et al. 2024: pass@1 of 10 samples at temperature 0.2 and top_p 0.95, 2,000 tokens"},

@@ -31,6 +31,8 @@ type Suite struct {
 	Settings
 	// Dated sets have a date and a difficulty for each problem, and can be cut by them.
 	Dated bool
+	// Unsolved sets have no solution of any problem.
+	Unsolved bool
 	// Shots says that examples of the set may stand in the prompt.
 	Shots bool
 

@@ -93,9 +93,11 @@ func TestProgramsThatFail(t *testing.T) {
 		t.Skip("python3 is not on PATH")
 	}
 	for text, message := range map[string]string{
-		"import sys\nfor l in sys.stdin: print('{}', flush=True)":     "",
-		"input()\nraise ValueError('no such thing')":                  "ended without an answer: ValueError: no such thing",
+		"import sys\nfor l in sys.stdin: print('{}', flush=True)": "",
+		"input()\nraise ValueError('no such thing')":              "ended without an answer: ValueError: no such thing",
+		"input()": "ended without an answer; expected that it answers each line that it reads, until",
 		"input()\nprint('hello', flush=True)\ninput()":                `answered "hello"`,
+		"input()\nprint('{\"over\": 1}', flush=True)":                 `answered "{\"over\": 1}" (field "over": found a JSON number,`,
 		"input()\nprint('{\"error\": \"my bad\"}', flush=True)":       "reports: my bad",
 		"input()\nprint('{} {\"over\": true}', flush=True)":           `answered "{} {\"over\": true}" (found "{\"over\": true}" at byte 3,`,
 		"import sys\ninput()\nwhile 1: sys.stdout.write('x' * 65536)": "answered with a line of more than 16 MiB; make it shorter",

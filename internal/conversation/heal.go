@@ -132,7 +132,11 @@ func (d doctor) tell(ctx context.Context, p *data.Problem, said episode.Said, s 
 func (d doctor) say(f *Finding) (string, error) {
 	var out strings.Builder
 	if err := d.words.Execute(&out, f); err != nil {
-		return "", badinput.Errorf("heal_template: %w", err)
+		hint := ""
+		if strings.Contains(err.Error(), "can't evaluate field") {
+			hint = "; there are .Statement, .Kind, .FuncName, .Program, .Verdict, .Test, .Of, .Outcome, .Input, .Expected, .Got, .Error and .Trace"
+		}
+		return "", badinput.Errorf("heal_template: %w%s", err, hint)
 	}
 	if strings.TrimSpace(out.String()) == "" {
 		return "", badinput.Errorf("heal_template: it says nothing of a program with the verdict %q; expected some words", f.Verdict)

@@ -62,7 +62,7 @@ func TestHealing(t *testing.T) {
 	require.Empty(t, a.Messages, "nobody reads them")
 
 	for spoilt, message := range map[string]string{
-		"{{.Nothing}}": "heal_template: template: heal_template", "{{if .Program}}x{{end}}": "it says nothing of a program",
+		"{{.Nothing}}": "in type *conversation.Finding; there are .Statement, .Kind,", "{{if .Program}}x{{end}}": "it says nothing of a program",
 		"{{": "heal_template: template: heal_template:1",
 	} {
 		require.NoError(t, os.WriteFile(words, []byte(spoilt), 0o644))

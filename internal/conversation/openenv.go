@@ -15,6 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/chat"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/episode"
+	"github.com/seed-7879b91d/grpo/internal/jsonl"
 	"github.com/seed-7879b91d/grpo/internal/openenv"
 	"github.com/seed-7879b91d/grpo/internal/openfile"
 	"github.com/seed-7879b91d/grpo/internal/sources"
@@ -53,7 +54,7 @@ func (r *Room) world(ctx context.Context, cfg *configs.Config, l *sources.Langua
 	case "best":
 		w.reward = episode.BestReward
 	}
-	l.Begin = w.begin
+	l.Begin, r.Notes = w.begin, append(r.Notes, server.Notes...)
 	r.env, r.where = w, "at "+server.Plan()
 	return nil
 }
@@ -88,9 +89,11 @@ func parameters(p *data.Problem) (map[string]any, error) {
 	_, _ = hash.Write([]byte(p.ID))
 	all := map[string]any{"seed": hash.Sum32() >> 1}
 	if len(p.Metadata) > 0 {
-		var row struct{ Reset map[string]json.RawMessage }
+		var row struct {
+			Reset map[string]json.RawMessage `json:"reset"`
+		}
 		if err := json.Unmarshal(p.Metadata, &row); err != nil {
-			return nil, badinput.Errorf("problem %s: metadata: reset: expected an object, such as {\"seed\": 7}: %w", p.ID, err)
+			return nil, badinput.Errorf("problem %s: metadata: %w, such as {\"reset\": {\"seed\": 7}}", p.ID, jsonl.Explain(err))
 		}
 		for name, value := range row.Reset {
 			all[name] = value

@@ -234,7 +234,7 @@ func (p *program) exchange(ctx context.Context, line []byte) (answer []byte, err
 	case p.long != nil:
 		return nil, p.failed(tooLong, mostAnswer>>20)
 	}
-	return nil, p.failed("ended without an answer%s", p.said.Last())
+	return nil, p.failed("ended without an answer%s; expected that it answers each line that it reads, until its input ends", p.said.Last())
 }
 
 // read reads an answer.
@@ -246,7 +246,7 @@ func (p *program) read(line []byte) (a reply, err error) {
 	}
 	if err != nil {
 		return a, p.failed("answered %.200q (%v); expected a line such as "+
-			`{"messages": [{"role": "user", "content": "…"}], "reward": 0.5, "over": false}`, bytes.TrimSpace(line), err)
+			`{"messages": [{"role": "user", "content": "…"}], "reward": 0.5, "over": false}`, bytes.TrimSpace(line), jsonl.Explain(err))
 	}
 	if a.Error != "" {
 		return a, p.failed("reports: %s", a.Error)

@@ -135,7 +135,7 @@ func TestOpenEnv(t *testing.T) {
 	require.ErrorContains(t, err, "though its seed is the same, and the conversations of a problem are compared; have it heed the seed")
 	require.True(t, badinput.Is(err))
 	_, err = r.env.Open(t.Context(), &data.Problem{ID: "odd", Metadata: []byte(`{"reset": 7}`)})
-	require.ErrorContains(t, err, "problem odd: metadata: reset: expected an object")
+	require.ErrorContains(t, err, `metadata: field "reset": found a JSON number, expected an object, such as {"reset": {"seed"`)
 	moody.Close()
 	_, err = r.env.Open(t.Context(), &data.Problem{ID: "another"})
 	require.ErrorAs(t, err, &down)
@@ -146,17 +146,28 @@ func TestOpenEnvTemplate(t *testing.T) {
 	at := httptest.NewServer(&openenvtest.Server{})
 	defer at.Close()
 	words := filepath.Join(t.TempDir(), "words")
-	for text, want := range map[string]string{"{{.prompt}} Please.": "", "{{": "openenv_template: template: openenv_template:1"} {
+	for text, want := range map[string]string{
+		"{{.prompt}} Please.{{with .messages}}{{.text}}{{end}}": "",
+		"{{": "openenv_template: template: openenv_template:1",
+		"{{.promt}} {{if not .turn}}{{.reply | print}}{{end}}": "found {{.promt}}, and the server's observations have messages, note, prompt, " +
+			"reply, turn",
+	} {
 		require.NoError(t, os.WriteFile(words, []byte(text), 0o644))
 		cfg, l, _, p := place(t, "env=openenv:"+at.URL, "openenv_template="+words)
 		p.Metadata = []byte(`{"reset": {"seed": 7}}`)
-		_, err := Open(t.Context(), cfg, l, &judging.Judging{}, nil, nil)
+		r, err := Open(t.Context(), cfg, l, &judging.Judging{}, nil, nil)
+		if strings.HasPrefix(want, "found") { // which another observation may have
+			require.NoError(t, err)
+			require.Equal(t, []string{"openenv_template: " + want}, r.Notes)
+			continue
+		}
 		if want != "" {
 			require.ErrorContains(t, err, want)
 			require.True(t, badinput.Is(err))
 			continue
 		}
 		require.NoError(t, err)
+		require.Empty(t, r.Notes)
 		_, text, err := l.Prompt(t.Context(), &p)
 		require.NoError(t, err)
 		require.Contains(t, text, "\n\nSay vowels about 7. Please.<|im_end|>")

@@ -3,6 +3,7 @@ package mcp
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -31,15 +32,17 @@ type Server struct {
 
 // entry is a server as it is written. The last line is what other programs read in such files, and nobody here.
 type entry struct {
-	Type, Transport string
-	Command         string
-	Args            []string
-	Env, Headers    map[string]string
-	Cwd             string
-	URL             string
-	Tools           []string
-	Isolate         bool
-	Disabled        bool
+	Type      string            `json:"type"`
+	Transport string            `json:"transport"`
+	Command   string            `json:"command"`
+	Args      []string          `json:"args"`
+	Env       map[string]string `json:"env"`
+	Headers   map[string]string `json:"headers"`
+	Cwd       string            `json:"cwd"`
+	URL       string            `json:"url"`
+	Tools     []string          `json:"tools"`
+	Isolate   bool              `json:"isolate"`
+	Disabled  bool              `json:"disabled"`
 
 	Timeout, AutoApprove, AlwaysAllow, Trust, Description json.RawMessage
 }
@@ -52,17 +55,13 @@ func Read(path string) ([]Server, error) {
 		return nil, badinput.Errorf("mcp: %w; expected a file such as %s", err, example)
 	}
 	var file struct {
-		MCPServers, Servers map[string]entry
-		Inputs              json.RawMessage // of an editor
+		MCPServers map[string]json.RawMessage `json:"mcpServers"`
+		Servers    map[string]json.RawMessage `json:"servers"`
+		Inputs     json.RawMessage            // of an editor
 	}
 	text = bytes.TrimPrefix(text, []byte("\ufeff")) // a mark that some editors begin a file with
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err = d.Decode(&file); err == nil {
-		err = jsonl.Rest(text, d.InputOffset())
-	}
-	if err != nil {
-		return nil, badinput.Errorf("mcp: %s: %s; expected %s", path, strings.TrimPrefix(jsonl.Explain(err).Error(), "json: "), example)
+	if err = decode(text, &file); err != nil {
+		return nil, badinput.Errorf("mcp: %s: %w; expected %s", path, err, example)
 	}
 	all := file.MCPServers
 	if all == nil {
@@ -70,7 +69,10 @@ func Read(path string) ([]Server, error) {
 	}
 	var servers []Server
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		e := all[name]
+		var e entry
+		if err = decode(all[name], &e); err != nil {
+			return nil, badinput.Errorf("mcp: %s: server %q: %w; expected %s", path, name, err, example)
+		}
 		if e.Disabled {
 			continue
 		}
@@ -80,10 +82,24 @@ func Read(path string) ([]Server, error) {
 		}
 		servers = append(servers, s)
 	}
+	if len(servers) == 0 && len(all) > 0 {
+		return nil, badinput.Errorf(`mcp: %s: all of its servers are "disabled"; take that out of one`, path)
+	}
 	if len(servers) == 0 {
 		return nil, badinput.Errorf("mcp: %s names no server; expected %s", path, example)
 	}
 	return servers, nil
+}
+
+// decode reads a value that is all of a text, and knows no other keys. What is wrong is said in words of the file.
+func decode(text []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	if err == nil {
+		return jsonl.Rest(text, d.InputOffset())
+	}
+	return errors.New(strings.TrimPrefix(jsonl.Explain(err).Error(), "json: "))
 }
 
 const example = `{"mcpServers": {"files": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "/data"]}}}`

@@ -243,7 +243,7 @@ func TestFaults(t *testing.T) {
 		`{"mcpServers": {"a": {}}}`: `server "a": found neither "command" nor "url"`,
 		`{"mcpServers": {"a": {"command": "x", "url": "http://y"}}}`:     `found "command" and "url"`,
 		`{"mcpServers": {"a": {"command": "x", "cwd": "/no/such"}}}`:     `server "a": cwd: found "/no/such", which is no directory here`,
-		`{"mcpServers": {"a": {"command": "x", "env": {"PORT": 3000}}}}`: `found a JSON number, expected a text; expected {"mcp`,
+		`{"mcpServers": {"a": {"command": "x", "env": {"PORT": 3000}}}}`: `server "a": field "env": found a JSON number, expected a text;`,
 		`[]`: "servers.json: found a JSON array, expected an object",
 		`{"mcpServers": {"a": {"command": "x", "type": "http"}}}`:                `type: found "http" beside "command"`,
 		`{"mcpServers": {"a": {"url": "http://y", "type": "sse"}}}`:              `type: found "sse" beside "url"`,
@@ -251,9 +251,13 @@ func TestFaults(t *testing.T) {
 		`{"mcpServers": {"a": {"command": "x", "headers": {"b": "c"}}}}`:         "headers: a command has none",
 		`{"mcpServers": {"a": {"url": "http://y", "args": ["b"]}}}`:              `a "url" has "headers"`,
 		`{"mcpServers": {"a": {"command": "x", "env": {"b": "${MCP_NO_ONE}"}}}}`: "MCP_NO_ONE is not set; type export MCP_NO_ONE=…",
-		`{"mcpServers": {"a": {"command": "x", "disabled": true}}}`:              "names no server",
+		`{"mcpServers": {"a": {"command": "x", "disabled": true}}}`:              `all of its servers are "disabled"`,
 		`{"mcpServers": {"a": {"command": "x"}}}` + "\n" + `{"mcpServers": {}}`:  `found "{\"mcpServers\": {}}" at byte 40, after the JSON value`,
 		`{"mcpServers": {"a": {"command": "x"}}} ]`:                              `found "]" at byte 40, after the JSON value`,
+
+		`{"mcpServers": {"a": {"isolate": "yes"}}}`:             `server "a": field "isolate": found a JSON string,`,
+		`{"mcpServers": {"a": {"command": "x", "arg": ["b"]}}}`: `servers.json: server "a": unknown field "arg"; expected {`,
+		`{"mcpServers": []}`:                                    `servers.json: field "mcpServers": found a JSON array, expected an object`,
 	} {
 		_, err := Read(write(t, text))
 		require.ErrorContains(t, err, message, text)

@@ -28,6 +28,13 @@ func (f field) String() string {
 
 var kinds = []string{"string", "integer", "number", "boolean"}
 
+// properties are the fields that a schema has, in the order of their names.
+func properties(schema json.RawMessage) []string {
+	var s struct{ Properties map[string]json.RawMessage }
+	_ = json.Unmarshal(schema, &s) // of a schema that is none: nil
+	return slices.Sorted(maps.Keys(s.Properties))
+}
+
 // choose finds the field of an action: the one that is asked for, or else the only one that there must be, or that there is.
 func choose(schema json.RawMessage, asked string) (field, error) {
 	var s struct {

@@ -311,10 +311,15 @@ func TestWhyASchemaIsNotTold(t *testing.T) {
 		http.StatusUnauthorized:        "answered /schema with 401 Unauthorized: no; put the token that it takes into OPENENV_TOKEN",
 		http.StatusForbidden:           "answered /schema with 403 Forbidden: no; put the token that it takes into OPENENV_TOKEN",
 		http.StatusServiceUnavailable:  "answered /schema with 503 Service Unavailable: no; see whether it is up, and serves an environment",
-		http.StatusNotFound:            "openenv_action: the server does not say at /schema what its actions have; type openenv_action=NAME",
+		http.StatusNotFound:            "answered /schema with 404 Not Found: no; see whether an OpenEnv server is there; of one that has no",
+		http.StatusTeapot:              "answered /schema with 418 I'm a teapot; see whether an OpenEnv server is there",
 		http.StatusInternalServerError: "answered /schema with 500 Internal Server Error: no; see whether it is up",
 	} {
-		at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", status) }))
+		said := "no"
+		if status == http.StatusTeapot {
+			said = "<!DOCTYPE HTML><p>no</p>"
+		}
+		at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, said, status) }))
 		_, err := Open(t.Context(), Options{URL: at.URL, Within: time.Minute})
 		require.ErrorContains(t, err, want)
 		require.True(t, badinput.Is(err))

@@ -41,6 +41,9 @@ type Server struct {
 	plain  bool // it has no WebSockets
 	known  bool // that is known
 	field  field
+	fields []string // of observations, as the schema has them; nil: it says nothing of them
+
+	Notes []string // that the user should know
 
 	mu    sync.Mutex
 	freed *sync.Cond
@@ -78,12 +81,13 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	if err := s.learn(ctx); err != nil {
 		return nil, err
 	}
-	session, _, err := s.Begin(ctx, nil)
+	session, r, err := s.Begin(ctx, nil)
 	if err != nil {
 		return nil, badinput.Errorf("%w; see whether it is up, and serves an environment", err)
 	}
 	session.Close()
 	s.known = true
+	s.checkWords(r)
 	return s, nil
 }
 
@@ -102,7 +106,8 @@ func (s *Server) Plan() string {
 // learn asks the server what its actions are.
 func (s *Server) learn(ctx context.Context) (err error) {
 	var schema struct {
-		Action json.RawMessage `json:"action"`
+		Action      json.RawMessage `json:"action"`
+		Observation json.RawMessage `json:"observation"`
 	}
 	ctx, cancel := context.WithTimeout(ctx, beginTime)
 	defer cancel()
@@ -110,6 +115,7 @@ func (s *Server) learn(ctx context.Context) (err error) {
 	if failed != nil && status == 0 {
 		return badinput.Errorf("%w; see whether it is up, at that address", failed)
 	}
+	s.fields = properties(schema.Observation)
 	s.field, err = choose(schema.Action, s.Options.Action)
 	switch { // a server that has no schema is one, and a server that tells it to others or that fails is not
 	case err == nil:
@@ -117,6 +123,9 @@ func (s *Server) learn(ctx context.Context) (err error) {
 		return badinput.Errorf("%w; put the token that it takes into OPENENV_TOKEN", failed)
 	case status >= 500:
 		return badinput.Errorf("%w; see whether it is up, and serves an environment", failed)
+	case failed != nil: // it may be any server
+		return badinput.Errorf("%w; see whether an OpenEnv server is there; of one that has no /schema, type openenv_action=NAME of the field "+
+			"that the model's text is to be, or openenv_action=json", failed)
 	}
 	return err
 }
@@ -145,7 +154,11 @@ func (s *Server) ask(ctx context.Context, method, path string, body, reply any) 
 		return response.StatusCode, s.down("broke off: %w", cause(ctx, err))
 	}
 	if response.StatusCode != http.StatusOK {
-		return response.StatusCode, s.down("answered %s with %s: %.300s", path, response.Status, bytes.TrimSpace(text))
+		said := fmt.Sprintf(": %.300s", bytes.TrimSpace(text))
+		if strings.HasPrefix(said, ": <") { // a page for people
+			said = ""
+		}
+		return response.StatusCode, s.down("answered %s with %s%s", path, response.Status, said)
 	}
 	if err := json.Unmarshal(text, reply); err != nil {
 		return response.StatusCode, s.down("answered %s with what is not understood: %w", path, err)

@@ -4,7 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"text/template/parse"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
@@ -49,6 +53,51 @@ func (s *Server) Text(r Result) (string, error) {
 		out.WriteString(f.name + ":" + text + "\n")
 	}
 	return strings.TrimSpace(out.String()), nil
+}
+
+// checkWords notes which fields the template names that no observation has: neither r, nor any by the schema.
+func (s *Server) checkWords(r Result) {
+	if s.Words == nil || s.Words.Tree == nil || len(s.fields) == 0 {
+		return
+	}
+	var has map[string]json.RawMessage
+	_ = json.Unmarshal(r.Observation, &has) // Text says what is wrong with it
+	named := map[string]bool{}
+	namedIn(named, s.Words.Root)
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		if _, there := has[name]; !there && !slices.Contains(s.fields, name) {
+			s.Notes = append(s.Notes, fmt.Sprintf("openenv_template: found {{.%s}}, and the server's observations have %s", name,
+				strings.Join(s.fields, ", ")))
+		}
+	}
+}
+
+// namedIn finds the fields of an observation that a template names. In what with and range enclose, a dot is something else.
+func namedIn(names map[string]bool, nodes ...parse.Node) {
+	for _, node := range nodes {
+		switch n := node.(type) {
+		case *parse.ListNode:
+			if n != nil {
+				namedIn(names, n.Nodes...)
+			}
+		case *parse.ActionNode:
+			namedIn(names, n.Pipe)
+		case *parse.IfNode:
+			namedIn(names, n.Pipe, n.List, n.ElseList)
+		case *parse.WithNode:
+			namedIn(names, n.Pipe, n.ElseList)
+		case *parse.RangeNode:
+			namedIn(names, n.Pipe, n.ElseList)
+		case *parse.PipeNode:
+			for _, c := range n.Cmds {
+				namedIn(names, c.Args...)
+			}
+		case *parse.ChainNode:
+			namedIn(names, n.Node)
+		case *parse.FieldNode:
+			names[n.Ident[0]] = true
+		}
+	}
 }
 
 // number is one that a template compares, and writes as JSON does: Go has 1e+06 for a million.

@@ -31,6 +31,14 @@ func (f *flags) greet(w io.Writer, at net.Addr, host *serving.Host) {
 		}
 	}
 	fmt.Fprintf(w, "grpo: to talk to them, open %s://%s\n", scheme, opened(at))
+	if f.store != "" {
+		key := "local"
+		if f.keys != "" {
+			key = "KEY  # KEY: a key of --keys"
+		}
+		where, _, _ := strings.Cut(opened(at), "/")
+		fmt.Fprintf(w, "grpo: to train with Tinker's clients, type export TINKER_BASE_URL=%s://%s TINKER_API_KEY=tml-%s\n", scheme, where, key)
+	}
 }
 
 // opened is an address as a browser opens it. Who listens on all addresses has none that is one.

@@ -89,7 +89,10 @@ func TestAHangupBesideATraining(t *testing.T) {
 
 // What other packages answer is known, too, where a path is asked for by another method.
 func TestMethodsOfAllCalls(t *testing.T) {
-	url, _, _ := serve(t, "--store", t.TempDir(), "--max-context", "64", "--max-sequences", "1")
+	url, said, _ := serve(t, "--store", t.TempDir(), "--max-context", "64", "--max-sequences", "1")
+	require.Eventually(t, func() bool { // the address comes before it
+		return strings.Contains(said.String(), "type export TINKER_BASE_URL="+url+" TINKER_API_KEY=tml-local\n")
+	}, time.Minute, 5*time.Millisecond)
 	for call, methods := range map[string]string{
 		"PATCH /v1/models/x": "GET, HEAD, DELETE", "GET /v1/load_lora_adapter": "POST", "GET /api/v1/optim_step": "POST",
 		"DELETE /v1/models": "GET, HEAD", "POST /v1/models": "GET, HEAD", "POST /healthz": "GET, HEAD", "DELETE /metrics": "GET, HEAD",

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -62,8 +63,9 @@ func (p *Plan) contamination(ctx context.Context, e Evaluated) (*Contamination, 
 	case len(against) > 0:
 		for _, source := range against {
 			a, others, err := open(ctx, source, "train")
-			if err != nil {
-				return nil, badinput.Errorf("--against: %w", err)
+			if err != nil { // further down than checkAgainst looked: what an evaluation took hours for is not lost for it
+				c.Against = append(c.Against, Against{Source: source, Failed: err.Error()})
+				continue
 			}
 			look(a, others)
 		}
@@ -79,6 +81,33 @@ func (p *Plan) contamination(ctx context.Context, e Evaluated) (*Contamination, 
 	}
 	c.count(found)
 	return c, nil
+}
+
+// checkAgainst looks whether what --against names is there and asks something, before an evaluation that may take hours.
+func (f *Flags) checkAgainst(ctx context.Context) error {
+	for _, source := range f.against {
+		if source == configs.DefaultPreset || slices.Equal(f.against, []string{"none"}) {
+			continue
+		}
+		enough := errors.New("a row that asks something")
+		_, err := dataset.Records(ctx, source, dataset.Options{Split: "train"}, func(r dataset.Record) error {
+			if asked(r) != "" {
+				return enough
+			}
+			return nil
+		})
+		if err == nil {
+			err = nothingAsked(source)
+		}
+		if !errors.Is(err, enough) {
+			return fmt.Errorf("--against: %w", err)
+		}
+	}
+	return nil
+}
+
+func nothingAsked(source string) error {
+	return badinput.Errorf("data %s: no row says what is asked; expected one of %s, or messages", source, strings.Join(texts, ", "))
 }
 
 // count counts each problem once, by what it is most like.
@@ -120,7 +149,7 @@ func open(ctx context.Context, source, split string) (a Against, problems []data
 		return nil
 	})
 	if err == nil && len(problems) == 0 {
-		err = badinput.Errorf("data %s: no row says what is asked; expected one of %s, or messages", source, strings.Join(texts, ", "))
+		err = nothingAsked(source)
 	}
 	a.SHA256 = origin.SHA256
 	return a, problems, err

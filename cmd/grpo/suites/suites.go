@@ -58,8 +58,8 @@ type Plan struct {
 }
 
 // Open finds the suite and makes its problems ready. source, where it is not "", takes the place of the suite's own; first is --problems.
-// Without --suite there is no plan.
-func (f *Flags) Open(cmd *cobra.Command, source string, first int, words []string) (*Plan, error) {
+// Without --suite there is no plan. What is asked is looked for by there, before gigabytes are fetched to ask it with.
+func (f *Flags) Open(cmd *cobra.Command, source string, first int, words []string, there func() error) (*Plan, error) {
 	changed := cmd.Flags().Changed
 	if f.Name == "" {
 		for _, flag := range only {
@@ -95,6 +95,18 @@ func (f *Flags) Open(cmd *cobra.Command, source string, first int, words []strin
 		if *day.to, err = time.Parse(time.DateOnly, day.text); err != nil {
 			return nil, badinput.Errorf("--%s: found %q, expected a day such as 2024-08-01", day.flag, day.text)
 		}
+	}
+	if err = s.Check(o); err == nil && f.Oracle && s.Unsolved {
+		err = badinput.Errorf("--oracle: %s has no solutions; leave it out", s.Title)
+	}
+	if err == nil {
+		err = there()
+	}
+	if err == nil {
+		err = f.checkAgainst(cmd.Context())
+	}
+	if err != nil {
+		return nil, err
 	}
 	built, err := s.Build(cmd.Context(), o)
 	if err != nil {

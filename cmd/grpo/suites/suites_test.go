@@ -221,6 +221,12 @@ func TestContamination(t *testing.T) {
 	require.Contains(t, (&Card{Contamination: c}).Markdown(), "\n| a\\|b c | 7 |  | 0.99 |\n", "a row of a table stays one")
 	_, _, err = open(t.Context(), filepath.Join(excerpts, "solutions.jsonl"), "train")
 	require.ErrorContains(t, err, "no row says what is asked")
+	require.NoError(t, os.WriteFile(path, []byte("{\"question\":\"Add two numbers.\"}\n{\n"), 0o644))
+	flags := &Flags{against: []string{path}}
+	require.NoError(t, flags.checkAgainst(t.Context()), "the first row that asks something")
+	c, err = (&Plan{flags: flags}).contamination(t.Context(), Evaluated{})
+	require.NoError(t, err, "an evaluation is not lost")
+	require.Contains(t, c.String(), "contamination: unknown, for "+path+" cannot be read: ")
 	_, problems, err = open(t.Context(), "tiny", "train")
 	require.NoError(t, err)
 	require.NotEmpty(t, problems)

@@ -221,7 +221,10 @@ func testsCommand() *cobra.Command {
 				return err
 			}
 			defer done()
-			return call(cmd, kit, "run_tests", map[string]any{"code": code})
+			if err := call(cmd, kit, "run_tests", map[string]any{"code": code}); err != nil || f.options.PublicTests > 0 {
+				return err
+			}
+			return tellOfPublicTests(cmd, p)
 		},
 	}
 	f.register(cmd)
@@ -230,6 +233,19 @@ func testsCommand() *cobra.Command {
 	cmd.Flags().IntVar(&f.options.PublicTests, "public-tests", 0, "how many tests are public, from the first, where the task marks none")
 	cmd.Flags().BoolVar(&f.options.CountHidden, "count-hidden", false, "say how many of the other tests pass, too")
 	return cmd
+}
+
+// tellOfPublicTests says what to type where a task has tests, and none that a model may see.
+func tellOfPublicTests(cmd *cobra.Command, p *data.Problem) error {
+	if p.NumTests == 0 || p.Kind == data.Answer {
+		return nil
+	}
+	tests, err := p.Tests(cmd.Context())
+	if err == nil && !slices.ContainsFunc(tests, func(t data.Test) bool { return t.Public }) {
+		_, err = fmt.Fprintln(cmd.ErrOrStderr(), `the task marks none of its tests "public": true; type --public-tests 1 for its first one, as `+
+			"public_tests=1 of a run has it")
+	}
+	return err
 }
 
 // find reads a task of a file.

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
 // A form that is not there is told of by its flag.
@@ -18,6 +20,34 @@ func TestForm(t *testing.T) {
 	cmd.SetArgs([]string{"trace", file, "--form", "tbl"})
 	cmd.SilenceUsage, cmd.SilenceErrors = true, true
 	require.EqualError(t, cmd.ExecuteContext(t.Context()), `--form: found "tbl", expected lines, table or story`)
+}
+
+// Who asks for tests that may be seen, of a task without any, is told how to have some.
+func TestTasksWithoutPublicTests(t *testing.T) {
+	dir := t.TempDir()
+	file, tasks := filepath.Join(dir, "a.py"), filepath.Join(dir, "tasks.jsonl")
+	require.NoError(t, os.WriteFile(file, []byte("print(1)\n"), 0o600))
+	for test, want := range map[string]string{
+		`"tests": [{"input": "", "output": "1"}]`: "the task marks none of its tests \"public\": true; type --public-tests 1",
+		`"answer": "1", "match": "exact"`:         "",
+	} {
+		require.NoError(t, os.WriteFile(tasks, []byte(`{"prompt": "Print 1.", `+test+"}\n"), 0o600))
+		cmd, out, errs := Command(), bytes.Buffer{}, bytes.Buffer{}
+		cmd.SetArgs([]string{"run_tests", file, "--problems", tasks})
+		cmd.SetOut(&out)
+		cmd.SetErr(&errs)
+		cmd.SilenceUsage, cmd.SilenceErrors = true, true
+		if err := cmd.ExecuteContext(t.Context()); badinput.Is(err) {
+			t.Skip(err) // no cells here
+		} else {
+			require.NoError(t, err)
+		}
+		require.Equal(t, "this task has no public tests\n", out.String())
+		if want == "" {
+			require.Empty(t, errs.String())
+		}
+		require.Contains(t, errs.String(), want)
+	}
 }
 
 // What a server says of its tools is shown, and does nothing to a terminal; a schema that is none says less.

@@ -108,7 +108,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if schema == "" {
 			schema = `{"properties": {"metadata": {"type": "object"}, "message": {"type": "string"}}, "required": ["message"]}`
 		}
-		_, _ = fmt.Fprintf(w, `{"action": %s, "observation": {}, "state": {}}`, schema)
+		_, _ = fmt.Fprintf(w, `{"action": %s, "observation": {"properties": {"prompt": {}, "messages": {}, "reply": {}, "turn": {}, `+
+			`"note": {}}}, "state": {}}`, schema)
 	case r.URL.Path == "/ws" && !s.Plain:
 		s.socket(w, r)
 	case r.URL.Path == "/reset" || r.URL.Path == "/step":
