@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"text/template"
@@ -38,6 +39,16 @@ func (f *Finding) Trace() (string, error) {
 		return "", nil
 	}
 	return f.trace(f.Test)
+}
+
+// findings are what a template may name.
+func findings() (names []string) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Finding]()) {
+		if f.IsExported() && !f.Anonymous {
+			names = append(names, "."+f.Name)
+		}
+	}
+	return append(names, ".Trace")
 }
 
 // healing is the environment of env=heal. Where programs do not run in cells of this machine, no test is shown.
@@ -134,7 +145,7 @@ func (d doctor) say(f *Finding) (string, error) {
 	if err := d.words.Execute(&out, f); err != nil {
 		hint := ""
 		if strings.Contains(err.Error(), "can't evaluate field") {
-			hint = "; there are .Statement, .Kind, .FuncName, .Program, .Verdict, .Test, .Of, .Outcome, .Input, .Expected, .Got, .Error and .Trace"
+			hint = "; there are " + strings.Join(findings(), " ")
 		}
 		return "", badinput.Errorf("heal_template: %w%s", err, hint)
 	}

@@ -62,8 +62,9 @@ func TestHealing(t *testing.T) {
 	require.Empty(t, a.Messages, "nobody reads them")
 
 	for spoilt, message := range map[string]string{
-		"{{.Nothing}}": "in type *conversation.Finding; there are .Statement, .Kind,", "{{if .Program}}x{{end}}": "it says nothing of a program",
-		"{{": "heal_template: template: heal_template:1",
+		"{{.Nothing}}":            "in type *conversation.Finding; there are .Statement .Kind .FuncName .Program .Verdict .Test .Of",
+		"{{if .Program}}x{{end}}": "it says nothing of a program",
+		"{{":                      "heal_template: template: heal_template:1",
 	} {
 		require.NoError(t, os.WriteFile(words, []byte(spoilt), 0o644))
 		_, err := Open(t.Context(), cfg, l, j, &sources.Problems{}, nil)
