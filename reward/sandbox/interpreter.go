@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -90,7 +91,9 @@ func findInterpreter(ctx context.Context, name string) (*interpreter, error) {
 	cmd.WaitDelay = time.Second // what left the group may hold its pipes
 	kill := ownGroup(cmd)       // a script may have started the interpreter
 	cmd.Cancel = kill
+	runtime.LockOSThread() // with which the process ends
 	out, err := cmd.Output()
+	runtime.UnlockOSThread()
 	kill()
 	switch said := lastLine(stderr.String()); {
 	case ctx.Err() != nil:

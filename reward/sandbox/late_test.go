@@ -5,6 +5,9 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"os/exec"
 	"syscall"
 	"testing"
 	"time"
@@ -26,10 +29,10 @@ func TestCancelledAsItBegins(t *testing.T) {
 			for range size(6, 10) {
 				program := cancelAtBirth(t, p)
 				end := time.Now().Add(20 * time.Second)
-				for proc.Memory(program) > 0 && time.Now().Before(end) {
+				for alive(program) && time.Now().Before(end) {
 					time.Sleep(time.Millisecond)
 				}
-				if proc.Memory(program) > 0 {
+				if alive(program) {
 					left++
 					if err := syscall.Kill(program, syscall.SIGKILL); err != nil {
 						t.Error(err)
@@ -63,4 +66,40 @@ func cancelAtBirth(t *testing.T, p *Pool) (process int) {
 		t.Fatalf("the run of process %d ended with %v", process, err)
 	}
 	return process
+}
+
+// TestKilledWithoutCells: where programs are ordinary processes, they end with the process that holds the pool, too.
+func TestKilledWithoutCells(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("SANDBOX_TEST_VICTIM") != "" {
+		p := openPool(t, RungUnsafe, 1)
+		go p.Run(t.Context(), "g", Program{Code: "import time\nwhile True: time.sleep(1)"}, make([]Input, 1), Limits{Wall: 10 * time.Minute},
+			func(int, Result) bool { return true })
+		var children []int
+		for deadline := time.Now().Add(time.Minute); len(children) == 0 && time.Now().Before(deadline); {
+			children = proc.Children(os.Getpid())
+		}
+		fmt.Println("children", children[0])
+		time.Sleep(10 * time.Minute)
+		return
+	}
+	openPool(t, RungUnsafe, 1).Close() // skips where there is nothing to test
+	cmd := exec.Command("/proc/self/exe", "-test.run", "^TestKilledWithoutCells$")
+	cmd.Env = append(os.Environ(), "SANDBOX_TEST_VICTIM=1")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	var program int
+	if _, err := fmt.Fscanf(out, "children %d\n", &program); err != nil {
+		t.Fatal(err)
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+	expectGone(t, []int{program})
 }

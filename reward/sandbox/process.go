@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"time"
@@ -65,6 +66,8 @@ func (p *process) run(ctx context.Context, prog Program, in Input, l Limits) (r 
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = files.open["stdin"], files.open["stdout"], &stderr
 	cmd.WaitDelay = 100 * time.Millisecond // nobody waits for a pipe that a child of the program still holds
 	killGroup := ownGroup(cmd)
+	runtime.LockOSThread() // with which the process ends
+	defer runtime.UnlockOSThread()
 
 	start := time.Now()
 	if err := cmd.Start(); err != nil {

@@ -14,7 +14,7 @@ func platformEnv() []string { return nil }
 // ownGroup puts the command into a process group of its own, and gives back how to kill it and all of its group but
 // those that have left that.
 func ownGroup(cmd *exec.Cmd) (kill func() error) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = tied()
 	return func() error {
 		if cmd.Process == nil {
 			return nil
