@@ -4,7 +4,6 @@ package version
 import (
 	"cmp"
 	"fmt"
-	"os/exec"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -44,17 +43,4 @@ func Program() string {
 		}
 	}
 	return version
-}
-
-// Checkout is the commit that is checked out here, and whether files differ from it; "" without git.
-func Checkout() string {
-	commit, err := exec.Command("git", "rev-parse", "HEAD").Output()
-	if err != nil {
-		return ""
-	}
-	state := strings.TrimSpace(string(commit))
-	if changes, err := exec.Command("git", "status", "--porcelain").Output(); err == nil && len(changes) > 0 {
-		state += " with changes"
-	}
-	return state
 }
