@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,8 +33,8 @@ func must(s string, _ error) string { return s }
 func TestCheckout(t *testing.T) {
 	inFolder(t)
 	require.Empty(t, Checkout(), "no repository")
-	for _, args := range [][]string{{"init", "-q"}, {"-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "-q", "--allow-empty", "-m", "a"}} {
-		out, err := exec.Command("git", args...).CombinedOutput()
+	for _, command := range []string{"init -q", "-c user.name=a -c user.email=a@example.com commit -q --allow-empty -m a"} {
+		out, err := exec.Command("git", strings.Fields(command)...).CombinedOutput()
 		require.NoError(t, err, "%s", out)
 	}
 	require.Regexp(t, "^[0-9a-f]{40}$", Checkout())
