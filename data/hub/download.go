@@ -15,10 +15,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
+	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
 // download is one file on its way.
@@ -290,18 +290,11 @@ func lock(ctx context.Context, name string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return func() { f.Close() }, nil
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) {
-			f.Close()
-			return nil, fmt.Errorf("lock %s: %w", name, err)
-		}
+	for !disk.Lock(f) {
 		if err := sleep(ctx, 200*time.Millisecond); err != nil {
 			f.Close()
 			return nil, err
 		}
 	}
+	return func() { f.Close() }, nil
 }

@@ -2,11 +2,11 @@ package rebuild
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
 // shelf is the folder of what was built: KEY/grpo, and a lock.
@@ -20,15 +20,7 @@ func (s shelf) lock(ctx context.Context) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		switch {
-		case err == nil:
-			return func() { f.Close() }, nil
-		case err != syscall.EWOULDBLOCK && err != syscall.EINTR:
-			f.Close()
-			return nil, fmt.Errorf("%s: %w", f.Name(), err)
-		}
+	for !disk.Lock(f) {
 		select {
 		case <-ctx.Done():
 			f.Close()
@@ -36,6 +28,7 @@ func (s shelf) lock(ctx context.Context) (unlock func(), err error) {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
+	return func() { f.Close() }, nil
 }
 
 // touch notes that a program is about to be used.

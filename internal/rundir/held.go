@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
 // ErrTaken says that another process has the lock of a directory.
@@ -18,9 +20,9 @@ func Lock(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
+	if !disk.Lock(f) {
 		return nil, errors.Join(ErrTaken, f.Close())
-	} // a file system that knows no locks can do without
+	}
 	return f, nil
 }
 

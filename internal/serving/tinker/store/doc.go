@@ -25,7 +25,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
@@ -74,7 +73,7 @@ func claim(dir string, create int) (*os.File, error) {
 	if err != nil {
 		return nil, badinput.Errorf("store: %w", err)
 	}
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if !disk.Lock(lock) {
 		return nil, errors.Join(badinput.Errorf("store %s: another server uses it; stop that one, or give this one a --store of its own", dir),
 			lock.Close())
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
 // Room is a directory of this machine with the scratch directories of cells that have no file
@@ -43,32 +45,28 @@ func NewRoom() (*Room, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w; set TMPDIR to a directory that can be written to", err)
 	}
-	lock, err := lockDirectory(dir)
+	lock, err := openDirectory(dir)
+	if err == nil && !disk.Lock(lock) {
+		err = fmt.Errorf("%s: somebody else locks it", dir)
+	}
 	if err == nil {
 		// Cells go through, each to its own, and cannot list it.
 		err = os.Chmod(dir, 0o711)
 	}
 	if err != nil {
+		lock.Close()
 		os.Remove(dir)
 		return nil, err
 	}
 	return &Room{Dir: dir, lock: lock}, nil
 }
 
-// lockDirectory opens a directory that nobody else has locked.
-func lockDirectory(dir string) (*os.File, error) {
-	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
-	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("lock %s: %w", dir, err)
-	}
-	return f, nil
+// openDirectory opens a directory that is no link.
+func openDirectory(dir string) (*os.File, error) {
+	return os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 }
 
-// sweep removes the rooms of this user that nobody has locked. A young one may be about to be.
+// sweep removes the rooms of this user that nobody has locked. A young one may be about to be. Where there are no locks, all stay.
 func sweep(old time.Duration) {
 	rooms, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*"))
 	for _, dir := range rooms {
@@ -76,10 +74,14 @@ func sweep(old time.Duration) {
 		if err != nil || time.Since(info.ModTime()) < old || int(info.Sys().(*syscall.Stat_t).Uid) != os.Geteuid() {
 			continue
 		}
-		if lock, err := lockDirectory(dir); err == nil {
-			Remove(dir)
-			lock.Close()
+		lock, err := openDirectory(dir)
+		if err != nil {
+			continue
 		}
+		if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+			Remove(dir)
+		}
+		lock.Close()
 	}
 }
 

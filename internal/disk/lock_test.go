@@ -1,0 +1,29 @@
+package disk
+
+import (
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A lock is one process's, as long as its file is open. Where there are none, as on some clusters' disks, everybody has it.
+func TestLock(t *testing.T) {
+	open := func() *os.File {
+		f, err := os.Open(t.TempDir() + "/..")
+		require.NoError(t, err)
+		t.Cleanup(func() { f.Close() })
+		return f
+	}
+	one, other := open(), open()
+	require.True(t, Lock(one))
+	require.False(t, Lock(other))
+	require.NoError(t, one.Close())
+	require.True(t, Lock(other))
+	defer func() { flock = syscall.Flock }()
+	for _, none := range []syscall.Errno{syscall.ENOSYS, syscall.ENOLCK, syscall.EOPNOTSUPP} {
+		flock = func(int, int) error { return none }
+		require.True(t, Lock(open()), none)
+	}
+}
