@@ -262,23 +262,30 @@ func (d *download) verify(part *os.File, size int64) error {
 	return nil
 }
 
-// symlink points link to the blob by a relative path, so that the cache may be moved. A link that leads nowhere gives way.
+// makeLink is the system's.
+var makeLink = os.Symlink
+
+// symlink points link to the blob by a relative path, so that the cache may be moved. A link that leads nowhere gives way. On a file
+// system without links, such as one of Windows, the blob itself takes the place, as with the Hub's own library.
 func symlink(blob, link string) error {
 	target, err := filepath.Rel(filepath.Dir(link), blob)
 	if err != nil {
 		return err
 	}
-	err = os.Symlink(target, link)
-	if !errors.Is(err, os.ErrExist) {
-		return err
+	err = makeLink(target, link)
+	if errors.Is(err, os.ErrExist) {
+		if _, err := os.Stat(link); err == nil {
+			return nil // another process was faster
+		}
+		if err := os.Remove(link); err != nil {
+			return err
+		}
+		err = makeLink(target, link)
 	}
-	if _, err := os.Stat(link); err == nil {
-		return nil // another process was faster
+	if err != nil && os.Rename(blob, link) == nil {
+		return nil
 	}
-	if err := os.Remove(link); err != nil {
-		return err
-	}
-	return os.Symlink(target, link)
+	return err
 }
 
 // lock keeps other processes from downloading the same blob; the kernel frees it when we die.

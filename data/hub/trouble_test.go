@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,6 +28,23 @@ func TestALinkThatLeadsNowhere(t *testing.T) {
 	got, err := fetch(c, "README.md")
 	require.NoError(t, err)
 	require.Equal(t, h.small["README.md"], got)
+}
+
+// Where a file system has no links, files lie where a link would lead from, and are not asked for again.
+func TestACacheWithoutLinks(t *testing.T) {
+	t.Cleanup(func() { makeLink = os.Symlink })
+	makeLink = func(_, link string) error { return &os.LinkError{Op: "symlink", New: link, Err: syscall.EPERM} }
+	h := newFakeHub(t)
+	c, _ := h.client(t)
+	for range 2 {
+		got, err := fetch(c, large)
+		require.NoError(t, err)
+		require.Equal(t, h.large[large], got)
+	}
+	require.Equal(t, 1, h.count("HEAD"))
+	got, err := os.ReadFile(filepath.Join(c.Cache, "datasets--o--d", "snapshots", commit, large))
+	require.NoError(t, err)
+	require.Equal(t, h.large[large], got)
 }
 
 // A file that arrives changed over a line that breaks each time, and one whose server begins anew each time and never gets
