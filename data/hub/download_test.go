@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -201,4 +202,8 @@ func TestFreeOfAFolderThatIsNotThere(t *testing.T) {
 	above, known := free(filepath.Join(dir, "not", "yet"))
 	require.True(t, known)
 	require.InDelta(t, there, above, 1<<30)
+	if runtime.GOOS == "linux" { // where this has no size
+		_, known = free("/proc")
+		require.False(t, known)
+	}
 }

@@ -95,13 +95,14 @@ func gigabytes(n int64) string {
 	return fmt.Sprintf("%.1f GB", float64(n)/1e9)
 }
 
-// free is how many bytes this user may still write below a folder that may not be there yet.
+// free is how many bytes this user may still write below a folder that may not be there yet. A file system in a store of objects may
+// have no size.
 func free(dir string) (bytes int64, known bool) {
 	for {
 		var fs syscall.Statfs_t
 		err := syscall.Statfs(dir, &fs)
 		if err == nil {
-			return int64(fs.Bavail) * int64(fs.Bsize), true
+			return int64(fs.Bavail) * int64(fs.Bsize), fs.Blocks > 0
 		}
 		above := filepath.Dir(dir)
 		if !errors.Is(err, syscall.ENOENT) || above == dir {

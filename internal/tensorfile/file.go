@@ -201,7 +201,8 @@ func openRegular(path string) (f *os.File, size int64, err error) {
 	return f, info.Size(), nil
 }
 
-// mapFile maps the whole of a regular file for reading. A file without bytes gives none.
+// mapFile maps the whole of a regular file for reading, as private: some file systems map nothing that is shared. A file without bytes
+// gives none.
 func mapFile(path string) ([]byte, error) {
 	f, size, err := openRegular(path)
 	if err != nil {
@@ -211,7 +212,7 @@ func mapFile(path string) ([]byte, error) {
 	if size == 0 {
 		return nil, nil
 	}
-	data, err := unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
+	data, err := unix.Mmap(int(f.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_PRIVATE)
 	if err != nil {
 		return nil, fmt.Errorf("map %s: %w", path, err)
 	}

@@ -66,6 +66,10 @@ func examineDisk() Finding {
 		}
 		free := int64(fs.Bavail) * int64(fs.Bsize)
 		path, err := filepath.Abs(dir)
+		if fs.Blocks == 0 {
+			found = append(found, "no size known of "+cmp.Or(path, dir))
+			continue
+		}
 		found = append(found, fmt.Sprintf("%s free in %s", gib(free), cmp.Or(path, dir)))
 		if err == nil && free < 1<<30 {
 			f.OK, f.Do = false, "make room in "+path
