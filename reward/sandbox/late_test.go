@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"syscall"
@@ -84,22 +85,31 @@ func TestKilledWithoutCells(t *testing.T) {
 		return
 	}
 	openPool(t, RungUnsafe, 1).Close() // skips where there is nothing to test
-	cmd := exec.Command("/proc/self/exe", "-test.run", "^TestKilledWithoutCells$")
-	cmd.Env = append(os.Environ(), "SANDBOX_TEST_VICTIM=1")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer cmd.Wait()
-	defer cmd.Process.Kill()
+	cmd, says := victim(t)
 	var program int
-	if _, err := fmt.Fscanf(out, "children %d\n", &program); err != nil {
+	if _, err := fmt.Fscanf(says, "children %d\n", &program); err != nil {
 		t.Fatal(err)
 	}
 	cmd.Process.Kill()
 	cmd.Wait()
 	expectGone(t, []int{program})
+}
+
+// victim runs a test once more in a process that is to be killed, and is when the test ends. It does something else there, and says what.
+func victim(t *testing.T) (cmd *exec.Cmd, says io.Reader) {
+	t.Helper()
+	cmd = exec.Command("/proc/self/exe", "-test.run", "^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), "SANDBOX_TEST_VICTIM=1")
+	says, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	return cmd, says
 }

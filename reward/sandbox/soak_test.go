@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -296,19 +295,9 @@ func TestKilled(t *testing.T) {
 		return
 	}
 	openPool(t, 0, 1).Close() // skips where there is nothing to test
-	cmd := exec.Command("/proc/self/exe", "-test.run", "^TestKilled$")
-	cmd.Env = append(os.Environ(), "SANDBOX_TEST_VICTIM=1")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer cmd.Wait()
-	defer cmd.Process.Kill()
+	cmd, says := victim(t)
 	var supervisor int
-	if _, err := fmt.Fscanf(out, "supervisor %d\n", &supervisor); err != nil {
+	if _, err := fmt.Fscanf(says, "supervisor %d\n", &supervisor); err != nil {
 		t.Fatal(err)
 	}
 	all := family(supervisor)
