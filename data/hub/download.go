@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
@@ -282,8 +283,8 @@ func symlink(blob, link string) error {
 		}
 		err = makeLink(target, link)
 	}
-	if err != nil && os.Rename(blob, link) == nil {
-		return nil
+	if errors.Is(err, syscall.EPERM) || errors.Is(err, errors.ErrUnsupported) { // and not for want of room: other links lead to the blob
+		return os.Rename(blob, link)
 	}
 	return err
 }

@@ -33,9 +33,17 @@ func TestALinkThatLeadsNowhere(t *testing.T) {
 // Where a file system has no links, files lie where a link would lead from, and are not asked for again.
 func TestACacheWithoutLinks(t *testing.T) {
 	t.Cleanup(func() { makeLink = os.Symlink })
-	makeLink = func(_, link string) error { return &os.LinkError{Op: "symlink", New: link, Err: syscall.EPERM} }
+	why := syscall.ENOSPC
+	makeLink = func(_, link string) error { return &os.LinkError{Op: "symlink", New: link, Err: why} }
 	h := newFakeHub(t)
 	c, _ := h.client(t)
+	_, err := fetch(c, large)
+	require.ErrorIs(t, err, syscall.ENOSPC)
+	blobs, err := filepath.Glob(filepath.Join(c.Cache, "datasets--o--d", "blobs", "*"))
+	require.NoError(t, err)
+	require.Len(t, blobs, 1, "another link may lead to it")
+	h, why = newFakeHub(t), syscall.EPERM
+	c, _ = h.client(t)
 	for range 2 {
 		got, err := fetch(c, large)
 		require.NoError(t, err)

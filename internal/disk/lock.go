@@ -1,7 +1,6 @@
 package disk
 
 import (
-	"errors"
 	"os"
 	"syscall"
 )
@@ -12,5 +11,9 @@ var flock = syscall.Flock
 // Lock takes the lock of an open file or folder, which lasts until that is closed, or the process is gone in whatever way; false where
 // somebody else has it. A file system that knows no locks has to do without.
 func Lock(f *os.File) (taken bool) {
-	return !errors.Is(flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), syscall.EWOULDBLOCK)
+	err := flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	for err == syscall.EINTR { // of one over a network
+		err = flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	}
+	return err != syscall.EWOULDBLOCK
 }

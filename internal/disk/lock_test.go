@@ -26,4 +26,10 @@ func TestLock(t *testing.T) {
 		flock = func(int, int) error { return none }
 		require.True(t, Lock(open()), none)
 	}
+	said := []error{syscall.EINTR, syscall.EINTR, syscall.EWOULDBLOCK}
+	flock = func(int, int) (err error) {
+		err, said = said[0], said[1:]
+		return err
+	}
+	require.False(t, Lock(open()), "a signal that came between is no answer")
 }
