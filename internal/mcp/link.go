@@ -46,6 +46,7 @@ func (e *Down) Unwrap() error { return e.Err }
 type link struct {
 	server *Server
 	within time.Duration // of the clock, for a call
+	patience
 	begins chan struct{} // holds who begins a session: one at a time
 
 	mu      sync.Mutex
@@ -76,7 +77,7 @@ func (l *link) get(ctx context.Context) (*session, error) {
 	if ctx.Err() != nil { // nothing is started for nobody
 		return nil, context.Cause(ctx)
 	}
-	s, err := l.server.connect(ctx)
+	s, err := l.server.connect(ctx, l.patience)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -238,7 +239,7 @@ func (l *link) answered() {
 
 // lives tells whether a server that is slow answers at all.
 func (l *link) lives(ctx context.Context, s *session) bool {
-	ctx, cancel := context.WithTimeout(ctx, alive)
+	ctx, cancel := context.WithTimeout(ctx, l.sign)
 	defer cancel()
 	defer l.bound(ctx, s)()
 	err := s.Ping(ctx, nil)

@@ -93,9 +93,15 @@ func write(t *testing.T, text string) string {
 // open starts the servers of a file.
 func open(t *testing.T, within time.Duration, text string) *Servers {
 	t.Helper()
+	return openIn(t, within, usual, text)
+}
+
+// openIn starts those that are waited for so long.
+func openIn(t *testing.T, within time.Duration, p patience, text string) *Servers {
+	t.Helper()
 	named, err := Read(write(t, text))
 	require.NoError(t, err)
-	all, err := Open(t.Context(), named, Options{CallTime: within, Taken: []string{"python", "trace"}})
+	all, err := openWith(t.Context(), named, Options{CallTime: within, Taken: []string{"python", "trace"}}, p)
 	require.NoError(t, err)
 	t.Cleanup(all.Close)
 	return all
@@ -166,6 +172,7 @@ func TestCommand(t *testing.T) {
 
 // What one conversation leaves with a server that is its own no other finds; a shared server keeps it.
 func TestSessions(t *testing.T) {
+	t.Parallel()
 	for _, isolate := range []bool{false, true} {
 		all := open(t, time.Minute, fmt.Sprintf(`{"servers": {"ex": {"type": "stdio", "command": %s, "env": {"MCP_TEST": "serve"},
 			"tools": ["count"], "isolate": %t}}}`, self(), isolate))
@@ -185,6 +192,7 @@ func TestSessions(t *testing.T) {
 
 // A server that is slow with one call is kept, with what was left there.
 func TestASlowCall(t *testing.T) {
+	t.Parallel()
 	all := open(t, 500*time.Millisecond, `{"servers": {"ex": {"command": `+self()+`, "env": {"MCP_TEST": "serve"}}}}`)
 	k, call := converse(t, all)
 	defer k.Close()
@@ -236,6 +244,7 @@ func TestAddress(t *testing.T) {
 
 // A file that is wrong, and a server that is not there, are said in a line.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	for text, message := range map[string]string{
 		`{`:                         "the JSON value ends too early; expected {",
 		`{}`:                        "names no server; expected {",

@@ -50,6 +50,7 @@ type Servers struct {
 	Notes []string
 
 	options Options
+	waits   patience
 	hosts   []*host
 	tools   []Tool
 	places  chan struct{} // conversations with sessions of their own; nil: no server is of that kind
@@ -57,7 +58,11 @@ type Servers struct {
 
 // Open starts or reaches all servers, beside each other, and asks what tools they have.
 func Open(ctx context.Context, servers []Server, o Options) (*Servers, error) {
-	all := &Servers{options: o}
+	return openWith(ctx, servers, o, usual)
+}
+
+func openWith(ctx context.Context, servers []Server, o Options, p patience) (*Servers, error) {
+	all := &Servers{options: o, waits: p}
 	found := make([][]*sdk.Tool, len(servers))
 	errs := make([]error, len(servers))
 	var wait sync.WaitGroup
@@ -83,7 +88,7 @@ func Open(ctx context.Context, servers []Server, o Options) (*Servers, error) {
 }
 
 func (all *Servers) link(h *host) *link {
-	return &link{server: &h.Server, within: all.options.CallTime, begins: make(chan struct{}, 1)}
+	return &link{server: &h.Server, within: all.options.CallTime, patience: all.waits, begins: make(chan struct{}, 1)}
 }
 
 // list asks a server for its tools. One that is there for each conversation is started for that, and ended.
@@ -94,12 +99,12 @@ func (h *host) list(ctx context.Context) (tools []*sdk.Tool, err error) {
 	}
 	missing := slices.Clone(h.Tools)
 	names := []string{}
-	limited, cancel := context.WithTimeout(ctx, startTime)
+	limited, cancel := context.WithTimeout(ctx, h.shared.start)
 	defer cancel()
 	for t, err := range s.Tools(limited, nil) {
 		switch {
 		case err != nil && ctx.Err() == nil && limited.Err() != nil:
-			return nil, h.advice(&Down{h.Name, fmt.Errorf("(%s) did not answer \"tools/list\" within %v%s", &h.Server, startTime, s.said.Last())})
+			return nil, h.advice(&Down{h.Name, fmt.Errorf("(%s) did not answer \"tools/list\" within %v%s", &h.Server, h.shared.start, s.said.Last())})
 		case err != nil:
 			return nil, h.advice(fmt.Errorf("mcp: the server %q does not say what tools it has: %w%s", h.Name, err, s.said.Last()))
 		}

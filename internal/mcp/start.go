@@ -17,28 +17,30 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/version"
 )
 
-// Variables, for tests are not to wait so long.
-var (
-	startTime = 2 * time.Minute // that a server has to be ready: some are downloaded first
-	alive     = 5 * time.Second // that it has to say so, and to answer what it need not know
-)
+// patience is how long a server is waited for.
+type patience struct {
+	start time.Duration // to be ready: some are downloaded first
+	sign  time.Duration // to say that it is alive, and to answer what it need not know
+}
+
+var usual = patience{start: 2 * time.Minute, sign: 5 * time.Second} // tests do not wait so long
 
 // discover is what servers of the newest protocol are asked first. Those of before are to refuse it, and some say nothing at all.
 const discover = "server/discover"
 
 // connect starts a server, or reaches it.
-func (s *Server) connect(ctx context.Context) (*session, error) {
-	ctx, cancel := context.WithTimeout(ctx, startTime)
+func (s *Server) connect(ctx context.Context, p patience) (*session, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.start)
 	defer cancel()
-	made, silent, err := s.begin(ctx, alive)
+	made, silent, err := s.begin(ctx, p.sign)
 	if refused := new(jsonrpc.Error); silent && errors.As(err, &refused) {
-		made, _, err = s.begin(ctx, startTime) // it knows the newest protocol alone, and was not ready in so short a time
+		made, _, err = s.begin(ctx, p.start) // it knows the newest protocol alone, and was not ready in so short a time
 	}
 	switch {
 	case err == nil:
 		return made, nil
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return nil, fmt.Errorf("(%s) did not answer \"initialize\" within %v%s", s, startTime, made.said.Last())
+		return nil, fmt.Errorf("(%s) did not answer \"initialize\" within %v%s", s, p.start, made.said.Last())
 	}
 	if _, printed, is := strings.Cut(err.Error(), "client is closing: invalid "); is && made.cmd != nil {
 		return nil, fmt.Errorf("(%s) printed on its standard output what is no message (invalid %s)%s", s, printed, made.said.Last())

@@ -74,33 +74,28 @@ func knows(known []string, in io.Reader, out io.Writer) {
 	}
 }
 
-// hurry makes the time short that is waited for a server.
-func hurry(t *testing.T, start, brief time.Duration) {
-	t.Helper()
-	was, before := startTime, alive
-	startTime, alive = start, brief
-	t.Cleanup(func() { startTime, alive = was, before })
-}
+// hurried waits briefly for what a server need not answer.
+var hurried = patience{start: time.Minute, sign: 100 * time.Millisecond}
 
 // started starts a server that knows some methods, and nothing of the others.
-func started(t *testing.T, known string) (*Servers, error) {
+func started(t *testing.T, p patience, known string) (*Servers, error) {
 	t.Helper()
 	named, err := Read(write(t, fmt.Sprintf(`{"mcpServers": {"hand": {"command": %s, "env": {"MCP_TEST": "knows", "MCP_KNOWS": %q}}}}`,
 		self(), known)))
 	require.NoError(t, err)
-	return Open(t.Context(), named, Options{CallTime: time.Minute})
+	return openWith(t.Context(), named, Options{CallTime: time.Minute}, p)
 }
 
 // A server that says nothing to what it need not know is waited for briefly, and works; of one that is slow to be ready no protocol is
 // missed.
 func TestNoAnswerToWhatIsOptional(t *testing.T) {
-	hurry(t, time.Minute, 100*time.Millisecond)
+	t.Parallel()
 	for _, known := range []string{
 		"0s initialize tools/list tools/call",
 		"300ms initialize tools/list tools/call refuse",
 		"300ms server/discover tools/list tools/call refuse",
 	} {
-		all, err := started(t, known)
+		all, err := started(t, hurried, known)
 		require.NoError(t, err, known)
 		k, call := converse(t, all)
 		require.Equal(t, "hello", call("echo", ""), known)
@@ -111,7 +106,7 @@ func TestNoAnswerToWhatIsOptional(t *testing.T) {
 
 // The same over HTTP, where nothing is an answer that does not come.
 func TestNoAnswerOverHTTP(t *testing.T) {
-	hurry(t, time.Minute, 100*time.Millisecond)
+	t.Parallel()
 	over := make(chan struct{})
 	home := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		line, _ := io.ReadAll(r.Body)
@@ -128,7 +123,7 @@ func TestNoAnswerOverHTTP(t *testing.T) {
 	}))
 	defer home.Close()
 	defer close(over)
-	all := open(t, time.Minute, `{"mcpServers": {"hand": {"url": "`+home.URL+`"}}}`)
+	all := openIn(t, time.Minute, hurried, `{"mcpServers": {"hand": {"url": "`+home.URL+`"}}}`)
 	k, call := converse(t, all)
 	require.Equal(t, "hello", call("echo", ""))
 	k.Close()
@@ -136,11 +131,11 @@ func TestNoAnswerOverHTTP(t *testing.T) {
 
 // What a server must answer is said by name, with the time that was waited and what to do.
 func TestNoAnswerToWhatIsRequired(t *testing.T) {
-	hurry(t, 2*time.Second, 50*time.Millisecond)
+	t.Parallel()
 	var wait sync.WaitGroup
 	for known, method := range map[string]string{"0s tools/list": "initialize", "0s initialize": "tools/list"} {
 		wait.Go(func() {
-			_, err := started(t, known)
+			_, err := started(t, patience{start: 2 * time.Second, sign: 50 * time.Millisecond}, known)
 			assert.ErrorContains(t, err, fmt.Sprintf(`mcp: the MCP server "hand" (%s) did not answer %q within 2s`, os.Args[0], method))
 			assert.ErrorContains(t, err, "; type its command by itself to see what it lacks")
 			assert.True(t, badinput.Is(err))
@@ -151,7 +146,8 @@ func TestNoAnswerToWhatIsRequired(t *testing.T) {
 
 // Of a server whose program prints something else than answers that is said, and not that it ended.
 func TestAServerThatPrints(t *testing.T) {
-	all, err := started(t, "0s initialize tools/list print refuse")
+	t.Parallel()
+	all, err := started(t, usual, "0s initialize tools/list print refuse")
 	require.NoError(t, err)
 	defer all.Close()
 	k, call := converse(t, all)
@@ -162,7 +158,8 @@ func TestAServerThatPrints(t *testing.T) {
 
 // So is it of one that answers what cannot be read, and of one that prints before anything was answered.
 func TestAServerThatIsNotUnderstood(t *testing.T) {
-	all, err := started(t, "0s initialize tools/list new refuse")
+	t.Parallel()
+	all, err := started(t, usual, "0s initialize tools/list new refuse")
 	require.NoError(t, err)
 	defer all.Close()
 	k, call := converse(t, all)
@@ -170,14 +167,15 @@ func TestAServerThatIsNotUnderstood(t *testing.T) {
 	require.Equal(t, "error: the answer of the server cannot be read, and it was ended "+
 		`(unrecognized content type "smell"): listening`, call("echo", ""))
 
-	_, err = started(t, "0s initialize tools/list greet refuse")
+	_, err = started(t, usual, "0s initialize tools/list greet refuse")
 	require.ErrorContains(t, err, "printed on its standard output what is no message "+
 		"(invalid character 'W' looking for beginning of value): listening; type its command")
 }
 
 // A tool that is listed twice is one, as it is listed first, and who reads the notes knows; a refusal without a text has words.
 func TestAServerThatRepeatsItselfAndIsSilent(t *testing.T) {
-	all, err := started(t, "0s initialize twice silent refuse")
+	t.Parallel()
+	all, err := started(t, usual, "0s initialize twice silent refuse")
 	require.NoError(t, err)
 	defer all.Close()
 	require.Len(t, all.Tools(), 1)
@@ -192,6 +190,7 @@ func TestAServerThatRepeatsItselfAndIsSilent(t *testing.T) {
 // A server over HTTP that fails is no server that answers: the model is told so, and where it stays away the conversation is left out.
 // What may be secret of its address is not said.
 func TestAServerOverHTTPThatIsGone(t *testing.T) {
+	t.Parallel()
 	fails := false
 	home := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		line, _ := io.ReadAll(r.Body)
@@ -224,9 +223,10 @@ func TestAServerOverHTTPThatIsGone(t *testing.T) {
 
 // Who waits while another has a server started waits no longer than he may, and nothing is started for those who are gone.
 func TestWaitingForAServerThatIsNotReady(t *testing.T) {
+	t.Parallel()
 	starts := filepath.Join(t.TempDir(), "starts")
 	h := &host{Server: Server{Name: "slow", Command: "/bin/sh", Args: []string{"-c", `echo x >> "$0"; read a; read a`, starts}}}
-	l := (&Servers{}).link(h)
+	l := (&Servers{waits: usual}).link(h)
 	ctx, stop := context.WithCancel(t.Context())
 	var wait sync.WaitGroup
 	for range 4 {
@@ -251,8 +251,8 @@ func TestWaitingForAServerThatIsNotReady(t *testing.T) {
 
 // A server that stops reading is given up as one that does not answer, also where a call is longer than its pipe holds.
 func TestAServerThatReadsNothing(t *testing.T) {
-	hurry(t, time.Minute, 100*time.Millisecond)
-	all := open(t, 200*time.Millisecond, `{"mcpServers": {"hand": {"command": `+self()+`,
+	t.Parallel()
+	all := openIn(t, 200*time.Millisecond, hurried, `{"mcpServers": {"hand": {"command": `+self()+`,
 		"env": {"MCP_TEST": "knows", "MCP_KNOWS": "0s initialize tools/list deaf"}}}}`)
 	k, call := converse(t, all)
 	long := fmt.Sprintf(`{"text": %q}`, strings.Repeat("x", 1<<20))
