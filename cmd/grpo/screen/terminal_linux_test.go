@@ -2,6 +2,7 @@ package screen
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"regexp"
@@ -67,50 +68,69 @@ var control = regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]`)
 
 // What is drawn over and over stays on one line, also when the window is made smaller, or does not say how wide it is.
 func TestNothingWraps(t *testing.T) {
+	var at []*window
 	for _, widths := range [][]int{{120, 120}, {80, 80}, {80, 60}, {60, 40}, {40, 20}, {0, 0}} {
-		t.Run(fmt.Sprint(widths), func(t *testing.T) {
-			t.Parallel()
-			nothingWraps(t, widths)
-		})
+		at = append(at, begun(t, widths))
+	}
+	for i := range 8 {
+		for _, w := range at {
+			w.draw(i)
+		}
+		time.Sleep(120 * time.Millisecond)
+	}
+	for _, w := range at {
+		w.wrapsNothing(t)
 	}
 }
 
-func nothingWraps(t *testing.T, widths []int) {
-	end, resize, drawn := pseudo(t)
-	resize(widths[0])
-	most := widths[0]
-	if most == 0 {
-		most = usual
+// window is a terminal in which samples are drawn while a model is fetched, and which is as wide as the second half way.
+type window struct {
+	widths   []int
+	terminal *os.File
+	resize   func(int)
+	drawn    func() string
+	screen   *Screen
+	show     func(hub.Progress)
+}
+
+func begun(t *testing.T, widths []int) *window {
+	w := &window{widths: widths}
+	w.terminal, w.resize, w.drawn = pseudo(t)
+	w.resize(widths[0])
+	w.screen = New(w.terminal, w.terminal, false, false)
+	w.screen.Expect(8, 60, 10)
+	w.screen.Phase("sample", 2048)
+	w.show = Fetching(w.terminal)
+	return w
+}
+
+func (w *window) draw(i int) {
+	if i == 4 {
+		w.screen.End()
+		fmt.Fprintln(w.terminal, "=====")
+		w.resize(w.widths[1])
+		w.screen.Phase("sample", 2048)
 	}
-	s := New(end, end, false, false)
-	s.Expect(8, 60, 10)
-	s.Phase("sample", 2048)
-	show := Fetching(end)
-	for i := range 8 {
-		if i == 4 {
-			s.End()
-			fmt.Fprintln(end, "=====")
-			resize(widths[1])
-			s.Phase("sample", 2048)
-		}
-		s.Advance(256, 100000)
-		show(hub.Progress{File: "owner/name/model-00001-of-00003.safetensors", Number: 1, Files: 3, Done: int64(i) * 1e9, Total: 7e9})
-		time.Sleep(120 * time.Millisecond)
-	}
-	s.End()
-	text := drawn()
+	w.screen.Advance(256, 100000)
+	w.show(hub.Progress{File: "owner/name/model-00001-of-00003.safetensors", Number: 1, Files: 3, Done: int64(i) * 1e9, Total: 7e9})
+}
+
+func (w *window) wrapsNothing(t *testing.T) {
+	w.screen.End()
+	text := w.drawn()
 	require.True(t, strings.Contains(text, "sample"), text)
 	frames := regexp.MustCompile(`[\r\n]+`).Split(control.ReplaceAllString(text, ""), -1)
 	require.Greater(t, len(frames), 8)
-	at := slices.Index(frames, "=====")
+	narrower := slices.Index(frames, "=====")
+	most := cmp.Or(w.widths[0], usual)
 	for i, frame := range frames {
-		if i > at && widths[1] > 0 {
-			most = widths[1]
+		if i > narrower {
+			most = cmp.Or(w.widths[1], usual)
 		}
 		if strings.Contains(frame, "7.0 GB,") { // the line that stays
 			continue
 		}
-		require.Less(t, utf8.RuneCountInString(frame), max(most, 6), "%v: %q", widths, frame)
+		require.Less(t, utf8.RuneCountInString(frame), max(most, 6), "%v: %q", w.widths, frame)
 	}
 }
 

@@ -100,6 +100,7 @@ func TestARefusalDoesNotWaitForTheBody(t *testing.T) {
 
 // What does not finish in time is ended with a reason.
 func TestDrainIsBounded(t *testing.T) {
+	t.Parallel()
 	began, why := make(chan bool), make(chan error, 1)
 	g := gateOf(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		began <- true
@@ -146,6 +147,7 @@ func TestAnswersMayPause(t *testing.T) {
 
 // Slow clients, floods of headers and crowds are turned away.
 func TestHostileConnections(t *testing.T) {
+	t.Parallel()
 	g := gateOf(t, reads, Options{Stall: 100 * time.Millisecond})
 	address, _, _ := open(t, g, Door{HeaderTime: 100 * time.Millisecond, ReadTime: 200 * time.Millisecond, Header: 4096})
 	dial := func(text string) net.Conn {
@@ -174,6 +176,7 @@ func TestHostileConnections(t *testing.T) {
 // Beyond so many connections, the one that came first and asked for nothing is closed; where there is none such it is the one that
 // comes, until another goes.
 func TestCrowds(t *testing.T) {
+	t.Parallel()
 	k, shown := keysOf(t, "ada")
 	address, _, _ := open(t, gateOf(t, reads, Options{Keys: k}), Door{Connections: 3})
 	dial := func() net.Conn {
@@ -259,6 +262,7 @@ func TestLargeBodiesOverTheWire(t *testing.T) {
 // A client that reads nothing before it has sent what it has hears why it is refused: what is too large, with a length and in chunks, what
 // is too large for a call alone, and what has no key.
 func TestWhoSendsFirstAndReadsThenHearsWhy(t *testing.T) {
+	t.Parallel()
 	k, shown := keysOf(t, "ada")
 	less := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/v1/small" {
@@ -313,6 +317,7 @@ func (c *counter) Read(p []byte) (int, error) {
 
 // A body that came in time is read also after its request has waited longer than a body may take.
 func TestABodyThatWaitedForItsTurn(t *testing.T) {
+	t.Parallel()
 	at, leave := make(chan struct{}, 2), make(chan struct{})
 	g := gateOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
