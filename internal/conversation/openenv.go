@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"hash/fnv"
 	"sync"
 	"text/template"
@@ -93,7 +94,7 @@ func parameters(p *data.Problem) (map[string]any, error) {
 			Reset map[string]json.RawMessage `json:"reset"`
 		}
 		if err := json.Unmarshal(p.Metadata, &row); err != nil {
-			return nil, badinput.Errorf("problem %s: metadata: %w, such as {\"reset\": {\"seed\": 7}}", p.ID, jsonl.Explain(err))
+			return nil, badinput.Errorf("metadata: %w, such as {\"reset\": {\"seed\": 7}}", jsonl.Explain(err))
 		}
 		for name, value := range row.Reset {
 			all[name] = value
@@ -114,7 +115,7 @@ func (w *world) reset(ctx context.Context, p *data.Problem) (*inhabitant, string
 	}
 	text, err := w.text(r)
 	if err == nil && r.Done {
-		err = badinput.Errorf("env=openenv: problem %s: the session is done as it begins; see metadata.reset of its row", p.ID)
+		err = badinput.Errorf("env=openenv: the session is done as it begins; see metadata.reset of its row")
 	}
 	if err != nil {
 		session.Close()
@@ -136,7 +137,10 @@ func (w *world) Open(ctx context.Context, p *data.Problem) (episode.Episode, err
 		return nil, err
 	}
 	e, text, err := w.reset(ctx, p)
-	if err != nil {
+	switch {
+	case badinput.Is(err):
+		return nil, fmt.Errorf("problem %s: %w", p.ID, err)
+	case err != nil:
 		return nil, err
 	}
 	if text != want {

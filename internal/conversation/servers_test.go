@@ -188,7 +188,7 @@ func TestSessionsThatAreDoneAsTheyBegin(t *testing.T) {
 	_, err := Open(t.Context(), cfg, l, &judging.Judging{}, nil, nil)
 	require.NoError(t, err)
 	_, _, err = l.Prompt(t.Context(), &p)
-	require.ErrorContains(t, err, "problem plus: the session is done as it begins; see metadata.reset of its row")
+	require.EqualError(t, err, "problem plus: env=openenv: the session is done as it begins; see metadata.reset of its row")
 }
 
 // What a row says of a reset reaches the server as it stands.
