@@ -90,7 +90,7 @@ func Newest(dir string, read func(dir string) error) (newest string, refused []e
 			if i+1 < len(all) {
 				or = ", or name an older one, such as " + look.Word(all[i+1])
 			}
-			return "", refused, fmt.Errorf("%w, which need not be damage; mend that and type the same again%s", err, or)
+			return "", refused, fmt.Errorf("%w; that need not be damage: mend it and type the same again%s", err, or)
 		}
 		refused = append(refused, err)
 	}

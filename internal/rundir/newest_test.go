@@ -33,7 +33,7 @@ func TestTheNewestCheckpointIsNotPassedOverUnseen(t *testing.T) {
 	for _, no := range []syscall.Errno{syscall.EMFILE, syscall.EACCES, syscall.ENOMEM, syscall.ESTALE, syscall.ETIMEDOUT, syscall.ENOTCONN} {
 		with := fmt.Errorf("checkpoint: %w", &fs.PathError{Op: "open", Path: "state.json", Err: no})
 		found, refused, err := newest(last)(with)
-		require.EqualError(t, err, with.Error()+", which need not be damage; mend that and type the same again, or name an older one, such as "+
+		require.EqualError(t, err, with.Error()+"; that need not be damage: mend it and type the same again, or name an older one, such as "+
 			older)
 		require.ErrorIs(t, err, no)
 		require.Empty(t, found)
