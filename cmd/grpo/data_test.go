@@ -48,6 +48,7 @@ func TestDataInspect(t *testing.T) {
 		require.Contains(t, out, want)
 	}
 
+	t.Setenv("HF_TOKEN_PATH", filepath.Dir(path)) // which cannot be read; the Hub is not asked for a file that is here
 	out, errOut, code = shell(t, "", "data", "inspect", path, "--json")
 	require.Zero(t, code, errOut)
 	var v struct {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -72,20 +73,36 @@ func List(dir string) ([]string, error) {
 	return all, nil
 }
 
-// Newest gives the last checkpoint of a run that read takes, "" where there is none; refused tells of later ones.
+// Newest gives the last checkpoint of a run that read takes, "" where there is none; refused tells of later ones. One that may be whole,
+// and cannot be looked at, ends the search: an older one would pass for the last.
 func Newest(dir string, read func(dir string) error) (newest string, refused []error, err error) {
 	all, err := List(dir)
 	if err != nil {
 		return "", nil, err
 	}
-	for _, dir := range all {
-		if err := read(dir); err == nil {
+	for i, dir := range all {
+		err := read(dir)
+		if err == nil {
 			return dir, refused, nil
-		} else {
-			refused = append(refused, err)
 		}
+		if outOfReach(err) {
+			or := ""
+			if i+1 < len(all) {
+				or = ", or name an older one, such as " + look.Word(all[i+1])
+			}
+			return "", refused, fmt.Errorf("%w; that need not be damage: mend it and type the same again%s", err, or)
+		}
+		refused = append(refused, err)
 	}
 	return "", refused, nil
+}
+
+// outOfReach tells of an error that it says nothing about what is in a file: of rights, of what a process may have, of a network. A disk
+// that cannot read a block (EIO) has lost what was there.
+func outOfReach(err error) bool {
+	var no syscall.Errno
+	return errors.As(err, &no) && (no.Temporary() || slices.Contains([]syscall.Errno{syscall.EACCES, syscall.EPERM,
+		syscall.ENOMEM, syscall.ENOBUFS, syscall.ESTALE, syscall.ENOTCONN, syscall.EHOSTDOWN, syscall.EHOSTUNREACH}, no))
 }
 
 // Refused says why none of a run's checkpoints can be gone on with, of which refused tells, the last first. Where logs are too short for

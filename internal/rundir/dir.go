@@ -224,10 +224,10 @@ func ReadJSON(path string, v any) error {
 	if errors.Is(err, syscall.ENAMETOOLONG) || errors.Is(err, syscall.ELOOP) { // of the directory
 		return badinput.Errorf("%w; choose another run_dir", err)
 	}
-	if err == nil {
-		err = json.Unmarshal(text, v)
+	if err != nil { // which says nothing about what is in it
+		return badinput.Errorf("%w; mend that and type the same again", err)
 	}
-	if err != nil {
+	if err := json.Unmarshal(text, v); err != nil {
 		return badinput.Errorf("%s: %w; remove it to go on without", path, err)
 	}
 	return nil

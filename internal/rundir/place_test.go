@@ -91,9 +91,10 @@ func TestTheRunOfALink(t *testing.T) {
 	require.Equal(t, run, RunOf(link))
 }
 
-// A name that is too long and a link that leads to itself are no files that somebody could remove.
+// A name that is too long and a link that leads to itself are no files that somebody could remove; what cannot be read may be whole.
 func TestADirectoryThatCannotBeOpened(t *testing.T) {
 	dir := t.TempDir()
+	require.EqualError(t, ReadJSON(dir, nil), "read "+dir+": is a directory; mend that and type the same again")
 	require.NoError(t, os.Symlink("circle", filepath.Join(dir, "circle")))
 	for _, run := range []string{strings.Repeat("r", 300), "circle"} {
 		err := ReadJSON(filepath.Join(dir, run, "manifest.json"), nil)

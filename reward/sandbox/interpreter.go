@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -100,6 +101,8 @@ func findInterpreter(ctx context.Context, name string) (*interpreter, error) {
 		return nil, ctx.Err()
 	case patient.Err() != nil:
 		return nil, badinput.Errorf("python %s: asked for its version and got no answer in %v; %s", path, describeTime, anotherPython)
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.EAGAIN): // which says nothing about Python
+		return nil, badinput.Errorf("python %s: could not be started: %w; %s", path, err, remedy(err.Error()))
 	case err != nil && said != "":
 		return nil, badinput.Errorf("python %s: asked for its version and got %v: %s; %s", path, err, said, anotherPython)
 	case err != nil:

@@ -37,6 +37,7 @@ func TestLowLimitsAreNamed(t *testing.T) {
 	const most = ", and no process here may have more than "
 	for text, limit := range map[string][2]int{
 		"a program gets 256 open files" + most + "100: have ulimit -Hn raised to 256 or more": {unix.RLIMIT_NOFILE, 100},
+		"too many open files; raise the number of files that a process may open":              {unix.RLIMIT_NOFILE, 8},
 		"64 pending signals" + most + "3: have ulimit -Hi raised to 64":                       {unix.RLIMIT_SIGPENDING, 3},
 		"KiB in a file" + most + "1024: have ulimit -Hf raised to":                            {unix.RLIMIT_FSIZE, 1 << 20},
 		"seconds of processor time" + most + "2: have ulimit -Ht raised to":                   {unix.RLIMIT_CPU, 2},
@@ -54,6 +55,10 @@ func TestLowLimitsAreNamed(t *testing.T) {
 func TestWhatIsMissingIsNamed(t *testing.T) {
 	require.Contains(t, refuse([]Refusal{{RungFull, "make a cell: fork/exec: too many open files"}}).Error(), "ulimit -n")
 	require.NotContains(t, refuse([]Refusal{{RungFull, "make a cell: fork/exec: too many open files"}}).Error(), "unsafe")
+	for _, no := range []string{"start a cell: resource temporarily unavailable", "pthread_create failed: Resource temporarily unavailable"} {
+		require.Contains(t, refuse([]Refusal{{RungFull, no}}).Error(), "ulimit -u")
+		require.NotContains(t, refuse([]Refusal{{RungFull, no}}).Error(), "unsafe")
+	}
 	require.Contains(t, refuse([]Refusal{{RungFull, "no control group"}}).Error(), "sandbox=unsafe")
 }
 

@@ -140,6 +140,8 @@ func remedy(why string) string {
 		return crowd
 	case strings.Contains(why, syscall.EMFILE.Error()):
 		return "raise the number of files that a process may open, as with ulimit -n 1024"
+	case strings.Contains(strings.ToLower(why), syscall.EAGAIN.Error()):
+		return "the system gives no more processes or threads: end some, or raise what it allows (ulimit -u, pids.max of a container)"
 	case runtime.GOOS == "linux" && err != nil:
 		return "there is no /proc here: mount it first, as with mount -t proc proc /proc"
 	}

@@ -156,6 +156,14 @@ func packaged(t *testing.T, run string) {
 	_, err = typed(t, "package", "--verify", one)
 	require.ErrorContains(t, err, "do not use it")
 	require.True(t, badinput.Is(err))
+
+	other := filepath.Join(dir, "run")
+	require.NoError(t, os.CopyFS(other, os.DirFS(run)))
+	report := filepath.Join(other, "report.html")
+	require.NoError(t, errors.Join(os.RemoveAll(report), os.Symlink("report.html", report)))
+	_, err = typed(t, "package", other, "--out", filepath.Join(dir, "3.tar.zst"))
+	require.ErrorContains(t, err, "stat "+report, "what is there and cannot be looked at is not left out")
+	require.NoFileExists(t, filepath.Join(dir, "3.tar.zst"))
 }
 
 // The card of a run that went on with other data has the fingerprint of what its step was made with, and no count of others.

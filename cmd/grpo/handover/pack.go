@@ -1,6 +1,7 @@
 package handover
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -173,7 +174,12 @@ func resultOf(run string, step int, talk io.Writer) (files []bundle.File, saved 
 		return err
 	})
 	for _, name := range training {
-		if at := filepath.Join(saved.Settings.RunDir, name); there(at) {
+		at := filepath.Join(saved.Settings.RunDir, name)
+		switch info, serr := os.Stat(at); {
+		case errors.Is(serr, fs.ErrNotExist):
+		case serr != nil: // it is there, and would be missed in silence
+			err = errors.Join(err, badinput.Errorf("%w; mend that and type the same again", serr))
+		case info.Mode().IsRegular():
 			files = append(files, onDisk(path.Join("training", name), at))
 		}
 	}

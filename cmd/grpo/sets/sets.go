@@ -43,10 +43,7 @@ func newFetchCmd() *cobra.Command {
 		Long:    "Downloads what is not in the cache yet. A download that was broken off goes on where it stopped.",
 		Args:    usage.Takes("SOURCE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			opt, err := flags.options(cmd)
-			if err != nil {
-				return err
-			}
+			opt := flags.options(cmd)
 			files, err := dataset.Locate(cmd.Context(), args[0], opt)
 			if err != nil {
 				return err

@@ -5,7 +5,6 @@ import (
 
 	"github.com/seed-7879b91d/grpo/cmd/grpo/screen"
 	"github.com/seed-7879b91d/grpo/data/dataset"
-	"github.com/seed-7879b91d/grpo/data/hub"
 	"github.com/seed-7879b91d/grpo/data/match"
 )
 
@@ -28,24 +27,15 @@ func (f *Flags) Register(cmd *cobra.Command, split string) {
 }
 
 // options are the flags as the packages know them, with progress shown on standard error.
-func (f *Flags) options(cmd *cobra.Command) (dataset.Options, error) {
-	client, err := hub.FromEnv()
-	if err != nil {
-		return dataset.Options{}, err
-	}
-	opt := dataset.Options{Split: f.split, Collections: f.collections, CacheDir: f.cacheDir, Hub: client,
-		AnswerMatch: match.By(f.answerMatch), KeepColumns: f.KeepColumns}
-	opt.Progress = screen.Reading(cmd.ErrOrStderr())
-	return opt, nil
+func (f *Flags) options(cmd *cobra.Command) dataset.Options {
+	return dataset.Options{Split: f.split, Collections: f.collections, CacheDir: f.cacheDir, AnswerMatch: match.By(f.answerMatch),
+		KeepColumns: f.KeepColumns, Progress: screen.Reading(cmd.ErrOrStderr())}
 }
 
 // With opens the set that a verb's argument names, and closes it afterwards.
 func With(flags *Flags, empty bool, use func(*cobra.Command, *dataset.Set, string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		opt, err := flags.options(cmd)
-		if err != nil {
-			return err
-		}
+		opt := flags.options(cmd)
 		opt.Empty = empty
 		set, err := dataset.Open(cmd.Context(), args[0], opt)
 		if err != nil {
