@@ -104,7 +104,8 @@ func (h *host) list(ctx context.Context) (tools []*sdk.Tool, err error) {
 	for t, err := range s.Tools(limited, nil) {
 		switch {
 		case err != nil && ctx.Err() == nil && limited.Err() != nil:
-			return nil, h.advice(&Down{h.Name, fmt.Errorf("(%s) did not answer \"tools/list\" within %v%s", &h.Server, h.shared.start, s.said.Last())})
+			err = fmt.Errorf("(%s) did not answer \"tools/list\" within %v%s", &h.Server, h.shared.start, s.said.Last())
+			return nil, h.advice(&Down{h.Name, err})
 		case err != nil:
 			return nil, h.advice(fmt.Errorf("mcp: the server %q does not say what tools it has: %w%s", h.Name, err, s.said.Last()))
 		}
