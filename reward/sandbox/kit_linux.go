@@ -46,7 +46,11 @@ func crowded() string { return jail.Crowded() }
 // newKit prepares a rung. That it works is only known when a cell has been made.
 func newKit(rung Rung, py *interpreter, preload string) (kit, error) {
 	if rung == RungUnsafe {
-		return newProcesses(py, preload)
+		room, err := scratch.NewRoom() // which is removed later, should this process be killed
+		if err != nil {
+			return nil, fmt.Errorf("no scratch directory: %w", err)
+		}
+		return newProcesses(py, preload, room.Dir, room.Close)
 	}
 	if !py.CTypes {
 		return nil, errors.New("the interpreter has no ctypes, which the system call filter of a test is installed with")

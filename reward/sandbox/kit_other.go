@@ -4,13 +4,14 @@ package sandbox
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 )
 
 // newKit prepares a rung; here there is only the lowest.
 func newKit(rung Rung, py *interpreter, preload string) (kit, error) {
 	if rung == RungUnsafe {
-		return newProcesses(py, preload)
+		return newProcesses(py, preload, os.TempDir(), func() {})
 	}
 	return nil, fmt.Errorf("not available on %s/%s", runtime.GOOS, runtime.GOARCH)
 }

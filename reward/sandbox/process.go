@@ -27,9 +27,11 @@ var processSource string
 type processes struct {
 	py     *interpreter
 	source string
+	dir    string // of the files of tests
+	leave  func() // that directory
 }
 
-func newProcesses(py *interpreter, preload string) (kit, error) {
+func newProcesses(py *interpreter, preload, dir string, leave func()) (kit, error) {
 	config, err := json.Marshal(map[string]any{"preload": preload, "path": py.Path})
 	if err != nil {
 		return nil, err
@@ -38,11 +40,12 @@ func newProcesses(py *interpreter, preload string) (kit, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &processes{py, fmt.Sprintf("import json; CONFIG = json.loads(%s)\n%s%s", quoted, program.Source, processSource)}, nil
+	source := fmt.Sprintf("import json; CONFIG = json.loads(%s)\n%s%s", quoted, program.Source, processSource)
+	return &processes{py, source, dir, leave}, nil
 }
 
 func (k *processes) open(context.Context, int) (worker, error) { return (*process)(k), nil }
-func (k *processes) close()                                    {}
+func (k *processes) close()                                    { k.leave() }
 
 // process runs one test after the other.
 type process processes
@@ -51,7 +54,7 @@ func (p *process) usable() bool { return true }
 func (p *process) close()       {}
 
 func (p *process) run(ctx context.Context, prog Program, in Input, l Limits) (r Result, err error) {
-	files, err := newProcessFiles(prog, in)
+	files, err := newProcessFiles(p.dir, prog, in)
 	if err != nil {
 		return r, err
 	}
@@ -127,9 +130,9 @@ type processFiles struct {
 	open map[string]*os.File
 }
 
-func newProcessFiles(prog Program, in Input) (f *processFiles, err error) {
+func newProcessFiles(dir string, prog Program, in Input) (f *processFiles, err error) {
 	f = &processFiles{open: map[string]*os.File{}}
-	if f.dir, err = os.MkdirTemp("", "grpo-sandbox-"); err != nil {
+	if f.dir, err = os.MkdirTemp(dir, "grpo-test-"); err != nil {
 		return nil, err
 	}
 	err = os.Mkdir(f.path("scratch"), 0o700)
