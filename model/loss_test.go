@@ -181,3 +181,19 @@ func TestACustomLossGivesAllDerivatives(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 }
+
+// A reduction that is none is refused: its sum would be taken for another. None at all is Sum.
+func TestAReductionThatIsNoneIsRefused(t *testing.T) {
+	var train goldenTrain
+	readJSON(t, &train, "qwen3-tied", "train.json")
+	b := backendtest.CPU(t, cpu.Options{Threads: 1})
+	defer b.Close()
+	p := openGolden(t, b, "qwen3-tied", "train_init", Options{MaxRows: 64})
+	o := importanceSampling
+	o.Reduction = "mean"
+	_, err := p.Accumulate(t.Context(), train.Datums, o)
+	require.ErrorContains(t, err, `reduction "mean" is not known; expected one of ["sum" "token_mean"`)
+	o.Reduction = ""
+	_, err = p.Accumulate(t.Context(), train.Datums, o)
+	require.NoError(t, err)
+}

@@ -18,7 +18,7 @@ import (
 )
 
 // Policy is a model that can be scored and trained: base weights, what of it is trained, and the programs that use both. It is not safe
-// for concurrent use.
+// for concurrent use. There is nothing to close: its memory goes with the garbage, and with the backend.
 type Policy struct {
 	Config
 	Options
