@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
@@ -192,6 +193,7 @@ func TestAReductionThatIsNoneIsRefused(t *testing.T) {
 	o := importanceSampling
 	o.Reduction = "mean"
 	_, err := p.Accumulate(t.Context(), train.Datums, o)
+	require.True(t, badinput.Is(err))
 	require.ErrorContains(t, err, `reduction "mean" is not known; expected one of ["sum" "token_mean"`)
 	o.Reduction = ""
 	_, err = p.Accumulate(t.Context(), train.Datums, o)

@@ -167,7 +167,7 @@ func (p *Policy) TwinWith(o Options) (*Policy, error) {
 	return twin, err
 }
 
-// Attach gives the policy an adapter, in place of any before.
+// Attach gives the policy a copy of an adapter, in place of any before, which decoders, engines and optimizers made before still use.
 func (p *Policy) Attach(a *lora.Adapter) error {
 	given.All("model.Policy.Attach", "a", a)
 	if _, whole := p.trained.(*masters); whole {
