@@ -37,5 +37,11 @@
 //
 // P prompts of a step, G completions of a prompt, T tokens of a sequence. Slices say which they have: [G].
 //
+// # In a program of your own
+//
+// An error that says what whoever called can mend (a setting, a file, a token that there is not) has a method BadInput, here and in the
+// packages below: errors.As finds it as an interface{ BadInput() bool }. A name that stands for one of an internal package, as RewardStats
+// does for tally.Rewards, has its fields and methods; go doc github.com/seed-7879b91d/grpo/internal/tally.Rewards shows them.
+//
 // The package does not know how anything is computed (kernels), judged (reward) or shown (cmd/grpo).
 package grpo

@@ -93,6 +93,14 @@ func ExampleOpenRemote() {
 	}
 }
 
+// A mistake of whoever calls is told from a failing machine by a method of its error.
+func ExampleOpen_mistakes() {
+	_, err := configs.Load(configs.Source{Preset: "tiny", Overrides: []string{"lora_rank=0"}})
+	var mistake interface{ BadInput() bool }
+	fmt.Println(errors.As(err, &mistake))
+	// Output: true
+}
+
 // An own grader is any function of a completion.
 func ExampleWithGrader() {
 	with(small, func(ctx context.Context, t *grpo.Trainer) error {

@@ -66,8 +66,7 @@ func gather(prompts []Prompt, scored []Scored) []Group {
 // Degenerate reports whether the group agrees with itself: it teaches nothing.
 func (g *Group) Degenerate() bool { return stats.Negligible(g.Advantages) }
 
-// datums are the completions to learn from: those of groups that disagree, less what was left out. The prompt
-// is read but teaches nothing.
+// datums are the completions to learn from: those of groups that disagree, less what was left out. The prompt is read but teaches nothing.
 func datums(groups []Group) []model.Datum {
 	var all []model.Datum
 	for g, i := range taught(groups) {

@@ -7,9 +7,8 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Resolve makes the configuration of a source as the command line does: where neither a preset nor a file is given,
-// words that name a run by run_dir, resume or init_from are changes of that run's own settings, and words that name
-// none are changes of the default preset.
+// Resolve makes the configuration of a source as the command line does: where neither a preset nor a file is given, words that name a run
+// by run_dir, resume or init_from are changes of that run's own settings, and words that name none are changes of the default preset.
 func Resolve(s configs.Source) (*configs.Config, error) { return provenance.Resolve(s) }
 
 // checkParts compares what the run is made of with what its checkpoint knows.

@@ -30,11 +30,10 @@ type Replayed struct {
 // Save writes what was trained to dir: an adapter, or a model.
 func (r *Replayed) Save(dir string) error { return r.policy.Save(dir, r.policy.Base) }
 
-// Replay takes a recorded step of a run again: from the last checkpoint before it, with the completions
-// that were recorded, through every step between, each with the settings that were in force. Rewards and advantages
-// are those that were recorded, whoever judged. It ends with an error where a policy does not come out as the one that
-// was recorded, to the last bit. Done is told of each step. The backend is the caller's. A run that was trained with an
-// own loss needs it here too.
+// Replay takes a recorded step of a run again: from the last checkpoint before it, with the completions that were recorded, through every
+// step between, each with the settings that were in force. Rewards and advantages are those that were recorded, whoever judged. It ends
+// with an error where a policy does not come out as the one that was recorded, to the last bit. Done is told of each step. The backend is
+// the caller's. A run that was trained with an own loss needs it here too.
 func Replay(ctx context.Context, run string, step int, b kernels.Backend, done func(Metrics), options ...Option) (*Replayed, error) {
 	given.All("grpo.Replay", "ctx", ctx, "b", b)
 	r := &replay{backend: b, own: collect(options), dir: run}

@@ -25,9 +25,8 @@ type plan struct {
 	updates    int // that the policy has behind it
 }
 
-// Step is one update by GRPO, on a subset of problems, or on the next of the pool where it is nil: each stanza turns
-// one typed value into the next. Where there is a run directory the step is recorded. One that fails leaves the
-// pool where it was.
+// Step is one update by GRPO, on a subset of problems, or on the next of the pool where it is nil: each stanza turns one typed value into
+// the next. Where there is a run directory the step is recorded. One that fails leaves the pool where it was.
 func (t *Trainer) Step(ctx context.Context, subset []data.Problem, o StepOptions) (m Metrics, err error) {
 	if o.Iterations < 0 || subset != nil && len(subset) == 0 {
 		return m, badinput.Errorf("a step of %d problems and %d iterations; expected a subset with problems or nil, "+
@@ -57,8 +56,7 @@ func (t *Trainer) Step(ctx context.Context, subset []data.Problem, o StepOptions
 	if err != nil {
 		return m, err
 	}
-	// Groups -> datums. One for each completion, masked where the policy did not write. A group that agrees with
-	// itself teaches nothing.
+	// Groups -> datums. One for each completion, masked where the policy did not write. A group that agrees with itself teaches nothing.
 	datums := datums(groups)
 	// Datums -> gradients -> update. No contrast anywhere: no gradient, no update.
 	watch.Lap()
@@ -94,8 +92,7 @@ func (t *Trainer) groups(ctx context.Context, p plan, prompts []Prompt, scored [
 	return groups, t.custom.groups(p.step, groups)
 }
 
-// update improves the policy, measures how far that moved it, and names the parameters that came out. The datums are
-// so many updates old.
+// update improves the policy, measures how far that moved it, and names the parameters that came out. The datums are so many updates old.
 func (t *Trainer) update(ctx context.Context, groups []Group, datums []model.Datum, p plan, staleness int) (Update, error) {
 	t.turn.Lock()
 	defer t.turn.Unlock()

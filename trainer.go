@@ -22,8 +22,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// Trainer runs GRPO: it samples, has scored and trains one policy, and keeps the record of it. It is not safe for
-// concurrent use.
+// Trainer runs GRPO: it samples, has scored and trains one policy, and keeps the record of it. It is not safe for concurrent use.
 type Trainer struct {
 	Evaluator
 	backend kernels.Backend

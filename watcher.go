@@ -6,8 +6,7 @@ import "cmp"
 type Watcher interface {
 	// Begun says how a run that is recorded begins, once its directory is ready.
 	Begun(how string)
-	// Phase says that something of so many units begins: "sample" and "score" count completions, "train"
-	// sequences.
+	// Phase says that something of so many units begins: "sample" and "score" count completions, "train" sequences.
 	Phase(name string, units int)
 	// Advance says that so many more units are done, with so many tokens in them.
 	Advance(units, tokens int)

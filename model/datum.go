@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/given"
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
@@ -78,8 +79,7 @@ type datumJSON struct {
 	Advantage *float32                    `json:"advantage"`
 }
 
-// UnmarshalJSON reads {"tokens":[…], "ob_len":P, "logprobs":[…], "advantage":A}, of a conversation "spans":[[P,…],…] too, and
-// nothing else.
+// UnmarshalJSON reads {"tokens":[…], "ob_len":P, "logprobs":[…], "advantage":A}, of a conversation "spans":[[P,…],…] too, and no more.
 func (d *Datum) UnmarshalJSON(text []byte) error {
 	var j datumJSON
 	strict := json.NewDecoder(bytes.NewReader(text))
@@ -125,21 +125,25 @@ func (j *datumJSON) spans() (spans [][2]int, err error) {
 	return spans, nil
 }
 
-// NewDatum makes the datum of a prompt of obLen tokens and its completion: logprobs[i] belongs to
-// tokens[i+1], and every completion token has the same advantage.
+// NewDatum makes the datum of a prompt of obLen tokens, at least 1, and its completion: logprobs[i] belongs to tokens[i+1], so there is
+// one less of them, and every completion token has the same advantage. The slices are kept, not copied.
 func NewDatum(tokens []int32, obLen int, logprobs []float32, advantage float32) Datum {
+	given.Between("model.NewDatum", "obLen", obLen, 1, len(tokens))
 	return NewConversation(tokens, [][2]int{{obLen, len(tokens)}}, logprobs, advantage)
 }
 
 // NewConversation makes the datum of a conversation: of its tokens the policy wrote those in spans [from, to), which have the
-// advantage. The rest is read and teaches nothing, whatever number it has among logprobs, of which [i] belongs to tokens[i+1].
+// advantage. The rest is read and teaches nothing, whatever number it has among logprobs, of which [i] belongs to tokens[i+1]. No span
+// begins at 0: nothing predicts the first token. The slices are kept, not copied.
 func NewConversation(tokens []int32, spans [][2]int, logprobs []float32, advantage float32) Datum {
-	n := len(tokens) - 1
+	n := max(len(tokens)-1, 0)
 	d := Datum{
-		Tokens: tokens[:n], Targets: tokens[1:], OldLogProbs: logprobs,
+		Tokens: tokens[:n], Targets: tokens[min(1, len(tokens)):], OldLogProbs: logprobs,
 		Advantages: make([]float32, n), Mask: make([]bool, n),
 	}
 	for _, s := range spans {
+		given.Between("model.NewConversation", "the end of a span", s[1], max(s[0], 1), len(tokens))
+		given.Between("model.NewConversation", "the beginning of a span", s[0], 1, s[1])
 		for i := s[0] - 1; i < s[1]-1; i++ {
 			d.Advantages[i], d.Mask[i] = advantage, true
 		}

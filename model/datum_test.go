@@ -113,3 +113,24 @@ func TestPackKeepsEveryTokenOnce(t *testing.T) {
 		require.InDelta(t, map[Reduction]float64{Sum: 47, TokenMean: 1, SequenceMean: 1}[r], weight, 1e-5)
 	}
 }
+
+// Arguments that make no datum are told by their names, and not by an index somewhere.
+func TestArgumentsThatMakeNoDatum(t *testing.T) {
+	tokens, logprobs := []int32{1, 2, 3}, []float32{0, -1}
+	for _, c := range []struct {
+		want string
+		call func()
+	}{
+		{"model.NewDatum: obLen is 0, expected 1 to 3", func() { NewDatum(tokens, 0, logprobs, 1) }},
+		{"model.NewDatum: obLen is 4, expected 1 to 3", func() { NewDatum(tokens, 4, logprobs, 1) }},
+		{"model.NewDatum: obLen is 0, expected 1 to 0", func() { NewDatum(nil, 0, nil, 1) }},
+		{"model.NewConversation: the beginning of a span is 0, expected 1 to 2",
+			func() { NewConversation(tokens, [][2]int{{0, 2}}, logprobs, 1) }},
+		{"model.NewConversation: the end of a span is 4, expected 1 to 3", func() { NewConversation(tokens, [][2]int{{1, 4}}, logprobs, 1) }},
+		{"model.NewConversation: the end of a span is 1, expected 2 to 3", func() { NewConversation(tokens, [][2]int{{2, 1}}, logprobs, 1) }},
+	} {
+		require.PanicsWithValue(t, c.want, c.call)
+	}
+	require.Zero(t, NewDatum(tokens, 3, logprobs, 1).Trainable(), "a completion of no tokens")
+	require.ErrorContains(t, NewConversation(nil, nil, nil, 1).Check(Config{Vocab: 8}), "empty sequence")
+}

@@ -1,7 +1,6 @@
-// Package model turns a Hugging Face directory into numbers that can be trained: it reads the
-// architecture, lays its weights out for a backend, writes the forward pass as a gorgonia graph of
-// fused operations, lets gorgonia derive the backward pass, and runs both as one flat program. It
-// knows neither text nor rewards nor optimizers.
+// Package model turns a Hugging Face directory into numbers that can be trained: it reads the architecture, lays its weights out for a
+// backend, writes the forward pass as a gorgonia graph of fused operations, lets gorgonia derive the backward pass, and runs both as one
+// flat program. It knows neither text nor rewards nor optimizers.
 //
 // # How a batch becomes gradients
 //

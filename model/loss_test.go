@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
+	"github.com/seed-7879b91d/grpo/internal/badinput"
 	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/kernels"
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
@@ -180,4 +181,21 @@ func TestACustomLossGivesAllDerivatives(t *testing.T) {
 		_, err := p.Accumulate(t.Context(), train.Datums, Objective{Temperature: 1, Custom: f})
 		require.ErrorContains(t, err, want)
 	}
+}
+
+// A reduction that is none is refused: its sum would be taken for another. None at all is Sum.
+func TestAReductionThatIsNoneIsRefused(t *testing.T) {
+	var train goldenTrain
+	readJSON(t, &train, "qwen3-tied", "train.json")
+	b := backendtest.CPU(t, cpu.Options{Threads: 1})
+	defer b.Close()
+	p := openGolden(t, b, "qwen3-tied", "train_init", Options{MaxRows: 64})
+	o := importanceSampling
+	o.Reduction = "mean"
+	_, err := p.Accumulate(t.Context(), train.Datums, o)
+	require.True(t, badinput.Is(err))
+	require.ErrorContains(t, err, `reduction "mean" is not known; expected one of ["sum" "token_mean"`)
+	o.Reduction = ""
+	_, err = p.Accumulate(t.Context(), train.Datums, o)
+	require.NoError(t, err)
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/trie"
 )
 
-// Reduction is how a loss adds up over the tokens of a step.
+// Reduction is how a loss adds up over the tokens of a step: a string, one of the reductions; "" is Sum.
 type Reduction = reduction.Reduction
 
 // The reductions.

@@ -18,7 +18,7 @@ import (
 )
 
 // Policy is a model that can be scored and trained: base weights, what of it is trained, and the programs that use both. It is not safe
-// for concurrent use.
+// for concurrent use. There is nothing to close: its memory goes with the garbage, and with the backend.
 type Policy struct {
 	Config
 	Options
@@ -167,7 +167,7 @@ func (p *Policy) TwinWith(o Options) (*Policy, error) {
 	return twin, err
 }
 
-// Attach gives the policy an adapter, in place of any before.
+// Attach gives the policy a copy of an adapter, in place of any before, which decoders, engines and optimizers made before still use.
 func (p *Policy) Attach(a *lora.Adapter) error {
 	given.All("model.Policy.Attach", "a", a)
 	if _, whole := p.trained.(*masters); whole {

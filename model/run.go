@@ -103,11 +103,13 @@ type Objective struct {
 	Custom LossFunc
 }
 
-// Accumulate adds the gradient of the objective over the datums to the gradient slab and reports what
-// it saw. The gradients are zeroed by the optimizer, not here.
+// Accumulate adds the gradient of the objective over the datums to the gradient slab, which the optimizer zeroes, and says what it saw.
 func (p *Policy) Accumulate(ctx context.Context, datums []Datum, o Objective) (Stats, error) {
 	given.All("model.Policy.Accumulate", "ctx", ctx)
 	var stats Stats
+	if err := o.Reduction.Check(); err != nil {
+		return stats, err
+	}
 	longest := 0
 	for i, d := range datums {
 		if err := d.Check(p.Config); err != nil {

@@ -5,22 +5,16 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/arch"
 )
 
-// Config is what config.json says of a model's shape.
+// Config is what config.json says of a model's shape. Its fields and methods are those of model/internal/arch.Config, as go doc shows
+// them; LoRADims are the sizes that package lora asks for.
 type Config = arch.Config
 
 // ReadConfig reads config.json of the model in dir, ParseConfig the text of one.
-var (
-	ReadConfig  = arch.ReadConfig
-	ParseConfig = arch.ParseConfig
-)
+var ReadConfig, ParseConfig = arch.ReadConfig, arch.ParseConfig
 
 // Shapes are the names that Random takes, ShapeNamed what stands behind one, and Products the matrices of one block and of the head of
 // such a shape.
-var (
-	Shapes     = arch.Shapes
-	ShapeNamed = arch.ShapeNamed
-	Products   = arch.Products
-)
+var Shapes, ShapeNamed, Products = arch.Shapes, arch.ShapeNamed, arch.Products
 
 // Work is an amount of arithmetic.
 type Work = arch.Work
@@ -44,9 +38,8 @@ func (p *Policy) roundsAttention() bool {
 	return p.Cache == BF16 && (p.order == kernels.Tiles || kernels.RoundsUsually(p.b))
 }
 
-// SamplingWork is the arithmetic of running rows of sequences sequences through the frozen model, every product
-// computed once, and the bytes that must be read for it: every weight as it is kept, and the cache of context
-// positions. Logits are of one row of each sequence.
+// SamplingWork is the arithmetic of running rows of sequences sequences through the frozen model, every product computed once, and the
+// bytes that must be read for it: every weight as it is kept, and the cache of context positions. Logits are of one row of each sequence.
 func (p *Policy) SamplingWork(rows, context, sequences int) (work Work, bytes float64) {
 	c := p.Config
 	weights := p.WeightBytes()

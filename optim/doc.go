@@ -4,4 +4,6 @@
 //
 // Gradients are added up by whoever computes them, so they must be zeroed between steps. Step leaves
 // them as they are, for those who want to look at them afterwards; ZeroGrad zeroes them.
+//
+// An input error, as comments here call it, is one that whoever called can mend. errors.As finds it as an interface{ BadInput() bool }.
 package optim

@@ -52,12 +52,12 @@ func ParseSchedule(name string, total, warmup int) (Schedule, error) {
 	return s, nil
 }
 
-// Factor is the share of the peak learning rate at a step; the first step is 1. It rises in equal parts
+// Factor is the share of the peak learning rate at a step; the first step is number 1. It rises in equal parts
 // to 1 at step Warmup (or is 1 at the first), and falls so that it would reach 0 one step after Total:
 // no step of the run is lost. After that it is 0.
 func (s Schedule) Factor(step int) float64 {
 	if step < s.Warmup {
-		return float64(max(step, 0)) / float64(s.Warmup)
+		return float64(max(step, 0)) / float64(max(s.Warmup, 1))
 	}
 	peak := max(s.Warmup, 1)
 	done := float64(step-peak) / float64(s.Total+1-peak)

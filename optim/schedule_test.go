@@ -62,3 +62,14 @@ func TestAShapeThatIsNone(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// Who counts from another number gets a number, too.
+func TestAStepBeforeTheFirst(t *testing.T) {
+	for _, shape := range []Shape{Constant, Linear, Cosine} {
+		for _, warmup := range []int{0, 3} {
+			if got := (Schedule{Shape: shape, Total: 10, Warmup: warmup}).Factor(-1); got != 0 {
+				t.Errorf("%s, warm-up %d: %v, expected 0", shape, warmup, got)
+			}
+		}
+	}
+}

@@ -11,8 +11,9 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// Engine samples from a policy, with the adapter that it has at each iteration. It is not safe for
-// concurrent use.
+// Engine samples from a policy, with the adapter that was attached when the engine was made, as its numbers are at each iteration: one
+// that is attached later needs an engine of its own. It is not safe for concurrent use. There is nothing to close: its cache goes with the
+// garbage, and with the backend.
 type Engine struct {
 	Plan
 	cfg     model.Config

@@ -287,7 +287,8 @@ func TestBadRequestsAreRefusedBeforeAnyWork(t *testing.T) {
 		_, err := e.Sample(t.Context(), []Request{good(), bad}, Events{Token: func(int, int, int32) { t.Error("work was done") }})
 		require.EqualError(t, err, "request 1: "+message)
 	}
-	_, err := NewPlan(p, Options{MaxLength: 1 << 20})
+	none, err := NewPlan(p, Options{MaxLength: 1 << 20})
+	require.Equal(t, "KV: none", none.String(), "what stands beside an error can be printed, too")
 	require.ErrorContains(t, err, "the model has 40960 positions")
 	_, err = NewPlan(p, Options{MaxLength: 64, CacheBytes: 1000})
 	require.ErrorContains(t, err, "one sequence of 64 tokens needs 3")

@@ -101,9 +101,12 @@ func (l *Live) Submit(r Request, on Listener) (*Ticket, error) {
 	return all[0], nil
 }
 
-// SubmitAll takes requests in, all of them or none. Who asks is not refused for how many they are, nor for what others wait for:
-// ErrBusy is for those of whom MaxWaiting wait already.
+// SubmitAll takes requests in, all of them or none; on[i] hears of all[i]. Who asks is not refused for how many they are, nor for what
+// others wait for: ErrBusy is for those of whom MaxWaiting wait already.
 func (l *Live) SubmitAll(all []Request, on []Listener) ([]*Ticket, error) {
+	if len(on) != len(all) {
+		return nil, badinput.Errorf("%d listeners for %d requests, expected one for each", len(on), len(all))
+	}
 	for _, r := range all {
 		if err := r.check(l.s.cfg, l.s.MaxLength); err != nil {
 			return nil, err

@@ -146,6 +146,8 @@ func TestAFullOrClosedLiveRefuses(t *testing.T) {
 	many := slices.Repeat([]Request{r}, 5)
 	_, err = l.SubmitAll(append(many, Request{N: 1}), make([]Listener, 6))
 	require.True(t, badinput.Is(err), "%v", err)
+	_, err = l.SubmitAll(many, nil)
+	require.ErrorContains(t, err, "0 listeners for 5 requests, expected one for each")
 	_, err = l.Submit(r, Listener{})
 	require.NoError(t, err, "of those nothing was taken")
 	all, err := l.SubmitAll(many, make([]Listener, 5))

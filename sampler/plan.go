@@ -81,6 +81,9 @@ func (p Plan) held() int {
 }
 
 func (p Plan) String() string {
+	if p.Blocks == 0 {
+		return "KV: none"
+	}
 	size := fmt.Sprintf("%.2f GiB", float64(p.CacheBytes)/(1<<30))
 	if p.CacheBytes < 1<<30 {
 		size = fmt.Sprintf("%.1f MiB", float64(p.CacheBytes)/(1<<20))

@@ -17,6 +17,10 @@ func (e *Error) Error() string { return e.err.Error() }
 // Unwrap gives the cause, so that errors.Is sees through the mark.
 func (e *Error) Unwrap() error { return e.err }
 
+// BadInput marks the error for programs that import grpo, and cannot name this type: errors.As finds it as an interface{ BadInput() bool }.
+// It is true.
+func (e *Error) BadInput() bool { return true }
+
 // Errorf formats an input error; %w wraps as in fmt.Errorf.
 func Errorf(format string, args ...any) error {
 	return &Error{fmt.Errorf(format, args...)}

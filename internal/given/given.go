@@ -1,5 +1,5 @@
-// Package given has what an exported function wants of arguments that it cannot do without: where a program forgot one it is told at the
-// door, by its name, and not by a panic in the depth.
+// Package given has what an exported function wants of arguments that it cannot do without: where a program forgot one, or gave a number
+// that can be none, it is told at the door, by its name, and not by a panic in the depth.
 package given
 
 import (
@@ -26,6 +26,13 @@ func All(function string, arguments ...any) {
 			name := arguments[i].(string)
 			panic(fmt.Sprintf("%s: the argument %s is nil, expected %s", function, name, expected[name]))
 		}
+	}
+}
+
+// Between panics where a number that a function was given is not one of from to to.
+func Between(function, name string, n, from, to int) {
+	if n < from || n > to {
+		panic(fmt.Sprintf("%s: %s is %d, expected %d to %d", function, name, n, from, to))
 	}
 }
 

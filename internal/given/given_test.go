@@ -17,3 +17,9 @@ func TestAll(t *testing.T) {
 	require.PanicsWithValue(t, "f: the argument ctx is nil, expected a context, such as context.Background()",
 		func() { All("f", "ctx", none) })
 }
+
+func TestBetween(t *testing.T) {
+	require.NotPanics(t, func() { Between("f", "n", 1, 1, 3); Between("f", "n", 3, 1, 3) })
+	require.PanicsWithValue(t, "f: n is 4, expected 1 to 3", func() { Between("f", "n", 4, 1, 3) })
+	require.PanicsWithValue(t, "f: n is 0, expected 1 to 3", func() { Between("f", "n", 0, 1, 3) })
+}

@@ -67,7 +67,7 @@ const attempts = 4
 
 // Open builds a pool with the strongest isolation that this machine allows, found by trying: a rung
 // is taken when a cell can be made and every attack on it fails. What is wrong with the options, or
-// with a machine that allows no isolation at all, is an input error.
+// with a machine that allows no isolation at all, is an input error: errors.As finds it as an interface{ BadInput() bool }.
 func Open(ctx context.Context, o Options) (*Pool, error) {
 	slots, err := countSlots(o.Slots)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// SessionLimits bound a process that stays. A zero field takes its default.
+// SessionLimits bound a process that stays. A field of 0 or less takes its default.
 type SessionLimits struct {
 	// Call are the limits of one call; Output is that of the standard output of one call, and of its errors. Default of
 	// Output 1 MiB, of the others that of Limits.
@@ -22,13 +22,13 @@ type SessionLimits struct {
 }
 
 func (l SessionLimits) effective() SessionLimits {
-	if l.Call.Output == 0 {
+	if l.Call.Output <= 0 {
 		l.Call.Output = 1 << 20
 	}
-	if l.Total == 0 {
+	if l.Total <= 0 {
 		l.Total = time.Minute
 	}
-	if l.Keep == 0 {
+	if l.Keep <= 0 {
 		l.Keep = 16 << 10
 	}
 	l.Call = l.Call.effective()

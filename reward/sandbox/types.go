@@ -25,11 +25,11 @@ type Input struct {
 	Args  []json.RawMessage
 }
 
-// Limits bound one run. A zero field takes its default.
+// Limits bound one run. A field of 0 or less takes its default.
 type Limits struct {
 	// CPU is processor time, of all threads together. It alone decides whether a program that
 	// computes is too slow, so the verdict does not depend on how busy the machine is. Programs may
-	// exceed it by chargedPauses. Default 6 s.
+	// exceed it by 60 ms. Default 6 s.
 	CPU time.Duration
 	// Wall bounds the time spent running or asleep; waiting for a processor that others hold is not
 	// counted. It only ends programs that sleep. Default twice CPU and one second.
@@ -46,16 +46,16 @@ const chargedPauses = 60 * time.Millisecond
 
 // effective are the limits as a run is held to them.
 func (l Limits) effective() Limits {
-	if l.CPU == 0 {
+	if l.CPU <= 0 {
 		l.CPU = 6 * time.Second
 	}
-	if l.Wall == 0 {
+	if l.Wall <= 0 {
 		l.Wall = 2*l.CPU + time.Second
 	}
-	if l.Memory == 0 {
+	if l.Memory <= 0 {
 		l.Memory = 1 << 30
 	}
-	if l.Output == 0 {
+	if l.Output <= 0 {
 		l.Output = 16 << 20
 	}
 	l.CPU += chargedPauses

@@ -19,10 +19,12 @@ func TestTheKernelEndsWhatIsLongOverItsLimit(t *testing.T) {
 func TestLimitsThatNobodyGave(t *testing.T) {
 	usual := Limits{CPU: 6*time.Second + chargedPauses, Wall: 13 * time.Second, Memory: 1 << 30, Output: 16 << 20}
 	require.Equal(t, usual, Limits{}.effective())
+	require.Equal(t, usual, Limits{CPU: -1, Wall: -1, Memory: -1, Output: -1}.effective(), "-1 is no limit of its own either")
 	own := Limits{CPU: time.Second, Wall: 2 * time.Second, Memory: 3 << 20, Output: 4}
 	kept := own.effective()
 	kept.CPU -= chargedPauses
 	require.Equal(t, own, kept)
 	session := SessionLimits{}.effective()
+	require.Equal(t, session, SessionLimits{Call: Limits{CPU: -1, Output: -1}, Total: -1, Keep: -1}.effective())
 	require.Equal(t, []any{time.Minute, 16 << 10, int64(1 << 20)}, []any{session.Total, session.Keep, session.Call.Output})
 }

@@ -1,9 +1,9 @@
 // Package reduction says how a loss adds up over the tokens of a step.
 package reduction
 
-import "fmt"
+import "github.com/seed-7879b91d/grpo/internal/badinput"
 
-// Reduction is how a loss adds up over the tokens of a step.
+// Reduction is how a loss adds up over the tokens of a step. "" is Sum.
 type Reduction string
 
 // The reductions.
@@ -20,7 +20,16 @@ func Parse(name string) (Reduction, error) {
 	case Sum, TokenMean, SequenceMean, SequenceSum:
 		return r, nil
 	}
-	return "", fmt.Errorf("reduction %q is not known; expected one of %q", name, []Reduction{Sum, TokenMean, SequenceMean, SequenceSum})
+	return "", badinput.Errorf("reduction %q is not known; expected one of %q", name, []Reduction{Sum, TokenMean, SequenceMean, SequenceSum})
+}
+
+// Check refuses what is none of them.
+func (r Reduction) Check() error {
+	if r == "" {
+		return nil
+	}
+	_, err := Parse(string(r))
+	return err
 }
 
 // Weight is that of a row of a sequence that teaches so many rows, in a step of so many sequences that teach so many tokens.
