@@ -10,8 +10,8 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// reportNonFinite tells of an update that did not happen, because its gradient was not finite: which samples are the
-// cause, and where the batch is saved. Weights and moments are as they were before it.
+// reportNonFinite warns of an update that was skipped because its gradient was not finite, naming the samples that cause
+// it, and saves the batch for replay. The optimizer has left weights and moments unchanged.
 func (t *Trainer) reportNonFinite(ctx context.Context, step int, u learning.Update, datums []model.Datum, groups []Group) error {
 	if u.NonFinite == nil {
 		return nil
