@@ -20,7 +20,7 @@ func evidence(m Metrics, t Timing, r advice.Reward) advice.Step {
 		Judge: r, Correct: m.MeanCorrect, Seconds: t.Total, Waited: t.Score}
 }
 
-// judge classifies the reward for the advisor, which judges binary rewards by other rules than graded ones.
+// judge tells the advisor what kind of reward the run has: it suggests partial credit only where rewards are binary.
 func (t *Trainer) judge() advice.Reward {
 	switch {
 	case t.custom.grader != nil:

@@ -33,7 +33,7 @@ type Trainer struct {
 
 	record      *record // nil: nothing is written
 	ledger      *provenance.Ledger
-	parts       provenance.Parts // fingerprints of model, data and code
+	parts       provenance.Parts // fingerprints of the files that the run uses
 	origin      origin
 	start       int // the step that the run began after: above 0 in a fork
 	evaluated   int // the first step that has no evaluation yet

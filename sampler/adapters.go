@@ -5,7 +5,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// Serve gives the requests to come an adapter to speak with, between iterations: a copy of its numbers.
+// Serve copies an adapter to the decoder, between iterations, so that requests can name it.
 func (l *Live) Serve(a *lora.Adapter) (*model.Served, error) {
 	l.Turn.Lock()
 	defer l.Turn.Unlock()
@@ -19,20 +19,20 @@ func (l *Live) Serve(a *lora.Adapter) (*model.Served, error) {
 	return served, nil
 }
 
-// Withdraw refuses requests that name an adapter from now on, waits until none reads it, and gives its memory back. It
-// does nothing where the adapter is not served.
+// Withdraw removes an adapter: it refuses new requests for it, waits for those that use it, and frees its memory. It does
+// nothing if the adapter is not served.
 func (l *Live) Withdraw(served *model.Served) {
 	if l.waitFor(served) {
 		l.Turn.Lock()
 		defer l.Turn.Unlock()
-		l.between.Lock() // the turn is not held by Run while it takes requests in and lets others go
+		l.between.Lock() // Run adds and removes requests without holding Turn
 		defer l.between.Unlock()
 		l.s.tree.forget(served)
 		l.s.decoder.Withdraw(served)
 	}
 }
 
-// waitFor reports whether an adapter is served, after it has waited for its requests and is served no more.
+// waitFor stops serving an adapter and waits for its requests. It reports false if it was not served.
 func (l *Live) waitFor(served *model.Served) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -40,7 +40,7 @@ func (l *Live) waitFor(served *model.Served) bool {
 	if !there {
 		return false
 	}
-	delete(l.readers, served) // so that no request joins
+	delete(l.readers, served) // SubmitAll refuses it from now on
 	for l.leaving[served] = n; l.leaving[served] > 0; {
 		l.fewer.Wait()
 	}
@@ -48,7 +48,7 @@ func (l *Live) waitFor(served *model.Served) bool {
 	return true
 }
 
-// left counts the requests that are done; l.mu is held.
+// left counts down the requests of adapters that have finished; l.mu is held.
 func (l *Live) left() {
 	if len(l.s.gone) == 0 {
 		return
