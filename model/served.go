@@ -11,14 +11,14 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/ops"
 )
 
-// Served is an adapter as the rows of a decoder read it: the numbers that it had when it was handed over.
+// Served is an adapter in a decoder: a copy, which later training of the original does not change.
 type Served struct {
-	d           *Decoder // that has it; nil when it has been withdrawn
+	d           *Decoder // nil once withdrawn
 	corrections []*kernels.LowRank
 }
 
-// Serve takes a copy of an adapter, of whatever rank, scale and targets, for the rows of later runs. What is computed for such a row is
-// what a policy computes that has the adapter attached, to the bit.
+// Serve copies an adapter, of any rank, scale and targets, to the decoder, for rows of later runs. Such rows get the same bits as from
+// a policy with the adapter attached.
 func (d *Decoder) Serve(a *lora.Adapter) (*Served, error) {
 	given.All("model.Decoder.Serve", "a", a)
 	switch {
@@ -46,7 +46,7 @@ func (d *Decoder) Serve(a *lora.Adapter) (*Served, error) {
 	return &Served{d: d, corrections: corrections}, d.p.b.Sync()
 }
 
-// Withdraw gives up an adapter, which no later run may name. Its memory is free at the next collection of garbage.
+// Withdraw removes an adapter, which no later run may use. The garbage collector frees its memory.
 func (d *Decoder) Withdraw(s *Served) {
 	if s == nil || s.d != d {
 		panic("model: the adapter is not this decoder's, or was withdrawn before")
@@ -56,7 +56,7 @@ func (d *Decoder) Withdraw(s *Served) {
 	d.taken--
 }
 
-// makeLow makes room for what adapters have between their two matrices.
+// makeLow grows the buffer for the intermediate A·x of adapters.
 func (d *Decoder) makeLow(floats int) error {
 	run := &d.in.run
 	if run.Low != nil && run.Low.Len() >= floats {
@@ -73,14 +73,14 @@ func (d *Decoder) makeLow(floats int) error {
 	return nil
 }
 
-// forgetAdapters lets go of those of the last run, which would live on otherwise.
+// forgetAdapters drops the references to adapters of the last run, so that withdrawn ones can be collected.
 func (d *Decoder) forgetAdapters() {
 	run := &d.in.run
 	clear(run.Stretches)
 	run.Stretches = run.Stretches[:0]
 }
 
-// loadAdapters makes the adapters of the rows those of the next run.
+// loadAdapters sets the adapters of the next run: one stretch for neighbouring sequences with the same adapter.
 func (d *Decoder) loadAdapters(r *Rows) error {
 	run := &d.in.run
 	d.forgetAdapters()
