@@ -14,9 +14,9 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// custom asks the user's compute_reward(completion, ground_truth, **columns) -> float, which its runner keeps
-// loaded. What fails has no reward and is counted, so that it can be shown: it is the file's fault or the
-// completion's, and nobody but the author can tell.
+// custom calls the user's compute_reward(completion, ground_truth, **columns) -> float, which its runner keeps
+// loaded. Failures give no reward, are counted and shown: only the author of the file can tell whether the
+// file or the completion is at fault.
 type custom struct {
 	runner Runner
 	limits sandbox.Limits
@@ -125,8 +125,8 @@ func (c *custom) warnings() (w []string) {
 // smallCompletion is what a reward file is tried on.
 const smallCompletion = "```python\nprint(42)\n```\n"
 
-// Try asks the reward file and the referee, where there are some, about a small completion of the problem, so that a mistake in it is
-// found before anything is scored.
+// Try calls the reward file and the judge model, if there are any, on a small completion of the problem, so that mistakes in them are
+// found before training.
 func (j *Judge) Try(ctx context.Context, p *data.Problem) error {
 	if j.referee != nil {
 		if err := j.referee.try(ctx, p); err != nil {
