@@ -17,8 +17,8 @@ func MeanAdvantages(rewards []float64) []float64 { return objective.Mean(rewards
 // StdAdvantages are MeanAdvantages divided by the standard deviation of the rewards, where they differ.
 func StdAdvantages(rewards []float64) []float64 { return objective.Std(rewards) }
 
-// compared is compare with the backend locked. The unlock is deferred: the caller's AdvantageFunc may panic, and be recovered.
-func (t *Trainer) compared(ctx context.Context, groups []Group) ([]Group, error) {
+// compareLocked is compare with the backend locked. The unlock is deferred: the caller's AdvantageFunc may panic, and be recovered.
+func (t *Trainer) compareLocked(ctx context.Context, groups []Group) ([]Group, error) {
 	t.turn.Lock()
 	defer t.turn.Unlock()
 	return compare(ctx, groups, t.learner.Recipe, t.policy)
@@ -54,7 +54,7 @@ func compare(ctx context.Context, groups []Group, r *recipe.Recipe, reference re
 			}
 		}
 		for i := range g.Rollouts {
-			if g.teaches(i) && !g.wanted(i) {
+			if g.hasSignal(i) && !g.keptBySign(i) {
 				leftOut++
 			}
 		}

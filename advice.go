@@ -20,8 +20,8 @@ func evidence(m Metrics, t Timing, r advice.Reward) advice.Step {
 		Judge: r, Correct: m.MeanCorrect, Seconds: t.Total, Waited: t.Score}
 }
 
-// judge tells the advisor what kind of reward the run has: it suggests partial credit only where rewards are binary.
-func (t *Trainer) judge() advice.Reward {
+// rewardKind tells the advisor what kind of reward the run has: it suggests partial credit only where rewards are binary.
+func (t *Trainer) rewardKind() advice.Reward {
 	switch {
 	case t.custom.grader != nil:
 		return advice.OwnReward
@@ -31,8 +31,8 @@ func (t *Trainer) judge() advice.Reward {
 	return advice.Graded
 }
 
-// ended is the error that ends a run after fatal advice.
-func ended(a Advice) error {
+// fatalError is the error that ends a run after fatal advice.
+func fatalError(a Advice) error {
 	finding := a.Finding + ": " + a.Try
 	if a.Rule == advice.RewardErrors {
 		return &judging.StepError{Finding: finding}

@@ -53,12 +53,12 @@ func (t *Trainer) restoreAhead(path string) (*rolloutBatch, error) {
 			drawn = append(drawn, t.rollout(i, r, g.Conversation(r.Sample)))
 		}
 	}
-	b.rounds = []*grading{t.score(b.prompts, drawn)}
+	b.rounds = []*grading{t.startScoring(b.prompts, drawn)}
 	return b, nil
 }
 
-// score starts scoring rollouts that are already sampled.
-func (t *Trainer) score(prompts []Prompt, rollouts []Rollout) *grading {
+// startScoring starts scoring rollouts that are already sampled.
+func (t *Trainer) startScoring(prompts []Prompt, rollouts []Rollout) *grading {
 	g := reward.NewBatch[Rollout](context.Background(), t.judging.Grader, len(rollouts), false)
 	samples := make([]int, len(prompts))
 	for _, r := range rollouts {

@@ -89,8 +89,8 @@ func (e *Evaluator) Evaluate(ctx context.Context) (r Evaluation, err error) {
 	}
 	r.countGreedy(e.cfg.Seed)
 	r.Conversations = r.GreedyTry.Conversations
-	if e.before.Step < e.step {
-		r.Change = stats.Compare(e.before, r.Judged)
+	if e.baseline.Step < e.step {
+		r.Change = stats.Compare(e.baseline, r.Judged)
 	}
 	if e.cfg.EvalSamples == 0 {
 		return r, nil
@@ -127,7 +127,7 @@ func (e *Evaluation) countSampled(k int) {
 	var pass1, passK, best []float64
 	short, tried := 0, &stats.Tried{}
 	for _, g := range e.SampledTry.Groups {
-		judged, correct := g.judged()
+		judged, correct := g.countJudged()
 		e.NotJudged += len(g.Rollouts) - judged
 		if judged > 0 {
 			pass1 = append(pass1, stats.PassAtK(judged, correct, 1))
@@ -138,7 +138,7 @@ func (e *Evaluation) countSampled(k int) {
 			short++
 			continue
 		}
-		passK, best = append(passK, stats.PassAtK(judged, correct, k)), append(best, g.best(k))
+		passK, best = append(passK, stats.PassAtK(judged, correct, k)), append(best, g.bestOf(k))
 	}
 	e.Judged.Sampled = tried
 	e.Sampled = &Sampled{K: k, PassAt1: stats.Mean(pass1), PassAtK: stats.Known(passK), BestOfK: stats.Known(best), LeftOut: short}

@@ -26,21 +26,21 @@ import (
 
 // Evaluator samples completions from a policy and scores them. It trains nothing, and opens no training problems.
 type Evaluator struct {
-	cfg      *configs.Config
-	watcher  Watcher
-	policy   *policy
-	problems *sources.Problems
-	sampling *sampling
-	judging  *judging.Judging
-	room     *conversation.Room // nil: completions are one turn
-	learns   bool               // it is part of a Trainer
-	trained  string             // directory of the adapter or model that the policy is loaded from
-	step     int                // training steps that the policy has behind it
-	leftOut  []string           // held-out problems to skip, as the policy was trained on them
-	before   stats.Judged       // an earlier evaluation to compare with; zero: none
-	turn     sync.Locker        // the lock on the backend, held while anything is computed
-	closers  []io.Closer
-	closed   bool
+	cfg        *configs.Config
+	watcher    Watcher
+	policy     *policy
+	problems   *sources.Problems
+	sampling   *sampling
+	judging    *judging.Judging
+	room       *conversation.Room // nil: completions are one turn
+	learns     bool               // it is part of a Trainer
+	trainedDir string             // directory of the adapter or model that the policy is loaded from
+	step       int                // training steps that the policy has behind it
+	leftOut    []string           // held-out problems to skip, as the policy was trained on them
+	baseline   stats.Judged       // an earlier evaluation to compare with; zero: none
+	turn       sync.Locker        // the lock on the backend, held while anything is computed
+	closers    []io.Closer
+	closed     bool
 }
 
 var errClosed = errors.New("grpo: used after Close")
@@ -50,7 +50,7 @@ var errClosed = errors.New("grpo: used after Close")
 func OpenEvaluator(ctx context.Context, cfg *configs.Config, b kernels.Backend, w Watcher, options ...Option) (*Evaluator, error) {
 	given.All("grpo.OpenEvaluator", "ctx", ctx, "cfg", cfg, "b", b)
 	settings := *cfg
-	e := &Evaluator{cfg: &settings, watcher: watcherOrNobody(w), trained: cfg.Adapter}
+	e := &Evaluator{cfg: &settings, watcher: watcherOrNobody(w), trainedDir: cfg.Adapter}
 	err := cfg.Validate()
 	if err == nil {
 		err = e.open(ctx, b, collect(options))
@@ -68,13 +68,13 @@ func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom) (err 
 	if e.cfg.Order, err = kernels.Choose(b, e.cfg.Order); err != nil {
 		return badinput.Errorf("order: %w", err)
 	}
-	if err = provenance.CheckWhole(e.trained); err != nil {
+	if err = provenance.CheckWhole(e.trainedDir); err != nil {
 		return err
 	}
 	if e.policy, err = openLanguage(ctx, e.cfg); err != nil {
 		return err
 	}
-	if err = provenance.CheckBase(e.trained, e.policy.Dir); err != nil {
+	if err = provenance.CheckBase(e.trainedDir, e.policy.Dir); err != nil {
 		return err
 	}
 	run := footprint.Run{Config: e.cfg, Backend: b, Dir: e.policy.Dir, Learns: e.learns, Loaded: o.model != nil,
@@ -196,7 +196,7 @@ func (e *Evaluator) sample(ctx context.Context, prompts []Prompt, step, n int, p
 	sampling, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	defer g.Broken(stop)() // a grader that fails ends the sampling
-	err := e.drawn(sampling, prompts, step, n, params, g)
+	err := e.sampleInto(sampling, prompts, step, n, params, g)
 	if err == nil {
 		g.Close()
 		return g, nil
@@ -207,8 +207,8 @@ func (e *Evaluator) sample(ctx context.Context, prompts []Prompt, step, n int, p
 	return nil, fmt.Errorf("sample: %w", err)
 }
 
-// drawn samples into g: completions for g to score, or conversations, whose environment has scored them already.
-func (e *Evaluator) drawn(ctx context.Context, prompts []Prompt, step, n int, params sampler.Params, g *grading) error {
+// sampleInto samples into g: completions for g to score, or conversations, whose environment has scored them already.
+func (e *Evaluator) sampleInto(ctx context.Context, prompts []Prompt, step, n int, params sampler.Params, g *grading) error {
 	requests, asks := make([]sampler.Request, len(prompts)), make([]conversation.Ask, len(prompts))
 	for i := range prompts {
 		p := &prompts[i]

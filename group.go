@@ -66,10 +66,10 @@ func gather(prompts []Prompt, scored []Scored) []Group {
 // Degenerate reports whether all advantages are zero, as when all rewards are equal: the group gives no gradient.
 func (g *Group) Degenerate() bool { return stats.Negligible(g.Advantages) }
 
-// datums makes training sequences of the completions that taught yields. The tokens of the prompt are masked.
+// datums makes training sequences of the completions that trainable yields. The tokens of the prompt are masked.
 func datums(groups []Group) []model.Datum {
 	var all []model.Datum
-	for g, i := range taught(groups) {
+	for g, i := range trainable(groups) {
 		all = append(all, g.datum(i))
 	}
 	return all
@@ -96,13 +96,13 @@ func (g *Group) datum(i int) model.Datum {
 	return d
 }
 
-// taught yields the completions to train on, each as its group and its index there.
-func taught(groups []Group) iter.Seq2[*Group, int] {
+// trainable yields the completions to train on, each as its group and its index there.
+func trainable(groups []Group) iter.Seq2[*Group, int] {
 	return func(yield func(*Group, int) bool) {
 		for k := range groups {
 			g := &groups[k]
 			for i := range g.Rollouts {
-				if g.teaches(i) && g.wanted(i) && !yield(g, i) {
+				if g.hasSignal(i) && g.keptBySign(i) && !yield(g, i) {
 					return
 				}
 			}
@@ -110,11 +110,11 @@ func taught(groups []Group) iter.Seq2[*Group, int] {
 	}
 }
 
-// teaches reports whether completion i counts and its group gives a gradient.
-func (g *Group) teaches(i int) bool { return g.Rollouts[i].Score.Excluded == "" && !g.Degenerate() }
+// hasSignal reports whether completion i counts and its group gives a gradient.
+func (g *Group) hasSignal(i int) bool { return g.Rollouts[i].Score.Excluded == "" && !g.Degenerate() }
 
-// wanted reports whether positiveOnly lets the run train on completion i.
-func (g *Group) wanted(i int) bool { return g.Advantages[i] > 0 || !g.positiveOnly }
+// keptBySign reports whether positiveOnly lets the run train on completion i.
+func (g *Group) keptBySign(i int) bool { return g.Advantages[i] > 0 || !g.positiveOnly }
 
 // scores yields the scores of all completions.
 func scores(groups []Group) iter.Seq[reward.Score] {
@@ -129,13 +129,13 @@ func scores(groups []Group) iter.Seq[reward.Score] {
 	}
 }
 
-// scored counts the completions that are not excluded, and those of them that passed all tests.
-func (g *Group) scored() (scored, correct int) {
+// countScored counts the completions that are not excluded, and those of them that passed all tests.
+func (g *Group) countScored() (scored, correct int) {
 	return g.count(func(s reward.Score) bool { return s.Excluded == "" })
 }
 
-// judged is scored for an evaluation, where a truncated completion counts, as wrong.
-func (g *Group) judged() (judged, correct int) {
+// countJudged is countScored for an evaluation, where a truncated completion counts, as wrong.
+func (g *Group) countJudged() (judged, correct int) {
 	return g.count(func(s reward.Score) bool { return s.Excluded != reward.ExcludedInfra })
 }
 
@@ -149,8 +149,8 @@ func (g *Group) count(counts func(reward.Score) bool) (n, correct int) {
 	return n, correct
 }
 
-// best is the highest reward among the first k completions that were judged, 0 if none of these has a reward.
-func (g *Group) best(k int) (best float64) {
+// bestOf is the highest reward among the first k completions that were judged, 0 if none of these has a reward.
+func (g *Group) bestOf(k int) (best float64) {
 	none := true
 	for _, r := range g.Rollouts {
 		if k == 0 || r.Score.Excluded == reward.ExcludedInfra {

@@ -78,7 +78,7 @@ func groupStats(groups []Group) (s GroupStats) {
 				s.WastedTokens += r.drawn()
 			}
 		}
-		switch scored, correct := g.scored(); {
+		switch scored, correct := g.countScored(); {
 		case scored == 0:
 		case correct == scored:
 			s.AllGood++

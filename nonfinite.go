@@ -21,7 +21,7 @@ func (t *Trainer) reportNonFinite(ctx context.Context, step int, u learning.Upda
 		return err
 	}
 	because, at := []string{}, 0
-	for g, i := range taught(groups) { // in the order of the datums
+	for g, i := range trainable(groups) { // in the order of the datums
 		if slices.Contains(culprits, at) {
 			because = append(because, fmt.Sprintf("sample %d of problem %s", g.Rollouts[i].Sample, g.Problem.ID))
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// engage starts the autopilot, or resumes the one of the checkpoint.
-func (t *Trainer) engage() error {
+// startPilot starts the autopilot, or resumes the one of the checkpoint.
+func (t *Trainer) startPilot() error {
 	t.completions = t.cfg.CompletionsPerPrompt
 	switch {
 	case !t.cfg.Autopilot:

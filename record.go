@@ -117,7 +117,7 @@ func (r *record) append(name string, v any) error {
 
 // conclude records a step, has the advisor judge it and tells the watcher.
 func (t *Trainer) conclude(m Metrics, timing Timing, groups []Group) error {
-	e := evidence(m, timing, t.judge())
+	e := evidence(m, timing, t.rewardKind())
 	e.Asks, e.Peak, e.Updates = t.cfg.JudgeURL != "", t.learner.Peak(), t.learner.Adam.Steps()
 	e.Steps = t.cfg.MaxSteps - t.start // a fork does not count the steps of its parent
 	advice := t.advisor.OnStep(e)
@@ -130,7 +130,7 @@ func (t *Trainer) conclude(m Metrics, timing Timing, groups []Group) error {
 	t.report((*readers.Page).Follow)
 	for _, a := range advice {
 		if a.Fatal {
-			return ended(a)
+			return fatalError(a)
 		}
 	}
 	return nil

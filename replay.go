@@ -63,11 +63,11 @@ func Replay(ctx context.Context, run string, step int, b kernels.Backend, done f
 		}
 	}
 	for n := from + 1; n <= step; n++ {
-		if err := r.goOn(ctx, n); err != nil {
+		if err := r.reopenIfChanged(ctx, n); err != nil {
 			return nil, err
 		}
-		r.force(n, recorded[n])
-		again, err := repeat(ctx, r.learner, recordedGroups(kept.Groups[n]), recorded[n])
+		r.setTemperature(n, recorded[n])
+		again, err := repeatStep(ctx, r.learner, recordedGroups(kept.Groups[n]), recorded[n])
 		if err != nil {
 			return nil, fmt.Errorf("step %d: %w", n, err)
 		}
@@ -156,8 +156,8 @@ func (r *replay) open(ctx context.Context, step int, restored bool) error {
 	return err
 }
 
-// goOn reopens policy and learner if the run was resumed with other settings at this step, and carries weights and moments over.
-func (r *replay) goOn(ctx context.Context, step int) (err error) {
+// reopenIfChanged reopens policy and learner if the run was resumed with other settings at this step, and carries weights and moments over.
+func (r *replay) reopenIfChanged(ctx context.Context, step int) (err error) {
 	_, start, err := r.past.At(step)
 	if err != nil || start.Same(r.start) {
 		return err
@@ -179,8 +179,8 @@ func (r *replay) goOn(ctx context.Context, step int) (err error) {
 	return restore(dir, r.policy, r.learner.Adam)
 }
 
-// force sets the temperature that a step had. Other settings of the autopilot show in recorded values, such as the learning rate.
-func (r *replay) force(step int, m Metrics) {
+// setTemperature sets the temperature that a step had. Other settings of the autopilot show in recorded values, such as the learning rate.
+func (r *replay) setTemperature(step int, m Metrics) {
 	if cfg, _, err := r.past.At(step); err == nil {
 		t, other := m.Autopilot[autopilot.Temperature]
 		if !other {
@@ -190,8 +190,8 @@ func (r *replay) force(step int, m Metrics) {
 	}
 }
 
-// repeat takes a step with recorded completions, and compares the policy before and after with the recorded hashes.
-func repeat(ctx context.Context, l *learning.Learner, groups []Group, recorded Metrics) (m Metrics, err error) {
+// repeatStep takes a step with recorded completions, and compares the policy before and after with the recorded hashes.
+func repeatStep(ctx context.Context, l *learning.Learner, groups []Group, recorded Metrics) (m Metrics, err error) {
 	m = Metrics{Step: recorded.Step, Provenance: recorded.Provenance}
 	compare := func(when, want string) error {
 		got, err := l.Policy.Hash()

@@ -130,7 +130,7 @@ func namedOrigin(key, dir string, w Watcher) (origin, error) {
 		return origin{}, badinput.Errorf("%s%s: %w", named, dir, err)
 	}
 	if newest == "" {
-		return origin{}, badinput.Errorf("%s%s: %w", named, dir, rundir.Refused(damaged, elsewhere(key)))
+		return origin{}, badinput.Errorf("%s%s: %w", named, dir, rundir.Refused(damaged, originHint(key)))
 	}
 	for _, d := range damaged {
 		w.Warn(fmt.Sprintf("%v; an older one is used, %s", d, newest))
@@ -138,8 +138,8 @@ func namedOrigin(key, dir string, w Watcher) (origin, error) {
 	return origin{checkpoint: newest, state: st}, nil
 }
 
-// elsewhere is the hint for a setting that names no usable checkpoint.
-func elsewhere(key string) string {
+// originHint is the hint for a setting that names no usable checkpoint.
+func originHint(key string) string {
 	return cmp.Or(map[string]string{
 		"run_dir": "choose another run_dir to begin anew",
 		"run":     "expected the directory of a run that has one, or of one of its " + rundir.Checkpoints,
@@ -150,7 +150,7 @@ func elsewhere(key string) string {
 func (t *Trainer) resume() error {
 	dir, s := t.origin.checkpoint, t.origin.state
 	if dir == "" {
-		return t.engage()
+		return t.startPilot()
 	}
 	if (t.origin.fork || t.cfg.Allowed("seed")) && s.Cursor.Seed == s.Seed {
 		s.Seed, s.Cursor.Seed = t.cfg.Seed, t.cfg.Seed
@@ -171,10 +171,10 @@ func (t *Trainer) resume() error {
 	}
 	t.step, t.start, t.evaluated = s.Step, s.Step, s.Step
 	if t.origin.fork { // its data, rewards and settings are its own: advice and rollouts of the other run do not apply
-		return t.engage()
+		return t.startPilot()
 	}
 	t.start, t.evaluated, t.advisor, t.pilot = s.Start, s.Evaluated, s.Advisor, s.Pilot
-	if err := t.engage(); err != nil || s.Pilot.Passes(t.cfg.Autopilot) || t.parts.Differences(s.Parts)["data"] != "" {
+	if err := t.startPilot(); err != nil || s.Pilot.Passes(t.cfg.Autopilot) || t.parts.Differences(s.Parts)["data"] != "" {
 		return err // rollouts that were sampled ahead belong to other settings or data: sample them anew
 	}
 	t.ahead, err = t.restoreAhead(filepath.Join(dir, aheadFile))

@@ -67,11 +67,11 @@ func (t *Trainer) draw(ctx context.Context, step int, subset []data.Problem) (b 
 		}
 		watch.Lap()
 		if enough = subset != nil || !t.cfg.Refill || len(b.rounds) > t.cfg.MaxRefills; !enough {
-			scored, err := t.scored(ctx, b)
+			scored, err := t.awaitScores(ctx, b)
 			if err != nil {
 				return nil, s, err
 			}
-			n, err := t.teaching(ctx, b.prompts, scored)
+			n, err := t.countTeaching(ctx, b.prompts, scored)
 			if err != nil {
 				return nil, s, err
 			}
@@ -102,9 +102,9 @@ func (t *Trainer) drawRound(ctx context.Context, step int, problems []data.Probl
 	return nil
 }
 
-// teaching counts the groups that give a gradient.
-func (t *Trainer) teaching(ctx context.Context, prompts []Prompt, scored []Scored) (n int, err error) {
-	groups, err := t.compared(ctx, gather(prompts, scored))
+// countTeaching counts the groups that give a gradient.
+func (t *Trainer) countTeaching(ctx context.Context, prompts []Prompt, scored []Scored) (n int, err error) {
+	groups, err := t.compareLocked(ctx, gather(prompts, scored))
 	for _, g := range groups {
 		if !g.Degenerate() {
 			n++
@@ -113,8 +113,8 @@ func (t *Trainer) teaching(ctx context.Context, prompts []Prompt, scored []Score
 	return n, err
 }
 
-// scored waits for all scores of a batch.
-func (t *Trainer) scored(ctx context.Context, b *rolloutBatch) (scored []Scored, err error) {
+// awaitScores waits for all scores of a batch.
+func (t *Trainer) awaitScores(ctx context.Context, b *rolloutBatch) (scored []Scored, err error) {
 	for _, g := range b.rounds {
 		round, err := t.wait(ctx, g)
 		if err != nil {
@@ -129,7 +129,7 @@ func (t *Trainer) scored(ctx context.Context, b *rolloutBatch) (scored []Scored,
 func (t *Trainer) scoreAgain(b *rolloutBatch) {
 	for i, g := range b.rounds {
 		if g.Failed() {
-			b.rounds[i] = t.score(b.prompts, g.Items())
+			b.rounds[i] = t.startScoring(b.prompts, g.Items())
 		}
 	}
 }

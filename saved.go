@@ -99,13 +99,13 @@ func (s *Saved) Evaluator(ctx context.Context, b kernels.Backend, change func(*c
 		}
 	}
 	cfg.Adapter = map[bool]string{true: s.Trained()}[cfg.Train != "full"] // in place of the one that the run began with, if any
-	e := &Evaluator{cfg: &cfg, watcher: s.watcher, step: s.state.Step, trained: s.Trained()}
+	e := &Evaluator{cfg: &cfg, watcher: s.watcher, step: s.state.Step, trainedDir: s.Trained()}
 	if cfg.TestData == s.Settings.TestData && (cfg.TestSplit == s.Settings.TestSplit || cfg.TestData == sources.Embedded) {
-		e.leftOut, e.before = s.run.Manifest.LeftOut, s.first
+		e.leftOut, e.baseline = s.run.Manifest.LeftOut, s.first
 	}
 	own := collect(o)
 	if s.run.OtherJudge(0, own.names()) != "" {
-		e.before = stats.Judged{} // nothing that this judge could be compared with
+		e.baseline = stats.Judged{} // nothing that this judge could be compared with
 	}
 	if what := s.run.OtherJudge(s.state.Step, own.names()); what != "" {
 		s.watcher.Warn("judged by something else than the run was, so these are not the run's figures: " + what)
@@ -115,7 +115,7 @@ func (s *Saved) Evaluator(ctx context.Context, b kernels.Backend, change func(*c
 			Judged: e.judging.Sandbox.Kind != judging.Own, Converses: true}
 		var same bool
 		if same, err = asked.Compare(s.state.Parts, s.watcher.Warn); !same {
-			e.before = stats.Judged{} // other problems under the same names: not comparable
+			e.baseline = stats.Judged{} // other problems under the same names: not comparable
 		}
 	}
 	if err == nil && e.policy.full {

@@ -47,7 +47,7 @@ func (t *Trainer) Step(ctx context.Context, subset []data.Problem, o StepOptions
 	}
 	// Rollouts -> scored. A wrong program is a score; a broken sandbox is an error.
 	watch.Lap()
-	scored, err := t.scored(ctx, batch)
+	scored, err := t.awaitScores(ctx, batch)
 	if err != nil {
 		return m, err
 	}
@@ -83,12 +83,12 @@ func (t *Trainer) plan(o StepOptions) plan {
 
 // groups computes advantages, and reports the groups to the pool (for difficulty sampling) and to the caller (WithGroups).
 func (t *Trainer) groups(ctx context.Context, p plan, prompts []Prompt, scored []Scored) ([]Group, error) {
-	groups, err := t.compared(ctx, gather(prompts, scored))
+	groups, err := t.compareLocked(ctx, gather(prompts, scored))
 	if err != nil {
 		return nil, err
 	}
 	for _, g := range groups {
-		scored, correct := g.scored()
+		scored, correct := g.countScored()
 		t.pool.Observe(g.Problem.ID, correct, scored)
 	}
 	return groups, t.custom.groups(p.step, groups)

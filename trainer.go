@@ -68,7 +68,7 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 		return err
 	}
 	if t.origin.checkpoint == "" {
-		t.trained = t.cfg.Adapter
+		t.trainedDir = t.cfg.Adapter
 	}
 	if err := t.Evaluator.open(ctx, t.backend, t.custom); err != nil {
 		return err

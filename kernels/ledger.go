@@ -37,7 +37,7 @@ type Work struct {
 // NewLedger makes an empty ledger for a backend.
 func NewLedger(b Backend) *Ledger {
 	l := &Ledger{Backend: b}
-	l.sizes, _ = inside(b).(Sizer)
+	l.sizes, _ = unwrap(b).(Sizer)
 	return l
 }
 
@@ -142,7 +142,7 @@ func (l *Ledger) Compress(m Matrix) error {
 // newQuantised adds a 4-bit matrix to the sum, or one of bf16 if the backend cannot store it in 4 bits.
 func (l *Ledger) newQuantised(t DType, parts []Quantised) (Matrix, error) {
 	bytes := 0
-	if q, ok := inside(l.Backend).(Quantiser); ok {
+	if q, ok := unwrap(l.Backend).(Quantiser); ok {
 		bytes = q.QuantisedSize(parts)
 	}
 	if bytes == 0 {

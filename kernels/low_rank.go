@@ -50,7 +50,7 @@ func LinearLowRank(b Backend, out, z, x Cols, w Matrix, bias Buffer, l *LowRank,
 	if bias != nil {
 		c.f32("bias", bias, w.Rows())
 	}
-	if k, ok := inside(b).(LowRanker); ok && k.LinearLowRank(out, z, x, w, bias, l, T) {
+	if k, ok := unwrap(b).(LowRanker); ok && k.LinearLowRank(out, z, x, w, bias, l, T) {
 		return
 	}
 	b.Linear(out, x, w, LinearOpt{Alpha: 1, Bias: bias}, T)
@@ -74,7 +74,7 @@ func LinearLowRankGradX(b Backend, dx, dz, dy Cols, w Matrix, l *LowRank, T int)
 	c.multiplied(b, "dy", dy, w.Rows(), T)
 	c.cols("dx", dx, w.Cols(), T)
 	c.lowRank(l, dz, w, T)
-	if k, ok := inside(b).(LowRanker); ok && k.LinearLowRankGradX(dx, dz, dy, w, l, T) {
+	if k, ok := unwrap(b).(LowRanker); ok && k.LinearLowRankGradX(dx, dz, dy, w, l, T) {
 		return
 	}
 	LowRankGradZ(b, dz, dy, l, T)

@@ -10,7 +10,7 @@ type Narrower interface {
 
 // Narrows reports whether a backend is a Narrower.
 func Narrows(b Backend) bool {
-	_, ok := inside(b).(Narrower)
+	_, ok := unwrap(b).(Narrower)
 	return ok
 }
 
@@ -20,7 +20,7 @@ func Narrow(b Backend, out, x Buffer, n int) {
 	c.size("n", n, 0)
 	c.buffer("out", out, BF16, n)
 	c.f32("x", x, n)
-	inside(b).(Narrower).Narrow(out, x, n)
+	unwrap(b).(Narrower).Narrow(out, x, n)
 }
 
 // Widen: out [n] = x BF16 [n].
@@ -29,7 +29,7 @@ func Widen(b Backend, out, x Buffer, n int) {
 	c.size("n", n, 0)
 	c.f32("out", out, n)
 	c.buffer("x", x, BF16, n)
-	inside(b).(Narrower).Widen(out, x, n)
+	unwrap(b).(Narrower).Widen(out, x, n)
 }
 
 // callOf begins the checks of an operation that needs a Narrower.
@@ -41,8 +41,8 @@ func callOf(b Backend, op string) checker {
 	return c
 }
 
-// kept checks an activation that a gradient reads: F32, or BF16 if the backend is a Narrower.
-func (k *checked) kept(c checker, name string, b Buffer, n int) {
+// activation checks an activation that a gradient reads: F32, or BF16 if the backend is a Narrower.
+func (k *checked) activation(c checker, name string, b Buffer, n int) {
 	if b != nil && b.DType() == BF16 && Narrows(k.b) {
 		c.buffer(name, b, BF16, n)
 		return

@@ -10,7 +10,7 @@ type Rounder interface {
 
 // RoundsUsually reports whether a backend prefers bf16 products; false if it is no Rounder.
 func RoundsUsually(b Backend) bool {
-	r, ok := inside(b).(Rounder)
+	r, ok := unwrap(b).(Rounder)
 	return ok && r.Rounds()
 }
 
@@ -25,7 +25,7 @@ type Ordering interface {
 
 // OrderOf is the current order of a backend; choice is false if it has a fixed order of its own.
 func OrderOf(b Backend) (o Order, choice bool) {
-	if k, ok := inside(b).(Ordering); ok {
+	if k, ok := unwrap(b).(Ordering); ok {
 		return k.Sums(), true
 	}
 	return 0, false
@@ -33,7 +33,7 @@ func OrderOf(b Backend) (o Order, choice bool) {
 
 // FastestOrder is the order that the machine has instructions for; Serial if the backend has no choice.
 func FastestOrder(b Backend) Order {
-	if k, ok := inside(b).(Ordering); ok {
+	if k, ok := unwrap(b).(Ordering); ok {
 		return k.Fastest()
 	}
 	return Serial
@@ -41,7 +41,7 @@ func FastestOrder(b Backend) Order {
 
 // SetOrder changes the order of a backend from the next operation on, if it has a choice.
 func SetOrder(b Backend, o Order) {
-	if k, ok := inside(b).(Ordering); ok {
+	if k, ok := unwrap(b).(Ordering); ok {
 		k.SetSums(o)
 	}
 }
@@ -52,7 +52,7 @@ func Choose(b Backend, name string) (string, error) {
 	if err := CheckOrder(name); err != nil {
 		return "", err
 	}
-	k, ok := inside(b).(Ordering)
+	k, ok := unwrap(b).(Ordering)
 	switch {
 	case !ok && name != "auto":
 		return "", badinput.Errorf("found %s, and %s takes its sums in an order of its own; expected auto", name, b.Name())
@@ -94,13 +94,13 @@ func CheckOrder(name string) error {
 	return badinput.Errorf("found %q, expected auto, serial or tiles", name)
 }
 
-// inside unwraps checked backends and ledgers.
-func inside(b Backend) Backend {
+// unwrap removes the wrappers Checked and Ledger.
+func unwrap(b Backend) Backend {
 	switch k := b.(type) {
 	case *checked:
-		return inside(k.b)
+		return unwrap(k.b)
 	case *Ledger:
-		return inside(k.Backend)
+		return unwrap(k.Backend)
 	}
 	return b
 }

@@ -17,7 +17,7 @@ type Prober interface {
 // PeakOf measures the peak performance of a backend; false if it is no Prober.
 func PeakOf(b Backend) (Peak, bool) {
 	begin(b, "Peak")
-	p, ok := inside(b).(Prober)
+	p, ok := unwrap(b).(Prober)
 	if !ok {
 		return Peak{}, false
 	}

@@ -43,7 +43,7 @@ type WholeMultiplier interface {
 
 // MultipliesWhole reports whether a backend multiplies in integers; false if it is no WholeMultiplier.
 func MultipliesWhole(b Backend) bool {
-	w, ok := inside(b).(WholeMultiplier)
+	w, ok := unwrap(b).(WholeMultiplier)
 	return ok && w.MultipliesWhole()
 }
 
@@ -57,7 +57,7 @@ func NewQuantised(b Backend, t DType, parts ...Quantised) (Matrix, error) {
 		return l.newQuantised(t, parts)
 	}
 	checkQuantised(b, t, parts)
-	if q, ok := inside(b).(Quantiser); ok {
+	if q, ok := unwrap(b).(Quantiser); ok {
 		if m, err := q.NewQuantised(t, parts); m != nil || err != nil {
 			return m, err
 		}

@@ -14,7 +14,7 @@ type RowRounder interface {
 
 // RoundsRows returns the backend as a RowRounder, or nil if it is none in that order.
 func RoundsRows(b Backend, o Order) RowRounder {
-	if r, ok := inside(b).(RowRounder); ok && o == Tiles {
+	if r, ok := unwrap(b).(RowRounder); ok && o == Tiles {
 		return r
 	}
 	return nil
@@ -28,8 +28,8 @@ func roundedLen(b Backend, width, T int) int {
 	return 0
 }
 
-// made checks an output of T rows, F32 or rounded.
-func (k *checked) made(c checker, name string, out Buffer, width, T int) {
+// output checks an output of T rows, F32 or rounded.
+func (k *checked) output(c checker, name string, out Buffer, width, T int) {
 	if out != nil && out.DType() == BF16 && roundedLen(k.b, width, 1) > 0 {
 		c.buffer(name, out, BF16, roundedLen(k.b, width, T))
 		return

@@ -103,8 +103,8 @@ func (b *Batch) ask(row, target int32) int32 {
 	return pair
 }
 
-// nothingAsked gives every row a pair without a target.
-func (b *Batch) nothingAsked() {
+// addRowPairs gives every row a pair without a target.
+func (b *Batch) addRowPairs() {
 	for range b.Tokens {
 		b.Targets, b.chain = append(b.Targets, -1), append(b.chain, -1)
 	}
@@ -113,7 +113,7 @@ func (b *Batch) nothingAsked() {
 // score makes it a batch to score: it asks for the target of every row, or of the rows in the mask if there is one.
 func (b *Batch) score(asked []Datum) {
 	b.spans()
-	b.nothingAsked()
+	b.addRowPairs()
 	for k, i := range b.Sequences {
 		places := b.Places[b.Offsets[k]:b.Offsets[k+1]]
 		for p, row := range places {
@@ -128,7 +128,7 @@ func (b *Batch) score(asked []Datum) {
 // teach makes it a batch to train on, in a step of so many unmasked tokens.
 func (b *Batch) teach(datums []Datum, r Reduction, tokens int) {
 	b.spans()
-	b.nothingAsked()
+	b.addRowPairs()
 	for k, i := range b.Sequences {
 		places := b.Places[b.Offsets[k]:b.Offsets[k+1]]
 		for p, row := range places {

@@ -13,13 +13,13 @@ import (
 type Decoder struct {
 	DecoderSize
 
-	p     *Policy
-	cache kernels.Cache
-	prog  *program.Program
-	in    inputs
-	table input // I32 [Sequences × TableStride]: block tables
-	taken int   // number of adapters that are served
-	pick  input // I32 [Rows]: the rows to draw from
+	p      *Policy
+	cache  kernels.Cache
+	prog   *program.Program
+	in     inputs
+	table  input // I32 [Sequences × TableStride]: block tables
+	served int   // number of adapters that are served
+	pick   input // I32 [Rows]: the rows to draw from
 
 	invTemp, topP, minP input // F32 [Rows], of each draw
 	topK                input // I32 [Rows]

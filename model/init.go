@@ -11,7 +11,7 @@ func New(b kernels.Backend, cfg Config, seed uint64, o Options) (*Policy, error)
 	if o.Quantise != AsStored {
 		return nil, errQuantisedWhole
 	}
-	o = o.settled(b, func() bool { return false })
+	o = o.resolved(b, func() bool { return false })
 	m, err := newMasters(b, cfg, o)
 	if err != nil {
 		return nil, err

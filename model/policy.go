@@ -55,8 +55,8 @@ type Options struct {
 	Frozen           bool // inference only: no memory for gradients, also where there is an adapter
 }
 
-// numbers lists the options that two policies must have in common to share weights.
-func (o Options) numbers() string {
+// weightOptions lists the options that two policies must have in common to share weights.
+func (o Options) weightOptions() string {
 	return fmt.Sprintf("precision=%s kv_cache_dtype=%s adapter_precision=%s quantize=%s", o.Precision, o.Cache, o.AdapterPrecision, o.Quantise)
 }
 
@@ -95,7 +95,7 @@ func OpenSet(b kernels.Backend, cfg Config, set *tensorfile.Set, trainable bool,
 		return nil, err
 	}
 	cfg = consistent.Published(cfg, set)
-	o = o.settled(b, func() bool { return !trainable && consistent.OnlyBF16(cfg, set) })
+	o = o.resolved(b, func() bool { return !trainable && consistent.OnlyBF16(cfg, set) })
 	if trainable && o.Quantise != AsStored {
 		return nil, errQuantisedWhole
 	}
@@ -122,7 +122,7 @@ func Random(b kernels.Backend, shape string, o Options) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	o = o.settled(b, func() bool { return true })
+	o = o.resolved(b, func() bool { return true })
 	if err := o.checkWhole(b, nil); err != nil {
 		return nil, err
 	}
@@ -155,9 +155,9 @@ func (p *Policy) Twin() (*Policy, error) {
 
 // TwinWith is Twin with other options, as long as these do not require other weights: MaxRows, Recompute, SharePrefixes, Frozen.
 func (p *Policy) TwinWith(o Options) (*Policy, error) {
-	o = o.settled(p.b, func() bool { return p.Precision == BF16 })
-	if o.numbers() != p.numbers() {
-		return nil, badinput.Errorf("the model is open with %s, and cannot be shared with %s", p.numbers(), o.numbers())
+	o = o.resolved(p.b, func() bool { return p.Precision == BF16 })
+	if o.weightOptions() != p.weightOptions() {
+		return nil, badinput.Errorf("the model is open with %s, and cannot be shared with %s", p.weightOptions(), o.weightOptions())
 	}
 	twin, err := p.Twin()
 	if err == nil {

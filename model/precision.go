@@ -85,8 +85,8 @@ func (o Options) checkWhole(b kernels.Backend, set *tensorfile.Set) error {
 	return nil
 }
 
-// settled resolves Auto in the options; frozen reports whether all matrices are frozen bf16.
-func (o Options) settled(b kernels.Backend, frozen func() bool) Options {
+// resolved resolves Auto in the options; frozen reports whether all matrices are frozen bf16.
+func (o Options) resolved(b kernels.Backend, frozen func() bool) Options {
 	given.All("model.Open", "b", b)
 	usual := F32
 	if kernels.RoundsUsually(b) && frozen() {

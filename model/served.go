@@ -24,7 +24,7 @@ func (d *Decoder) Serve(a *lora.Adapter) (*Served, error) {
 	switch {
 	case d.Adapters == 0:
 		return nil, fmt.Errorf("model: the decoder has no room for adapters")
-	case d.taken == d.Adapters:
+	case d.served == d.Adapters:
 		return nil, badinput.Errorf("all places for adapters are taken, there are %d; unload one, or make room for more", d.Adapters)
 	case a.Dims != d.p.LoRADims():
 		return nil, badinput.Errorf("adapter for a model of sizes %+v, this one has %+v", a.Dims, d.p.LoRADims())
@@ -39,10 +39,10 @@ func (d *Decoder) Serve(a *lora.Adapter) (*Served, error) {
 			low = max(low, c.A.Rows())
 		}
 	}
-	if err := d.makeLow(low * d.Rows); err != nil {
+	if err := d.growLow(low * d.Rows); err != nil {
 		return nil, fmt.Errorf("adapter: %w", err)
 	}
-	d.taken++
+	d.served++
 	return &Served{d: d, corrections: corrections}, d.p.b.Sync()
 }
 
@@ -51,13 +51,13 @@ func (d *Decoder) Withdraw(s *Served) {
 	if s == nil || s.d != d {
 		panic("model: the adapter is not this decoder's, or was withdrawn before")
 	}
-	d.forgetAdapters()
+	d.dropAdapters()
 	s.d, s.corrections = nil, nil
-	d.taken--
+	d.served--
 }
 
-// makeLow grows the buffer for the intermediate A·x of adapters.
-func (d *Decoder) makeLow(floats int) error {
+// growLow grows the buffer for the intermediate A·x of adapters.
+func (d *Decoder) growLow(floats int) error {
 	run := &d.in.run
 	if run.Low != nil && run.Low.Len() >= floats {
 		return nil
@@ -73,8 +73,8 @@ func (d *Decoder) makeLow(floats int) error {
 	return nil
 }
 
-// forgetAdapters drops the references to adapters of the last run, so that withdrawn ones can be collected.
-func (d *Decoder) forgetAdapters() {
+// dropAdapters drops the references to adapters of the last run, so that withdrawn ones can be collected.
+func (d *Decoder) dropAdapters() {
 	run := &d.in.run
 	clear(run.Stretches)
 	run.Stretches = run.Stretches[:0]
@@ -83,7 +83,7 @@ func (d *Decoder) forgetAdapters() {
 // loadAdapters sets the adapters of the next run: one stretch for neighbouring sequences with the same adapter.
 func (d *Decoder) loadAdapters(r *Rows) error {
 	run := &d.in.run
-	d.forgetAdapters()
+	d.dropAdapters()
 	if n := len(r.Starts) - 1; len(r.Adapters) != 0 && len(r.Adapters) != n {
 		return fmt.Errorf("model: %d adapters for %d runs of rows", len(r.Adapters), n)
 	}

@@ -30,14 +30,14 @@ func Sketch(l *kernels.Ledger, dir string, trainable bool, o Options) (*Policy, 
 		return nil, errQuantisedWhole
 	}
 	if trainable {
-		o = o.settled(l, func() bool { return false })
+		o = o.resolved(l, func() bool { return false })
 		m, err := newMasters(l, cfg, o)
 		if err != nil {
 			return nil, err
 		}
 		return newPolicy(l, cfg, m.weights, m, o), nil
 	}
-	o = o.settled(l, func() bool { return consistent.OnlyBF16(cfg, set) })
+	o = o.resolved(l, func() bool { return consistent.OnlyBF16(cfg, set) })
 	if err := o.checkWhole(l, set); err != nil {
 		return nil, err
 	}

@@ -26,15 +26,15 @@ func (s *scheduler) accept(d model.Drawn, took time.Duration) {
 			a.score(a.at, t.Raw, likely(d, i, len(s.drawn), a.request.PromptTop))
 			continue
 		}
-		if a.at != a.q.fit {
+		if a.at != a.q.accepted {
 			continue // it follows a draft that was rejected
 		}
 		t.Sample, t.Top = a.q.sample, likely(d, i, len(s.drawn), a.request.Top)
 		tokens++
 		s.hand(a.q, t)
-		s.judge(a.q, t.ID)
+		s.verify(a.q, t.ID)
 	}
-	if n := len(s.rows.Tokens); n == s.drawing && n > 0 {
+	if n := len(s.rows.Tokens); n == s.decodeDraws && n > 0 {
 		s.drafts.costs.saw(n, tokens, took)
 	}
 	s.forget()
@@ -50,8 +50,8 @@ func (s *scheduler) hand(q *sequence, t Token) {
 		t.Raw = 0
 	}
 	done, why := q.accept(t)
-	if q.on.Prompt != nil && q.prompt != nil && !q.told {
-		q.told = true
+	if q.on.Prompt != nil && q.prompt != nil && !q.scoresSent {
+		q.scoresSent = true
 		q.on.Prompt(q.prompt, q.promptTop)
 	}
 	if q.on.Token != nil {
@@ -91,7 +91,7 @@ func (s *scheduler) finish(q *sequence, why FinishReason, err error) {
 		s.release(q)
 	}
 	s.leave(q, finished)
-	s.ended = true
+	s.anyFinished = true
 	q.job.served = true
 	if q.group.unfinished--; q.group.unfinished == 0 {
 		s.dropPrefix(q.group)
@@ -112,14 +112,14 @@ func (s *scheduler) end(g *group, why FinishReason, err error) {
 
 // forget removes finished sequences and groups from the lists.
 func (s *scheduler) forget() {
-	if !s.ended {
+	if !s.anyFinished {
 		return
 	}
-	s.ended = false
+	s.anyFinished = false
 	s.sequences = slices.DeleteFunc(s.sequences, func(q *sequence) bool { return q.state == finished })
 	s.groups = slices.DeleteFunc(s.groups, func(g *group) bool {
 		if g.unfinished == 0 && g.request.Adapter != nil {
-			s.gone = append(s.gone, g.request.Adapter)
+			s.doneAdapters = append(s.doneAdapters, g.request.Adapter)
 		}
 		return g.unfinished == 0
 	})

@@ -15,7 +15,7 @@ func (l *Live) Serve(a *lora.Adapter) (*model.Served, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.readers[served] = 0
+	l.users[served] = 0
 	return served, nil
 }
 
@@ -36,31 +36,31 @@ func (l *Live) Withdraw(served *model.Served) {
 func (l *Live) waitFor(served *model.Served) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n, there := l.readers[served]
+	n, there := l.users[served]
 	if !there {
 		return false
 	}
-	delete(l.readers, served) // SubmitAll refuses it from now on
-	for l.leaving[served] = n; l.leaving[served] > 0; {
-		l.fewer.Wait()
+	delete(l.users, served) // SubmitAll refuses it from now on
+	for l.lastUsers[served] = n; l.lastUsers[served] > 0; {
+		l.fell.Wait()
 	}
-	delete(l.leaving, served)
+	delete(l.lastUsers, served)
 	return true
 }
 
 // left counts down the requests of adapters that have finished; l.mu is held.
 func (l *Live) left() {
-	if len(l.s.gone) == 0 {
+	if len(l.s.doneAdapters) == 0 {
 		return
 	}
-	for _, served := range l.s.gone {
-		if _, there := l.readers[served]; there {
-			l.readers[served]--
+	for _, served := range l.s.doneAdapters {
+		if _, there := l.users[served]; there {
+			l.users[served]--
 		} else {
-			l.leaving[served]--
+			l.lastUsers[served]--
 		}
 	}
-	clear(l.s.gone)
-	l.s.gone = l.s.gone[:0]
-	l.fewer.Broadcast()
+	clear(l.s.doneAdapters)
+	l.s.doneAdapters = l.s.doneAdapters[:0]
+	l.fell.Broadcast()
 }

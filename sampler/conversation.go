@@ -47,7 +47,7 @@ func (m More) check(q *sequence, vocab, maxLength int) error {
 
 // open starts a turn of at most maxTokens.
 func (q *sequence) open(maxTokens int) {
-	q.opened, q.limit = len(q.tokens), len(q.tokens)+maxTokens
+	q.turnStart, q.limit = len(q.tokens), len(q.tokens)+maxTokens
 	if watch := q.request.Params.Watch; watch != nil {
 		q.watch = watch()
 	}
@@ -70,8 +70,8 @@ func (q *sequence) append(tokens []int32) {
 
 // ended records the current turn, unless nothing was drawn in it.
 func (q *sequence) ended(why FinishReason) {
-	if q.request.Next != nil && q.state != parked && len(q.tokens) > q.opened {
-		q.turns = append(q.turns, Turn{Start: q.opened, End: len(q.tokens), Finish: why})
+	if q.request.Next != nil && q.state != parked && len(q.tokens) > q.turnStart {
+		q.turns = append(q.turns, Turn{Start: q.turnStart, End: len(q.tokens), Finish: why})
 	}
 }
 
@@ -121,13 +121,13 @@ func (s *scheduler) park(q *sequence, why FinishReason) {
 	q.ended(why)
 	s.leave(q, parked)
 	s.parked++
-	q.job.served, s.ended = true, true // its job goes to the end of the line
+	q.job.served, s.anyFinished = true, true // its job goes to the end of the line
 	to, turn := s.replies, len(q.turns)
 	q.request.Next(q.rollout(why, nil), func(m More) { to.put(reply{q, turn, m}) })
 }
 
-// hear resumes the sequences whose replies have come. A reply that is late, or the second one, is ignored.
-func (s *scheduler) hear() {
+// takeReplies resumes the sequences whose replies have come. A reply that is late, or the second one, is ignored.
+func (s *scheduler) takeReplies() {
 	for _, r := range s.replies.take() {
 		q := r.q
 		if q.state != parked || len(q.turns) != r.turn {

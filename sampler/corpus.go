@@ -8,16 +8,16 @@ import "unsafe"
 // Texts are stored one after the other in a ring buffer, with a separator after each. A sequence is added in pieces as it grows. Each
 // piece repeats the last tokens of the one before, so that an n-gram across the boundary is found too.
 type corpus struct {
-	ring   []said   // its length is a power of two
-	places []uint32 // by the hash of an n-gram: where the token after its last occurrence is; the length is a power of two
-	end    uint32   // the place that is written next; places count on, and index the ring modulo its length
-	size   int      // length of the ring, which is allocated with the first text
+	ring   []textToken // its length is a power of two
+	places []uint32    // by the hash of an n-gram: where the token after its last occurrence is; the length is a power of two
+	end    uint32      // the place that is written next; places count on, and index the ring modulo its length
+	size   int         // length of the ring, which is allocated with the first text
 }
 
-// newCorpus makes a corpus of about so many tokens, within fewestSaid and mostSaid.
+// newCorpus makes a corpus of about so many tokens, within minCorpus and maxCorpus.
 func newCorpus(tokens int) corpus {
-	size := fewestSaid
-	for size < min(tokens, mostSaid) {
+	size := minCorpus
+	for size < min(tokens, maxCorpus) {
 		size *= 2
 	}
 	return corpus{size: size}
@@ -25,20 +25,20 @@ func newCorpus(tokens int) corpus {
 
 // bytes is the memory of the corpus.
 func (c *corpus) bytes() int {
-	return c.size * int(unsafe.Sizeof(said{})+placesEach*unsafe.Sizeof(uint32(0)))
+	return c.size * int(unsafe.Sizeof(textToken{})+slotsPerToken*unsafe.Sizeof(uint32(0)))
 }
 
-// said is a token of a text, with the salt of the client that the text belongs to.
-type said struct {
+// textToken is a token of a text, with the salt of the client that the text belongs to.
+type textToken struct {
 	token int32
 	salt  uint32
 }
 
 const (
-	fewestSaid = 1 << 12 // tokens that a corpus holds
-	mostSaid   = 1 << 18
-	placesEach = 4 // slots of the hash table for each token, of which an n-gram of each length takes one
-	separator  = -1
+	minCorpus     = 1 << 12 // tokens that a corpus holds
+	maxCorpus     = 1 << 18
+	slotsPerToken = 4 // slots of the hash table for each token, of which an n-gram of each length takes one
+	separator     = -1
 
 	longestGram = 8
 )
@@ -49,7 +49,7 @@ var grams = [...]int{longestGram, 4, 2}
 // add stores a text, of which the first `before` tokens are stored already. Only lookups with the same salt find it.
 func (c *corpus) add(salt uint64, text []int32, before int) {
 	if c.ring == nil {
-		c.ring, c.places = make([]said, c.size), make([]uint32, placesEach*c.size)
+		c.ring, c.places = make([]textToken, c.size), make([]uint32, slotsPerToken*c.size)
 		c.put(salt, separator)
 	}
 	text, before = text[max(before-longestGram, 0):], min(before, longestGram)
@@ -70,7 +70,7 @@ func (c *corpus) add(salt uint64, text []int32, before int) {
 }
 
 func (c *corpus) put(salt uint64, token int32) {
-	c.ring[int(c.end)%c.size] = said{token, uint32(salt)}
+	c.ring[int(c.end)%c.size] = textToken{token, uint32(salt)}
 	c.end++
 }
 

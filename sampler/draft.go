@@ -17,23 +17,23 @@ import (
 
 const (
 	mostDrafted = 16 // drafts behind one draw
-	learnedWith = 32 // tokens by which a sequence grows before they are added to the corpus
+	learnEvery  = 32 // tokens by which a sequence grows before they are added to the corpus
 	plainEvery  = 32 // one of so many iterations has no drafts, so that the cost of rows can be measured
 
-	guessed      = 0.6       // rate of acceptance before any is known
-	guessedPrice = 0.4       // price of a row before any is known
-	caution      = 1.2       // factor on the price, as a rejected draft costs more than an accepted one saves
-	hoped        = 1.25      // factor on the price: a rate that is too low to be tried drifts up to this, or to guessed
-	forgotten    = 1.0 / 512 // share of the way that it drifts each time, so that it is tried again some day
+	priorRate  = 0.6       // rate of acceptance before any is known
+	priorPrice = 0.4       // price of a row before any is known
+	caution    = 1.2       // factor on the price, as a rejected draft costs more than an accepted one saves
+	drift      = 1.25      // factor on the price: a rate that is too low to be tried drifts up to this, or to priorRate
+	driftShare = 1.0 / 512 // share of the way that it drifts each time, so that it is tried again some day
 )
 
 // drafts has the corpus, and estimates whether drafts pay.
 type drafts struct {
 	corpus
-	off     bool // never draft
-	eager   bool // draft whatever can be, in a test
-	here    bool // draft in this iteration
-	growing bool // sequences wait to start, and need the free blocks
+	off          bool // never draft
+	eager        bool // draft whatever can be, in a test
+	active       bool // draft in this iteration
+	blocksWanted bool // sequences wait to start, and need the free blocks
 
 	price   float64                 // of a row now
 	chances [longestGram + 1]chance // by the length of the match: the rate of acceptance
@@ -45,7 +45,7 @@ type drafts struct {
 func newDrafts(o Options) drafts {
 	d := drafts{corpus: corpusOf(o), off: o.NoDrafts}
 	for i := range d.chances {
-		d.chances[i].is = guessed
+		d.chances[i].rate = priorRate
 	}
 	return d
 }
@@ -66,9 +66,9 @@ func (d *drafts) worth(matches []uint8) int {
 	all := 1.0
 	for i, n := range matches {
 		c := &d.chances[n]
-		if all *= c.is; all <= d.price && !d.eager {
+		if all *= c.rate; all <= d.price && !d.eager {
 			if i == 0 { // or it would never be tried again
-				c.is += (min(max(guessed, hoped*d.price), 1) - c.is) * forgotten
+				c.rate += (min(max(priorRate, drift*d.price), 1) - c.rate) * driftShare
 			}
 			return i
 		}
@@ -81,7 +81,7 @@ func (d *drafts) plain() bool { return d.costs.seen%plainEvery == plainEvery-1 }
 
 // chance is the recent rate of acceptance: a moving average, which starts as a plain one.
 type chance struct {
-	is   float64
+	rate float64
 	seen int
 }
 
@@ -91,7 +91,7 @@ func (c *chance) saw(came bool) {
 	if came {
 		goal = 1
 	}
-	c.is += (goal - c.is) * max(recent, 1/float64(c.seen+3))
+	c.rate += (goal - c.rate) * max(recent, 1/float64(c.seen+3))
 	c.seen++
 }
 
@@ -104,21 +104,21 @@ func (s *scheduler) prepare() {
 	d := &s.drafts
 	waiting := len(s.sequences) - s.running - s.parked
 	again := slices.ContainsFunc(s.sequences, func(q *sequence) bool { return q.state == running && q.length()-q.computed > 1 })
-	d.growing = waiting > 0
-	d.here = !d.off && !again && (waiting == 0 || s.running == s.MaxSequences || s.short) && (d.eager || !d.plain())
+	d.blocksWanted = waiting > 0
+	d.active = !d.off && !again && (waiting == 0 || s.running == s.MaxSequences || s.lackedBlocks) && (d.eager || !d.plain())
 	d.price = caution * d.costs.price()
 }
 
 // draft adds rows and draws of drafted tokens after a sequence's last token, whose row and draw were added last.
 func (s *scheduler) draft(q *sequence) {
 	d := &s.drafts
-	q.drafted, q.matches, q.fit = q.drafted[:0], q.matches[:0], 0
+	q.drafted, q.matches, q.accepted = q.drafted[:0], q.matches[:0], 0
 	if d.off {
 		return
 	}
-	s.learn(q, learnedWith)
-	room := min(mostDrafted, q.limit-len(q.tokens)-1, s.budget()-s.behind, s.drawsLeft(), s.roomBehind(q))
-	if !d.here || room <= 0 || q.constraint != nil {
+	s.learn(q, learnEvery)
+	room := min(mostDrafted, q.limit-len(q.tokens)-1, s.budget()-s.unserved, s.drawsLeft(), s.roomBehind(q))
+	if !d.active || room <= 0 || q.constraint != nil {
 		return
 	}
 	text := d.context[:0]
@@ -145,34 +145,34 @@ func (s *scheduler) draft(q *sequence) {
 // that are free or evictable and not needed by the running sequences that come after it in this iteration.
 func (s *scheduler) roomBehind(q *sequence) int {
 	room := len(q.table)*s.Block - q.length()
-	if free := s.blocks.unused() - s.behind; free > 0 && !s.drafts.growing {
+	if free := s.blocks.unused() - s.unserved; free > 0 && !s.drafts.blocksWanted {
 		room += free * s.Block
 	}
 	return room
 }
 
-// judge compares the token that a sequence was given with the draft: if they are equal, the sequence's next draw counts, too.
-func (s *scheduler) judge(q *sequence, token int32) {
-	if q.fit < len(q.drafted) {
-		came := q.drafted[q.fit] == token
-		s.drafts.chances[q.matches[q.fit]].saw(came)
+// verify compares the token that a sequence was given with the draft: if they are equal, the sequence's next draw counts, too.
+func (s *scheduler) verify(q *sequence, token int32) {
+	if q.accepted < len(q.drafted) {
+		came := q.drafted[q.accepted] == token
+		s.drafts.chances[q.matches[q.accepted]].saw(came)
 		if came && q.state == running {
 			s.count(&q.reached, q.computed, 1)
 			q.computed++
-			q.fit++
+			q.accepted++
 			s.Accepted++
 			return
 		}
 	}
-	q.fit = passedOver
+	q.accepted = rejected
 	if n := s.blocksFor(q.length()); n < len(q.table) {
 		s.blocks.release(q.table[n:])
 		q.table = q.table[:n]
 	}
 }
 
-// passedOver is a value of fit that no draw has: the sequence's remaining draws of the iteration are discarded.
-const passedOver = -1
+// rejected is a value of accepted that no draw has: the sequence's remaining draws of the iteration are discarded.
+const rejected = -1
 
 // Learn adds a text to draft from, such as completions of another engine.
 func (e *Engine) Learn(text []int32) {
@@ -238,8 +238,8 @@ func (c *costs) saw(rows, tokens int, took time.Duration) {
 // sixteenth: where the number of rows hardly varies, the slope is mostly noise.
 func (c *costs) price() float64 {
 	if c.seen == 0 || c.time == 0 {
-		return guessedPrice
+		return priorPrice
 	}
 	rate, guess := c.tokens/c.time, c.rows*c.rows/256
-	return (max(c.product, 0)*rate + guess*guessedPrice) / (c.variance + guess)
+	return (max(c.product, 0)*rate + guess*priorPrice) / (c.variance + guess)
 }

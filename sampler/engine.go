@@ -104,7 +104,7 @@ func (e *Engine) Sample(ctx context.Context, requests []Request, on Events) ([]R
 		} else if err := e.inTurn(s.iterate); err != nil {
 			return nil, err
 		}
-		s.hear()
+		s.takeReplies()
 		s.forget()
 	}
 	return rollouts, nil

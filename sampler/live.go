@@ -33,17 +33,17 @@ type Live struct {
 
 	between sync.Mutex // guards sequences and blocks between iterations; locked after Turn and before mu
 
-	mu      sync.Mutex      // guards what follows
-	come    []*Ticket       // submitted, not yet added to the scheduler
-	leave   []*Ticket       // cancelled, perhaps finished already
-	begins  map[*group]bool // requests whose prefill has not begun, and that are not cancelled
-	waiting map[string]int  // the number of these by client
-	unused  int             // free and evictable blocks after the last iteration
-	err     error           // why no more requests are taken; nil while they are
-	wake    chan struct{}
-	readers map[*model.Served]int // by adapter that is served: its unfinished requests
-	leaving map[*model.Served]int // the same by adapter that is being withdrawn
-	fewer   sync.Cond             // signalled when a count in readers or leaving falls
+	mu         sync.Mutex      // guards what follows
+	submitted  []*Ticket       // submitted, not yet added to the scheduler
+	cancelled  []*Ticket       // cancelled, perhaps finished already
+	queued     map[*group]bool // requests whose prefill has not begun, and that are not cancelled
+	waiting    map[string]int  // the number of these by client
+	freeBlocks int             // free and evictable blocks after the last iteration
+	err        error           // why no more requests are taken; nil while they are
+	wake       chan struct{}
+	users      map[*model.Served]int // by adapter that is served: its unfinished requests
+	lastUsers  map[*model.Served]int // the same by adapter that is being withdrawn
+	fell       sync.Cond             // signalled when a count in users or lastUsers falls
 }
 
 // Ticket is a request that was submitted.
@@ -77,9 +77,9 @@ func NewLive(p *model.Policy, o Options) (*Live, error) {
 	}
 	e.TokenBudget = max(e.TokenBudget, e.MaxSequences) // a row for each running sequence
 	s := &scheduler{Engine: e, replies: newReplies(), tree: newTree(e.Block, e.blocks), pace: newPace(e.Pace, e.TokenBudget)}
-	l := &Live{Turn: new(sync.Mutex), s: s, wake: s.replies.wake, readers: map[*model.Served]int{},
-		leaving: map[*model.Served]int{}, begins: map[*group]bool{}, waiting: map[string]int{}}
-	l.fewer.L, l.unused = &l.mu, s.FreeBlocks()
+	l := &Live{Turn: new(sync.Mutex), s: s, wake: s.replies.wake, users: map[*model.Served]int{},
+		lastUsers: map[*model.Served]int{}, queued: map[*group]bool{}, waiting: map[string]int{}}
+	l.fell.L, l.freeBlocks = &l.mu, s.FreeBlocks()
 	return l, nil
 }
 
@@ -87,7 +87,7 @@ func NewLive(p *model.Policy, o Options) (*Live, error) {
 func (l *Live) FreeBlocks() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.unused
+	return l.freeBlocks
 }
 
 // Plan has the sizes of the Live.
@@ -119,20 +119,20 @@ func (l *Live) SubmitAll(all []Request, on []Listener) ([]*Ticket, error) {
 		if l.waiting[r.From] >= l.s.MaxWaiting {
 			return nil, ErrBusy
 		}
-		if _, served := l.readers[r.Adapter]; r.Adapter != nil && !served {
+		if _, served := l.users[r.Adapter]; r.Adapter != nil && !served {
 			return nil, ErrWithdrawn
 		}
 	}
 	tickets := make([]*Ticket, len(all))
 	for i, r := range all {
 		if r.Adapter != nil {
-			l.readers[r.Adapter]++
+			l.users[r.Adapter]++
 		}
 		tickets[i] = &Ticket{live: l, group: newGroup(0, r, on[i])}
-		l.begins[tickets[i].group] = true
+		l.queued[tickets[i].group] = true
 		l.waiting[r.From]++
 	}
-	l.come = append(l.come, tickets...)
+	l.submitted = append(l.submitted, tickets...)
 	l.rouse()
 	return tickets, nil
 }
@@ -143,7 +143,7 @@ func (t *Ticket) Cancel() {
 	l := t.live
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.leave = append(l.leave, t)
+	l.cancelled = append(l.cancelled, t)
 	l.begun(t.group) // it no longer counts towards MaxWaiting
 	l.rouse()
 }
@@ -193,7 +193,7 @@ func (l *Live) iterate() error {
 	start, drafted := l.s.now(), l.s.Drafted
 	err := l.s.iterate()
 	if l.s.Drafted == drafted { // iterations with drafts have no prefill, and would distort the times
-		l.s.pace.saw(l.s.drawing, len(l.s.rows.Tokens)-l.s.drawing, l.s.now().Sub(start))
+		l.s.pace.saw(l.s.decodeDraws, len(l.s.rows.Tokens)-l.s.decodeDraws, l.s.now().Sub(start))
 	}
 	return err
 }
@@ -201,8 +201,8 @@ func (l *Live) iterate() error {
 // receive passes submitted, cancelled and answered requests to the scheduler, and reports whether more may be submitted.
 func (l *Live) receive() bool {
 	l.mu.Lock()
-	come, leave, more := l.come, l.leave, l.err == nil
-	l.come, l.leave = nil, nil
+	come, leave, more := l.submitted, l.cancelled, l.err == nil
+	l.submitted, l.cancelled = nil, nil
 	l.mu.Unlock()
 	l.between.Lock()
 	defer l.between.Unlock()
@@ -212,12 +212,12 @@ func (l *Live) receive() bool {
 	for _, t := range leave {
 		l.s.end(t.group, Cancelled, nil)
 	}
-	l.s.hear()
+	l.s.takeReplies()
 	l.s.forget()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.unused = l.s.FreeBlocks()
-	for g := range l.begins {
+	l.freeBlocks = l.s.FreeBlocks()
+	for g := range l.queued {
 		if g.begun {
 			l.begun(g)
 		}
@@ -243,10 +243,10 @@ func (l *Live) abort(why FinishReason, err error) error {
 
 // begun takes a request out of those that wait; l.mu is held.
 func (l *Live) begun(g *group) {
-	if !l.begins[g] {
+	if !l.queued[g] {
 		return
 	}
-	delete(l.begins, g)
+	delete(l.queued, g)
 	if l.waiting[g.request.From]--; l.waiting[g.request.From] == 0 {
 		delete(l.waiting, g.request.From)
 	}

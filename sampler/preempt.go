@@ -60,12 +60,12 @@ func (s *scheduler) slide(q *sequence) {
 		return
 	}
 	past := max(q.computed+1-s.reach, 0) / s.Block / kernels.BlocksAtOnce * kernels.BlocksAtOnce
-	if past <= q.spent {
+	if past <= q.freed {
 		return
 	}
-	s.blocks.release(q.table[q.spent:past])
-	q.spent = past
-	if g := q.group; past >= len(g.prefix) && g.running == g.unfinished && !g.grown {
+	s.blocks.release(q.table[q.freed:past])
+	q.freed = past
+	if g := q.group; past >= len(g.prefix) && g.running == g.unfinished && !g.prefilling {
 		s.dropPrefix(g)
 	}
 }
@@ -90,8 +90,8 @@ func (s *scheduler) preempt(q *sequence) {
 
 // release releases all blocks of a sequence.
 func (s *scheduler) release(q *sequence) {
-	s.blocks.release(q.table[q.spent:])
-	q.table, q.spent, q.computed = nil, 0, 0
+	s.blocks.release(q.table[q.freed:])
+	q.table, q.freed, q.computed = nil, 0, 0
 }
 
 // leave moves a sequence to another state, and keeps the counts of running and parked ones.

@@ -23,7 +23,7 @@ func (s *scheduler) prefill(g *group, end int) bool {
 		}
 	}
 	if n > 0 {
-		s.grow(g)
+		s.notePrefill(g)
 	}
 	return true
 }
@@ -35,7 +35,7 @@ func (s *scheduler) fullPrefix(g *group) int { return len(g.request.Prompt) / s.
 func (s *scheduler) makeRoom(n int, keep *group) bool {
 	for len(s.blocks.free) < n {
 		if !s.reclaim(keep) {
-			s.short = true
+			s.lackedBlocks = true
 			return false
 		}
 	}
@@ -53,7 +53,7 @@ func (s *scheduler) reclaim(keep *group) bool {
 func (s *scheduler) evictIdlePrefix(keep *group) bool {
 	for i := len(s.groups) - 1; i >= 0; i-- {
 		g := s.groups[i]
-		if g != keep && g.running == 0 && !g.grown && len(g.prefix) > 0 {
+		if g != keep && g.running == 0 && !g.prefilling && len(g.prefix) > 0 {
 			s.dropPrefix(g)
 			return true
 		}

@@ -49,34 +49,34 @@ func (s *scheduler) resumeOn(q *sequence, table []int32) bool {
 // remember adds the full blocks of a sequence to the prefix cache, unless slide has released some. The sequence must have no rows in
 // the iteration that is being built: their keys and values are not computed yet.
 func (s *scheduler) remember(q *sequence) {
-	if s.tree != nil && q.spent == 0 {
+	if s.tree != nil && q.freed == 0 {
 		s.tree.insert(q.request.Adapter, q.all()[:q.computed], q.table)
 	}
 }
 
-// grow notes that the iteration has rows of a group's prefix, whose blocks must stay until settle.
-func (s *scheduler) grow(g *group) {
+// notePrefill notes that the iteration has rows of a group's prefix, whose blocks must stay until settle.
+func (s *scheduler) notePrefill(g *group) {
 	if s.tree != nil {
-		g.grown = true
-		s.grown = append(s.grown, g)
+		g.prefilling = true
+		s.prefilling = append(s.prefilling, g)
 	}
 }
 
 // settle follows the iteration: the blocks of prefixes that it computed go into the prefix cache, unless it failed.
 func (s *scheduler) settle(computed bool) {
-	for _, g := range s.grown {
-		g.grown = false
+	for _, g := range s.prefilling {
+		g.prefilling = false
 		if computed {
 			s.tree.insert(g.request.Adapter, g.request.Prompt[:g.prefilled], g.prefix)
 		}
 	}
-	clear(s.grown)
-	s.grown = s.grown[:0]
+	clear(s.prefilling)
+	s.prefilling = s.prefilling[:0]
 }
 
 // dropDouble releases the prefix of a group if it can: after resumeOn its sequences may use other blocks with the same content.
 func (s *scheduler) dropDouble(g *group) bool {
-	if s.tree == nil || g.grown || len(g.prefix) == 0 {
+	if s.tree == nil || g.prefilling || len(g.prefix) == 0 {
 		return false
 	}
 	s.dropPrefix(g)
@@ -89,17 +89,17 @@ func (s *scheduler) chunk(q *sequence) int {
 	left := s.budget()
 	n := min(q.length()-q.computed, left)
 	if s.tree != nil {
-		n = min(n, max(left-s.behind, 1), s.pace.rows)
+		n = min(n, max(left-s.unserved, 1), s.pace.rows)
 	}
 	return n
 }
 
-// bound limits the rows of sequences that start if others decode in the iteration (pace), and notes how many there are.
-func (s *scheduler) bound() {
-	if s.drawing = len(s.drawn); s.tree != nil && s.drawing > 0 {
-		s.most = min(s.most, len(s.rows.Tokens)+s.pace.allowed(s.drawing))
+// boundPrefill limits the rows of sequences that start if others decode in the iteration (pace), and notes how many there are.
+func (s *scheduler) boundPrefill() {
+	if s.decodeDraws = len(s.drawn); s.tree != nil && s.decodeDraws > 0 {
+		s.maxRows = min(s.maxRows, len(s.rows.Tokens)+s.pace.allowed(s.decodeDraws))
 	}
-	s.room = s.budget()
+	s.startRows = s.budget()
 }
 
 // share is the number of rows that a group's prompt may take in the iteration: those that are left, less those that the
@@ -110,7 +110,7 @@ func (s *scheduler) share(g *group) int {
 	if s.tree == nil {
 		return left
 	}
-	own := max(left-left/2, min(left, s.room/4))
+	own := max(left-left/2, min(left, s.startRows/4))
 	others, behind := 0, false
 	for _, h := range s.groups {
 		if behind && h.running == 0 {

@@ -13,7 +13,7 @@ func (s *scheduler) budget() int {
 	if len(s.rows.Starts)-1 >= s.decoder.Sequences {
 		return 0
 	}
-	return s.most - len(s.rows.Tokens)
+	return s.maxRows - len(s.rows.Tokens)
 }
 
 // drawsLeft is the number of draws that the iteration has room for. All samples of a prompt draw their first token from the same row,

@@ -11,28 +11,28 @@ import (
 // unfinished one always makes progress, so that every run terminates.
 type scheduler struct {
 	*Engine
-	groups    []*group    // not finished, in the order in which they were added; in a Live in the order of their turns
-	sequences []*sequence // of all groups, in the order in which they are served
-	reorder   bool        // a Live must put sequences in order again, as some came or finished
-	short     bool        // the last sequence that was to start lacked blocks
-	running   int         // number of running sequences
-	reserved  int         // places kept for sequences whose prompts are being prefilled; in a Live
-	parked    int         // number of parked sequences
-	replies   *replies
-	ended     bool // some sequences are finished, but still listed
+	groups       []*group    // not finished, in the order in which they were added; in a Live in the order of their turns
+	sequences    []*sequence // of all groups, in the order in which they are served
+	reorder      bool        // a Live must put sequences in order again, as some came or finished
+	lackedBlocks bool        // the last sequence that was to start lacked blocks
+	running      int         // number of running sequences
+	reserved     int         // places kept for sequences whose prompts are being prefilled; in a Live
+	parked       int         // number of parked sequences
+	replies      *replies
+	anyFinished  bool // some sequences are finished, but still listed
 
 	// Of the iteration that is being built:
-	admitted int // running sequences that started in it
-	drawing  int // draws of sequences that were running before it, drafts included
-	behind   int // running sequences that have no rows in it yet
-	most     int // the most rows that it may have
-	room     int // rows of it that are left for sequences that start
+	admitted    int // running sequences that started in it
+	decodeDraws int // draws of sequences that were running before it, drafts included
+	unserved    int // running sequences that have no rows in it yet
+	maxRows     int // the most rows that it may have
+	startRows   int // rows of it that are left for sequences that start
 
-	tree  *tree    // the prefix cache of a Live; else nil
-	pace  pace     // of a Live
-	grown []*group // groups whose prompts have rows in this iteration
+	tree       *tree    // the prefix cache of a Live; else nil
+	pace       pace     // of a Live
+	prefilling []*group // groups whose prompts have rows in this iteration
 
-	gone []*model.Served // adapters of requests that finished, one entry for each, until Live.left has counted them
+	doneAdapters []*model.Served // adapters of requests that finished, one entry for each, until Live.left has counted them
 
 	rows, arranged   model.Rows
 	drawn            []asked // for each draw of rows: what it is for
@@ -46,9 +46,9 @@ func (s *scheduler) add(g *group) {
 	for n := range g.request.N {
 		q := &sequence{group: g, sample: n}
 		q.open(g.request.Params.MaxTokens)
-		g.left = append(g.left, q)
+		g.pending = append(g.pending, q)
 	}
-	s.sequences = append(s.sequences, g.left...)
+	s.sequences = append(s.sequences, g.pending...)
 	s.reorder = true
 }
 
@@ -73,15 +73,15 @@ func (s *scheduler) schedule() {
 	s.drawn, s.copyTo, s.copyFrom = s.drawn[:0], s.copyTo[:0], s.copyFrom[:0]
 	s.takeTurns()
 	s.prepare()
-	s.admitted, s.behind, s.most = 0, s.running, s.TokenBudget
+	s.admitted, s.unserved, s.maxRows = 0, s.running, s.TokenBudget
 	for _, q := range s.sequences {
 		if q.state == running {
-			s.behind--
+			s.unserved--
 			s.advance(q)
 		}
 	}
-	s.behind = 0
-	s.bound()
+	s.unserved = 0
+	s.boundPrefill()
 	s.admit()
 	s.arrange()
 	if len(s.rows.Masks) > 0 {
@@ -114,9 +114,9 @@ func (s *scheduler) advance(q *sequence) {
 // admit starts waiting sequences in order, while there are rows, places and free blocks. It preempts nothing,
 // and stops at the first that does not fit, so that a large one is not overtaken for ever.
 func (s *scheduler) admit() {
-	s.reserved, s.short = 0, false
+	s.reserved, s.lackedBlocks = 0, false
 	for i, q := range s.sequences {
-		if q.state != waiting || q.grown {
+		if q.state != waiting || q.prefilling {
 			continue
 		}
 		if s.running+s.reserved >= s.MaxSequences || s.budget() == 0 || s.drawsLeft() == 0 {
@@ -132,10 +132,10 @@ func (s *scheduler) admit() {
 			ok = s.resume(q)
 		}
 		if !ok {
-			s.short = s.short && q.job.running == 0
+			s.lackedBlocks = s.lackedBlocks && q.job.running == 0
 			return
 		}
-		if s.short = false; q.state == waiting {
+		if s.lackedBlocks = false; q.state == waiting {
 			s.reserved++
 		}
 	}
@@ -152,7 +152,7 @@ func (s *scheduler) start(i int) bool {
 		return false
 	}
 	if g.prefilled > last {
-		for _, q := range s.beginning(i) {
+		for _, q := range s.startable(i) {
 			if !s.canStart() {
 				break
 			}
@@ -171,8 +171,8 @@ func (s *scheduler) canStart() bool {
 	if s.running >= s.MaxSequences || s.drawsLeft() == 0 {
 		return false
 	}
-	s.short = s.running > 0 && !s.spare(s.admitted+1)
-	return !s.short
+	s.lackedBlocks = s.running > 0 && !s.spare(s.admitted+1)
+	return !s.lackedBlocks
 }
 
 // resume admits a sequence that was preempted. It shares the full blocks of its prompt, or more if the prefix cache has

@@ -19,18 +19,18 @@ type group struct {
 	running    int     // number of running sequences
 	unfinished int     // number of sequences that are not finished
 
-	left []*sequence // the unfinished sequences, in order; only a Live keeps it up to date
-	job  *job        // the job of the request
+	pending []*sequence // the unfinished sequences, in order; only a Live keeps it up to date
+	job     *job        // the job of the request
 
 	begun  bool // the prompt was looked up in the prefix cache, or its prefill has begun
 	cached int  // prompt positions that this lookup found
 
-	prompt    []float32  // log-probabilities of the prompt's tokens, NaN if not computed yet; nil: not asked for
-	promptTop [][]Likely // the most likely tokens at each of them; with Request.PromptTop
-	unscored  int        // tokens of the prompt, but the first, that have no log-probability yet
-	told      bool       // the listener has been given the scores
+	prompt     []float32  // log-probabilities of the prompt's tokens, NaN if not computed yet; nil: not asked for
+	promptTop  [][]Likely // the most likely tokens at each of them; with Request.PromptTop
+	unscored   int        // tokens of the prompt, but the first, that have no log-probability yet
+	scoresSent bool       // the listener has been given the scores
 
-	grown bool // the iteration that is being built has rows of the prompt
+	prefilling bool // the iteration that is being built has rows of the prompt
 
 	learned bool   // the prompt is in the corpus of drafts
 	salt    uint64 // keeps drafts of different clients apart
@@ -68,32 +68,32 @@ func (g *group) score(at int, logprob float32, top []Likely) {
 // sequence is one completion in progress, after the prompt of its group.
 type sequence struct {
 	*group
-	sample   int // its index in the group
-	tokens   []int32
-	logprobs []float32
-	raws     []float32  // with Request.Raw or Top
-	tops     [][]Likely // with Request.Top
-	watch    func(int32) bool
-	state    state
-	turns    []Turn // the turns that have ended
-	opened   int    // number of tokens at the start of the current turn
-	limit    int    // number of tokens at which the current turn ends
+	sample    int // its index in the group
+	tokens    []int32
+	logprobs  []float32
+	raws      []float32  // with Request.Raw or Top
+	tops      [][]Likely // with Request.Top
+	watch     func(int32) bool
+	state     state
+	turns     []Turn // the turns that have ended
+	turnStart int    // number of tokens at the start of the current turn
+	limit     int    // number of tokens at which the current turn ends
 
 	constraint Constraint // nil: all tokens are allowed
 	err        error      // why it cannot go on
 
 	// While it runs, or is parked or waiting and nobody has taken its blocks:
 	table    []int32 // block table; starts with blocks of the prefix
-	spent    int     // number of blocks at its start that were released, as they are behind the attention window
+	freed    int     // number of blocks at its start that were released, as they are behind the attention window
 	computed int     // positions whose keys and values are in the cache
 
 	reached int // positions that were ever computed: below it, rows are recomputation
 	rank    int // among the sequences of its job, in a Live
 
-	drafted []int32 // tokens that are verified in this iteration, after the last one of the sequence
-	matches []uint8 // for each of them: the length of the context that matched where it was found
-	fit     int     // how many of them were accepted; passedOver: no more draws of this iteration count
-	learned int     // tokens, prompt included, that are in the corpus of drafts
+	drafted  []int32 // tokens that are verified in this iteration, after the last one of the sequence
+	matches  []uint8 // for each of them: the length of the context that matched where it was found
+	accepted int     // how many of them were accepted; rejected: no more draws of this iteration count
+	learned  int     // tokens, prompt included, that are in the corpus of drafts
 }
 
 type state uint8

@@ -13,22 +13,22 @@ type tree struct {
 	block int // tokens of a block
 	pool  *blockPool
 	roots map[*model.Served]*node // by adapter; nil: the base model
-	ring  node                    // the list of all nodes: ring.next is the most recently used, ring.before the least
+	lru   node                    // the list of all nodes: lru.next is the most recently used, ring.prev the least
 	key   []byte                  // scratch of keyOf
 }
 
 // node is a full block that follows those of its ancestors.
 type node struct {
-	parent       *node
-	key          string // its tokens
-	children     map[string]*node
-	block        int32
-	next, before *node
+	parent     *node
+	key        string // its tokens
+	children   map[string]*node
+	block      int32
+	next, prev *node
 }
 
 func newTree(block int, pool *blockPool) *tree {
 	t := &tree{block: block, pool: pool, roots: map[*model.Served]*node{}}
-	t.ring.next, t.ring.before = &t.ring, &t.ring
+	t.lru.next, t.lru.prev = &t.lru, &t.lru
 	return t
 }
 
@@ -83,20 +83,20 @@ func (t *tree) keyOf(tokens []int32, i int) []byte {
 func (t *tree) touch(n *node) {
 	for ; n != nil && n.parent != nil; n = n.parent {
 		n.unlink()
-		n.next, n.before = t.ring.next, &t.ring
-		n.next.before, t.ring.next = n, n
+		n.next, n.prev = t.lru.next, &t.lru
+		n.next.prev, t.lru.next = n, n
 	}
 }
 
 func (n *node) unlink() {
 	if n.next != nil {
-		n.next.before, n.before.next = n.before, n.next
+		n.next.prev, n.prev.next = n.prev, n.next
 	}
 }
 
 // evict frees at least one block, if there is one without other references.
 func (t *tree) evict() bool {
-	for n := t.ring.before; n != &t.ring; n = n.before {
+	for n := t.lru.prev; n != &t.lru; n = n.prev {
 		if !t.pool.shared(n.block) {
 			delete(n.parent.children, n.key)
 			t.remove(n)

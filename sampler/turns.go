@@ -53,7 +53,7 @@ func (s *scheduler) nextInLine() {
 	var served []*group
 	s.groups = slices.DeleteFunc(s.groups, func(g *group) bool {
 		if g.job.served {
-			g.left = slices.DeleteFunc(g.left, func(q *sequence) bool { return q.state == finished })
+			g.pending = slices.DeleteFunc(g.pending, func(q *sequence) bool { return q.state == finished })
 			served = append(served, g)
 		}
 		return g.job.served
@@ -79,7 +79,7 @@ func inLine(groups []*group) []*sequence {
 			at = len(askers)
 			askers, jobs = append(askers, g.request.From), append(jobs, nil)
 		}
-		for _, q := range g.left {
+		for _, q := range g.pending {
 			if q.state == parked {
 				away = append(away, q)
 				continue
@@ -120,10 +120,10 @@ func (s *scheduler) yield() {
 		if q.state != waiting || q.job.running > 0 || q.rank > 0 {
 			continue
 		}
-		if free--; free >= 0 && !s.short {
+		if free--; free >= 0 && !s.lackedBlocks {
 			continue
 		}
-		s.short = false
+		s.lackedBlocks = false
 		for last > i && s.sequences[last].state != running {
 			last--
 		}
@@ -135,9 +135,9 @@ func (s *scheduler) yield() {
 	}
 }
 
-// beginning lists the sequences of sequences[i]'s group that may start now: the new ones, as long as the places suffice for them and
+// startable lists the sequences of sequences[i]'s group that may start now: the new ones, as long as the places suffice for them and
 // for the waiting sequences that are before them in line.
-func (s *scheduler) beginning(i int) (list []*sequence) {
+func (s *scheduler) startable(i int) (list []*sequence) {
 	g := s.sequences[i].group
 	places := s.MaxSequences - s.running - s.reserved
 	for _, q := range s.sequences[i:] {
