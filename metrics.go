@@ -116,5 +116,3 @@ func (m Metrics) Parts(t Timing) []string {
 	}
 	return append(parts, fmt.Sprintf("%.1f s", t.Total))
 }
-
-func finite(x float64) bool { return x-x == 0 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"sync"
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -16,10 +15,7 @@ import (
 type refereed struct {
 	referee *referee.Referee
 	seen    *flights[[sha256.Size]byte, opinion]
-
-	mu    sync.Mutex
-	fresh int64 // failures since the last warnings, and the first of them
-	first string
+	recent  failures
 }
 
 // opinion is a score, or a note that says why there is none.
@@ -55,11 +51,7 @@ func (j *Judge) consult(ctx context.Context, c Completion, s *Score) error {
 	}
 	if s.Components.Judge = o.score; o.note != "" {
 		s.Excluded, s.Note = ExcludedJudge, "judge: "+o.note
-		j.referee.mu.Lock()
-		if j.referee.fresh++; j.referee.fresh == 1 {
-			j.referee.first = o.note
-		}
-		j.referee.mu.Unlock()
+		j.referee.recent.add(o.note)
 	}
 	return j.opinions.note(o.note != "", o.note)
 }
@@ -75,11 +67,8 @@ func (r *refereed) try(ctx context.Context, p *data.Problem) error {
 
 // warnings say for how many completions since the last call the model gave no score.
 func (r *refereed) warnings() (w []string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.fresh > 0 {
-		w = []string{fmt.Sprintf("the judge scored %s not; the first time: %s", plural.Of(int(r.fresh), "completion"), r.first)}
+	if n, first := r.recent.take(); n > 0 {
+		w = []string{fmt.Sprintf("the judge scored %s not; the first time: %s", plural.Of(int(n), "completion"), first)}
 	}
-	r.fresh = 0
 	return w
 }
