@@ -78,7 +78,7 @@ type run struct {
 	set       *testSet
 	program   sandbox.Program
 	tests     []Verdict
-	results   []sandbox.Result // of each test, where somebody wants to see them
+	results   []sandbox.Result // of each test, for See; else nil
 	cpu       time.Duration
 	note      string
 	exhausted int
