@@ -17,14 +17,14 @@ func MeanAdvantages(rewards []float64) []float64 { return objective.Mean(rewards
 // StdAdvantages are MeanAdvantages divided by the standard deviation of the rewards, where they differ.
 func StdAdvantages(rewards []float64) []float64 { return objective.Std(rewards) }
 
-// compared is compare while nobody else computes. An own advantage may panic in there, and whoever recovers goes on.
-func (t *Trainer) compared(ctx context.Context, groups []Group) ([]Group, error) {
+// compareLocked is compare with the backend locked. The unlock is deferred: the caller's AdvantageFunc may panic, and be recovered.
+func (t *Trainer) compareLocked(ctx context.Context, groups []Group) ([]Group, error) {
 	t.turn.Lock()
 	defer t.turn.Unlock()
 	return compare(ctx, groups, t.learner.Recipe, t.policy)
 }
 
-// compare gives groups their advantages. A completion that was left out takes no part, and has 0.
+// compare computes the advantages of groups. An excluded completion takes no part in its group, and gets 0.
 func compare(ctx context.Context, groups []Group, r *recipe.Recipe, reference recipe.Scorer) ([]Group, error) {
 	samples, counted := make([]objective.Group, len(groups)), make([][]int, len(groups))
 	for k, g := range groups {
@@ -54,7 +54,7 @@ func compare(ctx context.Context, groups []Group, r *recipe.Recipe, reference re
 			}
 		}
 		for i := range g.Rollouts {
-			if g.teaches(i) && !g.wanted(i) {
+			if g.hasSignal(i) && !g.keptBySign(i) {
 				leftOut++
 			}
 		}

@@ -8,10 +8,10 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// Advice is something that a person should know about the run, and what to try.
+// Advice is a finding about the run, with a remedy to try.
 type Advice = advice.Advice
 
-// evidence is what advice on a step is given by.
+// evidence collects what the advisor looks at after a step.
 func evidence(m Metrics, t Timing, r advice.Reward) advice.Step {
 	return advice.Step{Number: m.Step, Reward: m.MeanReward, Groups: m.GroupsTotal, Skipped: m.GroupsSkipped,
 		AllBad: m.AllBad == 1, AllGood: m.AllGood == 1, Updated: m.Updated, KL: max(m.Stats.KL2, m.Drift.KL2), LearningRate: m.LearningRate,
@@ -20,8 +20,8 @@ func evidence(m Metrics, t Timing, r advice.Reward) advice.Step {
 		Judge: r, Correct: m.MeanCorrect, Seconds: t.Total, Waited: t.Score}
 }
 
-// judge is what the rewards of the run are made by.
-func (t *Trainer) judge() advice.Reward {
+// rewardKind tells the advisor what kind of reward the run has: it suggests partial credit only where rewards are binary.
+func (t *Trainer) rewardKind() advice.Reward {
 	switch {
 	case t.custom.grader != nil:
 		return advice.OwnReward
@@ -31,8 +31,8 @@ func (t *Trainer) judge() advice.Reward {
 	return advice.Graded
 }
 
-// ended is the end of a run by advice that is fatal.
-func ended(a Advice) error {
+// fatalError is the error that ends a run after fatal advice.
+func fatalError(a Advice) error {
 	finding := a.Finding + ": " + a.Try
 	if a.Rule == advice.RewardErrors {
 		return &judging.StepError{Finding: finding}

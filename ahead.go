@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// saveAhead writes the batch of the next step, where there is one.
+// saveAhead writes the rollouts that were sampled ahead for the next step, if any.
 func (t *Trainer) saveAhead(path string) error {
 	b := t.ahead
 	if b == nil {
@@ -35,7 +35,8 @@ func (t *Trainer) saveAhead(path string) error {
 	return atomicfile.WriteJSON(path, s)
 }
 
-// restoreAhead reads what saveAhead wrote, if it did and that is of problems to train on, and has it scored.
+// restoreAhead reads what saveAhead wrote and starts scoring it. It gives nil where there is no file, or where one of its
+// problems is not in the pool any more.
 func (t *Trainer) restoreAhead(path string) (*rolloutBatch, error) {
 	s, err := rollouts.ReadAhead(path, t.policy.Vocab, advice.TooMany, t.watcher.Warn)
 	if s == nil || err != nil {
@@ -44,7 +45,7 @@ func (t *Trainer) restoreAhead(path string) (*rolloutBatch, error) {
 	b, drawn := &rolloutBatch{policy: s.Policy, updates: s.Updates, refilled: s.Refilled, epoch: s.Epoch}, []Rollout(nil)
 	for i, g := range s.Groups {
 		problem, known := t.pool.Problem(g.Problem)
-		if !known { // it is of before the run had other problems, or an autopilot, which measures on that one
+		if !known { // the data changed, or the autopilot has since taken this problem to measure on
 			return nil, nil
 		}
 		b.prompts = append(b.prompts, Prompt{Index: i, Problem: problem, Tokens: g.Prompt})
@@ -52,12 +53,12 @@ func (t *Trainer) restoreAhead(path string) (*rolloutBatch, error) {
 			drawn = append(drawn, t.rollout(i, r, g.Conversation(r.Sample)))
 		}
 	}
-	b.rounds = []*grading{t.score(b.prompts, drawn)}
+	b.rounds = []*grading{t.startScoring(b.prompts, drawn)}
 	return b, nil
 }
 
-// score has rollouts scored that are there already.
-func (t *Trainer) score(prompts []Prompt, rollouts []Rollout) *grading {
+// startScoring starts scoring rollouts that are already sampled.
+func (t *Trainer) startScoring(prompts []Prompt, rollouts []Rollout) *grading {
 	g := reward.NewBatch[Rollout](context.Background(), t.judging.Grader, len(rollouts), false)
 	samples := make([]int, len(prompts))
 	for _, r := range rollouts {

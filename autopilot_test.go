@@ -177,7 +177,7 @@ func TestATriedWeightOfTheFormat(t *testing.T) {
 	_, err := tr.Step(t.Context(), nil, StepOptions{})
 	require.NoError(t, err)
 	ahead := func(tr *Trainer) (rewards []float64) {
-		scored, err := tr.scored(t.Context(), tr.ahead)
+		scored, err := tr.awaitScores(t.Context(), tr.ahead)
 		require.NoError(t, err)
 		for _, g := range gather(tr.ahead.prompts, scored) {
 			for _, r := range g.Rollouts {

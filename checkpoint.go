@@ -18,10 +18,10 @@ import (
 // The parts of a checkpoint.
 const (
 	momentsFile = "optimizer.safetensors"
-	aheadFile   = "ahead.json" // where steps are sampled ahead
+	aheadFile   = "ahead.json" // only with pipeline=full
 )
 
-// Save writes a checkpoint of the last step into the run directory, and says where.
+// Save writes a checkpoint of the last step into the run directory, and returns its path.
 func (t *Trainer) Save(ctx context.Context) (dir string, err error) {
 	if t.record == nil {
 		return "", fmt.Errorf("grpo: Save: this trainer is unrecorded and has no run directory")
@@ -32,17 +32,17 @@ func (t *Trainer) Save(ctx context.Context) (dir string, err error) {
 	return t.record.Checkpoint(t.step), t.save()
 }
 
-// save writes a checkpoint of the last step, unless there is one already or nothing is recorded. It appears whole or not at all.
+// save writes a checkpoint of the last step, unless it exists or the run is unrecorded. It appears whole or not at all.
 func (t *Trainer) save() error {
-	if t.record == nil || t.broken != nil { // whose policy is of no step
+	if t.record == nil || t.broken != nil { // broken: the weights belong to no recorded step
 		return nil
 	}
 	dir := t.record.Checkpoint(t.step)
 	s, err := snapshot.Parse(dir)
 	switch {
 	case err == nil && s.Evaluated == t.evaluated && s.Pilot.Decided() == t.pilot.Decided():
-		return t.retain() // which a process that was killed may have left undone
-	case err == nil: // it was made in the middle of the step's evaluation; what is trained is the same
+		return t.retain() // a process that was killed may have saved and not cleaned up
+	case err == nil: // saved before the step's evaluation was complete: only the state differs, not the weights
 		err = t.writeState(dir, s.Checksum)
 	default:
 		err = t.record.Save(t.step, func(unfinished string) error {
@@ -57,7 +57,7 @@ func (t *Trainer) save() error {
 	return t.retain()
 }
 
-// Stopped says what became of a run that somebody stopped, and whether there is anything of it.
+// Stopped says, for the user, where an interrupted run was saved, and reports whether it has a checkpoint at all.
 func (t *Trainer) Stopped() (said string, saved bool) {
 	all, err := rundir.List(t.RunDir())
 	return rundir.Stopped(t.RunDir(), t.step), err == nil && len(all) > 0
@@ -82,7 +82,7 @@ func (t *Trainer) writeCheckpoint(dir string) error {
 	return t.writeState(dir, sums)
 }
 
-// writeState writes the state of the last step beside files with these checksums.
+// writeState writes the state of the last step, which seals the other files of the checkpoint by their checksums.
 func (t *Trainer) writeState(dir string, sums map[string]string) (err error) {
 	s := snapshot.State{Version: snapshot.Version, Step: t.step, Start: t.start, Evaluated: t.evaluated, Seed: t.cfg.Seed,
 		Cursor: t.pool.Cursor(), Advisor: t.advisor, Checksum: sums, Parts: t.parts, Order: t.cfg.Order, Pilot: t.pilot}
@@ -96,16 +96,16 @@ func (t *Trainer) writeState(dir string, sums map[string]string) (err error) {
 	return atomicfile.WriteBytes(filepath.Join(dir, rundir.StateFile), text)
 }
 
-// logCheckpoint adds a line to checkpoints.jsonl. It comes before the checkpoint appears: should that
-// not happen, the run goes on from an earlier one, and drops the line.
+// logCheckpoint adds a line to checkpoints.jsonl before the checkpoint appears. If the process dies in between, the run
+// resumes from an earlier checkpoint, which knows the shorter length of the log and drops the line.
 func (t *Trainer) logCheckpoint(dir string) error {
 	return t.record.Append(rundir.CheckpointLog, map[string]any{
 		"name": filepath.Base(dir), "step": t.step, "batch": t.step, "epoch": t.pool.Epoch(),
 		"state_path": dir, "sampler_path": filepath.Join(dir, provenance.TrainedDir(t.policy.full))})
 }
 
-// retain removes old checkpoints: the last keep_last stay, those of the keep_best evaluations, of each set of problems that was held out,
-// and the one that the autopilot may go back to.
+// retain removes old checkpoints. It keeps the last keep_last, those of the keep_best evaluations on each held-out set
+// that the run has had, and the one that the autopilot may roll back to.
 func (t *Trainer) retain() error {
 	if t.cfg.KeepLast < 1 {
 		return nil
@@ -117,7 +117,7 @@ func (t *Trainer) retain() error {
 	return t.record.Retain(t.cfg.KeepLast, t.cfg.KeepBest, stats.BySet(all, (*Evaluation).outcome), t.pilot.Anchors()...)
 }
 
-// restore gives a policy and its optimizer what a checkpoint has of them.
+// restore loads trained weights and optimizer moments from a checkpoint.
 func restore(checkpoint string, p *policy, adam *optim.Adam) error {
 	if err := p.Restore(filepath.Join(checkpoint, provenance.TrainedDir(p.full))); err != nil {
 		return err

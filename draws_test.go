@@ -146,7 +146,7 @@ func TestWhatIsScoredAgainIsTheSame(t *testing.T) {
 	s := setup{dir: t.TempDir(), words: []string{"pipeline=full", "eval_every=-1", "max_tokens=5"},
 		options: []Option{WithGrader(reward.GraderFunc(grader))}}
 	shown := func(tr *Trainer) map[string]string {
-		_, err := tr.scored(t.Context(), tr.ahead)
+		_, err := tr.awaitScores(t.Context(), tr.ahead)
 		require.NoError(t, err)
 		all := map[string]string{}
 		for len(seen) > 0 {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// Evaluation is how the policy does on held-out problems. What was cut off is wrong; what the machine
+// Evaluation is the result of the policy on held-out problems. A truncated completion is wrong; one that the sandbox
 // failed to judge counts neither as right nor as wrong.
 type Evaluation struct {
 	Step     int `json:"step"`
@@ -21,28 +21,28 @@ type Evaluation struct {
 	GreedyCI   [2]float64 `json:"pass@1_greedy_ci"`
 	FormatRate float64    `json:"format_rate"`
 	NotJudged  int        `json:"not_judged"` // of all completions
-	// Sampled is what sampled completions say; nil without eval_samples.
+	// Sampled has pass@1 and pass@k of sampled completions; nil without eval_samples.
 	*Sampled
-	// Conversations are those of the greedy ones.
+	// Conversations are statistics of the greedy completions, where they are conversations.
 	Conversations *ConversationStats `json:"conversations,omitempty"`
 
 	Judged     stats.Judged  `json:"-"` // the greedy completions by problem
-	Change     *stats.Change `json:"-"` // since the first evaluation; nil where this is it
+	Change     *stats.Change `json:"-"` // since the first evaluation; nil in the first
 	GreedyTry  Attempt       `json:"-"`
 	SampledTry Attempt       `json:"-"`
 }
 
-// SameProblems says whether two evaluations can be set beside each other: not where the run has other held-out problems since.
+// SameProblems reports whether two evaluations are of the same held-out problems, so that they can be compared.
 func (e *Evaluation) SameProblems(o *Evaluation) bool { return e.outcome().Alike(o.outcome()) }
 
 func (e *Evaluation) outcome() stats.Outcome {
 	return stats.Outcome{Step: e.Step, Problems: e.Problems, Value: e.Greedy, Judged: e.Judged}
 }
 
-// Sampled is what sampled completions say.
+// Sampled are the pass rates of completions sampled at eval_temperature.
 type Sampled = stats.Sampled
 
-// Attempt is so many completions of each problem.
+// Attempt is one pass over problems: scored completions of each.
 type Attempt struct {
 	Groups        []Group
 	Seconds       float64 // of sampling
@@ -61,7 +61,7 @@ func (t *Trainer) evaluateIfDue(ctx context.Context) error {
 		return fmt.Errorf("evaluate: %w", err)
 	}
 	if t.first != nil && !t.first.SameProblems(&e) {
-		t.first, t.advisor.Early = nil, nil // what is first is of the problems that are held out now
+		t.first, t.advisor.Early = nil, nil // the held-out problems changed: this evaluation is the new baseline
 	}
 	if t.first != nil {
 		e.Change = stats.Compare(t.first.Judged, e.Judged)
@@ -71,7 +71,7 @@ func (t *Trainer) evaluateIfDue(ctx context.Context) error {
 	if err := t.record.evaluation(e, said); err != nil {
 		return fmt.Errorf("record: %w", err)
 	}
-	e.SampledTry.Groups = nil // only the greedy ones are compared later
+	e.SampledTry.Groups = nil // free them: later evaluations are compared with the greedy completions only
 	if t.first == nil {
 		t.first = &e
 	}
@@ -81,7 +81,7 @@ func (t *Trainer) evaluateIfDue(ctx context.Context) error {
 	return nil
 }
 
-// Evaluate tries the held-out problems with the policy as it is.
+// Evaluate measures the current policy on the held-out problems.
 func (e *Evaluator) Evaluate(ctx context.Context) (r Evaluation, err error) {
 	r = Evaluation{Step: e.step, Problems: len(e.HeldOut())}
 	if r.GreedyTry, err = e.attempt(ctx, e.HeldOut(), 1, 0); err != nil {
@@ -89,8 +89,8 @@ func (e *Evaluator) Evaluate(ctx context.Context) (r Evaluation, err error) {
 	}
 	r.countGreedy(e.cfg.Seed)
 	r.Conversations = r.GreedyTry.Conversations
-	if e.before.Step < e.step {
-		r.Change = stats.Compare(e.before, r.Judged)
+	if e.baseline.Step < e.step {
+		r.Change = stats.Compare(e.baseline, r.Judged)
 	}
 	if e.cfg.EvalSamples == 0 {
 		return r, nil
@@ -102,7 +102,7 @@ func (e *Evaluator) Evaluate(ctx context.Context) (r Evaluation, err error) {
 	return r, nil
 }
 
-// countGreedy counts the most likely completions.
+// countGreedy computes the rates of the greedy completions.
 func (e *Evaluation) countGreedy(seed uint64) {
 	var right, format []float64
 	for _, g := range e.GreedyTry.Groups {
@@ -122,12 +122,12 @@ func (e *Evaluation) countGreedy(seed uint64) {
 	e.Greedy, e.GreedyCI, e.FormatRate = stats.Mean(right), stats.Interval(right, seed), stats.Mean(format)
 }
 
-// countSampled counts the completions at eval_temperature.
+// countSampled computes pass@1, pass@k and best-of-k of the completions at eval_temperature.
 func (e *Evaluation) countSampled(k int) {
 	var pass1, passK, best []float64
 	short, tried := 0, &stats.Tried{}
 	for _, g := range e.SampledTry.Groups {
-		judged, correct := g.judged()
+		judged, correct := g.countJudged()
 		e.NotJudged += len(g.Rollouts) - judged
 		if judged > 0 {
 			pass1 = append(pass1, stats.PassAtK(judged, correct, 1))
@@ -138,13 +138,13 @@ func (e *Evaluation) countSampled(k int) {
 			short++
 			continue
 		}
-		passK, best = append(passK, stats.PassAtK(judged, correct, k)), append(best, g.best(k))
+		passK, best = append(passK, stats.PassAtK(judged, correct, k)), append(best, g.bestOf(k))
 	}
 	e.Judged.Sampled = tried
 	e.Sampled = &Sampled{K: k, PassAt1: stats.Mean(pass1), PassAtK: stats.Known(passK), BestOfK: stats.Known(best), LeftOut: short}
 }
 
-// Summary is an evaluation in one line; nil is one that was not made.
+// Summary is the evaluation in one line. A nil evaluation says that there was none.
 func (e *Evaluation) Summary() string {
 	if e == nil {
 		return "nothing was evaluated"
@@ -165,5 +165,5 @@ func (e *Evaluation) Summary() string {
 	return fmt.Sprintf("held-out at step %d: pass@1 %s greedy%s%s", e.Step, stats.ShareText(e.Greedy, e.GreedyCI), sampled, worth)
 }
 
-// judged is how many problems were judged; where the record does not say so, how many there were.
+// judged is the number of problems that were judged. Records of older versions lack it; there it is all problems.
 func (e *Evaluation) judged() int { return cmp.Or(len(e.Judged.Problems), e.Problems) }

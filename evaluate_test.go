@@ -88,12 +88,12 @@ func TestTheBestIsOfKThatWereJudged(t *testing.T) {
 	for _, s := range []reward.Score{{Reward: -3}, {Excluded: reward.ExcludedInfra}, {Reward: -1}, {Reward: 5}} {
 		g.Rollouts = append(g.Rollouts, Scored{Score: s})
 	}
-	require.Equal(t, -3.0, g.best(1))
-	require.Equal(t, -1.0, g.best(2))
-	require.Equal(t, 5.0, g.best(3))
+	require.Equal(t, -3.0, g.bestOf(1))
+	require.Equal(t, -1.0, g.bestOf(2))
+	require.Equal(t, 5.0, g.bestOf(3))
 	g.Rollouts[2].Score.Excluded = reward.ExcludedTruncated
-	require.Equal(t, -3.0, g.best(2), "what was cut off was judged")
-	require.Zero(t, (&Group{}).best(2))
+	require.Equal(t, -3.0, g.bestOf(2), "what was cut off was judged")
+	require.Zero(t, (&Group{}).bestOf(2))
 }
 
 // A run tells of each evaluation by how much it differs from the first, problem by problem, also after it was

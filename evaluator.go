@@ -24,33 +24,33 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// Evaluator asks a policy and has its answers scored. Nothing in it learns, and it opens no problems to train on.
+// Evaluator samples completions from a policy and scores them. It trains nothing, and opens no training problems.
 type Evaluator struct {
-	cfg      *configs.Config
-	watcher  Watcher
-	policy   *policy
-	problems *sources.Problems
-	sampling *sampling
-	judging  *judging.Judging
-	room     *conversation.Room // nil: completions are one turn
-	learns   bool               // it is a trainer's
-	trained  string             // the directory of the adapter or model that the policy is restored from or begins with
-	step     int                // that the policy is of
-	leftOut  []string           // held-out problems that the policy was trained on
-	before   stats.Judged       // what it is compared with; nothing: none
-	turn     sync.Locker        // held while something is computed
-	closers  []io.Closer
-	closed   bool
+	cfg        *configs.Config
+	watcher    Watcher
+	policy     *policy
+	problems   *sources.Problems
+	sampling   *sampling
+	judging    *judging.Judging
+	room       *conversation.Room // nil: completions are one turn
+	learns     bool               // it is part of a Trainer
+	trainedDir string             // directory of the adapter or model that the policy is loaded from
+	step       int                // training steps that the policy has behind it
+	leftOut    []string           // held-out problems to skip, as the policy was trained on them
+	baseline   stats.Judged       // an earlier evaluation to compare with; zero: none
+	turn       sync.Locker        // the lock on the backend, held while anything is computed
+	closers    []io.Closer
+	closed     bool
 }
 
 var errClosed = errors.New("grpo: used after Close")
 
-// OpenEvaluator opens what a configuration says of a model and of evaluating it, on a backend that the caller
-// closes after Close. The watcher may be nil. Of the options it knows those of grading, environments and turns.
+// OpenEvaluator opens model, held-out problems, sampler and grader of a configuration, on a backend that the caller closes
+// after Close. The watcher may be nil. It honours WithGrader, WrapGrader, WithEnvironment, Beside and WithTurn.
 func OpenEvaluator(ctx context.Context, cfg *configs.Config, b kernels.Backend, w Watcher, options ...Option) (*Evaluator, error) {
 	given.All("grpo.OpenEvaluator", "ctx", ctx, "cfg", cfg, "b", b)
 	settings := *cfg
-	e := &Evaluator{cfg: &settings, watcher: watcherOrNobody(w), trained: cfg.Adapter}
+	e := &Evaluator{cfg: &settings, watcher: watcherOrNobody(w), trainedDir: cfg.Adapter}
 	err := cfg.Validate()
 	if err == nil {
 		err = e.open(ctx, b, collect(options))
@@ -61,20 +61,20 @@ func OpenEvaluator(ctx context.Context, cfg *configs.Config, b kernels.Backend, 
 	return e, nil
 }
 
-// open opens policy, problems, judging and sampling. What the user can have wrong is found before a model is loaded, and
-// so is what cannot fit into the memory; where that does not hang on the prompts, before the problems are opened.
+// open opens policy, problems, grader and sampler. The order lets mistakes of the user, and runs that cannot fit into
+// memory, fail early: before the weights are loaded, and where the prompts do not matter, before the problems are read.
 func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom) (err error) {
 	e.turn = o.turn
 	if e.cfg.Order, err = kernels.Choose(b, e.cfg.Order); err != nil {
 		return badinput.Errorf("order: %w", err)
 	}
-	if err = provenance.CheckWhole(e.trained); err != nil {
+	if err = provenance.CheckWhole(e.trainedDir); err != nil {
 		return err
 	}
 	if e.policy, err = openLanguage(ctx, e.cfg); err != nil {
 		return err
 	}
-	if err = provenance.CheckBase(e.trained, e.policy.Dir); err != nil {
+	if err = provenance.CheckBase(e.trainedDir, e.policy.Dir); err != nil {
 		return err
 	}
 	run := footprint.Run{Config: e.cfg, Backend: b, Dir: e.policy.Dir, Learns: e.learns, Loaded: o.model != nil,
@@ -117,7 +117,7 @@ func (e *Evaluator) open(ctx context.Context, b kernels.Backend, o custom) (err 
 	return e.sampling.open(e.policy, e.learns, o.turn)
 }
 
-// Close gives back what was opened, but for the backend.
+// Close releases everything that was opened, but for the backend.
 func (e *Evaluator) Close() error {
 	var errs []error
 	for _, c := range slices.Backward(e.closers) {
@@ -127,34 +127,34 @@ func (e *Evaluator) Close() error {
 	return errors.Join(errs...)
 }
 
-// HeldOut are the problems that are evaluated.
+// HeldOut are the problems that Evaluate measures on.
 func (e *Evaluator) HeldOut() []data.Problem { return e.problems.HeldOut }
 
-// TooLong is how many problems have no room for a completion in the model's positions, and are left out, and how many
-// others for one of max_tokens.
+// TooLong counts problems by their prompts: out leave no position of the model for a completion, and are left out; cut
+// have room for fewer than max_tokens.
 func (e *Evaluator) TooLong() (out, cut int) { return e.problems.NoRoom, e.problems.LessRoom }
 
-// Settings are those that it was opened with.
+// Settings are the settings that it was opened with.
 func (e *Evaluator) Settings() *configs.Config { return e.cfg }
 
-// Language is what the policy is spoken to in.
+// Language has the policy's tokenizer, chat template and prompt wording.
 func (e *Evaluator) Language() *Language { return e.policy.Language }
 
-// Sandbox is where programs run.
+// Sandbox describes where programs run.
 func (e *Evaluator) Sandbox() reward.Backend { return e.judging.Sandbox }
 
-// Sample draws n completions of each problem from the policy as it is, and scores them, with the truncation
-// that evaluation has (eval_top_p and the like). At temperature 0 they are the most likely ones. The draws
-// follow from the seed and the place of the problem: asked again, the same policy answers the same.
+// Sample draws n completions of each problem from the current policy and scores them, with the top-k, top-p and min-p of
+// evaluation (eval_top_p …). Temperature 0 is greedy. The draws depend on the seed and the index of the problem alone:
+// asked again, the same policy answers the same.
 func (e *Evaluator) Sample(ctx context.Context, problems []data.Problem, n int, temperature float32) ([]Group, error) {
 	a, err := e.attempt(ctx, problems, n, temperature)
 	return a.Groups, err
 }
 
-// evaluationStep keys the draws of evaluations, which must not be those of training.
+// evaluationStep takes the place of the step in the keys of draws, so that evaluation never repeats draws of training.
 const evaluationStep = -1
 
-// attempt gives scored completions of problems.
+// attempt samples and scores n completions of each problem.
 func (e *Evaluator) attempt(ctx context.Context, problems []data.Problem, n int, temperature float32) (a Attempt, err error) {
 	given.All("grpo.Evaluator", "ctx", ctx)
 	if e.closed {
@@ -184,31 +184,31 @@ func (e *Evaluator) attempt(ctx context.Context, problems []data.Problem, n int,
 	return a, nil
 }
 
-// grading is rollouts on their way to their scores.
+// grading is a batch of rollouts that are being scored.
 type grading = reward.Batch[Rollout]
 
-// sample draws n completions of each prompt. What it gives has scores for them, or is getting them: each is
-// scored as soon as it is there, with pipeline=off once all of them are.
+// sample draws n completions of each prompt. Scoring overlaps with sampling: each completion is scored as soon as it is
+// finished, with pipeline=off only after the last one is. The batch that it returns may still be waiting for scores.
 func (e *Evaluator) sample(ctx context.Context, prompts []Prompt, step, n int, params sampler.Params) (*grading, error) {
 	total := n * len(prompts)
 	e.watcher.Phase("sample", total)
 	g := reward.NewBatch[Rollout](ctx, e.judging.Grader, total, e.cfg.Pipeline == "off")
 	sampling, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	defer g.Broken(stop)() // nobody samples what will not be scored
-	err := e.drawn(sampling, prompts, step, n, params, g)
+	defer g.Broken(stop)() // a grader that fails ends the sampling
+	err := e.sampleInto(sampling, prompts, step, n, params, g)
 	if err == nil {
 		g.Close()
 		return g, nil
 	}
 	if gerr := g.Abandon(); gerr != nil {
-		return nil, fmt.Errorf("score: %w", gerr) // which is what ended the sampling
+		return nil, fmt.Errorf("score: %w", gerr) // the cause: sampling was only cancelled
 	}
 	return nil, fmt.Errorf("sample: %w", err)
 }
 
-// drawn draws into g: completions, which it has scored, or conversations, which were while they were drawn.
-func (e *Evaluator) drawn(ctx context.Context, prompts []Prompt, step, n int, params sampler.Params, g *grading) error {
+// sampleInto samples into g: completions for g to score, or conversations, whose environment has scored them already.
+func (e *Evaluator) sampleInto(ctx context.Context, prompts []Prompt, step, n int, params sampler.Params, g *grading) error {
 	requests, asks := make([]sampler.Request, len(prompts)), make([]conversation.Ask, len(prompts))
 	for i := range prompts {
 		p := &prompts[i]
@@ -235,7 +235,7 @@ func (e *Evaluator) drawn(ctx context.Context, prompts []Prompt, step, n int, pa
 	return err
 }
 
-// rollout is what the sampler drew, in words too.
+// rollout is a rollout of the sampler with its text.
 func (e *Evaluator) rollout(group int, r sampler.Rollout, c *Conversation) Rollout {
 	return Rollout{Group: group, Sample: r.Sample, Tokens: r.Tokens, LogProbs: r.LogProbs, Finish: r.Finish, Conversation: c,
 		Text: e.policy.Tokenizer.Text(r.Tokens)}
@@ -247,7 +247,7 @@ func completion(p *Prompt, r Rollout, maxTokens int, peers *reward.Peers) reward
 		Tokens: len(r.Tokens), MaxTokens: maxTokens, Peers: peers, Place: r.Sample}
 }
 
-// wait waits for the scores that are missing yet.
+// wait waits until every rollout of a batch has its score.
 func (e *Evaluator) wait(ctx context.Context, g *grading) ([]Scored, error) {
 	if n := g.Missing(); n > 0 {
 		e.watcher.Phase("score", n)

@@ -12,43 +12,43 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// Prompt is a problem as the model is asked it.
+// Prompt is a problem rendered into the tokens that the model is given.
 type Prompt struct {
-	Index   int // among the prompts that are asked together
+	Index   int // among the prompts of the step
 	Problem data.Problem
 	Tokens  []int32 // [T]
 }
 
-// Rollout is one completion of a prompt, or one conversation. It says itself which: nothing hangs on where it stands.
+// Rollout is one completion of a prompt, or one conversation. It carries its own indices, as rollouts finish in any order.
 type Rollout struct {
 	Group, Sample int       // sample Sample of the prompt with index Group
 	Tokens        []int32   // [T]
-	LogProbs      []float32 // [T] of the tokens, as they were drawn
+	LogProbs      []float32 // [T] under the policy that drew the tokens
 	Finish        sampler.FinishReason
 	Text          string        // of the tokens
-	Conversation  *Conversation // where the tokens are one; nil: all were drawn
+	Conversation  *Conversation // nil: a single turn, in which every token was drawn
 }
 
 // drawn is how many of its tokens the policy drew.
 func (r Rollout) drawn() int { return r.Conversation.Drawn(len(r.Tokens)) }
 
-// Scored is a rollout with what it earned.
+// Scored is a rollout with its score.
 type Scored struct {
 	Rollout
 	Score reward.Score
 }
 
-// Group is a prompt with its completions, which are compared with each other alone.
+// Group is a prompt with its completions: advantages compare these with each other only.
 type Group struct {
 	Prompt
 	Rollouts   []Scored  // [G], by sample
-	Advantages []float64 // [G]; zero where the score is left out. nil in an evaluation
+	Advantages []float64 // [G]; 0 where the score is excluded. nil in an evaluation
 
-	tokens       [][]float64 // [G][T]: the advantages of tokens; nil where they are those of their completions
-	positiveOnly bool        // completions with an advantage above 0 alone are learned from
+	tokens       [][]float64 // [G][T]: an advantage for each token; nil: each token has that of its completion
+	positiveOnly bool        // train only on completions with an advantage above 0
 }
 
-// gather sorts scored rollouts into the groups of their prompts.
+// gather sorts scored rollouts into groups by prompt, and each group by sample.
 func gather(prompts []Prompt, scored []Scored) []Group {
 	groups := make([]Group, len(prompts))
 	for i, p := range prompts {
@@ -63,19 +63,19 @@ func gather(prompts []Prompt, scored []Scored) []Group {
 	return groups
 }
 
-// Degenerate reports whether the group agrees with itself: it teaches nothing.
+// Degenerate reports whether all advantages are zero, as when all rewards are equal: the group gives no gradient.
 func (g *Group) Degenerate() bool { return stats.Negligible(g.Advantages) }
 
-// datums are the completions to learn from: those of groups that disagree, less what was left out. The prompt is read but teaches nothing.
+// datums makes training sequences of the completions that trainable yields. The tokens of the prompt are masked.
 func datums(groups []Group) []model.Datum {
 	var all []model.Datum
-	for g, i := range taught(groups) {
+	for g, i := range trainable(groups) {
 		all = append(all, g.datum(i))
 	}
 	return all
 }
 
-// datum is completion i as something to learn from.
+// datum is completion i with its prompt as a training sequence.
 func (g *Group) datum(i int) model.Datum {
 	r := g.Rollouts[i]
 	tokens := slices.Concat(g.Tokens, r.Tokens)
@@ -96,13 +96,13 @@ func (g *Group) datum(i int) model.Datum {
 	return d
 }
 
-// taught are the completions to learn from: a group, and the index in it.
-func taught(groups []Group) iter.Seq2[*Group, int] {
+// trainable yields the completions to train on, each as its group and its index there.
+func trainable(groups []Group) iter.Seq2[*Group, int] {
 	return func(yield func(*Group, int) bool) {
 		for k := range groups {
 			g := &groups[k]
 			for i := range g.Rollouts {
-				if g.teaches(i) && g.wanted(i) && !yield(g, i) {
+				if g.hasSignal(i) && g.keptBySign(i) && !yield(g, i) {
 					return
 				}
 			}
@@ -110,13 +110,13 @@ func taught(groups []Group) iter.Seq2[*Group, int] {
 	}
 }
 
-// teaches tells whether completion i has something to teach.
-func (g *Group) teaches(i int) bool { return g.Rollouts[i].Score.Excluded == "" && !g.Degenerate() }
+// hasSignal reports whether completion i counts and its group gives a gradient.
+func (g *Group) hasSignal(i int) bool { return g.Rollouts[i].Score.Excluded == "" && !g.Degenerate() }
 
-// wanted tells whether the run learns from a completion with an advantage such as that of completion i.
-func (g *Group) wanted(i int) bool { return g.Advantages[i] > 0 || !g.positiveOnly }
+// keptBySign reports whether positiveOnly lets the run train on completion i.
+func (g *Group) keptBySign(i int) bool { return g.Advantages[i] > 0 || !g.positiveOnly }
 
-// scores are those of all completions.
+// scores yields the scores of all completions.
 func scores(groups []Group) iter.Seq[reward.Score] {
 	return func(yield func(reward.Score) bool) {
 		for _, g := range groups {
@@ -129,13 +129,13 @@ func scores(groups []Group) iter.Seq[reward.Score] {
 	}
 }
 
-// scored counts the completions that were not left out, and those that passed all tests.
-func (g *Group) scored() (scored, correct int) {
+// countScored counts the completions that are not excluded, and those of them that passed all tests.
+func (g *Group) countScored() (scored, correct int) {
 	return g.count(func(s reward.Score) bool { return s.Excluded == "" })
 }
 
-// judged is scored for an evaluation: a completion that was cut off is judged, and wrong.
-func (g *Group) judged() (judged, correct int) {
+// countJudged is countScored for an evaluation, where a truncated completion counts, as wrong.
+func (g *Group) countJudged() (judged, correct int) {
 	return g.count(func(s reward.Score) bool { return s.Excluded != reward.ExcludedInfra })
 }
 
@@ -149,8 +149,8 @@ func (g *Group) count(counts func(reward.Score) bool) (n, correct int) {
 	return n, correct
 }
 
-// best is the best reward among the first k completions that were judged, 0 where none of these has one.
-func (g *Group) best(k int) (best float64) {
+// bestOf is the highest reward among the first k completions that were judged, 0 if none of these has a reward.
+func (g *Group) bestOf(k int) (best float64) {
 	none := true
 	for _, r := range g.Rollouts {
 		if k == 0 || r.Score.Excluded == reward.ExcludedInfra {

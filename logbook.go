@@ -4,7 +4,7 @@ import "github.com/seed-7879b91d/grpo/internal/rundir"
 
 const logFile = "logs.log"
 
-// logbook is a watcher that writes down what it hears, for people, before it passes it on.
+// logbook is a Watcher that writes each event to logs.log, for people to read, before it passes it on.
 type logbook struct {
 	Watcher
 	rundir.Journal

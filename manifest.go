@@ -7,11 +7,11 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Resolve makes the configuration of a source as the command line does: where neither a preset nor a file is given, words that name a run
-// by run_dir, resume or init_from are changes of that run's own settings, and words that name none are changes of the default preset.
+// Resolve builds a configuration as the command line does. With neither preset nor file, the key=value words change the
+// settings of the run that run_dir, resume or init_from names among them, or else the default preset.
 func Resolve(s configs.Source) (*configs.Config, error) { return provenance.Resolve(s) }
 
-// checkParts compares what the run is made of with what its checkpoint knows.
+// checkParts compares model, data and settings with the ones that the checkpoint recorded.
 func (t *Trainer) checkParts() (err error) {
 	if t.parts, err = provenance.Of(t.cfg, t.problems, t.judging.Sandbox.Kind != judging.Own); err != nil {
 		return err
@@ -20,9 +20,9 @@ func (t *Trainer) checkParts() (err error) {
 	return t.origin.past.CheckParts(t.cfg, t.origin.state.Parts, t.parts, t.watcher.Warn)
 }
 
-// writeManifest writes down how the run came to be. Of a run that goes on it first tells what is not as it was.
+// writeManifest records what the run is made of. For a resumed run it first warns of what changed.
 func (t *Trainer) writeManifest() (err error) {
-	if _, err = kernels.Keep(t.backend, t.cfg.Order); err != nil { // which others may have used since it was opened
+	if _, err = kernels.Keep(t.backend, t.cfg.Order); err != nil { // another user of the backend may have changed it since Open
 		return err
 	}
 	m := provenance.Manifest{

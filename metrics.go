@@ -12,8 +12,8 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// Metrics is what a step did. Everything in it follows from the run's configuration and its seed:
-// two runs of the same write the same. What a clock says is in Timing.
+// Metrics are the results of a step. They follow from configuration and seed alone, so that two runs of the same
+// configuration write the same bytes. Whatever depends on the clock is in Timing.
 type Metrics struct {
 	Step int `json:"step"` // 1 for the first
 	Provenance
@@ -21,19 +21,19 @@ type Metrics struct {
 	GroupStats
 	CompletionStats
 	Conversations *ConversationStats `json:"conversations,omitempty"`
-	// Autopilot are the settings in force that are not the run's own.
+	// Autopilot are the settings that the autopilot has changed from the run's own.
 	Autopilot autopilot.Values `json:"autopilot,omitempty"`
 	Update
 }
 
-// Update is what the updates of a step did to the policy, and Drift how far that moved it.
+// Update has the statistics of a step's optimizer updates, and Drift how far they moved the policy.
 type (
 	Update = learning.Update
 	Drift  = learning.Drift
 )
 
-// What a step is counted by: where its completions come from, means over those that were scored, its groups, and counts of
-// all completions.
+// The parts of Metrics: which policy sampled the completions, means over those that were scored, counts of groups, and
+// counts of all completions.
 type (
 	Provenance      = tally.Provenance
 	RewardStats     = tally.Rewards
@@ -41,7 +41,7 @@ type (
 	CompletionStats = tally.Completions
 )
 
-// metrics are those of a step that is done.
+// metrics puts together the metrics of a finished step.
 func metrics(p plan, b *rolloutBatch, groups []Group, datums []model.Datum, u Update) Metrics {
 	m := Metrics{Step: p.step, RewardStats: tally.OfRewards(scores(groups)), GroupStats: groupStats(groups), Update: u}
 	m.Provenance = Provenance{Epoch: b.epoch, Policy: b.policy, Trained: u.After, Staleness: p.updates - b.updates}
@@ -56,7 +56,7 @@ func metrics(p plan, b *rolloutBatch, groups []Group, datums []model.Datum, u Up
 	return m
 }
 
-// conversations are those of groups that were judged, nil where there are none.
+// conversations are statistics of the conversations that were judged, nil if there are none.
 func conversations(groups []Group) *ConversationStats {
 	var s ConversationStats
 	for _, g := range groups {
@@ -78,7 +78,7 @@ func groupStats(groups []Group) (s GroupStats) {
 				s.WastedTokens += r.drawn()
 			}
 		}
-		switch scored, correct := g.scored(); {
+		switch scored, correct := g.countScored(); {
 		case scored == 0:
 		case correct == scored:
 			s.AllGood++
@@ -93,7 +93,7 @@ func groupStats(groups []Group) (s GroupStats) {
 // Summary is a step in one line.
 func (m Metrics) Summary(t Timing) string { return strings.Join(m.Parts(t), "  ") }
 
-// Parts are a step in words, the most important first.
+// Parts are the phrases of Summary, the most important first.
 func (m Metrics) Parts(t Timing) []string {
 	parts := []string{fmt.Sprintf("step %3d", m.Step), "reward " + look.Reward(m.MeanReward), fmt.Sprintf("correct %.3f", m.MeanCorrect),
 		fmt.Sprintf("format %.2f", m.FormatRate), fmt.Sprintf("groups %d/%d", m.GroupsTotal-m.GroupsSkipped, m.GroupsTotal)}
@@ -116,5 +116,3 @@ func (m Metrics) Parts(t Timing) []string {
 	}
 	return append(parts, fmt.Sprintf("%.1f s", t.Total))
 }
-
-func finite(x float64) bool { return x-x == 0 }

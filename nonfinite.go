@@ -10,8 +10,8 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// reportNonFinite tells of an update that did not happen, because its gradient was not finite: which samples are the
-// cause, and where the batch is saved. Weights and moments are as they were before it.
+// reportNonFinite warns of an update that was skipped because its gradient was not finite, naming the samples that cause
+// it, and saves the batch for replay. The optimizer has left weights and moments unchanged.
 func (t *Trainer) reportNonFinite(ctx context.Context, step int, u learning.Update, datums []model.Datum, groups []Group) error {
 	if u.NonFinite == nil {
 		return nil
@@ -21,7 +21,7 @@ func (t *Trainer) reportNonFinite(ctx context.Context, step int, u learning.Upda
 		return err
 	}
 	because, at := []string{}, 0
-	for g, i := range taught(groups) { // in the order of the datums
+	for g, i := range trainable(groups) { // in the order of the datums
 		if slices.Contains(culprits, at) {
 			because = append(because, fmt.Sprintf("sample %d of problem %s", g.Rollouts[i].Sample, g.Problem.ID))
 		}

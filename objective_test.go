@@ -97,5 +97,5 @@ func TestPositiveOnly(t *testing.T) {
 	run(t, tr)
 	require.Positive(t, *l.metrics[0].NotLearnt)
 	require.Equal(t, 12, l.metrics[0].Datums+*l.metrics[0].NotLearnt)
-	require.False(t, (&Group{Advantages: []float64{0}, positiveOnly: true}).wanted(0))
+	require.False(t, (&Group{Advantages: []float64{0}, positiveOnly: true}).keptBySign(0))
 }

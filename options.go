@@ -11,10 +11,10 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// Option is something that a Go program does in its own way. A nil one, or one of nil, changes nothing.
+// Option replaces a part of the trainer by the caller's. A nil option, or one made of nil, changes nothing.
 type Option func(*custom)
 
-// custom are the caller's own parts; nil is what the configuration says.
+// custom are the parts that the caller replaces; nil: as configured.
 type custom struct {
 	grader     reward.Grader
 	env        Environment
@@ -23,55 +23,55 @@ type custom struct {
 	loss       model.LossFunc
 	groups     func(step int, groups []Group) error
 	unrecorded bool
-	model      *model.Policy // whose weights are shared
-	turn       sync.Locker
+	model      *model.Policy // an open model whose weights are shared
+	turn       sync.Locker   // the lock on the backend
 }
 
-// WithGrader scores completions with an own grader. Neither Python nor a sandbox is needed then, and the settings of
-// the reward are not used. What the policy learns from is Score.Reward alone; pass@1 and whatever else says "correct"
-// count Score.Components.Correct, which the grader sets to 1 where a completion is right, else to 0.
+// WithGrader scores completions with the caller's grader. It needs neither Python nor a sandbox, and the reward settings
+// are not used. The policy learns from Score.Reward alone; pass@1 and everything else that says "correct" counts
+// Score.Components.Correct, which the grader sets to 1 for a right completion, else to 0.
 func WithGrader(g reward.Grader) Option { return func(c *custom) { c.grader = g } }
 
-// WrapGrader puts something around the grader that the settings ask for, or that WithGrader brought.
+// WrapGrader wraps the grader of the settings, or that of WithGrader.
 func WrapGrader(f func(reward.Grader) reward.Grader) Option { return func(c *custom) { c.wrap = f } }
 
-// An Environment answers a policy turn by turn. See the package episode, whose names these are.
+// An Environment answers a policy turn by turn. These are aliases of package episode, which documents them.
 type (
 	Environment = episode.Environment
 	Episode     = episode.Episode
 	Said        = episode.Said
 	Answer      = episode.Answer
-	// Conversation is what is kept of one.
+	// Conversation is the record of one conversation.
 	Conversation = conversation.Record
-	// ConversationStats are those of many.
+	// ConversationStats are statistics over many conversations.
 	ConversationStats = conversation.Stats
 )
 
-// WithEnvironment has an own environment answer the policy, with env=own among the settings.
+// WithEnvironment has the caller's environment answer the policy; the settings must say env=own.
 func WithEnvironment(env Environment) Option { return func(c *custom) { c.env = env } }
 
-// WithAdvantage compares the completions of a group in an own way.
+// WithAdvantage computes the advantages of a group with the caller's function.
 func WithAdvantage(f AdvantageFunc) Option { return func(c *custom) { c.advantage = f } }
 
-// WithLoss minimises an own loss. The settings of the loss are not used then; its statistics are those of the importance-sampling loss.
+// WithLoss minimises the caller's loss in place of the configured one. The other loss statistics are those of importance sampling.
 func WithLoss(f model.LossFunc) Option { return func(c *custom) { c.loss = f } }
 
-// WithGroups shows every group of a step with its rewards and advantages, before the policy learns from them. An error ends the step.
+// WithGroups calls f with the groups of every step, rewards and advantages included, before the update. An error ends the step.
 func WithGroups(f func(step int, groups []Group) error) Option {
 	return func(c *custom) { c.groups = f }
 }
 
-// Beside trains an adapter over the weights of a model that is open already, which must be the one that the settings name. The turn is
-// that of everybody who computes on the backend: it is held while something is computed, and given away between two pieces of work.
+// Beside trains an adapter over the frozen weights of a model that is already open and that must be the one in the settings.
+// turn is the lock that all users of the backend share, as in WithTurn.
 func Beside(p *model.Policy, turn sync.Locker) Option {
 	return func(c *custom) { c.model, c.turn = p, turn }
 }
 
-// WithTurn has the trainer hold a lock while it computes. Between two batches, and while it does something else, others may hold it,
-// and compute on the same backend: that changes nothing of what the trainer comes to. Whoever asks its Policy itself holds it, too.
+// WithTurn shares the backend: the trainer holds this lock while it computes and releases it between batches, when others may compute.
+// That changes none of its results. A caller that uses the trainer's Policy directly must hold the lock, too.
 func WithTurn(turn sync.Locker) Option { return func(c *custom) { c.turn = turn } }
 
-// Unrecorded trains without a run directory: nothing is written, and run_dir and resume are not used.
+// Unrecorded trains without a run directory: nothing is written, and run_dir and resume are ignored.
 func Unrecorded() Option { return func(c *custom) { c.unrecorded = true } }
 
 func collect(options []Option) custom {
@@ -88,7 +88,7 @@ func collect(options []Option) custom {
 	return c
 }
 
-// names lists the parts that are the caller's own and decide what comes out, for the manifest.
+// names lists, for the manifest, the replaced parts that influence results.
 func (c custom) names() (names []string) {
 	for _, part := range []struct {
 		own  bool

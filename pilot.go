@@ -16,8 +16,8 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// engage has the autopilot begin, or go on.
-func (t *Trainer) engage() error {
+// startPilot starts the autopilot, or resumes the one of the checkpoint.
+func (t *Trainer) startPilot() error {
 	t.completions = t.cfg.CompletionsPerPrompt
 	switch {
 	case !t.cfg.Autopilot:
@@ -37,7 +37,7 @@ func (t *Trainer) engage() error {
 	return nil
 }
 
-// putInForce trains on with the settings of the autopilot. Nothing is being scored then.
+// putInForce applies the autopilot's settings. The caller makes sure that nothing is being scored, as the judge changes.
 func (t *Trainer) putInForce() {
 	p := t.pilot
 	t.learner.SetRate(p.Value(autopilot.Rate))
@@ -49,7 +49,7 @@ func (t *Trainer) putInForce() {
 	}
 }
 
-// steer has the autopilot look at the run between two steps, and does what it decides.
+// steer asks the autopilot between two steps, and carries out what it decides.
 func (t *Trainer) steer(ctx context.Context) (err error) {
 	if t.pilot == nil {
 		return nil
@@ -64,29 +64,29 @@ func (t *Trainer) steer(ctx context.Context) (err error) {
 		}
 	}
 	deeds, back := t.pilot.Decide(t.step, found)
-	var failed error // of the grader, which ends the run when all is where it belongs
+	var failed error // of the grader; returned last, when the run is in a consistent state
 	if t.pilot.Fresh && t.ahead != nil {
 		failed, t.ahead = t.ahead.abandon(), nil
 	}
-	var sums map[string]string // of the checkpoint that it is back at
+	var sums map[string]string // of the checkpoint that was rolled back to
 	if back >= 0 {
 		sums, err = t.goBack(back, deeds)
 	}
-	if t.pilot.Fresh { // else all is in force still, and what is sampled ahead is being scored
+	if t.pilot.Fresh { // else no setting changed, and rollouts sampled ahead may be in scoring
 		t.putInForce()
 	}
 	for _, d := range deeds {
 		err = errors.Join(err, t.record.append(autopilot.File, d))
 		t.watcher.Warn(d.String())
 	}
-	if back >= 0 && err == nil { // from here on a resumed run goes on from there, too
+	if back >= 0 && err == nil { // records the rollback, so that a resumed run starts from it too
 		err = t.writeState(t.record.Checkpoint(back), sums)
 	}
 	t.report((*readers.Page).GoesOn)
 	return errors.Join(err, failed)
 }
 
-// measure tries the problems that the autopilot measures on.
+// measure evaluates the policy on the problems that the autopilot keeps aside for this.
 func (t *Trainer) measure(ctx context.Context) (found stats.Judged, err error) {
 	a, err := t.attempt(ctx, t.checks, 1, 0)
 	found.Step = t.step
@@ -96,7 +96,7 @@ func (t *Trainer) measure(ctx context.Context) (found stats.Judged, err error) {
 			continue
 		}
 		value := score.Components.Correct
-		if t.custom.grader != nil { // which need not say what is correct
+		if t.custom.grader != nil { // the caller's grader need not set Correct
 			value = score.Reward
 		}
 		found.Problems, found.Correct = append(found.Problems, g.Problem.ID), append(found.Correct, value)
@@ -104,8 +104,8 @@ func (t *Trainer) measure(ctx context.Context) (found stats.Judged, err error) {
 	return found, err
 }
 
-// goBack puts everything back to a checkpoint but the autopilot, and gives the checksums of its files. What the run has
-// beyond it is set aside.
+// goBack rolls the run back to a checkpoint, except for the autopilot's own state, and returns the checksums of the
+// checkpoint's files. Records of later steps are set aside.
 func (t *Trainer) goBack(step int, deeds []autopilot.Deed) (map[string]string, error) {
 	dir := t.record.Checkpoint(step)
 	s, err := snapshot.Read(dir)
@@ -141,5 +141,5 @@ func (t *Trainer) goBack(step int, deeds []autopilot.Deed) (map[string]string, e
 	return s.Checksum, errors.Join(t.ledger.GoesBack(step), t.recall())
 }
 
-// Autopilot says in words what the autopilot did so far, "" where there is none.
+// Autopilot summarises what the autopilot did so far, "" if there is none.
 func (t *Trainer) Autopilot() string { return t.pilot.Summary() }

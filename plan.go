@@ -9,7 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Plan says in a few lines what the run will do and hold.
+// Plan describes in a few lines what the run will do and the memory it will hold.
 func (t *Trainer) Plan() []string {
 	cfg := t.cfg
 	steps := "until it is stopped"
@@ -46,7 +46,7 @@ func (t *Trainer) Plan() []string {
 	}
 }
 
-// numbers says what the choices about numbers stand for, and what computes.
+// numbers describes precision, order of sums and backend.
 func (t *Trainer) numbers() string {
 	order := "order=" + t.cfg.Order
 	if kernels.Emulates(t.backend) {
@@ -58,7 +58,7 @@ func (t *Trainer) numbers() string {
 	return fmt.Sprintf("precision=%s, %s, %s; %s", t.cfg.Precision, order, t.cfg.AlsoRounded(), t.backend.Name())
 }
 
-// FirstPrompt is the text that the model would be asked first.
+// FirstPrompt is the text of the first prompt that the run will use.
 func (t *Trainer) FirstPrompt() (string, error) {
 	cursor := t.pool.Cursor()
 	first := t.pool.Take(1)

@@ -13,15 +13,15 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// policy is a model and the language that it is spoken to in.
+// policy is a model with its tokenizer, chat template and prompt wording.
 type policy struct {
 	*model.Policy
 	*sources.Language
-	print provenance.Part
-	full  bool // all weights are trained, not an adapter
+	print provenance.Part // the model's fingerprint
+	full  bool            // all weights are trained, not an adapter
 }
 
-// openPolicy opens the model of a run that is replayed with its adapter, and the language.
+// openPolicy opens model, adapter and language of a run that is replayed.
 func openPolicy(ctx context.Context, cfg *configs.Config, b kernels.Backend) (*policy, error) {
 	p, err := openLanguage(ctx, cfg)
 	if err != nil {
@@ -34,7 +34,7 @@ func openPolicy(ctx context.Context, cfg *configs.Config, b kernels.Backend) (*p
 	return p, p.load(ctx, cfg, b, o, nil)
 }
 
-// load opens the model with its adapter, over the weights of one that is open already where there is one.
+// load opens the model with its adapter, sharing the frozen weights of open unless that is nil.
 func (p *policy) load(ctx context.Context, cfg *configs.Config, b kernels.Backend, o model.Options, open *model.Policy) (err error) {
 	if open != nil && !p.full {
 		p.Policy, err = open.TwinWith(o)
@@ -47,7 +47,7 @@ func (p *policy) load(ctx context.Context, cfg *configs.Config, b kernels.Backen
 	return p.adapt(cfg)
 }
 
-// adapt gives the model the adapter that the run starts from.
+// adapt attaches the adapter that the run starts from.
 func (p *policy) adapt(cfg *configs.Config) error {
 	a, err := footprint.Adapter(cfg, p.LoRADims())
 	if err != nil {
@@ -56,7 +56,7 @@ func (p *policy) adapt(cfg *configs.Config) error {
 	return p.Attach(a)
 }
 
-// openLanguage opens the language of a model that is not loaded yet.
+// openLanguage opens the language of a model and checks the model's files, without loading its weights.
 func openLanguage(ctx context.Context, cfg *configs.Config) (p *policy, err error) {
 	p = &policy{full: cfg.Train == "full"}
 	if p.Language, err = sources.OpenLanguage(ctx, cfg); err != nil {
@@ -68,7 +68,7 @@ func openLanguage(ctx context.Context, cfg *configs.Config) (p *policy, err erro
 	return p, err
 }
 
-// prompts puts problems into words and tokens, as the prompts from index first on.
+// prompts renders and tokenizes problems, as the prompts from index first on.
 func (p *policy) prompts(ctx context.Context, problems []data.Problem, first int) ([]Prompt, error) {
 	prompts := make([]Prompt, len(problems))
 	for i := range problems {

@@ -19,17 +19,17 @@ import (
 
 // The files of a run directory that grow line by line.
 const (
-	metricsFile  = "metrics.jsonl"   // Metrics and Evaluations: the same in every run of the same
+	metricsFile  = "metrics.jsonl"   // Metrics and Evaluations: the same bytes in every run of one configuration
 	trainLogFile = "train_log.jsonl" // Timing
 	runLogFile   = "run_log.jsonl"   // Advice
 
 	judgedFile = provenance.JudgedFile
 )
 
-// logFiles are those of every run; where completions are is for the package rollouts to say.
+// logFiles are the logs that every run has; the files of completions depend on settings (rollouts.Logs).
 var logFiles = []string{metricsFile, trainLogFile, runLogFile, judgedFile, rundir.CheckpointLog}
 
-// record writes a run down in its directory. A nil record writes nothing.
+// record writes the logs of a run to its directory. A nil record writes nothing.
 type record struct {
 	*rundir.Dir
 	cfg   *configs.Config
@@ -38,8 +38,8 @@ type record struct {
 	begun bool
 }
 
-// begin starts recording, with the first thing that is to be recorded: what was written after the checkpoint
-// that the run goes on from is set aside, checkpoints of later steps with it.
+// begin prepares the run directory before the first write. Log lines and checkpoints that are later than the checkpoint
+// that the run resumes from are set aside.
 func (t *Trainer) begin(ctx context.Context) error {
 	given.All("grpo.Trainer", "ctx", ctx)
 	switch {
@@ -81,7 +81,7 @@ func (t *Trainer) begin(ctx context.Context) error {
 	return nil
 }
 
-// recall finds the last evaluation on record, and the first of the same problems.
+// recall finds the last recorded evaluation, and the first one on the same problems, to compare later ones with.
 func (t *Trainer) recall() error {
 	before, err := t.record.evaluations()
 	if err != nil {
@@ -94,7 +94,7 @@ func (t *Trainer) recall() error {
 	t.last = &before[len(before)-1]
 	t.first = &before[slices.IndexFunc(before, func(e Evaluation) bool { return e.SameProblems(t.last) })]
 	if !t.origin.past.SameJudge(t.custom.names()) {
-		t.first.Judged = stats.Judged{} // nothing that this judge could be compared with
+		t.first.Judged = stats.Judged{} // another judge gave these verdicts: they cannot be compared with this one's
 	}
 	if t.first != t.last {
 		t.last.Change = stats.Compare(t.first.Judged, t.last.Judged)
@@ -102,12 +102,12 @@ func (t *Trainer) recall() error {
 		t.last = first
 	}
 	if first != nil && first.Step == t.first.Step {
-		t.first = first // which has completions, too
+		t.first = first // the one in memory has completions, too
 	}
 	return nil
 }
 
-// append adds a line to a log, and says of one that could not be written that the run can be gone on with.
+// append adds a line to a log. Its error tells the user that the run can be resumed.
 func (r *record) append(name string, v any) error {
 	if err := r.Append(name, v); err != nil {
 		return r.Unwritten(err, "")
@@ -115,22 +115,22 @@ func (r *record) append(name string, v any) error {
 	return nil
 }
 
-// conclude writes a step down, judges it and tells of it.
+// conclude records a step, has the advisor judge it and tells the watcher.
 func (t *Trainer) conclude(m Metrics, timing Timing, groups []Group) error {
-	e := evidence(m, timing, t.judge())
+	e := evidence(m, timing, t.rewardKind())
 	e.Asks, e.Peak, e.Updates = t.cfg.JudgeURL != "", t.learner.Peak(), t.learner.Adam.Steps()
-	e.Steps = t.cfg.MaxSteps - t.start // a fork's steps are its own
+	e.Steps = t.cfg.MaxSteps - t.start // a fork does not count the steps of its parent
 	advice := t.advisor.OnStep(e)
 	t.pilot.Heard(e, advice)
 	if err := t.record.step(m, timing, groups, advice); err != nil {
-		t.broken = fmt.Errorf("record: %w", err) // half of a step is on record
+		t.broken = fmt.Errorf("record: %w", err) // the step may be recorded in part
 		return t.broken
 	}
 	t.watcher.StepDone(m, timing, advice)
 	t.report((*readers.Page).Follow)
 	for _, a := range advice {
 		if a.Fatal {
-			return ended(a)
+			return fatalError(a)
 		}
 	}
 	return nil
@@ -176,7 +176,7 @@ func (r *record) advice(step int, advice []Advice) error {
 	return nil
 }
 
-// evaluationKind tells the lines of evaluations from those of steps.
+// evaluationKind marks the lines of metrics.jsonl that are evaluations; those of steps have no kind.
 const evaluationKind = "evaluation"
 
 func (r *record) evaluation(e Evaluation, advice []Advice) error {
@@ -195,7 +195,7 @@ func (r *record) evaluation(e Evaluation, advice []Advice) error {
 	return r.advice(e.Step, advice)
 }
 
-// evaluations are those of the run so far, in the order in which they were made.
+// evaluations reads the evaluations of the run so far, in order.
 func (r *record) evaluations() ([]Evaluation, error) {
 	all, err := jsonl.OfKind[Evaluation](r.File(metricsFile), evaluationKind)
 	if err != nil || len(all) == 0 {
@@ -208,7 +208,7 @@ func (r *record) evaluations() ([]Evaluation, error) {
 	return all, err
 }
 
-// report draws the run as a page. A run is not ended because it cannot be drawn.
+// report updates the page of the run. A failure is only a warning: it must not end the run.
 func (t *Trainer) report(draw func(*readers.Page) error) {
 	if t.record == nil {
 		return

@@ -6,14 +6,14 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/remote"
 )
 
-// Remote is a trainer on a server (grpo serve --sessions): a program takes its steps from elsewhere, with Step, Sample, Save, Download
-// and Finish. A call that was lost on its way is made again, and counts once.
+// Remote is the client of a trainer on a server (grpo serve --sessions), with Step, Sample, Save, Download and Finish.
+// A call that is lost on the network is retried, and takes effect once.
 type Remote = remote.Session[Metrics]
 
-// RemoteOptions say on which server, with which settings, or which session is gone on with.
+// RemoteOptions name the server and the settings of a new session, or the session to continue.
 type RemoteOptions = remote.Options
 
-// OpenRemote begins a session, or goes on with one.
+// OpenRemote starts a session, or continues one.
 func OpenRemote(ctx context.Context, o RemoteOptions) (*Remote, error) {
 	return remote.Open[Metrics](ctx, o)
 }

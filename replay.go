@@ -22,7 +22,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// Replayed is the policy as it was after a recorded step.
+// Replayed is the policy after a recorded step.
 type Replayed struct {
 	policy *policy
 }
@@ -30,10 +30,10 @@ type Replayed struct {
 // Save writes what was trained to dir: an adapter, or a model.
 func (r *Replayed) Save(dir string) error { return r.policy.Save(dir, r.policy.Base) }
 
-// Replay takes a recorded step of a run again: from the last checkpoint before it, with the completions that were recorded, through every
-// step between, each with the settings that were in force. Rewards and advantages are those that were recorded, whoever judged. It ends
-// with an error where a policy does not come out as the one that was recorded, to the last bit. Done is told of each step. The backend is
-// the caller's. A run that was trained with an own loss needs it here too.
+// Replay repeats the training of a run up to a recorded step: it starts at the last checkpoint before the step and takes
+// every update in between with the settings of its time, from the recorded completions, rewards and advantages. It fails
+// where a policy differs from the recorded one by a bit. done is called after each step. The caller closes the backend.
+// A run that was trained with WithLoss needs the same loss here.
 func Replay(ctx context.Context, run string, step int, b kernels.Backend, done func(Metrics), options ...Option) (*Replayed, error) {
 	given.All("grpo.Replay", "ctx", ctx, "b", b)
 	r := &replay{backend: b, own: collect(options), dir: run}
@@ -63,11 +63,11 @@ func Replay(ctx context.Context, run string, step int, b kernels.Backend, done f
 		}
 	}
 	for n := from + 1; n <= step; n++ {
-		if err := r.goOn(ctx, n); err != nil {
+		if err := r.reopenIfChanged(ctx, n); err != nil {
 			return nil, err
 		}
-		r.force(n, recorded[n])
-		again, err := repeat(ctx, r.learner, recordedGroups(kept.Groups[n]), recorded[n])
+		r.setTemperature(n, recorded[n])
+		again, err := repeatStep(ctx, r.learner, recordedGroups(kept.Groups[n]), recorded[n])
 		if err != nil {
 			return nil, fmt.Errorf("step %d: %w", n, err)
 		}
@@ -78,18 +78,18 @@ func Replay(ctx context.Context, run string, step int, b kernels.Backend, done f
 	return &Replayed{r.policy}, nil
 }
 
-// replay is a run on its way through its steps for the second time.
+// replay is the state of a Replay.
 type replay struct {
 	backend kernels.Backend
 	own     custom
 	dir     string
 	past    *provenance.Run
-	start   provenance.Start // whose settings are in force
+	start   provenance.Start // the start of the run whose settings policy and learner were opened with
 	policy  *policy
 	learner *learning.Learner
 }
 
-// read reads what the run says of itself and of its steps.
+// read reads the provenance of the run and the metrics of its steps.
 func (r *replay) read(step int) (recorded map[int]Metrics, err error) {
 	if r.past, err = provenance.Recorded(r.dir, metricsFile); err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (r *replay) read(step int) (recorded map[int]Metrics, err error) {
 	return recorded, nil
 }
 
-// loss is the program's own loss where a start was trained with one.
+// loss is the caller's loss if this start of the run was trained with one, else nil.
 func (r *replay) loss(start provenance.Start) (model.LossFunc, error) {
 	own, known := r.past.Own(start)
 	if !known {
@@ -123,14 +123,15 @@ func (r *replay) loss(start provenance.Start) (model.LossFunc, error) {
 	return r.own.loss, nil
 }
 
-// open opens what a step was trained with, and refuses what is not that. Restored: what is trained is read from elsewhere afterwards.
+// open opens policy and learner as a step had them, and refuses another model or backend. With restored, the caller loads the
+// trained weights afterwards.
 func (r *replay) open(ctx context.Context, step int, restored bool) error {
 	cfg, start, err := r.past.At(step)
 	if err != nil {
 		return err
 	}
 	if restored {
-		cfg.Adapter = "" // which need not be there any more
+		cfg.Adapter = "" // it is overwritten, and its files may be gone
 	}
 	if _, err := kernels.Keep(r.backend, cfg.Order); err != nil {
 		return badinput.Errorf("run %s: order: %w", r.dir, err)
@@ -155,8 +156,8 @@ func (r *replay) open(ctx context.Context, step int, restored bool) error {
 	return err
 }
 
-// goOn opens everything again where other settings are in force from a step on, and goes on with the same policy.
-func (r *replay) goOn(ctx context.Context, step int) (err error) {
+// reopenIfChanged reopens policy and learner if the run was resumed with other settings at this step, and carries weights and moments over.
+func (r *replay) reopenIfChanged(ctx context.Context, step int) (err error) {
 	_, start, err := r.past.At(step)
 	if err != nil || start.Same(r.start) {
 		return err
@@ -171,15 +172,15 @@ func (r *replay) goOn(ctx context.Context, step int) (err error) {
 	if err = cmp.Or(err, r.learner.Adam.SaveState(filepath.Join(dir, momentsFile))); err != nil {
 		return fmt.Errorf(remedy, step, err)
 	}
-	r.policy, r.learner = nil, nil // so that there is one at a time
+	r.policy, r.learner = nil, nil // free them before the next ones are opened
 	if err := r.open(ctx, step, true); err != nil {
 		return err
 	}
 	return restore(dir, r.policy, r.learner.Adam)
 }
 
-// force puts the temperature in force that a step had; of what else the autopilot changes, the record has what came of it.
-func (r *replay) force(step int, m Metrics) {
+// setTemperature sets the temperature that a step had. Other settings of the autopilot show in recorded values, such as the learning rate.
+func (r *replay) setTemperature(step int, m Metrics) {
 	if cfg, _, err := r.past.At(step); err == nil {
 		t, other := m.Autopilot[autopilot.Temperature]
 		if !other {
@@ -189,8 +190,8 @@ func (r *replay) force(step int, m Metrics) {
 	}
 }
 
-// repeat takes a step with recorded completions and compares policies.
-func repeat(ctx context.Context, l *learning.Learner, groups []Group, recorded Metrics) (m Metrics, err error) {
+// repeatStep takes a step with recorded completions, and compares the policy before and after with the recorded hashes.
+func repeatStep(ctx context.Context, l *learning.Learner, groups []Group, recorded Metrics) (m Metrics, err error) {
 	m = Metrics{Step: recorded.Step, Provenance: recorded.Provenance}
 	compare := func(when, want string) error {
 		got, err := l.Policy.Hash()
@@ -218,7 +219,7 @@ func repeat(ctx context.Context, l *learning.Learner, groups []Group, recorded M
 	return m, compare("after", recorded.Trained)
 }
 
-// recordedGroups are the groups of a step as they were recorded.
+// recordedGroups rebuilds the groups of a step from their record.
 func recordedGroups(lines [][]rollouts.Line) []Group {
 	groups := make([]Group, len(lines))
 	for i, samples := range lines {

@@ -22,18 +22,18 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/snapshot"
 )
 
-// origin is where a run begins: at a checkpoint of its own, at one of another run, or anew.
+// origin is where a run starts: at a checkpoint of its own, at one of another run (a fork), or from scratch.
 type origin struct {
 	checkpoint string // "": none
 	state      snapshot.State
 	fork       bool // the checkpoint is another run's
-	earlier    bool // than the last that its run has
+	earlier    bool // the run has later checkpoints
 	past       provenance.Past
 }
 
-// openRecord decides on the run directory, claims it, and finds where the run begins.
+// openRecord decides on the run directory, claims it, and finds where the run starts.
 func (t *Trainer) openRecord() error {
-	if t.custom.unrecorded { // there is no run to go on with; another one may be forked
+	if t.custom.unrecorded { // nothing to resume; init_from may still fork another run
 		if t.cfg.RunDir, t.cfg.Resume = "", "auto"; t.cfg.InitFrom == "" {
 			return nil
 		}
@@ -65,7 +65,7 @@ func (t *Trainer) openRecord() error {
 	return t.origin.past.CheckOwn(t.cfg, t.origin.state.Step, t.custom.names(), t.watcher.Warn)
 }
 
-// claim takes the run directory; one that nobody named gets a name that nobody has.
+// claim takes the run directory for this process. Without a name from the user it reserves a new one.
 func (t *Trainer) claim(named bool) error {
 	claim := rundir.Reserve
 	if named {
@@ -88,7 +88,7 @@ func (t *Trainer) claim(named bool) error {
 	return errors.Join(err, perr)
 }
 
-// findOrigin finds where the run begins.
+// findOrigin finds where the run starts, from resume, run_dir and init_from, in this order.
 func findOrigin(cfg *configs.Config, w Watcher) (o origin, err error) {
 	if cfg.Resume != "auto" && cfg.Resume != "never" {
 		return namedOrigin("resume", cfg.Resume, w)
@@ -110,9 +110,9 @@ func findOrigin(cfg *configs.Config, w Watcher) (o origin, err error) {
 	return o, err
 }
 
-// namedOrigin reads the checkpoint that a setting names, itself or by its run.
+// namedOrigin reads the checkpoint in dir, or the newest sound one of the run in dir. key is the setting that names it, for messages.
 func namedOrigin(key, dir string, w Watcher) (origin, error) {
-	named := strings.Replace(key+"=", "run=", "run ", 1) // which is a flag of verbs, or a word
+	named := strings.Replace(key+"=", "run=", "run ", 1) // "run" is a flag or an argument, not a setting
 	if err := provenance.CheckNamed(dir); err != nil {
 		return origin{}, badinput.Errorf("%s%w", named, err)
 	}
@@ -130,7 +130,7 @@ func namedOrigin(key, dir string, w Watcher) (origin, error) {
 		return origin{}, badinput.Errorf("%s%s: %w", named, dir, err)
 	}
 	if newest == "" {
-		return origin{}, badinput.Errorf("%s%s: %w", named, dir, rundir.Refused(damaged, elsewhere(key)))
+		return origin{}, badinput.Errorf("%s%s: %w", named, dir, rundir.Refused(damaged, originHint(key)))
 	}
 	for _, d := range damaged {
 		w.Warn(fmt.Sprintf("%v; an older one is used, %s", d, newest))
@@ -138,19 +138,19 @@ func namedOrigin(key, dir string, w Watcher) (origin, error) {
 	return origin{checkpoint: newest, state: st}, nil
 }
 
-// elsewhere is what to type where a setting names nothing that a run could go on from.
-func elsewhere(key string) string {
+// originHint is the hint for a setting that names no usable checkpoint.
+func originHint(key string) string {
 	return cmp.Or(map[string]string{
 		"run_dir": "choose another run_dir to begin anew",
 		"run":     "expected the directory of a run that has one, or of one of its " + rundir.Checkpoints,
 	}[key], fmt.Sprintf("expected %s=DIR of a run, or of one of its %s", key, rundir.Checkpoints))
 }
 
-// resume puts the trainer where the run begins, with the autopilot.
+// resume restores the trainer from the run's origin and starts the autopilot.
 func (t *Trainer) resume() error {
 	dir, s := t.origin.checkpoint, t.origin.state
 	if dir == "" {
-		return t.engage()
+		return t.startPilot()
 	}
 	if (t.origin.fork || t.cfg.Allowed("seed")) && s.Cursor.Seed == s.Seed {
 		s.Seed, s.Cursor.Seed = t.cfg.Seed, t.cfg.Seed
@@ -170,18 +170,18 @@ func (t *Trainer) resume() error {
 			"the run goes on at the same place among others, and is no replay any more")
 	}
 	t.step, t.start, t.evaluated = s.Step, s.Step, s.Step
-	if t.origin.fork { // on data, rewards and settings of its own: what the other run earned and sampled ahead is passed over
-		return t.engage()
+	if t.origin.fork { // its data, rewards and settings are its own: advice and rollouts of the other run do not apply
+		return t.startPilot()
 	}
 	t.start, t.evaluated, t.advisor, t.pilot = s.Start, s.Evaluated, s.Advisor, s.Pilot
-	if err := t.engage(); err != nil || s.Pilot.Passes(t.cfg.Autopilot) || t.parts.Differences(s.Parts)["data"] != "" {
-		return err // what was sampled ahead would be scored with what is in force
+	if err := t.startPilot(); err != nil || s.Pilot.Passes(t.cfg.Autopilot) || t.parts.Differences(s.Parts)["data"] != "" {
+		return err // rollouts that were sampled ahead belong to other settings or data: sample them anew
 	}
 	t.ahead, err = t.restoreAhead(filepath.Join(dir, aheadFile))
 	return err
 }
 
-// Origin says how the run begins.
+// Origin says in words where the run starts.
 func (t *Trainer) Origin() string {
 	o, from, dir := t.origin, look.Line(t.origin.checkpoint), look.Line(t.cfg.RunDir)
 	switch {

@@ -101,6 +101,7 @@ func TestARewardThatIsNoNumberIsLeftOut(t *testing.T) {
 			"sandbox_slots=1"}, options: []Option{WithGrader(locked(grade))}}.open(t)
 		require.NoError(t, tr.Run(t.Context()))
 		left := 0
+		finite := func(x float64) bool { return x-x == 0 }
 		for _, m := range l.metrics {
 			require.True(t, finite(m.MeanReward) && finite(m.StdReward))
 			left += m.RewardErrors

@@ -8,24 +8,24 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/meter"
 )
 
-// rolloutBatch is what a step learns from: its rollouts, whose scores may still be coming in.
+// rolloutBatch has the rollouts of a step. Their scores may still be coming in.
 type rolloutBatch struct {
 	prompts  []Prompt
-	rounds   []*grading
-	early    bool   // drawn during the step before
-	policy   string // the SHA-256 of the parameters that it was drawn with
-	updates  int    // how many updates these had behind them
-	refilled int    // prompts beyond the step's own
+	rounds   []*grading // more than one with refill=true
+	early    bool       // sampled during the step before
+	policy   string     // the SHA-256 of the parameters that sampled it
+	updates  int        // optimizer updates behind these parameters
+	refilled int        // prompts that refill=true added
 	epoch    int
-	seconds  float64 // that drawing took; 0 for one from a checkpoint
-	drafted  int     // tokens that were, and came
+	seconds  float64 // of sampling; 0 for a batch from a checkpoint
+	drafted  int     // tokens accepted from speculative drafts
 }
 
-// spent is where the time of a step went, in seconds.
+// spent is the time of a step by phase, in seconds.
 type spent struct{ sample, score, train, rewardFile float64 }
 
-// rollouts gives the batch of this step. With pipeline=full it was drawn during the step before, and that of the
-// next step is drawn here, before anybody waits for scores.
+// rollouts returns the batch of this step. With pipeline=full it was sampled during the step before, and the batch of the
+// next step is sampled here, while the grader works on this one.
 func (t *Trainer) rollouts(ctx context.Context, subset []data.Problem) (b *rolloutBatch, s spent, err error) {
 	if subset != nil {
 		return t.draw(ctx, t.step+1, subset)
@@ -46,8 +46,8 @@ func (t *Trainer) rollouts(ctx context.Context, subset []data.Problem) (b *rollo
 	return b, s, nil
 }
 
-// draw samples the batch of a step, on a subset or on the next problems of the pool: P of them, and with refill=true
-// as many again while too few of their groups teach something.
+// draw samples the batch of a step, on a subset or on the next P problems of the pool. With refill=true it takes P more,
+// and again, while fewer than P groups give a gradient.
 func (t *Trainer) draw(ctx context.Context, step int, subset []data.Problem) (b *rolloutBatch, s spent, err error) {
 	b = &rolloutBatch{updates: t.learner.Adam.Steps()}
 	t.turn.Lock()
@@ -67,11 +67,11 @@ func (t *Trainer) draw(ctx context.Context, step int, subset []data.Problem) (b 
 		}
 		watch.Lap()
 		if enough = subset != nil || !t.cfg.Refill || len(b.rounds) > t.cfg.MaxRefills; !enough {
-			scored, err := t.scored(ctx, b)
+			scored, err := t.awaitScores(ctx, b)
 			if err != nil {
 				return nil, s, err
 			}
-			n, err := t.teaching(ctx, b.prompts, scored)
+			n, err := t.countTeaching(ctx, b.prompts, scored)
 			if err != nil {
 				return nil, s, err
 			}
@@ -83,7 +83,7 @@ func (t *Trainer) draw(ctx context.Context, step int, subset []data.Problem) (b 
 	return b, s, nil
 }
 
-// drawRound adds the rollouts of further problems to a batch.
+// drawRound samples further problems into a batch.
 func (t *Trainer) drawRound(ctx context.Context, step int, problems []data.Problem, b *rolloutBatch) error {
 	prompts, err := t.policy.prompts(ctx, problems, len(b.prompts))
 	if err != nil {
@@ -102,9 +102,9 @@ func (t *Trainer) drawRound(ctx context.Context, step int, problems []data.Probl
 	return nil
 }
 
-// teaching counts the groups that teach something.
-func (t *Trainer) teaching(ctx context.Context, prompts []Prompt, scored []Scored) (n int, err error) {
-	groups, err := t.compared(ctx, gather(prompts, scored))
+// countTeaching counts the groups that give a gradient.
+func (t *Trainer) countTeaching(ctx context.Context, prompts []Prompt, scored []Scored) (n int, err error) {
+	groups, err := t.compareLocked(ctx, gather(prompts, scored))
 	for _, g := range groups {
 		if !g.Degenerate() {
 			n++
@@ -113,8 +113,8 @@ func (t *Trainer) teaching(ctx context.Context, prompts []Prompt, scored []Score
 	return n, err
 }
 
-// scored waits until a batch has all its scores.
-func (t *Trainer) scored(ctx context.Context, b *rolloutBatch) (scored []Scored, err error) {
+// awaitScores waits for all scores of a batch.
+func (t *Trainer) awaitScores(ctx context.Context, b *rolloutBatch) (scored []Scored, err error) {
 	for _, g := range b.rounds {
 		round, err := t.wait(ctx, g)
 		if err != nil {
@@ -125,16 +125,16 @@ func (t *Trainer) scored(ctx context.Context, b *rolloutBatch) (scored []Scored,
 	return scored, nil
 }
 
-// scoreAgain has rollouts scored whose grader failed the last time.
+// scoreAgain restarts the scoring of rounds whose grader failed in an earlier attempt at the step.
 func (t *Trainer) scoreAgain(b *rolloutBatch) {
 	for i, g := range b.rounds {
 		if g.Failed() {
-			b.rounds[i] = t.score(b.prompts, g.Items())
+			b.rounds[i] = t.startScoring(b.prompts, g.Items())
 		}
 	}
 }
 
-// giveUp gives up a batch because of an error. One that was drawn during the step before is kept for the next try.
+// giveUp abandons a batch after an error. A batch that was sampled ahead is kept for the next attempt at the step.
 func (t *Trainer) giveUp(b *rolloutBatch, err error) error {
 	if b.early {
 		return err
@@ -142,7 +142,7 @@ func (t *Trainer) giveUp(b *rolloutBatch, err error) error {
 	return errors.Join(err, b.abandon())
 }
 
-// abandon gives up the scores that are missing, and says what went wrong with the grader before.
+// abandon cancels the scoring that is under way. Its error is a failure of the grader that nobody has seen yet.
 func (b *rolloutBatch) abandon() error {
 	var errs []error
 	for _, g := range b.rounds {

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// sampling is how completions are drawn.
+// sampling has the sampler, and the parameters it draws with in training and evaluation.
 type sampling struct {
 	engine        *sampler.Engine
 	train, eval   sampler.Params
@@ -17,7 +17,7 @@ type sampling struct {
 	memory        *footprint.Plan
 }
 
-// planSampling finds the longest prompt that there is, and wants room for it with a completion of full length.
+// planSampling finds the longest prompt, and plans memory for it with a completion of full length.
 func planSampling(ctx context.Context, run footprint.Run, p *policy, problems *sources.Problems) (*sampling, error) {
 	cfg := run.Config
 	train := sampler.Params{Temperature: float32(cfg.Temperature), MaxTokens: cfg.MaxTokens, StopTokens: p.Stops,
@@ -35,7 +35,7 @@ func planSampling(ctx context.Context, run footprint.Run, p *policy, problems *s
 	return s, err
 }
 
-// open makes the room that is planned.
+// open allocates what was planned: activations of training first, then the KV cache.
 func (s *sampling) open(p *policy, learns bool, turn sync.Locker) (err error) {
 	if learns {
 		if _, _, err = p.Prepare(s.memory.Sampler.MaxLength); err != nil {

@@ -18,21 +18,22 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Language is what a model is spoken to in.
+// Language is the tokenizer, chat template and prompt wording of a model.
 type Language = sources.Language
 
-// Saved is a checkpoint of a run. Nothing of the run is written by asking it.
+// Saved is a checkpoint of a run, opened read-only.
 type Saved struct {
 	Dir      string
-	Settings *configs.Config // that it was made with
+	Settings *configs.Config // of the run when it was saved
 
 	state   snapshot.State
 	watcher Watcher
 	run     *provenance.Run
-	first   stats.Judged // what the first evaluation of the run found
+	first   stats.Judged // the run's first evaluation
 }
 
-// OpenSaved finds the last whole checkpoint of the run in dir, that of a step from 0 on, or dir itself. The watcher may be nil.
+// OpenSaved opens a checkpoint: dir is the checkpoint itself, or a run of which it takes the checkpoint of step, or with a negative
+// step the last whole one. The watcher may be nil.
 func OpenSaved(dir string, step int, w Watcher) (s *Saved, err error) {
 	s = &Saved{watcher: watcherOrNobody(w)}
 	if step >= 0 {
@@ -54,10 +55,10 @@ func OpenSaved(dir string, step int, w Watcher) (s *Saved, err error) {
 	return s, err
 }
 
-// SavedSteps are the steps of the checkpoints that a run has, the first one first.
+// SavedSteps lists the steps of which a run has checkpoints, in ascending order.
 func SavedSteps(dir string) (steps []int, err error) { return rundir.Steps(dir) }
 
-// Step is how many steps the policy has behind it.
+// Step is the number of steps that the policy was trained for.
 func (s *Saved) Step() int { return s.state.Step }
 
 // Trained is the directory of the adapter, or with train=full of the model.
@@ -65,10 +66,10 @@ func (s *Saved) Trained() string {
 	return filepath.Join(s.Dir, provenance.TrainedDir(s.Settings.Train == "full"))
 }
 
-// Language opens what the model was spoken to in, as the run did.
+// Language opens tokenizer, chat template and prompt wording as the run used them.
 func (s *Saved) Language(ctx context.Context) (*Language, error) {
 	cfg := *s.Settings
-	cfg.Adapter = "" // which the checkpoint takes the place of, and which need not be there any more
+	cfg.Adapter = "" // the checkpoint has its own, and the files of this one may be gone
 	p, err := openLanguage(ctx, &cfg)
 	if err == nil {
 		err = provenance.CheckBase(s.Trained(), p.Dir)
@@ -80,7 +81,7 @@ func (s *Saved) Language(ctx context.Context) (*Language, error) {
 	return p.Language, err
 }
 
-// Evaluator opens an evaluator of the checkpoint with its settings, as far as change leaves them; it may be nil.
+// Evaluator opens an evaluator of the checkpoint, with the run's settings after change, which may be nil, has modified them.
 func (s *Saved) Evaluator(ctx context.Context, b kernels.Backend, change func(*configs.Config) error, o ...Option) (*Evaluator, error) {
 	given.All("grpo.Saved.Evaluator", "ctx", ctx, "b", b)
 	cfg := *s.Settings
@@ -98,13 +99,13 @@ func (s *Saved) Evaluator(ctx context.Context, b kernels.Backend, change func(*c
 		}
 	}
 	cfg.Adapter = map[bool]string{true: s.Trained()}[cfg.Train != "full"] // in place of the one that the run began with, if any
-	e := &Evaluator{cfg: &cfg, watcher: s.watcher, step: s.state.Step, trained: s.Trained()}
+	e := &Evaluator{cfg: &cfg, watcher: s.watcher, step: s.state.Step, trainedDir: s.Trained()}
 	if cfg.TestData == s.Settings.TestData && (cfg.TestSplit == s.Settings.TestSplit || cfg.TestData == sources.Embedded) {
-		e.leftOut, e.before = s.run.Manifest.LeftOut, s.first
+		e.leftOut, e.baseline = s.run.Manifest.LeftOut, s.first
 	}
 	own := collect(o)
 	if s.run.OtherJudge(0, own.names()) != "" {
-		e.before = stats.Judged{} // nothing that this judge could be compared with
+		e.baseline = stats.Judged{} // nothing that this judge could be compared with
 	}
 	if what := s.run.OtherJudge(s.state.Step, own.names()); what != "" {
 		s.watcher.Warn("judged by something else than the run was, so these are not the run's figures: " + what)
@@ -114,7 +115,7 @@ func (s *Saved) Evaluator(ctx context.Context, b kernels.Backend, change func(*c
 			Judged: e.judging.Sandbox.Kind != judging.Own, Converses: true}
 		var same bool
 		if same, err = asked.Compare(s.state.Parts, s.watcher.Warn); !same {
-			e.before = stats.Judged{} // which is of other problems by the same names
+			e.baseline = stats.Judged{} // other problems under the same names: not comparable
 		}
 	}
 	if err == nil && e.policy.full {
@@ -126,7 +127,7 @@ func (s *Saved) Evaluator(ctx context.Context, b kernels.Backend, change func(*c
 	return e, nil
 }
 
-// OpenRun is OpenSaved of the last checkpoint of a run, or of the one that dir names, and its Evaluator.
+// OpenRun opens an Evaluator of the last checkpoint of the run in dir, or of dir if that is a checkpoint: OpenSaved, then Evaluator.
 func OpenRun(ctx context.Context, dir string, b kernels.Backend, w Watcher, change func(*configs.Config) error,
 	options ...Option) (*Evaluator, error) {
 	given.All("grpo.OpenRun", "ctx", ctx, "b", b)

@@ -5,10 +5,10 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tally"
 )
 
-// Timing is where a step's time went.
+// Timing has the time of a step by phase, its throughput and peak memory.
 type Timing = tally.Timing
 
-// timing is that of a step which took so long in all. Its batch may have been drawn during the step before.
+// timing puts together the timing of a step. Throughput of sampling is that of its batch, even if sampled a step earlier.
 func timing(m Metrics, b *rolloutBatch, s spent, total float64) Timing {
 	t := Timing{Step: m.Step, Total: total, Sample: s.sample, Score: s.score, Train: s.train, RewardFile: s.rewardFile,
 		Memory: meter.PeakMemory()}

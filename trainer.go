@@ -22,7 +22,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// Trainer runs GRPO: it samples, has scored and trains one policy, and keeps the record of it. It is not safe for concurrent use.
+// Trainer runs GRPO on one policy: it samples, scores, trains, and records the run. It is not safe for concurrent use.
 type Trainer struct {
 	Evaluator
 	backend kernels.Backend
@@ -32,23 +32,23 @@ type Trainer struct {
 
 	record      *record // nil: nothing is written
 	ledger      *provenance.Ledger
-	parts       provenance.Parts // what the run is made of
+	parts       provenance.Parts // fingerprints of the files that the run uses
 	origin      origin
 	start       int // the step that the run began after: above 0 in a fork
 	evaluated   int // the first step that has no evaluation yet
 	advisor     advice.Advisor
 	pilot       *autopilot.Pilot // nil: none
-	checks      []data.Problem   // that it measures on
-	completions int              // of a prompt, now
-	ahead       *rolloutBatch    // of the next step, where it is sampled already
-	broken      error            // why the policy is of no step any more
-	first, last *Evaluation
+	checks      []data.Problem   // kept aside for the autopilot to measure on
+	completions int              // of a prompt; the autopilot may change it
+	ahead       *rolloutBatch    // of the next step, if it is already sampled
+	broken      error            // why a step was left half done; its weights belong to no step
+	first, last *Evaluation      // of the problems that are held out now
 }
 
-// Open opens what a configuration names: model, problems, sampler, sandbox and optimizer, on a backend that the caller closes after
-// Close; trainers that run at once on one share a turn (WithTurn). A run that goes on is put where its checkpoint was; see Resolve for its
-// settings. Nothing is written before the first step, but that run_dir= empty makes a new directory under runs, named by the time, which
-// Close removes if it is empty still. The watcher may be nil.
+// Open opens model, problems, sampler, sandbox and optimizer of a configuration, on a backend that the caller closes after Close;
+// trainers that use one backend at the same time share a lock (WithTurn). A resumed run is restored from its checkpoint; see Resolve for
+// its settings. Nothing is written before the first step, except that an empty run_dir makes a new directory under runs, named by the
+// time, which Close removes if it is still empty. The watcher may be nil.
 func Open(ctx context.Context, cfg *configs.Config, b kernels.Backend, w Watcher, options ...Option) (*Trainer, error) {
 	given.All("grpo.Open", "ctx", ctx, "cfg", cfg, "b", b)
 	settings := *cfg // a run directory is filled in
@@ -67,7 +67,7 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 		return err
 	}
 	if t.origin.checkpoint == "" {
-		t.trained = t.cfg.Adapter
+		t.trainedDir = t.cfg.Adapter
 	}
 	if err := t.Evaluator.open(ctx, t.backend, t.custom); err != nil {
 		return err
@@ -101,9 +101,8 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 	return t.resume()
 }
 
-// Run trains to max_steps, evaluating and saving when due. A run that is interrupted, or whose completions can no longer be scored, is
-// saved as of its last whole step and ends with the context's error, or that one; after a step that failed otherwise the last good
-// checkpoint stands.
+// Run trains to max_steps, evaluating and saving when due. If ctx ends, or completions can no longer be scored, it saves the last
+// complete step before it returns that error. After any other failure it saves nothing: the last good checkpoint stands.
 func (t *Trainer) Run(ctx context.Context) error {
 	if err := t.begin(ctx); err != nil {
 		return err
@@ -148,7 +147,7 @@ func (t *Trainer) run(ctx context.Context) error {
 	}
 }
 
-// Close gives back what Open opened, but for the backend.
+// Close releases everything that Open opened, but for the backend.
 func (t *Trainer) Close() error {
 	var err error
 	if t.ahead != nil {
@@ -158,11 +157,11 @@ func (t *Trainer) Close() error {
 	return errors.Join(err, t.Evaluator.Close())
 }
 
-// StepsDone is how many steps the policy has behind it.
+// StepsDone is the number of steps that the policy was trained for, those of a forked run included.
 func (t *Trainer) StepsDone() int { return t.step }
 
-// ModelDir is the directory of a model by the names that the setting model takes: tiny, which is part of the program, a
-// directory, or a name on the Hub, from where it is downloaded.
+// ModelDir is the directory of a model, named as in the setting model: tiny, which is embedded in the program, a
+// directory, or a name on the Hub, from which it is downloaded.
 func ModelDir(ctx context.Context, name string) (string, error) { return sources.ModelDir(ctx, name) }
 
 // Pool deals the problems to train on.
@@ -171,7 +170,7 @@ func (t *Trainer) Pool() *data.Pool { return t.pool }
 // Policy is the model that is trained.
 func (t *Trainer) Policy() *model.Policy { return t.policy.Policy }
 
-// RunDir is where the run is kept, "" where nothing is recorded.
+// RunDir is the run directory, "" for an unrecorded run.
 func (t *Trainer) RunDir() string {
 	if t.record == nil {
 		return ""
@@ -179,5 +178,5 @@ func (t *Trainer) RunDir() string {
 	return t.cfg.RunDir
 }
 
-// Evaluations are the last of the run and the first of the same problems, nil where there was none.
+// Evaluations are the first evaluation on the current held-out problems and the last one, nil if there is none.
 func (t *Trainer) Evaluations() (first, last *Evaluation) { return t.first, t.last }

@@ -2,24 +2,24 @@ package grpo
 
 import "cmp"
 
-// Watcher is told how a run goes on. Calls come from the goroutine that trains.
+// Watcher is told of the progress of a run, by the goroutine that trains.
 type Watcher interface {
-	// Begun says how a run that is recorded begins, once its directory is ready.
+	// Begun is called once the directory of a recorded run is ready; how is Trainer.Origin.
 	Begun(how string)
-	// Phase says that something of so many units begins: "sample" and "score" count completions, "train" sequences.
+	// Phase begins a phase of so many units: completions in "sample" and "score", sequences in "train".
 	Phase(name string, units int)
-	// Advance says that so many more units are done, with so many tokens in them.
+	// Advance reports further units of the phase as done, and the tokens in them.
 	Advance(units, tokens int)
 	StepDone(m Metrics, t Timing, advice []Advice)
 	Evaluated(e Evaluation, advice []Advice)
 	Saved(dir string)
-	// Warn tells of what went wrong and was survived.
+	// Warn reports a problem that does not end the run.
 	Warn(what string)
 }
 
 func watcherOrNobody(w Watcher) Watcher { return cmp.Or[Watcher](w, nobody{}) }
 
-// nobody watches.
+// nobody is a Watcher that ignores everything.
 type nobody struct{}
 
 func (nobody) Begun(string)                       {}

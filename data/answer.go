@@ -6,14 +6,14 @@ import (
 	"github.com/seed-7879b91d/grpo/data/match"
 )
 
-// Match is what an answer is held to, and how.
+// Match is what an answer is compared with, and how.
 type Match struct {
 	By match.By
 	// Want is a text, a pattern, a JSON schema, or mathematics.
 	Want string
 }
 
-// MatchKeys are a Match as JSON: the one key that is there names the way.
+// MatchKeys is a Match as JSON: exactly one of the keys is set.
 type MatchKeys struct {
 	Exact      *string         `json:"exact,omitempty"`
 	Regex      *string         `json:"regex,omitempty"`
@@ -21,7 +21,7 @@ type MatchKeys struct {
 	Math       *string         `json:"math,omitempty"`
 }
 
-// Match is the match of the keys, and how many of them are there; it means something where that is one.
+// Match converts the keys to a Match, and returns how many of them are set: m is only valid if n is 1.
 func (k *MatchKeys) Match() (m Match, n int) {
 	for _, key := range []struct {
 		by   match.By
@@ -37,7 +37,7 @@ func (k *MatchKeys) Match() (m Match, n int) {
 	return m, n
 }
 
-// keys are the way back.
+// keys is the inverse of MatchKeys.Match.
 func (m *Match) keys() (k MatchKeys) {
 	switch m.By {
 	case match.Exact:
@@ -52,7 +52,7 @@ func (m *Match) keys() (k MatchKeys) {
 	return k
 }
 
-// AllAnswers tells whether there are problems, and none of them is answered by a program.
+// AllAnswers reports whether there are problems and all of them are of kind Answer.
 func AllAnswers(sets ...[]Problem) bool {
 	n := 0
 	for _, problems := range sets {

@@ -15,13 +15,13 @@ type Filter struct {
 	MinTests, MaxTests int
 	// MinPromptChars and MaxPromptChars bound the statement, in characters.
 	MinPromptChars, MaxPromptChars int
-	// TruncatePrompts cuts a statement at MaxPromptChars in place of leaving the problem out.
+	// TruncatePrompts cuts long statements at MaxPromptChars instead of dropping the problem.
 	TruncatePrompts bool
-	// Sources, where set, are the only ones to use.
+	// Sources, if set, are the only sources to use.
 	Sources []string
 }
 
-// Dropped counts what a filter did.
+// Dropped counts the problems that a filter dropped, by reason.
 type Dropped struct {
 	FewTests    int `json:"few_tests"`
 	ManyTests   int `json:"many_tests"`
@@ -118,7 +118,7 @@ func LoadBlocklist(path string) (Blocklist, error) {
 		return nil, badinput.Errorf("blocklist %s: found bytes that are not UTF-8, expected one string per line", path)
 	}
 	var b Blocklist
-	for line := range strings.Lines(strings.TrimPrefix(string(text), "\ufeff")) { // which some editors begin a file with
+	for line := range strings.Lines(strings.TrimPrefix(string(text), "\ufeff")) { // the byte order mark of some editors
 		if line = strings.TrimRight(line, "\r\n"); strings.TrimSpace(line) != "" {
 			b = append(b, line)
 		}

@@ -11,9 +11,9 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/splitmix"
 )
 
-// Pool deals problems: a fresh small subset every step, every problem once an epoch, in an order that
-// depends on the seed and the epoch alone. It has no hidden state: its Cursor says everything, so
-// that a resumed run is dealt what the uninterrupted one would have been.
+// Pool deals problems: a fresh subset every step, every problem once an epoch, in an order that depends
+// on the seed and the epoch alone. Its Cursor is its whole state, so that a resumed run is dealt what
+// the uninterrupted one would have been.
 type Pool struct {
 	problems   []Problem
 	index      map[string]int // by id
@@ -21,20 +21,20 @@ type Pool struct {
 	difficulty Difficulty
 
 	epoch    uint64
-	position int   // in order, of the next problem
-	order    []int // the permutation of the epoch
-	deferred []int // passed over at the wrap-around, because the subset held them already
-	streaks  map[int]int
-	skipped  []string // since the last Take began
+	position int         // index in order of the next problem
+	order    []int       // the permutation of the epoch
+	deferred []int       // put off at the end of an epoch, because the subset had them already
+	streaks  map[int]int // see Cursor.Streaks
+	skipped  []string    // in the last Take
 }
 
-// Difficulty says how to sample what teaches more often: problems that were always solved lately, or
-// never, are skipped most of the time. The zero value deals every problem every epoch.
+// Difficulty configures difficulty sampling: problems that were always solved lately, or never, give no
+// gradient and are skipped most of the time. The zero value deals every problem every epoch.
 type Difficulty struct {
-	// Patience is the number of visits in a row that were solved by every completion, or by none,
-	// from which on a problem counts as too easy or too hard. 0 switches the sampling off.
+	// Patience is the number of visits in a row, with all completions right or all wrong, after which
+	// a problem counts as too easy or too hard. 0 switches difficulty sampling off.
 	Patience int `json:"patience"`
-	// Keep is the chance with which such a problem is dealt all the same, 0.01 to 1, so that nothing
+	// Keep is the probability that such a problem is dealt all the same, 0.01 to 1, so that no problem
 	// is lost for good.
 	Keep float64 `json:"keep"`
 }
@@ -47,12 +47,12 @@ type Cursor struct {
 	Epoch    uint64   `json:"epoch"`
 	Position int      `json:"position"`
 	Deferred []string `json:"deferred,omitempty"`
-	// Streaks has, for each problem whose last visits agreed, how many of them did: above 0 all
-	// completions solved it each time, below 0 none did.
+	// Streaks counts, by problem, the last visits in a row in which all completions were right (then
+	// it is positive) or all were wrong (negative). Others have no entry.
 	Streaks map[string]int `json:"streaks,omitempty"`
 }
 
-// NewPool makes a pool at its beginning. The order of problems matters, the rest is the seed's.
+// NewPool makes a pool at the beginning of epoch 0. What it deals depends on the order of problems and the seed.
 func NewPool(problems []Problem, seed uint64, difficulty Difficulty) (*Pool, error) {
 	if len(problems) == 0 {
 		return nil, badinput.Errorf("no problem is left to train on; loosen the filters or give more data")
@@ -84,15 +84,15 @@ func (p *Pool) Problem(id string) (Problem, bool) {
 	return p.problems[i], true
 }
 
-// Epoch counts the permutations begun, from 0.
+// Epoch is the current epoch, from 0.
 func (p *Pool) Epoch() int { return int(p.epoch) }
 
-// Skipped are the problems that difficulty sampling passed over in the last Take, for the record.
+// Skipped are the ids of the problems that difficulty sampling skipped in the last Take.
 func (p *Pool) Skipped() []string { return p.skipped }
 
-// Take deals the next n problems. Where an epoch ends it goes on with the next; no problem comes
-// twice in one subset, unless n is more than there are. Which problems come follows from the seed and
-// from what was dealt and observed before, so a run replays it.
+// Take deals the next n problems, across the end of an epoch if necessary. No problem is twice in a
+// subset, unless n is more than there are. The result depends only on the seed and on the calls of Take
+// and Observe before, so that a run can be replayed.
 func (p *Pool) Take(n int) []Problem {
 	if n < 0 {
 		panic(fmt.Sprintf("data.Pool.Take: found n=%d, expected a number of problems, 0 or more", n))
@@ -123,7 +123,7 @@ func (p *Pool) Take(n int) []Problem {
 	return taken
 }
 
-// next is the next problem of the epoch, or the first of a new one.
+// next is the next problem of the epoch, or the first of the next epoch.
 func (p *Pool) next() int {
 	if p.position == len(p.order) {
 		p.epoch, p.position = p.epoch+1, 0
@@ -133,7 +133,7 @@ func (p *Pool) next() int {
 	return p.order[p.position-1]
 }
 
-// skip decides by lot whether problem i, if it taught nothing lately, is passed over this epoch.
+// skip decides at random whether problem i, if it is too easy or too hard, is skipped this epoch.
 func (p *Pool) skip(i int) bool {
 	streak := p.streaks[i]
 	if p.difficulty.Patience == 0 || max(streak, -streak) < p.difficulty.Patience {
@@ -174,8 +174,8 @@ func (p *Pool) Cursor() Cursor {
 	return c
 }
 
-// Restore moves the pool to a cursor. drifted says that the problems are not those the cursor was
-// taken over: the run can go on, from the same place in a new order, but it is not a replay any more.
+// Restore moves the pool to a cursor. drifted reports that the problems are not those of the cursor:
+// the run can go on, from the same position in a new order, but does not repeat the old one.
 func (p *Pool) Restore(c Cursor) (drifted bool, err error) {
 	if c.Seed != p.seed {
 		return false, badinput.Errorf("the checkpoint deals problems by seed %d, the run by seed %d; set seed=%d to resume",
@@ -212,7 +212,7 @@ func (p *Pool) fingerprint() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// permutation shuffles 0..n-1 by Fisher and Yates, with lots drawn by (seed, epoch, place).
+// permutation is a Fisher-Yates shuffle of 0..n-1, with random numbers keyed by (seed, epoch, index).
 func permutation(seed, epoch uint64, n int) []int {
 	order := make([]int, n)
 	for i := range order {
@@ -226,7 +226,7 @@ func permutation(seed, epoch uint64, n int) []int {
 	return order
 }
 
-// The purposes of draws, so that no two share their numbers.
+// The streams of random numbers, one for each purpose.
 const (
 	streamShuffle = iota + 1
 	streamSkip

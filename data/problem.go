@@ -1,6 +1,6 @@
-// Package data holds the problems a run trains on: what a problem and its tests are, the pool that
-// deals a fresh subset every step, and the filters and block lists around it. It knows neither where
-// problems come from (package dataset reads them) nor how an answer is judged (package reward does).
+// Package data defines problems and their tests, the pool that deals a fresh subset of them every step,
+// filters and block lists. It knows neither where problems come from (package dataset reads them) nor
+// how an answer is judged (package reward does).
 package data
 
 import (
@@ -30,7 +30,7 @@ type Problem struct {
 	// FuncName is what a Call problem calls: a module-level function, or a method of class Solution
 	// where the answer defines one. Empty for Stdin. The assertions of an Assert problem call it, too.
 	FuncName string `json:"fn_name,omitempty"`
-	// Match is how the answer to an Answer problem is held to what is wanted. All its tests say the same.
+	// Match is how the answer to an Answer problem is compared. It is the same in all of its tests.
 	Match match.By `json:"match,omitempty"`
 	// Limits bound every test that sets none of its own.
 	Limits
@@ -67,13 +67,13 @@ func (p *Problem) Tests(ctx context.Context) ([]Test, error) {
 	return tests, nil
 }
 
-// ColumnLoader is a TestLoader that knows what else the row of a problem had.
+// ColumnLoader is a TestLoader that also has the other columns of a problem's row.
 type ColumnLoader interface {
 	LoadColumns(ctx context.Context) (map[string]json.RawMessage, error)
 }
 
-// Columns are what the row of the problem had beside what a Problem is made of, where the set was opened to keep it; else there
-// are none.
+// Columns are the other columns of the problem's row in its data set, if the set was opened to keep them; else
+// there are none.
 func (p *Problem) Columns(ctx context.Context) (map[string]json.RawMessage, error) {
 	l, ok := p.loader.(ColumnLoader)
 	if !ok {
@@ -123,13 +123,13 @@ type Test struct {
 	// UnwrapOK says that Returns is a one-element list whose bare element is as right as the list:
 	// some collections wrap every expected value, and do not say so.
 	UnwrapOK bool
-	// Match is what an answer that is no program must be.
+	// Match is what the text of an answer must match.
 	Match Match
-	// Assert is Python that raises nothing where the answer is right: assertions that call FuncName, or what else Calls names of the
-	// answer. Setup runs before them; the answer sees neither. Given is code that the task gives, which runs before the answer.
+	// Assert is Python that raises nothing if the answer is right: assertions that call FuncName of the answer, or the functions
+	// in Calls. Setup runs before them; the answer sees neither. Given is code of the task that runs before the answer.
 	Assert, Setup, Given string
 	Calls                []string
-	// Public says that whoever answers may see this test: its input, and what is expected. All others are hidden.
+	// Public says that the model may see this test, with input and expected output. All others are hidden.
 	Public bool
 	// Limits, where set, take the place of the problem's.
 	Limits
@@ -181,9 +181,9 @@ const (
 	Stdin Kind = iota + 1
 	// Call calls one function of the answer with arguments and looks at what it returns.
 	Call
-	// Answer runs nothing: the answer is what was said.
+	// Answer runs nothing: the text of the answer is compared.
 	Answer
-	// Assert runs assertions beside the answer, whose functions they call.
+	// Assert runs assertions that call functions of the answer.
 	Assert
 )
 

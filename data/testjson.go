@@ -80,8 +80,8 @@ func (t *Test) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// EncodeTests writes a list of tests as json.Marshal would, without reading every byte three times:
-// lists of tests reach hundreds of megabytes.
+// EncodeTests writes a list of tests as json.Marshal would, but without its three passes over every byte:
+// lists of tests can have hundreds of megabytes.
 func EncodeTests(tests []Test) ([]byte, error) {
 	list := make([]wireTest, len(tests))
 	for i := range tests {

@@ -4,10 +4,10 @@ import "math"
 
 // Backend is memory plus the operations of a decoder-only transformer and of its training.
 type Backend interface {
-	// Name says what this is and what it chose, for people: "cpu: avx512, 2 threads".
+	// Name describes the backend for people: "cpu: avx512, 2 threads".
 	Name() string
-	// Order names the order in which sums are taken, and how they are rounded: backends with the same name for it
-	// give the same bits, and a run goes on and is replayed only where the name is its own.
+	// Order identifies the order of sums and their rounding: backends with the same Order give the same bits. A run
+	// is resumed and replayed only on a backend with the Order that it was trained with.
 	Order() string
 	Memory
 	LinearOps
@@ -35,15 +35,15 @@ type LinearOps interface {
 	BiasGrad(db Buffer, dy Cols, T int)
 }
 
-// LinearOpt are the ways in which a product is written.
+// LinearOpt are options of a product: a scale, a bias, and whether it is added to the output.
 type LinearOpt struct {
 	Alpha      float32
 	Accumulate bool
 	Bias       Buffer // [N], or nil
 }
 
-// PointOps treat rows one by one. What a gradient reads of the forward pass (x of norms and of Rope, qkv of QKNormRope, gateUp; not
-// those of gradients of weights) may be BF16 where the backend is a Narrower: the numbers are those of the same rows in F32.
+// PointOps work on each row by itself. If the backend is a Narrower, activations of the forward pass that gradients of inputs read (x of
+// norms and of Rope, qkv of QKNormRope, gateUp) may be BF16: results are those of the same rows in F32.
 type PointOps interface {
 	// Embed: out [T, H] = the rows ids [T] of table [V, H].
 	Embed(out Buffer, table Matrix, ids Buffer, T int)
@@ -59,7 +59,7 @@ type PointOps interface {
 	// position · frequency, for positions [T] and frequencies F64 [dim/2]; all in double precision.
 	RopeTable(out, positions, frequencies Buffer, scale float64, dim, T int)
 	// Rope: out [T, a.Width()] from x of that shape: each query and key head is rotated by its row of rope (element i with
-	// element i + dim/2), or where back is set against it, which is the gradient; value heads are copied.
+	// element i + dim/2), with back in the opposite direction, which is the gradient; value heads are copied.
 	Rope(out, x, rope Buffer, back bool, a Attn, T int)
 	// QKNormRope: out [T, a.Width()] from qkv of that shape: each query and key head is RMS-normalised
 	// (weights qw, kw [a.Dim]) and then rotated by its row of rope (element i with element i + dim/2);
@@ -82,10 +82,10 @@ type PointOps interface {
 	Add(out, a, b Buffer, n int)
 }
 
-// Norm is how a row is normalised.
+// Norm are the parameters of a normalisation.
 type Norm struct {
 	Eps    float32
-	Offset float32 // that the weight lacks: 1 where it is the difference from one
+	Offset float32 // added to the weight: 1 for models that store weight − 1, else 0
 }
 
 // Heads is the shape of attention. A row of queries, keys and values is (Q heads | KV heads | KV heads).
@@ -99,15 +99,15 @@ func (h Heads) Width() int { return (h.Q + 2*h.KV) * h.Dim }
 // OutWidth is the size of a row of attention's output.
 func (h Heads) OutWidth() int { return h.Q * h.Dim }
 
-// Attn is the shape of attention, and what becomes of its scores.
+// Attn is the shape of attention, with the scaling and capping of scores and the sliding window.
 type Attn struct {
 	Heads
 	Scale  float32 // of scores; 0: 1/sqrt(Dim)
-	Cap    float32 // bends scaled scores: Cap · tanh(score / Cap); 0: they stay
-	Window int     // how many rows a row reads, itself the last; 0: all before it, too
+	Cap    float32 // soft cap of scaled scores: Cap · tanh(score / Cap); 0: none
+	Window int     // sliding window: the number of rows that a row attends to, itself included; 0: no limit
 }
 
-// Factor is what scores are multiplied by.
+// Factor is the scale of scores, with the default filled in.
 func (a Attn) Factor() float32 {
 	if a.Scale != 0 {
 		return a.Scale
@@ -115,46 +115,46 @@ func (a Attn) Factor() float32 {
 	return 1 / float32(math.Sqrt(float64(a.Dim)))
 }
 
-// Spans tell which rows read which. Span s is rows [Starts[s], Starts[s+1]). It goes on where span Parents[s] ends, and
-// reads all rows of that one and of what that one goes on from; −1 begins a sequence. Spans come in preorder: what goes on
-// from a span comes right after it, so that the rows that read a row stand together. Two spans that go on from the same
-// one are two sequences that begin alike, and whose beginning is there once; all of them are a tree.
+// Spans describe sequences packed into rows, which may share prefixes. Span s is rows [Starts[s], Starts[s+1]). It continues
+// span Parents[s], and attends to all rows of that span and of its ancestors; −1 starts a sequence. Two spans with the same
+// parent are two sequences with a common prefix, whose rows exist once: the spans are a forest. They are in preorder, children
+// right after their parent, so that all rows that attend to a row are contiguous.
 type Spans struct {
 	Starts  Buffer // I32 [N+1], ascending, from 0 to T
 	Parents Buffer // I32 [N], or nil where every span begins a sequence
 	N       int
 }
 
-// AttentionOps are causal attention in each sequence of a packed batch: a row reads itself and the rows before it, as many as
-// the window has, and its numbers are the same bits whether other sequences share those rows or not. Query head i reads
-// key-value head i / (Q/KV). Keys and values have a type, that of the cache which they would come
-// from: F32, as they are, or BF16, rounded to the nearest, ties to even. With BF16 queries and the weights of the mean may
-// be rounded too, and their gradients; at what scale is the backend's business. Sums are F32.
+// AttentionOps are causal attention in each sequence of a packed batch: a row attends to itself and the rows before it, within
+// the window. Its bits are the same whether other sequences share those rows or not. Query head i uses key-value head
+// i / (Q/KV), grouped-query attention. Keys and values are used in the type of the KV cache, so that training and sampling
+// agree: F32, or BF16, rounded to the nearest, ties to even. With BF16 queries and attention weights may be rounded, too, and
+// their gradients, at a scale that the backend chooses. Sums are F32.
 type AttentionOps interface {
 	// Attention: out [T, a.OutWidth()], lse [T, a.Q] (log of the sum of the exponentiated scores),
 	// from qkv [T, a.Width()], whose keys and values are of type kv.
 	Attention(out, lse, qkv Buffer, s Spans, a Attn, kv DType, T int)
-	// AttentionGrad: dqkv [T, a.Width()] from dout, and from what Attention read and wrote. A number that is rounded
-	// has the gradient of what it became. What the rows of a tree get depends on that tree alone.
+	// AttentionGrad: dqkv [T, a.Width()] from dout, and from what Attention read and wrote. Rounding has the gradient 1
+	// (straight-through). The gradients of a tree of spans depend on that tree alone.
 	AttentionGrad(dqkv, dout, qkv, out, lse Buffer, s Spans, a Attn, kv DType, T int)
 }
 
 // HeadOps are the output head fused with the log-probability: logits never exist as a whole.
 type HeadOps interface {
-	// LogProb scores targets [T] under the softmax of the logits h [T, H] · wᵀ, w [V, H], of which l says what becomes
-	// before. A negative target means that nobody asks: all its outputs are zero and nothing is computed.
+	// LogProb scores targets [T] under the softmax of the logits h [T, H] · wᵀ, w [V, H], after l has capped and scaled
+	// them. A row with a negative target is skipped: its outputs are zero.
 	LogProb(out LogProbOut, h Buffer, w Matrix, targets Buffer, l Logits, T int)
 	// LogProbGradX: dh [T, H] = dlogp [T] · the row of jacobian.
 	LogProbGradX(dh, dlogp, jacobian Buffer, H, T int)
-	// LogProbGradW: dw [V, H] row-major += dlogp · (onehot(target) − softmax) · slope ⊗ h, summed over rows. The slope is
-	// that of what becomes of a logit. For w of BF16Rounding both factors may be rounded to the nearest first.
+	// LogProbGradW: dw [V, H] row-major += dlogp · (onehot(target) − softmax) · slope ⊗ h, summed over rows. slope is the
+	// derivative of capping and scaling. For w of BF16Rounding both factors may be rounded to the nearest first.
 	LogProbGradW(dw, dlogp, h Buffer, w Matrix, targets, lse Buffer, l Logits, T int)
 }
 
-// Logits says what becomes of logits before the softmax: they are bent, then scaled.
+// Logits are the soft cap and the temperature, applied to logits in this order before the softmax.
 type Logits struct {
 	InvTemp float32
-	Cap     float32 // bends them: Cap · tanh(logit / Cap); 0: they stay
+	Cap     float32 // soft cap: Cap · tanh(logit / Cap); 0: none
 }
 
 // LogProbOut is what LogProb writes.
@@ -167,7 +167,7 @@ type LogProbOut struct {
 
 // TrainOps are the loss and the optimizer.
 type TrainOps interface {
-	// Loss writes dlogp [T] = d loss / d logp and the statistics of the rows that count.
+	// Loss writes dlogp [T] = d loss / d logp and the statistics of the rows with a weight.
 	Loss(dlogp, stats Buffer, in LossIn, l Loss, T int)
 	// SumSquares: out F64 [1] = Σ x², in a fixed order whatever the number of threads.
 	SumSquares(out, x Buffer, n int)

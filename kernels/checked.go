@@ -2,12 +2,12 @@ package kernels
 
 import "fmt"
 
-// Checked gives a backend that checks every call and then hands it on to b: shapes, types, sizes, and that nothing
-// follows Close. So a mistake of the caller panics at the call, in the same words, whatever runs below and whenever
-// it runs; and b may take for granted what is checked here. Constructors of backends give checked ones.
+// Checked wraps a backend in one that validates every call: shapes, types, sizes, and that nothing follows Close. So a
+// mistake of the caller panics at the call, with the same message on every backend, although operations are queued; and b
+// need not check again. Constructors of backends return checked ones.
 //
-// A buffer may be longer than the operation needs. What a buffer holds (token ids, positions, sequence starts) is not
-// known at the call, and whether an operand is b's own is for b to say.
+// A buffer may be longer than the operation needs. The contents of buffers (token ids, positions, sequence starts) are
+// not known at the call, and only b can tell whether an operand belongs to it: neither is checked here.
 func Checked(b Backend) Backend {
 	if _, done := b.(*checked); done {
 		return b
@@ -15,8 +15,8 @@ func Checked(b Backend) Backend {
 	return &checked{b: b}
 }
 
-// checked names its backend instead of embedding it: an operation that is new in the contract must be checked here
-// before anything compiles.
+// checked names its backend instead of embedding it, so that a new operation of the contract does not compile until it
+// has checks here.
 type checked struct {
 	b      Backend
 	closed bool
@@ -35,7 +35,7 @@ func (k *checked) call(op string) checker {
 	return c
 }
 
-// begin is call where an operation is a function, not a method.
+// begin is call for operations that are functions of this package, not methods of Backend.
 func begin(b Backend, op string) checker {
 	if k, ok := b.(*checked); ok {
 		return k.call(op)
@@ -131,7 +131,7 @@ func (c checker) attn(a Attn) {
 	c.cap(a.Cap)
 }
 
-// cap checks what bends scores or logits.
+// cap checks the soft cap of scores or logits.
 func (c checker) cap(x float32) {
 	if !(x >= 0) {
 		c.fail("the cap is %g, expected at least 0", x)

@@ -24,8 +24,8 @@ func (k *checked) EmbedGrad(dTable, dOut, ids Buffer, V, H, T int) {
 func (k *checked) RMSNorm(out, x, weight Buffer, n Norm, H, T int) {
 	c := k.call("RMSNorm")
 	c.rows(T, "H", H)
-	k.made(c, "out", out, H, T)
-	k.kept(c, "x", x, T*H)
+	k.output(c, "out", out, H, T)
+	k.activation(c, "x", x, T*H)
 	c.f32("weight", weight, H)
 	k.b.RMSNorm(out, x, weight, n, H, T)
 }
@@ -35,7 +35,7 @@ func (k *checked) RMSNormGradX(dx, dy, x, weight Buffer, n Norm, H, T int) {
 	c.rows(T, "H", H)
 	c.f32("dx", dx, T*H)
 	c.f32("dy", dy, T*H)
-	k.kept(c, "x", x, T*H)
+	k.activation(c, "x", x, T*H)
 	c.f32("weight", weight, H)
 	k.b.RMSNormGradX(dx, dy, x, weight, n, H, T)
 }
@@ -65,8 +65,8 @@ func (k *checked) Rope(out, x, rope Buffer, back bool, h Attn, T int) {
 	c := k.call("Rope")
 	c.size("T", T, 0)
 	c.heads(h.Heads)
-	k.made(c, "out", out, h.Width(), T)
-	k.kept(c, "x", x, T*h.Width())
+	k.output(c, "out", out, h.Width(), T)
+	k.activation(c, "x", x, T*h.Width())
 	c.f32("rope", rope, T*h.Dim)
 	k.b.Rope(out, x, rope, back, h, T)
 }
@@ -75,8 +75,8 @@ func (k *checked) QKNormRope(out, qkv, qw, kw, rope Buffer, eps float32, h Attn,
 	c := k.call("QKNormRope")
 	c.size("T", T, 0)
 	c.heads(h.Heads)
-	k.made(c, "out", out, h.Width(), T)
-	k.kept(c, "qkv", qkv, T*h.Width())
+	k.output(c, "out", out, h.Width(), T)
+	k.activation(c, "qkv", qkv, T*h.Width())
 	c.f32("qw", qw, h.Dim)
 	c.f32("kw", kw, h.Dim)
 	c.f32("rope", rope, T*h.Dim)
@@ -87,9 +87,9 @@ func (k *checked) QKNormRopeGradX(dqkv, dout, qkv, qw, kw, rope Buffer, eps floa
 	c := k.call("QKNormRopeGradX")
 	c.size("T", T, 0)
 	c.heads(h)
-	k.made(c, "dqkv", dqkv, h.Width(), T)
+	k.output(c, "dqkv", dqkv, h.Width(), T)
 	c.f32("dout", dout, T*h.Width())
-	k.kept(c, "qkv", qkv, T*h.Width())
+	k.activation(c, "qkv", qkv, T*h.Width())
 	c.f32("qw", qw, h.Dim)
 	c.f32("kw", kw, h.Dim)
 	c.f32("rope", rope, T*h.Dim)
@@ -111,34 +111,34 @@ func (k *checked) QKNormRopeGradW(dqw, dkw, dout, qkv, rope Buffer, eps float32,
 func (k *checked) SwiGLU(out, gateUp Buffer, N, T int) {
 	c := k.call("SwiGLU")
 	c.rows(T, "N", N)
-	k.made(c, "out", out, N, T)
-	k.kept(c, "gateUp", gateUp, T*2*N)
+	k.output(c, "out", out, N, T)
+	k.activation(c, "gateUp", gateUp, T*2*N)
 	k.b.SwiGLU(out, gateUp, N, T)
 }
 
 func (k *checked) SwiGLUGrad(dGateUp, dout, gateUp Buffer, N, T int) {
 	c := k.call("SwiGLUGrad")
 	c.rows(T, "N", N)
-	k.made(c, "dGateUp", dGateUp, 2*N, T)
+	k.output(c, "dGateUp", dGateUp, 2*N, T)
 	c.f32("dout", dout, T*N)
-	k.kept(c, "gateUp", gateUp, T*2*N)
+	k.activation(c, "gateUp", gateUp, T*2*N)
 	k.b.SwiGLUGrad(dGateUp, dout, gateUp, N, T)
 }
 
 func (k *checked) GeGLU(out, gateUp Buffer, N, T int) {
 	c := k.call("GeGLU")
 	c.rows(T, "N", N)
-	k.made(c, "out", out, N, T)
-	k.kept(c, "gateUp", gateUp, T*2*N)
+	k.output(c, "out", out, N, T)
+	k.activation(c, "gateUp", gateUp, T*2*N)
 	k.b.GeGLU(out, gateUp, N, T)
 }
 
 func (k *checked) GeGLUGrad(dGateUp, dout, gateUp Buffer, N, T int) {
 	c := k.call("GeGLUGrad")
 	c.rows(T, "N", N)
-	k.made(c, "dGateUp", dGateUp, 2*N, T)
+	k.output(c, "dGateUp", dGateUp, 2*N, T)
 	c.f32("dout", dout, T*N)
-	k.kept(c, "gateUp", gateUp, T*2*N)
+	k.activation(c, "gateUp", gateUp, T*2*N)
 	k.b.GeGLUGrad(dGateUp, dout, gateUp, N, T)
 }
 
@@ -165,7 +165,7 @@ func (k *checked) Attention(out, lse, qkv Buffer, s Spans, a Attn, kv DType, T i
 	c.cached(kv)
 	c.f32("out", out, T*a.OutWidth())
 	c.f32("lse", lse, T*a.Q)
-	k.made(c, "qkv", qkv, a.Width(), T)
+	k.output(c, "qkv", qkv, a.Width(), T)
 	k.b.Attention(out, lse, qkv, s, a, kv, T)
 }
 
@@ -175,7 +175,7 @@ func (k *checked) AttentionGrad(dqkv, dout, qkv, out, lse Buffer, s Spans, a Att
 	c.cached(kv)
 	c.f32("dqkv", dqkv, T*a.Width())
 	c.f32("dout", dout, T*a.OutWidth())
-	k.made(c, "qkv", qkv, a.Width(), T)
+	k.output(c, "qkv", qkv, a.Width(), T)
 	c.f32("out", out, T*a.OutWidth())
 	c.f32("lse", lse, T*a.Q)
 	k.b.AttentionGrad(dqkv, dout, qkv, out, lse, s, a, kv, T)

@@ -2,56 +2,56 @@ package kernels
 
 import "unsafe"
 
-// Ledger is a backend that holds nothing and computes nothing: it adds up what another one would have to hold. Whatever
-// is opened on a ledger makes the allocations that it would make on the other, so a plan of memory cannot forget one.
-// Operations panic: there are no numbers to work on.
+// Ledger is a backend that allocates and computes nothing, but adds up the memory that another backend would allocate. A
+// memory plan opens a model on a ledger: it makes the same allocations as in a run, so the plan cannot miss one.
+// Operations panic, as there is no memory to work on.
 type Ledger struct {
-	Backend // that it speaks for
+	Backend // the backend that is planned for
 	sizes   Sizer
-	bytes   int
-	host    int // besides
+	bytes   int // memory of the backend
+	host    int // memory on the host that goes with it
 }
 
-// Sizer is what a backend may tell of the memory that it takes beyond the numbers themselves.
+// Sizer is implemented by backends whose memory is not simply the number of elements times their size.
 type Sizer interface {
 	// MatrixSize is the memory of a matrix: as it is written, and as Compress usually leaves it.
 	MatrixSize(t DType, rows, cols int) (written, kept int)
 	// CacheSize is the memory of a cache.
 	CacheSize(h Heads, t DType, layers, blocks int) int
-	// WorkSize is the most that operations on batches of that size keep for themselves.
+	// WorkSize is the most scratch memory of operations on batches of that size.
 	WorkSize(w Work) int
 }
 
-// Work says how large the operations of a program get.
+// Work has the largest sizes of the operations of a program.
 type Work struct {
 	Heads
 	Hidden, Intermediate, Vocab int
-	Rows, Longest               int  // of a batch, and of a sequence in it
-	Low                         int  // the most columns between the two matrices of an adapter; 0: there is none
-	Sequences                   int  // that are decoded at a time
-	Trees                       int  // the most sequences that may go on from one another; 0: none do
-	Gradients, Whole            bool // what is differentiated: something, and all weights
-	Trained                     int  // numbers that have a gradient
+	Rows, Longest               int  // rows of a batch, and of the longest sequence in it
+	Low                         int  // the most columns of an adapter's intermediate A·x; 0: no adapter
+	Sequences                   int  // sequences that are decoded at once
+	Trees                       int  // the most sequences that share a prefix; 0: no prefixes are shared
+	Gradients, Whole            bool // whether there is a backward pass, and whether it is by all weights
+	Trained                     int  // number of trained parameters
 }
 
-// NewLedger gives an empty ledger for a backend.
+// NewLedger makes an empty ledger for a backend.
 func NewLedger(b Backend) *Ledger {
 	l := &Ledger{Backend: b}
-	l.sizes, _ = inside(b).(Sizer)
+	l.sizes, _ = unwrap(b).(Sizer)
 	return l
 }
 
-// Take gives what was added up since the last call: of the backend's memory, and what goes with it on the host.
+// Take returns the memory of backend and host that was added up since the last call of Take, and starts again from 0.
 func (l *Ledger) Take() (bytes, host int) {
 	bytes, host = l.bytes, l.host
 	l.bytes, l.host = 0, 0
 	return bytes, host
 }
 
-// Total is what was added up, which goes on.
+// Total is what Take would return, without starting again.
 func (l *Ledger) Total() (bytes, host int) { return l.bytes, l.host }
 
-// Host makes a slice on the host that goes with memory of the backend; on a ledger it is noted and nil.
+// Host makes a slice on the host that goes with memory of the backend. On a ledger it only adds to the sum, and returns nil.
 func Host[T int32 | float32 | float64](b Backend, n int) []T {
 	if l, ok := b.(*Ledger); ok {
 		var zero T
@@ -61,7 +61,7 @@ func Host[T int32 | float32 | float64](b Backend, n int) []T {
 	return make([]T, n)
 }
 
-// WorkSize is the backend's, or 0 where it says nothing.
+// WorkSize is that of the backend, or 0 if it is no Sizer.
 func (l *Ledger) WorkSize(w Work) int {
 	if l.sizes == nil {
 		return 0
@@ -69,7 +69,7 @@ func (l *Ledger) WorkSize(w Work) int {
 	return l.sizes.WorkSize(w)
 }
 
-// noted is a buffer that is not there, or a slice of one.
+// noted is a buffer without memory, or a slice of one.
 type noted struct {
 	t     DType
 	n     int
@@ -85,7 +85,7 @@ func (b *noted) Slice(from, to int) Buffer {
 	return &noted{b.t, to - from, b.bytes}
 }
 
-// Alloc notes a buffer.
+// Alloc adds a buffer to the sum.
 func (l *Ledger) Alloc(t DType, n int) (Buffer, error) {
 	bytes := n * t.Size()
 	l.bytes += bytes
@@ -99,7 +99,7 @@ func (l *Ledger) Release(b Buffer) {
 	*n.bytes = -1
 }
 
-// notedMatrix is a matrix that is not there.
+// notedMatrix is a matrix without memory.
 type notedMatrix struct {
 	t                 DType
 	rows, cols, bytes int
@@ -112,7 +112,7 @@ func (m *notedMatrix) Cols() int        { return m.cols }
 func (m *notedMatrix) Bytes() int       { return m.bytes }
 func (m *notedMatrix) Compressed() bool { return m.compressed }
 
-// NewMatrix notes a matrix.
+// NewMatrix adds a matrix to the sum.
 func (l *Ledger) NewMatrix(t DType, rows, cols int) (Matrix, error) {
 	m := &notedMatrix{t: t, rows: rows, cols: cols}
 	m.bytes, _ = l.matrixSize(m)
@@ -128,7 +128,7 @@ func (l *Ledger) matrixSize(m *notedMatrix) (written, kept int) {
 	return l.sizes.MatrixSize(m.t, m.rows, m.cols)
 }
 
-// Compress notes what is saved.
+// Compress takes off the sum what compression usually saves.
 func (l *Ledger) Compress(m Matrix) error {
 	n := m.(*notedMatrix)
 	if !n.compressed {
@@ -139,10 +139,10 @@ func (l *Ledger) Compress(m Matrix) error {
 	return nil
 }
 
-// newQuantised notes a matrix of four bits a weight, or of bf16 where the backend cannot keep it so.
+// newQuantised adds a 4-bit matrix to the sum, or one of bf16 if the backend cannot store it in 4 bits.
 func (l *Ledger) newQuantised(t DType, parts []Quantised) (Matrix, error) {
 	bytes := 0
-	if q, ok := inside(l.Backend).(Quantiser); ok {
+	if q, ok := unwrap(l.Backend).(Quantiser); ok {
 		bytes = q.QuantisedSize(parts)
 	}
 	if bytes == 0 {
@@ -156,7 +156,7 @@ func (l *Ledger) newQuantised(t DType, parts []Quantised) (Matrix, error) {
 	return &notedMatrix{t: t, rows: rowsOf(parts), cols: parts[0].Cols, bytes: bytes, compressed: true}, nil
 }
 
-// notedCache is a cache that is not there.
+// notedCache is a KV cache without memory.
 type notedCache struct {
 	heads                 Heads
 	t                     DType
@@ -169,7 +169,7 @@ func (c *notedCache) Layers() int  { return c.layers }
 func (c *notedCache) Blocks() int  { return c.blocks }
 func (c *notedCache) Bytes() int   { return c.bytes }
 
-// NewCache notes a cache.
+// NewCache adds a KV cache to the sum.
 func (l *Ledger) NewCache(h Heads, t DType, layers, blocks int) (Cache, error) {
 	c := &notedCache{h, t, layers, blocks, 2 * layers * blocks * l.CacheBlock() * h.KV * h.Dim * t.Size()}
 	if l.sizes != nil {
@@ -179,7 +179,7 @@ func (l *Ledger) NewCache(h Heads, t DType, layers, blocks int) (Cache, error) {
 	return c, nil
 }
 
-// Nothing is moved.
+// The methods that move data do nothing.
 
 func (l *Ledger) Upload(Buffer, any)         {}
 func (l *Ledger) Fetch(any, Buffer)          {}

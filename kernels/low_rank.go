@@ -1,7 +1,7 @@
 package kernels
 
-// LowRank is what an adapter (LoRA) adds to a linear of packed weights: z = Scale · x · Aᵀ, and in each window of the output
-// z's columns of that window times its Bᵀ. A has the rows of all windows, one after the other, and so has z the columns.
+// LowRank is the branch that a LoRA adapter adds to a linear of packed weights (such as q, k and v): z = Scale · x · Aᵀ, and to
+// each window of the output the window's columns of z times its Bᵀ. A has the rows of all windows, one after the other.
 type LowRank struct {
 	Scale   float32
 	Windows []Window
@@ -12,7 +12,7 @@ type LowRank struct {
 // Window is columns [From, From+N).
 type Window struct{ From, N int }
 
-// Of are the columns of a window in rows of that width.
+// Of is the window in a buffer of rows of that width.
 func (w Window) Of(b Buffer, width int) Cols {
 	return Cols{Buf: b, Stride: width, From: w.From, N: w.N}
 }
@@ -20,21 +20,21 @@ func (w Window) Of(b Buffer, width int) Cols {
 // rank is the number of columns of z that each window has.
 func (l *LowRank) rank() int { return l.A.Rows() / len(l.B) }
 
-// Between are the columns of z that belong to window i.
+// Between is the columns of z that belong to window i.
 func (l *LowRank) Between(z Cols, i int) Cols {
 	z.From, z.N = z.From+i*l.rank(), l.rank()
 	return z
 }
 
-// window is window i of rows of the output.
+// window is the columns of the output that belong to window i.
 func (l *LowRank) window(y Cols, i int) Cols {
 	y.From, y.N = y.From+l.Windows[i].From, l.Windows[i].N
 	return y
 }
 
-// LowRanker is a backend that may do the products of such a linear together. The numbers are those of one after the other.
+// LowRanker is a backend that may fuse the products of such a linear, to the same bits as one after the other.
 type LowRanker interface {
-	// LinearLowRank is what the function of that name wants, and LinearLowRankGradX likewise; both say whether they did it.
+	// LinearLowRank does what the function of that name does, and LinearLowRankGradX likewise, or returns false and does nothing.
 	LinearLowRank(out, z, x Cols, w Matrix, bias Buffer, l *LowRank, T int) bool
 	LinearLowRankGradX(dx, dz, dy Cols, w Matrix, l *LowRank, T int) bool
 }
@@ -50,14 +50,14 @@ func LinearLowRank(b Backend, out, z, x Cols, w Matrix, bias Buffer, l *LowRank,
 	if bias != nil {
 		c.f32("bias", bias, w.Rows())
 	}
-	if k, ok := inside(b).(LowRanker); ok && k.LinearLowRank(out, z, x, w, bias, l, T) {
+	if k, ok := unwrap(b).(LowRanker); ok && k.LinearLowRank(out, z, x, w, bias, l, T) {
 		return
 	}
 	b.Linear(out, x, w, LinearOpt{Alpha: 1, Bias: bias}, T)
 	AddLowRank(b, out, z, x, l, T)
 }
 
-// AddLowRank adds to rows of a linear's output what an adapter says of them.
+// AddLowRank adds an adapter's branch to rows of a linear's output.
 func AddLowRank(b Backend, out, z, x Cols, l *LowRank, T int) {
 	b.Linear(z, x, l.A, LinearOpt{Alpha: l.Scale}, T)
 	for i, m := range l.B {
@@ -74,7 +74,7 @@ func LinearLowRankGradX(b Backend, dx, dz, dy Cols, w Matrix, l *LowRank, T int)
 	c.multiplied(b, "dy", dy, w.Rows(), T)
 	c.cols("dx", dx, w.Cols(), T)
 	c.lowRank(l, dz, w, T)
-	if k, ok := inside(b).(LowRanker); ok && k.LinearLowRankGradX(dx, dz, dy, w, l, T) {
+	if k, ok := unwrap(b).(LowRanker); ok && k.LinearLowRankGradX(dx, dz, dy, w, l, T) {
 		return
 	}
 	LowRankGradZ(b, dz, dy, l, T)
@@ -82,14 +82,14 @@ func LinearLowRankGradX(b Backend, dx, dz, dy Cols, w Matrix, l *LowRank, T int)
 	b.LinearGradX(dx, dy, w, LinearOpt{Alpha: 1, Accumulate: true}, T)
 }
 
-// LowRankGradZ is the first part of that.
+// LowRankGradZ is the first part of LinearLowRankGradX: dz.
 func LowRankGradZ(b Backend, dz, dy Cols, l *LowRank, T int) {
 	for i, m := range l.B {
 		b.LinearGradX(l.Between(dz, i), l.window(dy, i), m, LinearOpt{Alpha: 1}, T)
 	}
 }
 
-// lowRank checks what both directions have.
+// lowRank checks the operands that forward and backward have in common.
 func (c checker) lowRank(l *LowRank, z Cols, w Matrix, T int) {
 	c.matrix("A", l.A)
 	c.cols("z", z, l.A.Rows(), T)

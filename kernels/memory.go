@@ -6,26 +6,26 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/memory"
 )
 
-// DType is what a buffer or a matrix is made of.
+// DType is the element type of a buffer or a matrix. For a matrix it also selects how products with it round.
 type DType uint8
 
 const (
 	F32  DType = iota // activations, parameters, gradients
 	I32               // token ids, positions, sequence starts
-	F64               // sums that leave the machine: losses, norms
-	BF16              // frozen weights, inside a Matrix; keys and values, inside a Cache; rows that wait, where a backend is a Narrower
+	F64               // sums: losses, norms
+	BF16              // frozen weights, in a Matrix; keys and values, in a Cache; activations kept for the backward pass of a Narrower
 
-	// BF16Rounding are the same weights, in a Matrix that has every number rounded to bf16, ties to even, before
-	// it is multiplied with one of them; what is subnormal may count as zero there. Sums are F32 all the same.
+	// BF16Rounding is a Matrix of bf16 weights whose products first round the other factor to bf16, ties to even, too;
+	// subnormal numbers may count as zero. Sums are F32 all the same.
 	BF16Rounding
 
-	// I16Rounding are weights of four bits, in a Matrix that NewQuantised gives: Linear multiplies it in whole numbers where every 64
-	// inputs of a row share a scale, and as BF16 elsewhere; all other operations do as with BF16. Inputs are rounded to 15 bits of the
-	// largest of their 64, the 16 values to 12 bits of the largest of them, and a product of 64 is exact. With a_i the inputs and
-	// v_i the values,
+	// I16Rounding is a Matrix of 4-bit weights that NewQuantised makes. If every 64 inputs of a row share a scale, Linear multiplies
+	// integers, else as with BF16, and so do all other operations. Inputs are rounded to 15 bits, relative to the largest of their
+	// 64, the 16 values to 12 bits, relative to the largest of them, and a product of 64 is exact. With a_i the inputs and v_i the
+	// values,
 	//   p = 16383 / max|a|, u = 2047 / max|v|, sum of the row = Σ over 64s, in ascending order, of
 	//     (Σ round(p·a_i) · round(u·v_i)) / (p·u) · scale of the weights.
-	// Where the largest input is below 2^-100 they are zeros; where one is not finite, no output is.
+	// If the largest of 64 inputs is below 2^-100, they count as zeros; if one is not finite, no output is.
 	I16Rounding
 )
 
@@ -58,7 +58,7 @@ func (d DType) String() string {
 	return fmt.Sprintf("DType(%d)", uint8(d))
 }
 
-// Buffer is a run of elements in a backend's memory. Nobody above this layer looks inside.
+// Buffer is an array in a backend's memory, opaque to the layers above.
 type Buffer interface {
 	DType() DType
 	Len() int
@@ -67,23 +67,23 @@ type Buffer interface {
 	Released() bool // whether Release has given the memory back
 }
 
-// Matrix is a weight of N rows (outputs) and K columns (inputs) in whatever layout the backend's
-// kernels like best. It is written by Load or Pack and read by operations.
+// Matrix is a weight of N rows (outputs) and K columns (inputs), in a layout that the backend chooses.
+// Load and Pack write it, operations read it.
 type Matrix interface {
 	DType() DType // BF16, BF16Rounding, I16Rounding or F32
 	Rows() int
 	Cols() int
-	Bytes() int       // what it takes, padding included
-	Compressed() bool // whether Compress has declared it complete: it is only read from then on
+	Bytes() int       // its memory, padding included
+	Compressed() bool // whether Compress was called: it is read-only since
 }
 
-// HostRows are consecutive rows of a row-major matrix as a file holds them.
+// HostRows are consecutive rows of a row-major matrix, in the encoding of a file.
 type HostRows struct {
 	Encoding Encoding
 	Bytes    []byte // little endian, rows × cols elements
 }
 
-// Encoding is how a file spells a number.
+// Encoding is the encoding of a number in a file.
 type Encoding uint8
 
 const (
@@ -103,26 +103,26 @@ func (e Encoding) Size() int {
 // Room is an amount of free memory, and what sets the limit.
 type Room = memory.Room
 
-// Memory moves numbers into, inside and out of a backend.
+// Memory allocates in a backend, and moves numbers into, inside and out of it.
 type Memory interface {
-	// Alloc gives a zeroed buffer. It is freed with the backend's last reference to it, or by Release.
+	// Alloc returns a zeroed buffer. The garbage collector frees it, or Release.
 	Alloc(t DType, n int) (Buffer, error)
-	// Release gives the memory of a buffer back when all queued work has run: of one that Alloc gave, not of a slice.
-	// Neither the buffer nor a slice of it is used from then on. What grows releases what it has before it allocates
-	// anew, so that it never lives twice.
+	// Release frees a buffer of Alloc (not a slice) once all queued work has run. Neither the buffer nor a slice of it
+	// may be used any more. A caller that grows a buffer releases the old one first, so that both never exist at the
+	// same time.
 	Release(b Buffer)
-	// Free is what the device has left for this process; false where nobody knows.
+	// Free is the memory that the device has left for this process; false if unknown.
 	Free() (Room, bool)
-	// NewMatrix gives a matrix that holds anything until it is written.
+	// NewMatrix returns a matrix with undefined content.
 	NewMatrix(t DType, rows, cols int) (Matrix, error)
 
 	// Upload copies src ([]float32, []int32 or []float64, as dst's type says) into the start of dst.
 	// src may be reused when the call returns.
 	Upload(dst Buffer, src any)
-	// Fetch queues a copy of the start of src into dst, a slice of src's type: it is there after the next Sync or
-	// Download, and nobody looks before.
+	// Fetch queues a copy of the start of src into dst, a slice of src's type. dst is valid after the next Sync or
+	// Download.
 	Fetch(dst any, src Buffer)
-	// Download is Fetch, and Sync.
+	// Download is Fetch followed by Sync.
 	Download(dst any, src Buffer) error
 	Zero(dst Buffer)
 	// Copy copies len(src) elements into the start of dst.
@@ -134,15 +134,15 @@ type Memory interface {
 	// Pack writes rows [row, row+n) of a matrix of F32 or bf16 from the row-major buffer src of n × cols elements; those of
 	// bf16 are rounded to the nearest, ties to even.
 	Pack(m Matrix, row int, src Buffer)
-	// Compress says that m is complete: it is only read from now on, and a backend may keep it in less space, without
-	// loss. No number that is computed with it changes.
+	// Compress makes m read-only, and lets the backend store it in less space, without loss: no result computed with
+	// it changes.
 	Compress(m Matrix) error
 	// Unpack writes all of m, row-major, into dst.
 	Unpack(dst Buffer, m Matrix)
 
 	// Sync waits until all queued operations have run and reports the first failure since the last one.
 	Sync() error
-	// Close waits and gives the workers back. No call may follow.
+	// Close waits for queued work and ends the backend's threads. No call may follow.
 	Close() error
 }
 

@@ -1,16 +1,16 @@
 package kernels
 
-// Narrower is a backend that has buffers of BF16, in which rows wait in half the memory. Where the operations of PointOps say so, they
-// read them there; all others read F32.
+// Narrower is a backend that has buffers of BF16, to keep activations for the backward pass in half the memory. Operations read them as
+// PointOps says; all other inputs must be F32.
 type Narrower interface {
-	// Narrow is what the function of that name wants, and Widen likewise.
+	// Narrow does what the function of that name does, and Widen likewise.
 	Narrow(out, x Buffer, n int)
 	Widen(out, x Buffer, n int)
 }
 
-// Narrows tells whether a backend has buffers of BF16.
+// Narrows reports whether a backend is a Narrower.
 func Narrows(b Backend) bool {
-	_, ok := inside(b).(Narrower)
+	_, ok := unwrap(b).(Narrower)
 	return ok
 }
 
@@ -20,7 +20,7 @@ func Narrow(b Backend, out, x Buffer, n int) {
 	c.size("n", n, 0)
 	c.buffer("out", out, BF16, n)
 	c.f32("x", x, n)
-	inside(b).(Narrower).Narrow(out, x, n)
+	unwrap(b).(Narrower).Narrow(out, x, n)
 }
 
 // Widen: out [n] = x BF16 [n].
@@ -29,10 +29,10 @@ func Widen(b Backend, out, x Buffer, n int) {
 	c.size("n", n, 0)
 	c.f32("out", out, n)
 	c.buffer("x", x, BF16, n)
-	inside(b).(Narrower).Widen(out, x, n)
+	unwrap(b).(Narrower).Widen(out, x, n)
 }
 
-// callOf begins the checks of an operation that not every backend has.
+// callOf begins the checks of an operation that needs a Narrower.
 func callOf(b Backend, op string) checker {
 	c := begin(b, op)
 	if !Narrows(b) {
@@ -41,8 +41,8 @@ func callOf(b Backend, op string) checker {
 	return c
 }
 
-// kept checks a buffer of F32, or of BF16 where there are such.
-func (k *checked) kept(c checker, name string, b Buffer, n int) {
+// activation checks an activation that a gradient reads: F32, or BF16 if the backend is a Narrower.
+func (k *checked) activation(c checker, name string, b Buffer, n int) {
 	if b != nil && b.DType() == BF16 && Narrows(k.b) {
 		c.buffer(name, b, BF16, n)
 		return

@@ -2,8 +2,8 @@ package kernels
 
 import "fmt"
 
-// Order is how a backend that leaves the choice takes the sums of a product. Every processor computes every order to the
-// same bits; which is fast depends on its instructions.
+// Order is the order of the sums in a product, for backends with a choice. Every processor computes every order to the same
+// bits; which one is fast depends on its instructions.
 type Order uint8
 
 const (
@@ -11,7 +11,7 @@ const (
 	Tiles               // with weights in bf16, in blocks of 32 as the tile unit of a processor (AMX) adds them up
 )
 
-// Rounded ends the name that a Backend has for its order where it rounds products before it adds them, for want of fused multiply-adds.
+// Rounded is the suffix of Backend.Order for a machine without fused multiply-adds, which rounds products before it adds them.
 const Rounded = ", products rounded"
 
 var orderNames = [...]string{"serial", "tiles"}

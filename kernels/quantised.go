@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// Quantised are rows of a matrix of four bits a weight as a file holds them: a code for each weight, which names one of 16
-// values, and a scale for each block of weights. A weight is its value times its scale in F32.
+// Quantised are rows of a 4-bit matrix as stored in a file: a code for each weight, the index of one of 16 values, and a
+// scale for each block of weights. A weight is its value times its scale in F32.
 type Quantised struct {
 	Rows, Cols int
 	Codes      []byte // of the row-major rows, two to a byte, the earlier in the high half
@@ -16,7 +16,7 @@ type Quantised struct {
 	Block      int
 }
 
-// Decode writes the weights from number `from` on into dst.
+// Decode writes len(dst) weights from index from on into dst.
 func (q *Quantised) Decode(dst []float32, from int) {
 	for i := range dst {
 		at := from + i
@@ -28,36 +28,36 @@ func (q *Quantised) Decode(dst []float32, from int) {
 	}
 }
 
-// Quantiser is a backend that keeps matrices in four bits a weight.
+// Quantiser is a backend that can store matrices in four bits a weight.
 type Quantiser interface {
-	// NewQuantised is what the function of that name wants; nil where it cannot keep these.
+	// NewQuantised does what the function of that name does, or returns nil if it cannot store these in four bits.
 	NewQuantised(t DType, parts []Quantised) (Matrix, error)
-	// QuantisedSize is the memory that it would take; 0 where it cannot keep these.
+	// QuantisedSize is the memory of such a matrix; 0 if it cannot store these in four bits.
 	QuantisedSize(parts []Quantised) int
 }
 
-// WholeMultiplier is a backend that multiplies matrices of I16Rounding.
+// WholeMultiplier is a backend that multiplies matrices of I16Rounding in integers.
 type WholeMultiplier interface {
 	MultipliesWhole() bool
 }
 
-// MultipliesWhole asks a backend: false where it says nothing.
+// MultipliesWhole reports whether a backend multiplies in integers; false if it is no WholeMultiplier.
 func MultipliesWhole(b Backend) bool {
-	w, ok := inside(b).(WholeMultiplier)
+	w, ok := unwrap(b).(WholeMultiplier)
 	return ok && w.MultipliesWhole()
 }
 
-// NewQuantised gives a matrix of type BF16, BF16Rounding or I16Rounding whose rows are those of the parts, one below the other, each
-// weight rounded to bf16. It is complete, as after Compress, and every number that is computed with it is the one that a
-// matrix of those weights gives, but for products in whole numbers, of which only a WholeMultiplier has matrices, and for those in tiles
-// with weights whose scale, or product before rounding, is subnormal, which may count as zero there. Where the backend can keep them so,
-// it takes four bits a weight and the scales; else 16 bits, and the type is BF16 in place of I16Rounding.
+// NewQuantised makes a matrix of type BF16, BF16Rounding or I16Rounding from the rows of the parts, each weight rounded to bf16. It is
+// read-only, as after Compress. Results are those of a bf16 matrix of the same weights, to the bit, with two exceptions: integer
+// products (I16Rounding, which needs a WholeMultiplier), and in the order of tiles weights whose scale, or product before rounding, is
+// subnormal, which may count as zero. If the backend can, it stores four bits a weight and the scales; else 16 bits, and the type
+// is BF16 in place of I16Rounding.
 func NewQuantised(b Backend, t DType, parts ...Quantised) (Matrix, error) {
 	if l, ok := b.(*Ledger); ok {
 		return l.newQuantised(t, parts)
 	}
 	checkQuantised(b, t, parts)
-	if q, ok := inside(b).(Quantiser); ok {
+	if q, ok := unwrap(b).(Quantiser); ok {
 		if m, err := q.NewQuantised(t, parts); m != nil || err != nil {
 			return m, err
 		}
@@ -74,7 +74,7 @@ func NewQuantised(b Backend, t DType, parts ...Quantised) (Matrix, error) {
 	return m, b.Compress(m)
 }
 
-// unquantised is the type of a matrix of 16 bits a weight in place of one of four.
+// unquantised is the type of the 16-bit matrix that replaces a 4-bit one.
 func (d DType) unquantised() DType {
 	if d == I16Rounding {
 		return BF16
@@ -89,7 +89,7 @@ func rowsOf(parts []Quantised) (n int) {
 	return n
 }
 
-// checkQuantised panics where the parts do not fit together: a bug of the caller's, as a wrong shape of an operation is.
+// checkQuantised panics if the parts do not fit together: a bug of the caller, like a wrong shape.
 func checkQuantised(b Backend, t DType, parts []Quantised) {
 	begin(b, "NewQuantised")
 	if t != BF16 && t != BF16Rounding && t != I16Rounding {
@@ -111,7 +111,7 @@ func checkQuantised(b Backend, t DType, parts []Quantised) {
 	}
 }
 
-// loadDecoded writes rows into a matrix of bf16, some at a time.
+// loadDecoded writes decoded rows into a matrix of bf16, some at a time to bound memory.
 func loadDecoded(b Backend, m Matrix, row int, q *Quantised) {
 	const numbers = 1 << 16
 	some := max(numbers/q.Cols, 1)
@@ -126,7 +126,7 @@ func loadDecoded(b Backend, m Matrix, row int, q *Quantised) {
 	}
 }
 
-// BF16Bits are the bits of the nearest number of that type, ties to even.
+// BF16Bits rounds to bf16, ties to even, and returns the bits.
 func BF16Bits(x float32) uint16 {
 	u := math.Float32bits(x)
 	return uint16((u + 0x7fff + u>>16&1) >> 16)

@@ -40,20 +40,20 @@ type Loss struct {
 	Low, High float32
 }
 
-// LossIn are the rows of a batch. A row whose weight is zero does not count: it adds nothing to the
-// loss or to the statistics, and its gradient is exactly zero.
+// LossIn are the inputs of Loss. A row with weight zero is masked: it adds nothing to loss and statistics,
+// and its gradient is exactly zero.
 type LossIn struct {
 	LogP      Buffer // [T]
 	Entropy   Buffer // [T]
 	OldLogP   Buffer // [T] what the sampler recorded
 	Advantage Buffer // [T]
-	Weight    Buffer // [T] 1, or a share that makes the sum a mean
+	Weight    Buffer // [T] implements the reduction: 1 for a sum, 1/n for a mean
 }
 
-// The statistics that Loss writes into an F64 buffer, over the rows that count.
+// The statistics that Loss writes into an F64 buffer, over the unmasked rows.
 const (
 	StatLoss     = iota
-	StatRows     // how many rows count
+	StatRows     // number of unmasked rows
 	StatRatio    // Σ r
 	StatRatioSq  // Σ r²
 	StatRatioMin // +Inf without rows
@@ -62,7 +62,7 @@ const (
 	StatKL2      // Σ ½ (old − logp)²
 	StatMaxDiff  // max |logp − old|
 	StatEntropy  // Σ entropy
-	StatClipped  // rows whose gradient the clip range changed
+	StatClipped  // number of rows whose gradient clipping changed
 	NumStats
 )
 

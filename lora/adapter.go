@@ -12,20 +12,20 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 )
 
-// Adapter is a layout with numbers.
+// Adapter is a LoRA adapter: a layout and its values.
 type Adapter struct {
 	*Layout
 	Values []float32 // [Layout.Len()]
 }
 
-// New is an adapter of zeros, which changes nothing and cannot learn; Init makes it ready to be trained.
+// New makes an adapter of zeros. It has no effect, and no gradient: call Init before training.
 func New(l *Layout) *Adapter {
 	given.All("lora.New", "l", l)
 	return &Adapter{Layout: l, Values: make([]float32, l.Len())}
 }
 
-// Init starts a training: A is uniform in ±1/√in, B is zero, so that the correction is zero. Each number
-// depends on the seed, on the name of its tensor and on its index there, and on nothing else.
+// Init sets A to uniform random numbers in ±1/√in and B to zero, so that the correction is zero at first.
+// Each number depends on the seed, the name of its tensor and its index there, and on nothing else.
 func (a *Adapter) Init(seed uint64) {
 	clear(a.Values)
 	for _, e := range a.Entries() {
@@ -40,10 +40,10 @@ func (a *Adapter) Init(seed uint64) {
 	}
 }
 
-// Of are the numbers of an entry, inside Values.
+// Of is the part of Values that belongs to an entry.
 func (a *Adapter) Of(e Entry) []float32 { return a.Values[e.Offset : e.Offset+e.Len()] }
 
-// checkLen wants a slab to be one of this layout.
+// checkLen validates the length of a slab.
 func (l *Layout) checkLen(slab []float32) error {
 	if len(slab) != l.size {
 		return fmt.Errorf("lora: found %d numbers, expected %d, as many as the layout has", len(slab), l.size)
@@ -51,7 +51,7 @@ func (l *Layout) checkLen(slab []float32) error {
 	return nil
 }
 
-// checkFinite wants all numbers to be some.
+// checkFinite returns an error if a value is infinite or NaN.
 func (a *Adapter) checkFinite() error {
 	for _, e := range a.entries {
 		for i, x := range a.Of(e) {
@@ -63,8 +63,8 @@ func (a *Adapter) checkFinite() error {
 	return nil
 }
 
-// Hash is the SHA-256 of all numbers, in the order of the slab and without its padding, in hexadecimal. It panics where Values are
-// not as long as the layout.
+// Hash is the SHA-256 of all values, in the order of the slab and without its padding, in hexadecimal. It panics if the length of
+// Values is not that of the layout.
 func (a *Adapter) Hash() string {
 	if err := a.checkLen(a.Values); err != nil {
 		panic(err.Error())
@@ -85,6 +85,6 @@ func tensorKey(seed uint64, name string) uint64 {
 // uniform is draw i of the sequence, in (−1, 1), symmetric about zero: SplitMix64 with i as its counter.
 func uniform(key, i uint64) float32 {
 	z := splitmix.At(key, i)
-	// The middle of one of 2²⁴ equal parts: an odd number over 2²⁴, exact in 32 bits.
+	// The middle of one of 2²⁴ equal intervals: an odd number over 2²⁴, which float32 represents exactly.
 	return float32(int64(z>>40)*2+1-1<<24) / (1 << 24)
 }

@@ -18,20 +18,20 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// leastKept is the share of an adapter that must survive the rounding of the weights that it is merged into.
+// leastKept is the share of an adapter that must survive the rounding of the merged weights.
 const leastKept = 0.1
 
-// CheckMerge wants mergedDir to hold the model in modelDir with the adapter, number by number: every weight that is
-// adapted within half a unit in the last place of W + scale·B·A, and all others to the bit. It goes by the names of the
-// tensors, and shares nothing with Merge but the reading of files and the check that the adapter is of this model. It
-// gives the share of the adapter that is left after the rounding: near 1, and less where the adapter is so small that
-// most weights round back to what they were. A merge that lost nearly all of its adapter is refused, too.
+// CheckMerge checks that mergedDir is the model in modelDir with the adapter merged: adapted weights must be within half
+// a unit in the last place of W + scale·B·A, all others must be equal. It finds weights by the names of tensors, and
+// shares no code with Merge except for reading files and checking that the adapter fits the model. kept is the share of
+// the adapter that is left after rounding: near 1, and less if the adapter is so small that most weights round back to
+// their old values. A merge that lost nearly all of its adapter is an error, too.
 func CheckMerge(modelDir string, a *Adapter, mergedDir string) (kept float64, err error) {
 	given.All("lora.CheckMerge", "a", a)
 	return CheckMergeContext(context.Background(), modelDir, a, mergedDir)
 }
 
-// CheckMergeContext is CheckMerge until ctx is done: then it ends with the error of ctx.
+// CheckMergeContext is CheckMerge that stops with the error of ctx when ctx is done.
 func CheckMergeContext(ctx context.Context, modelDir string, a *Adapter, mergedDir string) (kept float64, err error) {
 	given.All("lora.CheckMergeContext", "ctx", ctx, "a", a)
 	before, err := tensorfile.OpenModel(modelDir)
@@ -82,7 +82,7 @@ func CheckMergeContext(ctx context.Context, modelDir string, a *Adapter, mergedD
 	return kept, nil
 }
 
-// projection is how much of a wanted change happened: the sums of wanted·happened and of wanted².
+// projection measures how much of the wanted change happened: it has the sums of wanted·happened and of wanted².
 type projection struct{ happened, wanted float64 }
 
 func (p *projection) add(q projection) {
@@ -91,7 +91,7 @@ func (p *projection) add(q projection) {
 
 func (p *projection) share() float64 {
 	if p.wanted == 0 {
-		return 1 // of nothing
+		return 1 // nothing was wanted
 	}
 	return p.happened / p.wanted
 }
@@ -179,7 +179,7 @@ func (c *checker) row(i int, of Config, a, b []float32) {
 	}
 }
 
-// halfUnit is the most that rounding a number to an encoding moves it.
+// halfUnit is the largest rounding error of a number in an encoding.
 func halfUnit(x float64, e kernels.Encoding) float64 {
 	digits, smallest := 24, -126
 	switch e {

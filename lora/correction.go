@@ -9,7 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 )
 
-// correction is what is added to one weight [out, in]: scale·B·A.
+// correction is the product scale·B·A that is added to one weight [out, in].
 type correction struct {
 	a, b     []float32 // [rank, in], [out, rank]
 	rank, in int
@@ -20,7 +20,7 @@ func newCorrection(a, b []float32, c Config) correction {
 	return correction{a: a, b: b, rank: c.Rank, in: len(a) / c.Rank, scale: c.Alpha / float64(c.Rank)}
 }
 
-// write gives the corrected weight, a block of rows at a time.
+// write writes the corrected weight, a block of rows at a time.
 func (c correction) write(w io.Writer, t tensorfile.Tensor) error {
 	const blockRows = 256
 	rowBytes := c.in * t.Encoding.Size()
@@ -42,7 +42,7 @@ func (c correction) write(w io.Writer, t tensorfile.Tensor) error {
 	return nil
 }
 
-// transposedA is A as [in, rank], so that what one output number needs lies together.
+// transposedA is A as [in, rank], so that the inputs of one output number are contiguous.
 func (c correction) transposedA() []float32 {
 	at := make([]float32, len(c.a))
 	for r := range c.rank {
@@ -53,7 +53,7 @@ func (c correction) transposedA() []float32 {
 	return at
 }
 
-// addTo writes rows + scale·b·a into merged; all cores share the rows, in groups.
+// addTo writes rows + scale·b·a into merged, on all cores, which take groups of rows in turn.
 func (c correction) addTo(merged, rows tensorfile.Tensor, at, b []float32) {
 	rowBytes := c.in * rows.Encoding.Size()
 	n := len(rows.Bytes) / rowBytes
@@ -81,10 +81,10 @@ func (c correction) addTo(merged, rows tensorfile.Tensor, at, b []float32) {
 	wg.Wait()
 }
 
-// groupRows rows are computed together: they read A once, and their sums do not wait for each other.
+// groupRows rows are computed together: they read A once, and their sums are independent chains of additions.
 const groupRows = 4
 
-// group is the working space of one core.
+// group is the scratch memory of one core.
 type group struct {
 	b       [groupRows][]float64 // rows of B
 	sums    [groupRows][]float64 // [in]
@@ -99,8 +99,8 @@ func newGroup(c correction) *group {
 	return g
 }
 
-// products fills sums with b·a for up to four rows of b. Products of 32-bit numbers are exact in 64
-// bits, so that each sum depends on its order alone, which is that of the rank.
+// products fills sums with b·a for up to four rows of b. Products of float32 numbers are exact in
+// float64, so that each sum depends only on its order, which is that of the rank.
 func (g *group) products(at, b []float32) {
 	rank := len(g.b[0])
 	for i, x := range b {

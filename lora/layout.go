@@ -66,7 +66,7 @@ func ParseTargets(names []string) ([]Target, error) {
 	return targets, nil
 }
 
-// Config says what is adapted, and how richly.
+// Config has the settings of an adapter.
 type Config struct {
 	Rank    int
 	Alpha   float64  // the correction is scaled by Alpha/Rank
@@ -76,7 +76,7 @@ type Config struct {
 // Defaults are rank 32, alpha 32 and all seven targets.
 func Defaults() Config { return Config{Rank: 32, Alpha: 32, Targets: AllTargets()} }
 
-// maxRank is more than any weight has use for, and keeps sizes far from overflow.
+// maxRank is above any useful rank, and keeps sizes from overflowing.
 const maxRank = 1 << 16
 
 // scale is Alpha/Rank, in the precision in which it is used.
@@ -110,7 +110,7 @@ func (c Config) check() error {
 type Dims struct {
 	Layers       int
 	Hidden       int
-	Q            int // query heads × head size: what q_proj gives and o_proj takes
+	Q            int // query heads × head size: the output of q_proj and the input of o_proj
 	KV           int // key-value heads × head size
 	Intermediate int
 }
@@ -137,13 +137,13 @@ func (d Dims) check() error {
 	return nil
 }
 
-// What an adapter has at the most: far more than any has use for, and far from overflow.
+// Limits of an adapter: above any useful size, and far from overflow.
 const (
 	maxLayers  = 1 << 16
 	maxNumbers = 1 << 40
 )
 
-// checkSize refuses sizes whose sums or products would be beyond what a number can hold.
+// checkSize refuses sizes whose sums or products could overflow.
 func (c Config) checkSize(d Dims) error {
 	if d.Layers > maxLayers {
 		return badinput.Errorf("model sizes %+v: found %d layers, more than the %d that there may be", d, d.Layers, maxLayers)
@@ -163,8 +163,8 @@ func (c Config) checkSize(d Dims) error {
 type Side uint8
 
 const (
-	A Side = iota // [rank, in]: what is read from the input
-	B             // [out, rank]: what is added to the output
+	A Side = iota // [rank, in]: projects the input down
+	B             // [out, rank]: projects up to the output
 )
 
 func (s Side) String() string {
@@ -262,7 +262,7 @@ func (l *Layout) Pair(layer int, t Target) (a, b Entry, ok bool) {
 	return l.entries[first+l.index[t][A]], l.entries[first+l.index[t][B]], true
 }
 
-// Scale is what a correction is multiplied with: Alpha/Rank.
+// Scale is the factor of a correction: Alpha/Rank.
 func (l *Layout) Scale() float32 { return l.Config.scale() }
 
 // Locate names the tensor that holds the number at a slab offset, for messages.

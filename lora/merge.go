@@ -23,7 +23,7 @@ func Merge(modelDir string, a *Adapter, outDir string) error {
 	return MergeContext(context.Background(), modelDir, a, outDir)
 }
 
-// MergeContext is Merge until ctx is done: then it leaves nothing and ends with the error of ctx.
+// MergeContext is Merge that stops with the error of ctx, and leaves nothing behind, when ctx is done.
 func MergeContext(ctx context.Context, modelDir string, a *Adapter, outDir string) error {
 	given.All("lora.MergeContext", "ctx", ctx, "a", a)
 	return atomicfile.Folder(outDir, func(unfinished string) error { return a.mergeInto(ctx, unfinished, modelDir) })
@@ -48,7 +48,7 @@ func (a *Adapter) mergeInto(ctx context.Context, outDir, modelDir string) (err e
 	return tensorfile.CopyRest(modelDir, outDir, filepath.Base(model.Index()))
 }
 
-// corrections are the corrections by the name of their weight, all of which are checked against the model.
+// corrections are the corrections by the names of their weights, after checking that they fit the model.
 func (a *Adapter) corrections(model *tensorfile.Set) (map[string]correction, error) {
 	if err := a.fits(model); err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (a *Adapter) corrections(model *tensorfile.Set) (map[string]correction, err
 	return found, nil
 }
 
-// fits wants the model to have every weight that is adapted, in the adapter's shape, and no layer more than the adapter's model had.
+// fits checks that the model has every adapted weight, in the adapter's shape, and not more layers than the adapter.
 func (a *Adapter) fits(model *tensorfile.Set) error {
 	if err := a.checkLen(a.Values); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (a *Adapter) fits(model *tensorfile.Set) error {
 	return nil
 }
 
-// weightName is what a model calls the weight.
+// weightName is the name of a weight in the model's files.
 func weightName(layer int, t Target) string {
 	return fmt.Sprintf("model.layers.%d.%s.weight", layer, t.module())
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/openfile"
 )
 
-// peftConfig is adapter_config.json as it is written: what PEFT and vLLM want to find, in the order of
-// its keys. Fields that only newer versions of PEFT know are left out; their defaults are right.
+// peftConfig is adapter_config.json as we write it: the fields that PEFT and vLLM expect, in the order of
+// their keys. Fields of newer versions of PEFT are left out; their defaults are right.
 type peftConfig struct {
 	AlphaPattern      struct{} `json:"alpha_pattern"`
 	AutoMapping       *string  `json:"auto_mapping"`
@@ -56,8 +56,8 @@ func encodeConfig(c Config, base string) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// harmless are the fields that do not change what an adapter's tensors mean. Dropout is among them: it
-// belongs to a training, and ours has none.
+// harmless are the fields that do not change what an adapter's tensors mean. Dropout is one of them: it
+// matters in training only, and ours has none.
 var harmless = []string{
 	"auto_mapping", "base_model_name_or_path", "ensure_weight_tying", "inference_mode", "lora_dropout",
 	"megatron_core", "peft_version", "qalora_group_size", "revision", "runtime_config",
@@ -66,7 +66,7 @@ var harmless = []string{
 // maxConfig is far above any honest adapter_config.json.
 const maxConfig = 1 << 20
 
-// below names the last adapter in a folder that is none, such as that of a training run.
+// below is a hint for a folder that is no adapter: the last adapter inside it, as in the directory of a run.
 func below(dir string) string {
 	var found []string
 	for _, where := range []string{"adapter", filepath.Join("checkpoints", "*", "adapter")} {
@@ -79,7 +79,7 @@ func below(dir string) string {
 	return ", such as " + filepath.Dir(found[len(found)-1])
 }
 
-// ReadConfig reads what a PEFT adapter directory says of the adapter.
+// ReadConfig reads the configuration in a PEFT adapter directory.
 func ReadConfig(dir string) (Config, error) {
 	path := filepath.Join(dir, configName)
 	info, err := os.Stat(path)
@@ -100,8 +100,8 @@ func ReadConfig(dir string) (Config, error) {
 	return c, nil
 }
 
-// parseConfig reads what is honoured, passes over what is harmless, and refuses everything else that
-// does not say "off": it may change what the tensors mean.
+// parseConfig reads the fields that we support and ignores harmless ones. It refuses every other field
+// that is not switched off, as it may change what the tensors mean.
 func parseConfig(text []byte) (Config, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(text, &fields); err != nil {
@@ -161,8 +161,8 @@ func (c *Config) take(name string, value json.RawMessage) error {
 	return nil
 }
 
-// takeTargets reads names of linears, also with the paths of their modules, as PEFT writes them for small models. A linear
-// that is not adapted in every layer is found when its tensors are read: some are missing.
+// takeTargets reads names of linears, with or without the paths of their modules, as PEFT writes them for small models. A
+// linear that is adapted in some layers only is found when its tensors are read: some are missing.
 func (c *Config) takeTargets(value json.RawMessage) error {
 	var names []string
 	if err := json.Unmarshal(value, &names); err != nil || len(names) == 0 {

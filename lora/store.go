@@ -43,7 +43,7 @@ func (a *Adapter) Save(dir, base string) error {
 	if err := disk.MkdirAll(dir); err != nil {
 		return err
 	}
-	// The weights never stand beside another adapter's configuration, whenever we are stopped.
+	// Remove an old configuration first: if the process dies, weights are never beside a configuration that is not theirs.
 	path := filepath.Join(dir, configName)
 	old, err := os.ReadFile(path)
 	if err == nil && !bytes.Equal(old, config) {
@@ -77,7 +77,7 @@ func Load(dir string, d Dims) (*Adapter, error) {
 	return LoadInto(dir, d, func(n int) []float32 { return make([]float32, n) })
 }
 
-// LoadInto is Load, with the numbers in memory of the caller's: room is asked for so many once the adapter is known to fit.
+// LoadInto is Load into memory of the caller: room is called with the length once the adapter is known to fit.
 func LoadInto(dir string, d Dims, room func(n int) []float32) (*Adapter, error) {
 	l, f, err := openFile(dir, d)
 	if err != nil {
@@ -87,8 +87,8 @@ func LoadInto(dir string, d Dims, room func(n int) []float32) (*Adapter, error) 
 	return a, errors.Join(err, f.Close())
 }
 
-// Check tells what the adapter in the folder dir is, and whether Load could read it, as far as its configuration and the
-// names and shapes of its tensors say. None of its numbers is read.
+// Check reads the configuration of the adapter in the folder dir, and checks by the names and shapes of its tensors that
+// Load could read it. It reads no values.
 func Check(dir string, d Dims) (Config, error) {
 	l, f, err := openFile(dir, d)
 	if err != nil {
@@ -98,7 +98,7 @@ func Check(dir string, d Dims) (Config, error) {
 	return l.Config, errors.Join(err, f.Close())
 }
 
-// openFile opens the file to be read in pieces: what a mapping of it takes no plan of memory has.
+// openFile opens the file to read in pieces: mapping it would take memory that is not planned for.
 func openFile(dir string, d Dims) (*Layout, *tensorfile.Pieces, error) {
 	config, err := ReadConfig(dir)
 	if err != nil {
@@ -112,7 +112,7 @@ func openFile(dir string, d Dims) (*Layout, *tensorfile.Pieces, error) {
 	return l, f, err
 }
 
-// check wants a tensor for every entry that fits it, and no others.
+// check checks that the file has exactly the tensors of the layout, in its shapes.
 func (l *Layout) check(f *tensorfile.Pieces) error {
 	known := make(map[string]bool, len(l.entries))
 	for _, e := range l.entries {
@@ -130,7 +130,7 @@ func (l *Layout) check(f *tensorfile.Pieces) error {
 	return nil
 }
 
-// pieceLen is how many numbers of a tensor are read at a time.
+// pieceLen is the number of values that are read at a time.
 const pieceLen = 1 << 16
 
 // read fills an adapter from its file.

@@ -13,27 +13,27 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
-// adapter is a LoRA adapter in a backend's memory: f32 masters and gradients in two slabs of the
-// layout's order, and the matrices that the kernels read.
+// adapter is a LoRA adapter in a backend's memory: f32 master weights and gradients, two slabs in the
+// order of the layout, and copies of the masters as the matrices that the kernels read.
 type adapter struct {
 	*lora.Layout
 	b         kernels.Backend
 	slab      copies.Slabs
-	branches  map[string]*branch // by slot; absent where nothing is adapted
+	branches  map[string]*branch // by slot; absent if the adapter has no target there
 	copies    copies.Set
 	precision Precision // of its products
 }
 
-// branch is what an adapter adds to one packed linear. The A matrices of its targets are one matrix.
+// branch is the part of an adapter for one packed linear (such as q, k and v). The A matrices of its targets are one matrix.
 type branch struct {
-	windows []kernels.Window // of the linear's output, one per target
+	windows []kernels.Window // columns of the linear's output, one for each target
 	a       program.Operand
 	b       []program.Operand
 	gradA   kernels.Buffer
 	gradB   []kernels.Buffer
 }
 
-// newAdapter brings an adapter to the backend.
+// newAdapter copies an adapter to the backend.
 func newAdapter(b kernels.Backend, host *lora.Adapter, o Options) (a *adapter, err error) {
 	a = &adapter{Layout: host.Layout, b: b, precision: o.AdapterPrecision, branches: map[string]*branch{}}
 	if a.slab, err = copies.NewSlabs(b, host.Len(), !o.Frozen); err != nil {
@@ -72,7 +72,7 @@ func (a *adapter) addBranch(layer int, l adapted.Linear) error {
 	return err
 }
 
-// matrix makes the copy of a matrix that lies at an offset of the slabs, and finds its gradient.
+// matrix allocates the kernels' copy of one matrix of the slabs, and finds its gradient.
 func (a *adapter) matrix(e lora.Entry) (o program.Operand, grad kernels.Buffer, err error) {
 	m, err := a.b.NewMatrix(a.precision.Trained(), e.Rows, e.Cols)
 	if err != nil {
@@ -95,7 +95,7 @@ func (a *adapter) count() int {
 	return n
 }
 
-// host copies one of the slabs to the host, into values. Who is done with them at once takes the room of copies: the plan of a run has it.
+// host copies a slab to the host, into values. For short use these are copies.Room, scratch that the memory plan of a run includes.
 func (a *adapter) host(slab kernels.Buffer, values []float32) (*lora.Adapter, error) {
 	return &lora.Adapter{Layout: a.Layout, Values: values}, a.b.Download(values, slab)
 }

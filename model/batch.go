@@ -1,42 +1,42 @@
 package model
 
-// Batch is several sequences packed into rows, one after the other. With shared prefixes, rows that several of them begin
-// with are there once: the rows are those of a trie.
+// Batch is several sequences packed into rows, one after the other. With shared prefixes a row can belong to several
+// sequences, and the rows are the nodes of a trie. Then a row can have several targets: the log-probability of each
+// (row, target) pair is computed once. And several tokens, of sequences that are equal so far, can be the same pair.
 type Batch struct {
 	Tokens, Positions []int32 // [T]
-	// Starts and Parents are spans of rows that go on from one another, as kernels.Spans has them. Parents is empty where
-	// every sequence has rows of its own.
+	// Starts and Parents are the spans of rows, see kernels.Spans. Parents is empty if no rows are shared.
 	Starts, Parents []int32
 
-	// Targets are what rows are asked for: that of each row, −1 where nobody asks, and then those of rows that are asked
-	// for another target, too. Each is a pair of a row and a target.
+	// Targets has a target for each pair: pair i < T is row i's first target, −1 if it has none; further targets of rows
+	// follow.
 	Targets []int32 // [pairs]
-	// Again are the rows of the pairs beyond the rows, and then the pairs of the tokens beyond the pairs.
+	// Again has the row of each pair from T on, and then the pair of each token from the number of pairs on.
 	Again []int32 // [tokens − T]
 
-	// What a loss needs of each token that is learned from: of the first that is of a pair in the place of the pair, zero
-	// where there is none, and then of further ones that are of the same pair.
+	// What the loss needs for each token that is trained on. The first token of a pair has the index of the pair (zeros if
+	// the pair has none), further tokens of the same pair follow.
 	OldLogProbs, Advantages []float32 // [tokens]
 	Weights                 []float32 // [tokens]
 
-	// Sequences are the places of the packed sequences in the list that was packed. Sequence k has Places
-	// [Offsets[k], Offsets[k+1]): of each of its rows the place of its token, −1 where nothing is learned; where nobody
-	// learns, the pair that it is asked for, −1 where it is not asked.
+	// Sequences are the indices of the packed sequences in the list that was packed. For sequence k,
+	// Places[Offsets[k]:Offsets[k+1]] has for each row the index of its token in a batch to train on, or of its pair in a
+	// batch to score; −1 for a masked row.
 	Sequences       []int
 	Offsets, Places []int32
 
 	path   []int32 // the rows of the sequence that was added last
-	before []int32 // of each row: that of the position before, or −1
-	forked []bool  // of each row: whether another one than the next goes on from it
-	chain  []int32 // of each pair: the next pair of its row, or −1
-	spanOf []int32 // of each row
-	taken  []bool  // of each pair: whether a token has its place
+	before []int32 // for each row: the row of the position before, or −1
+	forked []bool  // for each row: whether a row other than the next one continues it
+	chain  []int32 // for each pair: the next pair of its row, or −1
+	spanOf []int32 // for each row: its span
+	taken  []bool  // for each pair: whether it has its first token
 }
 
 // Rows is T.
 func (b *Batch) Rows() int { return len(b.Tokens) }
 
-// Shared is how many rows more the sequences would have without each other.
+// Shared is the number of rows that sharing prefixes has saved.
 func (b *Batch) Shared() int { return len(b.Places) - len(b.Tokens) }
 
 // reset empties a batch and keeps its memory.
@@ -49,7 +49,7 @@ func (b *Batch) reset() {
 	b.chain, b.spanOf, b.taken = b.chain[:0], b.spanOf[:0], b.taken[:0]
 }
 
-// add gives sequence i rows, but for the first of them, which are those of the sequence before it. Its places are its rows, for now.
+// add appends the rows of sequence i, whose first `shared` rows are those of the sequence before it. Places has rows, for now.
 func (b *Batch) add(i int, tokens []int32, shared int) {
 	b.path = b.path[:shared]
 	for p, token := range tokens[shared:] {
@@ -67,7 +67,7 @@ func (b *Batch) add(i int, tokens []int32, shared int) {
 	b.Offsets, b.Sequences = append(b.Offsets, int32(len(b.Places))), append(b.Sequences, i)
 }
 
-// spans cuts the rows where they do not go on from the one before, or another one does, too.
+// spans starts a new span at each row that does not continue the row before it, or that is not the only one to continue it.
 func (b *Batch) spans() {
 	shared := false
 	for row, before := range b.before {
@@ -86,7 +86,7 @@ func (b *Batch) spans() {
 	}
 }
 
-// ask finds the pair of a row and a target, or makes it.
+// ask returns the pair of a row and a target, and adds it if it is new.
 func (b *Batch) ask(row, target int32) int32 {
 	if b.Targets[row] < 0 {
 		b.Targets[row] = target
@@ -103,17 +103,17 @@ func (b *Batch) ask(row, target int32) int32 {
 	return pair
 }
 
-// nothingAsked gives every row its place among the pairs.
-func (b *Batch) nothingAsked() {
+// addRowPairs gives every row a pair without a target.
+func (b *Batch) addRowPairs() {
 	for range b.Tokens {
 		b.Targets, b.chain = append(b.Targets, -1), append(b.chain, -1)
 	}
 }
 
-// score asks for the target of every row of the sequences, or of those that a mask sets where there is one.
+// score makes it a batch to score: it asks for the target of every row, or of the rows in the mask if there is one.
 func (b *Batch) score(asked []Datum) {
 	b.spans()
-	b.nothingAsked()
+	b.addRowPairs()
 	for k, i := range b.Sequences {
 		places := b.Places[b.Offsets[k]:b.Offsets[k+1]]
 		for p, row := range places {
@@ -125,10 +125,10 @@ func (b *Batch) score(asked []Datum) {
 	}
 }
 
-// teach asks for what the datums learn from, in a step of so many tokens.
+// teach makes it a batch to train on, in a step of so many unmasked tokens.
 func (b *Batch) teach(datums []Datum, r Reduction, tokens int) {
 	b.spans()
-	b.nothingAsked()
+	b.addRowPairs()
 	for k, i := range b.Sequences {
 		places := b.Places[b.Offsets[k]:b.Offsets[k+1]]
 		for p, row := range places {

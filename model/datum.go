@@ -11,8 +11,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
-// Datum is one sequence to learn from. Row i reads Tokens[i] and is asked for Targets[i]; all five
-// slices are equally long. A row with Mask false (a prompt, what a tool wrote) is read but teaches nothing.
+// Datum is one sequence to train on. Row i has the input Tokens[i] and the target Targets[i]; all five
+// slices are equally long. A row with Mask false (of a prompt, or a tool's output) is context only.
 type Datum struct {
 	Tokens      []int32
 	Targets     []int32
@@ -21,10 +21,10 @@ type Datum struct {
 	Mask        []bool
 }
 
-// Rows is the number of rows that the datum takes in a batch.
+// Rows is the number of rows of the datum, before prefixes are shared.
 func (d Datum) Rows() int { return len(d.Tokens) }
 
-// Trainable counts the rows that teach.
+// Trainable counts the rows in the mask.
 func (d Datum) Trainable() int {
 	n := 0
 	for _, m := range d.Mask {
@@ -35,7 +35,7 @@ func (d Datum) Trainable() int {
 	return n
 }
 
-// Check reports what is wrong with the datum for a model of that vocabulary and length.
+// Check validates the datum for a model.
 func (d Datum) Check(c Config) error {
 	n := len(d.Tokens)
 	for _, f := range []struct {
@@ -69,8 +69,8 @@ func (d Datum) Check(c Config) error {
 
 func finite(x float32) bool { return !math.IsNaN(float64(x)) && !math.IsInf(float64(x), 0) }
 
-// datumJSON is a datum as files hold it: logprobs[i] belongs to tokens[i+1]; the first ob_len tokens were observed, not sampled, and
-// where there are spans [from, to), only those in them were sampled.
+// datumJSON is a datum in a file. logprobs[i] belongs to tokens[i+1]. The first ob_len tokens were observed, all others were sampled,
+// or with spans [from, to) those in a span.
 type datumJSON struct {
 	Tokens    jsonl.List[int32]           `json:"tokens"`
 	ObLen     int                         `json:"ob_len"`
@@ -79,7 +79,7 @@ type datumJSON struct {
 	Advantage *float32                    `json:"advantage"`
 }
 
-// UnmarshalJSON reads {"tokens":[…], "ob_len":P, "logprobs":[…], "advantage":A}, of a conversation "spans":[[P,…],…] too, and no more.
+// UnmarshalJSON reads {"tokens":[…], "ob_len":P, "logprobs":[…], "advantage":A}, for a conversation "spans":[[P,…],…] too, and no more.
 func (d *Datum) UnmarshalJSON(text []byte) error {
 	var j datumJSON
 	strict := json.NewDecoder(bytes.NewReader(text))
@@ -106,7 +106,7 @@ func (d *Datum) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// spans are those of the tokens that were sampled.
+// spans are the spans of sampled tokens.
 func (j *datumJSON) spans() (spans [][2]int, err error) {
 	if j.Spans == nil {
 		return [][2]int{{j.ObLen, len(j.Tokens)}}, nil
@@ -125,16 +125,16 @@ func (j *datumJSON) spans() (spans [][2]int, err error) {
 	return spans, nil
 }
 
-// NewDatum makes the datum of a prompt of obLen tokens, at least 1, and its completion: logprobs[i] belongs to tokens[i+1], so there is
-// one less of them, and every completion token has the same advantage. The slices are kept, not copied.
+// NewDatum makes a datum of a prompt of obLen tokens, at least 1, and its completion. logprobs[i] belongs to tokens[i+1], so
+// there is one less of them, and every token of the completion has the same advantage. The slices are kept, not copied.
 func NewDatum(tokens []int32, obLen int, logprobs []float32, advantage float32) Datum {
 	given.Between("model.NewDatum", "obLen", obLen, 1, len(tokens))
 	return NewConversation(tokens, [][2]int{{obLen, len(tokens)}}, logprobs, advantage)
 }
 
-// NewConversation makes the datum of a conversation: of its tokens the policy wrote those in spans [from, to), which have the
-// advantage. The rest is read and teaches nothing, whatever number it has among logprobs, of which [i] belongs to tokens[i+1]. No span
-// begins at 0: nothing predicts the first token. The slices are kept, not copied.
+// NewConversation makes a datum of a conversation. The policy sampled the tokens in spans [from, to), which get the advantage; the
+// rest is masked. No span begins at 0: nothing predicts the first token. logprobs[i] belongs to tokens[i+1], and is ignored where
+// that is masked. The slices are kept, not copied.
 func NewConversation(tokens []int32, spans [][2]int, logprobs []float32, advantage float32) Datum {
 	n := max(len(tokens)-1, 0)
 	d := Datum{

@@ -8,76 +8,77 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
-// Decoder runs the policy over rows: the next tokens of many sequences, whose earlier keys and values lie in a paged cache. Prefill and
-// decoding are the same to it. Its arithmetic is that of the policy's other programs: a token's log-probability is Score's, bit for bit.
+// Decoder computes the next rows of many sequences, whose earlier keys and values are in a paged KV cache. Prefill and decoding are the
+// same to it. It runs the same kernels as training: a token's log-probability equals Score's, bit for bit.
 type Decoder struct {
 	DecoderSize
 
-	p     *Policy
-	cache kernels.Cache
-	prog  *program.Program
-	in    inputs
-	table input // I32 [Runs × TableStride]
-	taken int   // adapters that are served
-	pick  input // I32 [Rows]: the rows that are drawn from
+	p      *Policy
+	cache  kernels.Cache
+	prog   *program.Program
+	in     inputs
+	table  input // I32 [Sequences × TableStride]: block tables
+	served int   // number of adapters that are served
+	pick   input // I32 [Rows]: the rows to draw from
 
-	invTemp, topP, minP input // F32 [Rows]
+	invTemp, topP, minP input // F32 [Rows], of each draw
 	topK                input // I32 [Rows]
 	uniform             kernels.Buffer
 	uniforms            []float64
-	uniformsAny         any
+	uniformsAny         any // uniforms, boxed once: a run allocates nothing
 
 	token output[int32]
 	logp  output[float32]
 	options
 }
 
-// DecoderSize is how much a decoder has room for.
+// DecoderSize has the sizes of a decoder.
 type DecoderSize struct {
 	Blocks      int // of the backend's CacheBlock positions in the cache
 	Rows        int // of one run
 	Sequences   int // of one run
 	TableStride int // blocks of the longest sequence
-	// Adapters is how many adapters the decoder can serve at a time, each row having its own. 0: it sees the policy's.
+	// Adapters is the number of adapters that the decoder can serve at once (Serve). 0: it uses the one attached to the policy.
 	Adapters int
 }
 
-// Rows is one run of a decoder. Runs[i] are consecutive rows of one sequence.
+// Rows is the input of one run of a decoder. Rows Starts[i] up to Starts[i+1] are consecutive positions of sequence i.
 type Rows struct {
 	Tokens, Positions []int32
 	Starts            []int32 // [sequences + 1]
-	Tables            []int32 // [sequences × TableStride]
-	// Adapters are those of the runs: nil, and none at all, is the bare model. Neighbours with the same one are computed together.
+	Tables            []int32 // [sequences × TableStride]: block tables
+	// Adapters has the adapter of each sequence, nil for the base model; empty: all use the base model. Neighbours with the same
+	// adapter share its products.
 	Adapters []*Served
 	Draws    []Draw
-	// Masks, where there are any, say of each draw which tokens may come: bit t%32 of word t/32 of its MaskWords is token t's.
+	// Masks is empty, or has MaskWords words for each draw: token t is allowed if bit t%32 of word t/32 is set.
 	Masks []uint32
-	Raw   bool // Drawn.Raw is wanted
+	Raw   bool // fill in Drawn.Raw
 }
 
 // Reset empties the rows and keeps their memory.
 func (r *Rows) Reset() {
 	r.Tokens, r.Positions, r.Tables, r.Draws = r.Tokens[:0], r.Positions[:0], r.Tables[:0], r.Draws[:0]
-	clear(r.Adapters) // which the rows would keep alive
+	clear(r.Adapters) // so that withdrawn ones can be collected
 	r.Adapters, r.Masks, r.Raw = r.Adapters[:0], r.Masks[:0], false
 	r.Starts = append(r.Starts[:0], 0)
 }
 
-// Draw asks for a token after a row; several draws may follow one row.
+// Draw asks for the token after a row; a row may have several draws.
 type Draw struct {
 	Row     int
-	Uniform float64 // in [0, 1)
-	InvTemp float32 // 0: the most likely token
+	Uniform float64 // the random number, in [0, 1)
+	InvTemp float32 // 1/temperature; 0: greedy
 	TopK    int32   // 0: all
 	TopP    float32 // 1: all
 	MinP    float32 // 0: all
 
-	Top    int  // how many of the most likely tokens are wanted; 0: none
-	Given  bool // Target is scored, and nothing is drawn
+	Top    int  // number of most likely tokens to return
+	Given  bool // score Target instead of drawing
 	Target int32
 }
 
-// CacheBlock is how many positions one block of a decoder's cache holds.
+// CacheBlock is the number of positions in one block of a decoder's KV cache.
 func (p *Policy) CacheBlock() int { return p.b.CacheBlock() }
 
 // BlockBytes is the memory of one block in all layers.
@@ -85,11 +86,11 @@ func (p *Policy) BlockBytes() int {
 	return p.Layers * 2 * p.Heads.KV * p.Heads.Dim * p.CacheBlock() * p.Cache.Cached().Size()
 }
 
-// Free is what memory the backend has left; false where nobody knows.
+// Free is the memory that the backend has left; false if unknown.
 func (p *Policy) Free() (kernels.Room, bool) { return p.b.Free() }
 
-// NewDecoder makes room and compiles the program. The decoder sees the adapter that is attached now,
-// as it is at each run; one with room for adapters sees the model without any, and what Serve gives it.
+// NewDecoder allocates the KV cache and compiles the program. The decoder uses the adapter that is attached now, with its current
+// weights in each run; with size.Adapters it uses the base model and the adapters of Serve instead.
 func (p *Policy) NewDecoder(size DecoderSize) (*Decoder, error) {
 	d := &Decoder{DecoderSize: size, p: p}
 	var err error
@@ -135,20 +136,20 @@ func (d *Decoder) allocate() (err error) {
 	return cmp.Or(d.token.grow(b, kernels.I32, d.Rows), d.logp.grow(b, kernels.F32, d.Rows))
 }
 
-// Drawn is what a run gives: an element for each draw.
+// Drawn has the results of a run, one element for each draw.
 type Drawn struct {
 	Tokens   []int32
-	LogProbs []float32 // under the distribution that was drawn from; of a given token, Raw
-	// Raw is under the whole distribution at the row's temperature, 1 where the most likely token is asked for, whatever may come: the
-	// log-probability that Score gives. Nil unless a draw has a Top or is Given, or Rows asks for it.
+	LogProbs []float32 // under the distribution that was drawn from; of a given token the same as Raw
+	// Raw is the log-probability under the whole distribution, ignoring masks, top-k, top-p and min-p, at the draw's temperature (1 if
+	// greedy): what Score returns. Nil unless a draw has Top or Given, or Rows.Raw is set.
 	Raw []float32
-	// TopTokens are the most likely tokens of that distribution, from the most likely on, and TopLogProbs theirs: for each draw as many
-	// as the widest Top, or the vocabulary has.
+	// TopTokens are the most likely tokens of the whole distribution in descending order, and TopLogProbs their log-probabilities: for
+	// each draw as many as the largest Top of all draws, at most the vocabulary.
 	TopTokens   []int32
 	TopLogProbs []float32
 }
 
-// Run computes the rows and draws the tokens that are asked for. The results stand until the next run.
+// Run computes the rows and the draws. The results are valid until the next run.
 func (d *Decoder) Run(r *Rows) (Drawn, error) {
 	n, b := len(r.Draws), d.p.b
 	if len(r.Tokens) > d.DecoderSize.Rows || n > d.DecoderSize.Rows || len(r.Starts) > d.Sequences+1 {
@@ -178,7 +179,7 @@ func (d *Decoder) Run(r *Rows) (Drawn, error) {
 	return d.draw(n)
 }
 
-// draw issues the draws of the last run, and waits for them.
+// draw queues the draws of the run, and waits for them.
 func (d *Decoder) draw(n int) (Drawn, error) {
 	b, head := d.p.b, d.p.weights.operands[d.p.HeadSlot()].Mat
 	out := kernels.DrawOut{Token: d.token.buf, LogP: d.logp.buf}
@@ -211,7 +212,7 @@ func (d *Decoder) CopyBlocks(to, from []int32) {
 	if len(to) == 0 {
 		return
 	}
-	// The row inputs are loaded anew by the next run; until then two of them carry the pairs.
+	// pick and topK serve as buffers for the block numbers: the next run overwrites both anyway.
 	b := d.p.b
 	for at := 0; at < len(to); at += d.DecoderSize.Rows {
 		n := min(d.DecoderSize.Rows, len(to)-at)

@@ -13,28 +13,28 @@ import (
 
 // The outputs of the graphs that a builder writes.
 const (
-	outResult = iota // log-probabilities, or the hidden rows that a decoder draws from
-	outLoss          // the statistics, in a graph that trains
+	outResult = iota // log-probabilities, or the hidden states that a decoder draws from
+	outLoss          // the loss statistics, in a graph that trains
 )
 
-// builder writes an architecture's graph. The first failure sticks, so that an architecture reads as the formulas do.
+// builder writes an architecture's graph. It keeps the first error, so that the code of an architecture reads like its formulas.
 type builder struct {
 	cfg     Config
 	weights *weights
-	adapter *adapter // nil: the bare model
+	adapter *adapter // nil: none
 	masters *masters // nil: frozen weights
 	inputs  *inputs
 	cache   kernels.Cache // of a decoder; else nil
 	kv      kernels.DType // of keys and values
-	serving bool          // rows have adapters of their own, over the bare model
+	serving bool          // a decoder that serves adapters: rows choose theirs at run time
 
 	graph      *program.Graph
-	trainables []program.ParamGrad // the leaves, until the graph is differentiated
-	rope       *gorgonia.Node      // shared by all layers
+	trainables []program.ParamGrad // the leaves to differentiate by
+	rope       *gorgonia.Node      // the rotary table, shared by all layers
 	err        error
 }
 
-// builder starts a graph of the policy as it is now.
+// builder starts a graph of the policy with the adapter that is attached now.
 func (p *Policy) builder(in *inputs) *builder {
 	b := &builder{cfg: p.Config, weights: p.weights, inputs: in, kv: p.Cache.Cached(),
 		graph: program.NewGraph(p.Architecture)}
@@ -64,7 +64,7 @@ func (b *builder) apply(o *program.Op, in ...*gorgonia.Node) *gorgonia.Node {
 	return n
 }
 
-// leaf is the node of an operand that exists before the program runs. Asked twice, it is one node.
+// leaf is the node of an operand that exists before the program runs. For equal names and shapes gorgonia returns the same node.
 func (b *builder) leaf(name string, rows, width int, o *program.Operand) *gorgonia.Node {
 	if b.err != nil {
 		return nil
@@ -79,11 +79,11 @@ func (b *builder) inputRows(name string, in *input) *gorgonia.Node {
 	return b.leaf(name, program.AnyRows, 1, &in.Operand)
 }
 
-// param is a leaf whose gradient is wanted in dest.
+// param is a leaf whose gradient is accumulated into dest.
 func (b *builder) param(name string, rows, width int, o *program.Operand, dest kernels.Buffer) *gorgonia.Node {
 	n := b.leaf(name, rows, width, o)
 	for _, t := range b.trainables {
-		if t.Node == n { // a tied head asks twice
+		if t.Node == n { // a tied embedding is used twice
 			return n
 		}
 	}
@@ -101,12 +101,12 @@ func (b *builder) weight(name string) *gorgonia.Node {
 	return b.leaf(name, s.Rows(), s.Cols, b.weights.operands[name])
 }
 
-// scoring writes the graph of the log-probabilities of given targets.
+// scoring writes the graph that computes log-probabilities of given targets.
 func (b *builder) scoring() (*program.Graph, error) {
 	return b.finish(b.head(b.cfg.Forward(b), false))
 }
 
-// training is scoring with a loss, whose gradients gorgonia derives.
+// training writes the graph of scoring with a loss and its gradients.
 func (b *builder) training() (*program.Graph, error) {
 	if (b.adapter == nil || b.adapter.slab.Grads == nil) && (b.masters == nil || b.masters.slab.Grads == nil) {
 		return nil, errNothing()
@@ -120,7 +120,7 @@ func (b *builder) training() (*program.Graph, error) {
 	return b.finish(logp, loss)
 }
 
-// decoding writes the graph of the hidden rows that tokens are drawn from.
+// decoding writes the graph that computes the hidden states of the rows to draw from.
 func (b *builder) decoding(rows *input) (*program.Graph, error) {
 	gather := ops.Gather(&b.inputs.run, b.cfg.Hidden)
 	return b.finish(b.apply(gather, b.cfg.Forward(b), b.inputRows("rows to draw from", rows)))
@@ -131,8 +131,8 @@ func (b *builder) finish(outputs ...*gorgonia.Node) (*program.Graph, error) {
 	return b.graph, b.err
 }
 
-// differentiate asks for the gradients of all parameters, from the last layer to the first: the order in
-// which the backward pass meets them.
+// differentiate adds the gradients of all parameters to the graph, from the last layer to the first: in the
+// order of the backward pass.
 func (b *builder) differentiate(loss *gorgonia.Node) {
 	if b.err != nil {
 		return

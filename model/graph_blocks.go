@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/ops"
 )
 
-// The parts that forward passes are made of.
+// builder implements the operations that forward passes are made of.
 
 var _ arch.Blocks = (*builder)(nil)
 
@@ -23,7 +23,7 @@ func (b *builder) Norm(slot string, x *gorgonia.Node) *gorgonia.Node {
 	return b.apply(ops.RMSNorm(slot, b.cfg.Hidden, b.cfg.Norm(), b.full()), x, b.weight(slot))
 }
 
-// Linear is a packed weight, its bias where the model has one, and what an adapter adds, or those of the rows.
+// Linear is the product with a packed weight, plus a bias if the model has one, plus the adapter's branch, or those of the served adapters.
 func (b *builder) Linear(layer int, name string, x *gorgonia.Node) *gorgonia.Node {
 	s := b.weights.slots[arch.At(layer, name)]
 	in := gorgonia.Nodes{x, b.weight(s.Name)}
@@ -42,7 +42,7 @@ func (b *builder) Linear(layer int, name string, x *gorgonia.Node) *gorgonia.Nod
 	return y
 }
 
-// adapted is a packed weight with what the adapter adds for each target of the group that it has. A decoder has too few rows to round them.
+// adapted is Linear with the adapter's branch in the same operation. A decoder has too few rows for rounding them first to pay.
 func (b *builder) adapted(s arch.Slot, first, bias bool, in gorgonia.Nodes) *gorgonia.Node {
 	br, rank := b.adapter.branches[s.Name], b.adapter.Config.Rank
 	l := ops.Adapted{What: s.Name, N: s.Rows(), K: s.Cols, Rank: rank, Scale: b.adapter.Scale(), Bias: bias, First: first,
@@ -63,7 +63,7 @@ func (b *builder) Rope(what string, qkv *gorgonia.Node) *gorgonia.Node {
 	return b.apply(ops.Rope(what, b.cfg.Attn(0)), qkv, b.angles())
 }
 
-// angles are those of the rows, the same in all layers.
+// angles is the rotary table of the rows, the same in all layers.
 func (b *builder) angles() *gorgonia.Node {
 	if b.rope == nil {
 		dim := b.cfg.Heads.Dim
@@ -73,7 +73,7 @@ func (b *builder) angles() *gorgonia.Node {
 	return b.rope
 }
 
-// Attention is the one place where packed sequences and a decoder's cached ones differ.
+// Attention is the one operation that differs between packed sequences and a decoder's KV cache.
 func (b *builder) Attention(layer int, qkv *gorgonia.Node) *gorgonia.Node {
 	if b.cache != nil {
 		return b.apply(ops.PagedAttention(&b.inputs.run, layer, b.cfg.Attn(layer), b.cache), qkv)
@@ -97,7 +97,7 @@ func (b *builder) Add(what string, x, branch *gorgonia.Node) *gorgonia.Node {
 	return b.apply(ops.Add(what, b.cfg.Hidden, false), x, branch)
 }
 
-// AddBlock is Add where a block ends: the one value of a block that is always kept.
+// AddBlock is the Add that ends a block: its result is never recomputed (activation checkpointing).
 func (b *builder) AddBlock(what string, x, branch *gorgonia.Node) *gorgonia.Node {
 	return b.apply(ops.Add(what, b.cfg.Hidden, true), x, branch)
 }

@@ -2,8 +2,8 @@ package model
 
 import "github.com/seed-7879b91d/grpo/kernels"
 
-// New makes a model of that configuration to be trained as a whole from the start, with the first values that
-// its architecture prescribes. A tensor's values depend on the seed, its name and its shape alone.
+// New makes a model with the initial weights of its architecture, to be trained from scratch. A tensor's values depend
+// on the seed, its name and its shape alone.
 func New(b kernels.Backend, cfg Config, seed uint64, o Options) (*Policy, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
@@ -11,7 +11,7 @@ func New(b kernels.Backend, cfg Config, seed uint64, o Options) (*Policy, error)
 	if o.Quantise != AsStored {
 		return nil, errQuantisedWhole
 	}
-	o = o.settled(b, func() bool { return false })
+	o = o.resolved(b, func() bool { return false })
 	m, err := newMasters(b, cfg, o)
 	if err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
-// inputs are what changes from batch to batch.
+// inputs are the operands that change with each batch.
 type inputs struct {
 	tokens, positions, targets input // I32 [T]
 	old, advantage, weight     input // F32 [T]
@@ -18,7 +18,7 @@ type inputs struct {
 	run                        ops.Run
 }
 
-// grow makes room for batches of rows tokens.
+// grow allocates inputs for batches of so many rows.
 func (in *inputs) grow(b kernels.Backend, rows int) error {
 	for _, i := range []*input{&in.tokens, &in.positions, &in.targets, &in.parents, &in.again} {
 		if err := i.grow(b, kernels.I32, rows); err != nil {
@@ -33,13 +33,13 @@ func (in *inputs) grow(b kernels.Backend, rows int) error {
 	return in.starts.grow(b, kernels.I32, rows+1)
 }
 
-// load makes batch the one of the next run.
+// load uploads the batch of the next run.
 func (in *inputs) load(b kernels.Backend, batch *Batch, temperature float32) {
 	in.tokens.loadInts(b, batch.Tokens)
 	in.positions.loadInts(b, batch.Positions)
 	in.targets.loadInts(b, batch.Targets)
 	in.starts.loadInts(b, batch.Starts)
-	if len(batch.Weights) > 0 { // one to train on
+	if len(batch.Weights) > 0 { // a batch to train on
 		in.old.loadFloats(b, batch.OldLogProbs)
 		in.advantage.loadFloats(b, batch.Advantages)
 		in.weight.loadFloats(b, batch.Weights)
@@ -56,8 +56,8 @@ func (in *inputs) load(b kernels.Backend, batch *Batch, temperature float32) {
 	in.run.InvTemp = 1 / temperature
 }
 
-// input is a leaf with one number per row, and its host copy. The copy has the size of the leaf and is
-// boxed once, so that loading a batch allocates nothing; rows beyond the batch are never read.
+// input is a leaf with one number for each row, and its copy on the host. The copy is as large as the leaf and
+// boxed once, so that loading a batch allocates nothing. Rows beyond the batch are never read.
 type input struct {
 	program.Operand
 	ints   []int32
@@ -65,7 +65,7 @@ type input struct {
 	boxed  any
 }
 
-// grow makes room for rows numbers, in place of what there was.
+// grow allocates so many numbers, after releasing the old ones.
 func (in *input) grow(b kernels.Backend, t kernels.DType, rows int) error {
 	if in.Buf != nil {
 		b.Release(in.Buf)
@@ -96,7 +96,7 @@ func (in *input) loadFloats(b kernels.Backend, src []float32) {
 	b.Upload(in.Buf, in.boxed)
 }
 
-// fetch brings the start of a buffer of floats to the host copy and returns n of them.
+// fetch downloads the start of a buffer of floats into the host copy, and returns n of them.
 func (in *input) fetch(b kernels.Backend, src kernels.Buffer, n int) ([]float32, error) {
 	err := b.Download(in.boxed, src)
 	return in.floats[:n], err

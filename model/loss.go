@@ -7,29 +7,29 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// LossFunc is a loss that the backend does not know. It is called once for each sequence of a batch that has a row that counts, in the
-// batch's order, on the host between the forward and the backward pass. The loss of the step is the sum of what it returns. It must
-// depend on the sequence alone if the result is not to depend on the packing.
+// LossFunc is a loss of the caller's. It runs on the host, between the forward and the backward pass, once for each sequence with a row in
+// its mask, in the order of the batch. The loss of the step is the sum of its results. It must depend on the sequence alone; otherwise the
+// result depends on how sequences are packed.
 type LossFunc func(s *LossSequence) (loss float64)
 
-// LossSequence is what a loss may know of a sequence: one element for each row whose mask is set, in the order of the sequence. The
-// slices are valid during the call only.
+// LossSequence is the input of a LossFunc, and its gradient. The slices have an element for each row in the mask, in order, and are
+// valid during the call only.
 type LossSequence struct {
-	Index     int       // of the datum in the list that Accumulate was given
-	LogP      []float32 // of the targets, by the model as it is now
-	Old       []float32 // as the sampler recorded them
-	Entropy   []float32 // of the distribution that each target is one of, by the model as it is now
+	Index     int       // index of the datum in the call of Accumulate
+	LogP      []float32 // log-probabilities of the targets under the current policy
+	Old       []float32 // the same under the policy that sampled, as recorded
+	Entropy   []float32 // of the current policy's distribution at each target
 	Advantage []float32
-	// Weight makes a sum over all rows of a step the reduction that is asked for: 1 under Sum, 1 over the rows of the step under TokenMean,
-	// 1 over the sequences of the step under SequenceSum, and over the rows of this one too under SequenceMean. Ignored, it is Sum.
+	// Weight is the factor of each row that implements the Reduction: 1 for Sum, 1/rows of the step for TokenMean, 1/sequences of the step
+	// for SequenceSum, and for SequenceMean 1/(sequences of the step · rows of this one). A loss that ignores it has the reduction Sum.
 	Weight []float32
 
-	Grad []float32 // to be written: the derivative of the loss by each LogP; zero before
+	Grad []float32 // for the loss to write, zero at first: the derivative of the loss by each LogP
 
-	places []int32 // of its tokens in the batch
+	places []int32 // indices of its tokens in the batch
 }
 
-// loadLoss makes the objective's loss the one of the next run.
+// loadLoss sets the loss of the next run.
 func (p *Policy) loadLoss(o Objective, batch *Batch) {
 	run := &p.inputs.run
 	run.Loss, run.OwnLoss = o.Loss, nil
@@ -41,7 +41,7 @@ func (p *Policy) loadLoss(o Objective, batch *Batch) {
 	}
 }
 
-// customLoss computes a caller's loss over a batch in place of the kernel's.
+// customLoss replaces gradient and loss of the kernel by those of the caller's loss.
 func (p *Policy) customLoss(f LossFunc, batch *Batch, dlogp, stats, logp, entropy kernels.Buffer) error {
 	fetched, err := p.logp.fetch(p.b, entropy, len(batch.Weights))
 	if err != nil {
@@ -71,7 +71,7 @@ func (p *Policy) customLoss(f LossFunc, batch *Batch, dlogp, stats, logp, entrop
 	return nil
 }
 
-// read takes the rows that count of sequence k.
+// read collects the unmasked rows of sequence k.
 func (s *LossSequence) read(b *Batch, k int, logp, entropy []float32) {
 	s.Index = b.Sequences[k]
 	s.places, s.LogP, s.Old, s.Entropy = s.places[:0], s.LogP[:0], s.Old[:0], s.Entropy[:0]

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
-// masters are the f32 values of a model that is trained as a whole, and their gradients: two slabs of all
-// slots in the order of the forward pass. The kernels read vectors there, and matrices from copies, which may be rounded.
+// masters are the f32 master weights of a model that is fully trained, and their gradients: two slabs of all slots in
+// the order of the forward pass. The kernels read vectors from the slab, and matrices from copies, which may be rounded.
 type masters struct {
 	*weights
 	copies  copies.Set
@@ -24,7 +24,7 @@ type masters struct {
 	offsets map[string]int
 }
 
-// newMasters makes room for a model that is trained as a whole.
+// newMasters allocates a model that is fully trained.
 func newMasters(b kernels.Backend, cfg Config, o Options) (*masters, error) {
 	p := o.Precision
 	if p == I16 {
@@ -57,7 +57,7 @@ func newMasters(b kernels.Backend, cfg Config, o Options) (*masters, error) {
 	return m, m.copies.Allocate(b)
 }
 
-// loadMasters reads every tensor of a model, to train it as a whole.
+// loadMasters reads a model to train it fully.
 func loadMasters(b kernels.Backend, cfg Config, set *tensorfile.Set, o Options) (*masters, error) {
 	m, err := newMasters(b, cfg, o)
 	if err != nil {
@@ -66,7 +66,7 @@ func loadMasters(b kernels.Backend, cfg Config, set *tensorfile.Set, o Options) 
 	return m, m.fill(set)
 }
 
-// fill gives all weights the values of a model's files.
+// fill reads all weights from a model's files.
 func (m *masters) fill(set *tensorfile.Set) error {
 	room := make([]float32, atATime)
 	err := m.load(set, nf4.Read, func(s arch.Slot, parts []stored) error {
@@ -93,7 +93,7 @@ func (m *masters) fill(set *tensorfile.Set) error {
 	return nil
 }
 
-// within are a slot's places in the slabs, master the one of its parameters.
+// within are the parts of the slabs that belong to a slot.
 func (m *masters) within(s arch.Slot) (master, grad kernels.Buffer) {
 	at := m.offsets[s.Name]
 	return m.slab.Within(at, at+s.Size())

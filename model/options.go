@@ -6,20 +6,20 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// MaskWords is how many words say which tokens of a vocabulary may come.
+// MaskWords is the number of words in a mask over the vocabulary.
 func MaskWords(vocab int) int { return kernels.MaskWords(vocab) }
 
-// MostTops is the most that Draw.Top may be.
+// MostTops is the maximum of Draw.Top.
 const MostTops = kernels.MostTops
 
-// output is what the draws of a run give, with its copy on the host.
+// output is a result of draws on the backend, with its copy on the host.
 type output[E int32 | float32] struct {
 	buf   kernels.Buffer
 	host  []E
 	boxed any
 }
 
-// grow makes room for n numbers, in place of what there was.
+// grow allocates n numbers, after releasing the old ones.
 func (o *output[E]) grow(b kernels.Backend, t kernels.DType, n int) (err error) {
 	if o.buf != nil {
 		b.Release(o.buf)
@@ -33,16 +33,16 @@ func (o *output[E]) grow(b kernels.Backend, t kernels.DType, n int) (err error) 
 	return nil
 }
 
-// fetch queues a copy of the first n numbers, which are there after the next Sync.
+// fetch queues a download of the first n numbers. They are valid after the next Sync.
 func (o *output[E]) fetch(b kernels.Backend, n int) []E {
 	b.Fetch(o.boxed, o.buf)
 	return o.host[:n]
 }
 
-// options are what draws may be asked for besides. Most never are: room is made when the first is.
+// options are the optional inputs and outputs of draws. Most decoders never use them: each is allocated on first use.
 type options struct {
-	masked, scored, raws bool // whether the next draws have a mask, given tokens, and are asked for Raw
-	tops                 int  // how many of the most likely tokens are wanted of each
+	masked, scored, raws bool // whether the next draws have masks, given tokens, and Raw
+	tops                 int  // number of most likely tokens of each
 
 	mask, given input
 	raw         output[float32]
@@ -50,7 +50,7 @@ type options struct {
 	topLogP     output[float32]
 }
 
-// loadOptions makes those of the rows the ones of the next draws.
+// loadOptions sets the options of the next draws from the rows.
 func (d *Decoder) loadOptions(r *Rows) error {
 	o, n, words := &d.options, len(r.Draws), MaskWords(d.p.Vocab)
 	o.masked, o.scored, o.raws, o.tops = len(r.Masks) > 0, false, r.Raw, 0
@@ -70,7 +70,7 @@ func (d *Decoder) loadOptions(r *Rows) error {
 	return o.load(d.p.b, r, d.Rows)
 }
 
-// load brings masks and given tokens to the backend, and makes room for what comes back from up to so many draws.
+// load uploads masks and given tokens, and allocates outputs for up to so many draws.
 func (o *options) load(b kernels.Backend, r *Rows, rows int) error {
 	if o.masked {
 		if n := len(r.Masks); o.mask.Buf == nil || len(o.mask.ints) < n {
@@ -112,7 +112,7 @@ func (o *options) load(b kernels.Backend, r *Rows, rows int) error {
 	return nil
 }
 
-// ask puts them into a draw.
+// ask adds the options to the arguments of Draw.
 func (o *options) ask(out *kernels.DrawOut, in *kernels.DrawIn) {
 	if o.masked {
 		in.Allowed = o.mask.Buf
@@ -128,7 +128,7 @@ func (o *options) ask(out *kernels.DrawOut, in *kernels.DrawIn) {
 	}
 }
 
-// fetch queues what n draws gave.
+// fetch queues the download of the optional outputs of n draws.
 func (o *options) fetch(b kernels.Backend, n int, drawn *Drawn) {
 	if o.raws {
 		drawn.Raw = o.raw.fetch(b, n)

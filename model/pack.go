@@ -5,7 +5,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/trie"
 )
 
-// Reduction is how a loss adds up over the tokens of a step: a string, one of the reductions; "" is Sum.
+// Reduction says how the losses of tokens are combined to that of the step: a string, one of the reductions; "" is Sum.
 type Reduction = reduction.Reduction
 
 // The reductions.
@@ -19,13 +19,13 @@ const (
 // ParseReduction finds the reduction of that name.
 var ParseReduction = reduction.Parse
 
-// Pack lays the datums of a step into batches of at most maxRows rows, in order, each into the first
-// batch with room. A longer datum gets a batch of its own. The weights make the sum over all batches the reduction over the whole step.
+// Pack packs the datums of a step into micro-batches of at most maxRows rows, first-fit in their order. A longer datum gets a batch of its
+// own. Weights are such that the sum over all batches is the reduction over the whole step.
 func Pack(datums []Datum, maxRows int, r Reduction) []*Batch {
 	return new(packer).pack(datums, maxRows, r, false)
 }
 
-// packer packs step after step into the same memory: its batches stand until it packs again.
+// packer packs every step into the same memory: its batches are valid until it packs again.
 type packer struct {
 	pool      []*Batch
 	batches   []*Batch
@@ -44,7 +44,7 @@ func (k *packer) pack(datums []Datum, maxRows int, r Reduction, share bool) []*B
 	return k.batches
 }
 
-// packToScore lays datums into batches that ask for the target of every row.
+// packToScore packs datums into batches to score.
 func (k *packer) packToScore(asked []Datum, maxRows int, share bool) []*Batch {
 	for _, b := range k.deal(asked, maxRows, share) {
 		b.score(asked)
@@ -52,7 +52,7 @@ func (k *packer) packToScore(asked []Datum, maxRows int, share bool) []*Batch {
 	return k.batches
 }
 
-// deal lays the rows of the sequences into batches.
+// deal distributes the sequences over batches, and adds their rows.
 func (k *packer) deal(datums []Datum, maxRows int, share bool) []*Batch {
 	k.sequences, k.batches = k.sequences[:0], k.batches[:0]
 	for i := range datums {

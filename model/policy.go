@@ -17,63 +17,63 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
-// Policy is a model that can be scored and trained: base weights, what of it is trained, and the programs that use both. It is not safe
-// for concurrent use. There is nothing to close: its memory goes with the garbage, and with the backend.
+// Policy is a model to score and train: base weights, trained parameters, and the programs that use both. It is not safe for concurrent
+// use. There is nothing to close: its memory is freed with it, or with the backend.
 type Policy struct {
 	Config
 	Options
-	// Progress, where set, is told of each batch that Accumulate and ScoreTargets are done with.
+	// Progress, if set, is called after each batch of Accumulate, ScoreTargets, ScoreBase and ScoreLearned.
 	Progress func(sequences, tokens int)
 
 	b       kernels.Backend
-	order   kernels.Order // of the backend's sums when it was opened, which it keeps
+	order   kernels.Order // of the backend's sums when the policy was opened; each run sets it again
 	weights *weights
 	trained trainable
 	inputs  inputs
-	rows    int // the size of the input leaves and of every program
+	rows    int // the maximum rows of the input leaves and of every program
 
 	scorer, trainer *program.Program
 	graphs          program.Graphs // of a sketch
 	packer          packer
-	logp            input                     // the log-probabilities of a batch, on the host
-	stats           [kernels.NumStats]float64 // its statistics
-	statsAny        any
+	logp            input                     // scratch on the host, for log-probabilities of a batch
+	stats           [kernels.NumStats]float64 // the loss statistics of a batch
+	statsAny        any                       // stats, boxed once
 }
 
-// Options are the choices of memory against time.
+// Options are choices between memory, time and precision.
 type Options struct {
-	// MaxRows is the size of a batch in tokens; a longer sequence makes room for itself. 0: 512. Scores do
-	// not depend on it; gradients do in the last bits, as sums that are cut elsewhere.
+	// MaxRows is the size of a micro-batch in tokens, if no sequence is longer. 0: 512. Scores do not depend
+	// on it; gradients do in their last bits, as it changes how sums over rows are split.
 	MaxRows   int
 	Recompute Recompute
 	Precision Precision
-	// SharePrefixes has what sequences of a batch begin with computed once. Scores do not depend on it; gradients do in the last bits.
+	// SharePrefixes computes common prefixes in a batch once. Scores do not depend on it; gradients do in their last bits.
 	SharePrefixes    bool
-	Cache            Precision // what keys and values are rounded to, in a decoder's cache and in training alike
-	AdapterPrecision Precision // what an adapter's matrices are rounded to in products, and what they are multiplied with
+	Cache            Precision // of keys and values, both in a decoder's KV cache and in training
+	AdapterPrecision Precision // what an adapter's matrices and their inputs are rounded to in products
 	Quantise         Quantisation
-	Frozen           bool // nothing is trained: what there is to train is only asked, and there are no gradients
+	Frozen           bool // inference only: no memory for gradients, also where there is an adapter
 }
 
-// numbers are those that other weights, or other copies of an adapter, would be loaded for.
-func (o Options) numbers() string {
+// weightOptions lists the options that two policies must have in common to share weights.
+func (o Options) weightOptions() string {
 	return fmt.Sprintf("precision=%s kv_cache_dtype=%s adapter_precision=%s quantize=%s", o.Precision, o.Cache, o.AdapterPrecision, o.Quantise)
 }
 
-const UsualRows = 512 // MaxRows where nobody says
+const UsualRows = 512 // the default of MaxRows
 
-// Recompute says how much of the forward pass the backward pass computes a second time, to save memory.
+// Recompute selects activation checkpointing: what the backward pass recomputes instead of keeping it.
 type Recompute = program.Recompute
 
-// The choices of recomputation.
+// The levels of activation checkpointing.
 const RecomputeNone, RecomputeCheap, RecomputeBlocks = program.RecomputeNone, program.RecomputeCheap, program.RecomputeBlocks
 
-// Open reads the model in dir. With trainable, all its weights can be trained; else they are frozen as the file has them.
+// Open reads the model in dir. With trainable all its weights are trained, in f32; else they are frozen, as stored in the file.
 func Open(b kernels.Backend, dir string, trainable bool, o Options) (*Policy, error) {
 	return OpenContext(context.Background(), b, dir, trainable, o)
 }
 
-// OpenContext is Open until ctx is done: then it ends with the error of ctx.
+// OpenContext is Open that stops with the error of ctx when ctx is done.
 func OpenContext(ctx context.Context, b kernels.Backend, dir string, trainable bool, o Options) (*Policy, error) {
 	given.All("model.OpenContext", "ctx", ctx)
 	cfg, err := ReadConfig(dir)
@@ -89,13 +89,13 @@ func OpenContext(ctx context.Context, b kernels.Backend, dir string, trainable b
 	return OpenSet(b, cfg, set, trainable, o)
 }
 
-// OpenSet is Open for tensors that are found already, such as those of a file in another format.
+// OpenSet is Open for tensors that the caller has opened, such as those of a file in another format.
 func OpenSet(b kernels.Backend, cfg Config, set *tensorfile.Set, trainable bool, o Options) (*Policy, error) {
 	if err := consistent.Check(cfg, set); err != nil {
 		return nil, err
 	}
 	cfg = consistent.Published(cfg, set)
-	o = o.settled(b, func() bool { return !trainable && consistent.OnlyBF16(cfg, set) })
+	o = o.resolved(b, func() bool { return !trainable && consistent.OnlyBF16(cfg, set) })
 	if trainable && o.Quantise != AsStored {
 		return nil, errQuantisedWhole
 	}
@@ -116,13 +116,13 @@ func OpenSet(b kernels.Backend, cfg Config, set *tensorfile.Set, trainable bool,
 	return newPolicy(b, cfg, w, nothing{}, o), nil
 }
 
-// Random makes a model of a shape that Shapes lists, with weights that mean nothing.
+// Random makes a model of a shape that Shapes lists, with random frozen weights, for benchmarks.
 func Random(b kernels.Backend, shape string, o Options) (*Policy, error) {
 	cfg, err := arch.ShapeNamed(shape)
 	if err != nil {
 		return nil, err
 	}
-	o = o.settled(b, func() bool { return true })
+	o = o.resolved(b, func() bool { return true })
 	if err := o.checkWhole(b, nil); err != nil {
 		return nil, err
 	}
@@ -141,9 +141,9 @@ func newPolicy(b kernels.Backend, cfg Config, w *weights, t trainable, o Options
 	return p
 }
 
-// Twin is another policy over the same frozen weights, which are in memory once and stay there as long as either is in use.
-// What is attached to it, what it learns and its programs are its own, and nothing is attached yet; its numbers are those of a
-// policy that was opened by itself. Both are used by the goroutine that uses the backend.
+// Twin makes another policy over the same frozen weights, which stay in memory as long as either is in use. It has its own
+// adapter (none yet) and programs, and computes the same bits as a policy that was opened by itself. Both must be used by the
+// goroutine that uses the backend.
 func (p *Policy) Twin() (*Policy, error) {
 	if _, whole := p.trained.(*masters); whole {
 		return nil, badinput.Errorf("a model that is trained as a whole has no twin: its weights change; open it with train=lora")
@@ -153,11 +153,11 @@ func (p *Policy) Twin() (*Policy, error) {
 	return twin, nil
 }
 
-// TwinWith is Twin with batches and recomputation of its own. What the weights were loaded for must be the same.
+// TwinWith is Twin with other options, as long as these do not require other weights: MaxRows, Recompute, SharePrefixes, Frozen.
 func (p *Policy) TwinWith(o Options) (*Policy, error) {
-	o = o.settled(p.b, func() bool { return p.Precision == BF16 })
-	if o.numbers() != p.numbers() {
-		return nil, badinput.Errorf("the model is open with %s, and cannot be shared with %s", p.numbers(), o.numbers())
+	o = o.resolved(p.b, func() bool { return p.Precision == BF16 })
+	if o.weightOptions() != p.weightOptions() {
+		return nil, badinput.Errorf("the model is open with %s, and cannot be shared with %s", p.weightOptions(), o.weightOptions())
 	}
 	twin, err := p.Twin()
 	if err == nil {
@@ -167,7 +167,7 @@ func (p *Policy) TwinWith(o Options) (*Policy, error) {
 	return twin, err
 }
 
-// Attach gives the policy a copy of an adapter, in place of any before, which decoders, engines and optimizers made before still use.
+// Attach copies an adapter to the policy, and replaces any before. Decoders, engines and optimizers made before still use the old one.
 func (p *Policy) Attach(a *lora.Adapter) error {
 	given.All("model.Policy.Attach", "a", a)
 	if _, whole := p.trained.(*masters); whole {
@@ -176,7 +176,7 @@ func (p *Policy) Attach(a *lora.Adapter) error {
 	if a.Dims != p.LoRADims() {
 		return badinput.Errorf("adapter for a model of sizes %+v, this one has %+v", a.Dims, p.LoRADims())
 	}
-	if n := len(a.Values); n != a.Len() && n != 0 { // a sketch has none
+	if n := len(a.Values); n != a.Len() && n != 0 { // the adapter of a sketch has no values
 		return badinput.Errorf("adapter of %d numbers, its layout has %d", n, a.Len())
 	}
 	t, err := newAdapter(p.b, a, p.Options)
@@ -189,14 +189,14 @@ func (p *Policy) Attach(a *lora.Adapter) error {
 	return nil
 }
 
-// Slabs are the trainable parameters and their gradients, nil where nothing is trained; locate names the tensor at an offset.
+// Slabs are the trained parameters and their gradients, nil if nothing is trained. locate names the tensor at an offset.
 func (p *Policy) Slabs() (params, grads kernels.Buffer, locate func(int) string) {
 	params, grads = p.trained.slabs()
 	return params, grads, p.trained.locate
 }
 
-// Spared are the ranges [from, to) of the slabs that no weight decay should shrink: norms, biases and the embedding of a
-// model that is trained as a whole. An adapter has none.
+// Spared are the ranges [from, to) of the slabs that are exempt from weight decay: norms, biases and the embedding of a
+// model that is fully trained. An adapter has none.
 func (p *Policy) Spared() (ranges [][2]int) {
 	m, whole := p.trained.(*masters)
 	if !whole {
@@ -219,7 +219,7 @@ func (p *Policy) Spared() (ranges [][2]int) {
 var errQuantisedWhole = badinput.Errorf("quantize: weights in four bits cannot be trained themselves; type quantize=none, or train=lora")
 var errNoAdapter = errors.New("model: no adapter is attached")
 
-// Adapter copies the adapter's parameters to the host. Without an adapter it is an error.
+// Adapter copies the adapter's parameters to the host. It is an error if there is no adapter.
 func (p *Policy) Adapter() (*lora.Adapter, error) {
 	if a, ok := p.trained.(*adapter); ok {
 		return a.host(a.slab.Params, make([]float32, a.Len()))
@@ -227,7 +227,7 @@ func (p *Policy) Adapter() (*lora.Adapter, error) {
 	return nil, errNoAdapter
 }
 
-// Gradients copies the adapter's gradients to the host. Without an adapter, or Frozen, it is an error.
+// Gradients copies the adapter's gradients to the host. It is an error if there is no adapter, or it is Frozen.
 func (p *Policy) Gradients() (*lora.Adapter, error) {
 	if a, ok := p.trained.(*adapter); ok && a.slab.Grads != nil {
 		return a.host(a.slab.Grads, make([]float32, a.Len()))
@@ -235,19 +235,19 @@ func (p *Policy) Gradients() (*lora.Adapter, error) {
 	return nil, errNoAdapter
 }
 
-// Hash names the parameters that programs and decoders read, after checking that they are those that the
-// optimizer has: the SHA-256 of their numbers.
+// Hash is the SHA-256 of the trained parameters. It first checks that the copies that kernels read are up to
+// date with the optimizer's masters.
 func (p *Policy) Hash() (string, error) { return p.trained.verify() }
 
-// Publish makes parameters that an optimizer has changed the ones that every later program reads.
+// Publish copies parameters that an optimizer has changed to the matrices that kernels read.
 func (p *Policy) Publish() { p.trained.publish() }
 
-// WeightBytes is the memory of the base weights, WeightCount their number, and TrainableCount the number of parameters that are trained.
+// WeightBytes is the memory of the base weights, WeightCount their number, and TrainableCount the number of trained parameters.
 func (p *Policy) WeightBytes() int    { return p.weights.bytes() }
 func (p *Policy) WeightCount() int    { return p.weights.count() }
 func (p *Policy) TrainableCount() int { return p.trained.count() }
 
-// LayerWeights are the matrices of the layers alone, without the embedding and the head: their memory and their number.
+// LayerWeights are the memory and the number of the weights in the layers' matrices, without the embedding and the head.
 func (p *Policy) LayerWeights() (bytes, count int) {
 	for l := range p.Layers {
 		for _, m := range p.BlockMatrices() {

@@ -10,19 +10,19 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Quantisation is what becomes of frozen matrices when a model is read.
+// Quantisation says whether frozen matrices are quantised when a model is read.
 type Quantisation uint8
 
 const (
-	AsStored Quantisation = iota // they stay as the files have them
-	NF4                          // those of the layers take four bits a weight, as in the model that nf4.QuantiseModel writes
+	AsStored Quantisation = iota // no: they stay as stored in the files
+	NF4                          // the layers' matrices, to 4-bit NormalFloat, with the same bits that nf4.QuantiseModel writes
 )
 
 var quantisations = []string{"none", "nf4"}
 
 func (q Quantisation) String() string { return quantisations[q] }
 
-// ParseQuantisation understands none and nf4. Nothing is none.
+// ParseQuantisation parses none and nf4; "" is none.
 func ParseQuantisation(s string) (Quantisation, error) {
 	if i := slices.Index(quantisations, s); i >= 0 || s == "" {
 		return Quantisation(max(i, 0)), nil
@@ -30,7 +30,7 @@ func ParseQuantisation(s string) (Quantisation, error) {
 	return 0, badinput.Errorf("found %q, expected none or nf4", s)
 }
 
-// readers read matrices of four bits, and describe them to plan memory with.
+// readers are the functions that read 4-bit matrices, and that describe them for a memory plan.
 func (q Quantisation) readers() (read, describe nf4.Reader) {
 	if q == NF4 {
 		return nf4.ReadQuantising, nf4.DescribeQuantising
@@ -38,18 +38,18 @@ func (q Quantisation) readers() (read, describe nf4.Reader) {
 	return nf4.Read, nf4.Describe
 }
 
-// Precision is what every number is rounded to before it is multiplied with a bf16 weight, or with one that is trained, which then is
-// rounded, too. Sampler and trainer of a policy have the same, so that they agree to the bit either way. With BF16, a backend that is a
-// kernels.Narrower keeps what gradients read in bf16, too.
+// Precision is the type that activations are rounded to before they are multiplied with a bf16 weight, or with a trained weight, whose
+// copy is rounded, too. Sums are f32. Sampler and trainer of a policy have the same precision, so that they agree to the bit. With
+// BF16, a backend that is a kernels.Narrower also keeps the activations that the backward pass needs in bf16.
 type Precision uint8
 
 const (
-	F32  Precision = iota // nothing is rounded
-	BF16                  // as on most accelerators; twice as fast where the processor has instructions for it
-	I16                   // to 15 bits of the largest of 64 numbers, where a weight has four bits: kernels.I16Rounding; F32 elsewhere
+	F32  Precision = iota // no rounding
+	BF16                  // as on most accelerators; twice as fast if the processor has instructions for it
+	I16                   // for 4-bit weights: integer products, with a scale for every 64 inputs (kernels.I16Rounding); F32 for others
 
-	// Auto is BF16 where the backend prefers that and the weights are frozen bf16, else F32; of a cache, also with BF16 in the order of
-	// tiles; of an adapter, there alone.
+	// Auto is BF16 if the backend prefers it and all weights are frozen bf16, else F32. For a KV cache it is also BF16 if the precision
+	// is BF16 in the order of tiles; for an adapter only then.
 	Auto
 )
 
@@ -57,7 +57,7 @@ var precisionNames = []string{"f32", "bf16", "int16", "auto"}
 
 func (p Precision) String() string { return precisionNames[p] }
 
-// ParsePrecision understands auto, f32, bf16 and int16. Nothing is f32: runs of before there was a choice say nothing.
+// ParsePrecision parses auto, f32, bf16 and int16; "" is f32, as old runs have no such setting.
 func ParsePrecision(s string) (Precision, error) {
 	if i := slices.Index(precisionNames, s); i >= 0 || s == "" {
 		return Precision(max(i, 0)), nil
@@ -65,7 +65,7 @@ func ParsePrecision(s string) (Precision, error) {
 	return 0, badinput.Errorf("found %q, expected auto, f32, bf16 or int16", s)
 }
 
-// ParseCache understands auto, f32 and bf16: what keys and values are rounded to.
+// ParseCache parses the precision of keys and values: auto, f32 or bf16.
 func ParseCache(s string) (Precision, error) {
 	p, err := ParsePrecision(s)
 	if err != nil || p == I16 {
@@ -74,7 +74,7 @@ func ParseCache(s string) (Precision, error) {
 	return p, nil
 }
 
-// checkWhole refuses I16 where nothing is multiplied in whole numbers. set are the model's tensors, or nil.
+// checkWhole refuses I16 if the backend has no integer products, or the model no 4-bit weights. set are the model's tensors, or nil.
 func (o Options) checkWhole(b kernels.Backend, set *tensorfile.Set) error {
 	if o.Precision == I16 && !kernels.MultipliesWhole(b) {
 		return badinput.Errorf("a precision of int16 is for the processor, and this is %s; take precision bf16", b.Name())
@@ -85,8 +85,8 @@ func (o Options) checkWhole(b kernels.Backend, set *tensorfile.Set) error {
 	return nil
 }
 
-// settled are the options with what auto stands for; frozen tells whether all matrices are frozen bf16.
-func (o Options) settled(b kernels.Backend, frozen func() bool) Options {
+// resolved resolves Auto in the options; frozen reports whether all matrices are frozen bf16.
+func (o Options) resolved(b kernels.Backend, frozen func() bool) Options {
 	given.All("model.Open", "b", b)
 	usual := F32
 	if kernels.RoundsUsually(b) && frozen() {
@@ -97,7 +97,7 @@ func (o Options) settled(b kernels.Backend, frozen func() bool) Options {
 	}
 	adapter := F32
 	if order, _ := kernels.OrderOf(b); order == kernels.Tiles && o.Precision == BF16 {
-		usual, adapter = BF16, BF16 // a tile unit multiplies bf16 alone: over f32, attention would take longer than all else
+		usual, adapter = BF16, BF16 // a tile unit multiplies bf16 only: attention over f32 would take longer than everything else
 	}
 	if o.Cache == Auto {
 		o.Cache = min(o.Precision, usual)
@@ -108,7 +108,7 @@ func (o Options) settled(b kernels.Backend, frozen func() bool) Options {
 	return o
 }
 
-// Cached is what a cache of keys and values is made of.
+// Cached is the type of keys and values in a KV cache.
 func (p Precision) Cached() kernels.DType {
 	if p == BF16 {
 		return kernels.BF16
@@ -116,7 +116,7 @@ func (p Precision) Cached() kernels.DType {
 	return kernels.F32
 }
 
-// Frozen is what a matrix of frozen bf16 weights is made of.
+// Frozen is the type of a matrix of frozen bf16 weights.
 func (p Precision) Frozen() kernels.DType {
 	if p == BF16 {
 		return kernels.BF16Rounding
@@ -124,7 +124,7 @@ func (p Precision) Frozen() kernels.DType {
 	return kernels.BF16
 }
 
-// Trained is what kernels read a matrix that is trained from: an adapter's, or a weight.
+// Trained is the type of the copy that kernels read of a trained matrix.
 func (p Precision) Trained() kernels.DType {
 	if p == BF16 {
 		return kernels.BF16Rounding
@@ -132,7 +132,7 @@ func (p Precision) Trained() kernels.DType {
 	return kernels.F32
 }
 
-// Quantised is what one of frozen weights of four bits is made of.
+// Quantised is the type of a matrix of frozen 4-bit weights.
 func (p Precision) Quantised() kernels.DType {
 	if p == I16 {
 		return kernels.I16Rounding

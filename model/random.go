@@ -12,8 +12,8 @@ import (
 // randomRows is how many rows of a random matrix are drawn at a time.
 const randomRows = 1024
 
-// randomWeights makes a model of that shape whose values mean nothing but are not zero, for
-// benchmarks: normal-like with standard deviation 0.02, norms of one.
+// randomWeights makes weights for benchmarks: about normal with standard deviation 0.02, and norms
+// of one.
 func randomWeights(b kernels.Backend, cfg Config, seed uint64, o Options) (*weights, error) {
 	w, err := newWeights(b, cfg, o.Precision)
 	if err != nil {
@@ -39,7 +39,7 @@ func randomWeights(b kernels.Backend, cfg Config, seed uint64, o Options) (*weig
 	return w, nil
 }
 
-// drawMatrix fills a matrix with bf16 numbers, some rows at a time.
+// drawMatrix fills a matrix with random bf16 numbers, some rows at a time to bound memory.
 func (w *weights) drawMatrix(s arch.Slot, rng *rand.Rand) error {
 	m, err := w.addMatrix(s, w.precision.Frozen())
 	if err != nil {
@@ -60,13 +60,13 @@ func (w *weights) drawMatrix(s arch.Slot, rng *rand.Rand) error {
 	return w.b.Compress(m)
 }
 
-// planned tells whether nothing is computed with the weights, so that no number needs to be drawn.
+// planned reports whether the backend is a ledger, which only adds up memory: then no values are needed.
 func (w *weights) planned() bool {
 	_, ledger := w.b.(*kernels.Ledger)
 	return ledger
 }
 
-// drawCodes draws the numbers of drawMatrix, and gives them in four bits each.
+// drawCodes draws the same numbers as drawMatrix, and quantises them to four bits.
 func (w *weights) drawCodes(s arch.Slot, rng *rand.Rand) (parts []stored) {
 	for _, p := range s.Parts {
 		if w.planned() {

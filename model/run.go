@@ -12,19 +12,19 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
-// Score gives log p(s[i+1] | s[..i]) for every token but the first of each sequence, of the distribution at that temperature.
+// Score computes log p(s[i+1] | s[..i]) at a temperature for every token but the first of each sequence.
 func (p *Policy) Score(ctx context.Context, sequences [][]int32, temperature float32) ([][]float32, error) {
 	asked := make([]Datum, len(sequences))
 	for i, s := range sequences {
 		if err := p.CheckSequence(s); err != nil {
 			return nil, fmt.Errorf("sequence %d: %w", i, err)
 		}
-		asked[i] = Datum{Tokens: s[:len(s)-1], Targets: s[1:]} // without a mask: a row's target is the next row
+		asked[i] = Datum{Tokens: s[:len(s)-1], Targets: s[1:]} // no mask: all rows are scored
 	}
 	return p.score(ctx, asked, temperature, nil)
 }
 
-// ScoreTargets gives log p(target | the tokens up to its row) for every row of the datums, also those that teach nothing.
+// ScoreTargets computes log p(target | tokens up to its row) for every row of the datums, masked ones included.
 func (p *Policy) ScoreTargets(ctx context.Context, datums []Datum, temperature float32) ([][]float32, error) {
 	asked := slices.Clone(datums)
 	for i := range asked {
@@ -36,8 +36,8 @@ func (p *Policy) ScoreTargets(ctx context.Context, datums []Datum, temperature f
 	return p.score(ctx, asked, temperature, p.Progress)
 }
 
-// ScoreBase gives what the frozen weights alone say of the rows that count, as if no adapter were attached, and 0 of others:
-// one pass of the program that scores, in the same memory. A model that is trained as a whole has no such weights any more.
+// ScoreBase is ScoreLearned for the model without its adapter: the reference policy of KL penalties. It takes no further memory.
+// It is an error for a fully trained model, which does not keep its original weights.
 func (p *Policy) ScoreBase(ctx context.Context, datums []Datum, temperature float32) ([][]float32, error) {
 	if _, whole := p.trained.(*masters); whole {
 		return nil, badinput.Errorf("a model that is trained as a whole keeps no weights from before; open it with train=lora")
@@ -47,7 +47,7 @@ func (p *Policy) ScoreBase(ctx context.Context, datums []Datum, temperature floa
 	return p.ScoreLearned(ctx, datums, temperature)
 }
 
-// ScoreLearned gives log p(target | the tokens up to its row) for the rows of the datums that teach, and 0 of others.
+// ScoreLearned computes log p(target | tokens up to its row) for the unmasked rows of the datums; masked rows get 0.
 func (p *Policy) ScoreLearned(ctx context.Context, datums []Datum, temperature float32) ([][]float32, error) {
 	for i := range datums {
 		if err := datums[i].Check(p.Config); err != nil {
@@ -57,7 +57,7 @@ func (p *Policy) ScoreLearned(ctx context.Context, datums []Datum, temperature f
 	return p.score(ctx, datums, temperature, p.Progress)
 }
 
-// score gives what each row is asked for, and tells done of each batch.
+// score computes the log-probabilities of the rows in each mask, and calls done after each batch.
 func (p *Policy) score(ctx context.Context, asked []Datum, temperature float32, done func(sequences, tokens int)) ([][]float32, error) {
 	given.All("model.Policy.Score", "ctx", ctx)
 	longest, out := 0, make([][]float32, len(asked))
@@ -94,16 +94,17 @@ func (p *Policy) score(ctx context.Context, asked []Datum, temperature float32, 
 	return out, nil
 }
 
-// Objective is what a step minimises.
+// Objective is the loss that a step minimises.
 type Objective struct {
 	Loss        kernels.Loss
 	Reduction   Reduction
-	Temperature float32 // that the data were sampled at
-	// Custom, where set, takes the place of Loss. The statistics but for the loss itself are then those of importance sampling.
+	Temperature float32 // at which the data were sampled
+	// Custom, if set, replaces Loss. Statistics other than the loss are then those of importance sampling.
 	Custom LossFunc
 }
 
-// Accumulate adds the gradient of the objective over the datums to the gradient slab, which the optimizer zeroes, and says what it saw.
+// Accumulate adds the gradient of the objective over the datums to the gradient slab, in micro-batches,
+// and returns statistics. The optimizer zeroes the gradients.
 func (p *Policy) Accumulate(ctx context.Context, datums []Datum, o Objective) (Stats, error) {
 	given.All("model.Policy.Accumulate", "ctx", ctx)
 	var stats Stats
@@ -120,8 +121,8 @@ func (p *Policy) Accumulate(ctx context.Context, datums []Datum, o Objective) (S
 	if err := p.prepare(&p.trainer, longest, (*builder).training); err != nil {
 		return stats, err
 	}
-	// By MaxRows, not by the room that a longer sequence once made: a sum over batches keeps its order
-	// whatever was seen before, so that a resumed run adds up as one that was not interrupted.
+	// Batches have MaxRows, even if a longer sequence has made the programs larger: the order of sums must not depend
+	// on earlier steps, or a resumed run would differ from one that was not interrupted.
 	for _, batch := range p.packer.pack(datums, p.MaxRows, o.Reduction, p.SharePrefixes) {
 		if err := ctx.Err(); err != nil {
 			return stats, err
@@ -142,8 +143,8 @@ func (p *Policy) Accumulate(ctx context.Context, datums []Datum, o Objective) (S
 	return stats, nil
 }
 
-// Prepare makes room for training and scoring sequences of that many tokens, so that none is too long for
-// the memory later, and says how many bytes the activations of each take.
+// Prepare allocates memory to train and score sequences of that many tokens, so that no longer one runs out of
+// memory in the middle of a run, and returns the bytes of activations of each.
 func (p *Policy) Prepare(length int) (training, scoring int, err error) {
 	if err := p.prepare(&p.scorer, length, (*builder).scoring); err != nil {
 		return 0, 0, err
@@ -154,7 +155,7 @@ func (p *Policy) Prepare(length int) (training, scoring int, err error) {
 	return p.trainer.Bytes(), p.scorer.Bytes(), nil
 }
 
-// run loads one batch and issues everything that is to be computed for it.
+// run uploads one batch and queues all operations of a program.
 func (p *Policy) run(prog *program.Program, batch *Batch, temperature float32) error {
 	if by := 1 / temperature; !(by > 0 && by-by == 0) {
 		return badinput.Errorf("temperature: found %v, expected a number above 0; 1 leaves the distribution as it is", temperature)
@@ -165,7 +166,7 @@ func (p *Policy) run(prog *program.Program, batch *Batch, temperature float32) e
 	return prog.RunAll()
 }
 
-// prepare compiles the program of a graph, and compiles it again when a sequence does not fit.
+// prepare compiles a program if that is necessary: the first time, and when the longest sequence does not fit.
 func (p *Policy) prepare(prog **program.Program, longest int, write func(*builder) (*program.Graph, error)) error {
 	if need := max(longest, p.MaxRows); need > p.rows {
 		if err := p.grow(need); err != nil {
@@ -183,7 +184,7 @@ func (p *Policy) prepare(prog **program.Program, longest int, write func(*builde
 	return err
 }
 
-// closePrograms gives the memory of the programs back, so that others may take their place.
+// closePrograms frees the memory of the programs, before larger or other ones are compiled.
 func (p *Policy) closePrograms() {
 	for _, prog := range []**program.Program{&p.scorer, &p.trainer} {
 		if *prog != nil {
@@ -193,10 +194,10 @@ func (p *Policy) closePrograms() {
 	}
 }
 
-// grow makes room for batches of rows tokens; programs of the old size are gone.
+// grow allocates inputs for batches of so many rows, and drops the programs, which have the old size.
 func (p *Policy) grow(rows int) error {
 	p.closePrograms()
-	p.rows = 0 // until there is room for more
+	p.rows = 0 // in case the allocation fails
 	rows = program.AlignUp(rows)
 	if err := cmp.Or(p.inputs.grow(p.b, rows), p.logp.grow(p.b, kernels.F32, rows)); err != nil {
 		return err

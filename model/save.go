@@ -14,17 +14,17 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Save writes what was trained to dir: a PEFT adapter, or a model in f32 with the configuration and the tokenizer of the model in base.
+// Save writes the trained parameters to dir: a PEFT adapter, or a model in f32 with configuration and tokenizer of the model in base.
 func (p *Policy) Save(dir, base string) error { return p.trained.save(dir, base) }
 
-// Restore gives the parameters the values that Save wrote; decoders and optimizers that use them go on.
+// Restore loads the parameters that Save wrote, in place: decoders and optimizers stay valid.
 func (p *Policy) Restore(dir string) error { return p.trained.restore(dir) }
 
-// SaveGradients writes the gradients as safetensors, under the names of the tensors that they belong to.
+// SaveGradients writes the gradients as safetensors, under the names of their parameters.
 func (p *Policy) SaveGradients(path string) error { return p.trained.saveGradients(path) }
 
-// SaveModel writes a model that is trained as a whole to dir: weights rounded once to bf16, and
-// config.json. There is no base to copy the rest from: a tokenizer is put beside it by who has one.
+// SaveModel writes a fully trained model to dir: weights rounded to bf16, and config.json. There is no
+// base model to copy a tokenizer from: that is up to the caller.
 func (p *Policy) SaveModel(dir string) error {
 	m, ok := p.trained.(*masters)
 	if !ok {
@@ -36,7 +36,7 @@ func (p *Policy) SaveModel(dir string) error {
 	return p.Config.Write(dir, "bfloat16")
 }
 
-// write puts the values into dir as the tensors of a model.
+// write writes the weights as the tensors of a model into dir.
 func (m *masters) write(dir string, enc kernels.Encoding) error {
 	if err := disk.MkdirAll(dir); err != nil {
 		return badinput.Errorf("output directory: %w", err)
@@ -44,7 +44,7 @@ func (m *masters) write(dir string, enc kernels.Encoding) error {
 	return tensorfile.WriteModel(dir, m.sources(m.slab.Params, enc), map[string]string{"format": "pt"})
 }
 
-// atATime is how many numbers pass through the host at a time: a copy of all, or of an embedding, would be memory that no plan has.
+// atATime is the size of host buffers, in numbers: a copy of all weights, or of an embedding, would exceed the memory plan.
 const atATime = 1 << 16
 
 // sources cuts one of the slabs into the tensors of the model's files.
@@ -78,12 +78,12 @@ func (m *masters) sources(slab kernels.Buffer, enc kernels.Encoding) (sources []
 	return sources
 }
 
-// companions are the files that make a directory of weights a model.
+// companions are the files of a model's directory besides weights and config.json.
 var companions = []string{"generation_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
 	"vocab.json", "merges.txt", "added_tokens.json", "chat_template.jinja"}
 
-// copyCompanions copies config.json, with the weights' new type unless the old one is part of the model, and whatever else
-// of the model is there.
+// copyCompanions copies config.json and the companions. It sets the weights' new type in config.json, unless results
+// depend on the old one.
 func copyCompanions(dir, base, dtype string) error {
 	text, err := os.ReadFile(filepath.Join(base, "config.json"))
 	if err != nil {
@@ -93,7 +93,7 @@ func copyCompanions(dir, base, dtype string) error {
 	if err := json.Unmarshal(text, &config); err != nil {
 		return fmt.Errorf("%s: %w", filepath.Join(base, "config.json"), err)
 	}
-	if c, err := ReadConfig(base); err != nil || c.DType == "" { // else what is computed depends on it
+	if c, err := ReadConfig(base); err != nil || c.DType == "" { // with DType, the forward pass depends on it
 		delete(config, "dtype")
 		config["torch_dtype"] = dtype
 	}

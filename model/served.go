@@ -11,20 +11,20 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/ops"
 )
 
-// Served is an adapter as the rows of a decoder read it: the numbers that it had when it was handed over.
+// Served is an adapter in a decoder: a copy, which later training of the original does not change.
 type Served struct {
-	d           *Decoder // that has it; nil when it has been withdrawn
+	d           *Decoder // nil once withdrawn
 	corrections []*kernels.LowRank
 }
 
-// Serve takes a copy of an adapter, of whatever rank, scale and targets, for the rows of later runs. What is computed for such a row is
-// what a policy computes that has the adapter attached, to the bit.
+// Serve copies an adapter, of any rank, scale and targets, to the decoder, for rows of later runs. Such rows get the same bits as from
+// a policy with the adapter attached.
 func (d *Decoder) Serve(a *lora.Adapter) (*Served, error) {
 	given.All("model.Decoder.Serve", "a", a)
 	switch {
 	case d.Adapters == 0:
 		return nil, fmt.Errorf("model: the decoder has no room for adapters")
-	case d.taken == d.Adapters:
+	case d.served == d.Adapters:
 		return nil, badinput.Errorf("all places for adapters are taken, there are %d; unload one, or make room for more", d.Adapters)
 	case a.Dims != d.p.LoRADims():
 		return nil, badinput.Errorf("adapter for a model of sizes %+v, this one has %+v", a.Dims, d.p.LoRADims())
@@ -39,25 +39,25 @@ func (d *Decoder) Serve(a *lora.Adapter) (*Served, error) {
 			low = max(low, c.A.Rows())
 		}
 	}
-	if err := d.makeLow(low * d.Rows); err != nil {
+	if err := d.growLow(low * d.Rows); err != nil {
 		return nil, fmt.Errorf("adapter: %w", err)
 	}
-	d.taken++
+	d.served++
 	return &Served{d: d, corrections: corrections}, d.p.b.Sync()
 }
 
-// Withdraw gives up an adapter, which no later run may name. Its memory is free at the next collection of garbage.
+// Withdraw removes an adapter, which no later run may use. The garbage collector frees its memory.
 func (d *Decoder) Withdraw(s *Served) {
 	if s == nil || s.d != d {
 		panic("model: the adapter is not this decoder's, or was withdrawn before")
 	}
-	d.forgetAdapters()
+	d.dropAdapters()
 	s.d, s.corrections = nil, nil
-	d.taken--
+	d.served--
 }
 
-// makeLow makes room for what adapters have between their two matrices.
-func (d *Decoder) makeLow(floats int) error {
+// growLow grows the buffer for the intermediate A·x of adapters.
+func (d *Decoder) growLow(floats int) error {
 	run := &d.in.run
 	if run.Low != nil && run.Low.Len() >= floats {
 		return nil
@@ -73,17 +73,17 @@ func (d *Decoder) makeLow(floats int) error {
 	return nil
 }
 
-// forgetAdapters lets go of those of the last run, which would live on otherwise.
-func (d *Decoder) forgetAdapters() {
+// dropAdapters drops the references to adapters of the last run, so that withdrawn ones can be collected.
+func (d *Decoder) dropAdapters() {
 	run := &d.in.run
 	clear(run.Stretches)
 	run.Stretches = run.Stretches[:0]
 }
 
-// loadAdapters makes the adapters of the rows those of the next run.
+// loadAdapters sets the adapters of the next run: one stretch for neighbouring sequences with the same adapter.
 func (d *Decoder) loadAdapters(r *Rows) error {
 	run := &d.in.run
-	d.forgetAdapters()
+	d.dropAdapters()
 	if n := len(r.Starts) - 1; len(r.Adapters) != 0 && len(r.Adapters) != n {
 		return fmt.Errorf("model: %d adapters for %d runs of rows", len(r.Adapters), n)
 	}

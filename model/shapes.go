@@ -12,39 +12,40 @@ type Config = arch.Config
 // ReadConfig reads config.json of the model in dir, ParseConfig the text of one.
 var ReadConfig, ParseConfig = arch.ReadConfig, arch.ParseConfig
 
-// Shapes are the names that Random takes, ShapeNamed what stands behind one, and Products the matrices of one block and of the head of
-// such a shape.
+// Shapes are the names that Random takes, ShapeNamed returns the configuration of one, and Products the matrices of one block and of
+// the head of such a shape.
 var Shapes, ShapeNamed, Products = arch.Shapes, arch.ShapeNamed, arch.Products
 
 // Work is an amount of arithmetic.
 type Work = arch.Work
 
-// TrainingWork is the arithmetic of one token's training in a sequence of T: with an adapter of that rank, or of all weights, where the
-// policy has them trained.
+// TrainingWork is the arithmetic of training on one token of a sequence of T tokens: with an adapter of that rank, or of all weights if
+// the policy is fully trained.
 func (p *Policy) TrainingWork(rank, T int) (work Work) {
 	weights, learned, attention := p.TrainingFlops(rank, T)
 	work.Products = weights
 	rounds := p.AdapterPrecision == BF16
 	if _, whole := p.trained.(*masters); whole {
-		learned, rounds = weights/2, p.Precision == BF16 && p.order == kernels.Tiles // gradients to them
+		learned, rounds = weights/2, p.Precision == BF16 && p.order == kernels.Tiles // gradients of the weights
 	}
 	*work.Kind(rounds) += learned
 	*work.Kind(p.roundsAttention()) += attention
 	return work
 }
 
-// roundsAttention tells whether attention multiplies numbers of bf16.
+// roundsAttention reports whether attention multiplies bf16 numbers.
 func (p *Policy) roundsAttention() bool {
 	return p.Cache == BF16 && (p.order == kernels.Tiles || kernels.RoundsUsually(p.b))
 }
 
-// SamplingWork is the arithmetic of running rows of sequences sequences through the frozen model, every product computed once, and the
-// bytes that must be read for it: every weight as it is kept, and the cache of context positions. Logits are of one row of each sequence.
+// SamplingWork is the arithmetic of running so many rows, of so many sequences, through the frozen model, and the bytes that
+// must be read for it: all weights as they are stored, and the KV cache of context positions of each sequence. Logits
+// are computed for one row of each sequence.
 func (p *Policy) SamplingWork(rows, context, sequences int) (work Work, bytes float64) {
 	c := p.Config
 	weights := p.WeightBytes()
 	if !c.TiedHead {
-		weights -= p.weights.operands[arch.Embedding].Mat.Bytes() // of which only some rows are read
+		weights -= p.weights.operands[arch.Embedding].Mat.Bytes() // only a few of its rows are read
 	}
 	work.Products = 2 * float64(c.Vocab*c.Hidden) * float64(sequences)
 	for _, s := range c.BlockMatrices() {

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/consistent"
 )
 
-// Sketch is Open on a ledger, with the same allocations, and not one weight is read: a policy to plan memory with. Its
-// adapter may have no numbers. It cannot be run.
+// Sketch is Open on a ledger: it makes the same allocations, but reads no weights. The policy serves to plan memory and
+// cannot be run. An adapter attached to it needs no values.
 func Sketch(l *kernels.Ledger, dir string, trainable bool, o Options) (*Policy, error) {
 	cfg, err := ReadConfig(dir)
 	if err != nil {
@@ -30,14 +30,14 @@ func Sketch(l *kernels.Ledger, dir string, trainable bool, o Options) (*Policy, 
 		return nil, errQuantisedWhole
 	}
 	if trainable {
-		o = o.settled(l, func() bool { return false })
+		o = o.resolved(l, func() bool { return false })
 		m, err := newMasters(l, cfg, o)
 		if err != nil {
 			return nil, err
 		}
 		return newPolicy(l, cfg, m.weights, m, o), nil
 	}
-	o = o.settled(l, func() bool { return consistent.OnlyBF16(cfg, set) })
+	o = o.resolved(l, func() bool { return consistent.OnlyBF16(cfg, set) })
 	if err := o.checkWhole(l, set); err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func Sketch(l *kernels.Ledger, dir string, trainable bool, o Options) (*Policy, 
 	return newPolicy(l, cfg, w, nothing{}, o), nil
 }
 
-// Again has a sketch begin anew with batches and recomputation of other options. What is allocated besides stays, and so do graphs.
+// Again sets other MaxRows and Recompute in a sketch and drops its programs; weights, adapter and graphs stay.
 func (p *Policy) Again(o Options) {
 	p.closePrograms()
 	p.MaxRows, p.Recompute, p.rows, p.inputs, p.logp = cmp.Or(o.MaxRows, UsualRows), o.Recompute, 0, inputs{}, input{}
@@ -71,12 +71,12 @@ func (w *weights) sketch(s arch.Slot, set *tensorfile.Set, describe nf4.Reader) 
 		if parts[i], err = readPart(set, s, p, describe); err != nil {
 			return err
 		}
-		parts[i].tensor.Bytes = nil // the numbers are not read
+		parts[i].tensor.Bytes = nil // only names and shapes matter
 	}
 	return w.loadMatrix(s, parts)
 }
 
-// Work says how large the operations of the policy's programs get, for sequences of up to longest tokens.
+// Work describes the largest operations of the policy's programs, for sequences of up to longest tokens.
 func (p *Policy) Work(longest int, train bool) kernels.Work {
 	_, whole := p.trained.(*masters)
 	low := 0

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Stats is what a loss saw, over the rows that count.
+// Stats are statistics of a loss over the unmasked rows.
 type Stats struct {
 	Rows int     `json:"tokens"`
 	Loss float64 `json:"loss"`
@@ -20,15 +20,15 @@ type Stats struct {
 	MaxDiff   float64 `json:"max_logp_diff"`
 	Entropy   float64 `json:"entropy"`
 	Clipped   float64 `json:"clip_fraction"`
-	// ESS is the effective sample size as a share of the rows: 1 when every ratio is the same, 0 where no square of one is above 0.
+	// ESS is the effective sample size as a share of the rows: 1 if all ratios are equal, 0 if the squares of all are 0.
 	ESS float64 `json:"ess"`
-	// Shared is how many rows were not computed, as they are those of sequences that begin alike.
+	// Shared is the number of rows that sharing prefixes has saved.
 	Shared int `json:"rows_shared,omitempty"`
 
 	sums [kernels.NumStats]float64
 }
 
-// add joins the sums of one more batch.
+// add adds the statistics of another batch.
 func (s *Stats) add(batch *[kernels.NumStats]float64) {
 	if s.sums[kernels.StatRows] == 0 {
 		s.sums[kernels.StatRatioMin], s.sums[kernels.StatRatioMax] = math.Inf(1), math.Inf(-1)

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/arch"
 )
 
-// stored is a part of a weight as the model's files hold it: numbers, or codes of four bits.
+// stored is a part of a weight as stored in the model's files: numbers, or 4-bit codes.
 type stored struct {
 	tensor tensorfile.Tensor
 	codes  *nf4.Matrix // nil: numbers
@@ -30,7 +30,7 @@ func readParts(set *tensorfile.Set, s arch.Slot, codes nf4.Reader) ([]stored, er
 	return parts, nil
 }
 
-// readPart finds one part, without a look at its numbers; codes says how those of four bits are read.
+// readPart finds one part, without checking its numbers; codes reads 4-bit matrices.
 func readPart(set *tensorfile.Set, s arch.Slot, p arch.Part, codes nf4.Reader) (part stored, err error) {
 	if !s.Vector {
 		m, quantised, err := codes(set, p.Tensor, p.Rows, s.Cols)
@@ -42,7 +42,7 @@ func readPart(set *tensorfile.Set, s arch.Slot, p arch.Part, codes nf4.Reader) (
 	return part, err
 }
 
-// encoding is what the numbers of a part are, decoded where they are codes.
+// encoding is the encoding of a part's numbers, of codes that of the decoded ones.
 func (p stored) encoding() kernels.Encoding {
 	if p.codes != nil {
 		return p.codes.Type
@@ -50,7 +50,7 @@ func (p stored) encoding() kernels.Encoding {
 	return p.tensor.Encoding
 }
 
-// numbers are those of a part, decoded.
+// numbers are the numbers of a part, with codes decoded.
 func (p stored) numbers() kernels.HostRows {
 	if p.codes == nil {
 		return kernels.HostRows{Encoding: p.tensor.Encoding, Bytes: p.tensor.Bytes}
@@ -58,7 +58,7 @@ func (p stored) numbers() kernels.HostRows {
 	return kernels.HostRows{Encoding: p.codes.Type, Bytes: p.codes.Encode()}
 }
 
-// allCodes are the codes of all parts, or nil where there are numbers among them.
+// allCodes are the codes of all parts, or nil if some part has numbers.
 func allCodes(parts []stored) []kernels.Quantised {
 	all := make([]kernels.Quantised, len(parts))
 	for i, p := range parts {

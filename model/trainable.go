@@ -7,7 +7,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// trainable is what a policy trains: an adapter, the masters of all its weights, or nothing.
+// trainable are the trained parameters of a policy: an adapter, the masters of all weights, or nothing.
 type trainable interface {
 	// slabs are the parameters and their gradients; locate names the tensor at an offset.
 	slabs() (params, grads kernels.Buffer)
@@ -15,10 +15,10 @@ type trainable interface {
 	// count is the number of parameters, without padding.
 	count() int
 
-	// publish shows the kernels the parameters as they are now.
+	// publish updates the copies that the kernels read.
 	publish()
-	// verify wants what the kernels read to be the parameters, number by number, and gives the SHA-256 of
-	// all of them: the name of the policy that is sampled from.
+	// verify checks that the copies that the kernels read are up to date, number by number, and returns the
+	// SHA-256 of the parameters, which identifies the policy.
 	verify() (hash string, err error)
 
 	// save writes the parameters to dir, for the model in base; restore reads them again.
@@ -33,7 +33,7 @@ var (
 	_ trainable = nothing{}
 )
 
-// nothing is what a policy of frozen weights trains.
+// nothing is the trainable of frozen weights without an adapter.
 type nothing struct{}
 
 func errNothing() error {

@@ -11,12 +11,12 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
-// weights are the base weights in a backend's memory, by slot, as the kernels read them. Frozen, a matrix
-// keeps the encoding of its file; those of a model that is trained as a whole belong to its masters.
+// weights are the base weights in a backend's memory, by slot, as the kernels read them. A frozen matrix
+// keeps the encoding of its file; the matrices of a fully trained model are copies of its masters.
 type weights struct {
 	b         kernels.Backend
 	cfg       Config
-	precision Precision   // of what is multiplied with matrices
+	precision Precision   // of products with matrices
 	order     []arch.Slot // of the forward pass
 	slots     map[string]arch.Slot
 	operands  map[string]*program.Operand
@@ -24,7 +24,7 @@ type weights struct {
 	frequencies program.Operand // of the rotary embedding: F64 [Heads.Dim/2]
 }
 
-// newWeights lists the weights of a model; none has an operand yet.
+// newWeights lists the weights of a model, without their operands.
 func newWeights(b kernels.Backend, cfg Config, p Precision) (*weights, error) {
 	w := &weights{b: b, cfg: cfg, precision: p, order: cfg.Slots(), slots: map[string]arch.Slot{}, operands: map[string]*program.Operand{}}
 	for _, s := range w.order {
@@ -57,7 +57,7 @@ func loadFrozen(b kernels.Backend, cfg Config, set *tensorfile.Set, o Options) (
 	})
 }
 
-// load hands the parts of each slot to take, checked, and lets go of them afterwards.
+// load reads and checks the parts of each slot, passes them to take, and releases them.
 func (w *weights) load(set *tensorfile.Set, codes nf4.Reader, take func(s arch.Slot, parts []stored) error) error {
 	for _, s := range w.order {
 		parts, err := readParts(set, s, codes)
@@ -88,7 +88,7 @@ func (w *weights) addVector(s arch.Slot, values []float32) error {
 	return nil
 }
 
-// addMatrix makes the operand of a matrix that holds nothing yet.
+// addMatrix makes the operand of a matrix, to be filled by the caller.
 func (w *weights) addMatrix(s arch.Slot, t kernels.DType) (kernels.Matrix, error) {
 	m, err := w.b.NewMatrix(t, s.Rows(), s.Cols)
 	if err != nil {
@@ -98,7 +98,7 @@ func (w *weights) addMatrix(s arch.Slot, t kernels.DType) (kernels.Matrix, error
 	return m, nil
 }
 
-// loadMatrix gives the kernels a frozen matrix as the files have it; with a precision of bf16 rounded to that, where it is not.
+// loadMatrix makes a frozen matrix from its parts, in the encoding of the files; with precision bf16 it is rounded to that.
 func (w *weights) loadMatrix(s arch.Slot, parts []stored) error {
 	inBF16 := !slices.ContainsFunc(parts, func(p stored) bool { return p.encoding() != kernels.EncodedBF16 })
 	dtype := w.precision.Frozen()
@@ -128,7 +128,7 @@ func (w *weights) loadMatrix(s arch.Slot, parts []stored) error {
 	return w.b.Compress(m)
 }
 
-// bytes is the memory that the matrices take.
+// bytes is the memory of the matrices.
 func (w *weights) bytes() int {
 	n := 0
 	for _, o := range w.operands {

@@ -16,17 +16,17 @@ import (
 type Config struct {
 	Beta1, Beta2 float64 // decay of the means of the gradient and of its square
 	Eps          float64 // added to the root, outside
-	WeightDecay  float64 // times the learning rate, taken off every parameter that is not spared
-	ClipNorm     float64 // gradients of a larger norm are scaled down to it; 0: never
+	WeightDecay  float64 // times the learning rate; not for spared parameters
+	ClipNorm     float64 // gradients of a larger global norm are scaled down to it; 0: never
 }
 
 // Defaults are betas 0.9 and 0.95, eps 1e-12, no decay and no clipping.
 func Defaults() Config { return Config{Beta1: 0.9, Beta2: 0.95, Eps: 1e-12} }
 
-// leastClip is the smallest norm that gradients may be scaled down to: below it, beside Eps, nothing is left of them.
+// leastClip is the smallest ClipNorm: gradients scaled down to less would vanish against Eps.
 const leastClip = 1e-12
 
-// check wants settings that stay what they are in single precision, in which they are used.
+// check validates the settings, also as float32, in which they are used.
 func (c Config) check() error {
 	for _, b := range []struct {
 		key   string
@@ -61,11 +61,11 @@ type Adam struct {
 
 	squares kernels.Buffer // F64 [1]
 	sum     []float64      // [1], the same on the host
-	sumAny  any            // sum again, boxed once: a step allocates nothing
+	sumAny  any            // sum, boxed once: a step allocates nothing
 }
 
-// NewAdam prepares to improve params by grads, two F32 slabs of equal length. locate names the tensor
-// that holds the number at a slab offset, for messages; nil: they name the offset.
+// NewAdam makes an optimizer of params with the gradients grads, two F32 slabs of equal length. locate
+// names the tensor at a slab offset, for messages; nil: messages name the offset.
 func NewAdam(b kernels.Backend, params, grads kernels.Buffer, cfg Config, locate func(offset int) string) (*Adam, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func NewAdam(b kernels.Backend, params, grads kernels.Buffer, cfg Config, locate
 	return a, nil
 }
 
-// alloc finds room for what is kept, or gives back what it found.
+// alloc allocates the moments, all or none of them.
 func (a *Adam) alloc(n int) (err error) {
 	var found []kernels.Buffer
 	for _, slab := range []struct {
@@ -140,10 +140,9 @@ func (e *NonFiniteError) Error() string {
 		e.Tensor, e.Value, much, e.Index)
 }
 
-// Step improves the parameters once, at learning rate lr. If a gradient is not finite, the step does
-// not happen and the error is a *NonFiniteError; if a parameter would become infinite, it does not happen either,
-// and the error is an *OverflowError. That holds as long as nobody else writes the parameters between steps: who does,
-// says so with ParamsWritten. Step waits for the gradients; the improvement itself is queued.
+// Step updates the parameters once, at learning rate lr. It changes nothing if a gradient is not finite (the error is
+// a *NonFiniteError), or if a parameter would overflow (an *OverflowError). For the latter the caller must call
+// ParamsWritten if anything else has written the parameters. Step waits for the gradients; the update itself is queued.
 func (a *Adam) Step(lr float64) (Update, error) {
 	if !(lr >= 0) || math.IsInf(lr, 0) {
 		return Update{}, badinput.Errorf("learning_rate is %v, expected a finite number of at least 0", lr)
@@ -166,8 +165,8 @@ func (a *Adam) Step(lr float64) (Update, error) {
 	return u, nil
 }
 
-// Spare keeps ranges [from, to) of the slab, in order, from decaying: what has a size of its own, as the scales of norms
-// have. Ranges that are out of order, or that reach beyond the slab, are refused.
+// Spare exempts ranges [from, to) of the slab from weight decay, such as the scales of norms. The ranges must be in
+// order and within the slab.
 func (a *Adam) Spare(ranges [][2]int) error {
 	at, n := 0, a.params.Len()
 	for i, r := range ranges {
@@ -180,7 +179,7 @@ func (a *Adam) Spare(ranges [][2]int) error {
 	return nil
 }
 
-// improve queues the improvement, of the whole slab at once where nothing of it is spared.
+// improve queues the update of the whole slab, in one piece if nothing is exempt from weight decay.
 func (a *Adam) improve(s kernels.AdamStep) {
 	n := a.params.Len()
 	if s.WeightDecay == 0 || len(a.spared) == 0 {
@@ -190,7 +189,7 @@ func (a *Adam) improve(s kernels.AdamStep) {
 	a.among(s, 0, n)
 }
 
-// among queues the improvement of the parameters from and up to offsets.
+// among queues the update of parameters [from, to), in pieces with and without weight decay.
 func (a *Adam) among(s kernels.AdamStep, from, to int) {
 	spared, at := s, from
 	spared.WeightDecay = 0
@@ -202,14 +201,14 @@ func (a *Adam) among(s kernels.AdamStep, from, to int) {
 	a.part(s, at, to)
 }
 
-// part improves the parameters from and up to offsets.
+// part queues the update of parameters [from, to).
 func (a *Adam) part(s kernels.AdamStep, from, to int) {
 	if to > from {
 		a.b.Adam(a.params.Slice(from, to), a.m.Slice(from, to), a.v.Slice(from, to), a.grads.Slice(from, to), s, to-from)
 	}
 }
 
-// GradNorm waits for the gradients and gives the norm of all of them together.
+// GradNorm waits for the gradients and returns their global norm.
 func (a *Adam) GradNorm() (float64, error) {
 	a.b.SumSquares(a.squares, a.grads, a.grads.Len())
 	if err := a.b.Download(a.sumAny, a.squares); err != nil {
@@ -218,8 +217,8 @@ func (a *Adam) GradNorm() (float64, error) {
 	return math.Sqrt(a.sum[0]), nil
 }
 
-// kernelStep is the step as the kernel takes it. The corrections are those of the betas in single
-// precision, with which the moments decay.
+// kernelStep makes the kernel's arguments. The bias corrections use the betas rounded to float32, as the
+// moments decay with these.
 func (c Config) kernelStep(lr float64, u Update) kernels.AdamStep {
 	beta1, beta2 := float32(c.Beta1), float32(c.Beta2)
 	correction := func(beta float32) float32 {
@@ -237,10 +236,10 @@ func (a *Adam) ZeroGrad() { a.b.Zero(a.grads) }
 // Steps is the number of steps done.
 func (a *Adam) Steps() int { return a.step }
 
-// chunk is how many numbers pass through the host at a time.
+// chunk is the size of host buffers, in numbers.
 const chunk = 1 << 20
 
-// findNonFinite looks for the gradient that made the norm what it is.
+// findNonFinite finds the first gradient that is not finite.
 func (a *Adam) findNonFinite() error {
 	err := a.eachChunk(a.grads, func(from int, values []float32) error {
 		for i, x := range values {
@@ -256,7 +255,7 @@ func (a *Adam) findNonFinite() error {
 	return err
 }
 
-// eachChunk brings a slab to the host in pieces.
+// eachChunk downloads a slab in chunks.
 func (a *Adam) eachChunk(b kernels.Buffer, fn func(from int, values []float32) error) error {
 	host := make([]float32, min(chunk, b.Len()))
 	for from := 0; from < b.Len(); from += chunk {

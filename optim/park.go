@@ -9,14 +9,14 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// State is what an optimizer knows of its parameters, on the host: several sets of parameters that are improved by turns
-// share the memory of one. The zero value is that of parameters that were never improved.
+// State is the state of an optimizer on the host. It lets several adapters that are trained in turn share one optimizer's
+// memory. The zero value is that before the first step.
 type State struct {
 	Steps int
 	M, V  []float32 // moments, as long as the slab; nil: zeros
 }
 
-// Configure changes the settings for the steps to come.
+// Configure changes the settings of later steps.
 func (a *Adam) Configure(cfg Config) error {
 	if err := cfg.check(); err != nil {
 		return err
@@ -25,7 +25,7 @@ func (a *Adam) Configure(cfg Config) error {
 	return nil
 }
 
-// Park copies what is known to s.
+// Park copies the optimizer's state to s.
 func (a *Adam) Park(s *State) error {
 	given.All("optim.Adam.Park", "s", s)
 	s.Steps = a.step
@@ -43,8 +43,8 @@ func (a *Adam) Park(s *State) error {
 	return nil
 }
 
-// Resume goes on from what Park copied. A state of other parameters, or one that no steps can have left, is an input error,
-// and changes nothing.
+// Resume loads a state that Park copied. A state of another length, or with impossible values, is an input error, and
+// changes nothing.
 func (a *Adam) Resume(s *State) error {
 	given.All("optim.Adam.Resume", "s", s)
 	if err := s.check(a.params.Len()); err != nil {
@@ -53,7 +53,7 @@ func (a *Adam) Resume(s *State) error {
 	return a.restore(s)
 }
 
-// mostSteps keeps the number of the next step far from overflow.
+// mostSteps bounds the number of steps in a state, against overflow.
 const mostSteps = math.MaxInt32
 
 func (s *State) check(n int) error {
@@ -80,12 +80,12 @@ func (s *State) check(n int) error {
 	return nil
 }
 
-// noSquare finds a number that is no mean of squares; -1: all are.
+// noSquare is the index of the first number that cannot be a mean of squares, or −1.
 func noSquare(v []float32) int {
 	return slices.IndexFunc(v, func(x float32) bool { return !(x >= 0) || x-x != 0 })
 }
 
-// restore takes a state as it is.
+// restore loads a state that was checked.
 func (a *Adam) restore(s *State) error {
 	for _, mo := range []struct {
 		host []float32
@@ -98,6 +98,6 @@ func (a *Adam) restore(s *State) error {
 		}
 	}
 	a.step = s.Steps
-	a.ParamsWritten() // the parameters are others, too
+	a.ParamsWritten() // a parked state usually comes with its own parameters
 	return a.b.Sync()
 }

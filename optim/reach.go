@@ -11,27 +11,27 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// reach bounds the numbers of the slabs from above. A step whose result is within what a number can hold by that bound, as any of
-// sane settings is by many orders of magnitude, is not looked at again: the bound follows from the gradient's norm, which is there
-// anyway. Only one that may be beyond is done on trial. The bound is kept from step to step: it is true while nobody but a step
-// writes the slabs, and is forgotten where somebody did.
+// reach is an upper bound of the numbers in the slabs. It proves, without another pass over the slabs, that a step cannot overflow: the
+// bound after a step follows from the bound before it and the gradient's norm, which is known anyway. Sane settings stay far below the
+// limits. A step that the bound does not prove safe is first tried piece by piece (onTrial). The bound holds while only steps write the
+// slabs; ParamsWritten drops it.
 type reach struct {
 	known  bool
-	params float64 // none of the parameters is larger
-	moment float64 // nor is a mean of the gradient, or the root of one of its squares
+	params float64 // bounds the magnitude of every parameter
+	moment float64 // bounds the magnitude of every first moment, and the root of every second moment
 }
 
-// Bounds well below the largest number, 3.4e38, and its root: sums are rounded.
+// Limits well below the largest float32, 3.4e38, and its root, as bounds ignore rounding.
 const (
 	mostParam  = 1e37
 	mostMoment = 1e18
 )
 
-// ParamsWritten says that somebody else wrote the parameters after the last step: the next one looks at them again. Resume and
-// LoadState say so by themselves.
+// ParamsWritten tells the optimizer that the parameters were written other than by Step, so that the next step measures them again.
+// Resume and LoadState call it.
 func (a *Adam) ParamsWritten() { a.reach = reach{} }
 
-// measure looks at the slabs where nobody knows what is in them.
+// measure computes bounds from the norms of the slabs.
 func (a *Adam) measure() (r reach, err error) {
 	norm := func(slab kernels.Buffer) float64 {
 		if err == nil {
@@ -41,15 +41,15 @@ func (a *Adam) measure() (r reach, err error) {
 		return math.Sqrt(a.sum[0])
 	}
 	r = reach{true, norm(a.params), norm(a.m)}
-	r.moment = max(r.moment, math.Sqrt(norm(a.v))) // no element is larger than the norm of all
+	r.moment = max(r.moment, math.Sqrt(norm(a.v))) // the norm is at least the largest element
 	if err != nil {
 		err = fmt.Errorf("optim: norms: %w", err)
 	}
 	return r, err
 }
 
-// after is what the slabs are bounded by after a step, in which no root is less than zero: the change of a parameter is at most
-// lr·m/eps, and its decay. ok tells whether that is well within what numbers can hold.
+// after is the bound after a step: a parameter changes by at most lr·m/eps plus its decay, as the root in the denominator is at least 0.
+// ok reports whether it is within the limits.
 func (r reach) after(s kernels.AdamStep, norm float64) (next reach, ok bool) {
 	next = reach{true, 0, max(r.moment, norm*float64(s.GradScale))}
 	rate := float64(s.LR)
@@ -57,10 +57,10 @@ func (r reach) after(s kernels.AdamStep, norm float64) (next reach, ok bool) {
 	return next, next.params < mostParam && next.moment < mostMoment // of NaN, neither
 }
 
-// within does a step. One that would leave a number which is not finite does not happen.
+// within takes a step, unless that would leave a number that is not finite.
 func (a *Adam) within(s kernels.AdamStep, norm, lr float64) (err error) {
 	next, ok := a.reach.after(s, norm)
-	if !a.reach.known || !ok { // the bound grows from step to step, the numbers need not
+	if !a.reach.known || !ok { // the bound only ever grows: measure before giving up
 		if a.reach, err = a.measure(); err != nil {
 			return err
 		}
@@ -75,9 +75,9 @@ func (a *Adam) within(s kernels.AdamStep, norm, lr float64) (err error) {
 	return nil
 }
 
-// OverflowError is a step that would have made a parameter infinite, or no number.
+// OverflowError is a step that would have made a parameter infinite or NaN.
 type OverflowError struct {
-	Tensor string // that the parameter is of
+	Tensor string // of the parameter
 	Value  float32
 	Rate   float64
 }
@@ -87,13 +87,13 @@ func (e *OverflowError) Error() string {
 		"step", e.Rate, e.Tensor, e.Value)
 }
 
-// pieceLen is how many numbers of each slab are tried at a time.
+// pieceLen is the number of parameters that onTrial tries at a time.
 const pieceLen = 1 << 18
 
-// piece is some of all that a step changes, on the host: of the parameters, and of both moments.
+// piece is a copy, on the host, of a range of the slabs that a step changes: parameters, first and second moments.
 type piece [3][]float32
 
-// each calls fn with what is from and up to offsets in each slab, and with where that is in the piece.
+// each calls fn for each slab with its range [from, to) and the copy of that in the piece.
 func (p *piece) each(a *Adam, from, to int, fn func(slab kernels.Buffer, host []float32) error) error {
 	for i, slab := range []kernels.Buffer{a.params, a.m, a.v} {
 		if p[i] == nil { // the first piece is the largest
@@ -107,8 +107,8 @@ func (p *piece) each(a *Adam, from, to int, fn func(slab kernels.Buffer, host []
 	return nil
 }
 
-// onTrial does a step that leaves every number finite. It is tried in pieces before, and each is put back: a copy of all would be
-// memory that no plan has.
+// onTrial takes a step if it leaves every number finite. It first tries the step on one piece after the other, and restores each: a
+// copy of everything would exceed the memory plan.
 func (a *Adam) onTrial(s kernels.AdamStep, lr float64) error {
 	var before, after piece
 	var over *OverflowError
@@ -126,7 +126,7 @@ func (a *Adam) onTrial(s kernels.AdamStep, lr float64) error {
 		}
 		var here *OverflowError
 		if errors.As(err, &here) {
-			over = cmp.Or(over, here) // further on a gradient may turn out to be the cause
+			over = cmp.Or(over, here) // go on: a later piece may have a gradient as the cause
 		} else if err != nil {
 			return err
 		}
@@ -138,10 +138,10 @@ func (a *Adam) onTrial(s kernels.AdamStep, lr float64) error {
 	return nil
 }
 
-// lost says what is not finite in a piece after a step.
+// lost is an error if a piece has numbers after a step that are not finite.
 func (a *Adam) lost(after *piece, from int, lr float64) error {
 	noNumber := func(x float32) bool { return x-x != 0 }
-	for _, moments := range after[1:] { // of which the gradient alone is the cause
+	for _, moments := range after[1:] { // moments overflow only because of the gradient
 		if i := slices.IndexFunc(moments, noNumber); i >= 0 {
 			at, g := from+i, make([]float32, 1)
 			if err := a.b.Download(g, a.grads.Slice(at, at+1)); err != nil {

@@ -8,13 +8,13 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// Shape is how the learning rate goes on after the warm-up.
+// Shape is the shape of the learning rate after warm-up.
 type Shape uint8
 
 const (
-	Constant Shape = iota // it stays
-	Linear                // it falls along a line
-	Cosine                // it falls along half a wave
+	Constant Shape = iota
+	Linear         // decays linearly
+	Cosine         // decays along half a cosine wave
 )
 
 var shapeNames = []string{"constant", "linear", "cosine"}
@@ -30,7 +30,7 @@ func (s Shape) String() string {
 type Schedule struct {
 	Shape  Shape
 	Total  int // steps of the whole run; Constant needs none
-	Warmup int // steps of a linear rise, which the peak ends
+	Warmup int // steps of linear warm-up; the last one is at the peak
 }
 
 // ParseSchedule makes the schedule of that name. One that falls needs to know where the run ends.
@@ -52,9 +52,9 @@ func ParseSchedule(name string, total, warmup int) (Schedule, error) {
 	return s, nil
 }
 
-// Factor is the share of the peak learning rate at a step; the first step is number 1. It rises in equal parts
-// to 1 at step Warmup (or is 1 at the first), and falls so that it would reach 0 one step after Total:
-// no step of the run is lost. After that it is 0.
+// Factor is the share of the peak learning rate at a step, counted from 1. It rises linearly to 1 at step
+// Warmup (or is 1 at the first), and falls so that it would reach 0 one step after Total: every step of
+// the run learns something. After that it is 0.
 func (s Schedule) Factor(step int) float64 {
 	if step < s.Warmup {
 		return float64(max(step, 0)) / float64(max(s.Warmup, 1))

@@ -21,7 +21,7 @@ const stateFormat = "grpo-adam-1"
 
 // SaveState writes the moments and the number of steps, atomically.
 func (a *Adam) SaveState(path string) error {
-	// The checksum stands before the numbers: they are brought over twice, and never held as a whole.
+	// The checksum precedes the numbers in the file: they are downloaded twice, rather than held as a whole.
 	sum := sha256.New()
 	fmt.Fprintln(sum, a.step)
 	moments := []struct {
@@ -45,8 +45,8 @@ func (a *Adam) SaveState(path string) error {
 	})
 }
 
-// LoadState takes over the moments and the number of steps that SaveState wrote. A file that is damaged
-// or that belongs to other parameters is an input error, and changes nothing.
+// LoadState loads the moments and the number of steps that SaveState wrote. A file that is damaged or
+// belongs to other parameters is an input error, and changes nothing.
 func (a *Adam) LoadState(path string) (err error) {
 	f, err := tensorfile.OpenPieces(path)
 	if err != nil {
@@ -62,7 +62,7 @@ func (a *Adam) LoadState(path string) (err error) {
 	if err != nil || step < 0 || step > mostSteps {
 		return badinput.Errorf("%s: metadata \"step\" is %q, expected a number of steps", path, meta["step"])
 	}
-	// It is read twice, some of it at a time: nothing may change before all of it is known to be sound.
+	// The file is read twice, in chunks: nothing may change before all of it is checked.
 	if err := a.checkMoments(f, path, step); err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (a *Adam) LoadState(path string) (err error) {
 	return nil
 }
 
-// checkMoments wants a state to be whole, and of numbers that a step can have left.
+// checkMoments validates the checksum of a state, and that its numbers are possible moments.
 func (a *Adam) checkMoments(f *tensorfile.Pieces, path string, step int) (err error) {
 	sum := sha256.New()
 	fmt.Fprintln(sum, step)
@@ -109,7 +109,7 @@ func (a *Adam) checkMoments(f *tensorfile.Pieces, path string, step int) (err er
 	return cmp.Or(wrong[:]...)
 }
 
-// eachMoment brings a tensor of a state to the host in pieces, as numbers and as the bytes that they are of.
+// eachMoment reads a tensor of a state in chunks, as numbers and as bytes.
 func (a *Adam) eachMoment(f *tensorfile.Pieces, name string, fn func(from int, values []float32, bytes []byte) error) error {
 	n := a.params.Len()
 	host := make([]float32, min(chunk, n))

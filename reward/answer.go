@@ -8,7 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/match"
 )
 
-// answer holds what was said to what is wanted, for a problem that wants no program. Nothing of it is run.
+// answer compares the text of a completion with the expected answer, for a problem that asks for no program.
 func (j *Judge) answer(ctx context.Context, c Completion, s *Score) error {
 	set, err := j.tester.sets.acquire(ctx, c.Problem)
 	if err != nil {
@@ -38,7 +38,7 @@ func (j *Judge) answer(ctx context.Context, c Completion, s *Score) error {
 	return nil
 }
 
-// matchersOf are those of the tests of an Answer problem.
+// matchersOf compiles the matchers of the tests of an Answer problem.
 func matchersOf(p *data.Problem, tests []data.Test) ([]*match.Matcher, error) {
 	matchers := make([]*match.Matcher, len(tests))
 	for i := range tests {

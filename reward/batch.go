@@ -6,21 +6,21 @@ import (
 	"sync"
 )
 
-// Batch has completions scored while others are still being written. Each is scored by a goroutine of its own; how many
-// programs run at once is the grader's business. An Item is whatever the caller knows a completion by. All calls come
-// from one goroutine.
+// Batch scores completions while others are still being sampled. Each is scored in a goroutine of its own; the grader
+// bounds how many programs run at once. Item is whatever the caller identifies a completion by. All methods must be
+// called from one goroutine.
 type Batch[Item any] struct {
 	grader  Grader
-	late    bool // nothing is scored before Close
+	late    bool // score nothing before Close
 	items   []Item
-	held    []held[Item] // what was added while late
+	held    []held[Item] // completions to score at Close, with late
 	running sync.WaitGroup
 
-	ctx    context.Context // of the graders; its cause is why there are no more scores
+	ctx    context.Context // of the graders; its cause is the first failure, or that the batch was abandoned
 	cancel context.CancelCauseFunc
-	scored chan Marked[Item] // has room for all of them
+	scored chan Marked[Item] // with capacity for all items
 	done   []Marked[Item]
-	failed error // what Wait has said of the grader
+	failed error // the failure of the grader that Wait has returned
 }
 
 // Marked is an item with its score.
@@ -31,15 +31,15 @@ type Marked[Item any] struct {
 
 var errAbandoned = errors.New("nobody asks for the scores any more")
 
-// NewBatch expects up to total completions. The context's values count, its end does not: who wants no more scores
-// calls Abandon. With late, nothing is scored before all completions are there.
+// NewBatch makes a batch of up to total completions. It uses the values of ctx but not its end, since a batch may outlive
+// the step that sampled it: to stop scoring, call Abandon. With late, scoring begins at Close.
 func NewBatch[Item any](ctx context.Context, grader Grader, total int, late bool) *Batch[Item] {
 	b := &Batch[Item]{grader: grader, late: late, scored: make(chan Marked[Item], total)}
 	b.ctx, b.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	return b
 }
 
-// Add hands over a completion.
+// Add adds a completion to score.
 func (b *Batch[Item]) Add(item Item, c Completion) {
 	b.items = append(b.items, item)
 	if b.late {
@@ -49,19 +49,19 @@ func (b *Batch[Item]) Add(item Item, c Completion) {
 	b.score(item, c)
 }
 
-// held is a completion that is scored later.
+// held is a completion that waits for Close.
 type held[Item any] struct {
 	item       Item
 	completion Completion
 }
 
-// Settle hands over an item whose score is known.
+// Settle adds an item whose score is known.
 func (b *Batch[Item]) Settle(item Item, s Score) {
 	b.items = append(b.items, item)
 	b.scored <- Marked[Item]{item, s}
 }
 
-// Close says that all completions are there.
+// Close says that no more completions will be added.
 func (b *Batch[Item]) Close() {
 	for _, h := range b.held {
 		b.score(h.item, h.completion)
@@ -74,26 +74,26 @@ func (b *Batch[Item]) score(item Item, c Completion) {
 		score, err := b.grader.Grade(b.ctx, c)
 		c.Peers.Leave(c.Place)
 		if err != nil {
-			b.cancel(err) // the first one counts
+			b.cancel(err) // only the first has an effect
 			return
 		}
 		b.scored <- Marked[Item]{item, score}
 	})
 }
 
-// Items are those that were added.
+// Items are the items that were added, in order.
 func (b *Batch[Item]) Items() []Item { return b.items }
 
-// Missing is how many scores nobody has waited for yet.
+// Missing is the number of items whose scores Wait has not received yet.
 func (b *Batch[Item]) Missing() int { return len(b.items) - len(b.done) }
 
-// Broken calls f should the grader fail before the batch is abandoned, until stop is called.
+// Broken arranges to call f if the grader fails, unless stop is called first.
 func (b *Batch[Item]) Broken(f func(cause error)) (stop func() bool) {
 	return context.AfterFunc(b.ctx, func() { f(context.Cause(b.ctx)) })
 }
 
-// Wait gives the scored items once all of them are, in whatever order, and tells of each. Called again after the
-// context ended, it goes on; after the grader failed, it fails again.
+// Wait waits for all scores and returns the items with them, in any order; it calls each after every score. After the end
+// of ctx it can be called again, and continues; after a failure of the grader it fails again.
 func (b *Batch[Item]) Wait(ctx context.Context, each func()) ([]Marked[Item], error) {
 	for b.Missing() > 0 {
 		select {
@@ -111,10 +111,10 @@ func (b *Batch[Item]) Wait(ctx context.Context, each func()) ([]Marked[Item], er
 	return b.done, nil
 }
 
-// Failed tells whether Wait failed because of the grader. A batch that failed stays so.
+// Failed reports whether Wait has returned a failure of the grader.
 func (b *Batch[Item]) Failed() bool { return b.failed != nil }
 
-// Abandon gives up the scores that are missing, and says what went wrong with the grader before, unless Wait has.
+// Abandon stops scoring. It returns a failure of the grader that came before, unless Wait has returned that.
 func (b *Batch[Item]) Abandon() error {
 	b.cancel(errAbandoned)
 	b.running.Wait()

@@ -6,8 +6,8 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 )
 
-// Blocking is a grader that names the blocked string of a completion that has one. With reject such a completion
-// scores 0, whatever its tests would say.
+// Blocking wraps a grader: it reports the first string of a block list that a completion contains. With reject such a
+// completion scores 0 without being graded.
 func Blocking(g Grader, list data.Blocklist, reject bool) Grader { return blocking{g, list, reject} }
 
 type blocking struct {

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// flights is a cache that also merges calls: however many ask for a key at the same time, its function
-// runs once. It holds at most 2×keep values, in two generations: once the young one has keep of them it
-// becomes the old one, and the values of the former old one that nobody asked for meanwhile are dropped.
+// flights is a cache with single flight: however many callers ask for a key at the same time, its function
+// runs once. It holds at most 2×keep values, in two generations: when the young one is full it becomes the
+// old one, and values of the former old one that were not used meanwhile are dropped.
 type flights[K comparable, V any] struct {
 	keep int
 
@@ -20,8 +20,8 @@ func newFlights[K comparable, V any](keep int) *flights[K, V] {
 	return &flights[K, V]{keep: keep, young: map[K]V{}, flying: map[K]chan struct{}{}}
 }
 
-// do returns the remembered value, or what run makes. Only a value that run says to keep is
-// remembered; after any other, the next caller in line runs its own.
+// do returns the cached value, or what run makes. Only a value that run says to keep is cached; after
+// any other, the next waiting caller runs its own.
 func (f *flights[K, V]) do(ctx context.Context, key K, run func() (v V, keep bool, err error)) (v V, cached bool, err error) {
 	for {
 		f.mu.Lock()

@@ -12,27 +12,47 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// checker asks the checkers of problems, Python functions check(input, output, expected) -> bool. They
-// see what is expected, so they run in cells where no submission ever runs. Input, output and expected
-// are strings where the program reads standard input, and JSON values where it is called.
+// checker calls the checkers of problems, Python functions check(input, output, expected) -> bool. They
+// see expected outputs, so they run in cells where no submission ever runs. Input, output and expected
+// are strings for a program that reads standard input, and JSON values for one that is called.
 type checker struct {
 	runner Runner
 	limits sandbox.Limits
 	failed atomic.Int64
+	recent failures
+}
 
+// failures counts failures since the last warning of them.
+type failures struct {
 	mu    sync.Mutex
-	fresh int64 // failures since the last warnings, and the first of them
-	first string
+	n     int64
+	first string // note of the first
+}
+
+func (f *failures) add(note string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.n++; f.n == 1 {
+		f.first = note
+	}
+}
+
+// take returns the count and the first note, and starts again from 0.
+func (f *failures) take() (n int64, first string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n, f.n = f.n, 0
+	return n, f.first
 }
 
 // checkerNote begins the note on an answer that a checker failed on.
 const checkerNote = "checker: "
 
-// CheckerFailed tells whether a checker failed on the answers: they count as wrong, and nobody knows whether they are.
+// CheckerFailed reports whether a checker failed on an answer, which then counts as wrong whether it is or not.
 func (s Score) CheckerFailed() bool { return strings.HasPrefix(s.Note, checkerNote) }
 
-// check says whether an answer is right. A checker that fails on an answer accepts nothing; that is
-// counted, and the note says how it failed.
+// check reports whether an answer is right. If the checker fails, the answer is not accepted, the failure
+// is counted, and the note says how it failed.
 func (c *checker) check(ctx context.Context, group, source string, t *data.Test, in sandbox.Input, got sandbox.Result) (right bool,
 	note string, err error) {
 	args := []any{string(in.Stdin), string(got.Stdout), t.Stdout}
@@ -54,28 +74,20 @@ func (c *checker) check(ctx context.Context, group, source string, t *data.Test,
 	return verdict.nearest() != 0, "", nil
 }
 
-// fail counts a failure.
 func (c *checker) fail(note string) {
 	c.failed.Add(1)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.fresh++; c.fresh == 1 {
-		c.first = note
-	}
+	c.recent.add(note)
 }
 
-// warnings say on how many answers checkers failed since they were last asked for.
+// warnings say on how many answers checkers failed since the last call.
 func (c *checker) warnings() (w []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.fresh > 0 {
-		w = []string{fmt.Sprintf("checkers failed on %d answers, which count as wrong; the first time: %s", c.fresh, c.first)}
+	if n, first := c.recent.take(); n > 0 {
+		w = []string{fmt.Sprintf("checkers failed on %d answers, which count as wrong; the first time: %s", n, first)}
 	}
-	c.fresh = 0
 	return w
 }
 
-// reply is what came of calling a trusted function: its value, as parseJSON reads it, or a note that says how it
+// reply is the result of calling a trusted function: its value, as parseJSON reads it, or a note that says how it
 // failed.
 type reply struct {
 	value any
@@ -83,7 +95,7 @@ type reply struct {
 	sandbox.Result
 }
 
-// call passes arguments to a trusted function.
+// call calls a trusted function.
 func call(ctx context.Context, r Runner, group string, prog sandbox.Program, l sandbox.Limits, args ...any) (a reply, err error) {
 	in := sandbox.Input{Args: make([]json.RawMessage, len(args))}
 	for i, arg := range args {
@@ -115,7 +127,7 @@ func call(ctx context.Context, r Runner, group string, prog sandbox.Program, l s
 	return a, nil
 }
 
-// lostValue is how Python says that a value is none of JSON.
+// lostValue begins the message of the runner about a value that JSON cannot represent.
 const lostValue = "the returned value is lost: "
 
 // exception is the line in which a traceback names the exception; its message may go on behind it. Without one it is the last line.

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// checkerFaults is Python that says of each checker why it cannot be used, "" where it can. Nothing of a checker runs.
+// checkerFaults is Python that returns for each checker why it cannot be used, "" if it can. It compiles checkers, but does not run them.
 const checkerFaults = `
 import symtable
 
@@ -74,7 +74,7 @@ func (j *Judge) CheckerFaults(ctx context.Context, problems []data.Problem) (fau
 	return faults, nil
 }
 
-// faultsOf asks about some checkers. Where one of several brings Python down, each is asked about alone.
+// faultsOf checks some checkers. If one of several crashes Python, each is checked alone.
 func (j *Judge) faultsOf(ctx context.Context, sources []string) (faults []string, err error) {
 	a, err := call(ctx, j.checker.runner, "", sandbox.Program{Code: checkerFaults, Call: "faults"}, sandbox.Limits{CPU: time.Minute}, sources)
 	switch {

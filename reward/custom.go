@@ -14,9 +14,9 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// custom asks the user's compute_reward(completion, ground_truth, **columns) -> float, which its runner keeps
-// loaded. What fails has no reward and is counted, so that it can be shown: it is the file's fault or the
-// completion's, and nobody but the author can tell.
+// custom calls the user's compute_reward(completion, ground_truth, **columns) -> float, which its runner keeps
+// loaded. Failures give no reward, are counted and shown: only the author of the file can tell whether the
+// file or the completion is at fault.
 type custom struct {
 	runner Runner
 	limits sandbox.Limits
@@ -27,11 +27,10 @@ type custom struct {
 	calls  int64
 	wall   time.Duration // of all calls
 	failed int64
-	last   string // failure
-	fresh  int64  // failures since the last warnings, and the first of them
-	first  string
-	heard  []string // the first lines of what the file wrote to standard error
-	told   int      // of heard
+	last   string   // the last failure
+	heard  []string // the first lines that the file wrote to standard error
+	told   int      // how many of them warnings has returned
+	recent failures
 }
 
 // mostHeard bounds the lines of standard error that are passed on.
@@ -80,14 +79,12 @@ func (c *custom) note(a reply) {
 		}
 		return
 	}
-	if c.failed++; c.fresh == 0 {
-		c.first = a.note
-	}
-	c.fresh++
+	c.failed++
+	c.recent.add(a.note)
 	c.last = "reward file: " + a.note
 }
 
-// tell adds to the counts of a judge.
+// tell fills in the counts of the reward file.
 func (c *custom) tell(s *Stats) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -96,8 +93,8 @@ func (c *custom) tell(s *Stats) {
 	}
 }
 
-// Warnings say what the checkers and the reward file did since they were last asked for that their author should know:
-// on how many answers and completions they failed, and what the file wrote to standard error.
+// Warnings report failures of checkers, reward file and judge model since the last call, and what the reward file wrote to
+// standard error.
 func (j *Judge) Warnings() []string {
 	w := j.checker.warnings()
 	if j.custom != nil {
@@ -112,21 +109,21 @@ func (j *Judge) Warnings() []string {
 func (c *custom) warnings() (w []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.fresh > 0 {
-		w = append(w, fmt.Sprintf("reward_file=%s failed on %s; the first time: %s", c.file, plural.Of(int(c.fresh), "completion"), c.first))
+	if n, first := c.recent.take(); n > 0 {
+		w = append(w, fmt.Sprintf("reward_file=%s failed on %s; the first time: %s", c.file, plural.Of(int(n), "completion"), first))
 	}
 	for _, line := range c.heard[c.told:] {
 		w = append(w, fmt.Sprintf("reward_file=%s writes to standard error: %.200s", c.file, line))
 	}
-	c.fresh, c.told = 0, len(c.heard)
+	c.told = len(c.heard)
 	return w
 }
 
-// smallCompletion is what a reward file is tried on.
+// smallCompletion is the completion that Try uses.
 const smallCompletion = "```python\nprint(42)\n```\n"
 
-// Try asks the reward file and the referee, where there are some, about a small completion of the problem, so that a mistake in it is
-// found before anything is scored.
+// Try calls the reward file and the judge model, if there are any, on a small completion of the problem, so that mistakes in them are
+// found before training.
 func (j *Judge) Try(ctx context.Context, p *data.Problem) error {
 	if j.referee != nil {
 		if err := j.referee.try(ctx, p); err != nil {

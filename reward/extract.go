@@ -49,7 +49,7 @@ func (b *blocks) read(text string) {
 	}
 }
 
-// quoted tells whether what follows the beginning of a line is in a string literal or a comment of a program.
+// quoted reports whether the position after the beginning of a line is in a string literal or a comment.
 func (b *blocks) quoted(before string) bool {
 	q := b.quotes
 	return b.open && b.python && strings.TrimSpace(before) != "" && q.backticks(before+"```", 3) < 0

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// InfraError ends a run whose sandbox fails too often to go on.
+// InfraError ends a run whose sandbox fails too often.
 type InfraError struct {
 	Failed, Of int    // the last Of completions
 	Last       string // what went wrong the last time
@@ -19,14 +19,14 @@ func (e *InfraError) Error() string {
 		e.Failed, e.Of, e.Last)
 }
 
-// infraWindow is how many of the latest completions the limit is about.
+// infraWindow is the number of latest completions over which failures are counted.
 const infraWindow = 256
 
-// FileError ends a run whose reward file, or judge, fails too often to go on.
+// FileError ends a run whose reward file, or judge model, fails too often.
 type FileError struct {
 	Failed, Of, Limit int
 	Last              string
-	Judge             bool // it is the model of judge_url that fails
+	Judge             bool // the model of judge_url fails, not the reward file
 }
 
 func (e *FileError) Error() string {
@@ -38,12 +38,12 @@ func (e *FileError) Error() string {
 		"mend it, and go on with allow_change=reward_file, or set infra_threshold above %d to leave out as many", e.Failed, e.Of, e.Last, e.Limit)
 }
 
-// infraWatch stops grading when the sandbox, or the reward file, failed for more than limit of the last infraWindow
-// completions: a group with scores missing is compared with the wrong mean.
+// infraWatch stops grading when the sandbox, the reward file or the judge model failed for more than limit of the last
+// infraWindow completions: in groups with missing scores the mean reward, the baseline, is wrong.
 type infraWatch struct {
 	limit int
-	file  bool // that is watched: the reward file
-	judge bool // that is watched: the model of judge_url
+	file  bool // watches the reward file
+	judge bool // watches the model of judge_url
 
 	mu     sync.Mutex
 	failed [infraWindow]bool
@@ -53,7 +53,7 @@ type infraWatch struct {
 	err    error
 }
 
-// note counts a completion, and the failure of what is watched where there was one.
+// note counts a completion, and whether it failed. It returns the error that stops grading, once there is one.
 func (w *infraWatch) note(failed bool, why string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,7 +77,7 @@ func (w *infraWatch) note(failed bool, why string) error {
 	return w.err
 }
 
-// stopped is the error that ended grading, or nil.
+// stopped is the error that stopped grading, or nil.
 func (w *infraWatch) stopped() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -15,34 +15,34 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// Truncation says what becomes of a completion that was cut off at the length limit.
+// Truncation says how a completion is scored that was cut off at the length limit.
 type Truncation string
 
 const (
 	GradeTruncated    Truncation = "grade"    // score it as any other
-	MaskTruncated     Truncation = "mask"     // leave it out of its group, unseen
-	PenaliseTruncated Truncation = "penalise" // score it as one without a program, unseen
+	MaskTruncated     Truncation = "mask"     // exclude it from its group, without running it
+	PenaliseTruncated Truncation = "penalise" // score it as one without a program, without running it
 )
 
-// Rules are what a reward is made by.
+// Rules are the settings of a reward.
 type Rules struct {
 	Weights     Weights
 	OnTruncated Truncation // "" is GradeTruncated
-	// Timeout is the processor time of one test whose problem sets none; 0 is 6 s.
+	// Timeout is the limit of processor time for tests whose problem sets none; 0 is 6 s.
 	Timeout time.Duration
-	// MaxTests, above zero, judges by that many tests of a problem: those with the largest inputs.
+	// MaxTests, if above zero, is the most tests of a problem that are run: those with the largest inputs.
 	MaxTests int
-	// InfraLimit is how many of 256 completions the sandbox may fail before grading stops; 0 is 8.
+	// InfraLimit is the number of failures of the sandbox, out of 256 completions, above which grading stops; 0 is 8.
 	InfraLimit int
 }
 
-// Judge is the Grader that runs programs on tests, and asks the reward file where there is one.
+// Judge is the Grader that runs programs on tests, and calls the reward file and the judge model if there are any.
 type Judge struct {
 	rules   Rules
 	tester  tester
 	checker checker
 	custom  *custom   // nil without a reward file
-	referee *refereed // nil without a model to ask
+	referee *refereed // nil without a judge model
 	infra   infraWatch
 	files   infraWatch // of the reward file
 
@@ -55,8 +55,8 @@ type Judge struct {
 	closers []interface{ Close() error }
 }
 
-// NewJudge makes a judge over runners. Submissions run in the first. Checkers run in trusted, which no
-// submission ever sees. customs, where it is not nil, runs compute_reward, and has it loaded.
+// NewJudge makes a judge of runners. submissions runs the programs of the model, and trusted the checkers, which
+// are kept apart from them. customs runs compute_reward, which it must have loaded; nil without a reward file.
 func NewJudge(rules Rules, submissions, trusted, customs Runner) *Judge {
 	rules.OnTruncated = cmp.Or(rules.OnTruncated, GradeTruncated)
 	rules.Timeout = cmp.Or(rules.Timeout, 6*time.Second)
@@ -83,7 +83,7 @@ func NewJudge(rules Rules, submissions, trusted, customs Runner) *Judge {
 	return j
 }
 
-// Backend says where programs run, for a judge that Open made.
+// Backend describes where programs run, for a judge that Open made.
 func (j *Judge) Backend() Backend { return j.backend }
 
 // Close ends the sandbox of a judge that Open made.
@@ -95,10 +95,10 @@ func (j *Judge) Close() error {
 	return errors.Join(errs...)
 }
 
-// WeighFormat has completions without a program lose so much. Nothing may be graded meanwhile.
+// WeighFormat sets the weight of the format, which completions without a program lose. It must not be called while grading.
 func (j *Judge) WeighFormat(weight float64) { j.rules.Weights.Format = weight }
 
-// Check refuses rules that cannot be meant.
+// Check validates the rules.
 func (r Rules) Check() error {
 	switch {
 	case r.OnTruncated != "" && r.OnTruncated != GradeTruncated && r.OnTruncated != MaskTruncated && r.OnTruncated != PenaliseTruncated:
@@ -149,7 +149,7 @@ func (j *Judge) Grade(ctx context.Context, c Completion) (s Score, err error) {
 	return s, nil
 }
 
-// measure fills in the components, and says whether a sandbox was needed.
+// measure fills in the components, and reports whether a sandbox was needed.
 func (j *Judge) measure(ctx context.Context, c Completion, s *Score) (used bool, err error) {
 	if c.Problem.Kind == data.Answer {
 		err = j.answer(ctx, c, s)
@@ -171,7 +171,7 @@ func (j *Judge) measure(ctx context.Context, c Completion, s *Score) (used bool,
 	return used, nil
 }
 
-// program finds the program in a completion and tests it, which needs a sandbox.
+// program extracts the program from a completion and tests it.
 func (j *Judge) program(ctx context.Context, c Completion, s *Score) (used bool, err error) {
 	code, ok := c.Text, true
 	if !c.Bare {
@@ -187,8 +187,8 @@ func (j *Judge) program(ctx context.Context, c Completion, s *Score) (used bool,
 	return true, j.test(ctx, c, code, s)
 }
 
-// ask has the reward file say what it says of a completion. Where it fails, and the reward depends on it, the
-// completion has none.
+// ask calls the reward file on a completion. If it fails, and the reward depends on it, the completion is
+// excluded.
 func (j *Judge) ask(ctx context.Context, c Completion, s *Score) error {
 	value, note, err := j.custom.scoreOf(ctx, c)
 	if broken := (*sandbox.InfraError)(nil); errors.As(err, &broken) {
@@ -206,14 +206,14 @@ func (j *Judge) ask(ctx context.Context, c Completion, s *Score) error {
 	return j.files.note(s.Excluded == ExcludedCustom, note)
 }
 
-// test runs the program and fills in what the tests say about it.
+// test runs the program on the tests and fills in the results.
 func (j *Judge) test(ctx context.Context, c Completion, code string, s *Score) error {
 	o, cached, err := j.tester.test(ctx, c.Group, c.Problem, code)
 	if err != nil {
 		return err
 	}
 	s.Verdict, s.Passed, s.Total, s.CPU, s.Note, s.Cached = o.verdict, o.passed, o.total, o.cpu, o.note, cached
-	s.Tests = slices.Clone(o.tests) // the slice itself belongs to the cache
+	s.Tests = slices.Clone(o.tests) // the cache owns the original
 	if cached {
 		j.cached.Add(1)
 	}
@@ -231,8 +231,8 @@ func (j *Judge) test(ctx context.Context, c Completion, code string, s *Score) e
 	return nil
 }
 
-// groundTruth is what compute_reward is told about the problem: its own ground_truth where its row had
-// one, what is wanted where one answer is, else its tests as JSON.
+// groundTruth is the ground_truth argument of compute_reward: the column of that name if the problem's row
+// has one, else the expected answer if there is a single one, else the tests as JSON.
 func groundTruth(ctx context.Context, p *data.Problem) (string, error) {
 	var meta struct {
 		GroundTruth *string `json:"ground_truth"`
@@ -251,7 +251,7 @@ func groundTruth(ctx context.Context, p *data.Problem) (string, error) {
 	return string(text), err
 }
 
-// Stats count what a judge has seen.
+// Stats are counts of a judge.
 type Stats struct {
 	Graded int64 `json:"graded"`
 	Cached int64 `json:"cached"`

@@ -17,41 +17,41 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// Config is the reward as a run is told it. The zero value pays for all tests passed, in the strongest
-// sandbox that this machine allows.
+// Config is the reward as a run configures it. The zero value rewards programs that pass all tests, in the
+// strongest sandbox that this machine allows.
 type Config struct {
-	// Reward is correct, fraction, custom, or weights: those of Weights, as in "correct=1,format=0.1". Empty
-	// is what the other fields say, and correct where they say nothing.
+	// Reward is correct, fraction, custom, or weights: those of Weights, as in "correct=1,format=0.1". If empty it
+	// follows from the other fields; by default it is correct.
 	Reward, Weights string
-	// File is a Python file with compute_reward(completion: str, ground_truth: str, **columns) -> float, and FilePython the
-	// interpreter that it runs on where that is not the one of programs.
+	// File is a Python file with compute_reward(completion: str, ground_truth: str, **columns) -> float, and FilePython
+	// its interpreter; empty: that of programs.
 	File       string
 	FilePython string
-	// Judge is a model to ask, where it has a URL.
+	// Judge is the judge model; without a URL there is none.
 	Judge       referee.Config
 	OnTruncated Truncation
 	Timeout     time.Duration
 	MaxTests    int
 	InfraLimit  int
-	// Answers says that no problem wants a program: nothing has to be there that could run one, unless it is for File.
+	// Answers says that no problem asks for a program: then a sandbox is needed for File only.
 	Answers bool
 
 	// Sandbox is auto (also ""): the Sandbox Fusion server of SANDBOX_URL where that is set, else cells
 	// of this machine; local: cells, whatever the environment says; unsafe: cells, or plain processes
 	// where this machine can isolate nothing.
 	Sandbox string
-	// URL names the server in place of SANDBOX_URL.
+	// URL is the server, instead of SANDBOX_URL.
 	URL string
 	// Slots is how many programs run at once, and Python the interpreter; both have defaults.
 	Slots  int
 	Python string
-	// Sessions is how many interpreters of conversations are held at once (docs/tools.md); 0 is four for each slot.
+	// Sessions is the number of interpreters that conversations may hold at once (docs/tools.md); 0 is four for each slot.
 	Sessions int
 }
 
-// Backend says where the programs run. It goes into the record of a run.
+// Backend describes where programs run, for the manifest of a run.
 type Backend struct {
-	Kind string `json:"kind"` // local or fusion, or none where no problem wants a program
+	Kind string `json:"kind"` // local or fusion, or none if no problem asks for a program
 	URL  string `json:"url,omitempty"`
 	// Rung, Python, Version and Slots are those of local cells, and NotProtected what they leave open.
 	Rung         string   `json:"rung,omitempty"`
@@ -71,7 +71,7 @@ func (b Backend) String() string {
 	return fmt.Sprintf("%s, %s, Python %s", b.Rung, plural.Of(b.Slots, "slot"), b.Version)
 }
 
-// Open makes a judge with the sandbox it needs. Close gives that back.
+// Open makes a judge and the sandboxes it needs. Close closes them.
 func Open(ctx context.Context, cfg Config) (*Judge, error) {
 	rules, err := cfg.rules()
 	if err != nil {
@@ -97,11 +97,11 @@ func Open(ctx context.Context, cfg Config) (*Judge, error) {
 	return j, nil
 }
 
-// judge adds the cells for trusted code: checkers, and the reward file, loaded where there is one.
+// judge makes the judge, with cells for trusted code: checkers and the reward file.
 func (cfg Config) judge(ctx context.Context, rules Rules, options sandbox.Options, submissions closingRunner) (*Judge, error) {
 	trusted := &lazyPool{options: options}
 	programs, asserts := assertion.Cells(options)
-	asserted, asserting := &lazyPool{options: programs}, &lazyPool{options: asserts} // places that tools of a conversation never hold
+	asserted, asserting := &lazyPool{options: programs}, &lazyPool{options: asserts} // kept apart from cells that conversations hold
 	if cfg.File == "" {
 		j := NewJudge(rules, submissions, trusted, nil)
 		j.closers = []interface{ Close() error }{submissions, trusted, asserted, asserting}
@@ -113,7 +113,7 @@ func (cfg Config) judge(ctx context.Context, rules Rules, options sandbox.Option
 		return nil, err
 	}
 	if cfg.FilePython == "" {
-		trusted = customs // one interpreter, and cells that serve both
+		trusted = customs // same interpreter: the same cells serve both
 	}
 	j := NewJudge(rules, submissions, trusted, customs)
 	j.custom.file, j.custom.takes = cfg.File, takes
@@ -122,7 +122,7 @@ func (cfg Config) judge(ctx context.Context, rules Rules, options sandbox.Option
 	return j, nil
 }
 
-// rules are the part of the configuration that the judge itself knows.
+// rules are the Rules of the configuration.
 func (cfg Config) rules() (r Rules, err error) {
 	r = Rules{OnTruncated: cfg.OnTruncated, Timeout: cfg.Timeout, MaxTests: cfg.MaxTests, InfraLimit: cfg.InfraLimit}
 	switch mode := cfg.mode(); {
@@ -151,7 +151,7 @@ func (cfg Config) rules() (r Rules, err error) {
 	return r, errors.Join(err, r.Check())
 }
 
-// mode is the name of the reward.
+// mode is the name of the reward, with the default filled in.
 func (cfg Config) mode() string {
 	switch {
 	case cfg.Reward != "":
@@ -188,7 +188,7 @@ type closingRunner interface {
 	Close() error
 }
 
-// submissions opens the sandbox that programs of the model run in.
+// submissions opens the sandbox for programs of the model.
 func (cfg Config) submissions(ctx context.Context, o sandbox.Options) (closingRunner, Backend, error) {
 	if cfg.Answers {
 		return &lazyPool{options: o}, Backend{Kind: "none"}, nil
@@ -211,12 +211,12 @@ func (cfg Config) submissions(ctx context.Context, o sandbox.Options) (closingRu
 	return pool, b, nil
 }
 
-// lazyPool opens a pool when something is run on it: most runs have nothing for it to do.
+// lazyPool opens a pool on first use: most runs never need it.
 type lazyPool struct {
 	options sandbox.Options
 
 	mu     sync.Mutex
-	opened bool // pool or err is for good
+	opened bool // pool or err is final
 	pool   *sandbox.Pool
 	err    error
 }
@@ -230,7 +230,7 @@ func (l *lazyPool) Run(ctx context.Context, group string, prog sandbox.Program, 
 	return pool.Run(ctx, group, prog, inputs, limits, each)
 }
 
-// open makes the pool. What a caller breaks off, as ^C does while a reward file is loaded, is left to the next one.
+// open opens the pool. If the caller's context ends meanwhile, as by ^C while a reward file loads, the next caller tries again.
 func (l *lazyPool) open(ctx context.Context) (*sandbox.Pool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -244,7 +244,7 @@ func (l *lazyPool) open(ctx context.Context) (*sandbox.Pool, error) {
 	return l.pool, l.err
 }
 
-// Close closes the pool where it was opened, and keeps it from being opened later.
+// Close closes the pool if it is open, and keeps it from being opened later.
 func (l *lazyPool) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

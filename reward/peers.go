@@ -5,26 +5,26 @@ import (
 	"sync"
 )
 
-// Peers are completions of one problem that a reward file judges together, where it has compute_rewards: nobody is told a reward
-// before all of them are there, or are known not to come.
+// Peers are the completions of one problem that a reward file with compute_rewards judges together. Each waits until all others have
+// joined (judge) or left (Leave).
 type Peers struct {
 	mu       sync.Mutex
 	missing  int
 	resolved []bool
-	texts    []*string // by place; nil of one that is not judged
+	texts    []*string // by place; nil: not judged
 	ready    chan struct{}
 
 	once     sync.Once
-	opinions []opinion // of those that are judged, in order
+	opinions []opinion // of the texts that are judged, in order
 	err      error
 }
 
-// NewPeers expects n completions, each with a place of its own from 0.
+// NewPeers makes Peers for n completions, with places from 0.
 func NewPeers(n int) *Peers {
 	return &Peers{missing: n, resolved: make([]bool, n), texts: make([]*string, n), ready: make(chan struct{})}
 }
 
-// Leave says that the completion in a place is not judged with the others, unless it was already. Nil peers are none.
+// Leave says that the completion in a place will not be judged. It has no effect after judge, or on nil Peers.
 func (p *Peers) Leave(place int) {
 	if p != nil {
 		p.resolve(place, nil)
@@ -43,7 +43,7 @@ func (p *Peers) resolve(place int, text *string) {
 	}
 }
 
-// judge hands over a completion, and gives what judge says of it once it was asked about all of them, in the order of their places.
+// judge joins the completion in a place, waits for the others, has the first caller judge all texts, and returns this one's opinion.
 func (p *Peers) judge(ctx context.Context, place int, text string, judge func(texts []string) ([]opinion, error)) (o opinion, err error) {
 	p.resolve(place, &text)
 	select {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"sync"
 
 	"github.com/seed-7879b91d/grpo/data"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
@@ -12,14 +11,11 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/referee"
 )
 
-// refereed asks a model what it thinks of completions. Equal ones of a problem are asked about once.
+// refereed scores completions by a judge model (LLM as a judge). Equal completions of a problem are asked about once.
 type refereed struct {
 	referee *referee.Referee
 	seen    *flights[[sha256.Size]byte, opinion]
-
-	mu    sync.Mutex
-	fresh int64 // failures since the last warnings, and the first of them
-	first string
+	recent  failures
 }
 
 // opinion is a score, or a note that says why there is none.
@@ -47,7 +43,7 @@ func (r *refereed) score(ctx context.Context, p *data.Problem, completion string
 	return o, err
 }
 
-// consult has the model say what it thinks. A completion that it gives no score has no reward.
+// consult asks the judge model. A completion that it gives no score is excluded.
 func (j *Judge) consult(ctx context.Context, c Completion, s *Score) error {
 	o, err := j.referee.score(ctx, c.Problem, c.Text)
 	if err != nil {
@@ -55,16 +51,12 @@ func (j *Judge) consult(ctx context.Context, c Completion, s *Score) error {
 	}
 	if s.Components.Judge = o.score; o.note != "" {
 		s.Excluded, s.Note = ExcludedJudge, "judge: "+o.note
-		j.referee.mu.Lock()
-		if j.referee.fresh++; j.referee.fresh == 1 {
-			j.referee.first = o.note
-		}
-		j.referee.mu.Unlock()
+		j.referee.recent.add(o.note)
 	}
 	return j.opinions.note(o.note != "", o.note)
 }
 
-// try asks about a small completion, so that a mistake in what names the model is found before anything is scored.
+// try asks about a small completion, so that mistakes in the judge's settings are found before training.
 func (r *refereed) try(ctx context.Context, p *data.Problem) error {
 	o, err := r.score(ctx, p, smallCompletion)
 	if err == nil && o.note != "" {
@@ -73,13 +65,10 @@ func (r *refereed) try(ctx context.Context, p *data.Problem) error {
 	return err
 }
 
-// warnings say on how many completions the model gave no score since they were last asked for.
+// warnings say for how many completions since the last call the model gave no score.
 func (r *refereed) warnings() (w []string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.fresh > 0 {
-		w = []string{fmt.Sprintf("the judge scored %s not; the first time: %s", plural.Of(int(r.fresh), "completion"), r.first)}
+	if n, first := r.recent.take(); n > 0 {
+		w = []string{fmt.Sprintf("the judge scored %s not; the first time: %s", plural.Of(int(n), "completion"), first)}
 	}
-	r.fresh = 0
 	return w
 }

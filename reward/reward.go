@@ -1,13 +1,13 @@
-// Package reward turns a completion into a score: it finds the program in the text, runs it on the
-// tests of its problem, compares the answers, and weighs what came out.
+// Package reward turns a completion into a score: it extracts the program from the text, runs it on
+// the tests of its problem, compares the outputs, and computes a weighted reward.
 //
-// A program is given inputs and gives back outputs; what it should have answered stays here. So a
-// program that looks around finds nothing to copy, and one that claims success has answered nothing.
-// A program that fails is a score. A machine that fails is not: the sample is left out of its group,
-// and when too many are, grading stops with an error.
+// A program is given inputs only; the expected outputs stay in this process. So a program finds
+// nothing to copy in the sandbox, and gains nothing by claiming success. A program that fails has a
+// score. A sandbox that fails does not give one: the sample is excluded from its group, and when too
+// many are, grading stops with an error.
 //
-// The package knows neither how programs are kept from doing harm (a Runner does), nor tokens, nor
-// advantages, nor what a group is for.
+// The package does not know how programs are isolated (a Runner does), nor tokens, advantages or what
+// groups are for.
 package reward
 
 import (
@@ -19,9 +19,9 @@ import (
 )
 
 // Runner runs a program on its inputs in order and passes every result to each, until each returns
-// false. It waits for a slot anew for every input; the local pool shares slots evenly among groups. A
-// failure of the machine is an error that wraps a *sandbox.InfraError, after the runner has
-// tried again; it is never a result.
+// false. It waits for a slot for every input; the local pool shares slots evenly among groups. A
+// failure of the machine is retried, and then an error that wraps a *sandbox.InfraError, never a
+// result.
 type Runner interface {
 	Run(ctx context.Context, group string, prog sandbox.Program, inputs []sandbox.Input, l sandbox.Limits,
 		each func(i int, r sandbox.Result) (more bool)) error
@@ -40,15 +40,15 @@ type Completion struct {
 	Bare bool
 	// Truncated says that the model was cut off at the length limit.
 	Truncated bool
-	// Tokens of MaxTokens were used; both may be unknown, 0.
+	// Tokens is the length of the completion, and MaxTokens its limit; 0: unknown.
 	Tokens, MaxTokens int
-	// Peers are the completions that it is judged with, where the judge is Whole, and Place is its own among them. nil: it is alone.
+	// Peers are the completions that a Whole judge scores together with it, and Place is its index among them. nil: none.
 	Peers *Peers
 	Place int
 }
 
-// Grader scores completions. Many goroutines may call Grade at once. What is wrong with a completion
-// is a Score; an error ends the run. Grade returns soon after its context ends: whoever gives up waits for it.
+// Grader scores completions. Many goroutines may call Grade at once. Whatever is wrong with a completion is
+// part of its Score; an error ends the run. Grade must return soon after its context ends, as callers wait for it.
 type Grader interface {
 	Grade(ctx context.Context, c Completion) (Score, error)
 }
@@ -65,8 +65,8 @@ type Graded struct {
 	Score Score
 }
 
-// Stream scores completions as they come in, up to ahead of them at a time, and yields them in the
-// order they came. It ends with the first error, and when the loop over it does.
+// Stream scores completions as they come in, up to `ahead` of them at a time, and yields them in the
+// order they came. It stops at the first error, or when the loop over it stops.
 func Stream(ctx context.Context, g Grader, in <-chan Completion, ahead int) iter.Seq2[Graded, error] {
 	type result struct {
 		graded Graded

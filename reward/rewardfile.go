@@ -11,24 +11,24 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// columns are the further columns of rows that compute_reward takes: those that its parameters name, or all.
+// columns are the columns of problem rows that compute_reward takes: those that its parameters name, or all.
 type columns struct {
 	Names []string `json:"names"`
 	All   bool     `json:"all"`
-	Whole bool     `json:"whole"` // the function is compute_rewards, which is given all completions of a problem at once
-	Both  bool     `json:"both"`  // there are both functions
+	Whole bool     `json:"whole"` // the file has compute_rewards, which judges all completions of a problem together
+	Both  bool     `json:"both"`  // the file has both functions
 
-	Misplaced []string `json:"misplaced"` // parameters that are given what stands first, and stand elsewhere
+	Misplaced []string `json:"misplaced"` // parameters for completion and ground truth that are not in the first two places
 
 	file fault.File
 }
 
-// takes tells whether a column is wanted.
+// takes reports whether the function takes a column.
 func (c columns) takes(name string) bool { return c.All || slices.Contains(c.Names, name) }
 
 func (c columns) some() bool { return c.All || len(c.Names) > 0 }
 
-// of are those that the row of a problem has.
+// of are the values of these columns in a problem's row.
 func (c columns) of(ctx context.Context, p *data.Problem) (map[string]any, error) {
 	further, err := p.Columns(ctx)
 	if err != nil {
@@ -88,8 +88,8 @@ def _signature_of_compute_reward():
 `
 )
 
-// openFile loads the reward file once, so that a mistake in it is found before anything is scored, and gives the cells that have
-// it loaded. It is tried where programs run, unless it has an interpreter of its own.
+// openFile loads the reward file once, so that mistakes in it are found before training, and returns a pool of cells that load
+// it. The trial load runs where programs run, unless the file has an interpreter of its own.
 func (cfg Config) openFile(ctx context.Context, options sandbox.Options, submissions Runner) (*lazyPool, columns, error) {
 	var takes columns
 	source, err := fault.Source(cfg.File)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Verdict is how a program fared. The set is closed; the empty verdict means that nothing was run.
+// Verdict is the result of a program on its tests. The set is closed; "" means that nothing was run.
 type Verdict string
 
 const (
@@ -15,7 +15,7 @@ const (
 	WA  Verdict = "WA"  // a wrong answer, or none
 	TLE Verdict = "TLE" // the processor time limit, or endless waiting
 	MLE Verdict = "MLE" // the memory limit
-	OLE Verdict = "OLE" // more output than anyone asked for
+	OLE Verdict = "OLE" // the output limit
 	RTE Verdict = "RTE" // an exception, a signal, or a non-zero exit
 	CE  Verdict = "CE"  // not Python, or it cannot be compiled
 	// INFRA is a failure of the machine and says nothing about the program.
@@ -37,7 +37,7 @@ const (
 	ExcludedJudge Exclusion = "judge"
 )
 
-// Failed tells completions that should have a reward and have none from those that were left out on purpose.
+// Failed reports whether the completion should have a reward but scoring failed, rather than being excluded on purpose.
 func (e Exclusion) Failed() bool { return e != "" && e != ExcludedTruncated }
 
 // Score is what a completion earned, and how.
@@ -45,8 +45,8 @@ type Score struct {
 	// Reward is the weighted sum of the components. It means nothing where Excluded is set.
 	Reward   float64   `json:"reward"`
 	Excluded Exclusion `json:"excluded,omitempty"`
-	// Components are all there is to know, whatever the weights. Components.Correct decides what counts as correct, in
-	// pass@1 and everywhere else: Reward and Verdict do not.
+	// Components are measured whatever their weights are. Components.Correct, not Reward or Verdict, decides what counts as
+	// correct, in pass@1 and everywhere else.
 	Components Components `json:"components"`
 	// Verdict is AC, or that of the first test that failed. Passed of Total tests passed; those that
 	// were not run count as failed.
@@ -57,15 +57,15 @@ type Score struct {
 	Tests []Verdict `json:"tests,omitempty"`
 	// CPU is the processor time of all runs together.
 	CPU time.Duration `json:"-"`
-	// Cached says that the verdicts are those of an equal program that ran before.
+	// Cached says that the verdicts are of an equal program that ran before.
 	Cached bool `json:"cached,omitempty"`
-	// Blocked is the string of a block list that the completion has in it.
+	// Blocked is the string of the block list that the completion contains.
 	Blocked string `json:"blocked,omitempty"`
 	// Note says what went wrong outside the program: in the sandbox, a checker, or a custom reward.
 	Note string `json:"note,omitempty"`
 }
 
-// MarshalJSON writes null for a reward that means nothing, and the processor time in milliseconds.
+// MarshalJSON writes null for the reward of an excluded score, and the processor time in milliseconds.
 func (s Score) MarshalJSON() ([]byte, error) {
 	type plain Score
 	reward := &s.Reward
@@ -83,7 +83,7 @@ func milliseconds(d time.Duration) float64 {
 	return float64(d.Round(10*time.Microsecond)) / float64(time.Millisecond)
 }
 
-// Components are the measured sides of a completion that rewards are made of.
+// Components are the measures of a completion that a reward is a weighted sum of.
 type Components struct {
 	Format   float64 `json:"format"`   // 0, or −1 where there is no program
 	Compile  float64 `json:"compile"`  // 1 where the program is Python, else 0
@@ -95,13 +95,13 @@ type Components struct {
 	Judge float64 `json:"judge,omitempty"` // what the model of judge_url says
 }
 
-// component is one of them by its name.
+// component is one of the Components, with its name.
 type component struct {
 	name  string
 	value *float64
 }
 
-// named are the components in their order.
+// named lists the components in order.
 func (c *Components) named() []component {
 	return []component{{"format", &c.Format}, {"compile", &c.Compile}, {"fraction", &c.Fraction}, {"correct", &c.Correct},
 		{"length", &c.Length}, {"custom", &c.Custom}, {"judge", &c.Judge}}
@@ -110,13 +110,13 @@ func (c *Components) named() []component {
 // Weights turn components into a reward.
 type Weights Components
 
-// Apply is the reward.
+// Apply computes the reward: the weighted sum of the components.
 func (w Weights) Apply(c Components) float64 {
 	return w.Format*c.Format + w.Compile*c.Compile + w.Fraction*c.Fraction +
 		w.Correct*c.Correct + w.Length*c.Length + w.Custom*c.Custom + w.Judge*c.Judge
 }
 
-// Means are the means of the components that weigh something, over the scores that count, by their names.
+// Means are the means of the components with a weight, over the scores that are not excluded, by name.
 func (w Weights) Means(scores iter.Seq[Score]) map[string]float64 {
 	means, n, weights := map[string]float64{}, 0, Components(w)
 	for s := range scores {

@@ -8,16 +8,16 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// Seen is what a program did on one test.
+// Seen is the result of a program on one test.
 type Seen struct {
-	// Verdict is "" where the test was not run, since others before it had used up a limit or the program
-	// cannot be compiled.
+	// Verdict is "" if the test was not run, because earlier ones exhausted a limit or the program does not
+	// compile.
 	Verdict Verdict
 	Result  sandbox.Result
 }
 
-// See runs a program on the tests of p, all of which whoever asked may see, and says what it did on each: what Grade would say of
-// it, with the outputs. A failure of the sandbox is an error that wraps a *sandbox.InfraError.
+// See runs a program on the tests of p and returns the verdict and the output of each, for tools of a conversation: p must have public
+// tests only. A failure of the sandbox is an error that wraps a *sandbox.InfraError.
 func (j *Judge) See(ctx context.Context, group string, p *data.Problem, code string) ([]Seen, error) {
 	if p.Kind == data.Answer {
 		return nil, fmt.Errorf("problem %s: its tests are not for programs", p.ID)
@@ -27,7 +27,7 @@ func (j *Judge) See(ctx context.Context, group string, p *data.Problem, code str
 		return nil, err
 	}
 	t := j.tester
-	t.patience = 2 // a program that is too slow for two tests has been told so
+	t.patience = 2 // two timeouts tell the model enough
 	r := run{
 		tester: &t, group: group, set: set, program: sandbox.Program{Code: code, Call: p.FuncName},
 		results: make([]sandbox.Result, len(set.tests)),
@@ -42,7 +42,7 @@ func (j *Judge) See(ctx context.Context, group string, p *data.Problem, code str
 	return seen, nil
 }
 
-// Pool has the cells that programs run in, or is nil where they run elsewhere.
+// Pool is the pool of cells that programs run in, nil if they run on a server.
 func (j *Judge) Pool() *sandbox.Pool {
 	pool, _ := j.tester.runner.(*sandbox.Pool)
 	return pool

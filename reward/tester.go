@@ -16,12 +16,12 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// tester finds the verdicts of programs.
+// tester runs programs on tests.
 type tester struct {
 	runner  Runner
 	checker *checker
 	limits  sandbox.Limits
-	// patience is how many tests may use up a whole limit before the rest are given up as failed.
+	// patience is the number of tests that may exhaust a limit before the rest are skipped, as failed.
 	patience int
 	sets     *testSets
 	seen     *flights[[sha256.Size]byte, outcome]
@@ -29,7 +29,7 @@ type tester struct {
 	assertions Runner // of Assert problems
 }
 
-// outcome is what the tests say about a program.
+// outcome is the result of a program on the tests of a problem.
 type outcome struct {
 	verdict Verdict
 	passed  int
@@ -42,8 +42,8 @@ type outcome struct {
 // rememberedPrograms bounds the cache of verdicts.
 const rememberedPrograms = 1 << 15
 
-// test runs a program on the tests of p, or remembers an equal one. A failure of the sandbox is the
-// verdict INFRA, which is not remembered.
+// test runs a program on the tests of p, or returns the cached outcome of an equal one. A failure of the
+// sandbox is the verdict INFRA, which is not cached.
 func (t *tester) test(ctx context.Context, group string, p *data.Problem, code string) (o outcome, cached bool, err error) {
 	set, err := t.sets.acquire(ctx, p)
 	if err != nil {
@@ -61,8 +61,8 @@ func (t *tester) test(ctx context.Context, group string, p *data.Problem, code s
 	})
 }
 
-// key is a hash of all that the verdict depends on, but for what is the same in a tester throughout: the
-// interpreter and the limits that a problem leaves open.
+// key is a hash of everything that the outcome depends on, except for what is constant in a tester: the
+// interpreter and the default limits.
 func (t *tester) key(set *testSet, code string) (key [sha256.Size]byte) {
 	p := set.problem
 	hash := sha256.New()
@@ -71,22 +71,22 @@ func (t *tester) key(set *testSet, code string) (key [sha256.Size]byte) {
 	return key
 }
 
-// run is one program on its way through the tests.
+// run is the state of one program's run through the tests.
 type run struct {
 	*tester
 	group     string
 	set       *testSet
 	program   sandbox.Program
 	tests     []Verdict
-	results   []sandbox.Result // of each test, where somebody wants to see them
+	results   []sandbox.Result // of each test, for See; else nil
 	cpu       time.Duration
 	note      string
 	exhausted int
 	stopped   bool
 }
 
-// all runs the tests, small inputs first: where the run is stopped early, the most expensive ones are
-// spared.
+// all runs the tests, small inputs first: if it stops early, it has skipped the most expensive
+// ones.
 func (r *run) all(ctx context.Context) error {
 	r.tests = make([]Verdict, len(r.set.tests))
 	for order := r.set.order; len(order) > 0 && !r.stopped; {
@@ -103,8 +103,8 @@ func (r *run) all(ctx context.Context) error {
 	return nil
 }
 
-// batch runs tests of equal limits in one go. Where a checker decides, a batch is a single test, so that
-// no slot is held while the checker runs.
+// batch runs tests with equal limits in one call. With a checker a batch is a single test, so that no
+// slot is held while the checker runs.
 func (r *run) batch(ctx context.Context, order []int, limits sandbox.Limits) error {
 	inputs := make([]sandbox.Input, len(order))
 	for i, test := range order {
@@ -157,7 +157,7 @@ func (r *run) count(v Verdict) {
 	}
 }
 
-// limitsOf are those of a test, else of its problem, else of the tester.
+// limitsOf are the limits of a test, with those of its problem and then of the tester as defaults.
 func (r *run) limitsOf(test int) sandbox.Limits {
 	own := r.set.tests[test].Limits.Or(r.set.problem.Limits)
 	limits := r.limits
@@ -170,7 +170,7 @@ func (r *run) limitsOf(test int) sandbox.Limits {
 	return limits
 }
 
-// ended is the verdict of a run that gave no answer to look at, and "" of one that did.
+// ended is the verdict of a run without an answer, "" if there is an answer to compare.
 func ended(s sandbox.Status) Verdict {
 	switch s {
 	case sandbox.OK:
@@ -203,7 +203,7 @@ func (r *run) verdict(test int, result sandbox.Result) (Verdict, error) {
 	return map[bool]Verdict{true: AC, false: WA}[right], nil
 }
 
-// right says whether the answer is the one wanted.
+// right reports whether the answer is the expected one.
 func right(t *data.Test, result sandbox.Result, tolerance float64) (bool, error) {
 	switch {
 	case t.Kind() == data.Assert:
@@ -242,7 +242,7 @@ func (r *run) checked(ctx context.Context, test int, result sandbox.Result) (Ver
 	return map[bool]Verdict{true: AC, false: WA}[right], err
 }
 
-// outcome sums up. The verdict is that of the first failure, in the order that the tests were given.
+// outcome sums up. The verdict is that of the first failed test, in the order of the problem.
 func (r *run) outcome() outcome {
 	o := outcome{verdict: AC, total: len(r.set.order), tests: r.tests, cpu: r.cpu, note: r.note}
 	for _, test := range slices.Sorted(slices.Values(r.set.order)) {

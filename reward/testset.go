@@ -14,8 +14,8 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// testSets fetches the tests of a problem once for all its completions that are being judged, and
-// forgets them with the last: the tests of one problem may be hundreds of megabytes.
+// testSets fetches the tests of a problem once for all completions that are being judged, and drops
+// them with the last: the tests of one problem may be hundreds of megabytes.
 type testSets struct {
 	maxTests int
 
@@ -23,13 +23,13 @@ type testSets struct {
 	open map[*data.Problem]*testSet
 }
 
-// testSet is what a program is judged by.
+// testSet has the tests of a problem, prepared to be run.
 type testSet struct {
 	problem *data.Problem
 	tests   []data.Test
 	inputs  []sandbox.Input   // one for each test
 	order   []int             // indices of the tests that count, the small ones first
-	digest  [sha256.Size]byte // of all that decides about a program
+	digest  [sha256.Size]byte // of the tests
 
 	matchers []*match.Matcher // one for each test, of an Answer problem
 
@@ -42,7 +42,7 @@ func newTestSets(maxTests int) *testSets {
 	return &testSets{maxTests: maxTests, open: map[*data.Problem]*testSet{}}
 }
 
-// acquire returns the tests of p, to be given back with release.
+// acquire returns the tests of p; the caller must release them.
 func (s *testSets) acquire(ctx context.Context, p *data.Problem) (*testSet, error) {
 	s.mu.Lock()
 	set, ok := s.open[p]
@@ -53,7 +53,7 @@ func (s *testSets) acquire(ctx context.Context, p *data.Problem) (*testSet, erro
 	set.users++
 	s.mu.Unlock()
 	if !ok {
-		// Others wait for it too, so that it must not end with the first who asked.
+		// Other callers may wait for it, too, so it must not end with this one's context.
 		set.err = set.load(context.WithoutCancel(ctx), s.maxTests)
 		close(set.ready)
 	}
@@ -108,7 +108,7 @@ func (s *testSet) load(ctx context.Context, maxTests int) (err error) {
 	size := func(i int) int { return inputSize(s.inputs[i]) }
 	slices.SortStableFunc(s.order, func(i, j int) int { return cmp.Compare(size(i), size(j)) })
 	if maxTests > 0 && len(s.order) > maxTests {
-		// The largest: small ones are often the examples of the statement.
+		// Keep the largest: small tests are often the examples of the statement.
 		s.order = s.order[len(s.order)-maxTests:]
 	}
 	return nil

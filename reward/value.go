@@ -14,12 +14,12 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/output"
 )
 
-// SameValue says whether what a call returned is the JSON value wanted, as Python would compare the two
-// after json.loads: numbers and truth values by their value, integers exactly. A tuple is a list at
-// every depth, and the integer keys of a dict are the strings that JSON makes of them. A tolerance
-// above zero lets numbers differ as output.Close does.
+// SameValue reports whether a returned JSON value equals the expected one, as Python would compare the
+// two after json.loads: numbers and booleans by value, integers exactly. Tuples equal lists at every
+// depth, and integer keys of a dict are strings, as in JSON. A tolerance above zero lets numbers differ
+// as output.Close does.
 //
-// A returned value that cannot be read equals nothing; a wanted one is an error.
+// A returned value that is no JSON equals nothing; if the expected one is none, that is an error.
 func SameValue(got, want json.RawMessage, tolerance float64) (bool, error) {
 	w, err := parseJSON(want)
 	if err != nil {
@@ -49,7 +49,7 @@ func parseJSON(text []byte) (v any, err error) {
 
 type values struct{ tolerance float64 }
 
-// same reads the value that comes next only as far as it is the one wanted: a program may return one that takes a gigabyte as a whole.
+// same compares while it reads, and stops at the first difference: a program may return a value that takes a gigabyte when parsed.
 func (c values) same(d *json.Decoder, want any) bool {
 	got, err := d.Token()
 	if g, ok := asNumber(got); ok {
@@ -80,7 +80,7 @@ func (c values) sameList(d *json.Decoder, want []any) bool {
 	return end == json.Delim(']')
 }
 
-// sameDict has the last of equal keys count.
+// sameDict compares objects. Of duplicate keys the last one counts, as in Python.
 func (c values) sameDict(d *json.Decoder, want map[string]any) bool {
 	right := map[string]bool{}
 	for d.More() {
@@ -127,7 +127,7 @@ func parseNumber(text string) number {
 	case !strings.ContainsAny(text, ".eE"):
 		return number{digits: text}
 	}
-	f, _ := strconv.ParseFloat(text, 64) // beyond the range is infinite, as in Python
+	f, _ := strconv.ParseFloat(text, 64) // infinite if out of range, as in Python
 	return number{float: f}
 }
 

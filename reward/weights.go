@@ -11,15 +11,15 @@ import (
 // FormatCoef is the usual weight of the format: a completion without a program earns −0.1.
 const FormatCoef = 0.1
 
-// Modes are the rewards that have a name.
+// modes are the named rewards.
 var modes = map[string]Weights{
 	"correct":  {Format: FormatCoef, Correct: 1},
 	"fraction": {Format: FormatCoef, Fraction: 1},
 	"custom":   {Custom: 1},
 }
 
-// ModeWeights returns the weights of the reward with that name: "correct" pays for all tests passed,
-// "fraction" for the share of them, "custom" is the reward file's alone.
+// ModeWeights returns the weights of a named reward: "correct" rewards passing all tests, "fraction"
+// the share of tests passed, and "custom" is the reward file's alone.
 func ModeWeights(name string) (Weights, error) {
 	w, ok := modes[name]
 	if !ok {
@@ -28,7 +28,7 @@ func ModeWeights(name string) (Weights, error) {
 	return w, nil
 }
 
-// ParseWeights reads "correct=1,format=0.1,length=-0.05". What is not named weighs nothing.
+// ParseWeights parses "correct=1,format=0.1,length=-0.05". Components that are not named have weight 0.
 func ParseWeights(text string) (Weights, error) {
 	var w Weights
 	fields := map[string]*float64{}

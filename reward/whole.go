@@ -10,10 +10,10 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// Whole tells whether the reward file judges the completions of a problem together: those that share Peers.
+// Whole reports whether the reward file judges the completions of a problem together (compute_rewards): those that share Peers.
 func (j *Judge) Whole() bool { return j.custom != nil && j.custom.takes.Whole }
 
-// scoreOf asks the file about a completion, with its peers where the file judges all of them together.
+// scoreOf calls the reward file on a completion, together with its peers if the file has compute_rewards.
 func (c *custom) scoreOf(ctx context.Context, a Completion) (reward float64, note string, err error) {
 	if !c.takes.Whole {
 		return c.score(ctx, a.Group, a.Text, a.Problem)
@@ -26,7 +26,7 @@ func (c *custom) scoreOf(ctx context.Context, a Completion) (reward float64, not
 	return o.score, o.note, err
 }
 
-// scores asks compute_rewards about completions of a problem.
+// scores calls compute_rewards on completions of a problem.
 func (c *custom) scores(ctx context.Context, group string, texts []string, p *data.Problem) ([]opinion, error) {
 	has, err := c.takes.of(ctx, p)
 	if err != nil {

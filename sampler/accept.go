@@ -7,14 +7,14 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// asked is what one draw of an iteration is for: the next token of a sequence, or the score of a token of a prompt.
+// asked is the purpose of one draw: a token of a sequence, or the log-probability of a token of a prompt.
 type asked struct {
 	*group
-	q  *sequence // nil: the score
-	at int       // of the prompt's token; or how many drafted tokens are between the sequence's last and this one
+	q  *sequence // nil: a log-probability
+	at int       // the place in the prompt; or of a sequence the number of drafted tokens before this draw
 }
 
-// accept hands the drawn tokens to their sequences and ends those that are done, and scores to their prompts.
+// accept hands the results of the draws to sequences and prompts, and finishes the sequences that are done.
 func (s *scheduler) accept(d model.Drawn, took time.Duration) {
 	tokens := 0
 	for i, a := range s.drawn {
@@ -26,21 +26,21 @@ func (s *scheduler) accept(d model.Drawn, took time.Duration) {
 			a.score(a.at, t.Raw, likely(d, i, len(s.drawn), a.request.PromptTop))
 			continue
 		}
-		if a.at != a.q.fit {
-			continue // what was drafted before it did not come
+		if a.at != a.q.accepted {
+			continue // it follows a draft that was rejected
 		}
 		t.Sample, t.Top = a.q.sample, likely(d, i, len(s.drawn), a.request.Top)
 		tokens++
 		s.hand(a.q, t)
-		s.judge(a.q, t.ID)
+		s.verify(a.q, t.ID)
 	}
-	if n := len(s.rows.Tokens); n == s.drawing && n > 0 {
+	if n := len(s.rows.Tokens); n == s.decodeDraws && n > 0 {
 		s.drafts.costs.saw(n, tokens, took)
 	}
 	s.forget()
 }
 
-// hand gives a sequence its next token.
+// hand gives a sequence its next token, and parks or finishes it if that ends it.
 func (s *scheduler) hand(q *sequence, t Token) {
 	if q.err != nil {
 		s.finish(q, Failed, q.err)
@@ -50,8 +50,8 @@ func (s *scheduler) hand(q *sequence, t Token) {
 		t.Raw = 0
 	}
 	done, why := q.accept(t)
-	if q.on.Prompt != nil && q.prompt != nil && !q.told {
-		q.told = true
+	if q.on.Prompt != nil && q.prompt != nil && !q.scoresSent {
+		q.scoresSent = true
 		q.on.Prompt(q.prompt, q.promptTop)
 	}
 	if q.on.Token != nil {
@@ -65,7 +65,7 @@ func (s *scheduler) hand(q *sequence, t Token) {
 	}
 }
 
-// likely are the n most likely tokens at draw i of so many.
+// likely are the n most likely tokens at draw i, of draws in all.
 func likely(d model.Drawn, i, draws, n int) []Likely {
 	if n == 0 {
 		return nil
@@ -78,7 +78,7 @@ func likely(d model.Drawn, i, draws, n int) []Likely {
 	return top
 }
 
-// finish turns a sequence into a rollout and frees what it held; the last of a group frees the prefix.
+// finish reports a sequence as a Rollout and releases its blocks; the last of a group releases the prefix.
 func (s *scheduler) finish(q *sequence, why FinishReason, err error) {
 	q.ended(why)
 	if q.group.learned {
@@ -91,7 +91,7 @@ func (s *scheduler) finish(q *sequence, why FinishReason, err error) {
 		s.release(q)
 	}
 	s.leave(q, finished)
-	s.ended = true
+	s.anyFinished = true
 	q.job.served = true
 	if q.group.unfinished--; q.group.unfinished == 0 {
 		s.dropPrefix(q.group)
@@ -101,7 +101,7 @@ func (s *scheduler) finish(q *sequence, why FinishReason, err error) {
 	}
 }
 
-// end finishes what a group has not drawn yet.
+// end finishes all unfinished sequences of a group.
 func (s *scheduler) end(g *group, why FinishReason, err error) {
 	for _, q := range s.sequences {
 		if q.group == g && q.state != finished {
@@ -110,23 +110,23 @@ func (s *scheduler) end(g *group, why FinishReason, err error) {
 	}
 }
 
-// forget drops sequences and groups that are finished.
+// forget removes finished sequences and groups from the lists.
 func (s *scheduler) forget() {
-	if !s.ended {
+	if !s.anyFinished {
 		return
 	}
-	s.ended = false
+	s.anyFinished = false
 	s.sequences = slices.DeleteFunc(s.sequences, func(q *sequence) bool { return q.state == finished })
 	s.groups = slices.DeleteFunc(s.groups, func(g *group) bool {
 		if g.unfinished == 0 && g.request.Adapter != nil {
-			s.gone = append(s.gone, g.request.Adapter)
+			s.doneAdapters = append(s.doneAdapters, g.request.Adapter)
 		}
 		return g.unfinished == 0
 	})
 	s.nextInLine()
 }
 
-// close frees whatever is still held: nothing after a run that came to its end.
+// close releases all blocks that are still held, as after an error.
 func (s *scheduler) close() {
 	for _, q := range s.sequences {
 		if q.table != nil {

@@ -5,7 +5,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// Serve gives the requests to come an adapter to speak with, between iterations: a copy of its numbers.
+// Serve copies an adapter to the decoder, between iterations, so that requests can name it.
 func (l *Live) Serve(a *lora.Adapter) (*model.Served, error) {
 	l.Turn.Lock()
 	defer l.Turn.Unlock()
@@ -15,52 +15,52 @@ func (l *Live) Serve(a *lora.Adapter) (*model.Served, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.readers[served] = 0
+	l.users[served] = 0
 	return served, nil
 }
 
-// Withdraw refuses requests that name an adapter from now on, waits until none reads it, and gives its memory back. It
-// does nothing where the adapter is not served.
+// Withdraw removes an adapter: it refuses new requests for it, waits for those that use it, and frees its memory. It does
+// nothing if the adapter is not served.
 func (l *Live) Withdraw(served *model.Served) {
 	if l.waitFor(served) {
 		l.Turn.Lock()
 		defer l.Turn.Unlock()
-		l.between.Lock() // the turn is not held by Run while it takes requests in and lets others go
+		l.between.Lock() // Run adds and removes requests without holding Turn
 		defer l.between.Unlock()
 		l.s.tree.forget(served)
 		l.s.decoder.Withdraw(served)
 	}
 }
 
-// waitFor reports whether an adapter is served, after it has waited for its requests and is served no more.
+// waitFor stops serving an adapter and waits for its requests. It reports false if it was not served.
 func (l *Live) waitFor(served *model.Served) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n, there := l.readers[served]
+	n, there := l.users[served]
 	if !there {
 		return false
 	}
-	delete(l.readers, served) // so that no request joins
-	for l.leaving[served] = n; l.leaving[served] > 0; {
-		l.fewer.Wait()
+	delete(l.users, served) // SubmitAll refuses it from now on
+	for l.lastUsers[served] = n; l.lastUsers[served] > 0; {
+		l.fell.Wait()
 	}
-	delete(l.leaving, served)
+	delete(l.lastUsers, served)
 	return true
 }
 
-// left counts the requests that are done; l.mu is held.
+// left counts down the requests of adapters that have finished; l.mu is held.
 func (l *Live) left() {
-	if len(l.s.gone) == 0 {
+	if len(l.s.doneAdapters) == 0 {
 		return
 	}
-	for _, served := range l.s.gone {
-		if _, there := l.readers[served]; there {
-			l.readers[served]--
+	for _, served := range l.s.doneAdapters {
+		if _, there := l.users[served]; there {
+			l.users[served]--
 		} else {
-			l.leaving[served]--
+			l.lastUsers[served]--
 		}
 	}
-	clear(l.s.gone)
-	l.s.gone = l.s.gone[:0]
-	l.fewer.Broadcast()
+	clear(l.s.doneAdapters)
+	l.s.doneAdapters = l.s.doneAdapters[:0]
+	l.fell.Broadcast()
 }

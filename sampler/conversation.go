@@ -9,29 +9,28 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// A request with a Next is for conversations. When a turn of the model ends, its sequence is parked: it keeps its blocks as long as
-// nobody needs them, and others have its place. When the reply is there, what it says is appended, computed behind what is in the
-// cache, and the next turn is drawn.
+// A Request with Next is a conversation. When a turn of the model ends, its sequence is parked: others run in its place, and it keeps
+// its blocks until others need them. When the reply comes, its tokens are appended and prefilled, and the next turn is sampled.
 
-// More is how a conversation goes on.
+// More is a reply, and says how the conversation continues.
 type More struct {
-	Tokens    []int32 // that nobody drew: what tools and users say, and what opens the next turn
+	Tokens    []int32 // not sampled: what tools and users say, and the tokens that open the next turn
 	MaxTokens int     // of the next turn; 0: the conversation is over
 }
 
-// Turn is what was drawn at a stretch: Tokens[Start:End] of a rollout.
+// Turn is a turn of the model: it sampled Tokens[Start:End] of the rollout.
 type Turn struct {
 	Start, End int
 	Finish     FinishReason
 }
 
-// check reports what is wrong with a reply to a sequence for an engine of that size.
+// check validates a reply to a sequence, for an engine whose sequences have at most maxLength tokens.
 func (m More) check(q *sequence, vocab, maxLength int) error {
 	if m.MaxTokens < 0 || m.MaxTokens == 0 && len(m.Tokens) > 0 {
 		return badinput.Errorf("max_tokens of a turn: found %d after %d tokens, expected 1 or more, or neither tokens nor a turn",
 			m.MaxTokens, len(m.Tokens))
 	}
-	if m.MaxTokens > math.MaxInt32 { // with what is there it might be less than 0
+	if m.MaxTokens > math.MaxInt32 { // the sum with the length could overflow
 		return badinput.Errorf("max_tokens of a turn: found %d, expected at most %d", m.MaxTokens, math.MaxInt32)
 	}
 	for i, t := range m.Tokens {
@@ -46,9 +45,9 @@ func (m More) check(q *sequence, vocab, maxLength int) error {
 	return nil
 }
 
-// open begins a turn of so many tokens at the most.
+// open starts a turn of at most maxTokens.
 func (q *sequence) open(maxTokens int) {
-	q.opened, q.limit = len(q.tokens), len(q.tokens)+maxTokens
+	q.turnStart, q.limit = len(q.tokens), len(q.tokens)+maxTokens
 	if watch := q.request.Params.Watch; watch != nil {
 		q.watch = watch()
 	}
@@ -57,7 +56,7 @@ func (q *sequence) open(maxTokens int) {
 	}
 }
 
-// append takes tokens that nobody drew.
+// append adds the tokens of a reply. They were not drawn: their log-probabilities are recorded as 0.
 func (q *sequence) append(tokens []int32) {
 	n := len(tokens)
 	q.tokens, q.logprobs = append(q.tokens, tokens...), append(q.logprobs, make([]float32, n)...)
@@ -69,23 +68,23 @@ func (q *sequence) append(tokens []int32) {
 	}
 }
 
-// ended notes that a turn is over, where one was begun.
+// ended records the current turn, unless nothing was drawn in it.
 func (q *sequence) ended(why FinishReason) {
-	if q.request.Next != nil && q.state != parked && len(q.tokens) > q.opened {
-		q.turns = append(q.turns, Turn{Start: q.opened, End: len(q.tokens), Finish: why})
+	if q.request.Next != nil && q.state != parked && len(q.tokens) > q.turnStart {
+		q.turns = append(q.turns, Turn{Start: q.turnStart, End: len(q.tokens), Finish: why})
 	}
 }
 
-// replies come to parked sequences from any goroutine.
+// replies is the mailbox of parked sequences. Any goroutine may put a reply into it.
 type replies struct {
 	mu   sync.Mutex
 	came []reply
-	wake chan struct{} // has something in it after one came
+	wake chan struct{} // of capacity 1; put sends to it
 }
 
 type reply struct {
 	q    *sequence
-	turn int // how many turns there were
+	turn int // number of turns when the reply was asked for, to detect late ones
 	more More
 }
 
@@ -109,7 +108,7 @@ func (r *replies) take() []reply {
 	return came
 }
 
-// wait waits until one came, or the context ends.
+// wait waits for a reply, or for the end of the context.
 func (r *replies) wait(ctx context.Context) {
 	select {
 	case <-r.wake:
@@ -117,18 +116,18 @@ func (r *replies) wait(ctx context.Context) {
 	}
 }
 
-// park lets a sequence whose turn ended wait for what comes next.
+// park ends the turn of a sequence, and asks Next for the reply.
 func (s *scheduler) park(q *sequence, why FinishReason) {
 	q.ended(why)
 	s.leave(q, parked)
 	s.parked++
-	q.job.served, s.ended = true, true // somebody else has its place
+	q.job.served, s.anyFinished = true, true // its job goes to the end of the line
 	to, turn := s.replies, len(q.turns)
 	q.request.Next(q.rollout(why, nil), func(m More) { to.put(reply{q, turn, m}) })
 }
 
-// hear lets sequences go on whose replies came. One that comes too late, or twice, is passed over.
-func (s *scheduler) hear() {
+// takeReplies resumes the sequences whose replies have come. A reply that is late, or the second one, is ignored.
+func (s *scheduler) takeReplies() {
 	for _, r := range s.replies.take() {
 		q := r.q
 		if q.state != parked || len(q.turns) != r.turn {
@@ -147,12 +146,12 @@ func (s *scheduler) hear() {
 	}
 }
 
-// idle reports whether there is nothing to compute: all sequences wait for replies.
+// idle reports whether there is nothing to compute, as all sequences are parked.
 func (s *scheduler) idle() bool { return s.parked == len(s.sequences) }
 
-// rejoin admits a sequence that has kept its blocks: what was appended is computed behind them.
+// rejoin admits a sequence that kept its blocks while it was parked: only the reply is prefilled.
 func (s *scheduler) rejoin(q *sequence) bool {
-	q.state = running // so that it does not give its own blocks up
+	q.state = running // keeps makeRoom from dropping its own blocks
 	ok := s.makeRoom(s.missing(q, s.chunk(q)), nil)
 	q.state = waiting
 	if ok {
@@ -162,8 +161,8 @@ func (s *scheduler) rejoin(q *sequence) bool {
 	return ok
 }
 
-// dropIdle takes the blocks of a sequence that does not run, if there is one that has some: of the last that waits for its reply,
-// or else of the last that has it.
+// dropIdle releases the blocks of a sequence that does not run, if there is one that has some: the last parked one, else the last
+// one that waits to be resumed after its reply.
 func (s *scheduler) dropIdle() bool {
 	var victim *sequence
 	for _, q := range slices.Backward(s.sequences) {
@@ -185,7 +184,7 @@ func (s *scheduler) dropIdle() bool {
 	return true
 }
 
-// spare reports whether n blocks are free, or could be at once, after taking some from who does not run if need be.
+// spare makes n blocks free or evictable, dropping those of sequences that do not run if necessary, and reports whether it could.
 func (s *scheduler) spare(n int) bool {
 	for s.blocks.unused() < n {
 		if !s.dropIdle() {

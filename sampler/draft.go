@@ -5,54 +5,54 @@ import (
 	"time"
 )
 
-// Tokens of a sequence that may come next are drafted by what was said lately (corpus), and computed behind its last one in the
-// same iteration, with a draw after each. The first draw is what it would be without. As long as a draw gives what was drafted, the
-// row after it is that of the sequence, and so is its draw; from the first that does not on, what was computed is passed over.
-// As a row stands alone and a token is drawn with the number of its place, drafts change how many iterations there are, and nothing
-// that is drawn.
+// Speculative decoding: the next tokens of a sequence are drafted from recent text (corpus) and computed behind its last token in the
+// same iteration, with a draw after each. The first draw is the one that would be made without drafts. As long as a draw equals the
+// draft, the row after it is correct, and so is its draw; after the first mismatch the rest is discarded. There is no rule of acceptance
+// by chance: rows are independent of each other, and the random number of a draw depends on its position, so that drafts change the
+// number of iterations, and no token.
 //
-// A token is drafted where its chance is more than the price of its row: how many tokens are drawn, as things go, in the time that
-// a row takes. Where that is next to nothing, as weights are read as fast as memory is and a row more makes no difference, every
-// draft is worth its row; where rows are all that takes time, none is.
+// A token is drafted if the probability that it is accepted is above the price of its row: the number of tokens that are otherwise drawn
+// in the time that the row adds to an iteration. Where decoding is bound by reading weights, a row is nearly free, and every draft pays;
+// where it is bound by arithmetic, none does.
 
 const (
-	mostDrafted = 16 // tokens behind one draw
-	learnedWith = 32 // tokens that a sequence grows by before what it said is looked at
-	plainEvery  = 32 // iterations, in one of which nothing is drafted, so that what rows cost is seen
+	mostDrafted = 16 // drafts behind one draw
+	learnEvery  = 32 // tokens by which a sequence grows before they are added to the corpus
+	plainEvery  = 32 // one of so many iterations has no drafts, so that the cost of rows can be measured
 
-	guessed      = 0.6       // the chance of a draft of which nothing is known
-	guessedPrice = 0.4       // of a row, while nothing is known of it
-	caution      = 1.2       // how much more than its price a row must bring, as a wrong guess costs more than a right one saves
-	hoped        = 1.25      // times the price, or what is guessed: where a chance that is too small goes
-	forgotten    = 1.0 / 512 // how much nearer it comes to that, each time that it is
+	priorRate  = 0.6       // rate of acceptance before any is known
+	priorPrice = 0.4       // price of a row before any is known
+	caution    = 1.2       // factor on the price, as a rejected draft costs more than an accepted one saves
+	drift      = 1.25      // factor on the price: a rate that is too low to be tried drifts up to this, or to priorRate
+	driftShare = 1.0 / 512 // share of the way that it drifts each time, so that it is tried again some day
 )
 
-// drafts knows what drafts are worth.
+// drafts has the corpus, and estimates whether drafts pay.
 type drafts struct {
 	corpus
-	off     bool // nothing is drafted
-	eager   bool // all is drafted that can be, in a test
-	here    bool // in this iteration
-	growing bool // some wait to begin, so that blocks are theirs
+	off          bool // never draft
+	eager        bool // draft whatever can be, in a test
+	active       bool // draft in this iteration
+	blocksWanted bool // sequences wait to start, and need the free blocks
 
 	price   float64                 // of a row now
-	chances [longestGram + 1]chance // that what is drafted after so many tokens that match comes
+	chances [longestGram + 1]chance // by the length of the match: the rate of acceptance
 	costs   costs
-	context []int32
+	context []int32 // scratch
 }
 
-// newDrafts has room for what four times as many sequences say as run at a time.
+// newDrafts has a corpus for four times as many sequences as run at once.
 func newDrafts(o Options) drafts {
 	d := drafts{corpus: corpusOf(o), off: o.NoDrafts}
 	for i := range d.chances {
-		d.chances[i].is = guessed
+		d.chances[i].rate = priorRate
 	}
 	return d
 }
 
 func corpusOf(o Options) corpus { return newCorpus(4 * o.MaxSequences * o.MaxLength) }
 
-// DraftBytes is what a sampler keeps of texts beside the cache, to draft by.
+// DraftBytes is the host memory of the recent text that drafts are looked up in.
 func (p Plan) DraftBytes() int {
 	if p.NoDrafts {
 		return 0
@@ -61,14 +61,14 @@ func (p Plan) DraftBytes() int {
 	return all.bytes()
 }
 
-// worth is how many of the drafted tokens are worth their rows.
+// worth is the number of drafts that pay: while the probability that all up to one are accepted is above the price.
 func (d *drafts) worth(matches []uint8) int {
 	all := 1.0
 	for i, n := range matches {
 		c := &d.chances[n]
-		if all *= c.is; all <= d.price && !d.eager {
+		if all *= c.rate; all <= d.price && !d.eager {
 			if i == 0 { // or it would never be tried again
-				c.is += (min(max(guessed, hoped*d.price), 1) - c.is) * forgotten
+				c.rate += (min(max(priorRate, drift*d.price), 1) - c.rate) * driftShare
 			}
 			return i
 		}
@@ -76,49 +76,49 @@ func (d *drafts) worth(matches []uint8) int {
 	return len(matches)
 }
 
-// plain reports whether the next iteration is to show what one without drafts takes.
+// plain reports whether the next iteration should have no drafts, to measure its time.
 func (d *drafts) plain() bool { return d.costs.seen%plainEvery == plainEvery-1 }
 
-// chance is how often something came lately.
+// chance is the recent rate of acceptance: a moving average, which starts as a plain one.
 type chance struct {
-	is   float64
+	rate float64
 	seen int
 }
 
-// saw learns from what came, or did not.
+// saw updates the rate with a draft that was accepted (came), or not.
 func (c *chance) saw(came bool) {
 	goal := 0.0
 	if came {
 		goal = 1
 	}
-	c.is += (goal - c.is) * max(recent, 1/float64(c.seen+3))
+	c.rate += (goal - c.rate) * max(recent, 1/float64(c.seen+3))
 	c.seen++
 }
 
-// recent is the weight of what was seen last.
+// recent is the weight of the newest value in moving averages.
 const recent = 1.0 / 32
 
-// prepare decides whether anything is drafted in the next iteration: not while prompts are to be computed, or others again, which fill
-// it.
+// prepare decides whether the next iteration has drafts: not while there is prefill or recomputation, which fills it
+// anyway.
 func (s *scheduler) prepare() {
 	d := &s.drafts
 	waiting := len(s.sequences) - s.running - s.parked
 	again := slices.ContainsFunc(s.sequences, func(q *sequence) bool { return q.state == running && q.length()-q.computed > 1 })
-	d.growing = waiting > 0
-	d.here = !d.off && !again && (waiting == 0 || s.running == s.MaxSequences || s.short) && (d.eager || !d.plain())
+	d.blocksWanted = waiting > 0
+	d.active = !d.off && !again && (waiting == 0 || s.running == s.MaxSequences || s.lackedBlocks) && (d.eager || !d.plain())
 	d.price = caution * d.costs.price()
 }
 
-// draft adds rows of what may come after a sequence's last token, whose row and draw were added last.
+// draft adds rows and draws of drafted tokens after a sequence's last token, whose row and draw were added last.
 func (s *scheduler) draft(q *sequence) {
 	d := &s.drafts
-	q.drafted, q.matches, q.fit = q.drafted[:0], q.matches[:0], 0
+	q.drafted, q.matches, q.accepted = q.drafted[:0], q.matches[:0], 0
 	if d.off {
 		return
 	}
-	s.learn(q, learnedWith)
-	room := min(mostDrafted, q.limit-len(q.tokens)-1, s.budget()-s.behind, s.drawsLeft(), s.roomBehind(q))
-	if !d.here || room <= 0 || q.constraint != nil {
+	s.learn(q, learnEvery)
+	room := min(mostDrafted, q.limit-len(q.tokens)-1, s.budget()-s.unserved, s.drawsLeft(), s.roomBehind(q))
+	if !d.active || room <= 0 || q.constraint != nil {
 		return
 	}
 	text := d.context[:0]
@@ -141,47 +141,47 @@ func (s *scheduler) draft(q *sequence) {
 	s.Drafted += len(q.drafted)
 }
 
-// roomBehind is how many positions behind a sequence's last token may be written: of its own blocks, and of those that are free, or
-// only remembered, and that nobody else will want in this iteration.
+// roomBehind is the number of positions behind a sequence's last token that drafts may use: those of its own blocks, and of blocks
+// that are free or evictable and not needed by the running sequences that come after it in this iteration.
 func (s *scheduler) roomBehind(q *sequence) int {
 	room := len(q.table)*s.Block - q.length()
-	if free := s.blocks.unused() - s.behind; free > 0 && !s.drafts.growing {
+	if free := s.blocks.unused() - s.unserved; free > 0 && !s.drafts.blocksWanted {
 		room += free * s.Block
 	}
 	return room
 }
 
-// judge sees whether the token that a sequence was given last is what was drafted: if so, the next draw is its own, too.
-func (s *scheduler) judge(q *sequence, token int32) {
-	if q.fit < len(q.drafted) {
-		came := q.drafted[q.fit] == token
-		s.drafts.chances[q.matches[q.fit]].saw(came)
+// verify compares the token that a sequence was given with the draft: if they are equal, the sequence's next draw counts, too.
+func (s *scheduler) verify(q *sequence, token int32) {
+	if q.accepted < len(q.drafted) {
+		came := q.drafted[q.accepted] == token
+		s.drafts.chances[q.matches[q.accepted]].saw(came)
 		if came && q.state == running {
 			s.count(&q.reached, q.computed, 1)
 			q.computed++
-			q.fit++
+			q.accepted++
 			s.Accepted++
 			return
 		}
 	}
-	q.fit = passedOver
+	q.accepted = rejected
 	if n := s.blocksFor(q.length()); n < len(q.table) {
 		s.blocks.release(q.table[n:])
 		q.table = q.table[:n]
 	}
 }
 
-// passedOver is no draft's number: what else was drawn for the sequence is not its own.
-const passedOver = -1
+// rejected is a value of accepted that no draw has: the sequence's remaining draws of the iteration are discarded.
+const rejected = -1
 
-// Learn lets a text be drafted from, such as what another engine drew.
+// Learn adds a text to draft from, such as completions of another engine.
 func (e *Engine) Learn(text []int32) {
 	if !e.drafts.off {
 		e.drafts.add(saltOf(""), text, 0)
 	}
 }
 
-// learn lets what a sequence said be drafted from, where it has grown by so many tokens since.
+// learn adds a sequence's new tokens to the corpus, once there are at least `grown` of them.
 func (s *scheduler) learn(q *sequence, grown int) {
 	if g := q.group; !g.learned {
 		g.learned = true
@@ -201,7 +201,7 @@ func (s *scheduler) learn(q *sequence, grown int) {
 	s.drafts.context, q.learned = text, q.length()
 }
 
-// saltOf keeps what one who asks has said from the drafts of others, who could tell by the time that theirs take.
+// saltOf separates clients: the time that accepted drafts save would tell one client what another one's text contains.
 func saltOf(from string) uint64 {
 	h := uint64(14695981039346656037)
 	for _, c := range []byte(from) {
@@ -210,8 +210,8 @@ func saltOf(from string) uint64 {
 	return h
 }
 
-// costs is a line through the times of the last iterations that drew and computed no prompts, over their rows, and how many tokens
-// they drew. What is longer ago counts less.
+// costs is a linear regression of the time of an iteration on its number of rows, over recent iterations without prefill, and the
+// average number of tokens they drew. Older iterations weigh less.
 type costs struct {
 	seen               int
 	rows, time, tokens float64 // means
@@ -224,7 +224,7 @@ func (c *costs) saw(rows, tokens int, took time.Duration) {
 		c.rows, c.time, c.tokens = x, y, float64(tokens)
 		return
 	}
-	y = min(y, 2*c.time*max(1, x/c.rows)) // or something else had the machine
+	y = min(y, 2*c.time*max(1, x/c.rows)) // an outlier: something else had the machine
 	weight := max(recent, 1/float64(c.seen))
 	dx, dy := x-c.rows, y-c.time
 	c.rows += weight * dx
@@ -234,12 +234,12 @@ func (c *costs) saw(rows, tokens int, took time.Duration) {
 	c.product = (1 - weight) * (c.product + weight*dx*dy)
 }
 
-// price is how many tokens are drawn in the time that a row takes. What is guessed of it counts as much as rows that change by a
-// sixteenth: noise alone says nothing where they hardly do.
+// price is the number of tokens that are drawn in the time that a row adds. The guess is a prior with the weight of rows that vary by a
+// sixteenth: where the number of rows hardly varies, the slope is mostly noise.
 func (c *costs) price() float64 {
 	if c.seen == 0 || c.time == 0 {
-		return guessedPrice
+		return priorPrice
 	}
 	rate, guess := c.tokens/c.time, c.rows*c.rows/256
-	return (max(c.product, 0)*rate + guess*guessedPrice) / (c.variance + guess)
+	return (max(c.product, 0)*rate + guess*priorPrice) / (c.variance + guess)
 }

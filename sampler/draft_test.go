@@ -60,7 +60,7 @@ func TestDraftsSaveIterations(t *testing.T) {
 	require.Greater(t, draw("ada"), 150)
 	require.Less(t, d.end, uint32(300), "each token once, and some before each piece")
 	require.Less(t, draw("ada"), 20)
-	require.Greater(t, d.chances[longestGram].is, 0.9)
+	require.Greater(t, d.chances[longestGram].rate, 0.9)
 	require.Greater(t, draw("bob"), 150, "what others were told is not his")
 }
 
@@ -131,7 +131,7 @@ func contains(text, part []int32) bool {
 // The ring goes round: what was said long ago is not found, nor is anything that nobody said.
 func TestACorpusForgets(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	c := newCorpus(mostSaid)
+	c := newCorpus(maxCorpus)
 	first := randomTokens(rng, 1<<30, 20)
 	c.add(0, first, 0)
 	next, matches := c.follow(0, first[:2:2], nil, 16)
@@ -216,7 +216,7 @@ func TestDraftsTakeWhatOthersLeave(t *testing.T) {
 		require.NoError(t, s.iterate())
 	}
 	e.Learn(append(slices.Clone(q.all()), slices.Repeat([]int32{5}, 40)...))
-	q.computed, e.drafts.here = q.length(), true
+	q.computed, e.drafts.active = q.length(), true
 	for _, c := range []struct {
 		name                                          string
 		rows, behind, draws, free, limit, want, table int
@@ -234,7 +234,7 @@ func TestDraftsTakeWhatOthersLeave(t *testing.T) {
 		{"the last token", 40, 0, 40, 8, 27, 0, 1, false},
 	} {
 		s.rows.Reset()
-		s.drawn, s.most, s.behind, q.limit, e.drafts.growing = nil, c.rows, c.behind, c.limit, c.growing
+		s.drawn, s.maxRows, s.unserved, q.limit, e.drafts.blocksWanted = nil, c.rows, c.behind, c.limit, c.growing
 		s.rows.Draws = make([]model.Draw, s.decoder.Rows-c.draws)
 		free := s.blocks.free
 		s.blocks.free = free[len(free)-c.free:]
@@ -243,7 +243,7 @@ func TestDraftsTakeWhatOthersLeave(t *testing.T) {
 		require.Len(t, s.rows.Tokens, c.want, c.name)
 		require.Len(t, s.drawn, c.want, c.name)
 		require.Len(t, q.table, c.table, c.name)
-		s.judge(q, -1)
+		s.verify(q, -1)
 		require.Len(t, q.table, 1, c.name)
 		s.blocks.free = free
 	}

@@ -11,31 +11,30 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// Engine samples from a policy, with the adapter that was attached when the engine was made, as its numbers are at each iteration: one
-// that is attached later needs an engine of its own. It is not safe for concurrent use. There is nothing to close: its cache goes with the
-// garbage, and with the backend.
+// Engine samples from a policy with its current weights: an update between two calls of Sample takes effect. An adapter that is
+// attached after the engine was made needs a new engine. It is not safe for concurrent use. There is nothing to close: its KV cache
+// is freed with it, or with the backend.
 type Engine struct {
 	Plan
 	cfg     model.Config
 	decoder *model.Decoder
 	blocks  *blockPool
 
-	// Turn, if not nil, is held during each iteration: others may compute on the same backend between two of them.
+	// Turn, if not nil, is held during each iteration, so that others can use the same backend in between.
 	Turn sync.Locker
 
-	// Preempted counts the times that a sequence gave up its blocks, to be recomputed, and Dropped those that one did that was not
-	// running, as it waited for a reply.
+	// Preempted counts preemptions of running sequences, Dropped how often a parked or waiting sequence lost its blocks.
 	Preempted, Dropped int
-	// Computed counts the tokens that were computed, and Recomputed those of them that had been before, for the same sequence.
+	// Computed counts the tokens whose keys and values were computed, Recomputed those that had been computed before.
 	Computed, Recomputed int
-	// Drafted counts the tokens that were drafted, and Accepted those of them that were drawn.
+	// Drafted counts the tokens that were drafted, Accepted those that the model then drew.
 	Drafted, Accepted int
 
 	drafts drafts
 	now    func() time.Time
 }
 
-// New makes an engine for a policy, as NewPlan says.
+// New makes an engine for a policy, of the sizes that NewPlan computes.
 func New(p *model.Policy, o Options) (*Engine, error) {
 	given.All("sampler.New", "p", p)
 	plan, err := NewPlan(p, o)
@@ -50,17 +49,17 @@ func New(p *model.Policy, o Options) (*Engine, error) {
 	return e, err
 }
 
-// FreeBlocks is how many blocks nobody uses: all of them between two calls of Sample.
+// FreeBlocks is the number of blocks that no sequence uses: all of them between two calls of Sample.
 func (e *Engine) FreeBlocks() int { return e.blocks.unused() }
 
-// Events tell of a run while it goes on; both may be nil. They are called by the goroutine that samples,
-// so they should return soon.
+// Events are callbacks of a call of Sample; each may be nil. The goroutine that samples calls them, so they should
+// return quickly.
 type Events struct {
 	Token func(request, sample int, token int32)
-	Done  func(Rollout) // in the order in which completions end
+	Done  func(Rollout) // in the order in which completions finish
 }
 
-// of is what listens to one of the requests, and keeps its rollouts.
+// of is the listener of one request. It also stores the request's rollouts.
 func (on Events) of(request int, rollouts []Rollout) Listener {
 	l := Listener{Done: func(r Rollout) {
 		rollouts[r.Sample] = r
@@ -74,8 +73,8 @@ func (on Events) of(request int, rollouts []Rollout) Listener {
 	return l
 }
 
-// Sample draws every completion of the requests. The rollouts come in the order of the requests and
-// their samples. On an error, or when the context ends, nothing is left in the cache.
+// Sample draws all completions of the requests, and returns them in the order of requests and samples. All
+// blocks are free afterwards, also after an error or when the context ends.
 func (e *Engine) Sample(ctx context.Context, requests []Request, on Events) ([]Rollout, error) {
 	given.All("sampler.Engine.Sample", "ctx", ctx)
 	for i, r := range requests {
@@ -106,13 +105,13 @@ func (e *Engine) Sample(ctx context.Context, requests []Request, on Events) ([]R
 		} else if err := e.inTurn(s.iterate); err != nil {
 			return nil, err
 		}
-		s.hear()
+		s.takeReplies()
 		s.forget()
 	}
 	return rollouts, nil
 }
 
-// inTurn does something while nobody else computes.
+// inTurn calls do with the backend locked.
 func (e *Engine) inTurn(do func() error) error {
 	if e.Turn != nil {
 		e.Turn.Lock()

@@ -166,7 +166,7 @@ func TestBlocksBehindAWindowAreFree(t *testing.T) {
 		}
 		slid := false
 		for step(t, live) {
-			at := slices.IndexFunc(live.s.sequences, func(q *sequence) bool { return q.state == running && q.spent > 0 })
+			at := slices.IndexFunc(live.s.sequences, func(q *sequence) bool { return q.state == running && q.freed > 0 })
 			if at >= 0 && !slid { // one that gave blocks up gives up the rest, and is computed again
 				slid = true
 				live.s.preempt(live.s.sequences[at])

@@ -11,38 +11,39 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// ErrBusy refuses requests of one of whom as many wait as may.
+// ErrBusy refuses a request of a client that has MaxWaiting requests waiting.
 var ErrBusy = errors.New("as many requests wait as may: try again later")
 
-// ErrWithdrawn refuses a request for an adapter that is not served any more.
+// ErrWithdrawn refuses a request for an adapter that is no longer served.
 var ErrWithdrawn = badinput.Errorf("the adapter of the request is not served any more")
 
-// ErrClosed refuses a request that comes too late.
+// ErrClosed refuses a request to a Live that was closed, or that failed.
 var ErrClosed = errors.New("no more requests are taken")
 
-// Live samples for requests that come and go. Its methods are safe for concurrent use, but for Run, which
-// one goroutine calls. A request is drawn as Engine.Sample draws it, whatever is drawn beside it.
+// Live samples requests that come and go, as a server needs it. Its methods are safe for concurrent use, except
+// for Run, which one goroutine calls. A request gets the tokens that Engine.Sample would draw for it, whatever
+// else is sampled at the same time.
 //
-// The weights that it reads stay as they are while it is there.
+// The base weights must not change while it exists: its prefix cache would be stale.
 type Live struct {
-	// Turn is held while it computes. Whoever else computes on the same backend holds it too; it is set before Run.
+	// Turn is the lock on the backend, held while Run computes. Set it before Run to share the backend.
 	Turn sync.Locker
 
-	s *scheduler // of the goroutine of Run
+	s *scheduler // owned by the goroutine of Run
 
-	between sync.Mutex // held by whoever touches sequences or blocks between two iterations; before mu, and after Turn
+	between sync.Mutex // guards sequences and blocks between iterations; locked after Turn and before mu
 
-	mu      sync.Mutex      // guards what follows
-	come    []*Ticket       // submitted, not yet with the scheduler
-	leave   []*Ticket       // cancelled, perhaps finished
-	begins  map[*group]bool // requests of which nothing is drawn yet, and that nobody gave up
-	waiting map[string]int  // how many of them are of each who asks
-	unused  int             // blocks, between iterations
-	err     error           // why no more requests are taken; nil while they are
-	wake    chan struct{}
-	readers map[*model.Served]int // of each adapter that is served: requests that are not done
-	leaving map[*model.Served]int // of each that is being withdrawn
-	fewer   sync.Cond             // is told when either are fewer
+	mu         sync.Mutex      // guards what follows
+	submitted  []*Ticket       // submitted, not yet added to the scheduler
+	cancelled  []*Ticket       // cancelled, perhaps finished already
+	queued     map[*group]bool // requests whose prefill has not begun, and that are not cancelled
+	waiting    map[string]int  // the number of these by client
+	freeBlocks int             // free and evictable blocks after the last iteration
+	err        error           // why no more requests are taken; nil while they are
+	wake       chan struct{}
+	users      map[*model.Served]int // by adapter that is served: its unfinished requests
+	lastUsers  map[*model.Served]int // the same by adapter that is being withdrawn
+	fell       sync.Cond             // signalled when a count in users or lastUsers falls
 }
 
 // Ticket is a request that was submitted.
@@ -51,16 +52,16 @@ type Ticket struct {
 	group *group
 }
 
-// Listener hears of a request. Its functions, which may be nil, are called by the goroutine of Run: they return
-// soon, and neither run nor wait for anything of the same Live, but may submit and cancel.
+// Listener has the callbacks of a request; each may be nil. The goroutine of Run calls them: they must return quickly
+// and must not wait for anything of the same Live, but may submit and cancel requests.
 type Listener struct {
-	// Prompt hears, before the first token, of the scores of a prompt that asks for them, as Rollout has them.
+	// Prompt is called before the first token with the prompt's log-probabilities, if the request asks for them; see Rollout.
 	Prompt func(scores []float32, top [][]Likely)
 	Token  func(Token)
 	Done   func(Rollout) // once for each sample, in the order in which they end
 }
 
-// Token is one that was drawn.
+// Token is a token that was drawn.
 type Token struct {
 	Sample       int
 	ID           int32
@@ -68,31 +69,31 @@ type Token struct {
 	Top          []Likely
 }
 
-// NewLive makes a sampler for a policy, as NewPlan says.
+// NewLive makes a Live for a policy, of the sizes that NewPlan computes.
 func NewLive(p *model.Policy, o Options) (*Live, error) {
 	e, err := New(p, o)
 	if err != nil {
 		return nil, err
 	}
-	e.TokenBudget = max(e.TokenBudget, e.MaxSequences) // each that runs has its row
+	e.TokenBudget = max(e.TokenBudget, e.MaxSequences) // a row for each running sequence
 	s := &scheduler{Engine: e, replies: newReplies(), tree: newTree(e.Block, e.blocks), pace: newPace(e.Pace, e.TokenBudget)}
-	l := &Live{Turn: new(sync.Mutex), s: s, wake: s.replies.wake, readers: map[*model.Served]int{},
-		leaving: map[*model.Served]int{}, begins: map[*group]bool{}, waiting: map[string]int{}}
-	l.fewer.L, l.unused = &l.mu, s.FreeBlocks()
+	l := &Live{Turn: new(sync.Mutex), s: s, wake: s.replies.wake, users: map[*model.Served]int{},
+		lastUsers: map[*model.Served]int{}, queued: map[*group]bool{}, waiting: map[string]int{}}
+	l.fell.L, l.freeBlocks = &l.mu, s.FreeBlocks()
 	return l, nil
 }
 
-// FreeBlocks is how many blocks of its cache no request used when Run last looked at what came: all of them where there is none.
+// FreeBlocks is the number of blocks that no request used after the last iteration; the prefix cache may hold them.
 func (l *Live) FreeBlocks() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.unused
+	return l.freeBlocks
 }
 
-// Plan is what it holds.
+// Plan has the sizes of the Live.
 func (l *Live) Plan() Plan { return l.s.Plan }
 
-// Submit takes a request in. The error is what is wrong with it, ErrBusy, or what wraps ErrClosed.
+// Submit queues a request. The error is what is wrong with it, ErrWithdrawn, ErrBusy, or wraps ErrClosed.
 func (l *Live) Submit(r Request, on Listener) (*Ticket, error) {
 	all, err := l.SubmitAll([]Request{r}, []Listener{on})
 	if err != nil {
@@ -101,8 +102,8 @@ func (l *Live) Submit(r Request, on Listener) (*Ticket, error) {
 	return all[0], nil
 }
 
-// SubmitAll takes requests in, all of them or none; on[i] hears of all[i]. Who asks is not refused for how many they are, nor for what
-// others wait for: ErrBusy is for those of whom MaxWaiting wait already.
+// SubmitAll queues all of the requests or none; on[i] hears of all[i]. ErrBusy depends only on whether the client has MaxWaiting
+// requests waiting already: neither on the number of these requests, nor on other clients.
 func (l *Live) SubmitAll(all []Request, on []Listener) ([]*Ticket, error) {
 	if len(on) != len(all) {
 		return nil, badinput.Errorf("%d listeners for %d requests, expected one for each", len(on), len(all))
@@ -121,36 +122,36 @@ func (l *Live) SubmitAll(all []Request, on []Listener) ([]*Ticket, error) {
 		if l.waiting[r.From] >= l.s.MaxWaiting {
 			return nil, ErrBusy
 		}
-		if _, served := l.readers[r.Adapter]; r.Adapter != nil && !served {
+		if _, served := l.users[r.Adapter]; r.Adapter != nil && !served {
 			return nil, ErrWithdrawn
 		}
 	}
 	tickets := make([]*Ticket, len(all))
 	for i, r := range all {
 		if r.Adapter != nil {
-			l.readers[r.Adapter]++
+			l.users[r.Adapter]++
 		}
 		tickets[i] = &Ticket{live: l, group: newGroup(0, r, on[i])}
-		l.begins[tickets[i].group] = true
+		l.queued[tickets[i].group] = true
 		l.waiting[r.From]++
 	}
-	l.come = append(l.come, tickets...)
+	l.submitted = append(l.submitted, tickets...)
 	l.rouse()
 	return tickets, nil
 }
 
-// Cancel ends a request. Its sequences give up their blocks at the next iteration; Done is still called for each
-// that is not finished, with Cancelled.
+// Cancel ends a request: its sequences release their blocks before the next iteration. Done is still called for each
+// unfinished one, with Cancelled.
 func (t *Ticket) Cancel() {
 	l := t.live
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.leave = append(l.leave, t)
-	l.begun(t.group) // what is asked next does not wait behind it
+	l.cancelled = append(l.cancelled, t)
+	l.begun(t.group) // it no longer counts towards MaxWaiting
 	l.rouse()
 }
 
-// Close takes no more requests; Run returns when those that were taken are done.
+// Close refuses further requests; Run returns when those that were submitted are done.
 func (l *Live) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -160,7 +161,7 @@ func (l *Live) Close() {
 	l.rouse()
 }
 
-// rouse has Run look at what came; l.mu is held.
+// rouse wakes Run; l.mu is held.
 func (l *Live) rouse() {
 	select {
 	case l.wake <- struct{}{}:
@@ -168,8 +169,8 @@ func (l *Live) rouse() {
 	}
 }
 
-// Run computes while there is work, and sleeps while there is none. It ends after Close with the last request, with
-// nil; with the context, whose requests are cancelled; or with an error of the backend, which ends all requests too.
+// Run computes while there is work, and sleeps while there is none. It returns nil after Close, when the last request is
+// done. When ctx ends it cancels all requests, and after an error of the backend it fails them, and returns that error.
 func (l *Live) Run(ctx context.Context) error {
 	given.All("sampler.Live.Run", "ctx", ctx)
 	for {
@@ -194,17 +195,17 @@ func (l *Live) iterate() error {
 	defer l.Turn.Unlock()
 	start, drafted := l.s.now(), l.s.Drafted
 	err := l.s.iterate()
-	if l.s.Drafted == drafted { // as nothing is drafted while prompts are computed
-		l.s.pace.saw(l.s.drawing, len(l.s.rows.Tokens)-l.s.drawing, l.s.now().Sub(start))
+	if l.s.Drafted == drafted { // iterations with drafts have no prefill, and would distort the times
+		l.s.pace.saw(l.s.decodeDraws, len(l.s.rows.Tokens)-l.s.decodeDraws, l.s.now().Sub(start))
 	}
 	return err
 }
 
-// receive brings what came and what leaves to the scheduler, and reports whether more may come.
+// receive passes submitted, cancelled and answered requests to the scheduler, and reports whether more may be submitted.
 func (l *Live) receive() bool {
 	l.mu.Lock()
-	come, leave, more := l.come, l.leave, l.err == nil
-	l.come, l.leave = nil, nil
+	come, leave, more := l.submitted, l.cancelled, l.err == nil
+	l.submitted, l.cancelled = nil, nil
 	l.mu.Unlock()
 	l.between.Lock()
 	defer l.between.Unlock()
@@ -214,12 +215,12 @@ func (l *Live) receive() bool {
 	for _, t := range leave {
 		l.s.end(t.group, Cancelled, nil)
 	}
-	l.s.hear()
+	l.s.takeReplies()
 	l.s.forget()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.unused = l.s.FreeBlocks()
-	for g := range l.begins {
+	l.freeBlocks = l.s.FreeBlocks()
+	for g := range l.queued {
 		if g.begun {
 			l.begun(g)
 		}
@@ -228,7 +229,7 @@ func (l *Live) receive() bool {
 	return more
 }
 
-// abort ends all requests, and takes no more.
+// abort ends all requests with err, and refuses further ones.
 func (l *Live) abort(why FinishReason, err error) error {
 	l.mu.Lock()
 	l.err = errors.Join(ErrClosed, err)
@@ -243,12 +244,12 @@ func (l *Live) abort(why FinishReason, err error) error {
 	return err
 }
 
-// begun has a request wait no more; l.mu is held.
+// begun takes a request out of those that wait; l.mu is held.
 func (l *Live) begun(g *group) {
-	if !l.begins[g] {
+	if !l.queued[g] {
 		return
 	}
-	delete(l.begins, g)
+	delete(l.queued, g)
 	if l.waiting[g.request.From]--; l.waiting[g.request.From] == 0 {
 		delete(l.waiting, g.request.From)
 	}

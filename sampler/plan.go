@@ -13,26 +13,25 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// UsualSequences run at a time where nobody says how many.
+// UsualSequences is the default of Options.MaxSequences.
 const UsualSequences = 64
 
-// Options size an engine. They change no result.
+// Options size an engine. They do not change what is sampled.
 type Options struct {
-	MaxSequences int // sequences that run at a time; 0: 64
+	MaxSequences int // sequences that run at once; 0: 64
 	MaxLength    int // tokens of the longest sequence, prompt and completion; 0: 2,048
 	TokenBudget  int // rows of one iteration; 0: 512
-	Adapters     int // that a Live has room for, each request having its own; 0: the policy's own speaks, if it has one
-	// Pace is how long an iteration of a Live may take in any case while some are drawn and prompts are computed. Where drawing
-	// takes more than half of that, an iteration takes twice what drawing does; 0: prompts take what TokenBudget leaves.
+	Adapters     int // adapters that a Live can serve at once, each request naming its own; 0: all use the one attached to the policy
+	// Pace is the time that an iteration of a Live may take while it both decodes and prefills. If decoding alone takes more than
+	// half of it, such an iteration may take twice the time of decoding. 0: prefill takes what TokenBudget leaves.
 	Pace       time.Duration
-	MaxWaiting int // requests of one who asks a Live of which nothing is drawn yet, beyond which it takes no more of his; 0: 1,024
-	// CacheBytes is the memory for keys and values; 0: what MaxSequences of MaxLength hold, but no
-	// more than half of what is free.
+	MaxWaiting int // requests of one client of a Live that may wait for their prefill; more are refused; 0: 1,024
+	// CacheBytes is the memory of the KV cache; 0: enough for MaxSequences of MaxLength, but at most
+	// half of the free memory.
 	CacheBytes int64
-	// NoDrafts computes one token of a sequence at a time. Otherwise those that may come next, by what was said lately, are computed
-	// with it where that is faster (see Engine.Drafted).
+	// NoDrafts turns speculative decoding off. It never changes what is sampled (see Engine.Drafted).
 	NoDrafts bool
-	// Free is what is free, for a plan that is made before other things are allocated; 0: what is free now.
+	// Free is the free memory, for a plan that is made before other things are allocated; 0: ask the backend.
 	Free int64
 }
 
@@ -52,7 +51,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// free is what a cache of no given size may take half of, if somebody knows.
+// free is the free memory, if it is known.
 func (o Options) free(p *model.Policy) (bytes int64, known bool) {
 	if o.Free != 0 {
 		return o.Free, true
@@ -61,17 +60,18 @@ func (o Options) free(p *model.Policy) (bytes int64, known bool) {
 	return room.Bytes, known
 }
 
-// Plan is what an engine will hold, known before it starts.
+// Plan has the sizes of an engine, known before it allocates anything.
 type Plan struct {
 	Options
 	Block      int // positions in one block of the cache
 	Blocks     int
 	CacheBytes int64
-	reach      int // positions that a row reads; 0: all
+	reach      int // positions that a row attends to, if every layer has a sliding window; 0: all
 }
 
-// held is how many blocks a sequence holds at the most, as slide gives up those behind the window where every layer has one: what the
-// rows of one iteration read, and what attention looks at together with it. While the samples of a prompt begin they hold all of it.
+// held is the most blocks that a running sequence holds. If every layer has a sliding window, slide releases those behind it, and this
+// is what the rows of one iteration read, rounded to the blocks that attention reads together. (When samples of a prompt start, they
+// share all of its blocks.)
 func (p Plan) held() int {
 	all := p.blocksFor(p.MaxLength)
 	if p.reach == 0 {
@@ -92,7 +92,7 @@ func (p Plan) String() string {
 		size, plural.Of(p.MaxSequences, "sequence"), p.MaxLength, p.Blocks/p.held())
 }
 
-// Decoder is the size of the decoder that the engine has.
+// Decoder is the size of the engine's decoder.
 func (p Plan) Decoder() model.DecoderSize {
 	return model.DecoderSize{
 		Blocks: p.Blocks, Rows: max(p.TokenBudget, p.MaxSequences),
@@ -101,10 +101,10 @@ func (p Plan) Decoder() model.DecoderSize {
 	}
 }
 
-// check refuses more sequences, or rows, than there is memory for beside the cache, which takes long to be made: at the least they take a
-// list of blocks, and what is drawn from.
+// check refuses more sequences or rows than there is memory for beside the cache, before the cache is allocated, which takes long. It
+// counts block tables and inputs only, so that it is a lower bound.
 func (p Plan) check(policy *model.Policy) error {
-	const rowBytes = 8 * 4 // tokens, positions, what is drawn from and by which parameters, what was drawn
+	const rowBytes = 8 * 4 // token, position, parameters and results of the draw
 	d := p.Decoder()
 	least := 4*float64(d.Sequences)*float64(d.TableStride) + rowBytes*float64(d.Rows)
 	if free, known := p.free(policy); known && least > float64(free) || least > math.MaxInt64 {
@@ -128,7 +128,7 @@ func NewPlan(p *model.Policy, o Options) (Plan, error) {
 		return Plan{}, badinput.Errorf("max_length: found %d, the model has %d positions", o.MaxLength, p.MaxPositions)
 	}
 	plan := Plan{Options: o, Block: p.CacheBlock(), reach: p.Reach()}
-	// A sequence may hold one block more than its length: the copy of a block that it shares.
+	// One block more than the length: copy-on-write holds a block and its copy at the same time.
 	needed := plan.blocksFor(o.MaxLength) + 1
 	size := int64(p.BlockBytes())
 	want := max(needed, o.MaxSequences*(plan.held()+1))

@@ -2,8 +2,8 @@ package sampler
 
 import "github.com/seed-7879b91d/grpo/kernels"
 
-// allocate makes the next n positions of a running sequence writable, and preempts younger ones for their
-// blocks if need be. It reports false if the sequence itself was preempted.
+// allocate makes the next n positions of a running sequence writable. It reclaims blocks, and then preempts
+// younger sequences, if necessary. It reports false if the sequence itself had to be preempted.
 func (s *scheduler) allocate(q *sequence, n int) bool {
 	missing := s.missing(q, n)
 	for len(s.blocks.free) < missing {
@@ -23,19 +23,19 @@ func (s *scheduler) allocate(q *sequence, n int) bool {
 	return true
 }
 
-// missing is how many blocks a sequence needs for its next n positions.
+// missing is the number of free blocks that a sequence needs for its next n positions.
 func (s *scheduler) missing(q *sequence, n int) int {
 	missing := s.blocksFor(q.computed+n) - len(q.table)
 	for _, block := range q.table[min(q.computed/s.Block, len(q.table)):] {
 		if s.blocks.shared(block) {
-			missing++ // to be copied on write
+			missing++ // for its copy
 		}
 	}
 	return missing
 }
 
-// own gives a sequence blocks [first, end) of its table for itself alone, from those that are free: new
-// ones at the end, copies of those that it shares.
+// own makes blocks [first, end) of a sequence's table writable: it appends free blocks, and replaces shared
+// blocks by copies (copy-on-write).
 func (s *scheduler) own(q *sequence, first, end int) {
 	for b := first; b < end; b++ {
 		if b < len(q.table) && !s.blocks.shared(q.table[b]) {
@@ -52,26 +52,26 @@ func (s *scheduler) own(q *sequence, first, end int) {
 	}
 }
 
-// slide gives up the blocks of a running sequence that none of its rows will read again: where every layer reads a window alone,
-// those that end before the window of the next row, as many as attention does not look at together with others. Their places in the
-// table stay. Once the prompt of a group is behind all of its sequences, its prefix is nobody's any more.
+// slide releases the blocks of a running sequence that none of its rows will read again: if every layer has a sliding window, those
+// before the window of the next row, in multiples of the blocks that attention reads together. Their entries in the table stay. Once the
+// windows of all sequences of a group are past its prompt, the prefix is released, too.
 func (s *scheduler) slide(q *sequence) {
 	if s.reach == 0 {
 		return
 	}
 	past := max(q.computed+1-s.reach, 0) / s.Block / kernels.BlocksAtOnce * kernels.BlocksAtOnce
-	if past <= q.spent {
+	if past <= q.freed {
 		return
 	}
-	s.blocks.release(q.table[q.spent:past])
-	q.spent = past
-	if g := q.group; past >= len(g.prefix) && g.running == g.unfinished && !g.grown {
+	s.blocks.release(q.table[q.freed:past])
+	q.freed = past
+	if g := q.group; past >= len(g.prefix) && g.running == g.unfinished && !g.prefilling {
 		s.dropPrefix(g)
 	}
 }
 
-// youngest is the last sequence that runs and has no rows in this iteration yet. Sequences are served in
-// order, so that is any one behind the sequence being served, or that one itself.
+// youngest is the last running sequence. Sequences are served in order, so it is behind the one being served and has
+// no rows in this iteration yet, or it is that one itself.
 func (s *scheduler) youngest() *sequence {
 	for i := len(s.sequences) - 1; ; i-- {
 		if s.sequences[i].state == running {
@@ -80,7 +80,7 @@ func (s *scheduler) youngest() *sequence {
 	}
 }
 
-// preempt takes a sequence's blocks for others. It keeps its tokens, waits, and is recomputed.
+// preempt takes a running sequence's blocks. It keeps its tokens, and is recomputed when it is admitted again.
 func (s *scheduler) preempt(q *sequence) {
 	s.remember(q)
 	s.release(q)
@@ -88,13 +88,13 @@ func (s *scheduler) preempt(q *sequence) {
 	s.Preempted++
 }
 
-// release takes a sequence's references to its blocks.
+// release releases all blocks of a sequence.
 func (s *scheduler) release(q *sequence) {
-	s.blocks.release(q.table[q.spent:])
-	q.table, q.spent, q.computed = nil, 0, 0
+	s.blocks.release(q.table[q.freed:])
+	q.table, q.freed, q.computed = nil, 0, 0
 }
 
-// leave takes a sequence from those that run, or are parked.
+// leave moves a sequence to another state, and keeps the counts of running and parked ones.
 func (s *scheduler) leave(q *sequence, to state) {
 	switch q.state {
 	case running:

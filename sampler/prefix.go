@@ -1,7 +1,7 @@
 package sampler
 
-// prefill adds rows of a group's prompt up to position end, as far as the budget goes, to the run of
-// rows that is being written. It reports false if the blocks for them are not free.
+// prefill adds rows of a group's prompt, up to position end or the group's share of the budget, to the
+// current run of rows. It reports false if there are no blocks for them.
 func (s *scheduler) prefill(g *group, end int) bool {
 	s.recall(g)
 	n := max(0, min(end-g.prefilled, s.share(g)))
@@ -23,37 +23,37 @@ func (s *scheduler) prefill(g *group, end int) bool {
 		}
 	}
 	if n > 0 {
-		s.grow(g)
+		s.notePrefill(g)
 	}
 	return true
 }
 
-// fullPrefix is how many blocks the prompt of a group fills: those that nobody writes to any more.
+// fullPrefix is the number of blocks that the prompt of a group fills: these are never written to again.
 func (s *scheduler) fullPrefix(g *group) int { return len(g.request.Prompt) / s.Block }
 
-// makeRoom reports whether n blocks are free, after evicting idle prefixes other than keep's if need be.
+// makeRoom makes n blocks free by reclaiming, but not from the prefix of keep, and reports whether it could.
 func (s *scheduler) makeRoom(n int, keep *group) bool {
 	for len(s.blocks.free) < n {
 		if !s.reclaim(keep) {
-			s.short = true
+			s.lackedBlocks = true
 			return false
 		}
 	}
 	return true
 }
 
-// reclaim takes blocks from what no running sequence stands on, if there is such: from the tree, then from a prefix
-// other than keep's, then from a sequence that waits.
+// reclaim frees blocks that no running sequence uses, if there are any: of the prefix cache, else of an idle group's
+// prefix other than keep's, else of a parked or waiting sequence.
 func (s *scheduler) reclaim(keep *group) bool {
 	return s.tree != nil && s.tree.evict() || s.evictIdlePrefix(keep) || s.dropIdle()
 }
 
-// evictIdlePrefix drops the last prefix that no running sequence stands on, other than keep's, and that has no rows in
-// this iteration.
+// evictIdlePrefix drops the last prefix, other than keep's, of a group without running sequences and without rows in this
+// iteration.
 func (s *scheduler) evictIdlePrefix(keep *group) bool {
 	for i := len(s.groups) - 1; i >= 0; i-- {
 		g := s.groups[i]
-		if g != keep && g.running == 0 && !g.grown && len(g.prefix) > 0 {
+		if g != keep && g.running == 0 && !g.prefilling && len(g.prefix) > 0 {
 			s.dropPrefix(g)
 			return true
 		}
@@ -61,7 +61,7 @@ func (s *scheduler) evictIdlePrefix(keep *group) bool {
 	return false
 }
 
-// dropPrefix takes the group's own references to its prefix; sequences keep theirs.
+// dropPrefix releases the group's own references to its prefix; its sequences keep theirs.
 func (s *scheduler) dropPrefix(g *group) {
 	s.blocks.release(g.prefix)
 	g.prefix, g.prefilled = nil, 0

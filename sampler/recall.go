@@ -1,10 +1,10 @@
 package sampler
 
-// What a Live does besides what a call of Sample does: it remembers blocks across requests, and lets no prompt take a
-// whole iteration while others wait. Both are off where there is no tree.
+// What a Live does beyond Engine.Sample: a prefix cache across requests (tree), and bounds on the rows that prefill
+// takes in an iteration. Both are off without a tree.
 
-// recall begins the prefix of a group with what the tree has of its prompt. Its last token is computed in any case, since
-// draws follow it, and so are those that are to be scored.
+// recall starts the prefix of a group with blocks of the prefix cache. The prompt's last token is always computed, since
+// draws need its output; with scores of the prompt all of its tokens are.
 func (s *scheduler) recall(g *group) {
 	if s.tree == nil || len(g.prefix) > 0 {
 		return
@@ -20,7 +20,8 @@ func (s *scheduler) recall(g *group) {
 	}
 }
 
-// recallSequence gives a table of what the tree has of a sequence, with references, where that is more than n blocks.
+// recallSequence looks a sequence up in the prefix cache. It returns a block table, whose references the caller owns, if
+// that has more than n blocks, else nil.
 func (s *scheduler) recallSequence(q *sequence, n int) []int32 {
 	if s.tree == nil {
 		return nil
@@ -33,8 +34,7 @@ func (s *scheduler) recallSequence(q *sequence, n int) []int32 {
 	return table
 }
 
-// resumeOn is resume on a table of what is remembered. The prefix of the group, which may be of other blocks, can give
-// way to it.
+// resumeOn is resume on blocks of the prefix cache. It may evict the group's own prefix, which can be in other blocks.
 func (s *scheduler) resumeOn(q *sequence, table []int32) bool {
 	if !s.makeRoom(s.blocksFor(q.length())-len(table), nil) {
 		s.blocks.release(table)
@@ -46,71 +46,71 @@ func (s *scheduler) resumeOn(q *sequence, table []int32) bool {
 	return true
 }
 
-// remember gives the tree the full blocks of a running sequence that still has all of them, between iterations, or when it has no
-// rows in this one.
+// remember adds the full blocks of a sequence to the prefix cache, unless slide has released some. The sequence must have no rows in
+// the iteration that is being built: their keys and values are not computed yet.
 func (s *scheduler) remember(q *sequence) {
-	if s.tree != nil && q.spent == 0 {
+	if s.tree != nil && q.freed == 0 {
 		s.tree.insert(q.request.Adapter, q.all()[:q.computed], q.table)
 	}
 }
 
-// grow notes that rows of a group's prefix are in this iteration.
-func (s *scheduler) grow(g *group) {
+// notePrefill notes that the iteration has rows of a group's prefix, whose blocks must stay until settle.
+func (s *scheduler) notePrefill(g *group) {
 	if s.tree != nil {
-		g.grown = true
-		s.grown = append(s.grown, g)
+		g.prefilling = true
+		s.prefilling = append(s.prefilling, g)
 	}
 }
 
-// settle ends what grow notes: the rows are computed now, and the tree has their blocks, unless the iteration failed.
+// settle follows the iteration: the blocks of prefixes that it computed go into the prefix cache, unless it failed.
 func (s *scheduler) settle(computed bool) {
-	for _, g := range s.grown {
-		g.grown = false
+	for _, g := range s.prefilling {
+		g.prefilling = false
 		if computed {
 			s.tree.insert(g.request.Adapter, g.request.Prompt[:g.prefilled], g.prefix)
 		}
 	}
-	clear(s.grown)
-	s.grown = s.grown[:0]
+	clear(s.prefilling)
+	s.prefilling = s.prefilling[:0]
 }
 
-// dropDouble drops the prefix of a group whose last running sequence may run on other blocks that hold the same.
+// dropDouble releases the prefix of a group if it can: after resumeOn its sequences may use other blocks with the same content.
 func (s *scheduler) dropDouble(g *group) bool {
-	if s.tree == nil || g.grown || len(g.prefix) == 0 {
+	if s.tree == nil || g.prefilling || len(g.prefix) == 0 {
 		return false
 	}
 	s.dropPrefix(g)
 	return true
 }
 
-// chunk is how many rows of the iteration a running sequence takes: all that it lacks, which is one but where it is
-// recomputed. That leaves those behind theirs.
+// chunk is the number of rows that a running sequence takes in the iteration: one to decode, more to recompute, but one
+// row is left for each running sequence behind it.
 func (s *scheduler) chunk(q *sequence) int {
 	left := s.budget()
 	n := min(q.length()-q.computed, left)
 	if s.tree != nil {
-		n = min(n, max(left-s.behind, 1), s.pace.rows)
+		n = min(n, max(left-s.unserved, 1), s.pace.rows)
 	}
 	return n
 }
 
-// bound leaves those that begin fewer rows than there are, where others wait for a token, and notes how many.
-func (s *scheduler) bound() {
-	if s.drawing = len(s.drawn); s.tree != nil && s.drawing > 0 {
-		s.most = min(s.most, len(s.rows.Tokens)+s.pace.allowed(s.drawing))
+// boundPrefill limits the rows of sequences that start if others decode in the iteration (pace), and notes how many there are.
+func (s *scheduler) boundPrefill() {
+	if s.decodeDraws = len(s.drawn); s.tree != nil && s.decodeDraws > 0 {
+		s.maxRows = min(s.maxRows, len(s.rows.Tokens)+s.pace.allowed(s.decodeDraws))
 	}
-	s.room = s.budget()
+	s.startRows = s.budget()
 }
 
-// share is how many rows of the iteration a group's prompt may take: all that are left, less those that the groups behind
-// it have prompts for. Half of what is left is its own in any case, and so is a quarter of what there was for prompts, so
-// that a short one goes through at once.
+// share is the number of rows that a group's prompt may take in the iteration: those that are left, less those that the
+// prompts behind it need. It is at least half of what is left, and at least a quarter of the rows that all prompts have
+// in the iteration, so that a short prompt is prefilled at once.
 func (s *scheduler) share(g *group) int {
 	left := s.budget()
 	if s.tree == nil {
 		return left
 	}
-	own := max(left-left/2, min(left, s.room/4))
+	own := max(left-left/2, min(left, s.startRows/4))
 	others, behind := 0, false
 	for _, h := range s.groups {
 		if behind && h.running == 0 {

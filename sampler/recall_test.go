@@ -90,7 +90,7 @@ func TestWhatARequestComputedItselfWasNotFound(t *testing.T) {
 	q.ask("", "", 80, 1, 6)
 	q.steps(2)
 	g := q.l.s.groups[0]
-	q.l.s.preempt(g.left[0])
+	q.l.s.preempt(g.pending[0])
 	q.l.s.dropPrefix(g)
 	q.steps(1)
 	require.Equal(t, 1, g.running)
@@ -116,7 +116,7 @@ func TestTheOldestBlocksGiveWay(t *testing.T) {
 	keep(7, 8)
 	used := tree.find(nil, []int32{1, 2, 9}, 1)
 	require.Equal(t, []int32{0}, used)
-	require.Equal(t, 3, pool.idle)
+	require.Equal(t, 3, pool.evictable)
 	for _, c := range []struct {
 		left [][]int32
 		gone []int32
@@ -140,7 +140,7 @@ func TestTheOldestBlocksGiveWay(t *testing.T) {
 	pool.release(used)
 	tree.forget(nil)
 	require.Len(t, pool.free, 5)
-	require.Zero(t, pool.idle)
+	require.Zero(t, pool.evictable)
 }
 
 // secondAdapter is another than the golden one, of another rank.

@@ -14,36 +14,36 @@ type Request struct {
 	Key    Key
 	Params Params
 
-	Adapter *model.Served // what speaks instead of the bare base; of a Live only
-	// From is who asks, and Job what for: those who ask take turns, and so do the jobs of each. "" is a job of its own. Of a
-	// Live only.
+	Adapter *model.Served // nil: the base model; of a Live only
+	// From names the client, and Job groups its requests: a Live serves clients in turn, and the jobs of a client in turn.
+	// An empty Job is one of its own.
 	From, Job string
-	// Raw asks for the log-probability of each token under the whole distribution, and Top for that many of the most
-	// likely tokens instead of it.
+	// Raw asks for the log-probability of each token under the whole distribution, before top-k, top-p, min-p and
+	// constraints, and Top for that many of the most likely tokens at each place.
 	Raw bool
 	Top int
 	// ScorePrompt asks for the log-probability of each token of the prompt but the first, at temperature 1, and
 	// PromptTop for that many of the most likely tokens at each place.
 	ScorePrompt bool
 	PromptTop   int
-	// Constrain, if not nil, is called once for each sample: what it returns says which tokens may come.
+	// Constrain, if not nil, makes the Constraint of each sample.
 	Constrain func() Constraint
-	// Next, if not nil, is called with what a sample has when a turn of the model ends, by its stop or at its MaxTokens, and returns
-	// soon: the sample waits until reply is called, once and by any goroutine, and goes on as it says, or is done. What ends a turn
-	// (Watch), and what may come in it (Constrain), starts anew with each. A reply to what was cancelled meanwhile does nothing.
+	// Next, if not nil, makes a conversation. It is called with the rollout so far when a turn of the model ends, by a stop or at its
+	// MaxTokens, and must return quickly: the sample is parked until some goroutine calls reply, once, with what comes next. Watch and
+	// Constrain are called anew for each turn. A reply to a sample that was cancelled meanwhile is ignored.
 	Next func(sofar Rollout, reply func(More))
 }
 
-// raw reports whether log-probabilities under the whole distribution are wanted.
+// raw reports whether the request asks for log-probabilities under the whole distribution.
 func (r Request) raw() bool { return r.Raw || r.Top > 0 }
 
-// Constraint says which tokens may come next in a completion.
+// Constraint restricts the next token of a completion, as for JSON of a schema.
 type Constraint interface {
-	Allow(mask []uint32) // writes the whole mask: bit t%32 of mask[t/32] is set where token t may come next
-	Accept(token int32)  // the token that came
+	Allow(mask []uint32) // writes the whole mask: bit t%32 of mask[t/32] is set if token t is allowed next
+	Accept(token int32)  // takes the token that was drawn
 }
 
-// Key says which random numbers the completions are drawn with.
+// Key selects the random numbers that completions are drawn with.
 type Key struct {
 	Seed          uint64
 	Step, Problem int
@@ -51,21 +51,21 @@ type Key struct {
 
 // Params say how tokens are drawn and when a completion ends.
 type Params struct {
-	Temperature float32 // 0: always the most likely token, recorded with its log-probability at 1
+	Temperature float32 // 0: greedy; log-probabilities are then recorded at temperature 1
 	TopK        int     // draw from the k most likely tokens; 0: all
 	TopP        float32 // then from the fewest that have this probability together; 1 (or 0): all
 	MinP        float32 // then from those with this share of the most likely one's probability; 0: all
 
 	MaxTokens int
-	// StopTokens end a completion, and belong to it.
+	// StopTokens end a completion, and are part of it.
 	StopTokens []int32
-	// Watch, if not nil, is called once for each completion; what it returns is called with every
-	// token and ends the completion by saying so. Stop strings are made of it.
+	// Watch, if not nil, makes a function for each completion, which is called with every token and
+	// returns true to end the completion. StopStrings makes one.
 	Watch func() func(token int32) (stop bool)
 }
 
-// Truncated reports whether the distribution that is drawn from is not the model's own, so that an
-// importance ratio of its log-probabilities would be biased.
+// Truncated reports whether top-k, top-p or min-p cut the model's distribution, so that importance
+// ratios of the recorded log-probabilities would be biased.
 func (p Params) Truncated() bool {
 	return p.Temperature > 0 && (p.TopK > 0 || p.TopP > 0 && p.TopP < 1 || p.MinP > 0)
 }
@@ -77,36 +77,36 @@ const (
 	Stop   FinishReason = "stop"   // by a stop token or a stop string
 	Length FinishReason = "length" // at MaxTokens
 
-	Cancelled FinishReason = "cancelled" // by Ticket.Cancel, or as the Live that drew it ended
-	Failed    FinishReason = "failed"    // by Rollout.Err
+	Cancelled FinishReason = "cancelled" // by Ticket.Cancel, or because its Live ended
+	Failed    FinishReason = "failed"    // with Rollout.Err
 )
 
-// Rollout is one completion, or a conversation, in which some tokens were not drawn: those between its turns, whose numbers are 0.
+// Rollout is one completion, or one conversation: then the tokens between its Turns were not drawn, and their LogProbs are 0.
 type Rollout struct {
-	Request, Sample int // which of the requests, and which of its samples
+	Request, Sample int // indices of the request, and of the sample in it
 	Tokens          []int32
 	LogProbs        []float32 // of each token, under the distribution that it was drawn from
 	Finish          FinishReason
-	Turns           []Turn `json:",omitempty"` // where Request.Next is
+	Turns           []Turn `json:",omitempty"` // with Request.Next
 
-	Raw       []float32  // of each token, under the whole distribution; where Request.Raw or Request.Top asks
-	Top       [][]Likely // the most likely tokens at the place of each; where Request.Top asks
-	Prompt    []float32  // of each token of the prompt, the first being NaN; the same for all samples; where Request.ScorePrompt asks
-	PromptTop [][]Likely // at the place of each token of the prompt, the first being nil
-	Cached    int        // tokens of the prompt that were found in the cache; of a Live only
-	Err       error      // why it was not drawn to its end
+	Raw       []float32  // log-probabilities under the whole distribution; with Request.Raw or Top
+	Top       [][]Likely // the most likely tokens at the place of each token; with Request.Top
+	Prompt    []float32  // log-probabilities of the prompt's tokens, NaN for the first; shared by all samples; with Request.ScorePrompt
+	PromptTop [][]Likely // the most likely tokens at each place of the prompt, nil for the first; with Request.PromptTop
+	Cached    int        // tokens of the prompt that the prefix cache had; of a Live only
+	Err       error      // with Failed, and with Cancelled when the Live ended
 }
 
-// Likely is a token that is among the most likely ones.
+// Likely is one of the most likely tokens at a place.
 type Likely struct {
 	Token   int32
 	LogProb float32
 }
 
-// coldest is the least temperature above 0: logits that are divided by less leave single precision.
+// coldest is the lowest temperature above 0: logits divided by less overflow float32.
 const coldest = 1e-6
 
-// CheckTemperature refuses a temperature that nothing can be drawn at.
+// CheckTemperature returns an error for a temperature that cannot be sampled at.
 func CheckTemperature(t float32) error {
 	if t == 0 || t >= coldest && t <= math.MaxFloat32 {
 		return nil
@@ -114,10 +114,10 @@ func CheckTemperature(t float32) error {
 	return badinput.Errorf("temperature: found %v, expected 0 (greedy), or at least %v", t, coldest)
 }
 
-// mostCompletions is how many completions of one prompt may be asked for: each takes memory before it is begun.
+// mostCompletions bounds the completions of one prompt: each takes memory before it starts.
 const mostCompletions = 1 << 20
 
-// check reports what is wrong with a request for an engine of that size.
+// check validates a request for a model, and an engine whose sequences have at most maxLength tokens.
 func (r Request) check(c model.Config, maxLength int) error {
 	if len(r.Prompt) == 0 {
 		return badinput.Errorf("prompt: empty, expected at least one token")
@@ -128,7 +128,7 @@ func (r Request) check(c model.Config, maxLength int) error {
 		return badinput.Errorf("n: found %d, expected 1 to %d", r.N, mostCompletions)
 	case p.MaxTokens < 1:
 		return badinput.Errorf("max_tokens: found %d, expected 1 or more", p.MaxTokens)
-	case p.MaxTokens > math.MaxInt32: // with a prompt it might be less than 0
+	case p.MaxTokens > math.MaxInt32: // the sum with the prompt could overflow
 		return badinput.Errorf("max_tokens: found %d, expected at most %d", p.MaxTokens, math.MaxInt32)
 	case p.TopK < 0:
 		return badinput.Errorf("top_k: found %d, expected 0 (all) or more", p.TopK)

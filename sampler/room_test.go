@@ -27,9 +27,9 @@ func TestAnIdlePrefixMakesRoom(t *testing.T) {
 	s, g, taken := emptied(t)
 	g.prefix, g.prefilled = taken, len(taken)*s.Block
 	require.False(t, s.makeRoom(1, g), "its own")
-	s.short = false
+	s.lackedBlocks = false
 	require.True(t, s.makeRoom(len(taken), nil))
-	require.False(t, s.short)
+	require.False(t, s.lackedBlocks)
 	require.Empty(t, g.prefix)
 	require.Zero(t, g.prefilled, "it is to be computed again")
 	require.Equal(t, s.Blocks, s.FreeBlocks())
@@ -38,7 +38,7 @@ func TestAnIdlePrefixMakesRoom(t *testing.T) {
 // Who cannot go on for want of blocks waits, and keeps none of those that it was found.
 func TestAWaitingSequenceKeepsNothingThatIsRemembered(t *testing.T) {
 	s, g, taken := emptied(t)
-	q := g.left[0]
+	q := g.pending[0]
 	require.False(t, s.resumeOn(q, taken[:1]))
 	require.Equal(t, waiting, q.state)
 	require.Zero(t, g.running)
@@ -53,14 +53,14 @@ func TestAPromptBehindAWindowIsGivenUp(t *testing.T) {
 	prompt := randomTokens(rand.New(rand.NewPCG(8, 8)), p.Vocab, 150)
 	g := newGroup(0, Request{Prompt: prompt, N: 3, Params: Params{Temperature: 1, MaxTokens: 200}}, Listener{})
 	s.add(g)
-	for len(g.left[0].tokens) < (kernels.BlocksAtOnce+1)*s.Block {
+	for len(g.pending[0].tokens) < (kernels.BlocksAtOnce+1)*s.Block {
 		require.NoError(t, s.iterate())
 	}
 	require.Equal(t, 3, g.running)
 	require.Empty(t, g.prefix)
 	theirs := 0
-	for _, q := range g.left {
-		theirs += len(q.table) - q.spent
+	for _, q := range g.pending {
+		theirs += len(q.table) - q.freed
 	}
 	require.Equal(t, s.Blocks-theirs, s.FreeBlocks())
 }
@@ -79,7 +79,7 @@ func TestAPromptIsKeptAsLongAsItIsNeeded(t *testing.T) {
 		"it has rows in this iteration": {kernels.BlocksAtOnce, 2, true, true},
 	} {
 		g := newGroup(0, Request{N: 2}, Listener{})
-		g.running, g.grown = c.running, c.grown
+		g.running, g.prefilling = c.running, c.grown
 		q := &sequence{group: g, computed: s.reach + kernels.BlocksAtOnce*s.Block}
 		for range kernels.BlocksAtOnce + 2 {
 			q.table = append(q.table, s.blocks.take())
@@ -88,7 +88,7 @@ func TestAPromptIsKeptAsLongAsItIsNeeded(t *testing.T) {
 			g.prefix = append(g.prefix, s.blocks.take())
 		}
 		s.slide(q)
-		require.Equal(t, kernels.BlocksAtOnce, q.spent, name)
+		require.Equal(t, kernels.BlocksAtOnce, q.freed, name)
 		require.Equal(t, c.kept, len(g.prefix) > 0, name)
 		s.release(q)
 		s.dropPrefix(g)
@@ -100,11 +100,11 @@ func TestAPromptIsKeptAsLongAsItIsNeeded(t *testing.T) {
 func TestAPromptInWorkKeepsItsBlocks(t *testing.T) {
 	s, g, taken := emptied(t)
 	s.tree = newTree(s.Block, s.blocks)
-	g.prefix, g.grown = taken, true
+	g.prefix, g.prefilling = taken, true
 	require.False(t, s.dropDouble(g))
 	require.False(t, s.evictIdlePrefix(nil))
 	require.Len(t, g.prefix, s.Blocks)
-	g.grown = false
+	g.prefilling = false
 	require.True(t, s.dropDouble(g))
 	require.Equal(t, s.Blocks, s.FreeBlocks())
 	require.False(t, s.dropDouble(g), "it has none")

@@ -8,30 +8,31 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// budget is how many rows the iteration still takes.
+// budget is the number of rows that the iteration has room for.
 func (s *scheduler) budget() int {
 	if len(s.rows.Starts)-1 >= s.decoder.Sequences {
 		return 0
 	}
-	return s.most - len(s.rows.Tokens)
+	return s.maxRows - len(s.rows.Tokens)
 }
 
-// drawsLeft is how many draws it still takes. Samples of a prompt that begin share a row, so that there may be more of them than rows.
+// drawsLeft is the number of draws that the iteration has room for. All samples of a prompt draw their first token from the same row,
+// so that draws can run out before rows do.
 func (s *scheduler) drawsLeft() int { return s.decoder.Rows - len(s.rows.Draws) }
 
-// addRow adds a row to the run of rows that is being written.
+// addRow adds a row to the current run of rows.
 func (s *scheduler) addRow(token int32, position int) {
 	s.rows.Tokens = append(s.rows.Tokens, token)
 	s.rows.Positions = append(s.rows.Positions, int32(position))
 }
 
-// count notes that n positions from first on are computed, of which some were before.
+// count adds to Recomputed those of n positions from first on that are below *reached, and raises that.
 func (s *scheduler) count(reached *int, first, n int) {
 	s.Recomputed += max(min(first+n, *reached)-first, 0)
 	*reached = max(*reached, first+n)
 }
 
-// endRun makes the rows added since the last run, if any, those of a sequence of the group with that block table.
+// endRun ends the current run of rows, if it has any: they are of one sequence, with that block table and the group's adapter.
 func (s *scheduler) endRun(g *group, table []int32) {
 	if len(s.rows.Tokens) == int(s.rows.Starts[len(s.rows.Starts)-1]) {
 		return
@@ -46,7 +47,7 @@ func (s *scheduler) endRun(g *group, table []int32) {
 	}
 }
 
-// arrange puts runs of one adapter beside each other, which are computed together then.
+// arrange sorts the runs of rows by adapter, as neighbours with the same adapter share its matrix products.
 func (s *scheduler) arrange() {
 	from, to := &s.rows, &s.arranged
 	if len(from.Adapters) == 0 {
@@ -65,7 +66,7 @@ func (s *scheduler) arrange() {
 		return
 	}
 	slices.SortStableFunc(order, byRank)
-	moved := make([]int, len(from.Tokens)) // where each row goes
+	moved := make([]int, len(from.Tokens)) // the new index of each row
 	to.Reset()
 	for _, i := range order {
 		first, end := int(from.Starts[i]), int(from.Starts[i+1])
@@ -88,7 +89,8 @@ func (s *scheduler) arrange() {
 	from.Adapters, to.Adapters = to.Adapters, from.Adapters
 }
 
-// addDraw asks for the token of a sequence that comes after the row added last, so many after its next one.
+// addDraw draws a token of a sequence from the row added last: its next token, or with ahead > 0 the one so many places later,
+// behind drafts. The random number is that of its place, so that drafts change no draw.
 func (s *scheduler) addDraw(q *sequence, ahead int) {
 	p := q.request.Params
 	d := model.Draw{Row: len(s.rows.Tokens) - 1, TopK: int32(min(p.TopK, math.MaxInt32)), TopP: p.TopP, MinP: p.MinP,
@@ -108,14 +110,14 @@ func (s *scheduler) addDraw(q *sequence, ahead int) {
 	s.drawn = append(s.drawn, asked{group: q.group, q: q, at: ahead})
 }
 
-// addScore asks for the log-probability of the prompt's token that comes after the row added last.
+// addScore asks for the log-probability of the prompt's token at a place, after the row added last.
 func (s *scheduler) addScore(g *group, at int) {
 	s.rows.Draws = append(s.rows.Draws, model.Draw{Row: len(s.rows.Tokens) - 1, InvTemp: 1, TopP: 1,
 		Top: g.request.PromptTop, Given: true, Target: g.request.Prompt[at]})
 	s.drawn = append(s.drawn, asked{group: g, at: at})
 }
 
-// constrain writes the mask of the draw that is added next.
+// constrain adds the mask of a sequence's constraint, for the draw that is added next.
 func (s *scheduler) constrain(q *sequence) {
 	s.allowAll()
 	from := len(s.rows.Masks)
@@ -127,13 +129,13 @@ func (s *scheduler) constrain(q *sequence) {
 	}
 	if !slices.ContainsFunc(mask, func(word uint32) bool { return word != 0 }) {
 		q.err = errNothingAllowed
-		mask[0] = 1 // something has to be drawn, and is not looked at
+		mask[0] = 1 // the draw needs a token; hand fails the sequence and ignores it
 	}
 }
 
 var errNothingAllowed = errors.New("the constraint of the completion allows no token")
 
-// allowAll writes masks for the draws that are there and have none, after which any token may come.
+// allowAll adds masks that allow every token, for all draws so far that have no mask.
 func (s *scheduler) allowAll() {
 	words := model.MaskWords(s.cfg.Vocab)
 	for len(s.rows.Masks) < words*len(s.rows.Draws) {

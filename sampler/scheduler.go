@@ -6,47 +6,49 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// scheduler decides what each iteration computes. Requests are added at any time between iterations, and
-// leave when they are finished. Sequences are served in an order, in which the first that is not finished always
-// goes on, so that the whole always ends: that of the requests, or, in a Live, the one that turns.go has.
+// scheduler decides what each iteration computes. Requests are added between iterations, and leave when they
+// are finished. Sequences are served in order: that of the requests, or in a Live that of turns.go. The first
+// unfinished one always makes progress, so that every run terminates.
 type scheduler struct {
 	*Engine
-	groups    []*group    // not finished, in the order in which they were added; of a Live in that of their turns
-	sequences []*sequence // of all groups, in order
-	reorder   bool        // a Live's are not, as some came or ended
-	short     bool        // what was to begin last lacked blocks
-	running   int
-	reserved  int // places of those whose prompts are computed before they begin; in a Live
-	parked    int
-	replies   *replies
-	admitted  int  // those of the running that began in this iteration
-	drawing   int  // those of them that wait for a token in this iteration
-	behind    int  // running sequences that are yet to be served in this iteration
-	most      int  // rows of this iteration
-	room      int  // of them for those that begin
-	ended     bool // some are finished, and still among groups and sequences
+	groups       []*group    // not finished, in the order in which they were added; in a Live in the order of their turns
+	sequences    []*sequence // of all groups, in the order in which they are served
+	reorder      bool        // a Live must put sequences in order again, as some came or finished
+	lackedBlocks bool        // the last sequence that was to start lacked blocks
+	running      int         // number of running sequences
+	reserved     int         // places kept for sequences whose prompts are being prefilled; in a Live
+	parked       int         // number of parked sequences
+	replies      *replies
+	anyFinished  bool // some sequences are finished, but still listed
 
-	tree  *tree    // of a Live; nil: nothing is remembered
-	pace  pace     // of a Live
-	grown []*group // whose prompts have rows in this iteration
+	// Of the iteration that is being built:
+	admitted    int // running sequences that started in it
+	decodeDraws int // draws of sequences that were running before it, drafts included
+	unserved    int // running sequences that have no rows in it yet
+	maxRows     int // the most rows that it may have
+	startRows   int // rows of it that are left for sequences that start
 
-	gone []*model.Served // an adapter of each request that was forgotten, until a Live has looked
+	tree       *tree    // the prefix cache of a Live; else nil
+	pace       pace     // of a Live
+	prefilling []*group // groups whose prompts have rows in this iteration
+
+	doneAdapters []*model.Served // adapters of requests that finished, one entry for each, until Live.left has counted them
 
 	rows, arranged   model.Rows
-	drawn            []asked // who gets the token of each draw
-	copyTo, copyFrom []int32 // blocks to be copied before the iteration
+	drawn            []asked // for each draw of rows: what it is for
+	copyTo, copyFrom []int32 // blocks to copy before the iteration: copy-on-write
 }
 
-// add takes a request in, behind all others.
+// add appends a request, behind all others.
 func (s *scheduler) add(g *group) {
 	g.job = s.jobOf(g.request)
 	s.groups = append(s.groups, g)
 	for n := range g.request.N {
 		q := &sequence{group: g, sample: n}
 		q.open(g.request.Params.MaxTokens)
-		g.left = append(g.left, q)
+		g.pending = append(g.pending, q)
 	}
-	s.sequences = append(s.sequences, g.left...)
+	s.sequences = append(s.sequences, g.pending...)
 	s.reorder = true
 }
 
@@ -64,22 +66,22 @@ func (s *scheduler) iterate() error {
 	return err
 }
 
-// schedule decides the rows of the next iteration: those of the running sequences first, then, as far as
-// the budget goes, those of sequences that are admitted and of the prefixes that they need.
+// schedule builds the rows of the next iteration: first those of running sequences, then, up to the
+// budget, those of sequences that it admits and of the prefixes that these need.
 func (s *scheduler) schedule() {
 	s.rows.Reset()
 	s.drawn, s.copyTo, s.copyFrom = s.drawn[:0], s.copyTo[:0], s.copyFrom[:0]
 	s.takeTurns()
 	s.prepare()
-	s.admitted, s.behind, s.most = 0, s.running, s.TokenBudget
+	s.admitted, s.unserved, s.maxRows = 0, s.running, s.TokenBudget
 	for _, q := range s.sequences {
 		if q.state == running {
-			s.behind--
+			s.unserved--
 			s.advance(q)
 		}
 	}
-	s.behind = 0
-	s.bound()
+	s.unserved = 0
+	s.boundPrefill()
 	s.admit()
 	s.arrange()
 	if len(s.rows.Masks) > 0 {
@@ -91,7 +93,7 @@ func (s *scheduler) schedule() {
 	}
 }
 
-// advance adds the rows of a running sequence: one to decode, or a chunk when it is recomputed.
+// advance adds the rows of a running sequence: one to decode, or a chunk if several positions are not computed.
 func (s *scheduler) advance(q *sequence) {
 	s.slide(q)
 	n := s.chunk(q)
@@ -109,12 +111,12 @@ func (s *scheduler) advance(q *sequence) {
 	s.endRun(q.group, q.table)
 }
 
-// admit starts waiting sequences, in order, while there are rows, places and free blocks. It preempts
-// nothing, so the first that does not fit ends it.
+// admit starts waiting sequences in order, while there are rows, places and free blocks. It preempts nothing,
+// and stops at the first that does not fit, so that a large one is not overtaken for ever.
 func (s *scheduler) admit() {
-	s.reserved, s.short = 0, false
+	s.reserved, s.lackedBlocks = 0, false
 	for i, q := range s.sequences {
-		if q.state != waiting || q.grown {
+		if q.state != waiting || q.prefilling {
 			continue
 		}
 		if s.running+s.reserved >= s.MaxSequences || s.budget() == 0 || s.drawsLeft() == 0 {
@@ -130,27 +132,27 @@ func (s *scheduler) admit() {
 			ok = s.resume(q)
 		}
 		if !ok {
-			s.short = s.short && q.job.running == 0
+			s.lackedBlocks = s.lackedBlocks && q.job.running == 0
 			return
 		}
-		if s.short = false; q.state == waiting {
+		if s.lackedBlocks = false; q.state == waiting {
 			s.reserved++
 		}
 	}
 }
 
-// start admits sequences of one group, from number i among all on, as many as there are places for: what
-// the cache lacks of their prefix, its last token, and after that a draw for each. It reports false if
-// none could start yet, and others are to wait for them.
+// start admits the new sequences of one group, from sequences[i] on, as many as there are places for. It
+// prefills what the cache lacks of their prompt; after the prompt's last token, each sequence draws its first.
+// It reports false if none could start for want of blocks or places, so that those behind have to wait.
 func (s *scheduler) start(i int) bool {
 	g := s.sequences[i].group
 	last := len(g.request.Prompt) - 1
-	g.prefilled = min(g.prefilled, last) // the last row is what draws follow, so it is computed again
+	g.prefilled = min(g.prefilled, last) // draws need the output of the last row, so it is computed in any case
 	if !s.prefill(g, last+1) {
 		return false
 	}
 	if g.prefilled > last {
-		for _, q := range s.beginning(i) {
+		for _, q := range s.startable(i) {
 			if !s.canStart() {
 				break
 			}
@@ -163,18 +165,18 @@ func (s *scheduler) start(i int) bool {
 	return g.running > 0 || g.prefilled <= last
 }
 
-// canStart reports whether another sequence may start: it will need a block soon, as will each that has
-// just been admitted.
+// canStart reports whether another sequence may start. It needs a free block: it will write to one soon, as will
+// each of those that were admitted in this iteration.
 func (s *scheduler) canStart() bool {
 	if s.running >= s.MaxSequences || s.drawsLeft() == 0 {
 		return false
 	}
-	s.short = s.running > 0 && !s.spare(s.admitted+1)
-	return !s.short
+	s.lackedBlocks = s.running > 0 && !s.spare(s.admitted+1)
+	return !s.lackedBlocks
 }
 
-// resume admits a sequence that was preempted: on the full blocks of its prefix, or of more where that is remembered,
-// with everything after them recomputed, chunk by chunk.
+// resume admits a sequence that was preempted. It shares the full blocks of its prompt, or more if the prefix cache has
+// them, and recomputes the rest in chunks.
 func (s *scheduler) resume(q *sequence) bool {
 	shared := s.fullPrefix(q.group)
 	if table := s.recallSequence(q, shared); table != nil {
@@ -187,7 +189,7 @@ func (s *scheduler) resume(q *sequence) bool {
 			return false
 		}
 		if q.prefilled < shared*s.Block || s.budget() == 0 {
-			return true // the prefix goes on in the next iteration
+			return true // prefill continues in the next iteration
 		}
 	}
 	if !s.makeRoom(s.blocksFor(q.length())-shared, q.group) {
@@ -199,13 +201,13 @@ func (s *scheduler) resume(q *sequence) bool {
 	return true
 }
 
-// fork lets a sequence run on the first n blocks of its prefix, which it shares.
+// fork starts a sequence on the first n blocks of its prefix, which it shares with its group.
 func (s *scheduler) fork(q *sequence, n int) {
 	s.blocks.retain(q.prefix[:n])
 	s.begin(q, append(q.table[:0], q.prefix[:n]...))
 }
 
-// begin lets a sequence run on a table that it has references to.
+// begin makes a sequence running, with a block table whose references it owns.
 func (s *scheduler) begin(q *sequence, table []int32) {
 	q.table, q.state = table, running
 	q.group.running++

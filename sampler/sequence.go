@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// group is a request in work: its sequences, and the prefix that they share, which is its prompt in the
-// cache.
+// group is a request in progress: its sequences, and the prefix that they share, which is the prompt in
+// the KV cache.
 type group struct {
 	index   int // of the request
 	request Request
@@ -15,25 +15,25 @@ type group struct {
 
 	prefix     []int32 // block table of the prompt
 	prefilled  int     // prompt positions whose keys and values are in the cache
-	reached    int     // prompt positions that were computed at some time
-	running    int     // sequences in that state
-	unfinished int     // sequences in any other state than finished
+	reached    int     // prompt positions that were ever computed: below it, prefill is recomputation
+	running    int     // number of running sequences
+	unfinished int     // number of sequences that are not finished
 
-	left []*sequence // not finished, in order; up to date where a Live takes turns
-	job  *job        // that it is of
+	pending []*sequence // the unfinished sequences, in order; only a Live keeps it up to date
+	job     *job        // the job of the request
 
-	begun  bool // something of it was computed, or looked up
-	cached int  // prompt positions that were in the cache then
+	begun  bool // the prompt was looked up in the prefix cache, or its prefill has begun
+	cached int  // prompt positions that this lookup found
 
-	prompt    []float32  // scores of the prompt's tokens, NaN where there is none yet; nil where nobody asks
-	promptTop [][]Likely // at each of them; where PromptTop asks
-	unscored  int        // of them, but the first
-	told      bool       // who listens has heard of the scores
+	prompt     []float32  // log-probabilities of the prompt's tokens, NaN if not computed yet; nil: not asked for
+	promptTop  [][]Likely // the most likely tokens at each of them; with Request.PromptTop
+	unscored   int        // tokens of the prompt, but the first, that have no log-probability yet
+	scoresSent bool       // the listener has been given the scores
 
-	grown bool // rows of the prompt are in this iteration
+	prefilling bool // the iteration that is being built has rows of the prompt
 
-	learned bool   // the prompt may be drafted from
-	salt    uint64 // whose drafts these are
+	learned bool   // the prompt is in the corpus of drafts
+	salt    uint64 // keeps drafts of different clients apart
 }
 
 func newGroup(index int, r Request, on Listener) *group {
@@ -54,7 +54,7 @@ func newGroup(index int, r Request, on Listener) *group {
 	return g
 }
 
-// score keeps the score of a token of the prompt.
+// score stores the log-probability of a token of the prompt.
 func (g *group) score(at int, logprob float32, top []Likely) {
 	if g.prompt[at] != g.prompt[at] {
 		g.unscored--
@@ -65,54 +65,53 @@ func (g *group) score(at int, logprob float32, top []Likely) {
 	}
 }
 
-// sequence is one completion in work, after the prompt of its group.
+// sequence is one completion in progress, after the prompt of its group.
 type sequence struct {
 	*group
-	sample   int // its number in the group
-	tokens   []int32
-	logprobs []float32
-	raws     []float32  // where Request.Raw or Top asks
-	tops     [][]Likely // where Request.Top asks
-	watch    func(int32) bool
-	state    state
-	turns    []Turn // that ended
-	opened   int    // tokens before the turn that is drawn
-	limit    int    // tokens at its end
+	sample    int // its index in the group
+	tokens    []int32
+	logprobs  []float32
+	raws      []float32  // with Request.Raw or Top
+	tops      [][]Likely // with Request.Top
+	watch     func(int32) bool
+	state     state
+	turns     []Turn // the turns that have ended
+	turnStart int    // number of tokens at the start of the current turn
+	limit     int    // number of tokens at which the current turn ends
 
-	constraint Constraint // nil: all tokens may come
+	constraint Constraint // nil: all tokens are allowed
 	err        error      // why it cannot go on
 
-	// While it runs, or is parked and nobody took them:
-	table    []int32 // block table; begins with blocks of the prefix
-	spent    int     // its first so many blocks are not the sequence's any more, as no row will read them
+	// While it runs, or is parked or waiting and nobody has taken its blocks:
+	table    []int32 // block table; starts with blocks of the prefix
+	freed    int     // number of blocks at its start that were released, as they are behind the attention window
 	computed int     // positions whose keys and values are in the cache
 
-	reached int // positions that were computed at some time
+	reached int // positions that were ever computed: below it, rows are recomputation
 	rank    int // among the sequences of its job, in a Live
 
-	drafted []int32 // what may come after its last token, and is computed in this iteration
-	matches []uint8 // how many tokens before each of them were the same where it was found
-	fit     int     // of them, that came
-	learned int     // its tokens that may be drafted from, with the prompt's
+	drafted  []int32 // tokens that are verified in this iteration, after the last one of the sequence
+	matches  []uint8 // for each of them: the length of the context that matched where it was found
+	accepted int     // how many of them were accepted; rejected: no more draws of this iteration count
+	learned  int     // tokens, prompt included, that are in the corpus of drafts
 }
 
-// state is where a sequence stands.
 type state uint8
 
 const (
-	waiting  state = iota // has no place among those that run, or none any more
-	running               // computes its next token
-	parked                // waits for a reply
-	finished              // is done
+	waiting state = iota // not started, preempted, or resumed after a reply
+	running              // admitted: decodes, or is recomputed
+	parked               // waits for a reply
+	finished
 )
 
-// length is how many tokens the sequence has, prompt included.
+// length is the number of tokens, prompt included.
 func (q *sequence) length() int { return len(q.request.Prompt) + len(q.tokens) }
 
-// all are the tokens of the sequence.
+// all are the tokens of the sequence, prompt included.
 func (q *sequence) all() []int32 { return slices.Concat(q.request.Prompt, q.tokens) }
 
-// token is the one at a position of the sequence.
+// token is the token at a position, counted from the start of the prompt.
 func (q *sequence) token(position int) int32 {
 	if n := len(q.request.Prompt); position >= n {
 		return q.tokens[position-n]
@@ -120,7 +119,7 @@ func (q *sequence) token(position int) int32 {
 	return q.request.Prompt[position]
 }
 
-// accept takes a drawn token and reports whether the completion is done, and why.
+// accept appends a drawn token, and reports whether it ends the completion, or the turn, and why.
 func (q *sequence) accept(t Token) (done bool, why FinishReason) {
 	q.tokens = append(q.tokens, t.ID)
 	q.logprobs = append(q.logprobs, t.LogProb)
@@ -143,7 +142,7 @@ func (q *sequence) accept(t Token) (done bool, why FinishReason) {
 	return false, ""
 }
 
-// rollout is what a sequence has.
+// rollout is the sequence so far as a Rollout.
 func (q *sequence) rollout(why FinishReason, err error) Rollout {
 	r := Rollout{Request: q.index, Sample: q.sample, Tokens: slices.Clip(q.tokens), LogProbs: slices.Clip(q.logprobs), Finish: why,
 		Turns: slices.Clip(q.turns), Raw: slices.Clip(q.raws), Top: slices.Clip(q.tops), PromptTop: q.promptTop, Cached: q.cached, Err: err}

@@ -2,13 +2,13 @@ package sampler
 
 import "strings"
 
-// TextStream turns tokens into text as they come.
+// TextStream decodes tokens to text incrementally.
 type TextStream interface {
 	Push(token int32) string
 }
 
-// StopStrings makes a Params.Watch that ends a completion when its text contains one of the strings.
-// open starts the text of a completion.
+// StopStrings makes a Params.Watch that ends a completion once its text contains one of the strings.
+// open makes the TextStream of a completion.
 func StopStrings(stops []string, open func() TextStream) func() func(token int32) bool {
 	longest := 0
 	for _, s := range stops {

@@ -6,34 +6,34 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// tree finds blocks that sequences have filled by the tokens that lead to them: a trie whose edges are blocks of
-// tokens, with a root for each adapter. It holds a reference to each block in it. When blocks are needed, those that
-// nobody else refers to are given up, the one that was used longest ago first.
+// tree is the prefix cache: a trie of full blocks, whose edges are the tokens of a block, with a root for each adapter.
+// It holds a reference to each of its blocks. When blocks are needed, those without other references are evicted, the
+// least recently used first.
 type tree struct {
-	block int // tokens of one
+	block int // tokens of a block
 	pool  *blockPool
-	roots map[*model.Served]*node // nil: the bare base
-	ring  node                    // of all nodes: ring.next was used last, ring.before longest ago
-	key   []byte
+	roots map[*model.Served]*node // by adapter; nil: the base model
+	lru   node                    // the list of all nodes: lru.next is the most recently used, ring.prev the least
+	key   []byte                  // scratch of keyOf
 }
 
-// node is a full block after those of its ancestors.
+// node is a full block that follows those of its ancestors.
 type node struct {
-	parent       *node
-	key          string // its tokens
-	children     map[string]*node
-	block        int32
-	next, before *node
+	parent     *node
+	key        string // its tokens
+	children   map[string]*node
+	block      int32
+	next, prev *node
 }
 
 func newTree(block int, pool *blockPool) *tree {
 	t := &tree{block: block, pool: pool, roots: map[*model.Served]*node{}}
-	t.ring.next, t.ring.before = &t.ring, &t.ring
+	t.lru.next, t.lru.prev = &t.lru, &t.lru
 	return t
 }
 
-// find gives the longest table of blocks that holds what those tokens begin with, at most so many, with a reference to
-// each for the caller.
+// find returns the longest table of at most so many blocks that hold a prefix of the tokens. The caller owns a reference
+// to each.
 func (t *tree) find(a *model.Served, tokens []int32, most int) (table []int32) {
 	at := t.roots[a]
 	for at != nil && len(table) < most {
@@ -49,7 +49,7 @@ func (t *tree) find(a *model.Served, tokens []int32, most int) (table []int32) {
 	return table
 }
 
-// insert remembers the full blocks of a table that holds those tokens.
+// insert adds the full blocks of a table that holds those tokens. Where it has a block of the same tokens, it keeps that.
 func (t *tree) insert(a *model.Served, tokens, table []int32) {
 	at := t.roots[a]
 	if at == nil {
@@ -69,7 +69,7 @@ func (t *tree) insert(a *model.Served, tokens, table []int32) {
 	t.touch(at)
 }
 
-// keyOf is block i of some tokens, until the next call.
+// keyOf is block i of the tokens as a key, valid until the next call.
 func (t *tree) keyOf(tokens []int32, i int) []byte {
 	t.key = t.key[:0]
 	for _, token := range tokens[i*t.block : (i+1)*t.block] {
@@ -78,24 +78,25 @@ func (t *tree) keyOf(tokens []int32, i int) []byte {
 	return t.key
 }
 
-// touch makes a node and its ancestors those used last, every one after those below it.
+// touch makes a node and its ancestors the most recently used, ancestors more so than descendants, so that leaves are
+// evicted first.
 func (t *tree) touch(n *node) {
 	for ; n != nil && n.parent != nil; n = n.parent {
 		n.unlink()
-		n.next, n.before = t.ring.next, &t.ring
-		n.next.before, t.ring.next = n, n
+		n.next, n.prev = t.lru.next, &t.lru
+		n.next.prev, t.lru.next = n, n
 	}
 }
 
 func (n *node) unlink() {
 	if n.next != nil {
-		n.next.before, n.before.next = n.before, n.next
+		n.next.prev, n.prev.next = n.prev, n.next
 	}
 }
 
-// evict frees at least one block, if there is one that nobody else refers to.
+// evict frees at least one block, if there is one without other references.
 func (t *tree) evict() bool {
-	for n := t.ring.before; n != &t.ring; n = n.before {
+	for n := t.lru.prev; n != &t.lru; n = n.prev {
 		if !t.pool.shared(n.block) {
 			delete(n.parent.children, n.key)
 			t.remove(n)
@@ -105,7 +106,7 @@ func (t *tree) evict() bool {
 	return false
 }
 
-// remove gives up a node and all below it. Sequences that run on their blocks keep those.
+// remove drops a node and all below it. Sequences that use their blocks keep their own references.
 func (t *tree) remove(n *node) {
 	for _, child := range n.children {
 		t.remove(child)
@@ -116,7 +117,7 @@ func (t *tree) remove(n *node) {
 	}
 }
 
-// forget gives up what an adapter has.
+// forget drops all blocks of an adapter.
 func (t *tree) forget(a *model.Served) {
 	if root := t.roots[a]; root != nil {
 		t.remove(root)

@@ -2,27 +2,27 @@ package sampler
 
 import "slices"
 
-// Whose turn it is, where requests come and go. A Live has MaxSequences places. Those who ask take turns for them, and so do the
-// jobs of each: in line stand the first sequence of each job, then the second of each, and so on. A job of which a sequence, or
-// a turn of one, has ended goes to the end of the line.
+// Fair scheduling of a Live. It has MaxSequences places for running sequences. Clients take turns for them, and the jobs of a
+// client, too: the line has the first sequence of each job, then the second of each, and so on. When a sequence, or a turn of a
+// conversation, ends, its job goes to the end of the line.
 //
-// A place that is free goes to the first in line who waits. Where none is free and a job has none, the last in line who has one
-// gives it up, if its job has others, or somebody else asked for it: it waits, and is recomputed, which what is remembered makes
-// short. The first sequence of a job has its place from when its prompt is begun.
+// A free place goes to the first waiting sequence in line. If no place is free and a job has none, the last running sequence in
+// line is preempted for it, provided that its job has others running, or is another client's; the prefix cache makes its
+// recomputation short. The first sequence of a job has its place as soon as its prefill begins.
 //
-// So while there are fewer jobs than places, each has one from the iteration after it came. Where there are more, and k of those
-// before it in line have none, it waits for k+1 sequences to end at the most. Where memory is what is short, one sequence gives
-// up its blocks in each iteration until there are enough, and nobody behind begins before: that takes no longer than until those
-// that run have ended. The first in line is never preempted, and goes on until it ends, so that everything does.
+// So while there are fewer jobs than places, each has a place from the iteration after it came. If there are more, and k jobs
+// before it in line have none, it waits for at most k+1 sequences to end. If blocks are short, one sequence is preempted in each
+// iteration until there are enough, and nobody behind starts before: this takes no longer than until the running sequences have
+// ended. The first in line is never preempted, so that every sequence ends at some time.
 
-// job is what requests are for that take turns as one.
+// job is a set of requests that take turns as one.
 type job struct {
-	running int         // sequences in that state
-	served  bool        // one of them ended in this iteration
-	list    []*sequence // not finished, as they are in line
+	running int         // number of running sequences
+	served  bool        // a sequence, or a turn of one, ended in this iteration
+	list    []*sequence // the unfinished sequences that are not parked, in the order of the line
 }
 
-// jobOf is the job of a request: one that there is, or its own.
+// jobOf is the job that a request belongs to: an existing one, or a new one.
 func (s *scheduler) jobOf(r Request) *job {
 	if r.Job != "" {
 		for _, g := range s.groups {
@@ -34,7 +34,7 @@ func (s *scheduler) jobOf(r Request) *job {
 	return &job{}
 }
 
-// takeTurns puts the sequences in line, and has places given up where a request has none.
+// takeTurns sorts the sequences of a Live into the line, and preempts for jobs that have no place.
 func (s *scheduler) takeTurns() {
 	if s.tree == nil {
 		return
@@ -45,7 +45,7 @@ func (s *scheduler) takeTurns() {
 	s.yield()
 }
 
-// nextInLine brings the jobs of which a sequence ended to the end of the line.
+// nextInLine moves the jobs of which a sequence or a turn ended to the end of the line.
 func (s *scheduler) nextInLine() {
 	if s.tree == nil {
 		return
@@ -53,7 +53,7 @@ func (s *scheduler) nextInLine() {
 	var served []*group
 	s.groups = slices.DeleteFunc(s.groups, func(g *group) bool {
 		if g.job.served {
-			g.left = slices.DeleteFunc(g.left, func(q *sequence) bool { return q.state == finished })
+			g.pending = slices.DeleteFunc(g.pending, func(q *sequence) bool { return q.state == finished })
 			served = append(served, g)
 		}
 		return g.job.served
@@ -65,21 +65,21 @@ func (s *scheduler) nextInLine() {
 	s.reorder = true
 }
 
-// inLine gives the sequences of requests in the order of their turns, and those behind that wait for replies.
+// inLine lists the sequences of all groups in the order of the line, and then the parked ones.
 func inLine(groups []*group) []*sequence {
 	for _, g := range groups {
 		g.job.list = nil
 	}
 	var askers []string
-	var jobs [][]*job // of each
-	var away []*sequence
+	var jobs [][]*job    // of each asker
+	var away []*sequence // parked
 	for _, g := range groups {
 		at := slices.Index(askers, g.request.From)
 		if at < 0 {
 			at = len(askers)
 			askers, jobs = append(askers, g.request.From), append(jobs, nil)
 		}
-		for _, q := range g.left {
+		for _, q := range g.pending {
 			if q.state == parked {
 				away = append(away, q)
 				continue
@@ -102,7 +102,7 @@ func inLine(groups []*group) []*sequence {
 	return append(deal(lines), away...)
 }
 
-// deal takes the first of each list, then the second of each, and so on.
+// deal interleaves lists: the first of each, then the second of each, and so on.
 func deal(lists [][]*sequence) (all []*sequence) {
 	for i := 0; len(lists) > 0; i++ {
 		lists = slices.DeleteFunc(lists, func(l []*sequence) bool { return i == len(l) })
@@ -113,17 +113,17 @@ func deal(lists [][]*sequence) (all []*sequence) {
 	return all
 }
 
-// yield preempts the last in line for jobs that have no place, or lacked the blocks to begin.
+// yield preempts the last in line for jobs that have no place, or that lacked the blocks to start.
 func (s *scheduler) yield() {
 	free, last := s.MaxSequences-s.running, len(s.sequences)-1
 	for i, q := range s.sequences {
 		if q.state != waiting || q.job.running > 0 || q.rank > 0 {
 			continue
 		}
-		if free--; free >= 0 && !s.short {
+		if free--; free >= 0 && !s.lackedBlocks {
 			continue
 		}
-		s.short = false
+		s.lackedBlocks = false
 		for last > i && s.sequences[last].state != running {
 			last--
 		}
@@ -135,9 +135,9 @@ func (s *scheduler) yield() {
 	}
 }
 
-// beginning gives the sequences of a group, from number i among all on, that may start now: those that have not begun and come
-// before as many others as there are places.
-func (s *scheduler) beginning(i int) (list []*sequence) {
+// startable lists the sequences of sequences[i]'s group that may start now: the new ones, as long as the places suffice for them and
+// for the waiting sequences that are before them in line.
+func (s *scheduler) startable(i int) (list []*sequence) {
 	g := s.sequences[i].group
 	places := s.MaxSequences - s.running - s.reserved
 	for _, q := range s.sequences[i:] {
@@ -146,7 +146,7 @@ func (s *scheduler) beginning(i int) (list []*sequence) {
 		}
 		switch {
 		case q.state != waiting:
-		case q.group != g: // its prompt may be through in this iteration
+		case q.group != g: // keep a place if its prefill may end in this iteration
 			if len(q.request.Prompt)-q.prefilled <= s.budget() {
 				places--
 			}

@@ -181,7 +181,7 @@ func TestOneAtATimeGivesItsBlocksUp(t *testing.T) {
 	q.ask("", "", 5, 1, 4)
 	q.ask("", "", 5, 1, 4)
 	q.l.receive()
-	q.l.s.short = true
+	q.l.s.lackedBlocks = true
 	q.l.s.takeTurns()
 	require.Equal(t, 1, q.l.s.Preempted)
 	q.finish()
@@ -192,8 +192,8 @@ func TestThoseWhoAreAwayAreNotInLine(t *testing.T) {
 	s := &scheduler{Engine: &Engine{Plan: Plan{Options: Options{MaxSequences: 8}}}, tree: new(tree)}
 	s.add(newGroup(0, Request{N: 4}, Listener{}))
 	s.add(newGroup(1, Request{N: 1}, Listener{}))
-	a, b := slices.Clone(s.groups[0].left), s.groups[1].left
-	a[0].state, a[0].job.served, s.ended = finished, true, true
+	a, b := slices.Clone(s.groups[0].pending), s.groups[1].pending
+	a[0].state, a[0].job.served, s.anyFinished = finished, true, true
 	a[1].state = parked
 	s.forget()
 	s.takeTurns()

@@ -102,7 +102,7 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 	return nil, refuse(passed)
 }
 
-// lowLimit is that this process may have less of something than programs get.
+// lowLimit is the error that a resource limit of this process is below what programs get.
 type lowLimit struct{ text string }
 
 func (l *lowLimit) Error() string { return l.text }
@@ -226,11 +226,11 @@ func (p *Pool) runOne(ctx context.Context, group string, prog Program, in Input,
 			}
 			return Result{}, &InfraError{Attempts: attempt, Err: err}
 		}
-		pause(ctx, 5*time.Millisecond<<(2*attempt)) // 20, 80, 320 ms: descriptors come back, disks are emptied
+		pause(ctx, 5*time.Millisecond<<(2*attempt)) // 20, 80, 320 ms, for file descriptors or disk space to be freed
 	}
 }
 
-// try runs a test once, on the slot's worker or a new one. A worker that is not as it was before is
+// try runs a test once, on the slot's worker or a new one. A worker that cannot be reused is
 // closed.
 func (p *Pool) try(ctx context.Context, s *slot, prog Program, in Input, l Limits) (r Result, err error) {
 	if s.worker == nil {
@@ -261,7 +261,7 @@ func (p *Pool) Close() error {
 	p.once.Do(func() {
 		p.close()
 		for range p.report.Slots {
-			// Runs in progress notice, and give their slots back; nobody gets one from here on.
+			// Runs in progress fail and release their slots; once taken here, no run gets one any more.
 			s, _ := p.queue.acquire(context.Background(), "")
 			s.close()
 		}

@@ -10,14 +10,14 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// SessionLimits bound a process that stays. A field of 0 or less takes its default.
+// SessionLimits bound the process of a Session. A field of 0 or less takes its default.
 type SessionLimits struct {
-	// Call are the limits of one call; Output is that of the standard output of one call, and of its errors. Default of
-	// Output 1 MiB, of the others that of Limits.
+	// Call are the limits of one call, where Output bounds standard output and standard error each. The default of
+	// Output is 1 MiB, the others are those of Limits.
 	Call Limits
 	// Total is the processor time of all calls together. Default 60 s.
 	Total time.Duration
-	// Keep is how much is kept of the output of a call: so many bytes of its beginning, and of its end. Default 16 KiB.
+	// Keep is the number of bytes that are kept of the beginning of each output of a call, and of its end. Default 16 KiB.
 	Keep int
 }
 
@@ -41,16 +41,16 @@ const (
 	maxAnswer  = 1 << 20
 )
 
-// Reply is what came out of one call.
+// Reply is the result of one call.
 type Reply struct {
-	// Answer are bytes that the process chose, as everything that a program prints is.
+	// Answer is chosen by the process, and no more to be trusted than what it prints.
 	Answer         []byte
 	Stdout, Stderr Excerpt
-	// Status is OK where there is an answer. All others end the process, and the next call begins with a new one: RTE ended by
-	// itself, or gave no answer that can be read; TLE, MLE as of a run.
+	// Status is OK if there is an answer. Any other status ends the process, and the next call starts a new one: RTE if it ended by
+	// itself or its answer could not be read; TLE and MLE as for a run.
 	Status           Status
 	ExitCode, Signal int
-	// Spent says of TLE that the time of all calls together is used up; there are no further calls then.
+	// Spent says of TLE that SessionLimits.Total is used up: all further calls fail, too.
 	Spent     bool
 	CPU, Wall time.Duration
 }
@@ -64,22 +64,22 @@ type Excerpt struct {
 
 // talker is a worker that can hold a process for many calls.
 type talker interface {
-	// begin starts the program as a process that stays.
+	// begin starts the program as the process of a session.
 	begin(ctx context.Context, p Program, l SessionLimits) (dialogue, error)
 }
 
-// dialogue is a process that stays.
+// dialogue is the process of a session.
 type dialogue interface {
-	// call has the process answer. After a Status that is not OK, and after an error, it is over.
+	// call sends a request and waits for the answer. After a Status that is not OK, or an error, only end may follow.
 	call(ctx context.Context, request []byte, l Limits) (Reply, error)
 	// end ends the process, so that its worker can take another.
 	end()
 }
 
-// Session is a process for one conversation, which keeps its state from call to call. Between calls it is stopped. It takes one
-// of the places of its pool with its first call, and keeps it until Close. A pool has Options.Sessions places, given to
-// groups in turn, so conversations wait where more want one, and what comes out of each does not depend on the others. Whoever
-// holds a place must be able to come to an end without those that wait.
+// Session is a process for one conversation, which keeps its state from call to call; between calls it is stopped. With its
+// first call it takes one of the Options.Sessions places of its pool, and keeps it until Close. If there are more sessions than
+// places, their groups wait in turn; the results of a session do not depend on the others. To avoid a deadlock, the holder of a
+// place must be able to finish without the sessions that wait.
 type Session struct {
 	pool   *Pool
 	group  string
@@ -93,14 +93,14 @@ type Session struct {
 	used   time.Duration
 }
 
-// NewSession makes a session, which holds nothing yet. The program is called once in each process that the session has: it
-// speaks through descriptor 3, as the package tools knows how to.
+// NewSession makes a session, which holds no place yet. The program is called once in each process of the session, and
+// answers requests on descriptor 3; package tools has the protocol.
 func (p *Pool) NewSession(group string, prog Program, l SessionLimits) *Session {
 	return &Session{pool: p, group: group, prog: prog, limits: l.effective()}
 }
 
-// Call has the process answer, a new one where there is none. It waits for a place, and then for its turn among everything else that
-// runs in the pool. The error is the context's, ErrClosed, or an *InfraError; what the process did is lost then, too.
+// Call sends a request to the process, and starts one if there is none. It waits for a place, and then for a slot like every other run of
+// the pool. The error is the context's, ErrClosed, or an *InfraError; after it the state of the process is lost.
 func (s *Session) Call(ctx context.Context, request []byte) (Reply, error) {
 	if len(request) > MaxRequest {
 		return Reply{}, fmt.Errorf("sandbox: a request of %d bytes, at most %d", len(request), MaxRequest)
@@ -161,7 +161,7 @@ func (s *Session) call(ctx context.Context, request []byte, left time.Duration) 
 	l.CPU = min(l.CPU, left+chargedPauses)
 	if r, err = s.talk.call(ctx, request, l); err != nil {
 		s.drop()
-		return r, &InfraError{Attempts: 1, Err: err} // its state cannot be made again
+		return r, &InfraError{Attempts: 1, Err: err} // not retried: the state of the process is lost
 	}
 	if r.Status != OK {
 		r.Spent = r.Status == TLE && r.CPU >= left
@@ -170,7 +170,7 @@ func (s *Session) call(ctx context.Context, request []byte, left time.Duration) 
 	return r, nil
 }
 
-// begin starts a process in the cell of the place, or in a new one.
+// begin starts a process in the cell of the place, or in a new cell.
 func (s *Session) begin(ctx context.Context) (err error) {
 	if s.place.worker == nil {
 		if s.place.worker, err = s.pool.kit.open(ctx, s.place.number); err != nil {
@@ -190,7 +190,7 @@ func (s *Session) begin(ctx context.Context) (err error) {
 	return err
 }
 
-// drop ends the process, and the cell unless it is as it was before.
+// drop ends the process, and the cell unless it can be reused.
 func (s *Session) drop() {
 	if s.talk != nil {
 		s.talk.end()
@@ -242,7 +242,7 @@ func (h *holders) forget(s *Session) {
 	delete(h.held, s)
 }
 
-// closeAll closes the sessions that nobody has closed. A call under way ends by itself once the pool is closing.
+// closeAll closes the sessions that are still open. Calls under way end by themselves once the pool is closing.
 func (h *holders) closeAll() {
 	h.mu.Lock()
 	var left []*Session

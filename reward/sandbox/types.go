@@ -14,8 +14,8 @@ type Program struct {
 	// prints its answer, run as __main__. A called program is not __main__, so its own test block
 	// stays quiet.
 	Call string
-	// Record asks for what the process of a call leaves in descriptor 3, whatever it is and however the run ends: a file in memory,
-	// empty at first, that it may map. It takes the place of the value.
+	// Record returns, instead of the value of a call, whatever the process leaves in descriptor 3, however the run ends: an initially
+	// empty file in memory, which it may map.
 	Record bool
 }
 
