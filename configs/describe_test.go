@@ -158,19 +158,19 @@ func kind(f Field) string {
 
 const documentHead = `# Settings
 
-A run is decided by the settings below. They come from four places, each changing the ones before:
+The settings below determine a run. They come from four places; each overrides the ones before:
 
-1. the defaults in these tables, which are for a model of four billion parameters on DeepCoder's problems;
+1. the defaults in these tables, for a model of four billion parameters on DeepCoder's problems;
 2. a preset, ` + "`--preset NAME`" + `: of a model, %s;
    or a [recipe](recipes.md), %s; or several, as in
-   ` + "`--preset tiny,dapo`" + `, each changing the ones before. Where neither a preset nor a file is named, it is
-   ` + "`tiny`" + `: the model and the problems that are part of the program. ` + "`grpo --print-config`" + ` shows its values, which are
-   others than the defaults; ` + "`--preset defaults`" + ` is those alone. Warm-ups have [values of their own](warmup.md#steps);
+   ` + "`--preset tiny,dapo`" + `, each overriding the ones before. If you name neither a preset nor a file, the preset is
+   ` + "`tiny`" + `: the built-in model and problems. ` + "`grpo --print-config`" + ` shows its values, which
+   differ from the defaults; ` + "`--preset defaults`" + ` is the defaults alone. Warm-ups have [values of their own](warmup.md#steps);
 3. a file of your own, ` + "`--config-file FILE`" + `;
 4. words on the command line, ` + "`key=value`" + `; lists as ` + "`a,b`" + ` or ` + "`[\"a\", \"b\"]`" + `.
 
-` + "`--print-config`" + ` shows what came out, as a file that can be used again. A file starts from a preset or
-names every setting, so that nothing in it changes silently with a later version:
+` + "`--print-config`" + ` prints the result as a file that you can use again. A file either starts from a preset or
+names every setting, so a later version cannot silently change a setting of it:
 
 ` + "```yaml" + `
 version: 1
@@ -180,31 +180,31 @@ test_data: my-held-out-tasks.jsonl
 learning_rate: 5e-5
 ` + "```" + `
 
-A key that does not exist, a value out of range and settings that contradict each other end the
-program before anything else happens, together, each with what to type. A key that has no effect beside the
-others, such as ` + "`max_turns`" + ` without ` + "`env`" + `, is refused, too, unless the run that goes on was begun with it.
+An unknown key, a value out of range and contradictory settings end the
+program before anything else happens. It reports all of them together, each with what to type. It also refuses a key
+that has no effect with the other settings, such as ` + "`max_turns`" + ` without ` + "`env`" + `, unless the
+run that it resumes began with it.
 
-Some settings change along with another, unless you name them: without an adapter
-(` + "`train=full`" + `) there is no rank, another ` + "`loss`" + ` brings its usual clip range,
-` + "`overlong_penalty`" + ` its buffer, and other ` + "`data`" + ` empties
-` + "`test_data`" + `: name one, or nothing is evaluated.
+Some settings change along with another, unless you set them: ` + "`train=full`" + ` has no rank,
+another ` + "`loss`" + ` brings its usual clip range, ` + "`overlong_penalty`" + ` its buffer, and another ` + "`data`" + ` empties
+` + "`test_data`" + `. Set ` + "`test_data`" + ` then, or nothing is evaluated.
 
-The size of a step has two vocabularies. ` + "`prompts_per_step=8 completions_per_prompt=16`" + ` is the one used
-here. ` + "`batch_size=128 group_size=8`" + ` means the same: 128 completions for 8 prompts, which makes 16 each.
-Of the latter two, the one that is not named stays as it was. Mind that ` + "`group_size`" + ` counts problems here; what other
-programs call the size of a group is ` + "`completions_per_prompt`" + `.
+The size of a step has two vocabularies. This project uses ` + "`prompts_per_step=8 completions_per_prompt=16`" + `.
+` + "`batch_size=128 group_size=8`" + ` means the same: 128 completions for 8 prompts, 16 each.
+If you set only one of the latter two, the other stays as it was. Note that ` + "`group_size`" + ` counts problems here; the
+group size of other programs is ` + "`completions_per_prompt`" + `.
 
 ## From TRL or verl
 
-Type a setting by the name that TRL, Unsloth, transformers, verl, OpenRLHF or NeMo-RL have for it, and the program says what it
-is here. Rows and rewards: [tasks.md](tasks.md#from-trl-or-verl).
+If you type a setting by its name in TRL, Unsloth, transformers, verl, OpenRLHF or NeMo-RL, the program says what it
+is called here. Rows and rewards: [tasks.md](tasks.md#from-trl-or-verl).
 
 | there | here |
 |---|---|
 | ` + "`num_generations`, `rollout.n`" + ` | ` + "`completions_per_prompt`" + ` |
 | ` + "`per_device_train_batch_size`, `gradient_accumulation_steps`" + ` of TRL | ` +
 	"`prompts_per_step`: completions of a step divided by `num_generations`" + ` |
-| ` + "`train_batch_size`" + ` of verl | ` + "`prompts_per_step`" + `; batches in memory are made by the program |
+| ` + "`train_batch_size`" + ` of verl | ` + "`prompts_per_step`" + `; the program forms micro-batches itself |
 | ` + "`max_completion_length`, `max_response_length`" + ` | ` + "`max_tokens`" + ` |
 | ` + "`num_train_epochs`, `total_epochs`" + ` | ` + "`max_steps`" + `, each of ` + "`prompts_per_step`" + ` problems |
 | ` + "`beta`, `kl_loss_coef`" + ` | ` + "`kl_coef`" + ` |
@@ -216,7 +216,8 @@ is here. Rows and rewards: [tasks.md](tasks.md#from-trl-or-verl).
 | ` + "`resume_from_checkpoint`" + ` | nothing: the same command goes on ([runs.md](runs.md#stopping-going-on-forking)) |
 | ` + "`report_to`" + ` | ` + "`tensorboard=true`, `mlflow=DIR`, or `WANDB_PROJECT` in the environment" + ` |
 
-What differs where nothing is named: no clipping and no reference (` + "`loss=importance_sampling`, `kl_coef=0`" + `), one update a
-step, tokens are summed (` + "`reduction=sum`" + `), and an adapter is trained, whose ` + "`learning_rate`" + ` lies about ten times
-above that of all weights. ` + "`--preset NAME,grpo`" + ` learns as the first paper does.
+The defaults differ from those programs: no clipping and no reference (` + "`loss=importance_sampling`" + `,
+` + "`kl_coef=0`" + `), one update a step, and token losses are summed (` + "`reduction=sum`" + `). A
+LoRA adapter is trained, whose ` + "`learning_rate`" + ` is about ten times that of full
+fine-tuning. ` + "`--preset NAME,grpo`" + ` trains as the DeepSeekMath paper does.
 `

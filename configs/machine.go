@@ -22,37 +22,38 @@ func CheckThreads(n int) error {
 
 // Readers says for which other programs a run is written down while it goes on. It changes no result.
 type Readers struct {
-	// Write steps and evaluations for TensorBoard, too, in the folder tensorboard of the run. It changes no result.
+	// Also write steps and evaluations for TensorBoard, in the folder tensorboard of the run. It changes no result.
 	TensorBoard bool `json:"tensorboard"`
-	// Put the run into a file store of MLflow, too, such as mlruns, made where there is none. It changes no result. Empty: not at all.
+	// Also write the run into a file store of MLflow, such as mlruns, which is created if missing. It changes no result. Empty: off.
 	MLflow string `json:"mlflow"`
 }
 
 // Machine says what computes, and how much of it at a time.
 type Machine struct {
-	// What computes: cpu; cuda:N, the card of that number; auto, the first card, or else the processor. A run keeps what it began with.
+	// What computes: cpu; cuda:N, the card with that number; auto, the first card, else the processor. A run keeps the device it began
+	// with.
 	Device string `json:"device"`
 	// Worker threads. 0: one a core.
 	Threads int `json:"threads"`
-	// What overlaps: nothing; scoring with sampling; or sampling with training on the step before, corrected by the importance ratio, too.
+	// What overlaps: nothing; scoring with sampling; or also sampling with training on the step before, corrected by the importance ratio.
 	Pipeline string `json:"pipeline" enum:"off score full"`
-	// Memory for keys and values, as in 8GiB. 0: what max_sequences take, and at most half of what is free.
+	// Memory for the KV cache, such as 8GiB. 0: what max_sequences need, and at most half of what is free.
 	CacheMemory Bytes `json:"cache_memory"`
 	// Completions sampled at a time. 0: 64.
 	MaxSequences int `json:"max_sequences"`
 	// Tokens of one iteration of the sampler, prompts included. 0: 512.
 	TokenBudget int `json:"token_budget"`
-	// Compute with a completion's next token those that may come after it, by what was said lately, where that is faster (speculative
-	// decoding). It changes no result.
+	// Speculative decoding: compute likely next tokens, drafted from recent text, together with the next one, if that is faster. It changes
+	// no result.
 	Speculate bool `json:"speculate"`
-	// Tokens of a training batch; a longer sequence makes room for itself. 0, with share_prefixes: when a run begins, what a
-	// whole group may take, or half of its completions, a quarter and so on where memory is short, and at least the longest
-	// sequence; with deterministic, which must not hang on what is free, the longest sequence. 0 otherwise: 512.
+	// Tokens of a micro-batch in training; a longer sequence gets a larger one. 0 with share_prefixes: chosen when the run begins, enough
+	// for a whole group, or for half of its completions, a quarter and so on if memory is short, and at least the longest sequence. 0 with
+	// deterministic, which must not depend on free memory: the longest sequence. 0 otherwise: 512.
 	MaxRows int `json:"max_rows"`
-	// Compute once what several sequences of a training batch begin with: the prompt of a group, and whatever else they have in common.
+	// Compute a prefix that several sequences of a training batch share once: the prompt of a group, and whatever else they have in common.
 	SharePrefixes bool `json:"share_prefixes"`
-	// What the backward pass computes again to save memory: none; cheap things, for a few hundredths more time; blocks, the inside of
-	// every block, for a third more; auto, blocks only where the longest sequence would not fit otherwise, and none where that takes
-	// nothing from batches and from the cache. It changes no number.
+	// Activation checkpointing: what the backward pass recomputes to save memory. none; cheap: cheap operations, for a few percent more
+	// time; blocks: the inside of every block, for a third more; auto: blocks only if the longest sequence would not fit otherwise, and
+	// none if that takes nothing from batches and the cache. It changes no number.
 	Recompute string `json:"recompute" enum:"auto none cheap blocks"`
 }
