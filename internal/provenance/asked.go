@@ -32,7 +32,7 @@ func (a Asked) Compare(before Parts, warn func(string)) (sameProblems bool, err 
 	}
 	for key, same := range map[string]bool{
 		"test_data":        cfg.TestData == a.Run.TestData && a.Config.TestSplit == a.Run.TestSplit,
-		"prompt_template":  cfg.PromptTemplate == a.Run.PromptTemplate && cfg.PromptTemplate != "", // the built-in template depends on the problems
+		"prompt_template":  cfg.PromptTemplate == a.Run.PromptTemplate && cfg.PromptTemplate != "", // the built-in one depends on the problems
 		"blocklist":        cfg.Blocklist == a.Run.Blocklist,
 		"env":              cfg.Env == a.Run.Env,
 		"heal_template":    cfg.HealTemplate == a.Run.HealTemplate,

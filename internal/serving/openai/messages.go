@@ -68,7 +68,7 @@ func message(raw json.RawMessage) (m chat.Message, err error) {
 		m.ToolCalls = append(m.ToolCalls, c)
 		return nil
 	})
-	for _, ours := range []string{"refusal", "audio", "annotations", "function_call", "reasoning"} { // empty, or null, in our own answers, which clients send back
+	for _, ours := range []string{"refusal", "audio", "annotations", "function_call", "reasoning"} { // empty or null in our own answers
 		if raw, ok := f.take(ours); ok && string(raw) != "[]" && string(raw) != `""` {
 			f.wrong(ours, "found %s, which is not supported here", brief(raw))
 		}

@@ -128,7 +128,7 @@ const (
 func lines(rows []json.RawMessage) string {
 	var text strings.Builder
 	for _, row := range rows {
-		text.WriteString(strings.NewReplacer("\n", " ", "\r", " ").Replace(string(row))) // line breaks between tokens only: in JSON, strings have none
+		text.WriteString(strings.NewReplacer("\n", " ", "\r", " ").Replace(string(row))) // JSON strings have no raw line breaks
 		text.WriteByte('\n')
 	}
 	return text.String()

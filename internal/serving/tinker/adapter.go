@@ -29,7 +29,7 @@ func (s *Server) adapter(v *voice) (*choir.Adapter, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &choir.Adapter{ID: fmt.Sprintf("%s@%d", v.Path, c.Seq), Load: func() (a *lora.Adapter, err error) { // with Seq, as a name may be saved again
+		return &choir.Adapter{ID: fmt.Sprintf("%s@%d", v.Path, c.Seq), Load: func() (a *lora.Adapter, err error) { // names can be reused
 			err = r.Still(c.Kind, c.Name, func(now store.Checkpoint) (err error) {
 				if now.Seq != c.Seq {
 					return again
