@@ -38,7 +38,7 @@ medians.`,
 	return cmd
 }
 
-// printResult prints the table of a benchmark, and the line for programs last.
+// printResult prints the table of a benchmark, and then the JSON line for programs.
 func printResult(w io.Writer, r bench.Result) error {
 	report := r.Report()
 	fmt.Fprint(w, report.Above)
@@ -53,7 +53,7 @@ func printResult(w io.Writer, r bench.Result) error {
 	return printJSON(w, r)
 }
 
-// benchFlags are what the benchmarks of a model understand.
+// benchFlags are the flags of a model's benchmarks.
 type benchFlags struct {
 	policyFlags
 	bench.Sampling
@@ -71,13 +71,13 @@ func (f *benchFlags) register(cmd *cobra.Command, rank int) {
 	cmd.Flags().IntVar(&f.Runs, "runs", 5, "timed runs, after one to warm up")
 }
 
-// registerRecompute is for benchmarks that train.
+// registerRecompute adds the flag of benchmarks that train.
 func (f *benchFlags) registerRecompute(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.Recompute, "recompute", "auto",
 		"what is computed again to save memory: none, cheap, `blocks`, or auto, the first of them that fits")
 }
 
-// registerSampling is register for the benchmarks of the sampler.
+// registerSampling adds the flags of the sampler's benchmarks.
 func (f *benchFlags) registerSampling(cmd *cobra.Command, batch, context int) {
 	f.register(cmd, 0)
 	cmd.Flags().IntVar(&f.Batch, "batch", batch, "sequences")
@@ -85,7 +85,7 @@ func (f *benchFlags) registerSampling(cmd *cobra.Command, batch, context int) {
 	usage.Unused(cmd, "tokens", "max-rows")
 }
 
-// command makes a verb that measures what the flags say, and prints the result.
+// command makes a verb that runs a benchmark and prints its result.
 func (f *benchFlags) command(cmd cobra.Command, measure func(context.Context) (bench.Result, error)) *cobra.Command {
 	cmd.Args = usage.Takes()
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

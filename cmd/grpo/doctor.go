@@ -37,11 +37,11 @@ The exit code is 0 where nothing needed is missing.`,
 			if servers != "" {
 				asked = append(asked, doctor.ExamineServers(cmd.Context(), servers)...)
 			}
-			// The program with the GPU backend begins anew, so this comes before anything that takes time.
+			// This may restart the process as the program with the GPU backend, so it comes first.
 			rebuilt := rebuild.Here(cmd.Context(), "auto")
 			findings := append(doctor.Examine(cmd.Context(), cells, rebuilt), asked...)
 			if err := cmd.Context().Err(); err != nil {
-				return err // what was not seen to its end is not missing
+				return err // interrupted: nothing is known to be missing
 			}
 			out := cmd.OutOrStdout()
 			if asJSON {

@@ -23,9 +23,9 @@ import (
 	"github.com/seed-7879b91d/grpo/lora"
 )
 
-// evalFlags are what the verb eval understands.
+// evalFlags are the flags of the verb eval.
 type evalFlags struct {
-	recorded                      string // a run
+	recorded                      string // the run's directory
 	step                          int    // of the run; below 0: the last
 	model, adapter, data, split   string
 	problems, samples, k, maxToks int
@@ -35,7 +35,7 @@ type evalFlags struct {
 	out, device                   string
 
 	checkpoint string          // of the run
-	trained    *configs.Config // what the run was trained with
+	trained    *configs.Config // the settings that the run was trained with
 	suite      suites.Flags
 	plan       *suites.Plan // nil: no suite
 }
@@ -118,7 +118,7 @@ func (f *evalFlags) run(cmd *cobra.Command, words []string) error {
 	if f.recorded == "" && cmd.Flags().Changed("step") {
 		return badinput.Errorf("--step: it is of a run; type --run DIR, too")
 	}
-	if err := f.checkOut(cfg); err != nil { // before the hours that an evaluation may take
+	if err := f.checkOut(cfg); err != nil { // before the evaluation, which may take hours
 		return err
 	}
 	if f.suite.Oracle {
@@ -142,13 +142,13 @@ func (f *evalFlags) run(cmd *cobra.Command, words []string) error {
 	return f.print(cmd.OutOrStdout(), r, card)
 }
 
-// checkOut looks at where the completions go, for an evaluation with these settings.
+// checkOut checks where the completions are to be written.
 func (f *evalFlags) checkOut(cfg *configs.Config) error {
 	return destination.Place{Flag: "--out", Path: f.out, Name: "answers.jsonl", Run: f.recorded,
 		Reads: []string{cfg.TestData, cfg.Model, cfg.Adapter, cfg.RewardFile, cfg.PromptTemplate}}.Check()
 }
 
-// open opens an evaluator with these settings, or with those of a run.
+// open opens an evaluator with these settings, or those of a run.
 func (f *evalFlags) open(cmd *cobra.Command, cfg *configs.Config, b kernels.Backend, show *screen.Screen) (*grpo.Evaluator, error) {
 	if f.recorded == "" {
 		e, err := grpo.OpenEvaluator(cmd.Context(), cfg, b, show, f.grading()...)
@@ -171,7 +171,7 @@ func (f *evalFlags) open(cmd *cobra.Command, cfg *configs.Config, b kernels.Back
 	return e, f.named(err)
 }
 
-// named says of a mistake in the problems which flag they are named by.
+// named rewords an error about the problems to name the flag.
 func (f *evalFlags) named(err error) error {
 	if err == nil {
 		return nil
@@ -185,7 +185,7 @@ func (f *evalFlags) named(err error) error {
 	return err
 }
 
-// follow asks as a run does, but for what was given.
+// follow takes the settings of a run, except for flags that were given.
 func (f *evalFlags) follow(run *configs.Config, given func(flag string) bool) {
 	if !given("problems") && f.data == "" {
 		f.problems = run.EvalProblems
@@ -204,7 +204,7 @@ func (f *evalFlags) follow(run *configs.Config, given func(flag string) bool) {
 	}
 }
 
-// evaluate tries the problems, and writes what came of each completion.
+// evaluate runs the evaluation, and writes the completions.
 func (f *evalFlags) evaluate(ctx context.Context, evaluator *grpo.Evaluator, backend string) (*outcome.Report, *suites.Card, error) {
 	err := configs.CheckEvaluated(len(evaluator.HeldOut()), evaluator.Settings().EvalSamples, "--samples ", "--problems")
 	if err != nil {
@@ -235,7 +235,7 @@ func (f *evalFlags) evaluate(ctx context.Context, evaluator *grpo.Evaluator, bac
 	return r, card, err
 }
 
-// covered are the settings that flags of the verb give, and its flag run.
+// covered are the settings that have a flag of their own here.
 var covered = map[string]string{
 	"model": "--model", "adapter": "--adapter", "data": "--data", "test_data": "--data", "data_split": "--split", "test_split": "--split",
 	"eval_problems": "--problems", "eval_samples": "--samples", "eval_k": "--k",
@@ -243,7 +243,7 @@ var covered = map[string]string{
 	"run": "--run", "run_dir": "--run", "resume": "--run", "init_from": "--run",
 }
 
-// config is a configuration that evaluates what the flags say.
+// config is the configuration for the flags.
 func (f *evalFlags) config(words []string) (*configs.Config, error) {
 	if err := f.check(); err != nil {
 		return nil, err
@@ -258,7 +258,7 @@ func (f *evalFlags) config(words []string) (*configs.Config, error) {
 	}
 	cfg.Model, cfg.Adapter, cfg.Device = f.model, f.adapter, f.device
 	f.ask(cfg)
-	cfg.LoRARank = 1 // of an adapter that changes nothing, where none is given
+	cfg.LoRARank = 1 // without an adapter, the smallest one that changes nothing
 	if f.adapter != "" {
 		shape, err := lora.ReadConfig(f.adapter)
 		if err != nil {
@@ -272,8 +272,7 @@ func (f *evalFlags) config(words []string) (*configs.Config, error) {
 	return cfg, cfg.Validate()
 }
 
-// ask sets what is asked, and how often. A session has problems to train on; those of the program are
-// there and cost nothing.
+// ask sets the problems and the number of samples. A session requires training problems; the embedded ones cost nothing.
 func (f *evalFlags) ask(cfg *configs.Config) {
 	cfg.Seed = f.seed
 	switch {
@@ -286,13 +285,13 @@ func (f *evalFlags) ask(cfg *configs.Config) {
 		cfg.TestData = configs.DefaultPreset
 	}
 	cfg.Data, cfg.DataSplit, cfg.ExpectedDatasetHash = configs.DefaultPreset, "train", ""
-	cfg.CacheDataset = cfg.CacheDataset && f.recorded != "" && f.data == "" // what the run keeps is read
+	cfg.CacheDataset = cfg.CacheDataset && f.recorded != "" && f.data == "" // use the run's own copy
 	cfg.DataSources = []string{}
 	if cfg.TestData == cfg.Data {
 		cfg.TestSplit = "test"
 	}
 	cfg.EvalProblems, cfg.EvalSamples, cfg.EvalTemperature, cfg.EvalK = f.problems, f.samples, f.temperature, f.k
-	if f.k == 0 || f.k > f.samples { // of a run, whose number of samples is not known yet
+	if f.k == 0 || f.k > f.samples { // the number of samples comes from the run, and is not known yet
 		cfg.EvalK = f.samples
 	}
 	if f.maxToks > 0 {
@@ -302,11 +301,11 @@ func (f *evalFlags) ask(cfg *configs.Config) {
 		}
 	}
 	if f.samples == 0 {
-		cfg.EvalTemperature = 1 // of nothing
+		cfg.EvalTemperature = 1 // unused
 	}
 }
 
-// check refuses numbers that cannot be meant, by the names that they have here.
+// check refuses invalid numbers, by the names of the flags.
 func (f *evalFlags) check() error {
 	if f.split != "test" && f.data == "" {
 		return badinput.Errorf("--split %s: it is of the data; type --data SOURCE, too", f.split)

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/lora"
 )
 
-// openSuite makes the problems of a suite ready, where one is named, and asks as it is asked.
+// openSuite prepares the problems of the suite, if one is named, and sets what it prescribes.
 func (f *evalFlags) openSuite(cmd *cobra.Command, words []string) (err error) {
 	if err := f.suite.CheckCard(f.recorded); err != nil {
 		return err
@@ -22,15 +22,15 @@ func (f *evalFlags) openSuite(cmd *cobra.Command, words []string) (err error) {
 	if f.plan, err = f.suite.Open(cmd, f.data, f.problems, words, there); err != nil || f.plan == nil {
 		return err
 	}
-	f.data, f.problems = f.plan.Tasks, 0 // which are no more than were asked for
+	f.data, f.problems = f.plan.Tasks, 0 // all that were asked for
 	f.plan.Settle(suites.Asked{Samples: &f.samples, K: &f.k, MaxTokens: &f.maxToks, Temperature: &f.temperature})
 	for _, flag := range []string{"samples", "k", "temperature", "problems"} {
-		cmd.Flags().Lookup(flag).Changed = true // with --run, too
+		cmd.Flags().Lookup(flag).Changed = true // also for --run
 	}
 	return nil
 }
 
-// there finds the run, or the model and its adapter. The solutions of a suite need none.
+// there checks that the run, or the model with its adapter, exists. Judging the suite's solutions needs none.
 func (f *evalFlags) there(ctx context.Context) (err error) {
 	switch {
 	case f.suite.Oracle:
@@ -66,7 +66,7 @@ func (f *evalFlags) grading() []grpo.Option {
 	return f.plan.Grading()
 }
 
-// card is the card of a suite, written where --card says.
+// card makes the card of a suite, and writes it to --card.
 func (f *evalFlags) card(ctx context.Context, e *grpo.Evaluator, found *grpo.Evaluation, r *outcome.Report) (*suites.Card, error) {
 	if f.plan == nil {
 		return nil, nil
@@ -79,7 +79,7 @@ func (f *evalFlags) card(ctx context.Context, e *grpo.Evaluator, found *grpo.Eva
 	return c, c.Write(f.suite.Card)
 }
 
-// print says what was found, to people or to programs.
+// print prints the result, as tables or as JSON.
 func (f *evalFlags) print(w io.Writer, r *outcome.Report, card *suites.Card) error {
 	if f.json {
 		return printJSON(w, struct {

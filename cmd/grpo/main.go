@@ -50,14 +50,14 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/device"
 )
 
-// Exit codes: 0 done, 1 the machine failed, 2 the input was wrong, 130 interrupted.
+// Exit codes: 0 done, 1 a failure of the machine, 2 wrong input, 130 interrupted.
 const (
 	exitFailed      = 1
 	exitBadInput    = 2
 	exitInterrupted = 130
 )
 
-// saves tells that the verb at work keeps what it has when it is asked to stop.
+// saves is set while the current verb saves its state when it is interrupted.
 var saves atomic.Bool
 
 func main() {
@@ -67,11 +67,11 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// onePress is for how long a signal that comes again is the one that came: timeout(1) sends its own to a process and to all of its group.
+// onePress is how long repeated signals count as one: timeout(1) signals a process and its whole group.
 const onePress = 300 * time.Millisecond
 
-// interruptible ends with the first signal that asks the program to stop, as a terminal that is closed does, too, and a batch system
-// (SIGXCPU). It says so before anything else hears of it. Where SIGHUP is ignored (nohup), that stays so.
+// interruptible returns a context that ends with the first signal to stop, including SIGHUP and SIGXCPU of batch systems. It tells
+// the user first. If SIGHUP is ignored (nohup), it stays so.
 func interruptible() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	asked := make(chan os.Signal, 1)
@@ -82,7 +82,7 @@ func interruptible() context.Context {
 	go func() {
 		for <-asked == syscall.SIGHUP && serve.RereadsKeys.Load() {
 		}
-		signal.Ignore(syscall.SIGHUP) // a terminal and its shell both send it
+		signal.Ignore(syscall.SIGHUP) // both a terminal and its shell send it
 		if saves.Load() {
 			fmt.Fprintln(os.Stderr, "\ngrpo: stopping; once more to stop without saving")
 		} else {
@@ -90,12 +90,12 @@ func interruptible() context.Context {
 		}
 		cancel()
 		time.Sleep(onePress)
-		signal.Stop(asked) // from here on another signal does what it does to any program
+		signal.Stop(asked) // a second signal has its default effect
 	}()
 	return ctx
 }
 
-// run executes one command line and returns its exit code; tests call it in place of a process.
+// run executes a command line and returns its exit code; tests call it instead of starting a process.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
@@ -129,8 +129,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return exitFailed
 }
 
-// broken says of a verb that somebody interrupted that it was. Its parts say what became of them: for a verb that
-// saves nothing that is of no interest, and may mislead, as what a child says that was interrupted, too.
+// broken words the error of an interrupted verb. If a verb saves nothing, the errors of its parts are dropped: they may
+// mislead, such as that of a child process that was interrupted too.
 func broken(ctx context.Context, verb *cobra.Command, err error) error {
 	var said stopped
 	switch {
@@ -150,7 +150,7 @@ func broken(ctx context.Context, verb *cobra.Command, err error) error {
 	return stopped(strings.Join(lines, "\n"))
 }
 
-// noteStart makes every verb say when it begins: an error before that is a mistake on the command line.
+// noteStart makes every verb record that it has started: an error before that is a mistake on the command line.
 func noteStart(cmd *cobra.Command, started *bool) {
 	if verb := cmd.RunE; verb != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -166,12 +166,12 @@ func noteStart(cmd *cobra.Command, started *bool) {
 	}
 }
 
-// sweeping is what the verbs of several runs need of this package.
+// sweeping is what the verbs of sweeps need of this package.
 var sweeping = sweep.Program{
 	Open: openDevice, Stopped: func(said string) error { return stopped(said) }, Saves: saves.Store,
 }
 
-// newRoot is the command tree. Each verb lives in a file of its own.
+// newRoot is the command tree, with a file for each verb.
 func newRoot() *cobra.Command {
 	var train trainFlags
 	root := &cobra.Command{
@@ -202,7 +202,7 @@ func newRoot() *cobra.Command {
 	return root
 }
 
-// must is for what can only fail by a mistake in this package.
+// must panics on errors that only a bug in this package can cause.
 func must(err error) {
 	if err != nil {
 		panic(err)

@@ -50,7 +50,7 @@ the result is in bf16; --quantize nf4 merges into those that a run with quantize
 	return cmd
 }
 
-// merge writes beside its destination, checks, and only then puts the result in place.
+// merge merges into a temporary folder, verifies, and then renames that to its destination.
 func merge(ctx context.Context, f *policyFlags, out string) (report string, err error) {
 	if entries, err := os.ReadDir(out); err == nil && len(entries) > 0 {
 		return "", badinput.Errorf("--out %s: not empty; expected a new directory", out)
@@ -112,7 +112,7 @@ func merge(ctx context.Context, f *policyFlags, out string) (report string, err 
 		out, 100*kept, meanDifference(adapted, merged), meanDifference(adapted, base), note), nil
 }
 
-// mergeWeights writes the merged model and compares its weights. It may use the folder beside.
+// mergeWeights writes the merged model and compares its weights. beside is a folder for temporary files.
 func mergeWeights(ctx context.Context, f *policyFlags, adapter *lora.Adapter, beside, out string) (kept float64, note string, err error) {
 	dir, note, err := f.inNumbers(ctx, beside)
 	if err != nil {
@@ -127,8 +127,8 @@ func mergeWeights(ctx context.Context, f *policyFlags, adapter *lora.Adapter, be
 	return kept, note, nil
 }
 
-// inNumbers is the model with weights that an adapter can be added to: a copy in numbers where they are codes of four bits, or
-// were while the adapter was trained. It may use the folder beside.
+// inNumbers is a model that an adapter can be added to: a dequantised copy if it has four-bit weights, or had while the
+// adapter was trained. beside is a folder for temporary files.
 func (f *policyFlags) inNumbers(ctx context.Context, beside string) (dir, note string, err error) {
 	quantised, err := nf4.IsModel(f.model)
 	if err != nil || !quantised && f.quantize == "none" {
@@ -145,12 +145,12 @@ func (f *policyFlags) inNumbers(ctx context.Context, beside string) (dir, note s
 	return dir, "; the model's weights were in four bits, and were decoded to bf16 first: the result is no longer quantised", err
 }
 
-// roundingNoise is what rounding every weight to 16 bits may do to a log-probability on average. It is no bound: the
-// weights are known to be right by then, and this finds a model that computes something else.
+// roundingNoise is how much rounding all weights to 16 bits may change a log-probability on average. It is no bound: the
+// weights themselves have been compared, and this detects a model that computes something else.
 const roundingNoise = 0.05
 
-// compareMerged wants the merged model to be the adapted one, up to the rounding of its weights: near
-// it, and nearer to it than to the base model, unless the adapter does less than the rounding.
+// compareMerged checks that the merged model is close to the adapted one, up to rounding: closer than the base model is,
+// unless the adapter changes less than rounding does.
 func compareMerged(base, adapted, merged [][]float32) error {
 	off, moved := meanDifference(adapted, merged), meanDifference(adapted, base)
 	if !(off <= roundingNoise && (off < moved/2 || moved < roundingNoise)) {

@@ -5,8 +5,7 @@ import (
 	"io"
 )
 
-// checkedOutput remembers that something could not be written. What a verb prints is its work: it fails then, however
-// it prints.
+// checkedOutput remembers a write error, so that a verb whose output could not be written fails.
 type checkedOutput struct {
 	io.Writer
 	err error // the first
@@ -20,8 +19,8 @@ func (c *checkedOutput) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Unwrap is what it writes to, which may be a terminal.
+// Unwrap returns the underlying writer, which may be a terminal.
 func (c *checkedOutput) Unwrap() io.Writer { return c.Writer }
 
-// printJSON writes one line for programs.
+// printJSON writes a line of JSON.
 func printJSON(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }

@@ -25,10 +25,10 @@ type policyFlags struct {
 	model, adapter string
 	precision      string
 	kv             string
-	adapted        string // precision of an adapter
+	adapted        string // precision of the adapter
 	quantize       string
 	order          string
-	kept           bool // the order is that of a run
+	kept           bool // the summation order is that of a run
 	device         string
 	threads        int
 	rows           int
@@ -40,7 +40,7 @@ func (f *policyFlags) register(cmd *cobra.Command) {
 	must(cmd.MarkFlagRequired("model"))
 }
 
-// registerAll is register for a verb that can do without a model.
+// registerAll is register for a verb to which a model is optional.
 func (f *policyFlags) registerAll(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.model, "model", "", "Hugging Face model `directory`, a name on the Hub, or tiny: the program's own")
 	cmd.Flags().StringVar(&f.adapter, "adapter", "", "PEFT adapter `directory`")
@@ -60,7 +60,7 @@ func (f *policyFlags) registerAll(cmd *cobra.Command) {
 	}
 }
 
-// registerSpeed adds the flags of the machine.
+// registerSpeed adds the flags about the machine.
 func (f *policyFlags) registerSpeed(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.precision, "precision", "auto", "what numbers are rounded to before they meet a bf16 weight: "+
 		"f32, not at all; `bf16`, faster where there are instructions for it; int16, with weights of four bits on a "+
@@ -77,14 +77,14 @@ func (f *policyFlags) registerSpeed(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&f.rows, "max-rows", 0, "tokens in a batch; 0: 512. Scores do not depend on it, gradients in the last bits")
 }
 
-// registerDevice adds the flag of every verb that computes.
+// registerDevice adds the flag --device.
 func registerDevice(cmd *cobra.Command, to *string) {
 	cmd.Flags().StringVar(to, "device", "auto",
 		"what computes: auto, cpu, or the card `cuda:N`; auto: the first card, or the processor where there is none")
 }
 
-// openDevice opens what computes. Where that is a card and this program has no GPU backend, the process begins anew as one
-// that has it: nothing is open before.
+// openDevice returns a function that opens a device. If that is a GPU and this program has no GPU backend, the process
+// restarts as one that has; nothing is open yet.
 func openDevice(ctx context.Context) bench.Opener {
 	return func(name string, threads int) (kernels.Backend, error) {
 		if err := rebuild.Here(ctx, name); err != nil {
@@ -94,7 +94,7 @@ func openDevice(ctx context.Context) bench.Opener {
 	}
 }
 
-// backend opens the one that the flags ask for.
+// backend opens the device of the flags.
 func (f *policyFlags) backend() (kernels.Backend, error) {
 	if err := f.check(); err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (f *policyFlags) backend() (kernels.Backend, error) {
 	return f.ordered(device.Open)(f.device, f.threads)
 }
 
-// ordered has what open opens take its sums as the flags say.
+// ordered wraps open to set the summation order of the flags.
 func (f *policyFlags) ordered(open bench.Opener) bench.Opener {
 	return func(name string, threads int) (kernels.Backend, error) {
 		b, err := open(name, threads)
@@ -120,7 +120,7 @@ func (f *policyFlags) ordered(open bench.Opener) bench.Opener {
 	}
 }
 
-// check refuses what the flags of the machine cannot mean.
+// check refuses contradicting flags.
 func (f *policyFlags) check() error {
 	if err := configs.CheckThreads(f.threads); err != nil {
 		return err
@@ -149,16 +149,16 @@ func (f *policyFlags) check() error {
 	return nil
 }
 
-// options are what the flags say of batches and memory.
+// options are the model's options in the flags.
 func (f *policyFlags) options() model.Options {
-	p, _ := model.ParsePrecision(f.precision) // check has looked at it
+	p, _ := model.ParsePrecision(f.precision) // validated by check
 	c, _ := model.ParseCache(f.kv)
 	a, _ := model.ParseCache(f.adapted)
 	q, _ := model.ParseQuantisation(f.quantize)
 	return model.Options{MaxRows: f.rows, Precision: p, Cache: c, AdapterPrecision: a, Quantise: q, SharePrefixes: true}
 }
 
-// checkAdapter refuses an adapter that is damaged, or of another model, before that is loaded.
+// checkAdapter refuses a damaged or wrong adapter before the model is loaded.
 func (f *policyFlags) checkAdapter() error {
 	if f.adapter == "" {
 		return nil
@@ -176,7 +176,7 @@ func (f *policyFlags) checkAdapter() error {
 	return err
 }
 
-// withPolicy opens the backend and the model, with its adapter if there is one, for the time of fn.
+// withPolicy opens the backend and the model, with its adapter if there is one, and calls fn.
 func (f *policyFlags) withPolicy(ctx context.Context, fn func(b kernels.Backend, p *model.Policy) error) error {
 	return f.withModel(ctx, false, func(b kernels.Backend, p *model.Policy) error {
 		if f.adapter != "" {
@@ -192,7 +192,7 @@ func (f *policyFlags) withPolicy(ctx context.Context, fn func(b kernels.Backend,
 	})
 }
 
-// withModel opens the backend and the bare model for the time of fn.
+// withModel opens the backend and the bare model, and calls fn.
 func (f *policyFlags) withModel(ctx context.Context, trainable bool, fn func(b kernels.Backend, p *model.Policy) error) error {
 	b, err := f.backend()
 	if err != nil {

@@ -20,14 +20,14 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// promptFlags say what a model is asked.
+// promptFlags are the flags about prompts.
 type promptFlags struct {
 	prompt, messages, tokens string
-	problems                 string // a data set, of a run
+	problems                 string // a data set, for a run's template
 	renderer                 string
-	chatDate, chatVars       string // for the model's own template
+	chatDate, chatVars       string // for the model's chat template
 
-	worded [][]int32 // --prompt or the problems in the words of a run; nil: --prompt is a message as it is
+	worded [][]int32 // --prompt or the problems, rendered as the run does; nil: --prompt is a plain message
 }
 
 // conversation is a line of --messages.
@@ -49,8 +49,8 @@ func (f *promptFlags) register(cmd *cobra.Command) {
 	}
 }
 
-// open gives the prompts as tokens, the tokenizer of the model where there is one, and the tokens that end a turn of the
-// chat format where the prompts are in one.
+// open returns tokenized prompts, the model's tokenizer if it has one, and the stop tokens if the prompts are in a chat
+// format.
 func (f *promptFlags) open(dir string, stdin io.Reader) (prompts [][]int32, tok *tokenizer.Tokenizer, turnEnd []int32, err error) {
 	given := 0
 	for _, s := range []string{f.prompt, f.messages, f.tokens, f.problems} {
@@ -72,7 +72,7 @@ func (f *promptFlags) open(dir string, stdin io.Reader) (prompts [][]int32, tok 
 	return prompts, tok, turnEnd, err
 }
 
-// read takes prompts that are tokens already. The model can do without a tokenizer.
+// read reads prompts that are tokens, so that the model needs no tokenizer.
 func (f *promptFlags) read(dir string, stdin io.Reader) (prompts [][]int32, tok *tokenizer.Tokenizer, err error) {
 	if _, err := os.Stat(filepath.Join(dir, "tokenizer.json")); err == nil {
 		if tok, err = tokenizer.Load(dir); err != nil {
@@ -86,7 +86,7 @@ func (f *promptFlags) read(dir string, stdin io.Reader) (prompts [][]int32, tok 
 	return prompts, tok, err
 }
 
-// render puts conversations into the chat format.
+// render renders conversations in the chat format.
 func (f *promptFlags) render(dir string, stdin io.Reader) (prompts [][]int32, tok *tokenizer.Tokenizer, turnEnd []int32, err error) {
 	if tok, err = tokenizer.Load(dir); err != nil {
 		return nil, nil, nil, err
@@ -123,7 +123,7 @@ func (f *promptFlags) chosen(tok *tokenizer.Tokenizer) (*chat.Renderer, error) {
 	return chat.ForModel(tok, chat.Options{Date: f.chatDate, Vars: vars})
 }
 
-// word puts --prompt, or the problems, into the words of a run, which matches answers by something.
+// word renders --prompt, or the problems, with the template of a run; by is how the run matches answers.
 func (f *promptFlags) word(ctx context.Context, l *grpo.Language, by string) error {
 	problems := []data.Problem{{ID: "--prompt", Statement: f.prompt, Kind: data.Stdin}}
 	switch {

@@ -59,7 +59,7 @@ With --undo it decodes such a model to bf16 again.`,
 	return cmd
 }
 
-// quantize writes the model in dir into the folder out.
+// quantize writes the model in dir, quantised or dequantised, to the folder out.
 func quantize(ctx context.Context, dir, out string, double, undo bool) error {
 	if err := checkOpens(dir, undo); err != nil {
 		return err
@@ -71,11 +71,11 @@ func quantize(ctx context.Context, dir, out string, double, undo bool) error {
 		if err := nf4.QuantiseModel(ctx, dir, unfinished, double); err != nil {
 			return err
 		}
-		return provenance.WriteQuantised(dir, unfinished) // which the model never is without
+		return provenance.WriteQuantised(dir, unfinished) // part of the model from the start
 	})
 }
 
-// checkOpens refuses a model that no verb would open once it is written. None of its weights is read.
+// checkOpens refuses a model that could not be opened once it is written. It reads no weights.
 func checkOpens(dir string, stored bool) error {
 	b, err := cpu.New(cpu.Options{Threads: 1})
 	if err != nil {
@@ -90,7 +90,7 @@ func checkOpens(dir string, stored bool) error {
 	return err
 }
 
-// weightsOf is how much the weights of a model take on the disk: the files that it is read from, and not what lies beside them.
+// weightsOf is the size of the weight files that are loaded, without other files beside them.
 func weightsOf(dir string) string {
 	bytes := int64(0)
 	if set, err := tensorfile.OpenModel(dir); err == nil {

@@ -26,13 +26,13 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// replayFlags are what the verb replay understands.
+// replayFlags are the flags of the verb replay.
 type replayFlags struct {
 	policyFlags
 	datums, out, dumpGrads string
 	steps                  int
 
-	recorded string // a run
+	recorded string // the run's directory
 	step     int
 
 	rank    int
@@ -119,7 +119,7 @@ func (f *replayFlags) settings() settings.Set {
 	}
 }
 
-// checkOut looks at where the results go, before there are any.
+// checkOut checks in advance where the results are to be written.
 func (f *replayFlags) checkOut() error {
 	reads := []string{f.model, f.adapter, f.datums}
 	return errors.Join(
@@ -127,7 +127,7 @@ func (f *replayFlags) checkOut() error {
 		destination.Place{Flag: "--dump-grads", Path: f.dumpGrads, Name: "grads.safetensors", Reads: reads}.Check())
 }
 
-// checkStart refuses flags of an adapter that nothing would read.
+// checkStart refuses flags about an adapter that would have no effect.
 func (f *replayFlags) checkStart(given func(flag string) bool) error {
 	for _, flag := range []string{"adapter", "rank", "alpha", "targets", "seed"} {
 		switch {
@@ -140,7 +140,7 @@ func (f *replayFlags) checkStart(given func(flag string) bool) error {
 	return nil
 }
 
-// objective is what the flags ask to be minimised.
+// objective is the objective of the flags.
 func (f *replayFlags) objective() (o model.Objective, err error) {
 	if o.Loss, err = kernels.ParseLoss(f.lossName); err != nil {
 		return o, badinput.Errorf("--loss: %w", err)
@@ -164,7 +164,7 @@ func (f *replayFlags) objective() (o model.Objective, err error) {
 	return o, nil
 }
 
-// repeat takes a recorded step of a run again.
+// repeat replays a recorded step of a run.
 func (f *replayFlags) repeat(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return badinput.Errorf("%s: with --run the settings are the run's", args[0])
@@ -206,7 +206,7 @@ func (f *replayFlags) run(cmd *cobra.Command) error {
 	}
 	f.learns = true
 	return f.withModel(cmd.Context(), f.train == "full", func(b kernels.Backend, p *model.Policy) error {
-		p.SharePrefixes = f.share // gradients of before there was a choice keep their bits
+		p.SharePrefixes = f.share // older runs without this setting keep their bits
 		if f.train == "lora" {
 			if err := f.attach(p); err != nil {
 				return err
@@ -238,14 +238,14 @@ func (f *replayFlags) run(cmd *cobra.Command) error {
 			}
 		}
 		base := f.model
-		if f.train == "lora" { // a whole model takes its other files from there
+		if f.train == "lora" { // a full model copies its other files from there
 			base = sources.BaseName(base)
 		}
 		return f.save(func(out string) error { return p.Save(out, base) })
 	})
 }
 
-// save writes the result with fn. Where that fails, a folder that it was made for is gone again.
+// save saves the result with fn. If it fails, a folder made for it is removed.
 func (f *replayFlags) save(fn func(out string) error) error {
 	_, missing := os.Stat(f.out)
 	err := fn(f.out)
@@ -255,7 +255,7 @@ func (f *replayFlags) save(fn func(out string) error) error {
 	return destination.Place{Flag: "--out", Path: f.out}.Failed(err)
 }
 
-// culprit names the first datum whose gradient by itself is not finite; nil where there is none.
+// culprit is the first datum whose own gradient is not finite; nil if there is none.
 func (f *replayFlags) culprit(ctx context.Context, p *model.Policy, adam *optim.Adam, datums []model.Datum, o model.Objective) error {
 	for i := range datums {
 		adam.ZeroGrad()
@@ -271,7 +271,7 @@ func (f *replayFlags) culprit(ctx context.Context, p *model.Policy, adam *optim.
 	return nil
 }
 
-// optimizer is that of the settings, over all that is trained.
+// optimizer is the optimizer of the settings, for everything that is trained.
 func (f *replayFlags) optimizer(b kernels.Backend, p *model.Policy) (*optim.Adam, error) {
 	params, grads, locate := p.Slabs()
 	adam, err := optim.NewAdam(b, params, grads, f.adam, locate)
@@ -281,14 +281,14 @@ func (f *replayFlags) optimizer(b kernels.Backend, p *model.Policy) (*optim.Adam
 	return adam, adam.Spare(p.Spared())
 }
 
-// replayLine is what replay prints of a step.
+// replayLine is the output for a step.
 type replayLine struct {
 	Step int `json:"step"`
 	model.Stats
 	GradNorm float64 `json:"grad_norm"`
 }
 
-// attach gives the model the adapter of the flags, read or new.
+// attach attaches the adapter of the flags to the model: an existing or a new one.
 func (f *replayFlags) attach(p *model.Policy) error {
 	switch {
 	case f.adapter != "" && f.rank != 0:

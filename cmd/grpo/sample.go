@@ -19,13 +19,13 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// sampleFlags are what the verb sample understands.
+// sampleFlags are the flags of the verb sample.
 type sampleFlags struct {
 	policyFlags
 	promptFlags
-	recorded string   // a run
+	recorded string   // the run's directory
 	step     int      // of the run; below 0: the last
-	who      []string // is sampled, where it is of a run
+	who      []string // describes the run's policy, for the output
 	n        int
 	seed     uint64
 	params   sampler.Params
@@ -81,7 +81,7 @@ strings, the temperature and the length of completions are the run's, but for wh
 	return cmd
 }
 
-// follow takes the policy of a run, and its way of asking but for what was given.
+// follow takes the policy of a run, and its settings except for flags that were given.
 func (f *sampleFlags) follow(cmd *cobra.Command) error {
 	if f.recorded == "" {
 		if cmd.Flags().Changed("step") {
@@ -185,7 +185,7 @@ type sampleLine struct {
 	Finish   sampler.FinishReason `json:"finish_reason"`
 }
 
-// sample prints completions: as they are drawn where there is one, at once, or as lines of JSON.
+// sample prints completions: a single one as it is sampled, several when they are done, or as lines of JSON.
 func (f *sampleFlags) sample(
 	ctx context.Context, e *sampler.Engine, requests []sampler.Request, tok *tokenizer.Tokenizer, out io.Writer,
 ) error {

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// tokenLine is a sequence as verbs read it.
+// tokenLine is a sequence in a verb's input.
 type tokenLine struct {
 	Tokens jsonl.List[int32] `json:"tokens"`
 }
@@ -50,8 +50,8 @@ that is sampled at the temperature. A sequence's numbers do not depend on the ot
 	return cmd
 }
 
-// scorer scores its input in groups of lines, so that short sequences share a batch and an endless
-// input needs no endless memory.
+// scorer scores its input in groups of lines, so that short sequences share a batch, and memory does not grow with the
+// input.
 type scorer struct {
 	p           *model.Policy
 	temperature float32
@@ -61,7 +61,7 @@ type scorer struct {
 	tokens  int
 }
 
-// groupTokens is how much input is scored at a time.
+// groupTokens is the size of a group.
 const groupTokens = 8192
 
 func (s *scorer) run(ctx context.Context, in io.Reader) error {

@@ -14,7 +14,7 @@ func newServeCmd() *cobra.Command {
 	var f policyFlags
 	var cmd *cobra.Command
 	cmd = serve.Command(func(run *configs.Config) (kernels.Backend, model.Options, error) {
-		if run != nil { // its numbers are those of the run
+		if run != nil { // use the run's precision and order
 			f.precision, f.kv, f.adapted = run.Precision, run.KVCacheDtype, run.AdapterPrecision
 			f.quantize, f.order, f.kept = run.Quantize, run.Order, true
 		}

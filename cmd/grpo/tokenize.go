@@ -37,7 +37,7 @@ tokens, which is what a training run does with every prompt.`,
 			case decode && plain:
 				return badinput.Errorf("--plain is about encoding: leave it out, or leave out --decode")
 			}
-			if path == configs.DefaultPreset { // the model that is part of the program
+			if path == configs.DefaultPreset { // the embedded model
 				var err error
 				if path, err = grpo.ModelDir(cmd.Context(), path); err != nil {
 					return err

@@ -27,7 +27,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
-// trainFlags are those of grpo without a verb: training.
+// trainFlags are the flags of grpo without a verb: training.
 type trainFlags struct {
 	preset, file        string
 	printConfig, dryRun bool
@@ -46,7 +46,7 @@ func (f *trainFlags) register(cmd *cobra.Command) {
 	fl.BoolVar(&f.json, "json", false, "one line of JSON a step")
 }
 
-// trainArgs takes key=value words, and refuses what looks like a verb that does not exist.
+// trainArgs accepts key=value words, and refuses what looks like a verb that does not exist.
 func trainArgs(cmd *cobra.Command, args []string) error {
 	var mistakes []error
 	for _, a := range args {
@@ -64,7 +64,7 @@ func trainArgs(cmd *cobra.Command, args []string) error {
 			mistakes = append(mistakes, badinput.Errorf("%s: a setting names a file; type data=%s, or --config-file %[2]s", a,
 				look.Word(a)))
 		default:
-			// What follows is what that verb would have taken.
+			// Later words would be arguments of that verb: stop here.
 			return errors.Join(append(mistakes, usage.NoVerb(cmd, a))...)
 		}
 	}
@@ -144,13 +144,13 @@ func (f *trainFlags) train(cmd *cobra.Command, t *grpo.Trainer, show *screen.Scr
 	saves.Store(true)
 	err := t.Run(ctx)
 	show.End()
-	if err == nil && nothing && !talk { // which a script wants to know, too
+	if err == nil && nothing && !talk { // a script needs to know, too
 		fmt.Fprintln(cmd.ErrOrStderr(), t.Origin())
 	}
 	if errors.Is(err, context.Canceled) {
 		said, saved := t.Stopped()
 		if err = stopped(said); !saved {
-			return err // there is nothing to look at
+			return err // there is no run to look at
 		}
 	}
 	if talk {
@@ -160,13 +160,13 @@ func (f *trainFlags) train(cmd *cobra.Command, t *grpo.Trainer, show *screen.Scr
 	return err
 }
 
-// stopped is the end of a run that somebody interrupted.
+// stopped is the error of an interrupted run.
 type stopped string
 
 func (s stopped) Error() string { return string(s) }
 func (s stopped) Unwrap() error { return context.Canceled }
 
-// printOutcome is the end of a run: held-out results before and after, and what changed.
+// printOutcome prints the end of a run: held-out results before and after, and what changed.
 func printOutcome(out io.Writer, trainer *grpo.Trainer) {
 	first, last := trainer.Evaluations()
 	if first != nil && last != nil && first != last {

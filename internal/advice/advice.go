@@ -1,4 +1,4 @@
-// Package advice judges the steps and evaluations of a run by rules: it says what a person should know, with the
+// Package advice judges the steps and evaluations of a run by rules. Its findings say what the user should know, with the
 // evidence, and what to try.
 package advice
 
@@ -10,85 +10,85 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
-// RewardErrors is the rule of completions that could not be scored.
+// RewardErrors is the rule about completions that could not be scored.
 const RewardErrors = "reward errors"
 
-// Advice is something that a person should know about the run, and what to try.
+// Advice is a finding about the run, with a remedy to try.
 type Advice struct {
 	Rule    string `json:"rule"`
 	Finding string `json:"finding"` // with the evidence
 	Try     string `json:"try"`
-	Fatal   bool   `json:"fatal,omitempty"` // going on would be a waste
+	Fatal   bool   `json:"fatal,omitempty"` // continuing would be a waste
 
-	// What a program can do about it: nothing where there is none.
+	// What a program can do about it; may be empty.
 	Remedies []Remedy `json:"-"`
 	Urgency  Urgency  `json:"-"`
 }
 
 func (a Advice) String() string { return fmt.Sprintf("! %s: %s; try %s", a.Rule, a.Finding, a.Try) }
 
-// Reward is what the rewards of a run are made by.
+// Reward is the kind of rewards of a run.
 type Reward int
 
 const (
-	Binary    Reward = iota // all tests or nothing: partial credit can be asked for
-	Graded                  // something finer of the settings, or a reward file
-	OwnReward               // a grader of the program's own
+	Binary    Reward = iota // all tests or nothing: the remedy may be partial credit
+	Graded                  // finer, by the settings or a reward file
+	OwnReward               // by the caller's grader
 )
 
-// Step is what the rules look at in a step.
+// Step is the input of the rules for a step.
 type Step struct {
 	Judge            Reward
 	Number           int
 	Reward           float64 // the mean
 	Correct          float64 // the mean
-	Groups, Skipped  int     // skipped ones taught nothing
-	AllBad, AllGood  bool    // all groups
+	Groups, Skipped  int     // Skipped: without contrast, so not trained on
+	AllBad, AllGood  bool    // in all groups
 	Updated          bool
-	Updates          int // that the optimizer has behind it
+	Updates          int // of the optimizer so far
 	KL, LearningRate float64
 	Format           float64 // the share of completions with a program
-	Truncated        float64 // the share that ended at max_tokens
+	Truncated        float64 // the share that was cut off at max_tokens
 	Completions      int
 	TimedOut         int
-	Unscored         int    // that nobody could score
-	FileErrors       int    // those that the reward file failed on
-	Why              string // the first could not be scored
-	CheckerErrors    int    // that a problem's checker failed on
-	CheckerNote      string // how it failed on the first
+	Unscored         int    // could not be scored
+	FileErrors       int    // of those, failures of the reward file
+	Why              string // why the first could not be scored
+	CheckerErrors    int    // failures of a problem's checker
+	CheckerNote      string // the first of these
 	Seconds, Waited  float64
-	Asks             bool    // a model, what completions are worth
-	Peak             float64 // the learning rate without its schedule; 0: nobody knows
-	Steps            int     // of the run; below 1: nobody knows
+	Asks             bool    // a model judges completions
+	Peak             float64 // the learning rate before the schedule; 0: unknown
+	Steps            int     // of the run; below 1: unknown
 }
 
-// Advisor judges by rules. It keeps the little history that the rules need, which checkpoints save.
+// Advisor applies the rules. It keeps the little history that they need, which checkpoints save.
 type Advisor struct {
-	AllBad     int            `json:"all_bad"` // steps in a row
+	AllBad     int            `json:"all_bad"` // consecutive steps
 	AllGood    int            `json:"all_good"`
-	Idle       int            `json:"idle,omitempty"` // without a group that differs
+	Idle       int            `json:"idle,omitempty"` // consecutive steps without a group with contrast
 	BestFormat float64        `json:"best_format"`
 	LastKL     float64        `json:"last_kl"`
-	Swings     int            `json:"swings"`           // steps in a row in which kl went the other way, and far
-	Rising     bool           `json:"rising"`           // where it went last
-	Marked     bool           `json:"marked,omitempty"` // an own grader called a completion correct
-	Paid       int            `json:"paid,omitempty"`   // steps in which an own grader paid for some and called none correct
-	Said       map[string]int `json:"said,omitempty"`   // the step at which a rule last spoke
-	Still      int            `json:"still,omitempty"`  // steps in a row that hardly moved the policy
-	Scores     []float64      `json:"scores,omitempty"` // of the last steps
+	Swings     int            `json:"swings"`           // consecutive steps in which kl changed direction, by much
+	Rising     bool           `json:"rising"`           // its last direction
+	Marked     bool           `json:"marked,omitempty"` // the caller's grader called a completion correct
+	Paid       int            `json:"paid,omitempty"`   // steps in which the caller's grader paid for some and called none correct
+	Said       map[string]int `json:"said,omitempty"`   // by rule: the step of its last advice
+	Still      int            `json:"still,omitempty"`  // consecutive steps that hardly moved the policy
+	Scores     []float64      `json:"scores,omitempty"` // mean rewards of the last steps
 	BestScore  float64        `json:"best_score,omitempty"`
 
-	// What hangs on the clock is not saved: two runs of the same would differ.
-	slow     int // steps in a row
+	// Not saved, as it depends on the clock: repeated runs must save the same.
+	slow     int // consecutive steps
 	saidSlow bool
 
-	// What steps earned since the last evaluation, and the first evaluation that had steps before it.
+	// What the steps since the last evaluation earned, and the first evaluation that had steps before it.
 	Earned float64    `json:"earned,omitempty"`
 	Steps  int        `json:"steps,omitempty"`
 	Early  *milestone `json:"early,omitempty"`
 }
 
-// milestone is an evaluation beside the mean reward of the steps that led to it.
+// milestone is an evaluation, with the mean reward of the steps before it.
 type milestone struct {
 	Step   int     `json:"step"`
 	Reward float64 `json:"reward"`
@@ -97,22 +97,22 @@ type milestone struct {
 
 // The thresholds of the rules.
 const (
-	patience      = 3              // steps in a row before a rule about groups speaks
-	silence       = report.Silence // steps that a rule is quiet for after it spoke
-	klSpike       = 0.05           // kl_pre_post_v2, or kl_v2 where that is more
-	klSwing       = 4              // times more or less than the step before
-	klCalm        = 0.01           // below which nothing is wrong
+	patience      = 3              // consecutive steps before a rule about groups speaks
+	silence       = report.Silence // steps between two advices of a rule
+	klSpike       = 0.05           // of kl_pre_post_v2, or of kl_v2 if that is more
+	klSwing       = 4              // factor between consecutive steps
+	klCalm        = 0.01           // below it, nothing is wrong
 	formatFall    = 0.2
 	mostTruncated = 0.5
 	mostTimeouts  = 0.5
-	slowSandbox   = report.SlowShare // share of a step spent waiting for scores
+	slowSandbox   = report.SlowShare // share of a step's time spent waiting for scores
 	unmarked      = "nothing is called correct"
-	mostErrors    = 0.2 // share of completions that the machine failed to score
-	rewardRise    = 0.1 // of the mean reward, that held-out problems should show too
-	flatShare     = 0.2 // of that rise, which is no rise
+	mostErrors    = 0.2 // share of completions that could not be scored
+	rewardRise    = 0.1 // of the mean reward; held-out problems should improve too
+	flatShare     = 0.2 // a smaller share of that rise counts as none
 )
 
-// OnStep gives what the rules say of a step; nothing when all is well.
+// OnStep applies the rules to a step; it returns nothing if all is well.
 func (a *Advisor) OnStep(s Step) (out []Advice) {
 	say := func(rule, finding, try string) {
 		if a.mayspeak(rule, s.Number) {
@@ -147,7 +147,7 @@ func (a *Advisor) OnStep(s Step) (out []Advice) {
 		say("time-outs", fmt.Sprintf("%d of %d programs ran out of time", n, s.Completions), "a larger reward_timeout, or easier problems")
 	}
 	if a.slow = next(a.slow, s.Seconds > 0 && s.Waited/s.Seconds > slowSandbox); a.slow >= patience && !a.saidSlow {
-		a.saidSlow = true // a fact about the machine: once is enough
+		a.saidSlow = true // it is about the machine: once is enough
 		rule, try := report.SlowSandbox, "pipeline=full, more sandbox_slots where cores are idle, or fewer tests (max_tests)"
 		if s.Asks {
 			rule, try = report.SlowScores, "pipeline=full, more judge_slots where the judge has room for them, or a faster judge"
@@ -160,7 +160,7 @@ func (a *Advisor) OnStep(s Step) (out []Advice) {
 		if s.Why != "" {
 			finding += "; the first: " + s.Why
 		}
-		if s.FileErrors > 0 && !strings.HasPrefix(s.Why, "judge: ") { // what is said is about the first
+		if s.FileErrors > 0 && !strings.HasPrefix(s.Why, "judge: ") { // Why is about the first
 			try = "mend the reward file: grpo reward --reward-file tries it on completions of your own"
 		}
 		out = append(out, Advice{Rule: RewardErrors, Fatal: TooMany(n, s.Completions), Finding: finding, Try: try})
@@ -168,20 +168,20 @@ func (a *Advisor) OnStep(s Step) (out []Advice) {
 	return out
 }
 
-// TooMany tells whether a step that so many of its completions could not be scored of is none to go on after.
+// TooMany reports whether so many completions of a step could not be scored that the run should end.
 func TooMany(unscored, completions int) bool {
 	return float64(unscored)/float64(completions) > mostErrors
 }
 
-// remedy is what to do about a completion that was not scored, by the words that say why: grpo doctor looks at the sandbox, and
-// knows nothing of the servers of others.
+// remedy is what to do about a completion that was not scored, by the error text: grpo doctor checks the sandbox, but not other
+// people's servers.
 func remedy(why string) string {
 	switch {
 	case strings.HasPrefix(why, "judge: ") && strings.Contains(why, "judge_budget"):
 		return "a larger judge_budget, or 0 for any number of requests"
 	case strings.HasPrefix(why, "judge: "):
 		return "mend the judge first: grpo reward --judge-url tries it on completions of your own"
-	case strings.HasPrefix(why, "the OpenEnv server "), strings.Contains(why, "the MCP server "): // behind the name of a tool
+	case strings.HasPrefix(why, "the OpenEnv server "), strings.Contains(why, "the MCP server "): // after the tool's name
 		return "mend that server first"
 	case strings.HasPrefix(why, "the reward is "), strings.HasPrefix(why, "the component "):
 		return "a reward of ordinary size from what gives it: grpo reward tries completions of your own"
@@ -193,8 +193,8 @@ func remedy(why string) string {
 	return "fix the reward first: grpo doctor"
 }
 
-// onGrading gives the rules about who judges, and tells whether no completion is right and nothing is learned: what
-// a checker failed on may be right, and an own grader need not say of any completion that it is correct.
+// onGrading applies the rules about grading. It reports whether all completions are really wrong: where a checker failed
+// they may be right, and the caller's grader need not set correctness at all.
 func (a *Advisor) onGrading(s Step, say func(rule, finding, try string)) (wrong bool) {
 	if s.CheckerErrors > 0 {
 		say("checker errors", fmt.Sprintf("checkers failed on %d of %d answers, which count as wrong; the first: %s",
@@ -217,7 +217,7 @@ func (a *Advisor) onGrading(s Step, say func(rule, finding, try string)) (wrong 
 	return wrong
 }
 
-// swings tells whether kl went far, and the other way than the last time that it did.
+// swings reports whether kl changed by much, and in the other direction than the last time.
 func (a *Advisor) swings(kl float64) bool {
 	up, down := kl > klSwing*a.LastKL, kl*klSwing < a.LastKL
 	if !up && !down || max(kl, a.LastKL) < klCalm {
@@ -228,7 +228,7 @@ func (a *Advisor) swings(kl float64) bool {
 	return turned
 }
 
-// mayspeak keeps a rule quiet for a while after it spoke.
+// mayspeak reports whether a rule may speak: after it spoke it is silent for a while.
 func (a *Advisor) mayspeak(rule string, step int) bool {
 	if last, spoke := a.Said[rule]; spoke && step < last+silence {
 		return false
@@ -240,16 +240,16 @@ func (a *Advisor) mayspeak(rule string, step int) bool {
 	return true
 }
 
-// Evaluation is what the rules look at in an evaluation.
+// Evaluation is the input of the rules for an evaluation.
 type Evaluation struct {
 	Step     int
-	Problems int     // that were judged
+	Problems int     // judged
 	Greedy   float64 // pass@1
-	MaxTests int     // of a problem; 0: all
+	MaxTests int     // per problem; 0: all
 }
 
-// OnEvaluation gives what the rules say of one after a step: a reward that rises while held-out problems do not get better is earned by
-// something else than skill. Of few problems nobody can tell whether they do.
+// OnEvaluation applies the rules to an evaluation after a step. A reward that rises while held-out problems do not improve is earned by
+// something else than skill. With few problems one cannot tell.
 func (a *Advisor) OnEvaluation(e Evaluation) []Advice {
 	if a.Steps == 0 {
 		return nil

@@ -7,50 +7,50 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
-// Remedy is a setting that a program can change in answer to a finding.
+// Remedy is a change of a setting that a program can make in answer to a finding.
 type Remedy struct {
 	Setting string  `json:"setting"`
-	Factor  float64 `json:"factor"`          // of what it is
-	Begin   float64 `json:"begin,omitempty"` // what it becomes where it is 0
+	Factor  float64 `json:"factor"`          // times the current value
+	Begin   float64 `json:"begin,omitempty"` // the new value if it is 0
 }
 
-// Urgency is how long a finding can wait for somebody who acts on it.
+// Urgency is how soon a finding must be acted on.
 type Urgency int
 
 const (
-	Calm Urgency = iota // until there is nothing else to do
-	Soon                // until the policy was measured, now
-	Now                 // for nothing: the policy is not to be trusted any more
+	Calm Urgency = iota // when there is nothing else to do
+	Soon                // measure now, then act
+	Now                 // at once: the policy is broken
 )
 
-// How far a step moves a policy does not hang on the model: kl is that of a token, so √(2·kl) is by how much its
-// log-probability changes. Steps of one direction add up, so it follows from the length of a run what is too little.
+// How far a step moves a policy is measured independently of the model: kl is per token, so √(2·kl) is about the change
+// of a token's log-probability. Steps in one direction add up, so the length of a run says what is too little.
 const (
-	klLeap   = 0.3   // half of a nat and more, in one step
-	klGoal   = 0.003 // what a smaller rate aims at
-	tooShort = 1.0   // nats that all steps of a run come to: a policy that hardly moves
-	enough   = 3.0   // what a larger rate aims at
+	klLeap   = 0.3   // at least half a nat, in one step
+	klGoal   = 0.003 // target of a smaller rate
+	tooShort = 1.0   // nats of all steps of a run: the policy hardly moves
+	enough   = 3.0   // target of a larger rate, in nats
 
-	openEnded = 200 // steps that a run without an end is taken to have
-	shortRun  = 100 // as long as which shorter ones are taken to be: they are tries
+	openEnded = 200 // steps assumed for a run without an end
+	shortRun  = 100 // shorter runs are taken to be tests, of this length
 
 	mostDown, leastDown = 1.0 / 16, 1.0 / 2 // factors of a learning rate
 	mostUp, leastUp     = 16.0, 2.0
 
 	earlyUpdates = 5
 
-	solved     = 0.9 // of completions: a policy that need not move
-	window     = 5   // steps that a mean is taken over
-	fallsBelow = 0.5 // of the best such mean
+	solved     = 0.9 // share of completions: the policy need not move
+	window     = 5   // steps of the moving average
+	fallsBelow = 0.5 // factor of the best average
 	fallsBy    = 0.1
 )
 
-// calmer is the factor of a rate that moves the policy by about klGoal: kl goes with the square of the rate.
+// calmer is the factor for a rate, so that kl becomes about klGoal: kl is proportional to the square of the rate.
 func calmer(kl float64) float64 {
 	return min(max(math.Sqrt(klGoal/max(kl, klGoal)), mostDown), leastDown)
 }
 
-// pace is how many nats the steps of a run come to, at best.
+// pace is how many nats the steps of a run add up to, at most.
 func (s Step) pace() float64 {
 	steps := max(s.Steps, shortRun)
 	if s.Steps <= 0 {
@@ -59,11 +59,11 @@ func (s Step) pace() float64 {
 	return float64(steps) * math.Sqrt(2*s.KL)
 }
 
-// Early tells whether a step is one of the first of an optimizer, which go farther than those that follow: there is little
-// yet that the moments could average.
+// Early reports whether a step is one of the optimizer's first, which are larger than later ones: Adam's moments average
+// over few gradients yet.
 func (s Step) Early() bool { return s.Updates <= earlyUpdates }
 
-// Pace is how many nats the steps of a run come to at its full learning rate, at best; 0 where a step does not tell.
+// Pace is how many nats the steps of a run add up to at the full learning rate, at most; 0 if the step does not tell.
 func (s Step) Pace() float64 {
 	if s.Early() || !s.Updated || !(s.KL > 0) || s.LearningRate <= 0 {
 		return 0
@@ -71,10 +71,10 @@ func (s Step) Pace() float64 {
 	return s.pace() * max(s.Peak/s.LearningRate, 1)
 }
 
-// Enough is the factor of a learning rate with which a run of such a pace comes to enough.
+// Enough is the factor for a learning rate with which a run of that pace reaches enough.
 func Enough(pace float64) float64 { return min(enough/pace, mostUp) }
 
-// onPolicy gives the rules about how far a step moved the policy.
+// onPolicy applies the rules about how far a step moved the policy.
 func (a *Advisor) onPolicy(s Step, say func(rule, finding, try string)) {
 	down := fmt.Sprintf("learning_rate=%.2g, or a lower temperature", s.LearningRate*leastDown)
 	away := fmt.Sprintf("learning_rate=%.2g, or a lower temperature; and go back to the checkpoint before (resume=DIR)",
@@ -96,11 +96,11 @@ func (a *Advisor) onPolicy(s Step, say func(rule, finding, try string)) {
 	if a.Swings = next(a.Swings, a.swings(s.KL)); a.Swings >= patience {
 		say("policy swings", fmt.Sprintf("kl went up and down %d times in a row, to %.3g now", a.Swings, s.KL), down)
 	}
-	if s.LearningRate == 0 && s.Peak > 0 && s.Steps < 1 { // a run with an end has none of these steps
+	if s.LearningRate == 0 && s.Peak > 0 && s.Steps < 1 { // a run with an end never gets there
 		say("schedule is over", "the learning rate fell to 0, and the run has no end: steps change nothing any more",
 			"to stop it, or a larger scheduler_total_steps")
 	}
-	full := s.Peak == 0 || s.LearningRate >= s.Peak/2 // neither warming up nor near the end of a schedule
+	full := s.Peak == 0 || s.LearningRate >= s.Peak/2 // neither warming up nor at the end of a schedule
 	if a.Still = next(a.Still, full && s.pace() < tooShort && s.Correct < solved); a.Still >= patience {
 		finding := fmt.Sprintf("%d steps in a row moved it by kl %.2g or so: all steps of the run come to %.2g nats a token at best",
 			a.Still, s.KL, s.pace())
@@ -116,10 +116,10 @@ func (a *Advisor) onPolicy(s Step, say func(rule, finding, try string)) {
 	a.LastKL = s.KL
 }
 
-// livelier is the factor of a rate with which the steps of a run come to enough.
+// livelier is the factor for a rate with which the steps of a run add up to enough.
 func livelier(s Step) float64 { return min(max(enough/max(s.pace(), enough/mostUp), leastUp), mostUp) }
 
-// unlessStill is what to try, but where the step moved the policy by nothing: what it does worse, it does by chance.
+// unlessStill is what to try, unless the step did not move the policy: then any change is chance.
 func (s Step) unlessStill(try string) string {
 	if s.Updated && s.KL == 0 {
 		return "a higher learning_rate: the policy does not move, so this is chance"
@@ -127,7 +127,7 @@ func (s Step) unlessStill(try string) string {
 	return try
 }
 
-// onScore gives the rule about what steps earn.
+// onScore applies the rule about rewards.
 func (a *Advisor) onScore(s Step, say func(rule, finding, try string)) {
 	score, what := s.Correct, "completions that are right"
 	if s.Judge == OwnReward && !a.Marked {
@@ -146,7 +146,7 @@ func (a *Advisor) onScore(s Step, say func(rule, finding, try string)) {
 	}
 }
 
-// acted are the rules that a program can act on, with what it may try, the likeliest first.
+// acted are the remedies for a rule that a program can act on, the likeliest first.
 func acted(rule string, s Step) (remedies []Remedy, u Urgency) {
 	rate := func(factor float64) Remedy { return Remedy{Setting: "learning_rate", Factor: factor} }
 	half := rate(leastDown)
@@ -154,8 +154,8 @@ func acted(rule string, s Step) (remedies []Remedy, u Urgency) {
 	switch rule {
 	case "policy leaps":
 		return []Remedy{rate(calmer(s.KL))}, Now
-	case "policy jumps": // one step among many says little of the others, and the score tells what it did
-		if s.Early() { // there are no others
+	case "policy jumps": // one large step says little about the rate; the score shows what it did
+		if s.Early() { // there are no other steps yet
 			return []Remedy{rate(calmer(s.KL))}, Now
 		}
 		return []Remedy{half}, Soon

@@ -7,11 +7,11 @@ import (
 	"syscall"
 )
 
-// Set gives a command that is to be started a group of its own, and on Linux a keeper.
+// Set gives a command its own process group, and on Linux a keeper. Call it before the command starts.
 func Set(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	keep(cmd)
 }
 
-// Kill ends a command and what it has started.
+// Kill kills a command and the processes that it started.
 func Kill(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

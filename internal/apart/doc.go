@@ -1,4 +1,4 @@
-// Package apart keeps the programs that a user brings apart from this one: in a group of their own, so that no key of the terminal
-// reaches them, and what they have started ends with them. On Linux they and all that they have started end with this process, too, however
-// that ends, by a keeper between the two. It keeps nothing from them: they run with the user's rights.
+// Package apart runs the programs that a user brings in a process group of their own, so that keys of the terminal do not reach them,
+// and their child processes can be killed with them. On Linux a keeper process in between also kills them all when this process ends,
+// in whatever way. It isolates nothing: they run with the user's rights.
 package apart

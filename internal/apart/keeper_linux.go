@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// keeperName is what a list of processes calls the keeper: this binary once more, between this process and the command. The kernel tells
-// a child alone that its parent has ended, and not what the child has started; the keeper ends that, too.
+// keeperName is the keeper's name in a list of processes. It is this binary, run between this process and the command. The kernel
+// signals the end of a parent only to its own children, so the keeper kills the command's children, too.
 const keeperName = "grpo-keeper"
 
-// orphaned is the signal that the kernel sends the keeper when what started it ends.
+// orphaned is the signal that the kernel sends the keeper when its parent ends.
 const orphaned = syscall.SIGUSR1
 
-// self is this binary, also where another lies at its path by now.
+// self is this binary, even if the file at its path was replaced.
 const self = "/proc/self/exe"
 
-// mayExecute is what access(2) is asked for.
+// mayExecute is X_OK of access(2).
 const mayExecute = 1
 
 func init() {
@@ -35,7 +35,7 @@ func init() {
 	}
 }
 
-// keep puts a keeper before a command that can be started; one that cannot fails at its start.
+// keep puts a keeper before a command, if that can be executed; otherwise starting it fails as it should.
 func keep(cmd *exec.Cmd) {
 	path := cmd.Path
 	if !filepath.IsAbs(path) {
@@ -51,11 +51,11 @@ func keep(cmd *exec.Cmd) {
 	cmd.Path = self
 }
 
-// guard runs a command and ends as it does. Whatever is left of it then, or when the parent ends, is ended first.
+// guard runs a command and exits as it does, killing whatever it left. It does the same when the parent ends.
 func guard(parent int, path string, args []string) int {
-	runtime.LockOSThread() // the command ends with this thread, which is the first and lives as long as the process
+	runtime.LockOSThread() // the parent-death signal is per thread; this is the main thread, which lives as long as the process
 	const setChildSubreaper = 36
-	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setChildSubreaper, 1, 0) // what loses its parent becomes a child of this process
+	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setChildSubreaper, 1, 0) // orphaned descendants become children of this process
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, orphaned, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	if os.Getppid() != parent {
@@ -68,28 +68,28 @@ func guard(parent int, path string, args []string) int {
 		return 127
 	}
 	for _, f := range []*os.File{os.Stdin, os.Stdout} {
-		f.Close() // whose ends are the command's alone
+		f.Close() // only the command should hold these files
 	}
 	go heed(signals, parent, command)
 	return reap(command)
 }
 
-// heed passes on what the command is to hear, and ends all when the parent has ended. The signal of that also comes when only a thread of
-// the parent has.
+// heed forwards signals to the command, and kills everything when the parent has ended. The signal of that also comes when just a
+// thread of the parent ends, so it checks.
 func heed(signals <-chan os.Signal, parent, command int) {
 	for s := range signals {
 		if s != orphaned {
 			_ = syscall.Kill(command, s.(syscall.Signal))
 			continue
 		}
-		for os.Getppid() != parent { // until reap finds nobody
+		for os.Getppid() != parent { // until reap finds no more children
 			killChildren()
 			time.Sleep(time.Millisecond)
 		}
 	}
 }
 
-// reap waits for the command, and for whatever became a child by the end of its parent, until there is none.
+// reap waits for the command, and for orphans that became children, until there are none.
 func reap(command int) (code int) {
 	over := false
 	for {
@@ -112,7 +112,7 @@ func reap(command int) (code int) {
 	}
 }
 
-// killChildren ends the children of this process. Theirs are its children then.
+// killChildren kills the children of this process; their own children then become its children.
 func killChildren() {
 	processes, err := os.ReadDir("/proc")
 	if err != nil {
@@ -127,7 +127,7 @@ func killChildren() {
 		if err != nil {
 			continue
 		}
-		// "pid (name) state parent …", and a name may hold anything
+		// "pid (name) state parent …", where name may contain anything
 		fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
 		if len(fields) > 1 && string(fields[1]) == strconv.Itoa(os.Getpid()) {
 			_ = syscall.Kill(pid, syscall.SIGKILL)

@@ -4,5 +4,5 @@ package apart
 
 import "os/exec"
 
-// keep does nothing here: a command that nobody ends reads the end of its input.
+// keep does nothing here: an abandoned command sees the end of its input.
 func keep(*exec.Cmd) {}

@@ -1,5 +1,5 @@
-// Package atomicfile writes files that are never half written: a temporary file in the same folder,
-// fsync, rename, fsync of the folder.
+// Package atomicfile writes files that appear whole or not at all: a temporary file in the same folder, fsync, rename,
+// fsync of the folder.
 package atomicfile
 
 import (
@@ -19,8 +19,7 @@ import (
 // temporary is the suffix of files that are still being written.
 const temporary = ".tmp"
 
-// Sweep removes from dir, where there is one, what writers that were killed left there. Nobody may be
-// writing.
+// Sweep removes temporary files from dir, which killed writers have left. Nobody may be writing.
 func Sweep(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if os.IsNotExist(err) {
@@ -34,12 +33,12 @@ func Sweep(dir string) error {
 	return err
 }
 
-// Unfinished tells whether a name is what a writer of a file of that name, who was killed, left beside it.
+// Unfinished reports whether a name is that of a temporary file for file.
 func Unfinished(name, file string) bool {
 	return strings.HasPrefix(name, "."+file+".") && strings.HasSuffix(name, temporary)
 }
 
-// Write replaces the file at path with what fill writes, or leaves it as it was.
+// Write replaces the file at path by what fill writes, or leaves it unchanged.
 func Write(path string, fill func(io.Writer) error) error {
 	f, err := disk.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*"+temporary)
 	if err != nil {
@@ -48,7 +47,7 @@ func Write(path string, fill func(io.Writer) error) error {
 	return write(path, f, fill)
 }
 
-// buffers are used again: a run writes many small files, and each would have a buffer cleared for it that is larger than all of them.
+// buffers are reused, as a run writes many files that are much smaller than a buffer.
 var buffers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, 1<<20) }}
 
 // write is Write through the temporary file f.
@@ -59,7 +58,7 @@ func write(path string, f *disk.File, fill func(io.Writer) error) (err error) {
 			disk.Remove(f.Name())
 		}
 	}()
-	if err = f.As(path); err != nil { // before there is anything in it to read
+	if err = f.As(path); err != nil { // set permissions before there is content to read
 		return err
 	}
 	w := buffers.Get().(*bufio.Writer)
@@ -89,7 +88,7 @@ func write(path string, f *disk.File, fill func(io.Writer) error) (err error) {
 	return SyncDir(filepath.Dir(path))
 }
 
-// of says of a file what went wrong with the temporary one that has its text, which nobody has heard of; "": any one.
+// of rewords an error about a temporary file to name the file that the user knows. temporary "" matches any path.
 func of(path, temporary, doing string, err error) error {
 	at := (*fs.PathError)(nil)
 	if temporary == "" {
@@ -120,5 +119,5 @@ func WriteBytes(path string, data []byte) error {
 	})
 }
 
-// SyncDir makes renames inside dir survive a power cut.
+// SyncDir makes renames in dir survive a power cut.
 func SyncDir(dir string) error { return disk.SyncFolder(dir) }

@@ -14,14 +14,14 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
-// making is what the name of a folder beside has behind that of what is made in it, before a number.
+// making comes between the name of the result and a number, in the name of a temporary folder.
 const making = ".making-"
 
-// More is how many bytes longer than a name those are, at the most, that are taken beside it until what it is of is whole.
+// More is how many bytes the names of temporary files and folders are longer than that of the result, at most.
 const More = len("." + making + "4294967295")
 
-// Beside makes a hidden folder next to path, for what that is made from or in; done removes it, or what is left of it. Who was killed
-// has left one, perhaps with a whole model in it: those that nobody is at work in are removed by the next that makes the same.
+// Beside makes a hidden temporary folder next to path; done removes it. A killed process leaves its folder, possibly with a whole
+// model in it: those that no process has locked are removed by the next call for the same path.
 func Beside(path string) (folder string, done func(), err error) {
 	parent, prefix := filepath.Dir(path), "."+filepath.Base(path)+making
 	if err := os.MkdirAll(parent, 0o755); err != nil {
@@ -47,8 +47,8 @@ func Beside(path string) (folder string, done func(), err error) {
 	}
 }
 
-// Named says of what could not be written in a folder beside path that it is path: nobody has heard of the folder. Other errors stay
-// as they are.
+// Named rewords an error about a file in the temporary folder to name path, as the user does not know the folder. Other errors are
+// returned unchanged.
 func Named(path string, err error) error {
 	if at := writing(err, hidden(path)); at != nil {
 		return &fs.PathError{Op: "write", Path: path, Err: at.Err}
@@ -56,7 +56,7 @@ func Named(path string, err error) error {
 	return err
 }
 
-// hidden is how the folders beside path begin, absolute.
+// hidden is the prefix of temporary folders for path, absolute.
 func hidden(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
@@ -64,7 +64,7 @@ func hidden(path string) string {
 	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+making)
 }
 
-// writing finds, among errors, one of writing to what begins so.
+// writing finds an error about a path with that prefix.
 func writing(err error, prefix string) *fs.PathError {
 	switch e := err.(type) {
 	case *fs.PathError:
@@ -85,7 +85,7 @@ func writing(err error, prefix string) *fs.PathError {
 	return nil
 }
 
-// own takes the lock of what was just made; nil where another one that makes the same took it for left, and removes it.
+// own locks what was just made; nil if another process took it for abandoned and removes it.
 func own(made string) (*os.File, error) {
 	lock, refused, err := hold(made)
 	switch {
@@ -99,8 +99,8 @@ func own(made string) (*os.File, error) {
 	return lock, nil
 }
 
-// hold takes the lock of a file or folder, which lasts until the process is gone. refused is why it is not to be had: somebody has it
-// (syscall.EWOULDBLOCK), or the file system has no locks.
+// hold locks a file or folder until the process ends. refused is why the lock is not available: it is taken (syscall.EWOULDBLOCK), or
+// the file system has no locks.
 func hold(path string) (f *os.File, refused, err error) {
 	if f, err = os.Open(path); err != nil {
 		return nil, nil, err
@@ -112,7 +112,7 @@ func hold(path string) (f *os.File, refused, err error) {
 	return f, refused, err
 }
 
-// sweepBeside removes what nobody holds and is called prefix, a number, suffix: folders, or with a suffix files.
+// sweepBeside removes abandoned folders named prefix, a number, suffix; with a suffix it removes files.
 func sweepBeside(parent, prefix, suffix string) error {
 	entries, err := os.ReadDir(parent)
 	if err != nil {
@@ -123,7 +123,7 @@ func sweepBeside(parent, prefix, suffix string) error {
 		number, ends := strings.CutSuffix(number, suffix)
 		kind := fs.ModeDir
 		if suffix != "" {
-			kind = 0 // an ordinary file
+			kind = 0 // regular files
 		}
 		if !begins || !ends || e.Type() != kind || number == "" || strings.Trim(number, "0123456789") != "" {
 			continue
@@ -131,10 +131,10 @@ func sweepBeside(parent, prefix, suffix string) error {
 		left := filepath.Join(parent, e.Name())
 		f, refused, err := hold(left)
 		if err != nil {
-			continue // it is gone, or somebody else's
+			continue // gone, or in use
 		}
 		if refused == nil {
-			disk.RemoveAll(left) // what cannot be removed is in nobody's way
+			disk.RemoveAll(left) // leftovers do no harm
 		}
 		f.Close()
 	}

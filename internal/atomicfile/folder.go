@@ -9,8 +9,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// Folder makes the folder path, which must not be there yet or be empty, of what fill writes into another one beside it.
-// It appears when everything is written, or not at all. Of a link it is the folder that the link leads to.
+// Folder makes the folder path, which must not exist or be empty, from what fill writes into a temporary one beside it.
+// It appears whole or not at all. If path is a link, its target is made.
 func Folder(path string, fill func(unfinished string) error) error {
 	path, err := filepath.Abs(Led(path))
 	if err != nil {
@@ -23,7 +23,7 @@ func Folder(path string, fill func(unfinished string) error) error {
 	if err != nil {
 		return Named(path, err)
 	}
-	defer done() // after the rename there is nothing left under this name
+	defer done() // nothing to do after the rename
 	if err := fill(unfinished); err != nil {
 		return Named(path, err)
 	}
@@ -36,7 +36,7 @@ func Folder(path string, fill func(unfinished string) error) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// Led is where a path leads if it is a link: what is made in its place would be on the disk of the link.
+// Led is the target of a path that is a link, so that temporary files are on the target's disk; else the path.
 func Led(path string) string {
 	path = filepath.Clean(path)
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
@@ -47,7 +47,7 @@ func Led(path string) string {
 	return path
 }
 
-// checkAbsent refuses to write over a folder that holds something.
+// checkAbsent refuses to overwrite a folder that is not empty.
 func checkAbsent(dir string) error {
 	found, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

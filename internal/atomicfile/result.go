@@ -9,9 +9,9 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
-// Result is Write for a file that somebody asked for by its path. Who was killed has left a temporary one beside it, perhaps as large:
-// those that nobody writes to are removed by the next that writes the same. Write does not look for them, as a folder may have many files.
-// Of a link it is the file that the link leads to.
+// Result is Write for a file that the user named. A killed process leaves a temporary file beside it, possibly a large one: those in no
+// use are removed by the next Result for the same path. Write does not look for them, as its folders may have many files. If path is a
+// link, its target is written.
 func Result(path string, fill func(io.Writer) error) error {
 	path = Led(path)
 	parent, prefix := filepath.Dir(path), "."+filepath.Base(path)+"."
@@ -31,13 +31,13 @@ func Result(path string, fill func(io.Writer) error) error {
 			return of(path, "", "write", errors.Join(err, disk.Remove(f.Name())))
 		}
 		if lock != nil {
-			defer lock.Close() // after the rename: who sees the temporary name until then sees that it is held
+			defer lock.Close() // after the rename: until then the temporary file must be seen to be in use
 			return write(path, f, fill)
 		}
 	}
 }
 
-// ResultBytes is Result for a file of data.
+// ResultBytes is Result with the content.
 func ResultBytes(path string, data []byte) error {
 	return Result(path, func(w io.Writer) error {
 		_, err := w.Write(data)

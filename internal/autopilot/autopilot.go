@@ -1,6 +1,6 @@
-// Package autopilot acts on advice: it tries another value of one setting at a time, keeps it unless the score falls that is
-// measured then, and has the run go back to where it was before if it does. It decides by what it is shown of steps and
-// measurements alone, so that a run that is done again decides the same. It trains and measures nothing itself.
+// Package autopilot acts on advice. It tries another value of one setting at a time, measures, and keeps the value unless
+// the score falls; else it rolls the run back. It decides only by the steps and measurements that it is given, so a repeated
+// run decides the same. It does not train or measure itself.
 package autopilot
 
 import (
@@ -10,10 +10,10 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
-// File has a line for each Deed of a run. It is not cut where the run goes back.
+// File has a line for each Deed of a run. It is not cut by a rollback.
 const File = "autopilot.jsonl"
 
-// The settings that it changes: they take effect between two steps, and need no memory that was not planned.
+// The settings that it may change: those that can change between two steps and need no additional memory.
 const (
 	Rate        = "learning_rate"
 	Temperature = "temperature"
@@ -25,42 +25,42 @@ const (
 // Values are settings by name.
 type Values map[string]float64
 
-// Pilot is what is known between two steps; checkpoints save it.
+// Pilot is the state of the autopilot between two steps, which checkpoints save.
 type Pilot struct {
-	Own Values `json:"own"` // settings as the run says them; those that are missing are not to be changed
-	Now Values `json:"now"` // those that are in force in place of them
+	Own Values `json:"own"` // the run's settings; a missing one must not be changed
+	Now Values `json:"now"` // the values in force where they differ from Own
 
-	Anchor int          `json:"anchor"` // the step that the run goes back to; −1: none yet
-	Known  stats.Judged `json:"known"`  // what was measured there
-	Best   stats.Judged `json:"best"`   // the best that was kept
+	Anchor int          `json:"anchor"` // the step to roll back to; −1: none yet
+	Known  stats.Judged `json:"known"`  // the measurement at Anchor
+	Best   stats.Judged `json:"best"`   // the best measurement that was kept
 
 	Trial *Trial  `json:"trial,omitempty"`
 	Alarm *Alarm  `json:"alarm,omitempty"`
-	Due   int     `json:"due"`  // the step at which to measure, if nothing comes before
-	Done  int     `json:"done"` // the first step that nothing was decided at
-	Roof  float64 `json:"roof"` // a learning rate that the policy did not bear; 0: none
+	Due   int     `json:"due"`  // the step of the next regular measurement
+	Done  int     `json:"done"` // the first step without a decision
+	Roof  float64 `json:"roof"` // a learning rate that broke the policy; 0: none
 
-	Aims  int       `json:"aims,omitempty"`  // the step until which the learning rate is held to a pace
-	Paces []float64 `json:"paces,omitempty"` // of the steps with this rate until then, in nats a run
+	Aims  int       `json:"aims,omitempty"`  // until this step the learning rate is adjusted to a pace
+	Paces []float64 `json:"paces,omitempty"` // of the steps at this rate until then, in nats per run
 
-	Returns int            `json:"returns"`        // to the anchor, in a row
-	Rests   map[string]int `json:"rests"`          // until which step a remedy is not tried again
-	Fresh   bool           `json:"fresh"`          // what was sampled ahead before is not to be used
+	Returns int            `json:"returns"`        // consecutive rollbacks to the anchor
+	Rests   map[string]int `json:"rests"`          // by remedy: the step until which it is not tried again
+	Fresh   bool           `json:"fresh"`          // discard what was sampled ahead
 	Last    Counts         `json:"counts"`         // of the deeds so far
-	Lost    bool           `json:"lost,omitempty"` // the run went on without a remedy, once
+	Lost    bool           `json:"lost,omitempty"` // once the run continued without any remedy
 }
 
-// Trial is a change that is not decided on yet.
+// Trial is a change that is being tried.
 type Trial struct {
 	Rule    string  `json:"rule"`
 	Setting string  `json:"setting"`
 	Before  float64 `json:"before"`
 	After   float64 `json:"after"`
 	Due     int     `json:"due"`               // the step to decide at
-	Retreat bool    `json:"retreat,omitempty"` // what was before is no choice: the run went back from that, or a larger rate
+	Retreat bool    `json:"retreat,omitempty"` // the value before is no alternative: it, or a larger rate, caused a rollback
 }
 
-// Alarm is a finding that nothing was done about yet.
+// Alarm is a finding that was not acted on yet.
 type Alarm struct {
 	Rule     string          `json:"rule"`
 	Finding  string          `json:"finding"`
@@ -68,34 +68,34 @@ type Alarm struct {
 	Urgency  advice.Urgency  `json:"urgency"`
 }
 
-// Counts are of deeds.
+// Counts are numbers of deeds.
 type Counts struct {
 	Tried  int `json:"tried"`
 	Kept   int `json:"kept"`
-	Undone int `json:"undone"` // going back among them
+	Undone int `json:"undone"` // including rollbacks
 }
 
-// How long things take, in steps.
+// Durations, in steps.
 const (
-	trialSteps   = 5  // of a trial
-	aimSteps     = 30 // after a change of the learning rate that it is held to a pace
-	calmSteps    = 10 // between measurements where nothing is tried
-	restSteps    = 40 // that a remedy which did not help is not tried again
-	mostReturns  = 6  // to one anchor
+	trialSteps   = 5  // length of a trial
+	aimSteps     = 30 // how long a changed learning rate is adjusted to a pace
+	calmSteps    = 10 // between measurements without a trial
+	restSteps    = 40 // how long a remedy that did not help is not tried again
+	mostReturns  = 6  // to the same anchor
 	mostProblems = 128
 )
 
-// Problems is how many problems to measure on, where a step samples so many completions: what is measured every five steps
-// costs at most a fifth of what they sample.
+// Problems is the number of problems to measure on, given how many there are and the completions of a step. A measurement
+// every five steps then costs at most a fifth of their sampling.
 func Problems(there, completions int) int { return min(there, completions, mostProblems) }
 
-// New begins with the settings of a run.
+// New starts with the settings of a run.
 func New(own Values) *Pilot {
 	return &Pilot{Own: own, Now: Values{}, Anchor: -1, Rests: map[string]int{}}
 }
 
-// GoesOn has a run go on with settings of its own that may be others than before: what somebody changed since is in force,
-// and nothing that was tried in its place.
+// GoesOn resumes with the settings of a run. If the user has changed one, that value is in force in place of what was
+// tried.
 func (p *Pilot) GoesOn(own Values) {
 	for key := range maps.Clone(p.Now) {
 		if value, there := own[key]; !there || value != p.Own[key] {
@@ -111,7 +111,7 @@ func (p *Pilot) GoesOn(own Values) {
 	p.Own = own
 }
 
-// Value is that of a setting in force.
+// Value is the value of a setting in force.
 func (p *Pilot) Value(key string) float64 {
 	if v, other := p.Now[key]; other {
 		return v
@@ -125,7 +125,7 @@ func (p *Pilot) set(key string, value float64) {
 	}
 }
 
-// InForce are the settings that are others than the run's own; nil where there is none.
+// InForce are the values in force that differ from the run's own; nil if none do.
 func (p *Pilot) InForce() Values {
 	if p == nil || len(p.Now) == 0 {
 		return nil
@@ -133,7 +133,7 @@ func (p *Pilot) InForce() Values {
 	return maps.Clone(p.Now)
 }
 
-// Heard takes in a step, and what was said of it. Of several findings the most urgent counts, and of these the first.
+// Heard takes a step and its advice. Of several findings the most urgent one counts, and of equally urgent ones the first.
 func (p *Pilot) Heard(s advice.Step, said []advice.Advice) {
 	if p == nil {
 		return
@@ -142,7 +142,7 @@ func (p *Pilot) Heard(s advice.Step, said []advice.Advice) {
 	if pace := s.Pace(); pace > 0 && s.Number <= p.Aims {
 		p.Paces = append(p.Paces, pace)
 	} else if t := p.Trial; t != nil && t.Setting == Rate && t.After > t.Before && s.Early() {
-		t.Due++ // such a step tells nothing of a rate that may be too low
+		t.Due++ // such a step does not show whether the rate is too low
 		p.Aims++
 	}
 	for _, a := range said {
@@ -152,8 +152,7 @@ func (p *Pilot) Heard(s advice.Step, said []advice.Advice) {
 	}
 }
 
-// Breaks takes in a step that could not be ended because of what it made of the policy. It tells whether anything can be
-// done about it.
+// Breaks takes a step that failed because it broke the policy. It reports whether there is a remedy.
 func (p *Pilot) Breaks(why error) bool {
 	if p == nil || p.Anchor < 0 || p.Returns >= mostReturns {
 		return false
@@ -163,10 +162,10 @@ func (p *Pilot) Breaks(why error) bool {
 	return true
 }
 
-// Stands tells whether a step is the one to go back to, and wants a checkpoint.
+// Stands reports whether a step is the anchor, and so needs a checkpoint.
 func (p *Pilot) Stands(step int) bool { return p != nil && p.Anchor == step }
 
-// Anchors are the steps that may be gone back to.
+// Anchors are the steps that a rollback may go to.
 func (p *Pilot) Anchors() []int {
 	if p == nil {
 		return nil
@@ -174,7 +173,7 @@ func (p *Pilot) Anchors() []int {
 	return []int{p.Anchor}
 }
 
-// Decided is the first step that nothing was decided at.
+// Decided is the first step without a decision.
 func (p *Pilot) Decided() int {
 	if p == nil {
 		return 0
@@ -182,19 +181,19 @@ func (p *Pilot) Decided() int {
 	return p.Done
 }
 
-// Passes tells whether what was sampled ahead is to be passed over: it was drawn with other settings than are in force.
+// Passes reports whether to discard what was sampled ahead, as it was sampled with other settings than those in force.
 func (p *Pilot) Passes(engaged bool) bool { return p != nil && (p.Fresh || !engaged && len(p.Now) > 0) }
 
-// Want is what is needed before the next step.
+// Want is what the autopilot needs before the next step.
 type Want int
 
 const (
 	Nothing Want = iota
 	Measure
-	Return // without measuring
+	Return // roll back without measuring
 )
 
-// Wants says what is needed after a step; last is that of the run.
+// Wants says what is needed after a step; last is set for the last one of the run.
 func (p *Pilot) Wants(step int, last bool) Want {
 	alarm := p.Alarm
 	switch {

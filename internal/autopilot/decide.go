@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	farDown  = 1.0 / 16 // the factor of a rate that lost the policy
-	down     = 1.0 / 2  // that of one under which the score fell
-	farFall  = 0.1      // below the best that was kept, which luck is part of
-	leastUse = 1.1      // a change by less is none
+	farDown  = 1.0 / 16 // factor for a rate that broke the policy
+	down     = 1.0 / 2  // factor for a rate under which the score fell
+	farFall  = 0.1      // compared with the best kept score, which is partly luck
+	leastUse = 1.1      // a change by a smaller factor is not made
 
-	aim     = "pace" // the rule by which a learning rate that was changed is changed further
-	tooSlow = 1.3    // times less than enough, which is worth a trial
+	aim     = "pace" // the rule by which a changed learning rate is adjusted further
+	tooSlow = 1.3    // a pace that is too low by this factor is worth a trial
 )
 
-// The rules that find fault with a pace.
+// The rules about the pace of the policy.
 const (
 	leaps = "policy leaps"
 	jumps = "policy jumps"
@@ -27,20 +27,20 @@ const (
 	still = "policy hardly moves"
 )
 
-// falls is the rule about what completions earn. Each step has other problems, so where a run is measured it only asks for that.
+// falls is the rule about rewards. As each step has other problems, if the run is measured it only triggers a measurement.
 const falls = "score falls"
 
-// bounds are how far a setting may be from the run's own, as factors.
+// bounds limit a setting, as factors of the run's own value.
 var bounds = map[string][2]float64{Rate: {1e-6, 1e6}, Temperature: {0.7, 1.5}, Format: {1, 8}, Completions: {1, 2}, Overlong: {1, 8}}
 
-// Decide decides after a step, by what was measured; found is of no use where the policy is not to be trusted. back is the
-// step to go back to, −1 where the run goes on from here: a checkpoint is due then, which later steps can go back to.
+// Decide decides after a step, given a measurement; found is ignored if the policy is broken. back is the step to roll
+// back to, or −1 if the run continues: then a checkpoint is due, for later rollbacks.
 func (p *Pilot) Decide(step int, found stats.Judged) (deeds []Deed, back int) {
 	alarm := p.Alarm
 	p.Alarm, p.Done, p.Fresh = nil, step+1, false
 	if alarm != nil && alarm.Urgency == advice.Now && p.Anchor >= 0 {
 		if t := p.Trial; t != nil && t.Setting == Rate && t.After < t.Before {
-			t.Retreat = true // a smaller rate is not to blame
+			t.Retreat = true // the smaller rate before it is no alternative
 		}
 		return p.goBack(step, Deed{Rule: alarm.Rule, Why: alarm.Finding}, p.lower(step, alarm), found)
 	}
@@ -70,8 +70,8 @@ func (p *Pilot) Decide(step int, found stats.Judged) (deeds []Deed, back int) {
 	return deeds, -1
 }
 
-// lower is the factor of a learning rate with which the policy leapt or was lost. Past the first steps a rate that is not on trial
-// is one that the policy bore, of which the length of one step says little: half of it is next.
+// lower is the factor for a learning rate at which the policy moved too far or broke. After the first steps, a rate that is not on
+// trial has proved itself, and the length of one step says little: it is halved.
 func (p *Pilot) lower(step int, a *Alarm) float64 {
 	if p.Trial == nil && step > calmSteps && a.Rule == leaps {
 		return down
@@ -79,7 +79,7 @@ func (p *Pilot) lower(step int, a *Alarm) float64 {
 	return a.Remedies[0].Factor
 }
 
-// settle makes a step the one to go back to.
+// settle makes a step the anchor.
 func (p *Pilot) settle(step int, found stats.Judged) {
 	if p.Best.Problems == nil || stats.Mean(found.Correct) >= stats.Mean(p.Best.Correct) {
 		p.Best = found
@@ -87,8 +87,8 @@ func (p *Pilot) settle(step int, found stats.Judged) {
 	p.Anchor, p.Known, p.Returns, p.Due = step, found, 0, step+calmSteps
 }
 
-// fall is by how much the score fell, nil where it did not, or where that may be chance. A trial is held to what was
-// measured before it, and all that goes on to the best: of many measurements the best had luck, so it takes more.
+// fall is the change of the score if it fell significantly, else nil. A trial is compared with the measurement before it,
+// and the whole with the best: as the best of many is partly luck, that takes more.
 func (p *Pilot) fall(found stats.Judged) *stats.Change {
 	if c := stats.Compare(p.Known, found); p.Trial != nil && c != nil && c.CI[1] < 0 {
 		return c
@@ -99,7 +99,7 @@ func (p *Pilot) fall(found stats.Judged) *stats.Change {
 	return nil
 }
 
-// goBack undoes a trial, or takes a smaller learning rate where there is none to blame, or where that was the trial.
+// goBack undoes a trial. If there is no trial to blame, or the trial was a smaller learning rate, it takes a smaller one.
 func (p *Pilot) goBack(step int, d Deed, factor float64, found stats.Judged) ([]Deed, int) {
 	d.Step, d.Did = step, GoesBack
 	if p.Returns++; p.Returns > mostReturns {
@@ -121,7 +121,7 @@ func (p *Pilot) goBack(step int, d Deed, factor float64, found stats.Judged) ([]
 		p.Rests[t.Rule+"/"+t.Setting] = p.Anchor + restSteps
 		if t.Setting == Rate && t.After > t.Before {
 			p.Roof = t.After
-			delete(p.Rests, t.Rule+"/"+t.Setting) // a smaller step up is something else
+			delete(p.Rests, t.Rule+"/"+t.Setting) // a smaller increase may be tried
 		}
 	} else {
 		d.Setting, d.Before, d.After = Rate, rate, neat(rate*factor)
@@ -135,7 +135,7 @@ func (p *Pilot) goBack(step int, d Deed, factor float64, found stats.Judged) ([]
 	return []Deed{d.own()}, p.Anchor
 }
 
-// try begins a trial of the first remedy that there is.
+// try starts a trial of the first remedy that applies.
 func (p *Pilot) try(step int, a *Alarm) []Deed {
 	for _, r := range a.Remedies {
 		before, known := p.Value(r.Setting), true
@@ -161,9 +161,9 @@ func (p *Pilot) try(step int, a *Alarm) []Deed {
 	return nil
 }
 
-// further is what is left to do about a learning rate that was changed: steps with it tell what pace it gives the policy. A run
-// whose rate nobody found fault with is not held to that, nor one that went on for long. And a policy that moves farther than
-// it must is left to the advice: early steps say little of what it will bear.
+// further is the remaining adjustment of a learning rate that was changed, by the pace of the steps with it. It applies only to
+// a rate with a finding, and not for long. A policy that moves faster than necessary is left to the advice, as early steps say
+// little about what it tolerates.
 func (p *Pilot) further(step int) *Alarm {
 	if step >= p.Aims || len(p.Paces) < trialSteps {
 		return nil
@@ -178,7 +178,7 @@ func (p *Pilot) further(step int) *Alarm {
 	return &Alarm{Rule: aim, Finding: finding, Remedies: []advice.Remedy{{Setting: Rate, Factor: factor}}}
 }
 
-// aimed begins to watch the pace of a learning rate that is changed at a step, where the pace was what was wrong with it.
+// aimed starts to watch the pace of a learning rate that is changed because of its pace.
 func (p *Pilot) aimed(rule string, step int) {
 	p.Paces = nil
 	switch rule {
@@ -190,7 +190,7 @@ func (p *Pilot) aimed(rule string, step int) {
 	}
 }
 
-// value is what a remedy makes of a setting, as far as it may go.
+// value applies a remedy to a value, within bounds.
 func (p *Pilot) value(r advice.Remedy, before float64) float64 {
 	after := before * r.Factor
 	if before == 0 {
@@ -204,14 +204,14 @@ func (p *Pilot) value(r advice.Remedy, before float64) float64 {
 	}
 	switch {
 	case r.Setting == Rate && p.Roof > 0 && after >= p.Roof && before < p.Roof:
-		after = math.Sqrt(before * p.Roof) // half of the way, as rates go
+		after = math.Sqrt(before * p.Roof) // half of the way, geometrically
 	case r.Setting == Completions:
 		return math.Round(after)
 	}
 	return neat(after)
 }
 
-// neat is a number of three digits, which can be read and typed.
+// neat rounds to three digits, for reading and typing.
 func neat(x float64) float64 {
 	if x <= 0 {
 		return x

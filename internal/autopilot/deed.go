@@ -8,7 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
-// What a pilot does.
+// The kinds of deeds.
 const (
 	Tries    = "tries"
 	Keeps    = "keeps"
@@ -16,23 +16,23 @@ const (
 	GoesOn   = "goes on"
 )
 
-// Deed is a line of File: what was decided after a step, and why.
+// Deed is a line of File: a decision after a step, and its reason.
 type Deed struct {
 	Step    int        `json:"step"`
 	Did     string     `json:"did"`
-	To      *int       `json:"to,omitempty"` // the step that the run went back to
+	To      *int       `json:"to,omitempty"` // the step rolled back to
 	Rule    string     `json:"rule"`
 	Why     string     `json:"why"`
 	Setting string     `json:"setting,omitempty"`
 	Before  float64    `json:"before"`
 	After   float64    `json:"after"`
-	Score   *float64   `json:"score,omitempty"`  // that was measured
-	Change  *float64   `json:"change,omitempty"` // by how much more it is than where the run would go back to
-	CI      []float64  `json:"ci,omitempty"`     // of the change, of 95 %
-	Undone  []UndoneBy `json:"undone,omitempty"` // the steps that the run went back behind
+	Score   *float64   `json:"score,omitempty"`  // as measured
+	Change  *float64   `json:"change,omitempty"` // compared with the step that a rollback would go to
+	CI      []float64  `json:"ci,omitempty"`     // 95 % interval of Change
+	Undone  []UndoneBy `json:"undone,omitempty"` // the steps that a rollback discarded
 }
 
-// UndoneBy is a step that the run went back behind: its reward, and how far it moved the policy.
+// UndoneBy is a step that a rollback discarded: its reward, and how far it moved the policy.
 type UndoneBy struct {
 	Step   int     `json:"step"`
 	Reward float64 `json:"reward"`
@@ -46,14 +46,14 @@ func (d *Deed) measured(found stats.Judged, c *stats.Change) {
 	}
 }
 
-// own is a copy that does not change with the pilot.
+// own is a copy that does not share memory with the pilot.
 func (d Deed) own() Deed {
 	to := *d.To
 	d.To = &to
 	return d
 }
 
-// String is a deed in words.
+// String words a deed.
 func (d Deed) String() string {
 	change := fmt.Sprintf("%s=%.4g", d.Setting, d.After)
 	score := ""
@@ -76,7 +76,7 @@ func (d Deed) String() string {
 	return fmt.Sprintf("autopilot, step %d: goes on as it is; %s: %s", d.Step, d.Rule, d.Why)
 }
 
-// Summary says at the end of a run what was done, "" where nothing was.
+// Summary says at the end of a run what was done; "" if nothing was.
 func (p *Pilot) Summary() string {
 	if p == nil {
 		return ""

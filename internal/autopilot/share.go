@@ -6,11 +6,11 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// fewest is how many problems it takes to see anything.
+// fewest is the least number of problems for a useful measurement.
 const fewest = 8
 
-// Share gives the problems to measure on: the first of those held out, or the last tenth of those to train on, which are
-// not trained on then.
+// Share returns the problems to measure on: the first held-out ones, or else the last tenth of the training problems,
+// which is then left out of training.
 func Share(cfg *configs.Config, heldOut, train []data.Problem) (left, checks []data.Problem, err error) {
 	if !cfg.Autopilot {
 		return train, nil, nil
@@ -27,14 +27,14 @@ func Share(cfg *configs.Config, heldOut, train []data.Problem) (left, checks []d
 	return train[:len(train)-n], train[len(train)-n:], nil
 }
 
-// Judges has settings say what a checkpoint's own evaluation paid, where the autopilot had changed that.
+// Judges sets the format weight of cfg to that of the checkpoint's own rewards, if the autopilot had changed it.
 func (p *Pilot) Judges(cfg *configs.Config) {
 	if v, other := p.InForce()[Format]; other && cfg.Autopilot {
 		cfg.FormatCoef = v
 	}
 }
 
-// Own are the settings of a run that may be changed. judged says that the run's own judge makes the reward of what it finds.
+// Own are the settings of a run that may be changed. judged says that the rewards come from the run's own judge.
 func Own(cfg *configs.Config, judged bool) Values {
 	v := Values{Rate: cfg.LearningRate, Temperature: cfg.Temperature, Completions: float64(cfg.CompletionsPerPrompt)}
 	if cfg.Env == "none" {

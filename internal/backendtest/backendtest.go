@@ -1,4 +1,4 @@
-// Package backendtest runs a test on every backend that a machine without a device has.
+// Package backendtest runs a test on every backend that is available without a device.
 package backendtest
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest/deferred"
 )
 
-// OnAll runs the test on the reference, on the processor, and on a backend that is as opaque and as late as a device. The
-// race detector has nothing to find in the reference, which is loops over numbers, and slows it down tenfold.
+// OnAll runs the test on the reference, on the CPU, and on a backend that is as opaque and asynchronous as a device.
+// Under the race detector the reference is skipped: its loops have no races, and take ten times as long.
 func OnAll(t *testing.T, test func(t *testing.T, b kernels.Backend)) {
 	for name, open := range map[string]func(*testing.T) kernels.Backend{
 		"reference":    func(*testing.T) kernels.Backend { return kerneltest.NewReference() },
@@ -27,7 +27,7 @@ func OnAll(t *testing.T, test func(t *testing.T, b kernels.Backend)) {
 	}
 }
 
-// OnEach is OnAll for what each backend is held to by itself: usually all but the reference, whose loops take most of the time.
+// OnEach is OnAll for tests that check each backend by itself. It usually skips the reference, whose loops take most of the time.
 func OnEach(t *testing.T, test func(t *testing.T, b kernels.Backend)) {
 	OnAll(t, func(t *testing.T, b kernels.Backend) {
 		if b.Order() == kerneltest.NewReference().Order() && !forms.All {
@@ -47,8 +47,8 @@ func On(t *testing.T, b kernels.Backend, test func(t *testing.T, b kernels.Backe
 	test(t, b)
 }
 
-// CPU opens a backend on the processor, which the caller closes. Where a test does not ask for several threads it has
-// one: the models of tests are so small that the others would mostly wait, and take their core from the test beside.
+// CPU opens a CPU backend, which the caller closes. By default it has one thread: the models of tests are so small that
+// more threads would mostly wait, and take cores from tests in parallel.
 func CPU(t testing.TB, o cpu.Options) kernels.Backend {
 	t.Helper()
 	o.Threads = max(o.Threads, 1)

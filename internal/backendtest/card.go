@@ -15,10 +15,10 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cuda/emu"
 )
 
-// findings is the file that the device writes what it finds into: there is none where that is nothing.
+// findings is the file for the emulated device's findings; it does not exist if there are none.
 var findings = filepath.Join(os.TempDir(), fmt.Sprintf("grpo-card-%d", os.Getpid()))
 
-// emulated makes the emulated device the driver of this process, and of those that it starts.
+// emulated makes the emulated device the driver of this process and its child processes.
 var emulated = sync.OnceValue(func() error {
 	library, err := emu.Library()
 	os.Setenv("GRPO_CUDA_LIB", library)
@@ -26,7 +26,7 @@ var emulated = sync.OnceValue(func() error {
 	return err
 })
 
-// Emulate has this process, and those that it starts, find the emulated device. At the end of the test it must have found nothing.
+// Emulate uses the emulated device in this process and its child processes. The test fails if the device has findings.
 func Emulate(t testing.TB) {
 	t.Helper()
 	if err := emulated(); err != nil {

@@ -1,6 +1,6 @@
-// Package badinput marks the errors that the user can mend: a file that is damaged, a flag that
-// contradicts another, a token id out of range. The command line prints such an error as one line
-// and exits with 2; every other error is a failing machine and exits with 1.
+// Package badinput marks errors that the user can fix: a damaged file, contradicting flags, a token ID out of range. The
+// command line prints such an error in one line and exits with 2; every other error is a failure of the machine, with
+// exit code 1.
 package badinput
 
 import (
@@ -8,17 +8,17 @@ import (
 	"fmt"
 )
 
-// Error is an error caused by what the user gave us. Its text names the file, line or key, what was
-// found there and what was expected.
+// Error is an error in the user's input. Its text names the file, line or key, what was found there, and what was
+// expected.
 type Error struct{ err error }
 
 func (e *Error) Error() string { return e.err.Error() }
 
-// Unwrap gives the cause, so that errors.Is sees through the mark.
+// Unwrap returns the cause, so that errors.Is sees through the mark.
 func (e *Error) Unwrap() error { return e.err }
 
-// BadInput marks the error for programs that import grpo, and cannot name this type: errors.As finds it as an interface{ BadInput() bool }.
-// It is true.
+// BadInput returns true. It lets programs that import grpo, and cannot name this type, find the error with errors.As as an interface{
+// BadInput() bool }.
 func (e *Error) BadInput() bool { return true }
 
 // Errorf formats an input error; %w wraps as in fmt.Errorf.

@@ -1,9 +1,9 @@
-// Package bundle writes files into one archive that can be checked, and checks it. It does not know what the files are about.
+// Package bundle writes files into an archive that can be verified, and verifies it. It does not know what the files are.
 //
-// An archive is a tar compressed with Zstandard, which tar --zstd unpacks. Its first file, SHA256SUMS, lists every other one in the
-// form of sha256sum; where somebody signed it, SHA256SUMS.sig follows. The last bytes of the archive are a frame that decoders
-// pass over, with the SHA-256 of all bytes before it: a flipped bit is found wherever it is, also where it would change nothing
-// of what is unpacked. The same files give the same bytes: they come in order, and have one time, one owner and one mode.
+// An archive is a tar compressed with Zstandard, for tar --zstd. Its first file, SHA256SUMS, lists all others in the format of
+// sha256sum; in a signed archive, SHA256SUMS.sig follows. The archive ends with a frame that decoders skip, with the SHA-256 of all
+// bytes before it: so a flipped bit is detected wherever it is, even if it does not affect the unpacked files. Equal files give
+// equal bytes: they are in order, with the same time, owner and mode.
 //
-// Nothing is unpacked when an archive is checked, and the memory that it takes is bounded, whatever the archive claims.
+// Verifying unpacks nothing to disk, in bounded memory whatever the archive claims.
 package bundle

@@ -16,18 +16,18 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
-// meant stands before what is signed, so that no signature of something else is one of a package.
+// meant is prepended to what is signed, so that a signature of something else cannot be reused.
 const meant = "grpo package, SHA256SUMS\n"
 
-// signatureSize is that of SHA256SUMS.sig: the public key, and the signature.
+// signatureSize is the size of SHA256SUMS.sig: the public key, and the signature.
 const signatureSize = ed25519.PublicKeySize + ed25519.SignatureSize
 
-// sign gives the content of SHA256SUMS.sig.
+// sign returns the content of SHA256SUMS.sig.
 func sign(sums []byte, key ed25519.PrivateKey) []byte {
 	return append(append([]byte(nil), key.Public().(ed25519.PublicKey)...), ed25519.Sign(key, append([]byte(meant), sums...))...)
 }
 
-// signer is whose signature of the sums it is, or that it is none.
+// signer returns the key that signed the sums, or an error if the signature is invalid.
 func signer(sums, signed []byte) (ed25519.PublicKey, error) {
 	if len(signed) != signatureSize {
 		return nil, badinput.Errorf("%s has %d bytes, expected %d", Signature, len(signed), signatureSize)
@@ -39,16 +39,16 @@ func signer(sums, signed []byte) (ed25519.PublicKey, error) {
 	return key, nil
 }
 
-// Fingerprint names a public key.
+// Fingerprint is a short name of a public key.
 func Fingerprint(key ed25519.PublicKey) string {
 	h := sha256.Sum256(key)
 	return fmt.Sprintf("%x", h[:8])
 }
 
-// PublicEnding is what the name of a public key ends in, after that of its secret one.
+// PublicEnding is appended to the name of a secret key for that of its public key.
 const PublicEnding = ".pub"
 
-// NewKey writes a secret key, which only its owner may read, and its public one beside it. It replaces nothing.
+// NewKey writes a secret key, readable only by its owner, and its public key beside it. It overwrites nothing.
 func NewKey(path string) (ed25519.PublicKey, error) {
 	public, secret, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -69,12 +69,12 @@ func NewKey(path string) (ed25519.PublicKey, error) {
 		return nil, err
 	}
 	if err := writeNew(path+PublicEnding, 0o644, &pem.Block{Type: "PUBLIC KEY", Bytes: publicText}); err != nil {
-		return nil, errors.Join(err, os.Remove(path)) // nobody has signed with it yet
+		return nil, errors.Join(err, os.Remove(path)) // nobody has used it yet
 	}
 	return public, nil
 }
 
-// writeNew writes a file that is not there yet, or leaves none.
+// writeNew writes a file that must not exist, and removes it on an error.
 func writeNew(path string, mode os.FileMode, block *pem.Block) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if errors.Is(err, os.ErrExist) {
@@ -93,7 +93,7 @@ func writeNew(path string, mode os.FileMode, block *pem.Block) error {
 	return nil
 }
 
-// SecretKey reads a key to sign with, as NewKey or openssl genpkey writes it.
+// SecretKey reads a signing key, as written by NewKey or openssl genpkey.
 func SecretKey(path string) (ed25519.PrivateKey, error) {
 	block, err := readKey(path)
 	if err != nil {
@@ -110,7 +110,7 @@ func SecretKey(path string) (ed25519.PrivateKey, error) {
 	return nil, badinput.Errorf("%s is no ed25519 key; type grpo package --new-key FILE to make one", path)
 }
 
-// PublicKey reads a key to check signatures with; of a secret one, its public one.
+// PublicKey reads a key for verifying. Of a secret key it returns the public key.
 func PublicKey(path string) (ed25519.PublicKey, error) {
 	block, err := readKey(path)
 	if err != nil {

@@ -16,23 +16,23 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// Content is what an archive holds.
+// Content describes an archive.
 type Content struct {
 	Files  []string
-	Bytes  int64             // of the files, unpacked
-	Signer ed25519.PublicKey // who signed it; nil: nobody
+	Bytes  int64             // of the unpacked files
+	Signer ed25519.PublicKey // nil: not signed
 }
 
-// window is how far back the compression looks, and all that a decoder needs to keep.
+// window is the compression window, and thereby the memory of a decoder.
 const window = 1 << 20
 
-// A package may be that much larger unpacked than packed: what is more is a bomb.
+// A package may be larger unpacked than packed by this factor; more must be a decompression bomb.
 const (
 	mostRatio = 500
-	freeBytes = 64 << 20 // that are not looked at
+	freeBytes = 64 << 20 // before the factor counts
 )
 
-// Verify checks an archive from its first byte to its last. The error names the first file that is not what it should be.
+// Verify verifies an archive. Its error names the first file that is wrong.
 func Verify(path string) (*Content, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -58,7 +58,7 @@ func verify(f io.ReaderAt, size int64) (*Content, error) {
 		return nil, badinput.Errorf("it has %d bytes: this is no package, or only the beginning of one", size)
 	}
 	sealed := checkSeal(f, size)
-	// What is inside is looked at in any case, as it says more of what is wrong.
+	// Verify the content even if the seal is wrong, as its error is more specific.
 	c, err := verifyContent(io.NewSectionReader(f, 0, size-sealSize))
 	if err == nil {
 		err = sealed
@@ -66,7 +66,7 @@ func verify(f io.ReaderAt, size int64) (*Content, error) {
 	return c, err
 }
 
-// checkSeal compares all bytes with the hash at the end.
+// checkSeal compares the hash at the end.
 func checkSeal(f io.ReaderAt, size int64) error {
 	h := sha256.New()
 	if _, err := io.Copy(h, io.NewSectionReader(f, 0, size-sealSize)); err != nil {
@@ -85,7 +85,7 @@ func checkSeal(f io.ReaderAt, size int64) error {
 	return nil
 }
 
-// verifyContent checks every file of the archive.
+// verifyContent verifies every file of the archive.
 func verifyContent(packed io.Reader) (*Content, error) {
 	in := &counting{Reader: packed}
 	z, err := zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(window),
@@ -116,7 +116,7 @@ func verifyContent(packed io.Reader) (*Content, error) {
 	return v.c, nil
 }
 
-// counting knows how much was read.
+// counting counts what is read.
 type counting struct {
 	io.Reader
 	n int64
@@ -128,7 +128,7 @@ func (c *counting) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// bounded stops where what was unpacked is out of proportion.
+// bounded fails if much more is unpacked than was packed.
 type bounded struct {
 	r      io.Reader
 	packed *counting
@@ -143,16 +143,16 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// verifier goes through the files.
+// verifier reads the files of an archive.
 type verifier struct {
 	t    *tar.Reader
-	next *tar.Header // that was looked at, and is not used yet
+	next *tar.Header // the header that peek read, if it was not used yet
 	err  error
 	sums sumList
 	c    *Content
 }
 
-// peek is the next header, nil at the end or where there is none.
+// peek returns the next header without using it; nil at the end.
 func (v *verifier) peek() *tar.Header {
 	if v.next == nil && v.err == nil {
 		if v.next, v.err = v.t.Next(); v.err != nil {
@@ -162,7 +162,7 @@ func (v *verifier) peek() *tar.Header {
 	return v.next
 }
 
-// list reads what comes first: the sums, and the signature.
+// list reads the sums, and the signature.
 func (v *verifier) list() (err error) {
 	text, err := v.small(Sums, mostSums)
 	if err != nil {
@@ -181,7 +181,7 @@ func (v *verifier) list() (err error) {
 	return err
 }
 
-// small reads a file of the package itself, which is held in memory.
+// small reads one of these files into memory.
 func (v *verifier) small(name string, most int64) ([]byte, error) {
 	h, err := v.expect(name)
 	if err != nil {
@@ -197,7 +197,7 @@ func (v *verifier) small(name string, most int64) ([]byte, error) {
 	return text, nil
 }
 
-// file reads a file, and compares what it is with what it should be.
+// file reads a file, and compares it with its sum.
 func (v *verifier) file(want sum) error {
 	h, err := v.expect(want.name)
 	if err != nil {
@@ -215,7 +215,7 @@ func (v *verifier) file(want sum) error {
 	return nil
 }
 
-// expect takes the next header, which is that of the file of this name, written as all of them are.
+// expect reads the next header, which must be that of a file of this name, in the form that Write uses.
 func (v *verifier) expect(name string) (*tar.Header, error) {
 	h := v.peek()
 	v.next = nil

@@ -20,36 +20,36 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// The names in an archive, all of which are below one folder.
+// The names in an archive, all of them below one folder.
 const (
 	folder    = "grpo-run/"
 	Sums      = "SHA256SUMS"
 	Signature = "SHA256SUMS.sig"
 )
 
-// File is one that is packed.
+// File is a file to be packed.
 type File struct {
-	Name string // with slashes, below the folder of the archive
+	Name string // relative to the folder of the archive, with slashes
 	Open func() (io.ReadCloser, error)
 }
 
-// FromBytes is a file of these bytes.
+// FromBytes is a file with this content.
 func FromBytes(name string, content []byte) File {
 	return File{name, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }}
 }
 
-// Bounds on what an archive holds. The name of a file fits the oldest form of tar.
+// Limits on the content of an archive. Names fit the oldest form of tar.
 const (
 	mostFiles = 10_000
 	mostName  = 90
 	mostSums  = mostFiles * (64 + 2 + mostName + 1)
-	mostSize  = 1 << 33 // of one file, which is what that form of tar can say
+	mostSize  = 1 << 33 // of one file: the limit of that form of tar
 )
 
-// modified is the time of every file: the first that all unpackers can write.
+// modified is the time of every file: the earliest that all unpackers support.
 var modified = time.Unix(315532800, 0).UTC()
 
-// Write writes the archive at path, atomically. With a key, it is signed.
+// Write writes an archive atomically, and signs it if there is a key.
 func Write(path string, files []File, key ed25519.PrivateKey) error {
 	files = slices.SortedFunc(slices.Values(files), func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	sums, sizes, err := sumsOf(files)
@@ -105,7 +105,7 @@ func (l sumList) text() []byte {
 	return b
 }
 
-// sumsOf reads all files once.
+// sumsOf reads all files to compute their sums.
 func sumsOf(files []File) (sums sumList, sizes []int64, err error) {
 	if len(files) > mostFiles {
 		return nil, nil, badinput.Errorf("%d files are too many for a package, expected at most %d", len(files), mostFiles)
@@ -142,7 +142,7 @@ func each(f File, to io.Writer) (int64, error) {
 	return io.Copy(to, r)
 }
 
-// pack adds a file, which must be as it was when it was summed.
+// pack adds a file, which must be unchanged since its sum was computed.
 func pack(t *tar.Writer, f File, want sum, size int64) error {
 	changed := badinput.Errorf("%s changed while it was packed; wait until its run is at its end, and do it again", f.Name)
 	if err := t.WriteHeader(header(f.Name, size)); err != nil {
@@ -156,7 +156,7 @@ func pack(t *tar.Writer, f File, want sum, size int64) error {
 	return err
 }
 
-// within writes so many bytes at the most.
+// within writes at most that many bytes.
 type within struct {
 	io.Writer
 	left int64
@@ -178,12 +178,12 @@ func put(t *tar.Writer, name string, content []byte, size int64) error {
 	return err
 }
 
-// header is that of every file.
+// header is the tar header of a file.
 func header(name string, size int64) *tar.Header {
 	return &tar.Header{Typeflag: tar.TypeReg, Name: folder + name, Size: size, Mode: 0o644, ModTime: modified, Format: tar.FormatUSTAR}
 }
 
-// The frame at the end of an archive: a mark of those that decoders pass over, its length, and the hash.
+// The frame at the end of an archive: the magic number of a skippable frame, its length, and the hash.
 const (
 	sealMark = 0x184D2A5B
 	sealSize = 4 + 4 + sha256.Size
@@ -195,7 +195,7 @@ func seal(total hash.Hash) []byte {
 	return total.Sum(b)
 }
 
-// checkName wants a name that means one file below the folder, on every system, and the same one to everybody who reads it.
+// checkName refuses names that are not plain relative paths on every system.
 func checkName(name string) error {
 	bad := len(name) > mostName || name == Sums || name == Signature
 	for part := range strings.SplitSeq(name, "/") {
@@ -210,7 +210,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// parseSums reads SHA256SUMS.
+// parseSums parses SHA256SUMS.
 func parseSums(text []byte) (list sumList, err error) {
 	for line := range strings.Lines(string(text)) {
 		s := sum{}

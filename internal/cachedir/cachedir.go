@@ -1,5 +1,5 @@
-// Package cachedir finds a folder for what can be fetched or made again. Where the wanted one cannot be used, a temporary
-// one takes its place: a home that is missing, full or read-only is no reason not to work.
+// Package cachedir finds folders for what can be downloaded or computed again. If the wanted one is unusable, a temporary
+// one takes its place: a missing, full or read-only home directory is no reason to fail.
 package cachedir
 
 import (
@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// Find gives the folder of a name in the user's cache, such as "grpo/datasets", or in a temporary place; warning says why.
+// Find returns the folder of that name in the user's cache, such as "grpo/datasets", or a temporary one, with a warning that says why.
 func Find(name string) (dir, warning string, err error) {
 	cache, err := User()
 	if err != nil {
@@ -20,8 +20,8 @@ func Find(name string) (dir, warning string, err error) {
 	return Or(filepath.Join(cache, name), name, "XDG_CACHE_HOME")
 }
 
-// User is the folder of this user's caches, whether it is there or not. Below a home that is no absolute path there is none: it would be
-// another one wherever somebody stands.
+// User is the user's cache directory, which need not exist. If the home directory is not an absolute path there is none, as it would
+// depend on the working directory.
 func User() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err == nil && !filepath.IsAbs(cache) {
@@ -30,8 +30,8 @@ func User() (string, error) {
 	return cache, err
 }
 
-// Or gives the folder that is wanted, or, where nothing can be written there, one of that name in a temporary place.
-// variable is what names another folder to whoever reads the warning.
+// Or returns the wanted folder, or if it is not writable, one of that name in a temporary place. variable is the
+// environment variable that chooses another, for the warning.
 func Or(wanted, name, variable string) (dir, warning string, err error) {
 	if err := Probe(wanted); err != nil {
 		return instead(name, fmt.Sprintf("cache folder: %v", err), variable)
@@ -39,7 +39,7 @@ func Or(wanted, name, variable string) (dir, warning string, err error) {
 	return wanted, "", nil
 }
 
-// Probe makes a folder where there is none, and tells whether a file can be written in it. An error names the folder.
+// Probe makes a folder if necessary, and checks that a file can be written in it.
 func Probe(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -57,7 +57,7 @@ func Probe(dir string) error {
 	return err
 }
 
-// instead gives a folder of that name in the temporary folder of this user.
+// instead returns a folder of that name in the user's temporary folder.
 func instead(name, why, variable string) (dir, warning string, err error) {
 	own, err := ours(filepath.Join(os.TempDir(), fmt.Sprintf("grpo-%d", os.Getuid())))
 	if err != nil {
@@ -70,7 +70,7 @@ func instead(name, why, variable string) (dir, warning string, err error) {
 	return dir, fmt.Sprintf("%s; %s takes its place, set %s to a folder that lasts", why, dir, variable), nil
 }
 
-// ours makes a folder that only this user can write to. One that somebody else has put there is not used: models and
+// ours makes a folder that only this user can write to. One that belongs to somebody else is refused, as models and
 // programs are read from it.
 func ours(dir string) (string, error) {
 	if err := os.Mkdir(dir, 0o700); err == nil {

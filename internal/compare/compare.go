@@ -8,39 +8,39 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
-// Comparison is runs beside each other, all of them against the first.
+// Comparison is several runs compared with the first.
 type Comparison struct {
 	Runs     []*Run
 	Base     *Run
-	Step     int // that evaluations are of; below 0: the last of each run
+	Step     int // of the evaluations; below 0: the last of each run
 	Settings []Setting
-	Pairs    []Pair // of each run but the base, in order
+	Pairs    []Pair // one for each run but the base, in order
 	Notes    []string
 }
 
-// Setting is one in which not all runs agree, with what each has.
+// Setting is a setting in which the runs differ, with the value of each.
 type Setting struct {
 	Key    string   `json:"key"`
 	Values []string `json:"values"` // in the order of the runs
 }
 
-// Pair is a run beside the base.
+// Pair is a run compared with the base.
 type Pair struct {
 	Run     *Run
-	Refused string // why nothing can be said problem by problem
-	Greedy  *Side  // of the most likely completions; nil where nothing can be said
+	Refused string // why they cannot be compared problem by problem
+	Greedy  *Side  // of the greedy completions; nil if unknown
 	Sampled *Side  // of sampled ones
 }
 
-// Side is what a pair of evaluations says of one kind of completions.
+// Side is the comparison of two evaluations by one kind of completions.
 type Side struct {
 	Change *stats.Change
-	// Lost are problems that the base solves and the run does not, Won those where it is the other way round. Of sampled
-	// completions one that is right is enough.
+	// Lost are problems that the base solves and the run does not, Won the reverse. For sampled completions, one right one
+	// counts as solved.
 	Lost, Won []string
 }
 
-// New compares runs with the one at base, by their evaluations after a step, or by the last of each where step is below 0.
+// New compares runs with runs[base], by their evaluations after a step; below 0: by the last evaluation of each.
 func New(runs []*Run, base, step int) (*Comparison, error) {
 	c := &Comparison{Runs: runs, Base: runs[base], Step: step, Settings: Differing(runs, places)}
 	for _, r := range runs {
@@ -55,7 +55,7 @@ func New(runs []*Run, base, step int) (*Comparison, error) {
 	return c, nil
 }
 
-// pair compares two runs problem by problem, where they were evaluated on the same ones.
+// pair compares two runs problem by problem, if they were evaluated on the same ones.
 func pair(base, r *Run, step int) Pair {
 	p := Pair{Run: r}
 	a, b := base.At(step), r.At(step)
@@ -67,8 +67,8 @@ func pair(base, r *Run, step int) Pair {
 	return p
 }
 
-// unpaired says why two evaluations cannot be compared problem by problem. Only the hash of the problems tells that those of
-// one name are the same.
+// unpaired says why two evaluations cannot be compared problem by problem. Problems of the same name may differ, so the hash
+// of all must be equal.
 func unpaired(base, r *Run, a, b *Evaluation) string {
 	was, is := base.heldOut(a), r.heldOut(b)
 	switch {
@@ -92,7 +92,7 @@ func unpaired(base, r *Run, a, b *Evaluation) string {
 	return ""
 }
 
-// side compares what two evaluations say of their problems; nil where they have none in common.
+// side compares two evaluations on the problems that they have in common; nil if there are none.
 func side(a, b stats.Judged) *Side {
 	change := stats.Compare(a, b)
 	if change == nil {
@@ -118,10 +118,10 @@ func side(a, b stats.Judged) *Side {
 	return s
 }
 
-// places are the settings that say where a run is, and are for once.
+// places are settings that say where a run is, or apply to one start only.
 var places = []string{"run_dir", "resume", "allow_change", "serve", "serve_keys", "tensorboard", "mlflow", "watch"}
 
-// Differing are the settings that not all runs have alike, but for those.
+// Differing are the settings in which the runs differ, except without.
 func Differing(runs []*Run, without []string) (all []Setting) {
 	texts := make([]map[string]string, len(runs))
 	for i, r := range runs {

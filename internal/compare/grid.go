@@ -5,10 +5,10 @@ import (
 	"unicode/utf8"
 )
 
-// mostName is what the name of a run may take of a line.
+// mostName is how wide a run's name may be.
 const mostName = 28
 
-// grid is a table whose columns are as wide as they must be: the first is of names, on the left, the others are on the right.
+// grid is a table with columns of minimal width. The first has names and is aligned left, the others right.
 type grid struct {
 	head []string
 	rows [][]string
@@ -16,7 +16,7 @@ type grid struct {
 
 func (g *grid) add(row []string) { g.rows = append(g.rows, row) }
 
-// print writes the grid; a name gives way first where a line would be too long.
+// print prints the grid. If a line would be too long, the name is shortened.
 func (g *grid) print(b *strings.Builder) {
 	widths, total := make([]int, len(g.head)), 0
 	for _, row := range append([][]string{g.head}, g.rows...) {
@@ -45,7 +45,7 @@ func (g *grid) print(b *strings.Builder) {
 	}
 }
 
-// cut leaves the middle of a text out, where both ends tell it from others.
+// cut shortens a text in the middle, as both ends may distinguish it.
 func cut(text string, most int) string {
 	runes := []rune(text)
 	if len(runes) <= most {
@@ -55,7 +55,7 @@ func cut(text string, most int) string {
 	return string(runes[:head]) + "…" + string(runes[len(runes)-(most-1-head):])
 }
 
-// hang breaks a text into lines that fit, those after the first below the text.
+// hang wraps a text, with a hanging indent of the width of lead.
 func hang(lead, text string) string {
 	var b strings.Builder
 	indent := strings.Repeat(" ", max(2, utf8.RuneCountInString(lead)))

@@ -9,14 +9,14 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
-// asking are the settings that change how held-out problems are asked and judged, whatever was learned.
+// asking are the settings that affect how held-out problems are prompted and judged.
 var asking = []string{"prompt_template", "renderer", "chat_date", "chat_vars", "max_tokens", "stop", "env", "max_turns",
 	"max_conversation_tokens", "turn_seconds", "conversation_seconds", "public_tests", "heal_template", "tools", "mcp", "openenv_action",
 	"openenv_template", "answer_match", "blocklist", "reject_blocklisted",
 	"reward_timeout", "max_tests", "on_truncated", "comparator", "tolerance", "eval_samples", "eval_temperature", "eval_top_k",
 	"eval_top_p", "eval_min_p"}
 
-// notes are what a reader must know before believing the rest.
+// notes are caveats about the comparison.
 func (c *Comparison) notes() (notes []string) {
 	for _, r := range c.Runs {
 		notes = append(notes, r.notes()...)
@@ -59,7 +59,7 @@ func (c *Comparison) notes() (notes []string) {
 	return notes
 }
 
-// notes are what is out of the ordinary about a run by itself.
+// notes are caveats about a single run.
 func (r *Run) notes() (notes []string) {
 	if !r.Finished() {
 		of := ""
@@ -93,7 +93,7 @@ func (r *Run) notes() (notes []string) {
 	return notes
 }
 
-// evaluated lists the steps after which there were evaluations.
+// evaluated lists the steps with evaluations.
 func (r *Run) evaluated() string {
 	if len(r.Evaluations)+len(r.Held) == 0 {
 		return "none"

@@ -8,13 +8,13 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/report"
 )
 
-// PageMark stands in every page of a comparison, and in no other file.
+// PageMark occurs in every page of a comparison, and in no other file.
 const PageMark = report.ComparisonMark
 
-// mostBands is how many intervals can be told apart over each other.
+// mostBands is how many overlapping intervals can be distinguished.
 const mostBands = 3
 
-// Page is the comparison as one page.
+// Page is the comparison as a page.
 func (c *Comparison) Page() *report.Comparison {
 	p := &report.Comparison{What: "compare", Of: report.Count(len(c.Runs), "run"), Title: c.title(), Detail: c.detail(), Notes: c.Notes}
 	for _, r := range c.Runs {
@@ -70,10 +70,10 @@ func (c *Comparison) title() string {
 	return c.Base.Name + " is not surpassed"
 }
 
-// better tells whether the run surpasses the base, and not by chance.
+// better reports whether the run is significantly better than the base.
 func (s *Side) better() bool { return s.Change.Sure() && s.Change.Mean > 0 }
 
-// beats tells whether one run gains more than another: what is no chance comes before what may be.
+// beats reports whether one run gains more than another. A significant gain counts more than one that is not.
 func (s *Side) beats(other *Side) bool {
 	if s.better() != other.better() {
 		return s.better()
@@ -183,7 +183,7 @@ func (c *Comparison) problemTable() *report.Table {
 	return &t
 }
 
-// curves are the runs over each other.
+// curves are the curves of all runs.
 func curves(runs []*Run) []report.CurveGroup {
 	held := report.CurveGroup{ID: "held-out", Title: "Held-out problems over the run", Scattered: true, Charts: []report.CurveChart{
 		{Title: "pass@1, greedy", Share: true}, {Title: "pass@1, sampled", Share: true}, {Title: "pass@k", Share: true}}}

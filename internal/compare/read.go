@@ -1,5 +1,5 @@
-// Package compare sets runs beside each other by what their directories say: what differs in settings, the curves, and
-// held-out scores problem by problem. It trains nothing, and knows nothing of a run that is not written down there.
+// Package compare compares runs by what their directories record: settings that differ, curves, and held-out scores
+// problem by problem. It trains nothing, and uses nothing but that record.
 package compare
 
 import (
@@ -20,22 +20,22 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
-// Run is a run as its directory has it.
+// Run is the record of a run.
 type Run struct {
 	Name, Dir   string
-	Settings    *configs.Config // that it had last
+	Settings    *configs.Config // the last
 	Manifest    provenance.Manifest
-	Parts       provenance.Parts // that it had last
-	Own         []string         // parts that a Go program brought, of which there are no fingerprints
+	Parts       provenance.Parts // the last
+	Own         []string         // parts that the caller's Go program brought, which have no fingerprints
 	Steps       []Step
 	Evaluations []Evaluation
-	Held        []Held // of a warm-up
+	Held        []Held // evaluations of a warm-up
 	Resumes     int    // after interruptions
 
 	past *provenance.Run
 }
 
-// Step is a line of metrics.jsonl with its time of train_log.jsonl. What a line does not say is NaN.
+// Step is a line of metrics.jsonl with its time from train_log.jsonl. Missing values are NaN.
 type Step struct {
 	Step     int     `json:"step"`
 	Reward   float64 `json:"mean_reward"`
@@ -54,7 +54,7 @@ type Step struct {
 	Excluded    int `json:"excluded"`
 }
 
-// Evaluation is one of held-out problems.
+// Evaluation is an evaluation on held-out problems.
 type Evaluation struct {
 	Step     int        `json:"step"`
 	Problems int        `json:"problems"`
@@ -65,12 +65,12 @@ type Evaluation struct {
 	PassAtK  float64    `json:"pass@k"`
 	BestOfK  float64    `json:"best_of_k"`
 
-	Judged stats.Judged `json:"-"` // of which problems it is; nothing where nobody wrote that down
+	Judged stats.Judged `json:"-"` // the results of problems; empty if they were not recorded
 }
 
 var nan = math.NaN()
 
-// Open reads the directories of runs, in the order in which they are given. Names are what tells the directories apart.
+// Open reads the directories of runs, in the given order. Their names are the parts in which the paths differ.
 func Open(dirs []string) (runs []*Run, err error) {
 	seen := map[string]bool{}
 	var mistakes []error
@@ -95,7 +95,7 @@ func Open(dirs []string) (runs []*Run, err error) {
 	return runs, errors.Join(mistakes...)
 }
 
-// Read reads the directory of one run.
+// Read reads the directory of a run.
 func Read(dir string) (*Run, error) {
 	if err := Check(dir); err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func Read(dir string) (*Run, error) {
 	return r, nil
 }
 
-// Check tells what is no directory of a run, where it can be told what to type in place of it.
+// Check fails for what is no run directory, and suggests the one that may be meant.
 func Check(dir string) error {
 	info, err := os.Stat(dir)
 	switch {
@@ -155,7 +155,7 @@ func (r *Run) readMetrics() error {
 			if err := json.Unmarshal(line, &s); err != nil {
 				return err
 			}
-			if s.Updated != nil && !*s.Updated { // of which such a line says nothing
+			if s.Updated != nil && !*s.Updated { // the line has no meaningful loss then
 				s.KL, s.KLRef, s.Entropy, s.GradNorm, s.Loss = nan, nan, nan, nan, nan
 			}
 			if s.Completions > 0 && s.Excluded == s.Completions { // nothing was scored
@@ -173,7 +173,7 @@ func (r *Run) readMetrics() error {
 			if err := json.Unmarshal(line, &e); err != nil {
 				return err
 			}
-			if stats.Unjudged(e.Greedy, e.CI) { // the machine failed throughout
+			if stats.Unjudged(e.Greedy, e.CI) { // no problem was judged
 				e.Greedy, e.CI = nan, [2]float64{nan, nan}
 				if e.PassAt1 == 0 && e.PassAtK != e.PassAtK {
 					e.PassAt1 = nan
@@ -210,7 +210,7 @@ func (r *Run) readTimes() error {
 	return err
 }
 
-// name gives each run the shortest end of its path that no other run has.
+// name gives each run the shortest suffix of its path that is unique.
 func name(runs []*Run) {
 	parts := make([][]string, len(runs))
 	for i, r := range runs {
@@ -235,7 +235,7 @@ func name(runs []*Run) {
 	}
 }
 
-// Done is how many steps the run has.
+// Done is the number of steps taken.
 func (r *Run) Done() int {
 	if n := len(r.Steps); n > 0 {
 		return r.Steps[n-1].Step
@@ -243,13 +243,13 @@ func (r *Run) Done() int {
 	return 0
 }
 
-// Finished tells whether it has all the steps that it was to have.
+// Finished reports whether the run has taken all its steps.
 func (r *Run) Finished() bool { return r.last() >= 0 && r.Done() >= r.last() }
 
-// last is the last step that it was to have; -1: none.
+// last is the planned last step; -1: none.
 func (r *Run) last() int { return r.Settings.StepsOf(r.Manifest.Problems) }
 
-// At is the evaluation after a step, the last where step is below 0; nil where there is none.
+// At is the evaluation after a step, the last one if step is below 0; nil if there is none.
 func (r *Run) At(step int) *Evaluation {
 	for i := len(r.Evaluations) - 1; i >= 0; i-- {
 		if step < 0 || r.Evaluations[i].Step == step {
@@ -259,8 +259,8 @@ func (r *Run) At(step int) *Evaluation {
 	return nil
 }
 
-// heldOut is the hash of the problems of an evaluation: those of the process that made its step, where that was to evaluate then, and
-// otherwise those that the run had last.
+// heldOut is the hash of an evaluation's problems: those of the process that made its step if it was to evaluate then, otherwise the
+// last ones of the run.
 func (r *Run) heldOut(e *Evaluation) string {
 	if e == nil {
 		return ""
@@ -273,7 +273,7 @@ func (r *Run) heldOut(e *Evaluation) string {
 	return cmp.Or(start.Parts["test_data"].SHA256, last)
 }
 
-// Total adds up what is known of a quantity over the steps, NaN where nothing is.
+// Total adds up the known values of a quantity over the steps; NaN if there are none.
 func (r *Run) Total(of func(s *Step) float64) float64 {
 	total, known := 0.0, false
 	for i := range r.Steps {
@@ -287,7 +287,7 @@ func (r *Run) Total(of func(s *Step) float64) float64 {
 	return total
 }
 
-// Late is the mean of a quantity over the last tenth of the steps, NaN where nothing is known.
+// Late is the mean of a quantity over the last tenth of the steps; NaN if unknown.
 func (r *Run) Late(of func(s *Step) float64) float64 {
 	n := max(len(r.Steps)/10, 1)
 	sum, known := 0.0, 0
@@ -296,5 +296,5 @@ func (r *Run) Late(of func(s *Step) float64) float64 {
 			sum, known = sum+v, known+1
 		}
 	}
-	return sum / float64(known) // 0/0 is not known
+	return sum / float64(known) // 0/0 is NaN
 }

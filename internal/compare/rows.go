@@ -8,17 +8,17 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/report"
 )
 
-// Held is what a warm-up found on the rows that it held out.
+// Held is a warm-up's evaluation on held-out rows.
 type Held struct {
 	Step     int     `json:"step"`
 	Rows     int     `json:"rows"`
 	Tokens   int     `json:"tokens"` // of these rows
 	Loss     float64 `json:"loss"`
-	Accuracy float64 `json:"accuracy"` // of pairs, as the margin is
+	Accuracy float64 `json:"accuracy"` // of pairs, like Margin
 	Margin   float64 `json:"reward_margin"`
 }
 
-// heldFigures are what is told of held-out rows.
+// heldFigures are the columns about held-out rows.
 var heldFigures = []struct {
 	name string
 	of   func(h *Held) float64
@@ -28,7 +28,7 @@ var heldFigures = []struct {
 	{"held_out_margin", func(h *Held) float64 { return h.Margin }},
 }
 
-// HeldAt is what was found after a step, the last where step is below 0; nil where there is none.
+// HeldAt is the evaluation after a step, the last one if step is below 0; nil if there is none.
 func (r *Run) HeldAt(step int) *Held {
 	for i := len(r.Held) - 1; i >= 0; i-- {
 		if step < 0 || r.Held[i].Step == step {
@@ -38,8 +38,8 @@ func (r *Run) HeldAt(step int) *Held {
 	return nil
 }
 
-// heldBefore is the first evaluation of the same rows as a later one, as far as their tokens tell, without others between: a run that
-// goes on may hold others out.
+// heldBefore is the first of the evaluations that led to h on the same rows, as far as their number of tokens tells. A resumed run
+// may have changed the held-out rows in between.
 func (r *Run) heldBefore(h *Held) *Held {
 	first := h
 	for i := len(r.Held) - 1; i >= 0; i-- {
@@ -54,7 +54,7 @@ func (r *Run) heldBefore(h *Held) *Held {
 	return first
 }
 
-// loss is that of a warm-up; where completions are drawn it says nothing.
+// loss is the loss of a warm-up; in GRPO it is not comparable.
 func (r *Run) loss(s *Step) float64 {
 	if !r.Settings.Warmup() {
 		return nan
@@ -65,17 +65,17 @@ func (r *Run) loss(s *Step) float64 {
 // lateLoss is its mean over the last tenth of the steps.
 func (r *Run) lateLoss() float64 { return r.Late(r.loss) }
 
-// taught tells whether any run is a warm-up.
+// taught reports whether any run is a warm-up.
 func taught(runs []*Run) bool {
 	return slices.ContainsFunc(runs, func(r *Run) bool { return r.Settings.Warmup() })
 }
 
-// untaught tells whether any run is none.
+// untaught reports whether any run is not a warm-up.
 func untaught(runs []*Run) bool {
 	return slices.ContainsFunc(runs, func(r *Run) bool { return !r.Settings.Warmup() })
 }
 
-// rowsHeader are the columns of warm-ups, and rowCells what a run has in them.
+// rowsHeader are the columns of warm-ups, and rowCells their values for a run.
 func rowsHeader() []string {
 	out := []string{"train_loss", "held_out_at", "held_out_rows"}
 	for _, f := range heldFigures {
@@ -96,7 +96,7 @@ func (r *Run) rowCells(step int) []any {
 	return out
 }
 
-// rowsTable is what warm-ups found on the rows that they held out; nil where none is one.
+// rowsTable has the warm-ups' evaluations on held-out rows; nil if there are no warm-ups.
 func (c *Comparison) rowsTable() *report.Table {
 	if !taught(c.Runs) {
 		return nil
@@ -114,7 +114,7 @@ func (c *Comparison) rowsTable() *report.Table {
 	return t
 }
 
-// rowsText is that table for a terminal, and the losses of the steps.
+// rowsText is that table for a terminal, with the losses of the steps.
 func (c *Comparison) rowsText(b *strings.Builder, label map[*Run]string) {
 	held := c.rowsTable()
 	if held == nil {
@@ -128,7 +128,7 @@ func (c *Comparison) rowsText(b *strings.Builder, label map[*Run]string) {
 	b.WriteByte('\n')
 }
 
-// rowCurves are the losses of warm-ups over each other.
+// rowCurves are the losses of warm-ups.
 func rowCurves(runs []*Run) []report.CurveGroup {
 	held := report.CurveGroup{ID: "held-out-rows", Title: "Held-out rows over the run", Scattered: true,
 		Charts: []report.CurveChart{{Title: "Loss of held-out rows"}, {Title: "Accuracy", Share: true}, {Title: "Margin"}}}
@@ -153,7 +153,7 @@ func rowCurves(runs []*Run) []report.CurveGroup {
 
 const holdTheSame = "test_data=FILE holds the same ones out"
 
-// sameRows tells whether two warm-ups held the same rows out: those of a file, or those that one seed draws of the same data.
+// sameRows reports whether two warm-ups held out the same rows: from the same file, or drawn from the same data with the same seed.
 func sameRows(a, b *Run) bool {
 	named, other := a.Parts["test_data"].SHA256, b.Parts["test_data"].SHA256
 	if named != "" || other != "" {

@@ -15,31 +15,31 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
-// Summary is runs by what they have in common: all settings but the seed, and what these name.
+// Summary groups runs by all of their settings except the seed, and by the files that these name.
 type Summary struct {
 	Groups []Group
 	Notes  []string
 }
 
-// Group is runs that differ in their seeds.
+// Group is a group of runs that differ only in their seeds.
 type Group struct {
-	Name    string // the settings that not all groups have, and files where these do not tell; "all runs" where there is one
+	Name    string // the settings in which groups differ, and files if these do not suffice; "all runs" if there is one group
 	Runs    []*Run
 	Figures []Figure
 }
 
-// Figure is one measure over the runs of a group.
+// Figure is a measurement of each run of a group.
 type Figure struct {
 	Name   string
 	At     string // a step, or end
 	Values []float64
 }
 
-// machine are the settings that change no result beside those that say where.
+// machine are further settings that do not affect results.
 var machine = append([]string{"seed", "threads", "sandbox_slots", "judge_slots", "cache_memory", "max_sequences", "token_budget",
 	"speculate", "recompute", "save_every", "keep_last", "keep_best", "record_rollouts", "compress_rollouts", "cache_dataset"}, places...)
 
-// Summarize groups runs and gathers their figures.
+// Summarize groups runs and collects their figures.
 func Summarize(runs []*Run) *Summary {
 	s := &Summary{}
 	keys := []string{}
@@ -70,7 +70,7 @@ func Summarize(runs []*Run) *Summary {
 	return s
 }
 
-// kind is what runs of one group have in common.
+// kind is a key that the runs of one group share.
 func (r *Run) kind() string {
 	settings := map[string]any{}
 	for _, f := range configs.Describe() {
@@ -80,12 +80,12 @@ func (r *Run) kind() string {
 	}
 	text, err := json.Marshal([]any{settings, r.hashes()})
 	if err != nil {
-		return r.Dir // a setting that is no number is like no other
+		return r.Dir // a setting that is not a number equals no other
 	}
 	return string(text)
 }
 
-// hashes are those of the run's files by the settings that name them. What a Go program brought itself has none: it is its own.
+// hashes are those of the run's files, by setting. Parts of a Go program have none, so such a run equals no other.
 func (r *Run) hashes() map[string]string {
 	all := map[string]string{}
 	for key, part := range r.Parts {
@@ -109,7 +109,7 @@ func (g *Group) name(i int, differing []Setting, groups int) {
 	g.Name = strings.Join(words, " ")
 }
 
-// tellApart adds to a name that several groups have which of their files differ, by the beginnings of their hashes.
+// tellApart makes equal names of groups unique by the files in which they differ, with the beginnings of their hashes.
 func (s *Summary) tellApart() {
 	alike := map[string][]*Group{}
 	for i := range s.Groups {
@@ -138,7 +138,7 @@ func (s *Summary) tellApart() {
 	}
 }
 
-// short is the name where it is to fit into a line.
+// short is the name, shortened to fit into a line.
 func (g *Group) short() string {
 	words := strings.Fields(g.Name)
 	for i := range words {
@@ -147,7 +147,7 @@ func (g *Group) short() string {
 	return strings.Join(words, " ")
 }
 
-// notes tell of runs that are no runs of their own, and of figures that are not of all.
+// notes tell of runs that are not independent, and of figures that some runs lack.
 func (g *Group) notes() (notes []string) {
 	seen := map[uint64]string{}
 	for _, r := range g.Runs {
@@ -169,7 +169,7 @@ func (g *Group) notes() (notes []string) {
 	return notes
 }
 
-// gather collects the figures: those of each evaluation step, then those of the end.
+// gather collects the figures: those of each evaluation, then those of the end.
 func (g *Group) gather() {
 	var steps []int
 	for _, r := range g.Runs {
@@ -231,7 +231,7 @@ func (g *Group) gather() {
 	}
 }
 
-// add adds a figure that is known of some run.
+// add adds a figure, if some run has it.
 func (g *Group) add(name, at string, of func(r *Run) float64) {
 	f := Figure{Name: name, At: at}
 	for _, r := range g.Runs {
@@ -244,10 +244,10 @@ func (g *Group) add(name, at string, of func(r *Run) float64) {
 	}
 }
 
-// Mean is that of the runs.
+// Mean is the mean over the runs.
 func (f Figure) Mean() float64 { return stats.Mean(f.Values) }
 
-// Deviation is the standard deviation as it is estimated from so many runs, NaN of one.
+// Deviation is the sample standard deviation; NaN of one run.
 func (f Figure) Deviation() float64 {
 	if len(f.Values) < 2 {
 		return nan
@@ -326,7 +326,7 @@ func (s *Summary) Text() string {
 	return look.Visible(b.String())
 }
 
-// show writes a value of the figure: shares to three places.
+// show formats a value of the figure: shares with three digits.
 func (f Figure) show(v float64) string {
 	switch f.Name {
 	case "pass@1_greedy", "pass@1_sampled", "pass@k", "held_out_accuracy":

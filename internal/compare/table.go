@@ -14,16 +14,16 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
-// Table is rows of cells for programs: texts, whole numbers, and numbers, of which NaN is unknown.
+// Table is a table for programs. Cells are strings, integers, or numbers, where NaN is unknown.
 type Table struct {
 	Header []string
 	Rows   [][]any
 }
 
-// Formats are those that a table can be written in.
+// Formats are the formats of tables.
 var Formats = []string{"csv", "markdown", "json"}
 
-// CheckFormat refuses another one; "" is the terminal's.
+// CheckFormat refuses an unknown format; "" is for the terminal.
 func CheckFormat(format string) error {
 	for _, f := range append(Formats, "") {
 		if format == f {
@@ -33,7 +33,7 @@ func CheckFormat(format string) error {
 	return badinput.Errorf("--format: found %q, expected csv, markdown or json; left out, a table for the terminal", format)
 }
 
-// Write writes a table as csv (RFC 4180, every digit) or markdown (three digits).
+// Write writes a table as csv (RFC 4180, all digits) or markdown (three digits).
 func (t *Table) Write(format string) ([]byte, error) {
 	var b bytes.Buffer
 	if format == "csv" {
@@ -70,7 +70,7 @@ func (t *Table) Write(format string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// exact is a cell with every digit, empty where it is unknown.
+// exact is a cell with all digits, empty if it is unknown.
 func exact(cell any) string {
 	switch v := cell.(type) {
 	case float64:
@@ -98,7 +98,7 @@ func short(cell any) string {
 	return exact(cell)
 }
 
-// number is a figure as JSON has it: null where it is unknown.
+// number is a value for JSON: null if it is unknown.
 func number(v float64) any {
 	if v != v {
 		return nil
@@ -106,7 +106,7 @@ func number(v float64) any {
 	return v
 }
 
-// objects are the rows as JSON has them.
+// objects are the rows as JSON objects.
 func (t *Table) objects() []map[string]any {
 	out := make([]map[string]any, len(t.Rows))
 	for i, row := range t.Rows {
@@ -124,7 +124,7 @@ func (t *Table) objects() []map[string]any {
 // JSON is the rows as a list of objects.
 func (t *Table) JSON() ([]byte, error) { return marshal(t.objects()) }
 
-// Table has a row for each run. What hangs on a clock, or on what became of processes, is not in it unless times is set.
+// Table has a row for each run. With times, it includes columns that depend on the clock, or on interruptions.
 func (c *Comparison) Table(times bool) *Table {
 	t := &Table{Header: []string{"run", "steps", "max_steps"}}
 	settings := slices.DeleteFunc(slices.Clone(c.Settings), func(s Setting) bool {
@@ -176,7 +176,7 @@ func tokens(s *Step) float64   { return s.Tokens }
 func seconds(s *Step) float64  { return s.Seconds }
 func gradNorm(s *Step) float64 { return s.GradNorm }
 
-// scores are the cells of an evaluation.
+// scores are the cells about an evaluation.
 func (r *Run) scores(step int) []any {
 	e := r.At(step)
 	if e == nil {
@@ -189,7 +189,7 @@ func (r *Run) scores(step int) []any {
 	return []any{e.Step, e.Problems, e.Greedy, e.CI[0], e.CI[1], e.PassAt1, k, e.PassAtK, e.BestOfK}
 }
 
-// paired are the cells of a run beside the base.
+// paired are the cells of a run compared with the base.
 func (c *Comparison) paired(r *Run) []any {
 	out := []any{nil, nil, nan, nan, nan, nil, nil, nan, nan, nan, nil, nil}
 	for _, p := range c.Pairs {
@@ -259,5 +259,5 @@ func marshal(v any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// few tells whether so many problems are too few to say anything.
+// few reports whether that many problems are too few for conclusions.
 func few(n int) bool { return n < stats.Few }

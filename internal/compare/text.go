@@ -9,7 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/report"
 )
 
-// columns of a terminal that everything fits into.
+// of the terminal
 const columns = 80
 
 // Text is the comparison for a terminal of 80 columns.
@@ -53,7 +53,7 @@ func (c *Comparison) Text() string {
 	return look.Visible(b.String())
 }
 
-// settingsText prints the settings that differ, a block of rows for each run where they do not fit side by side.
+// settingsText prints the settings that differ; if they do not fit side by side, as a block of rows for each run.
 func (c *Comparison) settingsText(b *strings.Builder, label map[*Run]string) {
 	if len(c.Settings) == 0 {
 		b.WriteString("the settings are the same\n\n")
@@ -87,7 +87,7 @@ func (c *Comparison) settingsText(b *strings.Builder, label map[*Run]string) {
 	}
 }
 
-// mostCell is what a setting may take of a line; --format has all of it.
+// mostCell is how wide a setting may be; --format has all of it.
 const mostCell = 36
 
 func nameWidth(label map[*Run]string) int {
@@ -98,10 +98,10 @@ func nameWidth(label map[*Run]string) int {
 	return width
 }
 
-// mostLabel is what the name of a run may take of a line of many columns.
+// mostLabel is how wide a run's name may be in a line of many columns.
 const mostLabel = 12
 
-// labels are the names of the runs, or numbers where a name is too long to stand beside figures.
+// labels are the names of the runs, or numbers if a name is too long.
 func (c *Comparison) labels() map[*Run]string {
 	names, numbers, short := map[*Run]string{}, map[*Run]string{}, true
 	for i, r := range c.Runs {
@@ -138,10 +138,10 @@ func (c *Comparison) scoreWords(r *Run) []string {
 	return []string{fmt.Sprint(e.Step), greedy, against, rate(e.PassAt1), atK}
 }
 
-// mostPairs is how many runs are told of problem by problem.
+// mostPairs is how many runs are compared problem by problem.
 const mostPairs = 8
 
-// problemText says what each change is worth, and which problems changed hands.
+// problemText prints the changes with their intervals, and which problems changed.
 func (c *Comparison) problemText(b *strings.Builder, label map[*Run]string) {
 	base := label[c.Base]
 	for i, p := range c.Pairs {
@@ -166,7 +166,7 @@ func (c *Comparison) problemText(b *strings.Builder, label map[*Run]string) {
 	}
 }
 
-// words are a change with what it is worth.
+// words are a change with its interval.
 func (s *Side) words() string {
 	d := s.Change
 	return fmt.Sprintf("%+.3f [%+.3f, %+.3f] over %s: %s", d.Mean, d.CI[0], d.CI[1], report.Count(d.Problems, "problem"), d.Verdict())

@@ -1,5 +1,5 @@
-// Package conversation makes of the settings of a run who answers the model, and has conversations sampled: what comes back is a
-// sequence with a score, as that of a completion is. It does not know what a trainer does with them.
+// Package conversation opens the environment that the settings of a run name, and samples conversations with it. Each comes back
+// as a sequence with a score, like a plain completion. It does not know what a trainer does with them.
 package conversation
 
 import (
@@ -24,24 +24,24 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// Own is the setting env of a run whose environment is a Go program's.
+// Own is the value of the setting env for an environment that the caller's Go program brings.
 const Own = "own"
 
-// Room is where a run's conversations take place. A nil Room is that of a run whose completions are one turn.
+// Room samples the conversations of a run. It is nil if completions are of one turn.
 type Room struct {
-	Notes []string // that the user should know
+	Notes []string // for the user
 
 	language *sources.Language
 	env      episode.Environment
 	talk     episode.Talk
-	failures int // of the machine that a draw may have
+	failures int // conversations per draw that the machine may fail
 	servers  *mcp.Servers
-	where    string // for people
+	where    string // of the environment, for messages
 	close    func() error
 }
 
-// Open opens what the settings say of conversations about these problems, nil where they say none. Own is the caller's environment, of
-// env=own.
+// Open opens the environment that the settings name, for conversations about these problems; nil if they name none. own is the
+// caller's environment, with env=own.
 func Open(ctx context.Context, cfg *configs.Config, l *sources.Language, j *judging.Judging, p *sources.Problems,
 	own episode.Environment) (*Room, error) {
 	if own != nil && cfg.Env != Own {
@@ -72,7 +72,7 @@ func Open(ctx context.Context, cfg *configs.Config, l *sources.Language, j *judg
 	return r, err
 }
 
-// String says for people what conversations there are.
+// String describes the conversations for the user.
 func (r *Room) String() string {
 	if r == nil {
 		return ""
@@ -87,23 +87,23 @@ func (r *Room) String() string {
 	return text
 }
 
-// Close ends what answers.
+// Close ends the environment.
 func (r *Room) Close() error { return r.close() }
 
-// Ask is a problem that so many conversations are about.
+// Ask asks for conversations about a problem.
 type Ask struct {
 	Problem *data.Problem
 	Key     sampler.Key
 }
 
-// Drawn is a conversation that is over.
+// Drawn is a finished conversation.
 type Drawn struct {
 	sampler.Rollout // Request is the index of its Ask
 	Record          *Record
 }
 
-// Sample draws n conversations about each problem, and tells of each as it is over, by the goroutine that samples. One that the machine
-// failed has a score that is left out; too many of them, and any other failure of an environment, end the sampling.
+// Sample samples n conversations about each problem, and calls done with each as it ends, in the sampling goroutine. A conversation
+// that the machine failed gets an excluded score. Too many of these, or any other failure of the environment, end the sampling.
 func (r *Room) Sample(ctx context.Context, e *sampler.Engine, asks []Ask, n int, params sampler.Params, done func(Drawn)) error {
 	starts := make([]episode.Start, len(asks))
 	for i, a := range asks {
@@ -132,14 +132,14 @@ func (r *Room) Sample(ctx context.Context, e *sampler.Engine, asks []Ask, n int,
 		}
 		done(d)
 	})
-	// The failure may be that of the last conversation, when nothing is left to be drawn and the sampler has no reason to complain.
+	// If the last conversation fails, sampling is complete already and the sampler returns no error.
 	if cause := context.Cause(playing); cause != nil && ctx.Err() == nil {
 		return cause
 	}
-	return cmp.Or(ctx.Err(), err) // what ends a context may have a word of its own, which is no failure
+	return cmp.Or(ctx.Err(), err) // a deadline or an interruption is no failure of the environment
 }
 
-// remedy is what to do about an environment that failed too often: a server is somebody else's, and the sandbox this machine's.
+// remedy is what to do about an environment that failed too often. A sandbox is this machine's; anything else is the user's.
 func remedy(err error) string {
 	var infra *sandbox.InfraError
 	if errors.As(err, &infra) {
@@ -148,7 +148,7 @@ func remedy(err error) string {
 	return "mend that, and type the same again, which goes on from the last checkpoint"
 }
 
-// score is that of an episode: of its last turn, with the reward of the whole.
+// score is the score of an episode: that of its last graded turn, with the reward of the whole episode.
 func score(p episode.Played) (s reward.Score) {
 	if p.Score != nil {
 		s = *p.Score
@@ -159,7 +159,7 @@ func score(p episode.Played) (s reward.Score) {
 	return s
 }
 
-// machine tells whether a failure says nothing about the conversation, which is left out of its group then, and gives it that score.
+// machine reports whether an error says nothing about the conversation. It then sets s to an excluded score.
 func machine(err error, s *reward.Score) bool {
 	var infra *sandbox.InfraError
 	var slow *episode.TooSlow

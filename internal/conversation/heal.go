@@ -21,19 +21,19 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/tools"
 )
 
-// Finding is what a template of heal_template can tell of a program that is not right.
+// Finding is the data of a heal_template: what is wrong with a program.
 type Finding struct {
 	Statement     string
-	Kind          string // "stdin" or "call"
-	FuncName      string // of a call
-	Program       bool   // there was one in the answer
-	Verdict       string // WA, RTE, TLE and so on, of all tests
-	tools.Failure        // of the first public test that fails: Test, Of, Outcome, Input, Expected, Got, Error
+	Kind          string // "stdin", "call" or "answer"
+	FuncName      string // of Kind "call"
+	Program       bool   // the completion has a program
+	Verdict       string // on all tests: WA, RTE, TLE …
+	tools.Failure        // the first public test that fails: Test, Of, Outcome, Input, Expected, Got, Error
 
 	trace func(test int) (string, error)
 }
 
-// Trace is what the program does on the test that fails, line by line; "" where none does.
+// Trace runs the program on the failing test and returns what it does, line by line; "" if no test failed.
 func (f *Finding) Trace() (string, error) {
 	if f.Test == 0 || f.trace == nil {
 		return "", nil
@@ -41,7 +41,7 @@ func (f *Finding) Trace() (string, error) {
 	return f.trace(f.Test)
 }
 
-// findings are what a template may name.
+// findings lists the fields of Finding, for error messages.
 func findings() (names []string) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Finding]()) {
 		if f.IsExported() && !f.Anonymous {
@@ -51,7 +51,7 @@ func findings() (names []string) {
 	return append(names, ".Trace")
 }
 
-// healing is the environment of env=heal. Where programs do not run in cells of this machine, no test is shown.
+// healing opens env=heal. Where programs do not run in sandboxes of this machine, the model is shown no test.
 func healing(cfg *configs.Config, j *judging.Judging) (env episode.Environment, err error) {
 	text, err := sources.HealWording(cfg)
 	if err != nil {
@@ -77,10 +77,10 @@ func healing(cfg *configs.Config, j *judging.Judging) (env episode.Environment, 
 	return h, nil
 }
 
-// mostLooked is how many problems are looked at whose tests must be read to know whether they may be shown.
+// mostLooked is the number of problems whose tests are read to see whether some are public.
 const mostLooked = 1000
 
-// untold notes how many problems have no test that a program which fails may be shown: there the model is told the verdict, and no more.
+// untold adds a note that says for how many problems no test may be shown, so that the model is told only the verdict.
 func (r *Room) untold(ctx context.Context, cfg *configs.Config, j *judging.Judging, problems []data.Problem) error {
 	problems = slices.DeleteFunc(problems, func(p data.Problem) bool { return p.Kind == data.Answer })
 	const told = "so that the model is told the verdict of its program alone"
@@ -115,12 +115,12 @@ func (r *Room) untold(ctx context.Context, cfg *configs.Config, j *judging.Judgi
 	return nil
 }
 
-// options are those of tools.
+// options are the options of tools.
 func options(cfg *configs.Config, j *judging.Judging) tools.Options {
 	return tools.Options{Judge: j.Judge(), PublicTests: cfg.PublicTests, CallTime: time.Duration(cfg.TurnSeconds * float64(time.Second))}
 }
 
-// doctor says what is wrong with a program.
+// doctor writes the answer to a wrong program.
 type doctor struct {
 	words   *template.Template
 	options tools.Options
@@ -155,7 +155,7 @@ func (d doctor) say(f *Finding) (string, error) {
 	return out.String(), nil
 }
 
-// trace shows what a program does on a public test.
+// trace runs a program on a public test with the trace tool.
 func (d doctor) trace(ctx context.Context, p *data.Problem, code string, test int) (text string, err error) {
 	o := d.options
 	o.Tools = []string{"trace"}

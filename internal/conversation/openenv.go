@@ -23,16 +23,16 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/tools"
 )
 
-// world is the environment of env=openenv:URL: a session of the server for each conversation, which its text is an action in.
+// world is the environment of env=openenv:URL. Each conversation is a session of the server, and each turn an action in it.
 type world struct {
 	server *openenv.Server
 	reward func(rewards []float64) float64
 
 	mu     sync.Mutex
-	begins map[string]string // what a session begins with, by the ID of its problem
+	begins map[string]string // the first observation of a session, by problem ID
 }
 
-// world reaches the server of env=openenv:URL. What a session begins with is the end of the prompt from then on.
+// world connects to the server of env=openenv:URL. From then on the first observation of a session ends the prompt of its problem.
 func (r *Room) world(ctx context.Context, cfg *configs.Config, l *sources.Language) error {
 	o := openenv.Options{URL: cfg.EnvServer(), Action: cfg.OpenEnvAction, Within: time.Duration(cfg.TurnSeconds * float64(time.Second))}
 	if cfg.OpenEnvTemplate != "" {
@@ -60,7 +60,7 @@ func (r *Room) world(ctx context.Context, cfg *configs.Config, l *sources.Langua
 	return nil
 }
 
-// sum is what rewards come to together.
+// sum adds up rewards.
 func sum(rewards []float64) (all float64) {
 	for _, r := range rewards {
 		all += r
@@ -68,7 +68,7 @@ func sum(rewards []float64) (all float64) {
 	return all
 }
 
-// begin is what a session about a problem begins with. The server is asked once.
+// begin returns the first observation of a session about a problem. It asks the server only once.
 func (w *world) begin(ctx context.Context, p *data.Problem) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -84,7 +84,7 @@ func (w *world) begin(ctx context.Context, p *data.Problem) (string, error) {
 	return text, nil
 }
 
-// parameters are those of the reset about a problem: a seed of its own, or what its row says in metadata.reset, as it stands there.
+// parameters are those of reset for a problem: a seed from its ID, unless metadata.reset of its row says otherwise.
 func parameters(p *data.Problem) (map[string]any, error) {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(p.ID))
@@ -103,7 +103,7 @@ func parameters(p *data.Problem) (map[string]any, error) {
 	return all, nil
 }
 
-// reset begins a session about a problem.
+// reset starts a session about a problem.
 func (w *world) reset(ctx context.Context, p *data.Problem) (*inhabitant, string, error) {
 	said, err := parameters(p)
 	if err != nil {
@@ -124,13 +124,13 @@ func (w *world) reset(ctx context.Context, p *data.Problem) (*inhabitant, string
 	return &inhabitant{world: w, session: session}, text, nil
 }
 
-// text is what the model is told of an observation.
+// text is an observation as the model reads it.
 func (w *world) text(r openenv.Result) (string, error) {
 	text, err := w.server.Text(r)
 	return tools.Fit(text, 4*tools.DefaultText), err
 }
 
-// Open begins the session of a conversation, which has to begin as its prompt says.
+// Open starts the session of a conversation. It must begin with the observation that the prompt has.
 func (w *world) Open(ctx context.Context, p *data.Problem) (episode.Episode, error) {
 	want, err := w.begin(ctx, p)
 	if err != nil {
@@ -151,7 +151,7 @@ func (w *world) Open(ctx context.Context, p *data.Problem) (episode.Episode, err
 	return e, nil
 }
 
-// inhabitant is a conversation in a session.
+// inhabitant is a conversation: a session, and its rewards so far.
 type inhabitant struct {
 	*world
 	session *openenv.Session
@@ -159,7 +159,7 @@ type inhabitant struct {
 	wrong   int
 }
 
-// Turn acts by what the model said.
+// Turn takes the action that the model named.
 func (e *inhabitant) Turn(ctx context.Context, said episode.Said) (episode.Answer, error) {
 	text, r, err := e.step(ctx, said)
 	if err != nil {
@@ -174,7 +174,7 @@ func (e *inhabitant) Turn(ctx context.Context, said episode.Said) (episode.Answe
 		Over: r.Done, Wrong: e.wrong}, nil
 }
 
-// step is what comes of a turn: where it is no action, what is wrong with it.
+// step takes an action. If it is refused, text is the reason.
 func (e *inhabitant) step(ctx context.Context, said episode.Said) (text string, r openenv.Result, err error) {
 	action, err := e.server.Act(said.Text)
 	if err == nil {

@@ -27,51 +27,51 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// mostAnswer is how long an answer may be. A program that says more without an end would take all memory before its time is up.
+// mostAnswer is the longest answer. Without a limit, a program that prints forever would fill the memory before its time is up.
 const mostAnswer = 16 << 20
 
 const tooLong = "answered with a line of more than %d MiB; make it shorter"
 
-// afterEnd is the time that what a program has started may hold on to its output after it.
+// afterEnd is how long its child processes may keep the program's output open after it ended.
 const afterEnd = 2 * time.Second
 
-// program is an environment of env=program: one process of the user's own, which is asked in a line of JSON and answers in one. It
-// has all conversations, each under a number, and is asked one thing at a time.
+// program is the environment of env=program: one process of the user's, which answers requests, one line of JSON each. It has all
+// conversations, each with an ID, and one request at a time.
 type program struct {
 	path   string
-	within time.Duration // of an answer
+	within time.Duration // limit for one answer
 
 	mu     sync.Mutex
 	cmd    *exec.Cmd
 	in     io.WriteCloser
-	lines  chan []byte   // of its output; closed after the last
-	ended  chan struct{} // is closed with it
-	long   error         // once lines is closed: the last was too long
-	said   tail.Tail     // on its standard error
-	opened int           // conversations so far
-	asked  int           // questions so far
+	lines  chan []byte   // of its standard output; closed at the end of it
+	ended  chan struct{} // closed after lines
+	long   error         // valid once lines is closed: the last line was too long
+	said   tail.Tail     // the end of its standard error
+	opened int           // conversations opened so far
+	asked  int           // questions asked so far
 	broken error
 }
 
-// request is what the program is asked: one of the three.
+// request is a request to the program: one of Open, Turn and Close.
 type request struct {
 	ID       int          `json:"id"`
-	Question int          `json:"question"` // counts from 1 over all conversations
+	Question int          `json:"question"` // numbered from 1 over all conversations
 	Open     *data.Record `json:"open,omitempty"`
 	Turn     *turn        `json:"turn,omitempty"`
 	Close    bool         `json:"close,omitempty"`
 }
 
-// turn is what the model said.
+// turn is a turn of the model, as the program reads it.
 type turn struct {
 	Text   string               `json:"text"`
 	Turn   int                  `json:"turn"` // counts from 0
-	Last   bool                 `json:"last"` // no other turn comes
+	Last   bool                 `json:"last"` // no other turn follows
 	Finish sampler.FinishReason `json:"finish_reason"`
 }
 
-// reply is what the program answers. To open and close it may be {}. One that says which question it answers is held to that: an answer
-// too many, which comes when the next question has been asked, is known by it.
+// reply is the program's answer, which may be {} for Open and Close. If it repeats the question's number, the number must be right:
+// that detects an extra line printed while the next question was being asked.
 type reply struct {
 	Question *int           `json:"question"`
 	Messages []chat.Message `json:"messages"`
@@ -124,7 +124,7 @@ func (r *Room) program(ctx context.Context, cfg *configs.Config) error {
 	return p.begun()
 }
 
-// listen hears what the program says, until it ends.
+// listen passes on the lines of the program's output, until it ends.
 func (p *program) listen(out io.Reader) {
 	defer close(p.ended)
 	defer close(p.lines)
@@ -138,22 +138,22 @@ func (p *program) listen(out io.Reader) {
 	}
 }
 
-// end closes the program's input, and ends it where it does not end by that. What it has started ends with it.
+// end closes the program's input, and kills it if it does not exit by itself in time.
 func (p *program) end() error {
 	if p.cmd.ProcessState != nil {
-		return nil // it is gone
+		return nil // already gone
 	}
 	late := time.AfterFunc(p.within, func() { apart.Kill(p.cmd) })
 	defer late.Stop()
 	_ = p.in.Close()
 	p.gone()
-	return nil // whether it liked to end is its own business
+	return nil // its exit code does not matter here
 }
 
-// gone waits for the end of the program, and ends what it has left behind.
+// gone waits for the program to exit, and kills what it left running.
 func (p *program) gone() {
 	heard := make(chan struct{})
-	go func() { // it may have more to say than a pipe holds
+	go func() { // drains its output, or it may block on a full pipe
 		defer close(heard)
 		for range p.lines {
 		}
@@ -163,7 +163,7 @@ func (p *program) gone() {
 	<-heard
 }
 
-// ask asks one thing. A program that fails once is asked no more, for nobody knows what its next answer is about.
+// ask asks one question. After a failure the program is asked nothing more, as its next answer could be to an earlier question.
 func (p *program) ask(ctx context.Context, q request) (a reply, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -189,14 +189,14 @@ func (p *program) ask(ctx context.Context, q request) (a reply, err error) {
 	return a, err
 }
 
-// calledOff tells whether what is asked was called off, as by an interruption. One whose time is up is none: others are asked after it.
+// calledOff reports whether the context was cancelled, as by an interruption. A timeout is not: other questions are asked after it.
 func calledOff(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
 
-// exchange says a line and hears one. Where it fails, or is called off, the program is gone afterwards.
+// exchange writes a line and reads the answer. If it fails or is called off, the program is gone afterwards.
 func (p *program) exchange(ctx context.Context, line []byte) (answer []byte, err error) {
 	select {
 	case early, there := <-p.lines:
-		if there { // every answer after it would be taken for that to another question
+		if there { // or each answer from now on would be taken for that to another question
 			return nil, p.failed("said %.200q without being asked; print one line for each that is read, and the rest to standard error", early)
 		}
 	default:
@@ -204,7 +204,7 @@ func (p *program) exchange(ctx context.Context, line []byte) (answer []byte, err
 	over := make(chan struct{})
 	giveUp := sync.OnceFunc(func() {
 		apart.Kill(p.cmd)
-		_ = p.in.Close() // what the program has left behind may hold the other end, and reads nothing
+		_ = p.in.Close() // a process that the program left behind may hold the pipe without reading it
 		close(over)
 	})
 	timer := time.AfterFunc(p.within, giveUp)
@@ -225,7 +225,7 @@ func (p *program) exchange(ctx context.Context, line []byte) (answer []byte, err
 		return answer, nil
 	}
 	apart.Kill(p.cmd)
-	p.gone() // what it has said is all there now
+	p.gone() // its standard error is complete now
 	switch {
 	case off:
 		return nil, p.failed("was ended with a question that was called off")
@@ -237,7 +237,7 @@ func (p *program) exchange(ctx context.Context, line []byte) (answer []byte, err
 	return nil, p.failed("ended without an answer%s; expected that it answers each line that it reads, until its input ends", p.said.Last())
 }
 
-// read reads an answer.
+// read parses an answer.
 func (p *program) read(line []byte) (a reply, err error) {
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
@@ -262,7 +262,7 @@ func (p *program) failed(format string, args ...any) error {
 	return badinput.Errorf("env=program:%s %s", p.path, fmt.Sprintf(format, args...))
 }
 
-// Open opens a conversation with a problem, its tests included.
+// Open opens a conversation about a problem. The program gets the problem with its tests.
 func (p *program) Open(ctx context.Context, problem *data.Problem) (episode.Episode, error) {
 	record := data.Record{Problem: *problem}
 	if problem.NumTests > 0 {
@@ -281,7 +281,7 @@ func (p *program) Open(ctx context.Context, problem *data.Problem) (episode.Epis
 	return &outside{p, id}, nil
 }
 
-// outside is a conversation of the program.
+// outside is one conversation with the program.
 type outside struct {
 	*program
 	id int
@@ -297,13 +297,13 @@ func (o *outside) Turn(ctx context.Context, said episode.Said) (episode.Answer, 
 
 func (o *outside) Close() error {
 	if o.fault() != nil {
-		return nil // that ended the episode
+		return nil // the failure has ended the episode
 	}
 	_, err := o.ask(context.Background(), request{ID: o.id, Close: true})
 	return err
 }
 
-// fault is why the program is asked no more.
+// fault is the error after which the program is asked nothing more.
 func (p *program) fault() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

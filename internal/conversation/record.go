@@ -10,18 +10,18 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// Record is what is kept of a conversation beside its tokens and its score.
+// Record is what is recorded of a conversation besides its tokens and its score.
 type Record struct {
-	Turns    []sampler.Turn   `json:"turns"`    // in the tokens after the prompt
-	Messages []chat.Message   `json:"messages"` // after the prompt, as they were drawn and answered
+	Turns    []sampler.Turn   `json:"turns"`    // ranges of the tokens after the prompt
+	Messages []chat.Message   `json:"messages"` // those after the prompt: turns of the model, raw, and answers
 	Ending   episode.Ending   `json:"ending"`
-	Judged   []episode.Judged `json:"judged"` // the turns that a grader scored
+	Judged   []episode.Judged `json:"judged"` // the turns that were graded
 	Calls    int              `json:"calls,omitempty"`
-	Wrong    int              `json:"wrong_calls,omitempty"` // that could not be read or done
+	Wrong    int              `json:"wrong_calls,omitempty"` // calls that were malformed or failed
 	Most     int              `json:"max_turns"`
 
 	Score   reward.Score `json:"-"`
-	Seconds float64      `json:"-"` // that the environment took
+	Seconds float64      `json:"-"` // that the environment took for its answers
 }
 
 func (r *Room) record(p episode.Played) *Record {
@@ -29,7 +29,7 @@ func (r *Room) record(p episode.Played) *Record {
 		Most: r.talk.Turns, Seconds: p.Took.Seconds()}
 }
 
-// Spans are the turns in the sequence of a prompt of so many tokens and so many after it; without a record, all of these.
+// Spans returns the ranges of the model's turns in a sequence of prompt and after tokens. Without a record, all after the prompt is one.
 func (r *Record) Spans(prompt, after int) [][2]int {
 	if r == nil {
 		return episode.Spans(prompt, after, nil)
@@ -37,7 +37,7 @@ func (r *Record) Spans(prompt, after int) [][2]int {
 	return episode.Spans(prompt, after, r.Turns)
 }
 
-// Within tells whether there are turns, in order, within so many tokens.
+// Within reports whether the turns are in order, and within that many tokens.
 func (r *Record) Within(tokens int) bool {
 	at := 0
 	for _, t := range r.Turns {
@@ -49,7 +49,7 @@ func (r *Record) Within(tokens int) bool {
 	return at > 0 && at <= tokens && len(r.Turns) <= r.Most
 }
 
-// Drawn is how many of so many tokens the model drew.
+// Drawn is the number of tokens that the model sampled, of after tokens.
 func (r *Record) Drawn(after int) (n int) {
 	for _, s := range r.Spans(0, after) {
 		n += s[1] - s[0]
@@ -57,11 +57,11 @@ func (r *Record) Drawn(after int) (n int) {
 	return n
 }
 
-// Stats are conversations together. What a clock says is not among them.
+// Stats are statistics of conversations. They have nothing that depends on time, apart from Seconds.
 type Stats struct {
-	// SolvedByTurn is the share that had been right after so many turns.
+	// SolvedByTurn is the share of conversations that were right by turn i+1.
 	SolvedByTurn []float64 `json:"solved_by_turn"`
-	// Healed is the share of those wrong at their first turn that were right at their last.
+	// Healed is the share of right last turns among the conversations whose first turn was wrong.
 	Healed  float64                `json:"healed"`
 	Turns   float64                `json:"turns_mean"`
 	Endings map[episode.Ending]int `json:"endings"`
@@ -69,10 +69,10 @@ type Stats struct {
 	Wrong   int                    `json:"tool_errors"`
 
 	n, sick int
-	Seconds float64 `json:"-"` // that environments took
+	Seconds float64 `json:"-"` // that environments took for their answers
 }
 
-// Add counts a conversation that was judged. Correct says what it came to.
+// Add counts a conversation that was judged; correct is its result.
 func (s *Stats) Add(r *Record, correct bool) {
 	if s.Endings == nil {
 		s.Endings, s.SolvedByTurn = map[episode.Ending]int{}, make([]float64, r.Most)
@@ -81,7 +81,7 @@ func (s *Stats) Add(r *Record, correct bool) {
 	s.Endings[r.Ending]++
 	s.Turns += float64(len(r.Turns))
 	s.Calls, s.Wrong, s.Seconds = s.Calls+r.Calls, s.Wrong+r.Wrong, s.Seconds+r.Seconds
-	first := len(r.Turns) - 1 // where a conversation without a grader was right
+	first := len(r.Turns) - 1 // the turn that counts as the right one if none was graded
 	if len(r.Judged) > 0 {
 		first = r.Judged[len(r.Judged)-1].Turn
 	}
@@ -98,7 +98,7 @@ func (s *Stats) Add(r *Record, correct bool) {
 	}
 }
 
-// String says it for people.
+// String is a summary for the user.
 func (s *Stats) String() string {
 	words := make([]string, len(s.SolvedByTurn))
 	for t, share := range s.SolvedByTurn {
@@ -107,7 +107,7 @@ func (s *Stats) String() string {
 	return "solved by turn " + strings.Join(words, " ")
 }
 
-// Whole gives the means, nil of no conversations.
+// Whole turns the sums into means; nil if there are no conversations.
 func (s *Stats) Whole() *Stats {
 	if s.n == 0 {
 		return nil

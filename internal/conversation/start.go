@@ -17,11 +17,11 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tail"
 )
 
-// soon is how long a program that was begun is looked at: one that cannot do its work at all, for want of a module, say, mostly ends at
-// once. It is not asked anything for that, since its answers may hang on how often it was.
+// soon is how long a program is watched after its start: one that cannot work, say for want of a module, mostly exits at once. It gets
+// no trial question, as its answers may depend on how often it was asked.
 var soon = 500 * time.Millisecond
 
-// begun refuses a program that has ended before it was asked anything.
+// begun fails if the program has exited before it was asked anything.
 func (p *program) begun() error {
 	wait := time.NewTimer(soon)
 	defer wait.Stop()
@@ -30,7 +30,7 @@ func (p *program) begun() error {
 	case <-wait.C:
 		return nil
 	}
-	apart.Kill(p.cmd) // it may have closed its output alone
+	apart.Kill(p.cmd) // it may only have closed its output
 	p.gone()
 	if p.long != nil {
 		return p.failed(tooLong, mostAnswer>>20)
@@ -38,7 +38,7 @@ func (p *program) begun() error {
 	return p.failed("ended before it was asked anything%s; expected that it reads questions, a line each, until its input ends", p.said.Last())
 }
 
-// checkPython refuses a file that Python cannot read as a program, without running it.
+// checkPython fails if Python cannot compile the file. It does not run it.
 func checkPython(ctx context.Context, cfg *configs.Config, path string) error {
 	if err := checkText(cfg, path, false); err != nil {
 		return err
@@ -48,7 +48,7 @@ func checkPython(ctx context.Context, cfg *configs.Config, path string) error {
 	var said tail.Tail
 	cmd.Stderr, cmd.WaitDelay = &said, afterEnd
 	err := cmd.Run()
-	if errors.Is(err, exec.ErrWaitDelay) { // it read the file, and something that it has started holds its output
+	if errors.Is(err, exec.ErrWaitDelay) { // Python is done, but a process that it started holds its output
 		return nil
 	}
 	switch err := err.(type) {
@@ -64,12 +64,12 @@ func checkPython(ctx context.Context, cfg *configs.Config, path string) error {
 	}
 }
 
-// checkText refuses a file that is empty, and of others that are to be executed a text that does not say by what, or by something that
-// there is not. What is no text is the system's to judge.
+// checkText refuses an empty file, and a script to be executed that has no #! line or names an interpreter that does not exist.
+// Whether a binary can be executed is left to the system.
 func checkText(cfg *configs.Config, path string, executed bool) error {
 	f, err := os.Open(path)
 	if err != nil {
-		if executed && os.IsPermission(err) { // what may be executed need not be readable
+		if executed && os.IsPermission(err) { // an executable file need not be readable
 			return nil
 		}
 		return badinput.Errorf("env=%s: %w; expected a program", cfg.Env, err)

@@ -18,14 +18,14 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/tools"
 )
 
-// kit are the tools of a conversation, which count what was wrong: those of the sandbox, and those of servers, where there are some.
+// kit has the tools of a conversation, those of the sandbox and those of MCP servers, and counts calls that failed.
 type kit struct {
 	local   *tools.Kit
 	servers *mcp.Kit
-	unknown int // calls of what there is not
+	unknown int // calls of tools that do not exist
 }
 
-// Wrong counts the calls that could not be done as they were made.
+// Wrong counts the calls that failed.
 func (k *kit) Wrong() int {
 	wrong := k.unknown
 	if k.local != nil {
@@ -37,7 +37,7 @@ func (k *kit) Wrong() int {
 	return wrong
 }
 
-// Call calls the tool of that name, wherever it is.
+// Call calls a tool of the sandbox or of a server by its name.
 func (k *kit) Call(ctx context.Context, name string, args json.RawMessage) (string, error) {
 	switch {
 	case k.servers != nil && k.servers.Has(name):
@@ -59,7 +59,7 @@ func (k *kit) Close() {
 	}
 }
 
-// workshop is the environment of env=tools. The language tells the model of the tools from then on.
+// workshop opens env=tools. From then on the language's prompts tell the model of the tools.
 func (r *Room) workshop(ctx context.Context, cfg *configs.Config, l *sources.Language, j *judging.Judging) error {
 	o := options(cfg, j)
 	o.Tools = cfg.Tools
@@ -90,7 +90,7 @@ func (r *Room) workshop(ctx context.Context, cfg *configs.Config, l *sources.Lan
 	r.env = episode.Tools(func(ctx context.Context, p *data.Problem) (episode.Kit, error) {
 		made := &kit{}
 		var err error
-		if r.servers != nil { // the place of a conversation comes before one in the sandbox, for everybody
+		if r.servers != nil { // everyone takes a server's slot before a sandbox: a fixed order cannot deadlock
 			if made.servers, err = r.servers.Kit(ctx); err != nil {
 				return nil, err
 			}
@@ -106,7 +106,7 @@ func (r *Room) workshop(ctx context.Context, cfg *configs.Config, l *sources.Lan
 	return nil
 }
 
-// reach starts the servers that the settings name.
+// reach starts the MCP servers that the settings name.
 func (r *Room) reach(ctx context.Context, cfg *configs.Config) error {
 	named, err := mcp.Read(cfg.MCP)
 	if err != nil {

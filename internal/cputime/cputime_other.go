@@ -6,5 +6,5 @@ import "time"
 
 var began = time.Now()
 
-// Used is the time since the process began: an upper bound of what one thread may have spent.
+// Used is the time since the process started: an upper bound for one thread.
 func Used() time.Duration { return time.Since(began) }

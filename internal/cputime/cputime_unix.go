@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package cputime tells what this process has spent: tests that bound speed measure that, for the time on a wall clock
-// is also that of everybody else on the machine.
+// Package cputime measures the processor time of this process. Tests that limit durations use it, as wall-clock time
+// depends on what else the machine does.
 package cputime
 
 import (
@@ -13,7 +13,7 @@ import (
 func Used() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err) // it has no way to fail
+		panic(err) // cannot fail
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

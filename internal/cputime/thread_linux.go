@@ -6,11 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Thread is the processor time of the calling thread so far. Who compares two has locked the goroutine to its thread.
+// Thread is the processor time of the calling thread so far. To compare two values, lock the goroutine to its thread.
 func Thread() time.Duration {
-	var t unix.Timespec // what getrusage says of a thread is as old as the last tick of the kernel
+	var t unix.Timespec // getrusage would only be as recent as the last tick
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
-		panic(err) // it has no way to fail
+		panic(err) // cannot fail
 	}
 	return time.Duration(t.Nano())
 }

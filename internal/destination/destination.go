@@ -1,5 +1,5 @@
-// Package destination looks at the place that a result is to be written to before the hours of work that it is the
-// result of: whether it may be written there, and whether something is lost by it.
+// Package destination checks, before hours of work, the place that their result is to be written to: whether it is
+// writable, and whether something would be overwritten.
 package destination
 
 import (
@@ -21,17 +21,17 @@ import (
 
 // Place is where a user wants a result.
 type Place struct {
-	Flag   string   // that names it
-	Path   string   // "": nowhere, and there is nothing to look at
-	Folder bool     // is what is written, and its parents are made; otherwise a file
-	Anew   bool     // the folder takes the place of an empty one
-	Name   string   // that a file could have in a folder that was named in its place
-	Reads  []string // files and folders that the result is made of; what is no path is passed over
-	Run    string   // is one, whatever is in it
+	Flag   string   // that names the place
+	Path   string   // "": nowhere, so nothing is checked
+	Folder bool     // the result is a folder, whose parents are made; else a file
+	Anew   bool     // the folder replaces an empty one
+	Name   string   // a file name to suggest if a folder was named
+	Reads  []string // files and folders that the result is made from; other strings are ignored
+	Run    string   // this run's directory is allowed
 }
 
-// Check refuses a place that nothing can be written to, and one where it would replace what is read or what a run is
-// made of. It leaves nothing behind.
+// Check refuses a place that is not writable, or where the result would overwrite what it is made from, or files of a
+// run. It leaves nothing behind.
 func (p Place) Check() error {
 	if p.Path == "" {
 		return nil
@@ -49,14 +49,14 @@ func (p Place) Check() error {
 	info, err := os.Stat(p.Path)
 	to, lerr := os.Readlink(p.Path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && lerr == nil: // in its place nothing would be where it leads
+	case errors.Is(err, fs.ErrNotExist) && lerr == nil: // a broken link
 		return badinput.Errorf("%s %s: it is a link to %s, where there is nothing; type the place itself, or choose another name",
 			p.Flag, p.Path, to)
 	case errors.Is(err, fs.ErrNotExist):
 		return p.checkFolder()
 	case errors.Is(err, fs.ErrPermission):
 		return badinput.Errorf("%s %s: it may not be looked at; choose another place", p.Flag, p.Path)
-	case err != nil: // a parent is a file, say
+	case err != nil: // for example, a parent is a file
 		return p.checkFolder()
 	case p.Folder && !info.IsDir():
 		return badinput.Errorf("%s %s: found a file, expected a directory, or none yet; choose another name", p.Flag, p.Path)
@@ -76,7 +76,7 @@ func (p Place) Check() error {
 	return p.checkFolder()
 }
 
-// Failed says of a result for which there was no room where it is to be made what to do. Other errors stay as they are.
+// Failed adds to the error of a full disk what to do. Other errors are returned unchanged.
 func (p Place) Failed(err error) error {
 	err = atomicfile.Named(p.Path, err)
 	var at *fs.PathError
@@ -86,7 +86,7 @@ func (p Place) Failed(err error) error {
 	return fmt.Errorf("%s %s: %w; make room there, or choose another place", p.Flag, p.Path, at.Err)
 }
 
-// checkReads refuses to replace what is read.
+// checkReads refuses to overwrite what is read.
 func (p Place) checkReads(out os.FileInfo) error {
 	for _, in := range p.Reads {
 		info, err := os.Stat(in)
@@ -107,7 +107,7 @@ func (p Place) checkReads(out os.FileInfo) error {
 	return nil
 }
 
-// checkFolder wants a folder that files can be made in: the one of the file, or of a folder the nearest that is there.
+// checkFolder checks that files can be made in the folder of the result; for a folder, in its nearest existing parent.
 func (p Place) checkFolder() error {
 	dir := filepath.Dir(p.Path)
 	if p.Folder {
@@ -125,7 +125,7 @@ func (p Place) checkFolder() error {
 	case !info.IsDir():
 		return badinput.Errorf("%s %s: %s is a file, expected a folder; choose another place", p.Flag, p.Path, dir)
 	}
-	probe, err := p.probe(dir) // what the bits say is not all: a disk may be read-only
+	probe, err := p.probe(dir) // permissions are not enough: a disk may be read-only
 	if errors.Is(err, syscall.ENAMETOOLONG) {
 		short := filepath.Join(dir, shorter(filepath.Base(p.Path)))
 		return badinput.Errorf("%s %s: the name is too long, which gets up to %d bytes more until it is whole; "+
@@ -137,10 +137,10 @@ func (p Place) checkFolder() error {
 	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
-// probe makes a file in dir, with a name as long as any that is to be made there or in a folder that is to be made below.
+// probe makes a file in dir, with a name as long as the longest that will be made there or below.
 func (p Place) probe(dir string) (*os.File, error) {
 	longest := 0
-	if !p.Folder || p.Anew { // which is written beside itself first
+	if !p.Folder || p.Anew { // it is written to a temporary folder beside it
 		longest = len(filepath.Base(p.Path)) + atomicfile.More
 	}
 	for at := filepath.Clean(p.Path); p.Folder && at != dir; at = filepath.Dir(at) {
@@ -151,7 +151,7 @@ func (p Place) probe(dir string) (*os.File, error) {
 	return os.OpenFile(filepath.Join(dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 }
 
-// shorter is the beginning of a name, with its ending where that says what kind of file it is.
+// shorter is the beginning of a name, keeping a file extension.
 func shorter(name string) string {
 	end := filepath.Ext(name)
 	if len(end) > 16 {
@@ -161,13 +161,13 @@ func shorter(name string) string {
 	return strings.ToValidUTF8(name[:min(len(name), 32)], "") + end
 }
 
-// missing tells that nothing is seen under this name.
+// missing reports whether a path does not exist.
 func missing(path string) bool {
 	_, err := os.Lstat(path)
 	return err != nil
 }
 
-// cause is an error without the path that it happened to.
+// cause is an error without its path.
 func cause(err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {
@@ -176,11 +176,11 @@ func cause(err error) error {
 	return err
 }
 
-// marks are names that stand together in the directory of a run, or in that of a checkpoint. One alone may be anybody's:
-// a table of a run that was exported may be called metrics.jsonl.
+// marks are pairs of names that occur together only in the directory of a run or a checkpoint. One alone proves nothing:
+// an exported table may be called metrics.jsonl.
 var marks = [][2]string{{"metrics.jsonl", "manifest.json"}, {"metrics.jsonl", "checkpoints"}, {"state.json", "optimizer.safetensors"}}
 
-// within is the run whose directory the place is, or is in, "" where there is none: by its name, and by where links lead.
+// within is the run whose directory contains the place, directly or through links; "" if there is none.
 func (p Place) within() (run string) {
 	named, _ := os.Stat(p.Run)
 	asNamed := filepath.Join(resolve(filepath.Dir(p.Path)), filepath.Base(p.Path))
@@ -191,7 +191,7 @@ func (p Place) within() (run string) {
 			}
 			for _, m := range marks {
 				if !missing(filepath.Join(dir, m[0])) && !missing(filepath.Join(dir, m[1])) {
-					run = dir // or one further up, where this is a checkpoint
+					run = dir // a checkpoint is in a run further up
 				}
 			}
 		}
@@ -199,7 +199,7 @@ func (p Place) within() (run string) {
 	return run
 }
 
-// parents gives a path and all that it is in.
+// parents yields a path and its parents.
 func parents(path string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for yield(path) && path != filepath.Dir(path) {
@@ -208,7 +208,7 @@ func parents(path string) func(yield func(string) bool) {
 	}
 }
 
-// resolve is where a path leads, absolute; its last parts need not be there yet.
+// resolve resolves links in a path, whose last parts need not exist.
 func resolve(path string) string {
 	path, _ = filepath.Abs(path)
 	if real, err := filepath.EvalSymlinks(path); err == nil {
@@ -220,7 +220,7 @@ func resolve(path string) string {
 	return filepath.Join(resolve(filepath.Dir(path)), filepath.Base(path))
 }
 
-// short is a path as somebody who is in the working directory would type it.
+// short is a path relative to the working directory, if that is shorter.
 func short(path string) string {
 	rel, err := filepath.Rel(resolve("."), path)
 	if err != nil || rel == "." || strings.HasPrefix(rel, "..") {
@@ -229,7 +229,7 @@ func short(path string) string {
 	return rel
 }
 
-// beside is a free place like the wanted one, outside of the run.
+// beside is a free path like the wanted one, outside of the run.
 func beside(run, path string) string {
 	name := filepath.Base(path)
 	if resolve(path) == run {

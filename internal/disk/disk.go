@@ -1,7 +1,7 @@
-// Package disk is how files are written that must survive a power cut. Each function does what its namesake in
-// package os does. A file's text survives once the file was synced, its name once the folder that it is in was.
+// Package disk writes files that must survive a power cut. Its functions are like their namesakes in package os. The
+// content of a file is durable after its Sync, its name after SyncFolder of its folder.
 //
-// All that is written is told to Observer, so that a test can work out what a power cut at any moment may leave.
+// Observer is told about all writes, so that a test can derive what a power cut at any moment may leave.
 package disk
 
 import (
@@ -15,19 +15,19 @@ import (
 	"syscall"
 )
 
-// Op is something that was done: Kind to Path.
+// Op is an operation: Kind, on Path.
 type Op struct {
 	Kind Kind
 	Path string
 	To   string // of a rename
-	Text []byte // of a write, which adds to the end
-	Size int64  // of a cut
+	Text []byte // of a write, which appends
+	Size int64  // of a truncation
 }
 
-// Kind is what was done.
+// Kind is the kind of an operation.
 type Kind int
 
-// The kinds. A sync is of a file, or of a folder: of the names in it.
+// The kinds. A sync is of a file's content, or of the names in a folder.
 const (
 	MadeFolder Kind = iota
 	MadeFile
@@ -39,7 +39,7 @@ const (
 	Removed
 )
 
-// Observer is told of everything after it was done; nil outside of tests.
+// Observer is called after each operation; nil outside of tests.
 var Observer func(Op)
 
 func observe(op Op, err error) error {
@@ -49,10 +49,10 @@ func observe(op Op, err error) error {
 	return err
 }
 
-// File is a file that is written from its end on.
+// File is a file that is only appended to.
 type File struct{ f *os.File }
 
-// Append opens a file to add to it, and makes it where there is none.
+// Append opens a file for appending, creating it if necessary.
 func Append(path string) (*File, error) {
 	_, missing := os.Lstat(path)
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
@@ -65,8 +65,8 @@ func Append(path string) (*File, error) {
 	return &File{f}, nil
 }
 
-// CreateTemp makes a file under a new name in dir, which is pattern with a number in place of its star. As of every file that is made,
-// the umask says who may not read it.
+// CreateTemp makes a new file in dir, with a random number in place of the star in pattern. Unlike os.CreateTemp it leaves permissions
+// to the umask.
 func CreateTemp(dir, pattern string) (*File, error) {
 	before, after, _ := strings.Cut(pattern, "*")
 	for {
@@ -83,10 +83,10 @@ func CreateTemp(dir, pattern string) (*File, error) {
 	}
 }
 
-// Name is the path that it was opened by.
+// Name is the path that was opened.
 func (f *File) Name() string { return f.f.Name() }
 
-// Write adds to the end.
+// Write appends.
 func (f *File) Write(p []byte) (int, error) {
 	n, err := f.f.Write(p)
 	if n > 0 && Observer != nil {
@@ -95,7 +95,7 @@ func (f *File) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Cut shortens the file.
+// Cut truncates the file.
 func (f *File) Cut(size int64) error {
 	return observe(Op{Kind: Cut, Path: f.Name(), Size: size}, f.f.Truncate(size))
 }
@@ -109,7 +109,7 @@ func (f *File) Size() (int64, error) {
 	return info.Size(), nil
 }
 
-// Replaced tells that another file has the name now, or none in a folder that is there: what is written goes where nobody finds it.
+// Replaced reports whether the path now belongs to another file, or to none in an existing folder: what is written would be lost.
 func (f *File) Replaced() bool {
 	own, err := f.f.Stat()
 	named, nerr := os.Stat(f.Name())
@@ -120,7 +120,7 @@ func (f *File) Replaced() bool {
 	return os.IsNotExist(nerr) && err == nil
 }
 
-// As lets those use the file who may use the one at path that it is to replace. Where there is none, it stays as it was made.
+// As gives the file the permissions of the file at path, which it is to replace, if there is one.
 func (f *File) As(path string) error {
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 		return f.f.Chmod(info.Mode().Perm())
@@ -128,13 +128,13 @@ func (f *File) As(path string) error {
 	return nil
 }
 
-// Sync makes the text of the file survive.
+// Sync makes the content durable.
 func (f *File) Sync() error { return observe(Op{Kind: Synced, Path: f.Name()}, f.f.Sync()) }
 
-// Close closes the file, which syncs nothing.
+// Close closes the file without a sync.
 func (f *File) Close() error { return f.f.Close() }
 
-// SyncFolder makes the names in a folder survive, where its file system syncs folders; others, as shares of Windows, have to do without.
+// SyncFolder makes the names in a folder durable, on file systems that can.
 func SyncFolder(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -147,8 +147,8 @@ func SyncFolder(dir string) error {
 	return observe(Op{Kind: SyncedFolder, Path: dir}, errors.Join(err, d.Close()))
 }
 
-// MkdirAll makes a folder and those above it, where they are missing. They survive, unless the one above them
-// may not be read and so cannot be synced.
+// MkdirAll makes a folder and its missing parents, durably, except where a parent is not readable and so cannot be
+// synced.
 func MkdirAll(dir string) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil
@@ -161,7 +161,7 @@ func MkdirAll(dir string) error {
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
-	} else if err != nil { // by somebody else meanwhile, or it is a file
+	} else if err != nil { // not because it exists already
 		return os.MkdirAll(dir, 0o755)
 	}
 	observe(Op{Kind: MadeFolder, Path: dir}, nil)
@@ -171,7 +171,7 @@ func MkdirAll(dir string) error {
 	return nil
 }
 
-// Rename gives a file or a folder another name, in place of a file that has it.
+// Rename renames a file or a folder, replacing a file of that name.
 func Rename(from, to string) error {
 	return observe(Op{Kind: Renamed, Path: from, To: to}, os.Rename(from, to))
 }
@@ -179,7 +179,7 @@ func Rename(from, to string) error {
 // Remove removes a file or an empty folder.
 func Remove(path string) error { return observe(Op{Kind: Removed, Path: path}, os.Remove(path)) }
 
-// RemoveAll removes a file, or a folder with all that is in it; there need not be any. What a link leads to stays.
+// RemoveAll removes a file, or a folder with its content, if it exists. It does not follow links.
 func RemoveAll(path string) error {
 	if info, err := os.Lstat(path); err == nil && info.IsDir() {
 		entries, err := os.ReadDir(path)

@@ -5,10 +5,10 @@ import (
 	"syscall"
 )
 
-// Full tells whether something was not written for want of room: on the disk, or in the user's share of it.
+// Full reports whether a write failed because the disk, or the user's quota, is full.
 func Full(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
-// Remedy is what to do about something that was not written, before it is tried again.
+// Remedy is what to do about a write error before trying again.
 func Remedy(err error) string {
 	if Full(err) {
 		return "make room there"

@@ -5,14 +5,14 @@ import (
 	"syscall"
 )
 
-// flock is the system's.
+// flock can be replaced in tests.
 var flock = syscall.Flock
 
-// Lock takes the lock of an open file or folder, which lasts until that is closed, or the process is gone in whatever way; false where
-// somebody else has it. A file system that knows no locks has to do without.
+// Lock locks an open file or folder until it is closed, or the process ends; false if it is locked already. On a file system without
+// locks it returns true.
 func Lock(f *os.File) (taken bool) {
 	err := flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	for err == syscall.EINTR { // of one over a network
+	for err == syscall.EINTR { // possible on a network file system
 		err = flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	}
 	return err != syscall.EWOULDBLOCK

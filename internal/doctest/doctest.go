@@ -16,20 +16,20 @@ import (
 	"strings"
 )
 
-// Page is what is to be typed of a page.
+// Page has the commands of a page.
 type Page struct {
 	Has      []string // what its reader has before the first command
 	Commands []Command
 }
 
-// Command is a line of a block, with those that it goes on in.
+// Command is a line of a block, with its continuation lines.
 type Command struct {
-	Line int    // of the page, from 1
-	Text string // as a shell reads it
-	Not  string // why it is not run; empty: it is
+	Line int    // in the page, from 1
+	Text string // as for a shell
+	Not  string // why it is not run; "": it is
 }
 
-// programs are what a command begins with.
+// programs are the words that a command begins with.
 var programs = []string{"grpo", "bin/grpo", "go", "make", "curl", "echo", "export", "duckdb", "cat", "cp", "mkdir", "for", "printf",
 	"tail", "awk", "git", "cd", "sudo", "tmux", "nvidia-smi", "ssh", "rsync", "head", "source", "kill", "jq", "ls", "mv", "tar", "man",
 	"python3"}
@@ -39,14 +39,14 @@ var (
 	notRun = regexp.MustCompile(`^<!-- not run, ([^:]+?)(?:: (.+))? -->$`)
 )
 
-// mark is a comment that says what is not run.
+// mark is a comment about commands that are not run.
 type mark struct {
 	line        int
 	why, begins string
 	used        bool
 }
 
-// Parse reads a page. A mark that stands before no command is an error, and so is a block that has commands and something else.
+// Parse parses a page. A mark without a command after it is an error, and so is a block with both commands and other text.
 func Parse(text string) (Page, error) {
 	var page Page
 	var marks []*mark
@@ -81,7 +81,7 @@ func Parse(text string) (Page, error) {
 	return page, unused(marks)
 }
 
-// settle finds out by the marks before it whether a command is run.
+// settle decides by the marks before it whether a command is run.
 func (c *Command) settle(marks []*mark) {
 	for _, m := range marks {
 		if m.begins == "" || strings.HasPrefix(c.Text, m.begins) {
@@ -100,15 +100,15 @@ func unused(marks []*mark) error {
 	return nil
 }
 
-// part is a piece of a page: an indented block, without its indentation, or what is between two.
+// part is a part of a page: an indented block, without its indentation, or the text between two.
 type part struct {
 	line     int
 	text     string
 	indented bool
 }
 
-// parts takes a page apart. Blank lines belong to the block that goes on behind them; a fenced block is in no indented one, and a line
-// that is indented in a list, which has no blank line before it, is text.
+// parts splits a page. Blank lines within a block belong to it. A fenced block is no indented one, and neither is an indented line in
+// a list, which has no blank line before it.
 func parts(text string) (found []part) {
 	lines := strings.Split(text, "\n")
 	fenced, blank := false, true
@@ -139,7 +139,7 @@ func parts(text string) (found []part) {
 	return found
 }
 
-// commandsOf are the commands of an indented block, if it has any.
+// commandsOf are the commands of an indented block, if any.
 func commandsOf(b part) (commands []Command, err error) {
 	line, other := b.line, ""
 	for _, s := range statements(b.text) {

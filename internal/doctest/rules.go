@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Why tells why a command is not run anywhere here, in the words of its mark or, where what it wants is evident, by itself. Empty: it is to
-// be run. Tiny tells of a preset whether its model is part of the program.
+// Why returns why a command cannot be run here: by its mark, or because of what it evidently needs; "" if it can. tiny reports whether
+// a preset's model is the embedded one.
 func Why(c Command, tiny func(preset string) bool) string {
 	if c.Not != "" {
 		return c.Not
@@ -24,10 +24,10 @@ func Why(c Command, tiny func(preset string) bool) string {
 	return ""
 }
 
-// published are names of models that are downloaded, and paths where a reader may have some.
+// published matches models that must be downloaded, and paths of a reader's own models.
 var published = regexp.MustCompile(`(^|=)(~/Qwen|Qwen/|Llama-|gemma-)`)
 
-// evident says what a command wants that not every machine has.
+// evident is what a command needs that not every machine has.
 func evident(words []string, text string, tiny func(string) bool) string {
 	if len(words) == 0 {
 		return ""

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// assignment is a variable that a shell sets before a command.
+// assignment is a variable set before a command.
 var assignment = regexp.MustCompile(`^[A-Z_]+=`)
 
-// Words are the commands of a text, word by word, as a shell reads them: quotes, comments, lines that go on, pipes, commands within words,
-// variables before a command, and where output goes. Variables and redirections are left out.
+// Words splits a text into commands and words as a shell does: quotes, comments, continuation lines, pipes, command substitutions,
+// variables before a command, redirections. Variables and redirections are left out.
 func Words(text string) (commands [][]string, err error) {
 	r := reader{text: text}
 	for r.at = 0; r.at < len(text); r.at++ {
@@ -24,7 +24,7 @@ func Words(text string) (commands [][]string, err error) {
 	return r.commands, nil
 }
 
-// reader is where Words is.
+// reader is the state of Words.
 type reader struct {
 	text     string
 	at       int
@@ -86,7 +86,7 @@ func (r *reader) endCommand() {
 	r.command = nil
 }
 
-// closing is the length of "$(" up to the parenthesis that closes it.
+// closing is the length of "$(" up to the matching parenthesis.
 func closing(text string) int {
 	depth := 0
 	for i, c := range []byte(text) {
@@ -108,10 +108,10 @@ func comment(text string) string {
 	return line
 }
 
-// statements are the lines of a script, each with those that it goes on in: after a backslash, because a quote is open, or in a loop.
+// statements are the lines of a script, each with its continuation lines: after a backslash, in an open quote, or in a loop.
 func statements(script string) (found []string) {
 	from, quote := 0, byte(0)
-	start := true // of a word, where a comment may begin
+	start := true // at the start of a word, where a comment may begin
 	for i := 0; i < len(script); i++ {
 		c := script[i]
 		switch {
@@ -133,7 +133,7 @@ func statements(script string) (found []string) {
 	return loops(append(found, script[from:]))
 }
 
-// loops puts the lines of a loop together, from its first do to its last done.
+// loops joins the lines of a loop, from its first do to its last done.
 func loops(lines []string) (found []string) {
 	open := 0
 	for _, line := range lines {
@@ -142,7 +142,7 @@ func loops(lines []string) (found []string) {
 		} else {
 			found = append(found, line)
 		}
-		commands, _ := Words(line) // what cannot be read opens nothing
+		commands, _ := Words(line) // a line that cannot be parsed opens no loop
 		for _, c := range commands {
 			switch c[0] {
 			case "do":

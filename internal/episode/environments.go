@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// Graded is the environment of one turn: a grader scores it, and the episode is over.
+// Graded is the environment of one turn, which a grader scores.
 func Graded(g reward.Grader) Environment { return graded{g} }
 
 type graded struct{ reward.Grader }
@@ -29,14 +29,14 @@ func (v verdict) Turn(ctx context.Context, said Said) (Answer, error) {
 
 func (verdict) Close() error { return nil }
 
-// NotScored is the error of a turn whose score means nothing, because something else than the program failed.
+// NotScored is the error of a turn that could not be scored, because something else than the program failed.
 type NotScored struct{ Score reward.Score }
 
 func (e *NotScored) Error() string {
 	return fmt.Sprintf("not scored: %s: %s", e.Score.Excluded, e.Score.Note)
 }
 
-// grade ends an episode by the score of its last turn. A score that means nothing is an error: what failed was no program.
+// grade ends an episode with the score of its last turn. An excluded score is an error: not the program failed.
 func (g graded) grade(ctx context.Context, p *data.Problem, said Said) (Answer, error) {
 	score, err := g.Grade(ctx, reward.Completion{Problem: p, Text: said.Raw, Tokens: said.Tokens,
 		MaxTokens: said.MaxTokens, Truncated: said.Finish == sampler.Length})
@@ -49,15 +49,15 @@ func (g graded) grade(ctx context.Context, p *data.Problem, said Said) (Answer, 
 	return Answer{Reward: score.Reward, Score: &score, Over: true}, nil
 }
 
-// Kit is the tools of one conversation, which are called one at a time. What is wrong with a call is a text; an error is a failure of
-// the machine.
+// Kit has the tools of one conversation, which are called one at a time. Call returns what is wrong with a call as text; an error is
+// a failure of the machine.
 type Kit interface {
 	Call(ctx context.Context, name string, args json.RawMessage) (text string, err error)
 	Close()
 }
 
-// Tools is the environment of a model that calls tools until it says something without a call, is cut off, or has no turn left: that
-// is what a grader scores. A call that cannot be read is told what is wrong with it.
+// Tools is the environment of a model that calls tools. It goes on until a turn has no call, is cut off or is the last; that turn is
+// graded. A call that cannot be parsed is answered with what is wrong with it.
 func Tools(open func(ctx context.Context, p *data.Problem) (Kit, error), g reward.Grader) Environment {
 	return workshop{graded{g}, open}
 }
@@ -75,13 +75,13 @@ func (w workshop) Open(ctx context.Context, p *data.Problem) (Episode, error) {
 	return bench{verdict{w.graded, p}, kit}, nil
 }
 
-// bench is a place with tools.
+// bench is an episode with tools.
 type bench struct {
 	verdict
 	kit Kit
 }
 
-// unread is the ID of a call that could not be read: nine letters, which some templates want.
+// unread is the ID of a call that could not be parsed. Some templates require nine characters.
 const unread = "malformed"
 
 func (b bench) Turn(ctx context.Context, said Said) (Answer, error) {
@@ -103,7 +103,7 @@ func (b bench) Turn(ctx context.Context, said Said) (Answer, error) {
 	return a, nil
 }
 
-// wrong counts the calls that could not be done, where the tools do.
+// wrong counts the calls that failed, if the tools count them.
 func (b bench) wrong() int {
 	if k, counts := b.kit.(interface{ Wrong() int }); counts {
 		return k.Wrong()
@@ -111,7 +111,7 @@ func (b bench) wrong() int {
 	return 0
 }
 
-// Spent grades what was said last.
+// Spent grades the last turn.
 func (b bench) Spent(ctx context.Context, said Said) (Answer, error) {
 	a, err := b.verdict.Turn(ctx, said)
 	a.Wrong = b.wrong()

@@ -9,22 +9,22 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// Healing is the environment of a model that may mend its program: each turn is graded, and one that is not right is answered by what
-// is wrong with it.
+// Healing is the environment of a model that may fix its program: each turn is graded, and the answer to a wrong program says what is
+// wrong with it.
 type Healing struct {
 	Grader reward.Grader
-	// Tell words what the model is told of a turn that is not right.
+	// Tell writes the message to the model about a wrong program.
 	Tell func(ctx context.Context, p *data.Problem, said Said, s reward.Score) (string, error)
-	// Reward is that of the episode, by the rewards of its turns so far.
+	// Reward is the reward of the episode, given the rewards of its turns so far.
 	Reward func(rewards []float64) float64
 }
 
-// Open opens an episode. It starts nothing.
+// Open opens an episode. It runs nothing.
 func (h Healing) Open(_ context.Context, p *data.Problem) (Episode, error) {
 	return &patient{verdict: verdict{graded{h.Grader}, p}, Healing: h}, nil
 }
 
-// patient is a program that is not right yet.
+// patient is an episode of Healing.
 type patient struct {
 	verdict
 	Healing
@@ -38,7 +38,7 @@ func (p *patient) Turn(ctx context.Context, said Said) (Answer, error) {
 	}
 	worth := a.Score.Reward
 	if a.Score.Excluded != "" {
-		worth = 0 // it means nothing there
+		worth = 0 // the reward of an excluded score means nothing
 	}
 	p.rewards = append(p.rewards, worth)
 	a.Reward, a.Over = p.Healing.Reward(p.rewards), a.Score.Components.Correct == 1
@@ -50,10 +50,10 @@ func (p *patient) Turn(ctx context.Context, said Said) (Answer, error) {
 	return a, err
 }
 
-// LastReward is the reward of the last turn.
+// LastReward returns the reward of the last turn.
 func LastReward(rewards []float64) float64 { return rewards[len(rewards)-1] }
 
-// BestReward is the best of all turns.
+// BestReward returns the best reward of all turns.
 func BestReward(rewards []float64) float64 {
 	best := math.Inf(-1)
 	for _, r := range rewards {
@@ -62,8 +62,8 @@ func BestReward(rewards []float64) float64 {
 	return best
 }
 
-// DiscountedReward is that of the last turn, times discount for each turn before it; what is below 0 stays, so that it is never better
-// to fail later.
+// DiscountedReward returns the reward of the last turn times discount for each turn before it. A negative reward is not discounted, or
+// it would pay to fail later.
 func DiscountedReward(discount float64) func(rewards []float64) float64 {
 	return func(rewards []float64) float64 {
 		last := LastReward(rewards)

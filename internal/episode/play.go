@@ -18,7 +18,7 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// Talk is how a model is spoken with.
+// Talk has what it takes to talk with a model.
 type Talk struct {
 	Renderer  *chat.Renderer
 	Tokenizer *tokenizer.Tokenizer
@@ -28,18 +28,18 @@ type Talk struct {
 
 // Limits bound an episode.
 type Limits struct {
-	Turns      int           // of the model
-	TurnTokens int           // that it draws in one
-	Tokens     int           // after the prompt, whoever wrote them; 0: as many as a sequence may have
-	Time       time.Duration // that the environment takes for all its answers; 0: any
+	Turns      int           // turns of the model
+	TurnTokens int           // tokens sampled in one turn
+	Tokens     int           // tokens after the prompt, sampled or not; 0: as many as fit into a sequence
+	Time       time.Duration // total time of the environment's answers; 0: no limit
 }
 
-// Start is what some episodes begin with.
+// Start is the beginning of Samples episodes.
 type Start struct {
 	Problem  *data.Problem
-	Messages []chat.Message // that open it
-	Tools    []chat.Tool    // that the model is told of; none: it calls nothing
-	Samples  int            // episodes
+	Messages []chat.Message // the prompt
+	Tools    []chat.Tool    // offered to the model; none: nothing is parsed as a call
+	Samples  int            // number of episodes
 	Key      sampler.Key
 }
 
@@ -47,27 +47,27 @@ type Start struct {
 type Ending string
 
 const (
-	Over        Ending = "over"       // as the environment said
-	OutOfTurns  Ending = "max_turns"  // by Limits.Turns
-	OutOfTokens Ending = "max_tokens" // there is no room for another turn
-	Failed      Ending = "failed"     // by Err: the environment could not answer, so that nobody knows what it is worth
+	Over        Ending = "over"       // the environment said so
+	OutOfTurns  Ending = "max_turns"  // Limits.Turns was reached
+	OutOfTokens Ending = "max_tokens" // no room was left for another turn
+	Failed      Ending = "failed"     // with Err: the environment could not answer, so the reward is unknown
 )
 
-// Played is an episode that is over.
+// Played is a finished episode.
 type Played struct {
 	sampler.Rollout // Request is the index of its Start
 	Prompt          []int32
-	Messages        []chat.Message // after those of its Start
+	Messages        []chat.Message // those after the prompt
 	Reward          float64
 	Ending          Ending
-	Score           *reward.Score    // of the last turn that has one; nil: none has
-	Judged          []Judged         // the turns that have one
-	Calls, Wrong    int              // of tools, and those that could not be read or done
-	Took            time.Duration    // of the environment, for its answers
-	Infos           []map[string]any // of the answers
+	Score           *reward.Score    // of the last turn that was graded; nil: none was
+	Judged          []Judged         // the turns that were graded
+	Calls, Wrong    int              // calls of tools, and those of them that were malformed or failed
+	Took            time.Duration    // total time of the environment's answers
+	Infos           []map[string]any // one of each answer
 }
 
-// Judged is what a grader said of a turn.
+// Judged is the grade of a turn.
 type Judged struct {
 	Turn    int            `json:"turn"` // counts from 0
 	Reward  float64        `json:"reward"`
@@ -75,7 +75,7 @@ type Judged struct {
 	Correct bool           `json:"correct"`
 }
 
-// Datum is what a model learns from an episode: its own turns.
+// Datum makes a training datum of the episode. Only the turns of the model are trained on.
 func (p Played) Datum(advantage float32) model.Datum {
 	n := len(p.Prompt)
 	tokens := append(append(make([]int32, 0, n+len(p.Tokens)), p.Prompt...), p.Tokens...)
@@ -83,7 +83,7 @@ func (p Played) Datum(advantage float32) model.Datum {
 	return model.NewConversation(tokens, Spans(n, len(p.Tokens), p.Turns), logprobs, advantage)
 }
 
-// Spans are the turns of the model in a sequence with a prompt of so many tokens, and so many after it; without turns, all of these.
+// Spans returns the ranges of the model's turns in a sequence of prompt and after tokens. Without turns, all after the prompt is one.
 func Spans(prompt, after int, turns []sampler.Turn) [][2]int {
 	if turns == nil {
 		return [][2]int{{prompt, prompt + after}}
@@ -95,23 +95,23 @@ func Spans(prompt, after int, turns []sampler.Turn) [][2]int {
 	return spans
 }
 
-// player is the episodes of one start.
+// player plays the episodes of one start.
 type player struct {
 	*Talk
 	ctx       context.Context
 	env       Environment
 	start     Start
 	prompt    []int32
-	maxTokens int // after the prompt
+	maxTokens int // of a sequence, after the prompt
 	notation  calls.Notation
 	tries     []*try
 	request   sampler.Request
 	work      *sync.WaitGroup
 }
 
-// Play plays the episodes of all starts with what e samples from, beside each other, and returns when all are over, in the order of
-// the starts and their samples. done, which may be nil, is told of each as it ends, by the goroutine that samples. The environment
-// answers in goroutines of its own. Of params, Play sets MaxTokens and StopTokens.
+// Play plays the episodes of all starts on e at once, and returns when all are over, in the order of the starts and their samples.
+// The environment answers in goroutines of its own. done may be nil; else the sampling goroutine calls it with each episode as it
+// ends. Of params, Play sets MaxTokens and StopTokens.
 func (t *Talk) Play(ctx context.Context, e *sampler.Engine, env Environment, starts []Start, params sampler.Params, done func(Played)) (
 	played []Played, err error) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -144,7 +144,7 @@ func (t *Talk) Play(ctx context.Context, e *sampler.Engine, env Environment, sta
 	return played, err
 }
 
-// check reports what is wrong with the limits.
+// check validates the limits.
 func (l Limits) check() error {
 	switch {
 	case l.Turns < 1:
@@ -157,7 +157,7 @@ func (l Limits) check() error {
 	return nil
 }
 
-// open words the prompt of a start.
+// open renders the prompt of a start.
 func (t *Talk) open(ctx context.Context, maxLength int, env Environment, start Start, params sampler.Params) (*player, error) {
 	if err := t.check(); err != nil {
 		return nil, err
@@ -179,12 +179,12 @@ func (t *Talk) open(ctx context.Context, maxLength int, env Environment, start S
 	return p, nil
 }
 
-// next has the environment answer a turn, while others are sampled.
+// next lets the environment answer a turn in another goroutine, while sampling goes on.
 func (p *player) next(sofar sampler.Rollout, reply func(sampler.More)) {
 	p.work.Go(func() { reply(p.tries[sofar.Sample].answer(sofar)) })
 }
 
-// played is an episode whose rollout is done.
+// played makes the result of an episode from its finished rollout.
 func (p *player) played(r sampler.Rollout) Played {
 	t := p.tries[r.Sample]
 	played := Played{Rollout: r, Prompt: p.prompt, Messages: t.said, Reward: t.reward, Ending: t.ending, Infos: t.infos,
@@ -198,7 +198,7 @@ func (p *player) played(r sampler.Rollout) Played {
 	return played
 }
 
-// close closes what was not played to its end.
+// close closes episodes that were not played to their end.
 func (p *player) close() (err error) {
 	for _, t := range p.tries {
 		err = errors.Join(err, t.close())

@@ -16,27 +16,27 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// try is one episode. It is in one goroutine at a time: in that of its environment, or in the one that samples.
+// try is one episode. Only one goroutine uses it at a time: the environment's, or the one that samples.
 type try struct {
 	*player
-	episode  Episode        // nil: not open yet, or not any more
-	said     []chat.Message // after those that open it
-	called   []chat.Message // the same, with calls where those were read
-	calls    int            // that were made
+	episode  Episode        // nil: not opened yet, or closed
+	said     []chat.Message // the messages after the prompt, turns of the model as raw text
+	called   []chat.Message // the same, with parsed calls in place of their raw text
+	calls    int            // calls of tools made so far
 	thinking bool           // the turn begins within thoughts
-	took     time.Duration  // of the environment, for its answers
+	took     time.Duration  // total time of the environment's answers
 
 	reward float64
 	score  *reward.Score
 	judged []Judged
-	unread int // calls that could not be read
-	wrong  int // these, and others that could not be done
+	unread int // malformed calls
+	wrong  int // unread, and calls that failed
 	infos  []map[string]any
 	ending Ending
 	err    error
 }
 
-// answer has the environment answer the last turn, and says how the sequence goes on.
+// answer lets the environment answer the last turn, and returns how the sequence continues.
 func (t *try) answer(sofar sampler.Rollout) (more sampler.More) {
 	more, t.err = t.goOn(sofar)
 	if t.err != nil || more.MaxTokens == 0 {
@@ -79,7 +79,7 @@ func (t *try) goOn(sofar sampler.Rollout) (more sampler.More, err error) {
 	return sampler.More{Tokens: tokens, MaxTokens: min(t.TurnTokens, room)}, nil
 }
 
-// note keeps what an answer says of a turn.
+// note records the environment's answer to a turn.
 func (t *try) note(said Said, answer Answer) {
 	t.reward, t.infos = answer.Reward, append(t.infos, answer.Info)
 	t.wrong = answer.Wrong + t.unread
@@ -89,7 +89,7 @@ func (t *try) note(said Said, answer Answer) {
 	}
 }
 
-// spent has an episode say what it is worth though it is not over, where it can.
+// spent lets an episode that ends for lack of room score its last turn, if it is a Spender.
 func (t *try) spent(said Said) error {
 	last, can := t.episode.(Spender)
 	if !can {
@@ -102,7 +102,7 @@ func (t *try) spent(said Said) error {
 	return err
 }
 
-// read tells what was said in the last turn, as an environment and as a chat format see it, and whether a token ended it.
+// read parses the last turn, for the environment and for the chat format. ended says that a stop token ended it.
 func (t *try) read(sofar sampler.Rollout) (said Said, message chat.Message, ended bool) {
 	turn := sofar.Turns[len(sofar.Turns)-1]
 	tokens := sofar.Tokens[turn.Start:turn.End]
@@ -115,7 +115,7 @@ func (t *try) read(sofar sampler.Rollout) (said Said, message chat.Message, ende
 	heard, err := t.notation.Read(said.Raw, t.thinking)
 	said.Text, said.Thoughts, said.Calls, said.Malformed = heard.Content, heard.Thoughts, heard.Calls, err
 	for i := range said.Calls {
-		said.Calls[i].ID = fmt.Sprintf("call%05d", t.calls) // nine letters, which some templates want
+		said.Calls[i].ID = fmt.Sprintf("call%05d", t.calls) // some templates require nine characters
 		t.calls++
 	}
 	if err != nil {
@@ -128,7 +128,7 @@ func (t *try) read(sofar sampler.Rollout) (said Said, message chat.Message, ende
 	return said, message, ended
 }
 
-// ask opens the episode at its first turn, and has it answer.
+// ask passes the turn to the environment, after opening the episode at the first one.
 func (t *try) ask(said Said) (Answer, error) {
 	return t.timed(func(ctx context.Context) (answer Answer, err error) {
 		if t.episode == nil {
@@ -150,9 +150,9 @@ func (t *try) ask(said Said) (Answer, error) {
 	})
 }
 
-// check refuses what could be neither compared nor recorded, before somebody learns from it.
+// check refuses rewards and scores that can be neither compared nor recorded.
 func (a Answer) check() error {
-	if math.Abs(a.Reward) <= math.MaxFloat32/2 { // which NaN is not
+	if math.Abs(a.Reward) <= math.MaxFloat32/2 { // false for NaN
 		if _, err := json.Marshal(a.Score); err != nil {
 			return fmt.Errorf("the environment's score of a turn: %w, expected numbers", err)
 		}
@@ -162,14 +162,14 @@ func (a Answer) check() error {
 		a.Reward, math.MaxFloat32/2)
 }
 
-// TooSlow is the error of an environment that took longer than it may.
+// TooSlow is the error of an environment that took longer than its limit.
 type TooSlow struct{ Limit time.Duration }
 
 func (e *TooSlow) Error() string {
 	return fmt.Sprintf("the environment took longer than the %s for its answers", e.Limit)
 }
 
-// timed has the environment answer in the time that it has left.
+// timed calls answer within the time that the environment has left.
 func (t *try) timed(answer func(context.Context) (Answer, error)) (a Answer, err error) {
 	ctx, cancel := t.ctx, context.CancelFunc(func() {})
 	start := time.Now()
@@ -185,9 +185,9 @@ func (t *try) timed(answer func(context.Context) (Answer, error)) (a Answer, err
 	return a, err
 }
 
-// follow renders what follows the turn. A chat format may refuse calls in its past, or tools that answer none, and one whose roles
-// alternate two turns of the model's: the turn is in the past here, and another stands for it behind. It is asked without the turn last,
-// though that says it best, so that formats that count turns go on as in the runs that are on record.
+// follow renders the messages after the turn. Renderer.Continue renders a stand-in turn after the history, which a template may refuse:
+// for calls in it, tool messages that answer no call, or two turns of the model in a row. So it is tried with calls, with raw text, and
+// then both without the turn. These last would be exacter, but templates that count turns had the first in the runs on record.
 func (t *try) follow(ended bool, after []chat.Message) (tokens []int32, text string, err error) {
 	turn := len(t.said) - 1
 	for _, past := range [][]chat.Message{t.called, t.said, t.called[:turn], t.said[:turn]} {

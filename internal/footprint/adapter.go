@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/lora"
 )
 
-// AdapterLayout is where the numbers of the adapter lie that a configuration asks for.
+// AdapterLayout is the layout of the adapter that a configuration asks for.
 func AdapterLayout(cfg *configs.Config, d lora.Dims) (*lora.Layout, error) {
 	targets, err := lora.ParseTargets(cfg.LoRATargets)
 	if err != nil {
@@ -21,7 +21,7 @@ func AdapterLayout(cfg *configs.Config, d lora.Dims) (*lora.Layout, error) {
 	return lora.NewLayout(lora.Config{Rank: cfg.LoRARank, Alpha: cfg.LoRAAlpha, Targets: targets}, d)
 }
 
-// Adapter is the one that a run begins with: a fresh one, or that of its settings.
+// Adapter is the adapter that a run starts with: a new one, or that of the setting adapter.
 func Adapter(cfg *configs.Config, d lora.Dims) (*lora.Adapter, error) {
 	layout, err := AdapterLayout(cfg, d)
 	if err != nil {
@@ -35,8 +35,7 @@ func Adapter(cfg *configs.Config, d lora.Dims) (*lora.Adapter, error) {
 	return a, nil
 }
 
-// FindAdapter refuses the adapter of settings where there is none. A run that goes on from a checkpoint has its own by now, and can do
-// without the one that it was begun with, if that is said.
+// FindAdapter fails if the adapter of the settings does not exist. A run that resumes has its own, and does not need it.
 func FindAdapter(cfg *configs.Config, checkpoint string) error {
 	if cfg.Adapter == "" {
 		return nil
@@ -52,8 +51,7 @@ func FindAdapter(cfg *configs.Config, checkpoint string) error {
 	}
 }
 
-// CheckAdapter refuses an adapter that the run cannot start from: one of another shape than its settings say, or of
-// another model. It reads no weights.
+// CheckAdapter refuses an adapter of another shape than the settings have, or of another model. It reads no weights.
 func CheckAdapter(cfg *configs.Config, d lora.Dims) error {
 	if cfg.Adapter == "" {
 		return nil

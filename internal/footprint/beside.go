@@ -8,18 +8,18 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// What answers beside a run: a few people who look on, not a load.
+// The size of the server beside a run, which is meant for a few people, not for load.
 const (
 	besideSequences = 4
 	besideLength    = 4096 // tokens
-	besideBudget    = 128  // rows of an iteration, which the trainer waits for
-	besideAdapters  = 3    // one that is served, and those before that are still read
+	besideBudget    = 128  // rows of a decoding step, which delays the trainer
+	besideAdapters  = 3    // the served one, and earlier ones still in use
 )
 
-// packed is how many targets of an adapter may be parts of one linear: those that make queries, keys and values.
+// packed is how many targets of an adapter may be fused in one linear layer: queries, keys and values.
 const packed = 3
 
-// Beside is the size of the sampler that answers while a policy is trained.
+// Beside is the size of the sampler of that server.
 func Beside(p *model.Policy) (sampler.Options, error) {
 	o := sampler.Options{MaxSequences: besideSequences, MaxLength: min(besideLength, p.MaxPositions), TokenBudget: besideBudget,
 		Adapters: besideAdapters, Free: math.MaxInt64}
@@ -28,7 +28,7 @@ func Beside(p *model.Policy) (sampler.Options, error) {
 	return o, err
 }
 
-// beside adds it, with the adapters that it has room for.
+// beside adds that sampler with its adapters to the plan.
 func (r Run) beside(p *Plan, l *kernels.Ledger, policy *model.Policy) error {
 	twin, err := policy.Twin()
 	if err != nil {
@@ -59,7 +59,7 @@ func (r Run) beside(p *Plan, l *kernels.Ledger, policy *model.Policy) error {
 	bytes, host := l.Take()
 	one := kernels.F32.Size() * layout.Len()
 	low := kernels.F32.Size() * plan.Decoder().Rows * layout.Config.Rank * packed
-	p.add("serve", bytes+low, host+2*one) // one on its way, and one that waits
+	p.add("serve", bytes+low, host+2*one) // one being copied, and one that waits
 	p.add("drafts of serve", 0, plan.DraftBytes())
 	return nil
 }

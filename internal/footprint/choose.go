@@ -8,11 +8,11 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// Of plans a run, settles what its settings leave to the plan, and refuses what does not fit. Where the longest prompt is
-// not known yet, nothing is settled.
+// Of plans the memory of a run, chooses the settings that are left open, and refuses what does not fit. If the longest
+// prompt is not known yet, it chooses nothing.
 func Of(r Run) (*Plan, error) { return r.within(roomsOf(r.Backend)) }
 
-// within is Of with so much room.
+// within is Of for the given memory.
 func (r Run) within(rooms rooms) (*Plan, error) {
 	r.sketch = &sketch{}
 	longest, err := r.longest()
@@ -37,9 +37,9 @@ func (r Run) within(rooms rooms) (*Plan, error) {
 	return least, nil
 }
 
-// choose takes the first choice that fits of each setting that is left open: first what is computed again, with batches of
-// the longest sequence, then the size of batches. A choice fits where it leaves the cache half of what the thriftiest has. At last nothing
-// is computed again, where that takes nothing from either.
+// choose takes the first option that fits for each open setting: first recompute, with batches of one longest sequence, then the batch
+// size. An option fits if the KV cache keeps half of what it has with the most frugal one. Finally recompute is reduced if that costs
+// neither anything.
 func (r Run) choose(least *Plan, with Run, sizes []int, longest int) (*Plan, error) {
 	best, known := least, least.rooms[device].known
 	better := func(recompute string, rows int) (*Plan, error) {
@@ -86,13 +86,13 @@ func (r Run) choose(least *Plan, with Run, sizes []int, longest int) (*Plan, err
 	return best, nil
 }
 
-// longest is the length of the longest sequence that there may be.
+// longest is the length of the longest possible sequence.
 func (r Run) longest() (int, error) {
 	c, err := model.ReadConfig(r.Dir)
 	return min(max(r.Prompt, 1)+r.drawn(), c.MaxPositions), err
 }
 
-// drawn is how many tokens the longest prompt may be followed by.
+// drawn is the most tokens that can follow a prompt.
 func (r Run) drawn() int {
 	if r.Reads {
 		return 0
@@ -100,7 +100,7 @@ func (r Run) drawn() int {
 	return r.SequenceTokens()
 }
 
-// settled is the run with the settings that it leaves open.
+// settled is the run with its open settings set.
 func (r Run) settled(recompute string, rows int) Run {
 	c := *r.Config
 	c.MaxRows = rows
@@ -111,8 +111,8 @@ func (r Run) settled(recompute string, rows int) Run {
 	return r
 }
 
-// sizes are those that batches may have, the largest first. Where prefixes are shared and nobody says: a whole group with
-// its prompt once, half of its completions, and so on down to the longest sequence, which there must be room for anyway.
+// sizes are the possible batch sizes, largest first. With share_prefixes: a whole group with its prompt once, half of its
+// completions, and so on down to one longest sequence, for which there must be room anyway.
 func (r Run) sizes(longest int) []int {
 	least := max(longest, model.UsualRows)
 	switch {
@@ -122,7 +122,7 @@ func (r Run) sizes(longest int) []int {
 		return []int{least}
 	case !r.SharePrefixes || !r.Learns:
 		return []int{model.UsualRows}
-	case r.Deterministic: // what is free may be more another time
+	case r.Deterministic: // free memory may differ another time
 		return []int{least}
 	}
 	var sizes []int
@@ -133,7 +133,7 @@ func (r Run) sizes(longest int) []int {
 	return slices.Compact(append(sizes, least))
 }
 
-// share says how much of a group a batch of a size that was left open has room for.
+// share says how much of a group fits into a batch whose size was chosen.
 func (r Run) share(rows, longest int) string {
 	prompt := max(r.Prompt, 1)
 	if r.MaxRows > 0 || !r.SharePrefixes || r.Reads {
@@ -151,7 +151,7 @@ func (r Run) share(rows, longest int) string {
 	}
 }
 
-// Replaying are the model's options for taking steps of a run again, of which the sampler is no part.
+// Replaying are the model's options for replaying steps, without a sampler.
 func Replaying(r Run) (model.Options, error) {
 	o, err := ModelOptions(r.Config)
 	if err != nil || r.Recompute != "auto" {

@@ -1,5 +1,5 @@
-// Package footprint knows what a run will hold in memory before anything of it is loaded, compares that with what this
-// process may still take, and names the setting to change where it does not fit.
+// Package footprint computes the memory of a run before anything is loaded, compares it with what this process may use,
+// and names the setting to change if it does not fit.
 package footprint
 
 import (
@@ -20,47 +20,47 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// Plan is the memory of a run, by what it is for.
+// Plan is the memory of a run, by purpose.
 type Plan struct {
 	Items   []Item
-	Sampler sampler.Options // with the size of the cache
-	Model   model.Options   // with what the settings leave to the plan
-	Why     string          // it is that
+	Sampler sampler.Options // with the size of the KV cache
+	Model   model.Options   // with the settings that were left open
+	Why     string          // of the choices
 
 	rooms rooms
-	least int  // the smallest cache that the run can have
-	given bool // the size of the cache is
-	files int  // what the files of the model take while they are mapped
+	least int  // the smallest possible KV cache
+	given bool // the size of the KV cache is set by the user
+	files int  // memory of the model's mapped files
 }
 
-// Item is one purpose.
+// Item is the memory for one purpose.
 type Item struct {
 	Name  string
 	Bytes sides
 }
 
-// Run is what a plan is made for.
+// Run is the input of a plan.
 type Run struct {
 	*configs.Config
 	Backend kernels.Backend
 	Dir     string // of the model
 	Prompt  int    // tokens of the longest prompt; 0: not known yet
-	Learns  bool   // the policy is trained, not only asked
-	Cells   bool   // programs run on this machine
-	Loaded  bool   // the model's weights are in the memory already
-	Reads   bool   // it samples nothing: Prompt is the longest sequence
+	Learns  bool   // the policy is trained
+	Cells   bool   // sandboxes run on this machine
+	Loaded  bool   // the model's weights are loaded already
+	Reads   bool   // no sampling: Prompt is the longest sequence
 
-	sketch *sketch // nil: each plan makes its own
+	sketch *sketch // shared between plans; nil: each plan makes its own
 }
 
-// sketch is what plans have in common that differ in the size of batches and in what is computed again, and in nothing else.
+// sketch is the part of a plan that does not depend on batch size and recompute.
 type sketch struct {
 	ledger *kernels.Ledger
-	policy *model.Policy // nil: there is none yet
+	policy *model.Policy // nil: not made yet
 	items  []Item        // weights, adapter and moments
 }
 
-// ModelOptions are what a configuration says of batches, precision and quantisation.
+// ModelOptions are the model's options in a configuration: batches, precision and quantisation.
 func ModelOptions(cfg *configs.Config) (o model.Options, err error) {
 	o.MaxRows, o.SharePrefixes = cfg.MaxRows, cfg.SharePrefixes
 	if cfg.Recompute != "" && cfg.Recompute != "auto" {
@@ -83,13 +83,13 @@ func ModelOptions(cfg *configs.Config) (o model.Options, err error) {
 	return o, err
 }
 
-// Record has a configuration say what auto stood for.
+// Record replaces auto in a configuration by what was chosen.
 func Record(cfg *configs.Config, o model.Options) {
 	cfg.Precision, cfg.KVCacheDtype, cfg.AdapterPrecision = o.Precision.String(), o.Cache.String(), o.AdapterPrecision.String()
 }
 
-// plan is that of settings which leave nothing open. The sizes are those of the allocations that the run makes:
-// everything is opened on a ledger in place of the backend.
+// plan computes the memory with all settings given. The run's own allocations are made on a ledger in place of the
+// backend.
 func (r Run) plan(rooms rooms) (p *Plan, err error) {
 	p = &Plan{rooms: rooms}
 	if p.Model, err = ModelOptions(r.Config); err != nil {
@@ -108,7 +108,7 @@ func (r Run) plan(rooms rooms) (p *Plan, err error) {
 	if work.Sequences = r.MaxSequences; work.Sequences == 0 {
 		work.Sequences = sampler.UsualSequences
 	}
-	if r.SharePrefixes { // by how much rows become fewer nobody knows
+	if r.SharePrefixes { // how many rows sharing saves is unknown
 		work.Trees = r.mostCompletions()
 		if r.Reads {
 			work.Trees = 2 * r.RowsPerStep
@@ -141,7 +141,7 @@ func (r Run) plan(rooms rooms) (p *Plan, err error) {
 	return p, nil
 }
 
-// sketched puts what does not hang on the size of batches into a plan, and gives the model to go on with.
+// sketched adds the part of a plan that does not depend on the batch size, and returns the model.
 func (r Run) sketched(p *Plan) (l *kernels.Ledger, policy *model.Policy, err error) {
 	s := r.sketch
 	if s != nil && s.policy != nil {
@@ -168,16 +168,16 @@ func (r Run) sketched(p *Plan) (l *kernels.Ledger, policy *model.Policy, err err
 	return l, policy, nil
 }
 
-// mostCompletions is how many a step may have.
+// mostCompletions is the most completions of a step.
 func (r Run) mostCompletions() int {
 	n := r.PromptsPerStep * r.CompletionsPerPrompt * (1 + r.MaxRefills)
-	if r.Autopilot { // which may come to as many again
+	if r.Autopilot { // which may double them
 		n *= 2
 	}
 	return n
 }
 
-// learner adds what is trained, with a copy on the host where it is saved from, and the moments of Adam.
+// learner adds what is trained, with a copy on the host for saving, and Adam's moments.
 func (r Run) learner(p *Plan, l *kernels.Ledger, policy *model.Policy) error {
 	if r.Train != "full" {
 		layout, err := AdapterLayout(r.Config, policy.LoRADims())
@@ -199,8 +199,8 @@ func (r Run) learner(p *Plan, l *kernels.Ledger, policy *model.Policy) error {
 	return err
 }
 
-// What is not allocated by us, and can only be allowed for: an interpreter with a usual program in it, and what the Go
-// side holds of problems, of completions that wait to be judged and learned from, and of the run's history when it draws the report.
+// Estimates of what is not allocated by this program's backends: a Python interpreter with a typical program, and the Go heap for
+// problems, waiting completions, and the history of the run when its report is drawn.
 const (
 	cellBytes       = 64 << 20
 	problemBytes    = 60 << 20
@@ -209,7 +209,7 @@ const (
 	leastReport     = 96 << 20
 )
 
-// report is what the Go side holds of a step with all its completions.
+// report is the Go heap for a step with all its completions.
 func (r Run) report(length int) int {
 	if r.Reads || !r.Learns {
 		return leastReport
@@ -227,7 +227,7 @@ func (p *Plan) rest(r Run, length int) {
 	}
 }
 
-// slots is how many programs run at once.
+// slots is how many sandboxes run at once.
 func (r Run) slots() int {
 	slots, err := strconv.Atoi(os.Getenv("SANDBOX_MAX_CONCURRENCY"))
 	switch {
@@ -239,7 +239,7 @@ func (r Run) slots() int {
 	return slots
 }
 
-// sampler adds the sampler and its cache, of which a size that is not given is half of what is left.
+// sampler adds the sampler and its KV cache. If the size of the cache is not set, it is half of what is left.
 func (r Run) sampler(p *Plan, l *kernels.Ledger, policy *model.Policy, length int) error {
 	o := sampler.Options{MaxSequences: r.MaxSequences, MaxLength: length, TokenBudget: r.TokenBudget, CacheBytes: int64(r.CacheMemory),
 		NoDrafts: !r.Speculate}
@@ -256,7 +256,7 @@ func (r Run) sampler(p *Plan, l *kernels.Ledger, policy *model.Policy, length in
 			r.CacheMemory, length, configs.Bytes(least.CacheBytes))
 	}
 	switch {
-	case p.given: // and compared with what is free by us
+	case p.given: // checked against the free memory here
 		o.Free = math.MaxInt64
 	case p.rooms[device].known:
 		o.Free = max(p.rooms[device].Bytes-int64(p.total(device)), 1)
@@ -276,13 +276,13 @@ func (r Run) sampler(p *Plan, l *kernels.Ledger, policy *model.Policy, length in
 	return nil
 }
 
-// take adds what a ledger has noted.
+// take adds what a ledger has recorded.
 func (p *Plan) take(name string, l *kernels.Ledger) {
 	bytes, host := l.Take()
 	p.add(name, bytes, host)
 }
 
-// add adds what is taken of the backend's memory, and of the host's.
+// add adds memory of the backend, and of the host.
 func (p *Plan) add(name string, bytes, onHost int) {
 	item := Item{Name: name}
 	item.Bytes[device] = bytes
@@ -290,7 +290,7 @@ func (p *Plan) add(name string, bytes, onHost int) {
 	p.Items = append(p.Items, item)
 }
 
-// Of is what is planned for one purpose.
+// Of is the memory for one purpose.
 func (p *Plan) Of(name string) int {
 	i := slices.IndexFunc(p.Items, func(i Item) bool { return i.Name == name })
 	if i < 0 {
@@ -299,7 +299,7 @@ func (p *Plan) Of(name string) int {
 	return p.Items[i].Bytes[device] + p.Items[i].Bytes[host]
 }
 
-// filesOf is the size of a model's weights on disk.
+// filesOf is the size of a model's weight files.
 func filesOf(dir string) (bytes int) {
 	paths, _ := filepath.Glob(filepath.Join(dir, "*.safetensors"))
 	for _, path := range paths {

@@ -8,16 +8,16 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/memory"
 )
 
-// knob is a setting that memory hangs on.
+// knob is a setting that affects the memory.
 type knob struct {
 	key   string
-	value int // that is in force
+	value int // the current value
 	least int
 	set   func(c *configs.Config, v int)
 	text  func(v int) string
 }
 
-// knobs are those that a run has, with the values in force. The cheapest to turn comes first.
+// knobs are the settings of a run that affect memory, with their values. The cheapest to change comes first.
 func (r Run) knobs(p *Plan) []knob {
 	plain := func(v int) string { return fmt.Sprint(v) }
 	rows := r.MaxRows
@@ -50,7 +50,7 @@ func (r Run) knobs(p *Plan) []knob {
 	return all
 }
 
-// with is the plan with another value of a knob; nil where there is none.
+// with is the plan with another value of a knob; nil if that is impossible.
 func (r Run) with(p *Plan, k knob, v int) *Plan {
 	c := *r.Config
 	k.set(&c, v)
@@ -62,14 +62,14 @@ func (r Run) with(p *Plan, k knob, v int) *Plan {
 	return again
 }
 
-// enough tells whether there is room for a plan.
+// enough reports whether a plan fits.
 func (p *Plan) enough() bool {
 	_, fits := p.fits()
 	return fits
 }
 
-// refuse says by how much a run is too large, and which setting makes it fit on that side: the one that takes the most memory of
-// those that alone are enough, with its largest value.
+// refuse is the error of a run that is too large by some amount. It names a setting that makes it fit on that side: of those
+// that suffice alone, the one that takes the most memory, with its largest possible value.
 func (r Run) refuse(p *Plan, s side) error {
 	short := fmt.Sprintf("this run needs %s of memory, and this process has %s, a twentieth of which is left alone",
 		memory.GB(p.needs(s)), p.rooms[s])
@@ -110,11 +110,11 @@ func (r Run) refuse(p *Plan, s side) error {
 		r.Model, short, p, together)
 }
 
-// thriftierThan are the choices of recompute that take less memory, the fastest first.
+// thriftierThan are the values of recompute that take less memory, the fastest first.
 var thriftierThan = map[string][]string{"none": {"cheap", "blocks"}, "cheap": {"blocks"}}
 
-// largest is the largest value of a knob that fits, to three digits. Halving finds it whatever the plan is in it: what a run needs is
-// the larger of several sums, so that it has bends.
+// largest is the largest value of a knob that fits, to three digits, by binary search: the memory is monotonic in a knob but not
+// linear, as it is the maximum of several sums.
 func (r Run) largest(p *Plan, k knob) int {
 	roomFor := func(v int) bool {
 		again := r.with(p, k, v)
@@ -134,7 +134,7 @@ func (r Run) largest(p *Plan, k knob) int {
 	return fits
 }
 
-// rounded is n with three digits and zeroes.
+// rounded is n rounded to three digits.
 func rounded(n int) int {
 	unit := 1
 	for n/unit >= 1000 {

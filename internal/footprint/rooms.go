@@ -9,25 +9,25 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 )
 
-// side is where memory is taken: of a backend on the processor, all of it is the device's.
+// side is where memory is. With a CPU backend, everything is on the device's side.
 type side int
 
 const (
 	device side = iota
-	host        // of a card
+	host        // with a GPU only
 )
 
-// sides are numbers of bytes.
+// sides are bytes on each side.
 type sides [2]int
 
-// rooms are what each side has; that of the host is known where it is another than the device's.
+// rooms are the memory available on each side; the host's is only known if it is separate.
 type rooms [2]struct {
 	memory.Room
 	known bool
 }
 
-// roomsOf asks a backend what it has, and the machine where that is another matter. What transfers with a card have pinned already is the
-// run's, too: the plan has it.
+// roomsOf asks the backend, and with a GPU also the machine, for available memory. Pinned transfer buffers that exist already are part
+// of the plan, so they count as available.
 func roomsOf(b kernels.Backend) (r rooms) {
 	if r[device].Room, r[device].known = b.Free(); r[device].Apart {
 		r[host].Room, r[host].known = memory.Free()
@@ -36,7 +36,7 @@ func roomsOf(b kernels.Backend) (r rooms) {
 	return r
 }
 
-// host is the side that the host's memory is on.
+// host is the side of the host's memory.
 func (p *Plan) host() side {
 	if p.rooms[device].Apart {
 		return host
@@ -44,7 +44,7 @@ func (p *Plan) host() side {
 	return device
 }
 
-// total is all that is planned on a side.
+// total is the sum of the plan on a side.
 func (p *Plan) total(s side) (bytes int) {
 	for _, i := range p.Items {
 		bytes += i.Bytes[s]
@@ -52,7 +52,7 @@ func (p *Plan) total(s side) (bytes int) {
 	return bytes
 }
 
-// Bytes is all that is planned, on the host and on a card.
+// Bytes is the sum on all sides.
 func (p *Plan) Bytes() (bytes int) {
 	for _, s := range []side{device, host} {
 		bytes += p.total(s)
@@ -60,13 +60,13 @@ func (p *Plan) Bytes() (bytes int) {
 	return bytes
 }
 
-// needs is the least that the run can do with.
+// needs is the least memory that the run needs.
 func (p *Plan) needs(s side) int {
 	n := p.total(s)
 	if s == device && !p.given {
 		n += p.least - p.Of("cache")
 	}
-	if s == p.host() { // the files, and what is made of them, are not there at the same time as the rest
+	if s == p.host() { // the mapped files are released before the rest is allocated
 		loading := p.files
 		for _, i := range p.Items {
 			if i.Name == "weights" {
@@ -78,13 +78,13 @@ func (p *Plan) needs(s side) int {
 	return n
 }
 
-// spare is the share of what is free that is left alone: others take memory, too, and the kernel's number is a guess.
+// spare is the share of free memory that is not used: other processes need memory too, and the kernel's number is an estimate.
 const spare = 0.05
 
-// limit is the memory that the run may have.
+// limit is the memory that the run may use.
 func (p *Plan) limit(s side) float64 { return (1 - spare) * float64(p.rooms[s].Bytes) }
 
-// fits tells whether there is room on both sides, or on which there is not.
+// fits reports whether the plan fits on both sides, or on which it does not.
 func (p *Plan) fits() (short side, fits bool) {
 	for _, s := range []side{device, host} {
 		if p.rooms[s].known && float64(p.needs(s)) > p.limit(s) {
@@ -94,7 +94,7 @@ func (p *Plan) fits() (short side, fits bool) {
 	return device, true
 }
 
-// String says what the memory is for, and of how much.
+// String is the plan as a table.
 func (p *Plan) String() string {
 	if p.host() == device {
 		return p.text(device, "")

@@ -1,14 +1,14 @@
-// Package forms tells tests how many of their forms to take. What a test repeats in other forms (variants, numbers of threads, roundings,
-// moments) is tested once in each way that may go wrong by itself where tests are run as usual, and in every form with GRPO_FORMS=all,
-// as continuous integration and `make forms` have it.
+// Package forms tells tests how many of their variants to run. What a test repeats in many forms (variants, numbers of threads,
+// roundings, moments) usually runs in those that can fail independently, and with GRPO_FORMS=all, as in continuous integration and
+// `make forms`, in every form.
 package forms
 
 import "os"
 
-// All is whether every form is wanted.
+// All is whether to run every form.
 var All = os.Getenv("GRPO_FORMS") == "all"
 
-// Each gives every form, or usually the first and each so many after it.
+// Each returns every form, or usually the first and every of-th after it.
 func Each[T any](of int, forms ...T) []T {
 	if All {
 		return forms
@@ -20,7 +20,7 @@ func Each[T any](of int, forms ...T) []T {
 	return some
 }
 
-// Usual is a number that is another where every form is wanted.
+// Usual returns all if every form is run, else usual.
 func Usual(usual, all int) int {
 	if All {
 		return all

@@ -9,13 +9,13 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// encodings are the types whose numbers stand alone.
+// encodings are the types without blocks, whose numbers are encoded one by one.
 var encodings = map[Type]kernels.Encoding{F32: kernels.EncodedF32, F16: kernels.EncodedF16, BF16: kernels.EncodedBF16}
 
-// largestHalf is the largest number of f16; what is larger would be infinite.
+// largestHalf is the largest finite number of f16.
 const largestHalf = 65504
 
-// encode writes numbers, whole blocks of them, as t has them. wide is room for as many.
+// encode encodes numbers, a multiple of the block size. wide is scratch memory of the same length.
 func (t Type) encode(dst []byte, src []float32, wide []float64) error {
 	switch t {
 	case Q4:
@@ -35,7 +35,7 @@ func (t Type) encode(dst []byte, src []float32, wide []float64) error {
 	return nil
 }
 
-// encodeBlocks writes a scale for each 32 numbers, with which the largest of them is the code top, and their codes.
+// encodeBlocks encodes blocks of 32 numbers: a scale, by which the number of the largest magnitude gets the code top, and the codes.
 func encodeBlocks(dst []byte, src []float32, top float32, codes int, pack func(dst []byte, src []float32, inverse float32)) {
 	for len(src) > 0 {
 		var most float32 // with its sign
@@ -66,11 +66,11 @@ func packBytes(dst []byte, src []float32, inverse float32) {
 	}
 }
 
-// packNibbles puts the codes of the first half into the low four bits and those of the second into the high ones. Code 8 is zero,
-// and the largest number is 0 or, where that does not exist, 15.
+// packNibbles packs the codes of the first half into the low four bits, and those of the second into the high ones. Code 8 is
+// zero. The number of the largest magnitude has the code 0, or 15 if it cannot have 0.
 func packNibbles(dst []byte, src []float32, inverse float32) {
 	code := func(x float32) byte {
-		scaled := float32(x * inverse) // rounded, so that no machine takes product and sum at once
+		scaled := float32(x * inverse) // rounded explicitly, so that no machine fuses product and sum
 		return byte(min(15, int8(scaled+8.5)))
 	}
 	for i := range dst {
@@ -78,7 +78,7 @@ func packNibbles(dst []byte, src []float32, inverse float32) {
 	}
 }
 
-// decode reads as many numbers as dst holds.
+// decode decodes len(dst) numbers.
 func (t Type) decode(dst []float32, src []byte) {
 	if e, plain := encodings[t]; plain {
 		tensorfile.Widen(dst, e, src)
@@ -101,9 +101,9 @@ func (t Type) decode(dst []float32, src []byte) {
 	}
 }
 
-// off is by how much a number may differ from what it is decoded to, where the largest one of its block is as large as most.
+// off is the largest error that encoding x may have, if the largest magnitude in its block is most.
 func (t Type) off(x, most float64) float64 {
-	const half = 1.0 / 2048 // the rounding of a number, or a scale, to f16, relative to it
+	const half = 1.0 / 2048 // relative error of rounding a number, or a scale, to f16
 	const step = 0x1p-25    // half of the smallest step of f16
 	const least = 0x1p-134  // and of bf16
 	switch t {
@@ -119,7 +119,7 @@ func (t Type) off(x, most float64) float64 {
 	return 0
 }
 
-// check compares what was written, whole blocks, with what was meant. room is for as many numbers.
+// check compares encoded blocks with the original numbers. room is scratch memory of the same length.
 func (t Type) check(meant []float32, written []byte, room []float32) error {
 	room = room[:len(meant)]
 	t.decode(room, written)
@@ -138,7 +138,7 @@ func (t Type) check(meant []float32, written []byte, room []float32) error {
 	return nil
 }
 
-// appendText adds a text with its length, as the format has texts.
+// appendText adds a string with its length.
 func appendText(b []byte, s string) []byte {
 	return append(binary.LittleEndian.AppendUint64(b, uint64(len(s))), s...)
 }

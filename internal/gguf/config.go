@@ -7,7 +7,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// configKeys are what a config.json would say of the model.
+// configKeys are the keys of the model's config.json.
 func (f *File) configKeys() (map[string]any, error) {
 	name, err := f.text("general.architecture")
 	if err != nil {
@@ -65,7 +65,7 @@ func (f *File) gemma2Keys(keys map[string]any) (err error) {
 	return nil
 }
 
-// scalingKeys adds that of the rotary embedding.
+// scalingKeys adds those of the rotary embedding's scaling.
 func (f *File) scalingKeys(name string, keys map[string]any) (err error) {
 	if text, ok := f.pairs[keyRope].(string); ok {
 		keys["rope_scaling"] = json.RawMessage(text)

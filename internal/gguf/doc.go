@@ -1,11 +1,11 @@
-// Package gguf writes models as GGUF files, which llama.cpp, Ollama and their kin run, and reads such files again.
+// Package gguf writes models as GGUF files, for llama.cpp, Ollama and the like, and reads them back.
 //
 //	Hugging Face directory ──Export──▶ model.gguf ──Open──▶ File ──Config, Set──▶ a model to compute with
 //
-// A file is a header of keys and values, a list of tensors, and their bytes. Three things are not as in the directory: tensors
-// have other names; the rows of queries and keys of Llama's family are in another order, since its heads turn neighbouring pairs
-// and not halves; and the weights of Gemma's norms have the one that is added to them in them.
+// A file has a header of keys and values, a list of tensors, and their bytes. Three things differ from the directory: tensors
+// have other names; the rows of queries and keys of Llama's family are permuted, as its rotary embedding rotates neighbouring pairs
+// and not halves; and the weights of Gemma's norms include the 1 that the model adds to them.
 //
-// Export goes through the model tensor by tensor, in memory that does not grow with it. Open maps the file: what it claims is
-// checked before anything is believed. The package reads what it writes, and refuses by name what it does not know.
+// Export converts the model tensor by tensor, in constant memory. Open maps the file, and checks its header
+// before it uses it. The package reads what it writes, and refuses what it does not know, by name.
 package gguf

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// Check refuses what Export would refuse of a model in dir, as far as it can be told before weights are read: they may be to come.
+// Check refuses a model that Export would refuse, as far as can be told without its weights, which may not exist yet.
 func Check(dir string) error {
 	_, cfg, err := described(dir)
 	if err == nil {
@@ -22,7 +22,7 @@ func Check(dir string) error {
 	return err
 }
 
-// described is what the model in dir is, where the format has it.
+// described returns the family and the configuration of the model in dir, if the format supports it.
 func described(dir string) (*family, model.Config, error) {
 	cfg, err := model.ReadConfig(dir)
 	if err != nil {
@@ -38,9 +38,8 @@ func described(dir string) (*family, model.Config, error) {
 	return fam, cfg, nil
 }
 
-// Export writes the model in dir as a file of type t, with its tokenizer and its chat template where it has them. Every number
-// is read again from what it was written as, and held to what it was. Notes are what is not as in the model. When ctx is done it
-// ends with its error, and there is no file.
+// Export writes the model in dir as a file of type t, with its tokenizer and chat template if it has them. Every number is read
+// back and compared. notes say what differs from the model. If ctx ends, it returns the context's error, and leaves no file.
 func Export(ctx context.Context, dir, path, name string, t Type) (notes []string, err error) {
 	fam, cfg, err := described(dir)
 	if err != nil {
@@ -72,13 +71,13 @@ func Export(ctx context.Context, dir, path, name string, t Type) (notes []string
 	return append(notes, more...), Write(path, append(pairs, words...), tensors)
 }
 
-// published is the configuration with what the weights' type says where config.json does not.
+// published completes the configuration with the type of the weights, if config.json does not say it.
 func published(c model.Config, set *tensorfile.Set) (model.Config, error) {
 	table, err := set.Tensor("model.embed_tokens.weight")
 	return c.Published(table.Encoding), err
 }
 
-// tensors are those of the model, in the order of its forward pass.
+// tensors are the tensors of the model, in the order of its forward pass.
 func (f *family) tensors(ctx context.Context, cfg model.Config, set *tensorfile.Set, t Type) (all []Tensor, err error) {
 	if divisors := factors(cfg); divisors != nil {
 		all = append(all, Tensor{ropeFactor, F32, []int{len(divisors)}, func(w io.Writer) error {
@@ -106,15 +105,15 @@ func (f *family) tensors(ctx context.Context, cfg model.Config, set *tensorfile.
 	return all, nil
 }
 
-// atATime is how many numbers are in memory when a tensor is written.
+// atATime is how many numbers of a tensor are in memory at a time.
 const atATime = 1 << 16
 
-// write writes a tensor as numbers of type t.
+// write writes a tensor in type t.
 func (c change) write(w io.Writer, from tensorfile.Tensor, t Type) error {
 	rows, cols := 1, from.Shape[len(from.Shape)-1]
 	if len(from.Shape) == 2 {
 		rows = from.Shape[0]
-	} else if c.heads > 0 { // a bias has one number for each row
+	} else if c.heads > 0 { // a bias: one number per row
 		rows, cols = cols, 1
 	}
 	if from.Encoding == encodings[t] && kinds[t].block == 1 && c.none() {
@@ -151,7 +150,7 @@ func (c change) write(w io.Writer, from tensorfile.Tensor, t Type) error {
 	return nil
 }
 
-// Set is the tensors of a file as a model's files would have them.
+// Set presents the tensors of the file under the names of a Hugging Face model.
 func (f *File) Set() (*tensorfile.Set, error) {
 	cfg, err := f.Config()
 	if err != nil {
@@ -182,7 +181,7 @@ func (f *File) Set() (*tensorfile.Set, error) {
 	return tensorfile.MadeSet(f.Path, all)
 }
 
-// made is a tensor of the file under its name in a model's files.
+// made is one of these tensors.
 func (f *File) made(name string, p place, c change) tensorfile.Made {
 	encoding, plain := encodings[p.kind]
 	if !plain {
@@ -199,7 +198,7 @@ func (f *File) made(name string, p place, c change) tensorfile.Made {
 	return m
 }
 
-// back undoes the change of the bytes of a tensor. Numbers of blocks become f32.
+// back undoes the change of a tensor's bytes. Quantised blocks become f32.
 func (c change) back(raw []byte, p place, size int) ([]byte, error) {
 	rows, cols := 1, p.shape[len(p.shape)-1]
 	if len(p.shape) == 2 {
@@ -210,7 +209,7 @@ func (c change) back(raw []byte, p place, size int) ([]byte, error) {
 	if c.heads > 0 && rows != c.heads*c.width {
 		return nil, fmt.Errorf("it has %d rows, expected %d heads of %d", rows, c.heads, c.width)
 	}
-	k, encoding := kinds[p.kind], encodings[F32] // what blocks become
+	k, encoding := kinds[p.kind], encodings[F32] // for blocks
 	if cols%k.block != 0 {
 		return nil, fmt.Errorf("its rows are turned one by one, and %s has blocks of %d", p.kind, k.block)
 	}

@@ -8,25 +8,25 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// The tensors that are not of a layer.
+// The tensors outside of layers.
 const (
 	embedding  = "token_embd.weight"
 	head       = "output.weight"
 	lastNorm   = "output_norm.weight"
-	ropeFactor = "rope_freqs.weight" // what the frequencies of the rotary embedding are divided by
+	ropeFactor = "rope_freqs.weight" // divisors of the rotary embedding's frequencies
 )
 
 var outerNames = map[string]string{
 	"model.embed_tokens.weight": embedding, "model.norm.weight": lastNorm, "lm_head.weight": head,
 }
 
-// family is what tells the architectures of the format apart.
+// family describes an architecture in the format.
 type family struct {
 	name     string            // general.architecture
-	read     string            // the name in a config.json that it is read back as
-	own      map[string]string // names of modules that are not as in common
-	pairwise bool              // heads turn neighbouring pairs of rows, not halves
-	offset   float32           // that the weights of norms have in them, and in the model's files have not
+	read     string            // the name in config.json when it is read back
+	own      map[string]string // names of modules that differ from common
+	pairwise bool              // the rotary embedding rotates neighbouring pairs of rows, not halves
+	offset   float32           // added to the weights of norms in the file
 }
 
 // common are the names of a layer's modules.
@@ -46,13 +46,13 @@ var (
 	}}
 )
 
-// families are those of the architectures in a config.json.
+// families are the families by the architecture in config.json.
 var families = map[string]*family{
 	"LlamaForCausalLM": &llama, "MistralForCausalLM": &llama, "Qwen2ForCausalLM": &qwen2, "Qwen3ForCausalLM": &qwen3,
 	"Gemma2ForCausalLM": &gemma2,
 }
 
-// familyNamed finds one by its name in a GGUF file.
+// familyNamed finds a family by its name in a GGUF file.
 func familyNamed(name string) (*family, error) {
 	for _, f := range []*family{&llama, &qwen2, &qwen3, &gemma2} {
 		if f.name == name {
@@ -62,7 +62,7 @@ func familyNamed(name string) (*family, error) {
 	return nil, badinput.Errorf("general.architecture: found %q, supported: llama, qwen2, qwen3, gemma2", name)
 }
 
-// tensorName is the name of a tensor of a model's files.
+// tensorName is the name in the file for a tensor of the model.
 func (f *family) tensorName(hf string) (string, error) {
 	if name, ok := outerNames[hf]; ok {
 		return name, nil
@@ -82,16 +82,16 @@ func (f *family) tensorName(hf string) (string, error) {
 	return "", fmt.Errorf("gguf: tensor %q has no name in a file of the architecture %s", hf, f.name)
 }
 
-// change is what a tensor's numbers go through on their way into the file.
+// change is how a tensor's numbers differ in the file.
 type change struct {
-	heads, width int     // where not 0: heads of so many rows whose halves are interleaved
+	heads, width int     // if not 0: rows are permuted within heads of that many rows, interleaving the halves
 	offset       float32 // added
 }
 
-// none tells that the numbers are as they were.
+// none reports whether nothing changes.
 func (c change) none() bool { return c == change{} }
 
-// changeOf is that of a tensor of the model's files.
+// changeOf is the change of a tensor of the model.
 func (f *family) changeOf(hf string, cfg model.Config) (c change) {
 	of := func(module string) bool { return strings.Contains(hf, module) }
 	switch {
@@ -105,7 +105,7 @@ func (f *family) changeOf(hf string, cfg model.Config) (c change) {
 	return c
 }
 
-// row is where row r of the file is in the model.
+// row is the row in the model for row r of the file.
 func (c change) row(r int) int {
 	if c.heads == 0 {
 		return r

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// Model opens the file as a model, until ctx is done. Weights of blocks become f32.
+// Model opens the file as a model; loading stops when ctx ends. Quantised blocks become f32.
 func (f *File) Model(ctx context.Context, b kernels.Backend, o model.Options) (*model.Policy, error) {
 	cfg, err := f.Config()
 	if err != nil {
@@ -25,7 +25,7 @@ func (f *File) Model(ctx context.Context, b kernels.Backend, o model.Options) (*
 	return model.OpenSet(b, cfg, set, false, o)
 }
 
-// Text is what tokens spell, by the vocabulary in the file.
+// Text decodes tokens, by the vocabulary in the file.
 func (f *File) Text(tokens []int32) (string, error) {
 	texts, _ := f.pairs["tokenizer.ggml.tokens"].([]string)
 	kinds, _ := f.pairs["tokenizer.ggml.token_type"].([]float64)
@@ -41,7 +41,7 @@ func (f *File) Text(tokens []int32) (string, error) {
 		}
 		text, kind := texts[t], int(kinds[t])
 		switch {
-		case kind == unusedToken: // a row of the embedding that stands for nothing
+		case kind == unusedToken: // a row of the embedding without a token
 		case kind == controlToken || kind == userToken:
 			out = append(out, text...)
 		case kind == byteToken:
@@ -69,8 +69,8 @@ func (f *File) Text(tokens []int32) (string, error) {
 	return tokenizer.ValidText(string(out)), nil
 }
 
-// byteOf are the characters that vocabularies of bytes write bytes as: those that can be seen as themselves, the others from
-// 256 on.
+// byteOf maps the characters by which byte-level vocabularies write bytes: printable ones stand for themselves, the others
+// are characters from 256 on.
 var byteOf = func() map[rune]byte {
 	seen := func(b int) bool { return b >= '!' && b <= '~' || b >= 0xA1 && b != 0xAD }
 	all, next := map[rune]byte{}, rune(256)

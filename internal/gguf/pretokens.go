@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// step is a part of tokenizer.json's way from text to words: the keys of all kinds, of which each has some.
+// step is a normalizer or pre-tokenizer of tokenizer.json, with the keys of all kinds.
 type step struct {
 	Type        string
 	Normalizers []step
@@ -15,13 +15,13 @@ type step struct {
 	Pattern     struct{ Regex, String string }
 	Single      []map[string]json.RawMessage
 	Individual  bool  `json:"individual_digits"`
-	UseRegex    *bool `json:"use_regex"` // absent means true
+	UseRegex    *bool `json:"use_regex"` // missing means true
 	Prepend     string
 	Scheme      string `json:"prepend_scheme"`
 	AddPrefix   *bool  `json:"add_prefix_space"`
 }
 
-// inner are the steps of a sequence, or the one that it is.
+// inner are the steps of a sequence, or the step itself.
 func (s *step) inner() []step {
 	if s == nil {
 		return nil
@@ -38,7 +38,7 @@ func (s *step) inner() []step {
 	return all
 }
 
-// begins tells whether a text gets a token of its own to begin with.
+// begins reports whether a text gets a begin token.
 func (s *step) begins() bool {
 	for _, p := range s.inner() {
 		if p.Type != "TemplateProcessing" || len(p.Single) == 0 {
@@ -51,7 +51,7 @@ func (s *step) begins() bool {
 	return false
 }
 
-// prefixed tells whether a text gets a blank to begin with.
+// prefixed reports whether a text gets a leading space.
 func (w *words) prefixed() bool {
 	for _, s := range append(w.Normalizer.inner(), w.Pre.inner()...) {
 		switch {
@@ -66,7 +66,7 @@ func (w *words) prefixed() bool {
 	return false
 }
 
-// The patterns that words are cut by, as tokenizer.json has them.
+// The patterns of pre-tokenizers, as in tokenizer.json.
 const (
 	contractions = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|`
 	spaces       = `| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
@@ -74,7 +74,7 @@ const (
 	llamaWords   = contractions + `\p{N}{1,3}` + spaces
 )
 
-// preTokenizers are the names that readers of the format know the ways to cut text into words by.
+// preTokenizers are the names of pre-tokenizers in the format.
 var preTokenizers = map[string]string{
 	qwenWords:        "qwen2",
 	llamaWords:       "llama-bpe",
@@ -83,10 +83,10 @@ var preTokenizers = map[string]string{
 	strings.Join([]string{`[\r\n]`, `\s?\p{L}+`, `\s?\p{P}+`, `[一-龥ࠀ-一가-퟿]+`, "digits"}, "\x00"): "deepseek-coder",
 }
 
-// wholeWords are those whose readers take a word that is in the vocabulary whole, and what to say where they should not.
+// wholeWords are those whose readers take a word of the vocabulary as one token without merging, and the name for models that merge.
 var wholeWords = map[string]string{"llama-bpe": "dbrx"}
 
-// preTokenizer is the name of the way that words are cut; "" where they are not.
+// preTokenizer is the name of the model's pre-tokenizer; "" if it has none.
 func (w *words) preTokenizer() (string, error) {
 	if w.Model.ByteFallback {
 		return "", nil

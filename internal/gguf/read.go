@@ -18,21 +18,21 @@ type File struct {
 	mapping *tensorfile.Mapping
 }
 
-// place is where a tensor lies in the file.
+// place is where a tensor is in the file.
 type place struct {
 	kind     Type
 	shape    []int
 	from, to int
 }
 
-// most bounds what a header may list: the largest models have some ten thousand tensors.
+// Limits on a header. The largest models have some ten thousand tensors.
 const (
 	mostPairs   = 1 << 16
 	mostTensors = 1 << 20
 	mostSides   = 4
 )
 
-// Open maps the file at path and checks its header.
+// Open maps a file and checks its header.
 func Open(path string) (*File, error) {
 	m, err := tensorfile.Map(path)
 	if err != nil {
@@ -46,10 +46,10 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
-// Close gives the mapping back. What Set gave must not be used any more.
+// Close unmaps the file. What Set returned must not be used any more.
 func (f *File) Close() error { return f.mapping.Close() }
 
-// read checks the bytes of a file.
+// read parses and checks the bytes of a file.
 func read(data []byte) (*File, error) {
 	c := &cursor{data: data}
 	if string(c.take(4)) != magic {
@@ -90,7 +90,7 @@ func read(data []byte) (*File, error) {
 	return f, f.settle(room(c.at), len(data), offsets)
 }
 
-// tensor reads what the list says of one.
+// tensor reads an entry of the list of tensors.
 func (c *cursor) tensor() (name string, p place, offset uint64) {
 	name = c.text()
 	sides := c.number(4)
@@ -113,7 +113,7 @@ func (c *cursor) tensor() (name string, p place, offset uint64) {
 	return name, p, c.number(8)
 }
 
-// settle finds the bytes of each tensor: one after the other, to the end of the file.
+// settle finds the bytes of each tensor: they follow one another to the end of the file.
 func (f *File) settle(begin, end int, offsets map[string]uint64) error {
 	at := begin
 	for _, name := range f.order {
@@ -137,7 +137,7 @@ func (f *File) settle(begin, end int, offsets map[string]uint64) error {
 	return nil
 }
 
-// text is a key that must be there.
+// text is the value of a required key.
 func (f *File) text(key string) (string, error) {
 	s, ok := f.pairs[key].(string)
 	if !ok {
@@ -146,7 +146,7 @@ func (f *File) text(key string) (string, error) {
 	return s, nil
 }
 
-// number is a key that must be there, unless there is something to take in its place.
+// number is the value of a key, which is required unless there is a default.
 func (f *File) number(key string, otherwise ...float64) (float64, error) {
 	switch x := f.pairs[key].(type) {
 	case int64:
@@ -169,5 +169,5 @@ func (f *File) missing(key, expected string) error {
 	return badinput.Errorf("%s: key %s: found %s, expected %s", f.Path, key, found, expected)
 }
 
-// has tells whether there is a tensor of that name.
+// has reports whether there is a tensor of that name.
 func (f *File) has(name string) bool { _, ok := f.tensors[name]; return ok }

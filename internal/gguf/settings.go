@@ -9,13 +9,13 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// Keys of our own: what readers of the format compute for themselves or leave out, and this package needs to read a model back.
+// Our own keys: what other readers compute or omit, and this package needs to read a model back.
 const (
-	keyRope  = "grpo.rope_scaling" // that rope_freqs.weight was made of, as config.json has it
+	keyRope  = "grpo.rope_scaling" // the scaling as in config.json, from which rope_freqs.weight was made
 	keyDType = "grpo.torch_dtype"
 )
 
-// check refuses a model that readers of the format would compute something else of.
+// check refuses a model that other readers would compute differently.
 func (f *family) check(c model.Config) error {
 	refuse := func(format string, args ...any) error {
 		return badinput.Errorf("%s, which the architecture %s of the format does not compute; type --format safetensors",
@@ -29,7 +29,7 @@ func (f *family) check(c model.Config) error {
 		return refuse("the model has a rope_scaling of type llama3")
 	case s.Type == "yarn" && s.Exact:
 		return refuse("the model has truncate=false in its rope_scaling")
-	case s.Type == "yarn" && (s.BetaFast != 32 || s.BetaSlow != 1): // there are keys for both, which no reader of these models looks at
+	case s.Type == "yarn" && (s.BetaFast != 32 || s.BetaSlow != 1): // the format has keys for both, but readers ignore them for these models
 		return refuse("the model has beta_fast=%g and beta_slow=%g in its rope_scaling, and not 32 and 1", s.BetaFast, s.BetaSlow)
 	case f == &qwen2 && c.Heads.Q*c.Heads.Dim != c.Hidden:
 		return refuse("num_attention_heads · head_dim is %d where hidden_size %d is meant", c.Heads.Q*c.Heads.Dim, c.Hidden)
@@ -46,7 +46,7 @@ func (f *family) check(c model.Config) error {
 		}
 	}
 	scalar := float64(c.Heads.Dim)
-	if c.Layers == 46 { // by which readers know the largest of the family
+	if c.Layers == 46 { // by which readers recognise the largest of the family
 		scalar = float64(c.Hidden / c.Heads.Q)
 	}
 	if c.QueryScalar != 0 && c.QueryScalar != scalar {
@@ -55,8 +55,8 @@ func (f *family) check(c model.Config) error {
 	return nil
 }
 
-// context is how many positions the model has in a reader of the format, and what is to be said of it: but for Gemma 2, readers
-// look at all that came before where the model looks through a window, so that only what fits into one is the same.
+// context is the number of positions for readers of the format, with a note if it is less than the model's. Except for Gemma 2,
+// readers ignore sliding windows, so only what fits into one window is the same.
 func (f *family) context(c model.Config) (positions int, note string) {
 	if f == &gemma2 || c.Window == 0 || c.Window >= c.MaxPositions {
 		return c.MaxPositions, ""
@@ -65,7 +65,7 @@ func (f *family) context(c model.Config) (positions int, note string) {
 		c.Window, c.Window, c.MaxPositions)
 }
 
-// Positions is how many a model has once it is a file.
+// Positions is the number of positions of a model in a file.
 func Positions(c model.Config) int {
 	f := families[c.Architecture]
 	if f == nil {
@@ -110,7 +110,7 @@ func (f *family) settings(c model.Config, t Type) []Pair {
 	return append(pairs, f.scaling(c)...)
 }
 
-// scaling are the keys of the rotary embedding's frequencies.
+// scaling are the keys of the rotary embedding's scaling.
 func (f *family) scaling(c model.Config) []Pair {
 	s, prefix := c.RopeScaling, f.name+".rope.scaling."
 	switch s.Type {
@@ -124,16 +124,16 @@ func (f *family) scaling(c model.Config) []Pair {
 		}
 	case "llama3":
 		text, _ := json.Marshal(map[string]any{"rope_type": "llama3", "factor": s.Factor, "low_freq_factor": s.LowFactor,
-			"high_freq_factor": s.HighFactor, "original_max_position_embeddings": s.Original}) // numbers and a text can be written
+			"high_freq_factor": s.HighFactor, "original_max_position_embeddings": s.Original}) // numbers and strings can always be encoded
 		return []Pair{{keyRope, string(text)}}
 	}
 	return nil
 }
 
-// yarnMagnitude is what readers multiply cosines and sines by, unless attn_factor changes it.
+// yarnMagnitude is the factor of cosines and sines that readers use for yarn, unless attn_factor changes it.
 func yarnMagnitude(factor float64) float64 { return 1 + 0.1*math.Log(factor) }
 
-// factors are what a reader divides the frequencies by, nil where it computes them itself.
+// factors are the divisors of the frequencies; nil if readers compute them.
 func factors(c model.Config) []float32 {
 	if c.RopeScaling.Type != "llama3" {
 		return nil
@@ -148,7 +148,7 @@ func factors(c model.Config) []float32 {
 	return divisors
 }
 
-// Config is the shape of the model in a file.
+// Config is the configuration of the model in a file.
 func (f *File) Config() (model.Config, error) {
 	keys, err := f.configKeys()
 	if err != nil {
@@ -165,7 +165,7 @@ func (f *File) Config() (model.Config, error) {
 	return c, f.checkFactors(c)
 }
 
-// checkFactors wants the divisors in the file to be those of its scaling.
+// checkFactors checks that the divisors in the file are those of its scaling.
 func (f *File) checkFactors(c model.Config) error {
 	want := factors(c)
 	p, there := f.tensors[ropeFactor]

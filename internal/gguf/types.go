@@ -7,30 +7,30 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// Type is how the numbers of a tensor are written, as the format numbers them.
+// Type is the number type of a tensor, with the format's numbers.
 type Type uint32
 
-// The types that are written and read.
+// The types that can be written and read.
 const (
 	F32  Type = 0
 	F16  Type = 1
-	Q4   Type = 2 // q4_0: 32 weights share a scale and have four bits each
+	Q4   Type = 2 // q4_0: blocks of 32 weights with a scale, four bits each
 	Q8   Type = 8 // q8_0: the same with eight bits
 	BF16 Type = 30
 )
 
-// kind is what is to be known of a type.
+// kind describes a type.
 type kind struct {
 	name         string
-	block, bytes int    // numbers that are written together, and the bytes that they take
-	file         uint32 // general.file_type of a file of it
+	block, bytes int    // numbers per block, and its bytes
+	file         uint32 // general.file_type of a file of this type
 }
 
 var kinds = map[Type]kind{
 	F32: {"f32", 1, 4, 0}, F16: {"f16", 1, 2, 1}, Q4: {"q4_0", 32, 18, 2}, Q8: {"q8_0", 32, 34, 7}, BF16: {"bf16", 1, 2, 32},
 }
 
-// Types are the names that ParseType takes.
+// Types are the names that ParseType knows.
 func Types() []string { return []string{"bf16", "f16", "q8_0", "q4_0", "f32"} }
 
 // ParseType finds a type by its name.
@@ -45,7 +45,7 @@ func ParseType(name string) (Type, error) {
 
 func (t Type) String() string { return kinds[t].name }
 
-// size is the bytes of a tensor of that shape, and whether there can be one.
+// size is the number of bytes of a tensor; false if it would overflow or does not fit blocks.
 func (t Type) size(shape []int) (int, bool) {
 	k, known := kinds[t]
 	if !known || len(shape) == 0 || slices.Min(shape) < 1 || shape[len(shape)-1]%k.block != 0 {
@@ -62,8 +62,8 @@ func (t Type) size(shape []int) (int, bool) {
 	return int(n) / k.block * k.bytes, true
 }
 
-// fitting is the type for a tensor of a file of type t: vectors are exact, and a row that is not made of whole blocks is in f16.
-// In four bits, what every token passes through, the embedding and the head, has eight.
+// fitting is the type of a tensor in a file of type t: vectors are exact, and rows that do not consist of whole blocks are f16.
+// In a four-bit file, the embedding and the head have eight bits, as every token passes through them.
 func (t Type) fitting(name string, shape []int) Type {
 	if len(shape) == 1 {
 		return F32

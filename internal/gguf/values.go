@@ -14,7 +14,7 @@ type Pair struct {
 	Value any
 }
 
-// How the format numbers the types of values.
+// The numbers of the types of values.
 const (
 	isUint8 = iota
 	isInt8
@@ -31,7 +31,7 @@ const (
 	isFloat64
 )
 
-// valueSizes are the bytes of values that have as many each.
+// valueSizes are the sizes of values of fixed size.
 var valueSizes = map[uint32]int{isUint8: 1, isInt8: 1, isUint16: 2, isInt16: 2, isUint32: 4, isInt32: 4, isFloat32: 4, isBool: 1,
 	isUint64: 8, isInt64: 8, isFloat64: 8}
 
@@ -79,7 +79,7 @@ func appendPair(b []byte, p Pair) ([]byte, error) {
 	return b, nil
 }
 
-// cursor reads a header. After the first failure it gives zeros, and err says what was wrong.
+// cursor reads a header. After the first error, in err, it returns zeros.
 type cursor struct {
 	data []byte
 	at   int
@@ -92,7 +92,7 @@ func (c *cursor) fail(format string, args ...any) {
 	}
 }
 
-// take gives the next n bytes.
+// take returns the next n bytes.
 func (c *cursor) take(n uint64) []byte {
 	if c.err != nil || n > uint64(len(c.data)-c.at) {
 		c.fail("the header ends too early: the file is truncated or damaged")
@@ -103,7 +103,7 @@ func (c *cursor) take(n uint64) []byte {
 	return b
 }
 
-// number reads an unsigned number of so many bytes.
+// number reads an unsigned integer of that many bytes.
 func (c *cursor) number(bytes int) uint64 {
 	var whole [8]byte
 	copy(whole[:], c.take(uint64(bytes)))
@@ -112,14 +112,14 @@ func (c *cursor) number(bytes int) uint64 {
 
 func (c *cursor) text() string { return string(c.take(c.number(8))) }
 
-// value reads a value: whole numbers as int64, all others as float64, bool or string, and lists of them.
+// value reads a value: integers as int64, other numbers as float64, bool or string, and lists of these.
 func (c *cursor) value() any {
 	kind := uint32(c.number(4))
 	if kind != isList {
 		return c.single(kind)
 	}
 	kind = uint32(c.number(4))
-	n, size := c.number(8), 8 // of a text at least its length
+	n, size := c.number(8), 8 // a string has at least its length
 	if kind != isString {
 		size = valueSizes[kind]
 	}
@@ -139,7 +139,7 @@ func (c *cursor) value() any {
 		}
 		return all
 	}
-	all := make([]float64, n) // of all kinds but texts; those that are read fit
+	all := make([]float64, n) // for all types but strings; the values fit
 	for i := range all {
 		switch x := c.single(kind).(type) {
 		case int64:

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// How the format numbers the kinds of tokens.
+// The numbers of the kinds of tokens.
 const (
 	normalToken  = 1
 	unknownToken = 2
@@ -25,7 +25,7 @@ const (
 	byteToken    = 6
 )
 
-// words is tokenizer.json, as far as it is written here.
+// words is the part of tokenizer.json that is exported.
 type words struct {
 	Added []struct {
 		ID      int32
@@ -57,7 +57,7 @@ func (m *merge) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// vocabulary are the keys of a model's tokenizer and chat template. A model without one is written without.
+// vocabulary are the keys of a model's tokenizer and chat template; none if it has none.
 func vocabulary(dir string, cfg model.Config) (pairs []Pair, notes []string, err error) {
 	path := filepath.Join(dir, "tokenizer.json")
 	text, err := os.ReadFile(path)
@@ -101,7 +101,7 @@ func vocabulary(dir string, cfg model.Config) (pairs []Pair, notes []string, err
 	return pairs, notes, nil
 }
 
-// kind is the format's name for the way that tokens are made: from bytes, or from characters as SentencePiece does.
+// kind is the format's name of the tokenizer: byte-level, or SentencePiece.
 func (w *words) kind() string {
 	if w.Model.ByteFallback {
 		return "llama"
@@ -109,7 +109,7 @@ func (w *words) kind() string {
 	return "gpt2"
 }
 
-// tokens are the keys of the vocabulary: texts, kinds, and how tokens are merged.
+// tokens are the keys of the vocabulary: strings, kinds, and merges or scores.
 func (w *words) tokens(size int) []Pair {
 	texts, kinds := w.padding(size), make([]int32, size)
 	for i := range kinds {
@@ -147,7 +147,7 @@ func (w *words) tokens(size int) []Pair {
 	return append(pairs, Pair{"tokenizer.ggml.merges", merges})
 }
 
-// padding are the texts of rows of the embedding that have no token, each of them once: readers refuse a vocabulary with a text twice.
+// padding are names for rows of the embedding without a token. They are unique, as readers refuse duplicate tokens.
 func (w *words) padding(size int) []string {
 	taken := map[string]bool{}
 	for text := range w.Model.Vocab {
@@ -165,7 +165,7 @@ func (w *words) padding(size int) []string {
 	return texts
 }
 
-// scores say in which order a reader merges: what the first merge makes is the best. What no merge makes is the worst.
+// scores order the merges for readers: the token of the first merge has the highest score, tokens that no merge makes the lowest.
 func (w *words) scores(size int) []float32 {
 	scores := make([]float32, size)
 	for i := range scores {
@@ -179,7 +179,7 @@ func (w *words) scores(size int) []float32 {
 	return scores
 }
 
-// special are the keys of the tokens that begin and end a text.
+// special are the keys of the begin and end tokens.
 func (w *words) special(dir string, tok *tokenizer.Tokenizer) (pairs []Pair, err error) {
 	parts := tok.Parts()
 	ids := map[string]int32{}

@@ -13,18 +13,18 @@ import (
 type Tensor struct {
 	Name  string
 	Type  Type
-	Shape []int // rows first, as in a Hugging Face model
-	// Write gives the bytes, exactly as many as type and shape ask for.
+	Shape []int // rows first, as in Hugging Face models
+	// Write writes exactly the bytes that type and shape require.
 	Write func(io.Writer) error
 }
 
 const (
 	magic     = "GGUF"
 	version   = 3
-	alignment = 32 // of the tensors' bytes, where the header says nothing
+	alignment = 32 // of the tensors' bytes, unless the header says otherwise
 )
 
-// Write writes a file, atomically and in memory that does not grow with it. The same pairs and tensors give the same bytes.
+// Write writes a file atomically, in constant memory. Equal pairs and tensors give equal bytes.
 func Write(path string, pairs []Pair, tensors []Tensor) error {
 	head, err := header(pairs, tensors)
 	if err != nil {
@@ -80,12 +80,12 @@ func header(pairs []Pair, tensors []Tensor) (b []byte, err error) {
 	return b, nil
 }
 
-// room is n rounded up to where the next tensor may begin.
+// room is n rounded up to the alignment.
 func room(n int) int { return (n + alignment - 1) / alignment * alignment }
 
 func padded(b []byte) []byte { return append(b, make([]byte, room(len(b))-len(b))...) }
 
-// counter counts what is written through it.
+// counter counts the bytes written through it.
 type counter struct {
 	w io.Writer
 	n int

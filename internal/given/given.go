@@ -1,5 +1,5 @@
-// Package given has what an exported function wants of arguments that it cannot do without: where a program forgot one, or gave a number
-// that can be none, it is told at the door, by its name, and not by a panic in the depth.
+// Package given checks arguments of exported functions: a missing argument, or a number out of range, panics at once with its name, and
+// not deep inside.
 package given
 
 import (
@@ -7,7 +7,7 @@ import (
 	"reflect"
 )
 
-// expected says what an argument of that name is, as functions of the module name theirs.
+// expected describes arguments by the names that the module's functions give them.
 var expected = map[string]string{
 	"ctx":    "a context, such as context.Background()",
 	"cfg":    "settings, such as those that configs.Load makes",
@@ -19,7 +19,7 @@ var expected = map[string]string{
 	"s":      "a state, such as new(optim.State)",
 }
 
-// All panics where an argument of a function is nil. Each stands behind its name.
+// All panics if an argument of a function is nil. Each argument follows its name.
 func All(function string, arguments ...any) {
 	for i := 0; i+1 < len(arguments); i += 2 {
 		if missing(arguments[i+1]) {
@@ -29,14 +29,14 @@ func All(function string, arguments ...any) {
 	}
 }
 
-// Between panics where a number that a function was given is not one of from to to.
+// Between panics if a number is not within from and to.
 func Between(function, name string, n, from, to int) {
 	if n < from || n > to {
 		panic(fmt.Sprintf("%s: %s is %d, expected %d to %d", function, name, n, from, to))
 	}
 }
 
-// missing tells whether there is nothing, in an interface either.
+// missing reports whether an argument is nil, or an interface with a nil in it.
 func missing(argument any) bool {
 	if argument == nil {
 		return true

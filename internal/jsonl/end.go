@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// End gives the whole lines in the last bytes of a file that may still be written to: the line that they begin in the midst of is left out,
-// and so is a last one without a newline. However long the file is, no more of it is read.
+// End returns the complete lines in the last bytes of a file that may still be written: a partial first or last line is left out. It
+// reads at most most bytes.
 func End(path string, most int64) ([][]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -20,7 +20,7 @@ func End(path string, most int64) ([][]byte, error) {
 	}
 	text := make([]byte, min(most, info.Size()))
 	n, err := f.ReadAt(text, info.Size()-int64(len(text)))
-	if err != nil && err != io.EOF { // it may have become shorter
+	if err != nil && err != io.EOF { // it may have been truncated
 		return nil, err
 	}
 	text = text[:n]

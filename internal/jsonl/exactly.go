@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Exactly is json.Unmarshal of a file that other programs read, too, which tell capitals from small letters: a name at its top that is a
-// field's of the struct that v points to but for these is refused, as one of the two would not read what the other does.
+// Exactly is json.Unmarshal for a file that case-sensitive programs read too. It refuses a top-level key that differs from a field of v
+// only in case, as only one of the programs would read it.
 func Exactly(text []byte, v any) error {
 	var names map[string]json.RawMessage
 	t := reflect.TypeOf(v).Elem()

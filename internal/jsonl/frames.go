@@ -14,17 +14,17 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// Packed ends the names of files whose lines are in frames of zstd, one behind the other. Each can be read without
-// those before it, so a file that is cut between two frames is whole.
+// Packed is the suffix of files whose lines are in consecutive zstd frames. Each frame can be decoded by itself, so a
+// file that is cut between two frames is valid.
 const Packed = ".zst"
 
-// window is how far back a frame looks for what it can repeat: several completions.
+// window is the compression window: several completions.
 const window = 1 << 20
 
-// Frame packs lines into a frame, which it writes as it goes. Close ends it, but does not close what it writes to.
+// Frame compresses lines into a frame, which it writes as it goes. Close ends the frame, but does not close the writer.
 type Frame struct{ enc *zstd.Encoder }
 
-// NewFrame begins a frame. The same lines give the same bytes: no encoder is used for two of them.
+// NewFrame starts a frame. Each has its own encoder, so that equal lines give equal bytes.
 func NewFrame(w io.Writer) (*Frame, error) {
 	enc, err := zstd.NewWriter(w, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(window))
 	return &Frame{enc}, err
@@ -63,7 +63,7 @@ func unpack(r io.Reader) (*zstd.Decoder, error) {
 	return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true))
 }
 
-// packed reads what is in frames. A last one that has no end is half written: what there is of it ends the file.
+// packed decodes frames. If the last one was only partly written, its complete part ends the file.
 type packed struct {
 	*zstd.Decoder
 	f *os.File
@@ -86,11 +86,11 @@ func (p packed) Close() error {
 	return p.f.Close()
 }
 
-// beginning is how each frame begins.
+// beginning is the magic number of a frame.
 var beginning = []byte{0x28, 0xb5, 0x2f, 0xfd}
 
-// LastFrame calls fn with the lines of the last frame of a file that has its end, without reading those before it.
-// There may be none.
+// LastFrame calls fn with the lines of the last complete frame of a file, if there is one, without reading those before
+// it.
 func LastFrame(path string, fn func(line []byte)) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -115,11 +115,11 @@ func LastFrame(path string, fn func(line []byte)) error {
 	}
 }
 
-// lastFrame finds the last whole frame in the end of a file. What looks like the beginning of one may be inside of
-// another, and what is behind the last may be half of one: only a frame from end to end has a checksum that is right.
+// lastFrame finds the last complete frame at the end of a file. The magic number may also occur inside a frame, and the
+// last frame may be incomplete: only a complete frame has a correct checksum.
 func lastFrame(text []byte) []byte {
 	ends := []int{len(text)}
-	for n := range len(beginning) - 1 { // less than a beginning is behind the last
+	for n := range len(beginning) - 1 { // a partial magic number may follow the last frame
 		ends = append(ends, max(0, len(text)-n-1))
 	}
 	for from := len(text); ; {

@@ -1,6 +1,5 @@
-// Package jsonl reads JSON Lines, and writes a value as such a line. What others wrote is read strictly:
-// an unknown field, a wrong type or text after the value is an input error that names the file and the
-// line. It does not know what a line is about.
+// Package jsonl reads and writes JSON Lines. Reading is strict: an unknown field, a wrong type or text after the value is
+// an input error that names the file and the line. The package does not know what the lines mean.
 package jsonl
 
 import (
@@ -18,8 +17,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// Marshal is json.Marshal that leaves <, > and & as they are: programs and special tokens stay readable,
-// and each such character one byte in place of six.
+// Marshal is json.Marshal without HTML escapes: programs and special tokens stay readable, and <, > and & take one byte
+// instead of six.
 func Marshal(v any) ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
@@ -30,10 +29,10 @@ func Marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
-// List is a list without holes: encoding/json would read a null in it as a zero.
+// List is a list that refuses null elements, which encoding/json would read as zero.
 type List[T any] []T
 
-// UnmarshalJSON refuses a null.
+// UnmarshalJSON refuses null elements.
 func (l *List[T]) UnmarshalJSON(text []byte) error {
 	var list []*T
 	if err := json.Unmarshal(text, &list); err != nil || list == nil {
@@ -49,13 +48,13 @@ func (l *List[T]) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Each decodes every non-blank line of r into a fresh T and calls fn with its 1-based line number.
-// name stands for r in messages. An error of fn that is an input error is prefixed with name:line.
+// Each decodes every non-blank line of r into a new T and calls fn with its 1-based line number. name names r in
+// messages. If fn returns an input error, it is prefixed with name:line.
 func Each[T any](r io.Reader, name string, fn func(line int, v T) error) error {
 	return each(r, name, true, fn)
 }
 
-// EachLoose is Each for records that others write: fields that T does not have are passed over.
+// EachLoose is Each for records of other programs: unknown fields are ignored.
 func EachLoose[T any](r io.Reader, name string, fn func(line int, v T) error) error {
 	return each(r, name, false, fn)
 }
@@ -68,7 +67,7 @@ func each[T any](r io.Reader, name string, strict bool, fn func(line int, v T) e
 			return fmt.Errorf("%s:%d: %w", name, line, err)
 		}
 		if line == 1 {
-			raw = bytes.TrimPrefix(raw, []byte("\ufeff")) // a mark that some editors and shells put before UTF-8
+			raw = bytes.TrimPrefix(raw, []byte("\ufeff")) // the byte order mark that some editors and shells write
 		}
 		if text := bytes.TrimSpace(raw); len(text) > 0 {
 			var v T
@@ -88,8 +87,8 @@ func each[T any](r io.Reader, name string, strict bool, fn func(line int, v T) e
 	}
 }
 
-// Whole calls fn with every line of a file that may still be written to: a last line without a newline is
-// half written, and left out. The lines may be Packed. An error of fn is an input error that names the file and the line.
+// Whole calls fn with every line of a file that may still be written: a last line without a newline is left out. The file
+// may be Packed. An error of fn becomes an input error that names the file and the line.
 func Whole(path string, fn func(line []byte) error) error {
 	f, err := open(path)
 	if err != nil {
@@ -106,12 +105,12 @@ func Whole(path string, fn func(line []byte) error) error {
 	return nil
 }
 
-// Damaged is the error of a line of a record that is not what was written there, with what to do about it.
+// Damaged is the error of an invalid line in a record, with what to do about it.
 func Damaged(path string, line int, err error) error {
 	return badinput.Errorf("%s:%d: %w; mend that line, or bring the file back from a copy", path, line, err)
 }
 
-// lines calls fn with every line that has its end, until it refuses one.
+// lines calls fn with every complete line, until fn returns an error.
 func lines(r io.Reader, fn func(line []byte) error) (at int, refused, err error) {
 	in := bufio.NewReaderSize(r, 1<<16)
 	for at = 1; ; at++ {
@@ -128,7 +127,7 @@ func lines(r io.Reader, fn func(line []byte) error) (at int, refused, err error)
 	}
 }
 
-// OfKind reads the whole lines of a file whose member "kind" is that; "" are those that have none.
+// OfKind reads the complete lines of a file with that member "kind"; "" selects lines without one.
 func OfKind[T any](path, kind string) (all []T, err error) {
 	err = Whole(path, func(line []byte) error {
 		var is struct{ Kind string }
@@ -170,7 +169,7 @@ func decode(text []byte, strict bool, v any) error {
 	return nil
 }
 
-// reads tells whether a name is one of the fields that v points to has.
+// reads reports whether the struct that v points to has a field of that name.
 func reads(v any, name string) bool {
 	t := reflect.TypeOf(v).Elem()
 	for i := 0; t.Kind() == reflect.Struct && i < t.NumField(); i++ {
@@ -181,7 +180,7 @@ func reads(v any, name string) bool {
 	return false
 }
 
-// Explain says in a user's words what encoding/json says in Go's.
+// Explain words an error of encoding/json for users.
 func Explain(err error) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) {
@@ -196,7 +195,7 @@ func Explain(err error) error {
 	return err
 }
 
-// Wanted is what should have been there, in JSON's words.
+// Wanted is the expected type, in JSON's terms.
 func Wanted(err *json.UnmarshalTypeError) string {
 	t := err.Type
 	for t.Kind() == reflect.Pointer {

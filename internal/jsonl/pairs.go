@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// HalfPair is the place of the first \uXXXX in JSON text that is half of a surrogate pair, which encoding/json would read as U+FFFD;
-// -1: there is none.
+// HalfPair is the offset of the first \uXXXX in JSON that is an unpaired surrogate, which encoding/json would replace by U+FFFD; -1
+// if there is none.
 func HalfPair(raw []byte) int {
 	if !bytes.Contains(raw, []byte(`\ud`)) && !bytes.Contains(raw, []byte(`\uD`)) {
 		return -1
@@ -26,13 +26,13 @@ func HalfPair(raw []byte) int {
 		case u >= 0xDC00 && u < 0xE000:
 			return i
 		default:
-			i++ // the escaped character, which may be a backslash
+			i++ // skip the escaped character, which may be a backslash
 		}
 	}
 	return -1
 }
 
-// Escaped is the code unit of the \uXXXX that JSON text starts with, or -1.
+// Escaped is the code unit of the \uXXXX at the beginning of JSON text, or -1.
 func Escaped(raw []byte) int {
 	if len(raw) < 6 || raw[0] != '\\' || raw[1] != 'u' {
 		return -1

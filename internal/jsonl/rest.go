@@ -6,8 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Rest refuses what follows the JSON value that ends at a byte of a text, and says at which byte it begins. encoding/json's Decoder
-// leaves it for whoever asks for the next value.
+// Rest fails if anything follows the JSON value that ends at an offset, and says where. json.Decoder does not check this.
 func Rest(text []byte, end int64) error {
 	rest := bytes.TrimLeft(text[end:], " \t\r\n")
 	if len(rest) == 0 {

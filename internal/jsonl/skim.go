@@ -2,9 +2,8 @@ package jsonl
 
 import "bytes"
 
-// Skim calls fn with the name and the text of every member of an object, in their order, and tells whether the object is one from end to
-// end. What is inside of members is passed over, as fast as memory is read, and not checked: lists of numbers by their end alone.
-// A name is as it is written, without its quotes.
+// Skim calls fn with the name and the value of every member of an object, in order, and reports whether the object is complete. Values
+// are skipped at the speed of memory without being checked. A name is raw, without its quotes.
 func Skim(text []byte, fn func(name, value []byte)) bool {
 	s := skimmer{text: text}
 	ok := s.object(fn)
@@ -12,7 +11,7 @@ func Skim(text []byte, fn func(name, value []byte)) bool {
 	return ok && s.at == len(text)
 }
 
-// skimmer is a place in a text.
+// skimmer is a position in a text.
 type skimmer struct {
 	text []byte
 	at   int
@@ -24,7 +23,7 @@ func (s *skimmer) space() {
 	}
 }
 
-// take passes over a character after space, where it is that one.
+// take skips a character after white space, if it is that one.
 func (s *skimmer) take(c byte) bool {
 	s.space()
 	if s.at < len(s.text) && s.text[s.at] == c {
@@ -65,7 +64,7 @@ func (s *skimmer) object(fn func(name, value []byte)) bool {
 	}
 }
 
-// string passes over a string.
+// string skips a string.
 func (s *skimmer) string() bool {
 	if s.at >= len(s.text) || s.text[s.at] != '"' {
 		return false
@@ -87,7 +86,7 @@ func (s *skimmer) string() bool {
 	}
 }
 
-// value passes over any value.
+// value skips any value.
 func (s *skimmer) value() bool {
 	if s.at >= len(s.text) {
 		return false
@@ -115,7 +114,7 @@ func (s *skimmer) value() bool {
 // literal are the characters of numbers, true, false and null.
 var literal = []byte("0123456789+-.eEtrufalsn")
 
-// nested passes over a list or an object by its brackets.
+// nested skips a list or an object by counting brackets.
 func (s *skimmer) nested() bool {
 	for depth := 0; s.at < len(s.text); {
 		switch s.text[s.at] {

@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// Twice is the first member that an object in a text has twice, by its path, such as tests[2].stdin; "" where there is none. Of two,
-// encoding/json takes the last and says nothing. The text is valid JSON. It takes little longer than to read the text.
+// Twice is the path of the first duplicate member in a JSON text, such as tests[2].stdin; "" if there is none. encoding/json would
+// silently take the last of the two. It takes little longer than reading the text.
 func Twice(text []byte) (path string) {
 	d := doubles{skimmer{text: text}}
 	return d.value()
 }
 
-// inAnotherCase is the first field of an object that it has twice, or in another case, too, of those that count: encoding/json takes
-// both for one.
+// inAnotherCase is the first field of an object that occurs twice, perhaps in different case, of those that counts accepts:
+// encoding/json takes both for the same field.
 func inAnotherCase(text []byte, counts func(name string) bool) (field string) {
 	var names []string
 	Skim(text, func(quoted, _ []byte) {
@@ -34,7 +34,7 @@ func inAnotherCase(text []byte, counts func(name string) bool) (field string) {
 	return field
 }
 
-// doubles is a place in a text in which names that are there twice are looked for.
+// doubles is a position in a text that is searched for duplicate names.
 type doubles struct{ skimmer }
 
 func (d *doubles) value() string {
@@ -64,13 +64,13 @@ func (d *doubles) list() string {
 			return joined(fmt.Sprintf("[%d]", i), path)
 		}
 		if d.take(','); d.at == at {
-			return "" // this is no JSON
+			return "" // not valid JSON
 		}
 	}
 	return ""
 }
 
-// flat tells of what a list has before the first bracket whether that is its end: numbers, and nothing around them.
+// flat reports whether a part of a list before its first bracket contains only numbers, so that the bracket ends the list.
 func flat(part []byte) bool {
 	if len(part) == 0 || part[0] != '-' && (part[0] < '0' || part[0] > '9') {
 		return false
@@ -80,7 +80,7 @@ func flat(part []byte) bool {
 
 func (d *doubles) object() string {
 	d.at++
-	var room [12][]byte // most objects have no more names, and need no memory
+	var room [12][]byte // enough for most objects, without allocation
 	var all map[string]bool
 	names := room[:0]
 	for !d.take('}') {
@@ -102,17 +102,17 @@ func (d *doubles) object() string {
 	return ""
 }
 
-// plain is a name without quotes and escapes.
+// plain is a name, unquoted.
 func plain(quoted []byte) []byte {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return quoted[1 : len(quoted)-1]
 	}
 	var name string
-	_ = json.Unmarshal(quoted, &name) // of valid JSON
+	_ = json.Unmarshal(quoted, &name) // valid JSON
 	return []byte(name)
 }
 
-// known tells whether a name is among those before it; all has them once they are many.
+// known reports whether a name is among those before it; if these are many, all has them as a set.
 func known(names [][]byte, name []byte, all *map[string]bool) bool {
 	const few = 32
 	if len(names) < few {

@@ -9,11 +9,11 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// ErrUnfinished is a frame that has no end: it is being written, or was when its writer was killed.
+// ErrUnfinished is the error of an incomplete frame: it is being written, or its writer was killed.
 var ErrUnfinished = errors.New("the frame has no end")
 
-// FrameEnd is where the frame ends that begins at a byte of a packed file of that size. The sizes of its blocks tell, so that
-// nothing is unpacked, and nothing that is inside of them is checked.
+// FrameEnd is the end of the frame that starts at an offset of a packed file of that size. It follows from the sizes of the
+// blocks, without decoding or checking them.
 func FrameEnd(f io.ReaderAt, at, size int64) (int64, error) {
 	if at >= size {
 		return 0, ErrUnfinished
@@ -45,7 +45,7 @@ func FrameEnd(f io.ReaderAt, at, size int64) (int64, error) {
 		bits := int64(b[0]) | int64(b[1])<<8 | int64(b[2])<<16
 		n := bits >> 3
 		switch bits >> 1 & 3 {
-		case 1: // a byte that repeats
+		case 1: // a run of one byte
 			n = 1
 		case 3:
 			return 0, fmt.Errorf("damaged: the frame of byte %d has a block of no kind at byte %d", at, end)
@@ -66,7 +66,7 @@ func within(end, size int64) (int64, error) {
 	return end, nil
 }
 
-// NextFrame is the next byte from at on where a frame may begin; size, where there is none.
+// NextFrame is the next offset from at on where a frame may start; size if there is none.
 func NextFrame(f io.ReaderAt, at, size int64) (int64, error) {
 	buf := make([]byte, 64<<10)
 	for at < size {
@@ -85,20 +85,20 @@ func NextFrame(f io.ReaderAt, at, size int64) (int64, error) {
 	return size, nil
 }
 
-// Unpacker reads frames one after the other in the memory of one.
+// Unpacker decodes frames one after the other, reusing its memory.
 type Unpacker struct{ in *zstd.Decoder }
 
-// NewUnpacker makes one, which has nothing to read yet.
+// NewUnpacker makes an Unpacker; Reset sets its input.
 func NewUnpacker() (*Unpacker, error) {
 	in, err := unpack(nil)
 	return &Unpacker{in}, err
 }
 
-// Reset begins with another frame.
+// Reset starts with another frame.
 func (u *Unpacker) Reset(r io.Reader) error { return u.in.Reset(r) }
 
-// Read reads what is in it.
+// Read reads decoded bytes.
 func (u *Unpacker) Read(to []byte) (int, error) { return u.in.Read(to) }
 
-// Close gives the memory back.
+// Close frees the decoder.
 func (u *Unpacker) Close() { u.in.Close() }

@@ -1,5 +1,5 @@
-// Package judging opens what a configuration says of judging: the sandbox, the reward and what stands around it, with
-// the problems held against it. It does not know who asks for the scores.
+// Package judging opens the sandbox and the reward of a configuration, and checks the problems against them. It does not
+// know who uses the scores.
 package judging
 
 import (
@@ -17,23 +17,23 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// Judging is what turns completions into scores.
+// Judging turns completions into scores.
 type Judging struct {
 	Grader  reward.Grader
-	Sandbox reward.Backend // that programs run in
-	judge   *reward.Judge  // nil where the grader is the caller's own
-	mix     reward.Weights // that the settings name one by one
+	Sandbox reward.Backend // runs programs
+	judge   *reward.Judge  // nil if the grader is the caller's own
+	mix     reward.Weights // of reward=weights
 
-	between     string // what is to be said of scores that call completions right in part
+	between     string // a warning about scores between right and wrong
 	saidBetween bool
 }
 
-// Own is what a manifest calls a grader that the caller brought.
+// Own is a manifest's name of a grader that the caller brought.
 const Own = "own"
 
-// Open opens the sandbox and what judges with it, tries the reward file, and looks at the checkers of the problems:
-// those that cannot be used are refused where the file is the user's own, else left out with a word. With an own grader
-// there is neither sandbox nor Python. wrap, where it is not nil, puts something around the grader.
+// Open opens the sandbox and the judge, tries the reward file, and checks the problems' checkers: an unusable one is an
+// error in the user's own file, and is otherwise left out with a warning. With the caller's own grader there is neither
+// sandbox nor Python. wrap, if not nil, wraps the grader.
 func Open(ctx context.Context, cfg *configs.Config, own reward.Grader, wrap func(reward.Grader) reward.Grader, p *sources.Problems,
 	warn func(string)) (*Judging, error) {
 	j := &Judging{Grader: own, Sandbox: reward.Backend{Kind: Own}}
@@ -62,7 +62,7 @@ func Open(ctx context.Context, cfg *configs.Config, own reward.Grader, wrap func
 	return j, nil
 }
 
-// present refuses files that are not there before anything is opened.
+// present fails if a file is missing, before anything is opened.
 func present(cfg *configs.Config) error {
 	for _, file := range []struct{ key, path string }{
 		{"blocklist", cfg.Blocklist}, {"reward_file", cfg.RewardFile}, {"judge_prompt", cfg.JudgePrompt}} {
@@ -101,7 +101,7 @@ func (j *Judging) openSandbox(ctx context.Context, cfg *configs.Config, p *sourc
 	return err
 }
 
-// try holds the problems and the reward file against each other.
+// try checks the problems and the reward file against each other.
 func (j *Judging) try(ctx context.Context, cfg *configs.Config, p *sources.Problems, warn func(string)) error {
 	for _, set := range []struct {
 		key, source string
@@ -131,7 +131,7 @@ func (j *Judging) try(ctx context.Context, cfg *configs.Config, p *sources.Probl
 	return nil
 }
 
-// without gives the problems but for those at fault.
+// without returns the problems without the faulty ones.
 func without(problems []data.Problem, faults []reward.CheckerFault) []data.Problem {
 	kept := make([]data.Problem, 0, len(problems)-len(faults))
 	for i, p := range problems {
@@ -144,10 +144,10 @@ func without(problems []data.Problem, faults []reward.CheckerFault) []data.Probl
 	return kept
 }
 
-// Judge is what runs programs and judges them, nil where the grader is the caller's own.
+// Judge runs and judges programs; nil if the grader is the caller's own.
 func (j *Judging) Judge() *reward.Judge { return j.judge }
 
-// Look looks at a score, which a function of the caller's own may have given. Warnings has what is odd about it.
+// Look inspects a score, which the caller's own function may have given, for Warnings.
 func (j *Judging) Look(s reward.Score) {
 	if c := s.Components.Correct; c != 0 && c != 1 && s.Excluded == "" && j.between == "" {
 		j.between = fmt.Sprintf("the program's own grader or environment sets Components.Correct to %v, expected 1 where a completion is right "+
@@ -155,7 +155,7 @@ func (j *Judging) Look(s reward.Score) {
 	}
 }
 
-// Warnings are what a person should know of the checkers and the reward file since they were last asked for, and once of scores.
+// Warnings returns new warnings about checkers and the reward file, and one about odd scores.
 func (j *Judging) Warnings() (w []string) {
 	if j.between != "" && !j.saidBetween {
 		w, j.saidBetween = append(w, j.between), true
@@ -166,7 +166,7 @@ func (j *Judging) Warnings() (w []string) {
 	return append(w, j.judge.Warnings()...)
 }
 
-// CustomSeconds is how long a call of the reward file took, on average; 0 without one.
+// CustomSeconds is the mean duration of a call of the reward file; 0 without one.
 func (j *Judging) CustomSeconds() float64 {
 	if j.judge == nil {
 		return 0
@@ -174,13 +174,13 @@ func (j *Judging) CustomSeconds() float64 {
 	return j.judge.Stats().CustomSeconds
 }
 
-// Components are the means of the components that reward=weights and custom name; of a reward that has a name, the metrics
-// know them by others.
+// Components are the means of the components of reward=weights and reward=custom. For other rewards, the metrics have them
+// under other names.
 func (j *Judging) Components(scores iter.Seq[reward.Score]) map[string]float64 {
 	return j.mix.Means(scores)
 }
 
-// String says where programs run, for people.
+// String says where programs run.
 func (j *Judging) String() string {
 	if j.judge == nil {
 		return "none: the grader is the program's own"
@@ -188,7 +188,7 @@ func (j *Judging) String() string {
 	return j.Sandbox.String()
 }
 
-// Close gives the sandbox back.
+// Close closes the sandbox.
 func (j *Judging) Close() error {
 	if j.judge == nil {
 		return nil

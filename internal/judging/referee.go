@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/referee"
 )
 
-// Referee is the model that judges, as the settings name it; without judge_url there is none.
+// Referee is the configuration of the model that judges; empty without judge_url.
 func Referee(cfg *configs.Config, warn func(string)) (r referee.Config, err error) {
 	if cfg.JudgeURL == "" {
 		return r, nil

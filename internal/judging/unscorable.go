@@ -6,13 +6,12 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// StepError ends a run of which too many completions of one step could not be scored.
+// StepError ends a run if too many completions of a step could not be scored.
 type StepError struct{ Finding string }
 
 func (e *StepError) Error() string { return e.Finding }
 
-// Unscorable tells whether a run ends because programs cannot be judged, or completions not be scored: nothing is wrong with what it has
-// learned.
+// Unscorable reports whether an error means that programs could not be judged or completions not scored: the policy is fine.
 func Unscorable(err error) bool {
 	infra, file, step := (*reward.InfraError)(nil), (*reward.FileError)(nil), (*StepError)(nil)
 	return errors.As(err, &infra) || errors.As(err, &file) || errors.As(err, &step)

@@ -8,12 +8,12 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// Drift is how far a step moved the policy: between the one that sampled and the one after the step, on
-// one batch of what was sampled. In a step that is on policy the statistics of the loss cannot tell, for
+// Drift is how far a step moved the policy: the KL divergence between the policy that sampled and the one after the step,
+// estimated on about one batch of the sampled tokens. The statistics of the loss cannot show it in an on-policy step, as
 // they are taken before the first update.
 type Drift struct {
 	KL1 float64 `json:"kl_pre_post_v1"` // mean of log q − log p
-	KL2 float64 `json:"kl_pre_post_v2"` // mean of its square, halved
+	KL2 float64 `json:"kl_pre_post_v2"` // mean of (log q − log p)²/2
 }
 
 // Drift measures on every k-th datum, so that they fill about one batch.

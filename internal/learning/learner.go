@@ -1,4 +1,4 @@
-// Package learning changes a policy by what was sampled: it has the objective and the optimizer, and knows no problems and no
+// Package learning trains a policy on what was sampled: it has the objective and the optimizer, and knows no problems and no
 // rewards.
 package learning
 
@@ -15,18 +15,18 @@ import (
 	"github.com/seed-7879b91d/grpo/optim"
 )
 
-// Learner changes a policy.
+// Learner trains a policy.
 type Learner struct {
 	Policy        *model.Policy
 	Adam          *optim.Adam
 	Recipe        *recipe.Recipe
-	own           bool // the loss is the program's
+	own           bool // the loss is the caller's own
 	rate          float64
 	schedule      optim.Schedule
-	deterministic bool // a sampler and a trainer that disagree end the run
+	deterministic bool // end the run if log-probabilities of sampler and trainer differ
 }
 
-// Open opens the optimizer of a policy.
+// Open makes the optimizer and the objective of a policy.
 func Open(cfg *configs.Config, b kernels.Backend, p *model.Policy, own recipe.Own) (l *Learner, err error) {
 	l = &Learner{Policy: p, rate: cfg.LearningRate, deterministic: cfg.Deterministic, own: own.Loss != nil}
 	if l.Recipe, err = recipe.Of(cfg, own); err != nil {
@@ -44,14 +44,14 @@ func Open(cfg *configs.Config, b kernels.Backend, p *model.Policy, own recipe.Ow
 	return l, l.Adam.Spare(p.Spared())
 }
 
-// SetRate is another peak of the learning rate from now on, and Peak what it is.
+// SetRate sets the peak learning rate from now on; Peak returns it.
 func (l *Learner) SetRate(rate float64) { l.rate = rate }
 func (l *Learner) Peak() float64        { return l.rate }
 
-// Rate is the learning rate of a step.
+// Rate is the learning rate of a step by the schedule.
 func (l *Learner) Rate(step int) float64 { return l.rate * l.schedule.Factor(step) }
 
-// Passes is how often each datum of a step goes through the model: once for each update, and once for the reference where the loss has one.
+// Passes is how often a step sends each datum through the model: once per update, and once for the reference if the loss needs it.
 func (l *Learner) Passes(iterations int) int {
 	if l.Recipe.Loss.KL > 0 {
 		iterations++
@@ -59,26 +59,25 @@ func (l *Learner) Passes(iterations int) int {
 	return iterations
 }
 
-// Update is what the updates of a step did to the policy.
+// Update is what the updates of a step did, as metrics.
 type Update struct {
-	Updated     bool `json:"updated"`        // false where no group had anything to teach
-	Iterations  int  `json:"num_iterations"` // updates that were to be made on the same completions
-	model.Stats      // at the last update
-	Drift            // over all of them
+	Updated     bool `json:"updated"`        // false where no group had advantages
+	Iterations  int  `json:"num_iterations"` // updates asked for on the same completions
+	model.Stats      // of the last update
+	Drift            // over all updates
 	recipe.Effects
 	GradNorm     float64 `json:"grad_norm"`
 	LearningRate float64 `json:"lr"`
-	// OnPolicy is max |log p − log q| between trainer and sampler at the first update of the step: exactly 0
-	// where the completions are of the current policy.
+	// OnPolicy is max |log p − log q| between trainer and sampler at the first update of the step. It is exactly 0 where
+	// the current policy sampled the completions.
 	OnPolicy float64 `json:"max_logp_diff_on_policy"`
 
-	After     string                `json:"-"` // the SHA-256 of the parameters that came out
-	NonFinite *optim.NonFiniteError `json:"-"` // why there was no update after all
+	After     string                `json:"-"` // the SHA-256 of the updated parameters
+	NonFinite *optim.NonFiniteError `json:"-"` // why the update was skipped; nil: it was not
 }
 
-// Update takes the optimizer's steps on the datums: gradients are accumulated over all of them, then the
-// parameters change once for each iteration. Without datums it does nothing. stale says that the datums are of an
-// older policy.
+// Update takes the optimizer's steps on the datums: each iteration accumulates gradients over all of them and then
+// updates the parameters once. Without datums it does nothing. stale says that an older policy sampled the datums.
 func (l *Learner) Update(ctx context.Context, datums []model.Datum, iterations int, rate float64, stale bool) (u Update, err error) {
 	u = Update{Iterations: iterations, LearningRate: rate, Effects: l.Recipe.Compared()}
 	if len(datums) == 0 {
@@ -111,14 +110,14 @@ func (l *Learner) Update(ctx context.Context, datums []model.Datum, iterations i
 			return u, fmt.Errorf("update: %w", err)
 		}
 		l.Policy.Publish()
-		u.Effects = l.Recipe.Effects(&stats) // which corrects the statistics
+		u.Effects = l.Recipe.Effects(&stats) // also sets stats.Clipped
 		u.Stats, u.GradNorm, u.Updated = stats, done.GradNorm, true
-		ctx = context.WithoutCancel(ctx) // a step that has begun to change the policy is ended
+		ctx = context.WithoutCancel(ctx) // once the policy has changed, the step is completed
 	}
 	return u, nil
 }
 
-// Culprits are the datums whose gradient is not finite, or so large that its square, which Adam keeps, is not.
+// Culprits are the indices of datums whose own gradient is not finite, or so large that its square, which Adam keeps, is not.
 func (l *Learner) Culprits(ctx context.Context, datums []model.Datum) (culprits []int, err error) {
 	defer l.Adam.ZeroGrad()
 	for i := range datums {

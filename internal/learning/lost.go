@@ -14,10 +14,10 @@ import (
 	"github.com/seed-7879b91d/grpo/optim"
 )
 
-// ErrLost is an update after which there is nothing to go on with.
+// ErrLost is the error of an update that left a policy which cannot be trained on.
 var ErrLost = errors.New("the update left log-probabilities that are not finite")
 
-// Whole refuses an update that moved the policy to where it computes no numbers any more; nothing may be saved of it.
+// Whole fails if the update left a policy whose log-probabilities are not finite. Such a policy must not be saved.
 func (l *Learner) Whole(u Update, cfg *configs.Config) error {
 	if finite(u.Drift.KL2) && finite(u.OnPolicy) {
 		return nil
@@ -25,20 +25,20 @@ func (l *Learner) Whole(u Update, cfg *configs.Config) error {
 	return l.Fail(cfg)
 }
 
-// Fail is the error of a policy that computes no numbers any more.
+// Fail is the error of a policy whose log-probabilities are not finite, with a remedy.
 func (l *Learner) Fail(cfg *configs.Config) error {
 	return badinput.Errorf("%w; %s", ErrLost, lower(cfg, l.rate))
 }
 
-// Explain says of an update that was not made, because it would have left numbers that are infinite, what to type instead.
+// Explain adds to the error of an update that would have overflowed which setting to change.
 func (l *Learner) Explain(err error, cfg *configs.Config) error {
 	if over := (*optim.OverflowError)(nil); errors.As(err, &over) {
-		return badinput.Errorf("update: %w; %s", over, lower(cfg, l.rate)) // instead of "lower it", which optim says behind it
+		return badinput.Errorf("update: %w; %s", over, lower(cfg, l.rate)) // in place of optim's own hint, which says "lower it"
 	}
 	return err
 }
 
-// Lost is the update in an error that a lower learning rate might not have failed with; nil where it is another error.
+// Lost returns the part of an error that a lower learning rate might have avoided; nil if it is another error.
 func Lost(err error) error {
 	if over := (*optim.OverflowError)(nil); errors.As(err, &over) {
 		return over
@@ -49,13 +49,13 @@ func Lost(err error) error {
 	return nil
 }
 
-// Told reports of what a process said last whether it ended as Lost tells of an error: with an update that its settings led it to.
+// Told reports whether the last output of a process says that it ended with an error that Lost recognises.
 func Told(said string) bool {
 	return strings.Contains(said, ErrLost.Error()) || strings.Contains(said, "weights and moments are as they were before the step")
 }
 
-// lower is what to type in place of a peak of the learning rate, which is what the setting says; of a schedule's share of it nobody types.
-// A decay that takes more off the parameters than there is, at a rate that is none too high, makes them larger, whatever they learn.
+// lower says which setting to lower, and to what: the peak learning rate, not the scheduled one, as the setting is the peak. Weight decay
+// is the cause where it takes more than a whole parameter off in a step: parameters then grow whatever the gradient is.
 func lower(cfg *configs.Config, rate float64) string {
 	key, now, next := "learning_rate", rate, min(rate/10, 1e-3)
 	if rate < 1 && cfg.WeightDecay*rate > 1 {
@@ -69,7 +69,7 @@ func lower(cfg *configs.Config, rate float64) string {
 		look.Word(cfg.RunDir), key, next)
 }
 
-// Sound reports whether a policy computes numbers still, by one of the datums that it was last trained on.
+// Sound reports whether a policy still computes finite log-probabilities, on one of the datums that it was last trained on.
 func (l *Learner) Sound(ctx context.Context, d model.Datum) (bool, error) {
 	if len(d.Tokens) < 2 {
 		return true, nil

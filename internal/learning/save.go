@@ -8,7 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// savedDatum is a datum as grpo replay reads it. One whose tokens differ in their advantages has a list of these, which it does not read.
+// savedDatum is a datum for grpo replay --datums, which does not read Advantages: these are of tokens that differ in their advantages.
 type savedDatum struct {
 	Tokens     []int32   `json:"tokens"`
 	ObLen      int       `json:"ob_len"`
@@ -18,7 +18,7 @@ type savedDatum struct {
 	Advantages []float32 `json:"advantages,omitempty"`
 }
 
-// Save writes datums into a file, one a line, and says whether grpo replay --datums reads it.
+// Save writes datums into a file, one to a line, and reports whether grpo replay --datums can read it.
 func Save(path string, datums []model.Datum) (readable bool, err error) {
 	readable = true
 	err = atomicfile.Write(path, func(w io.Writer) error {

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// HeadingPart is a piece of a headline: words, or the name of a run.
+// HeadingPart is a part of a headline: words, or the name of a run.
 type HeadingPart struct {
 	Text string
 	Name bool
 }
 
-// Heading takes a headline apart at the names in it: a line may end at the hyphen of a word, and not at that of a name.
+// Heading splits a headline at the names in it. Words may be hyphenated at line ends, names may not.
 func Heading(title string, names []string) (parts []HeadingPart) {
 	add := func(text string, name bool) {
 		if text != "" {
@@ -34,7 +34,7 @@ func Heading(title string, names []string) (parts []HeadingPart) {
 	return parts
 }
 
-// alone reports whether a word stands at a byte of a text, with nothing but spaces around it.
+// alone reports whether a word at an offset has spaces, or the ends of the text, around it.
 func alone(text string, at int, word string) bool {
 	after := at + len(word)
 	return word != "" && (at == 0 || text[at-1] == ' ') && strings.HasPrefix(text[at:], word) && (after == len(text) || text[after] == ' ')

@@ -1,5 +1,5 @@
-// Package look is how the pages of this program look: their style, the colors of verdicts, and how a text is shown that somebody else
-// wrote. It does not know what is on them.
+// Package look is the common look of the program's pages: their style, the colors of verdicts, and how untrusted text is shown. It
+// does not know the content of the pages.
 package look
 
 import (
@@ -14,23 +14,23 @@ import (
 	"unicode/utf8"
 )
 
-// Style is that of every page. Templates have it by the name of its file.
+// Style is the style of every page. Templates include it by its file name.
 //
 //go:embed page.css
 var Style string
 
-// Template begins a page that has the style.
+// Template starts a page with the style.
 func Template(name string) *template.Template {
 	return template.Must(template.New(name).Parse(`{{define "page.css"}}` + Style + `{{end}}`))
 }
 
-// Hash lets the browser run the page's own script and no other, whatever a completion says.
+// Hash is a Content-Security-Policy hash, with which the browser runs only the page's own script, whatever a completion contains.
 func Hash(script string) string {
 	sum := sha256.Sum256([]byte(script))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// Verdicts are the verdicts in the order of a page. What is not named here comes last, in gray.
+// Verdicts are the verdicts in the order of a page. Others come last, in gray.
 var Verdicts = []struct{ Name, Color string }{
 	{"AC", "c1"}, {"WA", "c2"}, {"RTE", "c4"}, {"CE", "c6"}, {"TLE", "c5"}, {"MLE", "c3"}, {"OLE", "c8"}, {"INFRA", "c9"},
 }
@@ -45,7 +45,7 @@ func VerdictColor(verdict string) string {
 	return "c7"
 }
 
-// Cut shortens a text at a rune's edge and says by how much.
+// Cut shortens a text at a character boundary, and says by how much.
 func Cut(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -56,8 +56,8 @@ func Cut(text string, most int) string {
 	return text[:most] + "\n… and " + bytes(len(text)-most) + " more"
 }
 
-// Visible replaces characters that cannot be seen, and those that reorder the text around them, by signs
-// that can. What is left is legal in HTML and in XML.
+// Visible replaces invisible characters, and those that reorder the text around them, by visible symbols. The result is
+// valid in HTML and XML.
 func Visible(text string) string {
 	if utf8.ValidString(text) && strings.IndexFunc(text, func(r rune) bool { return !plain(r) }) < 0 {
 		return text
@@ -69,7 +69,7 @@ func Visible(text string) string {
 		case plain(r) || joins(before, r, text[i:]):
 			b.WriteRune(r)
 		case r < 0x20:
-			b.WriteRune('␀' + r) // the control pictures lie in the same order
+			b.WriteRune('␀' + r) // the control pictures are in the same order
 		case r == 0xa0 || r >= 0x2000 && r <= 0x200a:
 			b.WriteRune(' ')
 		default:
@@ -80,15 +80,15 @@ func Visible(text string) string {
 	return b.String()
 }
 
-// Line is Visible for what is to be in one line, such as a path: new lines and tabs have signs, too.
+// Line is Visible for text on one line, such as a path: it also replaces line breaks and tabs.
 func Line(text string) string {
 	return strings.NewReplacer("\n", "␊", "\t", "␉").Replace(Visible(text))
 }
 
 func plain(r rune) bool { return r == '\n' || r == '\t' || unicode.IsPrint(r) }
 
-// joins tells whether r, with which rest begins, is a joiner where writing wants one: between two people of a family, or two letters of a
-// script that joins them or not.
+// joins reports whether r, the first character of rest, is a joiner in a legitimate place: in an emoji sequence, or between letters of
+// a script that uses joiners.
 func joins(before, r rune, rest string) bool {
 	if r != '\u200c' && r != '\u200d' {
 		return false

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Number writes a measured value with three digits, or whole where it is large.
+// Number formats a measurement with three digits; large ones as integers.
 func Number(v float64) string {
 	switch a := math.Abs(v); {
 	case v != v:
@@ -16,14 +16,14 @@ func Number(v float64) string {
 		return strconv.FormatFloat(v/1e6, 'f', 0, 64) + "M"
 	case a >= 999999.5 && a < 1e12:
 		return strconv.FormatFloat(v/1e6, 'g', 3, 64) + "M"
-	case a >= 999.5 && a < 1e6: // which three digits have as 1e3
+	case a >= 999.5 && a < 1e6: // three digits would give 1e3
 		return Grouped(int64(math.Round(v)))
 	default:
 		return Tidy(strconv.FormatFloat(v, 'g', 3, 64))
 	}
 }
 
-// Rate writes a share.
+// Rate formats a share.
 func Rate(v float64) string {
 	if v != v {
 		return "–"
@@ -31,7 +31,7 @@ func Rate(v float64) string {
 	return strconv.FormatFloat(v, 'f', 3, 64)
 }
 
-// Reward writes a reward, which may be of any size: to three places where that shows it, as a share's, else with three digits.
+// Reward formats a reward of any size: with three decimals if that is enough, else with three significant digits.
 func Reward(v float64) string {
 	if a := math.Abs(v); a == 0 || a >= 0.1 && a < 1000 {
 		return strconv.FormatFloat(v, 'f', 3, 64)
@@ -39,7 +39,7 @@ func Reward(v float64) string {
 	return Number(v)
 }
 
-// Fine writes a value that stays near 1.
+// Fine formats a value near 1.
 func Fine(v float64) string {
 	if v != v {
 		return "–"
@@ -47,7 +47,7 @@ func Fine(v float64) string {
 	return strconv.FormatFloat(v, 'f', 5, 64)
 }
 
-// Seconds writes the time of a phase; what nobody would notice is none.
+// Seconds formats the duration of a phase; negligible ones as 0.
 func Seconds(v float64) string {
 	if v < 0.0005 {
 		return "0"
@@ -55,19 +55,19 @@ func Seconds(v float64) string {
 	return Number(v)
 }
 
-// Percent writes a share for a sentence. What is not all is not 100 %.
+// Percent formats a share for a sentence. Less than everything never becomes 100 %.
 func Percent(v float64) string {
 	text := strconv.FormatFloat(100*v, 'f', 0, 64)
 	switch {
 	case v > 0 && v < 0.01:
 		text = Number(100 * v)
-	case v >= 0.995 && v < 1: // not all of it
+	case v >= 0.995 && v < 1: // less than everything
 		text = strconv.FormatFloat(math.Floor(1000*v)/10, 'f', 1, 64)
 	}
 	return text + "\u00a0%"
 }
 
-// SignedReward writes a difference of rewards.
+// SignedReward formats a difference of rewards.
 func SignedReward(v float64) string {
 	if v >= 0 {
 		return "+" + Reward(v)
@@ -75,7 +75,7 @@ func SignedReward(v float64) string {
 	return Reward(v)
 }
 
-// Signed writes a change.
+// Signed formats a change.
 func Signed(v float64) string {
 	if v > 0 {
 		return "+" + Number(v)
@@ -83,10 +83,10 @@ func Signed(v float64) string {
 	return Number(v)
 }
 
-// Exact writes a value that never changed, with every digit.
+// Exact formats a constant value with all digits.
 func Exact(v float64) string { return Tidy(strconv.FormatFloat(v, 'g', -1, 64)) }
 
-// Tidy takes the padding out of an exponent: 1e-05 is 1e-5.
+// Tidy removes leading zeros of an exponent: 1e-05 becomes 1e-5.
 func Tidy(text string) string {
 	mantissa, exponent, ok := strings.Cut(text, "e")
 	if !ok {
@@ -99,7 +99,7 @@ func Tidy(text string) string {
 	return mantissa + "e" + strconv.Itoa(n)
 }
 
-// Grouped writes a whole number with commas.
+// Grouped formats an integer with commas.
 func Grouped(n int64) string {
 	sign, text := "", strconv.FormatInt(n, 10)
 	if n < 0 {
@@ -111,7 +111,7 @@ func Grouped(n int64) string {
 	return sign + text
 }
 
-// Count is so many of something.
+// Count formats a number of things.
 func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -119,7 +119,7 @@ func Count(n int, what string) string {
 	return Grouped(int64(n)) + " " + what + "s"
 }
 
-// Every is all of so many.
+// Every formats all of a number of things.
 func Every(n int, what string) string {
 	if n == 1 {
 		return "the only " + what
@@ -127,7 +127,7 @@ func Every(n int, what string) string {
 	return "all " + Count(n, what)
 }
 
-// Middle leaves the middle of a text out, where both ends tell it from others.
+// Middle shortens a text in the middle, as both ends may distinguish it.
 func Middle(text string, most int) string {
 	runes := []rune(text)
 	if len(runes) <= most {
@@ -136,7 +136,7 @@ func Middle(text string, most int) string {
 	return string(runes[:most/2]) + "…" + string(runes[len(runes)-(most-1)/2:])
 }
 
-// Duration writes seconds the way people say them.
+// Duration formats seconds.
 func Duration(s float64) string {
 	switch {
 	case s < 9.95:

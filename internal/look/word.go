@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Word is a path as it is typed into a shell as one word: as it is, where no shell takes it for anything else, and otherwise in quotes.
+// Word quotes a path for a shell, if necessary.
 func Word(path string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r > 127 || strings.ContainsRune("%+,-./:=@_^#", r)
@@ -17,8 +17,8 @@ func Word(path string) string {
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
-// Home is what is meant by a path that begins with ~, as a word that can be typed; "" for any other path. A shell puts the home directory
-// there, but none does in a file of settings, behind --out=, or in quotes.
+// Home is the meaning of a path that begins with ~, as a word to type; "" for any other path. Shells expand it, but not in a settings
+// file, after --out=, or in quotes.
 func Home(path string) string {
 	rest, tilde := strings.CutPrefix(path, "~")
 	if !tilde || rest != "" && rest[0] != '/' {
@@ -31,7 +31,7 @@ func Home(path string) string {
 	return Word(filepath.Join(home, rest))
 }
 
-// Unread says of a path that begins with ~ what to type in its place, behind the flag or key that it is given by; "" for any other path.
+// Unread says what to type instead of a path that begins with ~, after the flag or key that it is given by; "" for any other path.
 func Unread(key, path string) string {
 	home := Home(path)
 	if home == "" {

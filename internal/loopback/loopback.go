@@ -1,4 +1,4 @@
-// Package loopback knows the addresses that nobody but this machine reaches.
+// Package loopback recognises addresses that only this machine can reach.
 package loopback
 
 import (
@@ -6,10 +6,10 @@ import (
 	"net"
 )
 
-// Names are what requests from this machine are sent to.
+// Names are the host names of requests from this machine.
 var Names = []string{"localhost", "127.0.0.1", "::1"}
 
-// Is reports whether nobody but this machine reaches an address.
+// Is reports whether an address can only be reached from this machine.
 func Is(address string) (bool, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// words is what a model is told of a result: texts as they are, anything else in words.
+// words is a result as text for the model: text parts as they are, other parts described.
 func words(r *sdk.CallToolResult) string {
 	var parts []string
 	for _, c := range r.Content {
@@ -35,7 +35,7 @@ func words(r *sdk.CallToolResult) string {
 	return text
 }
 
-// content is one part of a result.
+// content is one part of a result as text.
 func content(c sdk.Content) string {
 	switch c := c.(type) {
 	case *sdk.TextContent:

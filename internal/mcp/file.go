@@ -17,20 +17,20 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/openfile"
 )
 
-// Server is a server as a file names it: a command that speaks on its standard input and output, or an address.
+// Server is a server of the file: a command that speaks on standard input and output, or a URL.
 type Server struct {
 	Name    string
 	Command string
 	Args    []string
-	Env     map[string]string // that it is given, beside what all are
-	Dir     string            // that it runs in; "": this one
+	Env     map[string]string // variables for it, besides those inherited by all
+	Dir     string            // working directory; "": that of this process
 	URL     string
 	Headers map[string]string
-	Tools   []string // that the model is told of; nil: all
-	Isolate bool     // each conversation has a session of its own
+	Tools   []string // offered to the model; nil: all
+	Isolate bool     // each conversation has its own session
 }
 
-// entry is a server as it is written. The last line is what other programs read in such files, and nobody here.
+// entry is a server as written in the file. The last line has keys that other programs use, and that are ignored here.
 type entry struct {
 	Type      string            `json:"type"`
 	Transport string            `json:"transport"`
@@ -47,8 +47,8 @@ type entry struct {
 	Timeout, AutoApprove, AlwaysAllow, Trust, Description json.RawMessage
 }
 
-// Read reads a file of the form that programs with tools share: {"mcpServers": {"files": {"command": "npx", "args": […]}}}. In all of
-// its texts ${NAME} stands for a variable of the environment. The servers are in the order of their names.
+// Read reads a file in the form that programs with tools share: {"mcpServers": {"files": {"command": "npx", "args": […]}}}. In all of
+// its texts ${NAME} stands for an environment variable. The servers are sorted by name.
 func Read(path string) ([]Server, error) {
 	text, err := openfile.Read(path)
 	if err != nil {
@@ -57,9 +57,9 @@ func Read(path string) ([]Server, error) {
 	var file struct {
 		MCPServers map[string]json.RawMessage `json:"mcpServers"`
 		Servers    map[string]json.RawMessage `json:"servers"`
-		Inputs     json.RawMessage            // of an editor
+		Inputs     json.RawMessage            // used by an editor
 	}
-	text = bytes.TrimPrefix(text, []byte("\ufeff")) // a mark that some editors begin a file with
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // the byte order mark that some editors write
 	if err = decode(text, &file); err != nil {
 		return nil, badinput.Errorf("mcp: %s: %w; expected %s", path, err, example)
 	}
@@ -91,7 +91,7 @@ func Read(path string) ([]Server, error) {
 	return servers, nil
 }
 
-// decode reads a value that is all of a text, and knows no other keys. What is wrong is said in words of the file.
+// decode parses JSON, refusing unknown keys and anything after the value. Errors are worded for the author of the file.
 func decode(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
@@ -104,7 +104,7 @@ func decode(text []byte, into any) error {
 
 const example = `{"mcpServers": {"files": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "/data"]}}}`
 
-// server is what an entry says, with the variables of the environment in it.
+// server converts an entry, with the variables substituted.
 func (e entry) server(name string) (s Server, err error) {
 	kind := e.Type
 	if kind == "" {
@@ -146,7 +146,7 @@ func (e entry) server(name string) (s Server, err error) {
 
 var variable = regexp.MustCompile(`\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
 
-// fill puts variables in their places. Only those that a text names are read.
+// fill substitutes variables.
 func (s *Server) fill() error {
 	var missing string
 	put := func(text string) string {
@@ -177,10 +177,10 @@ func (s *Server) fill() error {
 	return nil
 }
 
-// inherited are the variables of the environment that every command gets.
+// inherited are the environment variables that every command inherits.
 var inherited = []string{"HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"}
 
-// environment is what a command gets: what every one does, and what the file names.
+// environment is the environment of a command: the inherited variables, and those of the file.
 func (s *Server) environment() (env []string) {
 	for _, name := range inherited {
 		if value, set := os.LookupEnv(name); set && s.Env[name] == "" {
@@ -193,7 +193,7 @@ func (s *Server) environment() (env []string) {
 	return env
 }
 
-// String says where a server is, without what may be secret.
+// String is the command or the URL, without what may be secret.
 func (s *Server) String() string {
 	if s.URL == "" {
 		return s.Command
@@ -205,7 +205,7 @@ func (s *Server) String() string {
 	return u.Scheme + "://" + u.Host + u.Path
 }
 
-// quiet is an error without what may be secret of the address.
+// quiet is an error's text without what may be secret in the URL.
 func (s *Server) quiet(err error) string {
 	if u, wrong := url.Parse(s.URL); wrong == nil && u.RawQuery != "" {
 		return strings.ReplaceAll(err.Error(), "?"+u.RawQuery, "")

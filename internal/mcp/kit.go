@@ -9,15 +9,15 @@ import (
 	"sync"
 )
 
-// Kit is the tools of one conversation. They are called one at a time.
+// Kit has the tools of one conversation, which are called one at a time.
 type Kit struct {
 	all   *Servers
-	own   map[*host]*link // sessions that nobody else has
+	own   map[*host]*link // sessions of this conversation alone
 	wrong int
 }
 
-// Kit opens the tools of a conversation. Where a server is there for each conversation alone it waits for a place; that server is
-// started with its first call.
+// Kit opens the tools of a conversation. If there are isolated servers it waits for a slot; each is started by the first call to
+// it.
 func (all *Servers) Kit(ctx context.Context) (*Kit, error) {
 	if all.places != nil {
 		select {
@@ -29,17 +29,17 @@ func (all *Servers) Kit(ctx context.Context) (*Kit, error) {
 	return &Kit{all: all, own: map[*host]*link{}}, nil
 }
 
-// Has tells whether there is a tool of that name.
+// Has reports whether there is a tool of that name.
 func (k *Kit) Has(name string) bool { return k.find(name) >= 0 }
 
 func (k *Kit) find(name string) int {
 	return slices.IndexFunc(k.all.tools, func(t Tool) bool { return t.Name == name })
 }
 
-// Wrong counts the calls that did not do what they were made for.
+// Wrong counts the calls that failed.
 func (k *Kit) Wrong() int { return k.wrong }
 
-// Call calls a tool that there is.
+// Call calls an existing tool.
 func (k *Kit) Call(ctx context.Context, name string, args json.RawMessage) (string, error) {
 	t := k.all.tools[k.find(name)]
 	if len(bytes.TrimSpace(args)) == 0 {

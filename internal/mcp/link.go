@@ -24,14 +24,14 @@ import (
 )
 
 const (
-	endTime  = 2 * time.Second // that a server has to end, before it is made to
-	mostGoes = 5               // times that it may end in a row without an answer to a call
+	endTime  = 2 * time.Second // for a server to exit by itself before it is killed
+	mostGoes = 5               // how often a server may end in a row without answering a call
 )
 
-// unsent is the code of what looks like a server's answer and is none: nobody took the request, or it was refused by its HTTP status.
+// unsent is the error code of a request that nobody answered: it was not taken, or refused with an HTTP status.
 const unsent = -32005
 
-// Down is the error of a server that cannot be reached, nor started again.
+// Down is the error of a server that cannot be reached or restarted.
 type Down struct {
 	Server string
 	Err    error
@@ -39,31 +39,31 @@ type Down struct {
 
 func (e *Down) Error() string { return fmt.Sprintf("the MCP server %q %v", e.Server, e.Err) }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Down) Unwrap() error { return e.Err }
 
-// link is a session with a server, which begins anew where it ends. Goroutines may share one.
+// link is a session with a server that is restarted when it ends. It may be shared by goroutines.
 type link struct {
 	server *Server
-	within time.Duration // of the clock, for a call
+	within time.Duration // limit for a call
 	patience
-	begins chan struct{} // holds who begins a session: one at a time
+	begins chan struct{} // semaphore: one session is started at a time
 
 	mu      sync.Mutex
 	session *session
-	goes    int // since a call was last answered
+	goes    int // ends since a call was last answered
 	closed  bool
 	ending  sync.WaitGroup
 }
 
-// session is one that lasts until something breaks it.
+// session is one session, until it breaks.
 type session struct {
 	*sdk.ClientSession
-	cmd  *exec.Cmd // nil: the server is elsewhere
+	cmd  *exec.Cmd // nil: a remote server
 	said *tail.Tail
 }
 
-// get is the session that there is, or a new one. One that is being begun is waited for, as long as the context lasts.
+// get returns the current session or a new one. If one is being started, it waits for that until the context ends.
 func (l *link) get(ctx context.Context) (*session, error) {
 	select {
 	case l.begins <- struct{}{}:
@@ -74,14 +74,14 @@ func (l *link) get(ctx context.Context) (*session, error) {
 	if s, err := l.there(); s != nil || err != nil {
 		return s, err
 	}
-	if ctx.Err() != nil { // nothing is started for nobody
+	if ctx.Err() != nil { // nobody waits for it any more
 		return nil, context.Cause(ctx)
 	}
 	s, err := l.server.connect(ctx, l.patience)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case err != nil && ctx.Err() != nil: // nobody waited for it
+	case err != nil && ctx.Err() != nil: // it was cancelled, and says nothing about the server
 		return nil, context.Cause(ctx)
 	case err != nil:
 		l.goes++
@@ -97,7 +97,7 @@ func (l *link) get(ctx context.Context) (*session, error) {
 
 var errClosed = errors.New("is closed")
 
-// there is the session that there is, nil where one may be begun.
+// there returns the current session; nil if a new one may be started.
 func (l *link) there() (*session, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,7 +110,7 @@ func (l *link) there() (*session, error) {
 	return l.session, nil
 }
 
-// client sends the headers of the server, to its host alone.
+// client is an HTTP client that sends the server's headers, and only to its host.
 func (s *Server) client() *http.Client {
 	return &http.Client{Transport: carrier{s}}
 }
@@ -127,7 +127,7 @@ func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// drop ends a session that is of no use any more. Nobody waits for that but close.
+// drop ends a broken session in the background; close waits for that.
 func (l *link) drop(s *session) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,14 +138,14 @@ func (l *link) drop(s *session) {
 	l.ending.Go(func() { s.end(false) })
 }
 
-// end ends a session: in order, or at once.
+// end ends a session, orderly or at once.
 func (s *session) end(inOrder bool) {
 	if !inOrder && s.cmd != nil {
 		apart.Kill(s.cmd)
 	}
-	_ = s.Close() // how it ends is its own business
+	_ = s.Close() // its exit status does not matter
 	if s.cmd != nil {
-		apart.Kill(s.cmd) // what it has left behind
+		apart.Kill(s.cmd) // processes that it left running
 	}
 }
 
@@ -160,7 +160,7 @@ func (l *link) close() {
 	l.ending.Wait()
 }
 
-// call has the server do something. What it says is a text, also where it does not like the call; an error says that it cannot be asked.
+// call calls a tool. text is its output, or what is wrong with the call; an error means that the server cannot be asked.
 func (l *link) call(ctx context.Context, name string, args json.RawMessage) (text string, wrong bool, err error) {
 	for again := false; ; again = true {
 		s, err := l.get(ctx)
@@ -172,7 +172,7 @@ func (l *link) call(ctx context.Context, name string, args json.RawMessage) (tex
 			return text, wrong, err
 		}
 		l.drop(s)
-		if again || !errors.Is(err, sdk.ErrSessionMissing) { // a server that does not know the session has not begun with the call
+		if again || !errors.Is(err, sdk.ErrSessionMissing) { // if the session is unknown, the call was not executed: repeat it once
 			broke := s.broken(err)
 			_, err = l.get(ctx)
 			return broke + s.said.Last(), true, err
@@ -180,8 +180,8 @@ func (l *link) call(ctx context.Context, name string, args json.RawMessage) (tex
 	}
 }
 
-// broken says how a session came to its end. A program that prints beside what it answers, or answers what nobody can read, has not
-// ended by itself.
+// broken says how a session ended. If the program printed something that is no answer, that is told instead, as it did not end by
+// itself.
 func (s *session) broken(err error) string {
 	var none *json.SyntaxError
 	cause := strings.TrimPrefix(err.Error(), `calling "tools/call": `)
@@ -196,11 +196,11 @@ func (s *session) broken(err error) string {
 	return "error: the server ended before it answered"
 }
 
-// ends are what becomes of a pipe behind which a program has ended.
+// ends are the errors of a pipe to a program that has ended.
 var ends = []error{io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, fs.ErrClosed, syscall.EPIPE,
 	sdk.ErrConnectionClosed, sdk.ErrSessionMissing}
 
-// ask asks in a session. An error is the end of it, or of the run.
+// ask makes the call in a session. An error means the end of the session, or of the run.
 func (l *link) ask(ctx context.Context, s *session, name string, args json.RawMessage) (text string, wrong bool, err error) {
 	limited, cancel := context.WithTimeout(ctx, l.within)
 	defer cancel()
@@ -209,7 +209,7 @@ func (l *link) ask(ctx context.Context, s *session, name string, args json.RawMe
 	returned()
 	var refused *jsonrpc.Error
 	switch {
-	case err == nil: // also where the time was up just then
+	case err == nil: // even if the time ran out just then
 		l.answered()
 		return words(r), r.IsError, nil
 	case ctx.Err() != nil:
@@ -237,7 +237,7 @@ func (l *link) answered() {
 	l.goes = 1
 }
 
-// lives tells whether a server that is slow answers at all.
+// lives reports whether a slow server answers a ping.
 func (l *link) lives(ctx context.Context, s *session) bool {
 	ctx, cancel := context.WithTimeout(ctx, l.sign)
 	defer cancel()
@@ -247,8 +247,8 @@ func (l *link) lives(ctx context.Context, s *session) bool {
 	return err == nil || errors.As(err, &refused)
 }
 
-// bound ends a session if what is asked in it has not returned a while after its time was up: what is written to a server waits until
-// that reads it, whatever the time.
+// bound ends a session if a request has not returned a while after its time ran out: a write to a server that does not read blocks
+// regardless of the context.
 func (l *link) bound(limited context.Context, s *session) (returned func()) {
 	over := make(chan struct{})
 	context.AfterFunc(limited, func() {

@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	callsAtOnce = 8  // of one server
-	apartAtOnce = 32 // conversations that have sessions of their own
+	callsAtOnce = 8  // calls to one server
+	apartAtOnce = 32 // conversations with isolated servers
 )
 
-// Options say how servers are asked.
+// Options say how servers are called.
 type Options struct {
-	CallTime time.Duration // of the clock, for a call
+	CallTime time.Duration // limit for a call
 	Taken    []string      // names of other tools
 }
 
@@ -31,32 +31,32 @@ type Options struct {
 type Tool struct {
 	Name   string
 	Server string
-	Own    string          // its name there
-	Schema json.RawMessage // a function as the "tools" of OpenAI's requests list it
+	Own    string          // its name on the server
+	Schema json.RawMessage // a function as in "tools" of OpenAI's requests
 
 	at *host
 }
 
-// host is a server with what is shared of it.
+// host is a server, with what its conversations share.
 type host struct {
 	Server
 	shared *link
-	slots  chan struct{} // calls at once
+	slots  chan struct{} // semaphore of concurrent calls
 }
 
 // Servers are the servers of a file.
 type Servers struct {
-	// Notes say what was done to names.
+	// Notes say which tools were renamed.
 	Notes []string
 
 	options Options
 	waits   patience
 	hosts   []*host
 	tools   []Tool
-	places  chan struct{} // conversations with sessions of their own; nil: no server is of that kind
+	places  chan struct{} // semaphore of conversations with isolated servers; nil: there are none
 }
 
-// Open starts or reaches all servers, beside each other, and asks what tools they have.
+// Open starts or connects to all servers at once, and lists their tools.
 func Open(ctx context.Context, servers []Server, o Options) (*Servers, error) {
 	return openWith(ctx, servers, o, usual)
 }
@@ -91,7 +91,7 @@ func (all *Servers) link(h *host) *link {
 	return &link{server: &h.Server, within: all.options.CallTime, patience: all.waits, begins: make(chan struct{}, 1)}
 }
 
-// list asks a server for its tools. One that is there for each conversation is started for that, and ended.
+// list asks a server for its tools. An isolated server is started just for this.
 func (h *host) list(ctx context.Context) (tools []*sdk.Tool, err error) {
 	s, err := h.shared.get(ctx)
 	if err != nil {
@@ -142,14 +142,13 @@ func (h *host) advice(err error) error {
 
 var illegal = regexp.MustCompile(`[^A-Za-z0-9_-]`)
 
-// legal is a name as every chat format can write it.
+// legal is a name with only characters that every chat format can write.
 func legal(name string) string {
 	name = illegal.ReplaceAllString(name, "_")
 	return name[:min(len(name), 64)]
 }
 
-// once are the tools of a server, each once: a call says no more of a tool than its name, so that a server that lists one again has no
-// other one.
+// once removes duplicates from the tools of a server: they could not be told apart in a call.
 func (all *Servers) once(h *host, listed []*sdk.Tool) (tools []*sdk.Tool) {
 	for _, t := range listed {
 		if slices.ContainsFunc(tools, func(u *sdk.Tool) bool { return u.Name == t.Name }) {
@@ -164,7 +163,7 @@ func (all *Servers) once(h *host, listed []*sdk.Tool) (tools []*sdk.Tool) {
 	return tools
 }
 
-// name gives tools names that no other has: their own, and where several have one, that of their server before it.
+// name gives all tools unique names: their own, prefixed by their server's if several have the same.
 func (all *Servers) name(found [][]*sdk.Tool) error {
 	for i, h := range all.hosts {
 		found[i] = all.once(h, found[i])
@@ -203,7 +202,7 @@ func (all *Servers) name(found [][]*sdk.Tool) error {
 	return nil
 }
 
-// describe words a tool as requests do.
+// describe is a tool in the form of requests.
 func describe(name string, t *sdk.Tool) (json.RawMessage, error) {
 	type function struct {
 		Name        string `json:"name"`
@@ -229,7 +228,7 @@ func (all *Servers) Tools() []Tool {
 	return all.tools
 }
 
-// String says for people what there is.
+// String is a summary for messages.
 func (all *Servers) String() string {
 	var parts []string
 	for _, h := range all.hosts {

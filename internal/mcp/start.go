@@ -17,24 +17,24 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/version"
 )
 
-// patience is how long a server is waited for.
+// patience is how long to wait for a server.
 type patience struct {
-	start time.Duration // to be ready: some are downloaded first
-	sign  time.Duration // to say that it is alive, and to answer what it need not know
+	start time.Duration // to become ready: some are downloaded first
+	sign  time.Duration // to answer a first request that it may not know
 }
 
-var usual = patience{start: 2 * time.Minute, sign: 5 * time.Second} // tests do not wait so long
+var usual = patience{start: 2 * time.Minute, sign: 5 * time.Second} // shorter in tests
 
-// discover is what servers of the newest protocol are asked first. Those of before are to refuse it, and some say nothing at all.
+// discover is the first request of the newest protocol. Servers of older ones should refuse it; some do not answer at all.
 const discover = "server/discover"
 
-// connect starts a server, or reaches it.
+// connect starts a server, or connects to it.
 func (s *Server) connect(ctx context.Context, p patience) (*session, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.start)
 	defer cancel()
 	made, silent, err := s.begin(ctx, p.sign)
 	if refused := new(jsonrpc.Error); silent && errors.As(err, &refused) {
-		made, _, err = s.begin(ctx, p.start) // it knows the newest protocol alone, and was not ready in so short a time
+		made, _, err = s.begin(ctx, p.start) // it knows only the newest protocol, and was slow to start
 	}
 	switch {
 	case err == nil:
@@ -48,8 +48,7 @@ func (s *Server) connect(ctx context.Context, p patience) (*session, error) {
 	return nil, fmt.Errorf("(%s) cannot be started: %s%s", s, s.quiet(err), made.said.Last())
 }
 
-// begin asks a server which protocol it speaks: by the newest one's word, and where that stays without an answer for so long, as
-// silent tells, by that of those before.
+// begin finds the protocol of a server: it tries the newest, and if that gets no answer in time (silent), the older ones.
 func (s *Server) begin(ctx context.Context, within time.Duration) (made *session, silent bool, err error) {
 	client := sdk.NewClient(&sdk.Implementation{Name: "grpo", Version: cmp.Or(version.Program(), "(devel)")},
 		&sdk.ClientOptions{Capabilities: &sdk.ClientCapabilities{}})

@@ -1,5 +1,5 @@
-// Package memory tells how much memory this process may still take before something ends it: the machine runs out, a
-// control group's limit is reached, or a limit of the process.
+// Package memory tells how much more memory this process can use before it fails or is killed, given the machine's
+// memory, the limits of its control groups, and its own.
 package memory
 
 import (
@@ -8,20 +8,20 @@ import (
 	"slices"
 )
 
-// Room is what may still be taken.
+// Room is available memory.
 type Room struct {
 	Bytes int64
-	Limit string // what sets it, for people
-	// Mapped says that files that are mapped into memory count, too, as does whatever is reserved and not used.
+	Limit string // what limits it, for messages
+	// Mapped says that mapped files, and reserved but unused memory, count too.
 	Mapped bool
-	// Apart says that it is the memory of a card: what its process takes on the host has a room of its own, that of Free.
+	// Apart says that it is the memory of a GPU; the host's memory is separate, and told by Free.
 	Apart bool
 }
 
 // String is "5.12 GB of the machine's memory".
 func (r Room) String() string { return fmt.Sprintf("%s of %s", GB(r.Bytes), r.Limit) }
 
-// GB writes bytes for people: in GB, or small numbers in MB.
+// GB formats bytes in GB, or small numbers in MB.
 func GB[T ~int | ~int64](bytes T) string {
 	if bytes < 1e8 {
 		return fmt.Sprintf("%.1f MB", float64(bytes)/1e6)
@@ -29,8 +29,7 @@ func GB[T ~int | ~int64](bytes T) string {
 	return fmt.Sprintf("%.2f GB", float64(bytes)/1e9)
 }
 
-// Free is the least of what the limits of this process leave; false where nobody tells. What the kernel keeps only as a
-// cache of files counts as free.
+// Free is the smallest of the limits' remaining memory; false if unknown. The kernel's page cache counts as free.
 func Free() (Room, bool) {
 	all := rooms()
 	if len(all) == 0 {

@@ -10,12 +10,12 @@ import (
 	"syscall"
 )
 
-// rooms are what each limit leaves.
+// rooms are the remaining memory of each limit.
 func rooms() []Room {
 	return append(system("/").rooms(), limits(syscall.Getrlimit, "/proc/self/status")...)
 }
 
-// system is the root of the files that the kernel tells things in.
+// system is the root directory of /proc and /sys, for tests.
 type system string
 
 func (s system) rooms() (all []Room) {
@@ -23,7 +23,7 @@ func (s system) rooms() (all []Room) {
 		all = append(all, Room{Bytes: free << 10, Limit: "the machine's memory"})
 	}
 	for line := range strings.Lines(s.read("proc/self/cgroup")) {
-		// "4:memory:/path" for version 1, "0::/path" for version 2
+		// "4:memory:/path" for cgroup version 1, "0::/path" for version 2
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		if len(parts) != 3 {
 			continue
@@ -39,10 +39,10 @@ func (s system) rooms() (all []Room) {
 	return all
 }
 
-// groupFiles are the files of a control group that tell about memory.
+// groupFiles are the names of a control group's files about memory.
 type groupFiles struct {
 	limits      []string
-	usage, idle string // idle is the key in memory.stat of what is a cache of files that nobody has read lately
+	usage, idle string // idle is the key in memory.stat for page cache that was not used lately
 }
 
 var (
@@ -50,15 +50,15 @@ var (
 	version2 = groupFiles{[]string{"memory.max", "memory.high"}, "memory.current", "inactive_file"}
 )
 
-// groups are what a control group and those that it is in leave. In a container its path may be one that only the
-// machine outside knows: what is mounted is the group itself then.
+// groups are the remaining memory of a control group and its parents. In a container, the path may only be valid outside:
+// then the mount itself is the group.
 func (s system) groups(mount, path string, f groupFiles) (all []Room) {
 	for at := filepath.Join("/", path); ; at = filepath.Dir(at) {
 		dir := filepath.Join(mount, at)
 		used, err := strconv.ParseInt(strings.TrimSpace(s.read(dir, f.usage)), 10, 64)
 		idle, _ := value(s.read(dir, "memory.stat"), f.idle)
 		for _, name := range f.limits {
-			limit, lerr := strconv.ParseInt(strings.TrimSpace(s.read(dir, name)), 10, 64) // "max" is none
+			limit, lerr := strconv.ParseInt(strings.TrimSpace(s.read(dir, name)), 10, 64) // an error for "max", which is no limit
 			if err == nil && lerr == nil {
 				all = append(all, Room{Bytes: limit - used + idle, Limit: fmt.Sprintf("the %s that its control group may have", GB(limit))})
 			}
@@ -69,13 +69,13 @@ func (s system) groups(mount, path string, f groupFiles) (all []Room) {
 	}
 }
 
-// read gives a file's text, "" where there is none.
+// read returns the content of a file, "" on an error.
 func (s system) read(path ...string) string {
 	text, _ := os.ReadFile(filepath.Join(append([]string{string(s)}, path...)...))
 	return string(text)
 }
 
-// value is the number after a key at the start of a line.
+// value is the number after a key at the beginning of a line.
 func value(text, key string) (int64, bool) {
 	for line := range strings.Lines(text) {
 		if f := strings.Fields(line); len(f) >= 2 && f[0] == key {
@@ -86,7 +86,7 @@ func value(text, key string) (int64, bool) {
 	return 0, false
 }
 
-// limits are what the limits of the process leave: ulimit -v and -d.
+// limits are what the process limits leave: ulimit -v and -d.
 func limits(get func(int, *syscall.Rlimit) error, status string) (all []Room) {
 	text, _ := os.ReadFile(status)
 	for _, l := range []struct {
@@ -99,7 +99,7 @@ func limits(get func(int, *syscall.Rlimit) error, status string) (all []Room) {
 	} {
 		var r syscall.Rlimit
 		used, ok := value(string(text), l.used)
-		if err := get(l.resource, &r); err != nil || !ok || r.Cur > 1<<62 { // unlimited
+		if err := get(l.resource, &r); err != nil || !ok || r.Cur > 1<<62 { // no limit
 			continue
 		}
 		all = append(all, Room{Bytes: int64(r.Cur) - used<<10, Limit: fmt.Sprintf("the %s of %s", GB(int64(r.Cur)), l.name), Mapped: l.mapped})

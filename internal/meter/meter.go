@@ -1,4 +1,4 @@
-// Package meter measures what a piece of work took.
+// Package meter measures durations and memory.
 package meter
 
 import (
@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Stopwatch measures the phases of something.
+// Stopwatch measures consecutive phases.
 type Stopwatch struct{ began, last time.Time }
 
 // Start starts a stopwatch.
@@ -27,7 +27,7 @@ func (w *Stopwatch) Lap() float64 {
 // Total is the time since the start, in seconds.
 func (w *Stopwatch) Total() float64 { return time.Since(w.began).Seconds() }
 
-// PeakMemory is the most memory that the process had, in GB.
+// PeakMemory is the peak memory of the process, in GB.
 func PeakMemory() float64 {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

@@ -15,9 +15,9 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 )
 
-// QuantiseModel writes the model in dir with the matrices of its layers in four bits a weight into the folder out, which
-// must not be there yet or be empty. The embedding, the head and the norms stay as they are. When ctx is done it ends with its
-// error, and there is no out.
+// QuantiseModel writes the model in dir to the folder out, which must not exist or be empty, with the matrices of its layers
+// quantised to four bits. The embedding, the head and the norms stay as they are. If ctx ends, it returns the context's error,
+// and leaves no out.
 func QuantiseModel(ctx context.Context, dir, out string, double bool) error {
 	return rewrite(ctx, dir, out, func(set *tensorfile.Set, config map[string]any) ([]tensorfile.Source, error) {
 		if Any(set) {
@@ -58,8 +58,8 @@ func QuantiseModel(ctx context.Context, dir, out string, double bool) error {
 	})
 }
 
-// DequantiseModel writes the model in dir, whose weights are in four bits, as numbers into the folder out, which must not
-// be there yet or be empty. When ctx is done it ends with its error, and there is no out.
+// DequantiseModel writes the quantised model in dir to the folder out, which must not exist or be empty, with its weights
+// in their original type. If ctx ends, it returns the context's error, and leaves no out.
 func DequantiseModel(ctx context.Context, dir, out string) error {
 	return rewrite(ctx, dir, out, func(set *tensorfile.Set, config map[string]any) ([]tensorfile.Source, error) {
 		if !Any(set) {
@@ -99,7 +99,7 @@ func DequantiseModel(ctx context.Context, dir, out string) error {
 	})
 }
 
-// IsModel tells whether the model in dir has weights of four bits.
+// IsModel reports whether the model in dir is quantised to four bits.
 func IsModel(dir string) (bool, error) {
 	set, err := tensorfile.OpenModel(dir)
 	if err != nil {
@@ -108,7 +108,7 @@ func IsModel(dir string) (bool, error) {
 	return Any(set), set.Close()
 }
 
-// Any tells whether a model has weights of four bits.
+// Any reports whether any weight of a model is quantised to four bits.
 func Any(set *tensorfile.Set) bool {
 	for _, name := range set.Names() {
 		if strings.HasSuffix(name, stateName) {
@@ -118,12 +118,12 @@ func Any(set *tensorfile.Set) bool {
 	return false
 }
 
-// inLayer tells whether a weight is one of a layer's.
+// inLayer reports whether a weight belongs to a layer.
 func inLayer(name string) bool {
 	return strings.HasPrefix(name, "model.layers.") && strings.HasSuffix(name, ".weight")
 }
 
-// weightOf is the name of the weight that a tensor may be a part of.
+// weightOf is the name of the weight that a tensor would be a part of.
 func weightOf(part string) string {
 	if i := strings.Index(part, ".weight."); i >= 0 {
 		return part[:i+len(".weight")]
@@ -131,7 +131,7 @@ func weightOf(part string) string {
 	return part
 }
 
-// readAny is Read for the shape that the state says.
+// readAny is Read for the shape that the quantisation state has.
 func readAny(set *tensorfile.Set, name string) (*Matrix, error) {
 	s, _, err := readState(set, name)
 	if err != nil {
@@ -144,7 +144,7 @@ func readAny(set *tensorfile.Set, name string) (*Matrix, error) {
 	return m, err
 }
 
-// rewrite makes a model of other tensors, until ctx is done. What stands beside the weights goes with them.
+// rewrite writes a model with other tensors, until ctx ends. Other files of the model are copied.
 func rewrite(ctx context.Context, dir, out string,
 	sources func(set *tensorfile.Set, config map[string]any) ([]tensorfile.Source, error)) error {
 	return atomicfile.Folder(out, func(unfinished string) (err error) {

@@ -1,10 +1,9 @@
-// Package nf4 reads and writes matrices of four bits a weight, as bitsandbytes serialises its NF4: a code for each
-// weight, which names one of 16 values, and for each block of weights the scale that it is multiplied by. Blocks run over
-// the matrix row by row, across the ends of rows. With double quantisation the scales are codes too, of eight bits, with
-// scales of their own.
+// Package nf4 reads and writes matrices quantised to four bits, as bitsandbytes serialises NF4: a code for each weight,
+// which selects one of 16 values, and a scale for each block of weights. Blocks run over the matrix row by row, across the
+// ends of rows. With double quantisation the scales are quantised too, to eight bits with scales of their own.
 //
-// A weight is its value times its scale, in f32, rounded to the type that the model was quantised from: that is the number
-// which training and sampling see, and Decode gives it to the bit.
+// A weight is its value times its scale, in f32, rounded to the type that the model was quantised from. That is the number
+// that training and sampling see, and Decode returns it to the bit.
 package nf4
 
 import (
@@ -19,17 +18,17 @@ import (
 // Matrix is a matrix in NF4.
 type Matrix struct {
 	kernels.Quantised
-	Type kernels.Encoding // what a weight is rounded to
+	Type kernels.Encoding // the type that weights are rounded to
 }
 
-// values are those of NF4: quantiles of the normal distribution that hold zero, scaled to [-1, 1].
+// values are the quantisation levels of NF4: quantiles of the normal distribution, with zero among them, scaled to [-1, 1].
 var values = [16]float32{
 	-1, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022823334,
 	-0.09105003625154495, 0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
 	0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1,
 }
 
-// Decode writes the weights from number `from` on, in the order of the rows, into dst.
+// Decode decodes weights to dst, from the index `from` in row-major order on.
 func (m *Matrix) Decode(dst []float32, from int) {
 	m.Quantised.Decode(dst, from)
 	if m.Type != kernels.EncodedF32 {
@@ -50,7 +49,7 @@ func (m *Matrix) round(w []float32) {
 	}
 }
 
-// Encode gives all weights as a file holds numbers of their type.
+// Encode returns all weights in the encoding of their type.
 func (m *Matrix) Encode() []byte {
 	const some = 1 << 12
 	n := m.Rows * m.Cols
@@ -68,8 +67,8 @@ func (m *Matrix) Encode() []byte {
 	return out
 }
 
-// Reader gives the matrix of that name, which must have that shape. quantised is false where the weight is there as
-// numbers of its own.
+// Reader returns the matrix of that name, which must have that shape. quantised is false if the weight is stored
+// unquantised.
 type Reader func(set *tensorfile.Set, name string, rows, cols int) (m *Matrix, quantised bool, err error)
 
 // Read is the Reader of whole matrices.
@@ -95,7 +94,7 @@ func Read(set *tensorfile.Set, name string, rows, cols int) (m *Matrix, quantise
 	return m, true, err
 }
 
-// checkFinite refuses blocks with a weight that would be infinite in its type, or no number: values and scales alone are some.
+// checkFinite refuses a matrix with a weight that is not finite in its type. This can be decided from levels and scales alone.
 func (m *Matrix) checkFinite(set *tensorfile.Set, name string) error {
 	most, worst := largestOf(m.Values[:]), 0
 	for i, s := range m.Scales {
@@ -115,7 +114,7 @@ func (m *Matrix) checkFinite(set *tensorfile.Set, name string) error {
 	return nil
 }
 
-// Describe is the Reader of matrices to plan memory with: it has neither codes nor scales.
+// Describe is the Reader for memory planning: its matrices have neither codes nor scales.
 func Describe(set *tensorfile.Set, name string, rows, cols int) (m *Matrix, quantised bool, err error) {
 	s, quantised, err := readState(set, name)
 	if !quantised || err != nil {
@@ -125,7 +124,7 @@ func Describe(set *tensorfile.Set, name string, rows, cols int) (m *Matrix, quan
 	return m, true, err
 }
 
-// OnlyBF16 tells whether all that is quantised was bf16 before.
+// OnlyBF16 reports whether everything quantised was bf16 before.
 func OnlyBF16(set *tensorfile.Set) bool {
 	for _, name := range set.Names() {
 		if weight, ok := strings.CutSuffix(name, stateName); ok {
@@ -137,7 +136,7 @@ func OnlyBF16(set *tensorfile.Set) bool {
 	return true
 }
 
-// floats gives a tensor of that many finite numbers.
+// floats returns a tensor of that many finite numbers.
 func floats(set *tensorfile.Set, name string, count int) ([]float32, error) {
 	t, err := set.Tensor(name, count)
 	if err != nil {

@@ -7,34 +7,34 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// What everybody quantises with: 64 weights to a scale, 256 scales to a scale of theirs.
+// The usual block sizes: 64 weights per scale, and with double quantisation 256 scales per outer scale.
 const (
 	blockSize       = 64
 	nestedBlockSize = 256
 )
 
-// Weight is a matrix with the parts that a file holds of it.
+// Weight is a matrix with the parts of its serialised form.
 type Weight struct {
 	Matrix
-	double *doubled // nil where the scales are kept in f32
+	double *doubled // nil: the scales are f32
 }
 
-// doubled are scales that are quantised themselves.
+// doubled are quantised scales.
 type doubled struct {
 	codes  []byte
 	scales []float32
 	offset float32
 }
 
-// Quantise gives the matrix that is nearest to weights [rows, cols] of bf16, block by block: a block's scale is its largest
-// absolute value. With double quantisation the scales take eight bits in place of 32.
+// Quantise quantises bf16 weights [rows, cols]. The scale of a block is its largest absolute value. With double
+// quantisation the scales take eight bits instead of 32.
 func Quantise(weights []float32, rows, cols int, double bool) *Weight {
 	q := newWeight(rows, cols, largests(weights), double)
 	q.Codes = encode(weights)
 	return q
 }
 
-// newWeight is a weight without its codes.
+// newWeight makes a weight without codes.
 func newWeight(rows, cols int, largests []float32, double bool) *Weight {
 	of := kernels.Quantised{Rows: rows, Cols: cols, Block: blockSize, Values: values, Scales: largests}
 	q := &Weight{Matrix: Matrix{of, kernels.EncodedBF16}}
@@ -62,7 +62,7 @@ func largestOf(block []float32) float32 {
 	return largest
 }
 
-// encode gives the codes of the values that weights come closest to, once they are divided by the largest of their block.
+// encode returns the codes of the levels nearest to the weights, divided by the largest of their block.
 func encode(weights []float32) []byte {
 	codes := make([]byte, (len(weights)+1)/2)
 	at := 0
@@ -83,7 +83,7 @@ func encode(weights []float32) []byte {
 // zero is the code of the value 0.
 const zero = 7
 
-// middles lie between the values.
+// middles are the midpoints between levels.
 var middles = func() (m [len(values) - 1]float64) {
 	for i := range m {
 		m[i] = (float64(values[i]) + float64(values[i+1])) / 2
@@ -91,7 +91,7 @@ var middles = func() (m [len(values) - 1]float64) {
 	return m
 }()
 
-// nearest is the code of the value that x comes closest to; between two values, the lower one.
+// nearest is the code of the level nearest to x; of two equally near, the lower.
 func nearest(x float32) byte {
 	code := byte(0)
 	for _, m := range middles {
@@ -102,7 +102,7 @@ func nearest(x float32) byte {
 	return code
 }
 
-// quantiseScales codes the scales' distances from their mean.
+// quantiseScales quantises the scales' distances from their mean.
 func quantiseScales(scales []float32) *doubled {
 	sum := 0.0
 	for _, s := range scales {
@@ -150,9 +150,9 @@ func (d *doubled) decode() []float32 {
 	return scales
 }
 
-// dynamic are the values of eight-bit codes whose precision is relative: zero, one, and with both signs the middles of
-// equal steps from 0.1 to 1 of seven powers of ten, 64 steps for the largest and half as many for each smaller one. A
-// file brings its own along; other writers' differ from these in the last bit.
+// dynamic are the levels of bitsandbytes' dynamic eight-bit quantisation: zero, one, and with both signs the midpoints of
+// equal steps from 0.1 to 1 for seven powers of ten, 64 steps for the largest and half as many for each smaller one. A
+// file contains its own table; those of other writers differ in the last bit.
 var dynamic = dynamicValues()
 
 func dynamicValues() []float32 {

@@ -9,8 +9,8 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// ReadQuantising is the Reader of a model that is quantised while it is read: it gives what Read gives of the model that
-// QuantiseModel writes with double quantisation, to the bit. What is in four bits already stays as it is.
+// ReadQuantising is the Reader that quantises a model while it is loaded: its matrices are to the bit those that
+// QuantiseModel writes with double quantisation. A weight that is quantised already stays as it is.
 func ReadQuantising(set *tensorfile.Set, name string, rows, cols int) (m *Matrix, quantised bool, err error) {
 	if m, quantised, err = Read(set, name, rows, cols); quantised || err != nil || !inLayer(name) {
 		return m, quantised, err
@@ -22,7 +22,7 @@ func ReadQuantising(set *tensorfile.Set, name string, rows, cols int) (m *Matrix
 	return OfTensor(t), true, nil
 }
 
-// DescribeQuantising is ReadQuantising without codes and scales, as Describe is Read.
+// DescribeQuantising is to ReadQuantising what Describe is to Read.
 func DescribeQuantising(set *tensorfile.Set, name string, rows, cols int) (m *Matrix, quantised bool, err error) {
 	if m, quantised, err = Describe(set, name, rows, cols); quantised || err != nil || !inLayer(name) {
 		return m, quantised, err
@@ -34,12 +34,12 @@ func DescribeQuantising(set *tensorfile.Set, name string, rows, cols int) (m *Ma
 	return OfShape(rows, cols), true, err
 }
 
-// OfShape is what OfTensor gives, without codes and scales.
+// OfShape is what OfTensor returns, without codes and scales.
 func OfShape(rows, cols int) *Matrix {
 	return &Matrix{kernels.Quantised{Rows: rows, Cols: cols, Block: blockSize, Values: values}, kernels.EncodedBF16}
 }
 
-// OfTensor quantises a matrix of bf16, with scales in eight bits. It is decoded some rows at a time.
+// OfTensor quantises a bf16 matrix with double quantisation. It is read some rows at a time.
 func OfTensor(t tensorfile.Tensor) *Matrix {
 	q := newWeight(t.Shape[0], t.Shape[1], scalesOf(t), true)
 	q.Codes = make([]byte, 0, (t.Len()+1)/2)
@@ -47,13 +47,13 @@ func OfTensor(t tensorfile.Tensor) *Matrix {
 	return &q.Matrix
 }
 
-// scalesOf are those of the blocks of a matrix, not quantised themselves.
+// scalesOf are the scales of a matrix's blocks, before they are quantised.
 func scalesOf(t tensorfile.Tensor) (scales []float32) {
 	_ = eachRun(t, largests, func(some []float32) error { scales = append(scales, some...); return nil })
 	return scales
 }
 
-// numbers are those of a matrix that can be quantised.
+// numbers returns a matrix that can be quantised.
 func numbers(set *tensorfile.Set, name string, shape ...int) (t tensorfile.Tensor, err error) {
 	if t, err = set.Tensor(name, shape...); err == nil {
 		err = onlyOfBF16(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// state is the JSON that says how a weight was quantised. The nested ones are of the scales, where those were quantised too.
+// state is the JSON that describes how a weight was quantised. The nested fields are about the scales, if those are quantised too.
 type state struct {
 	Kind  string `json:"quant_type"`
 	Block int    `json:"blocksize"`
@@ -22,7 +22,7 @@ type state struct {
 	NestedOffset *float64 `json:"nested_offset,omitempty"`
 }
 
-// stateName ends the name of the tensor that holds the state; other kinds of quantisation end it in their own names.
+// stateName is the suffix of the tensor with the state; other kinds of quantisation have other suffixes.
 const (
 	anyState  = ".quant_state.bitsandbytes__"
 	stateName = anyState + "nf4"
@@ -36,10 +36,10 @@ var types = map[string]kernels.Encoding{
 func (s *state) encoding() kernels.Encoding { return types[s.Type] }
 func (s *state) nested() bool               { return s.NestedBlock != 0 }
 
-// maxState is more than any state takes.
+// maxState is a generous limit on the bytes of a state.
 const maxState = 1 << 16
 
-// readState finds the state of a weight, and whether there is one.
+// readState reads the state of a weight, and reports whether there is one.
 func readState(set *tensorfile.Set, name string) (s *state, quantised bool, err error) {
 	part := name + stateName
 	if !set.Has(part) {
@@ -74,7 +74,7 @@ func readState(set *tensorfile.Set, name string) (s *state, quantised bool, err 
 	return s, true, nil
 }
 
-// describe is the matrix of a state that must be of that shape, with its values.
+// describe makes the matrix of a state, without codes and scales. It must have that shape.
 func (s *state) describe(set *tensorfile.Set, name string, rows, cols int) (*Matrix, error) {
 	if !slices.Equal(s.Shape, []int{rows, cols}) {
 		return nil, badinput.Errorf("%s: %q: its state says shape %v, expected [%d %d]", set.Path(name), name, s.Shape, rows, cols)
@@ -85,10 +85,10 @@ func (s *state) describe(set *tensorfile.Set, name string, rows, cols int) (*Mat
 	return m, err
 }
 
-// otherKind refuses a weight of bytes that is quantised in another way, by its name.
+// otherKind refuses a weight that is quantised in another way, naming that.
 func otherKind(set *tensorfile.Set, name string) error {
 	if _, _, err := set.Bytes(name); err != nil {
-		return nil // numbers, or not there at all, which whoever reads it next will say
+		return nil // not quantised, or missing, which reading it reports
 	}
 	kind := "without a state"
 	for _, n := range set.Names() {
@@ -100,7 +100,7 @@ func otherKind(set *tensorfile.Set, name string) error {
 		set.Path(name), name, kind, name+stateName)
 }
 
-// scales are those of a weight's blocks, decoded where they were quantised.
+// scales are the scales of a weight's blocks, decoded if they were quantised.
 func (s *state) scales(set *tensorfile.Set, name string, blocks int) ([]float32, error) {
 	if !s.nested() {
 		return floats(set, name+".absmax", blocks)
@@ -123,7 +123,7 @@ func (s *state) scales(set *tensorfile.Set, name string, blocks int) ([]float32,
 	offset := float32(*s.NestedOffset)
 	scales := make([]float32, blocks)
 	for i, c := range codes {
-		scaled := float32(table[c] * outer[i/s.NestedBlock]) // rounded before the sum: a fused one gives other bits
+		scaled := float32(table[c] * outer[i/s.NestedBlock]) // rounded before the sum, as a fused multiply-add gives other bits
 		scales[i] = scaled + offset
 	}
 	return scales, nil

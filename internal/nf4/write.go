@@ -14,7 +14,7 @@ func (q *Weight) Sources(name string) []tensorfile.Source {
 	return q.sources(name, tensorfile.FromBytes(name, q.Codes, len(q.Codes), 1))
 }
 
-// sources are the codes with all other parts.
+// sources are the parts of the weight, with the given codes.
 func (q *Weight) sources(name string, codes tensorfile.Source) []tensorfile.Source {
 	s := state{Kind: "nf4", Block: q.Block, Type: "bfloat16", Shape: []int{q.Rows, q.Cols}}
 	parts := []tensorfile.Source{codes, tensorfile.FromFloat32s(name+".quant_map", q.Values[:], len(q.Values))}
@@ -30,13 +30,13 @@ func (q *Weight) sources(name string, codes tensorfile.Source) []tensorfile.Sour
 	}
 	text, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // plain values
+		panic(err) // plain values can always be encoded
 	}
 	return append(parts, tensorfile.FromBytes(name+stateName, text, len(text)))
 }
 
-// quantised are the parts of a weight that a file holds as numbers. Its scales are found at once, its codes when they are
-// written: of a whole model the former fit into memory, the latter may not.
+// quantised are the parts of a tensor's quantised form. The scales are computed at once, the codes when they are written:
+// those of a whole model may not fit into memory.
 func quantised(t tensorfile.Tensor, double bool, done func()) []tensorfile.Source {
 	q := newWeight(t.Shape[0], t.Shape[1], scalesOf(t), double)
 	bytes := (t.Len() + 1) / 2
@@ -47,10 +47,10 @@ func quantised(t tensorfile.Tensor, double bool, done func()) []tensorfile.Sourc
 	return q.sources(t.Name, codes)
 }
 
-// runLength is how many weights are treated at a time by one core: whole blocks.
+// runLength is how many weights a core processes at a time: whole blocks.
 const runLength = 1 << 18
 
-// eachRun computes something of every run of a tensor on all cores, and hands the answers on in order.
+// eachRun calls compute for each run of a tensor on all cores, and take with the results in order.
 func eachRun[T any](t tensorfile.Tensor, compute func(weights []float32) T, take func(T) error) error {
 	size, n := t.Encoding.Size(), t.Len()
 	answers := make([]T, runtime.GOMAXPROCS(0))
@@ -76,7 +76,7 @@ func eachRun[T any](t tensorfile.Tensor, compute func(weights []float32) T, take
 	return nil
 }
 
-// decoded is a quantised weight as numbers of its type.
+// decoded is a quantised weight, dequantised when it is written.
 func decoded(m *Matrix, name string, done func()) tensorfile.Source {
 	return tensorfile.Source{Name: name, Encoding: m.Type, Shape: []int{m.Rows, m.Cols}, Write: func(w io.Writer) error {
 		defer done()

@@ -1,2 +1,2 @@
-// Package nobody lets a test look at files as a user would who owns none of them.
+// Package nobody lets a test access files as a user who owns none of them.
 package nobody

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Here takes the superuser's rights to files from the thread of the test, until its end. Another user has none to lose.
+// Here drops the superuser's rights to files from the test's thread, until the test ends. Other users have none to drop.
 func Here(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -17,7 +17,7 @@ func Here(t *testing.T) {
 	if err := syscall.Setfsuid(65534); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // in the goroutine of the test, as it has to be
+	t.Cleanup(func() { // runs in the goroutine of the test, as it must
 		syscall.Setfsuid(0)
 		runtime.UnlockOSThread()
 	})

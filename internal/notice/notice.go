@@ -1,17 +1,17 @@
-// Package notice carries a word about what goes on beside the work to whoever asked for it: something that is no error,
-// and that a person should know. It travels with the context, since those who have to say it lie deep.
+// Package notice passes warnings to the caller, for the user: about what is no error but worth knowing. It travels with
+// the context, as warnings come from deep in the call stack.
 package notice
 
 import "context"
 
 type key struct{}
 
-// With has warn told what is said under the context that it gives.
+// With returns a context under which warnings are passed to warn.
 func With(ctx context.Context, warn func(text string)) context.Context {
 	return context.WithValue(ctx, key{}, warn)
 }
 
-// Warn says a line to whoever listens.
+// Warn passes a line to the context's receiver, if any.
 func Warn(ctx context.Context, text string) {
 	if warn, ok := ctx.Value(key{}).(func(string)); ok && text != "" {
 		warn(text)

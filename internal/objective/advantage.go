@@ -8,7 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
-// Mean are R − mean(R).
+// Mean returns R − mean(R).
 func Mean(rewards []float64) []float64 {
 	a := make([]float64, len(rewards))
 	sum := 0.0
@@ -22,7 +22,7 @@ func Mean(rewards []float64) []float64 {
 	return a
 }
 
-// Std are Mean divided by the standard deviation of the rewards, where they differ.
+// Std returns Mean divided by the standard deviation of the rewards, and zeros where all rewards are equal up to rounding.
 func Std(rewards []float64) []float64 {
 	a := Mean(rewards)
 	if stats.Negligible(a) {
@@ -42,7 +42,7 @@ func Std(rewards []float64) []float64 {
 	return a
 }
 
-// LeaveOneOut are R less the mean of the others, and 0 of one that is alone.
+// LeaveOneOut returns each reward less the mean of the other rewards of its group, and 0 for a group of one.
 func LeaveOneOut(rewards []float64) []float64 {
 	a := Mean(rewards)
 	n := float64(len(rewards))
@@ -54,47 +54,47 @@ func LeaveOneOut(rewards []float64) []float64 {
 
 // Comparison says how rewards become advantages.
 type Comparison struct {
-	Shaping // of rewards, before they are compared
-	// Within compares the completions of a prompt with each other. nil: all tokens of the step are brought to a mean of 0
-	// and a standard deviation of 1, with Baseline after the mean of its group was taken off each reward.
+	Shaping // how rewards are shaped before they are compared
+	// Within computes the advantages of one group. If it is nil, the returns of all tokens of the step are normalised together to a mean
+	// of 0 and a standard deviation of 1; with Baseline, the mean of its group is subtracted from each reward first.
 	Within   func(rewards []float64) []float64
 	Baseline bool
-	Bound    float64 // of advantages, on both sides; 0: none
+	Bound    float64 // advantages are clipped to [−Bound, Bound]; 0: no bound
 }
 
-// Shaping is what becomes of the reward that a completion was given.
+// Shaping changes rewards before they become advantages.
 type Shaping struct {
-	Clip    float64 // bounds the reward on both sides; 0: no bound
-	Longest int     // tokens that a completion may have
-	Buffer  int     // the last of these, over which Penalty rises; 0: no penalty
-	Penalty float64 // taken off the reward of a completion of full length
-	KL      float64 // the coefficient of each token's divergence from the reference, which is taken off
+	Clip    float64 // rewards are clipped to [−Clip, Clip]; 0: no bound
+	Longest int     // the maximum length of a completion, in tokens
+	Buffer  int     // length of the interval up to Longest over which the penalty rises linearly from 0; 0: no penalty
+	Penalty float64 // subtracted from the reward of a completion of length Longest
+	KL      float64 // coefficient of the KL penalty against the reference policy, which is subtracted token by token; 0: none
 }
 
-// Group is the completions of a prompt.
+// Group is the completions of one prompt.
 type Group struct {
-	Name    string // for people
+	Name    string // of the problem, for error messages
 	Samples []Sample
 }
 
-// Sample is what is known of a completion.
+// Sample is one completion.
 type Sample struct {
 	Reward float64
 	Tokens int
-	KL     []float64 // the estimate for each token; nil where Shaping.KL is 0
+	KL     []float64 // the KL estimate of each token; nil where Shaping.KL is 0
 }
 
-// Advantages are those of a step.
+// Advantages are the advantages of a step.
 type Advantages struct {
-	Samples [][]float64   // of each group and completion; the mean over its tokens where these differ
-	Tokens  [][][]float64 // of each token, nil where all tokens of a completion have the same
+	Samples [][]float64   // by group and completion; the mean over its tokens where these differ
+	Tokens  [][][]float64 // by group, completion and token; nil where all tokens of a completion have the same
 
 	Overlong float64 // the mean penalty for length
-	Clipped  float64 // the share of rewards beyond their bound
-	Bounded  float64 // the share of advantages beyond theirs
+	Clipped  float64 // the share of rewards that were clipped
+	Bounded  float64 // the share of advantages that were clipped
 }
 
-// Overlong is the soft penalty for a completion of so many tokens: 0 up to the buffer, and Penalty at its end.
+// Overlong is DAPO's soft penalty for a completion of this length: 0 up to the buffer, rising to Penalty at its end.
 func (s Shaping) Overlong(tokens int) float64 {
 	if s.Buffer == 0 {
 		return 0
@@ -102,7 +102,7 @@ func (s Shaping) Overlong(tokens int) float64 {
 	return s.Penalty * min(1, max(0, float64(tokens-(s.Longest-s.Buffer))/float64(s.Buffer)))
 }
 
-// reward is that of a completion without its divergence.
+// reward is the shaped reward of a completion, without the KL penalty.
 func (s Shaping) reward(x Sample) float64 {
 	r := x.Reward
 	if s.Clip > 0 {
@@ -113,7 +113,7 @@ func (s Shaping) reward(x Sample) float64 {
 
 func bounded(x, most float64) float64 { return min(most, max(-most, x)) }
 
-// Of compares the completions of groups.
+// Of computes the advantages of all groups.
 func (c Comparison) Of(groups []Group) (a Advantages, err error) {
 	if c.Within == nil {
 		a = c.batch(groups)
@@ -132,7 +132,7 @@ func (c Comparison) Of(groups []Group) (a Advantages, err error) {
 	return a, nil
 }
 
-// bind holds the advantages of a completion within their bound, and says of each whether it was beyond.
+// bind clips the advantages of a completion to the bound. For each it returns 1 if it was beyond, else 0.
 func (c Comparison) bind(a *Advantages, group, sample int) (beyond []float64) {
 	x := a.Samples[group][sample : sample+1]
 	if a.Tokens != nil {
@@ -155,7 +155,7 @@ func share(yes bool) float64 {
 	return 0
 }
 
-// within compares the completions of each group. The divergence of one is the sum over its tokens.
+// within applies Within to each group. The KL penalty of a completion is the sum over its tokens.
 func (c Comparison) within(groups []Group) ([][]float64, error) {
 	all := make([][]float64, len(groups))
 	for k, g := range groups {
@@ -169,7 +169,7 @@ func (c Comparison) within(groups []Group) ([][]float64, error) {
 				rewards[i] -= c.KL * kl
 			}
 		}
-		all[k] = slices.Clone(c.Within(rewards)) // which an own function may write its next group to
+		all[k] = slices.Clone(c.Within(rewards)) // a caller's function may reuse its slice for the next group
 		if n := len(all[k]); n != len(rewards) {
 			return nil, fmt.Errorf("problem %s: %d advantages for %d rewards, expected one for each", g.Name, n, len(rewards))
 		}

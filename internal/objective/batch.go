@@ -7,8 +7,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
-// batch compares every token with all others of the step. The return of a token is the reward of its completion less the
-// divergence of the tokens from it on, so tokens of one completion differ where a divergence is taken off.
+// batch normalises the returns of all tokens of the step together. The return of a token is the reward of its completion
+// less the KL penalties from that token on, so with a KL penalty the tokens of one completion differ.
 func (c Comparison) batch(groups []Group) Advantages {
 	returns := make([][][]float64, len(groups))
 	for g, group := range groups {
@@ -32,7 +32,7 @@ func (c Comparison) batch(groups []Group) Advantages {
 	}
 	for g := range returns {
 		for _, tokens := range returns[g] {
-			one := 0.0 // which Of makes the mean of all of them where they differ
+			one := 0.0 // Of replaces it by the mean over the tokens where these differ
 			if len(tokens) > 0 {
 				one = tokens[0]
 			}
@@ -42,7 +42,7 @@ func (c Comparison) batch(groups []Group) Advantages {
 	return a
 }
 
-// toGo are the returns of the tokens of a completion.
+// toGo computes the return of each token of a completion (its reward-to-go).
 func toGo(reward, coefficient float64, x Sample) []float64 {
 	returns := slices.Repeat([]float64{reward}, x.Tokens)
 	rest := 0.0
@@ -53,7 +53,7 @@ func toGo(reward, coefficient float64, x Sample) []float64 {
 	return returns
 }
 
-// normalise brings all numbers together to a mean of 0 and a standard deviation of 1; to 0 where they are all the same.
+// normalise brings all returns to a mean of 0 and a standard deviation of 1; to 0 if they are all the same.
 func normalise(returns [][][]float64) {
 	all := slices.Concat(slices.Concat(returns...)...)
 	if len(all) == 0 {

@@ -5,38 +5,38 @@ import (
 	"slices"
 )
 
-// Loss is what is minimised. For a token with the log-probability log p now and log q when it was drawn, r = exp(log p −
-// log q) is its importance ratio, A its advantage and w its weight.
+// Loss is the loss that is minimised. For a token with the log-probability log p under the current policy and log q when
+// it was sampled, r = exp(log p − log q) is its importance ratio, A its advantage and w its weight.
 type Loss struct {
 	Kind
-	Low, High float64 // the clip range, of ratios
-	Dual      float64 // with PPO: what r·A counts for at the most where A is below 0, as a ratio; 0: no bound
+	Low, High float64 // the clip range of ratios
+	Dual      float64 // dual clip of PPO: where A < 0, r·A is bounded below by Dual·A; 0: no bound
 
-	KL        float64 // the coefficient of the divergence from the reference; 0: none
-	Estimator         // of that
-	Entropy   float64 // the coefficient of the entropy, which is added; 0: none
+	KL        float64 // coefficient of the divergence from the reference policy; 0: none
+	Estimator         // how that divergence is estimated
+	Entropy   float64 // coefficient of the entropy bonus; 0: none
 
 	Truncation
-	Cap float64 // the greatest correction
+	Cap float64 // the upper bound of the correction
 }
 
-// Kind is the term of the surrogate.
+// Kind names the surrogate loss.
 type Kind string
 
-// The kinds. clip holds a ratio in [Low, High].
+// The kinds. clip(r) is r clamped to [Low, High].
 const (
 	ImportanceSampling Kind = "importance_sampling" // −Σ w·r·A
 	PPO                Kind = "ppo"                 // −Σ w·min(r·A, clip(r)·A)
 	CISPO              Kind = "cispo"               // −Σ w·clip(r)·A·log p, clip(r) constant
 	CrossEntropy       Kind = "cross_entropy"       // −Σ w·A·log p
-	GSPO               Kind = "gspo"                // PPO with the geometric mean of a sequence's ratios for each of its tokens
-	GSPOToken          Kind = "gspo_token"          // of the same value, differentiated as if the ratio were the token's own
+	GSPO               Kind = "gspo"                // PPO with one ratio for all tokens of a sequence: the geometric mean of theirs
+	GSPOToken          Kind = "gspo_token"          // the same value as GSPO, but each token's gradient is that of its own ratio
 )
 
-// Kinds are all of them.
+// Kinds lists all kinds.
 func Kinds() []Kind { return []Kind{ImportanceSampling, PPO, CISPO, CrossEntropy, GSPO, GSPOToken} }
 
-// Clips is the usual range of a kind; 0 and 0 where it has none.
+// Clips returns the usual clip range of a kind; 0 and 0 where it has none.
 func (k Kind) Clips() (low, high float64) {
 	switch k {
 	case PPO:
@@ -49,38 +49,38 @@ func (k Kind) Clips() (low, high float64) {
 	return 0, 0
 }
 
-// Truncation is what is corrected for where completions are not of the policy that the step begins with: the ratio is
-// taken to what that policy, the near one, said, and its own ratio to what drew them becomes a weight of at most Cap.
+// Truncation is truncated importance sampling, for completions that another policy than the current one sampled. The ratio r is then
+// taken against the policy at the beginning of the step (near), and near/q, bounded by Cap, becomes a factor of the weight.
 type Truncation string
 
 // The truncations.
 const (
-	None        Truncation = "none"     // ratios are to what drew the completions
-	PerToken    Truncation = "token"    // min(near/q, Cap) of the token
+	None        Truncation = "none"     // no correction: ratios are against the policy that sampled
+	PerToken    Truncation = "token"    // min(near/q, Cap) of each token
 	PerSequence Truncation = "sequence" // min(Π near/q, Cap) of all tokens of the sequence
 )
 
-// Sequence is what a loss knows of a sequence, token by token.
+// Sequence is the input of a loss for one sequence, token by token, and its output.
 type Sequence struct {
 	LogP, Old, Advantage, Weight []float64
 
-	Entropy []float64 // of the distributions that tokens are of, where Loss.Entropy is not 0
-	Ref     []float64 // log-probabilities by the reference, where Loss.KL is not 0
-	Near    []float64 // log-probabilities before the first update of the step, with a Truncation
+	Entropy []float64 // of the distribution that each token was drawn from, where Loss.Entropy is not 0
+	Ref     []float64 // log-probabilities under the reference policy, where Loss.KL is not 0
+	Near    []float64 // log-probabilities before the first update of the step, where there is a Truncation
 
-	Grad []float64 // to be written: the derivative of the loss by each LogP
+	Grad []float64 // output: the derivative of the loss by each LogP
 }
 
-// Seen counts, over sequences, what a loss did to tokens.
+// Seen counts, over sequences, which tokens were clipped or corrected.
 type Seen struct {
 	Tokens          int
-	Low, High, Dual int     // whose gradient the clip range changed
-	Truncated       int     // whose correction was above Cap
+	Low, High, Dual int     // tokens whose gradient was changed by a clip at Low, at High, or at Dual
+	Truncated       int     // tokens whose correction was above Cap
 	Correction      float64 // the sum of corrections
-	KL              float64 // the sum of estimates
+	KL              float64 // the sum of KL estimates
 }
 
-// Of is the loss of a sequence.
+// Of computes the loss of a sequence and writes s.Grad.
 func (l *Loss) Of(s *Sequence, seen *Seen) float64 {
 	seen.Tokens += len(s.LogP)
 	from, weights := s.Old, s.Weight
@@ -99,7 +99,7 @@ func (l *Loss) Of(s *Sequence, seen *Seen) float64 {
 	return loss + l.regularise(s, seen)
 }
 
-// surrogate is the loss of a token of weight 1, and its derivative by logp.
+// surrogate is the loss of a token with weight 1, and its derivative by logp.
 func (l *Loss) surrogate(ratio, logp, advantage float64, seen *Seen) (value, slope float64) {
 	clipped := min(max(ratio, l.Low), l.High)
 	switch l.Kind {
@@ -132,7 +132,7 @@ func (s *Seen) clip(low bool) {
 	}
 }
 
-// whole is the loss of a sequence with one ratio.
+// whole is the surrogate loss of GSPO, where a sequence has one ratio.
 func (l *Loss) whole(s *Sequence, from, weights []float64, seen *Seen) (loss float64) {
 	n, sum := float64(len(s.LogP)), 0.0
 	for t, logp := range s.LogP {
@@ -145,7 +145,7 @@ func (l *Loss) whole(s *Sequence, from, weights []float64, seen *Seen) (loss flo
 		s.Grad[t] = weights[t] * slope
 		pull += s.Grad[t]
 	}
-	if l.Kind == GSPO { // each log-probability moves the ratio of all tokens, by its share
+	if l.Kind == GSPO { // the ratio depends on every token's log-probability, each by 1/n
 		for t := range s.Grad {
 			s.Grad[t] = pull / n
 		}
@@ -153,10 +153,10 @@ func (l *Loss) whole(s *Sequence, from, weights []float64, seen *Seen) (loss flo
 	return loss
 }
 
-// Corrects tells whether ratios are to the near policy.
+// Corrects reports whether there is a truncated correction, so that ratios are against the near policy.
 func (l *Loss) Corrects() bool { return l.Truncation == PerToken || l.Truncation == PerSequence }
 
-// correct are the weights with what the tokens of the sequence are corrected by.
+// correct returns the weights of the tokens, times their truncated corrections.
 func (l *Loss) correct(s *Sequence, seen *Seen) []float64 {
 	weights := slices.Clone(s.Weight)
 	sum := 0.0
@@ -178,5 +178,5 @@ func (l *Loss) correct(s *Sequence, seen *Seen) []float64 {
 	return weights
 }
 
-// Plain tells whether the loss is a kind with its clip range and nothing more.
+// Plain reports whether the loss is just a Kind with its clip range, without any extra term.
 func (l *Loss) Plain() bool { return l.Dual == 0 && l.KL == 0 && l.Entropy == 0 && !l.Corrects() }

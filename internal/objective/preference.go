@@ -2,12 +2,12 @@ package objective
 
 import "math"
 
-// Preference is what is minimised of a pair of answers to one prompt, one chosen and one rejected (direct preference
-// optimisation). With the log-probabilities of whole answers, h = (log p − log ref of the chosen) − (the same of the rejected).
+// Preference is the loss of a pair of answers to one prompt, one chosen and one rejected (direct preference optimisation). With
+// the log-probabilities of whole answers, h = (log p − log ref of the chosen) − (the same of the rejected).
 type Preference struct {
-	Beta      float64 // how closely the policy is kept to the reference
-	Squared   bool    // (h − 1/(2β))², in place of −log σ(β·h)
-	Smoothing float64 // the share of pairs that are taken to be the wrong way round, of −log σ
+	Beta      float64 // how strongly the policy is held to the reference
+	Squared   bool    // IPO's (h − 1/(2β))² in place of −log σ(β·h)
+	Smoothing float64 // label smoothing of −log σ: the share of pairs assumed to be labelled the wrong way round
 }
 
 // Of is the loss of a pair, and its derivative by h.

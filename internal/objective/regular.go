@@ -2,15 +2,15 @@ package objective
 
 import "math"
 
-// Estimator is how the divergence of the policy from the reference is told from drawn tokens: with d = log p − log ref of a
-// token, the mean over tokens of p is KL(p ‖ ref) for each.
+// Estimator is how the divergence KL(p ‖ ref) of the policy from the reference is estimated from sampled tokens, with d =
+// log p − log ref of a token.
 type Estimator string
 
 // The estimators.
 const (
-	K1 Estimator = "k1" // d: right on average, and may be below 0
-	K2 Estimator = "k2" // ½ d²: near, and its gradient is right on average
-	K3 Estimator = "k3" // exp(−d) − 1 + d: right on average, and never below 0
+	K1 Estimator = "k1" // d: unbiased, but may be negative
+	K2 Estimator = "k2" // ½ d²: biased, but its gradient is unbiased
+	K3 Estimator = "k3" // exp(−d) − 1 + d: unbiased, and never negative
 )
 
 // Of is the estimate and its derivative by logp.
@@ -25,11 +25,11 @@ func (e Estimator) Of(logp, ref float64) (value, slope float64) {
 	return d, 1
 }
 
-// regularise adds the divergence from the reference, and the entropy, to loss and gradient.
+// regularise adds the KL term and the entropy bonus to loss and gradient.
 //
-// The entropy H of a distribution is known exactly, but not its gradient, which would take a second pass over all logits.
-// What is added is right on average: where token a was drawn from q, p/q·(log p(a) + H)·∇log p(a) has the mean −∇H, and H as
-// a baseline makes it small wherever the token says little.
+// The entropy H of a distribution is known exactly, but not its gradient, which would take a second pass over all logits. An
+// unbiased estimate is added instead: for a token a drawn from q, p/q·(log p(a) + H)·∇log p(a) has the mean −∇H. H serves as
+// the baseline that keeps its variance small.
 func (l *Loss) regularise(s *Sequence, seen *Seen) (loss float64) {
 	for t, logp := range s.LogP {
 		if l.KL > 0 {

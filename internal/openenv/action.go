@@ -13,10 +13,10 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// field is what a model's text becomes in an action.
+// field is the field of an action that the model's text goes into.
 type field struct {
-	name string // "": the text is the action, as JSON
-	kind string // as JSON Schema has it: string, integer, number, boolean
+	name string // "": the text is the whole action, as JSON
+	kind string // a type of JSON Schema: string, integer, number, boolean
 }
 
 func (f field) String() string {
@@ -28,14 +28,14 @@ func (f field) String() string {
 
 var kinds = []string{"string", "integer", "number", "boolean"}
 
-// properties are the fields that a schema has, in the order of their names.
+// properties are the properties of a schema, sorted by name.
 func properties(schema json.RawMessage) []string {
 	var s struct{ Properties map[string]json.RawMessage }
-	_ = json.Unmarshal(schema, &s) // of a schema that is none: nil
+	_ = json.Unmarshal(schema, &s) // on an error there are none
 	return slices.Sorted(maps.Keys(s.Properties))
 }
 
-// choose finds the field of an action: the one that is asked for, or else the only one that there must be, or that there is.
+// choose finds the field: the one that is asked for, or else the only required one, or the only one.
 func choose(schema json.RawMessage, asked string) (field, error) {
 	var s struct {
 		Properties map[string]struct{ Type any }
@@ -66,7 +66,7 @@ func choose(schema json.RawMessage, asked string) (field, error) {
 			"type openenv_action=NAME of the field that the model's text is to be, or openenv_action=json")
 	}
 	must := slices.DeleteFunc(s.Required, func(name string) bool { return name == "metadata" })
-	if len(must) == 0 { // then any may be there, and a text is a text
+	if len(must) == 0 { // if none is required, prefer the text
 		if must = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return kind(name) != "string" }); len(must) == 0 {
 			must = names
 		}
@@ -82,10 +82,10 @@ var (
 	fenced = regexp.MustCompile("(?s)```[a-zA-Z0-9_+-]*\\n(.*?)```")
 	amount = regexp.MustCompile(`[-−]?(?:\d{1,3}(?:,\d{3})+|\d+|\B\.\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?`)
 	asJSON = strings.NewReplacer(",", "", "−", "-")
-	zeros  = regexp.MustCompile(`^(-?)0+(\d)`) // before a number, which JSON has none of
+	zeros  = regexp.MustCompile(`^(-?)0+(\d)`) // leading zeros, which JSON does not allow
 )
 
-// Act is what a text comes to. Where it is none, a *Refused says what is missing.
+// Act makes an action of a text. A *Refused says what is wrong with the text.
 func (s *Server) Act(text string) (map[string]any, error) {
 	text = strings.TrimSpace(text)
 	block := ""
@@ -97,13 +97,13 @@ func (s *Server) Act(text string) (map[string]any, error) {
 		if block != "" {
 			text = block
 		}
-		var read map[string]any // whose values are none that nobody can read
+		var read map[string]any // raw values: numbers keep their digits
 		var written map[string]json.RawMessage
 		if json.Unmarshal([]byte(text), &read) != nil || read == nil || json.Unmarshal([]byte(text), &written) != nil {
 			return nil, &Refused{"there is no action; expected a JSON object"}
 		}
 		for name, value := range written {
-			read[name] = value // large numbers as they stand
+			read[name] = value // large numbers keep their digits
 		}
 		return read, nil
 	case "string":
@@ -128,7 +128,7 @@ func (s *Server) Act(text string) (map[string]any, error) {
 	return map[string]any{s.field.name: number}, err
 }
 
-// numberOf is a number as JSON has it, of one as people write it.
+// numberOf converts a number as people write it to JSON.
 func numberOf(text string, whole bool) (json.Number, error) {
 	text = asJSON.Replace(text)
 	if at := strings.Index(text, "."); at >= 0 && strings.Trim(text[:at], "-") == "" {

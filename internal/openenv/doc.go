@@ -1,6 +1,5 @@
-// Package openenv speaks with a server of an environment in the protocol of OpenEnv: a session is reset, and answers each action by an
-// observation, a reward, and whether it is done. Sessions are WebSockets at /ws; a server that has none is asked by HTTP, and then for
-// one session at a time, since it knows only one.
+// Package openenv is a client of OpenEnv's protocol: a session is reset, and answers each action with an observation, a reward, and
+// whether it is done. Sessions are WebSockets at /ws. A server without WebSockets is asked by HTTP; it has only one session.
 //
-// It makes of a model's text an action, and of an observation a text. It knows nothing of conversations.
+// It makes an action of a model's text, and a text of an observation. It knows nothing of conversations.
 package openenv

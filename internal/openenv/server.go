@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	beginTime   = time.Minute // that a server has to begin a session, or to have room for one
+	beginTime   = time.Minute // for a server to begin a session, or to have room for one
 	pause       = 200 * time.Millisecond
 	mostReply   = 32 << 20 // bytes
 	sessionsMax = 64       // at a time
 )
 
-// Options say where a server is and how it is spoken to.
+// Options say where a server is and how to talk to it.
 type Options struct {
 	URL    string
-	Action string             // the field that a text becomes; "json": the text is the action; "": as the server's schema says
-	Words  *template.Template // of an observation; nil: its fields
-	Within time.Duration      // of the clock, for an answer to an action
+	Action string             // the field for the text; "json": the text is the action; "": by the server's schema
+	Words  *template.Template // renders an observation; nil: its fields
+	Within time.Duration      // limit for the answer to an action
 }
 
 // Server is a server that was reached.
@@ -39,19 +39,19 @@ type Server struct {
 	token  string
 	client *http.Client
 	plain  bool // it has no WebSockets
-	known  bool // that is known
+	known  bool // plain is known
 	field  field
-	fields []string // of observations, as the schema has them; nil: it says nothing of them
+	fields []string // fields of observations by the schema; nil: unknown
 
-	Notes []string // that the user should know
+	Notes []string // for the user
 
 	mu    sync.Mutex
 	freed *sync.Cond
 	open  int // sessions
-	limit int // of them, as far as is known
+	limit int // the most sessions, as far as is known
 }
 
-// Down is the error of a server that does not answer as it has to.
+// Down is the error of a server that does not answer as it should.
 type Down struct {
 	URL string
 	Err error
@@ -59,14 +59,14 @@ type Down struct {
 
 func (e *Down) Error() string { return fmt.Sprintf("the OpenEnv server %s %v", e.URL, e.Err) }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Down) Unwrap() error { return e.Err }
 
 func (s *Server) down(format string, args ...any) error {
 	return &Down{s.String(), fmt.Errorf(format, args...)}
 }
 
-// Open asks a server what its actions are, and begins a session to see whether it can.
+// Open fetches the schema of actions, and starts a session as a test.
 func Open(ctx context.Context, o Options) (*Server, error) {
 	u, err := url.Parse(o.URL)
 	if err == nil {
@@ -91,10 +91,10 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-// String says for people where the server is, without what may be secret.
+// String is the URL without what may be secret.
 func (s *Server) String() string { return s.base.Scheme + "://" + s.base.Host + s.base.Path }
 
-// Plan says for people how the server is spoken to.
+// Plan describes for the user how actions are made.
 func (s *Server) Plan() string {
 	how := "sessions by WebSocket"
 	if s.plain {
@@ -103,7 +103,7 @@ func (s *Server) Plan() string {
 	return fmt.Sprintf("%s, %s, %s", s, s.field, how)
 }
 
-// learn asks the server what its actions are.
+// learn fetches the schema of actions.
 func (s *Server) learn(ctx context.Context) (err error) {
 	var schema struct {
 		Action      json.RawMessage `json:"action"`
@@ -117,20 +117,20 @@ func (s *Server) learn(ctx context.Context) (err error) {
 	}
 	s.fields = properties(schema.Observation)
 	s.field, err = choose(schema.Action, s.Options.Action)
-	switch { // a server that has no schema is one, and a server that tells it to others or that fails is not
+	switch { // a missing schema is fine; a refusal or a failure is not
 	case err == nil:
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
 		return badinput.Errorf("%w; put the token that it takes into OPENENV_TOKEN", failed)
 	case status >= 500:
 		return badinput.Errorf("%w; see whether it is up, and serves an environment", failed)
-	case failed != nil: // it may be any server
+	case failed != nil: // it need not be an OpenEnv server at all
 		return badinput.Errorf("%w; see whether an OpenEnv server is there; of one that has no /schema, type openenv_action=NAME of the field "+
 			"that the model's text is to be, or openenv_action=json", failed)
 	}
 	return err
 }
 
-// ask asks by HTTP. A status of 0 is that of a server that was not reached.
+// ask makes an HTTP request. Status 0 means that the server was not reached.
 func (s *Server) ask(ctx context.Context, method, path string, body, reply any) (status int, err error) {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -155,7 +155,7 @@ func (s *Server) ask(ctx context.Context, method, path string, body, reply any) 
 	}
 	if response.StatusCode != http.StatusOK {
 		said := fmt.Sprintf(": %.300s", bytes.TrimSpace(text))
-		if strings.HasPrefix(said, ": <") { // a page for people
+		if strings.HasPrefix(said, ": <") { // an HTML page
 			said = ""
 		}
 		return response.StatusCode, s.down("answered %s with %s%s", path, response.Status, said)
@@ -166,7 +166,7 @@ func (s *Server) ask(ctx context.Context, method, path string, body, reply any) 
 	return response.StatusCode, nil
 }
 
-// cause is why something failed: the end of a context where that was it.
+// cause is the cause of the context's end, if it ended, else the error.
 func cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -182,7 +182,7 @@ func (s *Server) header() http.Header {
 	return h
 }
 
-// enter waits until there is room for a session.
+// enter waits for room for a session.
 func (s *Server) enter(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() {
 		s.mu.Lock()
@@ -209,7 +209,7 @@ func (s *Server) leave() {
 	s.freed.Broadcast()
 }
 
-// full notes that the server has no room for more than what there is beside one session, and tells whether there is any.
+// full notes that the server has no room beyond the current sessions, and returns how many others there are.
 func (s *Server) full() (others int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

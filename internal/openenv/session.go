@@ -13,14 +13,14 @@ import (
 	"github.com/coder/websocket/wsjson"
 )
 
-// Result is what a server answers.
+// Result is an answer of the server.
 type Result struct {
 	Observation json.RawMessage `json:"observation"`
 	Reward      *Reward         `json:"reward"`
 	Done        bool            `json:"done"`
 }
 
-// Reward is a number, or whether an action was right: 1 or 0.
+// Reward is a number, or a boolean: 1 or 0.
 type Reward float64
 
 // UnmarshalJSON reads either.
@@ -36,25 +36,25 @@ func (r *Reward) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Refused is the error of an action that the server does not take.
+// Refused is the error of an action that the server does not accept.
 type Refused struct{ Why string }
 
 func (e *Refused) Error() string { return e.Why }
 
-// Session is one of an environment. Its methods are called one after the other.
+// Session is a session of an environment. Its methods are called one after the other.
 type Session struct {
 	server *Server
-	conn   *websocket.Conn // nil: by HTTP
+	conn   *websocket.Conn // nil: over HTTP
 	broken error
 }
 
-// message is what is sent by WebSocket, either way.
+// message is a WebSocket message, in either direction.
 type message struct {
 	Type string          `json:"type"`
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
-// failure is the data of a message that is an error.
+// failure is the data of an error message.
 type failure struct {
 	Code    string          `json:"code"`
 	Message string          `json:"message"`
@@ -69,10 +69,10 @@ func (f failure) String() string {
 	return text
 }
 
-// errFull is what a server says that has as many sessions as it can have.
+// errFull is the error of a server that is at its limit of sessions.
 var errFull = errors.New("has no room for a session")
 
-// Begin begins a session, and resets it with the parameters. It waits where there is no room for it.
+// Begin starts a session, and resets it with the parameters. It waits if there is no room.
 func (s *Server) Begin(ctx context.Context, parameters map[string]any) (*Session, Result, error) {
 	var r Result
 	if err := s.enter(ctx); err != nil {
@@ -86,7 +86,7 @@ func (s *Server) Begin(ctx context.Context, parameters map[string]any) (*Session
 		}
 		full := errors.Is(err, errFull)
 		if full {
-			if s.full() > 0 { // one of ours is to end first
+			if s.full() > 0 { // wait for one of ours to end
 				s.leave()
 				if err := s.enter(ctx); err != nil {
 					return nil, r, err
@@ -98,14 +98,14 @@ func (s *Server) Begin(ctx context.Context, parameters map[string]any) (*Session
 			s.leave()
 			return nil, r, err
 		}
-		select { // those of others, or one of ours that the server has not put away yet
+		select { // clients elsewhere, or one of ours that the server is still closing
 		case <-time.After(pause):
 		case <-ctx.Done():
 		}
 	}
 }
 
-// begin tries once.
+// begin makes one attempt.
 func (s *Server) begin(ctx context.Context, parameters map[string]any) (*Session, Result, error) {
 	limited, cancel := context.WithTimeout(ctx, beginTime)
 	defer cancel()
@@ -133,14 +133,14 @@ func (s *Server) begin(ctx context.Context, parameters map[string]any) (*Session
 	return session, r, err
 }
 
-// alone notes that the server has no WebSockets, and so no sessions of its own.
+// alone notes that the server has no WebSockets, and so only one session.
 func (s *Server) alone() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.plain, s.limit = true, 1
 }
 
-// Step does something. A *Refused says that the server did not take the action; after any other error the session is of no use.
+// Step takes an action. A *Refused means that the server did not accept it; after any other error the session is unusable.
 func (c *Session) Step(ctx context.Context, action map[string]any) (Result, error) {
 	if c.broken != nil {
 		return Result{}, c.broken
@@ -158,7 +158,7 @@ func (c *Session) Step(ctx context.Context, action map[string]any) (Result, erro
 	return r, err
 }
 
-// exchange asks and is answered.
+// exchange sends a request and reads the answer.
 func (c *Session) exchange(ctx context.Context, kind string, data map[string]any) (r Result, err error) {
 	if c.conn == nil {
 		return c.plainly(ctx, kind, data)
@@ -191,7 +191,7 @@ func (c *Session) exchange(ctx context.Context, kind string, data map[string]any
 	return r, nil
 }
 
-// failed tells an action that the server does not take from a server that fails.
+// failed distinguishes a refused action from a failure of the server.
 func (c *Session) failed(kind string, f failure) error {
 	switch {
 	case f.Code == "CAPACITY_REACHED":
@@ -202,7 +202,7 @@ func (c *Session) failed(kind string, f failure) error {
 	return c.server.down("reports %s: %s", f.Code, f)
 }
 
-// plainly asks by HTTP.
+// plainly is exchange over HTTP.
 func (c *Session) plainly(ctx context.Context, kind string, data map[string]any) (r Result, err error) {
 	body := maps.Clone(data)
 	if kind == "step" {
@@ -218,7 +218,7 @@ func (c *Session) plainly(ctx context.Context, kind string, data map[string]any)
 	return r, err
 }
 
-// hang ends the connection at once.
+// hang closes the connection at once.
 func (c *Session) hang() {
 	if c.conn != nil {
 		_ = c.conn.CloseNow()
@@ -230,7 +230,7 @@ func (c *Session) Close() {
 	if c.conn != nil && c.broken == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		if wsjson.Write(ctx, c.conn, message{Type: "close"}) == nil {
-			_, _, _ = c.conn.Read(ctx) // until the server has put it away, and closes
+			_, _, _ = c.conn.Read(ctx) // until the server has closed the session
 		}
 		cancel()
 	}

@@ -19,8 +19,8 @@ type named struct {
 	text string
 }
 
-// Text is what a model is told of an observation: by the template where there is one; else its only text, or its fields that have
-// something in them, in their order.
+// Text renders an observation for the model: by the template if there is one; else its only text, or its fields that are not
+// empty, in their order.
 func (s *Server) Text(r Result) (string, error) {
 	if s.Words != nil {
 		observation := map[string]any{}
@@ -55,13 +55,13 @@ func (s *Server) Text(r Result) (string, error) {
 	return strings.TrimSpace(out.String()), nil
 }
 
-// checkWords notes which fields the template names that no observation has: neither r, nor any by the schema.
+// checkWords notes fields that the template uses but no observation has: neither r, nor any by the schema.
 func (s *Server) checkWords(r Result) {
 	if s.Words == nil || s.Words.Tree == nil || len(s.fields) == 0 {
 		return
 	}
 	var has map[string]json.RawMessage
-	_ = json.Unmarshal(r.Observation, &has) // Text says what is wrong with it
+	_ = json.Unmarshal(r.Observation, &has) // Text reports the error
 	named := map[string]bool{}
 	namedIn(named, s.Words.Root)
 	for _, name := range slices.Sorted(maps.Keys(named)) {
@@ -72,7 +72,7 @@ func (s *Server) checkWords(r Result) {
 	}
 }
 
-// namedIn finds the fields of an observation that a template names. In what with and range enclose, a dot is something else.
+// namedIn collects the fields of the observation that a template uses. Within with and range the dot is something else.
 func namedIn(names map[string]bool, nodes ...parse.Node) {
 	for _, node := range nodes {
 		switch n := node.(type) {
@@ -100,18 +100,18 @@ func namedIn(names map[string]bool, nodes ...parse.Node) {
 	}
 }
 
-// number is one that a template compares, and writes as JSON does: Go has 1e+06 for a million.
+// number is a number that a template can compare, and that prints as in JSON: Go would print a million as 1e+06.
 type number float64
 
 func (n number) String() string {
 	text, err := json.Marshal(float64(n))
 	if err != nil {
-		panic(err) // it was read from JSON
+		panic(err) // it was parsed from JSON
 	}
 	return string(text)
 }
 
-// numbered is a value with numbers for a template. What no such number holds exactly is there as it is written.
+// numbered converts numbers for a template. One that float64 cannot hold exactly stays as it is written.
 func numbered(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -131,7 +131,7 @@ func numbered(v any) any {
 	return v
 }
 
-// fieldsOf are the fields of an object that are not empty: texts as they are, all else as JSON.
+// fieldsOf are the fields of an object that are not empty: strings as they are, other values as JSON.
 func fieldsOf(object json.RawMessage) (fields []named, err error) {
 	d := json.NewDecoder(bytes.NewReader(object))
 	if start, err := d.Token(); err != nil || start != json.Delim('{') {

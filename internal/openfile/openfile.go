@@ -1,6 +1,5 @@
-// Package openfile opens files that a user names. A pipe that nobody writes to is one without an end, whoever opens it, and is not waited
-// for, which would be for good; one that somebody writes to, as a shell's <(command), is read as any file. It knows nothing of what is in
-// files.
+// Package openfile opens files that a user names. Opening a named pipe without a writer would block forever; here it is read as empty.
+// A pipe with a writer, such as a shell's <(command), is read like a file.
 package openfile
 
 import (
@@ -11,13 +10,13 @@ import (
 	"syscall"
 )
 
-// errNobody is what is wrong with a pipe without a writer.
+// errNobody is the error of a pipe without a writer.
 var errNobody = errors.New("a pipe that nothing writes to; name a file")
 
-// Open is os.Open that waits for nobody. What is read of a pipe without a writer is its end.
+// Open is os.Open without blocking. A pipe without a writer is read as empty.
 func Open(path string) (*os.File, error) { return os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) }
 
-// Read is os.ReadFile that waits for nobody, and refuses a pipe that nothing was written to.
+// Read is os.ReadFile without blocking. It refuses a pipe to which nothing was written.
 func Read(path string) ([]byte, error) {
 	f, err := Open(path)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package plainpython spares tests the scripts that some machines have in the place of python3.
+// Package plainpython makes tests use a real python3 where python3 is a wrapper script.
 package plainpython
 
 import (
@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// First puts the directory of the interpreter that python3 turns out to be in front of all others. Where versions are managed,
-// python3 is a script that looks for it at every start, which takes ten times as long as the start itself.
+// First puts the directory of the real interpreter first in PATH. Version managers install a script as python3, which searches
+// for the interpreter at every start and takes ten times as long as Python itself.
 func First() {
 	path, err := exec.LookPath("python3")
 	if err != nil {
-		return // those that need it say so
+		return // tests that need it report it
 	}
 	start := make([]byte, 2)
 	f, err := os.Open(path)
@@ -22,7 +22,7 @@ func First() {
 	}
 	defer f.Close()
 	if _, err := f.Read(start); err != nil || string(start) != "#!" {
-		return // it is no script
+		return // no script
 	}
 	out, err := exec.Command(path, "-c", "import sys; print(sys.executable)").Output()
 	if exe := strings.TrimSpace(string(out)); err == nil && filepath.IsAbs(exe) {

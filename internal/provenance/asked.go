@@ -8,18 +8,18 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/sources"
 )
 
-// Asked is what a checkpoint is asked with: by the settings of now, beside those of its run.
+// Asked is how a checkpoint is evaluated: with the current settings, compared to those of its run.
 type Asked struct {
 	Config, Run *configs.Config
 	Model       Part
 	Problems    *sources.Problems
-	Judged      bool // by the files of the reward
-	Converses   bool // for answers, in what env names and without what blocklist does
+	Judged      bool // the reward's files are used
+	Converses   bool // env and blocklist apply to the answers
 }
 
-// Compare warns of what both settings name and that is not as it was when the checkpoint was made. It tells whether the problems are.
+// Compare warns of parts that both settings name and that changed since the checkpoint. It reports whether the problems are the same.
 func (a Asked) Compare(before Parts, warn func(string)) (sameProblems bool, err error) {
-	// Of the rest nothing is read where nothing is trained.
+	// The other settings name nothing that is read where nothing is trained.
 	cfg := configs.Config{Model: a.Config.Model, TestData: a.Config.TestData, PromptTemplate: a.Config.PromptTemplate,
 		RewardFile: a.Config.RewardFile, JudgePrompt: a.Config.JudgePrompt}
 	if a.Converses {
@@ -32,7 +32,7 @@ func (a Asked) Compare(before Parts, warn func(string)) (sameProblems bool, err 
 	}
 	for key, same := range map[string]bool{
 		"test_data":        cfg.TestData == a.Run.TestData && a.Config.TestSplit == a.Run.TestSplit,
-		"prompt_template":  cfg.PromptTemplate == a.Run.PromptTemplate && cfg.PromptTemplate != "", // what is built in hangs on the problems
+		"prompt_template":  cfg.PromptTemplate == a.Run.PromptTemplate && cfg.PromptTemplate != "", // the built-in one depends on the problems
 		"blocklist":        cfg.Blocklist == a.Run.Blocklist,
 		"env":              cfg.Env == a.Run.Env,
 		"heal_template":    cfg.HealTemplate == a.Run.HealTemplate,

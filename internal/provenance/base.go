@@ -17,23 +17,23 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
 
-// baseFiles are those of a model that say what the numbers of an adapter over it mean. How the model is spoken to is for whoever asks.
+// baseFiles are the files of a model that an adapter depends on. The chat template is not: whoever prompts the model chooses it.
 var baseFiles = []string{"config.json", "tokenizer.json", "model.safetensors.index.json", "*.safetensors"}
 
-// BaseFile stands beside an adapter that is no checkpoint's, and says which model it was trained over.
+// BaseFile lies beside an adapter outside a checkpoint, and names the model that it was trained on.
 const BaseFile = "base_model.json"
 
-// base is what BaseFile says.
+// base is the content of BaseFile.
 type base struct {
 	Model Part `json:"model"`
 }
 
-// WriteBase writes beside the adapter in dir that it was trained over the model of this fingerprint.
+// WriteBase records beside the adapter in dir that it was trained on the model with this fingerprint.
 func WriteBase(dir string, model Part) error {
 	return atomicfile.WriteJSON(filepath.Join(dir, BaseFile), base{model.asBase()})
 }
 
-// CopyBase gives the copy of an adapter in dir what is known of the model that the adapter was trained over.
+// CopyBase records in dir, a copy of adapter, which model it was trained on, if that is known.
 func CopyBase(adapter, dir string) error {
 	p, known, err := BaseOf(adapter)
 	if err != nil || !known {
@@ -42,8 +42,8 @@ func CopyBase(adapter, dir string) error {
 	return WriteBase(dir, p)
 }
 
-// CheckBase refuses to lay an adapter over the model in a directory where it was trained over another. What is no adapter, and one of
-// which nobody wrote down what it was trained over, as other programs write them, it lets pass.
+// CheckBase refuses to use an adapter with a model that it was not trained on. It accepts an adapter without a record of its model,
+// as other programs write them.
 func CheckBase(adapter, model string) error {
 	was, known, err := BaseOf(adapter)
 	if err != nil || !known {
@@ -65,8 +65,8 @@ func CheckBase(adapter, model string) error {
 		adapter, what, how)
 }
 
-// BaseOf is the fingerprint of the model that an adapter was trained over, where that is known: it stands beside it, or in the
-// checkpoint that it is of. A link leads there, too.
+// BaseOf is the fingerprint of the model that an adapter was trained on, if it is known: from BaseFile, or from the checkpoint
+// that the adapter is part of. Links are followed.
 func BaseOf(adapter string) (p Part, known bool, err error) {
 	dir := placeOf(adapter)
 	if dir == "" {
@@ -92,8 +92,8 @@ func BaseOf(adapter string) (p Part, known bool, err error) {
 	return p, known && len(p.Files) > 0, nil
 }
 
-// CheckWhole refuses an adapter, or a model that was trained as a whole, in a checkpoint that is not as the run saved it. Of a copy,
-// and of what other programs wrote, nobody knows what it was, and it passes.
+// CheckWhole refuses a trained adapter or model in a checkpoint whose files have changed since the run saved it. Copies, and the
+// files of other programs, have no checksums and are accepted.
 func CheckWhole(trained string) error {
 	dir, err := filepath.EvalSymlinks(trained)
 	if err == nil {
@@ -101,7 +101,7 @@ func CheckWhole(trained string) error {
 	}
 	what := filepath.Base(dir)
 	if err != nil || what != AdapterDir && what != ModelDir {
-		return nil // who reads it tells what is wrong with it
+		return nil // reading it reports the error
 	}
 	var s struct {
 		Checksum map[string]string `json:"sha256"`
@@ -119,7 +119,7 @@ func CheckWhole(trained string) error {
 	return nil
 }
 
-// placeOf is where an adapter lies, behind links; "" where there is none: who reads it tells what is wrong with it.
+// placeOf is the path of an adapter with links resolved; "" if there is none, which reading it reports.
 func placeOf(adapter string) string {
 	if adapter == "" {
 		return ""
@@ -137,19 +137,19 @@ func placeOf(adapter string) string {
 	return dir
 }
 
-// Under says how the model below an adapter differs from the one that it was trained over; "" where it does not, or was quantised
-// from it, or the other way round: adapters are trained over a model in four bits whether it was written so, or is kept so.
+// Under says how the model now differs from the one that an adapter was trained on (was); "" if it does not. A model and its
+// quantised form count as the same, as adapters may be trained with either.
 func (was Part) Under(now Part) (what string) {
 	before, after := was.asBase(), now.asBase()
 	for _, a := range before.origins() {
-		if slices.Contains(after.origins(), a) { // of another commit, it may be, that changed nothing of it
+		if slices.Contains(after.origins(), a) { // a new commit on the Hub may have left the weights as they are
 			return ""
 		}
 	}
 	return (Parts{"model": after}).Differences(Parts{"model": before})["model"]
 }
 
-// origins are the fingerprints that stand for a model: its own, and that of the one that it was quantised from.
+// origins are the fingerprints that count as the same model: its own, and that of the model that it was quantised from.
 func (p Part) origins() []string {
 	if p.From == nil {
 		return []string{p.SHA256}
@@ -157,16 +157,16 @@ func (p Part) origins() []string {
 	return []string{p.SHA256, p.From.SHA256}
 }
 
-// quantisedFile stands beside a model in four bits, and says what it was made of.
+// quantisedFile lies beside a quantised model, and names the model that it was made from.
 const quantisedFile = "quantised_from.json"
 
-// quantised is what quantisedFile says. It holds for the model of this fingerprint alone: the file may have been copied with others.
+// quantised is the content of quantisedFile. Result ties it to the quantised model, as the file may have been copied next to another.
 type quantised struct {
 	Model  Part   `json:"model"`
 	Result string `json:"result_sha256"`
 }
 
-// WriteQuantised writes beside the model in out that it is the one in dir, quantised.
+// WriteQuantised records in out that its model was quantised from the one in dir.
 func WriteQuantised(dir, out string) error {
 	from, err := OfModel(dir)
 	if err != nil {
@@ -179,7 +179,7 @@ func WriteQuantised(dir, out string) error {
 	return atomicfile.WriteJSON(filepath.Join(out, quantisedFile), quantised{from.asBase(), made.asBase().SHA256})
 }
 
-// origin is the model that the one in dir was quantised from; nil where there is none, or nobody wrote it down.
+// origin is the model that the one in dir was quantised from; nil if there is no record of it.
 func (p Part) origin(dir string) *Part {
 	var q quantised
 	if rundir.ReadJSON(filepath.Join(dir, quantisedFile), &q) != nil || q.Model.SHA256 == "" || q.Result != p.asBase().SHA256 {
@@ -188,7 +188,7 @@ func (p Part) origin(dir string) *Part {
 	return &q.Model
 }
 
-// asBase is the part of a model's fingerprint that an adapter over it hangs on.
+// asBase is the fingerprint of the files that an adapter depends on.
 func (p Part) asBase() Part {
 	files := maps.Clone(p.Files)
 	maps.DeleteFunc(files, func(name, _ string) bool {
@@ -197,7 +197,7 @@ func (p Part) asBase() Part {
 	return Part{SHA256: sumOf(files), Commit: p.Commit, Files: files, From: p.From}
 }
 
-// sumOf is the SHA-256 of files by their names.
+// sumOf is the SHA-256 over files: their names and checksums.
 func sumOf(files map[string]string) string {
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(files)) {

@@ -19,18 +19,17 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Past is what a run goes on from. The zero value is of a run that begins anew.
+// Past is what a run resumes from. The zero value is that of a new run.
 type Past struct {
 	Checkpoint string // "": none
-	Fork       bool   // the checkpoint is another run's
-	Order      string // that the checkpoint says it was made with; "": it says nothing
+	Fork       bool   // the checkpoint is another run's, and this is a new one
+	Order      string // summation order recorded in the checkpoint; "": none
 	run        *Run
-	before     *configs.Config // the settings until now; nil: nobody knows
+	before     *configs.Config // the previous settings; nil: unknown
 }
 
-// Check reads what a run says of its past, and refuses to go on with it as another one, or on a backend that takes sums
-// otherwise. The backend takes them in the order of the run from here on. made is the step that the checkpoint was made
-// after.
+// Check refuses to resume a run with settings that would change it, or on a backend with another summation order. It sets
+// the backend to the order of the run. made is the step of the checkpoint.
 func (p *Past) Check(cfg *configs.Config, made int, b kernels.Backend) error {
 	start, err := p.settle(cfg, made, b)
 	if err != nil {
@@ -42,7 +41,7 @@ func (p *Past) Check(cfg *configs.Config, made int, b kernels.Backend) error {
 	return checkOrder(cfg, p.before, start.Order, b.Order())
 }
 
-// settle has a run that goes on take over what auto stood for, and refuses it as another one.
+// settle replaces auto by the value that the run recorded, and refuses settings that would change the run.
 func (p *Past) settle(cfg *configs.Config, made int, b kernels.Backend) (start Start, err error) {
 	if p.Checkpoint == "" || p.Fork {
 		return start, nil
@@ -50,7 +49,7 @@ func (p *Past) settle(cfg *configs.Config, made int, b kernels.Backend) (start S
 	if p.run, err = Read(cfg.RunDir); err != nil {
 		return start, err
 	}
-	if !p.run.Known() { // the checkpoint knows
+	if !p.run.Known() { // without config.json, only the checkpoint tells the order
 		was := *cfg
 		was.Order = cmp.Or(p.Order, cfg.Order)
 		adopt(&cfg.Order, "auto", was.Order)
@@ -72,20 +71,20 @@ func (p *Past) settle(cfg *configs.Config, made int, b kernels.Backend) (start S
 	adopt(&cfg.AdapterPrecision, "auto", p.before.AdapterPrecision)
 	adopt(&cfg.Order, "auto", p.before.Order)
 	adopt(&cfg.MaxRows, 0, p.before.MaxRows)
-	if _, choice := kernels.OrderOf(b); !choice && cfg.Order == p.before.Order { // which was another device's
+	if _, choice := kernels.OrderOf(b); !choice && cfg.Order == p.before.Order { // the order was recorded on another device
 		cfg.Order, p.before.Order = "auto", "auto"
 	}
 	return start, CheckSettings(cfg.RunDir, p.before, cfg)
 }
 
-// adopt takes what a setting stood for before, where nobody says otherwise.
+// adopt sets a setting to its value before, unless the user has set it.
 func adopt[T comparable](setting *T, unsaid, before T) {
 	if *setting == unsaid {
 		*setting = before
 	}
 }
 
-// checkOrder refuses a backend whose bits cannot be those of the run. Runs of before an order was recorded have none.
+// checkOrder refuses a backend that would give other bits than the run's. Old runs have no recorded order.
 func checkOrder(cfg, was *configs.Config, before, now string) error {
 	if before == "" || before == now || cfg.Allowed("device") || cfg.Allowed("order") && cfg.Order != was.Order {
 		return nil
@@ -95,8 +94,8 @@ func checkOrder(cfg, was *configs.Config, before, now string) error {
 		cfg.RunDir, now, before, look.Word(cfg.RunDir), Rounding(now, before))
 }
 
-// Rounding says what to do where two orders differ in that one rounds products, as the kernels of a processor do that take no fused
-// multiply-adds, and "" where they do not.
+// Rounding explains two orders that differ only in that one rounds products, as processors without fused multiply-adds do; "" for
+// others.
 func Rounding(now, before string) string {
 	bare, here := strings.CutSuffix(now, kernels.Rounded)
 	same, there := strings.CutSuffix(before, kernels.Rounded)
@@ -113,8 +112,7 @@ func Rounding(now, before string) string {
 	return "; products are rounded here, as this processor has no fused multiply-adds"
 }
 
-// CheckParts refuses to go on with files that are not what they were, and tells of those that may differ: the allowed
-// ones, and all of a fork.
+// CheckParts refuses to resume with changed files. It reports the changes that are allowed, which are all for a fork.
 func (p *Past) CheckParts(cfg *configs.Config, before, now Parts, tell func(string)) error {
 	if p.Fork {
 		for _, what := range now.Differences(before) {
@@ -129,16 +127,16 @@ func (p *Past) CheckParts(cfg *configs.Config, before, now Parts, tell func(stri
 	return err
 }
 
-// Ledger keeps the manifest of a run that is trained.
+// Ledger maintains the manifest of a run in training.
 type Ledger struct {
 	Manifest Manifest
 	dir      *rundir.Dir
 	cfg      *configs.Config
-	weighing *Weighing // nil: done
+	weighing *Weighing // nil: finished
 }
 
-// Open writes down how a run came to be, and begins to take the fingerprint of all the weights of the model in a
-// directory. m is what this package does not know. tell is told what is not as it was.
+// Open records the start of a run in its manifest, and begins to hash all the weights of the model in a directory. m has
+// the facts that this package does not know. It calls tell for each change since the last start.
 func Open(d *rundir.Dir, cfg *configs.Config, past Past, m Manifest, start Start, model string, tell func(string)) (*Ledger, error) {
 	now := time.Now().UTC().Format(time.RFC3339)
 	m.Created, m.Version, m.Git, m.Go = now, version.Program(), version.Checkout(), runtime.Version()
@@ -148,7 +146,7 @@ func Open(d *rundir.Dir, cfg *configs.Config, past Past, m Manifest, start Start
 		return nil, err
 	}
 	what := *cfg
-	what.Serve, what.ServeKeys, what.Watch = "", "", "" // who reads along is no part of what a run is
+	what.Serve, what.ServeKeys, what.Watch = "", "", "" // servers are not part of what the run is
 	if m.Began, err = json.Marshal(&what); err != nil {
 		return nil, err
 	}
@@ -161,7 +159,7 @@ func Open(d *rundir.Dir, cfg *configs.Config, past Past, m Manifest, start Start
 		before := past.run.Manifest
 		past.tell(cfg, m, start, tell)
 		m.Created, m.Origin, m.Resumed = cmp.Or(before.Created, now), before.Origin, append(before.Resumed, now)
-		if past.run.Known() { // what it began with stays as it is
+		if past.run.Known() { // the record of its first start stays as it was
 			first, m.Began, m.Starts = past.run.restored(tell), past.run.first, before.Starts
 			if start.Settings, err = past.run.Since(cfg); err != nil {
 				return nil, err
@@ -177,7 +175,7 @@ func Open(d *rundir.Dir, cfg *configs.Config, past Past, m Manifest, start Start
 	return l, nil
 }
 
-// led is the whole path of what is there, without links, which may lead elsewhere one day.
+// led is an existing path with links resolved, as they may be changed later.
 func led(path string) (string, error) {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -186,7 +184,7 @@ func led(path string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// restored is the configuration of the run where its file is to be written again; nil where that is as it should be.
+// restored is the configuration to rewrite config.json with; nil if the file is sound.
 func (r *Run) restored(tell func(string)) json.RawMessage {
 	if !r.lost {
 		return nil
@@ -195,7 +193,7 @@ func (r *Run) restored(tell func(string)) json.RawMessage {
 	return r.first
 }
 
-// tell tells what has changed since the run last began to train.
+// tell reports what has changed since the run was last started.
 func (p *Past) tell(cfg *configs.Config, m Manifest, start Start, tell func(string)) {
 	before := p.run.Manifest
 	for i := range min(len(before.Datasets), len(m.Datasets)) {
@@ -215,7 +213,7 @@ func (p *Past) tell(cfg *configs.Config, m Manifest, start Start, tell func(stri
 	}
 }
 
-// GoesBack writes down that the steps after one are made again by this process, with its settings, where another one made them first.
+// GoesBack records that this process, with its settings, repeats the steps after the given one.
 func (l *Ledger) GoesBack(step int) error {
 	again := l.Manifest.Starts[len(l.Manifest.Starts)-1]
 	if again.After <= step {
@@ -226,8 +224,8 @@ func (l *Ledger) GoesBack(step int) error {
 	return write(l.dir, &l.Manifest, nil)
 }
 
-// Weighed adds the fingerprint of all the weights to the manifest when it is there. Weights that turn out to be others
-// than before are an error; a fingerprint that could not be taken or written is told of, and costs no run.
+// Weighed adds the hash of all the weights to the manifest once it is there. Weights that have changed are an error. If
+// the hash could not be taken or written, that is only reported, as the run can do without it.
 func (l *Ledger) Weighed(tell func(string)) error {
 	if l.weighing == nil {
 		return nil
@@ -246,7 +244,7 @@ func (l *Ledger) Weighed(tell func(string)) error {
 	weights.Full = full
 	for _, before := range slices.Backward(starts[:len(starts)-1]) {
 		was := before.Parts["model"]
-		if was.Full == "" { // its process ended before that was known, or as it turned out to be another
+		if was.Full == "" { // the earlier process ended before it had the hash, or because it differed
 			continue
 		}
 		if was.SHA256 == weights.SHA256 {
@@ -264,7 +262,7 @@ func (l *Ledger) Weighed(tell func(string)) error {
 	return nil
 }
 
-// Close gives up a fingerprint that is not there yet.
+// Close abandons a hash that is not finished.
 func (l *Ledger) Close() error {
 	if l.weighing == nil {
 		return nil

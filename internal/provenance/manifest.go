@@ -18,60 +18,59 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// The files of a run directory that say how the run came to be.
+// The files of a run directory that record how the run came to be.
 const (
-	ConfigFile   = "config.json" // the settings that it began with; it stays as it was
+	ConfigFile   = "config.json" // the settings that the run began with; never changed
 	ManifestFile = "manifest.json"
 )
 
-// Manifest is what a run directory says of how the run came to be, besides the settings.
+// Manifest records how a run came to be, besides its settings.
 type Manifest struct {
 	Created    string             `json:"created"`
-	Origin     string             `json:"origin,omitempty"` // the checkpoint that a fork began at
+	Origin     string             `json:"origin,omitempty"` // the checkpoint that a fork started from
 	Resumed    []string           `json:"resumed,omitempty"`
 	Version    string             `json:"version"`
-	Git        string             `json:"git,omitempty"` // of the directory that the run was started in
+	Git        string             `json:"git,omitempty"` // commit of the directory that the run was started in
 	Go         string             `json:"go"`
 	Platform   string             `json:"platform"`
 	Cores      int                `json:"cores"`
 	Backend    string             `json:"backend"`
-	Precision  string             `json:"precision"` // that precision=auto stands for, too
-	Order      string             `json:"order"`     // that order=auto stands for, too
+	Precision  string             `json:"precision"` // resolved, never auto
+	Order      string             `json:"order"`     // resolved, never auto
 	Sandbox    reward.Backend     `json:"sandbox"`
-	Own        []string           `json:"own,omitempty"` // parts that a Go program brought, the last time
+	Own        []string           `json:"own,omitempty"` // parts that the caller's Go program brought, at the last start
 	Datasets   []dataset.Manifest `json:"datasets,omitempty"`
 	Problems   int                `json:"problems"`
 	HeldOut    int                `json:"held_out"`
-	LeftOut    []string           `json:"held_out_left_out,omitempty"` // problems of test_data that are trained on
+	LeftOut    []string           `json:"held_out_left_out,omitempty"` // problems of test_data that are left out, as they are trained on
 	Seed       uint64             `json:"seed"`
 	KV         string             `json:"kv"`
 	Parameters int                `json:"trainable_parameters"`
-	Starts     []Start            `json:"starts,omitempty"` // the first, and every time that the run went on or back
-	Began      json.RawMessage    `json:"began,omitempty"`  // what ConfigFile says, should it be lost; older runs have none
+	Starts     []Start            `json:"starts,omitempty"` // the first start, and each resume and rollback
+	Began      json.RawMessage    `json:"began,omitempty"`  // a copy of ConfigFile, in case that is lost; older runs have none
 }
 
-// Start is a process that began to train: its settings, and what it trains with and on. They are in force after the
-// step that it began at.
+// Start is a process that started to train: its settings, inputs and device. They are in force for the steps after After.
 type Start struct {
 	After int    `json:"after"`
 	Time  string `json:"time"`
-	Order string `json:"order"` // of the backend's sums
+	Order string `json:"order"` // the backend's summation order
 	Parts Parts  `json:"parts"`
-	// Own are the parts that the program brought itself, which no fingerprint can be taken of.
+	// Own are the parts that the caller's program brought; they cannot be fingerprinted.
 	Own []string `json:"own,omitempty"`
-	// Settings are those that are not as the run began.
+	// Settings are those that differ from the run's first.
 	Settings map[string]json.RawMessage `json:"settings,omitempty"`
 }
 
-// Run is what a run directory says of its past.
+// Run is the record of a run, read from its directory.
 type Run struct {
 	Dir      string
 	Manifest Manifest
-	first    json.RawMessage // its configuration; nil where there is none
-	lost     bool            // the configuration is the manifest's, as its own file is missing or damaged
+	first    json.RawMessage // its configuration; nil: none
+	lost     bool            // first is the manifest's copy, as the file is missing or damaged
 }
 
-// Read reads what a directory says; one that holds no run says nothing.
+// Read reads the record in a directory. If it holds no run, the record is empty.
 func Read(dir string) (*Run, error) {
 	r := &Run{Dir: dir}
 	if err := rundir.ReadJSON(filepath.Join(dir, ManifestFile), &r.Manifest); rundir.Damaged(err) {
@@ -97,7 +96,7 @@ func Read(dir string) (*Run, error) {
 	return r, r.checkFirst()
 }
 
-// Recorded is Read of a run that has recorded its steps in a file of that name.
+// Recorded is Read, but fails unless the run recorded steps in the file of that name.
 func Recorded(dir, steps string) (*Run, error) {
 	const expected = "expected the directory of a run, as its run_dir names it"
 	if _, err := os.Stat(filepath.Join(dir, steps)); errors.Is(err, fs.ErrNotExist) {
@@ -112,7 +111,7 @@ func Recorded(dir, steps string) (*Run, error) {
 	return Read(dir)
 }
 
-// checkFirst refuses a configuration that somebody has edited: what a run began with stays as it was.
+// checkFirst refuses a config.json that was edited: it must be as the run began.
 func (r *Run) checkFirst() error {
 	now, _, err := r.settings(nil)
 	if err != nil {
@@ -130,8 +129,8 @@ func (r *Run) checkFirst() error {
 	return nil
 }
 
-// settings are those that the run began with, with changes. What an older release did not know is as it was then, and a batch had
-// 512 rows where nobody said how many. known tells whether there are any; the configuration of a model has the same name.
+// settings are the run's first settings with changes applied. Settings that an older release lacked get the values that it
+// behaved by, as configs.Former has them. known is false if there are none: a model's configuration is also called config.json.
 func (r *Run) settings(changes map[string]json.RawMessage) (cfg *configs.Config, known bool, err error) {
 	d := configs.Former()
 	d.Version = 0
@@ -150,13 +149,13 @@ func (r *Run) settings(changes map[string]json.RawMessage) (cfg *configs.Config,
 	return &d, d.Version != 0, nil
 }
 
-// rowsBefore is max_rows=0 of runs of before they recorded what it stands for.
+// rowsBefore is what max_rows=0 meant for runs that did not record its value yet.
 const rowsBefore = 512
 
-// Known tells whether the settings of the run are.
+// Known reports whether the settings of the run are known.
 func (r *Run) Known() bool { return r.first != nil }
 
-// Last are the settings that the run had last.
+// Last returns the settings of the last start.
 func (r *Run) Last() (*configs.Config, Start, error) {
 	return r.of(r.lastStart())
 }
@@ -165,8 +164,8 @@ func (r *Run) lastStart() Start {
 	return slices.Concat([]Start{{}}, r.Manifest.Starts)[len(r.Manifest.Starts)]
 }
 
-// At are the settings that were in force when a step was made. Who goes back makes the steps after anew, and what
-// counts is who made them last.
+// At returns the settings that a step was made with. If a step was repeated after a rollback, the last start that made it
+// counts.
 func (r *Run) At(step int) (*configs.Config, Start, error) { return r.of(r.startOf(step)) }
 
 func (r *Run) startOf(step int) Start {
@@ -187,15 +186,15 @@ func (r *Run) of(s Start) (*configs.Config, Start, error) {
 	return cfg, s, err
 }
 
-// places are the settings that say where, or that are for once.
+// places are settings that say where a run is, or apply to one start only.
 var places = []string{"run_dir", "resume", "init_from", "allow_change", "serve", "serve_keys", "watch"}
 
-// Changes lists in what settings differ that say what a run is, and not where.
+// Changes lists the settings that differ, except places.
 func Changes(before, now *configs.Config) []configs.Change {
 	return slices.DeleteFunc(configs.Changed(before, now), func(c configs.Change) bool { return slices.Contains(places, c.Key) })
 }
 
-// list is "key: before → after, …".
+// list formats changes as "key: before → after, …".
 func list(changes []configs.Change) string {
 	text := make([]string, len(changes))
 	for i, c := range changes {
@@ -204,7 +203,7 @@ func list(changes []configs.Change) string {
 	return strings.Join(text, ", ")
 }
 
-// Resumes is how often the run went on after it was interrupted. A finished one that is started again has nothing to go on with.
+// Resumes is how often the run was resumed after an interruption. Starting a finished run again does not count.
 func (r *Run) Resumes() int {
 	n := len(r.Manifest.Resumed)
 	for i, s := range r.Manifest.Starts {
@@ -216,7 +215,7 @@ func (r *Run) Resumes() int {
 	return max(n, 0)
 }
 
-// Since gives a start of the run the settings that are not as it began with.
+// Since returns the settings that differ from the run's first.
 func (r *Run) Since(now *configs.Config) (map[string]json.RawMessage, error) {
 	first, _, err := r.settings(nil)
 	if err != nil {
@@ -231,7 +230,7 @@ func (r *Run) Since(now *configs.Config) (map[string]json.RawMessage, error) {
 	return changed, nil
 }
 
-// write puts the manifest into the directory, and the configuration of a run that begins, or that has lost it.
+// write writes the manifest, and if first is not nil the configuration.
 func write(d *rundir.Dir, m *Manifest, first json.RawMessage) error {
 	if first != nil {
 		if err := d.WriteJSON(ConfigFile, first); err != nil {
@@ -244,9 +243,9 @@ func write(d *rundir.Dir, m *Manifest, first json.RawMessage) error {
 	return nil
 }
 
-// Same tells whether two starts train alike.
+// Same reports whether two starts have the same settings, order and parts.
 func (s Start) Same(other Start) bool {
-	a, _ := json.Marshal(s.Settings) // what was read as JSON can be written as such
+	a, _ := json.Marshal(s.Settings) // marshalling raw JSON that was read cannot fail
 	b, _ := json.Marshal(other.Settings)
 	return bytes.Equal(a, b) && s.Order == other.Order && slices.Equal(s.Own, other.Own) && len(s.Parts.Differences(other.Parts)) == 0
 }

@@ -11,33 +11,32 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
 
-// The parts of a run that a Go program may have brought, as a manifest calls them.
+// The parts of a run that a Go program may bring, by their names in a manifest.
 const (
 	OwnGrader    = "grader"
-	OwnWrapper   = "wrapper" // something around the grader
+	OwnWrapper   = "wrapper" // wraps the grader
 	OwnAdvantage = "advantage"
 	OwnLoss      = "loss"
 
 	OwnEnvironment = "environment"
 )
 
-// ownParts are these parts in the order of a message: the setting that each takes the place of, and the option that
-// brings it.
+// ownParts lists these parts in the order of messages, with the setting that each replaces and the option that brings it.
 var ownParts = []struct{ name, key, option string }{
 	{OwnAdvantage, "advantage", "WithAdvantage"}, {OwnLoss, "loss", "WithLoss"}, {OwnEnvironment, "env", "WithEnvironment"},
 	{OwnGrader, "reward", "WithGrader"}, {OwnWrapper, "reward", "WrapGrader"},
 }
 
-// Own are the parts of a start that the program brought itself. known is false of one that was recorded before starts
-// said so.
+// Own are the parts that the caller's program brought at a start. known is false for a start of an older release, which
+// did not record them.
 func (r *Run) Own(s Start) (own []string, known bool) {
 	says := func(s Start) bool { return len(s.Own) > 0 }
 	starts := r.Manifest.Starts
 	return s.Own, len(starts) > 0 && (len(r.Manifest.Own) == 0 || slices.ContainsFunc(starts, says))
 }
 
-// OwnDifferences says of each setting what takes its place now and did not in a start of the run, or the other way
-// round. A start that is not known is not compared.
+// OwnDifferences says, by setting, which own parts have come or gone since a start. It says nothing about a start whose
+// parts are unknown.
 func (r *Run) OwnDifferences(s Start, now []string) map[string]string {
 	before, known := r.Own(s)
 	all := map[string]string{}
@@ -61,8 +60,8 @@ func (r *Run) OwnDifferences(s Start, now []string) map[string]string {
 	return all
 }
 
-// CheckOwn refuses to go on with other parts of the program's own than before, and tells of those that are allowed and
-// of all of a fork. made is the step that the checkpoint was made after.
+// CheckOwn refuses to resume with other own parts than before. It reports the changes that are allowed, which are all for
+// a fork. made is the step of the checkpoint.
 func (p *Past) CheckOwn(cfg *configs.Config, made int, now []string, tell func(string)) error {
 	if p.Checkpoint == "" {
 		return nil
@@ -98,11 +97,10 @@ func (p *Past) CheckOwn(cfg *configs.Config, made int, now []string, tell func(s
 		run.Dir, strings.Join(said, ", "), look.Word(run.Dir), strings.Join(keys, ","))
 }
 
-// SameJudge tells whether the first evaluations of the run were judged as they are now.
+// SameJudge reports whether the first evaluation of the run was judged the same way as now.
 func (p *Past) SameJudge(own []string) bool { return p.run == nil || p.run.OtherJudge(0, own) == "" }
 
-// OtherJudge says how the grader differs from the one that judged when a step was made; "" where it does not, or where
-// nobody knows.
+// OtherJudge says how the grader differs from the one at a step; "" if it does not, or that is unknown.
 func (r *Run) OtherJudge(step int, own []string) string {
 	return r.OwnDifferences(r.startOf(step), own)["reward"]
 }

@@ -16,25 +16,25 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
-// Part is the fingerprint of something that a setting names.
+// Part is the fingerprint of a file or directory that a setting names.
 type Part struct {
-	// SHA256 is that of the content; of weights it covers their headers and a sample of their data.
+	// SHA256 is of the content. Of weights it covers only headers and a sample of the data.
 	SHA256 string `json:"sha256"`
-	// Full is that of all the bytes of weights. It takes a while and comes later, if at all.
+	// Full is of all bytes of the weights. It takes a while to compute, and may be missing.
 	Full string `json:"sha256_full,omitempty"`
-	// Commit is that of what was downloaded from the Hub.
+	// Commit is that of a download from the Hub.
 	Commit string `json:"commit,omitempty"`
-	// Files are the parts of a directory.
+	// Files are the checksums of a directory's files.
 	Files map[string]string `json:"files,omitempty"`
-	// From is the model that this one was quantised from, where that is known.
+	// From is the model that this one was quantised from, if that is known.
 	From *Part `json:"quantised_from,omitempty"`
 }
 
-// Parts are what a run is made of, by the settings that name them.
+// Parts are the fingerprints of a run's inputs, by setting.
 type Parts map[string]Part
 
-// Of takes the fingerprints of everything that a configuration names but the model. Without a judge the files of
-// the reward are nobody's.
+// Of takes the fingerprints of everything that a configuration names, except the model. The reward's files count only if
+// they are used (judged).
 func Of(cfg *configs.Config, problems *sources.Problems, judged bool) (Parts, error) {
 	parts := Parts{}
 	for key, source := range map[string]string{"data": cfg.Data, "test_data": cfg.TestData} {
@@ -80,14 +80,14 @@ func Of(cfg *configs.Config, problems *sources.Problems, judged bool) (Parts, er
 	return parts, nil
 }
 
-// The files of directories that decide what comes out.
+// The files of models and adapters that affect results, as globs.
 var (
 	modelFiles = []string{"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja",
 		"additional_chat_templates/default.jinja", "additional_chat_templates/tool_use.jinja", "model.safetensors.index.json", "*.safetensors"}
 	adapterFiles = []string{"adapter_config.json", "adapter_model.safetensors"}
 )
 
-// commitFolder is where the cache of the Hub keeps the files of a commit.
+// commitFolder matches the folder of a commit in the cache of the Hub.
 var commitFolder = regexp.MustCompile(`/snapshots/([0-9a-f]{40})$`)
 
 // OfModel takes the fingerprint of the model in dir.
@@ -102,7 +102,7 @@ func OfModel(dir string) (Part, error) {
 	return p, err
 }
 
-// OfAdapter takes the fingerprint of the adapter in dir. An adapter that is not there is noticed.
+// OfAdapter takes the fingerprint of the adapter in dir. It fails if there is none.
 func OfAdapter(dir string) (Part, error) {
 	p, err := ofDir(dir, adapterFiles)
 	if err == nil && len(p.Files) < len(adapterFiles) {
@@ -114,7 +114,7 @@ func OfAdapter(dir string) (Part, error) {
 	return p, err
 }
 
-// ofDir takes the fingerprint of the files of a directory with these names; some may be missing.
+// ofDir takes the fingerprint of the files of a directory that match names; some may be missing.
 func ofDir(dir string, names []string) (Part, error) {
 	p := Part{Files: map[string]string{}}
 	paths, err := find(dir, names)
@@ -131,7 +131,7 @@ func ofDir(dir string, names []string) (Part, error) {
 	return p, nil
 }
 
-// find gives the files of a directory that match, by name and in order, then those of folders in it that are named.
+// find lists the files of a directory that match names, sorted, then those in the subfolders that are named.
 func find(dir string, names []string) (paths []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -153,7 +153,7 @@ func find(dir string, names []string) (paths []string, err error) {
 	return paths, nil
 }
 
-// with is a copy with another part.
+// with returns a copy with another part.
 func (now Parts) with(key string, p Part) Parts {
 	all := Parts{key: p}
 	for k, other := range now {
@@ -164,8 +164,7 @@ func (now Parts) with(key string, p Part) Parts {
 	return all
 }
 
-// Differences says of each part that is not as it was which it is and how, by its key. A part that one side does
-// not know is not compared.
+// Differences says, by key, how parts differ. A part that one side lacks is not compared.
 func (now Parts) Differences(before Parts) map[string]string {
 	all := map[string]string{}
 	for key, is := range now {
@@ -174,7 +173,7 @@ func (now Parts) Differences(before Parts) map[string]string {
 		case !known:
 		case is.SHA256 != was.SHA256:
 			what := fmt.Sprintf("has the SHA-256 %.12s…, had %.12s…", is.SHA256, was.SHA256)
-			if files := changed(was.Files, is.Files); len(files) > 0 { // no file has that of all of them
+			if files := changed(was.Files, is.Files); len(files) > 0 { // if all files are the same, their common checksum is too
 				what = fmt.Sprintf("%s changed (fingerprint of all its files %.12s…, was %.12s…)", strings.Join(files, " and "), is.SHA256, was.SHA256)
 			}
 			all[key] = key + ": " + what + pin(was, is)
@@ -187,7 +186,7 @@ func (now Parts) Differences(before Parts) map[string]string {
 	return all
 }
 
-// pin says how to get the commit of the Hub that was used before.
+// pin says how to get the commit that was used before from the Hub.
 func pin(was, is Part) string {
 	if was.Commit == "" || was.Commit == is.Commit {
 		return ""
@@ -195,7 +194,7 @@ func pin(was, is Part) string {
 	return fmt.Sprintf(" (the one before is NAME@%s)", was.Commit)
 }
 
-// changed names the files that are not in both as they are in one.
+// changed names the files that differ, or that only one side has.
 func changed(a, b map[string]string) (names []string) {
 	for name := range a {
 		if a[name] != b[name] {

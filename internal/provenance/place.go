@@ -9,8 +9,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
 
-// CheckPlace sees that a run can be put where it is to be, and names other files that are there, unless there is a run.
-// own are files of a run besides those that this package knows.
+// CheckPlace checks that a run may be put into a directory, and lists other files there, unless it already has a run. own
+// are further names of files that only runs have.
 func CheckPlace(dir string, own []string) (others []string, err error) {
 	r, err := Read(dir)
 	if err != nil {
@@ -34,7 +34,7 @@ func CheckPlace(dir string, own []string) (others []string, err error) {
 	return others, checkRuns(dir, others)
 }
 
-// checkRuns refuses a directory in which other runs are, or the checkpoints of one: two would be taken for one.
+// checkRuns refuses a directory that has runs or checkpoints in it, as two runs would look like one.
 func checkRuns(dir string, others []string) error {
 	if abs, err := filepath.Abs(dir); err == nil && filepath.Base(abs) == rundir.Checkpoints && isRun(filepath.Dir(abs)) {
 		return badinput.Errorf("run_dir=%s are the checkpoints of a run; type run_dir=%s to go on with it", dir, look.Word(filepath.Dir(dir)))
@@ -53,7 +53,7 @@ func isRun(dir string) bool {
 	return err == nil
 }
 
-// Forked is the run that a fork began in, and after which of its steps; 0 where it is no fork.
+// Forked is the run that a fork started from, and after which of its steps; 0 if this is no fork.
 func (m Manifest) Forked() (run string, step int) {
 	return filepath.Dir(filepath.Dir(m.Origin)), max(0, rundir.StepOf(m.Origin))
 }

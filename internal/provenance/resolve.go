@@ -15,9 +15,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
 
-// Resolve is configs.Load, but where neither a preset nor a file is given, words that name a run are changes of that
-// run's own settings: of the run that resume or run_dir goes on with, or of the one that init_from forks. Words that
-// name none change the default preset.
+// Resolve is configs.Load, except that without a preset or a file the words may name a run, whose settings they then
+// change: the run that resume or run_dir resumes, or that init_from forks. Otherwise they change the default preset.
 func Resolve(s configs.Source) (*configs.Config, error) {
 	if s.Preset == "" && s.File == "" && s.Base == nil {
 		var err error
@@ -38,7 +37,7 @@ func Resolve(s configs.Source) (*configs.Config, error) {
 	return cfg, takeWeights(cfg)
 }
 
-// begun leaves init_from out of words where a run began with the weights of that run, or of that checkpoint of it: its settings name them.
+// begun drops init_from from words if the run began with just these weights: its settings already name them.
 func begun(run *configs.Config, words []string) []string {
 	trained := filepath.Dir(cmp.Or(run.Adapter, run.Model))
 	from := filepath.Clean(configs.Word(words, "init_from"))
@@ -48,7 +47,7 @@ func begun(run *configs.Config, words []string) []string {
 	return slices.DeleteFunc(slices.Clone(words), func(w string) bool { return strings.HasPrefix(w, "init_from=") })
 }
 
-// goesOn tells whether settings go on with a run that there is.
+// goesOn reports whether settings resume an existing run.
 func goesOn(cfg *configs.Config) bool {
 	switch {
 	case cfg.Resume == "never" || cfg.Resume == "auto" && cfg.RunDir == "":
@@ -57,10 +56,10 @@ func goesOn(cfg *configs.Config) bool {
 		return true
 	}
 	r, err := Read(cfg.RunDir)
-	return err != nil || r.Known() // of one that cannot be read others tell
+	return err != nil || r.Known() // if it cannot be read, Open reports that
 }
 
-// namedRun gives the settings of the run that words name, nil where they name none.
+// namedRun returns the settings of the run that words name, nil if they name none.
 func namedRun(words []string) (*configs.Config, error) {
 	resume, dir := configs.Word(words, "resume"), configs.Word(words, "run_dir")
 	if resume != "" && resume != "auto" && resume != "never" {
@@ -80,13 +79,13 @@ func namedRun(words []string) (*configs.Config, error) {
 		if cfg == nil || err != nil {
 			return cfg, err
 		}
-		cfg.InitFrom, cfg.Adapter = "", "" // which the checkpoint takes the place of
+		cfg.InitFrom, cfg.Adapter = "", "" // replaced by the checkpoint
 		return handOver(cfg, words)
 	}
 	return nil, nil
 }
 
-// settingsOf reads the settings of the run that a setting names, or those that a checkpoint of it was made with.
+// settingsOf reads the settings of the run that a setting names; for a checkpoint, those that it was made with.
 func settingsOf(key, dir string) (*configs.Config, error) {
 	if err := CheckNamed(dir); err != nil && key != "run_dir" {
 		return nil, badinput.Errorf("%s=%w", key, err)
@@ -101,7 +100,7 @@ func settingsOf(key, dir string) (*configs.Config, error) {
 			return nil, badinput.Errorf("%s=%s: it has no %s that says what was trained; give the settings by --preset or --config-file",
 				key, dir, ConfigFile)
 		}
-		return nil, nil // Open tells what is wrong with it, if anything is
+		return nil, nil // Open reports what is wrong, if anything
 	}
 	cfg, err := r.settingsOf(dir)
 	if err == nil {
@@ -110,7 +109,7 @@ func settingsOf(key, dir string) (*configs.Config, error) {
 	return cfg, err
 }
 
-// SettingsOf are the settings that a run had last, or those that a checkpoint of it was made with.
+// SettingsOf returns the last settings of a run; for a checkpoint, those that it was made with.
 func SettingsOf(dir string) (*configs.Config, error) {
 	if err := CheckNamed(dir); err != nil {
 		return nil, err
@@ -125,7 +124,7 @@ func SettingsOf(dir string) (*configs.Config, error) {
 func (r *Run) settingsOf(dir string) (cfg *configs.Config, err error) {
 	if isCheckpoint(dir) {
 		var made struct{ Step int }
-		if rundir.ReadState(dir, &made, oldestState, newestState) != nil { // as who reads it tells
+		if rundir.ReadState(dir, &made, oldestState, newestState) != nil { // reading it later reports the error
 			made.Step = rundir.StepOf(dir)
 		}
 		cfg, _, err = r.At(made.Step)
@@ -137,7 +136,7 @@ func (r *Run) settingsOf(dir string) (cfg *configs.Config, err error) {
 
 func isCheckpoint(dir string) bool { return rundir.RunOf(dir) != filepath.Clean(dir) }
 
-// SettleRunDir decides on the run directory, as far as the settings leave it open.
+// SettleRunDir chooses the run directory if the settings leave it open.
 func SettleRunDir(cfg *configs.Config) error {
 	if named := cfg.Resume; named != "auto" && named != "never" {
 		run := rundir.RunOf(named)
@@ -158,7 +157,7 @@ func SettleRunDir(cfg *configs.Config) error {
 	return nil
 }
 
-// CheckSettings refuses a run that would go on as another one.
+// CheckSettings refuses to resume a run with settings that would change it.
 func CheckSettings(run string, before, now *configs.Config) error {
 	var said, keys []string
 	for _, c := range Changes(before, now) {
@@ -177,8 +176,7 @@ func CheckSettings(run string, before, now *configs.Config) error {
 		run, strings.Join(said, ", "), look.Word(run), strings.Join(keys, ","))
 }
 
-// CheckParts refuses a run that would go on with files that are not what they were, and gives the differences that
-// the settings allow.
+// CheckParts refuses to resume a run with changed files, and returns the changes that the settings allow.
 func CheckParts(run string, before, now Parts, cfg *configs.Config) (allowed []string, err error) {
 	var said, keys []string
 	all := now.Differences(before)

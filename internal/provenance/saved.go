@@ -19,7 +19,7 @@ import (
 // JudgedFile has a line for each evaluation of a run: which problems were judged, and which of them were right.
 const JudgedFile = "evaluations.jsonl"
 
-// Checkpoint is that of a step of the run that dir names.
+// Checkpoint is the checkpoint of a step of the run in dir.
 func Checkpoint(dir string, step int) (string, error) {
 	if isCheckpoint(dir) {
 		return "", badinput.Errorf("%s is a checkpoint already; leave the step out, or give the directory of the run", dir)
@@ -30,7 +30,7 @@ func Checkpoint(dir string, step int) (string, error) {
 	return "", missing(dir, step)
 }
 
-// CheckNamed refuses a name like that of a checkpoint, such as RUN/step_12, where there is none, and says which there are.
+// CheckNamed refuses the name of a checkpoint that does not exist, such as RUN/step_12, and lists those that do.
 func CheckNamed(dir string) error {
 	number, is := strings.CutPrefix(filepath.Base(dir), "step_")
 	step, err := strconv.Atoi(number)
@@ -42,7 +42,7 @@ func CheckNamed(dir string) error {
 		run = filepath.Dir(run)
 	}
 	if r, err := Read(run); err != nil || !r.Known() {
-		return err // and of no run; what it is then, others say
+		return err // no run either: other checks report what it is
 	}
 	switch there, err := Checkpoint(run, step); {
 	case err != nil:
@@ -50,7 +50,7 @@ func CheckNamed(dir string) error {
 	case there != filepath.Clean(dir):
 		return badinput.Errorf("%s: there is no such checkpoint; type %s", dir, there)
 	}
-	return nil // it is damaged, as reading it tells
+	return nil // it is damaged, which reading it reports
 }
 
 func isDir(path string) bool {
@@ -58,7 +58,7 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// missing says of a step without a checkpoint what became of it, and which steps have one.
+// missing is the error of a step without a checkpoint. It says whether one was removed, and which steps have one.
 func missing(run string, step int) error {
 	r, err := Read(run)
 	if err != nil {
@@ -90,8 +90,7 @@ func missing(run string, step int) error {
 	return badinput.Errorf("%s: step %d has no checkpoint; %s", run, step, which)
 }
 
-// JudgedOf is which problems the evaluations of the run in a directory were of, by their steps. Of those from before there was the
-// file nobody knows.
+// JudgedOf says which problems each evaluation of the run judged, by step. Runs of older releases have no record of it.
 func JudgedOf(dir string) (map[int]stats.Judged, error) {
 	all, err := jsonl.OfKind[stats.Judged](filepath.Join(dir, JudgedFile), "")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -104,8 +103,7 @@ func JudgedOf(dir string) (map[int]stats.Judged, error) {
 	return at, err
 }
 
-// First is what the first evaluation of a run found; nothing where there was none, or it was of other problems, whatever they are called,
-// than were held out when a step was made.
+// First is the result of the run's first evaluation on the problems that were held out at a step; empty if there is none.
 func (r *Run) First(step int) (stats.Judged, error) {
 	if began := r.startOf(0).Parts["test_data"]; began.SHA256 != r.startOf(step).Parts["test_data"].SHA256 {
 		return stats.Judged{}, nil
@@ -117,7 +115,7 @@ func (r *Run) First(step int) (stats.Judged, error) {
 	return slices.Concat(all, []stats.Judged{{}})[0], nil
 }
 
-// Misfit says why what a checkpoint has was not taken over: it could not be read, or is of something else.
+// Misfit is the error of a checkpoint that could not be loaded: it cannot be read, or does not fit the model.
 func Misfit(dir string, err error) error {
 	if at := (*fs.PathError)(nil); errors.As(err, &at) || !badinput.Is(err) {
 		if _, full := os.Stat(filepath.Join(dir, ModelDir)); full == nil && at != nil && filepath.Dir(at.Path) == filepath.Join(dir, AdapterDir) {

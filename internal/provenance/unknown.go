@@ -12,12 +12,12 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/plural"
 )
 
-// checkKnown refuses to go on with a run that has settings which this program does not know, as a later release writes them: without
-// them it would be another run.
+// checkKnown refuses to resume a run with settings that this program does not know, as a later release may have written them:
+// ignoring them would change the run.
 func (r *Run) checkKnown() error {
 	had := map[string]json.RawMessage{}
 	if err := json.Unmarshal(r.first, &had); err != nil {
-		return badinput.Errorf("%s: %w", r.Dir, err) // which Read has seen
+		return badinput.Errorf("%s: %w", r.Dir, err) // cannot happen: Read has parsed it
 	}
 	for _, start := range r.Manifest.Starts {
 		maps.Copy(had, start.Settings)

@@ -9,13 +9,13 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
 
-// The folders of a checkpoint that have what is trained.
+// The folders of a checkpoint with the trained weights.
 const (
 	AdapterDir = "adapter"
 	ModelDir   = "model"
 )
 
-// TrainedDir is the one that a run has.
+// TrainedDir is the folder of a run's weights: full ones, or an adapter.
 func TrainedDir(full bool) string {
 	if full {
 		return ModelDir
@@ -23,7 +23,7 @@ func TrainedDir(full bool) string {
 	return AdapterDir
 }
 
-// ResolveWarmup is Resolve for the verb of a warm-up.
+// ResolveWarmup is Resolve for grpo sft and grpo dpo.
 func ResolveWarmup(method string, s configs.Source) (*configs.Config, error) {
 	if err := configs.CheckWords(method, s.Overrides); err != nil {
 		return nil, err
@@ -41,12 +41,12 @@ func ResolveWarmup(method string, s configs.Source) (*configs.Config, error) {
 	return Resolve(s)
 }
 
-// otherVerb refuses a run that another verb goes on with.
+// otherVerb is the error of a run that another verb made, and names it.
 func otherVerb(cfg *configs.Config, dir string) error {
 	return badinput.Errorf("%s is a run of %s; type %s run_dir=%s to go on with it", dir, cfg.Verb(), cfg.Verb(), look.Word(rundir.RunOf(dir)))
 }
 
-// CheckMethod refuses settings that are not those of the verb.
+// CheckMethod refuses settings that belong to another verb.
 func CheckMethod(cfg *configs.Config, method string) error {
 	if cfg.Method == method {
 		return nil
@@ -59,7 +59,7 @@ func CheckMethod(cfg *configs.Config, method string) error {
 	return badinput.Errorf("method: %s has a verb of its own; type %s", cfg.Method, cfg.Verb())
 }
 
-// CheckAsks refuses to ask what a run trained as the run asked, where it is a warm-up, which asks no problems.
+// CheckAsks refuses to evaluate as the run did if the run is a warm-up, which has no problems.
 func CheckAsks(run *configs.Config, trained string) error {
 	if !run.Warmup() {
 		return nil
@@ -72,11 +72,11 @@ func CheckAsks(run *configs.Config, trained string) error {
 		run.RunDir, run.Verb(), how)
 }
 
-// handOver gives the settings of a run that begins with the weights of another, where one of them is a warm-up: what that is a
-// model of, and nothing of how it was trained.
+// handOver returns the settings of a run that starts with the weights of another, one of them a warm-up: the model's settings
+// only, nothing of how it was trained.
 func handOver(of *configs.Config, words []string) (*configs.Config, error) {
 	if method := configs.Word(words, "method"); !of.Warmup() && (method == "" || method == "grpo") {
-		return of, nil // a fork
+		return of, nil // both are the same kind: a fork
 	}
 	s := configs.Source{Preset: "defaults"}
 	if of.Model == configs.DefaultPreset {
@@ -92,8 +92,8 @@ func handOver(of *configs.Config, words []string) (*configs.Config, error) {
 	return c, nil
 }
 
-// takeWeights has a run that begins where another left off, one of them a warm-up, take the weights alone: the adapter or the
-// model of its last checkpoint that is whole. The optimizer, the steps and the data are its own.
+// takeWeights sets up a run that starts with only the weights of another, one of them a warm-up: the adapter or model of its
+// last sound checkpoint. The optimizer, the steps and the data are new.
 func takeWeights(cfg *configs.Config) error {
 	from := cfg.InitFrom
 	if from == "" {
@@ -101,7 +101,7 @@ func takeWeights(cfg *configs.Config) error {
 	}
 	of, err := SettingsOf(from)
 	if err != nil || !of.Warmup() && !cfg.Warmup() {
-		return nil // Open tells what is wrong with it, if anything is
+		return nil // Open reports what is wrong, if anything
 	}
 	if of.Train != cfg.Train {
 		return badinput.Errorf("init_from=%s: it has train=%s, and this run train=%s; type train=%s", from, of.Train, cfg.Train, of.Train)
@@ -132,5 +132,5 @@ func takeWeights(cfg *configs.Config) error {
 	return nil
 }
 
-// The versions of a checkpoint's state that are read.
+// The versions of a checkpoint's state that can be read.
 const oldestState, newestState = 2, 3

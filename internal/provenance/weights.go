@@ -13,15 +13,15 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/openfile"
 )
 
-// A sample of a file of weights is its header and so many blocks of its data, spread evenly. That is read in
-// milliseconds, and two models that were trained differently differ in nearly every block.
+// A sample of a weight file is its header and some blocks of its data, evenly spread. It is read in milliseconds, and
+// models that were trained differently differ in nearly every block.
 const (
 	sampleBlocks = 64
 	blockBytes   = 4 << 10
 	mostHeader   = 100 << 20
 )
 
-// sample takes the fingerprint of a file: of all of it, or, of weights, of a sample.
+// sample takes the fingerprint of a file: the whole file, or a sample if it has weights.
 func sample(path string) (string, error) {
 	f, err := openfile.Open(path)
 	if err != nil {
@@ -98,7 +98,7 @@ func whole(ctx context.Context, path string) (string, error) {
 	}
 }
 
-// Weighing is Full, taken beside the training.
+// Weighing computes Full in the background.
 type Weighing struct {
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -106,7 +106,7 @@ type Weighing struct {
 	err    error
 }
 
-// Weigh begins to take the fingerprint of all the weights in dir.
+// Weigh starts to hash all the weights in dir.
 func Weigh(dir string) *Weighing {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &Weighing{cancel: cancel, done: make(chan struct{})}
@@ -117,7 +117,7 @@ func Weigh(dir string) *Weighing {
 	return w
 }
 
-// Done gives the result where there is one.
+// Done returns the result, if it is there.
 func (w *Weighing) Done() (full string, done bool, err error) {
 	select {
 	case <-w.done:
@@ -127,7 +127,7 @@ func (w *Weighing) Done() (full string, done bool, err error) {
 	}
 }
 
-// Close gives up what is not done.
+// Close abandons a hash that is not finished.
 func (w *Weighing) Close() error {
 	w.cancel()
 	<-w.done

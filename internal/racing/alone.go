@@ -2,7 +2,7 @@ package racing
 
 import "testing"
 
-// Alone skips a test of one goroutine, which has nothing to race with and would take ten times as long to say so.
+// Alone skips a test with a single goroutine under the race detector: it has no races, and would take ten times as long.
 func Alone(t testing.TB) {
 	t.Helper()
 	if Detected {
@@ -10,7 +10,7 @@ func Alone(t testing.TB) {
 	}
 }
 
-// Again skips a test of what runs leave on a disk, or find there: to the race detector they are the runs of other tests.
+// Again skips a test about the files of runs under the race detector, as other tests cover the same code.
 func Again(t testing.TB) {
 	t.Helper()
 	if Detected {

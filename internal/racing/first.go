@@ -1,6 +1,6 @@
 package racing
 
-// First is all forms of what a test does, or the first alone under the race detector: the others are the same code to it.
+// First returns all variants of a test, or under the race detector only the first, as the others run the same code.
 func First[T any](forms ...T) []T {
 	if Detected {
 		return forms[:1]

@@ -1,7 +1,7 @@
 //go:build !race
 
-// Package racing tells a test that the race detector watches it.
+// Package racing tells tests whether the race detector is on.
 package racing
 
-// Detected is whether it does.
+// Detected reports whether it is.
 const Detected = false

@@ -1,5 +1,5 @@
-// Package readers writes the record of a run in the forms that other programs read: while it goes on, beside its page, and
-// afterwards from its directory. Both are the same code, and the same bytes.
+// Package readers writes the record of a run in the formats of other programs: during the run, beside its page, and
+// afterwards from its directory. Both use the same code, and give the same bytes.
 package readers
 
 import (
@@ -18,22 +18,22 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/rows/wandb"
 )
 
-// Form is one that a whole run is written in, below a folder.
+// Form is a format for a whole run, written below a folder.
 type Form struct {
 	Name string
 	// Check refuses a folder that holds something else.
 	Check func(dir string) error
-	// Reads is the command that reads it.
+	// Reads is the command that reads the format.
 	Reads func(dir string, r rows.Run) string
 
 	open func(dir string, r rows.Run) (*writer, error)
-	// alone refuses a folder in which another run would be taken for a part of this one; nil: each has a folder of its own below.
+	// alone refuses a folder with another run, if both would be read as one; nil: each run has a folder of its own below.
 	alone func(dir string, r rows.Run) error
-	// files are what a run has below the folder, and what no other run has.
+	// files are the names of this run's files below the folder.
 	files func(dir string, r rows.Run) (names []string, err error)
 }
 
-// Forms are those that there are.
+// Forms are the formats.
 var Forms = []Form{
 	{Name: "tensorboard", Check: anything, alone: noOther, open: openEvents, files: one(tfevents.Name),
 		Reads: func(dir string, _ rows.Run) string { return "tensorboard --logdir " + look.Word(dir) }},
@@ -47,9 +47,9 @@ var Forms = []Form{
 
 func anything(string) error { return nil }
 
-// noOther refuses a folder with events of another run: TensorBoard shows the files of one folder as one run.
+// noOther refuses a folder with events of another run, as TensorBoard shows all files of a folder as one run.
 func noOther(dir string, r rows.Run) error {
-	found, _ := os.ReadDir(dir) // which need not be there
+	found, _ := os.ReadDir(dir) // need not exist
 	for _, f := range found {
 		if name := f.Name(); strings.HasPrefix(name, "events.out.tfevents.") && name != tfevents.Name(r) {
 			return badinput.Errorf("%s: it has events of another run, %s, and TensorBoard shows a folder as one run; choose a folder for each, "+
@@ -59,12 +59,12 @@ func noOther(dir string, r rows.Run) error {
 	return nil
 }
 
-// one is the file or folder of that name.
+// one returns a files function for a single name.
 func one(name func(rows.Run) string) func(dir string, r rows.Run) ([]string, error) {
 	return func(dir string, r rows.Run) ([]string, error) { return []string{filepath.Join(dir, name(r))}, nil }
 }
 
-// remove removes a run.
+// remove removes the files of a run.
 func (f Form) remove(dir string, r rows.Run) error {
 	all, err := f.files(dir, r)
 	for _, path := range all {
@@ -73,7 +73,7 @@ func (f Form) remove(dir string, r rows.Run) error {
 	return err
 }
 
-// form is the one of a name that there is.
+// form returns the format of a name, which must exist.
 func form(name string) Form {
 	for _, f := range Forms {
 		if f.Name == name {
@@ -83,8 +83,8 @@ func form(name string) Form {
 	panic("readers: no form " + name)
 }
 
-// Write writes what the directory of a run has on record below another one. A record that cannot be read is found before
-// anything is written.
+// Write writes the record of a run directory below another folder. It first reads the record completely, so that nothing
+// is written if it is damaged.
 func (f Form) Write(run, dir string) (r rows.Run, err error) {
 	whole, err := rows.Open(run)
 	if err == nil {
@@ -107,14 +107,14 @@ func (f Form) Write(run, dir string) (r rows.Run, err error) {
 	return whole.Run, errors.Join(err, l.close())
 }
 
-// nobody writes nothing.
+// nobody is a sink that writes nothing.
 type nobody struct{}
 
 func (nobody) Start(rows.Start) error { return nil }
 func (nobody) Row(rows.Row) error     { return nil }
 func (nobody) Done(time.Time) error   { return nil }
 
-// writer writes below a folder. What was there besides is cut off by end, and what is said from then on is added.
+// writer writes below a folder. end removes what was there before and was not written again; from then on it appends.
 type writer struct {
 	rows.Sink
 	end, close func() error
@@ -137,7 +137,7 @@ func openStore(dir string, r rows.Run) (*writer, error) {
 	return &writer{s, s.End, s.Close}, nil
 }
 
-// keep is a writer of one file.
+// keep makes a writer of one file.
 func keep(path string, open func(io.Writer) (rows.Sink, error)) (*writer, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err

@@ -15,13 +15,13 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tail"
 )
 
-// HandOver says at the end of a run what reads it. With WANDB_MODE=online the client that is installed sends it, unless somebody
-// stopped the run. quiet says no more than what went wrong.
+// HandOver says at the end of a run which commands read it. With WANDB_MODE=online it has the installed client send the run,
+// unless the user stopped the run. With quiet it reports only failures.
 func HandOver(ctx context.Context, cfg *configs.Config, dir string, quiet bool, say func(string)) {
 	for _, l := range wanted(cfg, dir) {
 		f, err := rows.Open(dir)
 		if err != nil {
-			continue // the run has said so
+			continue // the run has reported it
 		}
 		command := l.Reads(l.dir, f.Run)
 		switch {
@@ -37,10 +37,10 @@ func HandOver(ctx context.Context, cfg *configs.Config, dir string, quiet bool, 
 	}
 }
 
-// afterEnd is the time that what the client has started, as its service, may hold on to its output after it.
+// afterEnd is how long the client's child processes, such as its service, may keep its output open after it ended.
 const afterEnd = 2 * time.Second
 
-// sync has the client send an offline run.
+// sync lets the client send an offline run.
 func sync(ctx context.Context, dir string) error {
 	client, err := exec.LookPath("wandb")
 	if err != nil {

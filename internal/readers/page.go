@@ -13,14 +13,14 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/rows"
 )
 
-// Page is the page of a run, and the files beside it for other readers. A run is not ended because one of them cannot be
-// written: what is wrong is told once, and tried again.
+// Page writes the page of a run, and its record in other formats beside it. A failure to write them does not end the run:
+// it is reported once, and tried again.
 type Page struct {
 	report.Page
 	live []*live
 }
 
-// Open readies what the settings of a run ask for. Nothing is written yet. It is called before the run is begun, anew or again.
+// Open prepares what the settings of a run ask for. It writes nothing. Call it before the run starts or resumes.
 func Open(cfg *configs.Config, dir, verb string) (*Page, error) {
 	p := &Page{Page: report.Page{Dir: dir, Verb: verb}}
 	var before rows.Run
@@ -37,7 +37,7 @@ func Open(cfg *configs.Config, dir, verb string) (*Page, error) {
 	return p, nil
 }
 
-// wanted are the forms that a run is to be written in, and where.
+// wanted are the formats that a run's settings ask for, and where to write them.
 func wanted(cfg *configs.Config, dir string) (all []*live) {
 	if cfg.TensorBoard {
 		all = append(all, &live{Form: form("tensorboard"), run: dir, dir: filepath.Join(dir, "tensorboard")})
@@ -51,13 +51,13 @@ func wanted(cfg *configs.Config, dir string) (all []*live) {
 	return all
 }
 
-// GoesOn draws the page of a run that goes on, and writes what is new.
+// GoesOn draws the page of a run that continues, and writes what is new.
 func (p *Page) GoesOn() error { return p.write(p.Page.GoesOn()) }
 
-// Follow is GoesOn, but that the page is left as it is if it was just drawn.
+// Follow is GoesOn, but skips the page if it was just drawn.
 func (p *Page) Follow() error { return p.write(p.Page.Follow()) }
 
-// Ends is the last of them, because of an error or of none.
+// Ends writes everything for the last time; because is the error that ended the run, or nil.
 func (p *Page) Ends(because error) error {
 	err := p.write(p.Page.Ends(because))
 	for _, l := range p.live {
@@ -78,18 +78,18 @@ func (p *Page) write(page error) error {
 	return page
 }
 
-// live is a form that a run is written in while it goes on.
+// live is a format that is written during the run.
 type live struct {
 	Form
 	run, dir string
-	before   rows.Run // that the directory had when this process began
+	before   rows.Run // the run in the directory when this process started
 
-	follower *rows.Follower // nil: nothing is open
+	follower *rows.Follower // nil: not open
 	to       *writer
 	said     string // the last error
 }
 
-// follow writes what is new, all of it at first and after the run went back.
+// follow writes what is new; at first, and after a rollback, everything.
 func (l *live) follow() (err error) {
 	if l.follower != nil {
 		if err = l.follower.Follow(l.to); !errors.Is(err, rows.ErrCut) {
@@ -103,7 +103,7 @@ func (l *live) follow() (err error) {
 	if err != nil {
 		return err
 	}
-	if l.before.ID != "" && l.before.ID != f.ID { // it was killed before its first checkpoint, and begins anew
+	if l.before.ID != "" && l.before.ID != f.ID { // the earlier run was killed before its first checkpoint, and this one started anew
 		if err := l.remove(l.dir, l.before); err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func (l *live) follow() (err error) {
 	return l.closed(err)
 }
 
-// closed closes what an error broke: next time it is written from its beginning.
+// closed closes after an error: next time everything is written again.
 func (l *live) closed(err error) error {
 	if err == nil {
 		return nil
@@ -133,7 +133,7 @@ func (l *live) close() error {
 	return to.close()
 }
 
-// tell is an error that was not told before.
+// tell returns an error unless it was reported before.
 func (l *live) tell(err error) error {
 	if err == nil || err.Error() == l.said {
 		return nil

@@ -13,22 +13,22 @@ import (
 	"strings"
 )
 
-// main is the package of the program.
+// mainPackage is the package of the program.
 const mainPackage = "./cmd/grpo"
 
-// flags are those of go build that make the same program as this one, with the GPU backend.
+// flags are flags for go build that give the same program as this one, with the GPU backend.
 func flags(info *debug.BuildInfo) []string {
 	all := []string{"-tags=gpu"}
 	if setting(info, "-trimpath") == "true" {
 		all = append(all, "-trimpath")
 	}
 	if setting(info, "vcs.revision") == "" {
-		all = append(all, "-buildvcs=false") // as go run has it: a record of what ran is not to differ
+		all = append(all, "-buildvcs=false") // as go run does, so that a record of the version is the same
 	}
 	return all
 }
 
-// build makes the program, or says why it cannot.
+// build builds the program.
 func (b *builder) build(ctx context.Context, goTool string, from source, program string) error {
 	b.Say("an NVIDIA driver answers: building grpo with its GPU backend, which is done once and takes a minute or two")
 	if err := os.MkdirAll(filepath.Dir(program), 0o755); err != nil {
@@ -44,7 +44,7 @@ func (b *builder) build(ctx context.Context, goTool string, from source, program
 		return cmd
 	}
 	list := append([]string{"list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"}, flags(b.info)...)
-	stale, _ := command(append(list, mainPackage)...).Output() // the build itself says what is wrong
+	stale, _ := command(append(list, mainPackage)...).Output() // on an error, the build reports it
 	half := program + ".half"
 	defer os.Remove(half)
 	make := append([]string{"build", "-v", "-o", half}, flags(b.info)...)
@@ -58,7 +58,7 @@ func (b *builder) build(ctx context.Context, goTool string, from source, program
 	return os.Rename(half, program)
 }
 
-// environment is that of the build: ours, with the header of the driver for cgo.
+// environment is the environment of the build, with the driver's header for cgo.
 func environment(ctx context.Context, goTool, dir string) ([]string, error) {
 	cmd := exec.CommandContext(ctx, goTool, "env", "CGO_CFLAGS")
 	cmd.Dir = dir
@@ -71,14 +71,13 @@ func environment(ctx context.Context, goTool, dir string) ([]string, error) {
 		include = "'" + include + "'"
 	}
 	all := strings.TrimSpace(string(usual))
-	if !strings.Contains(all, include) { // other flags would have everything compiled anew
+	if !strings.Contains(all, include) { // other flags would recompile everything
 		all += " " + include
 	}
 	return append(os.Environ(), "CGO_ENABLED=1", "CGO_CFLAGS="+all), nil
 }
 
-// follow runs a build and tells how far it is: with -v the go command names each package that it comes to. What
-// else it says is given back.
+// follow runs a build and reports its progress: with -v the go command prints each package. It returns the other output.
 func (b *builder) follow(cmd *exec.Cmd, packages []string) (said []string, err error) {
 	out, err := cmd.StderrPipe()
 	if err != nil {
@@ -104,13 +103,13 @@ func (b *builder) follow(cmd *exec.Cmd, packages []string) (said []string, err e
 			said = append(said, line)
 		}
 	}
-	_, _ = io.Copy(io.Discard, out) // of a line that is too long
+	_, _ = io.Copy(io.Discard, out) // the rest of an overlong line
 	err = cmd.Wait()
 	b.Progress(total, total)
 	return said, err
 }
 
-// first are the first lines of what a compiler said, in one.
+// first joins the first lines of a compiler's output.
 func first(said []string, most int) string {
 	if len(said) > most {
 		said = append(said[:most:most], fmt.Sprintf("and %d lines more", len(said)-most))
@@ -118,7 +117,7 @@ func first(said []string, most int) string {
 	return strings.Join(said, "; ")
 }
 
-// asText is what a command wrote before it failed.
+// asText is the output of a command that failed.
 func asText(err error) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && len(exit.Stderr) > 0 {

@@ -2,5 +2,5 @@
 
 package rebuild
 
-// built tells whether this binary has the GPU backend.
+// built reports whether this binary has the GPU backend.
 const built = true

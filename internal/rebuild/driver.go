@@ -35,8 +35,8 @@ import (
 	"unsafe"
 )
 
-// Driver tells whether there is a driver that the GPU backend is to look at. One that does not start is such a driver: the
-// backend says what is wrong with it, and nobody takes the processor in silence.
+// Driver reports whether there is a GPU driver. One that does not start counts too: the GPU backend then reports its
+// error, and the CPU is not used silently.
 var Driver = sync.OnceValue(func() bool {
 	name := C.CString(cmp.Or(os.Getenv("GRPO_CUDA_LIB"), "libcuda.so.1"))
 	defer C.free(unsafe.Pointer(name))

@@ -1,11 +1,11 @@
-// Package rebuild has a program that was built without the GPU backend build itself with it, once, where there is a driver
-// for it, and go on as that. `go run` cannot say where cgo finds the header of the driver, so that who types it gets the
-// program without; and who has no card needs no other.
+// Package rebuild lets a program that was built without the GPU backend build itself with it, once, and continue as that,
+// if there is a GPU driver. `go run` cannot tell cgo where the driver's header is, so it builds without; and without a GPU
+// no other build is needed.
 //
-// What was built lies in the user's cache, under a key of the source that it was built from. Two processes build it once;
-// those of older sources go when a new one is there.
+// The program is built in the user's cache, under a key of its source. Concurrent processes build it only once; builds of
+// older sources are then removed.
 //
-// It knows neither cards nor kernels: whether a driver answers is all that it asks.
+// It knows neither GPUs nor kernels: it only asks whether a driver answers.
 package rebuild
 
 import (
@@ -20,24 +20,24 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/cachedir"
 )
 
-// Variable is what tells a program to stay as it is; what was built has it, so that nothing is built twice.
+// Variable is the environment variable that disables the rebuild. It is set for the rebuilt program, so that it does not rebuild again.
 const Variable = "GRPO_NO_REBUILD"
 
-// Options are how a program takes part: Here does nothing for one that has not said With.
+// Options are for a program that takes part: without With, Here does nothing.
 type Options struct {
-	// Say is told in a line what takes time.
+	// Say is called with a line about what takes time.
 	Say func(line string)
-	// Progress is told at which package the build is, of those that are to be compiled, and in the end that it is over.
+	// Progress is called with the progress of the build, in packages, and at its end.
 	Progress func(done, total int)
 }
 
 type key struct{}
 
-// With lets what is done under the context that it gives replace this process.
+// With returns a context under which this process may be replaced.
 func With(ctx context.Context, o Options) context.Context { return context.WithValue(ctx, key{}, o) }
 
-// Here goes on as the program with the GPU backend, if that is what device (auto, cpu, cuda:N) and the machine call for. It
-// returns where this program is the one to go on with, and with an error where another is and cannot be had.
+// Here continues as the program with the GPU backend, if device (auto, cpu, cuda:N) and the machine call for that. It
+// returns nil if this program should continue, and an error if another is needed and cannot be had.
 func Here(ctx context.Context, device string) error {
 	o, takesPart := ctx.Value(key{}).(Options)
 	switch {
@@ -59,14 +59,14 @@ func Here(ctx context.Context, device string) error {
 	return fmt.Errorf("%s: %w; remove it and try again, or stay on the processor with %s=1", program, err, Variable)
 }
 
-// builder finds the program with the GPU backend, and builds it where there is none yet.
+// builder finds the program with the GPU backend, or builds it.
 type builder struct {
 	Options
 	info *debug.BuildInfo // of this program
-	file string           // of this package, as it was when the program was built
+	file string           // path of this file when the program was built
 }
 
-// program is the path of the program with the GPU backend.
+// program returns the path of the program with the GPU backend.
 func (b *builder) program(ctx context.Context) (string, error) {
 	dir, warning, err := cachedir.Find("grpo/gpu")
 	if err != nil {
@@ -103,7 +103,7 @@ func (b *builder) program(ctx context.Context) (string, error) {
 	return program, shelf.touch(program)
 }
 
-// cannot says why there will be no GPU backend, and how to have one or do without.
+// cannot is the error of a missing GPU backend, with how to get one or do without.
 func (b *builder) cannot(format string, args ...any) error {
 	return badinput.Errorf("there is an NVIDIA driver, this program has no GPU backend, and %s: "+
 		"type make build in the source of grpo and run bin/grpo, or stay on the processor with device=cpu or %s=1",

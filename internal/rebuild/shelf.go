@@ -9,12 +9,12 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
-// shelf is the folder of what was built: KEY/grpo, and a lock.
+// shelf is the folder of builds: KEY/grpo, and a lock.
 type shelf struct{ dir string }
 
 func (s shelf) program(key string) string { return filepath.Join(s.dir, key, "grpo") }
 
-// lock waits for its turn: one process builds, the others find what it has built.
+// lock waits for the lock: one process builds, the others then find its build.
 func (s shelf) lock(ctx context.Context) (unlock func(), err error) {
 	f, err := os.OpenFile(filepath.Join(s.dir, "lock"), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -31,17 +31,17 @@ func (s shelf) lock(ctx context.Context) (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// touch notes that a program is about to be used.
+// touch records that a program is about to be used.
 func (s shelf) touch(program string) error {
 	now := time.Now()
 	return os.Chtimes(program, now, now)
 }
 
-// grace is how long a program is kept after it was started last: whoever found it may be about to start it. One that runs
-// goes on without its file.
+// grace is how long a program is kept after its last start, as a process that has found it may be about to start it. A
+// running one does not need its file.
 const grace = time.Hour
 
-// sweep removes what was built from other sources. What cannot be removed stays.
+// sweep removes builds of other sources, as far as possible.
 func (s shelf) sweep(key string) {
 	others, _ := filepath.Glob(filepath.Join(s.dir, "*"))
 	for _, dir := range others {

@@ -19,16 +19,16 @@ import (
 	"strings"
 )
 
-// module is the one that this program is built from.
+// module is the path of this program's module.
 const module = "github.com/seed-7879b91d/grpo"
 
-// source is where the program can be built again.
+// source is the source code of this program.
 type source struct {
 	dir     string // of its go.mod
-	release string // its version, if it is one that was published: such a source does not change
+	release string // its version if it is a published one, which never changes
 }
 
-// source finds what this program was built from.
+// source finds the source that this program was built from.
 func (b *builder) source(ctx context.Context, goTool string) (source, error) {
 	if b.info == nil || b.info.Main.Path != module {
 		return source{}, b.cannot("it is part of another one")
@@ -52,7 +52,7 @@ func (b *builder) source(ctx context.Context, goTool string) (source, error) {
 	return source{}, b.cannot("its source is neither here nor where it was built")
 }
 
-// published is the source of a version, as the go command keeps it.
+// published is the source of a version in the module cache.
 func (b *builder) published(ctx context.Context, goTool, version string) (source, error) {
 	var found struct{ Dir, Error string }
 	out, err := exec.CommandContext(ctx, goTool, "mod", "download", "-json", module+"@"+version).Output()
@@ -62,13 +62,13 @@ func (b *builder) published(ctx context.Context, goTool, version string) (source
 	return source{found.Dir, version}, nil
 }
 
-// compiledIn is where this file was when the program was built; with -trimpath that is no path of a machine.
+// compiledIn is the path of this file when the program was built; with -trimpath it is no real path.
 func compiledIn() string {
 	_, file, _, _ := runtime.Caller(0)
 	return file
 }
 
-// checkout finds the module that a folder is in, if it is ours.
+// checkout finds our module in a folder or its parents.
 func checkout(dir string) (string, bool) {
 	dir, err := filepath.Abs(dir)
 	for err == nil {
@@ -84,7 +84,7 @@ func checkout(dir string) (string, bool) {
 	return "", false
 }
 
-// head is the commit that is checked out; "" without one.
+// head is the commit that is checked out; "" if there is none.
 func head(ctx context.Context, dir string) string {
 	out, _ := exec.CommandContext(ctx, "git", "-C", dir, "rev-parse", "HEAD").Output()
 	return string(bytes.TrimSpace(out))
@@ -99,7 +99,7 @@ func setting(info *debug.BuildInfo, name string) string {
 	return ""
 }
 
-// fingerprint names what comes of the source: the source, the compiler, and how it is called.
+// fingerprint is the key of a build: the source, the compiler, and the flags.
 func (s source) fingerprint(info *debug.BuildInfo) (string, error) {
 	sum := sha256.New()
 	fmt.Fprintln(sum, runtime.Version(), runtime.GOOS, runtime.GOARCH, s.release, flags(info))
@@ -114,8 +114,8 @@ func (s source) fingerprint(info *debug.BuildInfo) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:16], nil
 }
 
-// hash writes the files that the program is built from: those beside Go files and below them, where cgo and embed find
-// theirs, but for tests. A run's folder, which may be in the checkout, too, and be large, has no Go files.
+// hash hashes the files that affect the build: those in and below folders with Go files, as cgo and embed use them,
+// without tests. Run folders, which may be inside and large, have no Go files.
 func (s source) hash(to io.Writer) error {
 	packages := []string{}
 	return filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {

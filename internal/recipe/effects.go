@@ -5,17 +5,17 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// Effects are what the settings of the recipe did in a step. Of one that is off there is nothing.
+// Effects are the metrics of a step about its recipe: what clipping, penalties and corrections did. A setting that is off has none.
 type Effects struct {
-	KLRef             *float64 `json:"kl_ref,omitempty"`             // mean estimate of the divergence from the reference
-	ClipLow           *float64 `json:"clip_low_fraction,omitempty"`  // tokens whose ratio was below the range
-	ClipHigh          *float64 `json:"clip_high_fraction,omitempty"` // above it
-	ClipDual          *float64 `json:"clip_dual_fraction,omitempty"` // bounded by clip_dual
-	TISMean           *float64 `json:"tis_mean,omitempty"`           // correction of tokens
-	TISShare          *float64 `json:"tis_truncated,omitempty"`      // tokens whose correction was above the cap
+	KLRef             *float64 `json:"kl_ref,omitempty"`             // mean KL estimate against the reference policy
+	ClipLow           *float64 `json:"clip_low_fraction,omitempty"`  // tokens whose ratio was below the clip range
+	ClipHigh          *float64 `json:"clip_high_fraction,omitempty"` // tokens whose ratio was above it
+	ClipDual          *float64 `json:"clip_dual_fraction,omitempty"` // tokens bounded by clip_dual
+	TISMean           *float64 `json:"tis_mean,omitempty"`           // mean correction of a token
+	TISShare          *float64 `json:"tis_truncated,omitempty"`      // tokens whose correction was above tis_cap
 	Overlong          *float64 `json:"overlong_penalty_mean,omitempty"`
-	RewardsClipped    *float64 `json:"reward_clipped,omitempty"`    // completions
-	AdvantagesClipped *float64 `json:"advantage_clipped,omitempty"` // advantages
+	RewardsClipped    *float64 `json:"reward_clipped,omitempty"`    // completions whose reward was clipped
+	AdvantagesClipped *float64 `json:"advantage_clipped,omitempty"` // advantages that were clipped
 	NotLearnt         *int     `json:"n_not_positive,omitempty"`    // completions left out by positive_only
 }
 
@@ -26,7 +26,7 @@ func mean(sum float64, n int) *float64 {
 	return &sum
 }
 
-// compared takes over what the comparison did.
+// compared records the effects of computing the advantages.
 func (e *Effects) compared(c objective.Comparison, a objective.Advantages) {
 	if c.Buffer > 0 {
 		e.Overlong = &a.Overlong
@@ -39,13 +39,13 @@ func (e *Effects) compared(c objective.Comparison, a objective.Advantages) {
 	}
 }
 
-// Compared are the effects that the comparison had.
+// Compared returns the effects of computing the advantages, before any update.
 func (r *Recipe) Compared() Effects { return r.effects }
 
-// Effects are those of the step, as of its last update, whose statistics are told what was clipped.
+// Effects returns the effects as of the step's last update. It also sets the clipped fraction of s.
 func (r *Recipe) Effects(s *model.Stats) Effects {
 	e, seen := r.effects, r.seen
-	if seen.Tokens == 0 { // a kernel's loss, the program's own, or nothing to learn from
+	if seen.Tokens == 0 { // the loss is a kernel's or the caller's own, or there was nothing to train on
 		return e
 	}
 	s.Clipped = *mean(float64(seen.Low+seen.High+seen.Dual), seen.Tokens)
@@ -64,7 +64,7 @@ func (r *Recipe) Effects(s *model.Stats) Effects {
 	return e
 }
 
-// LeftOut takes down how many completions PositiveOnly left out.
+// LeftOut records how many completions PositiveOnly left out.
 func (r *Recipe) LeftOut(n int) {
 	if r.PositiveOnly {
 		r.effects.NotLearnt = &n

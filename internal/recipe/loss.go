@@ -7,13 +7,13 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// BeginUpdate forgets what the loss saw in the update before.
+// BeginUpdate resets the counters of the loss.
 func (r *Recipe) BeginUpdate() { r.seen = objective.Seen{} }
 
-// Alone has the loss shown one datum of the step, number i, until the step after.
+// Alone says that the loss is given only datum i of the step from now on, until the next step.
 func (r *Recipe) Alone(i int) { r.first = i }
 
-// loss computes what no kernel knows. All of it is done in double precision.
+// loss computes, in double precision, the losses for which there is no kernel.
 func (r *Recipe) loss(s *model.LossSequence) float64 {
 	x, i := &r.scratch, r.first+s.Index
 	x.LogP, x.Old = wide(x.LogP, s.LogP), wide(x.Old, s.Old)
@@ -23,7 +23,7 @@ func (r *Recipe) loss(s *model.LossSequence) float64 {
 	if r.reference != nil {
 		x.Ref = r.reference[i]
 	}
-	if r.near[i] == nil { // this is the first update
+	if r.near[i] == nil { // the first update of the step
 		r.near[i] = slices.Clone(x.LogP)
 	}
 	x.Near = r.near[i]
@@ -34,7 +34,7 @@ func (r *Recipe) loss(s *model.LossSequence) float64 {
 	return loss
 }
 
-// wide are numbers in double precision, in the memory of into.
+// wide converts numbers to double precision, reusing the memory of into.
 func wide(into []float64, numbers []float32) []float64 {
 	into = into[:0]
 	for _, x := range numbers {

@@ -1,5 +1,5 @@
-// Package recipe makes of the settings of a run what it does with rewards, advantages and the loss, and keeps what of that
-// lasts for a step: what the reference says of its completions, and what the policy said before the first update.
+// Package recipe turns the settings of a run into how rewards become advantages and what the loss is, and keeps what the
+// loss needs for a step: log-probabilities under the reference policy, and those before the first update.
 package recipe
 
 import (
@@ -15,38 +15,38 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// Recipe is an objective on its way through the steps of a run.
+// Recipe is the objective of a run, with its state within a step.
 type Recipe struct {
 	Compare   objective.Comparison
 	Loss      objective.Loss
 	Objective model.Objective
-	// PositiveOnly leaves out completions whose advantage is not above 0.
+	// PositiveOnly leaves out completions whose advantage is not positive.
 	PositiveOnly bool
-	// Warn, where set, is told of advantages of which the gradient is not going to be finite.
+	// Warn, if set, is called with a warning when advantages are so large that the gradient will not be finite.
 	Warn func(string)
 
-	estimator objective.Estimator // of the divergence that is taken off rewards
-	first     int                 // the place of the first datum that the loss is shown
+	estimator objective.Estimator // of the KL penalty on rewards
+	first     int                 // index of the first datum that the loss is given
 
-	reference, near [][]float64 // of each datum that is learned from, the tokens that count
+	reference, near [][]float64 // log-probabilities by datum and masked-in token, for Loss.KL and for Loss.Truncation
 	seen            objective.Seen
 	scratch         objective.Sequence
-	effects         Effects // of the comparison
-	huge            string  // the completion whose reward is far beyond all others of the step, "" where none is
+	effects         Effects // those of computing the advantages
+	huge            string  // describes the completion whose reward is far beyond all others of the step; "" if there is none
 }
 
-// Own are parts that a Go program brings; nil is what the settings say.
+// Own are parts that the caller's program brings; nil means what the settings say.
 type Own struct {
 	Advantage func(rewards []float64) []float64
 	Loss      model.LossFunc
 }
 
-// Within are the comparisons inside of a group, by the setting advantage.
+// Within are the functions that compute advantages within a group, by the value of the setting advantage.
 var Within = map[string]func(rewards []float64) []float64{
 	"mean": objective.Mean, "std": objective.Std, "leave_one_out": objective.LeaveOneOut,
 }
 
-// Of is the recipe of a configuration.
+// Of builds the recipe of a configuration.
 func Of(cfg *configs.Config, own Own) (*Recipe, error) {
 	reduction, err := model.ParseReduction(cfg.Reduction)
 	if err != nil {
@@ -84,7 +84,7 @@ func Of(cfg *configs.Config, own Own) (*Recipe, error) {
 	return r, nil
 }
 
-// Adjust puts other settings in force from the next step on. Without a penalty for length the buffer is the run's own.
+// Adjust changes settings from the next step on. A penalty for length without a buffer gets one of a fifth of the length.
 func (r *Recipe) Adjust(temperature, overlong float64, buffer int) {
 	r.Objective.Temperature = float32(temperature)
 	s := &r.Compare.Shaping
@@ -93,17 +93,17 @@ func (r *Recipe) Adjust(temperature, overlong float64, buffer int) {
 	}
 }
 
-// kernel tells whether backends know the loss.
+// kernel reports whether backends have a kernel for the loss.
 func (r *Recipe) kernel() bool {
 	return r.Loss.Plain() && r.Loss.Kind != objective.GSPO && r.Loss.Kind != objective.GSPOToken
 }
 
-// Scorer gives log-probabilities of targets by the frozen weights alone.
+// Scorer computes log-probabilities of targets under the reference policy: the frozen weights without the adapter.
 type Scorer interface {
 	ScoreBase(ctx context.Context, datums []model.Datum, temperature float32) ([][]float32, error)
 }
 
-// Advantages compares the completions of groups. Datum gives the sequence of one of them.
+// Advantages computes the advantages of groups. datum returns the sequence of one completion.
 func (r *Recipe) Advantages(ctx context.Context, s Scorer, groups []objective.Group, datum func(group, sample int) model.Datum) (
 	a objective.Advantages, err error) {
 	r.effects = Effects{}
@@ -123,10 +123,10 @@ func (r *Recipe) Advantages(ctx context.Context, s Scorer, groups []objective.Gr
 	return a, nil
 }
 
-// mostAdvantage is the largest whose gradient has squares that single precision holds, which Adam keeps: their root is 1.8e19.
+// mostAdvantage is the largest advantage whose gradient Adam can square in single precision, whose largest root is 1.8e19.
 const mostAdvantage = 1e18
 
-// warn tells of the first group with an advantage that is too large, and the reward that is the cause.
+// warn reports the first group with an advantage that is too large, and the reward that causes it.
 func (r *Recipe) warn(groups []objective.Group, a objective.Advantages) {
 	for g, all := range a.Samples {
 		if !slices.ContainsFunc(all, func(x float64) bool { return math.Abs(x) > mostAdvantage }) {
@@ -145,7 +145,7 @@ func (r *Recipe) warn(groups []objective.Group, a objective.Advantages) {
 	}
 }
 
-// huge names the completion of a step that earned a thousand times as much as any other.
+// huge describes the completion of a step whose reward is a thousand times that of any other; "" if there is none.
 func huge(groups []objective.Group) string {
 	most, next, name := 0.0, 0.0, ""
 	for _, g := range groups {
@@ -165,11 +165,11 @@ func huge(groups []objective.Group) string {
 	return ""
 }
 
-// mostBlamed is how many completions are named where the fault is not with one of them.
+// mostBlamed is how many completions Blame names at most.
 const mostBlamed = 8
 
-// Blame names what made a gradient of the step infinite: the one reward that is far beyond the others, or else the completions whose
-// gradients are so by themselves, the first of them.
+// Blame names the cause of a gradient that is not finite: the one reward that is far beyond all others, or else the completions
+// whose own gradients are not finite.
 func (r *Recipe) Blame(completions []string) []string {
 	switch {
 	case r.huge != "":
@@ -182,7 +182,7 @@ func (r *Recipe) Blame(completions []string) []string {
 	return completions
 }
 
-// diverge gives each completion how far its tokens are from the reference.
+// diverge estimates for each completion the KL divergence of its tokens from the reference policy.
 func (r *Recipe) diverge(ctx context.Context, s Scorer, groups []objective.Group, datum func(group, sample int) model.Datum) error {
 	var all []model.Datum
 	for g := range groups {
@@ -210,7 +210,7 @@ func (r *Recipe) diverge(ctx context.Context, s Scorer, groups []objective.Group
 	return nil
 }
 
-// Begin readies the loss for a step that learns from these datums.
+// Begin prepares the loss for a step that trains on these datums.
 func (r *Recipe) Begin(ctx context.Context, s Scorer, datums []model.Datum) (err error) {
 	r.first, r.reference, r.near = 0, nil, make([][]float64, len(datums))
 	if r.Loss.KL > 0 {
@@ -219,7 +219,7 @@ func (r *Recipe) Begin(ctx context.Context, s Scorer, datums []model.Datum) (err
 	return err
 }
 
-// score is one pass through the reference. There are numbers for the tokens that count.
+// score computes the log-probabilities of masked-in tokens under the reference policy.
 func score(ctx context.Context, s Scorer, datums []model.Datum, temperature float32) ([][]float64, error) {
 	scores, err := s.ScoreBase(ctx, datums, temperature)
 	if err != nil {
@@ -232,7 +232,7 @@ func score(ctx context.Context, s Scorer, datums []model.Datum, temperature floa
 	return all, nil
 }
 
-// counted are the numbers of the tokens that a datum learns from.
+// counted selects the numbers of the tokens that a datum is trained on.
 func counted(d model.Datum, all []float32) (some []float64) {
 	for t, counts := range d.Mask {
 		if counts {

@@ -24,19 +24,19 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/given"
 )
 
-// Options say which session, and where.
+// Options say which session, and on which server.
 type Options struct {
 	URL  string       // of the server, such as http://127.0.0.1:8000
-	Key  string       // "" where it asks for none
-	HTTP *http.Client // nil: the usual one
+	Key  string       // "": none is needed
+	HTTP *http.Client // nil: the default client
 
-	ID       string         // of a session to go on with; "": a new one of what follows
-	Model    string         // of those that are served; "" where there is one only
+	ID       string         // of a session to resume; "": a new one with the following options
+	Model    string         // a model of the server; "" if it serves only one
 	Settings map[string]any // by the keys of a configuration
 	Problems []data.Problem // to train on; nil: those of the server's configuration
 }
 
-// Session is a trainer on a server, whose steps tell M. A call that was lost on its way is made again, and counts once. It is not
+// Session is a trainer on a server; M is the type of a step's metrics. Lost calls are repeated, and take effect once. It is not
 // safe for concurrent use.
 type Session[M any] struct {
 	ID    string
@@ -44,7 +44,7 @@ type Session[M any] struct {
 	o     Options
 }
 
-// Open begins a session, or goes on with one.
+// Open creates a session, or resumes one.
 func Open[M any](ctx context.Context, o Options) (*Session[M], error) {
 	given.All("grpo.OpenRemote", "ctx", ctx)
 	s := &Session[M]{ID: o.ID, o: o}
@@ -76,7 +76,7 @@ func Open[M any](ctx context.Context, o Options) (*Session[M], error) {
 	return s, nil
 }
 
-// rows are problems as lines of a task file have them; nil where they are nil.
+// rows are problems as rows of a task file; nil for nil.
 func rows(ctx context.Context, problems []data.Problem) ([]json.RawMessage, error) {
 	if problems == nil {
 		return nil, nil
@@ -94,15 +94,15 @@ func rows(ctx context.Context, problems []data.Problem) ([]json.RawMessage, erro
 	return all, nil
 }
 
-// State is that of the session.
+// State returns the state of the session.
 func (s *Session[M]) State(ctx context.Context) (state State, err error) {
 	return state, s.call(ctx, "GET", "", nil, &state)
 }
 
-// StepsDone is how many steps the policy has behind it.
+// StepsDone is the number of steps taken.
 func (s *Session[M]) StepsDone() int { return s.steps }
 
-// Step takes one step, on a subset of problems, or on the next of the session where it is nil. Iterations are updates on the same
+// Step takes one step on a subset of problems; nil: the session's next problems. iterations is the number of updates on the same
 // completions; 0: as configured.
 func (s *Session[M]) Step(ctx context.Context, subset []data.Problem, iterations int) (m M, err error) {
 	problems, err := rows(ctx, subset)
@@ -116,8 +116,8 @@ func (s *Session[M]) Step(ctx context.Context, subset []data.Problem, iterations
 	return m, err
 }
 
-// Sample draws n completions of each problem from the policy as it is, and has them scored. At temperature 0 they are the most
-// likely ones. Asked again, the same policy answers the same.
+// Sample samples n completions of each problem from the current policy, and scores them; temperature 0 is greedy. Repeated
+// with the same policy, it returns the same.
 func (s *Session[M]) Sample(ctx context.Context, problems []data.Problem, n int, temperature float32) ([]Group, error) {
 	said, err := json.Marshal(temperature)
 	if err != nil {
@@ -132,20 +132,20 @@ func (s *Session[M]) Sample(ctx context.Context, problems []data.Problem, n int,
 	return got.Groups, err
 }
 
-// Save keeps the adapter of the last step on the server, and serves it under a name where one is given.
+// Save saves the adapter of the last step on the server, and serves it if there is a name.
 func (s *Session[M]) Save(ctx context.Context, serveAs string) (saved Saved, err error) {
 	return saved, s.call(ctx, "POST", "/save", SaveAsk{ServeAs: serveAs}, &saved)
 }
 
-// Finish ends the training: the last step is kept, and the session's memory is given back.
+// Finish ends the training: the adapter of the last step is saved, and the session's memory is freed.
 func (s *Session[M]) Finish(ctx context.Context) (saved Saved, err error) {
 	return saved, s.call(ctx, "POST", "/finish", SaveAsk{}, &saved)
 }
 
-// Delete removes the session from the server, with what was kept of it.
+// Delete removes the session and what it has saved from the server.
 func (s *Session[M]) Delete(ctx context.Context) error { return s.call(ctx, "DELETE", "", nil, nil) }
 
-// Download writes an adapter that was kept into a new directory, in PEFT's format.
+// Download writes a saved adapter to a new directory, in PEFT's format.
 func (s *Session[M]) Download(ctx context.Context, saved Saved, dir string) error {
 	var archive bytes.Buffer
 	if err := s.call(ctx, "GET", "/saved/"+strconv.Itoa(saved.Step), nil, &archive); err != nil {
@@ -174,7 +174,7 @@ func (s *Session[M]) Download(ctx context.Context, saved Saved, dir string) erro
 	})
 }
 
-// Refused is an answer that making the call again would not mend.
+// Refused is the error of a call for which a retry is no use.
 type Refused struct {
 	Status int
 	Text   string
@@ -182,7 +182,7 @@ type Refused struct {
 
 func (e *Refused) Error() string { return fmt.Sprintf("the server refuses (%d): %s", e.Status, e.Text) }
 
-// call makes a call until it is answered. A server that is still at work says so, and is asked again: it knows the request.
+// call makes a call until it is answered. While the server answers 202, the request is repeated: the server recognises it.
 func (s *Session[M]) call(ctx context.Context, method, path string, in, out any) error {
 	var text []byte
 	if in != nil {
@@ -192,7 +192,7 @@ func (s *Session[M]) call(ctx context.Context, method, path string, in, out any)
 		}
 	}
 	once, wait, tries := rand.Text(), 50*time.Millisecond, 0
-	var last error // that a try failed with
+	var last error // of the last attempt
 	for {
 		status, answer, err := s.once(ctx, method, path, once, text)
 		switch {
@@ -218,7 +218,7 @@ func (s *Session[M]) call(ctx context.Context, method, path string, in, out any)
 	}
 }
 
-// ended is the error of a call whose context ended, with what went wrong until then.
+// ended is the error of a call whose context ended, with the last error before that.
 func ended(ctx context.Context, last error) error {
 	if last == nil {
 		return ctx.Err()
@@ -226,10 +226,10 @@ func ended(ctx context.Context, last error) error {
 	return fmt.Errorf("%w; before that: %v", ctx.Err(), last)
 }
 
-// passing are the answers of a server that has no room, or of what stands before one that is not there.
+// passing are the statuses of a server that is overloaded, or of a proxy whose server is away.
 var passing = []int{http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
 
-// mostTries is how often a server is tried in a row that does not answer, or has no room: for some minutes.
+// mostTries is how many attempts in a row may fail so; it takes some minutes.
 const mostTries = 60
 
 func (s *Session[M]) once(ctx context.Context, method, path, once string, text []byte) (status int, answer []byte, err error) {
@@ -265,7 +265,7 @@ func read(answer []byte, out any) error {
 	return json.Unmarshal(answer, out)
 }
 
-// reason is what an answer that refuses says.
+// reason is the message of a refusal.
 func reason(answer []byte) string {
 	var said struct {
 		Error struct {

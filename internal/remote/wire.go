@@ -1,5 +1,4 @@
-// Package remote is training on a server from elsewhere: what is said on the wire, and a client that says it. It does not know
-// how anything is trained.
+// Package remote is the protocol of training on a server, and a client for it. It does not know how anything is trained.
 package remote
 
 import (
@@ -12,9 +11,9 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// Begin asks for a session.
+// Begin creates a session.
 type Begin struct {
-	Model    string                     `json:"model"`    // of those that are served; "" where there is one only
+	Model    string                     `json:"model"`    // a model of the server; "" if it serves only one
 	Settings map[string]json.RawMessage `json:"settings"` // by the keys of a configuration
 	Problems []json.RawMessage          `json:"problems"` // rows of a task file; nil: those of the server's configuration
 }
@@ -26,18 +25,18 @@ const (
 	Finished = "finished"
 )
 
-// State is what a session is.
+// State is the state of a session.
 type State struct {
 	ID       string         `json:"id"`
 	Model    string         `json:"model"`
 	State    string         `json:"state"`
-	Steps    int            `json:"steps"` // that are done, and on disk
+	Steps    int            `json:"steps"` // done, and on disk
 	Settings map[string]any `json:"settings"`
-	Saved    []int          `json:"saved"` // steps whose adapters are kept
+	Saved    []int          `json:"saved"` // steps whose adapters are saved
 	ServedAs string         `json:"served_as,omitempty"`
 }
 
-// Whole is a whole number, however JSON spells it: languages that know one kind of number write 1.0 of it, too, as settings may have it.
+// Whole is an integer that may be written as 1.0 in JSON: some languages have only one type of number.
 type Whole int
 
 // UnmarshalJSON reads 1, 1.0 and 1e0.
@@ -47,7 +46,7 @@ func (w *Whole) UnmarshalJSON(text []byte) error {
 		*w = Whole(n)
 		return nil
 	}
-	v := float64(*w) // null leaves it
+	v := float64(*w) // null leaves it unchanged
 	if err := json.Unmarshal(text, &v); err == nil && v == math.Trunc(v) && math.Abs(v) < 1<<53 {
 		*w = Whole(v)
 		return nil
@@ -56,15 +55,15 @@ func (w *Whole) UnmarshalJSON(text []byte) error {
 	return &json.UnmarshalTypeError{Value: cmp.Or(kind, "number "+string(text)), Type: reflect.TypeFor[int]()}
 }
 
-// StepAsk asks for one step. Asked again it is the same step, not another one.
+// StepAsk asks for a step. Repeated, it is the same step, not another one.
 type StepAsk struct {
-	Step       *Whole            `json:"step"` // 1 for the first
+	Step       *Whole            `json:"step"` // starting with 1
 	Problems   []json.RawMessage `json:"problems"`
-	IDs        []string          `json:"ids"` // of problems of the session; both nil: its next
+	IDs        []string          `json:"ids"` // of problems of the session; if both are nil, its next problems
 	Iterations Whole             `json:"iterations"`
 }
 
-// SampleAsk asks for n completions of each problem from the policy as it is.
+// SampleAsk asks for n completions of each problem from the current policy.
 type SampleAsk struct {
 	Problems    []json.RawMessage `json:"problems"`
 	IDs         []string          `json:"ids"`
@@ -74,7 +73,7 @@ type SampleAsk struct {
 
 // Sampled are completions with their scores.
 type Sampled struct {
-	Step   int     `json:"step"` // that the policy is of
+	Step   int     `json:"step"` // of the policy
 	Groups []Group `json:"groups"`
 }
 
@@ -85,7 +84,7 @@ type Group struct {
 	Completions []Completion `json:"completions"`
 }
 
-// Completion is one that was drawn and scored.
+// Completion is a completion with its score.
 type Completion struct {
 	Text     string       `json:"text"`
 	Tokens   []int32      `json:"tokens"`
@@ -94,12 +93,12 @@ type Completion struct {
 	Score    reward.Score `json:"score"`
 }
 
-// SaveAsk asks for the adapter to be kept.
+// SaveAsk asks to save the adapter.
 type SaveAsk struct {
-	ServeAs string `json:"serve_as"` // the name to serve it under; "": it is not
+	ServeAs string `json:"serve_as"` // "": not served
 }
 
-// Saved is where it is.
+// Saved says what was saved.
 type Saved struct {
 	Step     int    `json:"step"`
 	Adapter  string `json:"adapter"` // path of an archive, on the server

@@ -8,20 +8,20 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
-// What the page needs to know of the trainer's advice, to tell what still holds.
+// What the page needs to know of the advisor, to tell which advice still holds.
 const (
-	// Silence is how many steps a rule is quiet for after it spoke. One that holds speaks again then.
+	// Silence is for how many steps a rule is silent after it spoke. If it still applies, it speaks again then.
 	Silence = 10
-	// SlowSandbox speaks once, when steps wait for their scores for more than the share SlowShare.
+	// SlowSandbox is given once, if steps wait for scores for more than the share SlowShare of their time.
 	SlowSandbox = "sandbox is the bottleneck"
 	SlowShare   = 0.3
-	// SlowScores speaks in its place where a model judges, too: nobody knows which of the two is waited for.
+	// SlowScores takes its place if a model judges too, as then either may be the cause.
 	SlowScores = "judge or sandbox is the bottleneck"
-	// NoSkill is about evaluations.
+	// NoSkill is the rule about evaluations.
 	NoSkill = "reward without skill"
 )
 
-// holds tells whether nothing that came later says that an advice is out of date.
+// holds reports whether nothing since contradicts an advice.
 func (r *run) holds(a advice) bool {
 	last := 0
 	if n := len(r.steps); n > 0 {
@@ -51,7 +51,7 @@ type rule struct {
 
 const mostRules = 20
 
-// rules gathers the advice by rule, the latest first: what holds, and what did once.
+// rules groups the advice by rule, the latest first: what holds now, and what held once.
 func (r *run) rules() (now, once []rule) {
 	var out []*rule
 	byName := map[string]*rule{}

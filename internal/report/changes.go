@@ -12,10 +12,10 @@ import (
 
 const mostChanges = 200
 
-// byKey are settings as JSON has them.
+// byKey are settings as JSON.
 type byKey = map[string]json.RawMessage
 
-// changed are the settings that the run went on with and that were others before, the latest first.
+// changed lists the settings that changed when the run was resumed, the latest first.
 func (r *run) changed() (out []shownChange) {
 	var began byKey
 	understand(r.config, &began)
@@ -37,10 +37,10 @@ func (r *run) changed() (out []shownChange) {
 	return out[:min(len(out), mostChanges)]
 }
 
-// shownChange is a setting on the page that changed while the run went on.
+// shownChange is such a change on the page.
 type shownChange struct{ When, Key, Before, After string }
 
-// said is a setting as the first of some settings has it that has it at all.
+// said is a setting in the first of some that has it.
 func said(key string, some ...byKey) string {
 	for _, v := range some {
 		if text, ok := v[key]; ok {
@@ -50,7 +50,7 @@ func said(key string, some ...byKey) string {
 	return "not set"
 }
 
-// typed is a value in JSON, a text without its quotes.
+// typed is a JSON value; strings without quotes.
 func typed(value json.RawMessage) string {
 	var text string
 	var flat bytes.Buffer

@@ -10,47 +10,47 @@ import (
 type series struct {
 	name, color string
 	values      []float64
-	low, high   []float64 // an interval around the values, where there is one
+	low, high   []float64 // an interval around the values, if there is one
 	format      func(float64) string
 }
 
-// plot is what a chart is to show.
+// plot is the data of a chart.
 type plot struct {
 	title, note string
 	series      []series
-	stacked     bool      // the series add up
-	share       bool      // the scale is 0..1
-	steep       bool      // logarithmic, where the values lie far apart
-	plain       bool      // no moving average: every value counts
-	dots        bool      // few values, shown one by one
-	joined      bool      // a line goes on beyond a column that it knows nothing of
-	reference   []float64 // values that the scale must hold
+	stacked     bool      // the series are stacked
+	share       bool      // the scale is 0 to 1
+	steep       bool      // logarithmic, if the values differ by orders of magnitude
+	plain       bool      // without a moving average
+	dots        bool      // few values, drawn as dots
+	joined      bool      // a line continues across columns without a value
+	reference   []float64 // values that the scale must include
 }
 
-// chart is a plot as the page draws it, in a square of 1000 by 1000 that the page stretches.
+// chart is a plot as drawn, in a square of 1000 by 1000 that the page stretches.
 type chart struct {
 	Title, Note, Spoken string
 	Ticks               []tick
-	Span                string // of the scale that has the ticks
+	Span                string // of the scale with the ticks
 	XTicks              []tick
 	Shapes              []shape
 	Legend              []legend
-	Still               bool // nothing moved: there is only a legend
+	Still               bool // all values are constant: only the legend is shown
 }
 
-// From so many columns on, a moving average says more than its values, and dots run together.
+// From that many columns on, a moving average is shown, and no dots.
 const (
 	enoughForTrend = 30
 	tooManyForDots = 60
 )
 
-// shape is a path of one color; class says how it is drawn.
+// shape is an SVG path of one color; class selects its style.
 type shape struct{ Class, Color, Path string }
 
-// legend names a series with its last value, and its values for the readout.
+// legend names a series, with its last value, and all values for the readout.
 type legend struct{ Color, Name, Last, Values string }
 
-// draw lays a plot out, or gives nil where nothing is known.
+// draw draws a plot; nil if it has no values.
 func (p plot) draw(a *axis) *chart {
 	p.series = slices.DeleteFunc(p.series, func(s series) bool { return !known(s.values) || p.stacked && !anything(s.values) })
 	if len(p.series) == 0 {
@@ -78,7 +78,7 @@ func (p plot) draw(a *axis) *chart {
 	return c
 }
 
-// speak is the text alternative of the chart, for screen readers.
+// speak is the text alternative for screen readers.
 func (c *chart) speak() string {
 	words := make([]string, len(c.Legend))
 	for i, l := range c.Legend {
@@ -87,7 +87,7 @@ func (c *chart) speak() string {
 	return c.Title + "; at the end " + strings.Join(words, ", ")
 }
 
-// still tells that there is nothing to draw: every series has one value throughout, and no interval.
+// still reports whether every series has a constant value and no interval.
 func (p plot) still() bool {
 	for _, s := range p.series {
 		if s.low != nil && (!equal(s.low, s.values) || !equal(s.high, s.values)) {
@@ -143,7 +143,7 @@ func (p plot) lines(c *chart, a *axis, lines [][]column) {
 	}
 }
 
-// measured are the columns that something is known of, and where they are.
+// measured are the columns with values, and their places.
 func measured(at []float64, line []column) (places []float64, known []column) {
 	for i, c := range line {
 		if c.Mean == c.Mean {
@@ -251,7 +251,7 @@ func known0(v float64) float64 {
 	return v
 }
 
-// last is the last value that is known.
+// last is the last known value.
 func last(values []float64) float64 {
 	for i := len(values) - 1; i >= 0; i-- {
 		if values[i] == values[i] {

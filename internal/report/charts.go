@@ -9,18 +9,18 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
-// section is a part of the page: charts over the same axis, and the series that did not move.
+// section is a part of the page: charts over the same axis, and the series that are constant.
 type section struct {
 	ID, Title, Lead string
 	Axis            *axis
 	Charts          []*chart
 	Still           []legend
-	plots           []plot // that it is drawn of
+	plots           []plot // the data of its charts
 }
 
 func (s *section) add(plots ...plot) { s.plots = append(s.plots, plots...) }
 
-// drawn is the section with its plots as charts; those that nothing is known about are left out.
+// drawn draws the plots of a section, leaving out those without values.
 func (s section) drawn() section {
 	for _, p := range s.plots {
 		switch c := p.draw(s.Axis); {
@@ -34,10 +34,10 @@ func (s section) drawn() section {
 	return s
 }
 
-// sections are the charts, what a reader asks first coming first.
+// sections are the sections of charts, the most important first.
 func (r *run) sections() []section {
 	var all, out []section
-	if len(r.evals) > 1 { // one has its place at the top
+	if len(r.evals) > 1 { // a single one is shown at the top instead
 		all = append(all, r.heldOut())
 	}
 	if len(r.held) > 1 {
@@ -58,15 +58,15 @@ func (r *run) sections() []section {
 	return out
 }
 
-// ofSteps are the sections whose charts have a value for each step.
+// ofSteps are the sections with a value for each step.
 func (r *run) ofSteps(a *axis) []section {
 	return []section{r.lessons(a), r.learning(a), r.completions(a), r.optimizer(a), r.time(a)}
 }
 
-// Many tells whether the legend would take more room than the curves.
+// Many reports whether the legend would take more room than the curves.
 func (c *chart) Many() bool { return len(c.Legend) > colors }
 
-// unchanged is the value that a series always had, with every digit; one that was measured once may change yet.
+// unchanged is the constant value of a series, with all digits; "" after a single sample, as it may still change.
 func (s series) unchanged() string {
 	if len(s.values) == 1 {
 		return s.format(s.values[0])
@@ -74,10 +74,10 @@ func (s series) unchanged() string {
 	return exact(last(s.values))
 }
 
-// Only tells whether there is but one sample to each chart.
+// Only reports whether the charts have a single sample each.
 func (s section) Only() bool { return s.Axis.Spans[len(s.Axis.Spans)-1][1] == 1 }
 
-// reading says how lines are to be read, where that is not plain.
+// reading explains the lines of a chart if necessary.
 func reading(a *axis) string {
 	lead := ""
 	if len(a.Spans) >= enoughForTrend {
@@ -92,7 +92,7 @@ func reading(a *axis) string {
 	return lead
 }
 
-// apart puts a gap before every value that cannot be set beside the one before it, so that no line joins them, and says that there is one.
+// apart inserts a gap before every value that is not comparable with the one before, so that no line joins them, and a note about it.
 func apart[T any](all []T, alike func(a, b *T) bool, gap func(at *T) T, what string) (out []T, lead string) {
 	for i := range all {
 		if i > 0 && !alike(&all[i-1], &all[i]) {
@@ -126,7 +126,7 @@ func (r *run) heldOut() section {
 	return s
 }
 
-// over is a quantity of every step.
+// over returns a quantity of every step.
 func (r *run) over(of func(s *step) float64) []float64 {
 	out := make([]float64, len(r.steps))
 	for i := range r.steps {
@@ -140,7 +140,7 @@ func (r *run) line(name, color string, format func(float64) string, of func(s *s
 	return series{name: name, color: color, format: format, values: r.over(of)}
 }
 
-// band is a line within its least and its greatest values.
+// band is a line with an interval.
 func (r *run) band(name, color string, format func(float64) string, of, low, high func(s *step) float64) series {
 	s := r.line(name, color, format, of)
 	s.low, s.high = r.over(low), r.over(high)
@@ -169,7 +169,7 @@ func (r *run) learning(a *axis) section {
 	return s
 }
 
-// components are the means of what the reward is mixed of.
+// components are the means of the reward's components.
 func (r *run) components() plot {
 	p, seen := plot{title: "Components of the reward"}, map[string]bool{}
 	for i := range r.steps {
@@ -188,7 +188,7 @@ func (r *run) components() plot {
 	return p
 }
 
-// otherwiseEqual is the share of degenerate groups that are neither all right nor all wrong.
+// otherwiseEqual is the share of groups without contrast that are neither all right nor all wrong.
 func otherwiseEqual(s *step) float64 {
 	rest := s.Skipped/s.Groups - s.AllGood - s.AllBad
 	if rest < 1e-9 {
@@ -268,7 +268,7 @@ func (r *run) optimizer(a *axis) section {
 	return s
 }
 
-// onPolicy is what is promised to be 0: a step that was sampled ahead of an update is off policy by design.
+// onPolicy is the difference that should be 0; unknown for a step that was sampled ahead, which is off-policy by design.
 func onPolicy(s *step) float64 {
 	if s.Staleness > 0 {
 		return nan
@@ -293,7 +293,7 @@ func (r *run) time(a *axis) section {
 	return s
 }
 
-// other is the time of a step that belongs to none of its phases.
+// other is the time of a step outside of its phases.
 func (t *timing) other() float64 {
 	rest := t.Total - t.Sample - t.Score - t.Train
 	if rest < 1e-3*t.Total {

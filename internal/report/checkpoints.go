@@ -15,7 +15,7 @@ type checkpoint struct {
 	Epoch int    `json:"epoch"`
 	Path  string `json:"state_path"`
 
-	There bool `json:"-"` // it has not been removed since
+	There bool `json:"-"` // it still exists
 }
 
 func (r *run) readCheckpoints(dir string) error {
@@ -31,13 +31,13 @@ func (r *run) readCheckpoints(dir string) error {
 	})
 }
 
-// The most checkpoints that are listed, and how many of the last of them whether they are there or not.
+// How many checkpoints are listed at most, and how many of the latest ones even if they were removed.
 const (
 	mostCheckpoints = 40
 	lastCheckpoints = 10
 )
 
-// listed are the last checkpoints and those before them that are still there, with a word about how many those are.
+// listed are the latest checkpoints, and earlier ones that still exist, with a note about the rest.
 func (r *run) listed() (list []checkpoint, lead string) {
 	there := 0
 	for i, c := range r.checkpoints {

@@ -13,7 +13,7 @@ type check struct {
 	Text string
 }
 
-// checks say which promises of a run were kept, and where samples were lost.
+// checks say which guarantees held in a run, and where samples were lost.
 func (r *run) checks() []check {
 	var out []check
 	for _, c := range []func() (check, bool){r.fatal, r.kept, r.ahead, r.scored, r.blocked, r.taught, r.cutOff, r.updates} {
@@ -34,7 +34,7 @@ func (r *run) fatal() (check, bool) {
 	return check{}, false
 }
 
-// kept holds the run to its promise: what the trainer computes is what the sampler drew from.
+// kept checks that trainer and sampler computed the same log-probabilities.
 func (r *run) kept() (check, bool) {
 	measured, broken, most, at := 0, 0, 0.0, 0
 	for i := range r.steps {
@@ -61,7 +61,7 @@ func (r *run) kept() (check, bool) {
 		broken, count(measured, "update"), number(most), at)}, true
 }
 
-// ahead tells of steps that were sampled before the update that precedes them was made.
+// ahead tells of steps that were sampled ahead.
 func (r *run) ahead() (check, bool) {
 	ahead, oldest, most := 0, 0.0, 0.0
 	for _, s := range r.steps {

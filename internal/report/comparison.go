@@ -10,29 +10,28 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
-// Comparison is a page about several runs: tables, and curves over each other. It has what the page of a run has: it needs
-// nothing but itself.
+// Comparison is a page about several runs: tables, and charts with their curves. Like a run's page it is self-contained.
 type Comparison struct {
-	What, Of      string // of which verb, and what it was given, in a few words
+	What, Of      string // the verb, and its arguments in short
 	Title, Detail string
-	Names         []string // of runs: in the title each stays on one line where there is room for it
-	Notes         []string // what a reader must know before believing the rest
-	Tables, After []Table  // before the charts, and after them
+	Names         []string // of runs, each kept on one line in the title if possible
+	Notes         []string // caveats
+	Tables, After []Table  // before and after the charts
 	Groups        []CurveGroup
 }
 
-// ComparisonMark stands in every such page, and in no other file.
+// ComparisonMark occurs in every such page, and in no other file.
 const ComparisonMark = `<meta name="generator" content="grpo comparison" />`
 
-// Table is one of a page. The name of a row is its first cell.
+// Table is a table of the page. The first cell of a row is its name.
 type Table struct {
 	ID, Title, Lead string
 	Header          []string
 	Rows            []TableRow
-	Wide            bool // cells are words, and may be many
+	Wide            bool // cells are text and may be many
 }
 
-// TableRow is a row of it, with the color of a run where it is of one.
+// TableRow is a row, with the color of its run if there is one.
 type TableRow struct {
 	Name  string
 	Color string
@@ -42,30 +41,30 @@ type TableRow struct {
 // CurveGroup is a section of charts over one axis of steps.
 type CurveGroup struct {
 	ID, Title string
-	Scattered bool // steps lie apart, as those of evaluations
+	Scattered bool // steps are far apart, as those of evaluations
 	Charts    []CurveChart
 }
 
 // CurveChart is one quantity of several runs.
 type CurveChart struct {
 	Title, Note string
-	Share       bool // 0..1
+	Share       bool // the scale is 0 to 1
 	Seconds     bool
-	Rate        bool // written as a share is, on a scale of its own
+	Rate        bool // formatted as a percentage, on its own scale
 	Curves      []Curve
 }
 
-// Curve is the quantity of one run, with an interval where there is one.
+// Curve is the quantity of one run, with an interval if there is one.
 type Curve struct {
 	Name, Color       string
 	Steps             []int
 	Values, Low, High []float64
 }
 
-// colors is how many colors can be told apart, and dashes how many ways there are to draw a line.
+// colors is how many colors can be distinguished, and dashes how many line styles there are.
 const colors, dashes = 9, 4
 
-// RunColor is the color of run i of a comparison, and where there are more runs than colors, how its line is dashed.
+// RunColor is the color of run i of a comparison; with more runs than colors it includes a line style.
 func RunColor(i int) string {
 	color := [colors]string{"c1", "c2", "c3", "c4", "c5", "c6", "c8", "c9", "c7"}[i%colors]
 	if again := i / colors % dashes; again > 0 {
@@ -117,7 +116,7 @@ func visibleTables(tables []Table) []Table {
 	return out
 }
 
-// section lays the charts out over all steps that any of their curves has.
+// section lays the charts out over all steps of their curves.
 func (g CurveGroup) section() (s section, ok bool) {
 	at := map[int]int{}
 	for _, chart := range g.Charts {
@@ -147,10 +146,10 @@ func (g CurveGroup) section() (s section, ok bool) {
 	return s, len(s.Charts)+len(s.Still) > 0
 }
 
-// mostName is how many characters of a run's name stand in a legend; tables have all.
+// mostName is the length to which a run's name is shortened in a legend; tables have all of it.
 const mostName = 40
 
-// plot puts every curve where its steps are on the axis.
+// plot places the curves on the axis.
 func (c CurveChart) plot(at map[int]int, dots bool) plot {
 	format := number
 	switch {
@@ -168,7 +167,7 @@ func (c CurveChart) plot(at map[int]int, dots bool) plot {
 		}
 		p.series = append(p.series, one)
 	}
-	if p.still() { // a list of values says nothing without the name of the chart
+	if p.still() { // a list of constants would lack the chart's name
 		for i := range p.series {
 			p.series[i].name = fmt.Sprintf("%s, %s", c.Title, p.series[i].name)
 		}
@@ -187,14 +186,14 @@ func spread(values []float64, steps []int, at map[int]int) []float64 {
 	return out
 }
 
-// Number, Rate, Duration and Count write what was measured as the pages do.
+// Number, Rate, Duration and Count format measurements as on the pages.
 func Number(v float64) string { return number(v) }
 
-// Rate writes a share.
+// Rate formats a share.
 func Rate(v float64) string { return rate(v) }
 
-// Duration writes seconds the way people say them.
+// Duration formats seconds.
 func Duration(s float64) string { return duration(s) }
 
-// Count is so many of something.
+// Count formats a number of things.
 func Count(n int, what string) string { return count(n, what) }

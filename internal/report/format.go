@@ -8,21 +8,21 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
-// How numbers are written.
+// How numbers are formatted.
 var (
 	number, rate, fine, seconds      = look.Number, look.Rate, look.Fine, look.Seconds
 	percent, signed, exact, duration = look.Percent, look.Signed, look.Exact, look.Duration
 	grouped, count, every, earned    = look.Grouped, look.Count, look.Every, look.Reward
 )
 
-// understand decodes what it can: a value of another type than expected leaves its field as it was.
+// understand decodes JSON leniently: a value of the wrong type leaves its field unchanged.
 func understand(text []byte, v any) bool {
 	err := json.Unmarshal(text, v)
 	var kind *json.UnmarshalTypeError
 	return err == nil || errors.As(err, &kind)
 }
 
-// settle makes unknown what no problem says anything about, and widens an interval that is a point: no number of problems is proof.
+// settle makes values unknown if no problem was judged, and widens an interval of one point: no number of problems is proof.
 func (e evaluation) settle() evaluation {
 	if e.Problems > 0 && e.LeftOut >= e.Problems {
 		e.PassAtK = nan

@@ -13,40 +13,40 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
-// Latest is a step as the page of its run goes on with it, without the steps before: what the charts have to draw, and what the headline
-// says of how far the run is.
+// Latest is the newest step as data for a page that shows the steps before: the values for its charts, and the progress for its
+// headline.
 type Latest struct {
 	Step   int                `json:"step"`
 	Title  string             `json:"title"`
 	Steps  string             `json:"steps"`
-	Charts map[string][]Value `json:"charts"` // by their titles, in the order of their curves
+	Charts map[string][]Value `json:"charts"` // by title, in the order of curves
 
-	lines []byte // that it was read of
+	lines []byte // that it was read from
 }
 
-// Value is what a curve has at a step: a value, and the ends of the interval around it where it has one; null is unknown.
+// Value is a curve's value at a step, with the ends of its interval if there is one; null is unknown.
 type Value struct {
 	Name string     `json:"name"`
 	Text string     `json:"text"`
 	At   []*float64 `json:"at"`
 }
 
-// Ends reads the last steps of a run from the ends of its files, so that a step costs the same however many are before it.
+// Ends reads the last steps of a run from the ends of its files, so that the cost of a step does not grow with the run.
 type Ends struct {
 	Dir, Name string
 
-	about run       // what its documents say
-	mark  [2]string // of the documents, as they were read
+	about run       // from its documents
+	mark  [2]string // the version of the documents
 	known []Latest
 }
 
-// What is read: so many steps, of so many bytes.
+// How much is read: steps, and bytes.
 const (
 	mostLatest = 4
 	mostEnd    = 32 << 10
 )
 
-// Read gives those of the last steps, in their order, that are new or have more lines since it was called before.
+// Read returns those of the last steps, in order, that are new or have more lines than at the previous call.
 func (e *Ends) Read() (fresh []Latest, err error) {
 	if err := e.readAbout(); err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (e *Ends) Read() (fresh []Latest, err error) {
 	return fresh, nil
 }
 
-// readAbout reads the documents again where they are others.
+// readAbout reads the documents again if they have changed.
 func (e *Ends) readAbout() error {
 	var mark [2]string
 	for i, name := range []string{"config.json", "manifest.json"} {
@@ -98,7 +98,7 @@ func (e *Ends) readAbout() error {
 	return nil
 }
 
-// latest makes of the lines of a step what a page of that step alone would show.
+// latest makes the data of a step, as a page of that step alone would show it.
 func (e *Ends) latest(line, timed []byte) Latest {
 	s := unknownStep()
 	understand(line, &s)
@@ -118,7 +118,7 @@ func (e *Ends) latest(line, timed []byte) Latest {
 	return l
 }
 
-// only is what the curves of a plot have at its only step.
+// only are the values of a plot with a single step.
 func (p plot) only() []Value {
 	out := make([]Value, len(p.series))
 	for i, s := range p.series {
@@ -137,13 +137,13 @@ func orNull(v float64) *float64 {
 	return &v
 }
 
-// numbered is a line of a step.
+// numbered is the line of a step.
 type numbered struct {
 	step int
 	line []byte
 }
 
-// lastSteps are the last steps in a file of lines, in their order. Lines before that have the same step or a later one gave way to it.
+// lastSteps are the last steps in a log, in order. A line replaces earlier lines of the same or a later step.
 func lastSteps(path string) (steps []numbered, err error) {
 	lines, err := jsonl.End(path, mostEnd)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -35,7 +35,7 @@ const (
 	Over    State = "Over" // it has done all its steps
 )
 
-// at is the state of a run of which a process trains it, or none.
+// at is the state of a run, given whether a process trains it.
 func (r *run) at(state State) State {
 	if n := len(r.steps); state == Idle && n > 0 && r.steps[n-1].Step == r.lastStep() {
 		return Over
@@ -43,8 +43,8 @@ func (r *run) at(state State) State {
 	return state
 }
 
-// Live draws a run for a server that calls it name: a browser draws the page again whenever the server says that there is something
-// new. statement gives the text of a problem by its name; it may be nil.
+// Live draws the page of a run for a server. A browser reloads it when the server says that something is new. name is the run's
+// name in URLs. statement returns the text of a problem by its name; it may be nil.
 func Live(dir, name string, state State, statement func(problem string) string) ([]byte, error) {
 	r, err := read(dir)
 	if err != nil {
@@ -70,7 +70,7 @@ type Listed struct {
 	Name  string
 	State State
 	run   *run
-	why   string // it cannot be read; "": it was
+	why   string // why it cannot be read; "": it can
 }
 
 // Look reads a run for a list.
@@ -82,12 +82,12 @@ func Look(dir, name string, state State) (Listed, error) {
 	return Listed{Name: name, State: r.at(state), run: r}, nil
 }
 
-// Unread is a run that cannot be read, in a list of others.
+// Unread is a run that cannot be read, for a list.
 func Unread(name string, err error) Listed {
 	return Listed{Name: name, State: "Cannot be read", run: &run{}, why: look.Visible(err.Error())}
 }
 
-// Path is its name as a part of an address.
+// Path is its name as a part of a URL.
 func (l Listed) Path() string { return pathOf(l.Name) }
 
 func pathOf(name string) string {
@@ -98,7 +98,7 @@ func pathOf(name string) string {
 	return strings.Join(parts, "/")
 }
 
-// Progress, Sentence and Tone are as in the headline of its page.
+// Progress, Sentence and Tone are those of the headline of its page.
 func (l Listed) Progress() string {
 	if l.why != "" {
 		return ""
@@ -113,7 +113,7 @@ func (l Listed) Progress() string {
 func (l Listed) Sentence() string { return cmp.Or(l.why, l.run.verdict().Sentence) }
 func (l Listed) Tone() string     { return l.run.verdict().Tone }
 
-// HeldOut is the first and the last share of the held-out problems that were solved; "" where there is none.
+// HeldOut is the first and the last pass rate on held-out problems; "" if there is none.
 func (l Listed) HeldOut() string {
 	var known []string
 	evals, _ := l.run.alike()
@@ -126,7 +126,7 @@ func (l Listed) HeldOut() string {
 	return known[0] + " → " + known[len(known)-1]
 }
 
-// Chart is its mean reward, of a warm-up its loss.
+// Chart shows its mean reward, or of a warm-up its loss.
 func (l Listed) Chart() *chart {
 	steps := make([]int, len(l.run.steps))
 	for i, s := range l.run.steps {
@@ -145,7 +145,7 @@ func (l Listed) Chart() *chart {
 	return nil
 }
 
-// List draws the runs below some folders, as Live draws one.
+// List draws the list of runs below some folders, as Live draws one.
 func List(where []string, runs []Listed) ([]byte, error) {
 	going := 0
 	for _, l := range runs {

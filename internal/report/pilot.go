@@ -7,7 +7,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
-// deed is a line of autopilot.jsonl: what the autopilot decided after a step.
+// deed is a line of autopilot.jsonl: a decision after a step.
 type deed struct {
 	Step    int        `json:"step"`
 	Did     string     `json:"did"`
@@ -73,7 +73,7 @@ func (r *run) piloted() (out []shownDeed) {
 	return out
 }
 
-// undone are the rewards of steps that the run went back behind, each as it was the last time; none where it never did.
+// undone are the rewards of steps that were discarded by a rollback, each as it was the last time; none if there were no rollbacks.
 func (r *run) undone() []series {
 	at, any := map[int]float64{}, false
 	for _, d := range r.deeds {

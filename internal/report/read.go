@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
-// run is a run directory as read: what is not there is empty, or NaN where zero would look measured.
+// run is the content of a run directory. What is missing is empty, or NaN where zero would look like a measurement.
 type run struct {
 	name             string
 	config, manifest document
@@ -22,20 +22,20 @@ type run struct {
 	origin           origin
 	steps            []step
 	evals            []evaluation
-	held             []heldRows           // of a warm-up
-	judged           map[int]stats.Judged // by the evaluation's step: which problems were right
+	held             []heldRows           // held-out rows of a warm-up
+	judged           map[int]stats.Judged // by the evaluation's step: the results of problems
 	advice           []advice
-	deeds            []deed // of the autopilot
+	deeds            []deed // decisions of the autopilot
 	checkpoints      []checkpoint
-	samples          []sample                    // of the last step that they were recorded of
-	statement        func(problem string) string // nil: not known
+	samples          []sample                    // of the last recorded step
+	statement        func(problem string) string // nil: unknown
 	unread           []string                    // files with lines that are not JSON
 }
 
-// document is a JSON file, shown as it stands.
+// document is a JSON file, shown as it is.
 type document []byte
 
-// settings are the keys of config.json that the page speaks of.
+// settings are the keys of config.json that the page uses.
 type settings struct {
 	Method   string `json:"method"`
 	Model    string `json:"model"`
@@ -49,7 +49,7 @@ type settings struct {
 	JudgeURL string `json:"judge_url"`
 }
 
-// origin are the keys of manifest.json that the page speaks of.
+// origin are the keys of manifest.json that the page uses.
 type origin struct {
 	Created  string `json:"created"`
 	Backend  string `json:"backend"`
@@ -57,11 +57,11 @@ type origin struct {
 	HeldOut  int    `json:"held_out"`
 	Starts   []struct {
 		After    int             `json:"after"`
-		Settings json.RawMessage `json:"settings"` // that are not as in config.json
+		Settings json.RawMessage `json:"settings"` // those that differ from config.json
 	} `json:"starts"`
 }
 
-// step is a line of metrics.jsonl with its line of train_log.jsonl.
+// step is a line of metrics.jsonl, with its line of train_log.jsonl.
 type step struct {
 	Step         int     `json:"step"`
 	Reward       float64 `json:"mean_reward"`
@@ -88,7 +88,7 @@ type step struct {
 
 	Components map[string]float64 `json:"components"`
 
-	// These mean nothing where no update was made.
+	// These are meaningless without an update.
 	Updated   *bool   `json:"updated"`
 	Loss      float64 `json:"loss"`
 	RatioMean float64 `json:"ratio_mean"`
@@ -123,7 +123,7 @@ type timing struct {
 	TrainSec  float64 `json:"trained_tokens_per_s"`
 }
 
-// evaluation is a line of metrics.jsonl whose kind says so.
+// evaluation is a line of metrics.jsonl of that kind.
 type evaluation struct {
 	Step     int        `json:"step"`
 	Problems int        `json:"problems"`
@@ -146,7 +146,7 @@ type advice struct {
 
 var nan = math.NaN()
 
-// unknownStep has no number: a key that a line lacks, or has as null, stays unknown.
+// unknownStep has NaN everywhere: keys that a line lacks, or that are null, stay unknown.
 func unknownStep() step {
 	return step{
 		Reward: nan, Correct: nan, Fraction: nan, Format: nan,
@@ -167,7 +167,7 @@ func unknownEvaluation(step int) evaluation {
 	return evaluation{Step: step, Greedy: nan, CI: [2]float64{nan, nan}, Format: nan, PassAt1: nan, PassAtK: nan}
 }
 
-// read takes in what there is of a run directory.
+// read reads a run directory.
 func read(dir string) (*run, error) {
 	if info, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
 		return nil, badinput.Errorf("%s: expected a run directory, as a run's run_dir names it, and found none", dir)
@@ -217,7 +217,7 @@ func (r *run) readDocuments(dir string) error {
 func (r *run) readMetrics(dir string) error {
 	return r.each(dir, "metrics.jsonl", func(line []byte) bool {
 		l := struct {
-			Kind string `json:"kind"` // of what is no step
+			Kind string `json:"kind"` // of lines that are not steps
 			step
 		}{step: unknownStep()}
 		if !understand(line, &l) {
@@ -246,7 +246,7 @@ func (r *run) readMetrics(dir string) error {
 	})
 }
 
-// settle makes unknown what a step without an update, or without a score, says nothing about.
+// settle makes values unknown that are meaningless without an update, or without scores.
 func (s step) settle() step {
 	if s.Updated != nil && !*s.Updated {
 		for _, x := range []*float64{&s.Loss, &s.RatioMean, &s.RatioMin, &s.RatioMax, &s.KL1, &s.KL2, &s.Shift1, &s.Shift2, &s.KLRef,
@@ -260,7 +260,7 @@ func (s step) settle() step {
 	return s
 }
 
-// settle makes the speed of a phase unknown that did not run, or had no tokens of its own.
+// settle makes the speed of a phase unknown if it did not run, or had no tokens.
 func (t timing) settle() timing {
 	if t.Sample == 0 || t.TokensSec == 0 {
 		t.TokensSec = nan
@@ -271,8 +271,7 @@ func (t timing) settle() timing {
 	return t
 }
 
-// put appends v. Entries of the same step or of later ones give way: they were written before the run was
-// interrupted, and the resumed run did those steps again.
+// put appends v, removing entries of the same or later steps: the run was interrupted, and repeated these steps.
 func put[T any](all []T, v T, at func(T) int) []T {
 	for len(all) > 0 && at(all[len(all)-1]) >= at(v) {
 		all = all[:len(all)-1]
@@ -316,7 +315,7 @@ func (r *run) readLogs(dir string) error {
 	})
 }
 
-// each calls fn with the whole lines of a file, if there is one. A file with lines that fn refuses is noted.
+// each calls fn with the complete lines of a file, if it exists. If fn rejects a line, the file is listed in unread.
 func (r *run) each(dir, name string, fn func(line []byte) bool) error {
 	refused := 0
 	err := jsonl.Whole(filepath.Join(dir, name), func(line []byte) error {

@@ -1,8 +1,8 @@
-// Package report writes a run down as one page that a person can read: report.html, which needs nothing but itself.
+// Package report writes a self-contained page about a run for people: report.html.
 //
-// It does not know the trainer. It reads the files of a run directory by their documented keys, and
-// what is missing there (a run that just began, a line half written, a key that an older version did
-// not write) is missing on the page, and no reason to fail. A disk that fails is.
+// It does not know the trainer. It reads the files of a run directory by their documented keys. What is missing there (in
+// a run that just began, in a partly written line, in the record of an older version) is missing on the page, and is no
+// error. Failing to read a file is.
 package report
 
 import (
@@ -33,7 +33,7 @@ func part(name string) string {
 	return string(text)
 }
 
-// page is what the template shows.
+// page is the data of the template.
 type page struct {
 	Name, Title, ScriptHash string
 	Script                  template.JS
@@ -46,23 +46,23 @@ type page struct {
 	Checks      []check
 	Sections    []section
 	Rules       []rule // that hold
-	Once        []rule // that do not any more
+	Once        []rule // that held once
 	Deeds       []shownDeed
 	Changes     []shownChange
 	SampleStep  int
 	Groups      []shown
 	Status      *shownStatus
-	Live        bool   // it is drawn by a server, again and again
-	Path        string // of the run, as a part of a server's address
-	Command     string // that shows all completions
+	Live        bool   // a server draws it, again and again
+	Path        string // of the run, in a server's URLs
+	Command     string // shows all completions
 	Checkpoints []checkpoint
-	Kept        string // how many of the checkpoints are
+	Kept        string // how many of the checkpoints still exist
 	Config      string
 	Manifest    string
 	Unread      []string
 }
 
-// render draws a run as it is in its directory.
+// render draws a run from its directory.
 func render(dir string, now status, statement func(problem string) string) ([]byte, error) {
 	r, err := read(dir)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
-// sample is a line of rollouts.jsonl: a completion with what came of it.
+// sample is a line of rollouts.jsonl: a recorded completion.
 type sample struct {
 	Step      int     `json:"step"`
 	Group     int     `json:"group"`
@@ -29,7 +29,7 @@ type sample struct {
 	Score     score   `json:"score"`
 	Advantage float64 `json:"advantage"`
 
-	Text json.RawMessage `json:"text"` // a string, which most pages have no need of
+	Text json.RawMessage `json:"text"` // a string, which is rarely decoded
 
 	Conversation *struct {
 		Messages []struct {
@@ -37,10 +37,10 @@ type sample struct {
 			Content string `json:"content"`
 		} `json:"messages"`
 		Ending string `json:"ending"`
-	} `json:"conversation"` // null where the completion is one turn
+	} `json:"conversation"` // null for a plain completion
 }
 
-// words are what was said: in a conversation, who said it stands above.
+// words are the text; of a conversation, each message under its role.
 func (s sample) words() string {
 	if s.Conversation == nil {
 		var text string
@@ -58,7 +58,7 @@ func (s sample) words() string {
 }
 
 type score struct {
-	Reward     *float64 `json:"reward"` // null where it means nothing
+	Reward     *float64 `json:"reward"` // null if the completion is excluded
 	Excluded   string   `json:"excluded"`
 	Verdict    string   `json:"verdict"`
 	Passed     int      `json:"passed"`
@@ -69,14 +69,14 @@ type score struct {
 	} `json:"components"`
 }
 
-// The most that is read of rollouts.jsonl, which can be larger than memory, and the most that is shown of it.
+// How much is read of rollouts.jsonl, which can be larger than memory, and how much is shown.
 const (
 	mostRollouts = 32 << 20
 	mostGroups   = 4
 	mostText     = 3000 // of a completion, in bytes
 )
 
-// readSamples reads the last step that has completions on record. A run that changed how it records has two files.
+// readSamples reads the last step with recorded completions. If the run changed how it records, there are two files.
 func (r *run) readSamples(dir string) error {
 	if err := r.readLastStep(filepath.Join(dir, "rollouts.jsonl"), mostRollouts); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (r *run) readSamples(dir string) error {
 	return err
 }
 
-// readLastStep reads the last step's completions, from the end of the file backwards.
+// readLastStep reads the completions of the last step, backwards from the end of the file.
 func (r *run) readLastStep(path string, most int64) error {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -117,13 +117,13 @@ func (r *run) readLastStep(path string, most int64) error {
 			return err
 		}
 		if size < min(info.Size(), most) && !reaches(text) {
-			continue // nothing was made of its texts
+			continue // the step begins before this window
 		}
 		samples, begun := lastStep(text, size == info.Size())
 		if !begun && size < most {
 			continue
 		}
-		if !begun && len(samples) > 0 { // the first group may be cut
+		if !begun && len(samples) > 0 { // the first group may be incomplete
 			first := samples[0].Group
 			samples = slices.DeleteFunc(samples, func(s sample) bool { return s.Group == first })
 		}
@@ -132,7 +132,7 @@ func (r *run) readLastStep(path string, most int64) error {
 	}
 }
 
-// reaches reports whether the first whole line in the end of a file is of another step than the last one.
+// reaches reports whether the first complete line of a text is of another step than the last one.
 func reaches(text []byte) bool {
 	text = text[bytes.IndexByte(text, '\n')+1 : bytes.LastIndexByte(text, '\n')+1]
 	if len(text) == 0 {
@@ -145,9 +145,9 @@ func reaches(text []byte) bool {
 	return understand(text[:bytes.IndexByte(text, '\n')], &first) && understand(text[begin:], &last) && first.Step != last.Step
 }
 
-// lastStep gives the samples of the last step in the end of a file, in their order, and whether the step's beginning is in it.
+// lastStep returns the samples of the last step in the end of a file, in order, and whether the step begins in it.
 func lastStep(text []byte, whole bool) (samples []sample, begun bool) {
-	text = text[:bytes.LastIndexByte(text, '\n')+1] // what has no end is half written
+	text = text[:bytes.LastIndexByte(text, '\n')+1] // drop a partly written line
 	for len(text) > 0 {
 		start := bytes.LastIndexByte(text[:len(text)-1], '\n') + 1
 		if start == 0 && !whole {
@@ -170,7 +170,7 @@ func lastStep(text []byte, whole bool) (samples []sample, begun bool) {
 // shown is a group of the last step on the page.
 type shown struct {
 	Problem, Outcome string
-	Statement        string // of the problem; "" where it is not known
+	Statement        string // of the problem; "" if it is unknown
 	Completions      []completion
 }
 
@@ -179,8 +179,7 @@ type completion struct {
 	Which, Verdict, Color, Reward, Tests, Advantage, Note, Text string
 }
 
-// groups chooses from the last step the groups whose rewards lie furthest apart, since those teach,
-// and gives the best and the worst completion of each.
+// groups chooses the groups of the last step whose rewards differ most, with the best and the worst completion of each.
 func (r *run) groups() []shown {
 	byGroup := map[int][]sample{}
 	for _, s := range r.samples {
@@ -208,7 +207,7 @@ func (r *run) groups() []shown {
 	return out
 }
 
-// apartBy is how far the rewards of samples lie apart, of those that have one.
+// apartBy is the range of the rewards of samples, of those that have one.
 func apartBy(samples []sample) float64 {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, s := range samples {
@@ -219,7 +218,7 @@ func apartBy(samples []sample) float64 {
 	return max(high-low, 0)
 }
 
-// value orders samples: one without a reward is worth less than any.
+// value is the sort key of samples; without a reward it is the lowest.
 func value(s sample) float64 {
 	if s.Score.Reward == nil {
 		return math.Inf(-1)

@@ -11,32 +11,32 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
-// Page draws the page of a run that is being trained, again and again.
+// Page draws the page of a run in training, again and again.
 type Page struct {
 	Dir string
-	// Verb is what goes on with the run on the command line; "" is grpo.
+	// Verb is the command that resumes the run; "" is grpo.
 	Verb string
-	// Statement gives the text of a problem by its name, "" where it is not known. It may be nil.
+	// Statement returns the text of a problem by its name, "" if it is unknown. It may be nil.
 	Statement func(problem string) string
 
-	drawn   time.Time     // last
+	drawn   time.Time     // when it was last drawn
 	took    time.Duration // to draw it
-	longest time.Duration // between two
+	longest time.Duration // between two drawings
 	clock   func() time.Time
 }
 
-// A page that a step calls for is drawn at most so often, and takes at most one part in so many of all time.
+// Limits on how often a step has the page drawn, and on the share of time that this takes.
 const (
 	seldom = 15 * time.Second
 	part1  = 50
 )
 
-// GoesOn draws the page of a run that goes on.
+// GoesOn draws the page of a run that continues.
 func (p *Page) GoesOn() error {
 	return p.draw(status{word: "Going on"})
 }
 
-// Follow is GoesOn, unless it was just drawn.
+// Follow is GoesOn, unless the page was just drawn.
 func (p *Page) Follow() error {
 	if since := p.now().Sub(p.drawn); since < max(seldom, part1*p.took) {
 		return nil
@@ -44,7 +44,7 @@ func (p *Page) Follow() error {
 	return p.GoesOn()
 }
 
-// Ends draws the page of a run whose process ends, because of an error or of none.
+// Ends draws the page of a run whose process ends; because is its error or nil.
 func (p *Page) Ends(because error) error {
 	s := status{word: "Over"}
 	switch {
@@ -56,7 +56,7 @@ func (p *Page) Ends(because error) error {
 	return p.draw(s)
 }
 
-// command is what goes on with the run.
+// command is the command that resumes the run.
 func (p *Page) command() string { return cmp.Or(p.Verb, "grpo") + " run_dir=" + look.Word(p.Dir) }
 
 func (p *Page) now() time.Time {
@@ -83,22 +83,22 @@ func (p *Page) draw(s status) error {
 	return err
 }
 
-// status is what is known of the process that trains, at the moment when a page is written.
+// status is the state of the training process when a page is drawn.
 type status struct {
 	word, why string
-	command   string // that goes on with the run
+	command   string // that resumes the run
 	written   time.Time
-	every     time.Duration // the longest between two pages; 0 where there was one
+	every     time.Duration // the longest time between two pages; 0 if there was only one
 }
 
-// shownStatus is that on the page.
+// shownStatus is the status on the page.
 type shownStatus struct {
 	Word, Why, Command, Machine, Written, Tone string
 	GoesOn                                     bool
 	Every                                      int // seconds after which a newer page is overdue
 }
 
-// unsaid is how long a run may take that has not drawn two pages yet: until its first evaluation is done.
+// unsaid takes the place of every before the second page, as the first evaluation may take long.
 const unsaid = 15 * time.Minute
 
 func (s status) shown() *shownStatus {

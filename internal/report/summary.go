@@ -14,14 +14,14 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
-// verdict says in a sentence how the run went, and what the sentence rests on.
+// verdict is a sentence about how the run went, and its evidence.
 type verdict struct {
 	Tone     string // good, bad or open
 	Sentence string
 	Detail   string
 }
 
-// verdict judges by held-out problems where there are two evaluations, else by rewards.
+// verdict judges by held-out problems if there are two evaluations, else by rewards.
 func (r *run) verdict() verdict {
 	if r.warmup() {
 		return r.rowsSay()
@@ -46,7 +46,7 @@ func (r *run) verdict() verdict {
 	return v
 }
 
-// alike are the evaluations whose share is known and which were of the same problems as the last, and a sentence about those before.
+// alike are the evaluations with a known rate on the same problems as the last one, and a sentence about the others.
 func (r *run) alike() (evals []evaluation, others string) {
 	known := slices.DeleteFunc(slices.Clone(r.evals), func(e evaluation) bool { return e.Greedy != e.Greedy })
 	for _, e := range known {
@@ -60,12 +60,12 @@ func (r *run) alike() (evals []evaluation, others string) {
 	return evals, others
 }
 
-// outcome is what an evaluation was of.
+// outcome is the result of an evaluation.
 func (r *run) outcome(e *evaluation) stats.Outcome {
 	return stats.Outcome{Problems: e.Problems, Judged: r.judged[e.Step]}
 }
 
-// compare sets the last evaluation against the first.
+// compare compares the last evaluation with the first.
 func (r *run) compare(evals []evaluation) verdict {
 	first, last := evals[0], evals[len(evals)-1]
 	pairs := stats.Compare(r.judged[first.Step], r.judged[last.Step])
@@ -114,7 +114,7 @@ func (r *run) compare(evals []evaluation) verdict {
 	return v
 }
 
-// rewardsSay compares the rewards of the first tenth of the steps with those of the last.
+// rewardsSay compares the rewards of the last tenth of the steps with those of the first.
 func (r *run) rewardsSay() verdict {
 	rewards := slices.DeleteFunc(r.over(func(s *step) float64 { return s.Reward }), func(v float64) bool { return v != v })
 	if len(rewards) == 0 {
@@ -136,7 +136,7 @@ func (r *run) rewardsSay() verdict {
 		fmt.Sprintf("That is the last %s against the first %d.", count(n, "step"), n)}
 }
 
-// total adds up what is known of a quantity over the steps.
+// total adds up the known values of a quantity over the steps.
 func (r *run) total(of func(s *step) float64) float64 {
 	total := 0.0
 	for i := range r.steps {
@@ -145,7 +145,7 @@ func (r *run) total(of func(s *step) float64) float64 {
 	return total
 }
 
-// fact is a thing that one wants to know about the run.
+// fact is a fact about the run.
 type fact struct{ Name, Value, More string }
 
 func (r *run) facts() []fact {
@@ -177,7 +177,7 @@ func (r *run) facts() []fact {
 	return out
 }
 
-// short is the last part of a path; the whole one is in the configuration.
+// short is the last part of a path; the configuration shows all of it.
 func short(path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Base(path)
@@ -206,14 +206,14 @@ func (r *run) shape() string {
 	return count(r.settings.Prompts, "prompt") + " × " + count(r.settings.Samples, "completion") + " each"
 }
 
-// outcome is an evaluation as a row of the figure at the top.
+// outcome is an evaluation in the figure at the top.
 type outcome struct {
 	When, Value, Interval string
 	Low, Width, At        string // percent of the scale
 	Color                 string
 }
 
-// outcomes are the first and the last evaluation, and the best where it is another.
+// outcomes are the first and the last evaluation, and the best if it is another.
 func (r *run) outcomes() []outcome {
 	evals, _ := r.alike()
 	if len(evals) == 0 {
@@ -239,7 +239,7 @@ func (r *run) outcomes() []outcome {
 	return append(out, row("after", last, "c1"))
 }
 
-// before is a row of the table of what else the evaluations measured.
+// before is a row of the table of the evaluations' other values.
 type before struct{ Name, First, Last string }
 
 func (r *run) beforeAfter() []before {

@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// Line is a quantity of a run over its steps; what is not known of a step is NaN.
+// Line is a quantity of a run over its steps; NaN where it is unknown.
 type Line struct {
 	Name   string
 	Values []float64
-	Last   string // the latest one, as a person reads it
+	Last   string // the latest value, formatted
 	Share  bool   // from 0 to 1
 }
 
-// Lines are what a terminal has room for.
+// Lines are the curves that a terminal has room for.
 func (l Listed) Lines() (curves []Line) {
 	add := func(name string, share bool, format func(float64) string, of func(s *step) float64) {
 		values := l.run.over(of)
@@ -24,7 +24,7 @@ func (l Listed) Lines() (curves []Line) {
 			}
 		}
 	}
-	if l.run.warmup() { // where completions are drawn, the loss says nothing
+	if l.run.warmup() { // the loss says nothing in GRPO
 		add("loss", false, number, func(s *step) float64 { return s.Loss })
 		add("accuracy", true, rate, func(s *step) float64 { return s.Accuracy })
 		add("margin", false, number, func(s *step) float64 { return s.Margin })
@@ -44,7 +44,7 @@ type Phase struct {
 	Seconds float64
 }
 
-// Phases are those of the last step that was timed, and what is left of it.
+// Phases are the phases of the last timed step, and the remaining time.
 func (l Listed) Phases() []Phase {
 	for _, s := range slices.Backward(l.run.steps) {
 		if t := s.timing; t.Total == t.Total {
@@ -56,7 +56,7 @@ func (l Listed) Phases() []Phase {
 	return nil
 }
 
-// Advice is what holds of it, the latest first, with what to try.
+// Advice is the advice that holds, the latest first, with what to try.
 func (l Listed) Advice() (lines []string) {
 	now, _ := l.run.rules()
 	for _, r := range now {
@@ -65,10 +65,10 @@ func (l Listed) Advice() (lines []string) {
 	return lines
 }
 
-// Written is a completion of the latest step on record.
+// Written is a recorded completion of the latest step.
 type Written struct{ Problem, Verdict, Reward, Text string }
 
-// Samples are the best and the worst completion of the group whose rewards lie furthest apart.
+// Samples are the best and the worst completion of the group whose rewards differ most.
 func (l Listed) Samples() (out []Written) {
 	groups := l.run.groups()
 	if len(groups) == 0 {

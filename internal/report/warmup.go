@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// heldRows is what a warm-up found on rows that are held out.
+// heldRows is a warm-up's evaluation on held-out rows.
 type heldRows struct {
 	Step        int     `json:"step"`
 	Rows        int     `json:"rows"`
@@ -15,7 +15,7 @@ type heldRows struct {
 	pairs
 }
 
-// pairs is what is known of preferences.
+// pairs is the part of it about preferences.
 type pairs struct {
 	Margin   float64 `json:"reward_margin"`
 	Accuracy float64 `json:"accuracy"`
@@ -29,10 +29,10 @@ func unknownRows(step int) heldRows {
 	return heldRows{Step: step, Loss: nan, PerSequence: nan, pairs: unknownPairs}
 }
 
-// warmup tells whether the run learned from rows.
+// warmup reports whether the run is a warm-up.
 func (r *run) warmup() bool { return r.settings.Method == "sft" || r.settings.Method == "dpo" }
 
-// verb is what goes on with the run on the command line.
+// verb is the command that resumes the run.
 func (r *run) verb() string {
 	if r.warmup() {
 		return "grpo " + r.settings.Method
@@ -40,7 +40,7 @@ func (r *run) verb() string {
 	return "grpo"
 }
 
-// lastStep is that of the run: where max_steps says nothing, a warm-up ends with its last epoch. -1: it has none.
+// lastStep is the last step of the run: if max_steps is not set, a warm-up ends with its last epoch. -1: it has none.
 func (r *run) lastStep() int {
 	s := &r.settings
 	if !r.warmup() || s.Epochs < 1 || s.Rows < 1 || r.origin.Problems < 1 {
@@ -53,7 +53,7 @@ func (r *run) lastStep() int {
 	return steps
 }
 
-// unit is what the run trains on.
+// unit is what the run is trained on.
 func (r *run) unit() string {
 	if r.warmup() {
 		return "row"
@@ -99,10 +99,10 @@ func (r *run) rowsSay() verdict {
 	return v
 }
 
-// alike tells whether two evaluations were of the same rows, as far as that was written down.
+// alike reports whether two evaluations were on the same rows, as far as is recorded.
 func (h *heldRows) alike(o *heldRows) bool { return h.Rows == o.Rows && h.Tokens == o.Tokens }
 
-// sameRows is what was found on the rows of the last evaluation, and a sentence about others before.
+// sameRows are the evaluations on the rows of the last one, and a sentence about the others.
 func (r *run) sameRows() (held []heldRows, others string) {
 	for i := range r.held {
 		if r.held[i].alike(&r.held[len(r.held)-1]) {

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// Ahead is the batch of the next step in a checkpoint. The policy that it was drawn with is gone when the run resumes,
-// so it cannot be drawn again. It can be scored again, so nobody who saves or interrupts waits for scores.
+// Ahead has the rollouts sampled ahead for the next step, in a checkpoint. The policy that sampled them is gone when the
+// run resumes, so they cannot be sampled again. They can be scored again, so saving need not wait for scores.
 type Ahead struct {
 	Policy   string       `json:"policy_sha256"`
 	Updates  int          `json:"updates"`
@@ -21,22 +21,22 @@ type Ahead struct {
 	Groups   []AheadGroup `json:"groups"`
 }
 
-// AheadGroup is a problem with its rollouts, by sample.
+// AheadGroup is a problem with its rollouts, in the order of samples.
 type AheadGroup struct {
 	Problem  string            `json:"problem"`
 	Prompt   []int32           `json:"prompt"`
 	Rollouts []sampler.Rollout `json:"rollouts"`
-	// Held are the conversations that the rollouts are, by sample, which are not scored again; none where they are completions.
+	// Held are the conversations of the rollouts, in the same order. They are not scored again. Empty for plain completions.
 	Held []Held `json:"conversations,omitempty"`
 }
 
-// Held is a conversation with what it earned.
+// Held is a conversation with its score.
 type Held struct {
 	Record *conversation.Record `json:"record"`
 	Score  reward.Score         `json:"score"`
 }
 
-// Conversation is what sample i is, nil of a completion.
+// Conversation is the record of sample i; nil for a plain completion.
 func (g AheadGroup) Conversation(i int) *conversation.Record {
 	if len(g.Held) == 0 {
 		return nil
@@ -45,8 +45,8 @@ func (g AheadGroup) Conversation(i int) *conversation.Record {
 	return g.Held[i].Record
 }
 
-// ReadAhead reads a batch, nil where there is no such file, of a model with that many tokens. One in which the environment failed in
-// too many of all conversations, so that its step would end the run, is told of, and none: whatever was away may be back.
+// ReadAhead reads the rollouts for a model with that vocabulary; nil if there is no such file. If the environment failed in so many
+// conversations that the step would end the run, it warns and returns nil, so that they are sampled again: the environment may be back.
 func ReadAhead(path string, vocabulary int, tooMany func(failed, all int) bool, warn func(string)) (*Ahead, error) {
 	text, err := os.ReadFile(path)
 	if os.IsNotExist(err) {
@@ -72,7 +72,7 @@ func ReadAhead(path string, vocabulary int, tooMany func(failed, all int) bool, 
 	return a, nil
 }
 
-// failures counts the conversations that could not be scored, of all that there are.
+// failures counts the conversations that could not be scored, and all.
 func (a *Ahead) failures() (failed, all int) {
 	for _, g := range a.Groups {
 		for _, h := range g.Held {
@@ -84,7 +84,7 @@ func (a *Ahead) failures() (failed, all int) {
 	return failed, all
 }
 
-// check holds a group to what the trainer makes of it: what a token indexes is there, and every token has its number.
+// check validates a group before it is used: indices, tokens, and a log-probability for each token.
 func (g AheadGroup) check(index, vocabulary int) error {
 	if len(g.Prompt) == 0 {
 		return fmt.Errorf("the prompt is empty")

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
-// Each calls fn with the line of each completion that the run in dir recorded: step by step, whichever file they are in.
-// What fn refuses is told with its file and line.
+// Each calls fn with the recorded line of each completion of the run in dir, step by step, from both files. An error of
+// fn is returned with file and line.
 func Each(dir string, fn func(line []byte) error) error {
 	plain, packed := open(filepath.Join(dir, Plain)), open(filepath.Join(dir, Compressed))
 	defer plain.stop()
@@ -31,12 +31,12 @@ func Each(dir string, fn func(line []byte) error) error {
 	}
 }
 
-// reader is a file that is read a line at a time.
+// reader reads a file line by line.
 type reader struct {
 	line    []byte
 	step    int
-	more    bool  // there is a line
-	refused error // why the line before is not taken
+	more    bool  // there is a current line
+	refused error // the error of fn on the line before
 	err     error
 	next    func() (struct{}, bool)
 	stop    func()
@@ -46,7 +46,7 @@ func (r *reader) advance() { _, r.more = r.next() }
 
 var errStopped = errors.New("nobody reads on")
 
-// open begins to read a file; one that is not there has no lines.
+// open opens a file; one that does not exist has no lines.
 func open(path string) *reader {
 	r := &reader{}
 	r.next, r.stop = iter.Pull(func(yield func(struct{}) bool) {

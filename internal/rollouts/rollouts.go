@@ -1,4 +1,4 @@
-// Package rollouts is what a run keeps of each completion: a line of JSON.
+// Package rollouts is the record of a run's completions: a line of JSON for each.
 package rollouts
 
 import (
@@ -18,13 +18,13 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// The files of a run directory that completions may be in: both, where the run changed its setting on its way.
+// The files of a run directory that completions may be in. There are both if the run changed its setting.
 const (
 	Plain      = "rollouts.jsonl"
-	Compressed = Plain + jsonl.Packed // a frame for each step
+	Compressed = Plain + jsonl.Packed // a zstd frame for each step
 )
 
-// Line is one completion with what came of it.
+// Line is the record of one completion.
 type Line struct {
 	Step      int                  `json:"step"`
 	Group     int                  `json:"group"`
@@ -37,14 +37,13 @@ type Line struct {
 	Finish    sampler.FinishReason `json:"finish_reason"`
 	Score     reward.Score         `json:"score"`
 	Advantage float64              `json:"advantage"`
-	// Advantages are those of tokens, where they are not the completion's.
+	// Advantages are by token, if tokens differ in them.
 	Advantages []float64 `json:"advantages,omitempty"`
-	// Conversation is what the tokens are, where they are one.
+	// Conversation is nil for a plain completion.
 	Conversation *conversation.Record `json:"conversation,omitempty"`
 }
 
-// Logs are the files of the run in dir that a process with these settings writes completions to, or that have those of
-// one before it.
+// Logs are the files that a run in dir with these settings writes completions to, or that an earlier process wrote.
 func Logs(cfg *configs.Config, dir string) (names []string) {
 	for _, name := range []string{Plain, Compressed} {
 		_, err := os.Lstat(filepath.Join(dir, name))
@@ -62,14 +61,14 @@ func writesTo(cfg *configs.Config) string {
 	return Plain
 }
 
-// Writer records the completions of a step, as the settings ask: all of them or none.
+// Writer records the completions of a step, all or none as the settings say.
 type Writer struct {
-	to     io.Writer // nil: none
+	to     io.Writer // nil: nothing is recorded
 	packed *jsonl.Frame
-	err    error // the first
+	err    error // the first error
 }
 
-// NewWriter begins with a step. log gives a log by its name.
+// NewWriter starts a step. log returns the log of that name.
 func NewWriter(cfg *configs.Config, step int, log func(name string) io.Writer) *Writer {
 	w := &Writer{}
 	if every := cfg.RecordEvery(); every == 0 || step%every != 0 {
@@ -82,7 +81,7 @@ func NewWriter(cfg *configs.Config, step int, log func(name string) io.Writer) *
 	return w
 }
 
-// Add adds a completion. Whether it could be written is for End to say.
+// Add writes a completion. End returns the error, if any.
 func (w *Writer) Add(l Line) {
 	switch {
 	case w.to == nil || w.err != nil:
@@ -101,7 +100,7 @@ func appendLine(to io.Writer, l Line) error {
 	return err
 }
 
-// End ends the step.
+// End ends the step, and returns the first error.
 func (w *Writer) End() error {
 	if w.packed == nil || w.err != nil {
 		return w.err
@@ -109,13 +108,13 @@ func (w *Writer) End() error {
 	return w.packed.Close()
 }
 
-// Steps are the completions of some steps of a run: by step, in groups, by sample.
+// Steps has the recorded completions of some steps: by step, by group, by sample.
 type Steps struct {
 	Groups   map[int][][]Line
-	recorded []int // all that the run has
+	recorded []int // all steps on record
 }
 
-// Read reads the completions of the steps from to to that the run in dir recorded.
+// Read reads the completions of the steps from to to of the run in dir.
 func Read(dir string, from, to int) (s Steps, err error) {
 	s.Groups = map[int][][]Line{}
 	err = Each(dir, func(line []byte) error {
@@ -151,7 +150,7 @@ func (s Steps) add(line []byte) error {
 	return nil
 }
 
-// check holds a line to what is learned from it: what stands in its tokens is there, and every token has its numbers.
+// check validates a line before it is trained on: turns and mask are within its tokens, and each token has its numbers.
 func (l *Line) check() error {
 	if len(l.Prompt) == 0 {
 		return errors.New("the prompt is empty")
@@ -170,7 +169,7 @@ func (l *Line) check() error {
 	return nil
 }
 
-// Missing says that a step has no completions on record, what the setting was, and which steps have.
+// Missing is the error for a step without completions on record. It names the setting, and the steps that have some.
 func (s Steps) Missing(step int, cfg *configs.Config) error {
 	if cfg.Warmup() {
 		return badinput.Errorf("step %d is one of a warm-up, which records nothing to take again; the same command with another run_dir "+
@@ -180,7 +179,7 @@ func (s Steps) Missing(step int, cfg *configs.Config) error {
 		"checkpoint before it, and needs those of every step since", step, cfg.RecordRollouts, list(s.recorded))
 }
 
-// list is "1 to 4, 10, 20", or the beginning and the end of that.
+// list formats steps as "1 to 4, 10, 20", shortened in the middle if there are many.
 func list(steps []int) string {
 	var parts []string
 	for i := 0; i < len(steps); {

@@ -11,11 +11,11 @@ import (
 
 var errNoObject = errors.New("expected a JSON object")
 
-// Flatten gives the members of an object in their order, those of objects inside under names with dots. Lists are
-// numbered in the same way, or stay one cell. A text that is cut off, or goes on behind the object, is refused.
+// Flatten returns the members of an object in their order, those of nested objects with dotted names. Lists are flattened
+// the same way if numbered is set, else each is one cell. Incomplete JSON, or text after the object, is an error.
 func Flatten(object []byte, numbered bool) ([]Cell, error) {
 	if !json.Valid(object) {
-		return nil, json.Unmarshal(object, new(any)) // which says where
+		return nil, json.Unmarshal(object, new(any)) // returns the position of the error
 	}
 	if !bytes.HasPrefix(object, []byte("{")) {
 		return nil, errNoObject
@@ -23,10 +23,10 @@ func Flatten(object []byte, numbered bool) ([]Cell, error) {
 	return members(object, numbered), nil
 }
 
-// members are those of an object that is valid.
+// members are the cells of a valid object.
 func members(object []byte, numbered bool) (row []Cell) {
 	dec := json.NewDecoder(bytes.NewReader(object))
-	_, _ = dec.Token() // the brace
+	_, _ = dec.Token() // the opening brace
 	for dec.More() {
 		key, _ := dec.Token()
 		var value json.RawMessage
@@ -55,17 +55,17 @@ func flattenValue(name string, value json.RawMessage, numbered bool) (row []Cell
 	return row
 }
 
-// Columns are the names of all cells of some rows. One that a later row brings has its place behind the one that it
-// follows there, so what belongs together stays together.
+// Columns are the names of all cells in some rows. A new name is inserted after the one that it follows in its row, so
+// that related columns stay together.
 type Columns struct {
 	Names []string
 	known map[string]bool
 }
 
-// Has tells whether a row has brought a cell of that name.
+// Has reports whether any row had a cell of that name.
 func (c *Columns) Has(name string) bool { return c.known[name] }
 
-// Add adds those of a row.
+// Add adds the names of a row.
 func (c *Columns) Add(row []Cell) {
 	if c.known == nil {
 		c.known = map[string]bool{}

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// Follower reads the record of a run, and later on what it has more.
+// Follower reads the record of a run, and later what was added to it.
 type Follower struct {
 	Run
 
 	starts  []Start
-	trained int // rows or problems, as far as that is on record
-	active  int // the start whose process made what was read last; −1 before anything was
+	trained int // rows or problems, as far as recorded
+	active  int // index of the start whose process wrote the last line; −1 before the first
 	metrics growing
 	log     growing
-	clocks  map[int][]Cell // of train_log.jsonl, by step
-	passed  time.Duration  // of steps since the start
+	clocks  map[int][]Cell // lines of train_log.jsonl, by step
+	passed  time.Duration  // duration of the steps since the start
 	last    int            // step
 }
 
@@ -29,10 +29,10 @@ func Open(dir string) (*Follower, error) {
 		metrics: growing{path: filepath.Join(dir, "metrics.jsonl")}, log: growing{path: filepath.Join(dir, "train_log.jsonl")}}, err
 }
 
-// ErrCut says that the record is shorter than it was: the run went back, and is to be read from its beginning.
+// ErrCut is the error of a record that became shorter, by a rollback: read it from the beginning.
 var ErrCut = errors.New("the record was cut")
 
-// Follow tells a sink what is new.
+// Follow passes new rows to a sink.
 func (f *Follower) Follow(to Sink) error {
 	if err := f.log.lines(f.clock); err != nil {
 		return err
@@ -40,10 +40,10 @@ func (f *Follower) Follow(to Sink) error {
 	return f.metrics.lines(func(line []byte) error { return f.line(line, to) })
 }
 
-// Empty tells that nothing is on record yet.
+// Empty reports whether nothing is recorded yet.
 func (f *Follower) Empty() bool { return f.active < 0 }
 
-// Done tells a sink so where the run has all the steps that its last settings want.
+// Done tells a sink that the run is complete, if it has all the steps of its last settings.
 func (f *Follower) Done(to Sink) error {
 	if want := f.starts[len(f.starts)-1].steps(f.trained); f.active >= 0 && f.last == want {
 		return to.Done(f.now())
@@ -61,7 +61,7 @@ func (f *Follower) clock(line []byte) error {
 	return err
 }
 
-// line is one of metrics.jsonl.
+// line handles a line of metrics.jsonl.
 func (f *Follower) line(line []byte, to Sink) error {
 	var is struct {
 		Kind string
@@ -97,7 +97,7 @@ func (f *Follower) line(line []byte, to Sink) error {
 	return to.Row(row)
 }
 
-// begin tells of the start whose process made a step, unless that was told.
+// begin passes on the start whose process made a step, unless it was passed before.
 func (f *Follower) begin(step int, made bool, to Sink) error {
 	by := max(f.active, 0)
 	for i, s := range f.starts {
@@ -112,7 +112,7 @@ func (f *Follower) begin(step int, made bool, to Sink) error {
 	if s.Changed = s.Settings; f.active >= 0 {
 		s.Changed = differences(f.starts[f.active].Settings, s.Settings)
 	}
-	if f.active >= 0 && s.Time.Before(f.now()) { // by a clock that went back meanwhile
+	if f.active >= 0 && s.Time.Before(f.now()) { // the clock was set back
 		s.Time = f.now()
 	}
 	f.starts[by].Time = s.Time
@@ -122,7 +122,7 @@ func (f *Follower) begin(step int, made bool, to Sink) error {
 
 func (f *Follower) now() time.Time { return f.starts[f.active].Time.Add(f.passed) }
 
-// named gives the cells of a row their first part, but for those that say which row it is.
+// named prefixes the names of cells, except those that identify the row.
 func named(prefix string, cells []Cell) []Cell {
 	cells = slices.DeleteFunc(cells, func(c Cell) bool { return c.Name == "step" || c.Name == "kind" })
 	for i := range cells {

@@ -11,14 +11,14 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
-// growing is a file that lines are added to.
+// growing is a file that is appended to.
 type growing struct {
 	path string
-	at   int64 // up to where it was read
+	at   int64 // offset up to which it was read
 	line int
 }
 
-// lines calls fn with the lines that are new. One without an end is being written, and is not there yet.
+// lines calls fn with the new lines. A line without a newline is still being written, and is left for later.
 func (g *growing) lines(fn func(line []byte) error) error {
 	f, err := os.Open(g.path)
 	if errors.Is(err, fs.ErrNotExist) && g.at == 0 {
@@ -56,7 +56,7 @@ func (g *growing) lines(fn func(line []byte) error) error {
 	}
 }
 
-// refused names the line that is not what it should be; other errors are of who writes.
+// refused marks an error about a line; other errors are the sink's.
 func (g *growing) refused(err error) error {
 	if isJSON(err) {
 		return jsonl.Damaged(g.path, g.line, err)

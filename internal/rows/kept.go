@@ -14,22 +14,22 @@ func isJSON(err error) bool {
 	return errors.As(err, &syntax) || errors.As(err, &kind) || errors.Is(err, errNoObject)
 }
 
-// Kept is a file that follows from a record. Written again from its beginning, it stays as it is as far as it is right: what
-// differs is cut off, half of a last write as well as steps that the run took back, and the rest is added. So a reader that
-// has the file open sees it grow.
+// Kept is a file that is derived from a record. Writing it again from the beginning keeps the part that is unchanged,
+// truncates at the first difference, such as a partial write or steps that were rolled back, and appends the rest. So a
+// reader that has the file open sees it grow.
 type Kept struct {
 	f     *os.File
 	at    int64
-	grows bool // it has nothing behind at
+	grows bool // nothing is left of the old content
 }
 
-// Keep opens a file, and makes it where there is none.
+// Keep opens a file, creating it if necessary.
 func Keep(path string) (*Kept, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	return &Kept{f: f}, err
 }
 
-// Write adds what belongs together: if it is not there as a whole, nothing of it is.
+// Write adds a unit: if not all of it is in the file, none of it stays.
 func (k *Kept) Write(text []byte) (int, error) {
 	if !k.grows {
 		there := make([]byte, len(text))
@@ -50,7 +50,7 @@ func (k *Kept) Write(text []byte) (int, error) {
 	return n, err
 }
 
-// End cuts off what was not written again. What is written from then on is added.
+// End truncates the file after what was written again. From then on, writes append.
 func (k *Kept) End() error {
 	if k.grows {
 		return nil

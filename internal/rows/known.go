@@ -2,8 +2,8 @@ package rows
 
 import "slices"
 
-// What a line of a step has as 0 and says nothing about: where no update was made, and where no completion was scored. In a chart an
-// entropy of 0 would be one that collapsed.
+// Keys of a step that are 0 but meaningless: without an update, and without scored completions. In a chart an entropy of 0 would
+// look like a collapse.
 var (
 	ofUpdates = []string{"loss", "ratio_mean", "ratio_min", "ratio_max", "kl_v1", "kl_v2", "kl_pre_post_v1", "kl_pre_post_v2", "kl_ref",
 		"max_logp_diff", "max_logp_diff_on_policy", "entropy", "clip_fraction", "clip_low_fraction", "clip_high_fraction",
@@ -11,7 +11,7 @@ var (
 	ofScores = []string{"mean_reward", "std_reward", "mean_correct", "mean_fraction", "format_rate"}
 )
 
-// Known are the cells of a step without what its line says nothing about.
+// Known are the cells of a step without the meaningless ones.
 func Known(cells []Cell) []Cell {
 	updated, completions, left := true, 0.0, 0.0
 	for _, c := range cells {

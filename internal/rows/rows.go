@@ -1,8 +1,8 @@
-// Package rows walks the record of a run once, and gives what it finds to whoever writes it down in another form: settings at
-// each start, then steps and evaluations in their order, each with a time. The time is not that of reading: it follows from the
-// record, so that a file written while a run goes on and one written from its directory afterwards are the same bytes.
+// Package rows reads the record of a run once and passes it to a sink that writes another format: settings at each start, then steps
+// and evaluations in order, each with a time. The time follows from the record, not from when it is read, so that a file written
+// during the run and one written afterwards are the same bytes.
 //
-// It knows the files of a run directory, the keys that tell their lines apart and those that may say nothing, and of the rest nothing.
+// It knows the files of a run directory, and the keys that identify lines or may be meaningless; all other keys it passes on.
 package rows
 
 import (
@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// Cell is a value under the name of its column, as JSON.
+// Cell is a JSON value with the name of its column.
 type Cell struct {
 	Name string
 	JSON json.RawMessage
 }
 
-// Number is the value of a cell that has one; true is 1.
+// Number is the value as a number, if it is one; true is 1.
 func (c Cell) Number() (float64, bool) {
 	switch string(c.JSON) {
 	case "true":
@@ -32,7 +32,7 @@ func (c Cell) Number() (float64, bool) {
 	return v, err == nil && !math.IsInf(v, 0)
 }
 
-// Text is the value as a person reads it: a text without its quotes, nothing for null.
+// Text is the value as text: strings without quotes, null as nothing.
 func (c Cell) Text() string {
 	var text string
 	if json.Unmarshal(c.JSON, &text) != nil {
@@ -41,10 +41,10 @@ func (c Cell) Text() string {
 	return text
 }
 
-// The first parts of the names of a row's cells.
+// The prefixes of the names of cells.
 const (
-	Steps       = "steps/"       // of a step, as in steps/mean_reward
-	Timing      = "timing/"      // of the same row, by a clock
+	Steps       = "steps/"       // of a step: steps/mean_reward
+	Timing      = "timing/"      // of the same row, from the clock
 	Evaluations = "evaluations/" // of an evaluation
 )
 
@@ -55,26 +55,26 @@ type Row struct {
 	Cells []Cell
 }
 
-// Start is a process that began to train: with which settings, and which of them are not as they were before.
+// Start is a process that started to train: its settings, and those that changed.
 type Start struct {
-	After    int // the steps that were done
+	After    int // steps done before
 	Time     time.Time
 	Settings []Cell
 	Changed  []Cell
 }
 
-// Run is what a run is called.
+// Run identifies a run.
 type Run struct {
 	Name  string // of its directory
 	ID    string // 32 hexadecimal digits
 	Begun time.Time
 }
 
-// Sink writes a record down.
+// Sink writes a record in another format.
 type Sink interface {
-	// Start comes before the first row, and before the first row that a later process made.
+	// Start precedes the first row, and the first row of each later process.
 	Start(Start) error
 	Row(Row) error
-	// Done says that the run has all of its steps for now.
+	// Done says that the run has all of its steps, for now.
 	Done(at time.Time) error
 }

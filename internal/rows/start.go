@@ -17,7 +17,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// manifest is what this package wants of manifest.json.
+// manifest has the keys of manifest.json that are used here.
 type manifest struct {
 	Created  time.Time `json:"created"`
 	Problems int       `json:"problems"`
@@ -28,8 +28,8 @@ type manifest struct {
 	} `json:"starts"`
 }
 
-// past reads what a run is called, every start of it, and how many rows or problems it trains on. One that has no such files, made
-// by hand, began in 1970.
+// past reads the identity of a run, all its starts, and the number of rows or problems. Without these files, as in a record made
+// by hand, it began in 1970.
 func past(dir string) (run Run, starts []Start, trained int, err error) {
 	config, err := readObject(filepath.Join(dir, "config.json"))
 	if err != nil {
@@ -66,8 +66,8 @@ func past(dir string) (run Run, starts []Start, trained int, err error) {
 	return run, starts, m.Problems, nil
 }
 
-// steps is the last step that these settings want of a run on so many rows or problems; -1: none of them says so. Those of a
-// warm-up end with its last epoch, where max_steps says nothing.
+// steps is the last step by the settings, given the number of rows or problems; -1 if they have none. A warm-up without
+// max_steps ends with its last epoch.
 func (s Start) steps(trained int) int {
 	c := configs.Config{MaxSteps: -1}
 	for name, to := range map[string]*int{"max_steps": &c.MaxSteps, "epochs": &c.Epochs, "rows_per_step": &c.RowsPerStep} {
@@ -77,13 +77,13 @@ func (s Start) steps(trained int) int {
 			}
 		}
 	}
-	if trained < 1 { // nobody says
+	if trained < 1 { // unknown
 		return c.MaxSteps
 	}
 	return c.StepsOf(trained)
 }
 
-// readObject reads a file of JSON; one that is missing is an empty object.
+// readObject reads a JSON file; a missing one is an empty object.
 func readObject(path string) ([]byte, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -95,7 +95,7 @@ func readObject(path string) ([]byte, error) {
 	return text, err
 }
 
-// changed are settings with other values for some, and those that nobody knew at first at the end.
+// changed are settings with some values replaced; new ones are appended.
 func changed(settings []Cell, others map[string]json.RawMessage) []Cell {
 	for _, name := range slices.Sorted(maps.Keys(others)) {
 		if at := slices.IndexFunc(settings, func(c Cell) bool { return c.Name == name }); at >= 0 {
@@ -107,7 +107,7 @@ func changed(settings []Cell, others map[string]json.RawMessage) []Cell {
 	return settings
 }
 
-// differences are the settings that were not so before.
+// differences are the settings that differ from before.
 func differences(before, now []Cell) (cells []Cell) {
 	was := map[string]string{}
 	for _, c := range before {

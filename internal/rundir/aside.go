@@ -14,22 +14,22 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
-// afterStep begins the name of ends of logs without checkpoints.
+// afterStep is the prefix of folders that have the ends of logs, without checkpoints.
 const afterStep = "after_"
 
-// Point is where a run goes on: after a step, when the logs had these lengths. One without a length was empty.
+// Point is where a run resumes: a step, and the lengths that the logs had after it (0 for a log that is not listed).
 type Point struct {
 	Step  int
 	Logs  map[string]int64
-	Files []string // that are written anew, and are kept with what is set aside
+	Files []string // files that will be written anew: setAside copies them whole
 }
 
-// setAside keeps what the run has beyond a point, before the logs are cut and steps are done again: checkpoints of
-// later steps, and the ends of the logs, where the first log has a whole line there. It gives the folder, "" where
-// there is nothing to keep.
+// setAside keeps what the run has beyond a point, before the logs are truncated and the steps repeated: later
+// checkpoints, and the ends of the logs if the first log has a whole line there. It returns the folder, "" if there is
+// nothing to keep.
 //
-// Ends alone are kept under the name of the point. The same steps done again write the same first log; so of the ends
-// of one point that begin alike the longest is kept, until the run has done it all again: see dropDone.
+// Ends without checkpoints are kept under the name of the point. As repeated steps write the same first log, of two such
+// ends where one begins with the other only the longer is kept, until the run has repeated all of it: see dropDone.
 func (d *Dir) setAside(logs []string, p Point) (string, error) {
 	later, err := List(d.Path)
 	if err != nil {
@@ -53,7 +53,7 @@ func (d *Dir) setAside(logs []string, p Point) (string, error) {
 		case err == nil && bytes.HasPrefix(end, kept):
 			err = remove(aside)
 		case err == nil:
-			aside = dated(parent) // what was done there is something else
+			aside = dated(parent) // the steps differed: keep both
 		case errors.Is(err, os.ErrNotExist):
 			err = remove(aside)
 		}
@@ -75,7 +75,7 @@ func (d *Dir) setAside(logs []string, p Point) (string, error) {
 	return aside, errors.Join(disk.SyncFolder(aside), disk.SyncFolder(filepath.Join(d.Path, Checkpoints)))
 }
 
-// dropDone removes ends of logs that the run has written again since, line by line as they were.
+// dropDone removes ends of logs whose lines the run has written again since.
 func (d *Dir) dropDone() error {
 	parent := filepath.Join(d.Path, Checkpoints, Aside)
 	entries, err := os.ReadDir(parent)
@@ -111,7 +111,7 @@ func (d *Dir) dropDone() error {
 	return disk.Remove(parent)
 }
 
-// dated is a name in parent that nothing has.
+// dated is a path in parent that does not exist yet.
 func dated(parent string) string {
 	now := time.Now().Format("2006_01_02-15_04_05")
 	name := filepath.Join(parent, now)
@@ -123,7 +123,7 @@ func dated(parent string) string {
 	}
 }
 
-// end is what the first log has beyond a point.
+// end reads what the first log has beyond a point.
 func (d *Dir) end(logs []string, p Point) ([]byte, error) {
 	if len(logs) == 0 {
 		return nil, nil
@@ -161,7 +161,7 @@ func (d *Dir) keepEnds(aside string, logs []string, p Point) error {
 	return errors.Join(disk.SyncFolder(unfinished), disk.Rename(unfinished, aside), disk.SyncFolder(filepath.Dir(aside)))
 }
 
-// copyEnd copies what a file has from a place on.
+// copyEnd copies a file from an offset on.
 func copyEnd(from, to string, at int64) error {
 	in, err := os.Open(from)
 	if errors.Is(err, os.ErrNotExist) {
@@ -182,11 +182,11 @@ func copyEnd(from, to string, at int64) error {
 	return errors.Join(err, out.Sync(), out.Close())
 }
 
-// Short says of a log that it is shorter than it was at a point.
+// Short is the error of a log that is shorter than it was at a point.
 type Short struct{ error }
 
-// Fits tells whether the logs of the run in dir are as long as they were at a point. A log is shorter after a power
-// cut on a disk that does not keep what it was told to sync, or where somebody shortened it.
+// Fits checks that the logs of the run in dir are at least as long as they were at a point. A log can be shorter after a
+// power cut on a disk that loses synced data, or after it was edited.
 func Fits(dir string, p Point) error {
 	for name, had := range p.Logs {
 		info, err := os.Stat(filepath.Join(dir, name))
@@ -205,7 +205,7 @@ func Fits(dir string, p Point) error {
 	return nil
 }
 
-// sweep removes what is left of checkpoints, and of what was set aside, that were being written or removed.
+// sweep removes checkpoints and set-aside folders that were only partly written or removed.
 func (d *Dir) sweep() error {
 	for _, dir := range []string{filepath.Join(d.Path, Checkpoints), filepath.Join(d.Path, Checkpoints, Aside)} {
 		entries, err := os.ReadDir(dir)

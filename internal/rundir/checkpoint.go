@@ -19,24 +19,24 @@ import (
 )
 
 const (
-	// Checkpoints is the folder of a run that has a folder step_000123 for each checkpoint.
+	// Checkpoints is the folder of a run for its checkpoints, each in a folder such as step_000123.
 	Checkpoints = "checkpoints"
-	// Aside is the folder beside them of what a run went back behind: checkpoints, and the ends of its logs.
+	// Aside is a folder beside the checkpoints for what a rollback left behind: later checkpoints and ends of logs.
 	Aside = "set_aside"
 
-	// CheckpointLog has a line for each checkpoint that was made, with its step; retention does not take it out.
+	// CheckpointLog has a line for each checkpoint that was ever saved, with its step, even after retention removed it.
 	CheckpointLog = "checkpoints.jsonl"
 
 	// StateFile is in every checkpoint.
 	StateFile = "state.json"
 
-	partial = ".partial" // ends the name of a checkpoint that is not whole, or not any more
+	partial = ".partial" // suffix of a checkpoint that is being written or removed
 )
 
-// Name is what the checkpoint of a step is called.
+// Name is the folder name of the checkpoint of a step.
 func Name(step int) string { return fmt.Sprintf("step_%06d", step) }
 
-// StepOf is the step that a checkpoint is called after, −1 for the name of anything else.
+// StepOf is the step in the name of a checkpoint, −1 if it is not such a name.
 func StepOf(dir string) int {
 	name := filepath.Base(dir)
 	step, err := strconv.Atoi(strings.TrimPrefix(name, "step_"))
@@ -46,7 +46,7 @@ func StepOf(dir string) int {
 	return step
 }
 
-// RunOf is the run directory that dir is, or that it, or what it is a link to, is a checkpoint of.
+// RunOf is the run directory of a checkpoint, or of a link to one. Any other directory is taken for the run directory itself.
 func RunOf(dir string) string {
 	if _, err := os.Stat(filepath.Join(dir, StateFile)); err == nil {
 		return filepath.Join(atomicfile.Led(dir), "..", "..")
@@ -54,7 +54,7 @@ func RunOf(dir string) string {
 	return filepath.Clean(dir)
 }
 
-// List gives the checkpoints of the run in dir, the last first; none where there is no such directory.
+// List returns the checkpoints of the run in dir, the last first; none if there is no such directory.
 func List(dir string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(dir, Checkpoints))
 	if os.IsNotExist(err) {
@@ -73,8 +73,8 @@ func List(dir string) ([]string, error) {
 	return all, nil
 }
 
-// Newest gives the last checkpoint of a run that read takes, "" where there is none; refused tells of later ones. One that may be whole,
-// and cannot be looked at, ends the search: an older one would pass for the last.
+// Newest returns the last checkpoint of a run that read accepts, "" if there is none; refused are the errors of later ones. A checkpoint
+// that cannot be accessed ends the search with an error: it may be sound, and an older one must not pass for the last.
 func Newest(dir string, read func(dir string) error) (newest string, refused []error, err error) {
 	all, err := List(dir)
 	if err != nil {
@@ -97,16 +97,16 @@ func Newest(dir string, read func(dir string) error) (newest string, refused []e
 	return "", refused, nil
 }
 
-// outOfReach tells of an error that it says nothing about what is in a file: of rights, of what a process may have, of a network. A disk
-// that cannot read a block (EIO) has lost what was there.
+// outOfReach reports whether an error says nothing about a file's content: permissions, resource limits, the network. EIO is not among
+// them: a disk that cannot read a block has lost it.
 func outOfReach(err error) bool {
 	var no syscall.Errno
 	return errors.As(err, &no) && (no.Temporary() || slices.Contains([]syscall.Errno{syscall.EACCES, syscall.EPERM,
 		syscall.ENOMEM, syscall.ENOBUFS, syscall.ESTALE, syscall.ENOTCONN, syscall.EHOSTDOWN, syscall.EHOSTUNREACH}, no))
 }
 
-// Refused says why none of a run's checkpoints can be gone on with, of which refused tells, the last first. Where logs are too short for
-// several, the last of them speaks for all: it is whole, and says what to type. Where there is none of these, otherwise does.
+// Refused is the error of a run none of whose checkpoints can be resumed; refused are their errors, the last checkpoint first. If logs
+// are too short for several, only the error of the last is told: it says what to type. If there is none of these, otherwise is the hint.
 func Refused(refused []error, otherwise string) error {
 	var told []error
 	var last error
@@ -133,10 +133,10 @@ func Refused(refused []error, otherwise string) error {
 	return errors.Join(append(told, last)...)
 }
 
-// Checkpoint is where the checkpoint of a step is, or will be.
+// Checkpoint is the path of the checkpoint of a step, saved or not.
 func (d *Dir) Checkpoint(step int) string { return filepath.Join(d.Path, Checkpoints, Name(step)) }
 
-// Stopped says what became of a run that somebody stopped after a step.
+// Stopped is the message about a run that was interrupted after a step.
 func Stopped(dir string, step int) string {
 	if _, err := os.Stat(filepath.Join(dir, Checkpoints, Name(step), StateFile)); err != nil {
 		return "stopped before the first step"
@@ -144,8 +144,8 @@ func Stopped(dir string, step int) string {
 	return fmt.Sprintf("stopped after step %d and saved; the same with run_dir=%s goes on", step, look.Word(dir))
 }
 
-// Save makes the checkpoint of a step of what write puts into an empty folder. It appears whole or not at
-// all, in place of a damaged one that may be there; where it does not, no line of it stays in CheckpointLog.
+// Save makes the checkpoint of a step from the files that write puts into an empty folder. It appears whole or not at
+// all, and replaces a damaged one. If it fails, lines that write added to CheckpointLog are taken back.
 func (d *Dir) Save(step int, write func(dir string) error) error {
 	dir := d.Checkpoint(step)
 	unfinished, log := dir+partial, d.logs[CheckpointLog]
@@ -178,7 +178,7 @@ func (d *Dir) Save(step int, write func(dir string) error) error {
 	return d.dropDone()
 }
 
-// Unwritten says of what could not be written whether something was saved before, and what to type; verb comes before the settings.
+// Unwritten adds to a write error whether there is a checkpoint and what to type; verb is the command before the settings.
 func (d *Dir) Unwritten(err error, verb string) error {
 	at, first := d.Path, disk.Remedy(err)+", then "
 	if m := (Moved{}); errors.As(err, &m) {
@@ -193,7 +193,7 @@ func (d *Dir) Unwritten(err error, verb string) error {
 	return fmt.Errorf("%w; what was saved before stands: %stype %s to go on", err, first, typed)
 }
 
-// within names a file of a folder by its place in there, where an error tells of nothing else: whoever tells of it names the folder.
+// within makes the path in an error relative to a folder, if it lies there, for messages that name the folder themselves.
 func within(dir string, err error) error {
 	var of *fs.PathError
 	if !errors.As(err, &of) || err.Error() != of.Error() {
@@ -207,7 +207,7 @@ func within(dir string, err error) error {
 	return err
 }
 
-// remove removes a folder, so that at no time a part of it looks like the whole: its name goes first, for good.
+// remove removes a folder. It is renamed first, durably, so that a crash cannot leave a part of it under its name.
 func remove(dir string) error {
 	old := dir + ".old" + partial
 	if err := disk.Rename(dir, old); os.IsNotExist(err) {
@@ -218,8 +218,8 @@ func remove(dir string) error {
 	return errors.Join(disk.SyncFolder(filepath.Dir(dir)), disk.RemoveAll(old))
 }
 
-// Retain removes checkpoints: the last so many stay, those of the steps also, and, by each measure of what steps are worth, the best so
-// many of all others that are there, the earlier of equals first. A step that nothing is known of is not among the best.
+// Retain removes checkpoints. It keeps the last ones, those of the steps also, and, for each measure, the best of all others; the
+// earlier of equals is better. A measure maps steps to their scores; a step without one is not among the best.
 func (d *Dir) Retain(last, best int, measures []map[int]float64, also ...int) error {
 	all, err := List(d.Path)
 	if err != nil {
@@ -250,7 +250,7 @@ func (d *Dir) Retain(last, best int, measures []map[int]float64, also ...int) er
 	return nil
 }
 
-// NoCheckpoint refuses the directory of a checkpoint where that of a run is wanted.
+// NoCheckpoint refuses a checkpoint's directory where a run directory is expected.
 func NoCheckpoint(dir string) error {
 	if run := RunOf(dir); run != filepath.Clean(dir) {
 		return badinput.Errorf("%s is a checkpoint; type the directory of its run, %s", dir, run)
@@ -258,7 +258,7 @@ func NoCheckpoint(dir string) error {
 	return nil
 }
 
-// Steps are those of the checkpoints that a run has, the first one first.
+// Steps are the steps of a run's checkpoints, in ascending order.
 func Steps(dir string) (steps []int, err error) {
 	if err := NoCheckpoint(dir); err != nil {
 		return nil, err

@@ -19,16 +19,16 @@ import (
 // Dir is the directory of a run, claimed by this process.
 type Dir struct {
 	Path string
-	lock *os.File // the directory itself; nil while there is none
+	lock *os.File // the open directory, which has the lock; nil: it does not exist
 	logs map[string]*disk.File
 
-	first string // of the logs
+	first string // name of the first log
 
-	reserved bool // an empty directory goes away again
+	reserved bool // an empty directory is removed by Close
 }
 
-// Claim takes a directory for this process, so that no other one writes into it, and sees that it can be written
-// to. Nothing is written yet, and the directory need not exist.
+// Claim locks a run directory for this process, and checks that it is writable. It writes nothing, and the directory need
+// not exist.
 func Claim(path string) (*Dir, error) {
 	if err := leads(path); err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func Claim(path string) (*Dir, error) {
 	return d, nil
 }
 
-// Elsewhere says of a directory that cannot be used that another one may.
+// Elsewhere adds to the error of an unusable directory how to name another one.
 func Elsewhere(err error) error {
 	if disk.Full(err) {
 		return badinput.Errorf("run_dir: %w; make room there, or choose another one", err)
@@ -51,7 +51,7 @@ func Elsewhere(err error) error {
 	return badinput.Errorf("run_dir: %w; choose another one", err)
 }
 
-// claim locks the directory until Close, or until the process ends in whatever way.
+// claim locks the directory until Close, or until the process ends.
 func (d *Dir) claim() error {
 	if d.lock != nil {
 		return nil
@@ -64,9 +64,9 @@ func (d *Dir) claim() error {
 	return err
 }
 
-// Begin makes the directory where there is none, removes what a killed writer left half done, and opens the logs at
-// the point that the run goes on from. What they have beyond it, and later checkpoints, is set aside first, in a folder
-// that it names; "" where there is nothing to keep.
+// Begin makes the directory if necessary, removes what a killed process left unfinished, and opens the logs at the point
+// where the run resumes. What lies beyond it, later checkpoints included, is set aside first, into the folder that Begin
+// returns; "" if there was nothing.
 func (d *Dir) Begin(logs []string, p Point) (aside string, err error) {
 	unseen := d.lock == nil
 	if err := disk.MkdirAll(d.Path); err != nil {
@@ -88,7 +88,7 @@ func (d *Dir) Begin(logs []string, p Point) (aside string, err error) {
 		return "", err
 	}
 	for _, name := range logs {
-		if f := d.logs[name]; f != nil { // of a try that failed
+		if f := d.logs[name]; f != nil { // left over from a failed attempt
 			f.Close()
 		}
 		d.first = logs[0]
@@ -104,8 +104,8 @@ func (d *Dir) Begin(logs []string, p Point) (aside string, err error) {
 	return aside, nil
 }
 
-// Back puts the logs back to a point that the run goes on from, while it is open, but for one of them, which tells of that.
-// What they have beyond it, and later checkpoints, is set aside first, as by Begin.
+// Back rolls the logs back to a point while the run is open, except for the log named but, which records the rollback. What
+// lies beyond the point, later checkpoints included, is set aside first, as by Begin.
 func (d *Dir) Back(p Point, but string) (aside string, err error) {
 	logs := []string{d.first}
 	for name := range d.logs {
@@ -125,7 +125,7 @@ func (d *Dir) Back(p Point, but string) (aside string, err error) {
 	return aside, nil
 }
 
-// Trained tells whether a directory has logs or checkpoints of a run.
+// Trained reports whether a directory has logs or checkpoints of a run.
 func Trained(dir string, logs []string) bool {
 	if all, err := List(dir); err != nil || len(all) > 0 {
 		return true
@@ -136,10 +136,10 @@ func Trained(dir string, logs []string) bool {
 	})
 }
 
-// File is where a file of the directory is.
+// File is the path of a file of the directory.
 func (d *Dir) File(name string) string { return filepath.Join(d.Path, name) }
 
-// Append adds a line of JSON to a log. One that finds no room is not there by half: whoever makes some goes on with a line of its own.
+// Append adds a line of JSON to a log. If the disk is full, no part of the line stays, so that later lines are whole.
 func (d *Dir) Append(log string, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -157,18 +157,18 @@ func (d *Dir) Append(log string, v any) error {
 	return errors.Join(err, serr)
 }
 
-// Log is a log for those who write its lines themselves.
+// Log is the writer of a log, for callers that format its lines themselves.
 func (d *Dir) Log(name string) io.Writer { return d.logs[name] }
 
-// Moved is that the directory of a run is not where it was when the run began.
+// Moved is the error of a run directory that was moved or removed during the run.
 type Moved struct {
 	error
-	Now string // where it is, "" where it is gone
+	Now string // its new path; "" if it was removed
 }
 
 func (m Moved) Unwrap() error { return m.error }
 
-// moved says where the directory is, if it was moved or removed while the run went on: what is made by its name would be elsewhere.
+// moved fails if the directory was moved or removed during the run, as files made by its old path would be elsewhere.
 func (d *Dir) moved() error {
 	if d.lock == nil {
 		return nil
@@ -185,7 +185,7 @@ func (d *Dir) moved() error {
 	return Moved{badinput.Errorf("%s was moved to %s while the run went on", d.Path, now), now}
 }
 
-// Lengths are those of the logs now. So much of them survives a power cut: whoever writes a length down may rely on it.
+// Lengths syncs the logs and returns their lengths. A caller may record them: they survive a power cut.
 func (d *Dir) Lengths() (map[string]int64, error) {
 	n := map[string]int64{}
 	for name, f := range d.logs {
@@ -212,19 +212,19 @@ func (d *Dir) WriteJSON(name string, v any) error {
 	return atomicfile.WriteBytes(d.File(name), append(text, '\n'))
 }
 
-// ReadJSON reads a file that may be missing: of a run that was killed early, or made by hand.
+// ReadJSON reads a file. A missing one is no error: the run may have been killed early, or its directory made by hand.
 func ReadJSON(path string, v any) error {
 	text, err := os.ReadFile(path)
-	if os.IsNotExist(err) || errors.Is(err, syscall.ENOTDIR) { // whoever uses the directory says that it is none
+	if os.IsNotExist(err) || errors.Is(err, syscall.ENOTDIR) { // not a directory: whoever uses it will say so
 		return nil
 	}
 	if errors.Is(err, os.ErrPermission) {
 		return badinput.Errorf("%s: may not be read by this user; choose another run_dir, or have the run given to you", path)
 	}
-	if errors.Is(err, syscall.ENAMETOOLONG) || errors.Is(err, syscall.ELOOP) { // of the directory
+	if errors.Is(err, syscall.ENAMETOOLONG) || errors.Is(err, syscall.ELOOP) { // about the path, not the file
 		return badinput.Errorf("%w; choose another run_dir", err)
 	}
-	if err != nil { // which says nothing about what is in it
+	if err != nil { // cannot be read, whatever its content
 		return badinput.Errorf("%w; mend that and type the same again", err)
 	}
 	if err := json.Unmarshal(text, v); err != nil {
@@ -233,14 +233,14 @@ func ReadJSON(path string, v any) error {
 	return nil
 }
 
-// Damaged tells of an error of ReadJSON whether the file is there and is not what it should be.
+// Damaged reports whether an error of ReadJSON is about the content of the file.
 func Damaged(err error) bool {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	return errors.As(err, &syntax) || errors.As(err, &kind)
 }
 
-// Close closes the logs and gives the directory free.
+// Close closes the logs and releases the directory.
 func (d *Dir) Close() error {
 	var errs []error
 	for _, f := range d.logs {
@@ -248,7 +248,7 @@ func (d *Dir) Close() error {
 	}
 	clear(d.logs)
 	if d.reserved {
-		_ = os.Remove(d.Path) // which fails where a run was begun, as it should
+		_ = os.Remove(d.Path) // fails if the run has begun, as it is not empty then
 	}
 	if d.lock != nil {
 		errs = append(errs, d.lock.Close())
@@ -257,7 +257,7 @@ func (d *Dir) Close() error {
 	return errors.Join(errs...)
 }
 
-// Unread adds to what is wrong with the record of a run in a directory how to do without it.
+// Unread adds to an error about the record of a run how to continue without it.
 func Unread(err error, dir string) error {
 	if !badinput.Is(err) {
 		return err

@@ -1,4 +1,3 @@
-// Package rundir keeps a run in a directory: logs that only grow, and checkpoints that are there whole or
-// not at all. One process at a time may write. The package knows bytes, files and step numbers; what is in
-// them is the caller's business.
+// Package rundir stores a run in a directory: append-only logs, and checkpoints that appear whole or not at all. Only one
+// process at a time may write. The package knows bytes, files and step numbers; their contents are the caller's.
 package rundir

@@ -11,10 +11,10 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
-// ErrTaken says that another process has the lock of a directory.
+// ErrTaken is the error of a directory that another process has locked.
 var ErrTaken = errors.New("another process has it")
 
-// Lock locks a directory until what it gives is closed, or until this process ends in whatever way.
+// Lock locks a directory until the returned file is closed, or this process ends.
 func Lock(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -26,14 +26,14 @@ func Lock(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// Held tells whether a process trains in a directory, without touching its lock: who only looks must not be in the way of a
-// process that begins. known is false where the kernel does not tell.
+// Held reports whether a process has locked a run directory. It reads the kernel's list of locks instead of trying the
+// lock, so as not to get in the way of a process that starts. known is false if the kernel does not tell.
 func Held(dir string) (held, known bool) {
 	_, held, known = Holder(dir)
 	return held, known
 }
 
-// Holder is Held, and the process that holds the directory; 0 where the kernel does not name it.
+// Holder is Held, with the ID of the process; 0 if the kernel does not tell it.
 func Holder(dir string) (process int, held, known bool) {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -48,13 +48,13 @@ func Holder(dir string) (process int, held, known bool) {
 	return process, held, true
 }
 
-// lockedIn tells whether the kernel's list of locks has an exclusive one of whole files on an inode, and of which process. The device
-// that it names is not that of stat on every file system, so the inode alone is compared.
+// lockedIn reports whether the kernel's list has an exclusive flock on an inode, and by which process. Only the inode is compared: on
+// some file systems the device number in the list is not that of stat.
 func lockedIn(locks string, inode uint64) (process int, held bool) {
 	for line := range strings.Lines(locks) {
 		f := strings.Fields(line)
 		if len(f) >= 6 && f[1] == "FLOCK" && f[3] == "WRITE" && strings.HasSuffix(f[5], fmt.Sprintf(":%d", inode)) {
-			process, _ = strconv.Atoi(f[4]) // of another container it is 0 or -1
+			process, _ = strconv.Atoi(f[4]) // 0 or -1 for a process of another container
 			return max(process, 0), true
 		}
 	}

@@ -9,15 +9,15 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
-// Journal is a file of dated lines for people. Unlike the logs of a run it is never cut: it tells what happened,
-// interruptions included. What is said before it is open is written when it is.
+// Journal is a log of dated lines for people. Unlike the logs of a run it is never truncated: it tells what happened,
+// interruptions included. Lines that are said before Open are written by it.
 type Journal struct {
 	out   *os.File // nil until open
 	early []byte
-	err   error // the first
+	err   error // the first write error
 }
 
-// Open opens the file, if it is not open yet.
+// Open opens the file, unless it is open.
 func (j *Journal) Open(path string) (err error) {
 	if j.out != nil {
 		return nil
@@ -45,7 +45,7 @@ func (j *Journal) Say(format string, args ...any) {
 // SayPath adds a line about a file or a folder.
 func (j *Journal) SayPath(what, path string) { j.Say("%s %s", what, look.Line(path)) }
 
-// Close closes the file and tells of lines that could not be written.
+// Close closes the file, and returns the first error of writing to it.
 func (j *Journal) Close() error {
 	if j.out == nil {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
-// Reserve takes a directory of that name, which no other process has; where there is one it adds a number to the name.
-// An empty directory is made at once, and is gone again after Close unless something was begun in it.
+// Reserve claims a directory of that name, or if it is taken, of that name with a number. A new directory is made at
+// once; Close removes it again if it is still empty.
 func Reserve(path string) (*Dir, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, Elsewhere(err)
@@ -38,12 +38,12 @@ func Reserve(path string) (*Dir, error) {
 	return d, nil
 }
 
-// shared are directories that every system has for something else, though some people may write there.
+// shared are system directories that are not meant for runs, even if the user may write there.
 var shared = []string{"/bin", "/boot", "/dev", "/dev/shm", "/etc", "/home", "/lib", "/proc", "/root", "/run", "/sbin", "/sys", "/tmp",
 	"/usr", "/var", "/var/tmp"}
 
-// Taken says of a directory that is something else what it is, "" where a run may be kept in it. One below the home directory or /tmp may;
-// below what git keeps none may, since git removes what it does not know.
+// Taken says what a directory is that no run may be put into; "" if a run may. Below the home directory and /tmp it may. Inside a
+// directory of git's own files none may, as git removes what it does not know.
 func Taken(path string) string {
 	is := func(other string) bool {
 		a, err := os.Stat(path)
@@ -69,7 +69,7 @@ func Taken(path string) string {
 	}
 }
 
-// whole is a path from the root on, without links as far as it is there.
+// whole is the absolute path with links resolved, as far as it exists.
 func whole(path string) string {
 	path, _ = filepath.Abs(path)
 	for at := path; ; at = filepath.Dir(at) {
@@ -87,7 +87,7 @@ func there(dir, name string) bool {
 	return err == nil
 }
 
-// leads refuses a path that leads through what is not there: by a link, or back out of it.
+// leads refuses a path through something that does not exist: a broken link, or .. of a missing directory.
 func leads(path string) error {
 	parts := strings.Split(path, "/")
 	for i := 1; i <= len(parts); i++ {
@@ -114,7 +114,7 @@ func leads(path string) error {
 	return nil
 }
 
-// probe finds out whether the directory can be written to, or made, and leaves nothing.
+// probe checks that the directory can be written to, or made, and leaves nothing behind.
 func (d *Dir) probe() error {
 	at := filepath.Clean(d.Path)
 	for {
@@ -143,11 +143,11 @@ func (d *Dir) probe() error {
 	return os.Remove(probe)
 }
 
-// Others lists what is in a directory and not hidden, but for files of those names.
+// Others lists the visible files of a directory, except those named in own.
 func Others(path string, own []string) (others []string) {
 	entries, err := os.ReadDir(path)
 	if err != nil {
-		return nil // as with one that is not there, who writes to it is told
+		return nil // an error will be reported by whoever writes there
 	}
 	for _, e := range entries {
 		if name := e.Name(); !strings.HasPrefix(name, ".") && name != "lost+found" && !slices.Contains(own, name) {
@@ -157,8 +157,8 @@ func Others(path string, own []string) (others []string) {
 	return others
 }
 
-// CheckForeign refuses to put a run where it would overwrite what is no run's, and names other files that are there.
-// own are the names of files that only runs have; precious those that others may have, too.
+// CheckForeign refuses a directory where a run would overwrite files of something else, and lists other files that are
+// there. own are names of files that only runs have; precious are names that other programs use too.
 func CheckForeign(path string, own, precious []string) (others []string, err error) {
 	if _, err := os.Stat(filepath.Join(path, StateFile)); err == nil {
 		return nil, badinput.Errorf("run_dir=%s is a checkpoint of a run; type resume=%s to go on from it, or init_from=%s to fork it",

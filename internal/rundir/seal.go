@@ -13,11 +13,11 @@ import (
 	"slices"
 )
 
-// unsealed is the member of a state that its seal is written into.
+// unsealed is the empty member of a state's JSON that the seal replaces.
 const unsealed = `"seal": ""`
 
-// Seal is a value as JSON with the SHA-256 of that text in its empty member "seal": damage can leave it
-// valid JSON.
+// Seal encodes a value as JSON, and sets its empty member "seal" to the SHA-256 of that text. Damaged JSON may still be
+// valid; the seal detects it.
 func Seal(v any) ([]byte, error) {
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
@@ -30,7 +30,7 @@ func Seal(v any) ([]byte, error) {
 	return bytes.Replace(text, []byte(unsealed), fmt.Appendf(nil, `"seal": "%x"`, sha256.Sum256(text)), 1), nil
 }
 
-// CheckSeal tells whether a text is as it was when it was given that seal.
+// CheckSeal checks that a text is unchanged since it was sealed.
 func CheckSeal(text []byte, seal string) error {
 	rest := bytes.Replace(text, []byte(seal), nil, 1)
 	if got := fmt.Sprintf("%x", sha256.Sum256(rest)); got != seal {
@@ -39,7 +39,7 @@ func CheckSeal(text []byte, seal string) error {
 	return nil
 }
 
-// ReadState reads the state of a checkpoint, of a version from oldest to newest, as it was when it was sealed.
+// ReadState reads the state of a checkpoint, checking its seal and that its version is from oldest to newest.
 func ReadState(dir string, state any, oldest, newest int) error {
 	text, err := os.ReadFile(filepath.Join(dir, StateFile))
 	if err != nil {
@@ -64,7 +64,7 @@ func ReadState(dir string, state any, oldest, newest int) error {
 	return nil
 }
 
-// Checksums are the SHA-256 of all files below dir, by their paths from there.
+// Checksums are the SHA-256 of all files below dir, by relative path.
 func Checksums(dir string) (map[string]string, error) {
 	sums := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
@@ -80,7 +80,7 @@ func Checksums(dir string) (map[string]string, error) {
 	return sums, err
 }
 
-// Verify compares files below dir with their checksums, and names the first that is missing or damaged.
+// Verify compares files below dir with their checksums, and names the first one that is missing or damaged.
 func Verify(dir string, sums map[string]string) error {
 	names := slices.Sorted(maps.Keys(sums))
 	for _, name := range names {

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// Index is made of the files of a run as they grow. It may be used by several at once.
+// Index is an index of a run's completions, which grows with the files. It is safe for concurrent use.
 type Index struct {
 	dir  string
-	keep bool // it is written down beside the files
+	keep bool // may be saved beside the files
 
 	mu       sync.Mutex
 	parts    [len(files)]part
@@ -21,33 +21,32 @@ type Index struct {
 	byName   map[string]int32
 	faults   []Fault
 	faulty   int
-	groups   []Group // of all parts, by step; nil where that is to be made anew
+	groups   []Group // of all parts, by step; nil if it must be rebuilt
 	err      error
-	kept     int64         // bytes of the files in what is written down
-	busy     chan struct{} // closed when the pass that goes on ends; nil: none does
+	kept     int64         // how many bytes of the files the saved index covers
+	busy     chan struct{} // closed when the current pass ends; nil: none is running
 	ctx      context.Context
 	stop     context.CancelFunc
 	ended    sync.WaitGroup
 }
 
-// part is what is known of a file.
+// part is what is known of one file.
 type part struct {
 	groups []Group
-	read   int64 // as far as groups go
+	read   int64 // offset up to which groups are indexed
 	state  state
 }
 
-// state is a file as it was when somebody looked.
+// state identifies the version of a file.
 type state struct {
 	size     int64
 	modified int64 // in nanoseconds
 }
 
-// worthKeeping is from which size of a run's files on an index is written down. What is smaller is read in no time.
+// worthKeeping is the size of a run's files from which on the index is saved. Smaller ones are read in no time.
 const worthKeeping = 16 << 20
 
-// Open opens the index of the run in dir. One that is written down beside the files is taken where it is of them; keep says that it may
-// be written, which is left out where that cannot be.
+// Open opens the index of the run in dir, using a saved one if it matches the files. keep lets it be saved; if that fails, it is not.
 func Open(dir string, keep bool) *Index {
 	x := &Index{dir: dir, keep: keep, byName: map[string]int32{}}
 	x.ctx, x.stop = context.WithCancel(context.Background())
@@ -55,14 +54,14 @@ func Open(dir string, keep bool) *Index {
 	return x
 }
 
-// Close ends what goes on.
+// Close stops a pass.
 func (x *Index) Close() {
 	x.stop()
 	x.ended.Wait()
 }
 
-// View looks at the files, and gives what is known of them: all, where that takes no longer than patience. What is not known then is
-// read while nobody waits.
+// View checks the files for changes, and returns what is indexed: everything, if that takes no longer than patience. The rest is
+// read in the background.
 func (x *Index) View(ctx context.Context, patience time.Duration) *View {
 	if busy := x.look(); busy != nil {
 		wait := time.NewTimer(patience)
@@ -76,7 +75,7 @@ func (x *Index) View(ctx context.Context, patience time.Duration) *View {
 	return x.view()
 }
 
-// look sees whether a file is another than it was, and begins to read it. It gives what is closed when that is done; nil: nothing is new.
+// look starts a pass if the files have changed. The channel is closed when it is done; nil: nothing changed.
 func (x *Index) look() <-chan struct{} {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -130,13 +129,13 @@ func (x *Index) pass(now [len(files)]state) {
 	x.mu.Unlock()
 }
 
-// forget begins anew, since the files are not those that were read. x.mu is held.
+// forget resets the index, as the files were replaced; x.mu is held.
 func (x *Index) forget() {
 	x.parts, x.problems, x.byName = [len(files)]part{}, nil, map[string]int32{}
 	x.faults, x.faulty, x.groups, x.kept = nil, 0, nil, 0
 }
 
-// read is how many bytes of the files are known. x.mu is held.
+// read is how many bytes of the files are indexed; x.mu is held.
 func (x *Index) read() (n int64) {
 	for _, p := range x.parts {
 		n += p.read
@@ -144,7 +143,7 @@ func (x *Index) read() (n int64) {
 	return n
 }
 
-// goesOn tells whether the files begin with what was read. One of the same size that was written to since may be another.
+// goesOn reports whether the files only grew since they were read. One of the same size but modified may be another.
 func (x *Index) goesOn(now [len(files)]state) bool {
 	for i, p := range x.parts {
 		switch {
@@ -158,7 +157,7 @@ func (x *Index) goesOn(now [len(files)]state) bool {
 	return true
 }
 
-// ends tells whether the last group that was read stands where it was.
+// ends reports whether the last group that was read is still in its place.
 func (x *Index) ends(i int) bool {
 	x.mu.Lock()
 	n := len(x.parts[i].groups)
@@ -177,7 +176,7 @@ func (x *Index) ends(i int) bool {
 	return err == nil && found
 }
 
-// extend reads what a file has beyond what is known.
+// extend indexes the part of a file that is new.
 func (x *Index) extend(i int, now state) error {
 	if now == x.parts[i].state {
 		return nil
@@ -208,14 +207,14 @@ func (x *Index) extend(i int, now state) error {
 	return err
 }
 
-// reopen is where to read on. The last group of lines may have had more completions to come, and is read again.
+// reopen drops the last group of lines, to which completions may have been added, and returns where to read from.
 func (x *Index) reopen(i int) (from int64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	p := &x.parts[i]
 	if n := len(p.groups); i != packed && n > 0 && p.groups[n-1].At+p.groups[n-1].Size == p.read {
 		p.read = p.groups[n-1].At
-		p.groups = p.groups[: n-1 : n-1] // who looks has the longer one
+		p.groups = p.groups[: n-1 : n-1] // a View may share the old slice
 		x.groups = nil
 	}
 	return p.read
@@ -230,7 +229,7 @@ func (x *Index) found(i int, groups []Group, read int64) {
 	}
 }
 
-// intern is the number of a problem; -1 where there is no room for more groups.
+// intern returns the number of a problem; -1 if there is no room for more.
 func (x *Index) intern(quoted []byte) int32 {
 	x.mu.Lock()
 	defer x.mu.Unlock()

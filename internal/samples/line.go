@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
-// skimmed is what the index takes of a line.
+// skimmed has the fields of a line that the index needs.
 type skimmed struct {
 	step, group int32
 	problem     []byte
@@ -21,7 +21,7 @@ type skimmed struct {
 	right, left bool
 }
 
-// skim reads a line without decoding what is in it. It tells what is wrong with one that is no completion.
+// skim parses a line without decoding the values that it does not need. why says what is wrong with a line that is no completion.
 func skim(line []byte) (s skimmed, why string) {
 	s.reward, s.verdict = nan, verdict("")
 	has := 0
@@ -54,7 +54,7 @@ func skim(line []byte) (s skimmed, why string) {
 	return s, ""
 }
 
-// whole reads a number and counts it.
+// whole parses an integer, and counts that it was present.
 func whole(value []byte, n *int) int32 {
 	v, err := strconv.ParseInt(text(value), 10, 32)
 	if err == nil && v >= 0 {
@@ -64,7 +64,7 @@ func whole(value []byte, n *int) int32 {
 	return 0
 }
 
-// talk counts the tokens of a conversation again: those that the model drew.
+// talk replaces the number of tokens by that of the model's turns in a conversation.
 func (s *skimmed) talk(value []byte) {
 	jsonl.Skim(value, func(name, value []byte) {
 		var turns []Turn
@@ -95,10 +95,10 @@ func (s *skimmed) score(value []byte) {
 	})
 }
 
-// text lends bytes to what only looks at them.
+// text is a string that shares the memory of b, which must not change meanwhile.
 func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// named is a problem's name, which is quoted as it stands in a line.
+// named is the name of a problem, given as a JSON string.
 func named(quoted []byte) string {
 	var name string
 	if json.Unmarshal(quoted, &name) != nil {
@@ -115,7 +115,7 @@ func (s *skimmed) begin(g *Group, problem int32) {
 	*g = Group{Step: s.step, Number: s.group, Problem: problem, Best: nan, Worst: nan}
 }
 
-// add counts a completion.
+// add adds a completion to a group.
 func (s *skimmed) add(g *Group) {
 	g.Samples++
 	g.Verdicts |= s.verdict

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
-// Sample is a completion with what came of it: a line of the record.
+// Sample is a recorded completion: a line of the record.
 type Sample struct {
 	Step       int       `json:"step"`
 	Group      int       `json:"group"`
@@ -26,13 +26,13 @@ type Sample struct {
 	Finish     string    `json:"finish_reason"`
 	Score      Score     `json:"score"`
 	Advantage  *float64  `json:"advantage"`
-	Advantages []float64 `json:"advantages"` // of tokens, where they are not the completion's
+	Advantages []float64 `json:"advantages"` // by token, if tokens differ in them
 	Talk       *Talk     `json:"conversation"`
 }
 
-// Score is what a completion earned.
+// Score is the score of a completion.
 type Score struct {
-	Reward     *float64 `json:"reward"` // nil where it means nothing
+	Reward     *float64 `json:"reward"` // nil if the completion is excluded
 	Excluded   string   `json:"excluded"`
 	Verdict    string   `json:"verdict"`
 	Passed     int      `json:"passed"`
@@ -46,7 +46,7 @@ type Score struct {
 	} `json:"components"`
 }
 
-// Talk is a conversation: its turns are where the model's own tokens are.
+// Talk is a conversation. Its turns are the model's own tokens.
 type Talk struct {
 	Turns    []Turn `json:"turns"`
 	Messages []struct {
@@ -68,10 +68,10 @@ type Talk struct {
 	} `json:"judged"`
 }
 
-// Turn is a stretch of tokens that the model drew.
+// Turn is a range of tokens that the model sampled.
 type Turn struct{ Start, End int }
 
-// Drawn are the stretches of tokens that are the model's own: all tokens, or the turns of a conversation. Others were said to it.
+// Drawn are the ranges of tokens that the model sampled: all tokens, or its turns in a conversation.
 func (s *Sample) Drawn() []Turn {
 	if s.Talk == nil {
 		return []Turn{{0, len(s.Tokens)}}
@@ -79,7 +79,7 @@ func (s *Sample) Drawn() []Turn {
 	return s.Talk.Turns
 }
 
-// length is how many tokens are in stretches.
+// length is the number of tokens in ranges.
 func length(turns []Turn) (n int) {
 	for _, t := range turns {
 		n += max(0, t.End-t.Start)
@@ -87,10 +87,10 @@ func length(turns []Turn) (n int) {
 	return n
 }
 
-// Length is how many tokens the model drew.
+// Length is the number of tokens that the model sampled.
 func (s *Sample) Length() int { return length(s.Drawn()) }
 
-// MeanLogProb is the mean of what these had; false where that is not on record.
+// MeanLogProb is the mean log-probability of these tokens; false if it is not recorded.
 func (s *Sample) MeanLogProb() (mean float64, known bool) {
 	n := 0
 	for _, t := range s.Drawn() {
@@ -102,13 +102,13 @@ func (s *Sample) MeanLogProb() (mean float64, known bool) {
 	return mean / float64(max(n, 1)), n > 0
 }
 
-// Right tells whether it counts as correct.
+// Right reports whether the completion counts as correct.
 func (s *Sample) Right() bool { return s.Score.Excluded == "" && s.Score.Components.Correct == 1 }
 
-// mostRead is the most of a group that is taken into memory, in bytes of its lines.
+// mostRead is how many bytes of lines of a group are read at most.
 const mostRead = 128 << 20
 
-// Read reads the completions of a group. Of one that is larger than memory should hold it gives the first, and says so.
+// Read reads the completions of a group. If a group is too large only the first ones are read, and whole is false.
 func (v *View) Read(g Group) (all []Sample, whole bool, err error) {
 	read, whole := int64(0), true
 	err = v.index.lines(g, func(line []byte) bool {
@@ -120,7 +120,7 @@ func (v *View) Read(g Group) (all []Sample, whole bool, err error) {
 		if err := json.Unmarshal(line, &s); err != nil {
 			var kind *json.UnmarshalTypeError
 			if !errors.As(err, &kind) {
-				return true // it is among those that are passed over
+				return true // Faults lists it
 			}
 		}
 		all = append(all, s)
@@ -133,7 +133,7 @@ func (v *View) Read(g Group) (all []Sample, whole bool, err error) {
 	return all, whole, err
 }
 
-// lines calls fn with the lines of a group until it has enough.
+// lines calls fn with the lines of a group until fn returns false.
 func (x *Index) lines(g Group, fn func(line []byte) bool) error {
 	f, err := os.Open(filepath.Join(x.dir, files[g.File]))
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package samples finds completions in the record of a run, however large it is: an index of its groups is made in one pass over
-// rollouts.jsonl, packed or not, goes on with the file, and is kept beside it. What a page shows is read from where the index says.
+// Package samples finds completions in the record of a run of any size. It indexes the groups of rollouts.jsonl, packed or not, in
+// one pass, follows the growing file, and can save the index beside it. Completions are then read from where the index says.
 //
-// It reads files alone, by their documented keys. Lines that are no completions are named and passed over.
+// It only reads files, by their documented keys. Lines that are no completions are listed and skipped.
 package samples
 
 import (
@@ -12,32 +12,32 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
-// The files of a run directory that completions are in.
+// The files of a run directory with completions.
 var files = [...]string{"rollouts.jsonl", "rollouts.jsonl" + jsonl.Packed}
 
-const packed = 1 // the place of the packed one
+const packed = 1 // index of the packed one
 
-// Group is where the completions of one prompt of a step are, and what came of them.
+// Group is where the completions of one prompt in a step are, with a summary.
 type Group struct {
 	Step, Number int32
-	Problem      int32 // which of the index's
+	Problem      int32 // index into View.Problems
 	File         uint8
-	Verdicts     Verdicts // that any completion has
+	Verdicts     Verdicts // of all completions
 	Samples      int32
 	Right        int32
-	Left         int32   // out of the group
+	Left         int32   // completions excluded from the group
 	Tokens       int32   // of all completions
-	Best, Worst  float32 // reward; NaN where none has one
+	Best, Worst  float32 // reward; NaN if none has one
 
-	Frame int64 // where the frame begins in a packed file
-	At    int64 // in the file, or what is in the frame
+	Frame int64 // offset of its frame in a packed file
+	At    int64 // offset in the file, or in the unpacked frame
 	Size  int64
 }
 
-// Mixed tells whether some were right and others wrong.
+// Mixed reports whether some completions were right and others wrong.
 func (g Group) Mixed() bool { return g.Right > 0 && g.Right < g.Samples-g.Left }
 
-// Solved tells whether any was right.
+// Solved reports whether any completion was right.
 func (g Group) Solved() bool { return g.Right > 0 }
 
 // Verdicts is a set of verdicts.
@@ -67,14 +67,14 @@ func (v Verdicts) Names() (names []string) {
 	return names
 }
 
-// Fault is a part of a file that is passed over.
+// Fault is a part of a file that was skipped.
 type Fault struct {
 	File string
-	At   int64  // where it begins; in a packed file its frame
-	Why  string // in plain words
+	At   int64  // its offset; in a packed file that of its frame
+	Why  string // for the user
 }
 
-// The most that is kept of a file, so that no file takes all memory: 2,000,000 groups are 160 MB.
+// Limits on what is kept of a file, to bound the memory: 2,000,000 groups take 160 MB.
 const (
 	mostGroups = 2_000_000
 	mostName   = 200 // bytes of a problem's name
@@ -82,20 +82,20 @@ const (
 	mostLine   = 64 << 20
 )
 
-// View is what is known of a run's completions at a moment. It does not change.
+// View is an immutable snapshot of the index.
 type View struct {
 	Groups   []Group // by step
 	Problems []string
 	Faults   []Fault // the first of them
-	Faulty   int     // how many there are
-	// Done of Total bytes are in Groups. They differ while the index is being made, or is behind a run that goes on.
+	Faulty   int     // the number of all
+	// Done of Total bytes are in Groups. They differ while the index is built, or behind the files.
 	Done, Total int64
 	Building    bool
-	Err         error // why there is no more
+	Err         error // why the rest cannot be read
 	index       *Index
 }
 
-// Steps are the steps with completions, in their order, with the place of the first group of each.
+// Steps are the steps with completions, in order, and the index of the first group of each.
 func (v *View) Steps() (steps []int, first []int) {
 	for i, g := range v.Groups {
 		if i == 0 || g.Step != v.Groups[i-1].Step {
@@ -105,7 +105,7 @@ func (v *View) Steps() (steps []int, first []int) {
 	return steps, first
 }
 
-// Step gives the groups of a step.
+// Step returns the groups of a step.
 func (v *View) Step(step int) []Group {
 	order := func(g Group, step int) int { return cmp.Compare(int(g.Step), step) }
 	from, _ := slices.BinarySearchFunc(v.Groups, step, order)
@@ -113,7 +113,7 @@ func (v *View) Step(step int) []Group {
 	return v.Groups[from:to]
 }
 
-// Find gives a group of a step.
+// Find returns a group of a step by its number.
 func (v *View) Find(step, number int) (Group, bool) {
 	for _, g := range v.Step(step) {
 		if int(g.Number) == number {
@@ -128,7 +128,7 @@ func (v *View) Name(g Group) string { return v.Problems[g.Problem] }
 
 var nan = float32(math.NaN())
 
-// merged puts the groups of two files in the order of their steps. Of a run that did not change its setting one has none.
+// merged merges the groups of two files in the order of steps. If the run never changed its setting, one file has none.
 func merged(a, b []Group) []Group {
 	switch {
 	case len(b) == 0:
@@ -140,7 +140,7 @@ func merged(a, b []Group) []Group {
 	return inOrder(append(append(all, a...), b...))
 }
 
-// inOrder sorts by step what is not, which takes a file that no run wrote.
+// inOrder sorts groups by step; those that a run writes are sorted already.
 func inOrder(groups []Group) []Group {
 	order := func(a, b Group) int { return cmp.Compare(a.Step, b.Step) }
 	if slices.IsSortedFunc(groups, order) {

@@ -12,29 +12,29 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
-// scan is a pass over what was written to a file since the last one.
+// scan is a pass over the new part of a file.
 type scan struct {
 	ctx    context.Context
 	file   uint8
-	frame  int64 // that is read, of a packed file
+	frame  int64 // offset of the current frame, in a packed file
 	intern func(quoted []byte) int32
 	fault  func(Fault)
 	found  func(groups []Group, read int64) // called now and then, and at the end
 
-	open   bool // there is a group that goes on
+	open   bool // there is an unfinished group
 	group  Group
-	name   []byte // of its problem, quoted
+	name   []byte // of its problem, as a JSON string
 	batch  []Group
-	behind int64 // since when nobody was told
+	behind int64 // the offset that was last reported
 }
 
-// errFull is a file with more groups than an index has.
+// errFull is the error of a file with more groups than an index may have.
 var errFull = fmt.Errorf("there are more than %d groups; the index ends here", mostGroups)
 
-// tell is how often others hear of what was read, in bytes.
+// tell is after how many bytes progress is reported.
 const tell = 16 << 20
 
-// plain reads the lines of a file from a byte to another. What has no newline is left for the next time.
+// plain reads the lines of a file from an offset to another. A line without a newline is left for the next pass.
 func (s *scan) plain(f *os.File, from, size int64) error {
 	in := bufio.NewReaderSize(io.NewSectionReader(f, from, size-from), 4<<20)
 	end, err := s.lines(in, from)
@@ -47,7 +47,7 @@ func (s *scan) plain(f *os.File, from, size int64) error {
 	return err
 }
 
-// frames reads the whole frames of a packed file from a byte to another.
+// frames reads the complete frames of a packed file from an offset to another.
 func (s *scan) frames(f *os.File, from, size int64) error {
 	u, err := jsonl.NewUnpacker()
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *scan) frames(f *os.File, from, size int64) error {
 		switch {
 		case errors.Is(err, errFull):
 			return err
-		case s.ctx.Err() != nil: // there are more frames, and nobody is to take what was read for all of them
+		case s.ctx.Err() != nil: // cancelled: what was read is not the whole file
 			return s.ctx.Err()
 		case err != nil:
 			s.fault(Fault{At: at, Why: "damaged: " + err.Error()})
@@ -93,7 +93,7 @@ func (s *scan) frames(f *os.File, from, size int64) error {
 	return s.ctx.Err()
 }
 
-// lines takes the lines of a file, or of a frame, of which the first is at a byte, and gives where the last whole one ends.
+// lines reads the lines of a file or a frame; at is the offset of the first. It returns the end of the last complete line.
 func (s *scan) lines(in *bufio.Reader, at int64) (end int64, err error) {
 	for {
 		line, n, why, err := next(in)
@@ -110,7 +110,7 @@ func (s *scan) lines(in *bufio.Reader, at int64) (end int64, err error) {
 	}
 }
 
-// next gives a line without its newline, and its length with it. One that nobody could show is passed over.
+// next returns a line without its newline, and its length with it. why is set for a line that is too long to be shown.
 func next(in *bufio.Reader) (line []byte, n int64, why string, err error) {
 	line, err = in.ReadSlice('\n')
 	if err == nil {
@@ -135,7 +135,7 @@ func next(in *bufio.Reader) (line []byte, n int64, why string, err error) {
 	return long[:len(long)-1], n, "", nil
 }
 
-// line takes one.
+// line adds a line to the index.
 func (s *scan) line(line []byte, at, n int64, why string) error {
 	var l skimmed
 	if why == "" {
@@ -178,7 +178,7 @@ func (s *scan) line(line []byte, at, n int64, why string) error {
 	return nil
 }
 
-// finish ends the group that goes on.
+// finish ends the unfinished group.
 func (s *scan) finish() {
 	s.batch, s.open = append(s.batch, s.group), false
 }

@@ -11,25 +11,25 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 )
 
-// File is the name of an index that is written down, in the directory of the run. It may be removed, and is hidden from what looks
-// for files that are no run's.
+// File is the file name of a saved index, in the run directory. It is hidden, so that it does not count as a foreign file, and may
+// be removed.
 const File = ".rollouts.index"
 
-// sidecar is what is in it: this as a line of JSON, the groups as numbers, and the SHA-256 of both.
+// sidecar is the header of that file: a line of JSON. The groups follow, in binary, and the SHA-256 of both.
 type sidecar struct {
 	Format   string   `json:"format"`
 	Read     [2]int64 `json:"read"`
 	Size     [2]int64 `json:"size"`
 	Modified [2]int64 `json:"modified_ns"`
 	Groups   [2]int   `json:"groups"`
-	Problems []string `json:"problems"` // quoted as in the record
+	Problems []string `json:"problems"` // JSON strings, as in the record
 	Faults   []Fault  `json:"faults"`
 	Faulty   int      `json:"faulty"`
 }
 
-const format = "grpo rollouts.index 3" // 1 counted what was said to the model among its tokens, 2 may have a part of a file for all of it
+const format = "grpo rollouts.index 3" // 1 counted all tokens of conversations; 2 could take a part of a file for all of it
 
-// save writes the index down. One that cannot be written is made again another time.
+// save saves the index. If that fails, it is built again another time.
 func (x *Index) save() {
 	x.mu.Lock()
 	head := sidecar{Format: format, Problems: make([]string, len(x.problems)), Faults: x.faults, Faulty: x.faulty}
@@ -62,7 +62,7 @@ func (x *Index) save() {
 	}
 }
 
-// load takes what is written down, where it is whole and of the files that are there. What is not is made anew.
+// load loads a saved index if it is undamaged and matches the files.
 func (x *Index) load() {
 	text, err := os.ReadFile(filepath.Join(x.dir, File))
 	if err != nil || len(text) < sha256.Size {
@@ -89,7 +89,7 @@ func (x *Index) load() {
 	x.kept = x.read()
 }
 
-// parts decodes the groups, of which none may speak of what is not there.
+// parts decodes the groups, and checks that their references are valid.
 func (s *sidecar) parts(text []byte) (parts [len(files)]part, ok bool) {
 	size := binary.Size(Group{})
 	for i := range parts {

@@ -20,56 +20,56 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// Policy is what a name stands for.
+// Policy is a model or an adapter that is served.
 type Policy struct {
 	Name     string
-	Base     string // the name of the model below an adapter; that of a model is its own
+	Base     string // name of the model below an adapter; a model's own name
 	Language *sources.Language
 	Live     *sampler.Live
-	Model    *model.Policy // its weights; whoever computes with it holds the host's turn
-	Adapter  *model.Served // what Request.Adapter has to be; nil for a model
+	Model    *model.Policy // the weights; hold the host's turn to compute with them
+	Adapter  *model.Served // for Request.Adapter; nil for a model
 	Created  time.Time     // when it was loaded
 }
 
-// Options say what a host opens. Nothing of Sampling has to be said.
+// Options say what a host opens. Sampling may be left zero.
 type Options struct {
 	Models   []NamedDir
 	Adapters []Adapter
-	Backend  kernels.Backend // whoever opened it closes it, after the host
+	Backend  kernels.Backend // the caller closes it, after the host
 	Model    model.Options
-	Sampling sampler.Options // of each model
+	Sampling sampler.Options // for the sampler of each model
 	Speech   Speech
 }
 
-// Adapter is one to be served from the start.
+// Adapter is an adapter to be served from the start.
 type Adapter struct {
 	NamedDir
-	Base string // the name of its model; "" where there is one only
+	Base string // name of its model; may be "" if there is only one
 }
 
-// ErrFull refuses an adapter where a model has as many as there is room for.
+// ErrFull is the error of loading an adapter when its model has the most adapters that fit.
 var ErrFull = errors.New("as many adapters are served as there is room for")
 
-// Host has policies by name. Its methods are safe for concurrent use.
+// Host serves policies by name. Its methods are safe for concurrent use.
 type Host struct {
 	backend kernels.Backend
-	turn    sync.Locker // is held by whoever computes
+	turn    sync.Locker // held by whoever computes
 	lives   []*sampler.Live
-	room    int           // adapters that a model may have a name for at a time
-	ended   chan struct{} // closed when Run has returned, or can no longer begin
+	room    int           // the most named adapters of a model
+	ended   chan struct{} // closed when Run has returned, or may no longer start
 
-	mu       sync.Mutex // guards what follows
-	policies []Policy   // by name
+	mu       sync.Mutex // guards the following fields
+	policies []Policy   // sorted by name
 	loading  map[string]bool
-	placed   map[string]int  // adapters in the memory, and those that are being loaded, by their model
-	twice    map[string]bool // names whose adapters are being replaced: each is in the memory twice at the most
-	once     sync.Cond       // is told when one of them is there once again
+	placed   map[string]int  // by model: adapters in memory or being loaded
+	twice    map[string]bool // names whose adapters are being replaced, so that both versions are in memory
+	once     sync.Cond       // signalled when a replacement is done
 	running  bool
 	closed   bool
 	failure  error
 }
 
-// Open opens the models and adapters. Nothing is drawn before Run.
+// Open opens the models and adapters. Nothing is sampled before Run.
 func Open(ctx context.Context, o Options) (*Host, error) {
 	h := newHost(o.Backend, new(sync.Mutex), o.Sampling.Adapters)
 	if len(o.Models) == 0 {
@@ -88,7 +88,7 @@ func Open(ctx context.Context, o Options) (*Host, error) {
 		return nil, err
 	}
 	for i, m := range opened {
-		if err := ctx.Err(); err != nil { // a cache of gigabytes is written to when it is made
+		if err := ctx.Err(); err != nil { // do not allocate a KV cache of gigabytes for nothing
 			return nil, err
 		}
 		if err := h.enliven(m, m.sampling(o.Sampling, len(opened)-i)); err != nil {
@@ -106,7 +106,7 @@ func Open(ctx context.Context, o Options) (*Host, error) {
 	return h, nil
 }
 
-// newHost makes one without models, which has room for so many names of adapters.
+// newHost makes a host without models, for that many named adapters per model.
 func newHost(b kernels.Backend, turn sync.Locker, adapters int) *Host {
 	h := &Host{backend: b, room: cmp.Or(adapters, UsualAdapters), turn: turn, ended: make(chan struct{}),
 		loading: map[string]bool{}, placed: map[string]int{}, twice: map[string]bool{}}
@@ -114,7 +114,7 @@ func newHost(b kernels.Backend, turn sync.Locker, adapters int) *Host {
 	return h
 }
 
-// enliven gives a model a sampler.
+// enliven starts a sampler for a model.
 func (h *Host) enliven(m opened, o sampler.Options) error {
 	live, err := sampler.NewLive(m.policy, o)
 	if err != nil {
@@ -126,20 +126,20 @@ func (h *Host) enliven(m opened, o sampler.Options) error {
 	return nil
 }
 
-// Turn is held by whoever computes on the host's backend.
+// Turn is the lock to hold while computing on the host's backend.
 func (h *Host) Turn() sync.Locker { return h.turn }
 
-// Backend is what its models compute on.
+// Backend is the backend of the host's models.
 func (h *Host) Backend() kernels.Backend { return h.backend }
 
-// Policies are what is served, sorted by name.
+// Policies lists what is served, sorted by name.
 func (h *Host) Policies() []Policy {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.policies)
 }
 
-// Find is the policy of a name; the error is a NotFound.
+// Find returns the policy of that name; the error is a NotFound.
 func (h *Host) Find(name string) (*Policy, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -167,12 +167,12 @@ func (h *Host) remove(name string) {
 	h.policies = slices.DeleteFunc(h.policies, func(p Policy) bool { return p.Name == name })
 }
 
-// LoadAdapter serves the PEFT adapter in dir, over the model named base, which may be "" where there is one only.
+// LoadAdapter serves the PEFT adapter in dir, over the model named base, which may be "" if there is only one.
 func (h *Host) LoadAdapter(name, base, dir string) error {
 	return h.serve(name, base, func(below *Policy) (*model.Served, error) { return load(below, dir) })
 }
 
-// serve adds an adapter, which load brings to the sampler of the model below it.
+// serve adds an adapter; load passes it to the sampler of the model below it.
 func (h *Host) serve(name, base string, load func(below *Policy) (*model.Served, error)) error {
 	if err := CheckName(name); err != nil {
 		return err
@@ -207,7 +207,7 @@ func load(below *Policy, dir string) (*model.Served, error) {
 	return below.Live.Serve(a)
 }
 
-// reserve keeps a name for an adapter that is being loaded, and finds the model below it.
+// reserve reserves a name and a slot for an adapter that is being loaded, and finds the model below it.
 func (h *Host) reserve(name, base string) (*Policy, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -236,8 +236,8 @@ func (h *Host) reserve(name, base string) (*Policy, error) {
 	return below, nil
 }
 
-// UnloadAdapter takes an adapter's name away at once. It returns when the requests that read it are done, and its memory
-// is free.
+// UnloadAdapter removes an adapter's name at once. It returns when the requests that use it are done and its memory is
+// free.
 func (h *Host) UnloadAdapter(name string) error {
 	h.mu.Lock()
 	p, err := h.find(name)
@@ -258,15 +258,15 @@ func (h *Host) UnloadAdapter(name string) error {
 	return nil
 }
 
-// Healthy is what went wrong with the machine, after which nothing is drawn any more.
+// Healthy returns the failure of the backend that stopped the sampling, if any.
 func (h *Host) Healthy() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.failure
 }
 
-// Run draws until the context ends, until Close, or until the backend fails, which ends all requests with its error.
-// It is called once.
+// Run samples until the context ends, until Close, or until the backend fails, which ends all requests with its error. It
+// may be called once.
 func (h *Host) Run(ctx context.Context) error {
 	if !h.begin() {
 		return sampler.ErrClosed
@@ -280,7 +280,7 @@ func (h *Host) Run(ctx context.Context) error {
 		all.Go(func() {
 			if errs[i] = live.Run(ctx); errs[i] != nil {
 				h.fail(ctx, errs[i])
-				cancel() // they share a backend
+				cancel() // the other models use the same backend
 			}
 		})
 	}
@@ -288,7 +288,7 @@ func (h *Host) Run(ctx context.Context) error {
 	return cmp.Or(h.Healthy(), cmp.Or(errs...))
 }
 
-// begin reports whether Run may.
+// begin reports whether Run may start, and records that it did.
 func (h *Host) begin() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -297,7 +297,7 @@ func (h *Host) begin() bool {
 	return may
 }
 
-// fail keeps the first error that is not the end of the context.
+// fail records the first error that is not due to the end of the context.
 func (h *Host) fail(ctx context.Context, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -306,8 +306,7 @@ func (h *Host) fail(ctx context.Context, err error) {
 	}
 }
 
-// Close takes no more requests, and returns when those that were taken are done. To wait no longer, end the context of
-// Run.
+// Close refuses new requests, and returns when those in progress are done. To stop sooner, end the context of Run.
 func (h *Host) Close() error {
 	for _, live := range h.lives {
 		live.Close()

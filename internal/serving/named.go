@@ -10,10 +10,10 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// NamedDir is a model, or the directory of an adapter, and what clients call it.
+// NamedDir is the directory of a model or an adapter, and its name for clients.
 type NamedDir struct{ Name, Dir string }
 
-// ParseNamedDir reads NAME=DIR. Without a name a directory goes by its last part, and a model on the Hub by its own.
+// ParseNamedDir parses NAME=DIR. A directory without a name gets its last part as the name, and a model on the Hub its own.
 func ParseNamedDir(text string) (NamedDir, error) {
 	name, dir, named := strings.Cut(text, "=")
 	if !named {
@@ -29,27 +29,27 @@ func ParseNamedDir(text string) (NamedDir, error) {
 	return n, CheckName(n.Name)
 }
 
-// Usual names a model as ParseNamedDir does where nobody gives it a name.
+// Usual is the NamedDir of a model for which the user gave no name.
 func Usual(dir string) (NamedDir, error) {
 	n := NamedDir{usualName(dir), dir}
 	return n, CheckName(n.Name)
 }
 
-// usualName is what a directory goes by where nobody says.
+// usualName is the default name of a directory.
 func usualName(dir string) string {
 	id, _, _ := strings.Cut(dir, "@")
 	if strings.Count(id, "/") == 1 && !strings.HasPrefix(id, ".") && !strings.HasPrefix(id, "/") && !isDir(dir) {
 		return id
 	}
 	if whole, err := filepath.Abs(dir); err == nil {
-		dir = whole // "." has a name too
+		dir = whole // "." has a name too, behind links
 	}
 	return filepath.Base(dir)
 }
 
 const longestName = 200
 
-// CheckName refuses a name that could not stand in a request or a line of a log.
+// CheckName refuses a name that could not be used in a request or a line of a log.
 func CheckName(name string) error {
 	bad := func(r rune) bool { return !unicode.IsPrint(r) || unicode.IsSpace(r) || r == unicode.ReplacementChar }
 	switch {
@@ -61,7 +61,7 @@ func CheckName(name string) error {
 		return misnamed("", "a name for what is served: found %q, expected letters, digits and signs without spaces", name)
 	}
 	for part := range strings.SplitSeq(name, "/") {
-		if part == "" || part == "." || part == ".." { // clients and proxies fold these in /v1/models/NAME
+		if part == "" || part == "." || part == ".." { // clients and proxies normalise these away in /v1/models/NAME
 			return misnamed("type NAME=DIR",
 				"a name for what is served: found %q, expected something but . and .. between its slashes", name)
 		}
@@ -69,7 +69,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Misnamed says what is wrong with a name, and what to do about it on a command line.
+// Misnamed is the error of a wrong name: what is wrong, and what to type on a command line.
 type Misnamed struct{ Wrong, Type string }
 
 func (e *Misnamed) Error() string {
@@ -83,22 +83,22 @@ func misnamed(advice, format string, args ...any) error {
 	return badinput.Errorf("%w", &Misnamed{fmt.Sprintf(format, args...), advice})
 }
 
-// NotFound says that nothing of a name is served.
+// NotFound is the error of a name that is not served.
 type NotFound struct {
 	Name  string
-	There []string // what is, in order
+	There []string // the names that are, sorted
 }
 
 func (e *NotFound) Error() string {
 	return fmt.Sprintf("model %.200q is not served here; there are: %s", e.Name, strings.Join(e.There, ", "))
 }
 
-// taken reports that a name stands for something already.
+// taken is the error of a name that is in use.
 func taken(name string) error {
 	return misnamed("type another NAME=DIR", "%q: something else of this name is served", name)
 }
 
-// stays reports that a model was taken for an adapter.
+// stays is the error of unloading a model, as if it were an adapter.
 func stays(name string) error {
 	return badinput.Errorf("%s is a model, and stays; expected the name of an adapter", name)
 }

@@ -15,31 +15,31 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// Speech says how the models are spoken to, in the words of the settings of those names.
+// Speech says how prompts are rendered, as the settings of the same names do.
 type Speech struct {
-	Renderer string // "" is auto
+	Renderer string // "" means auto
 	ChatDate string
 	ChatVars string
 }
 
-// UsualLength is the longest sequence, in tokens, where nobody says.
+// UsualLength is the default for the longest sequence, in tokens.
 const UsualLength = 4096
 
-// UsualPace is how long tokens wait for one another in any case while a prompt is read, where nobody says. Nobody reads faster
-// than that; where drawing takes long, they wait twice as long as without the prompt.
+// UsualPace is the default for how long a decoding step may be delayed by the prefill of others. It is faster than people
+// read. On slow machines a step may take twice as long as without prefill, if that is more.
 const UsualPace = 50 * time.Millisecond
 
-// UsualAdapters are how many adapters of a model may have names where nobody says.
+// UsualAdapters is the default for the number of named adapters per model.
 const UsualAdapters = 32
 
-// opened is a model that has no sampler yet.
+// opened is a model that is loaded but has no sampler yet.
 type opened struct {
 	name     string
 	language *sources.Language
 	policy   *model.Policy
 }
 
-// openModels loads all models, so that what is free is known before the first takes it for its cache.
+// openModels loads all models first, so that the memory left for their KV caches is known.
 func openModels(ctx context.Context, o Options) ([]opened, error) {
 	var all []opened
 	for _, named := range o.Models {
@@ -63,8 +63,7 @@ func openModels(ctx context.Context, o Options) ([]opened, error) {
 	return all, nil
 }
 
-// fits refuses sequences that are longer than any of the models has positions. Where there are several, those with fewer
-// positions have shorter ones.
+// fits refuses a sequence length for which no model has the positions. Models with fewer positions are limited to theirs.
 func fits(maxLength int, models []opened) error {
 	longest := slices.MaxFunc(models, func(a, b opened) int { return cmp.Compare(a.policy.MaxPositions, b.policy.MaxPositions) })
 	if most := longest.policy.MaxPositions; maxLength > most {
@@ -74,11 +73,11 @@ func fits(maxLength int, models []opened) error {
 	return nil
 }
 
-// sampling is the size of the model's sampler, where so many have not taken their share of the memory yet.
+// sampling completes the options of a model's sampler, which gets an equal share of the free memory with the left models.
 func (m opened) sampling(o sampler.Options, left int) sampler.Options {
 	o.Pace = cmp.Or(o.Pace, UsualPace)
-	// Places cost nothing while they are empty: there are as many again for those that take another's place, and for adapters
-	// without names, which programs train.
+	// Empty slots cost nothing. Two thirds are spare: for adapters that are being replaced, and for the unnamed adapters of
+	// training clients.
 	o.Adapters = 3 * cmp.Or(o.Adapters, UsualAdapters)
 	o.MaxLength = min(cmp.Or(o.MaxLength, UsualLength), m.policy.MaxPositions)
 	if room, known := m.policy.Free(); known && o.CacheBytes == 0 && o.Free == 0 {

@@ -13,15 +13,15 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// Over is a host of one model that somebody has open already, and computes with. The turn is that of everybody who computes on the
-// backend; the caller does not hold it.
+// Over is a host of one model that the caller has open and computes with too. turn is the lock for the backend; the caller does
+// not hold it.
 func Over(b kernels.Backend, turn sync.Locker, name string, l *sources.Language, p *model.Policy, o sampler.Options) (*Host, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
 	turn.Lock()
 	defer turn.Unlock()
-	twin, err := p.Twin() // the bare base, over the same weights
+	twin, err := p.Twin() // the base model without its adapter, sharing the weights
 	if err != nil {
 		return nil, err
 	}
@@ -29,9 +29,8 @@ func Over(b kernels.Backend, turn sync.Locker, name string, l *sources.Language,
 	return h, h.enliven(opened{name, l, twin}, o)
 }
 
-// ReplaceAdapter has the name of an adapter stand for the one in dir, over the same model, from the next request on. It returns when
-// the requests that read the one before are done, and its memory is free. Replacements of one name wait for each other, and for those
-// of no other.
+// ReplaceAdapter makes the name of an adapter stand for the one in dir, over the same model, from the next request on. It returns
+// when the requests that use the old one are done and its memory is free. Replacements of the same name wait for each other.
 func (h *Host) ReplaceAdapter(name, dir string) error {
 	defer h.doubled(name)()
 	before, err := h.Find(name)
@@ -52,7 +51,7 @@ func (h *Host) ReplaceAdapter(name, dir string) error {
 	return nil
 }
 
-// doubled waits until no other adapter of a name is being replaced, and keeps the name so until done is called.
+// doubled waits until no other replacement of a name is in progress, and blocks others until done is called.
 func (h *Host) doubled(name string) (done func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -68,7 +67,7 @@ func (h *Host) doubled(name string) (done func()) {
 	}
 }
 
-// swap has a name stand for another adapter, unless it was unloaded or replaced meanwhile.
+// swap makes a name stand for another adapter, unless it was unloaded or replaced in the meantime.
 func (h *Host) swap(before *Policy, served *model.Served) error {
 	h.mu.Lock()
 	i, found := slices.BinarySearchFunc(h.policies, before.Name, byName)
@@ -83,8 +82,8 @@ func (h *Host) swap(before *Policy, served *model.Served) error {
 	return &NotFound{before.Name, names(h.Policies())}
 }
 
-// Publish has an adapter of a name, new or not, say what a does from now on: its numbers are copied. Requests that are being
-// answered go on with what they began with; freed is closed when they are done, and the memory of what they read is free.
+// Publish copies a, and makes it the adapter of that name, new or not, for the requests to come. Requests in progress
+// continue with the old version; freed is closed when they are done and its memory is free.
 func (h *Host) Publish(name, base string, a *lora.Adapter) (freed <-chan struct{}, err error) {
 	done := make(chan struct{})
 	before, err := h.Find(name)

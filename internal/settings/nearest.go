@@ -1,7 +1,7 @@
 package settings
 
-// Nearest is the known word that takes the fewest edits to reach, or "" if none is near: what takes more than one for three
-// letters is another word, and would lead astray.
+// Nearest is the known word with the fewest edits to word, or "" if none is near: more than one edit per three letters
+// would be a wild guess.
 func Nearest(word string, known []string) string {
 	best, at := "", len(word)/3+1
 	for _, k := range known {
@@ -12,7 +12,7 @@ func Nearest(word string, known []string) string {
 	return best
 }
 
-// Slips counts the letters that were left out, put in, replaced, or swapped with the next between two words.
+// Slips is the edit distance between two words: letters left out, added, replaced, or swapped with the next.
 func Slips(a, b string) int {
 	n := make([][]int, len(a)+1)
 	for i := range n {

@@ -1,5 +1,4 @@
-// Package settings reads key=value words: every key must be known, and a wrong one is answered with
-// the nearest that is.
+// Package settings parses key=value words. An unknown key is an error that suggests the nearest known one.
 package settings
 
 import (
@@ -10,10 +9,10 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// Set maps each known key to what takes its value.
+// Set maps each known key to its parser.
 type Set map[string]func(value string) error
 
-// Float takes a number.
+// Float parses a number.
 func Float(p *float64) func(string) error {
 	return func(value string) error {
 		v, err := strconv.ParseFloat(value, 64)
@@ -25,7 +24,7 @@ func Float(p *float64) func(string) error {
 	}
 }
 
-// Int takes a whole number.
+// Int parses an integer.
 func Int(p *int) func(string) error {
 	return func(value string) error {
 		v, err := strconv.Atoi(value)
@@ -37,7 +36,7 @@ func Int(p *int) func(string) error {
 	}
 }
 
-// Bool takes true or false.
+// Bool parses true or false.
 func Bool(p *bool) func(string) error {
 	return func(text string) error {
 		v, err := strconv.ParseBool(text)
@@ -49,12 +48,12 @@ func Bool(p *bool) func(string) error {
 	}
 }
 
-// String takes anything.
+// String accepts anything.
 func String(p *string) func(string) error {
 	return func(value string) error { *p = value; return nil }
 }
 
-// Apply gives each word to its key.
+// Apply parses each word.
 func (s Set) Apply(words []string) error {
 	for _, word := range words {
 		key, value, ok := strings.Cut(word, "=")
@@ -81,7 +80,7 @@ func (s Set) keys() []string {
 	return keys
 }
 
-// Unknown is the error for a key that is not among the known ones; it names the nearest.
+// Unknown is the error of an unknown key; it suggests the nearest one.
 func Unknown(key string, known []string) error {
 	if near := Nearest(key, known); near != "" {
 		return badinput.Errorf("unknown key %q; did you mean %q?", key, near)

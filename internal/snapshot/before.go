@@ -8,8 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
 
-// Before finds the last checkpoint of a run that was made before a step, or the one that a fork began
-// at. There is none at the beginning.
+// Before finds the last checkpoint before a step, or the one that the run was forked from; none at the beginning.
 func Before(run string, step int, origin string) (after int, dir string, err error) {
 	all, err := rundir.List(run)
 	if err != nil {

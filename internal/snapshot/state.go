@@ -1,4 +1,4 @@
-// Package snapshot is what a checkpoint knows besides what is trained and the moments of the optimizer.
+// Package snapshot is the state in a checkpoint, besides the trained weights and the optimizer's moments.
 package snapshot
 
 import (
@@ -11,29 +11,29 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
 
-// State is what a checkpoint knows besides the adapter and the moments. Draws depend on the seed and
-// on where they are made, so there is no generator to save.
+// State is the state in a checkpoint, besides the adapter and the moments. It has no random generator, as draws depend
+// only on the seed and their place.
 type State struct {
 	Version int `json:"version"`
 	Step    int `json:"step"`
-	// Evaluated is the first step that has no evaluation yet.
+	// Evaluated is the first step without an evaluation.
 	Evaluated int               `json:"evaluated"`
 	Start     int               `json:"start"`
 	Seed      uint64            `json:"seed"`
 	Cursor    data.Cursor       `json:"cursor"`
 	Advisor   advice.Advisor    `json:"adviser"`
-	Logs      map[string]int64  `json:"logs"`   // how long the files of the record are
-	Checksum  map[string]string `json:"sha256"` // of every other file
+	Logs      map[string]int64  `json:"logs"`   // lengths of the logs
+	Checksum  map[string]string `json:"sha256"` // of all other files
 	Parts     provenance.Parts  `json:"parts,omitempty"`
 	Order     string            `json:"order,omitempty"` // the setting
 	Pilot     *autopilot.Pilot  `json:"autopilot,omitempty"`
 	Seal      string            `json:"seal"`
 }
 
-// Version is that of new ones. Those of version 2 do not know what the run is made of.
+// Version is the version of new states. Version 2 has no fingerprints of the run's inputs.
 const Version, oldest = 3, 2
 
-// Read reads a checkpoint's state and verifies every file of it.
+// Read reads a checkpoint's state and verifies all its files.
 func Read(dir string) (State, error) {
 	s, err := Parse(dir)
 	if err == nil {
@@ -44,7 +44,7 @@ func Read(dir string) (State, error) {
 	return s, err
 }
 
-// Parse reads a checkpoint's state alone.
+// Parse reads only a checkpoint's state.
 func Parse(dir string) (s State, err error) {
 	if err = rundir.ReadState(dir, &s, oldest, Version); err != nil {
 		return s, badinput.Errorf("checkpoint %s: %w", dir, err)
@@ -53,8 +53,8 @@ func Parse(dir string) (s State, err error) {
 	return s, nil
 }
 
-// Newest finds the last checkpoint of a run that is whole, and that its logs fit where the run itself goes
-// on; damaged tells of those that are not. There may be none.
+// Newest finds the last undamaged checkpoint of a run, if any; damaged are the errors of later ones. If goesOn is set,
+// the run's logs must also be long enough for it.
 func Newest(run string, goesOn bool) (dir string, s State, damaged []error, err error) {
 	dir, damaged, err = rundir.Newest(run, func(dir string) (err error) {
 		if s, err = Read(dir); err == nil && goesOn {
@@ -65,7 +65,7 @@ func Newest(run string, goesOn bool) (dir string, s State, damaged []error, err 
 	return dir, s, damaged, err
 }
 
-// Fits tells whether the logs of a run have what they had when its checkpoint was made.
+// Fits checks that the logs of a run are at least as long as when the checkpoint was made.
 func (s State) Fits(dir, run string) error {
 	if err := rundir.Fits(run, rundir.Point{Logs: s.Logs}); err != nil {
 		return badinput.Errorf("checkpoint %s: %w; type run_dir=DIR init_from=%s to go on from it in another directory", dir, err, look.Word(dir))

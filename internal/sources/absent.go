@@ -13,8 +13,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
-// Absent says of a setting that names a file which is not there what to type. A run that goes on has the path that it began with,
-// which is another file's where the program is started elsewhere.
+// Absent adds to the error of a missing file what to type. A resumed run has the relative path that it started with, which may
+// not exist in this working directory.
 func Absent(cfg *configs.Config, key string, err error) error {
 	if !errors.Is(err, dataset.ErrAbsent) {
 		return err
@@ -25,7 +25,7 @@ func Absent(cfg *configs.Config, key string, err error) error {
 	return badinput.Errorf("%w; start in the directory where the run began, or type %s=PATH allow_change=%[2]s", err, key)
 }
 
-// Missing is Absent of a file of words, which those who ask a run read, too.
+// Missing is Absent for a text file that is also read for evaluating a run.
 func Missing(cfg *configs.Config, key string, err error) error {
 	switch {
 	case !errors.Is(err, fs.ErrNotExist):
@@ -36,7 +36,7 @@ func Missing(cfg *configs.Config, key string, err error) error {
 	return badinput.Errorf("%w; start in the directory where the run began, or have the run go on with %s=FILE allow_change=%[2]s", err, key)
 }
 
-// elsewhere says of the model of a run that is not found where its folder may be, which can look like a name on the Hub.
+// elsewhere adds to the error of a run's missing model where its folder may be, as a relative path can look like a name on the Hub.
 func elsewhere(cfg *configs.Config, err error) error {
 	_, none := os.Stat(cfg.Model)
 	if !errors.Is(none, fs.ErrNotExist) || filepath.IsAbs(cfg.Model) || cfg.Model == Embedded || !began(cfg) {
@@ -50,7 +50,7 @@ func elsewhere(cfg *configs.Config, err error) error {
 	return fmt.Errorf("%w%s", err, where)
 }
 
-// began tells that the run of the settings is there.
+// began reports whether the settings are of an existing run.
 func began(cfg *configs.Config) bool {
 	_, none := os.Stat(filepath.Join(cfg.RunDir, "config.json"))
 	return cfg.RunDir != "" && none == nil

@@ -1,3 +1,3 @@
-// Package sources opens what a configuration names: the directory of a model, the problems to train and evaluate
-// on, and their wording. Each is part of the program, a file, or on the Hub. It does not know what they are for.
+// Package sources opens what a configuration names: a model's directory, the problems for training and evaluation, and
+// prompt templates. Each is embedded, a file, or on the Hub. It does not know what they are used for.
 package sources

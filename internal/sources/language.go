@@ -16,25 +16,25 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// Language is what a model is spoken to in, read from its directory without its weights.
+// Language has what is needed to talk to a model, without its weights: tokenizer, chat format and templates.
 type Language struct {
 	Dir       string // of the model
-	Base      string // what names the model in what is saved
+	Base      string // the model's name in saved adapters
 	Shape     model.Config
 	Tokenizer *tokenizer.Tokenizer
 	Renderer  *chat.Renderer
-	Stops     []int32 // tokens that end a completion
+	Stops     []int32 // stop tokens
 
-	// Tools are those that the model is told of with a problem; nil: none.
+	// Tools returns the tools offered to the model for a problem; nil: none.
 	Tools func(context.Context, *data.Problem) ([]chat.Tool, error)
 
-	// Begin is what the environment says first about a problem, which ends what the user says; nil: nothing.
+	// Begin returns the environment's first text about a problem, which ends the user's message; nil: none.
 	Begin func(context.Context, *data.Problem) (string, error)
 
 	wording *prompt.Builder
 }
 
-// OpenLanguage finds the model of a configuration, and opens its tokenizer, the chat format and the wording.
+// OpenLanguage finds the model of a configuration, and opens its tokenizer, chat format and prompt template.
 func OpenLanguage(ctx context.Context, cfg *configs.Config) (*Language, error) {
 	given.All("grpo.Saved.Language", "ctx", ctx)
 	dir, err := ModelDir(ctx, cfg.Model)
@@ -42,8 +42,8 @@ func OpenLanguage(ctx context.Context, cfg *configs.Config) (*Language, error) {
 		return nil, elsewhere(cfg, err)
 	}
 	l := &Language{Dir: dir, Base: dir}
-	// Adapters name a base that was downloaded as the Hub does, and not after our copy of it. What is
-	// trained as a whole takes its other files from the copy.
+	// Adapters name a downloaded base by its name on the Hub, not by the path of our copy. A fully trained model copies its
+	// other files from there.
 	switch {
 	case cfg.Train == "full" || cfg.Model == Embedded:
 	case cfg.Model != dir:
@@ -78,7 +78,7 @@ func renderer(cfg *configs.Config, tok *tokenizer.Tokenizer) (*chat.Renderer, er
 	return chat.ForModel(tok, chat.Options{Date: cfg.ChatDate, Vars: vars})
 }
 
-// Prompt puts a problem into words and tokens.
+// Prompt renders and tokenizes the prompt of a problem.
 func (l *Language) Prompt(ctx context.Context, problem *data.Problem) (tokens []int32, text string, err error) {
 	messages, tools, err := l.Messages(ctx, problem)
 	if err != nil {
@@ -90,7 +90,7 @@ func (l *Language) Prompt(ctx context.Context, problem *data.Problem) (tokens []
 	return tokens, text, nil
 }
 
-// Messages are what opens a conversation about a problem, with the tools that the model is told of.
+// Messages are the first messages of a conversation about a problem, and the tools offered to the model.
 func (l *Language) Messages(ctx context.Context, problem *data.Problem) (messages []chat.Message, tools []chat.Tool, err error) {
 	if messages, err = l.wording.Messages(problem); err != nil {
 		return nil, nil, fmt.Errorf("problem %s: prompt: %w", problem.ID, err)
@@ -112,8 +112,8 @@ func (l *Language) Messages(ctx context.Context, problem *data.Problem) (message
 	return messages, tools, nil
 }
 
-// Longest is the number of tokens of the longest prompt. Where something is learned, it is refused that has no room for a
-// completion of full length.
+// Longest is the number of tokens of the longest prompt. If the model is trained, a prompt without room for a full
+// completion is an error.
 func (p *Problems) Longest(ctx context.Context, l *Language, cfg *configs.Config, learns bool) (tokens int, err error) {
 	where := ""
 	for _, set := range []struct {
@@ -136,7 +136,7 @@ func (p *Problems) Longest(ctx context.Context, l *Language, cfg *configs.Config
 	return tokens, nil
 }
 
-// tooLong says of the longest prompt, of so many tokens, which setting leaves no room for what follows it.
+// tooLong is the error of the longest prompt. It names the setting that leaves no room for a completion.
 func tooLong(cfg *configs.Config, where string, tokens, most int) error {
 	follows, lower := cfg.SequenceTokens(), "lower max_tokens"
 	what := fmt.Sprintf("max_tokens is %d", follows)

@@ -21,13 +21,13 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
-// Embedded names the model and the problems that are part of the program.
+// Embedded names the embedded model and problems.
 const Embedded = "tiny"
 
-// wordFiles are the endings of the files of a model that are read beside its weights.
+// wordFiles are the extensions of a model's files besides its weights.
 var wordFiles = []string{".json", ".jinja", ".txt"}
 
-// ModelDir finds a model: the embedded one, a directory, or one on the Hub, which is downloaded.
+// ModelDir finds a model: the embedded one, a directory, or one on the Hub, which it downloads.
 func ModelDir(ctx context.Context, name string) (string, error) {
 	given.All("grpo.ModelDir", "ctx", ctx)
 	if name == Embedded {
@@ -40,7 +40,7 @@ func ModelDir(ctx context.Context, name string) (string, error) {
 	}
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
 		return name, isModel(name)
-	} else if err == nil { // which may look like a name on the Hub, and is none
+	} else if err == nil { // it may look like a name on the Hub
 		return "", badinput.Errorf("model %q: found a file, expected a Hugging Face model directory", name)
 	} else if errors.Is(err, fs.ErrPermission) {
 		return "", badinput.Errorf("model %q: this user may not look there; have it given to you, or choose another model", name)
@@ -61,10 +61,10 @@ func ModelDir(ctx context.Context, name string) (string, error) {
 		return "", err
 	}
 	err = download(ctx, snapshot)
-	return snapshot.Dir(), err // which is in the cache that has the files
+	return snapshot.Dir(), err // in the cache
 }
 
-// isModel refuses what a run makes and what is no model, by what is in it and in no model.
+// isModel refuses a directory that is a run's or no model, by files that no model has.
 func isModel(dir string) error {
 	has := func(names ...string) bool {
 		return !slices.ContainsFunc(names, func(name string) bool {
@@ -85,11 +85,11 @@ func isModel(dir string) error {
 	return nil
 }
 
-// downloaded is where caches of the Hub keep the files of a model at a commit. A name with two hyphens in a row cannot be told from it.
+// downloaded matches paths in Hub caches: of a model at a commit. Names with two consecutive hyphens are ambiguous there.
 var downloaded = regexp.MustCompile(`(?:^|/)models--((?:[^/-]|-[^/-])+)--((?:[^/-]|-[^/-])+)/snapshots/[0-9a-f]{40}$`)
 
-// BaseName is what an adapter over the model in a directory calls it: its name on the Hub where it is a copy from there, which means
-// something on other machines too, else the directory as it was given.
+// BaseName is the name of a model in adapters over it: its name on the Hub if it is a copy from there, which is valid on other
+// machines too, else the directory as given.
 func BaseName(dir string) string {
 	if found := downloaded.FindStringSubmatch(filepath.ToSlash(filepath.Clean(dir))); found != nil {
 		return found[1] + "/" + found[2]
@@ -97,7 +97,7 @@ func BaseName(dir string) string {
 	return dir
 }
 
-// ModelHere finds a model as ModelDir does, and asks nobody elsewhere: of one on the Hub it is what was downloaded before.
+// ModelHere is ModelDir without network access: a model on the Hub must have been downloaded before.
 func ModelHere(ctx context.Context, name string) (string, error) {
 	if _, err := os.Stat(name); name == Embedded || err == nil {
 		return ModelDir(ctx, name)
@@ -115,8 +115,8 @@ func ModelHere(ctx context.Context, name string) (string, error) {
 	return snapshot.Dir(), nil
 }
 
-// download brings the files of a model that are read. Repositories often hold the same weights in other forms too, under
-// other names or in folders: those stay where they are.
+// download downloads the needed files of a model. It skips the same weights in other formats, which many repositories
+// have too.
 func download(ctx context.Context, s *hub.Snapshot) error {
 	words := slices.DeleteFunc(slices.Clone(s.Files), func(n string) bool {
 		spoken := path.Dir(n) == "additional_chat_templates" && path.Ext(n) == ".jinja"
@@ -141,7 +141,7 @@ func download(ctx context.Context, s *hub.Snapshot) error {
 	return err
 }
 
-// otherForms says in which other forms the weights are there.
+// otherForms names the other formats of the weights.
 func otherForms(files []string) string {
 	var found []string
 	for _, form := range []string{".gguf", ".bin", ".pth", ".onnx", ".h5", ".msgpack"} {

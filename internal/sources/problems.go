@@ -19,20 +19,20 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
-// Problems are what a run trains and evaluates on.
+// Problems are the problems of a run.
 type Problems struct {
-	Train   []data.Problem // none for an evaluation alone
+	Train   []data.Problem // empty if only evaluating
 	HeldOut []data.Problem
-	Dropped data.Dropped // by the filters, of those to train on
-	Near    int          // of those held out: nearly the same as one to train on
-	Both    []string     // problems of test_data that are among those to train on, and left out, by their ids
-	// Of those to evaluate on, where nothing is trained: such without room for a completion in the model's positions, which
-	// are left out, and others without room for one of max_tokens.
+	Dropped data.Dropped // by filters, of the training problems
+	Near    int          // held-out problems that are nearly equal to a training problem
+	Both    []string     // IDs of test_data problems that are left out, as they are training problems too
+	// When only evaluating: held-out problems that were left out, as they leave no room for a completion in the model's
+	// positions, and others without room for max_tokens.
 	NoRoom, LessRoom int
 	Sets             []Set
 }
 
-// Statement is the text of a problem to train on, by its name; "" where there is none of that name.
+// Statement is the text of a training problem, by its ID; "" if there is none.
 func (p *Problems) Statement(id string) string {
 	if problem := p.Find(id); problem != nil {
 		return problem.Statement
@@ -40,7 +40,7 @@ func (p *Problems) Statement(id string) string {
 	return ""
 }
 
-// Find gives a problem to train on by its name; nil where there is none of that name.
+// Find returns a training problem by its ID; nil if there is none.
 func (p *Problems) Find(id string) *data.Problem {
 	if i := slices.IndexFunc(p.Train, func(problem data.Problem) bool { return problem.ID == id }); i >= 0 {
 		return &p.Train[i]
@@ -48,8 +48,8 @@ func (p *Problems) Find(id string) *data.Problem {
 	return nil
 }
 
-// OpenHeldOut opens the problems to evaluate on but those with the ids of left, and none to train on. What has no room
-// in the model's positions is told of.
+// OpenHeldOut opens only the problems to evaluate on, without those whose IDs are in left. It warns about those that have
+// no room in the model's positions.
 func OpenHeldOut(ctx context.Context, cfg *configs.Config, left []string, l *Language, warn func(string)) (*Problems, error) {
 	p := &Problems{}
 	held, err := p.read(ctx, cfg, "test", cfg.TestData, cfg.TestSplit, "", warn)
@@ -65,7 +65,7 @@ func OpenHeldOut(ctx context.Context, cfg *configs.Config, left []string, l *Lan
 	return p, nil
 }
 
-// makeRoom takes the problems to evaluate on that leave room for a completion.
+// makeRoom keeps the held-out problems that leave room for a completion.
 func (p *Problems) makeRoom(ctx context.Context, cfg *configs.Config, held []data.Problem, l *Language, warn func(string)) error {
 	most := l.Shape.MaxPositions
 	for _, problem := range held {
@@ -96,7 +96,7 @@ func (p *Problems) makeRoom(ctx context.Context, cfg *configs.Config, held []dat
 	return nil
 }
 
-// OpenAll opens the problems to train on and those that are held out.
+// OpenAll opens the training and the held-out problems.
 func OpenAll(ctx context.Context, cfg *configs.Config, warn func(string)) (*Problems, error) {
 	p := &Problems{}
 	if err := p.open(ctx, cfg, warn); err != nil {
@@ -130,7 +130,7 @@ func (p *Problems) open(ctx context.Context, cfg *configs.Config, warn func(stri
 	return configs.CheckEvaluated(len(p.HeldOut), cfg.EvalSamples, "eval_samples=", "eval_problems")
 }
 
-// kept are the problems that passed a filter as they were before it, which may have cut their statements.
+// kept are the problems that passed a filter, in their original form, as the filter may have shortened them.
 func kept(all, passed []data.Problem) []data.Problem {
 	in := make(map[string]bool, len(passed))
 	for i := range passed {
@@ -139,8 +139,8 @@ func kept(all, passed []data.Problem) []data.Problem {
 	return slices.DeleteFunc(slices.Clone(all), func(p data.Problem) bool { return !in[p.ID] })
 }
 
-// holdOut takes the problems to evaluate on: the first eval_problems that are not trained on, whatever they are called,
-// with a word about those that nearly are.
+// holdOut chooses the held-out problems: the first eval_problems that are not trained on, whatever their IDs. It warns
+// about those that nearly are.
 func (p *Problems) holdOut(cfg *configs.Config, trained, held []data.Problem, warn func(string)) error {
 	if len(held) == 0 {
 		return nil
@@ -179,7 +179,7 @@ func (p *Problems) holdOut(cfg *configs.Config, trained, held []data.Problem, wa
 	return nil
 }
 
-// atMost is the number n, where it is not 0 for all, of so many.
+// atMost limits n to all; 0 means all.
 func atMost(n, all int) int {
 	if n == 0 {
 		return all
@@ -187,7 +187,7 @@ func atMost(n, all int) int {
 	return min(n, all)
 }
 
-// tolerate lets numbers differ by the tolerance of the settings, for problems that say nothing themselves.
+// tolerate sets the numeric tolerance of problems that have none, by the settings.
 func tolerate(cfg *configs.Config, problems []data.Problem) {
 	if cfg.Comparator != "tolerant" {
 		return
@@ -199,18 +199,18 @@ func tolerate(cfg *configs.Config, problems []data.Problem) {
 	}
 }
 
-// Set is a data set that the run reads.
+// Set is a data set of the run.
 type Set struct {
 	*dataset.Set
-	Key  string // the setting that names it: data or test_data
-	copy string // where the run keeps its own, with cache_dataset
+	Key  string // its setting: data or test_data
+	copy string // the run's own copy, with cache_dataset
 }
 
-// read gives the problems of a source: the embedded ones, those of the run's own copy where it keeps one and may not go on with others,
-// else those of the data set that the source names.
+// read reads the problems of a source: the embedded ones, the run's own copy if it keeps one (unless it may change its data), or else
+// the data set that the source names.
 func (p *Problems) read(ctx context.Context, cfg *configs.Config, name, source, split, hash string,
 	warn func(string)) ([]data.Problem, error) {
-	o, makes := Set{Key: "data"}, []string{"data", "data_split", "answer_match"} // settings that a copy is made by
+	o, makes := Set{Key: "data"}, []string{"data", "data_split", "answer_match"} // settings that affect the copy
 	if name == "test" {
 		o.Key, makes = "test_data", []string{"test_data", "test_split", "answer_match"}
 	}
@@ -231,7 +231,7 @@ func (p *Problems) read(ctx context.Context, cfg *configs.Config, name, source, 
 	if cfg.CacheDataset {
 		o.copy = filepath.Join(cfg.RunDir, "data", name)
 	}
-	_, statErr := os.Stat(filepath.Join(o.copy, "manifest.json")) // which is written last
+	_, statErr := os.Stat(filepath.Join(o.copy, "manifest.json")) // written last, so the copy is complete
 	if o.copy != "" && statErr == nil && !slices.ContainsFunc(makes, cfg.Allowed) {
 		o.Set, err = dataset.OpenStore(o.copy)
 	} else {
@@ -249,14 +249,14 @@ func (p *Problems) read(ctx context.Context, cfg *configs.Config, name, source, 
 			return nil, err
 		}
 	}
-	if names := m.Misspellings(); len(names) > 0 && cfg.RewardFile == "" { // which may be given any column
+	if names := m.Misspellings(); len(names) > 0 && cfg.RewardFile == "" { // a reward file may use any column
 		warn(fmt.Sprintf("%s=%s: %s not read: %s", o.Key, source, plural.Of(len(names), "column")+plural.Pick(len(names), " is", " are"),
 			strings.Join(names, ", ")))
 	}
 	return o.Problems(), nil
 }
 
-// matching is how answers are matched where their rows do not say it, "" where those have to.
+// matching is how answers are matched by default; "" if each row must say it.
 func matching(cfg *configs.Config) match.By {
 	if cfg.AnswerMatch == "row" {
 		return ""
@@ -264,7 +264,7 @@ func matching(cfg *configs.Config) match.By {
 	return match.By(cfg.AnswerMatch)
 }
 
-// Keep gives the run its own copies of the data, where it keeps them.
+// Keep writes the run's own copies of its data, if it keeps them.
 func (p *Problems) Keep(ctx context.Context) error {
 	for _, o := range p.Sets {
 		if o.copy == "" {

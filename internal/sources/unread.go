@@ -10,14 +10,14 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 )
 
-// OpenRun is OpenAll of a run whose model speaks the language, and says what of the model's files will not be in what the run saves.
+// OpenRun is OpenAll for a run with this model. It also warns about parts of the model that the run will not save.
 func OpenRun(ctx context.Context, cfg *configs.Config, l *Language, warn func(string)) (*Problems, error) {
 	l.TellUnread(cfg, warn)
 	return OpenAll(ctx, cfg, warn)
 }
 
-// TellUnread says which tensors a model that is trained as a whole loses: those that it is not computed from, such as another head. They
-// are no copies of what is trained, and would not go with it. Files that cannot be read are told of by who loads them.
+// TellUnread warns about tensors that full training would lose: those that are not used by the computation and not copied, such as
+// another head. Errors are reported when the model is loaded.
 func (l *Language) TellUnread(cfg *configs.Config, warn func(string)) {
 	if cfg.Train != "full" {
 		return
@@ -30,7 +30,7 @@ func (l *Language) TellUnread(cfg *configs.Config, warn func(string)) {
 	var lost []string
 	read := l.Shape.Tensors()
 	for _, name := range set.Names() {
-		weight, _, _ := strings.Cut(name, ".weight.") // whose codes in four bits are several tensors
+		weight, _, _ := strings.Cut(name, ".weight.") // in four bits, a weight has several tensors
 		again := strings.HasSuffix(name, ".rotary_emb.inv_freq") || l.Shape.TiedHead && name == "lm_head.weight"
 		if !read[name] && !read[weight+".weight"] && !again {
 			lost = append(lost, name)

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
-// Wording is how problems are put into words.
+// Wording is the prompt template of a configuration.
 func Wording(cfg *configs.Config) (*prompt.Builder, error) {
 	switch {
 	case cfg.PromptTemplate != "":
@@ -25,7 +25,7 @@ func Wording(cfg *configs.Config) (*prompt.Builder, error) {
 //go:embed heal.tmpl
 var healWords string
 
-// HealWording is the template of what the model is told with env=heal of a program that is not right.
+// HealWording is the template for the answer to a wrong program, with env=heal.
 func HealWording(cfg *configs.Config) (text string, err error) {
 	switch {
 	case cfg.HealTemplate != "":

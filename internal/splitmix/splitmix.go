@@ -1,6 +1,5 @@
-// Package splitmix has the arithmetic of SplitMix64 (Steele, Lea and Flood, 2014) as functions of a counter.
-// What is drawn by a key and an index can be drawn again in any order, on any machine. The package does
-// not know what the numbers are for: making keys, and numbers of other kinds, is the callers' work.
+// Package splitmix has SplitMix64 (Steele, Lea and Flood, 2014) as a counter-based generator. A number drawn by a key and
+// an index can be drawn again in any order, on any machine. Making keys, and other distributions, is left to the callers.
 package splitmix
 
 // increment is what the generator adds to its state for each number: 2⁶⁴ over the golden ratio, odd.

@@ -2,15 +2,15 @@ package stats
 
 import "slices"
 
-// Outcome is what an evaluation found: how many of its problems were solved.
+// Outcome is the result of an evaluation: how many problems were solved.
 type Outcome struct {
 	Step, Problems int
 	Value          float64
-	Judged         Judged // nothing where nobody wrote down which problems they were
+	Judged         Judged // empty if the problems were not recorded
 }
 
-// Alike says whether two evaluations were of the same problems, as far as that was written down. A few of either may be missing where the
-// machine failed to judge.
+// Alike reports whether two evaluations were on the same problems, as far as is recorded. Some may be missing in either because the
+// machine failed to judge them.
 func (s Outcome) Alike(o Outcome) bool {
 	a, b := s.Judged.Problems, o.Judged.Problems
 	if s.Problems != o.Problems || len(a) == 0 || len(b) == 0 {
@@ -29,7 +29,7 @@ func (s Outcome) Alike(o Outcome) bool {
 	return 2*common > max(len(a), len(b))
 }
 
-// BySet gives the values of evaluations by their steps, those of the same problems together.
+// BySet groups evaluations by their sets of problems; the values are by step.
 func BySet[E any](all []E, outcome func(*E) Outcome) []map[int]float64 {
 	var first []Outcome
 	var sets []map[int]float64

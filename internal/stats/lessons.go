@@ -2,11 +2,10 @@ package stats
 
 import "math"
 
-// negligible is an advantage that teaches nothing.
+// negligible is an advantage below which there is no training signal.
 const negligible = 1e-8
 
-// Negligible tells whether no advantage among these teaches anything. One that is not a number is no such: it is refused
-// where it is learned from.
+// Negligible reports whether all advantages are negligible. NaN is not: it is refused elsewhere.
 func Negligible(advantages []float64) bool {
 	for _, a := range advantages {
 		if !(math.Abs(a) < negligible) {
@@ -16,8 +15,8 @@ func Negligible(advantages []float64) bool {
 	return true
 }
 
-// Rounding tells whether rewards differ from their mean by no more than sums of such numbers are rounded: to divide
-// that by its own size would make lessons of noise.
+// Rounding reports whether rewards differ from their mean only by rounding errors. Normalising those would train on
+// noise.
 func Rounding(differences, rewards []float64) bool {
 	size, most := 0.0, 0.0
 	for i, r := range rewards {

@@ -7,24 +7,23 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/plural"
 )
 
-// Judged is which problems an evaluation found right: a line of evaluations.jsonl.
+// Judged has the results of an evaluation by problem: a line of evaluations.jsonl.
 type Judged struct {
 	Step     int       `json:"step"`
 	Problems []string  `json:"problems"` // those that were judged
 	Correct  []float64 `json:"correct"`
-	// Sampled is what became of the sampled completions; nil where there were none, or nobody wrote it down.
+	// Sampled has the results of sampled completions; nil if there were none, or they were not recorded.
 	Sampled *Tried `json:"sampled,omitempty"`
 }
 
-// Tried is how many sampled completions of each problem were judged, and how many of these were right.
+// Tried counts, by problem, the sampled completions that were judged, and those that were right.
 type Tried struct {
-	Problems []string `json:"problems"` // of which any was judged
+	Problems []string `json:"problems"` // with at least one judged completion
 	Judged   []int    `json:"judged"`
 	Right    []int    `json:"right"`
 }
 
-// Shares are the problems with the share of completions that was right, so that two evaluations of the same problems
-// can be compared by Compare.
+// Shares are the problems with their shares of right completions, in the form that Compare takes.
 func (t *Tried) Shares(step int) Judged {
 	j := Judged{Step: step}
 	if t == nil {
@@ -38,16 +37,15 @@ func (t *Tried) Shares(step int) Judged {
 	return j
 }
 
-// Change is by how much more of the same problems were right later.
+// Change is the change of the pass rate between two evaluations on the same problems.
 type Change struct {
-	Since    int        `json:"since"`    // the step
-	Problems int        `json:"problems"` // that both evaluations judged
+	Since    int        `json:"since"`    // the step of the earlier one
+	Problems int        `json:"problems"` // judged in both
 	Mean     float64    `json:"mean"`
-	CI       [2]float64 `json:"ci"` // of 95 %, from resampling the problems
+	CI       [2]float64 `json:"ci"` // 95 % interval, from a bootstrap over problems
 }
 
-// Compare sets two evaluations against each other, problem by problem. There is nothing to say where they have no
-// problem in common.
+// Compare compares two evaluations problem by problem; nil if they have no problem in common.
 func Compare(before, after Judged) *Change {
 	was := make(map[string]float64, len(before.Problems))
 	for i, id := range before.Problems[:min(len(before.Problems), len(before.Correct))] {
@@ -65,8 +63,8 @@ func Compare(before, after Judged) *Change {
 	return &Change{Since: before.Step, Problems: len(gains), Mean: Mean(gains), CI: gainInterval(gains)}
 }
 
-// gainInterval is the interval of 95 % for a mean gain. Where all gains are the same, every resampling is too: what
-// may hide in so few problems is Wilson's to say then.
+// gainInterval is the 95 % interval of a mean gain. If all gains are equal, the bootstrap has no variance; then Wilson's
+// interval says how much so few problems may hide.
 func gainInterval(gains []float64) [2]float64 {
 	if ci := Bootstrap(gains, 0); ci[0] < ci[1] {
 		return ci
@@ -82,12 +80,12 @@ func gainInterval(gains []float64) [2]float64 {
 	return ci
 }
 
-// String is the change in words that can be relied on.
+// String is the change with its interval, if it can be relied on.
 func (c *Change) String() string {
 	return fmt.Sprintf("%+.3f [%+.3f, %+.3f] since step %d, %s", c.Mean, c.CI[0], c.CI[1], c.Since, c.Verdict())
 }
 
-// Verdict is what the change is worth.
+// Verdict says whether the change is significant.
 func (c *Change) Verdict() string {
 	switch {
 	case c.Problems < Few:
@@ -98,10 +96,10 @@ func (c *Change) Verdict() string {
 	return "may be chance"
 }
 
-// Sure tells whether so many problems changed that chance is no explanation.
+// Sure reports whether the change is significant, and of enough problems.
 func (c *Change) Sure() bool { return c.Problems >= Few && (c.CI[0] > 0 || c.CI[1] < 0) }
 
-// TooFew says of so many problems that nothing can be told from them.
+// TooFew is the note about too few problems.
 func TooFew(problems int) string {
 	return plural.Of(problems, "problem") + " " + plural.Pick(problems, "is", "are") + " too few to say"
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
-// Share is a number that may be unknown: NaN, and null in JSON.
+// Share is a number that may be unknown: NaN, null in JSON.
 type Share float64
 
 // MarshalJSON writes a number, or null.
@@ -28,7 +28,7 @@ func (s *Share) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*float64)(s))
 }
 
-// Known is the mean, unknown of nothing.
+// Known is the mean; unknown if there are no numbers.
 func Known(x []float64) Share {
 	if len(x) == 0 {
 		return Share(math.NaN())
@@ -36,20 +36,20 @@ func Known(x []float64) Share {
 	return Share(Mean(x))
 }
 
-// Sampled are the unbiased estimates of pass@1 and pass@k from sampled completions, and the mean of the best reward
-// among the first k that were judged. Of a problem with fewer than k that were judged only pass@1 is known.
+// Sampled are unbiased estimates of pass@1 and pass@k from sampled completions, and the mean of the best reward of the
+// first k judged ones. A problem with fewer than k judged completions only counts for pass@1.
 type Sampled struct {
 	K       int     `json:"k"`
 	PassAt1 float64 `json:"pass@1"`
-	PassAtK Share   `json:"pass@k"` // unknown where LeftOut is all of them
+	PassAtK Share   `json:"pass@k"` // unknown if all problems are left out
 	BestOfK Share   `json:"best_of_k"`
-	LeftOut int     `json:"k_left_out,omitempty"` // problems that pass@k and best of k are not about
+	LeftOut int     `json:"k_left_out,omitempty"` // problems not counted in pass@k and best of k
 }
 
-// AtK is pass@k, of so many problems, in words that say what it is not about.
+// AtK is pass@k, with a note about problems that are left out.
 func (s *Sampled) AtK(problems int) string { return s.known(fmt.Sprintf("%.3f", s.PassAtK), problems) }
 
-// Best is best of k in such words.
+// Best is best of k, with the same note.
 func (s *Sampled) Best(problems int) string {
 	return s.known(look.Reward(float64(s.BestOfK)), problems)
 }

@@ -1,4 +1,4 @@
-// Package stats has the estimates that evaluations are summed up in.
+// Package stats has the estimates for evaluations.
 package stats
 
 import (
@@ -8,11 +8,10 @@ import (
 	"slices"
 )
 
-// Few is how many problems an evaluation should have before anything is said about it.
+// Few is the number of problems below which no conclusions are drawn.
 const Few = 20
 
-// PassAtK is the unbiased chance that one of k completions is right, when c of n were. Of fewer than k completions
-// nobody can say: it is not a number then.
+// PassAtK is the unbiased estimate of the probability that one of k completions is right, if c of n were; NaN for n < k.
 func PassAtK(n, c, k int) float64 {
 	if n < k || k < 1 {
 		return math.NaN()
@@ -36,8 +35,8 @@ func Mean(x []float64) float64 {
 	return sum / math.Max(1, float64(len(x)))
 }
 
-// Interval is that of 95 % for the mean of shares: Bootstrap, or Wilson where all are the same, of which every
-// resampling is the same too.
+// Interval is the 95 % interval of a mean of shares: by Bootstrap, or by Wilson if all are equal, where a bootstrap has
+// no variance.
 func Interval(x []float64, seed uint64) [2]float64 {
 	if ci := Bootstrap(x, seed); ci[0] < ci[1] {
 		return ci
@@ -45,7 +44,7 @@ func Interval(x []float64, seed uint64) [2]float64 {
 	return Wilson(Mean(x), len(x))
 }
 
-// Wilson is the interval of 95 % for a share that was found in n cases: everything where there was none.
+// Wilson is the 95 % interval of a share in n cases; [0, 1] for n = 0.
 func Wilson(share float64, n int) [2]float64 {
 	if n == 0 {
 		return [2]float64{0, 1}
@@ -56,10 +55,10 @@ func Wilson(share float64, n int) [2]float64 {
 	return [2]float64{max(0, (middle-half)/(1+z*z/m)), min(1, (middle+half)/(1+z*z/m))}
 }
 
-// Unjudged tells of a share with its interval whether it is of no problem at all, which records have as 0 that may be anything.
+// Unjudged reports whether a share and its interval are those of no problems: records have it as 0, but it is unknown.
 func Unjudged(share float64, ci [2]float64) bool { return share == 0 && ci == Wilson(0, 0) }
 
-// ShareText is a share with its interval, for people.
+// ShareText formats a share with its interval.
 func ShareText(share float64, ci [2]float64) string {
 	if Unjudged(share, ci) {
 		return "not judged"
@@ -67,7 +66,7 @@ func ShareText(share float64, ci [2]float64) string {
 	return fmt.Sprintf("%.3f [%.3f, %.3f]", share, ci[0], ci[1])
 }
 
-// Bootstrap is the interval that the mean falls into in 95 of 100 resamplings.
+// Bootstrap is the 95 % bootstrap interval of the mean.
 func Bootstrap(x []float64, seed uint64) [2]float64 {
 	if len(x) == 0 {
 		return [2]float64{}

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
 
-// Claim is Open for who makes the runs: no other process makes them until Close. The directory need not be there yet.
+// Claim is Open for the process that drives the runs, and locks the directory until Close. It need not exist yet.
 func Claim(dir string, plan *Plan) (*Journal, error) {
 	lock, err := take(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -28,7 +28,7 @@ func Claim(dir string, plan *Plan) (*Journal, error) {
 	return j, nil
 }
 
-// Close gives the directory free.
+// Close releases the directory.
 func (j *Journal) Close() error {
 	if j.lock == nil {
 		return nil
@@ -55,7 +55,7 @@ func take(dir string) (*os.File, error) {
 		who, dir, stop)
 }
 
-// begun takes a directory that was not there when the journal was opened, unless somebody else has begun in it.
+// begun creates and locks a directory that did not exist when the journal was opened, unless another process did in the meantime.
 func (j *Journal) begun() (err error) {
 	if j.lock != nil {
 		return nil
@@ -69,7 +69,7 @@ func (j *Journal) begun() (err error) {
 	return nil
 }
 
-// gone tells whether the directory of a run is not there any more, or empty.
+// gone reports whether the directory of a run is missing or empty.
 func (j *Journal) gone(name string) bool {
 	entries, err := os.ReadDir(j.RunDir(name))
 	return errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0

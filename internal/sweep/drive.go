@@ -16,25 +16,25 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/plural"
 )
 
-// ErrLost is of a run whose own settings led it to where it computes no numbers any more. Tried again, it would come there again.
+// ErrLost is the error of a run whose settings broke its policy. Trying again would give the same result.
 var ErrLost = errors.New("the policy is lost")
 
-// Runner makes a run in a directory to its end, or goes on with it, with these words. It stops in order when ctx ends.
+// Runner makes a run in a directory, or resumes it, with these words. It stops in order when ctx ends.
 type Runner func(ctx context.Context, e Entry, words []string) error
 
-// Driver does what a journal says.
+// Driver makes the runs of a journal.
 type Driver struct {
 	Journal *Journal
 	AtOnce  int
 	Run     Runner
 	Say     func(format string, args ...any)
 
-	mu sync.Mutex // of the journal
+	mu sync.Mutex // guards the journal
 }
 
-// Drive makes the runs, rung by rung where there are some. A run that fails is told, and the others go on. A race goes on without one
-// that lost its policy, and waits at the rung for one that failed otherwise: a machine that fails decides no race. What ctx interrupts
-// can be gone on with.
+// Drive makes all runs, rung by rung if there are rungs. If a run fails, the others continue. A race goes on without a run that broke
+// its policy; if a run failed otherwise it waits at the rung, as a failure of the machine must not decide a race. After an
+// interruption by ctx, Drive can be called again.
 func (d *Driver) Drive(ctx context.Context) error {
 	rungs := d.Journal.Plan.Rungs
 	if len(rungs) == 0 {
@@ -59,7 +59,7 @@ func (d *Driver) Drive(ctx context.Context) error {
 	return nil
 }
 
-// rung brings all runs that are in the race to a number of steps, below 0: to their own.
+// rung brings all runs in the race to that many steps; below 0: to their own.
 func (d *Driver) rung(ctx context.Context, rung, steps int, last bool) error {
 	var wait sync.WaitGroup
 	next, errs := make(chan int), make([]error, d.AtOnce)
@@ -88,7 +88,7 @@ func (d *Driver) rung(ctx context.Context, rung, steps int, last bool) error {
 	return cmp.Or(errors.Join(errs...), ctx.Err())
 }
 
-// one makes a run, and writes down what became of it.
+// one makes a run, and records the result.
 func (d *Driver) one(ctx context.Context, i, rung, steps int, last bool) error {
 	e, err := d.change(i, func(e *Entry) { e.State = Running })
 	if err != nil {
@@ -128,7 +128,7 @@ func (d *Driver) one(ctx context.Context, i, rung, steps int, last bool) error {
 	return err
 }
 
-// change changes a run of the journal, and writes that down.
+// change changes an entry of the journal, and writes the journal.
 func (d *Driver) change(i int, how func(e *Entry)) (Entry, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -137,7 +137,7 @@ func (d *Driver) change(i int, how func(e *Entry)) (Entry, error) {
 	return *e, d.Journal.write()
 }
 
-// halve leaves the worse half of the runs behind that have reached a rung. Of two that are as good the first stays.
+// halve eliminates the worse half of the runs that have reached a rung. Of equal ones the first stays.
 func (d *Driver) halve(rung int) error {
 	var race []int
 	for i, e := range d.Journal.Runs {
@@ -161,7 +161,7 @@ func (d *Driver) halve(rung int) error {
 	return d.Journal.write()
 }
 
-// Failures are how many runs failed, and how many of them may not when they are tried again.
+// Failures are the number of failed runs, and how many of these are worth another try.
 func (j *Journal) Failures() (failed, again int) {
 	for _, e := range j.Runs {
 		if e.State == Failed {
@@ -174,12 +174,12 @@ func (j *Journal) Failures() (failed, again int) {
 	return failed, again
 }
 
-// TryAgain says what to type to try so many runs again that failed.
+// TryAgain is what to type to try n failed runs again.
 func (j *Journal) TryAgain(n int) string {
 	return fmt.Sprintf("type grpo sweep --dir %s to try %s again", look.Word(j.dir), plural.Pick(n, "it", fmt.Sprintf("these %d", n)))
 }
 
-// Rungs are n numbers of steps, each twice the one before, that end with all steps.
+// Rungs are n step counts, each twice the one before, up to all steps.
 func Rungs(steps, n int) (rungs []int) {
 	for i := n - 1; i >= 0; i-- {
 		at := max(1, (steps+1<<i-1)>>i)
@@ -190,13 +190,13 @@ func Rungs(steps, n int) (rungs []int) {
 	return rungs
 }
 
-// Results compares the runs that have anything to show, and is nil where none has. The table names every run of the plan, in its
-// order, and has nothing in it that hangs on clocks or on what became of processes.
+// Results compares the runs with results; nil if there are none. The table lists every run of the plan in order, and has nothing
+// that depends on the clock or on interruptions.
 func (j *Journal) Results() (*compare.Comparison, *compare.Table, error) {
 	var runs []*compare.Run
 	at := map[string]int{}
 	for _, e := range j.Runs {
-		if e.State != Done && (e.State != Left || j.gone(e.Name)) { // who left it behind may have removed it
+		if e.State != Done && (e.State != Left || j.gone(e.Name)) { // an eliminated run may have been removed
 			continue
 		}
 		r, err := compare.Read(j.RunDir(e.Name))
@@ -229,8 +229,8 @@ func (j *Journal) Results() (*compare.Comparison, *compare.Table, error) {
 	return c, out, nil
 }
 
-// ResultsPath and PagePath are where the results of a sweep are.
+// ResultsPath and PagePath are the files with the results.
 func (j *Journal) ResultsPath() string { return filepath.Join(j.dir, ResultsFile) }
 
-// PagePath is that of the comparison.
+// PagePath is the page of the comparison.
 func (j *Journal) PagePath() string { return filepath.Join(j.dir, PageFile) }

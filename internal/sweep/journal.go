@@ -19,66 +19,66 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
-// The files of a sweep's directory. Its runs are in the folder runs, what they say in the folder logs.
+// The files of a sweep's directory. Runs are in the folder runs, their output in the folder logs.
 const (
 	File        = "sweep.json"
-	BaseFile    = "base.yaml"           // the settings that no word changes
-	WholeFile   = "base_completed.yaml" // the same with those that came since, of a sweep that an older release began
+	BaseFile    = "base.yaml"           // the settings that all runs share
+	WholeFile   = "base_completed.yaml" // the same with settings that were added since, for a sweep of an older release
 	ResultsFile = "results.csv"
 	PageFile    = "comparison.html"
 )
 
-// Plan is what a sweep is to do. Two that are equal have the same runs.
+// Plan is what a sweep is to do. Equal plans have the same runs.
 type Plan struct {
 	Words  []string `json:"words"`
 	Base   string   `json:"base_sha256"` // of BaseFile
 	Random int      `json:"random,omitempty"`
 	Seed   uint64   `json:"random_seed,omitempty"`
-	Rungs  []int    `json:"rungs,omitempty"` // steps after which half of the runs is left behind; the last has the best
+	Rungs  []int    `json:"rungs,omitempty"` // step counts at which half of the runs is eliminated; at the last the best is chosen
 
 	base []byte
 }
 
-// SetBase gives the plan the text of the settings that no word changes.
+// SetBase sets the text of the shared settings.
 func (p *Plan) SetBase(text []byte) { p.base, p.Base = text, fmt.Sprintf("%x", sha256.Sum256(text)) }
 
 // The states of a run.
 const (
-	Waiting = "waiting" // or interrupted
+	Waiting = "waiting" // not started, or interrupted
 	Running = "running"
 	Done    = "done"
 	Failed  = "failed"
-	Left    = "left behind" // by halving
-	Out     = "taken out"   // by name; to an older release, a run that it neither makes nor compares
+	Left    = "left behind" // eliminated
+	Out     = "taken out"   // removed by the user; for an older release, a run to be neither made nor compared
 )
 
-// Entry is a run of the journal.
+// Entry is a run in the journal.
 type Entry struct {
 	Name  string   `json:"name"`
 	Words []string `json:"words"`
 	State string   `json:"state"`
-	Why   string   `json:"why,omitempty"` // it failed
-	// Again is of a run that failed, and not because it lost its policy: it may do better, and a race waits for it.
+	Why   string   `json:"why,omitempty"` // why it failed
+	// Again is set for a run that failed without breaking its policy: it is worth another try, and a race waits for it.
 	Again bool `json:"again,omitempty"`
-	// Scores are the held-out pass@1 at the rungs that it has reached.
+	// Scores are the held-out pass@1 at the rungs so far.
 	Scores []float64 `json:"scores,omitempty"`
 }
 
-// Journal is sweep.json: the plan, and how far each run is. It is written anew, as a whole, at every change.
+// Journal is sweep.json: the plan, and the state of each run. It is rewritten at every change.
 type Journal struct {
 	Version int     `json:"version"`
 	Plan    Plan    `json:"plan"`
 	Runs    []Entry `json:"runs"`
-	// Directory is where the sweep was begun: what its settings call data/x.jsonl is there.
+	// Directory is the working directory of the sweep, to which paths in its settings are relative.
 	Directory string `json:"directory,omitempty"`
 
 	dir   string
-	whole []byte   // the base with all settings that there are
-	lock  *os.File // the directory; nil: it is not claimed
-	fresh bool     // there was none
+	whole []byte   // the shared settings, with all keys of this release
+	lock  *os.File // of the directory; nil: not claimed
+	fresh bool     // the directory had no journal
 }
 
-// Open takes the journal of a directory, or begins one. Without a plan there must be one; another plan than its own is refused.
+// Open opens the journal of a directory, or begins one. Without a plan there must be a journal; a plan must be equal to the journal's.
 func Open(dir string, plan *Plan) (*Journal, error) {
 	text, err := os.ReadFile(filepath.Join(dir, File))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -108,8 +108,8 @@ func Open(dir string, plan *Plan) (*Journal, error) {
 		return nil, badinput.Errorf("%s has a sweep of other words or settings; type grpo sweep --dir %s to go on with that, or another --dir",
 			dir, look.Word(dir))
 	}
-	// What was running when its process ended is gone on with, and what failed is tried again: not what a race went on without. What is
-	// done and was removed is made again.
+	// Runs that were interrupted are resumed, failed ones are tried again (unless a race went on without them), and finished ones that
+	// were removed are repeated.
 	for i := range j.Runs {
 		s := &j.Runs[i]
 		if s.State == Running || s.State == Failed && (s.Again || len(j.Plan.Rungs) == 0) {
@@ -152,14 +152,14 @@ func (p *Plan) combinations(axes []Axis) ([][]string, error) {
 	return Grid(axes)
 }
 
-// equal compares a plan with one of a journal, whose settings, with those that came since, are these.
+// equal compares a plan with one of a journal, whose shared settings are whole.
 func (p *Plan) equal(other *Plan, whole []byte) bool {
 	same := p.Base == other.Base || slices.Equal(settings(p.base), settings(whole))
 	return same && slices.Equal(p.Words, other.Words) && p.Random == other.Random && p.Seed == other.Seed &&
 		slices.Equal(p.Rungs, other.Rungs)
 }
 
-// settings are those of a base, each a line: without what explains them and in an order of their own, which releases may change.
+// settings are the lines of the shared settings, sorted and without comments, as order and comments may change between releases.
 func settings(base []byte) (lines []string) {
 	for line := range strings.Lines(string(base)) {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
@@ -170,8 +170,8 @@ func settings(base []byte) (lines []string) {
 	return lines
 }
 
-// Return goes back to where the sweep was begun, and says whether that was elsewhere. Where it is gone, or an older release did not
-// say, the sweep goes on here: a run whose files are not here says so.
+// Return changes to the working directory of the sweep, and reports whether that is another one. If it is gone or unknown, the
+// sweep continues here: a run that misses its files fails.
 func (j *Journal) Return() (elsewhere bool, err error) {
 	here, err := os.Getwd()
 	if err != nil || j.Directory == "" || j.Directory == here {
@@ -183,7 +183,7 @@ func (j *Journal) Return() (elsewhere bool, err error) {
 	return os.Chdir(j.Directory) == nil, nil
 }
 
-// Begin writes the journal and what it rests on, before the first run.
+// Begin writes the journal and the shared settings, before the first run.
 func (j *Journal) Begin() error {
 	for _, folder := range []string{"runs", "logs"} {
 		if err := os.MkdirAll(filepath.Join(j.dir, folder), 0o755); err != nil {
@@ -207,7 +207,7 @@ func (j *Journal) Begin() error {
 	return nil
 }
 
-// unwritten says what to do where the journal cannot be begun, or gone on with: that is in no other directory.
+// unwritten is the error of a journal that cannot be written. Another directory helps only if the sweep has not begun.
 func (j *Journal) unwritten(err error) error {
 	switch {
 	case !j.fresh:
@@ -226,10 +226,10 @@ func (j *Journal) write() error {
 	return atomicfile.WriteBytes(filepath.Join(j.dir, File), append(text, '\n'))
 }
 
-// Base is the text of the settings that no word changes, as runs that begin now read them.
+// Base is the text of the shared settings, for runs of this release.
 func (j *Journal) Base() []byte { return j.whole }
 
-// SettingsPath is where that text is.
+// SettingsPath is the file with that text.
 func (j *Journal) SettingsPath() string {
 	if bytes.Equal(j.whole, j.Plan.base) {
 		return j.BasePath()
@@ -237,13 +237,13 @@ func (j *Journal) SettingsPath() string {
 	return filepath.Join(j.dir, WholeFile)
 }
 
-// BasePath is where the settings are as the sweep began with them.
+// BasePath is the file with the shared settings as the sweep began.
 func (j *Journal) BasePath() string { return filepath.Join(j.dir, BaseFile) }
 
 // RunDir is the directory of a run.
 func (j *Journal) RunDir(name string) string { return filepath.Join(j.dir, "runs", name) }
 
-// LogPath is where what a run says is kept.
+// LogPath is the file with the output of a run.
 func (j *Journal) LogPath(name string) string { return filepath.Join(j.dir, "logs", name+".log") }
 
 // LogsDir is where the logs of all runs are.

@@ -1,5 +1,5 @@
-// Package sweep plans several runs of one program, keeps a journal of them, and has them done in turn or side by side: what a process
-// that is killed leaves is gone on with. How a run is made is its caller's business.
+// Package sweep plans several runs of one program, keeps a journal of them, and makes them one after the other or in parallel. After
+// a crash a sweep can be resumed. How a run is made is up to the caller.
 package sweep
 
 import (
@@ -14,33 +14,33 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// Axis is a setting with the values that runs may have, or the range that they are drawn from.
+// Axis is a setting with its values, or the range to draw values from.
 type Axis struct {
 	Key    string
 	Values []string
-	Range  *Range // in place of values
+	Range  *Range // in place of Values
 }
 
-// Range is from low to high, both included.
+// Range is from Low to High, both included.
 type Range struct {
 	Low, High  float64
 	Whole, Log bool
 }
 
-// Own are settings that a sweep gives to its runs, and why nobody else does.
+// own are the settings that the sweep itself sets, with the reason.
 var own = map[string]string{
 	"run_dir": "each run has a directory of its own; type --dir DIR for that of the sweep", "resume": "runs go on by themselves",
 	"serve": "only one run can have an address", "serve_keys": "only one run can have an address",
 	"watch": "only one run can have an address",
 }
 
-// rates are the settings whose ranges are drawn from by their magnitudes.
+// rates are the settings that are drawn log-uniformly.
 var rates = []string{"learning_rate", "kl_coef", "entropy_coef", "weight_decay", "adam_eps"}
 
-// mostRuns bounds a plan: more is a mistake in the words.
+// mostRuns limits a plan: more must be a mistake.
 const mostRuns = 10000
 
-// Parse reads words key=a,b and key=0..2. Brackets hold a value with commas together: lora_targets=[q_proj,v_proj],[o_proj].
+// Parse parses words key=a,b and key=0..2. Brackets enclose a value with commas: lora_targets=[q_proj,v_proj],[o_proj].
 func Parse(words []string) (axes []Axis, err error) {
 	seen := map[string]bool{}
 	for _, word := range words {
@@ -88,7 +88,7 @@ func Parse(words []string) (axes []Axis, err error) {
 	return axes, nil
 }
 
-// kindOf is the type of a setting; "" of none that is known, which the settings tell of themselves.
+// kindOf is the type of a setting; "" for an unknown one, which configs reports.
 func kindOf(key string) string {
 	for _, f := range configs.Describe() {
 		if f.Key == key {
@@ -101,7 +101,7 @@ func kindOf(key string) string {
 	return ""
 }
 
-// split cuts at the commas outside of brackets.
+// split splits at commas outside of brackets.
 func split(text string) (parts []string, err error) {
 	depth, from := 0, 0
 	for i, c := range text {
@@ -137,7 +137,7 @@ func parseRange(key, low, high string, whole bool) (*Range, error) {
 			return nil, badinput.Errorf("%s: found %q in a range, expected as in 0..2 or 1e-5..1e-3", key, text)
 		}
 	}
-	const most = 1<<53 - 1 // up to which adding 1 gives the next number
+	const most = 1<<53 - 1 // integers up to here are exact in float64
 	if whole && max(-r.Low, r.High) > most {
 		return nil, badinput.Errorf("%s: found the range %s..%s, expected numbers up to %d; type %s=A,B with the values",
 			key, low, high, most, key)
@@ -148,7 +148,7 @@ func parseRange(key, low, high string, whole bool) (*Range, error) {
 	return r, nil
 }
 
-// Grid is every combination, the last axis changing first, as words.
+// Grid is every combination as words, the last axis varying fastest.
 func Grid(axes []Axis) ([][]string, error) {
 	all := [][]string{nil}
 	for _, a := range axes {
@@ -179,7 +179,7 @@ func Grid(axes []Axis) ([][]string, error) {
 	return all, nil
 }
 
-// Random are n combinations drawn by a seed, each once: fewer where there are no more.
+// Random are n different combinations drawn with a seed; fewer if there are no more.
 func Random(axes []Axis, n int, seed uint64) (all [][]string) {
 	seen := map[string]bool{}
 	for try := uint64(0); len(all) < n && try < uint64(50*n+100); try++ {
@@ -208,7 +208,7 @@ func (a Axis) draw(draws *rand.Rand) string {
 	return r.text(r.Low + draws.Float64()*(r.High-r.Low))
 }
 
-// text has as many digits of a number as keep it in the range, 4 or more.
+// text formats a number with 4 digits, or as many as it takes to stay in the range.
 func (r *Range) text(v float64) string {
 	v = min(max(v, r.Low), r.High)
 	for digits := 4; digits < 17; digits++ {
@@ -220,7 +220,7 @@ func (r *Range) text(v float64) string {
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// Names gives each run one by the settings that not all have alike, which a directory can have.
+// Names gives each run a name for its directory, made of the settings in which runs differ.
 func Names(runs [][]string) []string {
 	names, seen := make([]string, len(runs)), map[string]bool{}
 	for i, words := range runs {

@@ -13,8 +13,8 @@ import (
 // mostNamed is how many runs a message names.
 const mostNamed = 16
 
-// Without takes runs out of the sweep: they are made no more, and no race waits for them. A run that is out may be named again; one that
-// has its result has nothing to be taken out of. Begin writes it down.
+// Without takes runs out of the sweep: they are not made, and no race waits for them. Naming one again is no error; one that is done
+// cannot be taken out. Begin writes the change.
 func (j *Journal) Without(typed []string) error {
 	named, err := j.named("--without", typed)
 	if err != nil {
@@ -32,8 +32,8 @@ func (j *Journal) Without(typed []string) error {
 	return nil
 }
 
-// With takes runs back that were taken out, which go on where they were. A race that has left others behind meanwhile was not theirs.
-// Begin writes it down.
+// With takes runs back in, which then continue where they were. It fails if a race has eliminated others at a rung that they had
+// not reached. Begin writes the change.
 func (j *Journal) With(typed []string) error {
 	named, err := j.named("--with", typed)
 	if err != nil {
@@ -55,7 +55,7 @@ func (j *Journal) With(typed []string) error {
 	return nil
 }
 
-// named are the runs whose names are typed, with commas between them; a name may have commas itself.
+// named are the runs of a list of names with commas between them; a name may itself have commas.
 func (j *Journal) named(flag string, typed []string) (all []*Entry, err error) {
 	for _, text := range typed {
 		for parts := strings.Split(text, ","); len(parts) > 0; {
@@ -73,7 +73,7 @@ func (j *Journal) named(flag string, typed []string) (all []*Entry, err error) {
 	return all, nil
 }
 
-// names are those of the first runs.
+// names are the names of the first runs.
 func (j *Journal) names() string {
 	var names []string
 	for _, e := range j.Runs[:min(len(j.Runs), mostNamed)] {
@@ -96,7 +96,7 @@ func (j *Journal) Out() (names []string) {
 	return names
 }
 
-// outNote says which runs were taken out; "" where none was.
+// outNote says which runs were taken out; "" if none were.
 func (j *Journal) outNote() string {
 	out := j.Out()
 	if len(out) == 0 {
@@ -110,7 +110,7 @@ func (j *Journal) outNote() string {
 		plural.Pick(len(out), "is", "are"))
 }
 
-// GoOnWithout says what to type to go on without the runs that failed and may not when they are tried again.
+// GoOnWithout is what to type to continue without the failed runs that are not worth another try.
 func (j *Journal) GoOnWithout() string {
 	var names []string
 	for _, e := range j.Runs {

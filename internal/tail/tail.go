@@ -1,4 +1,4 @@
-// Package tail keeps the end of what a program says, which is where it says what went wrong.
+// Package tail keeps the end of a program's output, where it says what went wrong.
 package tail
 
 import (
@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Tail is the end of what was written to it. Its zero value is ready.
+// Tail keeps the end of what is written to it. The zero value is ready for use.
 type Tail struct {
 	mu   sync.Mutex
 	text []byte
@@ -23,7 +23,7 @@ func (t *Tail) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// Last is the last line that has something in it after a colon, "" where there is none.
+// Last is ": " with the last line that is not empty, "" if there is none.
 func (t *Tail) Last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package tally counts what a step sampled and what that earned.
+// Package tally counts what a step sampled and its rewards.
 package tally
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// Rewards are means over the completions that were scored.
+// Rewards are means over the scored completions.
 type Rewards struct {
 	MeanReward  float64 `json:"mean_reward"`
 	StdReward   float64 `json:"std_reward"` // over all completions
@@ -18,11 +18,11 @@ type Rewards struct {
 	// MeanFraction is the share of tests passed.
 	MeanFraction float64 `json:"mean_fraction"`
 	FormatRate   float64 `json:"format_rate"`
-	// Components are the means of those that reward=weights and custom name.
+	// Components are the means of the components that reward=weights and reward=custom have.
 	Components map[string]float64 `json:"components,omitempty"`
 }
 
-// Completions are counts of the completions of a step.
+// Completions counts the completions of a step.
 type Completions struct {
 	Completions      int                          `json:"completions"`
 	CompletionTokens int                          `json:"completion_tokens"`
@@ -33,18 +33,18 @@ type Completions struct {
 	Truncated        float64                      `json:"truncated_rate"`
 	Finish           map[sampler.FinishReason]int `json:"finish_reasons"`
 	Verdicts         map[reward.Verdict]int       `json:"verdicts"`
-	RewardErrors     int                          `json:"reward_errors"` // completions that nobody could score
-	Excluded         int                          `json:"excluded"`      // completions left out of their groups, these among them
+	RewardErrors     int                          `json:"reward_errors"` // completions that could not be scored
+	Excluded         int                          `json:"excluded"`      // completions left out of their groups, those included
 	Blocked          int                          `json:"blocked"`       // completions with a blocked string
 
-	FileErrors int `json:"reward_file_errors,omitempty"` // completions that the reward file failed on
+	FileErrors int `json:"reward_file_errors,omitempty"` // completions on which the reward file failed
 
 	Unscored     string `json:"-"` // why the first of them could not be scored
-	Checkers     int    `json:"-"` // completions that a checker failed on
-	CheckerFails string `json:"-"` // how it failed on the first
+	Checkers     int    `json:"-"` // completions on which a checker failed
+	CheckerFails string `json:"-"` // the first of these failures
 }
 
-// OfRewards are the means of scores.
+// OfRewards computes the means of scores.
 func OfRewards(scores iter.Seq[reward.Score]) (r Rewards) {
 	n, squares := 0, 0.0
 	for s := range scores {
@@ -67,7 +67,7 @@ func OfRewards(scores iter.Seq[reward.Score]) (r Rewards) {
 	return r
 }
 
-// Add counts a completion of so many tokens.
+// Add counts a completion.
 func (c *Completions) Add(tokens int, finish sampler.FinishReason, s reward.Score) {
 	if c.Completions == 0 {
 		c.MinLength, c.Finish = tokens, map[sampler.FinishReason]int{}
@@ -104,13 +104,13 @@ func (c *Completions) Add(tokens int, finish sampler.FinishReason, s reward.Scor
 	}
 }
 
-// End makes shares and means of what was added.
+// End turns sums into shares and means.
 func (c *Completions) End() {
 	c.Truncated = Share(c.Truncated, c.Completions)
 	c.MeanLength = Share(float64(c.CompletionTokens), c.Completions)
 }
 
-// Share is a sum over n as a mean, 0 of nothing.
+// Share is sum/n, 0 for n = 0.
 func Share(sum float64, n int) float64 {
 	if n == 0 {
 		return 0

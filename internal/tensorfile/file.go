@@ -15,8 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Tensor is a tensor as its file holds it. Bytes are the mapping itself: they must not be written, and
-// not be read after Close.
+// Tensor is a tensor in its file. Bytes is the mapping itself: it must not be written, and not be read after Close.
 type Tensor struct {
 	Name, File string
 	Encoding   kernels.Encoding
@@ -27,7 +26,7 @@ type Tensor struct {
 // Len is the number of elements.
 func (t Tensor) Len() int { return len(t.Bytes) / t.Encoding.Size() }
 
-// File is one mapped safetensors file.
+// File is a memory-mapped safetensors file.
 type File struct {
 	path     string
 	data     []byte // the whole file
@@ -36,10 +35,10 @@ type File struct {
 	entries  map[string]entry
 	names    []string
 	metadata map[string]string
-	made     map[string]Made // those whose bytes are not in the data
+	made     map[string]Made // tensors whose bytes are computed, not mapped
 }
 
-// Open maps the file at path and checks its header.
+// Open maps a file and checks its header.
 func Open(path string) (*File, error) {
 	data, err := mapFile(path)
 	if err != nil {
@@ -53,7 +52,7 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
-// newFile is a file of size bytes, of which data has the header at the least, wherever they come from.
+// newFile makes a File of size bytes. data begins with at least the header.
 func newFile(path string, data []byte, size int) (*File, error) {
 	h, err := parseHeader(path, data, size)
 	if err != nil {
@@ -68,7 +67,7 @@ func newFile(path string, data []byte, size int) (*File, error) {
 	return f, nil
 }
 
-// Path is where the file was opened.
+// Path is the path that was opened.
 func (f *File) Path() string { return f.path }
 
 // Names are the names of all tensors, sorted.
@@ -83,7 +82,7 @@ func (f *File) Has(name string) bool {
 	return ok
 }
 
-// Bytes gives a tensor of U8, whose meaning its reader knows, and its shape.
+// Bytes returns a U8 tensor and its shape, for a caller that knows its meaning.
 func (f *File) Bytes(name string) ([]byte, []int, error) {
 	e, ok := f.entries[name]
 	switch {
@@ -95,16 +94,16 @@ func (f *File) Bytes(name string) ([]byte, []int, error) {
 	return f.bytes(e), e.shape, nil
 }
 
-// Other is a tensor that can be no weight: of integers, truth values or such, as models keep positions and masks in. Nobody here reads
-// its numbers; what is made of a model takes it along.
+// Other is a tensor that cannot be a weight: of integers or booleans, such as positions and masks. It is only copied along with a
+// model, never interpreted.
 type Other struct {
 	Name  string
 	DType safetensors.DType
 	Shape []int
-	Bytes []byte // of the mapping, as those of a Tensor
+	Bytes []byte // in the mapping, as in Tensor
 }
 
-// Other gives a tensor that can be no weight. ok is false of one that can, and of one that is missing.
+// Other returns a tensor that cannot be a weight; ok is false for one that can, and for a missing one.
 func (f *File) Other(name string) (o Other, ok bool) {
 	e, ok := f.entries[name]
 	if _, weight := encodings[e.dtype]; !ok || weight {
@@ -113,11 +112,11 @@ func (f *File) Other(name string) (o Other, ok bool) {
 	return Other{Name: name, DType: e.dtype, Shape: e.shape, Bytes: f.bytes(e)}, true
 }
 
-// bytes are those of an entry in the mapping.
+// bytes are the bytes of an entry in the mapping.
 func (f *File) bytes(e entry) []byte { return f.data[f.size+e.from : f.size+e.to : f.size+e.to] }
 
-// Tensor gives the tensor of that name. It is an input error if it is missing, is not encoded as
-// BF16, F16 or F32, or, where a shape is given, has another one.
+// Tensor returns the tensor of that name. It is an input error if it is missing, is not BF16, F16 or F32, or has another
+// shape than the given one, if any.
 func (f *File) Tensor(name string, shape ...int) (Tensor, error) {
 	e, t, err := f.describe(name, shape)
 	if err != nil {
@@ -127,7 +126,7 @@ func (f *File) Tensor(name string, shape ...int) (Tensor, error) {
 	return t, err
 }
 
-// describe is the tensor without its bytes.
+// describe returns the tensor without its bytes.
 func (f *File) describe(name string, shape []int) (e entry, t Tensor, err error) {
 	e, ok := f.entries[name]
 	if !ok {
@@ -143,7 +142,7 @@ func (f *File) describe(name string, shape []int) (e entry, t Tensor, err error)
 	return e, Tensor{Name: name, File: f.path, Encoding: enc, Shape: e.shape}, nil
 }
 
-// Release lets the pages of a tensor go: they take no memory until they are touched again.
+// Release drops the pages of a tensor: they take no memory until they are accessed again.
 func (f *File) Release(name string) {
 	if m, ok := f.made[name]; ok && m.Release != nil {
 		m.Release()
@@ -155,19 +154,19 @@ func (f *File) Release(name string) {
 	drop(f.data, f.size+e.from, f.size+e.to)
 }
 
-// drop lets the pages between two offsets of a mapping go.
+// drop drops the pages between two offsets of a mapping.
 func drop(data []byte, from, to int) {
-	// Only whole pages: those at the edges hold neighbours too.
+	// Whole pages only: those at the edges belong to neighbours too.
 	page := os.Getpagesize()
 	from = (from + page - 1) / page * page
 	to = to / page * page
 	if from < to {
-		// Advice that is not taken costs memory and nothing else.
+		// An error only costs memory.
 		_ = unix.Madvise(data[from:to], unix.MADV_DONTNEED)
 	}
 }
 
-// Close gives the mapping back.
+// Close unmaps the file.
 func (f *File) Close() error {
 	if !f.mapped {
 		return nil
@@ -201,8 +200,8 @@ func openRegular(path string) (f *os.File, size int64, err error) {
 	return f, info.Size(), nil
 }
 
-// mapFile maps the whole of a regular file for reading, as private: some file systems map nothing that is shared. A file without bytes
-// gives none.
+// mapFile maps a regular file for reading. The mapping is private, as some file systems do not support shared ones. An empty file has
+// no mapping.
 func mapFile(path string) ([]byte, error) {
 	f, size, err := openRegular(path)
 	if err != nil {

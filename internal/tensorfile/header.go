@@ -19,25 +19,25 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// maxHeader is the format's own limit.
+// maxHeader is the limit of the format.
 const maxHeader = 100_000_000
 
-// entry is what the header says about one tensor.
+// entry is a tensor in the header.
 type entry struct {
 	name     string
 	dtype    safetensors.DType
 	shape    []int
-	from, to int // in the data that follows the header
+	from, to int // offsets in the data after the header
 }
 
-// header is a header that has been checked: entries lie one after the other and fill the data.
+// header is a checked header: the entries are consecutive and fill the data.
 type header struct {
 	entries  []entry // in the order of the data
 	metadata map[string]string
 	size     int // bytes before the data
 }
 
-// parseHeader reads and checks the header of a file of size bytes, which begins with data.
+// parseHeader parses and checks the header of a file of size bytes; data is its beginning.
 func parseHeader(path string, data []byte, size int) (header, error) {
 	if size < 8 {
 		return header{}, badinput.Errorf("%s: the file has %d bytes, a safetensors file has at least 8", path, size)
@@ -77,10 +77,10 @@ func parseHeader(path string, data []byte, size int) (header, error) {
 	return h, nil
 }
 
-// unknown finds the first tensor whose encoding has a name that is not known here, such as one of eight bits.
+// unknown finds the first tensor with an unknown encoding, such as an eight-bit one.
 func unknown(text []byte) (name, encoding string) {
 	var tensors map[string]json.RawMessage
-	_ = json.Unmarshal(text, &tensors) // what else is wrong, others say
+	_ = json.Unmarshal(text, &tensors) // other errors are reported elsewhere
 	for _, name := range slices.Sorted(maps.Keys(tensors)) {
 		var of struct {
 			DType string `json:"dtype"`
@@ -95,8 +95,8 @@ func unknown(text []byte) (name, encoding string) {
 	return "", ""
 }
 
-// placeEntries puts tensors in the order of their data, and checks that each has the bytes that its
-// shape asks for and that together they fill size bytes without gap or overlap.
+// placeEntries sorts tensors by their offsets, and checks that each has as many bytes as its shape requires, and that
+// they fill size bytes without gap or overlap.
 func placeEntries(tensors map[string]*safetensors.TensorInfo, size int) ([]entry, error) {
 	names := make([]string, 0, len(tensors))
 	for name := range tensors {
@@ -138,7 +138,7 @@ func placeEntries(tensors map[string]*safetensors.TensorInfo, size int) ([]entry
 	return entries, nil
 }
 
-// byteLen is the size of a tensor, and whether it and every dimension is a number that an int can hold.
+// byteLen is the size of a tensor; false if it, or a dimension, overflows an int.
 func byteLen(d safetensors.DType, shape []uint64) (uint64, bool) {
 	n := d.Size()
 	for _, s := range shape {
@@ -159,14 +159,14 @@ func ints(shape []uint64) []int {
 	return out
 }
 
-// No honest header nests deeper or lists more values in a row.
+// Limits on nesting and on the length of lists, which no valid header exceeds.
 const (
 	maxDepth = 8
 	maxList  = 64
 )
 
-// scanJSON reads one JSON value without building it, and refuses what would be lost or would swell
-// when it is built: a key given twice, deep nesting, long lists.
+// scanJSON checks JSON without building it, and refuses what would be lost or use much memory when it is built: duplicate
+// keys, deep nesting, long lists.
 func scanJSON(text []byte) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if err := scanValue(d, 0); err != nil {

@@ -10,13 +10,13 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Made is a tensor of a file in another format: its bytes are made each time that they are asked for.
+// Made is a tensor of a file in another format. Its bytes are computed on each access.
 type Made struct {
 	Name     string
 	Encoding kernels.Encoding
 	Shape    []int
 	Bytes    func() ([]byte, error)
-	Release  func() // what File.Release does for it; nil: nothing
+	Release  func() // called by File.Release; may be nil
 }
 
 // MadeSet is the set of such tensors of the file at path.
@@ -41,7 +41,7 @@ var dtypes = map[kernels.Encoding]safetensors.DType{
 	kernels.EncodedBF16: safetensors.BF16, kernels.EncodedF16: safetensors.F16, kernels.EncodedF32: safetensors.F32,
 }
 
-// make gives the bytes of an entry, wherever they come from.
+// make returns the bytes of an entry, mapped or computed.
 func (f *File) make(e entry) ([]byte, error) {
 	m, ok := f.made[e.name]
 	if !ok {
@@ -61,19 +61,19 @@ func (f *File) make(e entry) ([]byte, error) {
 	return bytes, nil
 }
 
-// Mapping is a file in memory that is read page by page, as it is touched.
+// Mapping is a memory-mapped file.
 type Mapping struct{ Bytes []byte }
 
-// Map maps the whole of a regular file. Its bytes must not be written.
+// Map maps a regular file. Its bytes must not be written.
 func Map(path string) (*Mapping, error) {
 	data, err := mapFile(path)
 	return &Mapping{data}, err
 }
 
-// Drop lets the pages between two offsets go: they take no memory until they are touched again.
+// Drop drops the pages between two offsets: they take no memory until they are accessed again.
 func (m *Mapping) Drop(from, to int) { drop(m.Bytes, from, to) }
 
-// Close gives the mapping back.
+// Close unmaps the file.
 func (m *Mapping) Close() error {
 	data := m.Bytes
 	m.Bytes = nil

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// lanes describe an encoding to code that looks at eight bytes at once: the exponent bits of every
-// number in them, the lowest of those bits, and the signs.
+// lanes are masks for eight bytes at once: the exponent bits of every number in them, the lowest of these bits, and the
+// signs.
 type lanes struct{ exponent, lowest, sign uint64 }
 
 var laneMasks = [...]lanes{
@@ -20,10 +20,10 @@ var laneMasks = [...]lanes{
 	kernels.EncodedF32:  {0x7F80_0000_7F80_0000, 0x0080_0000_0080_0000, 0x8000_0000_8000_0000},
 }
 
-// CheckFinite is an input error that names the first element that is infinite or not a number.
+// CheckFinite returns an input error that names the first element that is infinite or NaN.
 func CheckFinite(t Tensor) error { return CheckPiece(0, t) }
 
-// CheckPiece is CheckFinite for the elements of a tensor from one on.
+// CheckPiece is CheckFinite for a piece of a tensor that begins at element from.
 func CheckPiece(from int, t Tensor) error {
 	const block = 64 << 10
 	size := t.Encoding.Size()
@@ -42,8 +42,8 @@ func CheckPiece(from int, t Tensor) error {
 	return nil
 }
 
-// allFinite looks at eight bytes at a time. A number is infinite or NaN when all its exponent bits are
-// set; adding the lowest of them then, and only then, carries into the sign bit that the mask cleared.
+// allFinite checks eight bytes at a time. A number is infinite or NaN if all its exponent bits are set; then, and only
+// then, adding the lowest of them carries into the sign bit, which the mask has cleared.
 func allFinite(b []byte, enc kernels.Encoding) bool {
 	m := laneMasks[enc]
 	carry := uint64(0)
@@ -64,7 +64,7 @@ func allFinite(b []byte, enc kernels.Encoding) bool {
 	return carry&m.sign == 0
 }
 
-// Float32s are the numbers of t; every encoding fits exactly.
+// Float32s are the numbers of t; the conversion is exact.
 func Float32s(t Tensor) []float32 {
 	out := make([]float32, t.Len())
 	Widen(out, t.Encoding, t.Bytes)
@@ -90,8 +90,8 @@ func Widen(dst []float32, enc kernels.Encoding, src []byte) {
 	}
 }
 
-// RowsInBF16 are rows of so many columns in bf16, as they are or the nearest, ties to even, with the first of them: some at a time,
-// where they are copied.
+// RowsInBF16 yields the rows of r in bf16, rounded to nearest-even if necessary, with the index of the first row. Rows that must be
+// converted come some at a time.
 func RowsInBF16(r kernels.HostRows, cols int) iter.Seq2[int, kernels.HostRows] {
 	return func(yield func(int, kernels.HostRows) bool) {
 		if r.Encoding == kernels.EncodedBF16 {
@@ -114,8 +114,8 @@ func RowsInBF16(r kernels.HostRows, cols int) iter.Seq2[int, kernels.HostRows] {
 	}
 }
 
-// Narrow encodes src into the start of dst. Each number is rounded once, to the nearest, ties to even;
-// what is too large becomes infinite.
+// Narrow encodes src into the start of dst. Numbers are rounded to nearest-even; those that are too large become
+// infinite.
 func Narrow(dst []byte, enc kernels.Encoding, src []float64) {
 	dst = dst[:len(src)*enc.Size()]
 	switch enc {
@@ -143,7 +143,7 @@ func decode(enc kernels.Encoding, b []byte) float32 {
 func fromF16(h uint16) float32 {
 	sign, exponent, fraction := uint32(h>>15)<<31, uint32(h>>10)&31, uint32(h)&0x3FF
 	switch exponent {
-	case 0: // zero and the subnormal numbers, which are normal in 32 bits
+	case 0: // zero and subnormals, which are normal in 32 bits
 		return math.Float32frombits(sign | math.Float32bits(float32(fraction)*0x1p-24))
 	case 31:
 		return math.Float32frombits(sign | 0x7F80_0000 | fraction<<13)
@@ -151,8 +151,7 @@ func fromF16(h uint16) float32 {
 	return math.Float32frombits(sign | (exponent+127-15)<<23 | fraction<<13)
 }
 
-// round16 rounds x to a 16-bit number with that many fraction bits, whose smallest normal number is
-// 2^smallest.
+// round16 rounds x to a 16-bit number with that many fraction bits, whose smallest normal number is 2^smallest.
 func round16(x float64, fraction, smallest int) uint16 {
 	b := math.Float64bits(x)
 	sign := uint16(b >> 48 & 0x8000)
@@ -164,7 +163,7 @@ func round16(x float64, fraction, smallest int) uint16 {
 		}
 		return sign | uint16(infinity)
 	}
-	// All 53 bits of x, of which the lowest drop are to go; below the normal numbers more must go.
+	// All 53 bits of x. drop is how many low bits are dropped; more for subnormal results.
 	m, drop := b&(1<<52-1)|1<<52, 52-fraction
 	if exponent < smallest {
 		drop += smallest - exponent
@@ -173,7 +172,7 @@ func round16(x float64, fraction, smallest int) uint16 {
 	if drop > 54 {
 		return sign
 	}
-	// Just under half of what is dropped is added, or half if what stays is odd: a tie goes to even.
+	// Adds just under half of the dropped range, or half if the kept part is odd: ties go to even.
 	kept := (m + 1<<(drop-1) - 1 + m>>drop&1) >> drop
 	// The leading bit of a normal number, and a carry out of rounding, add one to the exponent field.
 	return sign | uint16(min(uint64(exponent-smallest)<<fraction+kept, infinity))

@@ -10,15 +10,15 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// Pieces is a file of which a little is in memory at a time. Nothing of it is mapped: that would be address space as large as the file,
-// which where there is a bound on it no plan of a run has, and pages that a file system elsewhere may take away.
+// Pieces is a file that is read in pieces, without a mapping. A mapping would take address space of the file's size, which may be
+// limited, and remote file systems may take mapped pages away.
 type Pieces struct {
-	file *File // without bytes
+	file *File // header only
 	from *os.File
 	room []byte
 }
 
-// OpenPieces opens the file at path and checks its header.
+// OpenPieces opens a file and checks its header.
 func OpenPieces(path string) (*Pieces, error) {
 	from, size, err := openRegular(path)
 	if err != nil {
@@ -31,7 +31,7 @@ func OpenPieces(path string) (*Pieces, error) {
 	return &Pieces{file: f, from: from}, nil
 }
 
-// readHeader is the file without its bytes.
+// readHeader is the file without its data.
 func readHeader(path string, from io.ReaderAt, size int64) (*File, error) {
 	head := make([]byte, min(8, size))
 	if _, err := from.ReadAt(head, 0); err != nil {
@@ -51,20 +51,20 @@ func readHeader(path string, from io.ReaderAt, size int64) (*File, error) {
 // Metadata are the free-form strings of the header; nil if there are none.
 func (p *Pieces) Metadata() map[string]string { return p.file.metadata }
 
-// Path is where the file was opened.
+// Path is the path that was opened.
 func (p *Pieces) Path() string { return p.file.path }
 
 // Names are the names of all tensors, sorted.
 func (p *Pieces) Names() []string { return p.file.names }
 
-// Check wants the tensor of that name to be as File.Tensor does. None of its numbers is read.
+// Check checks a tensor as File.Tensor does, without reading its numbers.
 func (p *Pieces) Check(name string, shape ...int) error {
 	_, _, err := p.file.describe(name, shape)
 	return err
 }
 
-// Each gives fn the tensor of that name, which is as File.Tensor wants it, in pieces of so many elements at most, each with the place of
-// its first. The bytes of a piece are overwritten by the next.
+// Each calls fn with the pieces of a tensor, at most most elements each, and the index of the first. It checks the tensor as
+// File.Tensor does. The next piece overwrites the bytes.
 func (p *Pieces) Each(name string, most int, fn func(from int, t Tensor) error, shape ...int) error {
 	e, t, err := p.file.describe(name, shape)
 	if err != nil {

@@ -14,15 +14,15 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
-// isWeights tells a model's weights, in whatever format, from the files that go with them.
+// isWeights reports whether a file of a model has weights, in any format.
 func isWeights(name string) bool {
 	formats := []string{".safetensors", ".bin", ".pt", ".pth", ".gguf", ".h5", ".msgpack", ".onnx", ".index.json"}
 	return slices.ContainsFunc(formats, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// CopyRest copies what is beside the weights of a model: configuration, tokenizer, licence; and of the weights' files those
-// named in also, such as the index of shards that stay as they are. Folders but that of chat templates and hidden files stay behind, and
-// so does what is there already.
+// CopyRest copies the files beside a model's weights: configuration, tokenizer, licence; and those weight files that also names, such
+// as the index of unchanged shards. It copies no folders but that of chat templates, no hidden files, and nothing that outDir has
+// already.
 func CopyRest(modelDir, outDir string, also ...string) error {
 	found, err := os.ReadDir(modelDir)
 	if err != nil {
@@ -34,7 +34,7 @@ func CopyRest(modelDir, outDir string, also ...string) error {
 		if strings.HasPrefix(name, ".") || isWeights(name) && !slices.Contains(also, name) || exists(to) {
 			continue
 		}
-		info, err := os.Stat(filepath.Join(modelDir, name)) // what a link leads to
+		info, err := os.Stat(filepath.Join(modelDir, name)) // follows links
 		if err != nil {
 			return badinput.Errorf("%w", err)
 		}
@@ -48,7 +48,7 @@ func CopyRest(modelDir, outDir string, also ...string) error {
 	return CopyTemplates(modelDir, outDir)
 }
 
-// CopyTemplates copies the chat templates that a model has besides the default one, where it has any.
+// CopyTemplates copies the additional chat templates of a model, if it has any.
 func CopyTemplates(modelDir, outDir string) error {
 	const folder = "additional_chat_templates"
 	found, err := os.ReadDir(filepath.Join(modelDir, folder))

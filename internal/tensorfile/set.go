@@ -16,26 +16,26 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/openfile"
 )
 
-// The names of a model's weights in its directory.
+// The names of a model's weight files.
 const (
 	SingleName = "model.safetensors"
 	IndexName  = "model.safetensors.index.json"
 )
 
-// Set is the tensors of a model, in one file or in several.
+// Set has the tensors of a model, in one file or several.
 type Set struct {
-	root  string // what to name when a tensor is missing
+	root  string // what to name if a tensor is missing
 	files []*File
 	home  map[string]*File
 	names []string
-	until context.Context // nil: always
+	until context.Context // nil: no limit
 }
 
-// Until has Tensor fail with the error of ctx once that is done: who is stopped need not wait for all of a model.
+// Until makes Tensor fail with the context's error once ctx ends, so that loading can be interrupted.
 func (s *Set) Until(ctx context.Context) { s.until = ctx }
 
-// OpenModel maps the weights in a Hugging Face model directory: model.safetensors, or the shards that
-// model.safetensors.index.json lists.
+// OpenModel maps the weights of a Hugging Face model: model.safetensors, or the shards that model.safetensors.index.json
+// lists.
 func OpenModel(dir string) (*Set, error) {
 	single := filepath.Join(dir, SingleName)
 	if exists(single) {
@@ -95,13 +95,13 @@ func openShards(dir, index string) (_ *Set, err error) {
 	return s, nil
 }
 
-// Shards are the files that the index of a model names, sorted.
+// Shards are the files that an index names, sorted.
 func Shards(index string) ([]string, error) {
 	weightMap, err := readIndex(index)
 	return slices.Compact(slices.Sorted(maps.Values(weightMap))), err
 }
 
-// readIndex gives the shard of each tensor.
+// readIndex returns the shard of each tensor.
 func readIndex(path string) (map[string]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -145,7 +145,7 @@ func parseIndex(text []byte) (map[string]string, error) {
 // Names are the names of all tensors, sorted.
 func (s *Set) Names() []string { return s.names }
 
-// Index is the path of the index of the shards; it is empty if one file holds everything.
+// Index is the path of the index; "" if one file has all tensors.
 func (s *Set) Index() string {
 	if filepath.Base(s.root) == IndexName {
 		return s.root
@@ -189,7 +189,7 @@ func (s *Set) Bytes(name string) ([]byte, []int, error) {
 	return f.Bytes(name)
 }
 
-// Path is the file that a tensor is in, or where it would have been named.
+// Path is the file of a tensor, or if it is missing, what to name.
 func (s *Set) Path(name string) string {
 	if f := s.home[name]; f != nil {
 		return f.path
@@ -204,7 +204,7 @@ func (s *Set) Release(name string) {
 	}
 }
 
-// Close gives all mappings back.
+// Close unmaps all files.
 func (s *Set) Close() error {
 	var err error
 	for _, f := range s.files {
@@ -213,7 +213,7 @@ func (s *Set) Close() error {
 	return err
 }
 
-// exists reports whether path is there; a link that leads nowhere is not.
+// exists reports whether path exists; a broken link does not.
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return !errors.Is(err, fs.ErrNotExist)

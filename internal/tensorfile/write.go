@@ -20,15 +20,15 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Source is a tensor to be written. Its numbers are made only when their turn comes.
+// Source is a tensor to be written. Its numbers are computed when it is written.
 type Source struct {
 	Name     string
 	Encoding kernels.Encoding
-	Plain    bool // of bytes (U8), which are no numbers of any encoding
+	Plain    bool // U8 bytes, which are not numbers of an Encoding
 	Shape    []int
 
-	other *safetensors.DType // what it is of, where it is an Other
-	// Write gives the bytes, exactly as many as Encoding and Shape ask for.
+	other *safetensors.DType // the type of an Other
+	// Write writes exactly the bytes that Encoding and Shape require.
 	Write func(io.Writer) error
 }
 
@@ -40,7 +40,7 @@ func FromTensor(t Tensor) Source {
 	}}
 }
 
-// FromOther is a copy of a tensor that is no weight.
+// FromOther is a copy of a tensor that cannot be a weight.
 func FromOther(o Other) Source {
 	s := FromBytes(o.Name, o.Bytes, o.Shape...)
 	s.other = &o.DType
@@ -62,8 +62,8 @@ func FromFloat32s(name string, values []float32, shape ...int) Source {
 	}}
 }
 
-// Until is w until ctx is done: then nothing is written any more, however much of a tensor is left. Numbers are made when they are
-// written, so that who is stopped need not wait for a model.
+// Until is w, failing with the context's error once ctx ends, even in the middle of a tensor: so writing a model can be
+// interrupted.
 func Until(ctx context.Context, w io.Writer) io.Writer { return until{ctx, w} }
 
 type until struct {
@@ -80,7 +80,7 @@ func (u until) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// WriteFloat32s writes values as an F32 tensor holds them.
+// WriteFloat32s writes values as an F32 tensor.
 func WriteFloat32s(w io.Writer, values []float32) error {
 	var block [16 << 10]byte
 	for len(values) > 0 {
@@ -96,8 +96,8 @@ func WriteFloat32s(w io.Writer, values []float32) error {
 	return nil
 }
 
-// Write writes one file, atomically and in memory that does not grow with it. The same tensors and
-// metadata give the same bytes, in whatever order they come.
+// Write writes one file atomically, in constant memory. The same tensors and metadata give the same bytes, whatever their
+// order.
 func Write(path string, sources []Source, metadata map[string]string) error {
 	sources = arrange(sources)
 	head, err := encodeHeader(sources, metadata)
@@ -121,11 +121,11 @@ func Write(path string, sources []Source, metadata map[string]string) error {
 	})
 }
 
-// shardLimit is the size at which Hugging Face splits a model.
+// shardLimit is the size from which on Hugging Face splits models.
 const shardLimit = 5_000_000_000
 
-// WriteModel writes a model's weights into the folder dir, which must not hold any yet: one file, or, above 5 GB, shards
-// and their index. Tensors come into shards in the order given. The index, without which shards mean nothing, is last.
+// WriteModel writes a model's weights to the folder dir, which must not have any yet: one file, or above 5 GB, shards and their index.
+// Tensors are assigned to shards in the given order. The index is written last, as shards are not a model without it.
 func WriteModel(dir string, sources []Source, metadata map[string]string) error {
 	return writeModel(dir, sources, metadata, shardLimit)
 }
@@ -160,7 +160,7 @@ func writeModel(dir string, sources []Source, metadata map[string]string, limit 
 	return atomicfile.WriteBytes(filepath.Join(dir, IndexName), append(index, '\n'))
 }
 
-// split cuts sources into runs of at most limit bytes, or of a single tensor that is larger.
+// split divides sources into runs of at most limit bytes, or a single larger tensor.
 func split(sources []Source, limit int64) (shards [][]Source, total int64) {
 	from, size := 0, int64(0)
 	for i, s := range sources {
@@ -174,15 +174,14 @@ func split(sources []Source, limit int64) (shards [][]Source, total int64) {
 	return append(shards, sources[from:]), total
 }
 
-// arrange orders tensors as the reference writer does: widest alignment first (I64, F32, BF16, F16, U8), then
-// by name.
+// arrange sorts tensors as the reference writer does: the widest alignment first (I64, F32, BF16, F16, U8), then by name.
 func arrange(sources []Source) []Source {
 	return slices.SortedFunc(slices.Values(sources), func(a, b Source) int {
 		return cmp.Or(cmp.Compare(b.dtype(), a.dtype()), strings.Compare(a.Name, b.Name))
 	})
 }
 
-// dtype is what the header calls the encoding.
+// dtype is the header's name of the encoding.
 func (s Source) dtype() safetensors.DType {
 	switch {
 	case s.other != nil:
@@ -201,8 +200,8 @@ func (s Source) size() int64 {
 	return n
 }
 
-// encodeHeader is the length and the JSON of the header, padded with spaces so that the data starts at
-// a multiple of eight. Its keys come in the order of the data.
+// encodeHeader is the length and the JSON of the header, padded with spaces so that the data starts at a multiple of
+// eight. Keys are in the order of the data.
 func encodeHeader(sources []Source, metadata map[string]string) ([]byte, error) {
 	b := make([]byte, 8, 1<<12)
 	b = append(b, '{')

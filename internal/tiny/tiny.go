@@ -1,6 +1,5 @@
-// Package tiny carries a small world inside the program: a language model of 1.7 million parameters
-// and several hundred programming problems that it can learn to solve on a processor within minutes.
-// Command make, beside it, made both. It knows nothing of training.
+// Package tiny embeds a language model of 1.7 million parameters and several hundred programming problems that it can
+// learn to solve on a CPU within minutes. Command make, in a folder below, made both. It knows nothing of training.
 package tiny
 
 import (
@@ -31,7 +30,7 @@ up to 64.`
 //go:embed model train.jsonl heldout.jsonl prompt.tmpl heal.tmpl
 var files embed.FS
 
-// Problems are those to train on and those to evaluate on. No problem is in both. They are read once in a process.
+// Problems are the training and the held-out problems, which have none in common. They are read once per process.
 func Problems() (train, heldOut []data.Problem, err error) {
 	p, err := problems()
 	return slices.Clone(p[0]), slices.Clone(p[1]), err
@@ -61,26 +60,26 @@ func Wording() (*prompt.Builder, error) {
 	return prompt.Own("the embedded prompt template", string(text))
 }
 
-// HealWording is the template of what the model is told of a program that is not right, in words that it knows.
+// HealWording is the template for the answer to a wrong program, in words that the model knows.
 func HealWording() string {
-	text, _ := files.ReadFile("heal.tmpl") // it is there, or the program would not have been built
+	text, _ := files.ReadFile("heal.tmpl") // embedded, so it cannot fail
 	return string(text)
 }
 
-// Fingerprint names the version of the model: it is another when any of its files is.
+// Fingerprint is a hash of the model's files.
 func Fingerprint() string { return fingerprint() }
 
 var fingerprint = sync.OnceValue(func() string {
 	h := sha256.New()
 	for _, name := range modelFiles() {
-		text, _ := files.ReadFile(name) // it is there, or the program would not have been built
+		text, _ := files.ReadFile(name) // embedded, so it cannot fail
 		fmt.Fprintf(h, "%s %d\n", name, len(text))
 		h.Write(text)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
 })
 
-// ProblemsFingerprint is the SHA-256 of the problems to train on, or of those that are held out.
+// ProblemsFingerprint is the SHA-256 of the training or the held-out problems.
 func ProblemsFingerprint(heldOut bool) string {
 	name := "train.jsonl"
 	if heldOut {
@@ -98,8 +97,8 @@ func modelFiles() (names []string) {
 	return names
 }
 
-// Extract writes the model to dir, which it makes if need be: a Hugging Face directory. A file that is
-// there already and as it should be is left alone.
+// Extract writes the model to dir as a Hugging Face directory, creating dir if necessary. Files that are correct already
+// are left alone.
 func Extract(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return badinput.Errorf("directory of the embedded model: %w", err)

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// patience is how long git may take: a run does not wait for it to walk a tree of millions of files, or one that is far away.
+// patience is how long git may take, as it might have to walk millions of files, or remote ones.
 var patience = 5 * time.Second
 
-// Checkout is the commit that is checked out here, and whether files differ from it; "" without git.
+// Checkout is the commit checked out in the working directory, and whether files differ from it; "" without git.
 func Checkout() string {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -29,7 +29,7 @@ func Checkout() string {
 	return commit
 }
 
-// git says what git says, which takes no lock that somebody's commit would meet. What it leaves running may keep its pipe.
+// git runs git without optional locks, which could make a user's commit fail. Processes that it leaves may keep the pipe open.
 func git(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", append([]string{"--no-optional-locks"}, args...)...)
 	cmd.WaitDelay = patience / 5

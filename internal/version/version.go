@@ -1,4 +1,4 @@
-// Package version tells which program this is.
+// Package version identifies this program.
 package version
 
 import (
@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Line is the program in one line: its version, the commit that it was built from, Go, and what it can compute with.
+// Line is the program in one line: its version, commit, Go version, and backends.
 func Line(variants []string) string {
 	v, commit := "(devel)", "unknown commit"
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -30,7 +30,7 @@ func Line(variants []string) string {
 	return fmt.Sprintf("%s, %s, %s %s/%s, cpu: %s", v, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, strings.Join(variants, ", "))
 }
 
-// Program is the version of the program, with the commit that it was built from.
+// Program is the version of the program, with its commit.
 func Program() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

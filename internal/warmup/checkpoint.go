@@ -19,8 +19,7 @@ import (
 
 const momentsFile = "optimizer.safetensors"
 
-// state is what a checkpoint knows besides what is trained and the moments: the part of a run's state that a warm-up has, in the
-// same words.
+// state is the state file of a checkpoint, with the same keys as that of a GRPO run.
 type state struct {
 	Version   int               `json:"version"`
 	Step      int               `json:"step"`
@@ -36,17 +35,17 @@ type state struct {
 
 const stateVersion = 3
 
-// save writes a checkpoint of the last step, unless there is one already.
+// save writes a checkpoint of the last step, unless it exists.
 func (t *Trainer) save() error {
-	if t.broken != nil { // whose policy is of no step
+	if t.broken != nil { // the weights belong to no recorded step
 		return nil
 	}
 	dir := t.record.Checkpoint(t.step)
 	s, err := parseState(dir)
 	switch {
 	case err == nil && s.Evaluated == t.evaluated:
-		return t.retain() // which a process that was killed may have left undone
-	case err == nil: // it was made before the step's evaluation; what is trained is the same
+		return t.retain() // a process that was killed may have saved and not cleaned up
+	case err == nil: // saved before the step's evaluation: only the state differs, not the weights
 		err = t.writeState(dir, s.Checksum)
 	default:
 		if err := t.sound(context.Background()); err != nil {
@@ -78,7 +77,7 @@ func (t *Trainer) writeCheckpoint(dir string) error {
 	return t.writeState(dir, sums)
 }
 
-// writeState writes the state of the last step beside files with these checksums.
+// writeState writes the state of the last step, which seals the other files of the checkpoint by their checksums.
 func (t *Trainer) writeState(dir string, sums map[string]string) (err error) {
 	s := state{Version: stateVersion, Step: t.step, Evaluated: t.evaluated, Seed: t.cfg.Seed, Cursor: t.pool.Cursor(),
 		Checksum: sums, Parts: t.parts, Order: t.cfg.Order}
@@ -99,7 +98,7 @@ func (t *Trainer) logCheckpoint(dir string) error {
 		"state_path": dir, "sampler_path": filepath.Join(dir, provenance.TrainedDir(t.full))})
 }
 
-// retain removes old checkpoints: the last keep_last stay, and those of the keep_best evaluations, of each set of rows that was held out.
+// retain removes old checkpoints. It keeps the last keep_last, and those of the keep_best evaluations on each set of held-out rows.
 func (t *Trainer) retain() error {
 	if t.cfg.KeepLast < 1 {
 		return nil
@@ -111,12 +110,12 @@ func (t *Trainer) retain() error {
 	return t.record.Retain(t.cfg.KeepLast, t.cfg.KeepBest, stats.BySet(all, (*HeldOut).outcome))
 }
 
-// outcome tells rows that are held out from others by how many tokens they have.
+// outcome identifies the held-out rows by their number of tokens.
 func (h *HeldOut) outcome() stats.Outcome {
 	return stats.Outcome{Step: h.Step, Problems: h.Tokens, Value: -h.Loss}
 }
 
-// readState reads a checkpoint's state, verifies every file of it, and that the logs of its run have what they had then.
+// readState reads a checkpoint's state, verifies all its files, and that the run's logs are at least as long as then.
 func readState(dir, run string) (state, error) {
 	s, err := parseState(dir)
 	if err != nil {
@@ -132,7 +131,7 @@ func readState(dir, run string) (state, error) {
 	return s, nil
 }
 
-// parseState reads a checkpoint's state alone.
+// parseState reads only a checkpoint's state.
 func parseState(dir string) (s state, err error) {
 	if err = rundir.ReadState(dir, &s, stateVersion, stateVersion); err != nil {
 		return s, badinput.Errorf("checkpoint %s: %w", dir, err)

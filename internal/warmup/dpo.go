@@ -14,28 +14,28 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// preferences are lessons in pairs. The loss of a pair hangs on the log-probabilities of both answers as a whole, so a step first
-// scores its pairs. What is minimised then has the same gradient: −Σ w·log p, the weight of every token of an answer being the
-// derivative of the loss by the log-probability of that answer.
+// preferences are the lessons of dpo. The loss of a pair depends on the log-probabilities of both whole answers, so a step scores
+// its pairs first. It then minimises −Σ w·log p, where the weight of an answer's tokens is the derivative of the loss by the
+// log-probability of that answer: this has the same gradient.
 type preferences struct {
 	loss objective.Preference
-	// reference has what the policy said of each row before its first step, the chosen first. That is the model without its
-	// adapter, unless the run began with one.
+	// reference has the log-probabilities of each row, the chosen answer first, under the policy before the first step. That
+	// is the model without its adapter, unless the run started from one.
 	reference [][2]float64
 }
 
-// pair is what a policy says of a row.
+// pair has the log-probabilities of a row under the policy.
 type pair struct {
 	logp [2]float64
-	h    float64 // how much more it prefers the chosen one than the reference does
+	h    float64 // log-odds of the chosen answer, minus those under the reference
 }
 
-// referenceFile keeps the reference, so that it is asked once.
+// referenceFile caches the reference, so that it is computed once.
 const referenceFile = "reference.json"
 
 // cached is the content of that file.
 type cached struct {
-	Key    string       `json:"key"` // of what was scored, and by what
+	Key    string       `json:"key"` // identifies the rows and the weights
 	Scores [][2]float64 `json:"scores"`
 }
 
@@ -62,14 +62,14 @@ func (p *preferences) begin(ctx context.Context, t *Trainer) error {
 	return atomicfile.WriteJSON(path, cached{key, p.reference})
 }
 
-// key is the fingerprint of the rows in tokens, and of the weights that the run began with.
+// key is a hash of the rows' tokens, and of the weights that the run started with.
 func (p *preferences) key(t *Trainer) (string, error) {
 	h := sha256.New()
 	parts := []any{t.print.SHA256, t.parts["adapter"].SHA256, t.cfg.Precision, t.backend.Order()}
-	if t.cfg.KVCacheDtype != "f32" || t.cfg.AdapterPrecision != "f32" { // the keys of others are as they were before there was a choice
+	if t.cfg.KVCacheDtype != "f32" || t.cfg.AdapterPrecision != "f32" { // for f32, keys are as before there was a choice
 		parts = append(parts, t.cfg.KVCacheDtype, t.cfg.AdapterPrecision)
 	}
-	if t.cfg.Quantize != "none" { // these weights are others
+	if t.cfg.Quantize != "none" { // quantised weights are other weights
 		parts = append(parts, t.cfg.Quantize)
 	}
 	text, err := json.Marshal(parts)
@@ -87,7 +87,7 @@ func (p *preferences) key(t *Trainer) (string, error) {
 	return fmt.Sprintf("%x", h.Sum(nil)), nil
 }
 
-// score gives the log-probabilities of both answers of rows, with the datums, and of each datum its row and side.
+// score computes the log-probabilities of both answers of rows. It also returns the datums, and the row and side of each.
 func (p *preferences) score(ctx context.Context, t *Trainer, rows []int) (sums [][2]float64, datums []model.Datum, of [][2]int, err error) {
 	for k, i := range rows {
 		for side, sequences := range t.set.rows[i].sides {
@@ -108,7 +108,7 @@ func (p *preferences) score(ctx context.Context, t *Trainer, rows []int) (sums [
 	return sums, datums, of, nil
 }
 
-// compare holds what the policy says against the reference.
+// compare computes the pairs from log-probabilities and the reference.
 func (p *preferences) compare(rows []int, sums [][2]float64) (pairs []pair) {
 	for k, i := range rows {
 		ref := p.reference[i]
@@ -119,7 +119,7 @@ func (p *preferences) compare(rows []int, sums [][2]float64) (pairs []pair) {
 
 func (p *preferences) datums(ctx context.Context, t *Trainer, rows []int, m *Metrics) ([]model.Datum, error) {
 	progress := t.policy.Progress
-	t.policy.Progress = nil // the same sequences are trained in a moment
+	t.policy.Progress = nil // progress is reported for the training pass on the same sequences
 	sums, datums, of, err := p.score(ctx, t, rows)
 	t.policy.Progress = progress
 	if err != nil {
@@ -133,7 +133,7 @@ func (p *preferences) datums(ctx context.Context, t *Trainer, rows []int, m *Met
 	m.Preferences = p.measure(rows, pairs)
 	for i := range datums {
 		_, slope := p.loss.Of(pairs[of[i][0]].h)
-		// d loss / d log p of this answer, of the mean over pairs. The objective divides by the sequences of the step.
+		// d loss / d log p of this answer, for the mean over pairs. The objective divides by the number of sequences in the step.
 		weight := -slope * float64(len(datums)) / float64(len(rows))
 		if of[i][1] == 1 {
 			weight = -weight
@@ -147,7 +147,7 @@ func (p *preferences) datums(ctx context.Context, t *Trainer, rows []int, m *Met
 	return datums, nil
 }
 
-// measure says how far the policy has come to prefer what was chosen.
+// measure computes statistics of pairs.
 func (p *preferences) measure(rows []int, pairs []pair) *Preferences {
 	out, n, prefers := &Preferences{}, float64(len(pairs)), 0
 	for k, i := range rows {
@@ -160,7 +160,7 @@ func (p *preferences) measure(rows []int, pairs []pair) *Preferences {
 			prefers++
 		}
 	}
-	out.Accuracy = float64(prefers) / n // a sum of shares rounds: it would not come to 1
+	out.Accuracy = float64(prefers) / n // exact: a sum of shares could round to less than 1
 	return out
 }
 
@@ -179,7 +179,7 @@ func (p *preferences) evaluate(ctx context.Context, t *Trainer, rows []int) (h H
 
 var _, _ lessons = &conversations{}, &preferences{}
 
-// rowsAre says what a row of a method is, for people.
+// rowsAre says what the rows of a method are, for the user.
 func rowsAre(method string) string {
 	if method == configs.DPO {
 		return "pair"

@@ -9,14 +9,14 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/plural"
 )
 
-// Metrics are what a step did. They are the same in every run of the same.
+// Metrics are the metrics of a step. They are the same in every repetition of the run.
 type Metrics struct {
 	Step      int `json:"step"`
 	Epoch     int `json:"epoch"`
 	Rows      int `json:"rows"`
 	Sequences int `json:"n_datums"`
-	Tokens    int `json:"tokens"` // that were learned
-	// Loss is the mean of −log p over these tokens; of pairs, what is minimised.
+	Tokens    int `json:"tokens"` // trained on
+	// Loss is the mean of −log p over these tokens; for pairs, the loss of dpo.
 	Loss float64 `json:"loss"`
 	*Preferences
 	Entropy      float64 `json:"entropy"`
@@ -26,16 +26,16 @@ type Metrics struct {
 	Trained      string  `json:"trained_sha256"`
 }
 
-// Preferences are what is known of pairs. A reward is dpo_beta times log p − log ref.
+// Preferences are statistics of pairs. A reward is dpo_beta·(log p − log ref).
 type Preferences struct {
 	PairLoss float64 `json:"pair_loss"`
 	Margin   float64 `json:"reward_margin"`
-	Accuracy float64 `json:"accuracy"` // the share of pairs whose chosen answer earns more, not as much
+	Accuracy float64 `json:"accuracy"` // the share of pairs whose chosen answer has the higher reward
 	Chosen   float64 `json:"reward_chosen"`
 	Rejected float64 `json:"reward_rejected"`
 }
 
-// took takes over what an update was. No log-probabilities were recorded, so the mean of old − new is that of −log p.
+// took copies the metrics of an update. There are no recorded log-probabilities (0), so the mean of old − new is that of −log p.
 func (m *Metrics) took(u learning.Update) {
 	m.Tokens, m.Loss = u.Rows, u.Stats.KL1
 	if m.Preferences != nil {
@@ -44,7 +44,7 @@ func (m *Metrics) took(u learning.Update) {
 	m.Entropy, m.GradNorm, m.Updated = u.Entropy, u.GradNorm, u.Updated
 }
 
-// Parts are the step in parts of a line.
+// Parts are the step as parts of a line.
 func (m Metrics) Parts(t Timing) []string {
 	parts := []string{fmt.Sprintf("step %3d", m.Step), fmt.Sprintf("loss %.4f", m.Loss)}
 	if p := m.Preferences; p != nil {
@@ -63,12 +63,12 @@ func (p *Preferences) parts() []string {
 		look.SignedReward(p.Margin), look.SignedReward(p.Chosen), look.SignedReward(p.Rejected))}
 }
 
-// HeldOut is what was found on rows that are not trained on.
+// HeldOut is an evaluation on held-out rows.
 type HeldOut struct {
 	Step   int `json:"step"`
 	Rows   int `json:"rows"`
 	Tokens int `json:"tokens"`
-	// Loss is that of Metrics, and PerSequence the mean of −log p of whole conversations.
+	// Loss is as in Metrics, and PerSequence the mean of −log p of whole conversations.
 	Loss        float64  `json:"loss"`
 	PerSequence *float64 `json:"loss_per_sequence,omitempty"`
 	*Preferences
@@ -88,10 +88,10 @@ func (h HeldOut) Summary() string {
 	return fmt.Sprintf("%s; %s, %s", text, plural.Of(h.Rows, "row"), plural.Of(h.Tokens, "token"))
 }
 
-// heldOutKind tells the lines of evaluations from those of steps.
+// heldOutKind marks the lines of evaluations.
 const heldOutKind = "held_out"
 
-// Timing is where a step's time went.
+// Timing is how the time of a step was spent.
 type Timing struct {
 	Step     int     `json:"step"`
 	Total    float64 `json:"total_s"`
@@ -100,7 +100,7 @@ type Timing struct {
 	Memory   float64 `json:"peak_memory_gb"`
 }
 
-// evaluateIfDue evaluates before the first step, at the last, and every eval_every steps between.
+// evaluateIfDue evaluates before the first step, after the last, and every eval_every steps.
 func (t *Trainer) evaluateIfDue(ctx context.Context) error {
 	n, every := t.HeldOutRows(), t.cfg.EvalEvery
 	if n == 0 || every < 1 || t.step < t.evaluated || t.step%every != 0 && t.step != t.Steps() {
@@ -129,14 +129,14 @@ func (t *Trainer) evaluateIfDue(ctx context.Context) error {
 	return nil
 }
 
-// found takes in an evaluation. What is first is of the same rows, as far as their tokens tell.
+// found records an evaluation. The first one is kept for comparison while the rows are the same, as far as the number of tokens tells.
 func (t *Trainer) found(h *HeldOut) {
 	if t.last = h; t.first == nil || t.first.Rows != h.Rows || t.first.Tokens != h.Tokens {
 		t.first = h
 	}
 }
 
-// Watcher is told how a run goes on. Calls come from the goroutine that trains.
+// Watcher is told about the progress of a run, by the goroutine that trains.
 type Watcher interface {
 	Begun(how string)
 	Phase(name string, units int)

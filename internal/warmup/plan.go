@@ -9,7 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/plural"
 )
 
-// Plan says in a few lines what the run will do and hold.
+// Plan describes in a few lines what the run will do and the memory that it needs.
 func (t *Trainer) Plan() []string {
 	cfg, s := t.cfg, t.set
 	trained := fmt.Sprintf("LoRA rank %d, %.2f M trained", cfg.LoRARank, float64(t.policy.TrainableCount())/1e6)
@@ -58,7 +58,7 @@ func (t *Trainer) objective() string {
 	return fmt.Sprintf("−log p of what the assistant says (learn_turns=%s), reduction=%s", cfg.LearnTurns, cfg.Reduction)
 }
 
-// FirstRow is the first row as the model reads it, with what is learned between «marks».
+// FirstRow is the first row as the model reads it; the tokens to train on are between «marks».
 func (t *Trainer) FirstRow() string {
 	first := t.set.rows[0]
 	names := []string{""}

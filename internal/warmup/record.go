@@ -17,7 +17,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// The files of the run directory that grow line by line, and the one for people.
+// The logs of the run directory, and the journal for people.
 const (
 	metricsFile  = "metrics.jsonl"
 	trainLogFile = "train_log.jsonl"
@@ -26,7 +26,7 @@ const (
 
 var logFiles = []string{metricsFile, trainLogFile, rundir.CheckpointLog}
 
-// record writes a run down in its directory, and tells people in it what the watcher hears.
+// record writes a run's record, and puts what the watcher is told into the journal too.
 type record struct {
 	*rundir.Dir
 	Watcher
@@ -60,7 +60,7 @@ func (r *record) Warn(what string) {
 	r.Watcher.Warn(what)
 }
 
-// claim takes the run directory; one that nobody named gets a name that nobody has.
+// claim claims the run directory; without a name it makes a new one.
 func (t *Trainer) claim(named bool) error {
 	claim := rundir.Reserve
 	if named {
@@ -81,7 +81,7 @@ func (t *Trainer) claim(named bool) error {
 	return errors.Join(err, perr)
 }
 
-// begin starts recording: what was written after the checkpoint that the run goes on from is set aside.
+// begin starts recording. What was written after the checkpoint that the run resumes from is set aside.
 func (t *Trainer) begin(ctx context.Context) error {
 	switch {
 	case t.broken != nil:
@@ -126,7 +126,7 @@ func (t *Trainer) begin(ctx context.Context) error {
 	return nil
 }
 
-// writeManifest writes down how the run came to be.
+// writeManifest records how the run came to be.
 func (t *Trainer) writeManifest() (err error) {
 	if _, err = kernels.Keep(t.backend, t.cfg.Order); err != nil {
 		return err
@@ -156,7 +156,7 @@ func (r *record) evaluation(h HeldOut) error {
 	}{heldOutKind, h})
 }
 
-// append adds a line to a log, and says of one that could not be written that the run can be gone on with.
+// append adds a line to a log. Its error says that the run can be resumed.
 func (r *record) append(name string, v any) error {
 	if err := r.Append(name, v); err != nil {
 		return r.Unwritten(err, r.page.Verb+" ")
@@ -164,7 +164,7 @@ func (r *record) append(name string, v any) error {
 	return nil
 }
 
-// report draws the run as a page, and writes it down for other readers. A run is not ended because that cannot be done.
+// report draws the page and updates the exports of the run. Their failure does not end the run.
 func (t *Trainer) report(draw func(*readers.Page) error) {
 	if err := draw(t.record.page); err != nil {
 		t.watcher.Warn(err.Error())

@@ -14,14 +14,14 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/sources"
 )
 
-// origin is where a run begins: at a checkpoint of its own, or anew.
+// origin is where a run starts: from a checkpoint of its own, or anew.
 type origin struct {
 	checkpoint string // "": none
 	state      state
 	past       provenance.Past
 }
 
-// openRecord decides on the run directory, claims it, and finds where the run begins.
+// openRecord chooses the run directory, claims it, and finds where the run starts.
 func (t *Trainer) openRecord() (err error) {
 	named := t.cfg.RunDir != "" || t.cfg.Resume != "auto" && t.cfg.Resume != "never"
 	if err := provenance.SettleRunDir(t.cfg); err != nil {
@@ -44,7 +44,7 @@ func (t *Trainer) openRecord() (err error) {
 	return t.origin.past.Check(t.cfg, t.origin.state.Step, t.backend)
 }
 
-// findOrigin finds where the run begins.
+// findOrigin finds where the run starts.
 func (t *Trainer) findOrigin() (o origin, err error) {
 	key, dir := "run_dir", t.cfg.RunDir
 	switch t.cfg.Resume {
@@ -85,7 +85,7 @@ func (t *Trainer) findOrigin() (o origin, err error) {
 	return o, err
 }
 
-// checkParts compares what the run is made of with what its checkpoint knows.
+// checkParts compares the inputs of the run with those recorded in its checkpoint.
 func (t *Trainer) checkParts() (err error) {
 	if t.parts, err = provenance.Of(t.cfg, &sources.Problems{}, false); err != nil {
 		return err
@@ -97,7 +97,7 @@ func (t *Trainer) checkParts() (err error) {
 	return t.origin.past.CheckParts(t.cfg, t.origin.state.Parts, t.parts, t.watcher.Warn)
 }
 
-// resume puts the trainer where the run begins.
+// resume restores the trainer's state.
 func (t *Trainer) resume(ctx context.Context) error {
 	dir, s := t.origin.checkpoint, t.origin.state
 	if dir == "" {
@@ -109,7 +109,7 @@ func (t *Trainer) resume(ctx context.Context) error {
 	if s.Seed != t.cfg.Seed {
 		return badinput.Errorf("checkpoint %s: its seed is %d, this run's is %d; type seed=%d", dir, s.Seed, t.cfg.Seed, s.Seed)
 	}
-	if err := t.lessons.begin(ctx, t); err != nil { // the policy is still as it was when the run began
+	if err := t.lessons.begin(ctx, t); err != nil { // the policy still has the weights that the run started with
 		return err
 	}
 	err := t.policy.Restore(filepath.Join(dir, provenance.TrainedDir(t.full)))
@@ -130,10 +130,10 @@ func (t *Trainer) resume(ctx context.Context) error {
 	return nil
 }
 
-// Stopped says what became of a run that somebody stopped.
+// Stopped is the message about an interrupted run.
 func (t *Trainer) Stopped() string { return rundir.Stopped(t.cfg.RunDir, t.step) }
 
-// Origin says how the run begins.
+// Origin says how the run starts.
 func (t *Trainer) Origin() string {
 	o, from := t.origin, look.Line(t.origin.checkpoint)
 	switch {

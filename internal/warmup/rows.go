@@ -21,28 +21,28 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// row is one of a data set in tokens: a conversation, or the chosen and the rejected one of a preference.
+// row is a tokenized row of a data set: a conversation, or the chosen and the rejected one of a preference.
 type row struct {
 	where string
 	sides [][]lesson.Sequence
 }
 
-// set is the rows of a run: first those to train on, then those that are held out.
+// set has the rows of a run: first the training rows, then the held-out ones.
 type set struct {
 	rows    []row
 	train   int
-	longest int    // tokens of a sequence
-	learned int    // tokens to learn from, of those to train on
-	cut     int    // rows that were longer than fits
-	empty   int    // rows that were left out: what there is to learn lies beyond
-	refused int    // rows of a set on the Hub that are none
-	unread  int    // rows with an input that is no part of what is asked
-	both    int    // rows that are held out and learned from
-	same    string // what the first of them is called, and what it is called there
+	longest int    // tokens of the longest sequence
+	learned int    // tokens to train on, of the training rows
+	cut     int    // rows that were truncated
+	empty   int    // rows left out, as truncation left nothing to train on
+	refused int    // invalid rows of a data set on the Hub
+	unread  int    // rows with an input that is not used
+	both    int    // held-out rows that are also trained on
+	same    string // the name of the first of these, and its name as a training row
 	parts   provenance.Parts
 }
 
-// openSet reads the rows that a configuration names.
+// openSet reads the rows of a configuration.
 func openSet(ctx context.Context, cfg *configs.Config, lang *sources.Language, warn func(string)) (*set, error) {
 	r := &reader{cfg: cfg, set: &set{parts: provenance.Parts{}}, voice: lesson.Voice{Renderer: lang.Renderer, Tokenizer: lang.Tokenizer,
 		LastTurn: cfg.LearnTurns == "last", Most: lang.Shape.MaxPositions}}
@@ -91,7 +91,7 @@ func openSet(ctx context.Context, cfg *configs.Config, lang *sources.Language, w
 	return s, nil
 }
 
-// compare counts the rows held out that are learned from, too, token by token.
+// compare counts the held-out rows that are also trained on, with the same tokens.
 func (s *set) compare() {
 	learned := map[[sha256.Size]byte]string{}
 	for i, one := range s.rows {
@@ -106,7 +106,7 @@ func (s *set) compare() {
 	}
 }
 
-// print is a fingerprint of the tokens.
+// print is a hash of the tokens.
 func (one row) print() (sum [sha256.Size]byte) {
 	h, bytes := sha256.New(), []byte(nil)
 	for _, sequence := range slices.Concat(one.sides...) {
@@ -120,7 +120,7 @@ func (one row) print() (sum [sha256.Size]byte) {
 	return sum
 }
 
-// tell says what of the rows is not learned.
+// tell warns about rows that are not used, or not completely.
 func (s *set) tell(most int, warn func(string)) {
 	if s.cut > 0 {
 		warn(fmt.Sprintf("%s %s longer than %d tokens, and cut off there (row_tokens)", plural.Of(s.cut, "row"),
@@ -139,14 +139,14 @@ func (s *set) tell(most int, warn func(string)) {
 	}
 }
 
-// reader makes rows of records.
+// reader converts records to rows.
 type reader struct {
 	cfg   *configs.Config
 	voice lesson.Voice
 	set   *set
 }
 
-// read gives the rows of a source. A row that is none is an error in a file of the user's own, and else left out.
+// read reads the rows of a source. An invalid row is an error in the user's own file, and left out otherwise.
 func (r *reader) read(ctx context.Context, key, source, split string) (rows []row, err error) {
 	_, statErr := os.Stat(source)
 	strict, first := statErr == nil, error(nil)
@@ -167,7 +167,7 @@ func (r *reader) read(ctx context.Context, key, source, split string) (rows []ro
 		}
 		return nil
 	})
-	if err != nil && strings.HasPrefix(err.Error(), key+" ") { // it is named
+	if err != nil && strings.HasPrefix(err.Error(), key+" ") { // it names the setting already
 		return nil, sources.Absent(r.cfg, key, badinput.Errorf("%w", err))
 	}
 	if err != nil {
@@ -183,7 +183,7 @@ func (r *reader) read(ctx context.Context, key, source, split string) (rows []ro
 	return rows, nil
 }
 
-// row makes a row of a record; one with nothing to learn has no name.
+// row converts a record. A row with nothing to train on has no name.
 func (r *reader) row(record dataset.Record) (one row, err error) {
 	var sides []lesson.Conversation
 	if r.cfg.Method == configs.DPO {
@@ -220,7 +220,7 @@ func (r *reader) row(record dataset.Record) (one row, err error) {
 	return one, nil
 }
 
-// holdOut draws a share of rows by the seed. Both parts stay in order.
+// holdOut draws a share of the rows, by the seed. Both parts keep their order.
 func holdOut(all []row, share float64, seed uint64) (train, held []row) {
 	n := int(share*float64(len(all)) + 0.5)
 	if share > 0 {
@@ -230,7 +230,7 @@ func holdOut(all []row, share float64, seed uint64) (train, held []row) {
 	for i := range lots {
 		lots[i] = i
 	}
-	const stream = 0x68656c64 // so that no other draws have its numbers
+	const stream = 0x68656c64 // separates these draws from others
 	lot := func(i int) uint64 { return splitmix.At(splitmix.At(seed, stream), uint64(i)) }
 	slices.SortFunc(lots, func(a, b int) int {
 		if lot(a) < lot(b) {
@@ -252,13 +252,13 @@ func holdOut(all []row, share float64, seed uint64) (train, held []row) {
 	return train, held
 }
 
-// place is the row that a pool calls so.
+// place is the index of a row from its ID in the pool.
 func (s *set) place(id string) int {
-	i, _ := strconv.Atoi(id) // which places wrote
+	i, _ := strconv.Atoi(id) // an ID from places
 	return i
 }
 
-// sequences counts those of rows.
+// sequences is the number of sequences in rows.
 func (s *set) sequences(rows []int) (n int) {
 	for _, i := range rows {
 		for _, side := range s.rows[i].sides {
@@ -268,12 +268,12 @@ func (s *set) sequences(rows []int) (n int) {
 	return n
 }
 
-// datum is a sequence as something to learn from, each of its tokens with the same weight.
+// datum makes a training datum of a sequence, with the same weight for each token to train on.
 func datum(s lesson.Sequence, weight float64) model.Datum {
 	return model.NewConversation(s.Tokens, s.Spans, make([]float32, len(s.Tokens)-1), float32(weight))
 }
 
-// counted is the sum over the tokens that a datum learns.
+// counted is the sum over the tokens that a datum is trained on.
 func counted(d model.Datum, logp []float32) (sum float64, n int) {
 	for i, counts := range d.Mask {
 		if counts {

@@ -21,7 +21,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// Trainer takes the steps of a warm-up, and keeps the record of it. It is not safe for concurrent use.
+// Trainer trains a warm-up and records it. It is not safe for concurrent use.
 type Trainer struct {
 	cfg     *configs.Config
 	backend kernels.Backend
@@ -35,38 +35,38 @@ type Trainer struct {
 
 	set     *set
 	lessons lessons
-	pool    *data.Pool // of the places of rows to train on
+	pool    *data.Pool // of the indices of training rows
 
 	record    *record
 	ledger    *provenance.Ledger
 	parts     provenance.Parts
 	origin    origin
 	step      int
-	evaluated int // the first step that has no evaluation yet
+	evaluated int // the first step without an evaluation
 	broken    error
-	taught    *model.Datum // the shortest that the last step was trained on; nil: none was
+	taught    *model.Datum // the shortest datum of the last step; nil: none
 	closers   []io.Closer
 
 	first, last *HeldOut
 }
 
-// lessons are what tells the methods apart.
+// lessons are what the methods differ in.
 type lessons interface {
-	// begin readies what rows are compared with. The policy has the weights that the run begins with.
+	// begin computes what rows are compared with. The policy has the weights that the run starts with.
 	begin(ctx context.Context, t *Trainer) error
-	// datums are what a step learns from these rows of those to train on. It writes what it knows of them.
+	// datums makes the training data of a step from these training rows, and sets metrics.
 	datums(ctx context.Context, t *Trainer, rows []int, m *Metrics) ([]model.Datum, error)
-	// evaluate measures rows.
+	// evaluate measures held-out rows.
 	evaluate(ctx context.Context, t *Trainer, rows []int) (HeldOut, error)
 }
 
-// Resolve makes the configuration of a warm-up as the command line does: words that name a run change that run's own settings.
+// Resolve makes the configuration of a warm-up, as on the command line: words that name a run change that run's own settings.
 func Resolve(method string, s configs.Source) (*configs.Config, error) {
 	return provenance.ResolveWarmup(method, s)
 }
 
-// Open opens what a configuration names, on a backend that the caller closes after Close. A run that goes on is put where its
-// checkpoint was. Nothing is written before the first step, but that run_dir= empty makes a new directory.
+// Open opens a run on a backend, which the caller closes after Close. A run that resumes is restored from its checkpoint.
+// Nothing is written before the first step, except that an empty run_dir makes a new directory.
 func Open(ctx context.Context, cfg *configs.Config, b kernels.Backend, w Watcher) (*Trainer, error) {
 	settings := *cfg
 	t := &Trainer{cfg: &settings, backend: b, watcher: w, full: cfg.Train == "full"}
@@ -76,7 +76,7 @@ func Open(ctx context.Context, cfg *configs.Config, b kernels.Backend, w Watcher
 	return t, nil
 }
 
-// open finds what the user can have wrong before the model is loaded.
+// open checks the user's input before the model is loaded.
 func (t *Trainer) open(ctx context.Context) (err error) {
 	if !t.cfg.Warmup() {
 		return provenance.CheckMethod(t.cfg, configs.SFT)
@@ -132,7 +132,7 @@ func (t *Trainer) open(ctx context.Context) (err error) {
 	return t.resume(ctx)
 }
 
-// load loads the model with what is trained of it, and the optimizer.
+// load loads the model, with an adapter if one is trained, and the optimizer.
 func (t *Trainer) load(ctx context.Context) (err error) {
 	if t.policy, err = model.OpenContext(ctx, t.backend, t.lang.Dir, t.full, t.memory.Model); err != nil {
 		return err
@@ -159,7 +159,7 @@ func (t *Trainer) load(ctx context.Context) (err error) {
 	return err
 }
 
-// places are rows as a pool deals them: by their number.
+// places are the pool's entries for rows: their indices as IDs.
 func places(n int) []data.Problem {
 	all := make([]data.Problem, n)
 	for i := range all {
@@ -168,8 +168,8 @@ func places(n int) []data.Problem {
 	return all
 }
 
-// Run trains to the last step, evaluating and saving when due. A run that is interrupted is saved as of its last whole step and
-// ends with the context's error; after a step that failed the last good checkpoint stands.
+// Run trains to the last step, evaluating and saving when due. If it is interrupted, it saves the last complete step and
+// returns the context's error. After a failed step the last good checkpoint stands.
 func (t *Trainer) Run(ctx context.Context) error {
 	if err := t.begin(ctx); err != nil {
 		return err
@@ -206,7 +206,7 @@ func (t *Trainer) run(ctx context.Context) error {
 	}
 }
 
-// Step takes one step, and writes it down.
+// Step takes one step and records it.
 func (t *Trainer) Step(ctx context.Context) (err error) {
 	if err := t.begin(ctx); err != nil {
 		return err
@@ -219,10 +219,10 @@ func (t *Trainer) Step(ctx context.Context) (err error) {
 		}
 		err = fmt.Errorf("step %d: %w", m.Step, err)
 		if _, rerr := t.pool.Restore(cursor); rerr != nil || t.learner.Adam.Steps() != updates {
-			t.broken = errors.Join(err, rerr) // the policy is of no step any more
+			t.broken = errors.Join(err, rerr) // the policy matches no step any more
 		}
 	}()
-	// Pool -> rows -> datums. The pool is checkpointed: a run that goes on sees the same rows.
+	// Pool -> rows -> datums. The pool is checkpointed: a resumed run sees the same rows.
 	var rows []int
 	for _, p := range t.pool.Take(t.rowsOf(t.step + 1)) {
 		rows = append(rows, t.set.place(p.ID))
@@ -250,7 +250,7 @@ func (t *Trainer) Step(ctx context.Context) (err error) {
 	return nil
 }
 
-// update changes the policy once.
+// update updates the policy once.
 func (t *Trainer) update(ctx context.Context, datums []model.Datum, m *Metrics) error {
 	m.Sequences = len(datums)
 	u, err := t.learner.Update(ctx, datums, 1, m.LearningRate, true)
@@ -280,7 +280,7 @@ func (t *Trainer) update(ctx context.Context, datums []model.Datum, m *Metrics) 
 	return err
 }
 
-// sound refuses a policy that computes no numbers any more: nothing is saved of it, and it is not evaluated.
+// sound fails if the policy has no finite log-probabilities any more. It is then neither saved nor evaluated.
 func (t *Trainer) sound(ctx context.Context) error {
 	if t.taught == nil {
 		return nil
@@ -293,7 +293,7 @@ func (t *Trainer) sound(ctx context.Context) error {
 	return err
 }
 
-// settleSteps settles how many steps there are, and over how many the learning rate falls.
+// settleSteps settles the number of steps, and the length of the schedule.
 func (t *Trainer) settleSteps() error {
 	steps := t.Steps()
 	if t.cfg.Schedule != "constant" {
@@ -318,7 +318,7 @@ func (t *Trainer) settleSteps() error {
 // Steps is the last step of the run.
 func (t *Trainer) Steps() int { return t.cfg.StepsOf(t.set.train) }
 
-// rowsOf is how many rows a step takes: the last has what is left of the last epoch.
+// rowsOf is the number of rows in a step; the last step has the rest of the last epoch.
 func (t *Trainer) rowsOf(step int) int {
 	per := t.cfg.RowsPerStep
 	if t.cfg.Epochs == 0 {
@@ -327,19 +327,19 @@ func (t *Trainer) rowsOf(step int) int {
 	return min(per, t.cfg.Epochs*t.set.train-(step-1)*per)
 }
 
-// StepsDone is how many steps the policy has behind it.
+// StepsDone is the number of steps taken.
 func (t *Trainer) StepsDone() int { return t.step }
 
-// Settings are those that it was opened with.
+// Settings are the settings of the run.
 func (t *Trainer) Settings() *configs.Config { return t.cfg }
 
-// HeldOutRows is how many rows are evaluated.
+// HeldOutRows is the number of held-out rows.
 func (t *Trainer) HeldOutRows() int { return len(t.set.rows) - t.set.train }
 
-// Evaluations are the last of the run and the first of the same rows, nil where there was none.
+// Evaluations are the last evaluation, and the first on the same rows; nil if there is none.
 func (t *Trainer) Evaluations() (first, last *HeldOut) { return t.first, t.last }
 
-// Close gives back what Open opened, but for the backend.
+// Close closes what Open opened, except the backend.
 func (t *Trainer) Close() error {
 	var errs []error
 	for _, c := range slices.Backward(t.closers) {

@@ -17,7 +17,7 @@ import (
 
 const metricsPath = "/metrics"
 
-// values are the last ones of a run: of its last step, and of its last evaluation. It is a rows.Sink.
+// values are the latest values of a run: of its last step, and of its last evaluation. It is a rows.Sink.
 type values struct {
 	step int
 	of   map[string]float64
@@ -26,7 +26,7 @@ type values struct {
 func (v *values) Start(rows.Start) error { return nil }
 func (v *values) Done(time.Time) error   { return nil }
 
-// Row takes the place of the last row of its kind: what that had and this one lacks is gone.
+// Row replaces the last row of its kind; keys that the new one lacks are removed.
 func (v *values) Row(r rows.Row) error {
 	v.step = r.Step
 	for _, c := range r.Cells {
@@ -52,7 +52,7 @@ type gauge struct {
 	values
 }
 
-// look reads what a run has more. A record that was cut, or is another one by now, is read from its beginning.
+// look reads the new lines of a run. If the record was truncated or replaced, it is read from the beginning.
 func (g *gauges) look(dir string) *gauge {
 	r := g.runs[dir]
 	if r != nil && r.from.Follow(r) == nil {
@@ -71,14 +71,14 @@ func (g *gauges) look(dir string) *gauge {
 	return r
 }
 
-// metrics gives the last values of all runs as Prometheus reads them. Who takes them slowly keeps nobody else waiting.
+// metrics writes the latest values of all runs in Prometheus's format. A slow client does not block others.
 func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	text := s.measured()
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	io.WriteString(w, text)
 }
 
-// measured are the last values of all runs.
+// measured is the text of metrics.
 func (s *Server) measured() string {
 	s.gauges.mu.Lock()
 	defer s.gauges.mu.Unlock()
@@ -122,7 +122,7 @@ func (s *Server) measured() string {
 	return text.String()
 }
 
-// label is a text as the value of a label.
+// label escapes a label's value.
 func label(text string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(strings.ToValidUTF8(text, "\ufffd")) + `"`
 }

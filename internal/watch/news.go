@@ -13,19 +13,19 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/report"
 )
 
-// news are the last steps of a run in numbers, which a page goes on with until it is drawn again.
+// news has the last steps of a run as data, with which a page updates its charts until it is drawn again.
 type news struct {
 	ends    report.Ends
 	version string
-	told    int      // how many there were so far
-	last    [][]byte // of them, as JSON
+	told    int      // steps so far
+	last    [][]byte // the last of them, as JSON
 }
 
-// mostNews is how many steps are kept: a page that is opened has all before the last one, and one that cannot follow draws a straight line.
+// mostNews is how many steps are kept. A page that is opened has all but the last steps; one that missed some draws a straight line.
 const mostNews = 8
 
-// newest are the steps of a run that came since a browser was told of so many, as an event, "" where there is none; and how many there
-// were by now. They are read once for each version, however many browsers ask.
+// newest returns the steps of a run that a browser does not have yet as an event, "" if there are none, and the number of all steps.
+// The files are read once per version, for all browsers.
 func (s *Server) newest(name, version string, told int) (event string, now int) {
 	dir, _, ok := s.seen(name)
 	if !ok {
@@ -49,7 +49,7 @@ func (s *Server) newest(name, version string, told int) (event string, now int) 
 	return "event: steps\ndata: [" + string(bytes.Join(since, []byte(","))) + "]\n\n", n.told
 }
 
-// read takes in what the run has more. What cannot be read is missing until the page is drawn again, which says why.
+// read reads the new steps. Lines that cannot be read are skipped; the page says why when it is drawn again.
 func (n *news) read() {
 	fresh, err := n.ends.Read()
 	if err != nil {
@@ -63,8 +63,8 @@ func (n *news) read() {
 	n.last = slices.Clone(n.last[max(0, len(n.last)-mostNews):])
 }
 
-// events tells a browser of each step of a run in numbers at once, and that the page of a run, or the list, can be drawn again when that
-// is due.
+// events tells a browser about each step at once, as data, and when it is due that the page of the run, or the list, should be drawn
+// again.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("of")
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -74,7 +74,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	last, fresh := s.Version(name)
 	steps, told := s.newest(name, last, 0)
 	var due <-chan time.Time
-	var changed time.Time // when it was last told that
+	var changed time.Time // when that was last told
 	for text := ": here\n\n" + steps; ; {
 		if text != "" {
 			err := error(nil)
@@ -102,14 +102,14 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 			}
 			last = version
 			s.counted(func() { text, told = s.newest(name, version, told) })
-			if due == nil { // what comes until then is told with it
+			if due == nil { // until due, further changes are included
 				due = time.After(s.pause(name, changed))
 			}
 		}
 	}
 }
 
-// counted does something for those who look, and adds the processor time of it to what that took.
+// counted calls do, and adds its processor time to the server's.
 func (s *Server) counted(do func()) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

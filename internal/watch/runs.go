@@ -1,5 +1,5 @@
-// Package watch shows runs to browsers while they go on: a list of those below some folders, and the report of each, drawn again
-// as soon as one of its files changes. It looks at files alone, so a trainer may end and begin again meanwhile.
+// Package watch shows runs to browsers while they go on: a list of the runs below some folders, and the report of each, drawn
+// again when its files change. It only reads files, so the trainer may end and restart in the meantime.
 package watch
 
 import (
@@ -21,16 +21,16 @@ import (
 // run is a run directory that is watched.
 type run struct {
 	name, dir string
-	mark      string // of its files, as they were last seen
-	version   int    // another since that changed, and no other run ever had it: one may take the place of another of its name
+	mark      string // describes its files as last seen
+	version   int    // changes with mark, and is unique among all runs, as another run may get the same name
 	state     report.State
 }
 
-// depth is how far below a folder runs are looked for.
+// depth is how deep below a folder runs are searched.
 const depth = 3
 
-// find gives the runs of some folders, which are runs themselves or have some below, in the order of their names. Of a folder that is
-// not there, or may not be looked into, it tells, and gives those of the others.
+// find returns the runs in folders, which are runs themselves or have some below, sorted by name. Folders that cannot be read are
+// errors; the runs in the others are returned anyway.
 func find(paths []string) (runs []run, refused error) {
 	taken := map[string]bool{}
 	for _, path := range paths {
@@ -51,7 +51,7 @@ func find(paths []string) (runs []run, refused error) {
 			refused = cmp.Or(refused, badinput.Errorf("%s: this user may not look there; have it given to you, or leave it out", path))
 			continue
 		}
-		if whole, err = filepath.EvalSymlinks(whole); err != nil { // what is below a link is looked for where it leads
+		if whole, err = filepath.EvalSymlinks(whole); err != nil { // search below the target of a link
 			return nil, err
 		}
 		for _, dir := range below(whole) {
@@ -66,7 +66,7 @@ func find(paths []string) (runs []run, refused error) {
 	return runs, refused
 }
 
-// unique is a name that no other run has.
+// unique makes a name that no other run has.
 func unique(name string, taken map[string]bool) string {
 	free := name
 	for n := 2; taken[free]; n++ {
@@ -76,7 +76,7 @@ func unique(name string, taken map[string]bool) string {
 	return free
 }
 
-// isRun tells whether a directory is one that a run wrote.
+// isRun reports whether a directory was written by a run.
 func isRun(dir string) bool {
 	for _, name := range []string{"config.json", "manifest.json"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
@@ -86,7 +86,7 @@ func isRun(dir string) bool {
 	return true
 }
 
-// below are the runs below a folder. What cannot be read has none.
+// below are the runs below a folder, skipping what cannot be read.
 func below(root string) (dirs []string) {
 	filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 		switch {
@@ -105,14 +105,14 @@ func below(root string) (dirs []string) {
 	return dirs
 }
 
-// files are what a page is drawn from.
+// files are those that a page is drawn from.
 var files = []string{"config.json", "manifest.json", "metrics.jsonl", "train_log.jsonl", "run_log.jsonl", "evaluations.jsonl",
 	"checkpoints.jsonl", "autopilot.jsonl", "rollouts.jsonl", "rollouts.jsonl.zst"}
 
-// recently is how young a file of a run is that goes on, where the kernel does not tell who holds a lock.
+// recently is the age of files up to which a run counts as going on, if the kernel does not tell who holds its lock.
 const recently = 2 * time.Minute
 
-// see looks at the files of a run again, and tells whether something is new.
+// see checks the files of a run, and reports whether they changed.
 func (r *run) see(now time.Time) (changed bool) {
 	mark, newest := "", time.Time{}
 	for _, name := range files {

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/samples/browser"
 )
 
-// completions draws what is on record of a run.
+// completions serves the pages about a run's completions.
 func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	dir, state, ok := s.Where(name)
@@ -19,10 +19,10 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 	s.samples.Serve(w, r, browser.Run{Name: name, Dir: dir, GoesOn: state == report.GoingOn})
 }
 
-// Close ends what goes on for pages.
+// Close stops the indexing of completions.
 func (s *Server) Close() { s.samples.Close() }
 
-// Ticket makes of one ticket what lets in who shows it.
+// Ticket returns a function that accepts just this ticket, for Options.Lets.
 func Ticket(ticket string) func(string) bool {
 	return func(shown string) bool { return subtle.ConstantTimeCompare([]byte(shown), []byte(ticket)) == 1 }
 }

@@ -22,19 +22,19 @@ import (
 
 // Options of a server.
 type Options struct {
-	Paths []string // runs, or folders with runs in them
-	// Statement gives the text of a problem of the run in a directory, "" where it is not known. It may be nil.
+	Paths []string // runs, or folders with runs
+	// Statement returns the text of a problem of the run in a directory, "" if it is unknown. It may be nil.
 	Statement func(dir, problem string) string
-	// Samples is what is known of the completions of runs.
+	// Samples answers what is known of the completions of runs.
 	Samples browser.Known
-	// Keep says that the index of a large run's completions may be written beside them.
+	// Keep lets the server write the index of a large run's completions into its directory.
 	Keep bool
-	// Later says that paths which are not there may be there later. Gentle is for a process that has something else to do: what is drawn
-	// takes less than a 300th of its time, and what steps do not have in numbers is as late as that needs.
+	// Later says that missing paths may appear later. Gentle is for a server inside a trainer: drawing takes at most a 300th of the
+	// time, and what is not sent as data with each step is delayed accordingly.
 	Later, Gentle bool
-	// Lets tells whether a ticket is good: who asks shows it, first in the address and then as a cookie. nil: nobody needs one.
+	// Lets reports whether a ticket is valid. A client shows it in the URL first, and then as a cookie. nil: none is needed.
 	Lets  func(ticket string) bool
-	Hosts []string // the only names that requests may be sent to; nil: any
+	Hosts []string // host names to accept; nil: any
 }
 
 // Server is the handler of the pages.
@@ -46,10 +46,10 @@ type Server struct {
 	mu      sync.Mutex
 	runs    map[string]*run // by name
 	order   []string
-	changes int           // of all runs there ever were
-	fresh   chan struct{} // closed with each change
+	changes int           // of all runs, those removed included
+	fresh   chan struct{} // closed and replaced at each change
 	drawn   map[string]*drawing
-	took    time.Duration // of the processor, the longest of the last drawings
+	took    time.Duration // processor time, the longest of the last drawings
 
 	telling sync.Mutex
 	news    map[string]*news // by name
@@ -58,7 +58,7 @@ type Server struct {
 	spent  atomic.Int64 // nanoseconds of processor time
 }
 
-// drawing is a page as it was drawn from a version of its run. Who draws it holds the lock of it, and of what is inside that of the server.
+// drawing is a cached page, with its version. Its lock is held while it is drawn; the server's lock guards the fields below, too.
 type drawing struct {
 	sync.Mutex
 	version string
@@ -66,15 +66,15 @@ type drawing struct {
 	at      time.Time
 }
 
-// What is drawn takes a small part of the time. Steps are told in numbers meanwhile.
+// Drawing is limited to a small share of the time. In between, steps are sent as data.
 const (
-	seldom = 30  // times as long as a page took of the processor is nothing drawn, but no longer than latest
-	hardly = 300 // likewise beside a trainer, but no sooner than latest
+	seldom = 30  // between drawings, in multiples of their processor time; at most latest
+	hardly = 300 // the same beside a trainer; at least latest
 	latest = 700 * time.Millisecond
 )
 
-// pause is how long to wait before a browser is told of a change to a page: for what else changes with it, and until enough time has gone
-// since it was told of another, or anybody had the page drawn. One that comes after a while is told at once.
+// pause is how long to wait before a browser is told that a page changed: until related changes are written, and until enough time has
+// passed since it was last told, or the page was drawn. After a quiet while it is told at once.
 func (s *Server) pause(name string, told time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *Server) pause(name string, told time.Time) time.Duration {
 	return max(apart-time.Since(told), often)
 }
 
-// How often files are looked at, and folders for new runs; and how often a browser hears that the server is there.
+// Intervals for checking files, for searching folders for new runs, and for keeping event streams alive.
 const (
 	often  = 200 * time.Millisecond
 	rarely = 2 * time.Second
@@ -97,7 +97,7 @@ const (
 
 const eventsPath = "/events"
 
-// New makes a server, which has looked once.
+// New makes a server, after one search for runs.
 func New(o Options) (*Server, error) {
 	s := &Server{Options: o, mux: http.NewServeMux(), runs: map[string]*run{}, fresh: make(chan struct{}), drawn: map[string]*drawing{},
 		news: map[string]*news{}, samples: browser.New(o.Samples, o.Keep), gauges: gauges{runs: map[string]*gauge{}}}
@@ -112,14 +112,14 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Runs are the names of what is there now.
+// Runs are the names of the current runs.
 func (s *Server) Runs() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.order)
 }
 
-// Watch looks at the files until ctx ends.
+// Watch checks the files until ctx ends.
 func (s *Server) Watch(ctx context.Context) {
 	tick := time.NewTicker(often)
 	defer tick.Stop()
@@ -137,7 +137,7 @@ func (s *Server) Watch(ctx context.Context) {
 	}
 }
 
-// look sees what is new, and wakes who waits for that. It tells of a path that is not there, and may come back.
+// look checks for changes, and wakes who waits for them. Its error is about paths that are missing, and may come back.
 func (s *Server) look(search bool) (err error) {
 	var found []run
 	if search {
@@ -163,7 +163,7 @@ func (s *Server) look(search bool) (err error) {
 	return err
 }
 
-// take makes the runs that were found those that are watched.
+// take replaces the list of runs by those that were found.
 func (s *Server) take(found []run) (changed bool) {
 	runs, order := map[string]*run{}, []string{}
 	for _, f := range found {
@@ -179,7 +179,7 @@ func (s *Server) take(found []run) (changed bool) {
 	return changed
 }
 
-// Version names the state of a run, or of all for "", and what to wait for until it is another.
+// Version identifies the state of a run, or of all for "". fresh is closed at the next change.
 func (s *Server) Version(name string) (version string, fresh <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,7 +193,7 @@ func (s *Server) Version(name string) (version string, fresh <-chan struct{}) {
 	return all.String(), s.fresh
 }
 
-// ServeHTTP lets in who may ask.
+// ServeHTTP serves the pages, if the request may see them.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	host, _, err := net.SplitHostPort(r.Host)
 	if err != nil {
@@ -211,7 +211,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")
-	if r.URL.Path == eventsPath { // which goes on for as long as somebody looks
+	if r.URL.Path == eventsPath { // an event stream, which takes as long as somebody watches
 		s.mux.ServeHTTP(w, r)
 		return
 	}
@@ -220,7 +220,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 const cookie = "grpo_watch"
 
-// enter looks for the ticket. One in the address becomes a cookie, so that it does not stay in the address.
+// enter checks the ticket. One in the URL is moved to a cookie.
 func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
 	if s.Lets == nil {
 		return true
@@ -233,18 +233,18 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
 		http.Error(w, "open the address that was printed when this began; it ends in ?ticket=, and what lets in behind it", http.StatusForbidden)
 		return false
 	}
-	if r.URL.Path == metricsPath { // who asks keeps no cookie
+	if r.URL.Path == metricsPath { // Prometheus keeps no cookies
 		return true
 	}
 	http.SetCookie(w, &http.Cookie{Name: cookie, Value: ticket, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
 	query := r.URL.Query()
 	query.Del("ticket")
-	to := url.URL{Path: "/" + strings.TrimLeft(r.URL.Path, "/"), RawQuery: query.Encode()} // with // before it, it would be another server's
+	to := url.URL{Path: "/" + strings.TrimLeft(r.URL.Path, "/"), RawQuery: query.Encode()} // a path with // would name another host
 	http.Redirect(w, r, to.String(), http.StatusSeeOther)
 	return false
 }
 
-// list draws all runs.
+// list draws the list of runs.
 func (s *Server) list(w http.ResponseWriter, _ *http.Request) {
 	s.page(w, "", func() ([]byte, error) {
 		var listed []report.Listed
@@ -254,7 +254,7 @@ func (s *Server) list(w http.ResponseWriter, _ *http.Request) {
 				continue
 			}
 			l, err := report.Look(dir, name, state)
-			if err != nil { // no reason to show none of the others
+			if err != nil { // show the others nevertheless
 				l = report.Unread(name, err)
 			}
 			listed = append(listed, l)
@@ -263,7 +263,7 @@ func (s *Server) list(w http.ResponseWriter, _ *http.Request) {
 	})
 }
 
-// one draws a run.
+// one draws the page of a run.
 func (s *Server) one(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	dir, state, ok := s.Where(name)
@@ -280,7 +280,7 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// Where is the directory of a run, and whether it goes on. One that nobody has seen is looked for.
+// Where returns the directory of a run and its state. A run that was not seen yet is searched for.
 func (s *Server) Where(name string) (dir string, state report.State, ok bool) {
 	if dir, state, ok = s.seen(name); !ok {
 		s.look(true)
@@ -299,7 +299,7 @@ func (s *Server) seen(name string) (dir string, state report.State, ok bool) {
 	return r.dir, r.state, true
 }
 
-// page answers with a page, which is drawn once for each version however many look.
+// page serves a page, which is drawn once per version, for all browsers.
 func (s *Server) page(w http.ResponseWriter, name string, draw func() ([]byte, error)) {
 	s.mu.Lock()
 	d := s.drawn[name]
@@ -320,7 +320,7 @@ func (s *Server) page(w http.ResponseWriter, name string, draw func() ([]byte, e
 	}
 }
 
-// redrawn is a page of the version that there is now.
+// redrawn is the page of the current version.
 func (s *Server) redrawn(d *drawing, name string, draw func() ([]byte, error)) ([]byte, error) {
 	d.Lock()
 	defer d.Unlock()
@@ -328,7 +328,7 @@ func (s *Server) redrawn(d *drawing, name string, draw func() ([]byte, error)) (
 	if d.page != nil && d.version == version {
 		return d.page, nil
 	}
-	at, began := time.Now(), cputime.Thread() // who asks is counted: the goroutine is locked to its thread
+	at, began := time.Now(), cputime.Thread() // the goroutine is locked to its thread, whose time is measured
 	page, err := draw()
 	if err != nil {
 		return nil, err

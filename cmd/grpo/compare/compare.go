@@ -1,4 +1,4 @@
-// Package compare is the verbs that set runs beside each other: compare, and summarize over seeds.
+// Package compare has the verbs that compare runs: compare, and summarize over seeds.
 package compare
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/plural"
 )
 
-// DefaultPage is the page of a comparison that nobody named.
+// DefaultPage is the default file of the page.
 const DefaultPage = "comparison.html"
 
 // Command is the verb compare.
@@ -42,7 +42,7 @@ resumed, or are of another model. Runs may be going on.`,
   grpo compare runs/first runs/second --step 20 --page '' --format json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			dirs, _ := with(base, args)
-			if len(dirs) == 1 { // a sweep has the two or more
+			if len(dirs) == 1 { // a sweep contains several runs
 				if err := compare.Check(dirs[0]); err != nil {
 					return err
 				}
@@ -79,7 +79,7 @@ func addFormat(cmd *cobra.Command, format *string) {
 	cmd.Flags().StringVar(format, "format", "", "a table for programs: csv, `markdown` or json; if not given, one for the terminal")
 }
 
-// atLeast wants so many runs.
+// atLeast requires that many runs.
 func atLeast(verb string, n int) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) < n {
@@ -90,7 +90,7 @@ func atLeast(verb string, n int) cobra.PositionalArgs {
 	}
 }
 
-// with has the run that the others are compared with among them, and its place.
+// with adds the base run to the runs if necessary, and returns its index.
 func with(base string, dirs []string) (all []string, at int) {
 	if base == "" {
 		return dirs, 0
@@ -103,7 +103,7 @@ func with(base string, dirs []string) (all []string, at int) {
 	return append([]string{base}, dirs...), 0
 }
 
-// checkPage refuses to replace a file that is no page of a comparison, and to write into a run.
+// checkPage refuses to overwrite a file that is no comparison page, and to write into a run.
 func checkPage(page string, runs []string) error {
 	if page == "" {
 		return nil
@@ -157,7 +157,7 @@ func show(cmd *cobra.Command, c *compare.Comparison, format, page string) error 
 	return nil
 }
 
-// tell says on the side what a table of cells has no place for.
+// tell prints notes on standard error, as a table for programs has no place for them.
 func tell(errs io.Writer, notes []string) {
 	for _, note := range notes {
 		fmt.Fprintf(errs, "! %s\n", note)

@@ -1,4 +1,4 @@
-// Package doctor looks at what this machine has, what it lacks, and what to do about it.
+// Package doctor checks what this machine has, what it lacks, and what to do about it.
 package doctor
 
 import (
@@ -17,22 +17,22 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// Finding is one thing that was looked at.
+// Finding is the result of one check.
 type Finding struct {
 	Name string `json:"name"`
-	// OK tells that it is there, or that nobody needs it.
+	// OK is set if it is present, or optional.
 	OK    bool   `json:"ok"`
 	Found string `json:"found"`
 	Do    string `json:"do,omitempty"` // what to do about it
-	// Claims, NotProtected and Stronger are a sandbox's: what was attacked, what is left open, and
-	// which isolation this machine does not allow.
+	// Claims, NotProtected and Stronger are about a sandbox: attacks that were tried, what is not protected, and isolation
+	// that this machine does not allow.
 	Claims       []Claim  `json:"claims,omitempty"`
 	NotProtected []string `json:"not_protected,omitempty"`
 	Stronger     []string `json:"stronger,omitempty"`
 	Notes        []string `json:"notes,omitempty"`
 }
 
-// Claim is what was attacked, and what came of it.
+// Claim is an attack that was tried, and its result.
 type Claim struct {
 	Name  string `json:"name"`
 	Holds bool   `json:"holds"`
@@ -42,7 +42,7 @@ type Claim struct {
 // Findings are all of it.
 type Findings []Finding
 
-// Examine looks at this machine; rebuilt says why this program could not be replaced by one that knows cards.
+// Examine checks this machine; rebuilt is why this program could not be rebuilt with the GPU backend.
 func Examine(ctx context.Context, cells sandbox.Options, rebuilt error) Findings {
 	all := Findings(examineSandbox(ctx, cells))
 	if url := os.Getenv("SANDBOX_URL"); url != "" {
@@ -51,7 +51,7 @@ func Examine(ctx context.Context, cells sandbox.Options, rebuilt error) Findings
 	return append(all, examineCores(), examineOrders(cpu.Tiles()), examineMemory(), examineDisk(), examineGPU(ctx, rebuilt))
 }
 
-// examineSandbox is about the cells and the interpreter in them.
+// examineSandbox checks the sandboxes and their interpreter.
 func examineSandbox(ctx context.Context, o sandbox.Options) []Finding {
 	pool, err := sandbox.Open(ctx, o)
 	if err != nil {
@@ -81,7 +81,7 @@ func examineSandbox(ctx context.Context, o sandbox.Options) []Finding {
 	return []Finding{cells, {Name: "interpreter", OK: true, Found: report.Python + ", Python " + report.Version}}
 }
 
-// trivialTime is how long the smallest program takes in a warm cell.
+// trivialTime is the time of the smallest program in a warm sandbox.
 func trivialTime(ctx context.Context, pool *sandbox.Pool) string {
 	ms, err := bench.Trivial(ctx, pool)
 	if err != nil {
@@ -105,7 +105,7 @@ func examineServer(ctx context.Context, url string) Finding {
 	return f
 }
 
-// MarshalJSON writes an object, so that there is room for more.
+// MarshalJSON writes an object, which can be extended later.
 func (all Findings) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		OK       bool      `json:"ok"`
@@ -113,7 +113,7 @@ func (all Findings) MarshalJSON() ([]byte, error) {
 	}{all.Missing() == nil, all})
 }
 
-// Write is for people.
+// Write prints them for people.
 func (all Findings) Write(w io.Writer) {
 	for _, f := range all {
 		fmt.Fprintf(w, "%s %-12s %s\n", mark(f.OK), f.Name, f.Found)
@@ -142,7 +142,7 @@ func mark(ok bool) string {
 	return "✗"
 }
 
-// Missing names what is needed and not there.
+// Missing is an error that names what is required and missing.
 func (all Findings) Missing() error {
 	var names []string
 	for _, f := range all {

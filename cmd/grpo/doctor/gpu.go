@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 )
 
-// examineGPU is about the driver and its cards; rebuilt says why this program could not be replaced by one that knows them.
+// examineGPU checks the driver and its GPUs; rebuilt is why this program could not be rebuilt with the GPU backend.
 func examineGPU(ctx context.Context, rebuilt error) Finding {
 	if !driver.Built && !rebuild.Driver() {
 		return Finding{Name: "gpu", OK: true, Found: "none that an NVIDIA driver answers for; grpo computes on the processors"}
@@ -20,8 +20,8 @@ func examineGPU(ctx context.Context, rebuilt error) Finding {
 	return aboutDriver(found, cmp.Or(rebuilt, err))
 }
 
-// aboutDriver is what a probe found. Nobody needs a card, so that nothing is missing without one; but where there is one that fails,
-// device=auto does not take the processors in silence.
+// aboutDriver is the result of a probe. Without a GPU nothing is missing. But a GPU that fails is a finding, as device=auto does not
+// silently fall back to the CPU.
 func aboutDriver(d driver.Driver, err error) Finding {
 	f := Finding{Name: "gpu", OK: true, Found: "an NVIDIA driver, which cannot be used"}
 	var why *driver.Unusable
@@ -40,12 +40,12 @@ func aboutDriver(d driver.Driver, err error) Finding {
 	return f
 }
 
-// usable is the first card that computes; -1 where none does.
+// usable is the index of the first usable GPU; -1 if there is none.
 func usable(d driver.Driver) int {
 	return slices.IndexFunc(d.Cards, func(c driver.Card) bool { return c.Trouble == nil })
 }
 
-// instead is what to type where the first card does not compute.
+// instead is what to type if the first GPU is not usable.
 func instead(d driver.Driver) string {
 	if other := usable(d); other >= 0 {
 		return fmt.Sprintf("type device=cuda:%d, or device=cpu", d.Cards[other].Index)
@@ -53,7 +53,7 @@ func instead(d driver.Driver) string {
 	return "type device=cpu"
 }
 
-// aboutCards is a line for each card, and what a card is good for as the program is today.
+// aboutCards is a line for each GPU, and one about what it can be used for.
 func aboutCards(d driver.Driver) (lines []string) {
 	for _, c := range d.Cards {
 		if c.Trouble != nil {

@@ -26,7 +26,7 @@ func examineCores() Finding {
 	return f
 }
 
-// examineOrders is about the orders of sums: any processor can take all of them, which is no lack.
+// examineOrders lists the summation orders. Every processor supports all of them, so nothing can be missing.
 func examineOrders(unit cpu.TileUnit) Finding {
 	f := Finding{Name: "orders", OK: true, Found: "serial and tiles by instructions of their own; order=auto takes tiles"}
 	why := unit.Reason
@@ -50,7 +50,7 @@ func examineMemory() Finding {
 	return f
 }
 
-// enoughDisk holds a model of 4 B parameters and the checkpoints of a run.
+// enoughDisk is enough for a model of 4 B parameters and the checkpoints of a run.
 const enoughDisk = 20 << 30
 
 func examineDisk() Finding {
@@ -62,7 +62,7 @@ func examineDisk() Finding {
 			if filepath.Dir(dir) == dir {
 				break
 			}
-			dir = filepath.Dir(dir) // not made yet
+			dir = filepath.Dir(dir) // it may not exist yet
 		}
 		free := int64(fs.Bavail) * int64(fs.Bsize)
 		path, err := filepath.Abs(dir)
@@ -81,7 +81,7 @@ func examineDisk() Finding {
 	return f
 }
 
-// cacheDir is where models and data sets are kept.
+// cacheDir is where models and data sets are cached.
 func cacheDir() string {
 	if dir := os.Getenv("HF_HOME"); dir != "" {
 		return dir
@@ -92,7 +92,7 @@ func cacheDir() string {
 
 func gib(bytes int64) string { return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30)) }
 
-// lineValue finds "key : value" in a file of the kernel; "" where it is not.
+// lineValue finds "key : value" in a file of /proc; "" if it is missing.
 func lineValue(file, key string) string {
 	text, _ := os.ReadFile(file)
 	for line := range strings.Lines(string(text)) {

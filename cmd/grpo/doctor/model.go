@@ -13,8 +13,8 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// ExamineModel tells what the weights of a model take on a processor, as they are and in four bits, beside what is free. It is a
-// directory, or on the Hub; of none it tells nothing.
+// ExamineModel compares the memory of a model's weights on a CPU, as they are and in four bits, with what is free. name is a
+// directory or a model on the Hub; "" gives no findings.
 func ExamineModel(ctx context.Context, name string) ([]Finding, error) {
 	if name == "" {
 		return nil, nil
@@ -50,7 +50,7 @@ func examineModel(dir string, room memory.Room, known bool) (Finding, error) {
 		f.Found += " in four bits, as its files have them"
 	} else if least, err = weightBytes(b, dir, model.NF4); err == nil {
 		f.Found += fmt.Sprintf(" as its files have them, %s with quantize=nf4", memory.GB(least))
-	} else if badinput.Is(err) { // its numbers are no bf16
+	} else if badinput.Is(err) { // its weights are not bf16
 		f.Notes, least = append(f.Notes, err.Error()), stored
 	} else {
 		return Finding{}, err
@@ -65,7 +65,7 @@ func examineModel(dir string, room memory.Room, known bool) (Finding, error) {
 	return f, nil
 }
 
-// weightBytes is what the weights take in memory, of which none is read.
+// weightBytes is the memory of the weights, computed without reading them.
 func weightBytes(b kernels.Backend, dir string, q model.Quantisation) (int, error) {
 	l := kernels.NewLedger(b)
 	if _, err := model.Sketch(l, dir, false, model.Options{Quantise: q}); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/tools"
 )
 
-// ExamineServers starts each MCP server of a file by itself, and tells what tools it has.
+// ExamineServers starts each MCP server of a file by itself, and lists its tools.
 func ExamineServers(ctx context.Context, path string) []Finding {
 	named, err := mcp.Read(path)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package export is the verb that writes the record of a run as tables for other programs. It knows the files of a run
-// directory, and of their lines only which table each belongs to.
+// Package export is the verb that writes the record of a run as tables for other programs. Of the lines in the record it
+// only knows which table they belong to.
 package export
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/rows/parquet"
 )
 
-// The files that tables are of, besides rollouts.
+// The files of the tables, besides rollouts.
 const (
 	metrics = "metrics.jsonl"
 	clock   = "train_log.jsonl"
@@ -110,10 +110,10 @@ func checkArgs(_ *cobra.Command, args []string) error {
 	return badinput.Errorf("expected a format and the directory of one run; type grpo export csv RUN")
 }
 
-// source is where rows come from.
+// source is a table of a run.
 type source struct{ dir, table string }
 
-// check sees that there is a run.
+// check checks that it is a run.
 func (s source) check() error {
 	if _, err := os.Stat(filepath.Join(s.dir, "state.json")); err == nil {
 		return badinput.Errorf("%s is a checkpoint; type the directory of its run, %s", s.dir, filepath.Join(atomicfile.Led(s.dir), "..", ".."))
@@ -147,7 +147,7 @@ func (s source) export(format, out string, stdout io.Writer) error {
 	return place.Failed(t.file(format, out, stdout))
 }
 
-// content is a table that was read once, for its columns.
+// content is a table that was read once, to determine its columns.
 type content struct {
 	source
 	columns parquet.Columns
@@ -163,7 +163,7 @@ func (s source) read() (*content, error) {
 	})
 }
 
-// write reads again, as many rows as there were.
+// write reads the same number of rows again, and writes them.
 func (t *content) write(format string, out io.Writer) error {
 	buffered := bufio.NewWriterSize(out, 1<<16)
 	var to writer = jsonRows{buffered}
@@ -174,7 +174,7 @@ func (t *content) write(format string, out io.Writer) error {
 		to = &typedRows{parquet.New(buffered, t.table, &t.columns)}
 	}
 	to.begin(t.columns.Names)
-	var unwritten error // which is not the record's
+	var unwritten error // a write error, which is not an error of the record
 	err := t.each(t.rows, func(row []rows.Cell) error {
 		if slices.ContainsFunc(row, func(c rows.Cell) bool { return !t.columns.Has(c.Name) }) {
 			return badinput.Errorf("%s was written anew while it was read; type the same again", t.dir)
@@ -196,15 +196,15 @@ func (t *content) file(format, out string, stdout io.Writer) error {
 	return nil
 }
 
-// says what the file at path is.
+// says prints what was written to path.
 func (t *content) says(path string, stdout io.Writer) {
 	fmt.Fprintf(stdout, "%s: %s, %s\n", path, plural.Of(t.rows, "row"), plural.Of(len(t.columns.Names), "column"))
 }
 
-// why there may be no rows.
+// why explains why there may be no rows.
 func (s source) why() string {
 	var run struct{ Method string }
-	text, _ := os.ReadFile(filepath.Join(s.dir, "config.json")) // which a run made by hand need not have
+	text, _ := os.ReadFile(filepath.Join(s.dir, "config.json")) // a run made by hand may not have it
 	_ = json.Unmarshal(text, &run)
 	warmup := run.Method == "sft" || run.Method == "dpo"
 	switch {
@@ -220,11 +220,10 @@ func (s source) why() string {
 	return " yet"
 }
 
-// errEnough ends reading before the end of a file.
+// errEnough stops reading a file early.
 var errEnough = errors.New("enough")
 
-// each calls fn with the first so many rows, with all of them where most is −1. A last line that is being written is
-// none.
+// each calls fn with the first most rows; with all if most is −1. A last line that is being written is left out.
 func (s source) each(most int, fn func(row []rows.Cell) error) error {
 	line := func(line []byte) error {
 		if most == 0 {
@@ -243,7 +242,7 @@ func (s source) each(most int, fn func(row []rows.Cell) error) error {
 		err = rollouts.Each(s.dir, line)
 	case "timing":
 		if err = jsonl.Whole(filepath.Join(s.dir, clock), line); errors.Is(err, fs.ErrNotExist) {
-			err = nil // as in what was unpacked of a package
+			err = nil // packages do not include it
 		}
 	default:
 		err = jsonl.Whole(filepath.Join(s.dir, metrics), line)
@@ -254,7 +253,7 @@ func (s source) each(most int, fn func(row []rows.Cell) error) error {
 	return err
 }
 
-// row is what a line has for the table, nil where it is another's.
+// row is the row of a line, nil if the line belongs to another table.
 func (s source) row(line []byte) ([]rows.Cell, error) {
 	if s.table == "rollouts" || s.table == "timing" {
 		return rows.Flatten(line, s.table == "timing")
@@ -263,7 +262,7 @@ func (s source) row(line []byte) ([]rows.Cell, error) {
 	if err := json.Unmarshal(line, &is); err != nil {
 		return nil, err
 	}
-	if (is.Kind == "") != (s.table == "steps") { // what a warm-up finds has another kind
+	if (is.Kind == "") != (s.table == "steps") { // a warm-up's evaluations have another kind
 		return nil, nil
 	}
 	row, err := rows.Flatten(line, true)

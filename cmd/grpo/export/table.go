@@ -16,7 +16,7 @@ type writer interface {
 	end() error
 }
 
-// csvRows writes RFC 4180: lines end with CR LF, texts are as they are.
+// csvRows writes RFC 4180: lines end with CR LF.
 type csvRows struct {
 	*bufio.Writer
 	at map[string]int
@@ -54,7 +54,7 @@ func (w *csvRows) line(texts []string) {
 	w.WriteString("\r\n")
 }
 
-// jsonRows writes an object a line.
+// jsonRows writes JSON Lines.
 type jsonRows struct{ *bufio.Writer }
 
 func (jsonRows) begin([]string) {}

@@ -22,8 +22,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/warmup"
 )
 
-// kinds are what the columns of the table hold, as the types say whose values the record has: so that the same column has the
-// same type in the tables of all runs.
+// kinds are the types of columns, by the Go types of the record, so that a column has the same type in the tables of all
+// runs.
 func (s source) kinds() map[string]parquet.Kind {
 	switch s.table {
 	case "steps":
@@ -43,7 +43,7 @@ func (typedRows) begin([]string)              {}
 func (w typedRows) row(row []rows.Cell) error { return w.to.Row(row) }
 func (w typedRows) end() error                { return w.to.Close() }
 
-// folder writes tables into a folder: the one that was named, or all but rollouts that have rows.
+// folder writes tables into a folder: the named one, or all with rows except rollouts.
 func (s source) folder(one bool, out string, stdout io.Writer) error {
 	if out == "" {
 		return badinput.Errorf("parquet is nothing to print; type grpo export parquet %s --out DIR, or --out %s.parquet",
@@ -78,12 +78,12 @@ func (s source) folder(one bool, out string, stdout io.Writer) error {
 	}
 	err := together(all, out, stdout)
 	if err != nil && errors.Is(missing, fs.ErrNotExist) {
-		_ = os.Remove(out) // where nothing is in it yet
+		_ = os.Remove(out) // fails if it is not empty
 	}
 	return place.Failed(err)
 }
 
-// checkLeft refuses a folder with a table that this run has no rows for: beside the others it would be taken for the run's.
+// checkLeft refuses a folder that has a table for which this run has no rows: it would be taken for this run's.
 func (s source) checkLeft(one bool, out string, all []*content) error {
 	for _, name := range tables[:3] {
 		has := slices.ContainsFunc(all, func(t *content) bool { return t.table == name })
@@ -95,8 +95,8 @@ func (s source) checkLeft(one bool, out string, all []*content) error {
 	return nil
 }
 
-// together writes tables into the folder out. All are whole before the first takes its place: one that cannot be written would leave two
-// runs mixed there.
+// together writes tables into the folder out. It completes all of them before it renames any, so that an error does not mix two runs
+// there.
 func together(all []*content, out string, stdout io.Writer) error {
 	unwritten := filepath.Join(out, "tables")
 	beside, done, err := atomicfile.Beside(unwritten)
@@ -119,7 +119,7 @@ func together(all []*content, out string, stdout io.Writer) error {
 	return nil
 }
 
-// write writes the run in a form of its own.
+// write writes the run in the format of another program.
 func (s source) write(form readers.Form, table bool, out string, stdout io.Writer) error {
 	switch {
 	case table:

@@ -1,4 +1,4 @@
-// Package grading scores completions by the tests of their problems: grpo reward, and the flags that say where programs run.
+// Package grading scores completions by the tests of their problems: grpo reward, and the flags about where programs run.
 package grading
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// Sandbox are the flags that say where programs run.
+// Sandbox are the flags about where programs run.
 type Sandbox struct{ cfg reward.Config }
 
 // Register adds the flags to a verb.
@@ -27,15 +27,15 @@ func (f *Sandbox) Register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.cfg.Python, "python", "", "the interpreter (default: python3)")
 }
 
-// Cells are the local sandbox that the flags describe.
+// Cells are the options of the local sandbox.
 func (f *Sandbox) Cells() (sandbox.Options, error) { return f.cfg.Cells() }
 
-// flags say what a reward is made of.
+// flags are the flags about the reward.
 type flags struct {
 	Sandbox
 	timeout    float64
 	truncation string
-	judge      configs.Config // of which it has the settings of a judge
+	judge      configs.Config // for the settings of the judge
 }
 
 func (f *flags) register(cmd *cobra.Command) {
@@ -59,7 +59,7 @@ func (f *flags) register(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.truncation, "on-truncated", "grade", "what becomes of completions that were cut off: grade, mask or penalise")
 }
 
-// open makes the judge that the flags describe.
+// open makes the judge of the flags.
 func (f *flags) open(ctx context.Context) (judge *reward.Judge, err error) {
 	if !(f.timeout > 0 && f.timeout <= 3600) {
 		return nil, badinput.Errorf("--reward-timeout: found %v, expected seconds above 0, up to 3600", f.timeout)
@@ -76,7 +76,7 @@ func (f *flags) open(ctx context.Context) (judge *reward.Judge, err error) {
 	return reward.Open(ctx, cfg)
 }
 
-// checkJudge refuses what the flags of the judge cannot mean.
+// checkJudge refuses contradicting flags of the model judge.
 func (f *flags) checkJudge() error {
 	j := &f.judge
 	switch {

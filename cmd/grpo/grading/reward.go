@@ -77,7 +77,7 @@ together, in the order of their lines. --judge-url asks a model about each: --re
 	return cmd
 }
 
-// usable tries the judge, and gives the problems whose checker can be used.
+// usable tries the judge, and returns the problems with a usable checker.
 func usable(cmd *cobra.Command, judge *reward.Judge, problems []data.Problem) ([]data.Problem, error) {
 	faults, err := judge.CheckerFaults(cmd.Context(), problems)
 	if err != nil {
@@ -102,24 +102,24 @@ func byID(problems []data.Problem) map[string]*data.Problem {
 	return m
 }
 
-// rewarder scores lines as they come.
+// rewarder scores completions as they come.
 type rewarder struct {
 	judge  *reward.Judge
 	byID   map[string]*data.Problem
 	source string
-	bare   bool // completions are programs
+	bare   bool // completions are bare programs
 	custom bool // there is a reward file
-	asks   bool // there is a judge
+	asks   bool // there is a model judge
 }
 
-// completionLine is a completion as it is read.
+// completionLine is a completion in the input.
 type completionLine struct {
 	Problem    *string `json:"problem"`
 	Completion *string `json:"completion"`
 	Truncated  bool    `json:"truncated"`
 }
 
-// scoreLine is a score as it is written.
+// scoreLine is a score in the output.
 type scoreLine struct {
 	Problem  string           `json:"problem"`
 	Reward   *float64         `json:"reward"`
@@ -149,7 +149,7 @@ func (r *rewarder) run(ctx context.Context, in io.Reader, name string, out, errO
 		if err != nil {
 			return err
 		}
-		read, ahead = all, max(len(all), 1) // those of a problem wait for each other
+		read, ahead = all, max(len(all), 1) // completions of a problem are judged together
 	} else {
 		r.read(ctx, in, name, read, &readErr)
 	}
@@ -164,14 +164,14 @@ func (r *rewarder) run(ctx context.Context, in io.Reader, name string, out, errO
 			return err
 		}
 	}
-	if readErr != nil { // the channel was closed after it was set
+	if readErr != nil { // set before the channel was closed
 		return readErr
 	}
 	summarise(errOut, verdicts, r.judge)
 	return nil
 }
 
-// groups are all completions, those of a problem to be judged together.
+// groups reads all completions, so that those of a problem can be judged together.
 func (r *rewarder) groups(in io.Reader, name string) (chan reward.Completion, error) {
 	var all []reward.Completion
 	places := map[*data.Problem]int{}
@@ -200,7 +200,7 @@ func (r *rewarder) groups(in io.Reader, name string) (chan reward.Completion, er
 	return queue, nil
 }
 
-// read reads completions as they come. The error is there when the channel is closed.
+// read reads completions as they come. readErr is set before the channel is closed.
 func (r *rewarder) read(ctx context.Context, in io.Reader, name string, read chan<- reward.Completion, readErr *error) {
 	go func() {
 		defer close(read)
@@ -250,7 +250,7 @@ func (r *rewarder) line(g reward.Graded) scoreLine {
 	return line
 }
 
-// summarise counts the verdicts, and names what failed beside the programs.
+// summarise prints the numbers of verdicts, and failures other than the programs'.
 func summarise(w io.Writer, verdicts map[reward.Verdict]int, judge *reward.Judge) {
 	fmt.Fprintf(w, "%s:", plural.Of(int(judge.Stats().Graded), "completion"))
 	for _, v := range []reward.Verdict{reward.AC, reward.WA, reward.TLE, reward.MLE, reward.OLE, reward.RTE, reward.CE, reward.INFRA} {

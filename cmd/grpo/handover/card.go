@@ -12,20 +12,20 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 )
 
-// card is a model card of what a run trained: the same for the same run.
+// card is the model card of what a run trained: the same for the same run.
 func card(saved *grpo.Saved) ([]byte, error) {
 	past, err := provenance.Read(saved.Settings.RunDir)
 	if err != nil {
 		return nil, err
 	}
-	cfg, start, err := past.At(saved.Step()) // and not what the run went on with since
+	cfg, start, err := past.At(saved.Step()) // those of this step, not later ones
 	if err != nil {
 		return nil, err
 	}
 	cfg.RunDir = saved.Settings.RunDir
 	m := past.Manifest
 	if n := len(m.Starts); n > 0 && m.Starts[n-1].Parts["data"].SHA256 != start.Parts["data"].SHA256 {
-		m.Problems = 0 // it counts those of other data, which the run went on with
+		m.Problems = 0 // it counts other problems: the data has changed since
 	}
 	found, err := readFound(cfg.RunDir, saved.Step())
 	if err != nil {
@@ -74,14 +74,14 @@ func card(saved *grpo.Saved) ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// forked says of a fork which steps another run made.
+// forked says which steps of a fork another run made.
 func forked(line func(string, ...any), m provenance.Manifest) {
 	if run, step := m.Forked(); step > 0 {
 		line("It is a fork: another run, %s, made the first %s, with settings and problems of its own.\n", nameOf(run), plural.Of(step, "step"))
 	}
 }
 
-// settings lists those of the last step that are not the defaults, and what was other before.
+// settings lists the settings of the last step that differ from the defaults, and changes before.
 func settings(line func(string, ...any), cfg *configs.Config, past *provenance.Run, last int) error {
 	defaults := configs.Defaults()
 	line("## Settings\n")
@@ -94,12 +94,12 @@ func settings(line func(string, ...any), cfg *configs.Config, past *provenance.R
 	return changed(line, past, last)
 }
 
-// cell is a value of a setting in a table.
+// cell escapes a value for a table.
 func cell(value string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(value, "|", `\|`), "\n", " ")
 }
 
-// changed lists the settings that steps up to the last one were made with, and that were others before.
+// changed lists earlier values of settings that changed during the run.
 func changed(line func(string, ...any), past *provenance.Run, last int) error {
 	var after []int
 	for _, s := range past.Manifest.Starts {
@@ -139,7 +139,7 @@ func onHub(name string) string {
 	return id
 }
 
-// named is a model as a reader elsewhere may know it.
+// named is a name for a model that is meaningful elsewhere.
 func named(name string) string {
 	if id := onHub(name); id != "" {
 		return "[" + id + "](https://huggingface.co/" + id + ")"
@@ -157,7 +157,7 @@ func method(cfg *configs.Config) string {
 	return "GRPO"
 }
 
-// kind is how the Hub calls what was done.
+// kind is the Hub's tag for the kind of training.
 func kind(cfg *configs.Config) string {
 	if cfg.Warmup() {
 		return cfg.Method
@@ -165,7 +165,7 @@ func kind(cfg *configs.Config) string {
 	return "reinforcement-learning"
 }
 
-// again says what reaches the same weights: the steps of a warm-up are no completions that could be replayed.
+// again says how to reproduce the weights. The steps of a warm-up cannot be replayed one by one.
 func again(cfg *configs.Config) string {
 	if cfg.Warmup() {
 		return "The same model, rows and settings reach\nthe same weights, to the bit."
@@ -174,7 +174,7 @@ func again(cfg *configs.Config) string {
 		"from the same model, problems and settings, and the run's own record of completions."
 }
 
-// problems are those that were trained on, or the rows; 0: nobody knows how many.
+// problems says how many problems, or rows, were trained on, and where they are from; without a number if that is unknown.
 func problems(m provenance.Manifest, cfg *configs.Config) string {
 	unit := "problem"
 	if cfg.Warmup() {

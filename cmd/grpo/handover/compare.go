@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// limits are what writing weights may do to a log-probability on average. What is beyond is another model: weights that were
-// rounded as they should be are known to be right by then, and this finds a model that computes something else.
+// limits are how much rounding weights to a type may change a log-probability on average. The weights themselves have been
+// compared by then; this detects a model that computes something else.
 var limits = map[string]float64{"bf16": 0.05, "f16": 0.05, "f32": 0.05, "q8_0": 0.2, "q4_0": 3}
 
-// compare says how far a model that was written is from the policy, and refuses one that is another.
+// compare reports how far a written model is from the policy, and fails if it is too far.
 func compare(want, got *probe, kind string) (lines []string, err error) {
 	mean, most := differences(want.scores, got.scores)
 	count := 0
@@ -43,8 +43,8 @@ func compare(want, got *probe, kind string) (lines []string, err error) {
 	return lines, nil
 }
 
-// instead is what to do where a type rounds as much away as an adapter changed. With 16 bits and more it is the type of the
-// model itself, which merged weights are rounded to, that does not keep them apart.
+// instead is what to do if a type rounds away as much as the adapter changed. With 16 bits or more, it is the model's own
+// type that does not preserve the change when weights are merged.
 func instead(kind string) string {
 	switch kind {
 	case "q4_0":
@@ -55,7 +55,7 @@ func instead(kind string) string {
 	return "hand the adapter over as it is, with grpo package"
 }
 
-// inWords is what a difference of log-probabilities means.
+// inWords explains a difference of log-probabilities.
 func inWords(mean float64, kind string) string {
 	switch {
 	case mean < 1e-4:

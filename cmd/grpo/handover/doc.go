@@ -1,5 +1,5 @@
-// Package handover has the verbs that hand the result of a run over: as a model for other programs (export-model), as one file
-// that can be checked (package), and on the Hub (publish). What the file formats are, others know.
+// Package handover has the verbs that hand over the result of a run: as a model for other programs (export-model), as a file
+// that can be verified (package), and on the Hub (publish). The file formats are in other packages.
 package handover
 
 import "github.com/spf13/cobra"

@@ -21,9 +21,9 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Machine is what the command line gives the verbs.
+// Machine is what the command line provides to the verbs.
 type Machine struct {
-	// Open opens what computes.
+	// Open opens a device.
 	Open func(ctx context.Context, device string, threads int) (kernels.Backend, error)
 }
 
@@ -33,7 +33,7 @@ const (
 	formatGGUF        = "gguf"
 )
 
-// exportFlags are what the verb export-model understands.
+// exportFlags are the flags of the verb export-model.
 type exportFlags struct {
 	origin
 	machine           Machine
@@ -81,7 +81,7 @@ func (f *exportFlags) place() destination.Place {
 	return destination.Place{Flag: "--out", Path: f.out, Folder: true, Anew: true, Run: f.origin.recorded}
 }
 
-// check looks at the command line before anything is opened.
+// check checks the command line before anything is opened.
 func (f *exportFlags) check(args []string) error {
 	if err := f.origin.check("export-model", args); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (f *exportFlags) run(ctx context.Context, args []string, out, talk io.Write
 	}
 	if f.format == formatGGUF {
 		source.positions = gguf.Positions
-		if err := gguf.Check(source.dir); err != nil { // before anything is merged, in the words of who typed the path
+		if err := gguf.Check(source.dir); err != nil { // before merging, so that errors name the user's path
 			return err
 		}
 	}
@@ -166,12 +166,12 @@ func (f *exportFlags) run(ctx context.Context, args []string, out, talk io.Write
 	if err != nil {
 		return err
 	}
-	done() // before who reads the output can end the process
+	done() // clean up first: a closed pipe may end the process when it prints
 	_, err = fmt.Fprintln(out, strings.Join(lines, "\n"))
 	return err
 }
 
-// with opens what computes for the time of fn: the memory of a model goes with it.
+// with opens a device and calls fn; closing it frees the memory of a model.
 func (f *exportFlags) with(ctx context.Context, fn func(kernels.Backend) error) error {
 	b, err := f.machine.Open(ctx, f.device, f.threads)
 	if err != nil {

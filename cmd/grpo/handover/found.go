@@ -17,14 +17,14 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/warmup"
 )
 
-// found is what metrics.jsonl says that a reader of the card should know.
+// found has the results in metrics.jsonl for the card.
 type found struct {
 	evaluations []grpo.Evaluation
 	held        []warmup.HeldOut // rows of a warm-up
 	inForce     map[string]float64
 }
 
-// readFound reads it; of a run without the file there is nothing.
+// readFound reads them; without the file there are none.
 func readFound(dir string, step int) (f found, err error) {
 	path := filepath.Join(dir, "metrics.jsonl")
 	if f.evaluations, err = jsonl.OfKind[grpo.Evaluation](path, "evaluation"); errors.Is(err, fs.ErrNotExist) {
@@ -34,7 +34,7 @@ func readFound(dir string, step int) (f found, err error) {
 		return f, err
 	}
 	judged, err := provenance.JudgedOf(dir)
-	for i := range f.evaluations { // as many problems may be others since the run went on
+	for i := range f.evaluations { // later ones may be on other problems
 		f.evaluations[i].Judged = judged[f.evaluations[i].Step]
 	}
 	if err == nil {
@@ -93,7 +93,7 @@ func (f found) problems(line func(string, ...any), step int) {
 	unevaluated(line, last.Step, step)
 }
 
-// rows is the table of the rows that a warm-up held out, before and after.
+// rows is the table of a warm-up's held-out rows, before and after.
 func (f found) rows(line func(string, ...any), step int) {
 	line("## Held-out rows\n")
 	var first, last *warmup.HeldOut
@@ -122,7 +122,7 @@ func (f found) rows(line func(string, ...any), step int) {
 
 func places(v float64) string { return fmt.Sprintf("%.3f", v) }
 
-// table begins a table of what was measured of n of something, and gives what adds a row. What was measured once has one column.
+// table starts a table about n things, and returns a function that adds a row. After a single evaluation it has one column.
 func table(line func(string, ...any), unit string, first, last, n int) func(what, before, after string) {
 	if first == last {
 		line("| | %s | step %d |\n|---|---|---|", unit, last)
@@ -138,7 +138,7 @@ func unevaluated(line func(string, ...any), last, step int) {
 	}
 }
 
-// autopilot says what was trained with in place of the settings.
+// autopilot says which settings the autopilot changed.
 func (f found) autopilot(line func(string, ...any)) {
 	var words []string
 	for _, key := range slices.Sorted(maps.Keys(f.inForce)) {

@@ -11,13 +11,13 @@ import (
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 )
 
-// there tells whether a file is.
+// there reports whether a file exists.
 func there(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular()
 }
 
-// ollamaTemplates are chat formats as Ollama writes them. Which of them a model's is, is tried out.
+// ollamaTemplates are chat templates in Ollama's form. The one that matches the model's is found by trying.
 var ollamaTemplates = []string{
 	"{{ range .Messages }}<|im_start|>{{ .Role }}\n{{ .Content }}<|im_end|>\n{{ end }}<|im_start|>assistant\n",
 	"{{ range .Messages }}<|start_header_id|>{{ .Role }}<|end_header_id|>\n\n{{ .Content }}<|eot_id|>{{ end }}" +
@@ -27,14 +27,14 @@ var ollamaTemplates = []string{
 	"{{ range .Messages }}<|{{ .Role }}|>\n{{ .Content }}</s>\n{{ end }}<|assistant|>\n",
 }
 
-// dialogues are conversations that a template is tried on.
+// dialogues are conversations to try a template on.
 var dialogues = [][]chat.Message{
 	{{Role: "user", Content: "One?"}},
 	{{Role: "user", Content: "One?"}, {Role: "assistant", Content: "Two."}, {Role: "user", Content: "Three?"}},
 	{{Role: "system", Content: "Be brief."}, {Role: "user", Content: "One?"}},
 }
 
-// ollamaTemplate is the one that gives what the model's own does, and the system prompt that it has where there is none.
+// ollamaTemplate is the template that renders the same as the model's own, and the model's default system prompt.
 func ollamaTemplate(r *chat.Renderer, bos string) (text, system string) {
 	for _, candidate := range ollamaTemplates {
 		t := template.Must(template.New("").Parse(candidate))
@@ -62,7 +62,7 @@ func ollamaTemplate(r *chat.Renderer, bos string) (text, system string) {
 	return "", ""
 }
 
-// talk is a conversation as Ollama gives it to a template: with a system prompt, if there is none and there should be.
+// talk is a conversation as Ollama passes it to a template, with the system prompt if it has none.
 func talk(messages []chat.Message, system string) map[string]any {
 	if system != "" && messages[0].Role != "system" {
 		messages = slices.Concat([]chat.Message{{Role: "system", Content: system}}, messages)
@@ -70,7 +70,7 @@ func talk(messages []chat.Message, system string) map[string]any {
 	return map[string]any{"Messages": messages}
 }
 
-// gives tells whether a template gives what the model's own does, of the conversations that that one takes.
+// gives reports whether a template renders the same as the model's own, for the conversations that the latter accepts.
 func gives(t *template.Template, r *chat.Renderer, bos, system string) bool {
 	same := 0
 	for _, d := range dialogues {
@@ -87,7 +87,7 @@ func gives(t *template.Template, r *chat.Renderer, bos, system string) bool {
 	return same > 1
 }
 
-// modelfile is the text of one for Ollama, and what is to be said of it.
+// modelfile is the content of a Modelfile for Ollama, with a note for the user.
 func modelfile(file string, tok *tokenizer.Tokenizer, r *chat.Renderer, stops []int32) (text, note string) {
 	lines := []string{"FROM ./" + file, ""}
 	note = "Modelfile: without a TEMPLATE: Ollama takes that of the file where it knows it"

@@ -23,9 +23,9 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// origin is what a user says of where a policy comes from: a run, or a model and an adapter.
+// origin is how a user names a policy: as a run, or as a model with an adapter.
 type origin struct {
-	recorded       string // the run
+	recorded       string // the run's directory
 	step           int
 	model, adapter string
 	quantize       string
@@ -39,7 +39,7 @@ func (o *origin) register(cmd *cobra.Command) {
 	fl.StringVar(&o.quantize, "quantize", "none", "what the adapter was trained over, with --model: none or `nf4`")
 }
 
-// check looks at the words before anything is opened.
+// check checks the flags before anything is opened.
 func (o *origin) check(verb string, args []string) error {
 	_, err := model.ParseQuantisation(o.quantize)
 	switch {
@@ -60,26 +60,26 @@ func (o *origin) check(verb string, args []string) error {
 	return nil
 }
 
-// source is a policy: a model in a directory, and what an adapter adds to it.
+// source is a policy: a model's directory, and an adapter.
 type source struct {
-	name     string // for people
+	name     string // for messages
 	dir      string
 	adapter  string // "": none
 	quantise model.Quantisation
 	tok      *tokenizer.Tokenizer // nil: the model has none
 	renderer *chat.Renderer       // nil: it has no chat template
-	stops    []int32              // tokens that end an answer
+	stops    []int32              // stop tokens
 
-	positions func(model.Config) int // that what is written has; nil: as many as the policy
+	positions func(model.Config) int // positions of the written model; nil: those of the policy
 }
 
-// find opens what a policy is made of, but for its weights.
+// find opens everything of a policy except its weights.
 func (o *origin) find(ctx context.Context, talk io.Writer) (s *source, err error) {
 	if o.recorded != "" {
 		return o.ofRun(ctx, talk)
 	}
 	s = &source{adapter: o.adapter}
-	s.quantise, _ = model.ParseQuantisation(o.quantize) // check has looked at it
+	s.quantise, _ = model.ParseQuantisation(o.quantize) // validated by check
 	if err = provenance.CheckWhole(s.adapter); err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func (o *origin) find(ctx context.Context, talk io.Writer) (s *source, err error
 	return s, err
 }
 
-// today is the date in prompts of models that are told one; which one it is does not matter for a comparison.
+// today is the date for chat templates that include one; any date does for a comparison.
 const today = "2024-07-26"
 
 // ofRun is the policy of a run.
@@ -126,7 +126,7 @@ func (o *origin) ofRun(ctx context.Context, talk io.Writer) (*source, error) {
 	return s, err
 }
 
-// nameOf is the last part of a path, of characters that a file may be called by anywhere: "model" where it has none of those.
+// nameOf is the last part of a path, reduced to characters that are safe in file names; "model" if none are left.
 func nameOf(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		path = abs
@@ -140,7 +140,7 @@ func nameOf(path string) string {
 	return cmp.Or(name, "model")
 }
 
-// loadTokenizer opens that of a model, which may have none.
+// loadTokenizer opens a model's tokenizer, which may not exist.
 func loadTokenizer(dir string) (*tokenizer.Tokenizer, error) {
 	if !there(filepath.Join(dir, "tokenizer.json")) {
 		return nil, nil
@@ -148,7 +148,7 @@ func loadTokenizer(dir string) (*tokenizer.Tokenizer, error) {
 	return tokenizer.Load(dir)
 }
 
-// usualType is how weights are written where nobody says.
+// usualType is the default type of weights.
 func (s *source) usualType() (kind string, err error) {
 	set, err := tensorfile.OpenModel(s.dir)
 	if err != nil {
@@ -162,8 +162,8 @@ func (s *source) usualType() (kind string, err error) {
 	return "bf16", err
 }
 
-// merged is the model with the adapter in its weights, as numbers: its own directory where there is nothing to be done, else
-// one that is made in beside. lines say what became of the adapter.
+// merged is the model with the adapter merged into its weights, dequantised: its own directory if there is nothing to do,
+// else one made in beside. lines report on the adapter.
 func (s *source) merged(ctx context.Context, beside string) (dir string, lines []string, err error) {
 	quantised, err := nf4.IsModel(s.dir)
 	if err != nil {
@@ -198,7 +198,7 @@ func (s *source) merged(ctx context.Context, beside string) (dir string, lines [
 	return to, append(lines, fmt.Sprintf("adapter: %.1f %% of it is in the weights once these are rounded as the model's are", 100*kept)), nil
 }
 
-// inNumbers decodes the model in dir, in four bits already or as a run with quantize=nf4 saw it.
+// inNumbers dequantises the model in dir, which is quantised already, or is seen so by a run with quantize=nf4.
 func inNumbers(ctx context.Context, dir string, quantised bool, beside string) (decoded string, err error) {
 	codes, decoded := dir, filepath.Join(beside, "numbers")
 	if !quantised {

@@ -21,7 +21,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/plural"
 )
 
-// packFlags are what the verb package understands.
+// packFlags are the flags of the verb package.
 type packFlags struct {
 	out, key, newKey, verify string
 	step                     int
@@ -90,7 +90,7 @@ func makeKey(path string, out io.Writer) error {
 	return nil
 }
 
-// check looks at a package that somebody wrote.
+// check verifies a package.
 func (f *packFlags) check(out io.Writer) error {
 	c, err := bundle.Verify(f.verify)
 	if err != nil {
@@ -151,10 +151,10 @@ func (f *packFlags) pack(run string, out, talk io.Writer) error {
 	return nil
 }
 
-// training are the files of a run that say how it went, where it has them.
+// training are the files of a run's record to include, if they exist.
 var training = []string{"config.json", "manifest.json", "metrics.jsonl", "evaluations.jsonl", "checkpoints.jsonl", "report.html"}
 
-// resultOf are the files that a run is handed over in: what it trained and its card on top, the rest in training/.
+// resultOf are the files of a package: the trained weights and the card at the top, the record in training/.
 func resultOf(run string, step int, talk io.Writer) (files []bundle.File, saved *grpo.Saved, err error) {
 	if saved, err = grpo.OpenSaved(run, step, screen.New(io.Discard, talk, true, false)); err != nil {
 		return nil, nil, err
@@ -177,7 +177,7 @@ func resultOf(run string, step int, talk io.Writer) (files []bundle.File, saved 
 		at := filepath.Join(saved.Settings.RunDir, name)
 		switch info, serr := os.Stat(at); {
 		case errors.Is(serr, fs.ErrNotExist):
-		case serr != nil: // it is there, and would be missed in silence
+		case serr != nil: // it exists but cannot be read: do not omit it silently
 			err = errors.Join(err, badinput.Errorf("%w; mend that and type the same again", serr))
 		case info.Mode().IsRegular():
 			files = append(files, onDisk(path.Join("training", name), at))

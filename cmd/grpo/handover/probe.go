@@ -14,31 +14,31 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// probe is what a model makes of some tokens, to compare models with.
+// probe has a model's outputs on some tokens, for comparing models.
 type probe struct {
 	prompts   [][]int32
-	sequences [][]int32 // that are scored: random tokens, and the prompts with the policy's answers
+	sequences [][]int32 // sequences to score: random tokens, and the prompts with the policy's answers
 	spoken    int       // how many of the sequences, at the end, are answers
-	answers   [][]int32 // greedy, to the prompts
+	answers   [][]int32 // greedy answers to the prompts
 	scores    [][]float32
-	moved     float64 // by how much the adapter changes a log-probability, on average
+	moved     float64 // how much the adapter changes a log-probability on average
 }
 
-// Sizes of a probe: enough to tell models apart, little enough to wait for.
+// Sizes of a probe: large enough to distinguish models, small enough to be quick.
 const (
 	answerTokens = 48
 	randomTokens = 64
 	randomTexts  = 4
 )
 
-// questions are what the models are asked.
+// questions are the prompts for the models.
 var questions = []string{
 	"Write a Python function that adds two numbers.",
 	"Print the numbers from 1 to 5, each on a line of its own.",
 	"Read a line, and print it backwards.",
 }
 
-// options are those that models are compared with: no number is rounded on its way.
+// options are the options for comparing models: everything in f32.
 func (s *source) options() model.Options {
 	return model.Options{Precision: model.F32, Cache: model.F32, Quantise: s.quantise, Frozen: true}
 }
@@ -99,7 +99,7 @@ func (s *source) again(ctx context.Context, p *model.Policy, want *probe) (got *
 	return got, err
 }
 
-// prompts are the questions in the model's own words, as far as it has words and room for an answer.
+// prompts are the questions, in the model's chat format if it has one, that leave room for an answer.
 func (s *source) prompts(positions int) (all [][]int32, err error) {
 	if s.tok == nil {
 		return nil, nil
@@ -118,7 +118,7 @@ func (s *source) prompts(positions int) (all [][]int32, err error) {
 	return all, nil
 }
 
-// answer gives the most likely tokens after each prompt.
+// answer returns the greedy completion of each prompt.
 func (s *source) answer(ctx context.Context, p *model.Policy, prompts [][]int32) (answers [][]int32, err error) {
 	if len(prompts) == 0 {
 		return nil, nil
@@ -140,7 +140,7 @@ func (s *source) answer(ctx context.Context, p *model.Policy, prompts [][]int32)
 	return answers, err
 }
 
-// randomSequences are tokens that say nothing, the same ones each time.
+// randomSequences are random tokens, the same ones each time.
 func randomSequences(vocab, positions int) [][]int32 {
 	rng := rand.New(rand.NewPCG(7, 11))
 	all := make([][]int32, randomTexts)
@@ -153,7 +153,7 @@ func randomSequences(vocab, positions int) [][]int32 {
 	return all
 }
 
-// differences are those of log-probabilities: on average, and the largest. What is no number is infinitely far away.
+// differences are the mean and the largest difference of log-probabilities. NaN counts as infinite.
 func differences(a, b [][]float32) (mean, most float64) {
 	n := 0
 	for i := range a {

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
-// publishFlags are what the verb publish understands.
+// publishFlags are the flags of the verb publish.
 type publishFlags struct {
 	repo, message   string
 	private, dryRun bool
@@ -105,7 +105,7 @@ func asUploads(files []bundle.File) (all []hub.Upload, total int64, err error) {
 	return all, total, nil
 }
 
-// show prints what would be sent.
+// show prints what would be uploaded.
 func (f *publishFlags) show(c *hub.Client, files []bundle.File, uploads []hub.Upload, total int64, out io.Writer) error {
 	kind, token := "public", "with a token"
 	if f.private {

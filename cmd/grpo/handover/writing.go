@@ -17,17 +17,17 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// writing is a model on its way into a folder.
+// writing is a model that is being written.
 type writing struct {
 	*source
-	merged    string // the directory that it is in
-	kind, dir string // how weights are written, and where
+	merged    string // directory of the merged model
+	kind, dir string // type of the weights, and the folder to write to
 }
 
 // written is a model that was written.
 type written struct {
 	writing
-	file  string // the GGUF, "" of a directory
+	file  string // the GGUF file, "" for a directory
 	bytes int64
 	notes []string
 }
@@ -40,7 +40,7 @@ func (w writing) write(ctx context.Context, format string) (*written, error) {
 	return done, done.asDirectory(ctx)
 }
 
-// asGGUF writes one file, and how Ollama is to use it.
+// asGGUF writes a GGUF file, and a Modelfile for Ollama.
 func (w *written) asGGUF(ctx context.Context) error {
 	kind, err := gguf.ParseType(w.kind)
 	if err != nil {
@@ -59,7 +59,7 @@ func (w *written) asGGUF(ctx context.Context) error {
 	return atomicfile.WriteBytes(filepath.Join(w.dir, "Modelfile"), []byte(text))
 }
 
-// dtypes are the encodings of a directory, by --type, and what config.json calls them.
+// dtypes are the types for a directory, by --type, with their names in config.json.
 var dtypes = map[string]struct {
 	encoding kernels.Encoding
 	name     string
@@ -77,7 +77,7 @@ func (w *written) asDirectory(ctx context.Context) (err error) {
 		return err
 	}
 	weights, d := cfg.Tensors(), dtypes[w.kind]
-	weights["lm_head.weight"] = true // of a tied head, which has to stay the embedding
+	weights["lm_head.weight"] = true // a tied head must stay equal to the embedding
 	var sources []tensorfile.Source
 	for _, name := range set.Names() {
 		s, err := sourceOf(set, name, d.encoding, weights[name])
@@ -104,7 +104,7 @@ func (w *written) asDirectory(ctx context.Context) (err error) {
 	return tensorfile.CopyRest(w.merged, w.dir)
 }
 
-// sizing adds up what is written.
+// sizing adds up the size of what is written.
 type sizing struct {
 	io.Writer
 	sum *int64
@@ -116,7 +116,7 @@ func (s *sizing) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// config copies config.json, with the type of the weights as it is now, unless the one that they were in is part of what is computed.
+// config copies config.json with the new type of the weights, unless the computation depends on the old type.
 func (w *written) config(was kernels.Encoding, dtype string) error {
 	c, err := model.ReadConfig(w.merged)
 	if err != nil {
@@ -141,8 +141,8 @@ func (w *written) config(was kernels.Encoding, dtype string) error {
 	return atomicfile.WriteBytes(filepath.Join(w.dir, "config.json"), append(text, '\n'))
 }
 
-// sourceOf is a tensor as it is written: in the encoding, or as it is where the model is not computed from it. Such, as the frequencies of
-// a rotary embedding, are there for programs that want them as they are.
+// sourceOf is a tensor to be written: converted if it is a weight, else unchanged. Other tensors, such as the frequencies of a rotary
+// embedding, are for programs that expect them as they are.
 func sourceOf(set *tensorfile.Set, name string, to kernels.Encoding, weight bool) (tensorfile.Source, error) {
 	if o, ok := set.Other(name); ok {
 		return tensorfile.FromOther(o), nil
@@ -157,7 +157,7 @@ func sourceOf(set *tensorfile.Set, name string, to kernels.Encoding, weight bool
 	return converted(t, to), nil
 }
 
-// converted is a tensor in another encoding, where it is not in that one: each number rounded once, some at a time.
+// converted is a tensor in another encoding, each number rounded once, some at a time.
 func converted(t tensorfile.Tensor, to kernels.Encoding) tensorfile.Source {
 	s := tensorfile.FromTensor(t)
 	if t.Encoding == to {
@@ -185,7 +185,7 @@ func converted(t tensorfile.Tensor, to kernels.Encoding) tensorfile.Source {
 	return s
 }
 
-// probe opens what was written as a model, and asks it what the policy was asked.
+// probe opens the written model, and makes the same probe of it.
 func (w *written) probe(ctx context.Context, b kernels.Backend, want *probe) (*probe, error) {
 	o := model.Options{Precision: model.F32, Cache: model.F32}
 	if w.file == "" {
@@ -210,7 +210,7 @@ func (w *written) probe(ctx context.Context, b kernels.Backend, want *probe) (*p
 	return w.again(ctx, p, want)
 }
 
-// checkWords wants the file to spell the policy's answers as the tokenizer does.
+// checkWords checks that the file decodes the policy's answers as the tokenizer does.
 func (w *written) checkWords(f *gguf.File, want *probe) error {
 	for _, a := range want.answers {
 		text, err := f.Text(a)
@@ -224,7 +224,7 @@ func (w *written) checkWords(f *gguf.File, want *probe) error {
 	return nil
 }
 
-// lines say what was written, in the directory that it will be in.
+// lines report what was written, by its final path.
 func (w *written) lines(out string) []string {
 	name, mib := filepath.Join(out, w.file), float64(w.bytes)/(1<<20)
 	all := []string{fmt.Sprintf("%s: %.1f MiB of weights in %s", name, mib, w.kind)}

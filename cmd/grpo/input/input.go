@@ -1,4 +1,4 @@
-// Package input opens what verbs read.
+// Package input opens the input of verbs.
 package input
 
 import (
@@ -20,7 +20,7 @@ func Open(path string, stdin io.Reader) (in io.ReadCloser, name string, err erro
 	return f, path, err
 }
 
-// File opens a file to read from; a directory is none.
+// File opens a file for reading; a directory is an error.
 func File(path string) (*os.File, error) {
 	f, err := openfile.Open(path)
 	if err != nil {
@@ -33,7 +33,7 @@ func File(path string) (*os.File, error) {
 	return f, nil
 }
 
-// Until gives what can be read until ctx ends, also while it is waited for: by whoever writes into a pipe, or types.
+// Until is in, but a blocked read, as from a pipe or a terminal, ends when ctx does.
 func Until(ctx context.Context, in io.Reader) io.Reader { return until{ctx, in} }
 
 type until struct {
@@ -46,7 +46,7 @@ func (u until) Read(p []byte) (int, error) {
 		n   int
 		err error
 	}
-	text, read := make([]byte, len(p)), make(chan came, 1) // p is the caller's again when this returns
+	text, read := make([]byte, len(p)), make(chan came, 1) // p must not be used after Read has returned
 	go func() {
 		n, err := u.in.Read(text)
 		read <- came{n, err}

@@ -9,20 +9,20 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/plural"
 )
 
-// Abreast is how far the completions of each round were drawn at the same time. A completion is, from its first token to its last:
-// before that its prompt waits or is read, and a server with fewer places than clients has it wait for long.
+// Abreast is how many completions of each round were sampled at the same time. A completion counts from its first token to its
+// last: before that, its prompt is waiting or prefilled, which takes long on a server with fewer slots than clients.
 type Abreast struct {
-	Most []int     `json:"most"` // of them at a time
-	All  []float64 `json:"all"`  // share of the round, from the first question to the last token, in which every client's was
+	Most []int     `json:"most"` // at the same time
+	All  []float64 `json:"all"`  // share of the round, from the first request to the last token, during which all clients' completions were sampled
 }
 
-// drawn are the beginnings and ends of the answers' drawing.
+// drawn is the first or the last token of a completion.
 type drawn struct {
 	at   time.Time
-	more int // 1 or -1
+	more int // 1 at the first, -1 at the last
 }
 
-// abreast finds the most that were drawn at a time, and for which share of the whole so many as there are clients were.
+// abreast returns the most completions sampled at a time, and the share of the round in which all clients' were.
 func (all answers) abreast(clients int) (most int, share float64) {
 	begin, moments := all[0].asked, make([]drawn, 0, 2*len(all))
 	for _, a := range all {
@@ -33,7 +33,7 @@ func (all answers) abreast(clients int) (most int, share float64) {
 	}
 	slices.SortFunc(moments, func(a, b drawn) int {
 		if a.at.Equal(b.at) {
-			return a.more - b.more // who ends when another begins was not there with it
+			return a.more - b.more // an end comes before a beginning at the same time
 		}
 		return a.at.Compare(b.at)
 	})
@@ -51,14 +51,14 @@ func (all answers) abreast(clients int) (most int, share float64) {
 	return most, share
 }
 
-// add notes a round.
+// add adds a round.
 func (a *Abreast) add(all answers, clients int) {
 	most, share := all.abreast(clients)
 	a.Most, a.All = append(a.Most, most), append(a.All, share)
 }
 
-// say says in words what a rate is of. That of a round in which all were drawn at once is of that time; one that is whole is of
-// all the time in any case.
+// say explains what a rate refers to: if all completions of a round were sampled at once, to that time, otherwise to the whole
+// round. whole says that the rate always refers to the whole round.
 func (a *Abreast) say(where string, clients int, whole bool) string {
 	var fewer, most int
 	var shares []float64 // of the rounds in which all were

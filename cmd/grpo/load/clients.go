@@ -15,26 +15,26 @@ import (
 	"time"
 )
 
-// question is one completion that a client wants.
+// question is a client's request for a completion.
 type question struct {
 	prompt []int32
 	tokens int
 	seed   uint64
 }
 
-// answer is when it was asked for, and when each of its tokens came.
+// answer is when it was requested, and when each token came.
 type answer struct {
 	asked time.Time
 	came  []time.Time
 }
 
-// ask has a question answered.
+// ask makes a request.
 type ask func(context.Context, question) (answer, error)
 
-// answers are those of a round.
+// answers are the answers of a round.
 type answers []answer
 
-// question makes one that nobody asked before, so that nothing of it is remembered.
+// newQuestion makes a prompt that was never used, so that no cache helps.
 func newQuestion(seed uint64, prompt, tokens int) question {
 	rng := rand.New(rand.NewPCG(seed, 11))
 	q := question{prompt: make([]int32, prompt), tokens: tokens, seed: seed}
@@ -44,18 +44,18 @@ func newQuestion(seed uint64, prompt, tokens int) question {
 	return q
 }
 
-// vocabulary is what prompts are made of: ids that every model has.
+// vocabulary limits token IDs to those that every model has.
 const vocabulary = 2000
 
-// together has every client ask once, at the same time.
+// together lets every client make one request, at the same time.
 func (l *Load) together(ctx context.Context, ask ask, round uint64) (answers, error) {
 	return l.clients(ctx, ask, 1, func(client, _ int) question {
 		return newQuestion(round<<32+uint64(client), l.Prompt, l.Completion)
 	})
 }
 
-// mixed has every client ask three times, for completions of all lengths, so that some begin while others are drawn. One more
-// asks for long prompts until they are done.
+// mixed lets every client make three requests, for completions of various lengths, so that some begin while others are
+// sampled. One more client sends long prompts until they are done.
 func (l *Load) mixed(ctx context.Context, ask ask) (short, long answers, err error) {
 	rng := rand.New(rand.NewPCG(3, 5))
 	lengths := make([]int, 3*l.Clients)
@@ -88,7 +88,7 @@ func (l *Load) mixed(ctx context.Context, ask ask) (short, long answers, err err
 	return short, long, err
 }
 
-// clients has each of them ask so many times.
+// clients lets each client make that many requests.
 func (l *Load) clients(ctx context.Context, ask ask, times int, what func(client, i int) question) (answers, error) {
 	all := make(answers, l.Clients*times)
 	errs := make([]error, l.Clients)
@@ -118,14 +118,15 @@ func (l *Load) clients(ctx context.Context, ask ask, times int, what func(client
 	return all, ctx.Err()
 }
 
-// asker asks over HTTP.
+// asker makes requests over HTTP.
 type asker struct {
 	load      *Load
 	url, name string
 	client    http.Client
 }
 
-// ask reads a stream, of which every line but the last two is a token; it looks at no more of it, as it takes the server's time.
+// ask reads a stream, in which each line but the last two is a token. It parses only what it must, as it shares the machine with the
+// server.
 func (a *asker) ask(ctx context.Context, q question) (got answer, err error) {
 	body, err := json.Marshal(map[string]any{"model": a.name, "prompt": q.prompt, "max_tokens": q.tokens, "stream": true, "ignore_eos": true,
 		"temperature": a.load.Temperature, "top_k": a.load.TopK, "seed": int32(q.seed), "stream_options": map[string]bool{"include_usage": true}})
@@ -144,13 +145,13 @@ func (a *asker) ask(ctx context.Context, q question) (got answer, err error) {
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(res.Body, 1<<10)) // as much of the reason as there is
+		text, _ := io.ReadAll(io.LimitReader(res.Body, 1<<10)) // the reason, if it can be read
 		return got, fmt.Errorf("%s: %s: %s", a.url, res.Status, bytes.TrimSpace(text))
 	}
 	return got, got.read(res.Body, q.tokens)
 }
 
-// read notes when lines came, and looks in the last for how many tokens they were.
+// read records when lines came, and checks the number of tokens in the usage line.
 func (a *answer) read(body io.Reader, tokens int) error {
 	var used []byte
 	lines := bufio.NewScanner(body)
@@ -188,7 +189,7 @@ func (a *answer) check(last []byte, tokens int) error {
 	return nil
 }
 
-// rate is how many tokens came in a second while all were drawn, or in all where they never were at the same time.
+// rate is tokens per second while all completions were sampled; if they never all were, over the whole round.
 func (all answers) rate() float64 {
 	from, to := time.Time{}, time.Time{}
 	for i, a := range all {
@@ -213,7 +214,7 @@ func (all answers) rate() float64 {
 	return float64(n) / to.Sub(from).Seconds()
 }
 
-// whole is how many came in a second from the first question to the last answer.
+// whole is tokens per second from the first request to the last token.
 func (all answers) whole() float64 {
 	from, to, n := all[0].asked, time.Time{}, 0
 	for _, a := range all {
@@ -228,7 +229,7 @@ func (all answers) whole() float64 {
 	return float64(n) / to.Sub(from).Seconds()
 }
 
-// firsts are how long the first tokens took, in order.
+// firsts are the times to the first token, sorted.
 func (all answers) firsts() (list []time.Duration) {
 	for _, a := range all {
 		list = append(list, a.came[0].Sub(a.asked))
@@ -236,7 +237,7 @@ func (all answers) firsts() (list []time.Duration) {
 	return slices.Sorted(slices.Values(list))
 }
 
-// gaps are the times between tokens, in order.
+// gaps are the times between tokens, sorted.
 func (all answers) gaps() (list []time.Duration) {
 	for _, a := range all {
 		for i := 1; i < len(a.came); i++ {

@@ -21,10 +21,10 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// hostName is what the model with random weights is called.
+// hostName is the name of the model with random weights.
 const hostName = "random"
 
-// host serves a model with random weights as the verb serve does.
+// host serves a model with random weights, as the verb serve does.
 type host struct {
 	load    *Load
 	backend kernels.Backend
@@ -35,7 +35,7 @@ type host struct {
 	stop    func() error
 }
 
-// open starts it. What is open already when something fails is closed by the process's end.
+// open starts it. After an error the end of the process cleans up.
 func (l *Load) open() (*host, error) {
 	b, err := l.Open(l.Device, l.Threads)
 	if err != nil {
@@ -74,7 +74,7 @@ func (h *host) begin() (err error) {
 	return h.serve(tok)
 }
 
-// serve listens, and draws.
+// serve listens, and samples.
 func (h *host) serve(tok *tokenizer.Tokenizer) error {
 	api := openai.New(only{&openai.Policy{Name: hostName, Base: hostName, MaxLength: h.live.Plan().MaxLength,
 		Language: &openai.Language{Tokenizer: tok, Rows: h.policy.Vocab},
@@ -111,7 +111,7 @@ func (h *host) serve(tok *tokenizer.Tokenizer) error {
 
 func (h *host) close() error { return errors.Join(h.stop(), h.backend.Close()) }
 
-// ask asks the sampler itself.
+// ask makes a request to the sampler directly.
 func (h *host) ask(ctx context.Context, q question) (got answer, err error) {
 	done := make(chan error, 1)
 	got = answer{asked: time.Now(), came: make([]time.Time, 0, q.tokens)}
@@ -132,14 +132,14 @@ func (h *host) ask(ctx context.Context, q question) (got answer, err error) {
 	return got, err
 }
 
-// decode is how long a step of the decoder takes, for as many sequences as there are clients, half way through their completions.
+// decode is the time of a decoding step for one sequence per client, half way through their completions.
 func (h *host) decode() (time.Duration, error) {
 	h.live.Turn.Lock()
 	defer h.live.Turn.Unlock()
 	return h.steps.Time()
 }
 
-// only is a host of one policy.
+// only is a host of a single policy.
 type only struct{ *openai.Policy }
 
 func (o only) Policies() []*openai.Policy { return []*openai.Policy{o.Policy} }
@@ -151,7 +151,7 @@ func (o only) Find(name string) (*openai.Policy, error) {
 	return o.Policy, nil
 }
 
-// words is a tokenizer of so many made-up words, so that each token has a text, as those of a model do.
+// words is a tokenizer with made-up tokens, so that every token has a text.
 func words(vocab int) (*tokenizer.Tokenizer, error) {
 	dir, err := os.MkdirTemp("", "grpo-words-")
 	if err != nil {
@@ -175,7 +175,7 @@ func words(vocab int) (*tokenizer.Tokenizer, error) {
 	return tokenizer.Load(file)
 }
 
-// word is a byte in the alphabet of such tokenizers, or four letters after a space.
+// word is a byte in the alphabet of byte-level tokenizers, or four letters after a space.
 func word(i int) string {
 	if i < 256 {
 		return alphabet[i]
@@ -187,7 +187,7 @@ func word(i int) string {
 	return "Ġ" + string(letters)
 }
 
-// alphabet has a character for each byte: those that can be seen are themselves.
+// alphabet has a character for each byte; printable ones stand for themselves.
 var alphabet = func() (list [256]string) {
 	next := rune(256)
 	for b := range rune(256) {

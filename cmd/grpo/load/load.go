@@ -1,6 +1,6 @@
-// Package load measures a server of OpenAI's API under the load of clients each of which asks again as soon as it has its
-// answer: this program's over random weights, beside what its sampler does without HTTP and its decoder without a sampler, or any
-// other by its address.
+// Package load measures a server of OpenAI's API under load: each client sends its next request as soon as it has its answer. It
+// measures this program with random weights, compared with its sampler without HTTP and its decoder without a sampler, or any
+// other server by its URL.
 package load
 
 import (
@@ -17,15 +17,15 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// Load is what is asked for, and of whom.
+// Load is the configuration of the benchmark.
 type Load struct {
 	bench.Model
-	URL, Name string // of another server and its model
+	URL, Name string // another server, and its model
 
 	Clients     int
-	Prompt      int // tokens
+	Prompt      int // in tokens
 	Completion  int
-	Long        int // tokens of prompts that arrive meanwhile, one after the other; 0: none
+	Long        int // tokens of long prompts sent at the same time, one after the other; 0: none
 	Temperature float64
 	TopK        int
 }
@@ -58,7 +58,7 @@ func (l *Load) check() error {
 	return nil
 }
 
-// Verb is the command, without what it does.
+// Verb is the command, without its action.
 var Verb = cobra.Command{
 	Use:   "serve [--shape S] [--batch B] [--url URL --name MODEL]",
 	Short: "Completions through HTTP, beside the sampler and the decoder without it",
@@ -74,10 +74,10 @@ With --url any server of OpenAI's API is measured. It is sent ids of tokens, bel
   grpo bench serve --url http://127.0.0.1:8080 --name qwen`,
 }
 
-// longCompletion is how many tokens follow a long prompt.
+// longCompletion is the number of tokens sampled after a long prompt.
 const longCompletion = 8
 
-// Run measures.
+// Run runs the benchmark.
 func (l *Load) Run(ctx context.Context) (*Result, error) {
 	if err := l.check(); err != nil {
 		return nil, err
@@ -97,8 +97,8 @@ func (l *Load) Run(ctx context.Context) (*Result, error) {
 	return r, l.measure(ctx, (&asker{load: l, url: h.url, name: hostName}).ask, h, r)
 }
 
-// measure takes turns between the ways, so that each is compared with what the machine could do at the time, and then looks at
-// long prompts.
+// measure alternates between the ways to ask, so that each is compared with the machine's speed at that time, and then
+// measures long prompts.
 func (l *Load) measure(ctx context.Context, ask ask, h *host, r *Result) error {
 	var gaps, firsts []time.Duration
 	var ratios, decoding []float64
@@ -131,7 +131,7 @@ func (l *Load) measure(ctx context.Context, ask ask, h *host, r *Result) error {
 				decoding = append(decoding, served.rate()*step.Seconds()/float64(l.Clients))
 			}
 		}
-		if i > 0 { // the first warms up
+		if i > 0 { // the first is a warm-up
 			r.AtOnce.add(served, l.Clients)
 			gaps, firsts = append(gaps, served.gaps()...), append(firsts, served.firsts()...)
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/bench"
 )
 
-// Result is what was found. Rates are of tokens in a second while all completions are drawn, or, in a round in which they never
-// all are, from the first question to the last token; one for each round.
+// Result is the result. Rates are in tokens per second while all completions are sampled, or over the whole round if they never
+// all are; one for each round.
 type Result struct {
 	Bench      string `json:"bench"`
 	Backend    string `json:"backend"`
@@ -19,12 +19,12 @@ type Result struct {
 	Completion int    `json:"completion"`
 
 	Served   []float64 `json:"served_tokens_per_s"`
-	Alone    []float64 `json:"sampler_tokens_per_s,omitempty"` // the same without HTTP
-	Decoded  []float64 `json:"decoder_tokens_per_s,omitempty"` // steps of the decoder alone
-	Ratio    float64   `json:"of_sampler,omitempty"`           // medians over rounds
+	Alone    []float64 `json:"sampler_tokens_per_s,omitempty"` // without HTTP
+	Decoded  []float64 `json:"decoder_tokens_per_s,omitempty"` // the decoder alone
+	Ratio    float64   `json:"of_sampler,omitempty"`           // of medians over rounds
 	OfDecode float64   `json:"of_decoder,omitempty"`
 
-	AtOnce      Abreast  `json:"served_at_once"` // what the rates are of
+	AtOnce      Abreast  `json:"served_at_once"` // what the rates refer to
 	AloneAtOnce *Abreast `json:"sampler_at_once,omitempty"`
 	MixedAtOnce *Abreast `json:"beside_long_at_once,omitempty"`
 
@@ -36,7 +36,7 @@ type Result struct {
 	LongPrompt int `json:"long_context,omitempty"`
 }
 
-// Latencies are in milliseconds; nil: there were no answers.
+// Latencies are in milliseconds; nil if there were no answers.
 type Latencies struct {
 	Answers    int     `json:"answers"`
 	First      float64 `json:"first_p50_ms"`

@@ -1,4 +1,4 @@
-// Package manual writes the pages of man(1) from the commands and settings themselves.
+// Package manual writes man pages from the commands and settings.
 package manual
 
 import (
@@ -49,7 +49,7 @@ verbs into a folder: share/man/man1 of your own is where man looks for them.`,
 	return cmd
 }
 
-// writeAll writes a file for a command and each below it.
+// writeAll writes the page of a command, and of its subcommands.
 func writeAll(cmd *cobra.Command, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return badinput.Errorf("--out: %w", err)
@@ -103,13 +103,13 @@ func Write(w io.Writer, cmd *cobra.Command) error {
 	return err
 }
 
-// page is a text in the macros of man(7).
+// page is a page in the macros of man(7).
 type page struct{ strings.Builder }
 
 func (p *page) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
 func (p *page) section(name string)             { p.line(".SH %s", name) }
 
-// text is paragraphs; one that is indented stays as it is.
+// text adds paragraphs; indented ones are kept as they are.
 func (p *page) text(text string) {
 	for i, paragraph := range strings.Split(strings.TrimSpace(text), "\n\n") {
 		if i > 0 {
@@ -123,7 +123,7 @@ func (p *page) text(text string) {
 	}
 }
 
-// block is lines as they are.
+// block adds lines as they are.
 func (p *page) block(text string) {
 	p.line(".nf")
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
@@ -183,10 +183,10 @@ func (p *page) settings() {
 	}
 }
 
-// escape keeps what troff would read as its own, and names what is no ASCII.
+// escape escapes a text for troff, and characters that are not ASCII.
 func escape(text string) string {
 	var b strings.Builder
-	begins := true // a line
+	begins := true // of a line
 	for _, r := range text {
 		switch {
 		case begins && (r == '.' || r == '\''):

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// Line is a completion as --out has it.
+// Line is a completion in the file of --out.
 type Line struct {
 	Problem     string         `json:"problem"`
 	Sample      int            `json:"sample"`
@@ -57,7 +57,7 @@ func newLine(g grpo.Group, r grpo.Scored, temperature float64) Line {
 	return line
 }
 
-// Attempts is what can be counted about attempts.
+// Attempts are statistics of completions.
 type Attempts struct {
 	FormatRate   float64        `json:"format_rate"`
 	Truncated    float64        `json:"truncated_rate"`
@@ -78,7 +78,7 @@ func NewAttempts(try grpo.Attempt) Attempts {
 		for _, a := range g.Rollouts {
 			s := a.Score
 			n++
-			if s.Excluded != reward.ExcludedInfra { // as evaluations on record count
+			if s.Excluded != reward.ExcludedInfra { // as recorded evaluations count
 				judged++
 				if s.Excluded != reward.ExcludedTruncated && s.Components.Format == 0 {
 					r.FormatRate++
@@ -101,7 +101,7 @@ func NewAttempts(try grpo.Attempt) Attempts {
 	return r
 }
 
-// rows are the lines of a table about the attempts.
+// rows are the lines of the table about completions.
 func (r *Attempts) rows() [][]string {
 	var counts []string
 	for _, v := range []reward.Verdict{reward.AC, reward.WA, reward.TLE, reward.MLE, reward.OLE, reward.RTE, reward.CE, reward.INFRA, NotRun} {

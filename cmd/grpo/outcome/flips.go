@@ -5,14 +5,14 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 )
 
-// Flip is a problem that the policy got wrong before and right after.
+// Flip is a problem that was wrong before and right after.
 type Flip struct {
 	Problem       *data.Problem
 	Before, After string
 }
 
-// Flips gives up to n problems that flipped from wrong to right between two evaluations of the same problems. There are
-// none after a resume, when an evaluation is only a line in the record.
+// Flips returns up to n problems that became right between two evaluations on the same problems. After a resume there are
+// none, as the first evaluation is then only a line in the record.
 func Flips(first, last *grpo.Evaluation, n int) (flips []Flip) {
 	was, is := first.GreedyTry.Groups, last.GreedyTry.Groups
 	for i := range min(len(was), len(is)) {

@@ -1,4 +1,4 @@
-// Package outcome is what an evaluation found, for people as a table and for programs as JSON.
+// Package outcome is the result of an evaluation, as a table for people and as JSON for programs.
 package outcome
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
-// Report is all of it.
+// Report is the complete result.
 type Report struct {
 	Model      string        `json:"model"`
 	Adapter    string        `json:"adapter,omitempty"`
@@ -22,15 +22,15 @@ type Report struct {
 	Problems   int           `json:"problems"`
 	Seed       uint64        `json:"seed"`
 	MaxTokens  int           `json:"max_tokens"`
-	NoRoom     int           `json:"left_out_too_long,omitempty"` // problems whose prompts take all positions of the model
-	LessRoom   int           `json:"less_room,omitempty"`         // others that leave less than max_tokens of them
+	NoRoom     int           `json:"left_out_too_long,omitempty"` // problems whose prompts leave no room in the model's positions
+	LessRoom   int           `json:"less_room,omitempty"`         // other problems that leave less room than max_tokens
 	Backend    string        `json:"backend"`
 	Greedy     Greedy        `json:"greedy"`
 	Sampled    *Sampled      `json:"sampled,omitempty"`
-	Change     *stats.Change `json:"change,omitempty"` // of pass@1, greedy, since the first evaluation of the run
+	Change     *stats.Change `json:"change,omitempty"` // of greedy pass@1, since the run's first evaluation
 }
 
-// Greedy is about the most likely completion of each problem.
+// Greedy is about the greedy completions.
 type Greedy struct {
 	PassAt1 float64    `json:"pass@1"`
 	CI      [2]float64 `json:"pass@1_ci"`
@@ -45,10 +45,10 @@ type Sampled struct {
 	Attempts
 }
 
-// Print is the report as a table.
+// Print prints the report as a table.
 func (r *Report) Print(w io.Writer) error {
 	what := r.Model
-	if with := r.Adapter + r.Checkpoint; with != "" { // there is one of them
+	if with := r.Adapter + r.Checkpoint; with != "" { // only one of them is set
 		what += " with " + with
 	}
 	source := r.Data
@@ -65,7 +65,7 @@ func (r *Report) Print(w io.Writer) error {
 			rows[i+1] = append(rows[i+1], row[1])
 		}
 		more := [][]string{{fmt.Sprintf("pass@%d", s.K), "", s.AtK(r.Problems)}, {fmt.Sprintf("best reward of %d", s.K), "", s.Best(r.Problems)}}
-		if s.K == 1 { // which stands above
+		if s.K == 1 { // it is printed above
 			more = more[1:]
 		}
 		rows = slices.Insert(rows, 1, more...)

@@ -1,4 +1,4 @@
-// Package output prints what verbs have to say: tables for people, lines of JSON for programs.
+// Package output prints the output of verbs: tables for people, JSON Lines for programs.
 package output
 
 import (
@@ -9,20 +9,20 @@ import (
 	"text/tabwriter"
 )
 
-// Table prints rows in columns, as they come.
+// Table prints rows in aligned columns.
 type Table struct{ *tabwriter.Writer }
 
-// NewTable begins one with a header.
+// NewTable starts a table with a header.
 func NewTable(w io.Writer, header ...string) Table {
 	t := Table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
 	t.Row(header...)
 	return t
 }
 
-// Row adds one.
+// Row adds a row.
 func (t Table) Row(cells ...string) { fmt.Fprintln(t, strings.Join(cells, "\t")) }
 
-// JSONLines writes a line of JSON for each value, with <, > and & as they are: the texts are programs.
+// JSONLines writes JSON Lines without HTML escapes, as the texts are programs.
 type JSONLines struct{ enc *json.Encoder }
 
 // NewJSONLines writes to w.

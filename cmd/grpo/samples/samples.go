@@ -1,4 +1,4 @@
-// Package samples is the verb that shows the completions on record of a run to a browser.
+// Package samples is the verb that shows the recorded completions of a run in a browser.
 package samples
 
 import (

@@ -10,21 +10,21 @@ import (
 	"github.com/seed-7879b91d/grpo/data/hub"
 )
 
-// between is the time between two lines about a download, where there is no bar.
+// between is the interval of lines about a download, without a terminal.
 const between = 5 * time.Second
 
-// fetching shows one file on its way after the other.
+// fetching shows the progress of downloads, one file after the other.
 type fetching struct {
 	errs io.Writer
 	now  func() time.Time
 
 	file         string
-	bar          *progressbar.ProgressBar // nil: there are lines
-	first        int64                    // bytes that were there before
+	bar          *progressbar.ProgressBar // nil: lines are printed
+	first        int64                    // bytes that were downloaded earlier
 	began, spoke time.Time
 }
 
-// Fetching gives what shows downloads on errs: on a terminal as a bar, else as a line every few seconds.
+// Fetching returns a function that shows downloads on errs: as a bar on a terminal, else as a line every few seconds.
 func Fetching(errs io.Writer) func(hub.Progress) {
 	return (&fetching{errs: errs, now: time.Now}).show
 }
@@ -34,7 +34,7 @@ func (f *fetching) show(p hub.Progress) {
 		f.begin(p)
 	}
 	if f.bar != nil {
-		_ = f.bar.Set64(p.Done) // a bar that cannot be drawn is no reason to stop
+		_ = f.bar.Set64(p.Done) // failing to draw a bar is no error
 		if p.Done == p.Total {
 			_ = f.bar.Finish()
 		}
@@ -53,13 +53,13 @@ func (f *fetching) begin(p hub.Progress) {
 	}
 }
 
-// label is which file of how many it is, in about so many characters; 0: as many as it takes.
+// label says which file it is of how many, in about that many characters; 0: no limit.
 func label(p hub.Progress, columns int) string {
 	number := fmt.Sprintf("%d/%d ", p.Number, p.Files)
 	return number + shortened(p.File, columns-len(number))
 }
 
-// shortened leaves out the start of a name that is too long: its end tells files apart.
+// shortened drops the beginning of a long name, as its end distinguishes files.
 func shortened(text string, columns int) string {
 	runes := []rune(text)
 	if len(runes) <= columns || columns < 1 {
@@ -68,7 +68,7 @@ func shortened(text string, columns int) string {
 	return "…" + string(runes[len(runes)-columns+1:])
 }
 
-// line is how far a file is, in words.
+// line is the progress of a file in words.
 func (f *fetching) line(p hub.Progress, now time.Time) string {
 	text := fmt.Sprintf("%s: %s", label(p, 0), size(p.Done))
 	if p.Total >= 0 && p.Done < p.Total {
@@ -84,7 +84,7 @@ func (f *fetching) line(p hub.Progress, now time.Time) string {
 	return text
 }
 
-// size is a number of bytes as a person says it.
+// size formats a number of bytes.
 func size(bytes int64) string {
 	value, unit := float64(bytes), 0
 	for units := 4; value >= 1000 && unit < units; unit++ {
@@ -96,7 +96,7 @@ func size(bytes int64) string {
 	return fmt.Sprintf("%.1f %s", value, []string{"", "kB", "MB", "GB", "TB"}[unit])
 }
 
-// Reading gives what shows how far the files of a data set are read: nothing where there is no terminal.
+// Reading returns a function that shows the progress of reading a data set, if there is a terminal.
 func Reading(errs io.Writer) func(done, total int64) {
 	if _, can := draws(errs); !can {
 		return nil
@@ -107,11 +107,11 @@ func Reading(errs io.Writer) func(done, total int64) {
 			bar = newBar(errs, total, 62,
 				progressbar.OptionSetDescription("reading"), progressbar.OptionShowBytes(true), progressbar.OptionShowCount())
 		}
-		_ = bar.Set64(done) // a bar that cannot be drawn is no reason to stop
+		_ = bar.Set64(done) // failing to draw a bar is no error
 	}
 }
 
-// Building gives what shows how far a build is: nothing where there is no terminal.
+// Building returns a function that shows the progress of a build, if there is a terminal.
 func Building(errs io.Writer) func(done, total int) {
 	if _, can := draws(errs); !can {
 		return func(int, int) {}
@@ -121,6 +121,6 @@ func Building(errs io.Writer) func(done, total int) {
 		if bar == nil {
 			bar = newBar(errs, int64(total), 62, progressbar.OptionSetDescription("building"), progressbar.OptionShowCount())
 		}
-		_ = bar.Set(done) // a bar that cannot be drawn is no reason to stop
+		_ = bar.Set(done) // failing to draw a bar is no error
 	}
 }

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// recent is how many steps, and how many evaluations, the remaining time is judged by.
+// recent is how many steps, and evaluations, the remaining time is estimated from.
 const recent = 15
 
-// pace is how fast a run goes on.
+// pace estimates the remaining time of a run.
 type pace struct {
-	limit int // its last step; below 1: nobody knows
+	limit int // the last step; below 1: unknown
 	every int // steps between evaluations; below 1: none
 
-	mark         time.Time // the end of what was timed last
-	steps, evals []float64 // seconds
+	mark         time.Time // end of the last lap
+	steps, evals []float64 // recent durations in seconds
 }
 
-// lap is the time since the last.
+// lap is the time since the last lap.
 func (p *pace) lap(now time.Time) (seconds float64) {
 	if !p.mark.IsZero() {
 		seconds = now.Sub(p.mark).Seconds()
@@ -26,20 +26,20 @@ func (p *pace) lap(now time.Time) (seconds float64) {
 	return seconds
 }
 
-// left is how many seconds the run has left after a step; known tells whether that can be said. Evaluations count by
-// their own median: one in ten steps would be no part of the steps'.
+// left is the remaining time after a step; known is false if it cannot be estimated. Evaluations have a median of their
+// own, as one in ten steps would not affect the steps' median.
 func (p *pace) left(step int) (seconds float64, known bool) {
 	if p.limit < step || p.limit < 1 || len(p.steps) == 0 {
 		return 0, false
 	}
 	evals := 0
 	if p.every > 0 {
-		evals = p.limit/p.every - step/p.every // those that are due after later steps
+		evals = p.limit/p.every - step/p.every // those due after later steps
 		if step%p.every == 0 {
 			evals++
 		}
 		if p.limit%p.every != 0 {
-			evals++ // at the end there is one in any case
+			evals++ // there is always one at the end
 		}
 	}
 	return float64(p.limit-step)*median(p.steps) + float64(evals)*median(p.evals), true
@@ -53,7 +53,7 @@ func median(all []float64) float64 {
 	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
-// with adds to the recent ones.
+// with appends, and drops the oldest beyond recent.
 func with(all []float64, seconds float64) []float64 {
 	all = append(all, seconds)
 	return all[max(0, len(all)-recent):]

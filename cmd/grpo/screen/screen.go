@@ -1,5 +1,5 @@
-// Package screen shows a person what goes on: a line that is drawn over and over while something runs, and lines that
-// stay for what is done. Where nobody looks (a pipe, a log) there are only lines that stay. It computes nothing.
+// Package screen shows progress to a person: a line that is redrawn while something runs, and permanent lines for what is
+// done. Without a terminal (in a pipe, a log) there are only permanent lines. It computes nothing.
 package screen
 
 import (
@@ -30,36 +30,35 @@ type Screen struct {
 	terminal    bool
 	rewards     []float64
 	pace        pace
-	step        int // that is done
+	step        int // the last completed step
 
-	phase  string // what the bar is of
+	phase  string // what the bar shows
 	began  time.Time
-	tokens int // of the phase so far
+	tokens int // tokens of the phase so far
 }
 
 var _ grpo.Watcher = (*Screen)(nil)
 
-// New shows on out what was asked for, and on errs what goes on.
+// New shows results on out and progress on errs.
 func New(out, errs io.Writer, quiet, json bool) *Screen {
 	_, terminal := draws(errs)
 	return &Screen{out: out, errs: errs, quiet: quiet, json: json, terminal: terminal && !quiet && !json}
 }
 
-// Unread lets a verb go on to its end where the reader of its output goes away, as tee may, which is told of there, and is no reason to
-// lose what is not done: until done, writing fails in place of the process. What is run meanwhile does not inherit it.
+// Unread lets a verb continue if the reader of its output goes away, such as a tee that was interrupted: until done is called, writes
+// fail instead of killing the process. Child processes do not inherit this.
 func Unread() (done func()) {
 	gone := make(chan os.Signal, 1)
 	signal.Notify(gone, syscall.SIGPIPE)
 	return func() { signal.Stop(gone) }
 }
 
-// Expect says which step the run is at, which will be its last, and how many there are between evaluations; below 1:
-// nobody knows.
+// Expect sets the current step, the last step, and the steps between evaluations; below 1: unknown.
 func (s *Screen) Expect(step, last, every int) {
 	s.step, s.pace.limit, s.pace.every = step, last, every
 }
 
-// Begun tells how the run begins.
+// Begun prints how the run starts.
 func (s *Screen) Begun(how string) {
 	s.pace.lap(time.Now())
 	if !s.quiet && !s.json {
@@ -67,7 +66,7 @@ func (s *Screen) Begun(how string) {
 	}
 }
 
-// Phase begins a bar.
+// Phase starts a bar.
 func (s *Screen) Phase(name string, units int) {
 	s.End()
 	s.phase, s.began, s.tokens = name, time.Now(), 0
@@ -79,7 +78,7 @@ func (s *Screen) Phase(name string, units int) {
 	}
 }
 
-// of is a step among all of them.
+// of is a step, with the number of all steps.
 func (s *Screen) of(step int) string {
 	if s.pace.limit < 1 {
 		return fmt.Sprintf("%3d", step)
@@ -88,7 +87,7 @@ func (s *Screen) of(step int) string {
 	return fmt.Sprintf("%*d/%s", len(last), step, last)
 }
 
-// Advance moves the bar.
+// Advance advances the bar.
 func (s *Screen) Advance(units, tokens int) {
 	if s.bar == nil {
 		return
@@ -96,10 +95,10 @@ func (s *Screen) Advance(units, tokens int) {
 	if s.tokens += tokens; s.tokens > 0 {
 		s.bar.Describe(fmt.Sprintf("%s %6.0f tokens/s", s.phase, float64(s.tokens)/time.Since(s.began).Seconds()))
 	}
-	_ = s.bar.Add(units) // a bar that cannot be drawn is no reason to stop
+	_ = s.bar.Add(units) // failing to draw a bar is no error
 }
 
-// End takes the bar off the screen.
+// End removes the bar.
 func (s *Screen) End() {
 	if s.bar != nil {
 		_ = s.bar.Finish()
@@ -107,7 +106,7 @@ func (s *Screen) End() {
 	}
 }
 
-// StepDone prints the step.
+// StepDone prints a step.
 func (s *Screen) StepDone(m grpo.Metrics, t grpo.Timing, advice []grpo.Advice) {
 	s.End()
 	s.step, s.rewards = m.Step, append(s.rewards, m.MeanReward)
@@ -127,7 +126,7 @@ func (s *Screen) StepDone(m grpo.Metrics, t grpo.Timing, advice []grpo.Advice) {
 	s.advise(advice)
 }
 
-// summary is a step in lines of so many characters, with the rewards so far drawn into what is left of the last.
+// summary is a step in lines of that width, with a sparkline of rewards in the rest of the last one.
 func (s *Screen) summary(m grpo.Metrics, t grpo.Timing, columns int) string {
 	parts := m.Parts(t)
 	parts[0] = "step " + s.of(m.Step)
@@ -167,20 +166,20 @@ func (s *Screen) Evaluated(e grpo.Evaluation, advice []grpo.Advice) {
 	s.advise(advice)
 }
 
-// Saved tells of a checkpoint.
+// Saved prints the path of a checkpoint.
 func (s *Screen) Saved(dir string) {
 	if s.json {
 		s.Line(map[string]any{"checkpoint": dir})
 	}
 }
 
-// Warn tells of something that went wrong and was survived.
+// Warn prints a warning.
 func (s *Screen) Warn(what string) {
 	s.End()
 	Tell(s.errs, "  ! "+what)
 }
 
-// Kept tells where a run is that has ended, if it has a report: one that found no room is told of elsewhere.
+// Kept prints where a finished run is, if it has a report; if that could not be written, there is an error already.
 func Kept(w io.Writer, dir string) {
 	report := filepath.Join(dir, "report.html")
 	if _, err := os.Stat(report); err == nil {
@@ -195,7 +194,7 @@ func (s *Screen) Line(v any) {
 	}
 }
 
-// sparkline draws the last of a series in one line.
+// sparkline draws the end of a series in one line.
 func sparkline(x []float64, width int) string {
 	levels := []rune("▁▂▃▄▅▆▇█")
 	x = x[max(0, len(x)-width):]
@@ -214,7 +213,7 @@ func sparkline(x []float64, width int) string {
 	return b.String()
 }
 
-// Once gives what tells warnings on errs, each of them one time.
+// Once returns a function that prints warnings on errs, each of them once.
 func Once(errs io.Writer) func(string) {
 	said := map[string]bool{}
 	return func(what string) {

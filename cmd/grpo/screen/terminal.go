@@ -15,17 +15,16 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
-// usual is the width of what does not say how wide it is: a pipe, a file, and some terminals.
+// usual is the width if it is unknown, as of a pipe, a file, and some terminals.
 const usual = 80
 
-// Width is how many characters fit in a line of w, and whether that is a terminal. It is asked for each time that
-// something is drawn, since a window may be made smaller at any time.
+// Width is the width of w in characters, and whether it is a terminal. Ask each time, as windows can be resized.
 func Width(w io.Writer) (columns int, terminal bool) {
 	columns, _, terminal = Size(w)
 	return columns, terminal
 }
 
-// Size is Width with the number of lines; 0 where there is no end to them.
+// Size is Width with the number of lines; 0 if unlimited.
 func Size(w io.Writer) (columns, rows int, terminal bool) {
 	if over, ok := w.(interface{ Unwrap() io.Writer }); ok {
 		w = over.Unwrap()
@@ -40,14 +39,14 @@ func Size(w io.Writer) (columns, rows int, terminal bool) {
 	return usual, 0, true
 }
 
-// draws is how many characters fit in a line of w, and whether a line can be drawn over and over there, which a dumb terminal, as that of
-// an editor, does not know how to.
+// draws is the width of w, and whether lines can be redrawn there; a dumb terminal, such as in an editor, cannot.
 func draws(w io.Writer) (columns int, can bool) {
 	columns, terminal := Width(w)
 	return columns, terminal && os.Getenv("TERM") != "dumb"
 }
 
-// Shown is how a text goes to w that others wrote: on a terminal, which might obey it, with signs for what cannot be seen.
+// Shown returns a function that makes untrusted text safe for w: on a terminal, invisible and control characters become visible
+// symbols.
 func Shown(w io.Writer) func(text string) string {
 	if _, terminal := Width(w); terminal {
 		return look.Visible
@@ -55,8 +54,8 @@ func Shown(w io.Writer) func(text string) string {
 	return func(text string) string { return text }
 }
 
-// Tell prints a line: on a terminal in as many as it takes, with whole words. What it quotes may be of a server, a model or a data set,
-// so it has signs for what cannot be seen, also where it is kept in a file that a terminal shows later.
+// Tell prints a line, wrapped at words on a terminal. It may quote untrusted text, so control characters become visible symbols, even
+// in a file, which may be shown on a terminal later.
 func Tell(w io.Writer, line string) {
 	line = look.Visible(line)
 	if columns, terminal := Width(w); terminal {
@@ -65,10 +64,10 @@ func Tell(w io.Writer, line string) {
 	fmt.Fprintln(w, line)
 }
 
-// flow puts parts into lines of so many characters; a part stays whole. Lines after the first are indented.
+// flow joins parts to lines of that width, breaking only between parts. Lines after the first are indented.
 func flow(parts []string, columns int) string { return join(parts, columns, "  ") }
 
-// wrap puts the words of a text into such lines.
+// wrap wraps a text in the same way.
 func wrap(text string, columns int) string {
 	indent := text[:len(text)-len(strings.TrimLeft(text, " "))]
 	var words []string
@@ -82,14 +81,14 @@ func wrap(text string, columns int) string {
 	return indent + join(words, columns-len(indent), " ")
 }
 
-// unit is what stays beside its number, such as MB, s or %.
+// unit matches units that must stay with their number, such as MB, s or %.
 var unit = regexp.MustCompile(`^([kMGT]i?B|s|min|h|d|M|%)[,;:.)]*$`)
 
 func endsInDigit(word string) bool {
 	return word != "" && word[len(word)-1] >= '0' && word[len(word)-1] <= '9'
 }
 
-// join is parts with something in between, or a new line.
+// join joins parts with between, or a line break.
 func join(parts []string, columns int, between string) string {
 	const indent = "\n    "
 	var b strings.Builder
@@ -111,8 +110,7 @@ func join(parts []string, columns int, between string) string {
 	return b.String()
 }
 
-// fitting is the start of a text that fits into so many characters. It ends at the end of a word: half a number would be
-// another one.
+// fitting is the beginning of a text that fits, ending at a word: part of a number would be another number.
 func fitting(text string, columns int) string {
 	runes := []rune(text)
 	if len(runes) <= columns {
@@ -126,7 +124,7 @@ func fitting(text string, columns int) string {
 	return ""
 }
 
-// oneLine keeps what a bar draws over and over on one line, however narrow the window has become.
+// oneLine keeps a bar on one line, however narrow the window becomes.
 type oneLine struct{ io.Writer }
 
 func (o oneLine) Write(p []byte) (int, error) {
@@ -139,7 +137,7 @@ func (o oneLine) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// newBar is a bar of so many units in a line that has so many characters beside it.
+// newBar is a bar with that many units, in a line with beside other characters.
 func newBar(w io.Writer, units int64, beside int, options ...progressbar.Option) *progressbar.ProgressBar {
 	columns, _ := Width(w)
 	return progressbar.NewOptions64(units, append([]progressbar.Option{
@@ -149,7 +147,7 @@ func newBar(w io.Writer, units int64, beside int, options ...progressbar.Option)
 	}, options...)...)
 }
 
-// span is a time in one or two units, as a person says it.
+// span formats a duration with one or two units.
 func span(seconds float64) string {
 	const minute, hour, day = 60, 60 * 60, 24 * 60 * 60
 	whole := int64(seconds)

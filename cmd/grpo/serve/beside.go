@@ -26,21 +26,21 @@ import (
 	"github.com/seed-7879b91d/grpo/lora"
 )
 
-// Beside serves the policy that this process trains, as it was after the last whole step. A nil one does nothing.
+// Beside serves the policy that this process trains, as of the last complete step. A nil Beside does nothing.
 type Beside struct {
 	flags    flags
 	listener net.Listener
 	stderr   io.Writer
-	local    bool       // nobody but this machine reaches it
-	turn     sync.Mutex // of the trainer, and of the samplers that answer
+	local    bool       // only reachable from this machine
+	turn     sync.Mutex // of the trainer, and of the samplers that serve
 
 	backend kernels.Backend
 	trainer *grpo.Trainer
 
 	base  serving.NamedDir
-	name  string // of what is trained
+	name  string // of the trained policy
 	fresh chan trained
-	step  atomic.Int64 // that is served
+	step  atomic.Int64 // of the served policy
 }
 
 // trained is the policy after a step.
@@ -49,10 +49,10 @@ type trained struct {
 	adapter *lora.Adapter
 }
 
-// drain is what answers that run have when the training ends.
+// drain is how long requests in progress may take when the training ends.
 const drain = 2 * time.Second
 
-// Listen takes the address of serve, where there is one, before anything is loaded. A dry run gives it back at once.
+// Listen opens the address of the setting serve, if there is one, before anything is loaded. A dry run closes it again at once.
 func Listen(cfg *configs.Config, dry bool, stderr io.Writer) (b *Beside, err error) {
 	if cfg.Serve == "" {
 		return nil, nil
@@ -88,7 +88,7 @@ func Listen(cfg *configs.Config, dry bool, stderr io.Writer) (b *Beside, err err
 	return b, nil
 }
 
-// Open opens a trainer, as grpo.Open does, whose steps can be served.
+// Open opens a trainer like grpo.Open, such that its policy can be served.
 func (b *Beside) Open(ctx context.Context, cfg *configs.Config, backend kernels.Backend, w grpo.Watcher, options ...grpo.Option) (
 	t *grpo.Trainer, err error) {
 	if b == nil {
@@ -99,7 +99,7 @@ func (b *Beside) Open(ctx context.Context, cfg *configs.Config, backend kernels.
 	return b.trainer, err
 }
 
-// watched is a watcher of a run that is served.
+// watched is the watcher of a run that is served.
 type watched struct {
 	grpo.Watcher
 	beside *Beside
@@ -112,7 +112,7 @@ func (w watched) StepDone(m grpo.Metrics, t grpo.Timing, a []grpo.Advice) {
 	}
 }
 
-// offer gives the policy to who publishes it, in place of one that he did not take yet.
+// offer passes the policy to publish, replacing one that publish has not taken yet.
 func (b *Beside) offer(step int) error {
 	b.turn.Lock()
 	a, err := b.trainer.Policy().Adapter()
@@ -128,7 +128,7 @@ func (b *Beside) offer(step int) error {
 	return nil
 }
 
-// With serves the trainer that Open opened while train runs.
+// With serves the trainer that Open has opened, while train runs.
 func (b *Beside) With(ctx context.Context, train func() error) error {
 	if b == nil {
 		return train()
@@ -159,14 +159,14 @@ func (b *Beside) With(ctx context.Context, train func() error) error {
 	return errors.Join(err, <-served)
 }
 
-// Close gives the address back.
+// Close closes the address.
 func (b *Beside) Close() {
 	if b != nil {
 		b.listener.Close()
 	}
 }
 
-// open makes a host over the weights that are trained on, with the policy as it is now.
+// open makes a host over the weights in training, with the current policy.
 func (b *Beside) open() (*serving.Host, error) {
 	t := b.trainer
 	cfg := t.Settings()
@@ -199,7 +199,7 @@ func (b *Beside) open() (*serving.Host, error) {
 	return host, nil
 }
 
-// serve has a policy speak under the run's name.
+// serve serves a policy under the run's name.
 func (b *Beside) serve(host *serving.Host, now trained) (freed <-chan struct{}, err error) {
 	if freed, err = host.Publish(b.name, b.base.Name, now.adapter); err == nil {
 		b.step.Store(int64(now.step))
@@ -207,12 +207,12 @@ func (b *Beside) serve(host *serving.Host, now trained) (freed <-chan struct{}, 
 	return freed, err
 }
 
-// publish serves the policy of each step, or the last of several, until ctx ends.
+// publish serves the policy of each step, or the latest of several, until ctx ends.
 func (b *Beside) publish(ctx context.Context, host *serving.Host, log *slog.Logger) {
 	freed := make(chan struct{})
 	for read := 0; ; {
 		fresh := b.fresh
-		if read > 1 { // two that are still read, and the one that is served: there is no room for another
+		if read > 1 { // two old ones are still in use beside the current one: there is no slot for another
 			fresh = nil
 		}
 		select {

@@ -16,8 +16,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/gate"
 )
 
-// given looks at what was typed. A name that is empty, as a variable of the shell may be that nobody has set, must not mean that there
-// is none: a server without its keys answers everybody.
+// given checks the flags as typed. An empty name, such as that of an unset shell variable, must not count as none: a server without
+// its keys answers everyone.
 func (f *flags) given(typed *pflag.FlagSet) error {
 	for _, name := range []string{"adapters", "run", "store", "sessions", "keys", "tls-cert", "tls-key"} {
 		if flag := typed.Lookup(name); flag.Changed && flag.Value.String() == "" {
@@ -31,7 +31,7 @@ func (f *flags) given(typed *pflag.FlagSet) error {
 	return usage.OfTemplate(typed, f.speech.Renderer)
 }
 
-// check looks at what can be wrong before anything is loaded.
+// check checks what can be checked before anything is loaded.
 func (f *flags) check() (served serving.Options, local bool, err error) {
 	if err := f.bounds(); err != nil {
 		return served, false, err
@@ -77,7 +77,7 @@ func (f *flags) check() (served serving.Options, local bool, err error) {
 	return served, local, err
 }
 
-// bounds looks at the numbers.
+// bounds checks the numbers.
 func (f *flags) bounds() error {
 	for _, limit := range []struct {
 		flag         string
@@ -104,7 +104,7 @@ func (f *flags) bounds() error {
 	return nil
 }
 
-// hostNames are the names as requests are looked at for: in lower case, with nothing around them.
+// hostNames are the host names in canonical form: in lower case, trimmed.
 func hostNames(given []string) (names []string, err error) {
 	for _, name := range given {
 		if name == "" || net.ParseIP(name) == nil && strings.ContainsAny(name, ":/@?#[] \t\r\n") {
@@ -115,7 +115,7 @@ func hostNames(given []string) (names []string, err error) {
 	return names, nil
 }
 
-// named reads what is to be served.
+// named parses the models and adapters to serve.
 func (f *flags) named(o *serving.Options) error {
 	if f.recorded != nil {
 		f.recorded.serve(o)

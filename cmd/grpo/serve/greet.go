@@ -18,7 +18,7 @@ func names(host *serving.Host) []string {
 	return slices.Clip(list)
 }
 
-// greet says where the server is, and what room each model has.
+// greet prints where the server is, and the size of each model's KV cache.
 func (f *flags) greet(w io.Writer, at net.Addr, host *serving.Host) {
 	scheme := "http"
 	if f.door.TLS != nil {
@@ -41,7 +41,7 @@ func (f *flags) greet(w io.Writer, at net.Addr, host *serving.Host) {
 	}
 }
 
-// opened is an address as a browser opens it. Who listens on all addresses has none that is one.
+// opened is a URL for a browser. If the server listens on all addresses, it is that of this machine.
 func opened(at net.Addr) string {
 	if tcp, ok := at.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
 		return fmt.Sprintf("localhost:%d/, from another machine by the name of this one", tcp.Port)

@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// RereadsKeys tells that SIGHUP has a file of keys read again, and does not ask the program to stop.
+// RereadsKeys is set while SIGHUP makes the server reread its keys, and so does not stop the program.
 var RereadsKeys atomic.Bool
 
-// hearHangups has the file of keys, where there is one, read again at SIGHUP, which ends no answer, until what it gives is called.
+// hearHangups rereads the keys at each SIGHUP, if there is a file of keys, until deaf is called. Requests in progress are not affected.
 func (f *flags) hearHangups(ctx context.Context, log *slog.Logger) (deaf func()) {
 	keys := f.gate.Keys
 	if keys == nil {

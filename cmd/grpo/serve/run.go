@@ -17,22 +17,22 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/sources"
 )
 
-// recorded is a run whose policy is served. A nil one is none.
+// recorded is a run whose policy is served. A nil recorded is none.
 type recorded struct {
 	name  string // of the policy
-	dir   string // that was asked for: of the run, or of a checkpoint, which stays
+	dir   string // as given: of the run, or of a checkpoint, which is served without updates
 	base  serving.NamedDir
-	every time.Duration // between looks for a newer checkpoint
-	seen  string        // which there were before the one that is served was looked for
+	every time.Duration // interval of checks for a newer checkpoint
+	seen  string        // the list of checkpoints when the served one was found
 
 	mu    sync.Mutex
-	saved *grpo.Saved // that is served
+	saved *grpo.Saved // the served one
 }
 
-// betweenLooks is how long a newer checkpoint waits to be found.
+// betweenLooks is the interval of checks for a newer checkpoint.
 var betweenLooks = 2 * time.Second
 
-// openRun finds the last checkpoint of the run, and takes its way of speaking.
+// openRun finds the last checkpoint of the run, and takes its prompt settings.
 func (f *flags) openRun() error {
 	named, err := serving.ParseNamedDir(f.runs[0])
 	if err != nil {
@@ -63,10 +63,10 @@ func (r *recorded) settings() *configs.Config {
 	return r.saved.Settings
 }
 
-// full reports whether what was trained is a model of its own.
+// full reports whether the run trained all weights.
 func (r *recorded) full() bool { return r.saved.Settings.Train == "full" }
 
-// serve names the model and the policy.
+// serve adds the model and the policy to what is served.
 func (r *recorded) serve(o *serving.Options) {
 	o.Models = []serving.NamedDir{r.base}
 	policy := serving.NamedDir{Name: r.name, Dir: r.saved.Trained()}
@@ -77,7 +77,7 @@ func (r *recorded) serve(o *serving.Options) {
 	}
 }
 
-// page is what the page at / shows of it.
+// page are the options of the page at /.
 func (r *recorded) page(keys bool) page.Options {
 	o := page.Options{Keys: keys}
 	if r == nil {
@@ -85,7 +85,7 @@ func (r *recorded) page(keys bool) page.Options {
 	}
 	run := r.saved.Settings
 	o.Report = filepath.Join(run.RunDir, "report.html")
-	o.Wording, _ = sources.Wording(run) // its file may not be there any more
+	o.Wording, _ = sources.Wording(run) // its file may be gone
 	o.Run = func() *page.Run {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -95,19 +95,19 @@ func (r *recorded) page(keys bool) page.Options {
 	return o
 }
 
-// follows reports whether newer checkpoints take the place of the one that is served: not that of a checkpoint that was named, and
-// not that of a whole model, which would have to be in memory twice.
+// follows reports whether newer checkpoints replace the served one: not if a checkpoint was named, and not for fully trained
+// models, which would have to be in memory twice.
 func (r *recorded) follows() bool { return r.whole() && !r.full() }
 
-// whole reports whether what was asked for is a run, and no checkpoint of one.
+// whole reports whether a run was named, and not a checkpoint.
 func (r *recorded) whole() bool {
 	run, err1 := filepath.Abs(r.saved.Settings.RunDir)
 	dir, err2 := filepath.Abs(r.dir)
 	return err1 == nil && err2 == nil && run == dir
 }
 
-// follow serves newer checkpoints from when they are there, or says that they are, where they are whole models. What it gives is
-// closed when it has ended, after ctx.
+// follow serves newer checkpoints as they appear; for fully trained models it only logs them. The channel is closed when it has
+// ended, after ctx.
 func (r *recorded) follow(ctx context.Context, host *serving.Host, log *slog.Logger) <-chan struct{} {
 	ended := make(chan struct{})
 	if r == nil || !r.whole() {
@@ -137,7 +137,7 @@ func (r *recorded) follow(ctx context.Context, host *serving.Host, log *slog.Log
 			switch err := r.renew(host, log); {
 			case err == nil:
 				seen, said = now, ""
-			case err.Error() != said: // it may be between two checkpoints: it is tried again
+			case err.Error() != said: // retention may be at work: try again
 				said = err.Error()
 				log.Warn("a newer checkpoint is not served", "why", said)
 			}
@@ -146,7 +146,7 @@ func (r *recorded) follow(ctx context.Context, host *serving.Host, log *slog.Log
 	return ended
 }
 
-// list names the checkpoints that there are: one appears whole, by being renamed.
+// list names the existing checkpoints. They appear complete, by a rename.
 func (r *recorded) list() (names string) {
 	entries, _ := os.ReadDir(filepath.Join(r.dir, "checkpoints"))
 	for _, e := range entries {
@@ -155,7 +155,7 @@ func (r *recorded) list() (names string) {
 	return names
 }
 
-// renew serves the last checkpoint that there is.
+// renew serves the last checkpoint.
 func (r *recorded) renew(host *serving.Host, log *slog.Logger) error {
 	newer, err := open(r.dir)
 	if err != nil || newer.Dir == r.saved.Dir {

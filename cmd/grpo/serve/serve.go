@@ -1,5 +1,5 @@
-// Package serve is the verb that serves policies to other programs: its flags, its help, and what stands in front of what.
-// It does not know how a policy is opened on this machine, or what is said on the wire.
+// Package serve is the verb that serves policies to other programs: its flags, its help, and how the handlers are
+// combined. It knows neither how a policy is opened nor the protocols.
 package serve
 
 import (
@@ -34,17 +34,17 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// Machine opens what computes, as flags of the command line say, and where there is a run, its settings; whoever calls it closes that.
+// Machine opens a device by the flags of the command line, and by the run's settings if there is a run. The caller closes it.
 type Machine func(run *configs.Config) (kernels.Backend, model.Options, error)
 
-// flags are what the verb understands.
+// flags are the flags of the verb.
 type flags struct {
 	models, adapters []string
-	runs             []string  // NAME=DIR, one at the most
-	recorded         *recorded // what that is; nil: none
+	runs             []string  // NAME=DIR, at most one
+	recorded         *recorded // that run; nil: none
 	store            string
-	sessions         string           // configuration that sessions begin with
-	base             *configs.Config  // what that says
+	sessions         string           // file with the configuration of sessions
+	base             *configs.Config  // its content
 	trainers         *sessions.Server // nil: none
 	places           []serving.NamedDir
 	loadable         string // directory that requests may load adapters from
@@ -62,7 +62,7 @@ type flags struct {
 	gate            gate.Options
 	door            gate.Door
 	page            page.Options
-	level           slog.Level // of what is logged
+	level           slog.Level // of the log
 	logPrompts      bool
 	quiet           bool
 }
@@ -93,7 +93,7 @@ docs/serve.md has the fields of requests, metrics, and limits.`,
 			if err := f.given(cmd.Flags()); err != nil {
 				return err
 			}
-			if cmd.Flags().Changed("new-key") { // one without a name is refused
+			if cmd.Flags().Changed("new-key") { // even if empty, which is refused
 				return f.makeKey(cmd.OutOrStdout(), cmd.ErrOrStderr())
 			}
 			return f.start(cmd.Context(), machine, cmd.ErrOrStderr())
@@ -175,7 +175,7 @@ func (f *flags) start(ctx context.Context, machine Machine, stderr io.Writer) (e
 		return err
 	}
 	if f.recorded != nil {
-		if _, err := f.recorded.saved.Language(ctx); err != nil { // it also tells of weights that are others by now
+		if _, err := f.recorded.saved.Language(ctx); err != nil { // also checks that the weights are unchanged
 			return fmt.Errorf("--run: %w", err)
 		}
 	}
@@ -217,7 +217,7 @@ func (f *flags) start(ctx context.Context, machine Machine, stderr io.Writer) (e
 	return f.serve(ctx, g, host, listener)
 }
 
-// open puts the handlers behind the gate.
+// open combines the handlers behind the gate.
 func (f *flags) open(host *serving.Host, stderr io.Writer) (g *gate.Gate, tuition *tinker.Server, err error) {
 	log := slog.New(slog.DiscardHandler)
 	if !f.quiet {
@@ -236,7 +236,7 @@ func (f *flags) open(host *serving.Host, stderr io.Writer) (g *gate.Gate, tuitio
 		Refused: func(r *http.Request, err error) { f.refused(log.With("id", r.Header.Get("X-Request-Id")), err) },
 	})
 	mux.Handle("/", api)
-	mux.Handle("/v1/models", api) // or a mux sends who deletes all of them on to /v1/models/
+	mux.Handle("/v1/models", api) // or the mux would redirect DELETE of it to /v1/models/
 	adapters.New(host, adapters.Options{
 		Dir:     f.loadable,
 		Barred:  f.barred(),
@@ -276,7 +276,7 @@ func (f *flags) open(host *serving.Host, stderr io.Writer) (g *gate.Gate, tuitio
 	return g, tuition, nil
 }
 
-// owner tells whose a request is, where there are keys.
+// owner returns the name of a request's key, if there are keys.
 func (f *flags) owner() func(*http.Request) string {
 	if f.gate.Keys == nil {
 		return nil
@@ -284,7 +284,7 @@ func (f *flags) owner() func(*http.Request) string {
 	return func(r *http.Request) string { return gate.KeyName(r.Context()) }
 }
 
-// barred tells those whose key may not change what is served; nil: nobody needs a key.
+// barred refuses requests whose key may not load and unload adapters; nil: no keys are needed.
 func (f *flags) barred() func(*http.Request) error {
 	if f.gate.Keys == nil {
 		return nil
@@ -298,7 +298,7 @@ func (f *flags) barred() func(*http.Request) error {
 	}
 }
 
-// refused logs why a request was not answered. What is wrong with one quotes it, and is logged where prompts are.
+// refused logs a refused request. The error may quote the request, so it is only logged where prompts are.
 func (f *flags) refused(log *slog.Logger, err error) {
 	theirs := (*refusal.Error)(nil)
 	switch {
@@ -313,16 +313,16 @@ func (f *flags) refused(log *slog.Logger, err error) {
 	}
 }
 
-// serve draws and answers until the context ends.
+// serve samples and answers until the context ends.
 func (f *flags) serve(ctx context.Context, g *gate.Gate, host *serving.Host, listener net.Listener) error {
-	drawing, stop := context.WithCancel(context.WithoutCancel(ctx)) // answers that run are let finish
+	drawing, stop := context.WithCancel(context.WithoutCancel(ctx)) // requests in progress may finish
 	defer stop()
 	drawn := make(chan error, 1)
 	served, fail := context.WithCancel(ctx)
 	defer fail()
 	go func() {
 		drawn <- host.Run(drawing)
-		fail() // without a machine there is nothing to serve
+		fail() // the backend failed: stop serving
 	}()
 	following := f.recorded.follow(served, host, g.Log)
 	err := g.Serve(served, listener, f.door, openai.Stopping())

@@ -21,7 +21,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/store"
 )
 
-// checkSessions reads the configuration that sessions begin with.
+// checkSessions reads the configuration of sessions.
 func (f *flags) checkSessions() (err error) {
 	if f.store == "" && (f.storeBytes != 0 || f.keepSessions != 0) {
 		return badinput.Errorf("--store-bytes, --keep-sessions: they are of a store; type --store DIR, too")
@@ -59,7 +59,7 @@ func allOf(words, known []string) bool {
 	return !slices.ContainsFunc(words, func(word string) bool { return !slices.Contains(known, word) })
 }
 
-// beside are the calls that are answered beside OpenAI's.
+// beside are the routes besides OpenAI's.
 func (f *flags) beside() []string {
 	calls := []string{"POST /v1/load_lora_adapter", "POST /v1/unload_lora_adapter", "DELETE /v1/models/NAME"}
 	if f.base != nil {
@@ -71,13 +71,13 @@ func (f *flags) beside() []string {
 	return calls
 }
 
-// noSessions answers where clients may not train.
+// noSessions answers if clients may not train.
 func noSessions(w http.ResponseWriter, _ *http.Request) {
 	refusal.Write(w, refusal.Errorf(http.StatusNotFound,
 		"there are no training sessions here; start the server with --sessions tiny --store DIR (grpo serve --help)"))
 }
 
-// openSessions lets clients train with the trainer's own steps.
+// openSessions lets clients train with the trainer's steps.
 func (f *flags) openSessions(host *serving.Host, mux *http.ServeMux, tuition *tinker.Server, log *slog.Logger) (err error) {
 	if f.base == nil {
 		mux.HandleFunc("/v1/sessions", noSessions)

@@ -96,8 +96,7 @@ func writeHistogram(out io.Writer, title string, h *dataset.Histogram) {
 	}
 }
 
-// writeExample shows what a model is asked, so that one look tells whether the data is what it seems. What others wrote cannot steer
-// the terminal.
+// writeExample prints a problem as a model reads it, so that mistakes in the data are seen. Control characters are made visible.
 func writeExample(out io.Writer, set *dataset.Set, prompts *prompt.Builder, id string) error {
 	problems := set.Problems()
 	at := 0

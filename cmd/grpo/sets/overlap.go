@@ -51,7 +51,7 @@ func writeOverlap(out io.Writer, train, held []data.Problem) {
 		case found.Near[i] >= 0:
 			near++
 			share := 100 * found.Like[i]
-			if share < 100 { // nor is it rounded to that
+			if share < 100 { // less than all is never rounded to 100 %
 				share = min(share, 99)
 			}
 			fmt.Fprintf(out, "%s is %.0f %% of %s\n", shown(held[i].ID), share, shown(train[found.Near[i]].ID))

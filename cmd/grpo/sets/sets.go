@@ -1,4 +1,4 @@
-// Package sets has the verbs that look at data sets, fetch and convert them, and the flags that all verbs on data sets share.
+// Package sets has the verbs that inspect, download and convert data sets, and the flags that all verbs about data sets share.
 package sets
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/plural"
 )
 
-// Command is the verb with those below it.
+// Command is the verb, with its subcommands.
 func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "data",

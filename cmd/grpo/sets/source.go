@@ -8,7 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/match"
 )
 
-// Flags are the flags that all verbs on data sets share.
+// Flags are the flags that all verbs about data sets share.
 type Flags struct {
 	split       string
 	collections []string
@@ -18,7 +18,7 @@ type Flags struct {
 	KeepColumns bool // for a reward file
 }
 
-// Register adds them to a verb; split is what it reads unless told.
+// Register adds them to a verb; split is the default.
 func (f *Flags) Register(cmd *cobra.Command, split string) {
 	cmd.Flags().StringVar(&f.split, "split", split, "train, test, validation, or all")
 	cmd.Flags().StringSliceVar(&f.collections, "collection", nil, "read these collections only, such as taco,lcbv5")
@@ -26,13 +26,13 @@ func (f *Flags) Register(cmd *cobra.Command, split string) {
 	cmd.Flags().StringVar(&f.cacheDir, "cache-dir", "", "where normalised data sets are kept (default: in the user's cache)")
 }
 
-// options are the flags as the packages know them, with progress shown on standard error.
+// options converts the flags; progress is shown on standard error.
 func (f *Flags) options(cmd *cobra.Command) dataset.Options {
 	return dataset.Options{Split: f.split, Collections: f.collections, CacheDir: f.cacheDir, AnswerMatch: match.By(f.answerMatch),
 		KeepColumns: f.KeepColumns, Progress: screen.Reading(cmd.ErrOrStderr())}
 }
 
-// With opens the set that a verb's argument names, and closes it afterwards.
+// With opens the set that a verb's argument names, calls use, and closes it.
 func With(flags *Flags, empty bool, use func(*cobra.Command, *dataset.Set, string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		opt := flags.options(cmd)

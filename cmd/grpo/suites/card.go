@@ -22,13 +22,13 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// Card is what was asked, how, and what came of it.
+// Card documents an evaluation: what was asked, how, and the results.
 type Card struct {
 	Suite      string `json:"suite"`
 	Title      string `json:"title"`
 	Source     string `json:"source"`
 	SHA256     string `json:"source_sha256"`
-	Commit     string `json:"source_commit,omitempty"` // of the Hub
+	Commit     string `json:"source_commit,omitempty"` // on the Hub
 	From       string `json:"from,omitempty"`
 	To         string `json:"to,omitempty"`
 	Difficulty string `json:"difficulty,omitempty"`
@@ -46,8 +46,8 @@ type Card struct {
 	Step        *int     `json:"step,omitempty"`
 	Style       string   `json:"style"`
 	Shots       int      `json:"shots"`
-	Prompt      string   `json:"prompt_template"` // "": the project's own
-	FirstPrompt string   `json:"first_prompt"`    // as the model was given it
+	Prompt      string   `json:"prompt_template"` // "": the suite's own
+	FirstPrompt string   `json:"first_prompt"`    // as the model read it
 	Renderer    string   `json:"renderer"`
 	Stop        []string `json:"stop,omitempty"`
 	Samples     int      `json:"samples"`
@@ -59,7 +59,7 @@ type Card struct {
 	MaxTokens   int      `json:"max_tokens"`
 	Seed        uint64   `json:"seed"`
 	Papers      string   `json:"papers"`
-	Deviations  []string `json:"deviations"` // from them
+	Deviations  []string `json:"deviations"` // from what papers report
 
 	Sandbox     reward.Backend `json:"sandbox"`
 	TimeLimit   float64        `json:"time_limit_seconds"`
@@ -70,15 +70,15 @@ type Card struct {
 	Program     string         `json:"grpo"`
 
 	Results
-	Contamination *Contamination `json:"contamination"` // null: not looked for
+	Contamination *Contamination `json:"contamination"` // null: not checked
 }
 
-// Evaluated is what an evaluation of the suite came to.
+// Evaluated is the input of a card.
 type Evaluated struct {
 	Evaluator  *grpo.Evaluator
 	Evaluation *grpo.Evaluation
 	Report     *outcome.Report
-	Run        *configs.Config // the settings of a run, as it trained; nil: of none
+	Run        *configs.Config // the training settings of a run; nil: no run
 	RunDir     string
 }
 
@@ -122,7 +122,7 @@ func (p *Plan) Card(ctx context.Context, e Evaluated) (*Card, error) {
 	return c, err
 }
 
-// deviations are the settings that are not those of papers.
+// deviations lists the settings that differ from those of papers.
 func (c *Card) deviations(p *Plan, cfg *configs.Config) {
 	c.Deviations = []string{}
 	s := p.Suite.Settings
@@ -149,7 +149,7 @@ func (c *Card) deviations(p *Plan, cfg *configs.Config) {
 	}
 }
 
-// Write writes the card where --card says.
+// Write writes the card to --card.
 func (c *Card) Write(path string) error {
 	if path == "" {
 		return nil
@@ -170,7 +170,7 @@ func (c *Card) Write(path string) error {
 	return nil
 }
 
-// Print is what a person is told beside the table of the verb.
+// Print prints what the verb's table does not have.
 func (c *Card) Print(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s, %s: %s of %s (SHA-256 %.12s…)\n", c.Title, c.Style, plural.Of(c.Problems, "problem"), c.Source, c.SHA256)

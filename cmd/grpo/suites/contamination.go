@@ -19,36 +19,36 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
-// Contamination is which problems of the suite are in data that a model may have been trained on.
+// Contamination says which problems of the suite occur in possible training data.
 type Contamination struct {
 	Against []Against `json:"against"`
 	Same    int       `json:"same"` // problems, each counted once
 	Near    int       `json:"near"`
-	// Worst are the problems that are most like one of the data, the same ones first.
+	// Worst are the problems most like the data, identical ones first.
 	Worst []Alike `json:"worst"`
 }
 
-// Against is data that was looked into.
+// Against is data that was searched.
 type Against struct {
 	Source   string `json:"source"`
 	SHA256   string `json:"sha256,omitempty"`
 	Problems int    `json:"problems"`
-	Failed   string `json:"failed,omitempty"` // why it was not looked into, after all
+	Failed   string `json:"failed,omitempty"` // why it could not be searched
 }
 
-// Alike is a problem that is in the data.
+// Alike is a problem of the suite that occurs in the data.
 type Alike struct {
 	Problem string  `json:"problem"`
-	Other   string  `json:"other"` // of the data
+	Other   string  `json:"other"` // in the data
 	Source  string  `json:"source"`
-	Share   float64 `json:"share"` // of the runs of words; 1: it is the same
+	Share   float64 `json:"share"` // of its word n-grams; 1: identical
 	same    bool
 }
 
-// mostWorst is how many problems a card names.
+// mostWorst is how many problems a card lists.
 const mostWorst = 20
 
-// contamination looks for the problems of the suite where --against says, or in what the run trained on.
+// contamination searches the data of --against, or of the run's training, for the problems of the suite.
 func (p *Plan) contamination(ctx context.Context, e Evaluated) (*Contamination, error) {
 	c := &Contamination{Worst: []Alike{}}
 	var found []Alike
@@ -63,7 +63,7 @@ func (p *Plan) contamination(ctx context.Context, e Evaluated) (*Contamination, 
 	case len(against) > 0:
 		for _, source := range against {
 			a, others, err := open(ctx, source, "train")
-			if err != nil { // further down than checkAgainst looked: what an evaluation took hours for is not lost for it
+			if err != nil { // further down than checkAgainst looked: do not lose the evaluation for it
 				c.Against = append(c.Against, Against{Source: source, Failed: err.Error()})
 				continue
 			}
@@ -71,7 +71,7 @@ func (p *Plan) contamination(ctx context.Context, e Evaluated) (*Contamination, 
 		}
 	case e.Run != nil:
 		a, others, err := open(ctx, e.Run.Data, e.Run.DataSplit)
-		if err != nil { // a run can be asked whose data is gone
+		if err != nil { // the run's data may be gone
 			c.Against = append(c.Against, Against{Source: e.Run.Data, Failed: err.Error()})
 			return c, nil
 		}
@@ -83,7 +83,7 @@ func (p *Plan) contamination(ctx context.Context, e Evaluated) (*Contamination, 
 	return c, nil
 }
 
-// checkAgainst looks whether what --against names is there and asks something, before an evaluation that may take hours.
+// checkAgainst checks, before a long evaluation, that the data of --against exists and has questions.
 func (f *Flags) checkAgainst(ctx context.Context) error {
 	for _, source := range f.against {
 		if source == configs.DefaultPreset || slices.Equal(f.against, []string{"none"}) {
@@ -110,7 +110,7 @@ func nothingAsked(source string) error {
 	return badinput.Errorf("data %s: no row says what is asked; expected one of %s, or messages", source, strings.Join(texts, ", "))
 }
 
-// count counts each problem once, by what it is most like.
+// count counts each problem once, by its best match.
 func (c *Contamination) count(found []Alike) {
 	slices.SortStableFunc(found, func(a, b Alike) int {
 		if a.same != b.same {
@@ -134,7 +134,7 @@ func (c *Contamination) count(found []Alike) {
 	}
 }
 
-// open reads what is asked in a data set, whatever else its rows are.
+// open reads the questions of a data set, in whatever form its rows are.
 func open(ctx context.Context, source, split string) (a Against, problems []data.Problem, err error) {
 	a.Source = source
 	if source == configs.DefaultPreset {
@@ -155,13 +155,13 @@ func open(ctx context.Context, source, split string) (a Against, problems []data
 	return a, problems, err
 }
 
-// texts are the columns that say what is asked, and names those that name a row.
+// texts are the columns with questions, and names those with IDs.
 var (
 	texts = []string{"prompt", "question", "problem", "question_content", "text", "instruction", "content"}
 	names = []string{"id", "task_id", "question_id"}
 )
 
-// asked is what a row asks: a text, or what others than the assistant say in a conversation.
+// asked is the question of a row: a text, or the messages of a conversation that are not the assistant's.
 func asked(r dataset.Record) (text string) {
 	for _, column := range texts {
 		if json.Unmarshal(r.Cells[column], &text) == nil && strings.TrimSpace(text) != "" {
@@ -196,7 +196,7 @@ func called(r dataset.Record) (name string) {
 	return r.Where
 }
 
-// alike compares what is asked alone: how an answer is called and judged, and what else stands in a prompt, is the suite's.
+// alike compares only the questions: the rest of a prompt, and how answers are judged, is the suite's own.
 func alike(source string, others, held []data.Problem) (found []Alike) {
 	statements := func(problems []data.Problem) []data.Problem {
 		bare := make([]data.Problem, len(problems))
@@ -217,7 +217,7 @@ func alike(source string, others, held []data.Problem) (found []Alike) {
 	return found
 }
 
-// String says in a line what was found.
+// String is the result in a line.
 func (c *Contamination) String() string {
 	if c == nil {
 		return "contamination: not looked for; type --against SOURCE with what the model was trained on"
@@ -233,7 +233,7 @@ func (c *Contamination) String() string {
 		strings.Join(where, " and "), c.Near)
 	if len(c.Worst) > 0 {
 		w, share := c.Worst[0], math.Round(100*c.Worst[0].Share)
-		if w.Share < 1 { // nor is it rounded to that
+		if w.Share < 1 { // less than all is never rounded to 100 %
 			share = min(share, 99)
 		}
 		text += fmt.Sprintf(" (%s is %.0f %% of %s)", w.Problem, share, w.Other)

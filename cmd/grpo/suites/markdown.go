@@ -29,7 +29,7 @@ func (c *Card) Markdown() string {
 		line("\n| problem | is like | of | share |\n|---|---|---|---|")
 		for _, w := range c.Contamination.Worst {
 			share := w.Share
-			if share < 1 { // nor is it rounded to that
+			if share < 1 { // less than all is never rounded to 100 %
 				share = min(share, 0.99)
 			}
 			line("| %s | %s | %s | %.2f |", cell(w.Problem), cell(w.Other), cell(w.Source), share)
@@ -45,7 +45,7 @@ func (c *Card) Markdown() string {
 	return b.String()
 }
 
-// cell is a text that stays in its cell of a table.
+// cell escapes a text for a cell of a table.
 func cell(text string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, "|", `\|`), "\n", " ")
 }
@@ -147,7 +147,7 @@ func zeroless(x float64) string {
 	return fmt.Sprint(x)
 }
 
-// block is a text that Markdown leaves as it is, whatever fences are in it.
+// block is a fenced block, with a fence that does not occur in the text.
 func block(text string) string {
 	longest := 2
 	for run := range strings.FieldsFuncSeq(text, func(r rune) bool { return r != '`' }) {

@@ -18,13 +18,13 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// Judged is how the solutions of a suite fare in its own tests.
+// Judged is how the reference solutions of a suite fare in its tests.
 type Judged struct {
 	Suite     string   `json:"suite"`
 	Source    string   `json:"source"`
 	SHA256    string   `json:"source_sha256"`
 	Problems  int      `json:"problems"`
-	Solutions int      `json:"solutions"` // of so many problems the set has one
+	Solutions int      `json:"solutions"` // problems that have a solution
 	Right     int      `json:"right"`
 	Score     float64  `json:"score"`
 	Wrong     []Failed `json:"wrong"`
@@ -38,7 +38,7 @@ type Failed struct {
 	Note    string         `json:"note,omitempty"`
 }
 
-// Oracle judges the solutions that a suite has as a model's answers would be: what is below 1 is lost before a model says a word.
+// Oracle judges the reference solutions of a suite as a model's answers would be. A score below 1 limits what any model can reach.
 func (p *Plan) Oracle(ctx context.Context, cfg *configs.Config) (*Judged, error) {
 	set, err := dataset.Open(ctx, p.Tasks, dataset.Options{})
 	if err != nil {
@@ -99,7 +99,7 @@ func (j *Judged) judge(ctx context.Context, cfg *configs.Config, answers []rewar
 	return nil
 }
 
-// Print is the same for people.
+// Print prints it for people.
 func (j *Judged) Print(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "%s, %d problems of %s (SHA-256 %.12s…): %d of %d solutions are right, score %.3f\n",
 		j.Suite, j.Problems, j.Source, j.SHA256, j.Right, j.Solutions, j.Score)

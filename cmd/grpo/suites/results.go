@@ -13,20 +13,20 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// Results are the numbers of a card. What the machine failed to judge is in none of them.
+// Results are the numbers of a card, without what the machine failed to judge.
 type Results struct {
 	Greedy    float64    `json:"greedy_pass@1"`
 	CI        [2]float64 `json:"greedy_pass@1_ci"`
 	Truncated float64    `json:"greedy_truncated"`
 	NotJudged int        `json:"not_judged"`
-	// PassAt are unbiased estimates from the samples, and SampledTruncated the share of these that was cut off.
+	// PassAt are unbiased estimates from the samples, and SampledTruncated the share of samples that were cut off.
 	PassAt           []PassAt `json:"pass@k,omitempty"`
 	SampledTruncated *float64 `json:"sampled_truncated,omitempty"`
-	// Groups are by difficulty, then by month, where the set has them.
+	// Groups are by difficulty, then by month, if the set has these.
 	Groups []Group `json:"groups,omitempty"`
 }
 
-// PassAt is pass@k, with an interval of 95 % over the problems that have so many judged samples.
+// PassAt is pass@k, with a 95 % interval over the problems that have at least k judged samples.
 type PassAt struct {
 	K        int        `json:"k"`
 	Value    float64    `json:"value"`
@@ -65,10 +65,10 @@ func passes(all []PassAt) iter.Seq[string] {
 	}
 }
 
-// usual are the k that papers report.
+// usual are the values of k that papers report.
 var usual = []int{1, 5, 10, 25, 50, 100}
 
-// tried is what came of one problem.
+// tried are the results on one problem.
 type tried struct {
 	about         suite.About
 	greedy        *float64 // nil: the machine failed
@@ -126,7 +126,7 @@ func passAt(all []tried, k int, seed uint64) (out []PassAt) {
 	return out
 }
 
-// grouped are the problems by something that they have, in its order: easy before hard, months as they came.
+// grouped groups the problems by a property, in its natural order: easy before hard, months by time.
 func grouped(all []tried, by string, of func(suite.About) string, seed uint64) (groups []Group) {
 	names := map[string][]tried{}
 	for _, t := range all {

@@ -1,4 +1,4 @@
-// Package suites is the part of the verb eval that asks the sets which papers report on, and writes a card that says how.
+// Package suites is the part of the verb eval for the sets that papers report on, with a card that documents how they were run.
 package suites
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// Flags are those of the verb that are about suites.
+// Flags are the flags of the verb about suites.
 type Flags struct {
 	Name, Card string
 	Oracle     bool
@@ -46,10 +46,10 @@ func (f *Flags) Register(cmd *cobra.Command) {
 	}
 }
 
-// only are the flags that mean something with --suite alone.
+// only are the flags that require --suite.
 var only = []string{"card", "from", "to", "difficulty", "style", "shots", "against", "oracle"}
 
-// Plan is a suite as it is to be asked.
+// Plan is a suite as it is to be evaluated.
 type Plan struct {
 	*suite.Built
 	flags   *Flags
@@ -57,8 +57,8 @@ type Plan struct {
 	words   []string
 }
 
-// Open finds the suite and makes its problems ready. source, where it is not "", takes the place of the suite's own; first is --problems.
-// Without --suite there is no plan. What is asked is looked for by there, before gigabytes are fetched to ask it with.
+// Open finds the suite and prepares its problems; without --suite it returns nil. source, if not "", replaces the suite's own source;
+// first is --problems. there checks that the model exists, before gigabytes of problems are downloaded for it.
 func (f *Flags) Open(cmd *cobra.Command, source string, first int, words []string, there func() error) (*Plan, error) {
 	changed := cmd.Flags().Changed
 	if f.Name == "" {
@@ -115,12 +115,12 @@ func (f *Flags) Open(cmd *cobra.Command, source string, first int, words []strin
 	return &Plan{Built: built, flags: f, changed: changed, words: words}, nil
 }
 
-// overruled are the settings that Configure has no ear for.
+// overruled are settings that a suite does not allow.
 var overruled = []string{"env", "heal_template", "mcp", "tools", "conversation_seconds", "openenv_action", "openenv_template",
 	"reward", "reward_weights", "reward_file", "reward_python", "judge_url", "judge_model", "judge_prompt", "judge_score", "judge_budget",
 	"judge_slots", "judge_timeout", "blocklist", "reject_blocklisted"}
 
-// CheckCard looks at where the card goes.
+// CheckCard checks where the card is to be written.
 func (f *Flags) CheckCard(run string) error {
 	if f.Card != "" && !strings.HasSuffix(f.Card, ".md") && !strings.HasSuffix(f.Card, ".json") {
 		return badinput.Errorf("--card %s: expected a name that ends in .md or .json", f.Card)
@@ -128,13 +128,13 @@ func (f *Flags) CheckCard(run string) error {
 	return destination.Place{Flag: "--card", Path: f.Card, Name: "card.md", Run: run}.Check()
 }
 
-// Asked are the numbers of the verb that a suite has settings for.
+// Asked are the flags of the verb for which a suite has its own defaults.
 type Asked struct {
 	Samples, K, MaxTokens *int
 	Temperature           *float64
 }
 
-// Settle has the suite's settings take the place of what the user did not say.
+// Settle sets the suite's defaults for what the user did not say.
 func (p *Plan) Settle(a Asked) {
 	s := p.Suite.Settings
 	if !p.changed("samples") {
@@ -151,8 +151,8 @@ func (p *Plan) Settle(a Asked) {
 	}
 }
 
-// Configure has a configuration ask in one turn, in the suite's words, and judge by all tests as they stand. What the user has typed as
-// key=value stays.
+// Configure sets up a configuration for the suite: one turn, the suite's prompts, and all tests as they are. Settings that the user
+// typed as key=value stay.
 func (p *Plan) Configure(cfg *configs.Config) {
 	d := configs.Defaults()
 	cfg.Env, cfg.HealTemplate, cfg.MCP, cfg.Tools, cfg.ConversationSeconds = d.Env, d.HealTemplate, d.MCP, d.Tools, d.ConversationSeconds
@@ -170,7 +170,7 @@ func (p *Plan) Configure(cfg *configs.Config) {
 	set("comparator", func() { cfg.Comparator = d.Comparator })
 	set("on_truncated", func() { cfg.OnTruncated = d.OnTruncated })
 	set("reward_timeout", func() { cfg.RewardTimeout = d.RewardTimeout })
-	// What a run was paid for beside its tests is not needed, and need not be there any more.
+	// Rewards beyond the tests are not needed, and their files may be gone.
 	cfg.Reward, cfg.RewardWeights, cfg.RewardFile, cfg.RewardPython = d.Reward, d.RewardWeights, d.RewardFile, d.RewardPython
 	cfg.JudgeURL, cfg.JudgeModel, cfg.JudgePrompt, cfg.JudgeScore = d.JudgeURL, d.JudgeModel, d.JudgePrompt, d.JudgeScore
 	cfg.JudgeBudget, cfg.JudgeSlots, cfg.JudgeTimeout = d.JudgeBudget, d.JudgeSlots, d.JudgeTimeout
@@ -181,7 +181,7 @@ func (p *Plan) Configure(cfg *configs.Config) {
 	}
 }
 
-// Grading is how the evaluator has completions judged: those that go on with a text are made programs first.
+// Grading is how the evaluator judges completions: continuations of a text are completed to programs first.
 func (p *Plan) Grading() []grpo.Option {
 	if p.Options.Style != suite.Completion {
 		return nil
@@ -193,7 +193,7 @@ func (p *Plan) Grading() []grpo.Option {
 	})}
 }
 
-// whole makes a program of a completion that goes on with what the problem began.
+// whole prepends the beginning of the problem to a completion that continues it.
 func (p *Plan) whole(c reward.Completion) reward.Completion {
 	if c.Text = p.Suite.Ended(c.Text); p.Suite.Programs() {
 		c.Text, c.Bare = suite.Of(c.Problem).Prefix+c.Text+"\n", true
@@ -201,7 +201,7 @@ func (p *Plan) whole(c reward.Completion) reward.Completion {
 	return c
 }
 
-// String says in a line what is asked.
+// String describes the suite in a line.
 func (p *Plan) String() string {
 	text := p.Suite.Title
 	if p.Suite.Dated {

@@ -2,7 +2,8 @@ package sweep
 
 import "syscall"
 
-// apart has a child end with its parent, whatever ends that, and hear of no key that the parent's terminal is pressed: it is told.
+// apart makes a child end with its parent, and gives it a process group of its own: keys of the terminal do not reach it, so the parent
+// forwards interruptions.
 func apart() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

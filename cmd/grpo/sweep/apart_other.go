@@ -4,6 +4,6 @@ package sweep
 
 import "syscall"
 
-// apart has a child hear of no key that the parent's terminal is pressed: it is told. It outlives a parent that is killed, and
-// whoever goes on is told that another process trains there.
+// apart gives a child a process group of its own: keys of the terminal do not reach it, so the parent forwards interruptions.
+// It survives a killed parent; a resumed sweep then reports that another process has the directory.
 func apart() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -27,7 +27,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// asked is what each checkpoint is asked.
+// asked are the flags of the verb.
 type asked struct {
 	data, split, format  string
 	problems, samples, k int
@@ -91,7 +91,7 @@ func (a *asked) check() error {
 	return nil
 }
 
-// found is what a checkpoint does.
+// found is the evaluation of a checkpoint.
 type found struct {
 	step int
 	dir  string
@@ -129,7 +129,7 @@ func (a *asked) run(cmd *cobra.Command, dir string, p Program) error {
 	return a.print(out, dir, all)
 }
 
-// alike refuses to set checkpoints beside each other that would be asked other problems, as the run went on with others.
+// alike refuses to compare checkpoints whose held-out problems differ, as the run's data has changed.
 func (a *asked) alike(dir string, steps []int) error {
 	if a.data != "" {
 		return nil
@@ -152,7 +152,7 @@ func (a *asked) alike(dir string, steps []int) error {
 	return nil
 }
 
-// named says of problems that are not there how they are named here: by the run, whose paths begin where it did, or by --data.
+// named words the error of missing problems: they are named by the run, relative to its working directory, or by --data.
 func (a *asked) named(err error) error {
 	switch what, typed := strings.CutPrefix(err.Error(), "test_data "+a.data+": "); {
 	case a.data == "" && errors.Is(err, dataset.ErrAbsent):
@@ -184,7 +184,7 @@ func (a *asked) one(ctx context.Context, dir string, step int, b kernels.Backend
 	return f, errors.Join(err, e.Close())
 }
 
-// change asks as the run does, but for what flags say. Nothing is trained: the problems of the program are there for that.
+// change changes the run's settings by the flags. As nothing is trained, the embedded problems serve as training problems.
 func (a *asked) change(c *configs.Config) error {
 	if a.data != "" {
 		c.TestData, c.TestSplit, c.EvalProblems = a.data, a.split, 0
@@ -203,7 +203,7 @@ func (a *asked) change(c *configs.Config) error {
 	return c.Validate()
 }
 
-// compared sets two checkpoints against each other: above 0 where f does better.
+// compared compares two checkpoints: above 0 if f is better.
 func compared(f, other found) int {
 	sampled := func(f found) float64 {
 		if f.Sampled == nil {
@@ -214,7 +214,7 @@ func compared(f, other found) int {
 	return cmp.Or(cmp.Compare(f.Greedy, other.Greedy), cmp.Compare(sampled(f), sampled(other)))
 }
 
-// best is the index of the checkpoint that does best, the earliest of several that do the same, and what can be said of it.
+// best is the index of the best checkpoint, the earliest of equal ones, and how sure that is.
 func best(all []found) (at int, says string) {
 	alike := 0
 	for i, f := range all {
@@ -273,7 +273,7 @@ func (a *asked) print(out io.Writer, dir string, all []found) error {
 	return nil
 }
 
-// table is the evaluations for programs.
+// table is the evaluations as JSON.
 func (a *asked) table(all []found, top int) ([]byte, error) {
 	t := &compare.Table{Header: []string{"step", "problems", "pass@1_greedy", "pass@1_greedy_low", "pass@1_greedy_high", "pass@1_sampled", "k",
 		"pass@k", "best_of_k", "best", "checkpoint"}}
@@ -290,7 +290,7 @@ func (a *asked) table(all []found, top int) ([]byte, error) {
 	return t.Write(a.format)
 }
 
-// modelOf is the model of a run, as it is typed.
+// modelOf is the model of a run, as a word to type.
 func modelOf(dir string) string {
 	if r, err := compare.Read(dir); err == nil && !strings.ContainsAny(r.Settings.Model, " '\"") {
 		return r.Settings.Model

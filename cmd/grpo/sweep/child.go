@@ -17,16 +17,16 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/sweep"
 )
 
-// children makes each run as a process of its own.
+// children makes each run in a child process.
 type children struct {
 	journal *sweep.Journal
-	share   []string // settings of runs that share the machine
+	share   []string // settings of runs that run in parallel
 }
 
-// patience is what an interrupted run has to save what it has.
+// patience is how long an interrupted run may take to save its state.
 const patience = 10 * time.Minute
 
-// run makes a run, or goes on with it. Should this process be killed, its child is too. An interruption is passed on, and waited for.
+// run makes or resumes a run. If this process is killed, the child is too. An interruption is forwarded, and the child waited for.
 func (c children) run(ctx context.Context, e sweep.Entry, words []string) error {
 	exe, err := os.Executable()
 	if err != nil {
@@ -52,7 +52,7 @@ func (c children) run(ctx context.Context, e sweep.Entry, words []string) error 
 	cmd.Stderr, cmd.SysProcAttr = log, apart()
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
 	cmd.WaitDelay = patience
-	// The kernel ends a child with the thread that started it, so that thread has to stay.
+	// The kernel kills a child when the thread that started it ends, so keep that thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	if err := cmd.Run(); err != nil {
@@ -64,7 +64,7 @@ func (c children) run(ctx context.Context, e sweep.Entry, words []string) error 
 	return nil
 }
 
-// why is the reason that a process ended for, as an error that tells whether it lost its policy.
+// why is the error of a child process. It wraps ErrLost if the run broke its policy.
 func why(log *os.File, from int64, err error) error {
 	said := reason(log, from, err)
 	if learning.Told(said) {
@@ -73,13 +73,13 @@ func why(log *os.File, from int64, err error) error {
 	return errors.New(said)
 }
 
-// lost is why a run ended that its settings led to where it computes no numbers any more.
+// lost is the error of a run that broke its policy.
 type lost string
 
 func (l lost) Error() string { return string(l) }
 func (l lost) Unwrap() error { return sweep.ErrLost }
 
-// reason is why a process ended: that it was killed, of which it knows nothing, or what it said last.
+// reason is why a process ended: it was killed, or the last line of its output.
 func reason(log *os.File, from int64, err error) string {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && !exit.Exited() {
@@ -88,12 +88,12 @@ func reason(log *os.File, from int64, err error) string {
 	return lastLine(log, from, err)
 }
 
-// lastLine is what a process said last, which is why it ended.
+// lastLine is the last line of a process's output, which is its error.
 func lastLine(log *os.File, from int64, err error) string {
 	text := ""
 	if info, err := log.Stat(); err == nil {
 		end := make([]byte, min(max(info.Size()-from, 0), 64<<10))
-		n, _ := log.ReadAt(end, info.Size()-int64(len(end))) // as much of the reason as can be read
+		n, _ := log.ReadAt(end, info.Size()-int64(len(end))) // as much as can be read
 		text = strings.TrimSpace(string(end[:n]))
 	}
 	last := strings.TrimPrefix(strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:]), "grpo: ")

@@ -19,10 +19,10 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/sweep"
 )
 
-// mostWeighed is how many runs the memory is looked at of; others are like them.
+// mostWeighed is for how many runs the memory is planned; others are similar.
 const mostWeighed = 16
 
-// describe prints the plan, and gives the settings that runs have which share the machine. What does not fit is refused.
+// describe prints the plan, and returns the settings for runs in parallel. A sweep that does not fit is refused.
 func (f *flags) describe(ctx context.Context, out io.Writer, j *sweep.Journal, all []*configs.Config, open bench.Opener) ([]string, error) {
 	cores := runtime.NumCPU()
 	if f.atOnce > cores {
@@ -78,7 +78,7 @@ func (f *flags) describe(ctx context.Context, out io.Writer, j *sweep.Journal, a
 	return share, nil
 }
 
-// weigh is the memory of the largest run, and what is free for it.
+// weigh returns the memory of the largest run, and what is free.
 func weigh(ctx context.Context, all []*configs.Config, open bench.Opener) (bytes int, room memory.Room, known bool, err error) {
 	b, err := open(all[0].Device, all[0].Threads)
 	if err != nil {
@@ -101,7 +101,7 @@ func weigh(ctx context.Context, all []*configs.Config, open bench.Opener) (bytes
 	return bytes, room, known, nil
 }
 
-// exists tells whether there is a file.
+// exists reports whether a file exists.
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil

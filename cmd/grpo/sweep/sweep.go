@@ -1,5 +1,5 @@
-// Package sweep is the verbs that make several runs of one command, and that evaluate the checkpoints of a run. Each run is a process
-// of its own, so that one that fails takes no other with it.
+// Package sweep has the verbs that make several runs of one command, and that evaluate the checkpoints of a run. Each run is a
+// process of its own, so that a crash affects no other.
 package sweep
 
 import (
@@ -30,14 +30,14 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/sweep"
 )
 
-// Program is what the verbs need of the program that they are part of.
+// Program is what the verbs need of the main program.
 type Program struct {
 	Open    func(ctx context.Context) bench.Opener
-	Stopped func(said string) error // the end of a verb that somebody interrupted
-	Saves   func(bool)              // whether an interruption is an orderly end
+	Stopped func(said string) error // the error of an interrupted verb
+	Saves   func(bool)              // whether an interruption saves the state
 }
 
-// flags are what the verb sweep understands.
+// flags are the flags of the verb sweep.
 type flags struct {
 	dir, file, preset, base string
 	random                  int
@@ -137,7 +137,7 @@ func (f *flags) run(cmd *cobra.Command, words []string, p Program) error {
 	return f.unwritten(conclude(out, j))
 }
 
-// journal is that of the directory, from where the sweep was begun.
+// journal opens the journal, in the working directory that the sweep began in.
 func (f *flags) journal(out io.Writer, plan *sweep.Plan) (*sweep.Journal, error) {
 	open := sweep.Claim
 	if f.dryRun {
@@ -160,7 +160,7 @@ func (f *flags) journal(out io.Writer, plan *sweep.Plan) (*sweep.Journal, error)
 	return j, nil
 }
 
-// unwritten says of what found no room what to do.
+// unwritten adds to the error of a full disk what to do.
 func (f *flags) unwritten(err error) error {
 	if !disk.Full(err) {
 		return err
@@ -168,7 +168,7 @@ func (f *flags) unwritten(err error) error {
 	return fmt.Errorf("%w; %s, then type grpo sweep --dir %s to go on", err, disk.Remedy(err), look.Word(f.dir))
 }
 
-// unexpected leaves out of an error that somebody interrupted.
+// unexpected drops the error of an interruption.
 func unexpected(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return nil
@@ -176,7 +176,7 @@ func unexpected(err error) error {
 	return err
 }
 
-// plan is what the words and the flags say; nil where they say nothing.
+// plan is the plan of the words and the flags; nil if they give none.
 func (f *flags) plan(words []string) (*sweep.Plan, error) {
 	if f.file != "" {
 		more, extends, err := configs.Lists(f.file)
@@ -213,7 +213,7 @@ func (f *flags) plan(words []string) (*sweep.Plan, error) {
 	return plan, err
 }
 
-// ladder are the rungs of a sweep: they are of one number of steps, and want something to judge by.
+// ladder are the rungs of a race, which needs the same number of steps for all runs, and evaluations.
 func (f *flags) ladder(base *configs.Config, words []string) ([]int, error) {
 	var fixed []string
 	for _, w := range words {
@@ -234,7 +234,7 @@ func (f *flags) ladder(base *configs.Config, words []string) ([]int, error) {
 	return sweep.Rungs(cfg.MaxSteps, f.rungs), nil
 }
 
-// settle resolves the settings of every run that was not taken out: what is wrong with any is found before the first begins.
+// settle resolves the settings of all runs in the sweep, so that errors are found before the first starts.
 func settle(j *sweep.Journal) (all []*configs.Config, err error) {
 	base, err := os.CreateTemp("", "grpo-sweep-*.yaml")
 	if err != nil {
@@ -267,10 +267,10 @@ func settle(j *sweep.Journal) (all []*configs.Config, err error) {
 	return all, errors.Join(mistakes...)
 }
 
-// failing tells whether a run failed.
+// failing reports whether a run failed.
 func failing(e sweep.Entry) bool { return e.State == sweep.Failed }
 
-// conclude writes the results, and tells them.
+// conclude writes and prints the results.
 func conclude(out io.Writer, j *sweep.Journal) error {
 	c, table, err := j.Results()
 	if err != nil {

@@ -63,7 +63,7 @@ with TOOL, calls it and prints the text that the model would be given. ARGUMENTS
 	return cmd
 }
 
-// callTool calls a tool with its arguments, if there are any, and prints so much of what it says.
+// callTool calls a tool with arguments, if any, and prints its output up to a limit.
 func callTool(cmd *cobra.Command, servers *mcp.Servers, words []string, most int) error {
 	given := json.RawMessage("{}")
 	if len(words) == 2 {
@@ -84,7 +84,7 @@ func callTool(cmd *cobra.Command, servers *mcp.Servers, words []string, most int
 	return err
 }
 
-// printSchemas prints tools as requests and rows have them.
+// printSchemas prints tools in the form of requests.
 func printSchemas(cmd *cobra.Command, servers *mcp.Servers) error {
 	schemas := []json.RawMessage{}
 	for _, t := range servers.Tools() {
@@ -93,7 +93,7 @@ func printSchemas(cmd *cobra.Command, servers *mcp.Servers) error {
 	return json.NewEncoder(cmd.OutOrStdout()).Encode(schemas)
 }
 
-// list prints what tools there are, for programs or for people.
+// list prints the tools, for programs or for people.
 func list(cmd *cobra.Command, servers *mcp.Servers, asJSON bool) error {
 	if asJSON {
 		return printSchemas(cmd, servers)
@@ -101,7 +101,7 @@ func list(cmd *cobra.Command, servers *mcp.Servers, asJSON bool) error {
 	return listTools(cmd, servers)
 }
 
-// listTools prints tools for people: what they are called, whose they are, and what they say of themselves first.
+// listTools prints tools for people: name, server, and the beginning of the description.
 func listTools(cmd *cobra.Command, servers *mcp.Servers) error {
 	out := cmd.OutOrStdout()
 	var errs []error
@@ -115,7 +115,7 @@ func listTools(cmd *cobra.Command, servers *mcp.Servers) error {
 				}
 			}
 		}
-		_ = json.Unmarshal(t.Schema, &known) // of a schema that is none, what can be read
+		_ = json.Unmarshal(t.Schema, &known) // whatever can be read of the schema
 		what, _, _ := strings.Cut(strings.TrimSpace(known.Function.Description), "\n")
 		_, err := fmt.Fprintf(out, "%-28s %s: %s\n", look.Line(t.Name), look.Line(t.Server), look.Visible(tools.Fit(what, 400)))
 		errs = append(errs, err)

@@ -23,7 +23,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/tools"
 )
 
-// Command is the verb with those below it.
+// Command is the verb, with its subcommands.
 func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tool",
@@ -38,7 +38,7 @@ docs/tools.md says what the tools promise.`,
 	return cmd
 }
 
-// flags are those of all tools.
+// flags are the flags of all tools.
 type flags struct {
 	cfg     reward.Config
 	options tools.Options
@@ -52,7 +52,7 @@ func (f *flags) register(cmd *cobra.Command) {
 	cmd.Flags().Float64Var(&f.seconds, "seconds", 5, "processor seconds of a call")
 }
 
-// open makes the kit of a conversation about p; close ends what it has started.
+// open makes the kit of a conversation about p; close ends everything that it started.
 func (f *flags) open(ctx context.Context, p *data.Problem) (kit *tools.Kit, close func(), err error) {
 	if !(f.seconds > 0 && f.seconds <= 3600) {
 		return nil, nil, badinput.Errorf("--seconds: found %v, expected a number above 0, up to 3600", f.seconds)
@@ -71,7 +71,7 @@ func (f *flags) open(ctx context.Context, p *data.Problem) (kit *tools.Kit, clos
 	return kit, func() { kit.Close(); judge.Close() }, nil
 }
 
-// call calls a tool and prints what it says.
+// call calls a tool and prints its output.
 func call(cmd *cobra.Command, kit *tools.Kit, name string, args any) error {
 	raw, err := json.Marshal(args)
 	if err != nil {
@@ -187,7 +187,7 @@ func traceCommand() *cobra.Command {
 	return cmd
 }
 
-// printTrace prints the steps themselves.
+// printTrace prints the steps of a trace as JSON.
 func (f *flags) printTrace(cmd *cobra.Command, p tools.Traced, args any) error {
 	p.Args, _ = args.([]json.RawMessage)
 	p.Lines = cmp.Or(f.options.Lines, 100_000)
@@ -235,7 +235,7 @@ func testsCommand() *cobra.Command {
 	return cmd
 }
 
-// tellOfPublicTests says what to type where a task has tests, and none that a model may see.
+// tellOfPublicTests says what to type if a task has tests but none is public.
 func tellOfPublicTests(cmd *cobra.Command, p *data.Problem) error {
 	if p.NumTests == 0 || p.Kind == data.Answer {
 		return nil

@@ -11,14 +11,14 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/settings"
 )
 
-// meant are verbs by words that other programs have for them.
+// meant maps words of other programs to verbs.
 var meant = map[string]string{
 	"show": "watch", "dashboard": "watch", "ui": "watch", "report": "watch", "list": "watch", "logs": "watch",
 	"rollouts": "samples", "completions": "samples", "generate": "sample", "infer": "sample", "test": "eval", "benchmark": "bench",
 	"finetune": "sft", "convert": "export-model", "gguf": "export-model", "diff": "compare", "upload": "publish", "api": "serve",
 }
 
-// Closest is the verb of a command that a word may be meant as, "" where none is close.
+// Closest is the verb that a word may be meant as, "" if none is close.
 func Closest(cmd *cobra.Command, word string) string {
 	var verbs []string
 	for _, c := range cmd.Commands() {
@@ -36,7 +36,7 @@ func Closest(cmd *cobra.Command, word string) string {
 	return extended(word, verbs)
 }
 
-// extended is the known word that begins as this one does, where one of them goes on, as in evaluate. Two letters begin too much.
+// extended is the known word of which word is a prefix, or the reverse, as in evaluate; at least three letters must agree.
 func extended(word string, known []string) string {
 	for _, k := range known {
 		if len(word) > 2 && len(k) > 2 && (strings.HasPrefix(word, k) || strings.HasPrefix(k, word)) {
@@ -46,7 +46,7 @@ func extended(word string, known []string) string {
 	return ""
 }
 
-// NoVerb is the error for a word that is no verb, nor a setting where those are taken.
+// NoVerb is the error of a word that is neither a verb nor, where these are accepted, a setting.
 func NoVerb(cmd *cobra.Command, word string) error {
 	path, what, wanted := cmd.CommandPath(), "unknown command or setting", "expected a verb or key=value"
 	if cmd.HasParent() && cmd.HasAvailableSubCommands() {
@@ -58,7 +58,7 @@ func NoVerb(cmd *cobra.Command, word string) error {
 	return badinput.Errorf("%s %q; %s (see '%s --help')", what, word, wanted, path)
 }
 
-// noFlag is the error for a flag that is none, with the one that it may be meant as.
+// noFlag is the error of an unknown flag, with the one that may be meant.
 func noFlag(cmd *cobra.Command, name string, err error) error {
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

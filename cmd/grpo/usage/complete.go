@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 )
 
-// Settings completes the words of a training run for a shell: keys, then the values that a key may have, or files.
+// Settings completes settings for a shell: keys, then the values of a key, or files.
 func Settings(_ *cobra.Command, words []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	key, value, has := strings.Cut(typed, "=")
 	if !has {
@@ -28,7 +28,7 @@ func Settings(_ *cobra.Command, words []string, typed string) ([]cobra.Completio
 	return out, directive | cobra.ShellCompDirectiveNoFileComp
 }
 
-// settingsLike are the settings that begin so and are not typed yet, with what they mean.
+// settingsLike are the settings with a prefix that are not typed yet, with descriptions.
 func settingsLike(prefix string, words []string) (out []cobra.Completion) {
 	for _, f := range configs.Describe() {
 		if strings.HasPrefix(f.Key, prefix) && configs.Word(words, f.Key) == "" {
@@ -39,7 +39,7 @@ func settingsLike(prefix string, words []string) (out []cobra.Completion) {
 	return out
 }
 
-// valuesOf are the values that a setting may have; of a text, what is in the folder that is being typed.
+// valuesOf are the possible values of a setting; for a string, the files in the folder typed so far.
 func valuesOf(key, value string) ([]string, cobra.ShellCompDirective) {
 	at := slices.IndexFunc(configs.Describe(), func(f configs.Field) bool { return f.Key == key })
 	if at < 0 {
@@ -54,7 +54,7 @@ func valuesOf(key, value string) ([]string, cobra.ShellCompDirective) {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
 	dir, _ := filepath.Split(value)
-	entries, _ := os.ReadDir(cmp.Or(dir, ".")) // a folder that cannot be read has nothing to offer
+	entries, _ := os.ReadDir(cmp.Or(dir, ".")) // an unreadable folder offers nothing
 	var names []string
 	for _, e := range entries {
 		if name := dir + e.Name(); e.IsDir() {
@@ -66,7 +66,7 @@ func valuesOf(key, value string) ([]string, cobra.ShellCompDirective) {
 	return names, cobra.ShellCompDirectiveNoSpace
 }
 
-// Presets completes --preset, also behind a comma.
+// Presets completes --preset, also after a comma.
 func Presets(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	before := typed[:strings.LastIndex(typed, ",")+1]
 	var out []cobra.Completion

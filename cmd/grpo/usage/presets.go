@@ -2,10 +2,10 @@ package usage
 
 import "github.com/spf13/pflag"
 
-// presets are those of a flag that may be given several times, as --preset tiny --preset dapo: the same as tiny,dapo.
+// presets is the value of a flag that may be repeated: --preset tiny --preset dapo is the same as --preset tiny,dapo.
 type presets struct{ names *string }
 
-// SeveralPresets is the value of such a flag.
+// SeveralPresets makes the value of such a flag.
 func SeveralPresets(names *string) pflag.Value { return presets{names} }
 
 func (p presets) Set(more string) error {

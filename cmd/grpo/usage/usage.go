@@ -1,4 +1,4 @@
-// Package usage says in the words of the other errors what the libraries say of mistakes on a command line.
+// Package usage words the libraries' errors about the command line like the program's own.
 package usage
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// What is wrong with flags together comes as a text.
+// Errors about combinations of flags are only available as text.
 var (
 	notThere  = regexp.MustCompile(`^required flag\(s\) (.+) not set$`)
 	noneThere = regexp.MustCompile(`^at least one of the flags in the group \[(.+)\] is required$`)
@@ -26,7 +26,7 @@ var (
 	together  = regexp.MustCompile(`^if any flags in the group \[(.+)\] are set they must all be set; missing \[(.+)\]$`)
 )
 
-// Explain explains flags that are wrong together, or are not there.
+// Explain words errors about flags that exclude or require each other.
 func Explain(cmd *cobra.Command, err error) error {
 	if m := notThere.FindStringSubmatch(err.Error()); m != nil {
 		names := strings.Split(strings.ReplaceAll(m[1], `"`, ""), ", ")
@@ -50,7 +50,7 @@ func Explain(cmd *cobra.Command, err error) error {
 	return err
 }
 
-// list is a sentence about flags up to its verb.
+// list is the beginning of a sentence about flags, up to the verb.
 func list(names []string, word, one, many string) string {
 	last := len(names) - 1
 	if last == 0 {
@@ -59,7 +59,7 @@ func list(names []string, word, one, many string) string {
 	return "--" + strings.Join(names[:last], ", --") + " " + word + " --" + names[last] + " " + many
 }
 
-// typed are flags with their values as somebody would type them.
+// typed are flags with values, as a user would type them.
 func typed(cmd *cobra.Command, names []string) string {
 	words := make([]string, len(names))
 	for i, name := range names {
@@ -71,7 +71,7 @@ func typed(cmd *cobra.Command, names []string) string {
 	return strings.Join(words, " ")
 }
 
-// value stands for what a flag takes.
+// value is a placeholder for the value of a flag.
 func value(f *pflag.Flag) string {
 	name, _ := pflag.UnquoteUsage(f)
 	switch name {
@@ -85,7 +85,7 @@ func value(f *pflag.Flag) string {
 	return strings.ToUpper(name)
 }
 
-// BadFlag explains a flag that is none, or has a value that it cannot have. Settings are often typed as flags.
+// BadFlag words the error of an unknown flag or a wrong value. Settings are often typed as flags.
 func BadFlag(cmd *cobra.Command, err error) error {
 	var bad *pflag.InvalidValueError
 	var none *pflag.ValueRequiredError
@@ -105,7 +105,7 @@ func BadFlag(cmd *cobra.Command, err error) error {
 		return badinput.Errorf("%w (see '%s --help')", err, cmd.CommandPath())
 	}
 	if cmd.Flags().Lookup("preset") != nil {
-		// A word before it that is no setting is a verb that does not exist, and the flag would be that one's.
+		// A word before it that is no setting is an unknown verb, and the flag would belong to that.
 		if words := cmd.Flags().Args(); cmd.HasAvailableSubCommands() && len(words) > 0 && Closest(cmd, words[0]) != "" {
 			return NoVerb(cmd, words[0])
 		}
@@ -119,7 +119,7 @@ func BadFlag(cmd *cobra.Command, err error) error {
 	return noFlag(cmd, name, err)
 }
 
-// kind is what the values of a flag are.
+// kind is the type of a flag's values, in words.
 func kind(f *pflag.Flag) string {
 	switch t := f.Value.Type(); {
 	case strings.HasPrefix(t, "int"):
@@ -135,7 +135,7 @@ func kind(f *pflag.Flag) string {
 	}
 }
 
-// Takes wants so many words of a verb, which are called so.
+// Takes requires arguments with these names.
 func Takes(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, words []string) error {
 		path := cmd.CommandPath()
@@ -154,8 +154,7 @@ func Takes(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// CheckFlags refuses counts that are larger than any machine can have of anything, and whose products would not be numbers, and what
-// names nothing.
+// CheckFlags refuses absurdly large counts, whose products could overflow, and empty names.
 func CheckFlags(cmd *cobra.Command) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if n, wrong := cmd.Flags().GetInt(f.Name); wrong == nil && n > math.MaxInt32 && err == nil {
@@ -170,8 +169,8 @@ func CheckFlags(cmd *cobra.Command) (err error) {
 	return err
 }
 
-// names tells that a flag names something that is read or written: where the name is empty, as a variable of the shell may be that
-// nobody has set, that would be something else than was meant. A page alone may be none.
+// names reports whether a flag is the name of something to read or write. An empty name, such as that of an unset shell variable,
+// would mean something else than intended. Only a page may be "".
 func names(f *pflag.Flag) bool {
 	what, _ := pflag.UnquoteUsage(f)
 	return f.Value.Type() == "string" && f.Name != "page" &&
@@ -179,7 +178,7 @@ func names(f *pflag.Flag) bool {
 			cmp.Or(map[string]string{"string": f.Name}[what], what))
 }
 
-// AddHelpers adds the verbs that the library makes, and has them refuse what they do not know.
+// AddHelpers adds the library's own verbs, with errors like ours.
 func AddHelpers(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -213,7 +212,7 @@ func AddHelpers(root *cobra.Command) {
 	}
 }
 
-// First has a verb look at something before it does anything, such as fetching a model.
+// First makes a verb call check before anything else, such as downloading a model.
 func First(cmd *cobra.Command, check func(args []string) error) {
 	verb := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -224,7 +223,7 @@ func First(cmd *cobra.Command, check func(args []string) error) {
 	}
 }
 
-// Unused hides flags that a verb has from others of its kind and has no use for, and refuses them.
+// Unused hides and refuses flags that a verb shares with others but has no use for.
 func Unused(cmd *cobra.Command, flags ...string) {
 	for _, flag := range flags {
 		if err := cmd.Flags().MarkHidden(flag); err != nil {
@@ -241,7 +240,7 @@ func Unused(cmd *cobra.Command, flags ...string) {
 	})
 }
 
-// OfTemplate refuses what was typed for the model's own template where that is not asked with, or cannot be meant.
+// OfTemplate refuses flags about the model's chat template if that is not used, or they are invalid.
 func OfTemplate(typed *pflag.FlagSet, renderer string) error {
 	for _, flag := range []string{"chat-date", "chat-vars"} {
 		if typed.Changed(flag) && renderer != "" && renderer != "auto" {

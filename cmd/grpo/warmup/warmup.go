@@ -1,5 +1,5 @@
-// Package warmup has the verbs that train on rows before, or in place of, GRPO: grpo sft and grpo dpo. It has their flags, their help
-// and what is shown; what a warm-up is, internal/warmup knows.
+// Package warmup has the verbs that train on rows before, or instead of, GRPO: grpo sft and grpo dpo, with their flags, help and
+// output. The training itself is in internal/warmup.
 package warmup
 
 import (
@@ -24,19 +24,19 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Machine is what the command line gives the verbs.
+// Machine is what the command line provides to the verbs.
 type Machine struct {
-	// Open opens what computes.
+	// Open opens a device.
 	Open func(ctx context.Context, device string, threads int) (kernels.Backend, error)
-	// Args takes key=value words.
+	// Args accepts key=value words.
 	Args cobra.PositionalArgs
-	// Saves is set while an interrupt keeps what there is.
+	// Saves is set while an interruption saves the run.
 	Saves *atomic.Bool
-	// Stopped is the error of a run that somebody interrupted.
+	// Stopped is the error of an interrupted run.
 	Stopped func(what string) error
 }
 
-// flags are those of both verbs, as of grpo itself.
+// flags are the flags of both verbs, the same as those of grpo.
 type flags struct {
 	method              string
 	preset, file        string
@@ -150,7 +150,7 @@ func (f *flags) train(ctx context.Context, cmd *cobra.Command, t *warmup.Trainer
 	return err
 }
 
-// outcome is the end of a run: what was held out, before and after, and how to go on.
+// outcome prints the end of a run: held-out results before and after, and how to continue.
 func (f *flags) outcome(out io.Writer, t *warmup.Trainer, dir string) {
 	if first, last := t.Evaluations(); first != nil && first != last {
 		fmt.Fprintln(out)
@@ -174,7 +174,7 @@ func (f *flags) outcome(out io.Writer, t *warmup.Trainer, dir string) {
 	fmt.Fprintf(out, "to go on with GRPO, type grpo init_from=%s\n", look.Line(look.Word(dir)))
 }
 
-// shown is a screen that knows the steps of a warm-up.
+// shown is a screen for the steps of a warm-up.
 type shown struct {
 	*screen.Screen
 	out         io.Writer

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/watch"
 )
 
-// Beside shows the run that this process trains to browsers. A nil one does nothing.
+// Beside shows the run of this process to browsers. A nil Beside does nothing.
 type Beside struct {
 	listener net.Listener
 	keys     *gate.Keys
@@ -24,7 +24,7 @@ type Beside struct {
 	stderr   io.Writer
 }
 
-// Listen takes the address of the setting watch, where there is one, before anything is loaded. A dry run gives it back at once.
+// Listen opens the address of the setting watch, if there is one, before anything is loaded. A dry run closes it again at once.
 func Listen(cfg *configs.Config, dry bool, stderr io.Writer) (b *Beside, err error) {
 	if cfg.Watch == "" {
 		return nil, nil
@@ -51,7 +51,7 @@ func Listen(cfg *configs.Config, dry bool, stderr io.Writer) (b *Beside, err err
 	return b, nil
 }
 
-// With shows the run of t while train runs. It reads files, as grpo watch does, so nothing of the run hangs on it.
+// With shows the run of t while train runs. It reads files like grpo watch, so the run does not depend on it.
 func (b *Beside) With(ctx context.Context, t *grpo.Trainer, train func() error) error {
 	if b == nil || t.RunDir() == "" {
 		return train()
@@ -85,7 +85,7 @@ func (b *Beside) With(ctx context.Context, t *grpo.Trainer, train func() error) 
 	return errors.Join(err, <-served)
 }
 
-// Close gives the address back.
+// Close closes the address.
 func (b *Beside) Close() {
 	if b != nil {
 		b.listener.Close()

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// A cell of a terminal has two columns of four dots.
+// A braille character has two columns of four dots.
 const dotsWide, dotsHigh = 2, 4
 
-// bits are the dots of a cell, by column and row.
+// bits are the dots of a character, by column and row.
 var bits = [dotsWide][dotsHigh]rune{{0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}}
 
-// braille draws values as lines of so many characters, between two ends of a scale. Columns are means of what falls into them; what is
-// not known is a gap.
+// braille draws values as a curve in braille characters, between two ends of a scale. A column is the mean of its values; unknown
+// values leave a gap.
 func braille(values []float64, low, high float64, columns, rows int) []string {
 	cells := make([][]rune, rows)
 	for i := range cells {
@@ -31,7 +31,7 @@ func braille(values []float64, low, high float64, columns, rows int) []string {
 		}
 		y = min(max(y, 0), height-1)
 		from, to := y, y
-		if before >= 0 { // what lies between two columns belongs to the later one
+		if before >= 0 { // connect to the column before
 			from, to = min(y, before+sign(y-before)), max(y, before+sign(y-before))
 		}
 		for at := from; at <= to; at++ {
@@ -56,7 +56,7 @@ func sign(n int) int {
 	return 0
 }
 
-// squeezed are values as so many columns: means of many, or lines from one to the next of few.
+// squeezed resamples values to that many columns: means if there are more values, interpolation if there are fewer.
 func squeezed(values []float64, columns int) []float64 {
 	out := make([]float64, columns)
 	if n := len(values); n <= columns {
@@ -76,12 +76,12 @@ func squeezed(values []float64, columns int) []float64 {
 				sum, n = sum+v, n+1
 			}
 		}
-		out[i] = sum / float64(n) // NaN where nothing is known
+		out[i] = sum / float64(n) // NaN if all are unknown
 	}
 	return out
 }
 
-// ends are the least and the greatest of what is known.
+// ends are the least and the greatest known value.
 func ends(values []float64) (low, high float64) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, v := range values {

@@ -10,10 +10,10 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/report"
 )
 
-// chartRows is how high a chart is, in lines.
+// chartRows is the height of a chart in lines.
 const chartRows = 4
 
-// frame draws a run in lines of at most so many characters.
+// frame draws a run in lines of at most that many characters.
 func frame(l report.Listed, columns int) []string {
 	head := fmt.Sprintf("%s · %s · %s", look.Line(l.Name), strings.ToLower(string(l.State)), l.Progress())
 	if held := l.HeldOut(); held != "" {
@@ -33,7 +33,7 @@ func frame(l report.Listed, columns int) []string {
 	return append(lines, samples(l.Samples(), columns)...)
 }
 
-// charts are two beside each other where there is room.
+// charts draws the charts, two side by side if there is room.
 func charts(curves []report.Line, columns int) (lines []string) {
 	beside := 1
 	if columns >= 60 {
@@ -57,7 +57,7 @@ func charts(curves []report.Line, columns int) (lines []string) {
 	return lines
 }
 
-// chart is a curve below its name and its last value, with the ends of its scale beside it.
+// chart draws a curve with its name, last value and scale.
 func chart(c report.Line, width int) []string {
 	low, high := ends(c.Values)
 	if c.Share {
@@ -86,7 +86,7 @@ func short(v float64) string {
 	return fmt.Sprintf("%.3g", v)
 }
 
-// phases is how the last step went by, in shares.
+// phases is how the time of the last step was spent, in shares.
 func phases(all []report.Phase, columns int) string {
 	total := 0.0
 	for _, p := range all {
@@ -104,7 +104,7 @@ func phases(all []report.Phase, columns int) string {
 	return fit(fmt.Sprintf("last step %.3g s: %s", total, strings.Join(parts, ", ")), columns)
 }
 
-// sampleLines is how much is shown of a completion.
+// sampleLines is how many lines of a completion are shown.
 const sampleLines = 6
 
 func samples(all []report.Written, columns int) (lines []string) {
@@ -122,7 +122,7 @@ func samples(all []report.Written, columns int) (lines []string) {
 	return lines
 }
 
-// fit cuts a line to so many characters.
+// fit truncates a line.
 func fit(line string, columns int) string {
 	if utf8.RuneCountInString(line) <= columns {
 		return line

@@ -15,14 +15,14 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/sources"
 )
 
-// known are the problems and the tokenizers of runs whose data and model are on this machine, opened when they are first asked for.
+// known has the problems and tokenizers of runs whose data and model are on this machine, opened on first use.
 type known struct {
 	ctx  context.Context
 	mu   sync.Mutex
 	runs map[string]*knownRun // by directory
 }
 
-// knownRun is what is known of a run; nil is what is not. While it is opened only who looks at this run waits.
+// knownRun has those of one run; nil if unknown. Opening it only blocks requests about this run.
 type knownRun struct {
 	sync.Mutex
 	problems *sources.Problems
@@ -46,7 +46,7 @@ func (k *known) of(dir string) *knownRun {
 	return r
 }
 
-// find gives a problem of a run; nil where it is not known.
+// find returns a problem of a run; nil if it is unknown.
 func (k *known) find(dir, problem string) *data.Problem {
 	r := k.of(dir)
 	r.Lock()
@@ -60,7 +60,7 @@ func (k *known) find(dir, problem string) *data.Problem {
 	return r.problems.Find(problem)
 }
 
-// statement is the text of a problem of a run; "" where it is not known.
+// statement is the text of a problem of a run; "" if it is unknown.
 func (k *known) statement(dir, problem string) string {
 	if p := k.find(dir, problem); p != nil {
 		return p.Statement
@@ -76,7 +76,7 @@ func (k *known) problem(dir, name string) *browser.Problem {
 	return nil
 }
 
-// shown is a problem as a page has it.
+// shown is a problem in the form of the browser.
 func shown(ctx context.Context, p *data.Problem) *browser.Problem {
 	out := &browser.Problem{Statement: p.Statement}
 	tests, err := p.Tests(ctx)
@@ -105,7 +105,7 @@ func shownTest(p *data.Problem, t *data.Test) browser.Test {
 	return browser.Test{Input: t.Stdin, Expected: t.Stdout}
 }
 
-// pieces are the texts of tokens of a run's model; nil where that is not known.
+// pieces are the texts of tokens, by the tokenizer of the run's model; nil if that is unknown.
 func (k *known) pieces(dir string, tokens []int32) []string {
 	r := k.of(dir)
 	r.Lock()
@@ -116,7 +116,7 @@ func (k *known) pieces(dir string, tokens []int32) []string {
 	return split(r.words, tokens)
 }
 
-// split gives the text of each token; nil without a tokenizer.
+// split returns the text of each token; nil without a tokenizer.
 func split(words *tokenizer.Tokenizer, tokens []int32) []string {
 	if words == nil {
 		return nil
@@ -125,7 +125,7 @@ func split(words *tokenizer.Tokenizer, tokens []int32) []string {
 	texts := make([]string, len(tokens))
 	for i, id := range tokens {
 		if id < 0 || int(id) >= words.VocabSize() {
-			return nil // they are those of another model
+			return nil // they are of another model
 		}
 		texts[i] = stream.Push(id)
 	}
@@ -144,18 +144,18 @@ func settings(dir string) (*configs.Config, provenance.Parts) {
 	if err != nil {
 		return nil, nil
 	}
-	cfg.RunDir = dir // where the run is by now, with its copies of the data
+	cfg.RunDir = dir // the run may have been moved, with its copies of the data
 	return cfg, start.Parts
 }
 
-// open opens the data of a run. What cannot be read, or is not what it was, leaves statements out of a page, and is no reason to fail.
+// open opens the data of a run. If it cannot be read, or has changed, statements are missing from pages, which is no error.
 func (k *known) open(dir string) *sources.Problems {
 	cfg, parts := settings(dir)
 	if cfg == nil {
 		return nil
 	}
 	if _, err := os.Stat(cfg.Data); cfg.Data != sources.Embedded && err != nil {
-		return nil // on the Hub: who looks at a run downloads nothing
+		return nil // on the Hub: do not download for this
 	}
 	cfg.TestData = ""
 	p, err := sources.OpenAll(k.ctx, cfg, func(string) {})
@@ -171,7 +171,7 @@ func (k *known) open(dir string) *sources.Problems {
 	return p
 }
 
-// load opens the tokenizer of a run's model, where it is on this machine.
+// load opens the tokenizer of a run's model, if it is on this machine.
 func (k *known) load(dir string) *tokenizer.Tokenizer {
 	cfg, _ := settings(dir)
 	if cfg == nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/watch"
 )
 
-// Serve shows runs to browsers until ctx ends. It greets with the address of their list; with a view, with that of the only run's.
+// Serve shows runs to browsers until ctx ends. It prints the URL of their list; with a view, the URL of that view of the only run.
 func Serve(ctx context.Context, out io.Writer, address string, paths []string, view string) error {
 	local, err := loopback.Is(address)
 	if err != nil {
@@ -70,7 +70,7 @@ func counted(runs int) string {
 	return fmt.Sprintf("%d runs", runs)
 }
 
-// serve answers at a listener until ctx ends.
+// serve serves until ctx ends.
 func serve(ctx context.Context, s *watch.Server, listener net.Listener) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer s.Close()
@@ -85,7 +85,7 @@ func serve(ctx context.Context, s *watch.Server, listener net.Listener) error {
 	return nil
 }
 
-// addressOf is what to type into a browser on this machine, and what to say behind it: of one that all can reach, others know the name.
+// addressOf is the URL to open on this machine, and a note if other machines can reach it too.
 func addressOf(at net.Addr) (where, elsewhere string) {
 	if tcp, ok := at.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
 		return fmt.Sprintf("http://localhost:%d/", tcp.Port), ", from another machine by the name of this one"

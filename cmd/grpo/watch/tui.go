@@ -17,8 +17,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/watch"
 )
 
-// What a terminal understands: another screen without a cursor, on which a line ends at the edge whatever its characters take, and back;
-// the upper left corner; the rest of a line, or screen, away.
+// Escape sequences: the alternate screen without cursor and line wrapping, and back; cursor to the upper left corner; clear the rest of
+// a line, or of the screen.
 const (
 	enter, leave = "\x1b[?1049h\x1b[?25l\x1b[?7l", "\x1b[?7h\x1b[?25h\x1b[?1049l"
 	home         = "\x1b[H"
@@ -26,7 +26,7 @@ const (
 	below        = "\x1b[J"
 )
 
-// watchHere draws a run in the terminal until ctx ends; once, where that is asked for or where there is no terminal.
+// watchHere draws a run in the terminal until ctx ends; or just once, if asked or if there is no terminal.
 func watchHere(ctx context.Context, out io.Writer, paths []string, once bool) error {
 	s, err := watch.New(watch.Options{Paths: paths})
 	if err != nil {
@@ -52,13 +52,13 @@ func watchHere(ctx context.Context, out io.Writer, paths []string, once bool) er
 	fmt.Fprint(out, enter)
 	defer fmt.Fprint(out, leave)
 	go s.Watch(ctx)
-	tick := time.NewTicker(time.Second) // which also sees a window that was made smaller
+	tick := time.NewTicker(time.Second) // also notices a resized window
 	defer tick.Stop()
 	for version, last := "", ""; ; {
 		now, fresh := s.Version(runs[0])
 		columns, rows, _ := screen.Size(out)
 		if now = fmt.Sprint(now, columns, rows); now != version {
-			text, err := picture(s, runs[0], columns-1, rows) // what takes the rest of a line away takes its last column, too
+			text, err := picture(s, runs[0], columns-1, rows) // clearing the rest of a line would erase its last column
 			if err != nil {
 				return err
 			}
@@ -77,7 +77,7 @@ func watchHere(ctx context.Context, out io.Writer, paths []string, once bool) er
 	}
 }
 
-// picture is a run in so many columns and rows, of which 0 are any.
+// picture is a run as lines; columns or rows of 0 are unlimited.
 func picture(s *watch.Server, name string, columns, rows int) ([]string, error) {
 	dir, state, ok := s.Where(name)
 	if _, err := os.Stat(dir); !ok || errors.Is(err, fs.ErrNotExist) {

@@ -1,5 +1,4 @@
-// Package openenvtest is a server of the protocol of OpenEnv with a small game: whoever plays says something, and earns the share of
-// vowels in it.
+// Package openenvtest is a server of OpenEnv's protocol with a small game: the reward of a message is its share of vowels.
 package openenvtest
 
 import (
@@ -15,12 +14,12 @@ import (
 
 // Server is an http.Handler. Its fields are set before it serves.
 type Server struct {
-	Sessions int    // that it has at a time; 0: any number
-	Plain    bool   // it has no WebSockets, and one session
-	Seedless bool   // it begins differently each time
+	Sessions int    // at a time; 0: no limit
+	Plain    bool   // without WebSockets, with one session
+	Seedless bool   // each session begins differently
 	Turns    int    // of a game; 0: 3
 	Schema   string // of an action; "": {"message": string}
-	Token    string // that it asks for
+	Token    string // that clients must send
 
 	mu      sync.Mutex
 	open    int
@@ -31,7 +30,7 @@ type Server struct {
 	Stepped int // actions so far
 }
 
-// Most is how many sessions there were at a time, and how many in all; Open is how many there are.
+// Most is the most sessions at a time, the number of sessions opened, and the number of open ones.
 func (s *Server) Most() (most, opened, open int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +65,7 @@ func number(v any) float64 {
 	return -1
 }
 
-// step answers an action: a reply, what the error is, and whether the session is gone.
+// step answers an action: a reply, an error if the action is invalid or the server is to fail, and whether the session is gone.
 func (s *Server) step(g *game, action object) (reply object, invalid, broken string, gone bool) {
 	text, ok := action["message"].(string)
 	if !ok || len(action) != 1 {
@@ -142,7 +141,7 @@ func (s *Server) plainly(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(reply)
 }
 
-// enter counts a session, where there is room for it.
+// enter counts a session, if there is room for it.
 func (s *Server) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,20 +8,20 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
-// mostColumns bounds the points of a chart: where there are more samples, several share a column.
+// mostColumns limits the points of a chart: with more samples, several share a column.
 const mostColumns = 200
 
-// Axis is the x axis, which the charts of a section share. A column stands for one sample, or for several neighbouring ones.
+// Axis is the x axis, shared by the charts of a section. A column stands for one sample, or for several consecutive ones.
 type Axis struct {
-	Spans  [][2]int  // of samples, by column
+	Spans  [][2]int  // ranges of samples, by column
 	Places []float64 // 0..1, by column
 
-	At, Label string // the same for the page's readout, in permille and in words
-	End       string // how many steps there are, and the last: a browser goes on from there
+	At, Label string // the same for the page's readout, in permille and as text
+	End       string // the number of steps, and the last one, where a browser continues
 	Ticks     []Tick
 }
 
-// Evenly puts the steps side by side, each in the middle of its own room, so that bars and lines stand above each other.
+// Evenly places steps side by side, each in the middle of its space, so that bars and lines align.
 func Evenly(steps []int) *Axis {
 	n := len(steps)
 	columns := min(n, mostColumns)
@@ -35,7 +35,7 @@ func Evenly(steps []int) *Axis {
 	return a.finish()
 }
 
-// ByStep puts evaluations where their steps are.
+// ByStep places evaluations in proportion to their steps.
 func ByStep(steps []int) *Axis {
 	n := len(steps)
 	columns := min(n, mostColumns)
@@ -52,7 +52,7 @@ func ByStep(steps []int) *Axis {
 		a.add(span, (place(span[0])+place(span[1]-1))/2, steps)
 	}
 	named := []int{0}
-	for _, i := range marks(n)[1:] { // those that are too close to be read make room: the first and the last stay
+	for _, i := range marks(n)[1:] { // labels that are too close are dropped, except the first and the last
 		for len(named) > 1 && place(i)-place(named[len(named)-1]) < legible {
 			named = named[:len(named)-1]
 		}
@@ -66,7 +66,7 @@ func ByStep(steps []int) *Axis {
 	return a.finish()
 }
 
-// legible is the least distance between two names below a chart, as a share of the axis.
+// legible is the least distance of two labels, as a share of the axis.
 const legible = 0.09
 
 func (a *Axis) add(span [2]int, at float64, steps []int) {
@@ -84,7 +84,7 @@ func (a *Axis) finish() *Axis {
 	return a
 }
 
-// marks chooses a few of n samples to name below a chart.
+// marks chooses a few of n samples to label.
 func marks(n int) []int {
 	const most = 5
 	if n <= most+2 {
@@ -101,7 +101,7 @@ func marks(n int) []int {
 	return some
 }
 
-// Columns gathers the samples of a series.
+// Columns makes the columns of a series.
 func (a *Axis) Columns(values []float64) []Column {
 	out := make([]Column, len(a.Spans))
 	for i, span := range a.Spans {

@@ -4,10 +4,10 @@ import "math"
 
 var nan = math.NaN()
 
-// Column is what a series has in one column: NaN where nothing is known.
+// Column has the values of a series in one column: NaN if none is known.
 type Column struct {
 	Mean, Low, High float64
-	Falls           bool // the highest came before the lowest
+	Falls           bool // the highest value came before the lowest
 }
 
 // Gather makes a column of the samples in it.
@@ -30,19 +30,19 @@ func Gather(values []float64) Column {
 		c.Mean = sum / n
 	}
 	if c.Low == c.High {
-		c.Mean = c.Low // a mean would round
+		c.Mean = c.Low // avoids rounding
 	}
 	return c
 }
 
-// Smooth is a moving average: the value at the centre of a line fitted through each window. In a symmetric
-// window that is the mean; near the ends, where the window is lopsided, it does not lag behind a slope, and does not leave what was
-// measured in its window. It goes on over a gap that has something on both sides in its window, and ends where nothing more was measured.
+// Smooth is a moving average by local linear regression: the value at the centre of a line fitted through each window. In a symmetric
+// window that is the mean; near the ends it does not lag behind a slope. The result is clamped to the values in its window. A gap is
+// bridged if the window has values on both sides; the curve ends with the last value.
 func Smooth(columns []Column) []float64 {
 	reach := len(columns) / 15
 	out := make([]float64, len(columns))
 	for i := range columns {
-		var n, x, y, xx, xy float64 // sums over the window, x counted from i
+		var n, x, y, xx, xy float64 // sums over the window, x relative to i
 		left, right, low, high := false, false, math.Inf(1), math.Inf(-1)
 		for k := max(0, i-reach); k < min(len(columns), i+reach+1); k++ {
 			if v := columns[k].Mean; v == v {

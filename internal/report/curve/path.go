@@ -1,4 +1,4 @@
-// Package curve draws: numbers become columns, scales, and the paths of a picture of 1000 by 1000. It does not know what they are of.
+// Package curve draws charts: it turns numbers into columns, scales, and SVG paths in a picture of 1000 by 1000.
 package curve
 
 import (
@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Trace is a line through values, with a gap where one is unknown.
+// Trace is a line through values, with gaps where they are unknown.
 func Trace(at, values []float64, y *Scale) string {
 	var b strings.Builder
 	pen := false
@@ -29,8 +29,8 @@ func Trace(at, values []float64, y *Scale) string {
 	return b.String()
 }
 
-// Extent is a line through the least and the greatest value of every column, in the order in which they
-// came, so that no spike is lost.
+// Extent is a line through the least and the greatest value of every column, in the order in which they came, so that no
+// spike is lost.
 func Extent(at []float64, line []Column, y *Scale) string {
 	var places, values []float64
 	for i, c := range line {
@@ -48,7 +48,7 @@ func Extent(at []float64, line []Column, y *Scale) string {
 	return Trace(places, values, y)
 }
 
-// Band is the room between the least and the greatest values of columns.
+// Band is the area between the least and the greatest values of columns.
 func Band(at []float64, low, high []Column, y *Scale) string {
 	var b strings.Builder
 	for i := 0; i < len(at); {
@@ -66,7 +66,7 @@ func Band(at []float64, low, high []Column, y *Scale) string {
 				b.WriteString(" " + point(at[k], low[k].Low, y))
 			}
 			b.WriteString("z")
-		} else if end-i == 1 { // an interval on its own
+		} else if end-i == 1 { // a single column: an interval on its own
 			b.WriteString("M" + point(at[i]-0.004, high[i].High, y) + " " + point(at[i]+0.004, high[i].High, y) +
 				" " + point(at[i]+0.004, low[i].Low, y) + " " + point(at[i]-0.004, low[i].Low, y) + "z")
 		}
@@ -75,7 +75,7 @@ func Band(at []float64, low, high []Column, y *Scale) string {
 	return b.String()
 }
 
-// Dots are the values, one by one.
+// Dots draws the values as dots.
 func Dots(at []float64, line []Column, y *Scale) string {
 	var b strings.Builder
 	for i, c := range line {

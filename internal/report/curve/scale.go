@@ -7,13 +7,13 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
-// Tick is a mark beside a chart.
+// Tick is a mark on an axis.
 type Tick struct {
 	At    string // percent
 	Label string
 }
 
-// Scale maps values to 0 (top) .. 1 (bottom), as pixels run.
+// Scale maps values to 0 (top) .. 1 (bottom), as SVG does.
 type Scale struct {
 	low, high float64
 	log       bool
@@ -28,7 +28,7 @@ func (s *Scale) Place(v float64) float64 {
 	return min(max((high-v)/(high-low), -0.02), 1.02)
 }
 
-// Span is the scale as a page has it for who goes on drawing: where it begins and ends, and how values lie between.
+// Span describes the scale to a browser that continues a chart: its ends, and whether it is logarithmic.
 func (s *Scale) Span() string {
 	span := strconv.FormatFloat(s.low, 'g', -1, 64) + " " + strconv.FormatFloat(s.high, 'g', -1, 64)
 	if s.log {
@@ -37,7 +37,7 @@ func (s *Scale) Span() string {
 	return span
 }
 
-// Linear gives a scale with round ticks that holds low and high.
+// Linear is a scale with round ticks that includes low and high.
 func Linear(low, high float64) *Scale {
 	if low > 0 && low < high*0.6 {
 		low = 0
@@ -45,11 +45,11 @@ func Linear(low, high float64) *Scale {
 	if high < 0 && high > low*0.6 {
 		high = 0
 	}
-	if high-low <= 1e-12*max(math.Abs(low), math.Abs(high)) { // the same but for rounding
+	if high-low <= 1e-12*max(math.Abs(low), math.Abs(high)) { // equal but for rounding
 		low, high = low-math.Max(math.Abs(low), 1)/2, high+math.Max(math.Abs(high), 1)/2
 	}
 	if span := high - low; !(span > 1e-300 && span < 1e300) {
-		low, high = 0, 1 // beyond drawing
+		low, high = 0, 1 // not finite: cannot be drawn
 	}
 	stride := roundUp((high - low) / 5)
 	s := &Scale{low: math.Floor(low/stride+1e-9) * stride, high: math.Ceil(high/stride-1e-9) * stride}
@@ -60,7 +60,7 @@ func Linear(low, high float64) *Scale {
 	return s
 }
 
-// Logarithmic gives a scale of whole decades that holds low and high, which are positive.
+// Logarithmic is a scale of whole decades that includes low and high, which are positive.
 func Logarithmic(low, high float64) *Scale {
 	from, to := math.Floor(math.Log10(low)), math.Ceil(math.Log10(high))
 	s := &Scale{low: math.Pow(10, from), high: math.Pow(10, to), log: true}
@@ -72,7 +72,7 @@ func Logarithmic(low, high float64) *Scale {
 	return s
 }
 
-// roundUp is the next of 1, 2, 5 times a power of ten.
+// roundUp rounds up to 1, 2 or 5 times a power of ten.
 func roundUp(v float64) float64 {
 	ten := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, m := range []float64{1, 2, 5} {
@@ -83,7 +83,7 @@ func roundUp(v float64) float64 {
 	return 10 * ten
 }
 
-// tickLabel writes a round number with the digits that its stride asks for, in the unit that suits the most of its scale.
+// tickLabel formats a round number with the digits that its stride needs, in a unit that suits the largest value of the scale.
 func tickLabel(v, stride, most float64) string {
 	switch a := math.Max(math.Abs(v), stride); {
 	case math.Abs(v) < stride/2:
@@ -100,10 +100,10 @@ func tickLabel(v, stride, most float64) string {
 	return strconv.FormatFloat(v, 'f', max(0, int(-math.Floor(math.Log10(stride)+1e-9))), 64)
 }
 
-// Permille is a position as paths take it.
+// Permille formats a position for a path.
 func Permille(x float64) string { return strconv.Itoa(int(math.Round(1000 * x))) }
 
-// Percent is a position as CSS takes it, in percent.
+// Percent formats a position for CSS.
 func Percent(x float64) string {
-	return strconv.FormatFloat(float64(int(math.Round(1000*x)))/10, 'f', 1, 64) // an int has no −0
+	return strconv.FormatFloat(float64(int(math.Round(1000*x)))/10, 'f', 1, 64) // int has no negative zero
 }

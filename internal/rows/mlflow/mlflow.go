@@ -1,5 +1,5 @@
-// Package mlflow writes the record of a run into a file store of MLflow: a folder for each run with a file for each setting, each
-// metric and each tag.
+// Package mlflow writes the record of a run into a file store of MLflow: a folder for each run with a file for each setting,
+// metric and tag.
 package mlflow
 
 import (
@@ -28,7 +28,7 @@ type Store struct {
 	dir        string // of the run
 	experiment string
 	metrics    map[string]*rows.Kept
-	settled    bool // what is on record was written, and what was there besides is removed
+	settled    bool // End was called: all was written, and leftovers removed
 }
 
 // States of a run.
@@ -37,8 +37,8 @@ const (
 	finished = 3
 )
 
-// New puts a run into a store, made where there is none; what the store has of that run is written anew. experiment is what
-// its runs are filed under; "" is grpo.
+// New adds a run to a store, which is created if necessary; an existing run is rewritten. experiment is the name of the
+// experiment; "" is grpo.
 func New(root string, r rows.Run, experiment string) (*Store, error) {
 	id, err := settle(root, cmp.Or(experiment, "grpo"), r.Begun)
 	if err != nil {
@@ -97,17 +97,17 @@ func address(dir string) (string, error) {
 	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(whole)}).String(), err
 }
 
-// yaml writes keys and values; texts are quoted as JSON has it, which YAML reads alike.
+// yaml writes keys and values; strings are quoted as in JSON, which is valid YAML.
 func yaml(pairs ...any) []byte {
 	var out []byte
 	for i := 0; i < len(pairs); i += 2 {
-		value, _ := json.Marshal(pairs[i+1]) // texts, numbers and nil
+		value, _ := json.Marshal(pairs[i+1]) // strings, numbers and nil
 		out = fmt.Appendf(out, "%s: %s\n", pairs[i], value)
 	}
 	return out
 }
 
-// about is what the store has of the run besides. end is in milliseconds, nil while there is none.
+// about writes the run's metadata. end is in milliseconds, nil if it has not ended.
 func (s *Store) about(state int, end any) error {
 	place, err := address(filepath.Join(s.dir, "artifacts"))
 	if err != nil {
@@ -119,7 +119,7 @@ func (s *Store) about(state int, end any) error {
 		"tags", []string{}, "user_id", "grpo"))
 }
 
-// put writes a setting or a tag. Half of one is written anew the next time.
+// put writes a setting or a tag. A partly written one is rewritten the next time.
 func (s *Store) put(kind, name, text string) error {
 	path := filepath.Join(s.dir, kind, filepath.FromSlash(Key(name)))
 	if there, err := os.ReadFile(path); err == nil && string(there) == text {
@@ -128,8 +128,8 @@ func (s *Store) put(kind, name, text string) error {
 	return os.WriteFile(path, []byte(text), 0o644)
 }
 
-// Key is a name with what every MLflow takes in one: pass@1 is pass_at_1, and what else it does not know is a line. The name
-// is that of a file, so of slashes there is the one behind steps, timing or evaluations alone.
+// Key replaces the characters of a name that not every MLflow allows: pass@1 becomes pass_at_1, others an underscore. As the
+// name is a file name, only the slash after steps, timing or evaluations stays.
 func Key(name string) string {
 	prefix, rest, has := strings.Cut(name, "/")
 	if !has {
@@ -141,7 +141,7 @@ func Key(name string) string {
 		}
 		return '_'
 	}, strings.ReplaceAll(rest, "@", "_at_"))
-	if strings.Trim(rest, ".") == "" { // no name of a file
+	if strings.Trim(rest, ".") == "" { // not valid as a file name
 		rest = strings.Repeat("_", max(1, len(rest)))
 	}
 	rest = rest[:min(len(rest), 200)]
@@ -151,7 +151,7 @@ func Key(name string) string {
 	return rest
 }
 
-// Start are the settings, the last ones that there are.
+// Start writes the settings, replacing earlier ones.
 func (s *Store) Start(start rows.Start) error {
 	var errs []error
 	for _, c := range start.Changed {
@@ -160,7 +160,7 @@ func (s *Store) Start(start rows.Start) error {
 	return errors.Join(errs...)
 }
 
-// Row adds a line to the file of each number.
+// Row adds a line to the file of each metric.
 func (s *Store) Row(r rows.Row) error {
 	for _, c := range r.Cells {
 		if _, ok := c.Number(); !ok {
@@ -198,7 +198,7 @@ func (s *Store) metric(name string) (file *rows.Kept, err error) {
 	return file, err
 }
 
-// End removes what the store had of the run, and its record has not.
+// End removes what the store has of the run beyond its record.
 func (s *Store) End() error {
 	if s.settled {
 		return nil
@@ -218,7 +218,7 @@ func (s *Store) End() error {
 	}))...)
 }
 
-// Done says so.
+// Done marks the run as finished.
 func (s *Store) Done(at time.Time) error { return s.about(finished, at.UnixMilli()) }
 
 // Close closes the files.
@@ -230,12 +230,12 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-// Folders are those of a run in a store.
+// Folders are the folders of a run in a store.
 func Folders(root string, r rows.Run) ([]string, error) {
 	return below(root, r.ID)
 }
 
-// below are the paths of a name in the folders of a store, whatever characters are in its own.
+// below are the paths of a name in the folders of a store, without interpreting characters as patterns.
 func below(root, name string) (paths []string, err error) {
 	paths, err = fs.Glob(os.DirFS(root), "*/"+name)
 	for i := range paths {
@@ -244,7 +244,7 @@ func below(root, name string) (paths []string, err error) {
 	return paths, err
 }
 
-// Check refuses a folder that is something else than a store.
+// Check refuses a folder that is not a store.
 func Check(root string) error {
 	entries, err := os.ReadDir(root)
 	if unread := look.Unread("", root); unread != "" && errors.Is(err, os.ErrNotExist) {

@@ -1,5 +1,5 @@
-// Package parquet writes a table of a record as a Parquet file with typed columns. It knows the types of values, and of what
-// they mean nothing.
+// Package parquet writes the rows of a record as a Parquet file with typed columns. It knows the types of values, not their
+// meaning.
 package parquet
 
 import (
@@ -12,21 +12,21 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/rows"
 )
 
-// Kind is what a column holds.
+// Kind is the type of a column.
 type Kind int
 
-// The kinds; a value that is of none of the others, such as a list of lists, is its text.
+// The kinds. Any other value, such as a list of lists, is written as text.
 const (
 	Bool Kind = iota + 1
 	Integer
 	Double
-	Integers // a list of them
+	Integers // a list
 	Doubles
 	Text
 )
 
-// Kinds are those of the columns that a type is flattened to, by name; a name that ends in .* is for all that begin so. numbered
-// says that lists have a column for each item.
+// Kinds are the kinds of the columns that Go types are flattened to, by name; a name ending in .* stands for all with that
+// prefix. numbered says that lists have a column for each item.
 func Kinds(numbered bool, types ...reflect.Type) map[string]Kind {
 	kinds := map[string]Kind{}
 	for _, t := range types {
@@ -67,7 +67,7 @@ func declare(kinds map[string]Kind, t reflect.Type, name string, numbered bool) 
 
 func join(name, key string) string { return strings.TrimPrefix(name+"."+key, ".") }
 
-// plain is the kind of one value, 0 where that cannot be said.
+// plain is the kind of a single value; 0 if unknown.
 func plain(t reflect.Type) Kind {
 	switch k := t.Kind(); {
 	case k == reflect.Bool:
@@ -82,14 +82,14 @@ func plain(t reflect.Type) Kind {
 	return 0
 }
 
-// Columns are the columns of some rows with their kinds: the declared ones, as far as the values are of them.
+// Columns are the columns of rows, with declared kinds as far as all values fit these.
 type Columns struct {
 	rows.Columns
 	Declared map[string]Kind
 	kinds    map[string]Kind
 }
 
-// Add adds those of a row.
+// Add adds the columns of a row.
 func (c *Columns) Add(row []rows.Cell) {
 	if c.kinds == nil {
 		c.kinds = map[string]Kind{}
@@ -113,7 +113,7 @@ func (c *Columns) Add(row []rows.Cell) {
 	}
 }
 
-// declared is the kind of a column, by its value where nobody declared it.
+// declared is the kind of a column, inferred from its value if it is not declared.
 func (c *Columns) declared(cell rows.Cell) Kind {
 	if kind := c.Declared[cell.Name]; kind != 0 {
 		return kind
@@ -129,7 +129,7 @@ func (c *Columns) declared(cell rows.Cell) Kind {
 	return Text
 }
 
-// fits tells whether a value is of a kind. All are texts.
+// fits reports whether a value is of a kind. All fit text.
 func fits(kind Kind, value json.RawMessage) bool {
 	var err error
 	switch kind {

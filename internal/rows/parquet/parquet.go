@@ -14,18 +14,18 @@ import (
 // Writer writes rows. Every column is optional.
 type Writer struct {
 	to    *parquet.GenericWriter[any]
-	at    map[string]int // columns, by name
+	at    map[string]int // index of a column, by name
 	kinds []Kind
 }
 
-// New begins a table with these columns.
+// New starts a table with these columns.
 func New(to io.Writer, table string, c *Columns) *Writer {
 	w := &Writer{at: map[string]int{}}
 	group := parquet.Group{}
 	var order []string
 	for i, name := range c.Names {
 		kind := c.kinds[name]
-		if kind == 0 { // there are but nulls
+		if kind == 0 { // only nulls
 			kind = Text
 		}
 		w.at[name], w.kinds = i, append(w.kinds, kind)
@@ -40,7 +40,7 @@ func New(to io.Writer, table string, c *Columns) *Writer {
 	return w
 }
 
-// column is a name as the library takes it.
+// column is a column's name as the library allows it.
 func column(name string) string { return strings.ReplaceAll(name, ",", "_") }
 
 func node(kind Kind) parquet.Node {
@@ -59,7 +59,7 @@ func node(kind Kind) parquet.Node {
 	return parquet.Optional(parquet.String())
 }
 
-// ordered is a group whose columns are not in the order of the alphabet.
+// ordered is a group that keeps the order of its columns; the library would sort them.
 type ordered struct {
 	parquet.Group
 	names []string
@@ -71,7 +71,7 @@ func (o ordered) Fields() []parquet.Field {
 	return fields
 }
 
-// Row adds a row. A column that it lacks is null there.
+// Row adds a row. Missing columns are null.
 func (w *Writer) Row(row []rows.Cell) error {
 	columns := make([][]parquet.Value, len(w.kinds))
 	for _, c := range row {
@@ -93,10 +93,10 @@ func (w *Writer) Row(row []rows.Cell) error {
 	return err
 }
 
-// Close ends the table.
+// Close completes the file.
 func (w *Writer) Close() error { return w.to.Close() }
 
-// values are those of a cell in a column.
+// values are the Parquet values of a cell.
 func values(kind Kind, c rows.Cell, at int) (all []parquet.Value, err error) {
 	if string(c.JSON) == "null" {
 		return nil, nil
@@ -129,7 +129,7 @@ func values(kind Kind, c rows.Cell, at int) (all []parquet.Value, err error) {
 	return []parquet.Value{value.Level(0, 1, at)}, err
 }
 
-// items are those of a list: the first begins a row, and a list that is there may have none.
+// items are the Parquet values of a list: the first one begins a row, and an empty list is not null.
 func items[T any](list []T, value func(T) parquet.Value, at int) (all []parquet.Value) {
 	for i, v := range list {
 		all = append(all, value(v).Level(min(i, 1), 2, at))

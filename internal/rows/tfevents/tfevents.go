@@ -1,5 +1,4 @@
-// Package tfevents writes the record of a run as a file of events, as TensorBoard reads them: frames of TFRecord with an Event
-// of Protocol Buffers in each.
+// Package tfevents writes the record of a run as a TensorBoard event file: TFRecord frames with an Event protobuf in each.
 package tfevents
 
 import (
@@ -16,7 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/rows"
 )
 
-// Name is what the file of a run is called. TensorBoard reads those of one folder in the order of their names.
+// Name is the file name for a run. TensorBoard reads the files of a folder in the order of their names.
 func Name(r rows.Run) string {
 	return fmt.Sprintf("events.out.tfevents.%010d.grpo-%s", max(0, r.Begun.Unix()), r.ID[:8])
 }
@@ -24,13 +23,13 @@ func Name(r rows.Run) string {
 // Writer is a rows.Sink. Each event is one Write.
 type Writer struct{ to io.Writer }
 
-// New begins a file.
+// New starts a file.
 func New(to io.Writer, r rows.Run) (*Writer, error) {
 	w := &Writer{to}
 	return w, w.event(r.Begun, 0, 3, []byte("brain.Event:2"))
 }
 
-// Start is a table of settings among the texts.
+// Start writes the settings as a table, a text summary.
 func (w *Writer) Start(s rows.Start) error {
 	if len(s.Changed) == 0 {
 		return nil
@@ -40,7 +39,7 @@ func (w *Writer) Start(s rows.Start) error {
 	for _, c := range s.Changed {
 		fmt.Fprintf(&table, "| %s | %s |\n", c.Name, code(c.Text()))
 	}
-	var tensor []byte // of one text
+	var tensor []byte // of one string
 	tensor = protowire.AppendTag(tensor, 1, protowire.VarintType)
 	tensor = protowire.AppendVarint(tensor, 7) // DT_STRING
 	tensor = member(tensor, 2, member(nil, 2, varint(nil, 1, 1)))
@@ -51,7 +50,7 @@ func (w *Writer) Start(s rows.Start) error {
 	return w.summary(s.Time, s.After, member(nil, 1, value))
 }
 
-// code keeps Markdown from reading anything into a value.
+// code formats a value so that Markdown does not interpret it.
 func code(text string) string {
 	if text == "" {
 		return ""
@@ -59,7 +58,7 @@ func code(text string) string {
 	return "`" + strings.NewReplacer("`", "'", "|", "\\|", "\n", " ").Replace(text) + "`"
 }
 
-// Row is one event with a scalar for each number. A float32 has room for seven digits.
+// Row writes one event with a scalar for each number, as float32.
 func (w *Writer) Row(r rows.Row) error {
 	var all []byte
 	for _, c := range r.Cells {
@@ -78,7 +77,7 @@ func (w *Writer) Row(r rows.Row) error {
 	return w.summary(r.Time, r.Step, all)
 }
 
-// Done is nothing that a file of events would say.
+// Done does nothing, as the format has no such event.
 func (w *Writer) Done(time.Time) error { return nil }
 
 func (w *Writer) summary(at time.Time, step int, summary []byte) error {
@@ -110,7 +109,7 @@ func varint(to []byte, number protowire.Number, v uint64) []byte {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// masked is the checksum as TFRecord has it: turned, with a number added, so that a checksum of checksums is no accident.
+// masked is the masked checksum of TFRecord: rotated, with a constant added.
 func masked(data []byte) uint32 {
 	sum := crc32.Checksum(data, castagnoli)
 	return (sum>>15 | sum<<17) + 0xa282ead8

@@ -6,8 +6,7 @@ import (
 	"io"
 )
 
-// log frames records as LevelDB does: in blocks, at the border of which a record goes on in the next one. Its checksums are
-// of another kind.
+// log writes records in LevelDB's log format: in blocks, with records split at block boundaries. Only the checksums differ.
 type log struct {
 	to      io.Writer
 	at      int
@@ -16,10 +15,10 @@ type log struct {
 
 const (
 	block = 32 << 10
-	head  = 7 // of a part of a record: checksum, length, and which part it is
+	head  = 7 // of a part of a record: checksum, length, and kind of part
 )
 
-// Which part of a record something is.
+// The kinds of parts.
 const (
 	full = iota + 1
 	first
@@ -33,12 +32,12 @@ func (l *log) header() error {
 	return l.write(append(text, version))
 }
 
-// append adds a record with one Write.
+// append writes a record with one Write.
 func (l *log) append(record []byte) error {
 	var out []byte
 	for part := byte(first); ; part = middle {
 		room := block - (l.at+len(out))%block
-		if room < head { // is left empty
+		if room < head { // stays unused
 			out = append(out, make([]byte, room)...)
 			room = block
 		}

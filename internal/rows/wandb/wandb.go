@@ -1,5 +1,5 @@
-// Package wandb writes the record of a run as the log of an offline run of Weights & Biases: records of Protocol Buffers, framed
-// as LevelDB frames its log. The client's own command sends such a run to a server.
+// Package wandb writes the record of a run as the log of an offline run of Weights & Biases: protobuf records, framed as in
+// LevelDB's log. The client's own command sends such a run to a server.
 package wandb
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/rows"
 )
 
-// About is what the client's variables say of a run.
+// About is the part of a run's description that the client takes from environment variables.
 type About struct {
 	Project, Entity, Name, Group, JobType, Notes string
 	Tags                                         []string
@@ -35,10 +35,10 @@ func Environment(get func(string) string) About {
 	return a
 }
 
-// ID is what the server knows the run by.
+// ID is the run's ID on the server.
 func ID(r rows.Run) string { return r.ID[:8] }
 
-// Folder is the directory of an offline run, and Path its log in there.
+// Folder is the directory of an offline run, and Path its log file.
 func Folder(r rows.Run) string {
 	return "offline-run-" + r.Begun.UTC().Format("20060102_150405") + "-" + ID(r)
 }
@@ -54,18 +54,18 @@ type Writer struct {
 	rows  int
 }
 
-// New begins a log.
+// New starts a log.
 func New(to io.Writer, r rows.Run, a About) (*Writer, error) {
 	w := &Writer{to: log{to: to}, run: r, about: a}
 	if err := w.to.header(); err != nil {
 		return nil, err
 	}
-	const producer, least = "0.28.3", "0.6.0" // the client whose format this is, and the server that it wants
+	const producer, least = "0.28.3", "0.6.0" // the client version whose format this is, and the least server version
 	version := text(text(nil, 1, producer), 2, least)
 	return w, w.record(21, member(nil, 1, version))
 }
 
-// The fields of the client's records.
+// Field numbers of the client's records.
 const (
 	history = 2
 	summary = 3
@@ -75,7 +75,7 @@ const (
 	exit    = 18
 )
 
-// Start is the run itself at first, and later its settings that are others by then.
+// Start writes the run at first, and later the changed settings.
 func (w *Writer) Start(s rows.Start) error {
 	settings, err := items(nil, 1, s.Changed)
 	if err != nil {
@@ -103,7 +103,7 @@ func (w *Writer) Start(s rows.Start) error {
 	if err := w.record(run, about); err != nil {
 		return err
 	}
-	// A run's own steps are the axis of its charts; evaluations and steps may share one.
+	// Charts use the run's own steps as their axis, as a step and an evaluation may have the same step.
 	for _, prefix := range []string{rows.Steps, rows.Timing, rows.Evaluations} {
 		axis := text(text(nil, 2, prefix+"*"), 4, "step")
 		if err := w.record(metric, axis); err != nil {
@@ -113,7 +113,7 @@ func (w *Writer) Start(s rows.Start) error {
 	return nil
 }
 
-// Row is a line of the history, and what the summary has from then on.
+// Row writes a line of the history, and updates the summary.
 func (w *Writer) Row(r rows.Row) error {
 	cells := append([]rows.Cell{number("step", r.Step)}, r.Cells...)
 	latest, err := items(nil, 1, cells)
@@ -132,7 +132,7 @@ func (w *Writer) Row(r rows.Row) error {
 	return w.record(summary, latest)
 }
 
-// Done ends the run well.
+// Done marks the run as successful.
 func (w *Writer) Done(at time.Time) error {
 	return w.record(exit, varint(nil, 2, uint64(max(0, at.Sub(w.run.Begun)/time.Second))))
 }
@@ -149,7 +149,7 @@ func decimal(name string, v float64) rows.Cell {
 	return rows.Cell{Name: name, JSON: value}
 }
 
-// items are cells as the client has them: a key, and its value as JSON. What a row has as null it has not.
+// items are cells in the client's form: a key, and its value as JSON, without nulls.
 func items(to []byte, field protowire.Number, cells []rows.Cell) ([]byte, error) {
 	for _, c := range cells {
 		if string(c.JSON) == "null" {

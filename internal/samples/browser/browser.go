@@ -1,5 +1,5 @@
-// Package browser shows the completions on record of runs to browsers: step by step, problem by problem, and a group from near, with
-// what the model was asked, what failed, how the best and the worst completion differ, and how likely each token was.
+// Package browser shows the recorded completions of runs in a browser: step by step, problem by problem, and a group in detail, with
+// its prompt, what failed, how the best and the worst completion differ, and how likely each token was.
 package browser
 
 import (
@@ -32,24 +32,24 @@ var (
 	}()
 )
 
-// Known is what others know of runs. Any of it may be nil, and any answer empty.
+// Known answers questions about runs. Any function may be nil, and any answer empty.
 type Known struct {
-	// Problem gives a problem of the run in a directory; nil where it is not known.
+	// Problem returns a problem of the run in a directory; nil if it is unknown.
 	Problem func(dir, name string) *Problem
-	// Pieces gives the text of each of some tokens of the run's model, which joined are the text.
+	// Pieces returns the text of each token, by the tokenizer of the run's model; joined they are the whole text.
 	Pieces func(dir string, tokens []int32) []string
 }
 
-// Problem is what a completion answers.
+// Problem is the problem of a completion.
 type Problem struct {
 	Statement string
 	Tests     []Test // in the order of verdicts
 }
 
-// Test is one of a problem's.
+// Test is a test of a problem.
 type Test struct{ Input, Expected string }
 
-// Browser is of many runs.
+// Browser serves the pages of many runs.
 type Browser struct {
 	known Known
 	keep  bool
@@ -61,18 +61,18 @@ type Browser struct {
 type opened struct {
 	*samples.Index
 	used time.Time
-	in   int // how many requests are at it
+	in   int // requests that use it
 }
 
-// mostOpen is how many indexes are held in memory.
+// mostOpen is how many indexes are kept in memory.
 const mostOpen = 6
 
-// New makes a browser. keep says that the index of a large run may be written beside its files.
+// New makes a browser. keep lets it save the index of a large run beside its files.
 func New(known Known, keep bool) *Browser {
 	return &Browser{known: known, keep: keep, indexes: map[string]*opened{}}
 }
 
-// Close ends what goes on.
+// Close closes all indexes.
 func (b *Browser) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -82,7 +82,7 @@ func (b *Browser) Close() {
 	}
 }
 
-// index gives the index of a run, and what ends its use.
+// index returns the index of a run. Call release after its use.
 func (b *Browser) index(dir string) (x *opened, release func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -101,7 +101,7 @@ func (b *Browser) index(dir string) (x *opened, release func()) {
 	}
 }
 
-// forget makes room for another index where nobody is at one. b.mu is held.
+// forget closes an index that is not in use, to make room; b.mu is held.
 func (b *Browser) forget() {
 	var oldest string
 	for dir, x := range b.indexes {
@@ -115,16 +115,16 @@ func (b *Browser) forget() {
 	}
 }
 
-// patience is how long a page waits for what is not in the index yet, before it shows what is.
+// patience is how long a page waits for a complete index, before it shows what there is.
 const patience = 400 * time.Millisecond
 
-// Run names a run to its pages.
+// Run is a run, with its name in URLs.
 type Run struct {
 	Name, Dir string
 	GoesOn    bool
 }
 
-// Serve answers a request for a page of a run.
+// Serve serves a page of a run.
 func (b *Browser) Serve(w http.ResponseWriter, r *http.Request, run Run) {
 	x, release := b.index(run.Dir)
 	defer release()
@@ -147,7 +147,7 @@ func (b *Browser) Serve(w http.ResponseWriter, r *http.Request, run Run) {
 	w.Write(out.Bytes())
 }
 
-// page is what the template shows: one of the views.
+// page is the data of the template: one of the views.
 type page struct {
 	Run
 	ScriptHash string
@@ -173,7 +173,7 @@ type page struct {
 	known Known
 }
 
-// draw makes the view that was asked for.
+// draw fills the view that was asked for.
 func (p *page) draw() error {
 	p.View = p.ask.Get("view")
 	if len(p.view.Groups) == 0 {
@@ -200,7 +200,7 @@ func (p *page) draw() error {
 	return nil
 }
 
-// empty says why a run shows no completion.
+// empty explains why a run has no completions to show.
 func (p *page) empty() {
 	p.Title = "No completion is on record"
 	switch {
@@ -218,7 +218,7 @@ func (p *page) empty() {
 	}
 }
 
-// Path is the run's name as a part of an address.
+// Path is the run's name as a part of a URL.
 func (r Run) Path() string {
 	parts := strings.Split(r.Name, "/")
 	for i := range parts {
@@ -227,7 +227,7 @@ func (r Run) Path() string {
 	return strings.Join(parts, "/")
 }
 
-// Address is that of a view of the run: names and values in turn.
+// Address is the URL of a view of the run; rest are names and values in turn.
 func (p *page) Address(view string, rest ...any) string {
 	q := url.Values{"view": {view}}
 	for i := 0; i+1 < len(rest); i += 2 {
@@ -250,7 +250,7 @@ func text(v any) string {
 	return ""
 }
 
-// number is what is asked for under a name; none where it is no number.
+// number is the value of a query parameter; none if it is no number.
 func (p *page) number(name string, none int) int {
 	n, err := strconv.Atoi(p.ask.Get(name))
 	if err != nil {
@@ -259,21 +259,21 @@ func (p *page) number(name string, none int) int {
 	return n
 }
 
-// Building tells that more is on its way, and Progress how much there is.
+// Building reports whether the index is being built.
 func (p *page) Building() bool { return p.view.Building }
 
-// Progress is how far the record is read.
+// Progress is how much of the record is indexed.
 func (p *page) Progress() string {
 	return strconv.Itoa(int(100*p.view.Done/max(p.view.Total, 1))) + "\u00a0% of " + size(p.view.Total)
 }
 
-// Faults are the parts of the record that were passed over.
+// Faults are the parts of the record that were skipped.
 func (p *page) Faults() []samples.Fault { return p.view.Faults }
 
-// Faulty is how many there are.
+// Faulty is the number of skipped parts.
 func (p *page) Faulty() int { return p.view.Faulty }
 
-// Broken says why the record is not read further.
+// Broken says why the rest of the record cannot be read.
 func (p *page) Broken() string {
 	if p.view.Err == nil || p.view.Building {
 		return ""
@@ -281,7 +281,7 @@ func (p *page) Broken() string {
 	return look.Visible(p.view.Err.Error())
 }
 
-// size writes a number of bytes.
+// size formats a number of bytes.
 func size(n int64) string {
 	switch {
 	case n >= 1e9:
@@ -292,7 +292,7 @@ func size(n int64) string {
 	return strconv.FormatInt((n+999)/1000, 10) + "\u00a0kB"
 }
 
-// Here is the address of the view that is shown with another value for a name.
+// Here is the URL of the current view with one parameter changed.
 func (p *page) Here(name string, value any) string {
 	q := url.Values{}
 	for key, values := range p.ask {

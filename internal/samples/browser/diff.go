@@ -2,17 +2,17 @@ package browser
 
 import "strings"
 
-// piece is a part of a text on a page: marked where the other text has something else there.
+// piece is a part of a text, marked if it differs from the other text.
 type piece struct {
 	Text  string
-	Class string // "": as in the other text; line: a line of its own; mark: what is of its own in a line
+	Class string // "": the same in both; line: a line without a counterpart; mark: a difference within a line
 	Title string
 }
 
-// mostCells bounds the work of a difference; larger ones are those of whole texts.
+// mostCells limits the work of a diff; larger texts are marked as a whole.
 const mostCells = 1 << 20
 
-// differ marks in two texts what the other does not have: lines first, and in lines that stand for each other, their middles.
+// differ marks the differences of two texts: by lines first, and then by the middles of lines that correspond.
 func differ(a, b string) (left, right []piece) {
 	la, lb := strings.SplitAfter(a, "\n"), strings.SplitAfter(b, "\n")
 	from := 0
@@ -42,9 +42,9 @@ func same(lines []string) []piece {
 
 type difference struct{ left, right []piece }
 
-// walk goes along a longest common subsequence of lines.
+// walk follows a longest common subsequence of lines.
 func (d *difference) walk(a, b []string) {
-	length := make([][]int32, len(a)+1) // of that of a[i:] and b[j:]
+	length := make([][]int32, len(a)+1) // length of that of a[i:] and b[j:]
 	for i := range length {
 		length[i] = make([]int32, len(b)+1)
 	}
@@ -74,7 +74,7 @@ func (d *difference) walk(a, b []string) {
 	d.hunk(a[fromA:], b[fromB:])
 }
 
-// hunk takes lines that stand for each other.
+// hunk marks lines that replace each other.
 func (d *difference) hunk(a, b []string) {
 	if len(a) != len(b) {
 		for _, line := range a {
@@ -92,7 +92,7 @@ func (d *difference) hunk(a, b []string) {
 	}
 }
 
-// common is how much two lines share at their beginnings, and at their ends.
+// common is how many characters two lines share at their beginnings, and at their ends.
 func common(a, b []rune) (head, tail int) {
 	for head < len(a) && head < len(b) && a[head] == b[head] {
 		head++

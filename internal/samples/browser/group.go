@@ -11,17 +11,17 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/samples"
 )
 
-// The most that is shown of a text, in bytes.
+// How much is shown of a text at most, in bytes.
 const (
 	mostText      = 400 << 10
 	mostStatement = 100 << 10
 	mostInput     = 4 << 10
 )
 
-// near is a group from near.
+// near is a group in detail.
 type near struct {
 	Statement  string
-	Prompt     string // where the statement is not known
+	Prompt     string // if the statement is unknown
 	Asked      string // why there is neither
 	Siblings   []sibling
 	Left       *answer
@@ -29,14 +29,14 @@ type near struct {
 	By         []choice // ways to color
 	Way        string
 	Reason     string // why there is no color
-	Back, Next string // addresses of the groups beside this one
+	Back, Next string // URLs of the neighbouring groups
 	History    []visit
 	Problem    string
 	Partial    bool
 	Lost       string // lines that are no completions
 }
 
-// sibling is a completion of the group in a row of all.
+// sibling is a completion in the row of all of the group.
 type sibling struct {
 	Sample   int
 	Verdict  chip
@@ -47,13 +47,13 @@ type sibling struct {
 	Excluded bool
 }
 
-// answer is a completion from near.
+// answer is a completion in detail.
 type answer struct {
 	Which, Reward, Advantage, Tests, Finish, Note string
 	Sample, Tokens                                int
-	Mean                                          string // log-probability of a token
+	Mean                                          string // mean log-probability of its tokens
 	Verdict                                       chip
-	Strip                                         []chip // of tests
+	Strip                                         []chip // verdicts of tests
 	Failed                                        *failed
 	Blocks                                        []block
 }
@@ -66,14 +66,14 @@ type failed struct {
 	Known           bool
 }
 
-// block is what somebody said; a completion that is no conversation is one of nobody.
+// block is a message; a plain completion is a block without a role.
 type block struct {
 	Who    string
 	Note   string
 	Pieces []piece
 }
 
-// group shows a group from near.
+// group shows a group in detail.
 func (p *page) group() error {
 	step, number := p.number("step", -1), p.number("group", -1)
 	g, ok := p.view.Find(step, number)
@@ -116,7 +116,7 @@ func (p *page) group() error {
 	return nil
 }
 
-// asked finds what the model was asked.
+// asked finds the problem or the prompt.
 func (p *page) asked(n *near, s *samples.Sample) *Problem {
 	if p.known.Problem != nil {
 		if problem := p.known.Problem(p.Dir, s.Problem); problem != nil {
@@ -134,7 +134,7 @@ func (p *page) asked(n *near, s *samples.Sample) *Problem {
 	return nil
 }
 
-// choose gives the best completion, and the one beside it: the one that is asked for, or the worst.
+// choose returns the best completion, and another: the one that was asked for, or the worst.
 func choose(all []samples.Sample, sample int) (best, other int) {
 	for i := range all {
 		if value(&all[i]) > value(&all[best]) {
@@ -152,7 +152,7 @@ func choose(all []samples.Sample, sample int) (best, other int) {
 	return best, other
 }
 
-// value orders completions: one without a reward is worth less than any.
+// value is the sort key of completions; without a reward it is the lowest.
 func value(s *samples.Sample) float64 {
 	if s.Score.Reward == nil {
 		return math.Inf(-1)
@@ -219,7 +219,7 @@ func (p *page) answers(n *near, best, other *samples.Sample, alone bool, problem
 	}
 }
 
-// about is what came of a completion.
+// about describes the result of a completion.
 func about(s *samples.Sample, problem *Problem) *answer {
 	a := &answer{Sample: s.Sample, Tokens: s.Length(), Verdict: chipOf(s.Score.Verdict), Reward: number(s.Score.Reward),
 		Advantage: signed(s.Advantage), Note: look.Visible(look.Cut(s.Score.Note, 1000))}

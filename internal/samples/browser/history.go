@@ -14,15 +14,15 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
-// visit is a group in the history of its problem.
+// visit is one group in the history of a problem.
 type visit struct {
 	Step, Number int
 	Right, Of    int
-	Level        int    // of its color: 0 none right, 5 all
+	Level        int    // its color: 0 none right, 5 all
 	Flip         string // up, down or ""
 }
 
-// Says is a visit in words.
+// Says describes a visit.
 func (v visit) Says() string {
 	said := fmt.Sprintf("step %d: %d of %d right", v.Step, v.Right, v.Of)
 	switch v.Flip {
@@ -34,7 +34,7 @@ func (v visit) Says() string {
 	return said
 }
 
-// problem shows the history of one.
+// problem shows the history of a problem.
 func (p *page) problem() {
 	name := p.ask.Get("problem")
 	var all []samples.Group
@@ -62,7 +62,7 @@ func (p *page) problem() {
 	}
 }
 
-// history is what became of a problem from visit to visit.
+// history lists the visits to a problem.
 func history(groups []samples.Group) (visits []visit, right, of int) {
 	for _, g := range groups {
 		v := visit{Step: int(g.Step), Number: int(g.Number), Right: int(g.Right), Of: int(g.Samples - g.Left)}
@@ -81,16 +81,16 @@ func history(groups []samples.Group) (visits []visit, right, of int) {
 	return visits, right, of
 }
 
-// flip is a problem that was solved at one visit and not at the one before, or the other way round.
+// flip is a problem that became solved, or unsolved, from one visit to the next.
 type flip struct {
 	Up                   bool
 	Problem, Name        string
 	Step, Number         int
-	Before, BeforeNumber int // the step and the group of the visit before
+	Before, BeforeNumber int // step and group of the visit before
 	Was, Is              string
 }
 
-// heldFlip is a held-out problem that changed between two evaluations.
+// heldFlip is a held-out problem whose result changed between two evaluations.
 type heldFlip struct {
 	Up      bool
 	Problem string
@@ -98,7 +98,7 @@ type heldFlip struct {
 	To      int
 }
 
-// flips lists all that changed sides, the latest first.
+// flips lists all flips, the latest first.
 func (p *page) flips() error {
 	want := p.ask.Get("outcome")
 	last := make([]*samples.Group, len(p.view.Problems))

@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	mostRows   = 100 // of a list on a page
+	mostRows   = 100 // on a page
 	mostVisits = 400
 )
 
-// pages are the parts of a list that is longer than a page.
+// pages are links to the other pages of a long list.
 type pages struct {
 	From, To, All  int
-	Earlier, Later string // addresses; "" where there is none
+	Earlier, Later string // URLs; "" if there is none
 }
 
-// cut gives the part of a list that is asked for.
+// cut returns the page of a list that was asked for.
 func cut[T any](p *page, all []T, rest ...any) []T {
 	from := max(0, min(p.number("from", 0), len(all)-1))
 	to := min(len(all), from+mostRows)
@@ -41,14 +41,14 @@ func cut[T any](p *page, all []T, rest ...any) []T {
 	return all[from:to]
 }
 
-// row is a step.
+// row is a step in the list of steps.
 type row struct {
 	Step, Groups, Mixed, Samples, Right int
 	Share                               float64
 	Verdicts                            []chip
 }
 
-// chip is a verdict on a page.
+// chip is a colored verdict.
 type chip struct{ Name, Color string }
 
 func chips(v samples.Verdicts) (all []chip) {
@@ -66,7 +66,7 @@ func chipOf(name string) chip {
 	return c
 }
 
-// Width is a share of a bar.
+// Width is the width of a bar, in percent.
 func (r row) Width() string { return strconv.FormatFloat(100*r.Share, 'f', 1, 64) }
 
 // Rate is the share in digits.
@@ -116,7 +116,7 @@ func (p *page) steps() {
 type groupRow struct {
 	Step, Number   int
 	Problem        string
-	Name           string // of the problem, as it is
+	Name           string // of the problem, unescaped
 	Outcome        string
 	Mixed          bool
 	Verdicts       []chip
@@ -139,11 +139,11 @@ func reward(v float32) string {
 	return look.Number(float64(v))
 }
 
-// filter is what a list of groups is held to.
+// filter restricts a list of groups.
 type filter struct {
 	Step, Problem, Verdict, Outcome string
 	Verdicts, Outcomes              []choice
-	Steps                           string // those that there are
+	Steps                           string // the steps that exist
 }
 
 type choice struct {
@@ -154,7 +154,7 @@ type choice struct {
 var outcomes = []choice{{Value: "", Name: "any"}, {Value: "mixed", Name: "some right, some wrong"}, {Value: "all", Name: "all right"},
 	{Value: "none", Name: "none right"}, {Value: "left", Name: "some left out"}}
 
-// filtered gives what the filter says, and what it takes.
+// filtered reads the filter of a request, and returns its predicate.
 func (p *page) filtered() (f filter, takes func(samples.Group) bool) {
 	f = filter{Step: p.ask.Get("step"), Problem: p.ask.Get("problem"), Verdict: p.ask.Get("verdict"), Outcome: p.ask.Get("outcome")}
 	f.Verdicts = append(f.Verdicts, choice{"", "any", f.Verdict == ""})
@@ -191,7 +191,7 @@ func (p *page) filtered() (f filter, takes func(samples.Group) bool) {
 	}
 }
 
-// groups lists those that the filter takes.
+// groups lists the groups that the filter accepts.
 func (p *page) groups() {
 	f, takes := p.filtered()
 	all := p.view.Groups
@@ -221,7 +221,7 @@ func (p *page) groups() {
 	}
 }
 
-// nearest says which steps there are around one that is not.
+// nearest names the steps around one without completions.
 func (p *page) nearest(step int) string {
 	steps, _ := p.view.Steps()
 	i, _ := slices.BinarySearch(steps, step)
@@ -256,7 +256,7 @@ func (r problemRow) First() string { return share(r.FirstRight, r.FirstOf) }
 // Last is the share at the last visit.
 func (r problemRow) Last() string { return share(r.LastRight, r.LastOf) }
 
-// tally counts by problem.
+// tally collects the groups by problem.
 func (p *page) tally() []problemRow {
 	all := make([]problemRow, len(p.view.Problems))
 	for _, g := range p.view.Groups {
@@ -283,7 +283,7 @@ func (p *page) tally() []problemRow {
 	return all
 }
 
-// problems lists the problems, those that are solved least first.
+// problems lists the problems, the least solved first.
 func (p *page) problems() {
 	f, _ := p.filtered()
 	f.Outcomes = []choice{{"", "any", f.Outcome == ""}, {"never", "never solved", f.Outcome == "never"},

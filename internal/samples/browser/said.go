@@ -9,7 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/samples"
 )
 
-// said is a completion as it is.
+// said shows a completion without color.
 func said(s *samples.Sample) []block {
 	if s.Talk == nil {
 		return []block{{Pieces: []piece{{Text: look.Visible(look.Cut(s.Text, mostText))}}}}
@@ -21,7 +21,7 @@ func said(s *samples.Sample) []block {
 	return all
 }
 
-// message is a message of a conversation; turn is which of the model's it is, -1 of others.
+// message is a message of a conversation; turn is the index of the model's turn, -1 for other messages.
 type message struct {
 	who, note, text string
 	turn            int
@@ -52,7 +52,7 @@ func messages(s *samples.Sample) (all []message) {
 	return all
 }
 
-// painted is a completion with a color for each token that the model drew.
+// painted shows a completion with a color for each sampled token.
 func (p *page) painted(s *samples.Sample, way string) (all []block, reason string) {
 	var texts []string
 	if p.known.Pieces != nil {
@@ -75,7 +75,7 @@ func (p *page) painted(s *samples.Sample, way string) (all []block, reason strin
 	return all, ""
 }
 
-// compared are two completions with what differs marked: of conversations message by message.
+// compared shows two completions with their differences marked, for conversations message by message.
 func compared(a, b *samples.Sample) (left, right []block) {
 	left, right = said(a), said(b)
 	for i := range min(len(left), len(right)) {

@@ -23,7 +23,7 @@ var ways = []string{byDifference, byProbability, byAdvantage, byMovement, byNoth
 // mostTokens is how many tokens of a completion are colored.
 const mostTokens = 30_000
 
-// colored gives the tokens from one to another of a completion as pieces with a color; reason says why there is none.
+// colored returns tokens of a completion with colors; reason says why that is not possible.
 func colored(s *samples.Sample, texts []string, from, to int, by string) (pieces []piece, reason string) {
 	switch {
 	case len(s.Tokens) == 0:
@@ -68,7 +68,7 @@ func colored(s *samples.Sample, texts []string, from, to int, by string) (pieces
 	return pieces, ""
 }
 
-// likely is the color of a token that was drawn with a log-probability: the rarer, the stronger.
+// likely is the color for the log-probability of a token: the less likely, the stronger.
 func likely(logp float64) (class, title string) {
 	p := math.Exp(logp)
 	if p != p || p > 1.0001 {
@@ -86,7 +86,7 @@ func likely(logp float64) (class, title string) {
 	return class, fmt.Sprintf("%s %%, log-probability %.3f", strconv.FormatFloat(100*p, 'g', 3, 64), logp)
 }
 
-// worth is the color of a token that was pushed up, or down, beside the largest push.
+// worth is the color for the advantage of a token, relative to the largest.
 func worth(a, largest float64) (class, title string) {
 	title = fmt.Sprintf("advantage %+.3g", a)
 	if a == 0 || largest == 0 {

@@ -1,5 +1,5 @@
-// Package adapters lets clients load adapters while a server answers, with the calls that vLLM has for it, and unload those
-// again. Only what lies below one directory can be loaded: it knows that directory, and nothing of how adapters speak.
+// Package adapters lets clients load and unload adapters while a server runs, with the calls that vLLM has for it. Only
+// adapters below one directory can be loaded.
 package adapters
 
 import (
@@ -23,26 +23,26 @@ import (
 
 // Options of a server.
 type Options struct {
-	Dir string // that adapters may be loaded from, as Directory says it; "": none may
-	// Barred says why a request may neither load nor unload; nil: all may.
+	Dir string // that adapters may be loaded from, as returned by Directory; "": no loading
+	// Barred returns why a request may neither load nor unload; nil: all may.
 	Barred func(r *http.Request) error
-	// Changed hears how many adapters are loaded, after each change.
+	// Changed is called with the number of loaded adapters after each change.
 	Changed func(loaded int)
-	// Refused hears of every request that was not answered.
+	// Refused is called with every request that is refused.
 	Refused func(r *http.Request, err error)
 }
 
-// Server loads and unloads.
+// Server loads and unloads adapters.
 type Server struct {
 	Options
 	host  *serving.Host
 	names names
 
 	mu     sync.Mutex
-	loaded map[string]bool // by this server: others stay
+	loaded map[string]bool // loaded by requests; only these can be unloaded
 }
 
-// Directory is the whole path of one that adapters may be loaded from.
+// Directory is the absolute path of a directory for adapters, with links resolved.
 func Directory(name string) (string, error) {
 	info, err := os.Stat(name)
 	if err == nil && !info.IsDir() {
@@ -59,7 +59,7 @@ func New(host *serving.Host, o Options) *Server {
 	return &Server{Options: o, host: host, loaded: map[string]bool{}}
 }
 
-// Register adds the calls to those of a server.
+// Register adds the routes to a server's.
 func (s *Server) Register(mux *http.ServeMux) {
 	mux.HandleFunc("POST /v1/load_lora_adapter", s.answered(s.load))
 	mux.HandleFunc("POST /v1/unload_lora_adapter", s.answered(s.unload))
@@ -84,13 +84,13 @@ func (s *Server) answered(call func(w http.ResponseWriter, r *http.Request) erro
 	}
 }
 
-// asked is what vLLM's clients send.
+// asked is the body that vLLM's clients send.
 type asked struct {
 	Name    string `json:"lora_name"`
 	Path    string `json:"lora_path"`
 	Inplace bool   `json:"load_inplace"`
-	Base    string `json:"base_model_name"` // where there are several models
-	ID      *int64 `json:"lora_int_id"`     // their engine's own number, which nothing here hangs on
+	Base    string `json:"base_model_name"` // needed if there are several models
+	ID      *int64 `json:"lora_int_id"`     // the ID in their engine; not used
 }
 
 func (s *Server) load(w http.ResponseWriter, r *http.Request) error {
@@ -131,7 +131,7 @@ func (s *Server) load(w http.ResponseWriter, r *http.Request) error {
 	return say(w, "Success: LoRA adapter '%s' added successfully.", a.Name)
 }
 
-// over refuses to have an adapter take the place of one over another model than is asked for; "": over which that is.
+// over refuses to replace an adapter by one over another model; base "" means the same model.
 func (s *Server) over(name, base string) error {
 	now, err := s.host.Find(name)
 	if err == nil && base != "" && base != now.Base {
@@ -141,7 +141,7 @@ func (s *Server) over(name, base string) error {
 	return err
 }
 
-// find is the directory of an adapter that a client names: below that of the server, and reached without leaving it.
+// find is the path of the adapter that a client names: below the server's directory, and without leaving it.
 func (s *Server) find(given string) (string, error) {
 	if s.Dir == "" {
 		return "", refusal.Errorf(http.StatusForbidden,
@@ -167,7 +167,7 @@ func (s *Server) find(given string) (string, error) {
 	}
 	defer root.Close()
 	for _, name := range []string{"adapter_config.json", "adapter_model.safetensors"} {
-		info, err := root.Stat(filepath.Join(local, name)) // which leaves the directory by no link
+		info, err := root.Stat(filepath.Join(local, name)) // a root follows no link out of its directory
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return "", &refusal.Error{Status: http.StatusNotFound, Param: "lora_path",
@@ -179,7 +179,7 @@ func (s *Server) find(given string) (string, error) {
 	return filepath.Join(s.Dir, local), nil
 }
 
-// nearby tells the way to the last adapter of a run, or that of a checkpoint, where those are what a client named.
+// nearby suggests the adapter of a run's last checkpoint, or of a checkpoint, if the client named that run or checkpoint.
 func nearby(root *os.Root, local string) string {
 	for _, pattern := range []string{"adapter", "checkpoints/step_*/adapter"} {
 		if found, err := fs.Glob(root.FS(), path.Join(filepath.ToSlash(local), pattern)); err == nil && len(found) > 0 {
@@ -203,7 +203,7 @@ func (s *Server) unload(w http.ResponseWriter, r *http.Request) error {
 	return say(w, "Success: LoRA adapter '%s' removed successfully.", a.Name)
 }
 
-// remove is unload in OpenAI's words.
+// remove is unload with OpenAI's call.
 func (s *Server) remove(w http.ResponseWriter, r *http.Request) error {
 	name := r.PathValue("name")
 	if err := s.drop(r.Context(), "model", name); err != nil {
@@ -212,7 +212,7 @@ func (s *Server) remove(w http.ResponseWriter, r *http.Request) error {
 	return body.Write(w, http.StatusOK, map[string]any{"id": name, "object": "model", "deleted": true})
 }
 
-// drop unloads an adapter, and waits until its running answers are given.
+// drop unloads an adapter, and waits until the requests that use it are done.
 func (s *Server) drop(ctx context.Context, field, name string) error {
 	leave, err := s.names.take(ctx, name)
 	if err != nil {
@@ -238,7 +238,7 @@ func (s *Server) has(name string) bool {
 	return s.loaded[name]
 }
 
-// note notes what becomes of a name, and reports whether it was that of an adapter that a request had loaded.
+// note records that an adapter was loaded or unloaded, and reports whether it was loaded before.
 func (s *Server) note(name string, loaded bool) (was bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -252,7 +252,7 @@ func (s *Server) note(name string, loaded bool) (was bool) {
 	return was
 }
 
-// explain gives an error of the host a status. Where the adapter lies on this machine is none of the client's business.
+// explain gives an error of the host a status, and replaces paths of this machine by those that the client sent.
 func explain(err error, dir, path string) error {
 	var missing *serving.NotFound
 	var known *refusal.Error
@@ -270,7 +270,7 @@ func explain(err error, dir, path string) error {
 	text := err.Error()
 	if dir != "" {
 		text = strings.ReplaceAll(text, dir, path)
-		text = strings.ReplaceAll(text, filepath.Dir(dir), filepath.Dir(path)) // a checkpoint of which it is
+		text = strings.ReplaceAll(text, filepath.Dir(dir), filepath.Dir(path)) // the checkpoint that it is part of
 	}
 	return refusal.Errorf(status, "%s", text)
 }
@@ -281,7 +281,7 @@ func say(w http.ResponseWriter, format string, args ...any) error {
 	return err
 }
 
-// misnamed tells who sent a wrong name what to send; any other error stays as it is.
+// misnamed turns the error of a wrong name into a refusal for the client; other errors are returned unchanged.
 func misnamed(err error) error {
 	if e := (*serving.Misnamed)(nil); errors.As(err, &e) {
 		return refusal.Field("lora_name", "%s; send another lora_name", e.Wrong)

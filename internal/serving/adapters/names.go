@@ -7,20 +7,20 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 )
 
-// names have their requests wait for each other: between looking whether an adapter is loaded and replacing it, nobody else loads or
-// unloads one of that name. Those of different names do not wait.
+// names serialises requests about the same adapter, so that nobody loads or unloads it between a check and a replacement. Requests
+// about other adapters do not wait.
 type names struct {
 	mu   sync.Mutex
 	busy map[string]*line
 }
 
-// line is where the requests of a name stand.
+// line is the queue for one name.
 type line struct {
-	turn chan struct{} // has one while a request is at work
-	in   int           // requests, at work and waiting: the last of them takes the line away
+	turn chan struct{} // full while a request is in progress
+	in   int           // requests in progress or waiting; the last one removes the line
 }
 
-// take waits for the turn of a request, which leave ends.
+// take waits for the name; leave releases it.
 func (n *names) take(ctx context.Context, name string) (leave func(), err error) {
 	n.mu.Lock()
 	if n.busy == nil {

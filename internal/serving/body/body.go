@@ -1,4 +1,4 @@
-// Package body reads what a request brings as JSON: one object of fields that are known, and nothing behind it.
+// Package body parses the JSON body of a request: one object with known fields, and nothing after it.
 package body
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 )
 
-// Read reads the body of a request into a struct. The text is given too.
+// Read reads the body of a request into a struct, and returns its text too.
 func Read(r *http.Request, into any) (text []byte, err error) {
 	if text, err = All(r.Body); err != nil {
 		return nil, refusal.Body(err)
@@ -22,7 +22,7 @@ func Read(r *http.Request, into any) (text []byte, err error) {
 	return text, Decode(text, into)
 }
 
-// Decode reads a body that has come into a struct.
+// Decode parses a body into a struct.
 func Decode(text []byte, into any) error {
 	in := json.NewDecoder(bytes.NewReader(text))
 	in.DisallowUnknownFields()
@@ -38,8 +38,8 @@ func Decode(text []byte, into any) error {
 	return Check(text)
 }
 
-// All reads to the end. Unlike io.ReadAll it copies what it has once alone, at the end: of a body that turns out to be too large
-// there is never more than that in memory.
+// All reads to the end. Unlike io.ReadAll it never copies while it grows, only once at the end, so a body that turns out to be
+// too large takes no more memory than its size.
 func All(in io.Reader) ([]byte, error) {
 	const least, most = 4 << 10, 4 << 20
 	var full [][]byte
@@ -61,7 +61,7 @@ func All(in io.Reader) ([]byte, error) {
 	}
 }
 
-// Explain puts what encoding/json says into the words of a field.
+// Explain words an error of encoding/json for the client, with the field's name.
 func Explain(err error, into any) error {
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &kind) && kind.Field != "" {
@@ -75,14 +75,14 @@ func Explain(err error, into any) error {
 		return refusal.Field(name, "is not known here; there are: %s", strings.Join(fields(reflect.TypeOf(into).Elem()), ", "))
 	}
 	var syntax *json.SyntaxError
-	if errors.Is(err, io.EOF) || errors.As(err, &syntax) && syntax.Offset == 0 { // of a decoder, and of a text as a whole
+	if errors.Is(err, io.EOF) || errors.As(err, &syntax) && syntax.Offset == 0 { // from a decoder, or from an empty text
 		return refusal.Errorf(http.StatusBadRequest, "the body is empty, expected a JSON object")
 	}
 	return refusal.Errorf(http.StatusBadRequest, "the body is no JSON object: %s",
 		refusal.Short(strings.TrimPrefix(err.Error(), "json: "), 200))
 }
 
-// words are the kinds of values as a client knows them.
+// words names the types of Go as a client knows them.
 var words = map[string]string{"int": "a whole number", "int32": "a whole number", "int64": "a whole number",
 	"uint64": "a whole number, 0 or more", "float64": "a number", "float32": "a number", "bool": "true or false", "slice": "a list",
 	"struct": "an object", "map": "an object", "array": "a list",
@@ -98,7 +98,7 @@ func article(kind string) string {
 	return "a " + kind
 }
 
-// fields are the names of a struct's.
+// fields lists the JSON names of a struct's fields.
 func fields(t reflect.Type) (all []string) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -111,7 +111,7 @@ func fields(t reflect.Type) (all []string) {
 	return all
 }
 
-// Write answers with JSON. Whoever does not read it has left.
+// Write answers with JSON. A write error means that the client is gone.
 func Write(w http.ResponseWriter, status int, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {

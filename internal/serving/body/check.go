@@ -13,18 +13,18 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 )
 
-// Check refuses JSON text that a decoder takes for something else than was sent: of a key that comes twice it keeps the last value, and
-// in place of half of a surrogate pair, and of bytes that are not UTF-8, it puts U+FFFD. It looks at each byte two or three times, and
-// allocates for objects alone: the tokens of a body cost next to nothing.
+// Check refuses JSON that encoding/json would silently decode to something else: of a duplicate key it keeps the last value, and it
+// replaces unpaired surrogates and invalid UTF-8 by U+FFFD. Each byte is read two or three times; memory is allocated only for objects,
+// so tokens cost next to nothing.
 //
-// What is decoded into a struct is found by keys of any case, so NAME and name are one key, but for objects whose keys are the client's
-// own: those below one of theirs.
+// Keys are compared without regard to case, as encoding/json matches fields of a struct so. Objects below the fields in theirs have
+// keys of the client's own, and there case counts.
 func Check(text []byte) error { return check(text, false) }
 
-// CheckTheirs is Check for a text whose keys are all the client's own.
+// CheckTheirs is Check for JSON whose keys are all the client's own.
 func CheckTheirs(text []byte) error { return check(text, true) }
 
-// theirs are the fields in which a client's own keys stand.
+// theirs are the fields whose objects have keys of the client's own.
 var theirs = []string{"arguments", "chat_template_kwargs", "logit_bias", "metadata", "parameters", "prediction", "problems", "schema",
 	"user_metadata"}
 
@@ -42,7 +42,7 @@ func check(text []byte, own bool) error {
 	return nil
 }
 
-// named refuses what stands at a path.
+// named is the refusal of the value at a path.
 func named(path, format string, args ...any) error {
 	if path == "" {
 		return refusal.Errorf(http.StatusBadRequest, "the body: "+format, args...)
@@ -53,21 +53,21 @@ func named(path, format string, args ...any) error {
 // level is an object or a list that is open.
 type level struct {
 	list  bool
-	value bool   // of an object: its key has been read
-	own   bool   // keys are the client's own: their case counts
-	index int    // in a list
-	key   []byte // without its quotes
+	value bool   // of an object: the next token is a value
+	own   bool   // keys are the client's own: case counts
+	index int    // of a list
+	key   []byte // the last key, without quotes
 	few   [][]byte
-	many  map[string]bool // all keys, once there are more than a few
+	many  map[string]bool // all keys, once there are more than fewKeys
 }
 
 const (
-	fewKeys   = 12    // are compared one by one
-	mostDepth = 10000 // as encoding/json has it
+	fewKeys   = 12    // so many are compared one by one
+	mostDepth = 10000 // the limit of encoding/json
 )
 
-// scan walks through JSON text to a place, or to the first key that its object has already, and gives the path to it. own: all keys
-// are the client's.
+// scan walks through JSON up to an offset, or to the first duplicate key, and returns the path there. own: all keys are the
+// client's.
 func scan(text []byte, until int, own bool) (path string, twice bool) {
 	var open []level
 	var top *level
@@ -91,7 +91,7 @@ func scan(text []byte, until int, own bool) (path string, twice bool) {
 			within := own || top != nil && top.holdsTheirs()
 			if len(open) == cap(open) {
 				open = append(open, level{})
-			} else { // what was open at this depth before has a list of keys to write to
+			} else { // reuse the list of keys of the level that was last at this depth
 				open = open[:len(open)+1]
 			}
 			top = &open[len(open)-1]
@@ -116,12 +116,12 @@ func scan(text []byte, until int, own bool) (path string, twice bool) {
 	return "", false
 }
 
-// holdsTheirs reports whether what begins within has keys of the client's own.
+// holdsTheirs reports whether the value that begins here has keys of the client's own.
 func (l *level) holdsTheirs() bool {
 	return l.own || !l.list && slices.ContainsFunc(theirs, func(name string) bool { return strings.EqualFold(name, string(l.key)) })
 }
 
-// has notes the key of an object, and reports whether it was there.
+// has records a key of an object, and reports whether the object had it already.
 func (l *level) has() bool {
 	key, same := l.key, bytes.Equal
 	if bytes.IndexByte(key, '\\') >= 0 {
@@ -152,15 +152,15 @@ func (l *level) has() bool {
 	return false
 }
 
-// one is the same for all keys that are one.
+// one is the canonical form of a key.
 func (l *level) one(key []byte) string {
 	if l.own {
 		return string(key)
 	}
-	return strings.ToLower(strings.ToUpper(string(key))) // as some letters have more than two cases
+	return strings.ToLower(strings.ToUpper(string(key))) // some letters have more than two cases
 }
 
-// closing is the place of the quote that ends the string which begins at i.
+// closing is the index of the quote that ends the string starting at i.
 func closing(text []byte, i int) int {
 	for end := i + 1; ; end++ {
 		next := bytes.IndexByte(text[end:], '"')
@@ -178,7 +178,7 @@ func closing(text []byte, i int) int {
 	}
 }
 
-// pathOf is the way to where one is: messages.0.content.
+// pathOf formats the path to the current value: messages.0.content.
 func pathOf(open []level) string {
 	var steps []string
 	for _, l := range open {

@@ -8,11 +8,11 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 )
 
-// coldest is the least temperature above 0 that a sampler takes.
+// coldest is the lowest temperature above 0 that a sampler accepts.
 const coldest = 1e-6
 
-// Temperature reads one as it was sent; none, or null, is 1. One above 0 that is too small for the sampler's numbers is refused: 0, which
-// such a one would become, is another thing to ask for.
+// Temperature parses a temperature; none, or null, is 1. One above 0 that would round to 0 in the sampler is refused: 0 means greedy
+// sampling.
 func Temperature(raw json.RawMessage) (float32, error) {
 	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
 		return 1, nil

@@ -5,21 +5,21 @@ import (
 	"sync"
 )
 
-// Large is a body, in bytes, that is read by turns: what is made of a text may be fifty times as large, and take a second.
+// Large is the size from which bodies are parsed one after the other: parsing may take fifty times their memory, and a second.
 const Large = 64 << 10
 
-// Turns are those of large bodies: one at a time of each who asks, and two in all.
+// Turns limit the parsing of large bodies: one at a time per client, and two in all.
 type Turns struct {
 	all chan struct{}
 
 	mu   sync.Mutex
-	each map[string]chan struct{} // by who asks
+	each map[string]chan struct{} // by client
 }
 
 // NewTurns makes the turns of a server.
 func NewTurns() *Turns { return &Turns{all: make(chan struct{}, 2), each: map[string]chan struct{}{}} }
 
-// Take waits for a turn, which leave ends, however often it is called; or gives the error of the context.
+// Take waits for a turn, or for the end of the context. leave ends the turn; it may be called more than once.
 func (t *Turns) Take(ctx context.Context, who string) (leave func(), err error) {
 	t.mu.Lock()
 	own := t.each[who]

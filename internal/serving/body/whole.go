@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Whole is a JSON text with whole numbers written as such, which some clients write as 1.0.
+// Whole rewrites whole numbers that some clients write as 1.0 to integers.
 func Whole(text []byte) []byte {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()

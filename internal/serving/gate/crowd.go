@@ -8,22 +8,22 @@ import (
 	"sync"
 )
 
-// crowd is a listener that has so many connections at a time. Where there are more, the stranger among them who came first has to
-// go: whoever opens connections and asks nothing keeps nobody out. If all are known, it is the one that comes who is turned away.
+// crowd is a listener with a limit on connections. A connection is a stranger until the gate admits a request of it. When the limit is
+// reached, the oldest stranger is closed, so that idle connections keep nobody out; if there is none, the new one is closed.
 type crowd struct {
 	net.Listener
 	most int
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the following fields
 	open      int
-	strangers list.List // of *visitor, the one that came first in front
+	strangers list.List // of *visitor, the oldest in front
 }
 
-// visitor is a connection.
+// visitor is a connection that was accepted.
 type visitor struct {
 	net.Conn
 	in       *crowd
-	stranger *list.Element // nil: a request of it was let through, or it is closed; guarded by in.mu
+	stranger *list.Element // nil: not a stranger, or closed; guarded by in.mu
 	once     sync.Once
 }
 
@@ -39,11 +39,11 @@ func (c *crowd) Accept() (net.Conn, error) {
 		if v := c.enter(conn); v != nil {
 			return v, nil
 		}
-		conn.Close() // whoever sent it learns that there is no room
+		conn.Close() // the client sees that there is no room
 	}
 }
 
-// first is the stranger who has to go, nil where there is room.
+// first is the stranger to close; nil if there is room.
 func (c *crowd) first() *visitor {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,7 +65,7 @@ func (c *crowd) enter(conn net.Conn) *visitor {
 	return v
 }
 
-// known makes a stranger one who may stay; the crowd's lock is held.
+// known removes a connection from the strangers; the crowd's lock is held.
 func (v *visitor) known() {
 	if v.stranger != nil {
 		v.in.strangers.Remove(v.stranger)
@@ -83,7 +83,7 @@ func (v *visitor) Close() error {
 	return v.Conn.Close()
 }
 
-// visitorKey is the key of the connection that a request came by.
+// visitorKey is the context key of a request's connection.
 type visitorKey struct{}
 
 func withVisitor(ctx context.Context, conn net.Conn) context.Context {
@@ -93,7 +93,7 @@ func withVisitor(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, visitorKey{}, conn)
 }
 
-// stays lets the connection of a request stay.
+// stays keeps the connection of a request: it is no stranger any more.
 func stays(ctx context.Context) {
 	if v, ok := ctx.Value(visitorKey{}).(*visitor); ok {
 		v.in.mu.Lock()

@@ -1,4 +1,4 @@
-// Package gate stands before the handlers of a server: who may ask (keys, names of hosts, origins of pages), how much
-// (bodies, headers, requests at a time, connections), how slowly, and what is told of it (request ids, metrics, logs).
-// It also ends: readiness goes first, streams that run are let finish, for so long. It knows no models.
+// Package gate stands before the handlers of a server. It checks who may ask (keys, host names, origins of pages), limits how much
+// (bodies, headers, concurrent requests, connections) and how slowly, and records what happens (request ids, metrics, logs). It also
+// shuts down: readiness ends first, and requests in progress get some time to finish. It knows no models.
 package gate

@@ -8,18 +8,18 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 )
 
-// errFault is what a client is told of a fault of ours.
+// errFault is the client's answer to a bug of ours.
 var errFault = errors.New("the handler panicked")
 
-// answer has the next handler answer. Where that panics, the log says so with the place, as net/http would say it to nobody; the
-// client gets 500, or where an answer had begun, a connection that breaks off: what was sent must not look whole.
+// answer calls the next handler. If it panics, the panic is logged with its place; the client gets 500, or if the answer had
+// begun, an aborted connection, so that what was sent does not look complete.
 func (g *Gate) answer(w *response, r *http.Request, id string) {
 	defer func() {
 		why := recover()
 		if why == nil {
 			return
 		}
-		if why == http.ErrAbortHandler { // who panics so has said what was to be said
+		if why == http.ErrAbortHandler { // the handler aborts on purpose, and has logged why
 			panic(why)
 		}
 		g.Log.Error(errFault.Error(), "id", id, "why", why, "stack", string(debug.Stack()))

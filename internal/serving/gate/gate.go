@@ -17,35 +17,35 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 )
 
-// Options of a gate. The zero value of a limit is what is said there.
+// Options of a gate. A limit of 0 means the default given here.
 type Options struct {
-	Keys    *Keys    // nil: everybody may ask
-	Hosts   []string // names that requests may be sent to, without ports; nil: any
-	Origins []string // of pages that may ask from a browser, such as https://example.com; nil: none but our own
+	Keys    *Keys    // nil: everyone may ask
+	Hosts   []string // Host headers to accept, without ports; nil: any
+	Origins []string // origins of pages that may ask from a browser, such as https://example.com; nil: none but our own
 
 	MaxBody    int64         // bytes; 4 MiB
-	Concurrent int           // requests at work of a key; 64
-	Queue      int           // that wait beside them; 256
-	Stall      time.Duration // a client that reads nothing for so long has left; 30 s
+	Concurrent int           // requests in progress per key; 64
+	Queue      int           // requests waiting, per key; 256
+	Stall      time.Duration // how long a write may block on a client that does not read; 30 s
 
-	// Own finds the paths of a protocol that bounds by itself what is at work, and whose polls wait for long: its requests take no
-	// turn, and have as many bytes as it says. Those that are public need no key: what they name is signed. nil: none.
+	// Own recognises the paths of a protocol that limits its own requests and polls for long: they take no slot, and their bodies
+	// may have that many bytes. Public ones need no key, as what they name is signed. nil: none.
 	Own func(path string) (bytes int64, public, own bool)
 
 	Log     *slog.Logger // nil: nothing is logged
-	Bodies  bool         // are logged, too
-	Healthy func() error // what went wrong with the machine; nil: nothing ever does
+	Bodies  bool         // log bodies too
+	Healthy func() error // the failure of the backend, if any; nil: there never is one
 }
 
-// Gate is a handler that lets requests through to another.
+// Gate is a handler that passes admitted requests to another.
 type Gate struct {
 	Options
 	Metrics  *Metrics
 	next     http.Handler
 	browsers *http.CrossOriginProtection
 	draining atomic.Bool
-	linger   time.Duration // that is waited for more of a body which is refused
-	readTime atomic.Int64  // nanoseconds that a body has from the turn of its request; 0: any
+	linger   time.Duration // how long to wait for more of a refused body
+	readTime atomic.Int64  // nanoseconds for a body, counted from when its request starts; 0: no limit
 
 	strangers strangers
 
@@ -85,17 +85,17 @@ func set[T comparable](limit *T, usual T) {
 	}
 }
 
-// Drain has the gate say that it is not ready, and refuse what comes.
+// Drain makes the gate report that it is not ready, and refuse new requests.
 func (g *Gate) Drain() { g.draining.Store(true) }
 
-// The paths that the gate answers by itself. Of them, metrics alone want a key.
+// The paths that the gate answers itself. Of these only metrics needs a key.
 const (
 	healthz = "/healthz"
 	readyz  = "/readyz"
 	metrics = "/metrics"
 )
 
-// ServeHTTP lets a request through, or refuses it.
+// ServeHTTP admits a request, or refuses it.
 func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := requestID(r.Header.Get("X-Request-Id"))
 	h := w.Header()
@@ -103,7 +103,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Header.Set("X-Request-Id", id)
 	h.Set("X-Content-Type-Options", "nosniff")
 	seen := &response{ResponseWriter: w, control: http.NewResponseController(w), stall: g.Stall, linger: g.linger, body: newIncoming(r)}
-	defer seen.bound() // of what is sent yet when this returns
+	defer seen.bound() // net/http may still write when this returns
 	defer seen.hearOut()
 	began, of := time.Now(), key{}
 	g.Metrics.active.Inc()
@@ -149,7 +149,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// admit looks at where a request comes from.
+// admit checks the Host and Origin of a request.
 func (g *Gate) admit(r *http.Request) error {
 	host := r.Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -166,7 +166,7 @@ func (g *Gate) admit(r *http.Request) error {
 	return nil
 }
 
-// cross lets pages of other origins read what is answered, where they are named.
+// cross sets the CORS headers for pages of origins that are allowed.
 func (g *Gate) cross(h http.Header, r *http.Request) {
 	origin := r.Header.Get("Origin")
 	if origin == "" || !slices.Contains(g.Origins, origin) {
@@ -189,7 +189,7 @@ func headerName(r rune) rune {
 	return -1
 }
 
-// pass hands a request on, when it is its turn.
+// pass hands a request to the next handler when it has a slot.
 func (g *Gate) pass(w *response, r *http.Request, name, id string) {
 	if err := readOnly(w, r); err != nil {
 		refusal.Write(w, err)
@@ -236,7 +236,7 @@ func (g *Gate) pass(w *response, r *http.Request, name, id string) {
 	g.answer(w, r, id)
 }
 
-// readOnly refuses to do anything else with what the gate answers by itself than to read it.
+// readOnly refuses methods other than GET and HEAD for paths that the gate answers itself.
 func readOnly(w http.ResponseWriter, r *http.Request) error {
 	there := []string{http.MethodGet, http.MethodHead}
 	if own := []string{healthz, readyz, metrics}; !slices.Contains(own, r.URL.Path) || slices.Contains(there, r.Method) {
@@ -262,13 +262,13 @@ func (g *Gate) tell(w http.ResponseWriter, err error) {
 	io.WriteString(w, "ok\n")
 }
 
-// lane is where the requests of a key wait for their turn.
+// lane has the slots of a key's requests.
 type lane struct {
 	work    chan struct{}
-	waiting int // guarded by Gate.mu, as lanes are
+	waiting int // guarded by Gate.mu, as Gate.lanes is
 }
 
-// enter waits for a turn. Who may ask is named in a file, so there are few lanes.
+// enter waits for a slot. Lanes are never removed: there is one for each key of a file.
 func (g *Gate) enter(ctx context.Context, name string) (leave func(), err error) {
 	g.mu.Lock()
 	l := g.lanes[name]
@@ -303,7 +303,7 @@ func (g *Gate) enter(ctx context.Context, name string) (leave func(), err error)
 	}
 }
 
-// requestID is the client's where it can stand in a header and a log, else a new one.
+// requestID is the client's ID if it is safe in headers and logs, else a new one.
 func requestID(given string) string {
 	sane := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.:", r)
@@ -314,5 +314,5 @@ func requestID(given string) string {
 	return given
 }
 
-// printable is a path as a log has it.
+// printable is a path, shortened for the log.
 func printable(path string) string { return path[:min(len(path), 200)] }

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/openfile"
 )
 
-// Keys are who may ask, by the SHA-256 of what they show.
+// Keys are the keys of those who may ask, stored as their SHA-256.
 type Keys struct {
 	path string
 	list atomic.Pointer[[]key]
@@ -22,14 +22,14 @@ type Keys struct {
 
 type key struct {
 	name  string
-	admin bool // it may change what is served
+	admin bool // may load and unload adapters
 	sum   [sha256.Size]byte
 }
 
-// admin marks a key that may load and unload adapters, behind its name.
+// admin, after a key's name in the file, lets it load and unload adapters.
 const admin = "admin"
 
-// ReadKeys reads a file of lines "SHA-256 NAME" or "SHA-256 NAME admin"; empty ones and those that begin with # say nothing.
+// ReadKeys reads a file of lines "SHA-256 NAME" or "SHA-256 NAME admin"; empty lines and those that start with # are ignored.
 func ReadKeys(path string) (*Keys, error) {
 	k := &Keys{path: path}
 	if err := k.Reread(); err != nil {
@@ -38,7 +38,7 @@ func ReadKeys(path string) (*Keys, error) {
 	return k, nil
 }
 
-// Reread reads the file again. Where there is something wrong with it, the keys stay those that they are.
+// Reread reads the file again. If it has an error, the keys stay as they are.
 func (k *Keys) Reread() error {
 	list, err := readKeys(k.path)
 	if err == nil {
@@ -69,7 +69,7 @@ func readKeys(path string) (list []key, err error) {
 			if other.name == known.name {
 				return nil, badinput.Errorf("%s:%d: there is another key named %s; give one of them another name", path, n, known.name)
 			}
-			if other.sum == known.sum { // whose requests would they be, and with whose rights?
+			if other.sum == known.sum { // or its name and rights would be ambiguous
 				return nil, badinput.Errorf("%s:%d: %s has the key of %s; make one of his own with grpo serve --new-key %s", path, n,
 					known.name, other.name, known.name)
 			}
@@ -85,7 +85,7 @@ func readKeys(path string) (list []key, err error) {
 	return list, nil
 }
 
-// parseKey reads a line of a file of keys.
+// parseKey parses a line of the file.
 func parseKey(line string) (k key, ok bool) {
 	parts := strings.Fields(line)
 	if k.admin = len(parts) == 3 && parts[2] == admin; len(parts) != 2 && !k.admin {
@@ -99,8 +99,8 @@ func parseKey(line string) (k key, ok bool) {
 	return k, true
 }
 
-// find gives what is known of a key; without a name it is not known. It takes as long for one that is wrong, whatever is wrong
-// with it.
+// find looks a key up; the result has no name if it is unknown. It takes constant time, so that timing tells nothing about the
+// keys.
 func (k *Keys) find(shown string) (found key) {
 	sum := sha256.Sum256([]byte(shown))
 	for _, known := range *k.list.Load() {
@@ -111,7 +111,7 @@ func (k *Keys) find(shown string) (found key) {
 	return found
 }
 
-// Knows tells whether a key is one of them.
+// Knows reports whether a key is one of them.
 func (k *Keys) Knows(shown string) bool { return k.find(shown).name != "" }
 
 func checkKeyName(name string) error {
@@ -124,7 +124,7 @@ func checkKeyName(name string) error {
 	return nil
 }
 
-// NewKey makes a key, and the line of a file that knows it.
+// NewKey makes a random key, and the line for it in the file.
 func NewKey(name string) (key, line string, err error) {
 	if err := checkKeyName(name); err != nil {
 		return "", "", err

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Metrics are what the server did, for Prometheus.
+// Metrics are Prometheus metrics of the server.
 type Metrics struct {
 	http.Handler
 	requests *prometheus.CounterVec
@@ -49,22 +49,22 @@ func newMetrics() *Metrics {
 	return m
 }
 
-// Drawn counts tokens of a model that is served.
+// Drawn counts the tokens of a request.
 func (m *Metrics) Drawn(model string, prompt, cached, completion int) {
 	m.tokens.WithLabelValues(model, "prompt").Add(float64(prompt))
 	m.tokens.WithLabelValues(model, "cached").Add(float64(cached))
 	m.tokens.WithLabelValues(model, "completion").Add(float64(completion))
 }
 
-// Answer counts an answer that was given in full.
+// Answer counts a complete answer.
 func (m *Metrics) Answer(model string, first time.Duration) {
 	m.first.WithLabelValues(model).Observe(first.Seconds())
 }
 
-// Adapters says how many adapters requests have loaded.
+// Adapters sets the number of adapters that requests have loaded.
 func (m *Metrics) Adapters(loaded int) { m.adapters.Set(float64(loaded)) }
 
-// clientLeft is the status of a request that nobody waited for, as nginx has it.
+// clientLeft is the status of a request whose client disconnected, as in nginx.
 const clientLeft = 499
 
 func (m *Metrics) request(r *http.Request, status int, took time.Duration) {
@@ -76,7 +76,7 @@ func (m *Metrics) request(r *http.Request, status int, took time.Duration) {
 	m.seconds.WithLabelValues(path).Observe(took.Seconds())
 }
 
-// known is the path of a request, of which clients must not be able to make many.
+// known is the path of a request as a label, of which there are only a few: clients must not be able to create new ones.
 func known(r *http.Request) string {
 	path := r.URL.Path
 	switch path {

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// response notes what is answered. A client that does not read it is cut off.
+// response counts what is answered, and cuts off clients that do not read it.
 type response struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	stall   time.Duration
 	linger  time.Duration
-	body    *incoming // of the request
-	hears   int64     // bytes of a body that is refused, at the most; see hearOut
+	body    *incoming // the request's body
+	hears   int64     // the most bytes that hearOut reads of a refused body
 	status  int
 	bytes   int64
 }
@@ -26,10 +26,10 @@ func (w *response) WriteHeader(status int) {
 		w.status = status
 	}
 	if status == http.StatusRequestEntityTooLarge {
-		w.Header().Set("Connection", "close") // it is told at once: more comes than is waited for
+		w.Header().Set("Connection", "close") // more is coming than hearOut waits for
 	}
 	if status >= http.StatusBadRequest && !w.body.ended.Load() {
-		// What is left of the body is read before the answer is sent, for the connection's sake: no longer than this.
+		// net/http reads the rest of the body before it answers, to reuse the connection: limit that.
 		w.control.SetReadDeadline(time.Now().Add(w.linger))
 	}
 	w.ResponseWriter.WriteHeader(status)
@@ -46,22 +46,21 @@ func (w *response) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// FlushError is what http.ResponseController looks for.
+// FlushError implements an interface that http.ResponseController looks for.
 func (w *response) FlushError() error {
 	w.bound()
 	defer w.unbound()
 	return w.control.Flush()
 }
 
-// What is taken of a body that is refused: so much of anybody's, and of one who may ask so many times what a request may have; in so many
-// times the linger at the most.
+// How many bytes of a refused body are read: leastHeard of anyone's, and patience times the body limit of an admitted client.
 const (
 	leastHeard = 16 << 20
 	patience   = 4
 )
 
-// hearOut takes what is left of a body that was refused, and throws it away. Many a client reads no answer before it has sent what it
-// has; were the connection closed then, it would learn of that alone.
+// hearOut reads and discards the rest of a refused body. Many clients read no answer before they have sent everything; if the
+// connection were closed then, they would never see the reason.
 func (w *response) hearOut() {
 	if w.status < http.StatusBadRequest || w.body.ended.Load() || w.FlushError() != nil {
 		return
@@ -80,13 +79,13 @@ func (w *response) hearOut() {
 	}
 }
 
-// bound begins the time that a client has to read what is sent; where there is no connection there is nobody slow. unbound ends it, as
-// HTTP/2 breaks a stream off at a deadline, also where there is nothing to send: an answer may wait for its next token.
+// bound sets the deadline for a write to the client. unbound removes it afterwards: in HTTP/2 a deadline ends the stream even when
+// nothing is being written, such as before the next token.
 func (w *response) bound()   { w.control.SetWriteDeadline(time.Now().Add(w.stall)) }
 func (w *response) unbound() { w.control.SetWriteDeadline(time.Time{}) }
 
-// comes is how long the rest of the body may take from now; 0: any time, as nobody reads it while its request waits. A deadline of a body
-// that is all there would end the request: the connection is read then to see whether its client leaves.
+// comes sets the time for the rest of the body, from now on; 0: no limit, as while the request waits for a slot. After the whole body was
+// read it does nothing: net/http then reads to notice a disconnect, and a deadline would end the request.
 func (w *response) comes(within time.Duration) {
 	if w.body.ended.Load() {
 		return
@@ -98,10 +97,10 @@ func (w *response) comes(within time.Duration) {
 	w.control.SetReadDeadline(deadline)
 }
 
-// Unwrap is too.
+// Unwrap implements an interface that http.ResponseController looks for.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// incoming is the body of a request, of which it is known whether all of it was read.
+// incoming is a request's body that records whether all of it was read.
 type incoming struct {
 	io.ReadCloser
 	ended atomic.Bool
@@ -121,7 +120,7 @@ func (b *incoming) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// logged is a body that is written to the log as it is read.
+// logged is a body that is logged once it was read.
 type logged struct {
 	io.ReadCloser
 	log  *slog.Logger

@@ -14,15 +14,15 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// Door is where connections come in.
+// Door is the configuration of the listener. 0 means the default given here.
 type Door struct {
-	TLS         *tls.Config   // nil: plain
-	Connections int           // at a time; more are closed at once. 1,024
-	Header      int           // bytes; 16 KiB
-	HeaderTime  time.Duration // to send them; 10 s
-	ReadTime    time.Duration // to send all of a request; 60 s
-	Idle        time.Duration // between requests; 2 min
-	Drain       time.Duration // to finish what runs when the server stops; 30 s
+	TLS         *tls.Config   // nil: plain HTTP
+	Connections int           // concurrent connections; 1,024
+	Header      int           // bytes of the headers; 16 KiB
+	HeaderTime  time.Duration // to receive the headers; 10 s
+	ReadTime    time.Duration // to receive a whole request; 60 s
+	Idle        time.Duration // keep-alive between requests; 2 min
+	Drain       time.Duration // for requests in progress when the server stops; 30 s
 }
 
 // LoadTLS reads a certificate and its key from files.
@@ -34,8 +34,8 @@ func LoadTLS(cert, key string) (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}, nil
 }
 
-// Serve lets requests through the gate until ctx ends. Then none are taken any more, and those that run are let
-// finish; what runs after door.Drain is ended with the cause given.
+// Serve serves the gate until ctx ends. It then refuses new requests and waits for those in progress; after door.Drain
+// these end with the given cause.
 func (g *Gate) Serve(ctx context.Context, l net.Listener, door Door, cause error) error {
 	set(&door.Connections, 1024)
 	set(&door.Header, 16<<10)
@@ -65,17 +65,17 @@ func (g *Gate) Serve(ctx context.Context, l net.Listener, door Door, cause error
 	go func() { ended <- server.Serve(l) }()
 	select {
 	case err := <-ended:
-		return err // the listener broke
+		return err // the listener failed
 	case <-ctx.Done():
 	}
 	g.Drain()
 	bound, stop := context.WithTimeout(context.WithoutCancel(ctx), door.Drain)
 	defer stop()
-	// Until then connections are taken: those who ask whether the server is ready hear that it is not.
+	// Connections are still accepted here, so that readiness probes are answered.
 	inside.wait(bound)
 	err := server.Shutdown(bound)
 	if errors.Is(err, context.DeadlineExceeded) {
-		end(cause) // streams say why they end
+		end(cause) // cause is what streams end with
 		last, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer stop()
 		if err = server.Shutdown(last); err != nil {
@@ -85,7 +85,7 @@ func (g *Gate) Serve(ctx context.Context, l net.Listener, door Door, cause error
 	return err
 }
 
-// inside counts the requests that are answered.
+// inside counts the requests in progress.
 type inside struct {
 	http.Handler
 	n atomic.Int64
@@ -97,7 +97,7 @@ func (i *inside) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	i.Handler.ServeHTTP(w, r)
 }
 
-// wait waits until none is, or for the context.
+// wait waits until there are none, or for the context.
 func (i *inside) wait(ctx context.Context) {
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
@@ -110,7 +110,7 @@ func (i *inside) wait(ctx context.Context) {
 	}
 }
 
-// slogLines takes what net/http says, which is of single connections, to the log.
+// slogLines logs the messages of net/http about connections.
 func slogLines(to *slog.Logger) *log.Logger {
 	return slog.NewLogLogger(to.Handler(), slog.LevelDebug)
 }

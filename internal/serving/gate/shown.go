@@ -8,38 +8,38 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 )
 
-// unknownKey refuses a key.
+// unknownKey is the refusal of an unknown key.
 var unknownKey = refusal.Prepared(&refusal.Error{Status: http.StatusUnauthorized, Code: "invalid_api_key",
 	Message: "the key is not one that is known here"})
 
-// shownKey is the key of the key that a request shows.
+// shownKey is the context key of the key that a request shows.
 type shownKey struct{}
 
-// KeyName is the name of the key that was shown by the request of a context; "": none was needed.
+// KeyName is the name of the key that the context's request has shown; "" if none was needed.
 func KeyName(ctx context.Context) string {
 	of, _ := ctx.Value(shownKey{}).(key)
 	return of.name
 }
 
-// Admin reports whether the key that was shown by the request of a context may change what is served.
+// Admin reports whether the key that the context's request has shown may load and unload adapters.
 func Admin(ctx context.Context) bool {
 	of, _ := ctx.Value(shownKey{}).(key)
 	return of.admin
 }
 
-// who is the key that a request shows.
+// who finds the key that a request shows, and refuses it if it is unknown.
 func (g *Gate) who(r *http.Request) (of key, err error) {
 	if g.Keys == nil || r.URL.Path == healthz || r.URL.Path == readyz || r.Method == http.MethodOptions {
 		return of, nil
 	}
 	if _, public, _ := g.Own(r.URL.Path); public {
-		of, _ = g.shown(r) // it may do more
+		of, _ = g.shown(r) // not needed, but an admin key has more rights
 		return of, nil
 	}
 	return g.shown(r)
 }
 
-// shown is the key behind one of the headers that clients show it in.
+// shown looks up the key in the headers that clients use for it.
 func (g *Gate) shown(r *http.Request) (of key, err error) {
 	scheme, shown, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -49,7 +49,7 @@ func (g *Gate) shown(r *http.Request) (of key, err error) {
 		return of, refusal.Errorf(http.StatusUnauthorized, "no key, expected Authorization: Bearer KEY")
 	}
 	of = g.Keys.find(shown)
-	if behind, tinkers := strings.CutPrefix(shown, "tml-"); of.name == "" && tinkers { // their clients show no key that does not begin so
+	if behind, tinkers := strings.CutPrefix(shown, "tml-"); of.name == "" && tinkers { // Tinker's clients require keys to begin with this
 		of = g.Keys.find(behind)
 	}
 	if of.name == "" {

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// strangers bounds what the log says of those whose key is not known: so many a second, and then how many more there were.
-// Whoever tries keys fills no disk with it, and the lines cost more than the refusals. The metrics count all of them.
+// strangers limits log lines about unknown keys: some per second, and then a count of the rest. Guessing keys must not
+// fill the disk, and writing the lines costs more than refusing. The metrics count all of them.
 type strangers struct {
 	mu     sync.Mutex
 	second time.Time
-	told   int // in it
+	told   int // lines in the current second
 	untold int
 }
 
-// mostTold is how many lines a second there are.
+// mostTold is the most lines per second.
 const mostTold = 10
 
-// next reports whether the log says something of one more, and how many were left out before.
+// next reports whether to log this one, and how many were not logged before it.
 func (s *strangers) next(now time.Time) (told bool, untold int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,23 +2,23 @@ package grammar
 
 import "slices"
 
-// A text is held to one of several branches, and not to fitting none of the others: oneOf is anyOf where that follows from the branches,
-// and is refused where it does not. Two branches are apart where a value of the one can be none of the other: their types have
-// nothing in common, or their constants, or the values of a property that there must be in one of them.
+// oneOf requires that exactly one branch fits. An automaton cannot check that the others do not, so oneOf is treated as anyOf where it
+// can be proved that no value fits two branches ("apart": their types, their constants, or the values of a required property have
+// nothing in common), and is refused otherwise.
 
 const (
 	mostProofs = 200_000 // steps of all proofs of a schema
-	mostLevels = 4       // of properties within properties
+	mostLevels = 4       // nesting of the properties that are compared
 )
 
-// exclusive refuses a oneOf of which a value could fit two branches.
+// exclusive refuses a oneOf unless its branches are pairwise apart.
 func (c *compiler) exclusive(o *object, branches []conjunction) {
 	before := c.work
 	for j := range branches {
 		for i := range j {
 			found := false
-			for levels := 0; levels <= mostLevels && !found && c.b.err == nil; levels++ { // most that are apart are so on the surface
-				c.work = 0 // steps are counted by themselves
+			for levels := 0; levels <= mostLevels && !found && c.b.err == nil; levels++ { // most proofs need few levels, and cost less there
+				c.work = 0 // every proof has its own limit
 				found = c.apart(branches[i], branches[j], levels)
 			}
 			switch {
@@ -34,7 +34,7 @@ func (c *compiler) exclusive(o *object, branches []conjunction) {
 	c.work = before
 }
 
-// apart reports whether it follows that what is written for a is none of b, and what is written for b none of a.
+// apart reports whether it can be proved that no value generated for a fits b, nor one generated for b fits a.
 func (c *compiler) apart(a, b conjunction, levels int) bool {
 	if a.never || b.never {
 		return true
@@ -66,7 +66,7 @@ func (c *compiler) apart(a, b conjunction, levels int) bool {
 	return false
 }
 
-// said are the types that values may have by what type says alone.
+// said are the types that the keyword type allows.
 func (c *compiler) said(of []schema) types {
 	may := everyType
 	for _, s := range of {
@@ -77,15 +77,15 @@ func (c *compiler) said(of []schema) types {
 	return may
 }
 
-// shown are those that are written, which may be fewer: where there is no type, the other keywords say it.
+// shown are the types that are generated, which may be fewer: without type, the other keywords decide.
 func (c *compiler) shown(of []schema) types {
 	if _, _, open := undecided(of); open {
-		return c.said(of) // what stands in a choice may yet say it
+		return c.said(of) // a branch may still restrict the types
 	}
 	return c.types(of)
 }
 
-// within are the branches of the first choice that has not been made; false: there is none.
+// within returns the branches of the first undecided choice; false if there is none.
 func (c *compiler) within(all conjunction) (branches []conjunction, ok bool) {
 	i, bit, ok := undecided(all.of)
 	if !ok {
@@ -94,7 +94,7 @@ func (c *compiler) within(all conjunction) (branches []conjunction, ok bool) {
 	return c.branches(all.of, i, bit), true
 }
 
-// constantsOf is how many values there are to look at.
+// constantsOf is the number of enum values.
 func constantsOf(of []schema) (n int) {
 	for _, s := range of {
 		list, _ := s.vals["enum"].([]any)
@@ -103,7 +103,7 @@ func constantsOf(of []schema) (n int) {
 	return n
 }
 
-// requiredOf are the names of the properties that there must be.
+// requiredOf are the names of the required properties.
 func requiredOf(of []schema) (names []string) {
 	for _, s := range of {
 		list, _ := s.vals["required"].([]any)

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/grammar/automata"
 )
 
-// constants are the values that enum and const leave, if one of these is there.
+// constants are the values that enum and const allow, if one of them is present.
 func (c *compiler) constants(of []schema) (values []any, found bool) {
 	for _, s := range of {
 		lists := [][]any{}
@@ -38,7 +38,7 @@ func (c *compiler) constants(of []schema) (values []any, found bool) {
 	return values, found
 }
 
-// constant leads from a node to another through those of the values for which the schemas hold otherwise too.
+// constant adds paths from n to end for those of the values that also fit the other keywords.
 func (c *compiler) constant(n int32, of []schema, may types, values []any, end int32) {
 	var texts []string
 	for _, v := range values {
@@ -81,7 +81,7 @@ func (c *compiler) typeOf(v any, text string) types {
 	return arrays
 }
 
-// holds tells whether what is said beside enum and const holds for a value.
+// holds reports whether the keywords other than enum and const accept a value.
 func (c *compiler) holds(of []schema, may types, v any, text string) bool {
 	switch v := v.(type) {
 	case string:
@@ -104,7 +104,7 @@ func (c *compiler) holds(of []schema, may types, v any, text string) bool {
 	return true
 }
 
-// about are the types that the keywords of a schema are about.
+// about are the types that the keywords of a schema apply to.
 func (s schema) about() (about types) {
 	for _, key := range s.keys {
 		about |= constraining[key]
@@ -112,7 +112,7 @@ func (s schema) about() (about types) {
 	return about
 }
 
-// fixed is the part of the network that reads one object or array.
+// fixed is the subnetwork that reads one constant object or array.
 func (c *compiler) fixed(v any) int32 {
 	start := c.b.node()
 	if c.b.err != nil {
@@ -145,7 +145,7 @@ func (c *compiler) fixed(v any) int32 {
 	return start
 }
 
-// text is canonical of a whole value of enum or const, which proofs ask for again and again.
+// text is canonical, cached for the values of enum and const, which proofs compare again and again.
 func (c *compiler) text(at *location, v any) string {
 	key := v
 	if list, ok := v.([]any); ok && len(list) > 0 {
@@ -161,7 +161,7 @@ func (c *compiler) text(at *location, v any) string {
 	return text
 }
 
-// canonical is the same text for values that are equal.
+// canonical is a text that is the same for equal values.
 func (c *compiler) canonical(at *location, v any) string {
 	switch v := v.(type) {
 	case bool:

@@ -2,10 +2,10 @@ package grammar
 
 import "github.com/seed-7879b91d/grpo/internal/serving/grammar/automata"
 
-// mostItems is how many items an array is written with.
+// mostItems is the most items of a generated array with limits.
 const mostItems = 4096
 
-// open leads from a node through a bracket and white space, to a new node.
+// open adds an opening bracket and white space after a node, and returns the node behind them.
 func (c *compiler) open(from int32, bracket byte) int32 {
 	inside, begun := c.b.node(), c.b.node()
 	c.b.byte(from, bracket, inside)
@@ -13,8 +13,8 @@ func (c *compiler) open(from int32, bracket byte) int32 {
 	return begun
 }
 
-// close leads from a node through a closing bracket, after white space where something stands before it: there is white
-// space behind the opening one.
+// close adds a closing bracket from a node to end; with some, after white space. An empty container needs none there, as
+// it has white space behind the opening bracket.
 func (c *compiler) close(from int32, bracket byte, end int32, some bool) {
 	last := from
 	if some {
@@ -24,7 +24,7 @@ func (c *compiler) close(from int32, bracket byte, end int32, some bool) {
 	c.b.byte(last, bracket, end)
 }
 
-// following leads from a node through a comma and white space, to a new node; before the first there is none.
+// following adds a comma and white space after a node, and returns the node behind them; before the first element (nth 0) nothing.
 func (c *compiler) following(from int32, nth int) int32 {
 	if nth == 0 {
 		return from
@@ -35,7 +35,7 @@ func (c *compiler) following(from int32, nth int) int32 {
 	return next
 }
 
-// named leads from a node through a name, a colon and a value.
+// named adds a name, a colon and a value.
 func (c *compiler) named(from int32, name string, value, end int32) {
 	c.colon(c.b.text(from, quote(name)), value, end)
 }
@@ -47,8 +47,8 @@ func (c *compiler) colon(from, value, end int32) {
 	c.b.call(begun, value, end)
 }
 
-// space is white space between the parts of a value: nothing, a space, or an end of line and blanks up to a limit, so that
-// a model cannot go on with it for ever.
+// space is the subnetwork of white space between parts of a value: nothing, a space, or a line end and a limited number of
+// blanks, so that a model cannot write white space forever.
 func (b *builder) space() int32 {
 	const blanks = 32
 	return b.once("space", func(start int32) {
@@ -64,12 +64,12 @@ func (b *builder) space() int32 {
 	})
 }
 
-// gap is nothing or a space.
+// gap is the subnetwork of nothing or a space.
 func (b *builder) gap() int32 {
 	return b.once("gap", func(start int32) { b.byte(start, ' ', b.final()) })
 }
 
-// once makes a part of the network that may be nothing, when it is first asked for.
+// once returns the subnetwork of that name, which may match nothing. It is built on first use.
 func (b *builder) once(name string, make func(start int32)) int32 {
 	if n, ok := b.named[name]; ok {
 		return n
@@ -80,9 +80,9 @@ func (b *builder) once(name string, make func(start int32)) int32 {
 	return n
 }
 
-// array leads from a node to another through an array for which schemas hold.
+// array adds an array that fits all the schemas, from n to end.
 func (c *compiler) array(n int32, of []schema, end int32) {
-	least, most, prefix := 0, -1, 0 // prefix is how many items have schemas of their own
+	least, most, prefix := 0, -1, 0 // prefix: how many items have schemas of their own
 	for _, s := range of {
 		least = max(least, c.count(s.object, "minItems", 0))
 		limits := []int{c.count(s.object, "maxItems", -1)}
@@ -119,7 +119,7 @@ func (c *compiler) array(n int32, of []schema, end int32) {
 		switch {
 		case i+1 == most:
 			return
-		case most < 0 && i >= max(least, prefix): // from here on all are alike
+		case most < 0 && i >= max(least, prefix): // the remaining items are all alike: loop
 			c.b.free(c.following(after, 1), item)
 			return
 		}
@@ -127,11 +127,11 @@ func (c *compiler) array(n int32, of []schema, end int32) {
 	}
 }
 
-// items are the schemas of an array's first items, and of the rest where that is said.
+// items are the schemas of an array's first items, and of the rest if there is one.
 func (c *compiler) items(s schema) (first []any, rest any, hasRest bool) {
 	first = c.list(s.object, "prefixItems")
 	rest, hasRest = s.vals["items"]
-	if list, ok := rest.([]any); ok { // the older way to say both
+	if list, ok := rest.([]any); ok { // older drafts of JSON Schema
 		if _, also := s.vals["prefixItems"]; also {
 			c.fail(s.at, "items: a list beside prefixItems")
 		}
@@ -141,7 +141,7 @@ func (c *compiler) items(s schema) (first []any, rest any, hasRest bool) {
 	return first, rest, hasRest
 }
 
-// itemAt are the schemas that hold for an item.
+// itemAt are the schemas for item i.
 func (c *compiler) itemAt(of []schema, i int) conjunction {
 	var all conjunction
 	for _, s := range of {
@@ -155,14 +155,14 @@ func (c *compiler) itemAt(of []schema, i int) conjunction {
 	return all
 }
 
-// property is one that an object may have, by its name.
+// property is a property that an object may have.
 type property struct {
 	name     string
 	value    conjunction
 	required bool
 }
 
-// object leads from a node to another through an object for which schemas hold: properties in order, then others.
+// object adds an object that fits all the schemas, from n to end: the named properties in order, then others.
 func (c *compiler) object(n int32, of []schema, end int32) {
 	properties, others, open := c.properties(of)
 	required := 0
@@ -174,7 +174,7 @@ func (c *compiler) object(n int32, of []schema, end int32) {
 	some := c.needsOne(of, required, len(properties), open)
 	closing := c.b.node()
 	c.close(closing, '}', end, true)
-	// Property i or a later one may come at first, where nothing has, and at next, after a comma; after is behind one.
+	// first: no property yet, next: after a comma, after: behind a property. From first and next, property i or a later one may follow.
 	first, next, after := c.open(n, '{'), c.b.node(), int32(-1)
 	for i := 0; c.b.err == nil; i++ {
 		name := c.b.node()
@@ -209,7 +209,7 @@ func (c *compiler) object(n int32, of []schema, end int32) {
 	}
 }
 
-// others leads through properties that have no name in the schema, as many as there may be.
+// others adds any number of properties that the schema does not name.
 func (c *compiler) others(name int32, properties []property, value conjunction, closing int32) {
 	names := make([]string, len(properties))
 	for i, p := range properties {
@@ -227,7 +227,7 @@ func (c *compiler) others(name int32, properties []property, value conjunction, 
 	c.b.free(after, closing)
 }
 
-// properties are those that the schemas name, in the order in which they do; and what holds for others, if there may be any.
+// properties are those that the schemas name, in their order, and the schemas for others, if these are allowed.
 func (c *compiler) properties(of []schema) (named []property, others conjunction, open bool) {
 	var names []string
 	required := map[string]bool{}
@@ -265,7 +265,7 @@ func (c *compiler) properties(of []schema) (named []property, others conjunction
 	return named, others, open && !others.never || !open && !listed
 }
 
-// members is what stands at properties.
+// members is the value of properties, which must be an object.
 func (c *compiler) members(s schema, v any) *object {
 	o, ok := v.(*object)
 	if !ok {
@@ -275,7 +275,7 @@ func (c *compiler) members(s schema, v any) *object {
 	return o
 }
 
-// valueOf are the schemas that hold for the value of a property.
+// valueOf are the schemas for the value of a property.
 func (c *compiler) valueOf(of []schema, name string) (all conjunction) {
 	for _, s := range of {
 		if o, ok := s.vals["properties"].(*object); ok {
@@ -291,8 +291,8 @@ func (c *compiler) valueOf(of []schema, name string) (all conjunction) {
 	return all
 }
 
-// needsOne holds the number of properties to what the schemas say about it, as far as there is a need to: a text does
-// not tell how many different ones there have been. It tells whether there must be one.
+// needsOne refuses limits on the number of properties that would have to be enforced, as an automaton cannot count
+// different keys. It reports whether at least one property is required.
 func (c *compiler) needsOne(of []schema, required, named int, open bool) (some bool) {
 	for _, s := range of {
 		least, most := c.count(s.object, "minProperties", 0), c.count(s.object, "maxProperties", -1)

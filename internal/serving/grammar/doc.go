@@ -1,4 +1,4 @@
-// Package grammar says which tokens may come next, so that what a model writes is a JSON document that fits
+// Package grammar computes which tokens may come next, so that a model writes a JSON document that fits
 // a schema, a call of a tool, or a text that matches a pattern.
 //
 //	vocabulary, err := grammar.NewVocabulary(tokenizer, rows, ends) // once for a tokenizer
@@ -6,23 +6,23 @@
 //	s := g.Start()                                                  // once for a completion
 //	s.Allow(mask); s.Accept(token); …; s.Complete()
 //
-// A grammar is a network of nodes with edges over bytes, in which an edge may also call another part of the network
-// and go on where that returns: a pushdown automaton, as values of JSON nest. It is not deterministic; a State follows
-// all readings of what has been written, each of them a node and a stack of nodes to return to.
+// A grammar is a network of nodes with edges over bytes, in which an edge may also call a subnetwork
+// and continue where that returns: a pushdown automaton, as JSON values nest. It is nondeterministic; a State follows
+// all parses of the text so far ("readings"), each with a node and a stack of return nodes.
 //
 // The tokens of a vocabulary form a trie, and what may come at a node is found by walking the trie and the network
-// together. Most of it does not depend on the stack: where a walk leaves the part of the network that it began in,
-// the tokens up to there are allowed in any case, and the rest of the trie is walked once more from the node that is
-// returned to. So what is kept is a tree of results, by node and then by the nodes returned to, and a mask is the
+// together. Most of it does not depend on the stack: where a walk leaves the subnetwork that it began in,
+// the tokens up to there are allowed whatever the stack, and the rest of the trie is walked again from the
+// return node. So results are cached in a tree, by node and then by return nodes, and a mask is the
 // union of a few of them.
 //
-// Nothing ends in a place from which there is no way on. Nodes that cannot reach the end of their part are cut off
-// when a grammar is built, automata of patterns have no dead states, half a character or half an escape is only
-// taken where a character that is allowed begins so, and the vocabulary is required to have a token for every byte.
-// From a depth of 256 on only edges are taken that lead to the end with the least nesting.
+// There are no dead ends. Nodes that cannot reach the end of their subnetwork are removed
+// when a grammar is built, automata of patterns have no dead states, part of a character or an escape is only
+// accepted if an allowed character begins so, and the vocabulary is required to have a token for every byte.
+// From a depth of 256 on, only edges are allowed that lead to the end with the least nesting.
 //
-// What documents look like, and what is refused, is said in schema.go.
+// schema.go documents which texts are generated, and what is refused.
 //
-// The package does not know about models, draws or requests: a State is a sampler.Constraint because it has the
+// The package does not know about models, sampling or requests: a State is a sampler.Constraint because it has the
 // methods of one.
 package grammar

@@ -10,21 +10,21 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/grammar/automata"
 )
 
-// object is one of a schema's text, with its keys in order. Values are *object, []any, string, json.Number, bool and nil.
+// object is a JSON object in a schema's text, with its keys in order. Values are *object, []any, string, json.Number, bool and nil.
 type object struct {
-	id   int // in the order of the text
+	id   int // unique, in the order of the text
 	keys []string
 	vals map[string]any
 	at   *location
 }
 
-// location is where a value stands.
+// location is the path of a value.
 type location struct {
 	up   *location
 	step string
 }
 
-// String gives a JSON pointer as a fragment, without the middle of a long one.
+// String is the location as a JSON pointer in a URI fragment, shortened in the middle.
 func (l *location) String() string {
 	var steps []string
 	for ; l != nil && l.up != nil; l = l.up {
@@ -54,7 +54,7 @@ type reader struct {
 	ids int
 }
 
-// readSchema reads the text of a schema: a JSON object or a boolean.
+// readSchema parses a schema: a JSON object or a boolean.
 func readSchema(text json.RawMessage) (any, error) {
 	if len(text) > mostSchemaBytes {
 		return nil, badinput.Errorf("schema: %d bytes, expected at most %d", len(text), mostSchemaBytes)
@@ -133,7 +133,7 @@ func (r *reader) token(at *location) (json.Token, error) {
 	return t, nil
 }
 
-// resolve finds what a JSON pointer in a $ref names.
+// resolve returns the value that a $ref points to.
 func resolve(root any, ref string) (any, bool) {
 	path, ok := strings.CutPrefix(ref, "#")
 	if !ok || path != "" && path[0] != '/' {

@@ -5,36 +5,36 @@ import (
 	"sync"
 )
 
-// Grammar is what documents may be. Any number of goroutines may use one.
+// Grammar is a compiled grammar. It is safe for concurrent use.
 type Grammar struct {
 	voc   *Vocabulary
 	nodes []node
 	start int32
 
-	mu      sync.Mutex // what follows grows as the grammar is used
+	mu      sync.Mutex // guards the following fields, a cache
 	walker  walker
 	results map[place]*result
-	bytes   int // of results
+	bytes   int // of the cached results
 }
 
-// place is a node as a walk over the trie sees it.
+// place is a state, and whether the nesting is so deep that only short ways out are allowed.
 type place struct {
 	at   state
 	deep bool
 }
 
-// result is what may come from a place, whatever it returns to.
+// result is what may come next from a place, whatever the stack.
 type result struct {
-	mask   []uint32 // the tokens, or where they are few
+	mask   []uint32 // the tokens; if they are few, tokens has them
 	tokens []int32
-	// exits are the nodes of the trie at which the part of the network that the walk began in has been left. What
-	// lies below them depends on the node that is returned to.
+	// exits are the nodes of the trie at which the walk left the subnetwork that it began in. Which tokens below them are
+	// allowed depends on the return node.
 	exits []int32
 	by    map[int32]*result
 	deep  bool
 }
 
-// mostBytesKept bounds the results of a grammar; beyond it they are forgotten and found again.
+// mostBytesKept limits the cache of a grammar; when it is full, it is cleared.
 const mostBytesKept = 32 << 20
 
 func newGrammar(b *builder, start int32) (*Grammar, error) {
@@ -47,7 +47,7 @@ func newGrammar(b *builder, start int32) (*Grammar, error) {
 	}, nil
 }
 
-// from gives what may come at a place.
+// from returns the result of a place, from the cache if it is there.
 func (g *Grammar) from(at state, deep bool) *result {
 	n := &g.nodes[at.node]
 	key := place{at, deep}
@@ -75,7 +75,7 @@ func (g *Grammar) from(at state, deep bool) *result {
 	return r
 }
 
-// returning gives what more may come where a result's part of the network returns to a node.
+// returning returns what else may come if the subnetwork of a result returns to a node.
 func (g *Grammar) returning(r *result, then int32) *result {
 	if next, ok := r.by[then]; ok {
 		return next
@@ -110,7 +110,7 @@ func (g *Grammar) keep(deep bool) *result {
 			set(r.mask, id)
 		}
 	}
-	const about = 200 // bytes of a result itself, with its place in a map
+	const about = 200 // rough size of a result itself, with its entry in a map
 	g.bytes += about + 4*(len(r.mask)+len(r.tokens)+len(r.exits))
 	if g.bytes > mostBytesKept {
 		g.results, g.bytes = map[place]*result{}, 0

@@ -6,37 +6,37 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/grammar/automata"
 )
 
-// leaf is a stretch of text that an automaton over characters describes: a number, or the inside of a JSON string, in
-// which characters may also be written as escapes.
+// leaf is a piece of text that an automaton over characters describes: a number, or the inside of a JSON string, in which
+// characters may also be escaped.
 type leaf struct {
 	auto   *automata.Automaton
-	quoted bool // the inside of a string, and the quote that ends it
-	// least and most are counted beside an automaton that takes everything; -1 is no limit. Anywhere else lengths
-	// are part of the automaton.
+	quoted bool // the inside of a string, and its closing quote
+	// least and most limit the length if the automaton accepts everything; -1 is no limit. Otherwise the automaton itself
+	// limits it.
 	least, most int32
 }
 
-// state is a place in the network. What follows the node is zero outside of leaves.
+// state is a node of the network, and within a leaf the position in it; the other fields are zero elsewhere.
 type state struct {
 	node  int32
-	q     int32  // the automaton's
-	count int32  // characters so far, where they are counted
-	part  uint32 // what has been read of a character; 0 between characters
+	q     int32  // state of the automaton
+	count int32  // characters so far, if they are counted
+	part  uint32 // a partly read character, encoded as below; 0 between characters
 }
 
-// A part is one of these kinds, from bit 28 on; below that, bytes or digits to come or read, and bits of the character.
+// The kinds of partly read characters, in bits 28 and up. The lower bits hold counters and the bits of the character so far.
 const (
-	partUTF8   = 1 + iota // bytes after the first from bit 26, those of them to come from bit 24, bits so far
-	partEscape            // a backslash
-	partHex               // digits read of \uXXXX from bit 24, bits so far
-	partHigh              // a high surrogate has been read: its 10 bits. A backslash must come,
-	partPaired            // an u,
-	partLow               // and digits: how many from bit 26, the high one's 10 bits from bit 16, bits so far
+	partUTF8   = 1 + iota // UTF-8: number of bytes after the first in bits 26 and up, how many are missing in bits 24 and up
+	partEscape            // after a backslash
+	partHex               // after \u: number of digits read in bits 24 and up
+	partHigh              // after a high surrogate, whose 10 bits are stored. A backslash must come,
+	partPaired            // then a u,
+	partLow               // then digits: number read in bits 26 and up, the high surrogate's 10 bits in bits 16 and up
 )
 
 func part(kind, n int, bits uint32) uint32 { return uint32(kind)<<28 | uint32(n)<<24 | bits }
 
-// step reads a byte. It does not read the quote that ends a string: see closes.
+// step reads a byte. The quote that ends a string is handled by closes instead.
 func (l *leaf) step(s state, b byte) (state, bool) {
 	kind, bits := s.part>>28, s.part&0xFFFFFF
 	n := int(s.part >> 24 & 15)
@@ -88,17 +88,17 @@ func (l *leaf) begin(s state, b byte) (state, bool) {
 	return s, false
 }
 
-// prefix takes the beginning of a character in UTF-8 where one that is allowed begins so. Bytes are how many follow the first
-// one, left how many of them are still to come.
+// prefix accepts the bits of a partly read UTF-8 character if an allowed character begins so. It has that many bytes after
+// the first, of which left are still to come.
 func (l *leaf) prefix(s state, bytes, left int, bits uint32) (state, bool) {
 	s.part = part(partUTF8, bytes<<2|left, bits)
 	lo := rune(bits) << (6 * left)
 	hi := lo + 1<<(6*left) - 1
-	shortest := [4]rune{0, 0x80, 0x800, 0x10000} // a character has one spelling, the shortest
+	shortest := [4]rune{0, 0x80, 0x800, 0x10000} // no overlong encodings
 	return s, l.auto.Any(s.q, max(lo, shortest[bytes]), hi)
 }
 
-// escape reads what follows a backslash.
+// escape reads the character after a backslash.
 func (l *leaf) escape(s state, b byte) (state, bool) {
 	if b == 'u' {
 		s.part = part(partHex, 0, 0)
@@ -136,7 +136,7 @@ func (l *leaf) hex(s state, b byte, n int, bits uint32) (state, bool) {
 	return s, lo <= hi && l.auto.Any(s.q, 0x10000+(lo-0xD800)<<10, 0x10000+(hi-0xD800)<<10|0x3FF)
 }
 
-// low reads a digit of the second half of a pair of surrogates.
+// low reads a digit of the second surrogate of a pair.
 func (l *leaf) low(s state, b byte) (state, bool) {
 	d, ok := digit(b)
 	n, high, bits := int(s.part>>26&3), s.part>>16&0x3FF, s.part&0xFFFF
@@ -172,7 +172,7 @@ func digit(b byte) (uint32, bool) {
 	return 0, false
 }
 
-// character takes a whole one.
+// character reads a complete character.
 func (l *leaf) character(s state, r rune) (state, bool) {
 	if r > utf8.MaxRune {
 		return s, false
@@ -188,13 +188,13 @@ func (l *leaf) character(s state, r rune) (state, bool) {
 	return s, true
 }
 
-// closes tells whether the text may end here.
+// closes reports whether the leaf may end here.
 func (l *leaf) closes(s state) bool { return s.part == 0 && l.auto.Accepts(s.q) && s.count >= l.least }
 
-// plain tells whether the leaf takes every character between two quotes, up to its limits.
+// plain reports whether the leaf is a string of any characters, up to its length limits.
 func (l *leaf) plain() bool { return l.quoted && l.auto == automata.AnyText }
 
-// alike gives the same state for all states that no token of so many bytes can tell apart.
+// alike maps all states that no token of at most longest bytes can tell apart to the same state, for the cache.
 func (l *leaf) alike(s state, longest int32) state {
 	open := l.most < 0 || l.most-s.count >= longest
 	switch {

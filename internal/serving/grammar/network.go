@@ -7,23 +7,22 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/grammar/automata"
 )
 
-// node is a place in a text. From a node without a leaf its edges lead on; the text of a leaf, once it is read, leads to
-// the leaf's end.
+// node is a node of the network. It has edges, or a leaf whose text leads to the node then.
 type node struct {
 	edges []edge
 	leaf  *leaf
-	then  int32 // after a leaf
-	final bool  // the part of the network that was called may end here
-	tail  bool  // nothing but its end is left of it
-	// height is how deep calls must nest at least to get from here to the end.
+	then  int32 // the node after the leaf
+	final bool  // the subnetwork may return here
+	tail  bool  // nothing but a return follows
+	// height is the least nesting of calls on any way from here to the end of the subnetwork.
 	height int32
 }
 
 type edge struct {
 	kind   edgeKind
 	lo, hi byte
-	to     int32 // where it leads, what it calls
-	then   int32 // after a call
+	to     int32 // the next node; for a call, the subnetwork
+	then   int32 // for a call: the node after it
 	token  int32
 }
 
@@ -31,25 +30,25 @@ type edgeKind uint8
 
 const (
 	bytesEdge edgeKind = iota
-	freeEdge           // nothing is read
+	freeEdge           // reads nothing
 	callEdge
 	tokenEdge // an added token
-	saidEdge  // any added token that a model may say, where there is no edge for it
+	saidEdge  // any added token that a model may say, except those with an edge of their own
 )
 
-// mostNodes bounds a network, to some 30 MB. The largest schemas that OpenAI takes have a tenth of it.
+// mostNodes limits a network, to some 30 MB. The largest schemas that OpenAI accepts need a tenth of it.
 const mostNodes = 120_000
 
-// mostHeight is the nesting that a document must have at most.
+// mostHeight limits the nesting that every document of a grammar needs.
 const mostHeight = 400
 
-// builder makes a network. What goes wrong on the way is kept until the end.
+// builder builds a network. The first error is kept until the end.
 type builder struct {
 	voc    *Vocabulary
 	nodes  []node
-	leafs  map[leaf]int32 // parts of the network that are one leaf
+	leafs  map[leaf]int32 // subnetworks that are one leaf
 	named  map[string]int32
-	autos  map[string]*automata.Automaton // by what they accept
+	autos  map[string]*automata.Automaton // cached by what they accept
 	budget automata.Budget                // for those
 	err    error
 }
@@ -93,7 +92,7 @@ func (b *builder) byte(from int32, c byte, to int32) {
 	b.edge(from, edge{lo: c, hi: c, to: to})
 }
 
-// final is a new node at which a part of the network ends.
+// final adds a node at which a subnetwork may return.
 func (b *builder) final() int32 {
 	n := b.node()
 	if b.err == nil {
@@ -102,7 +101,7 @@ func (b *builder) final() int32 {
 	return n
 }
 
-// text leads from a node through a text, to a new node.
+// text adds a text after a node, and returns the node behind it.
 func (b *builder) text(from int32, text string) int32 {
 	for i := 0; i < len(text) && b.err == nil; i++ {
 		to := b.node()
@@ -112,7 +111,7 @@ func (b *builder) text(from int32, text string) int32 {
 	return from
 }
 
-// oneOf leads from a node to another through any of the texts, which are one trie.
+// oneOf adds a choice of texts between two nodes, as a trie.
 func (b *builder) oneOf(from int32, texts []string, to int32) {
 	type letter struct {
 		after int32
@@ -138,7 +137,7 @@ func (b *builder) oneOf(from int32, texts []string, to int32) {
 	}
 }
 
-// leaf is the part of the network that reads a leaf, of a string with the quote before it.
+// leaf is the subnetwork of a leaf; for a string, with its opening quote.
 func (b *builder) leaf(l leaf) int32 {
 	if n, ok := b.leafs[l]; ok {
 		return n
@@ -156,7 +155,7 @@ func (b *builder) leaf(l leaf) int32 {
 	return start
 }
 
-// finish cuts off what leads nowhere, and refuses a network that does not get from its start to an end.
+// finish removes dead ends, and fails if the start cannot reach an end.
 func (b *builder) finish(start int32) error {
 	if b.err != nil {
 		return b.err
@@ -176,10 +175,9 @@ func (b *builder) finish(start int32) error {
 	return nil
 }
 
-// findHeights gives each node its height, or -1 where it does not reach an end: the lowest first, as Dijkstra's algorithm
-// does it.
+// findHeights computes the heights of all nodes by Dijkstra's algorithm; -1 for those that reach no end.
 func (b *builder) findHeights() {
-	needs := make([][]int32, len(b.nodes)) // the nodes that have an edge to this one
+	needs := make([][]int32, len(b.nodes)) // by node: the nodes with an edge to it
 	levels := [][]int32{nil}
 	for i := range b.nodes {
 		n := &b.nodes[i]
@@ -223,7 +221,7 @@ func (b *builder) findHeights() {
 	}
 }
 
-// least is the height of a node by the heights of where its edges lead that are known, or -1.
+// least is the height of a node, given the known heights of its successors, or -1.
 func (b *builder) least(at int32) int32 {
 	n := &b.nodes[at]
 	least := int32(-1)
@@ -240,7 +238,7 @@ func (b *builder) least(at int32) int32 {
 
 func (b *builder) rise(e edge) int32 { return rise(b.nodes, e) }
 
-// rise is the height of the way along an edge, or -1 where it leads nowhere.
+// rise is the height of the way through an edge, or -1 for a dead end.
 func rise(nodes []node, e edge) int32 {
 	to := nodes[e.to].height
 	if e.kind != callEdge || to < 0 {

@@ -10,9 +10,9 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/grammar/automata"
 )
 
-// Part is a part of what a completion may be.
+// Part is an element of a grammar.
 type Part interface {
-	// build leads from a node through the part, to the node that it returns.
+	// build adds the part after a node, and returns the node behind it.
 	build(b *builder, from int32) int32
 }
 
@@ -20,7 +20,7 @@ type partFunc func(b *builder, from int32) int32
 
 func (f partFunc) build(b *builder, from int32) int32 { return f(b, from) }
 
-// Text is just this text.
+// Text is exactly this text.
 func Text(text string) Part {
 	return partFunc(func(b *builder, from int32) int32 {
 		if !utf8.ValidString(text) {
@@ -30,7 +30,7 @@ func Text(text string) Part {
 	})
 }
 
-// Mark is an added token of the tokenizer, such as <tool_call>, or its text where the tokenizer has no such token.
+// Mark is an added token of the tokenizer, such as <tool_call>, or its text if the tokenizer has no such token.
 func Mark(content string) Part {
 	return partFunc(func(b *builder, from int32) int32 {
 		id, ok := b.voc.added[content]
@@ -43,7 +43,7 @@ func Mark(content string) Part {
 	})
 }
 
-// Schema is a JSON value that fits a schema: see the beginning of schema.go.
+// Schema is a JSON value that fits a schema: see schema.go.
 func Schema(schema json.RawMessage) Part {
 	return partFunc(func(b *builder, from int32) int32 {
 		to := b.node()
@@ -52,7 +52,7 @@ func Schema(schema json.RawMessage) Part {
 	})
 }
 
-// Pattern is a text that matches a pattern of package regexp from beginning to end.
+// Pattern is a text that matches a regular expression from beginning to end.
 func Pattern(pattern string) Part {
 	return partFunc(func(b *builder, from int32) int32 {
 		to := b.node()
@@ -70,7 +70,7 @@ func Pattern(pattern string) Part {
 	})
 }
 
-// Sequence is one part after another.
+// Sequence is the parts one after the other.
 func Sequence(parts ...Part) Part {
 	return partFunc(func(b *builder, from int32) int32 {
 		for _, p := range parts {
@@ -93,7 +93,7 @@ func Choice(parts ...Part) Part {
 	})
 }
 
-// Repeat is a part at least least times and at most most times; most is -1 where there is no limit.
+// Repeat is a part, at least least and at most most times; most is -1 if there is no limit.
 func Repeat(p Part, least, most int) Part {
 	return partFunc(func(b *builder, from int32) int32 {
 		to := b.node()
@@ -116,8 +116,8 @@ func Repeat(p Part, least, most int) Part {
 	})
 }
 
-// Until is whatever a model says, up to a mark and with it: thoughts up to </think>. The mark is an added token where the tokenizer
-// has it, or its text in other tokens: who reads what was said knows no difference.
+// Until is any text up to and including a mark, such as thoughts up to </think>. The mark is an added token if the tokenizer has
+// it, or its text in other tokens: who parses the text sees no difference.
 func Until(mark string) Part {
 	return partFunc(func(b *builder, from int32) int32 {
 		to := b.node()
@@ -126,14 +126,14 @@ func Until(mark string) Part {
 	})
 }
 
-// Words are whatever a model says, in which each mark is followed by a part; the completion may end anywhere but within the
-// part. So are calls of tools that a model may make or leave.
+// Words is any text in which each mark is followed by a part. It may end anywhere but within the part. So are optional
+// calls of tools.
 func Words(mark string, part Part) Part {
 	return partFunc(func(b *builder, from int32) int32 {
 		to, marked := b.node(), b.node()
 		saying := b.until(mark, marked)
 		b.free(from, saying)
-		for n := int(saying); b.err == nil && n < len(b.nodes); n++ { // anywhere before the mark is whole
+		for n := int(saying); b.err == nil && n < len(b.nodes); n++ { // it may end unless the mark is complete
 			b.free(int32(n), to)
 		}
 		b.free(part.build(b, marked), saying)
@@ -141,20 +141,20 @@ func Words(mark string, part Part) Part {
 	})
 }
 
-// until gives the first of some new nodes, through which anything leads until a mark leads to another node.
+// until adds nodes that read any text up to a mark (by Knuth-Morris-Pratt), then go to the node to. It returns the first node.
 func (b *builder) until(mark string, to int32) int32 {
 	id, added := b.voc.added[mark]
 	added = added && !slices.Contains(b.voc.ends, id)
 	if mark == "" {
 		b.fail(badinput.Errorf("a mark is empty"))
 	}
-	nodes := make([]int32, len(mark), len(mark)+1) // how much of the mark has just been said
+	nodes := make([]int32, len(mark), len(mark)+1) // by how much of the mark was read last
 	for i := range nodes {
 		nodes[i] = b.node()
 	}
 	nodes = append(nodes, to)
 	for i := range mark {
-		one := edge{to: -1} // of bytes that lead to the same
+		one := edge{to: -1} // a range of bytes that lead to the same node
 		for c := range 256 {
 			text := mark[:i] + string([]byte{byte(c)})
 			for !strings.HasPrefix(mark, text) {
@@ -177,7 +177,7 @@ func (b *builder) until(mark string, to int32) int32 {
 	return nodes[0]
 }
 
-// Compile makes a grammar of a part. What is wrong with a schema or a pattern is an error here; nothing is later.
+// Compile compiles a part. All errors of schemas and patterns are reported here.
 func Compile(v *Vocabulary, p Part) (*Grammar, error) {
 	b := newBuilder(v)
 	start := b.node()
@@ -188,10 +188,10 @@ func Compile(v *Vocabulary, p Part) (*Grammar, error) {
 	return newGrammar(b, start)
 }
 
-// JSONSchema is a JSON value that fits a schema.
+// JSONSchema compiles the grammar of a JSON value that fits a schema.
 func JSONSchema(v *Vocabulary, schema json.RawMessage) (*Grammar, error) {
 	return Compile(v, Schema(schema))
 }
 
-// Regex is a text that matches a pattern from beginning to end.
+// Regex compiles the grammar of a text that matches a regular expression from beginning to end.
 func Regex(v *Vocabulary, pattern string) (*Grammar, error) { return Compile(v, Pattern(pattern)) }

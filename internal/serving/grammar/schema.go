@@ -30,7 +30,7 @@ import (
 //
 // What could not be kept to is refused by name.
 
-// constraining are the keywords that say what a document may be, and which types of values they are about; 0 is any.
+// constraining are the keywords that restrict values, with the types that they apply to; 0 is all types.
 var constraining = map[string]types{
 	"type": 0, "enum": 0, "const": 0, "anyOf": 0, "oneOf": 0, "allOf": 0, "$ref": 0, "nullable": 0,
 	"properties": objects, "required": objects, "additionalProperties": objects, "minProperties": objects, "maxProperties": objects,
@@ -40,7 +40,7 @@ var constraining = map[string]types{
 	"exclusiveMaximum": numbersAndIntegers, "multipleOf": numbersAndIntegers,
 }
 
-// describing are the keywords that say nothing about that.
+// describing are the keywords that restrict nothing.
 var describing = map[string]bool{
 	"title": true, "description": true, "default": true, "examples": true, "example": true, "deprecated": true, "readOnly": true,
 	"writeOnly": true, "$comment": true, "$schema": true, "$id": true, "$defs": true, "definitions": true, "discriminator": true,
@@ -54,7 +54,7 @@ const (
 	nulls types = 1 << iota
 	booleans
 	integers
-	fractions // numbers that are no integers
+	fractions // numbers that are not integers
 	strs
 	arrays
 	objects
@@ -67,25 +67,25 @@ var typeNames = map[string]types{
 	"null": nulls, "boolean": booleans, "integer": integers, "number": numbersAndIntegers, "string": strs, "array": arrays, "object": objects,
 }
 
-// schema is one object of a schema's text, all of whose keywords hold but for those of choices that have been made.
+// schema is one object of a schema's text. All its keywords apply, except choices that have been made.
 type schema struct {
 	*object
 	chosen uint8 // bits of anyOf and oneOf
 }
 
-// compiler makes a network of a schema. A part of the network stands for several schemas that hold together, so that $ref,
-// allOf and what stands beside anyOf need nothing else.
+// compiler compiles a schema to a network. A subnetwork stands for a conjunction of schemas, which covers $ref, allOf and
+// keywords beside anyOf.
 type compiler struct {
 	b       *builder
 	root    any
-	rules   map[string]int32 // by the schemas, and the choices made
+	rules   map[string]int32 // subnetworks by conjunction, with the choices made
 	checked map[*object]bool
-	texts   map[any]string // of constants
+	texts   map[any]string // canonical texts of constants
 	work    int
 	proofs  int
 }
 
-// mostSchemas bounds the combinations of schemas that hold together.
+// mostSchemas limits the number of conjunctions.
 const mostSchemas = 20_000
 
 func (b *builder) schema(text json.RawMessage) int32 {
@@ -102,13 +102,13 @@ func (c *compiler) fail(at *location, format string, args ...any) {
 	c.b.fail(badinput.Errorf("schema %s: %w", at, badinput.Errorf(format, args...)))
 }
 
-// conjunction is several schemas that hold together; never is a schema false.
+// conjunction is several schemas that apply together; never means that one is false.
 type conjunction struct {
 	of    []schema
 	never bool
 }
 
-// all adds a schema to those that hold, with what it refers to. Through are the references that led to it.
+// all adds a schema, and those that it refers to, to a conjunction. through are the references that led to it, to detect cycles.
 func (c *compiler) all(of []schema, v any, through []*object) conjunction {
 	o, ok := v.(*object)
 	if !ok {
@@ -152,7 +152,7 @@ func (c *compiler) and(have conjunction, v any, through []*object) conjunction {
 	return conjunction{more.of, have.never || more.never}
 }
 
-// check refuses the keywords that are not known.
+// check refuses unknown keywords.
 func (c *compiler) check(o *object) {
 	if c.checked[o] {
 		return
@@ -173,7 +173,7 @@ func (c *compiler) check(o *object) {
 	}
 }
 
-// rule is the part of the network that reads a value for which schemas hold.
+// rule is the subnetwork that reads a value which fits a conjunction.
 func (c *compiler) rule(of conjunction) int32 {
 	if c.b.err != nil {
 		return 0
@@ -197,10 +197,10 @@ func (c *compiler) rule(of conjunction) int32 {
 	return n
 }
 
-// choices are the keywords that leave one, in the order of their bits.
+// choices are the keywords of alternatives, in the order of their bits.
 var choices = []string{"anyOf", "oneOf"}
 
-// undecided is the first choice that has not been made: of which schema, and by which of its keywords.
+// undecided is the first choice that is still open: the index of its schema, and the bit of the keyword.
 func undecided(of []schema) (i, bit int, ok bool) {
 	for i, s := range of {
 		for bit, key := range choices {
@@ -212,7 +212,7 @@ func undecided(of []schema) (i, bit int, ok bool) {
 	return 0, 0, false
 }
 
-// branches are what holds when a choice is made.
+// branches are the conjunctions that the alternatives of a choice lead to.
 func (c *compiler) branches(of []schema, i, bit int) (all []conjunction) {
 	chosen := slices.Clone(of)
 	chosen[i].chosen |= 1 << bit
@@ -225,7 +225,7 @@ func (c *compiler) branches(of []schema, i, bit int) (all []conjunction) {
 	return all
 }
 
-// choose goes on in the branches of the first choice that has not been made.
+// choose adds the branches of the first open choice, if there is one.
 func (c *compiler) choose(n int32, of []schema) bool {
 	i, bit, ok := undecided(of)
 	if !ok {
@@ -244,7 +244,7 @@ func (c *compiler) choose(n int32, of []schema) bool {
 	return true
 }
 
-// list is a keyword's list of schemas, which is not empty.
+// list is the value of a keyword that must be a list of schemas that is not empty.
 func (c *compiler) list(o *object, key string) []any {
 	v, ok := o.vals[key]
 	if !ok {
@@ -257,7 +257,7 @@ func (c *compiler) list(o *object, key string) []any {
 	return list
 }
 
-// count is a keyword that counts, or a default.
+// count is the value of a keyword that must be a count, or a default.
 func (c *compiler) count(o *object, key string, otherwise int) int {
 	v, ok := o.vals[key]
 	if !ok {
@@ -311,7 +311,7 @@ func (c *compiler) typesOf(o *object, v any) (set types) {
 
 func itoa(n int) string          { return strconv.Itoa(n) }
 func atoi(s string) (int, error) { return strconv.Atoi(s) }
-func unescape(step string) string { // a step of a JSON pointer in a URI
+func unescape(step string) string { // a step of a JSON pointer in a URI fragment
 	if plain, err := url.PathUnescape(step); err == nil {
 		return plain
 	}

@@ -2,27 +2,27 @@ package grammar
 
 import "slices"
 
-// State is how far one document has come. It is a sampler.Constraint, for one goroutine.
+// State is the state of one document in progress. It implements sampler.Constraint. It is not safe for concurrent use.
 type State struct {
 	g        *Grammar
 	readings []reading
-	accepts  bool // the document may end here, or has
+	accepts  bool // the document may end here, or has ended
 	frames   map[frame]*frame
 }
 
-// reading is one way to understand what has been written.
+// reading is one parse of the text so far.
 type reading struct {
 	at state
-	up *frame // nil where nothing has been called
+	up *frame // nil: not within a call
 }
 
-// frame is a node to return to. The same frame is the same pointer, so that readings that come to the same are one.
+// frame is a return address. Equal frames are the same pointer, so that equal readings can be merged.
 type frame struct {
 	then, depth int32
 	up          *frame
 }
 
-// deepest is the nesting from which on a document is brought to its end.
+// deepest is the nesting from which on a document has to come to its end.
 const deepest = 256
 
 func (r reading) deep() bool { return r.up != nil && r.up.depth >= deepest }
@@ -38,8 +38,8 @@ func (g *Grammar) Start() *State {
 	return s
 }
 
-// Allow writes which tokens may come next, in a mask of a bit for each row of the model's vocabulary. After the end it
-// is the end again.
+// Allow sets the bits of the tokens that may come next; the mask has a bit for each row of the vocabulary. After the end,
+// only end tokens may come.
 func (s *State) Allow(mask []uint32) {
 	s.g.mu.Lock()
 	defer s.g.mu.Unlock()
@@ -59,7 +59,7 @@ func (s *State) Allow(mask []uint32) {
 	}
 }
 
-// Accept takes the token that came. One that was not allowed ends the document, which is then not complete.
+// Accept takes the sampled token. If it was not allowed, the document ends incomplete.
 func (s *State) Accept(token int32) {
 	s.g.mu.Lock()
 	defer s.g.mu.Unlock()
@@ -84,20 +84,20 @@ func (s *State) Accept(token int32) {
 	}
 }
 
-// Complete tells whether the document is whole: it could end here, or has. One that a limit of tokens cut is not.
+// Complete reports whether the document could end here, or has ended so. It is false if a token limit cut it off.
 func (s *State) Complete() bool { return s.accepts }
 
-// Over tells whether nothing but the end may come.
+// Over reports whether only the end may come.
 func (s *State) Over() bool { return len(s.readings) == 0 }
 
-// from is a place to read on from: a node that is returned to after so many bytes of a token.
+// from is a place to continue at: a return node, after some bytes of a token.
 type from struct {
 	frame *frame
 	at    int
 }
 
-// read follows a reading through the bytes of a token, and through what it returns to on the way, one walk for each
-// place that is returned to and each number of bytes, as the masks were found.
+// read follows a reading through the bytes of a token, and through the return nodes on the way. It uses one walk for each
+// return node and offset, just as Allow finds masks.
 func (s *State) read(r reading, text string) {
 	w, deep := &s.g.walker, r.deep()
 	var todo []from
@@ -122,7 +122,7 @@ func (s *State) read(r reading, text string) {
 	s.returns(&todo, follow, len(text), deep)
 }
 
-// mark follows readings through an added token: those that ask for it, or else those that take any.
+// mark follows readings through an added token: by edges for that token, or else by those for any.
 func (s *State) mark(was []reading, token int32) {
 	for _, kind := range []edgeKind{tokenEdge, saidEdge} {
 		if kind == saidEdge && !slices.Contains(s.g.voc.said, token) {
@@ -142,7 +142,7 @@ func (s *State) mark(was []reading, token int32) {
 	}
 }
 
-// take follows a reading along one edge that an added token takes.
+// take follows a reading along one edge that reads the added token.
 func (s *State) take(r reading, n *node, e *edge) {
 	w, deep := &s.g.walker, r.deep()
 	if w.deep = deep; !w.takes(n, e) {
@@ -159,7 +159,7 @@ func (s *State) take(r reading, n *node, e *edge) {
 	s.returns(&todo, follow, 0, deep)
 }
 
-// returns goes on from every node that was returned to, until there is no more.
+// returns continues from return nodes until none are left.
 func (s *State) returns(todo *[]from, follow func(*places, int, *frame), end int, deep bool) {
 	for i := 0; i < len(*todo); i++ {
 		switch f := (*todo)[i]; {

@@ -7,22 +7,22 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/grammar/automata"
 )
 
-// trie has the tokens by their bytes. Nodes are numbered as they are met depth first, so that what lies below a node
-// are the numbers that follow it, and so do its tokens in ids. Node 0 is the empty text.
+// trie has the tokens by their bytes. Nodes are numbered in depth-first order, so that the descendants of a node are the
+// numbers after it, and their tokens are contiguous in ids. Node 0 is the root.
 type trie struct {
-	label []byte   // the byte that leads to a node
-	depth []uint16 // how many bytes
-	next  []int32  // the first node that does not lie below
-	first []int32  // where in ids the tokens of a node and of what lies below begin; one more entry than nodes
+	label []byte   // the last byte of a node's text
+	depth []uint16 // length of the text
+	next  []int32  // the first node after the descendants
+	first []int32  // the index in ids of the first token at the node or below; one entry more than nodes
 	ids   []int32
-	// plain is 0 where something below is not simply the inside of a JSON string (a quote, an escape, broken
-	// UTF-8), read from the beginning of a character; else 1 + the most characters that anything below has.
+	// plain is 0 if a text at or below the node is not simply the inside of a JSON string (a quote, an escape, invalid
+	// UTF-8) when read from the beginning of a character; else 1 + the most characters of any.
 	plain   []uint16
-	longest int // bytes of the longest token
+	longest int // bytes
 }
 
-// mostBytes is the longest token that is used. Longer ones, which real vocabularies have for runs of spaces at the most,
-// can be spelled with others.
+// mostBytes is the longest token that is used. Longer ones, which in real vocabularies are only runs of spaces, can be
+// written with others.
 const mostBytes = 256
 
 func newTrie(texts []string) trie {
@@ -80,12 +80,12 @@ func (t *trie) below(n int32) []int32 { return t.ids[t.first[n]:t.first[t.next[n
 
 func (t *trie) leaf(n int32) bool { return t.next[n] == n+1 }
 
-// findPlain reads every path as the inside of a string that begins at the root. Wherever a walk is between two
-// characters inside a string, it agrees with this reading, if this is one: UTF-8 says where characters begin.
+// findPlain computes plain, reading each path from the root as the inside of a string. A walk that starts between two
+// characters in the middle of a path agrees with this, as UTF-8 shows where characters begin.
 func (t *trie) findPlain(parents []int32) {
 	inside := &leaf{auto: automata.AnyText, quoted: true, most: -1}
 	states := make([]state, len(t.label))
-	good := make([]bool, len(t.label)) // the path is the inside of a string so far
+	good := make([]bool, len(t.label)) // the path so far is the inside of a string
 	good[0] = true
 	for n := 1; n < len(t.label); n++ {
 		p := parents[n]

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/grammar/automata"
 )
 
-// value leads from a node through any value for which schemas hold, none of which has a choice left.
+// value adds any value that fits all the schemas, which have no open choices, from a node to another.
 func (c *compiler) value(n int32, of []schema) {
 	may := c.types(of)
 	end := c.b.final()
@@ -44,7 +44,7 @@ func (c *compiler) value(n int32, of []schema) {
 	}
 }
 
-// stringLeaf is the inside of a string for which schemas hold; false where there is none.
+// stringLeaf is the leaf of a string that fits all the schemas; false if there is none.
 func (c *compiler) stringLeaf(of []schema) (leaf, bool) {
 	least, most, auto := 0, -1, automata.AnyText
 	for _, s := range of {
@@ -76,7 +76,7 @@ func (c *compiler) stringLeaf(of []schema) (leaf, bool) {
 	return leaf{auto: auto, quoted: true, most: -1}, auto != nil
 }
 
-// narrow takes a pattern or a format into an automaton.
+// narrow intersects an automaton with a pattern or a format.
 func (c *compiler) narrow(o *object, key string, v any, have *automata.Automaton) *automata.Automaton {
 	text, ok := v.(string)
 	if !ok {
@@ -109,7 +109,7 @@ func (c *compiler) meet(o *object, a, b *automata.Automaton) *automata.Automaton
 	return met
 }
 
-// number is the automaton of the numbers for which schemas hold, nil where there are none.
+// number is the automaton of the numbers that fit all the schemas; nil if there are none.
 func (c *compiler) number(of []schema, may types) *automata.Automaton {
 	n := automata.Numbers{Integers: may&fractions == 0, Fraction: automata.FractionDigits, Multiple: 1}
 	for _, s := range of {
@@ -144,7 +144,7 @@ func (c *compiler) number(of []schema, may types) *automata.Automaton {
 	return a
 }
 
-// numbersKey tells numbers apart.
+// numbersKey is a cache key of numbers.
 func numbersKey(n automata.Numbers) string {
 	key := "number " + strconv.FormatBool(n.Integers) + " " + strconv.Itoa(n.Fraction) + " " + strconv.Itoa(n.Multiple)
 	for i, side := range [][]automata.Limit{n.Lo, n.Hi} {
@@ -168,7 +168,7 @@ func (c *compiler) decimal(o *object, key string, v any) automata.Decimal {
 	return d
 }
 
-// multiple takes multipleOf, where digits tell it: an integer up to 1000, or a power of ten below one.
+// multiple applies multipleOf, where digits decide it: an integer up to 1000, or a power of ten below one.
 func (c *compiler) multiple(n *automata.Numbers, o *object, v any) {
 	const most = 1000
 	d := c.decimal(o, "multipleOf", v)
@@ -197,13 +197,13 @@ func gcd(a, b int) int {
 	return a
 }
 
-// quote spells a string with as few escapes as JSON allows.
+// quote writes a string with as few escapes as JSON allows.
 func quote(s string) string {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(s); err != nil {
-		panic(err) // a string can be encoded
+		panic(err) // strings can always be encoded
 	}
 	text := strings.TrimSuffix(out.String(), "\n")
 	return strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029").Replace(text)

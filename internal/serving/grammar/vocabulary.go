@@ -8,20 +8,20 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// Vocabulary is the tokens of a model as a grammar sees them: their bytes, in a trie. It does not change: any number of
-// grammars and goroutines may use one.
+// Vocabulary is a model's vocabulary as grammars need it: the tokens' bytes, in a trie. It is immutable and safe for
+// concurrent use.
 type Vocabulary struct {
-	rows  int      // what the model draws from; a mask has a bit for each
-	texts []string // by id; "" for what is no text: an added token, or a row without a token
+	rows  int      // of the model's output; a mask has a bit for each
+	texts []string // by ID; "" for an added token, or a row without a token
 	ends  []int32
-	added map[string]int32 // tokens that stand for themselves, by content
-	said  []int32          // those of them that a model may say where anything goes: not control tokens, not ends
+	added map[string]int32 // added tokens by content
+	said  []int32          // those that a model may say in free text: not control tokens, not ends
 	trie  trie
 }
 
-// NewVocabulary takes the tokens of a tokenizer for a model with so many rows in its vocabulary. Ends are the tokens
-// that end a completion. Added tokens are no text, in whatever they are written: a grammar has them where it names them
-// (Mark). Those that are nothing but white space are text; Gemma spells lines with them.
+// NewVocabulary makes the vocabulary of a tokenizer and a model with that many rows. ends are the tokens that end a
+// completion. Added tokens do not count as text: a grammar allows them only by name (Mark). Those of white space only are
+// text, as Gemma writes line breaks with them.
 func NewVocabulary(t *tokenizer.Tokenizer, rows int, ends []int32) (*Vocabulary, error) {
 	v := &Vocabulary{rows: rows, texts: make([]string, rows), ends: slices.Clone(ends), added: map[string]int32{}}
 	for id := range min(rows, t.VocabSize()) {
@@ -40,7 +40,7 @@ func NewVocabulary(t *tokenizer.Tokenizer, rows int, ends []int32) (*Vocabulary,
 	return v, v.finish()
 }
 
-// finish makes the trie, and refuses a vocabulary that a grammar could get stuck in.
+// finish builds the trie, and refuses a vocabulary with which a grammar could get stuck.
 func (v *Vocabulary) finish() error {
 	if len(v.ends) == 0 {
 		return badinput.Errorf("no token ends a completion, so a constrained one could not end; set eos_token_id in config.json")
@@ -66,7 +66,7 @@ func (v *Vocabulary) finish() error {
 	return nil
 }
 
-// words is the length of a mask.
+// words is the length of a mask in 32-bit words.
 func (v *Vocabulary) words() int { return (v.rows + 31) / 32 }
 
 func set(mask []uint32, token int32) { mask[token/32] |= 1 << (token % 32) }

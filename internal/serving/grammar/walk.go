@@ -1,26 +1,26 @@
 package grammar
 
-// thread is one reading within a walk: where it is, and what has been called since the walk began.
+// thread is one reading within a walk: its state, and the calls since the walk began.
 type thread struct {
 	at state
-	up int32 // index of a call; -1 where the walk began
+	up int32 // index of the innermost call; -1: none
 }
 
-// call is a node to return to, and what was called before that.
+// call is a return node, and the call around it.
 type call struct{ then, up int32 }
 
-// places are the threads of a walk between two bytes.
+// places are the threads of a walk after some bytes.
 type places struct {
-	threads []thread // at nodes that read something
-	left    bool     // and one has returned from where the walk began
+	threads []thread // those at nodes that read something
+	left    bool     // some thread has returned from the subnetwork where the walk began
 	calls   int      // how many calls there were
 
-	seen  []thread            // every place that was come through
-	found map[thread]struct{} // the same once they are many
+	seen  []thread            // every state that was passed
+	found map[thread]struct{} // the same as a set, once they are many
 }
 
-// mostReadings is how many readings of a text are followed. What needs more at one time, such as a choice of
-// thousands of objects that begin alike, is written by the first ones.
+// mostReadings limits how many readings are followed. If a grammar needs more at once, such as a choice of thousands of
+// objects that begin alike, only the first are used.
 const mostReadings = 4096
 
 func (p *places) reset() {
@@ -28,7 +28,7 @@ func (p *places) reset() {
 	clear(p.found)
 }
 
-// fresh notes a place, and tells whether it is new.
+// fresh records a state, and reports whether it is new.
 func (p *places) fresh(t thread) bool {
 	const few = 24
 	if len(p.seen) < few {
@@ -55,13 +55,13 @@ func (p *places) fresh(t thread) bool {
 	return true
 }
 
-// walker reads bytes from a place in the network. The same bytes from the same place lead to the same threads, also
-// where these are too many: so a token that was allowed can be accepted.
+// walker walks through bytes from a place in the network. It is deterministic, even if there are too many readings, so
+// that every token that was allowed can also be accepted.
 type walker struct {
 	nodes []node
-	deep  bool // only the ways to the end with the least nesting are taken
+	deep  bool // only take the ways to the end with the least nesting
 	calls []call
-	sets  []*places // by bytes read
+	sets  []*places // by number of bytes read
 	voc   *Vocabulary
 	ids   []int32 // the tokens found
 	exits []int32
@@ -74,7 +74,7 @@ func (w *walker) set(depth int) *places {
 	return w.sets[depth]
 }
 
-// begin starts anew at a node, after whatever can be done there without reading.
+// begin starts at a node, following edges that read nothing.
 func (w *walker) begin(node int32, deep bool) *places {
 	w.calls, w.deep = w.calls[:0], deep
 	p := w.set(0)
@@ -84,7 +84,7 @@ func (w *walker) begin(node int32, deep bool) *places {
 	return p
 }
 
-// beginAt starts anew at one reading.
+// beginAt starts at one state.
 func (w *walker) beginAt(at state, deep bool) *places {
 	w.calls, w.deep = w.calls[:0], deep
 	p := w.set(0)
@@ -94,7 +94,7 @@ func (w *walker) beginAt(at state, deep bool) *places {
 	return p
 }
 
-// add follows what is done at a place without reading.
+// add adds a state, and those that are reached from it without reading.
 func (w *walker) add(p *places, at state, up int32) {
 	t := thread{at, up}
 	if len(p.threads) >= mostReadings || !p.fresh(t) {
@@ -129,7 +129,7 @@ func (w *walker) add(p *places, at state, up int32) {
 	}
 }
 
-// takes tells whether an edge may be taken this deep.
+// takes reports whether an edge may be taken at this depth.
 func (w *walker) takes(n *node, e *edge) bool { return !w.deep || rise(w.nodes, *e) <= n.height }
 
 func (w *walker) leave(p *places, up int32) {
@@ -140,7 +140,7 @@ func (w *walker) leave(p *places, up int32) {
 	w.add(p, state{node: w.calls[up].then}, w.calls[up].up)
 }
 
-// push notes a call, once. What is called last in its part of the network returns to where that does.
+// push records a call, once. A tail call returns to where its caller returns.
 func (w *walker) push(then, up int32) int32 {
 	if w.nodes[then].tail {
 		return up
@@ -155,7 +155,7 @@ func (w *walker) push(then, up int32) int32 {
 	return int32(len(w.calls) - 1)
 }
 
-// step reads a byte from one set of places into another.
+// step reads a byte, from one set of places into another.
 func (w *walker) step(from *places, b byte, to *places) {
 	w.calls = w.calls[:from.calls]
 	to.reset()
@@ -178,8 +178,8 @@ func (w *walker) step(from *places, b byte, to *places) {
 	to.calls = len(w.calls)
 }
 
-// below finds the tokens below a node of the trie that can be read from the places of set 0, and the nodes where some
-// reading has returned from where the walk began.
+// below finds the tokens below a node of the trie that can be read from the places of set 0, and the trie nodes at which
+// a reading has left the subnetwork.
 func (w *walker) below(top int32) {
 	t := &w.voc.trie
 	for i, end := top+1, t.next[top]; i < end; {
@@ -207,7 +207,7 @@ func (w *walker) below(top int32) {
 	}
 }
 
-// plain tells whether everything below a node of the trie can be read, because it stays within the string that the only thread is in.
+// plain reports whether everything below a node of the trie can be read, because it stays within the string that the only thread is in.
 func (w *walker) plain(p *places, i int32) bool {
 	if len(p.threads) != 1 || p.left || w.voc.trie.plain[i] == 0 {
 		return false

@@ -13,36 +13,36 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// job is what a request asks a policy for, and how the answer is written.
+// job is what a request asks of a policy, and how its answer is written.
 type job struct {
 	policy   *Policy
-	requests []sampler.Request // one for each prompt
-	n        int               // completions of each
-	none     bool              // nothing is asked of them but their prompts
+	requests []sampler.Request // one per prompt
+	n        int               // completions per prompt
+	none     bool              // only the prompts are scored
 	stream   bool
-	usage    bool // a stream ends with what was used
+	usage    bool // a stream ends with the usage
 	open     func(index int) *choice
 	form     form
 }
 
 // form writes answers of one kind.
 type form interface {
-	start(c *choice) any                      // of a choice of a stream; nil: nothing
-	scored(c *choice, r *sampler.Rollout) any // of a stream, when its prompt is
+	start(c *choice) any                      // the first line of a choice in a stream; nil: none
+	scored(c *choice, r *sampler.Rollout) any // the line of a stream when its prompt is scored
 	more(c *choice, d delta) any              // a line of a stream
-	last(c *choice, d delta, r *ended) []any  // its last lines
-	usage(u usage) any                        // after the last choice
+	last(c *choice, d delta, r *ended) []any  // the last lines of a choice in a stream
+	usage(u usage) any                        // the line after the last choice
 	whole(choices []*choice, all []*ended, u usage) any
 }
 
-// ended is a choice that ended.
+// ended is a choice that is complete.
 type ended struct {
 	*sampler.Rollout
 	joined
 	finish string
 }
 
-// usage is what a request took.
+// usage counts the tokens of a request.
 type usage struct {
 	Prompt     int `json:"prompt_tokens"`
 	Completion int `json:"completion_tokens"`
@@ -72,7 +72,7 @@ func (j *job) used(choices []*choice, all []*ended) (u usage) {
 	return u
 }
 
-// bearable refuses an answer with more log-probabilities than may be written: they take far more memory than the tokens.
+// bearable refuses a request whose answer would have too many log-probabilities, as each takes far more memory than a token.
 func (j *job) bearable() error {
 	found := 0
 	for _, r := range j.requests {
@@ -90,16 +90,16 @@ func (j *job) bearable() error {
 	return nil
 }
 
-// submit has everything drawn. The function that it returns gives up what is not drawn yet.
+// submit starts the sampling of all completions. cancel stops those that are not finished.
 func (j *job) submit(box *mailbox, drew func(Drawn)) (cancel func(), err error) {
 	all := make([]sampler.Listener, len(j.requests))
 	for i, r := range j.requests {
 		first := i * j.n
 		drawn, left := Drawn{Model: j.policy.Name, Prompt: len(r.Prompt)}, r.N
-		on := sampler.Listener{Done: func(r sampler.Rollout) { // also of one that was given up
+		on := sampler.Listener{Done: func(r sampler.Rollout) { // also called for cancelled ones
 			drawn.Cached, drawn.Completion = max(drawn.Cached, r.Cached), drawn.Completion+len(r.Tokens)
 			if left--; left == 0 && drawn.Completion > 0 && drew != nil {
-				if j.none { // one was drawn, which nobody asked for
+				if j.none { // the sampler needs one, but the request asked for none
 					drawn.Completion = 0
 				}
 				drew(drawn)
@@ -122,7 +122,7 @@ func (j *job) submit(box *mailbox, drew func(Drawn)) (cancel func(), err error) 
 	return cancel, nil
 }
 
-// errLeft ends an answer to a client that has left. One that closed its half of the connection alone reads it.
+// errLeft ends the answer to a client that has disconnected. One that closed only its sending side can read it.
 var errLeft error = refusal.Errorf(499, "the client closed its side of the connection before it was answered; keep it open until then")
 
 // left is why the context of a request ended: its client left, or the server stops.
@@ -133,10 +133,10 @@ func left(ctx context.Context) error {
 	return errLeft
 }
 
-// Left reports whether a request was not answered because nobody waited for that.
+// Left reports whether an error is that the client disconnected.
 func Left(err error) bool { return errors.Is(err, errLeft) }
 
-// answer draws what a request asks for, and writes it. A client that leaves has nothing more drawn.
+// answer samples what a request asks for, and writes it. If the client disconnects, sampling stops.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, j *job) error {
 	box := newMailbox()
 	cancel, err := j.submit(box, s.drew)
@@ -169,12 +169,12 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, j *job) error {
 	return err
 }
 
-// afterwards is an error after the answer had begun: its status cannot be told any more.
+// afterwards is an error after the answer has begun, so that no status can be sent any more.
 type afterwards struct{ error }
 
 func (a *afterwards) Unwrap() error { return a.error }
 
-// running is a job at work.
+// running is a job in progress.
 type running struct {
 	*job
 	choices []*choice
@@ -185,7 +185,7 @@ type running struct {
 	first   time.Duration // to the first token
 }
 
-// follow takes events until every choice has ended.
+// follow handles events until every choice has ended.
 func (r *running) follow(ctx context.Context, box *mailbox) error {
 	for r.done < len(r.choices) {
 		select {
@@ -253,7 +253,7 @@ func (r *running) take(e event) error {
 	return nil
 }
 
-// finish writes what stands at the end.
+// finish writes the end of a stream, or the whole answer.
 func (r *running) finish(w http.ResponseWriter) error {
 	u := r.used(r.choices, r.all)
 	if r.out != nil {
@@ -290,7 +290,7 @@ func (s *stream) send(line any) {
 	s.buf.WriteString("\n\n")
 }
 
-// flush brings what was sent to the client; an error: it is gone.
+// flush sends what was written to the client. An error means that the client is gone.
 func (s *stream) flush() error {
 	if _, err := s.buf.WriteTo(s.w); err != nil {
 		return err
@@ -300,7 +300,7 @@ func (s *stream) flush() error {
 
 func (s *stream) close() {
 	s.buf.WriteString("data: [DONE]\n\n")
-	s.flush() // a client that is gone has all that it wanted
+	s.flush() // an error means that the client is gone: nothing to do
 }
 
 // fail ends a stream with an error.
@@ -308,16 +308,16 @@ func (s *stream) fail(err error) {
 	s.buf.WriteString("data: ")
 	s.buf.Write(refusal.Of(err).JSON())
 	s.buf.WriteString("\n\n")
-	s.flush() // as far as anybody reads it
+	s.flush() // the client may be gone
 }
 
-// encode is JSON as it stands: < and & are themselves.
+// encode is JSON without HTML escapes: < and & stay as they are.
 func encode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		panic(err) // answers are made of what can be written
+		panic(err) // all answers can be encoded
 	}
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }

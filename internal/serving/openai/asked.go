@@ -17,7 +17,7 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// What a request may have at the most.
+// Limits of a request.
 const (
 	mostStops      = 16
 	longestStop    = 1024 // bytes
@@ -26,11 +26,11 @@ const (
 	mostPrompts    = 1024
 	mostTools      = 512
 	mostTop        = 20
-	mostLikely     = 1 << 20 // log-probabilities that an answer may have
-	usualMaxTokens = 16      // of /v1/completions, as OpenAI has it
+	mostLikely     = 1 << 20 // log-probabilities in an answer
+	usualMaxTokens = 16      // the default of /v1/completions, as OpenAI has it
 )
 
-// drawing is how completions are drawn, which both kinds of requests say in the same words.
+// drawing has the sampling parameters that both kinds of requests have in common.
 type drawing struct {
 	n       int
 	seed    uint64
@@ -38,18 +38,18 @@ type drawing struct {
 	stops   []string
 	stream  bool
 	usage   bool
-	endless bool // no token ends a completion
-	none    bool // max_tokens is 0: the prompt alone
+	endless bool // no stop tokens
+	none    bool // max_tokens is 0: only the prompt is scored
 }
 
-// drawing reads it; of max_tokens there may be so few. Where MaxTokens is 0, nobody said how many tokens there may be.
+// drawing reads these parameters; max_tokens may not be below fewest. MaxTokens stays 0 if the request does not say it.
 func (s *Server) drawing(f *fields, p *Policy, fewest int) (d drawing, err error) {
 	d = drawing{n: 1, params: sampler.Params{Temperature: 1, TopP: 1}}
 	f.count("n", &d.n, 1, s.maxN)
 	f.temperature(&d.params.Temperature)
 	f.number("top_p", &d.params.TopP, 0, 1)
 	f.number("min_p", &d.params.MinP, 0, 1)
-	if raw := f.all["top_k"]; raw != nil && same("-1", string(raw)) { // all, as vLLM says it
+	if raw := f.all["top_k"]; raw != nil && same("-1", string(raw)) { // vLLM's way to say that there is no limit
 		f.take("top_k")
 	}
 	f.count("top_k", &d.params.TopK, 0, math.MaxInt32)
@@ -68,7 +68,7 @@ func (s *Server) drawing(f *fields, p *Policy, fewest int) (d drawing, err error
 	}
 	d.usage = o.Usage
 	if d.params.TopP == 0 {
-		d.params.TopP = math.SmallestNonzeroFloat32 // the most likely token alone: to the sampler, 0 is all
+		d.params.TopP = math.SmallestNonzeroFloat32 // greedy: to the sampler, 0 means no limit
 	}
 	d.seed = f.seed()
 	if !d.endless {
@@ -77,7 +77,7 @@ func (s *Server) drawing(f *fields, p *Policy, fewest int) (d drawing, err error
 	return d, f.err
 }
 
-// temperature reads it.
+// temperature reads the temperature.
 func (f *fields) temperature(to *float32) {
 	raw, _ := f.take("temperature")
 	t, err := body.Temperature(raw)
@@ -87,7 +87,7 @@ func (f *fields) temperature(to *float32) {
 	*to = t
 }
 
-// seed reads it; without one it is drawn.
+// seed reads the seed; without one it is random.
 func (f *fields) seed() uint64 {
 	var seed int64
 	if f.whole("seed", &seed) {
@@ -98,7 +98,7 @@ func (f *fields) seed() uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// stops reads one or several texts.
+// stops reads the stop strings: one text or several.
 func (f *fields) stops() (stops []string) {
 	raw, ok := f.take("stop")
 	if !ok {
@@ -115,7 +115,7 @@ func (f *fields) stops() (stops []string) {
 	}
 	err := error(nil)
 	if raw[0] == '"' {
-		if string(raw) != `""` { // none, as some clients say it
+		if string(raw) != `""` { // some clients write none like this
 			err = add(0, raw)
 		}
 	} else if raw[0] == '[' {
@@ -129,7 +129,7 @@ func (f *fields) stops() (stops []string) {
 	return stops
 }
 
-// room gives a request the tokens that it may have, and refuses a prompt that leaves it none.
+// room returns how many tokens a completion may have, and refuses a prompt that leaves too little room.
 func (d *drawing) room(p *Policy, prompt []int32, usual int) (maxTokens int, err error) {
 	left := p.MaxLength - len(prompt)
 	maxTokens = d.params.MaxTokens
@@ -144,7 +144,7 @@ func (d *drawing) room(p *Policy, prompt []int32, usual int) (maxTokens int, err
 	return maxTokens, nil
 }
 
-// scored refuses a prompt that is scored alone, and is too long for that: the sampler draws a token behind it.
+// scored refuses a prompt that is too long to be scored: the sampler samples one token after it.
 func (p *Policy) scored(prompt []int32) error {
 	if most := p.MaxLength - 1; len(prompt) > most {
 		return &refusal.Error{Status: http.StatusBadRequest, Code: "context_length_exceeded", Message: fmt.Sprintf(
@@ -153,14 +153,14 @@ func (p *Policy) scored(prompt []int32) error {
 	return nil
 }
 
-// request is one prompt's; the numbers of its draws are those of its place.
+// request is the request for one prompt. place, the prompt's index, selects its random numbers.
 func (d *drawing) request(place int, prompt []int32, maxTokens int, watch func() func(int32) bool) sampler.Request {
 	params := d.params
 	params.MaxTokens, params.Watch = maxTokens, watch
 	return sampler.Request{Prompt: prompt, N: d.n, Key: sampler.Key{Seed: d.seed, Problem: place}, Params: params}
 }
 
-// watch ends a completion at a stop string, or, with once, after a call; nil where neither can be.
+// watch stops a completion at a stop string, or with once after a call; nil if there is neither.
 func (d *drawing) watch(open func() *choice, once bool) func() func(int32) bool {
 	if len(d.stops) == 0 && !once {
 		return nil
@@ -175,7 +175,7 @@ func (d *drawing) watch(open func() *choice, once bool) func() func(int32) bool 
 	}
 }
 
-// name makes one that is the same for the same draw: a stream and the whole, today and tomorrow, call a call alike.
+// name makes an ID from the seed, the prompt and parts, so that equal requests get equal IDs, streamed or not.
 func (d *drawing) name(prefix string, prompt []int32, parts ...int) string {
 	h := sha256.New()
 	binary.Write(h, binary.LittleEndian, d.seed)
@@ -186,13 +186,13 @@ func (d *drawing) name(prefix string, prompt []int32, parts ...int) string {
 	return prefix + hex.EncodeToString(h.Sum(nil)[:12])
 }
 
-// callName is that of a call.
+// callName is the ID of a call.
 func (d *drawing) callName(n calls.Notation, prompt []int32, choice, call int) string {
 	if n.List {
-		return d.name("", prompt, choice, call)[:9] // Mistral's templates take no others
+		return d.name("", prompt, choice, call)[:9] // Mistral's templates accept only nine characters
 	}
 	return d.name("call_", prompt, choice, call)
 }
 
-// newID is another for every answer.
+// newID is a random ID.
 func newID(prefix string) string { return prefix + strings.ToLower(rand.Text()) }

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// chatJob reads what a conversation asks for.
+// chatJob reads a request for a chat completion.
 func (s *Server) chatJob(f *fields, p *Policy) (*job, error) {
 	d, err := s.drawing(f, p, 1)
 	if err != nil {
@@ -69,20 +69,20 @@ func (s *Server) chatJob(f *fields, p *Policy) (*job, error) {
 	return &job{policy: p, requests: []sampler.Request{q}, n: d.n, stream: d.stream, usage: d.usage, open: open, form: form}, nil
 }
 
-// ids reads whether the numbers of tokens are shown.
+// ids reads whether to return token IDs.
 func (f *fields) ids() (show bool) {
 	value(f, "return_token_ids", &show, "true or false")
 	return show
 }
 
-// kwargs are variables of the template, nil where there are none.
+// kwargs are the variables for the chat template; nil if there are none.
 func (f *fields) kwargs() json.RawMessage {
 	kwargs, there := f.take("chat_template_kwargs")
 	thinking, vars := false, map[string]json.RawMessage{}
 	switch said := value(f, "enable_thinking", &thinking, "true or false"); {
 	case !there && !said:
 		return nil
-	case !said, there && json.Unmarshal(kwargs, &vars) != nil: // which is refused later
+	case !said, there && json.Unmarshal(kwargs, &vars) != nil: // wrong kwargs are refused later
 		return kwargs
 	}
 	if _, said := vars["enable_thinking"]; said {
@@ -91,12 +91,12 @@ func (f *fields) kwargs() json.RawMessage {
 	vars["enable_thinking"] = fmt.Appendf(nil, "%t", thinking)
 	kwargs, err := json.Marshal(vars)
 	if err != nil {
-		panic(err) // it was read from JSON
+		panic(err) // it was parsed from JSON
 	}
 	return kwargs
 }
 
-// opener begins the choices of a chat; thinking: its prompt ends within thoughts.
+// opener returns a function that starts a choice. thinking: the prompt ends within thoughts.
 func opener(p *Policy, n calls.Notation, d drawing, thinking bool) func(int) *choice {
 	marks := n.Marks(p.Language.Tokenizer)
 	return func(index int) *choice {
@@ -105,7 +105,7 @@ func opener(p *Policy, n calls.Notation, d drawing, thinking bool) func(int) *ch
 	}
 }
 
-// logprobs reads whether they are shown, and how many of the most likely tokens.
+// logprobs reads whether to return log-probabilities, and of how many of the most likely tokens.
 func (f *fields) logprobs() (show bool, top int) {
 	value(f, "logprobs", &show, "true or false")
 	if f.count("top_logprobs", &top, 0, mostTop) && !show && top > 0 {
@@ -114,10 +114,10 @@ func (f *fields) logprobs() (show bool, top int) {
 	return show, top
 }
 
-// chosen are the tools that a model is told of.
+// chosen are the tools of a request, and what tool_choice says of them.
 type chosen struct {
 	list   []chat.Tool
-	forced []tool // that a call has to be of
-	once   bool   // a call is the last thing that is said
-	words  bool   // or nothing is called
+	forced []tool // a call must be of one of these; empty: no constraint
+	once   bool   // the answer ends after the first call
+	words  bool   // an answer without a call is allowed too
 }

@@ -8,33 +8,33 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// choice is one completion on its way to a client.
+// choice is one completion as it is sent to the client.
 type choice struct {
 	index    int
 	speech   *speech
-	reader   *calls.Reader // nil: its text goes as it is
-	ends     []int32       // tokens that end it, and are not shown
+	reader   *calls.Reader // nil: the text is sent as it is, without parsing
+	ends     []int32       // stop tokens, which are not shown
 	pending  []spoken
-	tokens   int // with the one that ended it
-	thoughts int // of those
+	tokens   int // including the one that ended it
+	thoughts int // tokens of thoughts
 	called   bool
 }
 
-// spoken is a token, and where its text ends.
+// spoken is a token, and the range of its text in the completion.
 type spoken struct {
 	sampler.Token
 	start, end int
 }
 
-// delta is what came of a choice since the last one.
+// delta is what is new in a choice.
 type delta struct {
 	parts  []calls.Part
-	tokens []spoken // whose text is shown with this
+	tokens []spoken // those whose text is now shown
 }
 
 func (d *delta) empty() bool { return len(d.parts) == 0 }
 
-// token adds one.
+// token adds a token.
 func (c *choice) token(t sampler.Token) (d delta) {
 	c.tokens++
 	if c.reader != nil && c.reader.Thinking() {
@@ -53,7 +53,7 @@ func (c *choice) token(t sampler.Token) (d delta) {
 	return d
 }
 
-// end adds what was held back of a completion that ended so.
+// end ends the completion, and returns what was held back.
 func (c *choice) end(r *sampler.Rollout) (d delta) {
 	d.parts = c.read(c.speech.end())
 	switch {
@@ -85,7 +85,7 @@ func (c *choice) note(parts []calls.Part) []calls.Part {
 	return parts
 }
 
-// release gives the tokens whose text is shown.
+// release takes the pending tokens whose text is shown.
 func (c *choice) release() []spoken {
 	n := 0
 	for n < len(c.pending) && c.pending[n].end <= c.speech.shown {
@@ -96,10 +96,10 @@ func (c *choice) release() []spoken {
 	return list
 }
 
-// cut tells whether it was cut off by max_tokens.
+// cut reports whether the completion was cut off by max_tokens.
 func (c *choice) cut(r *sampler.Rollout) bool { return r.Finish == sampler.Length && !c.speech.stopped }
 
-// finish is why it ended, in OpenAI's words.
+// finish is the finish_reason.
 func (c *choice) finish(r *sampler.Rollout) string {
 	switch {
 	case c.cut(r):
@@ -110,7 +110,7 @@ func (c *choice) finish(r *sampler.Rollout) string {
 	return "stop"
 }
 
-// tokensOf are those of a completion as they would have come.
+// tokensOf rebuilds the tokens of a finished completion, as a listener would have got them.
 func tokensOf(r *sampler.Rollout) []sampler.Token {
 	list := make([]sampler.Token, len(r.Tokens))
 	for i, id := range r.Tokens {
@@ -125,10 +125,10 @@ func tokensOf(r *sampler.Rollout) []sampler.Token {
 	return list
 }
 
-// joined is all that came of a choice.
+// joined is a choice as a whole.
 type joined struct {
 	thoughts, content strings.Builder
-	names             []string // of the calls
+	names             []string // IDs of the calls
 	arguments         []*strings.Builder
 	tokens            []spoken
 }

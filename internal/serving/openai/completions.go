@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// textJob reads which prompts are to be continued.
+// textJob reads a request for text completions.
 func (s *Server) textJob(f *fields, p *Policy) (*job, error) {
 	d, err := s.drawing(f, p, 0)
 	if err != nil {
@@ -60,13 +60,13 @@ func (s *Server) textJob(f *fields, p *Policy) (*job, error) {
 	return j, nil
 }
 
-// prompt is one to be continued.
+// prompt is one prompt of a request.
 type prompt struct {
 	text   string
 	tokens []int32
 }
 
-// prompts reads a text, several, the tokens of one, or those of several.
+// prompts reads the prompts: a text, a list of texts, tokens, or a list of lists of tokens.
 func (f *fields) prompts(p *Policy) (list []prompt) {
 	raw, ok := f.take("prompt")
 	if !ok {
@@ -94,7 +94,7 @@ func (f *fields) prompts(p *Policy) (list []prompt) {
 			return false
 		}
 		one := prompt{tokens: ids}
-		if len(ids) <= p.MaxLength { // else it is refused
+		if len(ids) <= p.MaxLength { // else it is refused below
 			one.text = tok.Decode(ids, false)
 		}
 		list = append(list, one)
@@ -121,7 +121,7 @@ func (f *fields) prompts(p *Policy) (list []prompt) {
 	return list
 }
 
-// allAs reads prompts that are all texts, or all tokens, as the first one is.
+// allAs reads prompts of the same kind as the first: all texts, or all tokens.
 func allAs(text, tokens func(json.RawMessage) bool) func(i int, part json.RawMessage) error {
 	texts := false
 	return func(i int, part json.RawMessage) error {

@@ -12,28 +12,28 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// shape is what an answer has to be: a document, calls of tools, or nothing in particular.
+// shape is the constraint on an answer: a JSON document, calls of tools, or none.
 type shape struct {
-	document json.RawMessage // a schema; nil: none
-	tools    []tool          // of which one has to be called, or more
-	once     bool            // no more
-	words    bool            // or none: what is called fits its schema
+	document json.RawMessage // a JSON schema; nil: none
+	tools    []tool          // that may be called
+	once     bool            // exactly one call; else one or more
+	words    bool            // calls are optional, but their arguments must fit
 }
 
 // tool is a function that a model may call.
 type tool struct {
 	name       string
-	parameters json.RawMessage // a schema
+	parameters json.RawMessage // a JSON schema
 	strict     bool
 }
 
-// none reports that anything may come.
+// none reports that there is no constraint.
 func (s shape) none() bool { return s.document == nil && len(s.tools) == 0 }
 
-// noParameters is the schema of a function that has none.
+// noParameters is the schema of a function without parameters.
 var noParameters = json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
 
-// part is the shape in the notation of a model.
+// part is the grammar of the shape, in the model's notation of calls.
 func (s shape) part(n calls.Notation) grammar.Part {
 	if s.document != nil {
 		return grammar.Schema(s.document)
@@ -54,7 +54,7 @@ func (s shape) part(n calls.Notation) grammar.Part {
 	return grammar.Sequence(call, grammar.Repeat(grammar.Sequence(grammar.Text("\n"), call), 0, -1))
 }
 
-// inner is a call, or a list of them, after its opening tag.
+// inner is the grammar of a call, or a list of them, after its opening tag.
 func (s shape) inner(n calls.Notation) grammar.Part {
 	var each []grammar.Part
 	for _, t := range s.tools {
@@ -64,7 +64,7 @@ func (s shape) inner(n calls.Notation) grammar.Part {
 		}
 		name, err := json.Marshal(t.name)
 		if err != nil {
-			panic(err) // a text can always be written
+			panic(err) // strings can always be encoded
 		}
 		before, after := `{"name": `+string(name)+`, "`+n.ArgKeys[0]+`": `, "}"
 		if n.Close != "" {
@@ -86,10 +86,10 @@ func (s shape) inner(n calls.Notation) grammar.Part {
 	}
 }
 
-// mostShapes are kept compiled.
+// mostShapes is how many grammars are cached.
 const mostShapes = 32
 
-// constraint compiles a shape. thinking: thoughts come before it.
+// constraint compiles a shape, or takes its grammar from the cache. thinking: thoughts come before it.
 func (l *Language) constraint(s shape, n calls.Notation, thinking bool) (func() sampler.Constraint, error) {
 	key := fmt.Sprintf("%q %v %v %v %v %q %v", s.document, s.tools, s.once, s.words, thinking, n.Open, n.Named)
 	l.mu.Lock()
@@ -117,7 +117,7 @@ func (l *Language) constraint(s shape, n calls.Notation, thinking bool) (func() 
 	return func() sampler.Constraint { return g.Start() }, nil
 }
 
-// vocabulary is made when somebody first needs it.
+// vocabulary is built on first use.
 func (l *Language) vocabulary() (*grammar.Vocabulary, error) {
 	l.once.Do(func() { l.voc, l.vocErr = grammar.NewVocabulary(l.Tokenizer, l.Rows, l.Stops) })
 	return l.voc, l.vocErr
@@ -130,7 +130,7 @@ func (f *fields) document() json.RawMessage {
 		Own    json.RawMessage `json:"schema"` // as other servers have it
 		Schema *struct {
 			Schema      json.RawMessage `json:"schema"`
-			Name        string          `json:"name"` // these change nothing
+			Name        string          `json:"name"` // no effect
 			Description string          `json:"description"`
 			Strict      bool            `json:"strict"`
 		} `json:"json_schema"`
@@ -154,7 +154,7 @@ func (f *fields) document() json.RawMessage {
 	return nil
 }
 
-// choice reads which of the tools may be called, and how.
+// choice reads tool_choice.
 func (c *chosen) choice(raw json.RawMessage, tools []tool) error {
 	var named struct {
 		Type     string `json:"type"`
@@ -191,7 +191,7 @@ func (c *chosen) choice(raw json.RawMessage, tools []tool) error {
 	return nil
 }
 
-// shaped has a request keep to what was asked for.
+// shaped adds the constraint of a shape to a request.
 func (p *Policy) shaped(q *sampler.Request, s shape, f *format, thinking bool) error {
 	if s.none() {
 		return nil

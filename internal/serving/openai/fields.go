@@ -16,13 +16,13 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 )
 
-// fields are those of a request that nobody has read yet. The first one that is wrong is kept as the error.
+// fields are the fields of a request that were not read yet. The first error is kept.
 type fields struct {
 	all map[string]json.RawMessage
 	err error
 }
 
-// readBody reads the body of a request, in which a text may stand.
+// readBody reads the body of a request, which must be valid text.
 func readBody(from io.Reader) ([]byte, error) {
 	text, err := body.All(from)
 	if err != nil {
@@ -31,7 +31,7 @@ func readBody(from io.Reader) ([]byte, error) {
 	return text, nil
 }
 
-// readFields reads a body, which is an object. Before anything is made of its values they are counted.
+// readFields splits a body, which must be an object, into its fields. It counts the values first, before it allocates any.
 func readFields(text []byte) (*fields, error) {
 	top, all := values(text)
 	if top > mostFields {
@@ -56,13 +56,13 @@ func readFields(text []byte) (*fields, error) {
 	return nil, refusal.Errorf(http.StatusBadRequest, "the body: found null, expected a JSON object")
 }
 
-// What a body may hold at the most: a value takes far more memory than its text.
+// Limits of a body, as a parsed value takes far more memory than its text.
 const (
-	mostFields = 256     // at the top
-	mostValues = 1 << 16 // in all, but for the tokens of prompts
+	mostFields = 256     // of the outermost object
+	mostValues = 1 << 16 // in all, without the tokens of prompts
 )
 
-// values counts the separators outside of strings, those of the outermost list or object and all of them.
+// values counts the commas and colons outside of strings: those at the top level, and all.
 func values(text []byte) (top, all int) {
 	depth := 0
 	for i := 0; i < len(text); i++ {
@@ -87,7 +87,7 @@ func values(text []byte) (top, all int) {
 	return top, all
 }
 
-// take gives a field once; null is none.
+// take removes and returns a field; null counts as missing.
 func (f *fields) take(name string) (json.RawMessage, bool) {
 	raw, ok := f.all[name]
 	delete(f.all, name)
@@ -102,16 +102,16 @@ func (f *fields) wrong(name, format string, args ...any) {
 	}
 }
 
-// What an error quotes of a request, in characters.
+// How much an error quotes of a request, in characters.
 const (
 	longestQuote  = 40  // of a value
-	longestReason = 300 // of a reason that quotes some itself: why a template or a schema does not do
+	longestReason = 300 // of an error text that quotes values itself: what is wrong with a template or a schema
 )
 
-// brief is a value as an error quotes it.
+// brief is a value, shortened for an error.
 func brief[T ~string | ~[]byte](value T) string { return refusal.Short(string(value), longestQuote) }
 
-// value reads a field into to, which keeps what it has where there is none.
+// value parses a field into to, which is unchanged if the field is missing.
 func value[T any](f *fields, name string, to *T, expected string) bool {
 	raw, ok := f.take(name)
 	if !ok {
@@ -126,7 +126,7 @@ func value[T any](f *fields, name string, to *T, expected string) bool {
 	return true
 }
 
-// exact is value for an object in which a field that nobody knows would be missed.
+// exact is value for an object in which unknown fields are errors.
 func exact[T any](f *fields, name string, to *T, expected string) bool {
 	in := json.NewDecoder(bytes.NewReader(f.all[name]))
 	in.DisallowUnknownFields()
@@ -140,7 +140,7 @@ func exact[T any](f *fields, name string, to *T, expected string) bool {
 	return value(f, name, to, expected)
 }
 
-// mistyped says which field of an object has a value of another type than it has to; "": none has.
+// mistyped names the field of an object whose value has the wrong type; "" if none has.
 func mistyped(err error) string {
 	var kind *json.UnmarshalTypeError
 	if !errors.As(err, &kind) || kind.Field == "" {
@@ -149,7 +149,7 @@ func mistyped(err error) string {
 	return body.Explain(err, nil).Error()
 }
 
-// number reads one within bounds.
+// number reads a number within bounds.
 func (f *fields) number(name string, to *float32, least, most float64) {
 	v := float64(*to)
 	if !value(f, name, &v, "a number") {
@@ -190,7 +190,7 @@ func (f *fields) count(name string, to *int, least, most int) bool {
 	if !f.whole(name, &v) {
 		return false
 	}
-	if v < int64(least) && most == math.MaxInt32 { // which is no bound that anybody wants to hear of
+	if v < int64(least) && most == math.MaxInt32 { // the bound is only technical: do not mention it
 		f.wrong(name, "found %d, expected %d or more", v, least)
 		return false
 	}
@@ -202,8 +202,7 @@ func (f *fields) count(name string, to *int, least, most int) bool {
 	return true
 }
 
-// each calls fn with the parts of a list, of which there may be so many: a list is not read before it is known to be
-// short enough.
+// each calls fn with the elements of a list of at most most. A list is only parsed after it was found to be short enough.
 func each(raw json.RawMessage, most int, fn func(i int, part json.RawMessage) error) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := d.Token(); err != nil || t != json.Delim('[') {
@@ -224,7 +223,7 @@ func each(raw json.RawMessage, most int, fn func(i int, part json.RawMessage) er
 	return nil
 }
 
-// list reads a field that is one.
+// list reads a field that is a list.
 func (f *fields) list(name string, most int, fn func(i int, part json.RawMessage) error) bool {
 	raw, ok := f.take(name)
 	if !ok {
@@ -236,11 +235,11 @@ func (f *fields) list(name string, most int, fn func(i int, part json.RawMessage
 	return true
 }
 
-// harmless are fields that OpenAI documents and that change nothing of an answer from here.
+// harmless are fields of OpenAI's API that change nothing here.
 var harmless = []string{"user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "store", "metadata", "service_tier",
 	"prediction", "parallel_tool_calls"}
 
-// neutral are fields that would change the answer, each with the values that leave it as it is, and what to do.
+// neutral are fields that are not supported, with the values that change nothing, and a hint for others.
 var neutral = map[string]struct {
 	values []string
 	advice string
@@ -263,7 +262,7 @@ var neutral = map[string]struct {
 	"add_generation_prompt": {[]string{"true"}, "leave it out"},
 }
 
-// done refuses what nobody read: a field that would change the answer, or one that nobody knows.
+// done refuses fields that were not read: unsupported ones, and unknown ones.
 func (f *fields) done() error {
 	if f.err != nil {
 		return f.err
@@ -282,7 +281,7 @@ func (f *fields) done() error {
 	return nil
 }
 
-// same tells whether two values are, of which numbers may be written in several ways.
+// same reports whether two values are equal; numbers may be written differently.
 func same(a, b string) bool {
 	x, err := strconv.ParseFloat(a, 64)
 	y, err2 := strconv.ParseFloat(b, 64)

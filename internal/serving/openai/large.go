@@ -20,8 +20,8 @@ func (l *Language) longest() int {
 	return l.most
 }
 
-// holds refuses texts of so many bytes that they cannot be few enough tokens, before they are made tokens of. Where characters are
-// composed first, a token stands for up to three times its length.
+// holds refuses a text that is too long for the context whatever its tokens, before it is tokenized. If the tokenizer composes
+// characters, a token can stand for up to three times its bytes.
 func (p *Policy) holds(bytes int) error {
 	if most := 3 * p.MaxLength * p.Language.longest(); bytes > most {
 		return &refusal.Error{Status: http.StatusBadRequest, Code: "context_length_exceeded", Message: fmt.Sprintf(
@@ -30,7 +30,7 @@ func (p *Policy) holds(bytes int) error {
 	return nil
 }
 
-// prompt writes a conversation, unless it is far too long.
+// prompt renders a conversation, unless it is far too long.
 func (p *Policy) prompt(f *format, messages []chat.Message, tools []chat.Tool) (tokens []int32, text string, err error) {
 	length := 0
 	for _, m := range messages {

@@ -6,17 +6,17 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// event is a token, the scores of the prompt before the first, or the end of a completion.
+// event is a token, the scores of the prompt, or the end of a completion.
 type event struct {
 	choice int
 	token  sampler.Token
-	prompt *sampler.Rollout // has nothing but them
+	prompt *sampler.Rollout // set for an event with the prompt's scores only
 	done   *sampler.Rollout
 }
 
-// mailbox brings events from the goroutine that draws, which never waits, to the one that writes them to a client.
+// mailbox passes events from the sampling goroutine, which never blocks, to the one that writes to the client.
 type mailbox struct {
-	ready chan struct{} // has one where there are events
+	ready chan struct{} // full if there are events
 
 	mu     sync.Mutex
 	events []event
@@ -34,7 +34,7 @@ func (m *mailbox) put(e event) {
 	}
 }
 
-// take gives what came, in order.
+// take removes and returns the events, in order.
 func (m *mailbox) take() []event {
 	m.mu.Lock()
 	defer m.mu.Unlock()

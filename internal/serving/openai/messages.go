@@ -29,7 +29,7 @@ func (f *fields) messages() (list []chat.Message, err error) {
 	return list, f.err
 }
 
-// message reads one.
+// message reads one message.
 func message(raw json.RawMessage) (m chat.Message, err error) {
 	f := &fields{}
 	if json.Unmarshal(raw, &f.all) != nil || f.all == nil {
@@ -37,7 +37,7 @@ func message(raw json.RawMessage) (m chat.Message, err error) {
 	}
 	value(f, "role", &m.Role, "a text")
 	switch m.Role {
-	case "developer": // the same, to a model that was taught three roles
+	case "developer": // models know only three roles
 		m.Role = "system"
 	case "system", "user", "assistant", "tool":
 	default:
@@ -48,7 +48,7 @@ func message(raw json.RawMessage) (m chat.Message, err error) {
 		if m.Content, err = contentText(content); err != nil {
 			f.wrong("content", "%v", err)
 		}
-	case m.Role != "assistant": // which may have called instead
+	case m.Role != "assistant": // an assistant's message may have calls in place of content
 		f.wrong("content", "missing, expected a text")
 	}
 	value(f, "name", &m.Name, "a text")
@@ -68,7 +68,7 @@ func message(raw json.RawMessage) (m chat.Message, err error) {
 		m.ToolCalls = append(m.ToolCalls, c)
 		return nil
 	})
-	for _, ours := range []string{"refusal", "audio", "annotations", "function_call", "reasoning"} { // null, or empty, in what we answered
+	for _, ours := range []string{"refusal", "audio", "annotations", "function_call", "reasoning"} { // empty or null in our own answers
 		if raw, ok := f.take(ours); ok && string(raw) != "[]" && string(raw) != `""` {
 			f.wrong(ours, "found %s, which is not supported here", brief(raw))
 		}
@@ -84,7 +84,7 @@ func message(raw json.RawMessage) (m chat.Message, err error) {
 	return m, nil
 }
 
-// object is what arguments hold, which come as a text.
+// object parses the arguments of a call, which are JSON in a string.
 func object(arguments json.RawMessage) (json.RawMessage, error) {
 	var text string
 	if json.Unmarshal(arguments, &text) == nil {
@@ -103,7 +103,7 @@ func object(arguments json.RawMessage) (json.RawMessage, error) {
 	return arguments, nil
 }
 
-// contentText is a text, or the texts of several parts.
+// contentText is the text of a content: a string, or parts of text.
 func contentText(raw json.RawMessage) (string, error) {
 	var text string
 	if raw[0] == '"' {
@@ -130,7 +130,7 @@ func contentText(raw json.RawMessage) (string, error) {
 	return all.String(), err
 }
 
-// tools reads which there are, and which may be called.
+// tools reads the tools, and tool_choice.
 func (f *fields) tools() (use chosen, err error) {
 	var tools []tool
 	f.list("tools", mostTools, func(i int, part json.RawMessage) error {
@@ -158,7 +158,7 @@ func (f *fields) tools() (use chosen, err error) {
 	return use, f.err
 }
 
-// functionName is what OpenAI lets a function be called.
+// functionName is what OpenAI allows as the name of a function.
 var functionName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // readTool reads a function that a model may call.
@@ -189,7 +189,7 @@ func readTool(part json.RawMessage) (one tool, err error) {
 	return one, err
 }
 
-// anObject is a schema of parameters, which are those of an object in every notation; one that says nothing of its type says so then.
+// anObject checks that a schema of parameters is that of an object, and adds the type if it is missing.
 func anObject(parameters json.RawMessage) (json.RawMessage, error) {
 	var schema map[string]json.RawMessage
 	if json.Unmarshal(parameters, &schema) != nil {

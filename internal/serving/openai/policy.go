@@ -17,28 +17,28 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// Host has policies by name: package serving's, or a script in tests.
+// Host has policies by name: that of package serving, or a fake in tests.
 type Host interface {
 	Policies() []*Policy               // sorted by name
-	Find(name string) (*Policy, error) // the error says which there are
+	Find(name string) (*Policy, error) // the error lists the names
 }
 
-// Policy is what the name of a model stands for.
+// Policy is what a model name stands for.
 type Policy struct {
 	Name, Base string
 	Created    time.Time
 	Language   *Language
-	MaxLength  int // tokens of a prompt and its completion
-	// Submit has requests drawn, all of them or none. What it returns has them given up.
+	MaxLength  int // tokens of a prompt with its completion
+	// Submit starts the sampling of requests, of all or none. cancel stops it.
 	Submit func([]sampler.Request, []sampler.Listener) (cancel func(), err error)
 }
 
-// Language is what a policy is spoken to in. Policies over the same model may share it.
+// Language is tokenizer and chat format of a policy. Policies over the same model may share it.
 type Language struct {
 	Tokenizer *tokenizer.Tokenizer
-	Stops     []int32 // tokens that end a completion
-	Rows      int     // of the model's vocabulary, which may be more than the tokenizer has
-	// Chat gives the chat format with more variables of its template.
+	Stops     []int32 // stop tokens
+	Rows      int     // of the model's embedding, which may be more than the tokenizer has tokens
+	// Chat returns the chat format with additional variables for its template.
 	Chat func(vars map[string]json.RawMessage) (*chat.Renderer, error)
 
 	mu     sync.Mutex
@@ -46,26 +46,26 @@ type Language struct {
 	shapes map[string]*grammar.Grammar
 
 	length sync.Once
-	most   int // bytes of a token
+	most   int // bytes of the longest token
 
 	once   sync.Once
 	voc    *grammar.Vocabulary
 	vocErr error
 }
 
-// format is a chat format and the notation of what is answered in it.
+// format is a chat format, with its notation of calls and thoughts.
 type format struct {
 	*chat.Renderer
 	notation calls.Notation
-	tools    bool // it writes the tools that there are
+	tools    bool // the template renders tools
 }
 
 const (
-	mostFormats      = 64      // are kept of those that clients chose variables for
+	mostFormats      = 64      // with variables of clients, in the cache
 	longestVariables = 4 << 10 // bytes
 )
 
-// format gives the chat format with the variables of a request, as JSON or nil.
+// format returns the chat format with the variables of a request, as JSON or nil.
 func (l *Language) format(raw json.RawMessage) (*format, error) {
 	key := ""
 	var vars map[string]json.RawMessage
@@ -106,7 +106,7 @@ func (l *Language) format(raw json.RawMessage) (*format, error) {
 	return f, nil
 }
 
-// writesTools tries whether a tool makes a difference to a prompt.
+// writesTools tries whether a tool changes the prompt.
 func writesTools(r *chat.Renderer) bool {
 	asked := []chat.Message{{Role: "user", Content: "a"}}
 	tool := chat.Tool(`{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object","properties":{}}}}`)
@@ -115,7 +115,7 @@ func writesTools(r *chat.Renderer) bool {
 	return err1 == nil && err2 == nil && with != without
 }
 
-// explain puts an error of drawing into the words of a status.
+// explain gives an error of the sampler a status.
 func explain(err error) error {
 	var known *refusal.Error
 	switch {

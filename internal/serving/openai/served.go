@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// Of is the host that package serving keeps, opened with that speech.
+// Of adapts a host of package serving, whose models are prompted as speech says.
 func Of(h *serving.Host, speech serving.Speech) Host {
 	return &served{host: h, speech: speech, languages: map[*sources.Language]*Language{}}
 }
@@ -23,7 +23,7 @@ type served struct {
 	speech serving.Speech
 
 	mu        sync.Mutex
-	languages map[*sources.Language]*Language // of models, which stay
+	languages map[*sources.Language]*Language // by model, as models stay loaded
 }
 
 func (s *served) Policies() (list []*Policy) {
@@ -52,7 +52,7 @@ func (s *served) policy(p *serving.Policy) *Policy {
 				return p.Live.SubmitAll(all, on)
 			}
 			tickets, err := submit()
-			for errors.Is(err, sampler.ErrWithdrawn) { // since it was found: its name may stand for a newer one
+			for errors.Is(err, sampler.ErrWithdrawn) { // replaced since it was found: look again
 				now, found := s.host.Find(p.Name)
 				if found != nil || now.Adapter == speak || now.Live != p.Live {
 					break
@@ -78,7 +78,7 @@ func (s *served) language(l *sources.Language) *Language {
 	return s.languages[l]
 }
 
-// chat is the format that the model is served in, with more variables of its template.
+// chat is the model's chat format with additional variables for its template.
 func (s *served) chat(l *sources.Language, more map[string]json.RawMessage) (*chat.Renderer, error) {
 	if len(more) == 0 {
 		return l.Renderer, nil

@@ -4,14 +4,14 @@
 //
 // # From a request to an answer
 //
-//	fields      the body, of which nothing may be left over that would change the answer
-//	job         what is to be drawn, of which policy, and how the answer is written
-//	mailbox     tokens, from the goroutine that draws them to the one that writes them
-//	choice      one completion: tokens become speech, which shows no half characters and no stop strings, and
-//	            a reader tells thoughts, content and calls in it apart
-//	form        what came is written, as a whole or line by line
+//	fields      the body; fields that are not read are refused if they would change the answer
+//	job         what to sample, from which policy, and how to write the answer
+//	mailbox     passes tokens from the sampling goroutine to the one that writes
+//	choice      one completion: speech turns tokens into text without partial characters and stop strings, and
+//	            a reader separates thoughts, content and calls
+//	form        writes the answer, as a whole or as a stream
 //
-// Both ways of writing take the same steps for the same tokens, so a stream joins to what the whole would have been.
+// Both take the same path, so the lines of a stream join to the same text.
 package openai
 
 import (
@@ -27,36 +27,36 @@ import (
 
 // Options of a server.
 type Options struct {
-	MaxN int // completions of each prompt of a request; 0: 128
-	// Watch hears of every answer that was given in full, Drawn of what was drawn for any, as soon as that ends.
+	MaxN int // completions per prompt at most; 0: 128
+	// Watch is called after each complete answer, Drawn with the tokens of each request as soon as its sampling ends.
 	Watch func(Served)
 	Drawn func(Drawn)
-	// Now is the time that answers bear; nil: the clock's.
+	// Now is the time for answers; nil: the clock's.
 	Now func() time.Time
-	// From is who sent a request, by its context, as sampler.Request has it: they take turns, with large bodies too. nil: all
-	// are one.
+	// From identifies who sent a request, for fair scheduling (sampler.Request.From) and for taking turns with large bodies.
+	// nil: all are the same.
 	From func(context.Context) string
-	// Beside are calls that others answer on the same server, such as POST /v1/sessions. What is not served is told of them.
+	// Beside lists routes of other handlers on the same server, such as POST /v1/sessions, for the message about an unknown path.
 	Beside []string
-	// Methods are those that others answer a path with on the same server; nil: nobody else does.
+	// Methods are those that other handlers on the same server have for a path; nil: none.
 	Methods func(*http.Request) []string
-	// Refused hears of every request that was not answered.
+	// Refused is called with every request that is refused.
 	Refused func(r *http.Request, err error)
 }
 
-// Served is how long an answer took.
+// Served is the latency of an answer.
 type Served struct {
 	Model        string
 	First, Whole time.Duration
 }
 
-// Drawn are the tokens of a prompt, of those the ones that were found in the cache, and of its completions.
+// Drawn counts tokens: of a prompt, of those the ones from the prefix cache, and of its completions.
 type Drawn struct {
 	Model                      string
 	Prompt, Cached, Completion int
 }
 
-// Server answers.
+// Server is the handler of the API.
 type Server struct {
 	host    Host
 	mux     *http.ServeMux
@@ -69,10 +69,10 @@ type Server struct {
 	now     func() time.Time
 }
 
-// errStopping is the cause of a context that ends because the server stops.
+// errStopping is the cause of contexts that end because the server stops.
 var errStopping error = &refusal.Error{Status: http.StatusServiceUnavailable, Message: "the server is stopping", After: time.Second}
 
-// Stopping is what ends the contexts of requests when the server stops, as their cause.
+// Stopping is the cause to end the contexts of requests with when the server stops.
 func Stopping() error { return errStopping }
 
 // New makes a server of the policies of a host.
@@ -99,7 +99,7 @@ func New(host Host, o Options) *Server {
 	return s
 }
 
-// unknown answers where nothing is, or not with that method.
+// unknown answers paths and methods that do not exist.
 func (s *Server) unknown(o Options) http.HandlerFunc {
 	there := strings.Join(append([]string{"GET /v1/models", "POST /v1/chat/completions", "POST /v1/completions"}, o.Beside...), ", ")
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -117,7 +117,7 @@ func (s *Server) unknown(o Options) http.HandlerFunc {
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// handle answers a path; an error of fn is the answer, unless one was begun.
+// handle adds a route. An error of fn is sent as the answer, unless an answer has begun.
 func (s *Server) handle(pattern string, fn func(w http.ResponseWriter, r *http.Request) error) {
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		err := fn(w, r)
@@ -134,7 +134,7 @@ func (s *Server) handle(pattern string, fn func(w http.ResponseWriter, r *http.R
 	})
 }
 
-// drawn answers what is drawn for the body of a request, of which read says what it asks for.
+// drawn handles requests that sample; read parses them.
 func (s *Server) drawn(read func(*fields, *Policy) (*job, error)) func(w http.ResponseWriter, r *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if packing := r.Header.Get("Content-Encoding"); packing != "" && packing != "identity" {
@@ -159,7 +159,7 @@ func (s *Server) drawn(read func(*fields, *Policy) (*job, error)) func(w http.Re
 	}
 }
 
-// understand makes a job of a body, by turns where that is large.
+// understand parses a body into a job. Large bodies take turns.
 func (s *Server) understand(r *http.Request, text []byte, read func(*fields, *Policy) (*job, error)) (*job, error) {
 	if len(text) > body.Large {
 		leave, err := s.turns.Take(r.Context(), s.from(r.Context()))
@@ -183,14 +183,14 @@ func (s *Server) understand(r *http.Request, text []byte, read func(*fields, *Po
 	return j, j.bearable()
 }
 
-// card is a model as a list of them shows it.
+// card describes a model in the list of models.
 type card struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"`
 	Created int64  `json:"created"`
 	Owner   string `json:"owned_by"`
 	Root    string `json:"root"`             // as vLLM has it
-	Parent  string `json:"parent,omitempty"` // what an adapter is over
+	Parent  string `json:"parent,omitempty"` // of an adapter: its model
 	Length  int    `json:"max_model_len"`
 }
 
@@ -218,10 +218,10 @@ func (s *Server) model(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, cardOf(p))
 }
 
-// longestName is as long as that of a model can be, and what an error quotes of one that is not there.
+// longestName is the longest name of a model, and how much an error quotes of an unknown one.
 const longestName = 200
 
-// find is the policy of a name.
+// find returns the policy of that name.
 func (s *Server) find(name string) (*Policy, error) {
 	p, err := s.host.Find(refusal.Short(name, longestName))
 	if err != nil {

@@ -6,16 +6,16 @@ import (
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 )
 
-// speech turns the tokens of a completion into text that may be shown: never half a character, and nothing that may yet
-// turn out to be a stop string.
+// speech turns the tokens of a completion into text that can be shown: no partial characters, and nothing that could be
+// the beginning of a stop string.
 type speech struct {
 	stream *tokenizer.Stream
-	marks  map[int32]string // control tokens that mean something to who reads the text
+	marks  map[int32]string // control tokens that the reader of the text needs
 	stops  []string
 
-	held    string // said, and not shown
-	shown   int    // bytes before it
-	stopped bool   // by a stop string: nothing more is shown
+	held    string // text that is not shown yet
+	shown   int    // bytes of the text before held
+	stopped bool   // at a stop string: nothing more is shown
 }
 
 // newSpeech starts a text.
@@ -23,10 +23,10 @@ func newSpeech(tok *tokenizer.Tokenizer, marks map[int32]string, stops []string)
 	return &speech{stream: tok.NewStream(true), marks: marks, stops: stops}
 }
 
-// said is the number of bytes up to now, shown or not.
+// said is the number of bytes so far, shown or held.
 func (s *speech) said() int { return s.shown + len(s.held) }
 
-// push adds a token and returns what can be shown with it.
+// push adds a token and returns the text that can now be shown.
 func (s *speech) push(token int32) string {
 	if s.stopped {
 		return ""
@@ -44,7 +44,7 @@ func (s *speech) push(token int32) string {
 	return s.show(len(s.held) - longestStart(s.held, s.stops))
 }
 
-// end shows the rest. What is left of half a character is said as U+FFFD, which may complete a stop string.
+// end returns the rest. A partial character becomes U+FFFD, which may complete a stop string.
 func (s *speech) end() string {
 	if s.stopped {
 		return ""
@@ -54,7 +54,7 @@ func (s *speech) end() string {
 	return s.show(len(s.held))
 }
 
-// cut leaves out what comes from the first stop string on, and reports whether there is one.
+// cut drops the text from the first stop string on, and reports whether there is one.
 func (s *speech) cut() bool {
 	if at := firstStop(s.held, s.stops); at >= 0 {
 		s.held, s.stopped = s.held[:at], true
@@ -68,7 +68,7 @@ func (s *speech) show(n int) string {
 	return text
 }
 
-// firstStop finds where the first stop string begins; -1: there is none.
+// firstStop finds the first stop string; -1 if there is none.
 func firstStop(text string, stops []string) int {
 	first := -1
 	for _, stop := range stops {
@@ -79,7 +79,7 @@ func firstStop(text string, stops []string) int {
 	return first
 }
 
-// longestStart is the length of the longest end of a text that one of the strings starts with.
+// longestStart is the length of the longest suffix of a text that one of the strings begins with.
 func longestStart(text string, of []string) int {
 	longest := 0
 	for _, s := range of {

@@ -6,13 +6,13 @@ import (
 	"math"
 )
 
-// split hands over the fields of an object, in order, and reports whether the text is one; else it hands over none. It looks at
-// each byte twice, where json.Unmarshal does so four times: a text may have megabytes.
+// split calls field with the fields of an object, in order; it returns false without any call if the text is not an object. It
+// reads each byte twice, json.Unmarshal four times: a text may have megabytes.
 func split(text []byte, field func(name string, raw json.RawMessage)) bool {
 	if i := blanks(text, 0); i == len(text) || text[i] != '{' || !json.Valid(text) {
 		return false
 	}
-	for i := blanks(text, 0) + 1; ; i++ { // behind a brace or a comma, from here on the text is known to be JSON
+	for i := blanks(text, 0) + 1; ; i++ { // i is at a brace or a comma; the text is valid JSON
 		if i = blanks(text, i); text[i] == '}' {
 			return true
 		}
@@ -30,7 +30,7 @@ func split(text []byte, field func(name string, raw json.RawMessage)) bool {
 	}
 }
 
-// blanks gives the place of the first byte from i on that is no white space.
+// blanks skips white space from i on.
 func blanks(text []byte, i int) int {
 	for i < len(text) && (text[i] == ' ' || text[i] == '\n' || text[i] == '\t' || text[i] == '\r') {
 		i++
@@ -38,7 +38,7 @@ func blanks(text []byte, i int) int {
 	return i
 }
 
-// stringEnd gives the place behind the string that begins at i.
+// stringEnd is the index after the string that begins at i.
 func stringEnd(text []byte, i int) int {
 	for i++; i < len(text) && text[i] != '"'; i++ {
 		if text[i] == '\\' {
@@ -48,7 +48,7 @@ func stringEnd(text []byte, i int) int {
 	return min(i+1, len(text))
 }
 
-// valueEnd gives the place behind the value that begins at i.
+// valueEnd is the index after the value that begins at i.
 func valueEnd(text []byte, i int) int {
 	for depth := 0; i < len(text); i++ {
 		switch text[i] {
@@ -59,14 +59,14 @@ func valueEnd(text []byte, i int) int {
 		case '{', '[':
 			depth++
 		case '}', ']':
-			if depth--; depth < 0 { // of what the value stands in
+			if depth--; depth < 0 { // the end of the enclosing object or list
 				return i
 			}
 			if depth == 0 {
 				return i + 1
 			}
 		case ',', ':', ' ', '\n', '\t', '\r':
-			if depth == 0 { // a number, or a word, has ended
+			if depth == 0 { // the end of a number or a word
 				return i
 			}
 		}
@@ -74,7 +74,7 @@ func valueEnd(text []byte, i int) int {
 	return i
 }
 
-// quoted reads a value that is a string.
+// quoted parses a value that is a string.
 func quoted(raw json.RawMessage) (text string, is bool) {
 	if len(raw) < 2 || raw[0] != '"' {
 		return "", false
@@ -85,7 +85,7 @@ func quoted(raw json.RawMessage) (text string, is bool) {
 	return text, json.Unmarshal(raw, &text) == nil
 }
 
-// wholes reads a value that is a list of whole numbers of 32 bits, and of nothing else.
+// wholes parses a value that is a list of 32-bit whole numbers, and nothing else.
 func wholes(raw json.RawMessage) (list []int32, is bool) {
 	i := 0
 	for next := byte('['); ; next = ',' {
@@ -104,7 +104,7 @@ func wholes(raw json.RawMessage) (list []int32, is bool) {
 	}
 }
 
-// wholeAt reads the digits from i on, at the most those of a number that is too large in any case.
+// wholeAt parses digits from i on; it stops at a number that is too large.
 func wholeAt(raw []byte, i int) (n int64, end int) {
 	at, sign := i, int64(1)
 	if at < len(raw) && raw[at] == '-' {
@@ -118,7 +118,7 @@ func wholeAt(raw []byte, i int) (n int64, end int) {
 	if end == at {
 		return 0, i
 	}
-	if rest := raw[end:]; len(rest) > 1 && rest[0] == '.' && rest[1] == '0' { // 1.0, as some clients write it
+	if rest := raw[end:]; len(rest) > 1 && rest[0] == '.' && rest[1] == '0' { // some clients write 1.0
 		end += 1 + len(rest[1:]) - len(bytes.TrimLeft(rest[1:], "0"))
 	}
 	return sign * n, end

@@ -11,16 +11,16 @@ type conversation struct {
 	id       string
 	created  int64
 	model    string
-	usageToo bool // lines of a stream tell of usage: null, but for the last
+	usageToo bool // each line of a stream has a usage: null, but the last
 	logprobs bool
 	top      int
 	tok      *tokenizer.Tokenizer
 	callID   func(choice, call int) string
-	prompt   []int32 // nil: token ids are not wanted
+	prompt   []int32 // nil: no token IDs are returned
 }
 
 type toolCall struct {
-	Index    *int           `json:"index,omitempty"` // in a stream
+	Index    *int           `json:"index,omitempty"` // only in a stream
 	ID       string         `json:"id,omitempty"`
 	Type     string         `json:"type,omitempty"`
 	Function calledFunction `json:"function"`
@@ -39,7 +39,7 @@ type said struct {
 	Calls     []toolCall `json:"tool_calls,omitempty"`
 }
 
-// answered is a message as a whole.
+// answered is a complete message.
 type answered struct {
 	Role      string     `json:"role"`
 	Content   *string    `json:"content"`
@@ -64,7 +64,7 @@ type chatChoice struct {
 	Finish   string      `json:"finish_reason"`
 }
 
-// head is what every object begins with.
+// head has the fields that every answer begins with.
 type head struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"`
@@ -74,7 +74,7 @@ type head struct {
 
 func (f *conversation) head(object string) head { return head{f.id, object, f.created, f.model} }
 
-// line is one of a stream, with the tokens of the prompt where these are told.
+// line is a line of a stream, with the prompt's tokens if they are returned.
 func (f *conversation) line(l chatLine, prompt []int32) any {
 	h := f.head("chat.completion.chunk")
 	if f.usageToo {
@@ -97,7 +97,7 @@ func (f *conversation) start(c *choice) any {
 	return f.line(chatLine{Index: c.index, Delta: said{Role: "assistant", Content: &none}}, f.prompt)
 }
 
-// scored is nothing in a chat, whose prompts nobody asks for.
+// scored returns nothing: chats do not echo their prompt.
 func (f *conversation) scored(*choice, *sampler.Rollout) any { return nil }
 
 func (f *conversation) more(c *choice, d delta) any {
@@ -119,7 +119,7 @@ func (f *conversation) usage(u usage) any {
 	}{f.head("chat.completion.chunk"), []chatLine{}, u}
 }
 
-// said joins parts of a line.
+// said joins parts into one message.
 func (f *conversation) said(c *choice, parts []calls.Part) (s said) {
 	for _, p := range parts {
 		add(&s.Content, p.Content)
@@ -170,7 +170,7 @@ func (f *conversation) whole(choices []*choice, all []*ended, u usage) any {
 	}{f.head("chat.completion"), list, u, f.prompt}
 }
 
-// ids are the tokens whose text is shown, where they are wanted; then none are a list, too.
+// ids are the IDs of tokens, if they are returned; an empty list is not null then.
 func (f *conversation) ids(tokens []spoken) []int32 {
 	if f.prompt == nil {
 		return nil
@@ -182,7 +182,7 @@ func (f *conversation) ids(tokens []spoken) []int32 {
 	return list
 }
 
-// likelihood is how likely tokens were.
+// likelihood has the log-probabilities of tokens.
 type likelihood struct {
 	Content []tokenLikelihood `json:"content"`
 	Refusal *string           `json:"refusal"`
@@ -191,7 +191,7 @@ type likelihood struct {
 type likely struct {
 	Token   string  `json:"token"`
 	LogProb float32 `json:"logprob"`
-	Bytes   []int   `json:"bytes"` // numbers, not base64
+	Bytes   []int   `json:"bytes"` // []byte would be encoded as base64
 }
 
 type tokenLikelihood struct {
@@ -222,7 +222,7 @@ func (f *conversation) likely(t sampler.Likely) likely {
 	return l
 }
 
-// finite is a log-probability as JSON can write it: OpenAI, too, says -9999 of what cannot be.
+// finite is a log-probability that JSON can express: like OpenAI, -9999 stands for minus infinity.
 func finite(p float32) float32 {
 	if !(p >= -9999) {
 		return -9999

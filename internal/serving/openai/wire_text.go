@@ -18,18 +18,18 @@ type texts struct {
 	logprobs bool
 	top      int
 	echo     bool
-	none     bool // the prompt alone
+	none     bool // only the prompt is scored
 	n        int
 	tok      *tokenizer.Tokenizer
-	marks    map[int32]string // control tokens that its texts show
+	marks    map[int32]string // control tokens that texts show
 	prompts  []prompt
-	places   map[int]*place // of the tokens of a stream, by choice
+	places   map[int]*place // by choice: where the next token of a stream is
 }
 
-// place is where the next token of a choice stands in its text: in the prompt, which shows its control tokens, or behind that.
+// place is the position of a choice's next token in its text: in the prompt, which shows control tokens, or after it.
 type place struct {
 	prompt *tokenizer.Stream
-	speech *speech // which nothing stops
+	speech *speech // without stop strings
 	offset int     // in characters
 }
 
@@ -44,7 +44,7 @@ type textChoice struct {
 	Finish   *string   `json:"finish_reason"`
 }
 
-// textLogs are parallel lists. Where there is nothing before a token, its log-probability is null.
+// textLogs are parallel lists. The first token of a text has no log-probability: null.
 type textLogs struct {
 	Tokens   []string             `json:"tokens"`
 	LogProbs []*float32           `json:"token_logprobs"`
@@ -74,7 +74,7 @@ func (f *texts) start(c *choice) any {
 	}
 	at := f.begin()
 	f.places[c.index] = at
-	if !f.echo || f.logprobs { // with these it comes when it is scored
+	if !f.echo || f.logprobs { // with log-probabilities the prompt is sent when it is scored
 		return nil
 	}
 	text := f.prompts[c.index/f.n].text
@@ -140,7 +140,7 @@ func (f *texts) whole(choices []*choice, all []*ended, u usage) any {
 		}
 		list[i] = l
 	}
-	if f.none { // one was drawn, which nobody asked for
+	if f.none { // the sampler needs one, but the request asked for none
 		u.Total, u.Completion = u.Total-u.Completion, 0
 	}
 	return struct {
@@ -150,7 +150,7 @@ func (f *texts) whole(choices []*choice, all []*ended, u usage) any {
 	}{f.head(), list, u}
 }
 
-// likelihood lists the tokens from a place on, of which the first so many are the prompt.
+// likelihood lists the tokens from a position on. The first prompt of them are the prompt's.
 func (f *texts) likelihood(tokens []spoken, prompt int, at *place) *textLogs {
 	if !f.logprobs {
 		return nil
@@ -166,7 +166,7 @@ func (f *texts) likelihood(tokens []spoken, prompt int, at *place) *textLogs {
 		}
 		at.offset += utf8.RuneCountInString(text)
 		var p *float32
-		if t.Raw == t.Raw { // it was scored
+		if t.Raw == t.Raw { // not NaN: it was scored
 			v := finite(t.Raw)
 			p = &v
 		}
@@ -178,7 +178,7 @@ func (f *texts) likelihood(tokens []spoken, prompt int, at *place) *textLogs {
 				top[f.text(other.Token)] = finite(other.LogProb)
 			}
 			if p != nil {
-				top[f.text(t.ID)] = *p // the drawn one is always there
+				top[f.text(t.ID)] = *p // the sampled token is always listed
 			}
 		}
 		l.Top = append(l.Top, top)
@@ -186,7 +186,7 @@ func (f *texts) likelihood(tokens []spoken, prompt int, at *place) *textLogs {
 	return l
 }
 
-// offset is where a token begins. One that goes on with a character begins where that does; any other stands behind what is left of one.
+// offset is where a token begins. If it continues a character, it begins where that character does; else after the partial character.
 func (f *texts) offset(id int32, prompt bool, at *place) int {
 	text, _ := f.tok.Token(id)
 	if text == "" || !utf8.RuneStart(text[0]) {
@@ -199,7 +199,7 @@ func (f *texts) offset(id int32, prompt bool, at *place) int {
 	return at.offset + utf8.RuneCountInString(stream.Pending())
 }
 
-// text is a token; one that is no whole character is spelled out, as OpenAI does: the most likely ones are told apart by it.
+// text is the text of a token. A token that is no whole character is written as bytes, as OpenAI does: keys must differ.
 func (f *texts) text(id int32) string {
 	text, _ := f.tok.Token(id)
 	if utf8.ValidString(text) {

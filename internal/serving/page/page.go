@@ -1,9 +1,9 @@
-// Package page is what somebody sees who opens the server in a browser: a page to talk to a model and to what was trained of it,
-// side by side. It is embedded, needs nothing from elsewhere, and asks the server what any client may ask; its own are only what
-// a run is called, its wording, and its report.
+// Package page is the page that a browser shows at the server's root: a chat with a model and with what was trained from it,
+// side by side. It is embedded, loads nothing from other servers, and uses the public API. Calls of its own only tell what the
+// run is called, how it words problems, and its report.
 //
-// The page itself wants no key. Where the server has keys, the page asks its reader for one and sends it along, and the report,
-// which a browser opens by itself, wants a ticket that the page gets with the key; a client that shows the key needs none.
+// The page itself needs no key. If the server has keys, the page asks the user for one and sends it along. The report, which a
+// browser opens without a key, needs a ticket that the page gets with the key; a client that sends the key needs none.
 package page
 
 import (
@@ -26,25 +26,25 @@ import (
 
 // Options of a page.
 type Options struct {
-	Keys    bool                       // who asks shows a key
-	Known   func(context.Context) bool // whether the request of a context has shown one; nil: a ticket alone opens the report
-	Run     func() *Run                // nil, or what it gives is: there is no run
-	Report  string                     // the file of the run's report; "": none
-	Wording *prompt.Builder            // how the run words problems; nil: not at all
+	Keys    bool                       // the server has keys
+	Known   func(context.Context) bool // whether the context's request has shown a key; nil: only a ticket opens the report
+	Run     func() *Run                // nil, or returns nil: there is no run
+	Report  string                     // path of the run's report; "": none
+	Wording *prompt.Builder            // renders problems as the run does; nil: not offered
 }
 
-// Run is what the page knows of a run.
+// Run is what the page shows of a run.
 type Run struct {
 	Name        string  `json:"name"`
-	Step        int     `json:"step"` // that the policy is of
-	Base        string  `json:"base"` // the names of the two that are compared
+	Step        int     `json:"step"` // of the policy
+	Base        string  `json:"base"` // the names of the two policies to compare
 	Trained     string  `json:"trained"`
-	Temperature float64 `json:"temperature"` // that completions were trained at
-	Follows     bool    `json:"follows"`     // Step is another later
-	GoesOn      bool    `json:"goes_on"`     // it is trained by this process
+	Temperature float64 `json:"temperature"` // the sampling temperature of the training
+	Follows     bool    `json:"follows"`     // Step will change
+	GoesOn      bool    `json:"goes_on"`     // this process is training it
 }
 
-// Page is the handler of what Public and Mine name.
+// Page is the handler for the paths of Paths and Public.
 type Page struct {
 	Options
 	mux     *http.ServeMux
@@ -54,7 +54,7 @@ type Page struct {
 //go:embed index.html page.css page.js text.js icon.svg
 var files embed.FS
 
-// policy lets the page run its own script, in its own style, and ask its own server.
+// policy is a Content-Security-Policy with which the page can run its own script and style, and call its own server.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -76,7 +76,7 @@ func New(o Options) *Page {
 	return p
 }
 
-// unknown answers where nothing is, or not with that method.
+// unknown answers paths and methods that do not exist.
 func (p *Page) unknown(w http.ResponseWriter, r *http.Request) {
 	if err := refusal.Method(w, r, refusal.Methods(p.mux, r, "/")); err != nil {
 		refusal.Write(w, err)
@@ -85,12 +85,12 @@ func (p *Page) unknown(w http.ResponseWriter, r *http.Request) {
 	refusal.Write(w, refusal.Errorf(http.StatusNotFound, "%.100s is no part of the page", r.URL.Path))
 }
 
-// Public reports whether a path is the page's and wants no key.
+// Public reports whether a path is the page's and needs no key.
 func Public(path string) bool {
 	return path == "/" || path == report || strings.HasPrefix(path, own) && strings.Contains(path, ".")
 }
 
-// Paths are the patterns of a ServeMux that lead to the page.
+// Paths are the page's patterns for a ServeMux.
 func Paths() []string { return []string{"GET /{$}", own, "GET " + report} }
 
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -101,7 +101,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mux.ServeHTTP(w, r)
 }
 
-// file gives one that is embedded.
+// file serves an embedded file.
 func (p *Page) file(w http.ResponseWriter, r *http.Request, name string) {
 	text, err := fs.ReadFile(files, name)
 	if err != nil {
@@ -113,7 +113,7 @@ func (p *Page) file(w http.ResponseWriter, r *http.Request, name string) {
 	http.ServeContent(w, r, name, started, bytes.NewReader(text))
 }
 
-// about says what there is beside the models. With keys it hands out a ticket for the report.
+// about tells the page about the run. With keys it also issues a ticket for the report.
 func (p *Page) about(w http.ResponseWriter, _ *http.Request) {
 	about := struct {
 		Run     *Run   `json:"run,omitempty"`
@@ -132,7 +132,7 @@ func (p *Page) about(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, about)
 }
 
-// words puts a problem into the words of the run.
+// words renders a problem as the run does.
 func (p *Page) words(w http.ResponseWriter, r *http.Request) {
 	var asked struct {
 		Statement string `json:"statement"`
@@ -161,7 +161,7 @@ func (p *Page) words(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, map[string]any{"messages": list})
 }
 
-// report gives the run's page as it is in its directory now.
+// report serves the run's report as it is now.
 func (p *Page) report(w http.ResponseWriter, r *http.Request) {
 	known := p.Known != nil && p.Known(r.Context())
 	if p.Keys && !known && !p.tickets.valid(r.URL.Query().Get("ticket")) {
@@ -175,7 +175,7 @@ func (p *Page) report(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Content-Security-Policy", "frame-ancestors 'none'; base-uri 'none'; form-action 'none'") // it says the rest itself
+	w.Header().Set("Content-Security-Policy", "frame-ancestors 'none'; base-uri 'none'; form-action 'none'") // the report sets the rest itself
 	w.Write(text)
 }
 

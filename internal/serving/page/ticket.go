@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// started is when what is embedded was last changed, as far as a browser is concerned.
+// started is the modification time of the embedded files, for browsers' caches.
 var started = time.Now()
 
-// lasting is how long a ticket is good for.
+// lasting is how long a ticket is valid.
 const lasting = 12 * time.Hour
 
-// tickets are for who showed a key and opens something that a browser sends none with. They are good for as long as the
-// process is there, at the most.
+// tickets are for requests that a browser sends without a key, after its user has shown one. They are signed with a key
+// of this process, and end with it at the latest.
 type tickets struct {
 	secret []byte
 	now    func() time.Time
@@ -29,7 +29,7 @@ func newTickets() tickets {
 	return tickets{secret, time.Now}
 }
 
-// issue makes a ticket: when it ends, and a seal on that.
+// issue makes a ticket: its expiry time, signed.
 func (t *tickets) issue() string {
 	end := strconv.FormatInt(t.now().Add(lasting).Unix(), 10)
 	return end + "." + t.seal(end)

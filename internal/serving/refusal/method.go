@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Methods are those that the patterns of a mux answer the path of a request with. A pattern without a method says nothing of them: it
-// hands on to who knows, and rest is that of what no other takes.
+// Methods are those for which a mux has a route to the path of a request. A pattern without a method does not count: it is a
+// fallback, and rest names the one for everything else.
 func Methods(mux *http.ServeMux, r *http.Request, rest string) (all []string) {
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 		asked := *r
@@ -18,7 +18,7 @@ func Methods(mux *http.ServeMux, r *http.Request, rest string) (all []string) {
 	return all
 }
 
-// Method is the refusal of a method where the path has others: it sets the header that says which. It is nil where there are none.
+// Method is the refusal of a method if the path has others, which it puts into the Allow header; else nil.
 func Method(w http.ResponseWriter, r *http.Request, methods []string) error {
 	if len(methods) == 0 {
 		return nil

@@ -1,5 +1,4 @@
-// Package refusal is how the servers say no: a status, and a body of the form that OpenAI's clients read an error from.
-// It does not know what is refused.
+// Package refusal is how the servers refuse a request: a status, and a body in the form of OpenAI's errors.
 package refusal
 
 import (
@@ -17,20 +16,20 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
-// Error is an answer that refuses.
+// Error is a refusal.
 type Error struct {
 	Status  int
 	Message string // one line: the field, what was found, what to send
 	Param   string // the field that is wrong; "": none in particular
-	Code    string // for programs; "": the status says it all
+	Code    string // for programs; "": the status is enough
 	After   time.Duration
 
-	text []byte // JSON, where that was prepared
+	text []byte // the body, if it was prepared
 }
 
 func (e *Error) Error() string { return e.Message }
 
-// Errorf refuses with a status.
+// Errorf is a refusal with that status.
 func Errorf(status int, format string, args ...any) *Error {
 	return &Error{Status: status, Message: fmt.Sprintf(format, args...)}
 }
@@ -40,18 +39,18 @@ func Field(name, format string, args ...any) *Error {
 	return &Error{Status: http.StatusBadRequest, Param: name, Message: name + ": " + fmt.Sprintf(format, args...)}
 }
 
-// Prepared is an error that is answered often: its body is written once.
+// Prepared encodes the body of an error in advance, for one that is sent often.
 func Prepared(e *Error) *Error {
 	e.text = e.JSON()
 	return e
 }
 
-// Busy refuses for now.
+// Busy asks the client to try again later.
 func Busy(after time.Duration, format string, args ...any) *Error {
 	return &Error{Status: http.StatusTooManyRequests, Code: "rate_limit_exceeded", After: after, Message: fmt.Sprintf(format, args...)}
 }
 
-// Left is the refusal of a request whose context ended while it waited: the cause of that where it is one, as where the server stops.
+// Left is the refusal of a request whose context ended while it waited: the context's cause if that is a refusal, as on shutdown.
 func Left(ctx context.Context) error {
 	var why *Error
 	if errors.As(context.Cause(ctx), &why) {
@@ -60,10 +59,10 @@ func Left(ctx context.Context) error {
 	return Errorf(http.StatusServiceUnavailable, "nobody waited for the answer")
 }
 
-// DiskFull is what all servers say of what was not written for want of room.
+// DiskFull is the message of all servers when the disk is full.
 const DiskFull = "the disk of the store is full; delete checkpoints or sessions, or give it more room"
 
-// Body is the refusal of a request whose body could not be read: whoever sends it was too slow, sent too much, or broke off.
+// Body is the refusal of a request whose body could not be read: its client was too slow, sent too much, or disconnected.
 func Body(err error) error {
 	var large *http.MaxBytesError
 	switch {
@@ -75,7 +74,7 @@ func Body(err error) error {
 	return Errorf(http.StatusBadRequest, "the body ended before all of it had come; send it again")
 }
 
-// Short is a text as an error quotes it: what comes after so many characters is left out.
+// Short shortens a text to that many characters, for quoting it.
 func Short(text string, most int) string {
 	n := 0
 	for i := range text {
@@ -87,7 +86,7 @@ func Short(text string, most int) string {
 	return text
 }
 
-// kind is the type of error in OpenAI's words.
+// kind is OpenAI's type of an error with that status.
 func kind(status int) string {
 	switch {
 	case status == http.StatusUnauthorized:
@@ -128,12 +127,12 @@ func (e *Error) JSON() []byte {
 	}
 	text, err := json.Marshal(b)
 	if err != nil {
-		panic(err) // strings can always be written
+		panic(err) // strings can always be encoded
 	}
 	return text
 }
 
-// Write answers with an error. One that says nothing of a status is the server's own.
+// Write answers with an error. One without a status is a fault of the server.
 func Write(w http.ResponseWriter, err error) {
 	e := Of(err)
 	w.Header().Set("Content-Type", "application/json")
@@ -145,15 +144,15 @@ func Write(w http.ResponseWriter, err error) {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
 	if e.Status == http.StatusRequestTimeout {
-		w.Header().Set("Connection", "close") // what is late may still come
+		w.Header().Set("Connection", "close") // the rest of the body may still come
 	}
 	text := append(e.JSON(), '\n')
-	w.Header().Set("Content-Length", strconv.Itoa(len(text))) // also where it is sent before the rest of a body has come
+	w.Header().Set("Content-Length", strconv.Itoa(len(text))) // also if it is sent before the body was read
 	w.WriteHeader(e.Status)
-	w.Write(text) // who does not read it has left
+	w.Write(text) // an error means that the client is gone
 }
 
-// Of is the refusal in an error. A full disk may have room again; any other error is told without its text, which is for the log.
+// Of is the refusal in an error. A full disk is temporary. Any other error is sent without its text, which is only logged.
 func Of(err error) *Error {
 	var e *Error
 	var large *http.MaxBytesError

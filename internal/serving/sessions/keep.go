@@ -22,7 +22,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 )
 
-// save keeps the adapter of the last step, and serves it where a name is given.
+// save keeps the adapter of the last step, and serves it if the request gives a name.
 func (s *Server) save(w http.ResponseWriter, r *http.Request, n *session) error {
 	return n.keeping(w, r, "save", func(ctx context.Context, ask remote.SaveAsk) (remote.Saved, error) {
 		if n.isFinished() {
@@ -38,7 +38,7 @@ func (s *Server) save(w http.ResponseWriter, r *http.Request, n *session) error 
 // finish keeps the adapter, and ends the training.
 func (s *Server) finish(w http.ResponseWriter, r *http.Request, n *session) error {
 	return n.keeping(w, r, "finish", func(ctx context.Context, ask remote.SaveAsk) (saved remote.Saved, err error) {
-		if n.isFinished() { // asked again
+		if n.isFinished() { // the request was repeated
 			now := n.stateNow()
 			if ask.ServeAs != "" && ask.ServeAs != now.ServedAs {
 				return saved, finished()
@@ -88,7 +88,7 @@ func (n *session) saved(step int) remote.Saved {
 	return saved
 }
 
-// served is the step whose adapter is served, of a record that has saved one.
+// served is the step whose adapter is served; the record has a saved one.
 func (r *record) served() int {
 	if r.Served != nil {
 		return *r.Served
@@ -96,7 +96,7 @@ func (r *record) served() int {
 	return r.Saved[len(r.Saved)-1]
 }
 
-// keep notes that a step was saved, and that it is served where there is a name.
+// keep records that the adapter of a step was saved, and served if there is a name.
 func (r *record) keep(step int, serveAs string) {
 	if serveAs != "" {
 		r.ServedAs, r.Served = serveAs, &step
@@ -107,10 +107,10 @@ func (r *record) keep(step int, serveAs string) {
 	r.Saved = append(slices.DeleteFunc(slices.Clone(r.Saved), func(s int) bool { return s == step }), step)
 }
 
-// files are those of an adapter.
+// files are the files of an adapter.
 var files = []string{"adapter_config.json", "adapter_model.safetensors"}
 
-// keep copies the adapter of the last step to where it stays.
+// keep copies the adapter of the last step into the folder of saved ones.
 func (n *session) keep(ctx context.Context, serveAs string) (saved remote.Saved, err error) {
 	t, err := n.open(ctx)
 	if err != nil {
@@ -122,7 +122,7 @@ func (n *session) keep(ctx context.Context, serveAs string) (saved remote.Saved,
 	}
 	step, dir := t.StepsDone(), n.savedDir(t.StepsDone())
 	if !slices.Contains(n.stateNow().Saved, step) {
-		if err := os.RemoveAll(dir); err != nil { // of before a kill
+		if err := os.RemoveAll(dir); err != nil { // left by a process that was killed
 			return saved, err
 		}
 		if err := atomicfile.Folder(dir, func(unfinished string) error {
@@ -147,7 +147,7 @@ func (n *session) keep(ctx context.Context, serveAs string) (saved remote.Saved,
 	return n.saved(step), err
 }
 
-// serve has a name stand for an adapter; a name of before goes.
+// serve serves an adapter by that name; the session's earlier name is removed.
 func (n *session) serve(name, dir string) error {
 	before := n.spoken
 	switch {
@@ -165,7 +165,7 @@ func (n *session) serve(name, dir string) error {
 	return n.s.Host.UnloadAdapter(before)
 }
 
-// archive sends an adapter that was kept, as a tar.
+// archive sends a saved adapter as a tar.
 func (s *Server) archive(w http.ResponseWriter, r *http.Request, n *session) error {
 	step, err := number(r.PathValue("step"))
 	if err != nil {
@@ -178,12 +178,12 @@ func (s *Server) archive(w http.ResponseWriter, r *http.Request, n *session) err
 	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="adapter-%d.tar"`, step))
 	if err := pack(w, n.savedDir(step)); err != nil {
 		s.Log.Warn("an archive was not sent to its end", "error", err)
-		panic(http.ErrAbortHandler) // else what was sent would look whole
+		panic(http.ErrAbortHandler) // abort the connection, or what was sent would look complete
 	}
 	return nil
 }
 
-// told says which steps there are.
+// told lists steps for messages.
 func told(kept []int) string {
 	if len(kept) == 0 {
 		return "none is yet: POST …/save keeps the adapter of the last step"
@@ -219,7 +219,7 @@ func pack(w io.Writer, dir string) error {
 // delete ends a session and removes it.
 func (s *Server) delete(w http.ResponseWriter, r *http.Request, n *session) error {
 	s.mu.Lock()
-	there := s.hide(n) // else somebody else removes it
+	there := s.hide(n) // false: another request is removing it
 	s.mu.Unlock()
 	if !there {
 		return notHere(n.ID)
@@ -233,7 +233,7 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request, n *session) erro
 		s.work.Go(n.workOff)
 	}
 	n.mu.Unlock()
-	<-last.over // what was at work has ended
+	<-last.over // the jobs have ended
 	err := n.leave()
 	if n.spoken != "" {
 		err = errors.Join(err, s.Host.UnloadAdapter(n.spoken))
@@ -245,7 +245,7 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request, n *session) erro
 	return body.Write(w, http.StatusOK, map[string]any{"id": n.ID, "deleted": true})
 }
 
-// misnamed tells who sent a wrong name what to send; any other error stays as it is.
+// misnamed turns the error of a wrong name into a refusal for the client; other errors are returned unchanged.
 func misnamed(err error) error {
 	if e := (*serving.Misnamed)(nil); errors.As(err, &e) {
 		return refusal.Field("serve_as", "%s; send another serve_as", e.Wrong)

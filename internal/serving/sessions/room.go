@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 )
 
-// room refuses what would be written where there is no room for it; clients try again.
+// room refuses requests that write while the disk is full; clients try again.
 func (s *Server) room() error {
 	err := s.Room()
 	if badinput.Is(err) {
@@ -22,10 +22,10 @@ func (s *Server) room() error {
 	return err // nil, or the store itself is gone
 }
 
-// betweenSweeps is how long one that may go stays at the most.
+// betweenSweeps is the longest time between two sweeps.
 const betweenSweeps = time.Hour
 
-// sweeps removes finished sessions that nobody asks for, until the server is closed.
+// sweeps removes finished sessions that are no longer used, until the server is closed.
 func (s *Server) sweeps() {
 	ticks := time.NewTicker(betweenSweeps)
 	defer ticks.Stop()
@@ -39,7 +39,7 @@ func (s *Server) sweeps() {
 	}
 }
 
-// sweep removes the sessions that are finished and were not asked for since Keep before now, but for those whose adapter is served.
+// sweep removes finished sessions that were not used for Keep, unless their adapter is served.
 func (s *Server) sweep(now time.Time) {
 	s.mu.Lock()
 	var old []*session
@@ -58,7 +58,7 @@ func (s *Server) sweep(now time.Time) {
 	}
 }
 
-// sweepSaves removes what saves that were killed left: files, and folders of adapters, that have no name yet. Nobody may be writing.
+// sweepSaves removes partly written files and adapter folders, left by a kill during a save. Nobody may be saving.
 func (n *session) sweepSaves() error {
 	saved := n.file(savedFolder)
 	entries, err := os.ReadDir(saved)
@@ -73,7 +73,7 @@ func (n *session) sweepSaves() error {
 	return errors.Join(err, atomicfile.Sweep(n.dir))
 }
 
-// isOver reports whether a session is finished, has no name to be spoken to by, and was not asked for since then.
+// isOver reports whether a session is finished, is not served, and was not used since then.
 func (n *session) isOver(since time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -84,7 +84,7 @@ func (n *session) isOver(since time.Time) bool {
 	return err == nil && info.ModTime().Before(since)
 }
 
-// touch notes that a session was asked for.
+// touch records that a session is used.
 func (n *session) touch() error {
 	now := time.Now()
 	if err := os.Chtimes(n.file(recordFile), now, now); !errors.Is(err, os.ErrNotExist) {

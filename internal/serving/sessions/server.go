@@ -29,27 +29,27 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 )
 
-// Options of a server. The zero value of what has a number behind it is that.
+// Options of a server. 0 means the default given here.
 type Options struct {
 	Store  string // directory
 	Config *configs.Config
 	Host   *serving.Host
-	Models []serving.NamedDir // of the host, as the operator named them
+	Models []serving.NamedDir // the host's, as the operator named them
 	Log    *slog.Logger
 
-	Most    int                        // sessions that are not finished; 8
-	Poll    time.Duration              // how long a call is held before it is answered with 202; 20 s
-	Owner   func(*http.Request) string // who sends a request: the name of a key. nil: all are one
-	Idle    time.Duration              // a session that nobody asks anything leaves the memory; 15 min
-	Keep    time.Duration              // a finished session is removed when nobody asked for it for so long; 0: it stays
-	Room    func() error               // why there is no room for what a call would write; nil: there always is
-	Trainer []grpo.Option              // of every session
+	Most    int                        // unfinished sessions; 8
+	Poll    time.Duration              // how long a call waits before it is answered with 202; 20 s
+	Owner   func(*http.Request) string // who sends a request: the name of a key; nil: all are the same
+	Idle    time.Duration              // after this time without requests, a session's trainer is closed; 15 min
+	Keep    time.Duration              // a finished session is removed when it was not used for so long; 0: never
+	Room    func() error               // an error if there is no room to write; nil: there always is
+	Trainer []grpo.Option              // for every session
 }
 
-// Server has sessions.
+// Server keeps the sessions.
 type Server struct {
 	Options
-	ctx  context.Context // of everything that is computed
+	ctx  context.Context // of all computation
 	stop context.CancelFunc
 	work sync.WaitGroup
 
@@ -60,13 +60,13 @@ type Server struct {
 
 	mu       sync.Mutex
 	sessions map[string]*session
-	leaving  map[string]bool // those that are being removed: their folders are there yet
+	leaving  map[string]bool // being removed, but their folders still exist
 }
 
-// folder is where sessions are, below the store.
+// folder is the folder of the sessions in the store.
 const folder = "steps"
 
-// New opens a server over a directory, in which it goes on where one before it stopped.
+// New opens a server over a directory, and recovers the sessions in it.
 func New(o Options) (*Server, error) {
 	o.Most, o.Poll, o.Idle = cmp.Or(o.Most, 8), cmp.Or(o.Poll, 20*time.Second), cmp.Or(o.Idle, 15*time.Minute)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
@@ -91,7 +91,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), ".") { // one that was about to begin, of which nobody was told
+		if strings.HasPrefix(e.Name(), ".") { // its creation was interrupted, and its client got no answer
 			if err := os.RemoveAll(filepath.Join(s.Store, e.Name())); err != nil {
 				return nil, err
 			}
@@ -109,10 +109,10 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Drain answers those who wait for work with what there is, so that they ask the next server.
+// Drain answers waiting requests with 202, so that they are repeated to the next server.
 func (s *Server) Drain() { s.drain.Do(func() { close(s.draining) }) }
 
-// Close ends what is computed; no step that was answered is lost. The host is its owner's.
+// Close ends all computation. No step that was answered is lost. The host is left open.
 func (s *Server) Close() error {
 	s.stop()
 	s.mu.Lock()
@@ -131,7 +131,7 @@ func (s *Server) Close() error {
 	return errors.Join(errs...)
 }
 
-// Register adds the calls to those of a server.
+// Register adds the routes to a server's.
 func (s *Server) Register(mux *http.ServeMux) {
 	for pattern, call := range map[string]func(http.ResponseWriter, *http.Request, *session) error{
 		"GET ":              s.state,
@@ -170,7 +170,7 @@ func (s *Server) answered(call func(http.ResponseWriter, *http.Request) error) h
 	}
 }
 
-// find is the session of an id, which is there for the one alone who began it.
+// find returns the session of an ID, if it belongs to that owner.
 func (s *Server) find(id, owner string) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,7 +185,7 @@ func notHere(id string) error {
 	return refusal.Errorf(http.StatusNotFound, "there is no session %q here; POST /v1/sessions begins one", refusal.Short(id, 50))
 }
 
-// take reads the body of a request. A large one is read by turns: until leave is called, when the rows in it were looked at, too.
+// take reads the body of a request. Large bodies take turns, until leave is called: the caller does so after it has checked their rows.
 func (s *Server) take(r *http.Request, into any) (text []byte, leave func(), err error) {
 	if text, err = body.All(r.Body); err != nil {
 		return nil, nil, refusal.Body(err)
@@ -203,7 +203,7 @@ func (s *Server) take(r *http.Request, into any) (text []byte, leave func(), err
 	return text, leave, nil
 }
 
-// create begins a session, or finds the one that was begun by the same request.
+// create starts a session, or finds the one that the same request has started before.
 func (s *Server) create(w http.ResponseWriter, r *http.Request) error {
 	var ask remote.Begin
 	text, leave, err := s.take(r, &ask)
@@ -217,28 +217,28 @@ func (s *Server) create(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return n.do(w, r, "open", n.Sum, func(ctx context.Context) ([]byte, error) {
-		if n.isFinished() { // asked again
+		if n.isFinished() { // the request was repeated
 			return json.Marshal(n.stateNow())
 		}
 		if _, err := n.open(ctx); err != nil {
-			if n.isNew() { // else it is asked for again, and what it has learned stays
+			if n.isNew() { // one that has been trained is kept, as the request may be repeated
 				err = errors.Join(err, n.leave())
 				s.mu.Lock()
 				there := s.hide(n)
 				s.mu.Unlock()
-				if there { // else somebody else removes it
+				if there { // false: another request is removing it
 					s.forget(n)
 				}
 			}
 			return nil, err
 		}
 		state := n.stateNow()
-		state.State = remote.Ready // once this is answered
+		state.State = remote.Ready // it will be, once this is answered
 		return json.Marshal(state)
 	})
 }
 
-// begin finds a place for a session, and writes down what it is. No trainer is opened yet.
+// begin reserves a session and writes its record. No trainer is opened yet.
 func (s *Server) begin(r *http.Request, ask remote.Begin, sum string) (*session, error) {
 	key := r.Header.Get("Idempotency-Key")
 	if key == "" {
@@ -292,7 +292,7 @@ func (s *Server) begin(r *http.Request, ask remote.Begin, sum string) (*session,
 	return n, nil
 }
 
-// model is the model of a name, or the only one.
+// model returns the model of that name; "" is the only one.
 func (s *Server) model(name string) (*serving.Policy, error) {
 	models := slices.DeleteFunc(s.Host.Policies(), func(p serving.Policy) bool { return p.Adapter != nil })
 	if name == "" && len(models) == 1 {
@@ -317,7 +317,7 @@ func (s *Server) unfinished() (open int) {
 	return open
 }
 
-// hide has a session be there no more, and reports whether it was; mu is held.
+// hide removes a session from the list, and reports whether it was there; mu is held.
 func (s *Server) hide(n *session) bool {
 	if s.sessions[n.ID] != n {
 		return false
@@ -327,9 +327,9 @@ func (s *Server) hide(n *session) bool {
 	return true
 }
 
-// forget removes a session that is hidden.
+// forget removes the files of a hidden session.
 func (s *Server) forget(n *session) {
-	n.end() // what waits makes no new folder of that name
+	n.end() // or waiting jobs would create the folder again
 	if err := os.RemoveAll(n.dir); err != nil {
 		s.Log.Error("a session is not removed", "id", n.ID, "error", err.Error())
 	}
@@ -338,7 +338,7 @@ func (s *Server) forget(n *session) {
 	delete(s.leaving, n.ID)
 }
 
-// idOf names a session after who began it, with which Idempotency-Key: nobody guesses it who does not know that.
+// idOf derives a session's ID from its owner and Idempotency-Key. It cannot be guessed without these.
 func idOf(owner, key string) string {
 	sum := sha256.Sum256([]byte("session\n" + owner + "\n" + key))
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))

@@ -27,48 +27,48 @@ const (
 	savedFolder  = "saved"
 )
 
-// record is what a session is after a restart, besides its run.
+// record is what survives a restart, besides the run directory.
 type record struct {
 	ID       string                     `json:"id"`
 	Owner    string                     `json:"owner"`
-	Sum      string                     `json:"sha256"` // of the request that began it
+	Sum      string                     `json:"sha256"` // of the request that started it
 	Model    string                     `json:"model"`
-	Settings map[string]json.RawMessage `json:"settings"` // that were asked for
-	Shown    map[string]json.RawMessage `json:"shown"`    // all that are a client's to change
+	Settings map[string]json.RawMessage `json:"settings"` // those asked for
+	Shown    map[string]json.RawMessage `json:"shown"`    // all that a client may change
 	Own      bool                       `json:"own_problems"`
-	Steps    []string                   `json:"steps"`           // the SHA-256 of what was asked, of each that was answered
-	Asked    string                     `json:"asked,omitempty"` // the same of the step that was begun last
+	Steps    []string                   `json:"steps"`           // by step: the SHA-256 of the request, if it was answered
+	Asked    string                     `json:"asked,omitempty"` // the same of the step that was started last
 	Saved    []int                      `json:"saved"`
 	ServedAs string                     `json:"served_as,omitempty"`
-	Served   *int                       `json:"served_step,omitempty"` // of which step that is; nil: of the one that was saved last
+	Served   *int                       `json:"served_step,omitempty"` // the step that ServedAs serves; nil: the last saved one
 	Finished bool                       `json:"finished"`
 }
 
-// session is a run that is driven from elsewhere.
+// session is a run that a client drives.
 type session struct {
 	s   *Server
 	dir string
 	ctx context.Context
 	end context.CancelFunc
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the following fields
 	record  record
 	jobs    map[string]*job
 	queue   []*job
-	done    []*job // whose answers are kept yet
+	done    []*job // jobs whose answers are still kept
 	working bool
 	idle    *time.Timer
 
-	// Of the goroutine that works:
-	trainer *grpo.Trainer // nil: it is not in memory
-	spoken  string        // the name that stands for its adapter, which may not be that of the record after a restart; "": none does
+	// Used only by the goroutine that works:
+	trainer *grpo.Trainer // nil: not open
+	spoken  string        // the name that serves its adapter, which may not be the record's after a restart; "": none
 
-	ID, Owner, Sum, Model string // of the record; these do not change
+	ID, Owner, Sum, Model string // of the record; constant
 	Settings              map[string]json.RawMessage
 	Own                   bool
 }
 
-// job is a request that is worked on. The same request again is the same job, unless its key is "".
+// job is a request in progress. A repeated request gets the same job, unless its key is "".
 type job struct {
 	key, sum string
 	run      func(context.Context) ([]byte, error)
@@ -77,13 +77,13 @@ type job struct {
 	err      error
 }
 
-// passing reports whether an answer is of the session as it was then: asked for again once something else was done, it is another.
+// passing reports whether an answer describes the session's state at that time, so that a later repetition needs a new one.
 func (j *job) passing() bool {
 	return j.key == "open" || strings.HasPrefix(j.key, "save ") || strings.HasPrefix(j.key, "finish ")
 }
 
 const (
-	mostWaiting = 16 // jobs of a session
+	mostWaiting = 16 // jobs per session
 	mostKept    = 4  // answers
 )
 
@@ -107,7 +107,7 @@ func (n *session) create(problems string) error {
 	})
 }
 
-// recall finds a session of before.
+// recall loads a session from disk.
 func (s *Server) recall(name string) (*session, error) {
 	text, err := os.ReadFile(filepath.Join(s.Store, name, recordFile))
 	if err != nil {
@@ -124,14 +124,14 @@ func (s *Server) recall(name string) (*session, error) {
 	if err := n.sweepSaves(); err != nil {
 		return nil, err
 	}
-	if r.Shown == nil { // a record of before these were kept
+	if r.Shown == nil { // the record of an older release
 		if run, err := grpo.OpenSaved(n.file(runFolder), -1, nil); err == nil {
 			n.record.Shown = shown(run.Settings)
 		}
 	}
 	if r.ServedAs != "" && len(r.Saved) > 0 {
 		dir := n.savedDir(r.served())
-		if _, known, err := provenance.BaseOf(dir); err == nil && !known { // it was saved before that was written down
+		if _, known, err := provenance.BaseOf(dir); err == nil && !known { // saved by an older release, which did not record the base model
 			s.Log.Warn("it is not known which weights an adapter was trained over; save it again to have that written down", "id", r.ID,
 				"adapter", r.ServedAs)
 		}
@@ -163,14 +163,14 @@ func (n *session) isFinished() bool {
 	return n.record.Finished
 }
 
-// isNew reports that nothing came of a session yet.
+// isNew reports whether nothing was trained or saved yet.
 func (n *session) isNew() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.record.Steps) == 0 && len(n.record.Saved) == 0
 }
 
-// stateNow is what the session is now.
+// stateNow is the state of the session, for clients.
 func (n *session) stateNow() remote.State {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -192,7 +192,7 @@ func (n *session) stateNow() remote.State {
 	return state
 }
 
-// do has a request worked on, and answers it; after a while with 202: the same request made again finds the same work.
+// do runs a request as a job and answers it. After Poll it answers 202; repeating the request then joins the same job.
 func (n *session) do(w http.ResponseWriter, r *http.Request, key, sum string, run func(context.Context) ([]byte, error)) error {
 	j, err := n.join(&job{key: key, sum: sum, run: run, over: make(chan struct{})})
 	if err != nil {
@@ -218,11 +218,11 @@ func (n *session) do(w http.ResponseWriter, r *http.Request, key, sum string, ru
 		return n.explain(j.err)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.Write(append(j.answer, '\n')) // who does not read it has left
+	w.Write(append(j.answer, '\n')) // an error means that the client is gone
 	return nil
 }
 
-// join finds the job of a request, or puts it behind the others.
+// join finds the job of a request, or queues a new one.
 func (n *session) join(j *job) (*job, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -250,7 +250,7 @@ func (n *session) join(j *job) (*job, error) {
 	return j, nil
 }
 
-// workOff does jobs until there are none.
+// workOff runs jobs until the queue is empty.
 func (n *session) workOff() {
 	for {
 		n.mu.Lock()
@@ -277,7 +277,7 @@ func (n *session) workOff() {
 	}
 }
 
-// settle tells those who wait for a job, and keeps its answer for those who ask again.
+// settle wakes those who wait for a job, and keeps its answer for repeated requests.
 func (n *session) settle(j *job) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -288,21 +288,21 @@ func (n *session) settle(j *job) {
 	}
 }
 
-// drop has a request be worked on again that comes again; mu is held. One that failed may have come again, which is another job.
+// drop removes a job, so that a repeated request runs again; mu is held. The entry may already be that of such a repetition.
 func (n *session) drop(j *job) {
 	if n.jobs[j.key] == j {
 		delete(n.jobs, j.key)
 	}
 }
 
-// forgetJob lets a request that failed be tried again.
+// forgetJob drops a failed job, so that its request can be repeated.
 func (n *session) forgetJob(j *job) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.drop(j)
 }
 
-// rest gives the memory back of a session that nobody asks anything. Where it is not taken in, somebody does ask, or the session ends.
+// rest closes the trainer of an idle session to free its memory. If it cannot be queued, the session is busy or ending anyway.
 func (n *session) rest() {
 	_, _ = n.join(&job{over: make(chan struct{}), run: func(context.Context) ([]byte, error) {
 		if err := n.leave(); err != nil {
@@ -312,7 +312,7 @@ func (n *session) rest() {
 	}})
 }
 
-// leave closes the trainer; it is opened again where it is needed.
+// leave closes the trainer; open opens it again.
 func (n *session) leave() error {
 	t := n.trainer
 	n.trainer = nil
@@ -322,7 +322,7 @@ func (n *session) leave() error {
 	return t.Close()
 }
 
-// open is the trainer.
+// open returns the trainer, opening it if necessary.
 func (n *session) open(ctx context.Context) (*grpo.Trainer, error) {
 	if n.trainer != nil {
 		return n.trainer, nil
@@ -341,7 +341,7 @@ func (n *session) open(ctx context.Context) (*grpo.Trainer, error) {
 	}
 	return n.trainer, n.write(func(r *record) {
 		r.Shown = shown(n.trainer.Settings())
-		if done := n.trainer.StepsDone(); done < len(r.Steps) { // a damaged checkpoint was passed over
+		if done := n.trainer.StepsDone(); done < len(r.Steps) { // its last checkpoint was damaged, and an older one was loaded
 			r.Steps = r.Steps[:done]
 		}
 	})

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// allowed are the settings that are a client's to change.
+// allowed are the settings that a client may change.
 var allowed = []string{"lora_rank", "lora_alpha", "lora_targets", "prompts_per_step", "completions_per_prompt", "max_tokens", "temperature",
 	"stop", "advantage", "advantage_clip", "positive_only", "loss", "clip_low", "clip_high", "clip_dual", "tis", "tis_cap", "kl_coef",
 	"kl_estimator", "kl_in", "entropy_coef", "reduction", "num_iterations", "refill", "max_refills", "learning_rate",
@@ -27,7 +27,7 @@ var allowed = []string{"lora_rank", "lora_alpha", "lora_targets", "prompts_per_s
 	"max_tests", "on_truncated", "comparator", "tolerance", "difficulty_patience",
 	"difficulty_keep", "eval_top_k", "eval_top_p", "eval_min_p", "max_rows", "share_prefixes", "seed"}
 
-// words are the settings of a client as a command line has them.
+// words converts a client's settings to words of a command line.
 func words(settings map[string]json.RawMessage) ([]string, error) {
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
@@ -43,7 +43,7 @@ func words(settings map[string]json.RawMessage) ([]string, error) {
 		switch v := value.(type) {
 		case string:
 			text = v
-		case float64, bool, []any: // as they are written
+		case float64, bool, []any: // in JSON, as on the command line
 		default:
 			return nil, refusal.Field("settings", "%s: found %s, expected a number, a text, a list, true or false", key,
 				refusal.Short(text, 50))
@@ -53,7 +53,7 @@ func words(settings map[string]json.RawMessage) ([]string, error) {
 	return all, nil
 }
 
-// configure is the configuration of a session. It is the server's, but for what a client may change.
+// configure makes the configuration of a session: the server's, with the settings of the client.
 func (s *Server) configure(n *session, p *serving.Policy) (*configs.Config, error) {
 	said, err := words(n.Settings)
 	if err != nil {
@@ -73,10 +73,10 @@ func (s *Server) configure(n *session, p *serving.Policy) (*configs.Config, erro
 	cfg.AdapterPrecision = p.Model.AdapterPrecision.String()
 	cfg.Order = "auto"
 	if order, choice := kernels.OrderOf(s.Host.Backend()); choice {
-		cfg.Order = order.String() // that the others compute in
+		cfg.Order = order.String() // the same summation order as the served models
 	}
 	if cfg.Pipeline == "full" {
-		cfg.Pipeline = "score" // the problems of the next step are not known
+		cfg.Pipeline = "score" // the problems of the next step are not known in advance
 	}
 	if n.Own {
 		cfg.Data, cfg.DataSplit, cfg.DataSources, cfg.ExpectedDatasetHash = n.file(problemsFile), "all", nil, ""
@@ -87,10 +87,10 @@ func (s *Server) configure(n *session, p *serving.Policy) (*configs.Config, erro
 	return cfg, nil
 }
 
-// longestReason is what of a reason, which quotes values, a client is told, in characters.
+// longestReason is how much of an error text, which may quote values, is sent to a client, in characters.
 const longestReason = 1000
 
-// unfit tells a client of settings what a configuration tells those who type them.
+// unfit turns an error of the configuration into a refusal.
 func unfit(err error) error {
 	words := strings.NewReplacer("\n", "; ", "; type ", "; send ", ", or type ", ", or send ")
 	return refusal.Field("settings", "%s", refusal.Short(words.Replace(err.Error()), longestReason))
@@ -118,23 +118,23 @@ func (s *Server) bearable(cfg *configs.Config) error {
 	return nil
 }
 
-// What rows of a client may ask of the sandbox.
+// What a client's rows may ask of the sandbox.
 const (
 	mostMilliseconds = 60_000
 	mostMegabytes    = 4096
 )
 
-// lines are rows as a task file has them.
+// lines writes rows in the form of a task file.
 func lines(rows []json.RawMessage) string {
 	var text strings.Builder
 	for _, row := range rows {
-		text.WriteString(strings.NewReplacer("\n", " ", "\r", " ").Replace(string(row))) // between its parts: texts have none
+		text.WriteString(strings.NewReplacer("\n", " ", "\r", " ").Replace(string(row))) // JSON strings have no raw line breaks
 		text.WriteByte('\n')
 	}
 	return text.String()
 }
 
-// read reads rows of a client.
+// read parses a client's rows.
 func read(ctx context.Context, rows []json.RawMessage) ([]data.Problem, error) {
 	for i, row := range rows {
 		if strings.HasPrefix(string(row), "[") {
@@ -165,18 +165,18 @@ func read(ctx context.Context, rows []json.RawMessage) ([]data.Problem, error) {
 	return problems, nil
 }
 
-// shown are the settings of a session that are a client's to change, with their values.
+// shown are the settings that a client may change, with their values.
 func shown(cfg *configs.Config) map[string]json.RawMessage {
 	all := map[string]json.RawMessage{}
 	for _, key := range allowed {
-		if text, err := json.Marshal(cfg.Setting(key)); err == nil { // else a number that JSON has not
+		if text, err := json.Marshal(cfg.Setting(key)); err == nil { // fails for numbers that JSON cannot express
 			all[key] = text
 		}
 	}
 	return all
 }
 
-// number is one in a path.
+// number parses a number in a path.
 func number(text string) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 || text != strconv.Itoa(n) {

@@ -16,7 +16,7 @@ import (
 
 var errStopping = &refusal.Error{Status: http.StatusServiceUnavailable, Message: "the server is stopping", After: time.Second}
 
-// ended is why a session does nothing more: the server stops, or it was removed.
+// ended is the error of a session that ended: the server stops, or the session was removed.
 func (n *session) ended() error {
 	if n.s.ctx.Err() != nil {
 		return errStopping
@@ -24,7 +24,7 @@ func (n *session) ended() error {
 	return notHere(n.ID)
 }
 
-// failed reports whether a job has come to nothing.
+// failed reports whether a job has ended with an error.
 func (j *job) failed() bool {
 	select {
 	case <-j.over:
@@ -34,8 +34,7 @@ func (j *job) failed() bool {
 	}
 }
 
-// explain gives an error that is the client's a status. Any other is the machine's, as everything is that a file or a directory has to
-// do with, and stays as it is.
+// explain gives an error that is the client's fault a status. Others are returned unchanged, all errors about files among them.
 func (n *session) explain(err error) error {
 	if why := learning.Lost(err); why != nil {
 		return refusal.Field("settings", "%v; the session stays as it was: begin another one with a lower learning_rate", why)

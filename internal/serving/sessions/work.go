@@ -18,19 +18,19 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 )
 
-// What one request may ask for.
+// Limits of one request.
 const (
-	mostIterations  = 64 // updates of a step, and rounds that take the place of groups which teach nothing
+	mostIterations  = 64 // updates of a step, and refill rounds
 	mostSamples     = 128
 	mostCompletions = 16384 // of a step
-	mostSampled     = 2048  // whose tokens are in one answer
+	mostSampled     = 2048  // completions whose tokens are in one answer
 )
 
 func (s *Server) state(w http.ResponseWriter, _ *http.Request, n *session) error {
 	return body.Write(w, http.StatusOK, n.stateNow())
 }
 
-// trainStep takes the step that is asked for by its number, or answers from the record.
+// trainStep takes the step of that number, or answers from the record if it is done.
 func (s *Server) trainStep(w http.ResponseWriter, r *http.Request, n *session) error {
 	var ask remote.StepAsk
 	text, leave, err := s.take(r, &ask)
@@ -77,12 +77,12 @@ func (s *Server) trainStep(w http.ResponseWriter, r *http.Request, n *session) e
 	})
 }
 
-// asked refuses a step that was asked for with other content.
+// asked refuses a step that was done with other content.
 func asked(step, next int) error {
 	return refusal.Errorf(http.StatusConflict, "step %d was asked for with other content before; the next is %d", step, next)
 }
 
-// asked is of which content the step was that was begun last; "": it is of before that was written down.
+// asked is the SHA-256 of the request for the step that was started last; "" if an older release started it.
 func (n *session) asked() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -93,7 +93,7 @@ func finished() error {
 	return refusal.Errorf(http.StatusConflict, "the session is finished; begin another one")
 }
 
-// subset reads problems that a request brings, or names; neither is nil.
+// subset returns a function that selects the problems of a request, given as rows or by ID. For neither it selects nil.
 func subset(ctx context.Context, rows []json.RawMessage, ids []string) (func(*grpo.Trainer) ([]data.Problem, error), error) {
 	if err := errors.Join(some("problems", rows), some("ids", ids)); err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func subset(ctx context.Context, rows []json.RawMessage, ids []string) (func(*gr
 	}, err
 }
 
-// some refuses a list that is there and has nothing in it: whether all or none are meant is not told.
+// some refuses an empty list, which could mean all or none.
 func some[T any](field string, list []T) error {
 	if list != nil && len(list) == 0 {
 		return refusal.Field(field, "found an empty list, expected %s, or the field left out", field)
@@ -122,7 +122,7 @@ func some[T any](field string, list []T) error {
 	return nil
 }
 
-// step takes a step, and returns when it is on disk.
+// step takes a step, and returns when its checkpoint is on disk.
 func (n *session) step(ctx context.Context, number, iterations int, sum string,
 	given func(*grpo.Trainer) ([]data.Problem, error)) (row []byte, err error) {
 	t, err := n.open(ctx)
@@ -132,7 +132,7 @@ func (n *session) step(ctx context.Context, number, iterations int, sum string,
 	if done := t.StepsDone(); done < number-1 {
 		return nil, refusal.Errorf(http.StatusConflict, "step: found %d, and the session has %d; expected %d", number, done, done+1)
 	}
-	if t.StepsDone() < number { // else it was done, and not answered before the server ended
+	if t.StepsDone() < number { // false: it was done, but the server ended before it answered
 		problems, err := given(t)
 		if err != nil {
 			return nil, err
@@ -144,7 +144,7 @@ func (n *session) step(ctx context.Context, number, iterations int, sum string,
 			return nil, err
 		}
 		if _, err = t.Step(ctx, problems, grpo.StepOptions{Iterations: iterations}); err != nil {
-			n.leave() // whatever is half done: the next try begins at the last checkpoint
+			n.leave() // discard its state: the next attempt resumes from the last checkpoint
 			return nil, err
 		}
 	} else if before := n.asked(); before != "" && before != sum {
@@ -180,7 +180,7 @@ func (n *session) row(step int) (row []byte, err error) {
 	return row, err
 }
 
-// sample draws completions from the policy as it is.
+// sample samples completions from the current policy.
 func (s *Server) sample(w http.ResponseWriter, r *http.Request, n *session) error {
 	var ask remote.SampleAsk
 	text, leave, err := s.take(r, &ask)
@@ -243,7 +243,7 @@ func sampled(step int, groups []grpo.Group) remote.Sampled {
 	return out
 }
 
-// takeNoMore returns when a session of a server that stops takes no work in: who was about to, as rest is, has.
+// takeNoMore waits, on shutdown, until no goroutine can queue a job any more, as rest could.
 func (n *session) takeNoMore() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -8,30 +8,30 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// What one who asks may have at a time; whatever goes beyond it is told to come back. None takes from what others may have.
+// Limits per key. A request beyond them is told to try again, so that no client takes from others.
 const (
-	maxReading = 256 << 20 // bytes of bodies that come in, and of which nothing was made yet
-	maxHeld    = 1 << 30   // of requests to train that no state has yet
+	maxReading = 256 << 20 // bytes of bodies being received or not parsed yet
+	maxHeld    = 1 << 30   // bytes of training requests that no snapshot covers yet
 	maxPolls   = 512
-	small      = 64 << 10 // bytes of a request that is neither data nor a prompt
-	perToken   = 64       // bytes of one that is a prompt, for each token that a sequence may have, beside those
+	small      = 64 << 10 // the most bytes of a request that is neither data nor a prompt
+	perToken   = 64       // a prompt may have this many bytes more, per token of the longest sequence
 )
 
-// account is what one who asks has.
+// account is the state of a key: what its clients use of the limits.
 type account struct {
 	samples   answers
-	unpacking sync.Mutex // held by whoever reads data
+	unpacking sync.Mutex // held while a large body is parsed
 
-	seats chan struct{} // of models in the memory
+	seats chan struct{} // semaphore of models in memory
 
-	mu            sync.Mutex // guards what follows
+	mu            sync.Mutex // guards the following fields
 	reading, held int64
 	polls         int
 	standing      int // models that wait for a seat
 }
 
-// sit waits until a model may come to the memory: until another of the same key leaves it, which one does soon that has nothing
-// to do. It reports whether it may; else the server ends.
+// sit waits until a model may be brought to memory, as another of the same key leaves; waking the others makes idle ones leave
+// soon. It returns false if the server ends.
 func (r *run) sit() bool {
 	a := r.account
 	select {
@@ -66,7 +66,7 @@ func (a *account) stand(n int) {
 	a.standing += n
 }
 
-// idle is how long a model of this key stays in the memory without work.
+// idle is how long a model of this key stays in memory without work: hardly at all while others wait for a seat.
 func (a *account) idle(usual time.Duration) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -76,14 +76,14 @@ func (a *account) idle(usual time.Duration) time.Duration {
 	return usual
 }
 
-// account is that of a key.
+// account returns the account of a key.
 func (s *Server) account(who string) *account {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.accountLocked(who)
 }
 
-// accountLocked is account where mu is held.
+// accountLocked is account for callers that hold s.mu.
 func (s *Server) accountLocked(who string) *account {
 	a := s.accounts[who]
 	if a == nil {
@@ -93,17 +93,17 @@ func (s *Server) accountLocked(who string) *account {
 	return a
 }
 
-// incoming is the room that a body takes of an account while it comes in, and until something was made of it.
+// incoming is a body's share of the account's limit, while it is received and parsed.
 type incoming struct {
 	of   *account
 	room int64
 }
 
-// read takes room for a body, which is to be given back with is(0).
+// read reserves room for a body; is(0) returns it.
 func (a *account) read(r *http.Request, most int64) (*incoming, error) {
 	n := r.ContentLength
 	if n < 0 || r.Header.Get("Content-Encoding") != "" {
-		n = most // it tells when it is there
+		n = most // its length is not known yet
 	}
 	n = min(n, most)
 	a.mu.Lock()
@@ -115,7 +115,7 @@ func (a *account) read(r *http.Request, most int64) (*incoming, error) {
 	return &incoming{a, n}, nil
 }
 
-// is says how large the body is that has come.
+// is corrects the reservation to the size of the body.
 func (i *incoming) is(n int) {
 	i.of.mu.Lock()
 	defer i.of.mu.Unlock()
@@ -123,7 +123,7 @@ func (i *incoming) is(n int) {
 	i.room = int64(n)
 }
 
-// unpack waits until nothing is made of another large body: that may be fifty times as large.
+// unpack waits until no other large body is parsed: the parsed form may be fifty times as large.
 func (a *account) unpack(n int) (done func()) {
 	if n <= small {
 		return func() {}
@@ -132,7 +132,7 @@ func (a *account) unpack(n int) (done func()) {
 	return a.unpacking.Unlock
 }
 
-// poll takes one of the polls at a time, until done is called.
+// poll reserves one of the concurrent polls, until done is called.
 func (a *account) poll() (done func(), err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -147,7 +147,7 @@ func (a *account) poll() (done func(), err error) {
 	}, nil
 }
 
-// hold counts bytes of requests that are kept in the memory, and full tells whether so many more are too many.
+// hold counts bytes of requests that are kept in memory; full reports whether that many more are too many.
 func (a *account) hold(n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -160,10 +160,10 @@ func (a *account) full(n int) bool {
 	return a.held+int64(n) > maxHeld
 }
 
-// HasRoom says why the store may not grow; nil: it may.
+// HasRoom returns an error if the store may not grow.
 func (s *Server) HasRoom() error { return s.store.Room(s.Room) }
 
-// room refuses what would be written where there is no room for it; clients try again for a while.
+// room refuses requests that write while the store is full; clients try again for a while.
 func (s *Server) room() error {
 	err := s.HasRoom()
 	switch {

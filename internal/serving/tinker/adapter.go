@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/lora"
 )
 
-// adapter is what the session speaks with, nil for the bare base.
+// adapter returns the adapter of a sampling session; nil for the bare base model.
 func (s *Server) adapter(v *voice) (*choir.Adapter, error) {
 	dims := s.bases[v.Base].Policy.LoRADims()
 	load := func(dir string) (*lora.Adapter, error) {
@@ -29,7 +29,7 @@ func (s *Server) adapter(v *voice) (*choir.Adapter, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &choir.Adapter{ID: fmt.Sprintf("%s@%d", v.Path, c.Seq), Load: func() (a *lora.Adapter, err error) { // a name may be saved again
+		return &choir.Adapter{ID: fmt.Sprintf("%s@%d", v.Path, c.Seq), Load: func() (a *lora.Adapter, err error) { // names can be reused
 			err = r.Still(c.Kind, c.Name, func(now store.Checkpoint) (err error) {
 				if now.Seq != c.Seq {
 					return again

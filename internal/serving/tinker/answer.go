@@ -18,7 +18,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/wire"
 )
 
-// status is an error that is answered with a code of HTTP.
+// status is an error with an HTTP status.
 type status struct {
 	code int
 	err  error
@@ -29,7 +29,7 @@ func (e *status) Unwrap() error { return e.err }
 
 func notFound(err error) error { return &status{http.StatusNotFound, err} }
 
-// answered makes a handler of a call whose answer is JSON: nil is an empty object.
+// answered makes a handler of a call whose result is sent as JSON; nil is sent as an empty object.
 func (s *Server) answered(call func(*http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		v, err := call(r)
@@ -48,7 +48,7 @@ func (s *Server) answered(call func(*http.Request) (any, error)) http.HandlerFun
 	}
 }
 
-// codeOf is the code for an error: what a client cannot mend by trying again is none of those that it tries again.
+// codeOf is the HTTP status of an error. Clients retry some; errors that a retry cannot fix have another.
 func codeOf(err error) int {
 	var s *status
 	var large *http.MaxBytesError
@@ -58,7 +58,7 @@ func codeOf(err error) int {
 	case errors.As(err, &large):
 		return http.StatusRequestEntityTooLarge
 	case disk.Full(err):
-		return http.StatusTooManyRequests // of those that may be tried again, the one that a client is in no hurry with
+		return http.StatusTooManyRequests // of the statuses that clients retry, the one with the longest pause
 	case errors.Is(err, fs.ErrNotExist):
 		return http.StatusNotFound
 	case badinput.Is(err):
@@ -67,7 +67,7 @@ func codeOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// fail answers with an error. What went wrong inside is in the log, and not in the answer.
+// fail answers with an error. Internal errors are logged, and not shown to the client.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	code, text := codeOf(err), s.told(err)
 	if code == http.StatusRequestEntityTooLarge {
@@ -85,7 +85,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 func refuse(w http.ResponseWriter, code int, err error) {
 	if code == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "1")
-		w.Header().Set("Connection", "close") // whoever has enough of them under way gives this one back
+		w.Header().Set("Connection", "close") // returns the connection to a client that has too many open
 	}
 	writeJSON(w, code, map[string]string{"error": err.Error(), "detail": err.Error()})
 }
@@ -100,13 +100,13 @@ func writeJSON(w http.ResponseWriter, code int, v any) {
 
 func write(w http.ResponseWriter, code int, kind string, body []byte) {
 	w.Header().Set("Content-Type", kind)
-	w.Header().Set("Content-Length", strconv.Itoa(len(body))) // a client takes an error without one for a proxy's
+	w.Header().Set("Content-Length", strconv.Itoa(len(body))) // clients take an error without one for a proxy's
 	w.WriteHeader(code)
-	_, _ = w.Write(body) // a client that has left polls again
+	_, _ = w.Write(body) // a client that has disconnected polls again
 }
 
-// bodyOf is the body of a request of so many bytes at the most, unpacked if it is packed. Its room in the account of who sent it
-// is taken until done is called: when something was made of it.
+// bodyOf reads the body of a request of at most most bytes, decompressed if necessary. It counts towards the sender's account
+// until done is called, after parsing.
 func (s *Server) bodyOf(r *http.Request, most int64) (text []byte, done func(), err error) {
 	most = min(most, s.Body)
 	room, err := s.account(s.who(r)).read(r, most)
@@ -121,7 +121,7 @@ func (s *Server) bodyOf(r *http.Request, most int64) (text []byte, done func(), 
 	return text, func() { room.is(0) }, nil
 }
 
-// unpacked reads a body.
+// unpacked reads a body, decompressing it.
 func unpacked(r *http.Request, most int64) ([]byte, error) {
 	in := http.MaxBytesReader(nil, r.Body, most)
 	var from io.Reader = in
@@ -144,7 +144,7 @@ func unpacked(r *http.Request, most int64) ([]byte, error) {
 	return text, unread(err)
 }
 
-// unread says why a body was not read.
+// unread is the error of a body that could not be read.
 func unread(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -155,7 +155,7 @@ func unread(err error) error {
 	return err
 }
 
-// read fills v from a JSON body.
+// read parses a JSON body into v.
 func (s *Server) read(r *http.Request, v any) error {
 	body, done, err := s.bodyOf(r, small)
 	if err != nil {

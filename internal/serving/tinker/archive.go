@@ -15,16 +15,16 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/store"
 )
 
-// archived are the files that an archive has.
+// archived are the files of an archive.
 var archived = []string{"adapter_config.json", "adapter_model.safetensors"}
 
-// valid is how long the address of an archive is one.
+// valid is how long the URL of an archive is valid.
 const valid = time.Hour
 
-// ticket is what the address of an archive says. Who has the address may fetch it, without a key.
+// ticket is the signed content of an archive's URL. Who has the URL needs no key.
 type ticket struct {
 	Run, Kind, Name string
-	Seq             int64 // of the request that it was saved by: a name may be saved again
+	Seq             int64 // of the request that saved it, as a name may be saved again
 	Until           int64 // in seconds
 }
 
@@ -36,7 +36,7 @@ func (s *Server) sign(payload string) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// archiveAddress sends a client to where the archive is.
+// archiveAddress redirects a client to the archive of a checkpoint.
 func (s *Server) archiveAddress(w http.ResponseWriter, r *http.Request) {
 	m, c, err := s.about(r)
 	if err != nil {
@@ -44,14 +44,14 @@ func (s *Server) archiveAddress(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	until := time.Now().Add(valid)
-	text, _ := json.Marshal(ticket{m.ID, c.Kind, c.Name, c.Seq, until.Unix()}) // of strings and numbers: it cannot fail
+	text, _ := json.Marshal(ticket{m.ID, c.Kind, c.Name, c.Seq, until.Unix()}) // strings and numbers can always be encoded
 	payload := base64.RawURLEncoding.EncodeToString(text)
 	w.Header().Set("Location", mount(r)+prefix+"archives/"+payload+"."+s.sign(payload))
 	w.Header().Set("Expires", until.UTC().Format(http.TimeFormat))
 	w.WriteHeader(http.StatusFound)
 }
 
-// open finds what a ticket is for.
+// open finds the checkpoint of a ticket.
 func (s *Server) open(token string) (c store.Checkpoint, err error) {
 	payload, mac, _ := strings.Cut(token, ".")
 	var t ticket
@@ -60,7 +60,7 @@ func (s *Server) open(token string) (c store.Checkpoint, err error) {
 		return c, errTicket
 	}
 	s.mu.Lock()
-	m := s.runs[t.Run] // whoever has the ticket was shown the model
+	m := s.runs[t.Run] // no check of the owner: the ticket was issued to them
 	s.mu.Unlock()
 	if m == nil {
 		return c, errTicket
@@ -71,7 +71,7 @@ func (s *Server) open(token string) (c store.Checkpoint, err error) {
 	return c, nil
 }
 
-// archive sends the adapter of a checkpoint as a tar. Its files are opened before anything is sent.
+// archive sends the adapter of a checkpoint as a tar. It opens all files first, so that errors get a status.
 func (s *Server) archive(w http.ResponseWriter, r *http.Request) {
 	c, err := s.open(r.PathValue("token"))
 	var files []*os.File
@@ -96,6 +96,6 @@ func (s *Server) archive(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-tar")
 	if err := store.Pack(w, files, c.Time); err != nil {
 		s.Log.Warn("an archive was not sent to its end", "error", err)
-		panic(http.ErrAbortHandler) // else what was sent would look whole
+		panic(http.ErrAbortHandler) // abort the connection, or what was sent would look complete
 	}
 }

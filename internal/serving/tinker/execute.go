@@ -14,14 +14,14 @@ import (
 	"github.com/seed-7879b91d/grpo/lora"
 )
 
-// benchKey says what models share a bench: those of one base whose adapters have the same layout.
+// benchKey identifies a bench. Models of one base whose adapters have the same layout share one.
 type benchKey struct {
 	base      string
 	rank      int
 	attn, mlp bool
 }
 
-// alpha is what every adapter of the protocol has.
+// alpha is that of every adapter in this protocol.
 const alpha = 32
 
 func (k benchKey) config() lora.Config {
@@ -37,7 +37,7 @@ func (k benchKey) config() lora.Config {
 
 func keyOf(a store.About) benchKey { return benchKey{a.Base, a.Rank, a.Attn, a.MLP} }
 
-// findBench finds the bench of a key, or makes it: in place of one that nobody uses where there are enough.
+// findBench returns the bench of a key. It makes one if necessary, in place of an unused one if there are too many.
 func (s *Server) findBench(k benchKey) (*bench, error) {
 	base, err := s.base(k.base)
 	if err != nil {
@@ -74,11 +74,11 @@ func (s *Server) findBench(k benchKey) (*bench, error) {
 	return s.benches[k], nil
 }
 
-// errLayouts is that there is no room for the bench of another layout.
+// errLayouts is the error when there is no room for another layout.
 var errLayouts = errors.New("no more are")
 
-// findBench finds the bench of a model that wakes. Where there is no room for another layout, one gives way of which no model has anything
-// to do; while all have, the model waits, as long as it would stay without work.
+// findBench returns the bench of a model that is brought to memory. If there is no room for its layout, an idle layout is evicted. If all
+// are busy the model waits, for at most Idle.
 func (r *run) findBench(k benchKey) (*bench, error) {
 	for until := time.Now().Add(r.s.Idle); ; {
 		b, err := r.s.findBench(k)
@@ -93,8 +93,8 @@ func (r *run) findBench(k benchKey) (*bench, error) {
 	}
 }
 
-// makeRoom has the models of a layout leave the memory of which none has anything to do: where there are several such layouts over a base,
-// those of the one that was asked last before the others were. It reports whether there is one.
+// makeRoom evicts a layout all of whose models are idle: of several such layouts over a base, the least recently used. It reports whether
+// there is one.
 func (s *Server) makeRoom(base string) bool {
 	s.mu.Lock()
 	all := slices.Collect(maps.Values(s.runs))
@@ -134,13 +134,13 @@ func (s *Server) release(k benchKey) {
 	s.benches[k].users--
 }
 
-// bench is a bench and how many models are on it or beside it.
+// bench is a bench, and the number of models in memory that use it.
 type bench struct {
 	*learn.Bench
 	users int
 }
 
-// awake brings the model to memory as it was after its last snapshot: what came after it is done again.
+// awake restores the model from its last snapshot. The requests after that are executed again.
 func (r *run) awake() error {
 	key := keyOf(r.About)
 	b, err := r.findBench(key)
@@ -165,8 +165,8 @@ func (r *run) awake() error {
 	return err
 }
 
-// do does a request and keeps what it came to. One that has a result is done for what it does to the model: the server
-// was started anew since. The error is of the machine.
+// do executes a request and records its result. If it has a result already, it is a replay after a restart, for its
+// effect on the model only. An error is a failure of the machine.
 func (r *run) do(e *entry) error {
 	start, again := time.Now(), e.settled()
 	res, does := e.result, !again || e.replayed()
@@ -176,7 +176,7 @@ func (r *run) do(e *entry) error {
 	if r.s.ctx.Err() != nil {
 		return r.s.ctx.Err()
 	}
-	switch failed := does && res.status == server; { // what the machine failed before is passed over
+	switch failed := does && res.status == server; { // requests that failed for the machine's sake stay failed: do not replay them
 	case failed && (again || r.dirty(e)):
 		return res.cause
 	case failed:
@@ -202,23 +202,23 @@ func (r *run) do(e *entry) error {
 	return nil
 }
 
-// replayed reports whether a request that has a result does something to the model when it is done again. A load that failed does not:
-// what it lacked may be there by now.
+// replayed reports whether a finished request must be replayed for its effect on the model. A failed load must not: what was missing
+// may exist by now, and the replay succeed.
 func (e *entry) replayed() bool {
 	trains := e.kind == forwardBackward || e.kind == optimStep.kind
 	return trains && e.result.status != server || e.kind == loadWeights.kind && e.result.status == fine
 }
 
-// dirty reports whether a request that the machine failed may have changed the model.
+// dirty reports whether a request that failed for the machine's sake may have changed the model.
 func (r *run) dirty(e *entry) bool { return !strings.HasPrefix(e.kind, "save_") }
 
-// snapshot keeps the model as it is after a request, if there is something new and no gradient that would be lost.
+// snapshot saves the model after a request, unless that is saved already, or a gradient is accumulated, which would be lost.
 func (r *run) snapshot(seq int64) error {
 	if r.model == nil || seq <= r.saved || !r.model.Clean() {
 		return nil
 	}
 	r.mu.Lock()
-	err := r.record(true) // results of requests that are not done again
+	err := r.record(true) // results of requests that will not be replayed
 	r.mu.Unlock()
 	if err != nil {
 		return err
@@ -234,7 +234,7 @@ func (r *run) snapshot(seq int64) error {
 	return r.shorten()
 }
 
-// shorten drops from the journal what the snapshot has, and results that are too old to be asked for, when it is long; mu is held.
+// shorten rewrites a long journal without what the snapshot covers and without expired results; mu is held.
 func (r *run) shorten() error {
 	if r.journal.Size < r.s.Journal {
 		return nil
@@ -259,7 +259,7 @@ func (r *run) shorten() error {
 	return err
 }
 
-// execute does what a request asks for.
+// execute executes a request.
 func (r *run) execute(e *entry) result {
 	switch e.kind {
 	case created, skipped:

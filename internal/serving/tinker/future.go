@@ -17,9 +17,9 @@ import (
 	"github.com/seed-7879b91d/grpo/optim"
 )
 
-// future is a result to come.
+// future is a result that may not be there yet.
 type future struct {
-	done   chan struct{} // closed when there is a result
+	done   chan struct{} // closed when the result is there
 	result result
 }
 
@@ -39,20 +39,20 @@ func (f *future) settled() bool {
 	}
 }
 
-// result is what a request came to.
+// result is the outcome of a request.
 type result struct {
-	status string // how it ended
+	status string // one of the constants below
 	kind   string // content type of the body
 	body   []byte
-	cause  error // of what the machine failed just now, for the log
+	cause  error // the error behind status server, for the log; not after a restart
 }
 
-// The ways to end. What failed by its own fault fails again when it is done again; what the machine failed is not.
+// How a request ended. If it failed by its own fault, a replay fails the same way; if the machine failed, it is not replayed.
 const (
 	fine   = "ok"
 	user   = "user"
 	server = "server"
-	lost   = "lost" // it was so long ago that the result is not kept
+	lost   = "lost" // the result is too old to be kept
 )
 
 const (
@@ -68,7 +68,7 @@ func inJSON(v any) result {
 	return result{status: fine, kind: isJSON, body: text}
 }
 
-// failed is what an error comes to: it is the client's, or of the machine.
+// failed is the result of an error: the client's fault, or the machine's.
 func (s *Server) failed(err error) result {
 	var bad *optim.NonFiniteError
 	switch {
@@ -77,21 +77,21 @@ func (s *Server) failed(err error) result {
 	case disk.Full(err):
 		return ended(server, refusal.DiskFull, err)
 	}
-	return ended(server, failedHere, err) // where things lie on this machine is none of the client's business
+	return ended(server, failedHere, err) // without paths of this machine
 }
 
-// refused is what an error of a client comes to in which nothing of this machine is named.
+// refused is the result of an error that is the client's fault and names nothing of this machine.
 func refused(err error) result { return ended(user, err.Error(), err) }
 
 func ended(status, said string, err error) result {
-	text, _ := json.Marshal(map[string]string{"error": said, "category": status}) // of strings: it cannot fail
+	text, _ := json.Marshal(map[string]string{"error": said, "category": status}) // strings can always be encoded
 	return result{status, isJSON, text, err}
 }
 
-// failedHere is what a client is told of what went wrong inside.
+// failedHere is what a client is told about an internal error.
 const failedHere = "the server failed; its log says why"
 
-// retrieve waits for a result as long as a client waits for an answer.
+// retrieve waits for a result, up to Poll.
 func (s *Server) retrieve(w http.ResponseWriter, r *http.Request) {
 	var q struct {
 		ID string `json:"request_id"`
@@ -119,7 +119,7 @@ func (s *Server) retrieve(w http.ResponseWriter, r *http.Request) {
 	case <-s.draining:
 	case <-s.ctx.Done():
 	}
-	done() // before the answer: whoever has it may poll again at once
+	done() // before the answer: the client may poll again at once
 	switch {
 	case !f.settled():
 		writeJSON(w, http.StatusRequestTimeout, map[string]string{"type": "try_again", "request_id": q.ID, "queue_state": "active"})
@@ -130,7 +130,7 @@ func (s *Server) retrieve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// find is the future of a request: of a model's, by its number, or of one to sample.
+// find returns the future of a request: a numbered one of a model, or one to sample.
 func (s *Server) find(who, id string) (*future, error) {
 	below, number, _ := strings.Cut(id, "#")
 	session, _, _ := strings.Cut(below, ":")
@@ -155,14 +155,14 @@ func (s *Server) find(who, id string) (*future, error) {
 			return f, err
 		}
 	default:
-		if _, err := s.findVoice(who, below); err == nil { // the server was started anew since: the client sends it again
+		if _, err := s.findVoice(who, below); err == nil { // the server was restarted: the client sends it again
 			return nil, &status{http.StatusGone, badinput.Errorf("request_id: %.200q is not known any more; send it again", id)}
 		}
 	}
 	return nil, notFound(badinput.Errorf("request_id: %.200q is not known", id))
 }
 
-// future is that of a request, which is done now if it was not before.
+// future returns the future of a request of the model; nil if there is none.
 func (r *run) future(seq int64) (*future, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -175,7 +175,7 @@ func (r *run) future(seq int64) (*future, error) {
 	}
 	f := newFuture()
 	switch {
-	case seq == unloadSeq && r.unloaded && r.working: // what it has of the memory is somebody else's once this is answered
+	case seq == unloadSeq && r.unloaded && r.working: // answer only when the model's memory is free
 		r.gone = cmp.Or(r.gone, f)
 		return r.gone, nil
 	case seq == unloadSeq && r.unloaded:
@@ -190,24 +190,24 @@ func (r *run) future(seq int64) (*future, error) {
 	return f, nil
 }
 
-// kept is how many results to sample, and usually of a model, are there to be read again.
+// kept is how many results to sample are kept, and by default how many of a model.
 const kept = 4096
 
 const (
-	maxKept = 256 << 20 // bytes of them, but for the last one
-	maxOpen = 2048      // requests to sample that may wait; a client sends at most 2,000 at a time
+	maxKept = 256 << 20 // bytes of all results; the last one is kept whatever its size
+	maxOpen = 2048      // unfinished requests to sample; a client sends at most 2,000 at a time
 )
 
-// answers are the futures of requests that no journal has.
+// answers are the futures of requests to sample, which are in no journal.
 type answers struct {
 	mu    sync.Mutex
 	all   map[string]*answer
 	order []string
-	open  int // without a result
+	open  int // futures without a result
 	bytes int // of results
 }
 
-// settle gives a request that began its result.
+// settle sets the result of a request.
 func (a *answers) settle(f *future, r result) {
 	f.settle(r)
 	a.mu.Lock()
@@ -230,7 +230,7 @@ func (a *answers) get(id string) *future {
 	return nil
 }
 
-// begin gives the future of a request, and whether it is a new one. The same id with other content is refused.
+// begin returns the future of a request, and whether it is new. The same ID with other content is refused.
 func (a *answers) begin(id, sum string) (f *future, isNew bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

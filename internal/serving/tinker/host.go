@@ -6,7 +6,7 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// Bases are the models of a host, to be trained over and sampled from. The host's samplers have room for adapters.
+// Bases are the models of a host, as bases to train adapters over and to sample from.
 func Bases(h *serving.Host) []*Base {
 	var all []*Base
 	for _, p := range h.Policies() {

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/store"
 )
 
-// record adds to the journal, after what it owes; mu is held. What finds no room may come again. A journal that fails in another way
-// is not written any more: what of it is on disk is not known.
+// record appends to the journal, first the owed records; mu is held. If the disk is full, it may be tried again. After any other
+// failure the journal is not written any more, as it is unknown what of it is on disk.
 func (r *run) record(sync bool, records ...store.Record) error {
 	if r.broken != nil {
 		return r.broken
@@ -32,14 +32,14 @@ func (r *run) record(sync bool, records ...store.Record) error {
 	return r.broken
 }
 
-// owe has the journal get what somebody was told when there is room for it; mu is held.
+// owe appends a result that a client may have seen to the journal, or notes it to be appended when there is room; mu is held.
 func (r *run) owe(rec store.Record) {
 	if len(r.owed) > 0 || errors.Is(r.record(false, rec), store.ErrUnwritten) {
 		r.owed = append(r.owed, rec)
 	}
 }
 
-// rest closes the journal until somebody asks again; mu is held. Where nobody does for a while, its requests leave the memory.
+// rest closes the journal until the next request; mu is held. If none comes for a while, the entries are dropped from memory.
 func (r *run) rest() {
 	if err := r.journal.Rest(); err != nil {
 		r.broken = err
@@ -51,7 +51,7 @@ func (r *run) rest() {
 	r.fading.Reset(r.s.Idle)
 }
 
-// fade lets go of the requests of a model that has nothing to do: open reads them again.
+// fade drops the entries of an idle model from memory: open reads them again.
 func (r *run) fade() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,13 +61,13 @@ func (r *run) fade() {
 	}
 }
 
-// done is the record of what a request came to.
+// done is the record of a result.
 func done(seq int64, res result) store.Record {
 	return store.Record{Kind: store.Done, Seq: seq, Status: res.status, Type: res.kind, Body: res.body}
 }
 
-// caughtUp brings the requests to where the snapshot is from which the model goes on; mu is held. A load keeps its state before
-// its result: of one that was cut off between the two the snapshot says that it went well.
+// caughtUp brings the entries up to the snapshot that the model was restored from; mu is held. A load makes a snapshot before
+// its result is recorded: if a crash came in between, the snapshot shows that the load succeeded.
 func (r *run) caughtUp() error {
 	for _, e := range r.entries {
 		if e.seq > r.saved || e.settled() || e.kind != loadWeights.kind {
@@ -83,7 +83,7 @@ func (r *run) caughtUp() error {
 	return nil
 }
 
-// drop lets go of the bodies of requests whose doing the last snapshot has, after that number; mu is held.
+// drop frees the bodies of requests that the snapshot after request saved covers, and entries whose result is expired; mu is held.
 func (r *run) drop(saved int64) {
 	for _, e := range r.entries {
 		if e.seq <= saved && e.settled() {
@@ -96,21 +96,21 @@ func (r *run) drop(saved int64) {
 	}
 }
 
-// isPassed reports whether a number is that of a request of which nothing is known but that it was done; mu is held.
+// isPassed reports whether a request was executed so long ago that its entry is gone; mu is held.
 func (r *run) isPassed(seq int64) bool { return seq >= 1 && seq < r.low && r.entries[seq] == nil }
 
-// hold counts bytes that are kept until a snapshot has what they did; mu is held.
+// hold counts bytes of bodies that must be kept until a snapshot; mu is held.
 func (r *run) hold(n int) {
 	r.held += n
 	r.account.hold(n)
 }
 
-// forget lets go of results that are too old, or too large together; mu is held.
+// forget drops the oldest results if they are too many or too large together; mu is held.
 func (r *run) forget(last int64) {
 	for ; r.forgot < last && (r.forgot <= last-r.s.Kept || r.results > maxKept); r.forgot++ {
 		if old := r.entries[r.forgot]; old != nil && old.settled() && old.result.status != lost {
 			r.results -= len(old.result.body)
-			if old.result.status != server { // which says that it stays undone
+			if old.result.status != server { // the status must be kept, or a replay would execute it
 				r.entries[old.seq] = &entry{&future{old.done, result{status: lost}}, old.seq, old.kind, old.sum, old.body}
 			}
 		}

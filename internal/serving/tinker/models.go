@@ -17,7 +17,7 @@ import (
 
 const forwardBackward = "forward_backward"
 
-// kind is a call whose requests are numbered, with a body of JSON.
+// kind is a numbered call with a JSON body.
 type kind struct {
 	kind string
 	do   func(*run, *entry) (any, error)
@@ -31,8 +31,8 @@ var (
 	saveForSampler = kind{"save_weights_for_sampler", (*run).saveForSampler, func() any { return new(wire.Save) }}
 )
 
-// createModel makes the folder of a model before it answers. What the model is follows from the session and a number, so a
-// call that is made again is the same.
+// createModel creates a model's folder before it answers. The model's ID follows from session and number, so that
+// repeating the call gives the same model.
 func (s *Server) createModel(r *http.Request) (any, error) {
 	yes := true
 	var q wire.CreateModel
@@ -81,7 +81,7 @@ func (s *Server) checkModel(a store.About) error {
 	return nil
 }
 
-// makeRun makes a model, or finds that it is there, and gives the request's id.
+// makeRun creates a model, or finds the one that the same request created, and returns the request's ID.
 func (s *Server) makeRun(a store.About) (id string, err error) {
 	content, err := contentOf(a)
 	if err != nil {
@@ -107,13 +107,13 @@ func (s *Server) makeRun(a store.About) (id string, err error) {
 	return r.accept(0, created, sumOf(created, content), content)
 }
 
-// contentOf is what a model was asked to be.
+// contentOf is the canonical content of a create_model.
 func contentOf(a store.About) ([]byte, error) {
 	a.Created = time.Time{}
 	return json.Marshal(a)
 }
 
-// findRun finds the model of somebody.
+// findRun returns a model if it belongs to who.
 func (s *Server) findRun(who, id string) (*run, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +123,7 @@ func (s *Server) findRun(who, id string) (*run, error) {
 	return nil, notFound(badinput.Errorf("model_id: there is no model %.140q; make one with create_model", id))
 }
 
-// modelOf finds the model that a call is about.
+// modelOf returns the model of a call.
 func (s *Server) modelOf(r *http.Request) (*run, error) {
 	var q wire.Named
 	if err := s.read(r, &q); err != nil {
@@ -147,7 +147,7 @@ func (s *Server) getInfo(r *http.Request) (any, error) {
 	}, nil
 }
 
-// unloadModel ends the training of a model. What was accepted before is done; its checkpoints stay.
+// unloadModel ends the training of a model. Requests accepted before are executed; its checkpoints stay.
 func (s *Server) unloadModel(r *http.Request) (any, error) {
 	m, err := s.modelOf(r)
 	if err != nil {
@@ -168,13 +168,13 @@ func (s *Server) unloadModel(r *http.Request) (any, error) {
 	return promise(m.ID+"#"+unload, m.ID), nil
 }
 
-// forwardBackward takes data to learn from. What is wrong in it is told by its future, as long as it says whose number that is.
+// forwardBackward accepts data to train on. If the data is wrong, the future says so, provided that model and number can be read.
 func (s *Server) forwardBackward(r *http.Request) (any, error) {
 	body, done, err := s.bodyOf(r, s.Body)
 	if err != nil {
 		return nil, err
 	}
-	defer done() // it is held by the model then
+	defer done() // from then on it counts as held by the model
 	q, err := wire.ReadNumber(body)
 	if err != nil {
 		return nil, badinput.Errorf("body: %w; expected protobuf, found Content-Type %.60q", err, r.Header.Get("Content-Type"))
@@ -183,7 +183,7 @@ func (s *Server) forwardBackward(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.account.unpacking.Lock() // a few bytes may stand for a hundred megabytes
+	m.account.unpacking.Lock() // a few sparse bytes may expand to a hundred megabytes
 	defer m.account.unpacking.Unlock()
 	kind, sum := forwardBackward, ""
 	if whole, err := wire.ReadForwardBackward(body); err != nil {
@@ -201,7 +201,7 @@ func (s *Server) forwardBackward(r *http.Request) (any, error) {
 	return promise(id, m.ID), nil
 }
 
-// numbered takes a request of a kind.
+// numbered accepts requests of a kind.
 func (s *Server) numbered(k kind) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
 		body, done, err := s.bodyOf(r, small)
@@ -284,8 +284,7 @@ func (r *run) saveForSampler(e *entry) (any, error) {
 	return map[string]any{"sampling_session_id": momentID(r.ID, e.seq), "path": nil}, nil
 }
 
-// loadWeights gives the model what was saved. The state is kept at once: what was loaded may be deleted before the journal
-// is done again.
+// loadWeights loads a checkpoint, and makes a snapshot at once, as the checkpoint may be deleted before a replay.
 func (r *run) loadWeights(e *entry) (any, error) {
 	var q wire.Load
 	if err := wire.Parse(e.body, &q); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/store"
 )
 
-// know takes the fingerprints of the bases, which stand beside every adapter that is saved.
+// know takes the fingerprints of the bases, which are saved with every adapter.
 func (s *Server) know() (err error) {
 	s.prints = map[string]provenance.Part{}
 	for name, b := range s.bases {
@@ -24,7 +24,7 @@ func (s *Server) know() (err error) {
 	return nil
 }
 
-// saveTo writes the model to a folder, with state what the optimizer knows, and what it was trained over.
+// saveTo writes the model to a folder, with the optimizer's state if asked, and with the fingerprint of its base.
 func (r *run) saveTo(dir string, state bool) error {
 	if err := r.bench.Save(r.model, dir, r.s.bases[r.Base].Source, state); err != nil {
 		return err
@@ -35,8 +35,8 @@ func (r *run) saveTo(dir string, state bool) error {
 	return nil
 }
 
-// checkBase refuses what was saved in a folder, and clients call by a name, where it was trained over another model than has the
-// name of its base now. Of what was saved before that was written down nobody knows; the log says so once.
+// checkBase refuses a saved adapter if its base is another model now. Adapters of older releases have no fingerprint; that is
+// logged once.
 func (s *Server) checkBase(base, dir, name string) error {
 	print, known := s.prints[base]
 	if !known {
@@ -60,11 +60,10 @@ func (s *Server) checkBase(base, dir, name string) error {
 	return nil
 }
 
-// inStore finds the folders of models in a text, and what of them is named.
+// inStore matches folders of models in a text, and checkpoints in them.
 var inStore = regexp.MustCompile(`(s-[0-9a-f]+_train_[0-9]+)(/[A-Za-z_]+)?(/[0-9A-Za-z][^/\s:;,"]*)?`)
 
-// told is what a client is told of an error: the models and checkpoints in it by the names that it knows them by, and nothing of where
-// things lie on this machine.
+// told words an error for a client: models and checkpoints by the names that clients know, and without paths of this machine.
 func (s *Server) told(err error) string {
 	text := err.Error()
 	runs := filepath.Join(s.Options.Store, "runs") + string(filepath.Separator)
@@ -77,7 +76,7 @@ func (s *Server) told(err error) string {
 		return "model " + id
 	})
 	for name, b := range s.bases {
-		if strings.ContainsRune(b.Dir, filepath.Separator) { // else it may be a part of any word
+		if strings.ContainsRune(b.Dir, filepath.Separator) { // a relative name could be part of any word
 			text = strings.ReplaceAll(strings.ReplaceAll(text, b.Dir+string(filepath.Separator), name+": "), b.Dir, name)
 		}
 	}

@@ -7,10 +7,10 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/store"
 )
 
-// Whoever opened a session has it to himself, with the models, sampling sessions and results below it; to others they are not there.
-// What was made where nobody needed a key is everybody's, and a checkpoint that was published can be loaded by all.
+// A session, and the models, sampling sessions and results below it, belong to the key that opened it, and are invisible to others.
+// What was created without a key belongs to everyone. A published checkpoint can be loaded by all.
 
-// who asks: the name of a key.
+// who sends a request: the name of a key.
 func (s *Server) who(r *http.Request) string {
 	if s.Owner == nil {
 		return ""
@@ -18,7 +18,7 @@ func (s *Server) who(r *http.Request) string {
 	return s.Owner(r)
 }
 
-// ownerOf is who opened a session; "" where nobody needed a key, or it is not known any more. mu is held.
+// ownerOf is the key that opened a session; "" if none was needed, or it is not known any more. mu is held.
 func (s *Server) ownerOf(session string) string {
 	if n := s.sessions[session]; n != nil {
 		return n.Owner
@@ -26,20 +26,20 @@ func (s *Server) ownerOf(session string) string {
 	return ""
 }
 
-// sees reports whether what is below a session is there for somebody; mu is held.
+// sees reports whether who may see what is below a session; mu is held.
 func (s *Server) sees(who, session string) bool {
 	owner := s.ownerOf(session)
 	return s.Owner == nil || owner == "" || owner == who
 }
 
-// owner is ownerOf where mu is not held.
+// owner is ownerOf for callers that do not hold mu.
 func (s *Server) owner(session string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ownerOf(session)
 }
 
-// checkpoint finds what the path in a field names, which somebody may read.
+// checkpoint returns the checkpoint that the path in a field names, if who may read it.
 func (s *Server) checkpoint(who, field, path string) (c store.Checkpoint, r *run, err error) {
 	id, kind, name, err := store.ParsePath(path)
 	if err != nil {

@@ -20,7 +20,7 @@ type cursor struct {
 	Total  int `json:"total_count"`
 }
 
-// paged is the part of a list that a call asks for.
+// paged returns the part of a list that a call asks for.
 func paged[T any](r *http.Request, all []T) ([]T, cursor, error) {
 	c := cursor{Limit: 20, Total: len(all)}
 	for key, to := range map[string]*int{"limit": &c.Limit, "offset": &c.Offset} {
@@ -36,7 +36,7 @@ func paged[T any](r *http.Request, all []T) ([]T, cursor, error) {
 	return all[from : from+min(c.Limit, len(all)-from)], c, nil
 }
 
-// checkpointJSON is a checkpoint as clients read it.
+// checkpointJSON is a checkpoint in the form of the protocol.
 func checkpointJSON(r *run, c store.Checkpoint) map[string]any {
 	kind := "training"
 	if c.Kind == store.Sampler {
@@ -71,7 +71,7 @@ func (s *Server) runJSON(r *run) (map[string]any, error) {
 	return out, nil
 }
 
-// allRuns are the models of somebody, the newest first.
+// allRuns lists the models of a key, the newest first.
 func (s *Server) allRuns(who string) []*run {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +163,7 @@ func (s *Server) deleteCheckpoint(r *http.Request) (any, error) {
 	return nil, err
 }
 
-// lifetime is how long a checkpoint is to live from now, nil for ever. That has to be told: who leaves it out means neither.
+// lifetime is for how many seconds a checkpoint is kept from now on; null is forever. The field is required.
 type lifetime struct {
 	told    bool
 	seconds *int64
@@ -202,7 +202,7 @@ func (s *Server) publish(public bool) func(*http.Request) (any, error) {
 	}
 }
 
-// weightsInfo is what a client makes a model by that is to load a checkpoint.
+// weightsInfo tells a client what model to create in order to load a checkpoint.
 func (s *Server) weightsInfo(r *http.Request) (any, error) {
 	var q struct {
 		Path string `json:"tinker_path"`

@@ -13,45 +13,45 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/store"
 )
 
-// run is a model of a client: requests that were accepted, and what they came to. One goroutine does them, in the order of
-// their numbers; it ends when there is nothing to do for a while, and with it the model leaves the memory.
+// run is a model of a client: accepted requests and their results. One goroutine executes them in the order of their
+// numbers. It ends after a while without work, and the model is removed from memory.
 type run struct {
 	s *Server
 	*store.Run
-	account *account // of whoever opened its session
+	account *account // of the session's owner
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the following fields
 	journal  *store.Journal
-	broken   error          // why the journal takes no more
-	owed     []store.Record // that found no room in it
+	broken   error          // why the journal cannot be written any more
+	owed     []store.Record // records that the disk had no room for
 	entries  map[int64]*entry
-	highest  int64 // number of all entries
+	highest  int64 // the highest number of an entry
 	waiting  int   // entries without a result
-	bytes    int   // of their bodies
-	held     int   // bytes of bodies that no snapshot has
+	bytes    int   // of the bodies of waiting entries
+	held     int   // bytes of bodies that no snapshot covers
 	results  int   // bytes of results
-	forgot   int64 // results of numbers below this one are not kept
-	low      int64 // nor are entries of numbers from 1 to below this one
+	forgot   int64 // results of lower numbers were dropped
+	low      int64 // entries of numbers from 1 to below this one were dropped
 	fading   *time.Timer
 	working  bool
 	wake     chan struct{}
 	unloaded bool
-	yields   bool      // it leaves the memory as soon as it has nothing to do
-	gone     *future   // of an unload, while it works; nil: nobody asks
-	last     time.Time // of the last request
+	yields   bool      // leave memory at the next idle moment
+	gone     *future   // of an unload that waits for the worker to end; nil: none
+	last     time.Time // time of the last request
 
 	worker
 }
 
-// worker belongs to the goroutine that works; next is changed with run.mu held.
+// worker is the state of the working goroutine; next is changed with run.mu held.
 type worker struct {
 	bench *bench
 	key   benchKey
 	model *learn.Model
-	next  int64         // request to be done
-	saved int64         // request that the last snapshot came after
-	spent time.Duration // on requests since
-	hole  time.Time     // since when a request is missing; zero: none is
+	next  int64         // number of the next request to execute
+	saved int64         // number of the request that the last snapshot follows
+	spent time.Duration // time spent executing since then
+	hole  time.Time     // when request next was found missing; zero: it is not
 }
 
 // entry is a request of a model.
@@ -60,27 +60,27 @@ type entry struct {
 	seq  int64
 	kind string
 	sum  string
-	body []byte // until a snapshot has what it did
+	body []byte // until a snapshot covers it
 }
 
-// The kinds of entries beside the names of calls.
+// The kinds of entries besides the names of calls.
 const (
 	created = "create_model"
 	unload  = "unload_model"
 	skipped = "skip"   // its number never came
-	passed  = "passed" // what had a number from 1 to below this one is known no more
-	// wrong is a request of any kind that calls something by a name that is not known; its body says so. Of one that was taken before
-	// names were looked at, the journal has its kind, and it is done as it was then.
+	passed  = "passed" // in a rewritten journal: entries from 1 to below this number were dropped
+	// wrong is a request with an unknown field; its body is the error. Requests accepted before fields were checked have their own
+	// kind in the journal, and are executed as then.
 	wrong = "wrong"
 
-	unloadSeq = -1 // stands for the number that an unload has not
+	unloadSeq = -1 // in place of a number, as unload has none
 )
 
-// Bounds of what may wait of one model.
+// Limits of what may wait of one model.
 const (
 	maxWaiting = 4096
 	maxPending = 512 << 20
-	maxAhead   = 1 << 16 // how far a number may be beyond all others
+	maxAhead   = 1 << 16 // how far a number may be ahead of all others
 )
 
 // open reads the journal; mu is held.
@@ -89,7 +89,7 @@ func (r *run) open() error {
 		return r.broken
 	}
 	r.entries, r.wake = map[int64]*entry{}, make(chan struct{}, 1)
-	r.waiting, r.bytes, r.results, r.forgot, r.low = 0, 0, 0, 0, 1 // of a journal that could not be read before
+	r.waiting, r.bytes, r.results, r.forgot, r.low = 0, 0, 0, 0, 1 // an earlier attempt may have failed half-way
 	r.hold(-r.held)
 	j, err := r.Run.Journal(func(rec store.Record) {
 		switch e := r.entries[rec.Seq]; {
@@ -132,7 +132,7 @@ func (r *run) finish(e *entry, res result) {
 	e.settle(res)
 }
 
-// sumOf tells requests apart, by what they say in the one way in which that is written.
+// sumOf is the checksum that identifies a request's content, in canonical form.
 func sumOf(kind string, canonical []byte) string {
 	h := sha256.New()
 	io.WriteString(h, kind+"\n")
@@ -140,7 +140,7 @@ func sumOf(kind string, canonical []byte) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// accept takes a request with its sum, and returns when it is on disk. The same one again is the one that was taken.
+// accept accepts a request, and returns when it is on disk. If the same one was accepted before, it returns that.
 func (r *run) accept(seq int64, kind, sum string, body []byte) (id string, err error) {
 	e := &entry{newFuture(), seq, kind, sum, body}
 	id = fmt.Sprintf("%s#%d", r.ID, seq)
@@ -163,7 +163,7 @@ func (r *run) accept(seq int64, kind, sum string, body []byte) (id string, err e
 		return "", tooMany("%d requests of %s wait; send the next when some are done", r.waiting, r.ID)
 	case r.account.full(len(body)) && kind == forwardBackward:
 		return "", tooMany("%d MB of requests are held that no optim_step has used; send the next after some", maxHeld>>20)
-	case r.unloaded: // its future is refused
+	case r.unloaded: // future answers with the error
 		return id, nil
 	}
 	if err := r.s.room(); err != nil {
@@ -176,7 +176,7 @@ func (r *run) accept(seq int64, kind, sum string, body []byte) (id string, err e
 	return id, nil
 }
 
-// rouse has the goroutine look around, if there is one.
+// rouse wakes the working goroutine, if there is one.
 func (r *run) rouse() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -192,7 +192,7 @@ func (r *run) nudge() {
 	}
 }
 
-// start has the goroutine look for work; mu is held.
+// start starts the working goroutine, or wakes it; mu is held.
 func (r *run) start() {
 	r.nudge()
 	if !r.working && r.s.ctx.Err() == nil && r.waiting > 0 {
@@ -204,7 +204,7 @@ func (r *run) start() {
 	}
 }
 
-// work does requests until there are none for a while.
+// work executes requests until there are none for a while.
 func (r *run) work() {
 	if !r.sit() {
 		r.mu.Lock()
@@ -229,7 +229,7 @@ func (r *run) work() {
 	}
 }
 
-// due waits for the request whose turn it is. It is nil when none came for long, or when the server ends.
+// due waits for the next request by number. It returns nil if none came for a while, or if the server ends.
 func (r *run) due() *entry {
 	for {
 		r.mu.Lock()
@@ -264,7 +264,7 @@ func (r *run) due() *entry {
 	}
 }
 
-// wait returns when something came or a while has passed, and reports whether there is a reason to go on.
+// wait waits to be woken, for at most d. It returns false if there is no reason to go on waiting.
 func (r *run) wait(d time.Duration) bool {
 	select {
 	case <-r.wake:
@@ -278,7 +278,7 @@ func (r *run) wait(d time.Duration) bool {
 	}
 }
 
-// skip gives the numbers up that did not come, for good; mu is held.
+// skip gives up on the missing numbers, permanently; mu is held.
 func (r *run) skip() error {
 	var records []store.Record
 	from := r.next
@@ -297,7 +297,7 @@ func (r *run) skip() error {
 	return nil
 }
 
-// sleep ends the work, unless something came meanwhile; the model is on disk as far as it can be, and leaves the memory.
+// sleep makes a snapshot and removes the model from memory, unless a request has come in the meantime.
 func (r *run) sleep() bool {
 	if err := r.snapshot(r.next - 1); err != nil {
 		r.s.Log.Error("a model could not be kept", "model", r.ID, "error", err)
@@ -312,7 +312,7 @@ func (r *run) sleep() bool {
 	return true
 }
 
-// leave gives the memory of the model back; mu is held.
+// leave frees the memory of the model; mu is held.
 func (r *run) leave() {
 	if r.bench != nil {
 		r.bench.Remove(r.model)
@@ -326,23 +326,23 @@ func (r *run) leave() {
 	}
 }
 
-// giveUp ends the work after an error of the machine: everybody who waits is told. The journal has what was accepted, and
-// whoever asks again makes the model begin again from its last snapshot.
+// giveUp stops the work after a failure of the machine, and fails all waiting requests. The next request restores the
+// model from its last snapshot and journal.
 func (r *run) giveUp(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer r.rest()
 	r.leave()
 	if r.s.ctx.Err() != nil {
-		return // the next server does it
+		return // the server's successor continues from the journal
 	}
 	r.s.Log.Error("a model stopped", "model", r.ID, "error", err)
 	res := r.s.failed(err)
-	res.status = server // also of limits: what somebody was told had failed is not done later
+	res.status = server // even if limits were the cause: a request that was reported as failed must not be executed later
 	for seq, e := range r.entries {
 		if !e.settled() {
 			r.finish(e, res)
-			r.owe(done(seq, res)) // broken or not
+			r.owe(done(seq, res)) // even if the journal is broken
 		}
 	}
 }

@@ -26,45 +26,45 @@ import (
 
 // Base is a model that adapters are trained over.
 type Base struct {
-	Name      string // as clients ask for it
-	Tokenizer string // that clients are to open, by its name on the Hub; "": Name
-	Source    string // what an adapter that is saved names as its base; "": Name
-	Dir       string // where the model lies, of which adapters say that they go with it; "": they say nothing
-	Context   int    // tokens of a sequence, at most; 0: as many as the model has positions
+	Name      string // its name for clients
+	Tokenizer string // the tokenizer for clients to load, by its name on the Hub; "": Name
+	Source    string // base_model_name_or_path in saved adapters; "": Name
+	Dir       string // directory of the model, whose fingerprint is saved with adapters; "": none is
+	Context   int    // the longest sequence, in tokens; 0: the model's positions
 	Stops     []int32
-	Text      func() sampler.TextStream // of tokens, for stop strings
+	Text      func() sampler.TextStream // decodes tokens, for stop strings
 
 	Policy  *model.Policy
 	Backend kernels.Backend
 	Turn    sync.Locker // held by whoever computes on the backend
-	Voice   Voice       // what samples
+	Voice   Voice       // samples completions
 }
 
-// Voice draws completions for this base.
+// Voice samples completions for a base.
 type Voice interface {
-	// Sample draws the completions of a request with an adapter, nil for the bare base. It is called by many goroutines.
+	// Sample samples the completions of a request with an adapter; nil is the bare base. It is called by many goroutines.
 	Sample(ctx context.Context, w *choir.Adapter, r sampler.Request) ([]sampler.Rollout, error)
 }
 
-// Options of a server. The zero value of each but Store and Bases is the usual one.
+// Options of a server. All but Store and Bases may be left zero.
 type Options struct {
 	Store string // directory
 	Bases []*Base
 	Log   *slog.Logger
-	// Owner is who sends a request: the name of a key. nil: all are one, and everything is everybody's.
+	// Owner is who sends a request: the name of a key. nil: all are the same, and everything is everyone's.
 	Owner func(*http.Request) string
 
-	Room    int64         // bytes that the store may have; 0: as many as the disk has, but for some
-	Poll    time.Duration // how long a poll for a result is held; 20 s
-	Hole    time.Duration // how long a request's number is waited for after a later one came; 20 s
-	Replay  time.Duration // work after which a model is kept on disk again; 30 s
-	Idle    time.Duration // a model that nobody asks anything leaves the memory; 15 min
-	Body    int64         // bytes of a request, also when it is unpacked; 64 MiB: a client splits its data at five megabytes
-	Journal int64         // bytes of a journal from which on it is written anew without what is kept elsewhere; 64 MiB
-	Kept    int64         // results of a model that are there to be read again; 4,096
-	Moments int           // weights without a name that are kept of each model; 16
-	Models  int           // of one who asks in memory at a time; 16
-	Layouts int           // combinations of rank and targets in memory at a time over one base; 4
+	Room    int64         // the most bytes of the store; 0: the disk, but for a reserve
+	Poll    time.Duration // how long a poll waits for a result; 20 s
+	Hole    time.Duration // how long a missing number is waited for after a later one came; 20 s
+	Replay  time.Duration // execution time after which a snapshot is made; 30 s
+	Idle    time.Duration // a model without requests for so long leaves memory; 15 min
+	Body    int64         // bytes of a request, after decompression; 64 MiB: clients split their data at five megabytes
+	Journal int64         // bytes of a journal from which on it is compacted; 64 MiB
+	Kept    int64         // results kept per model; 4,096
+	Moments int           // unnamed weights kept per model; 16
+	Models  int           // models in memory per key; 16
+	Layouts int           // combinations of rank and targets in memory per base; 4
 }
 
 func (o Options) withDefaults() Options {
@@ -77,36 +77,36 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Server answers Tinker's calls.
+// Server is the handler of Tinker's calls.
 type Server struct {
 	Options
 	store *store.Store
 	bases map[string]*Base
 	mux   *http.ServeMux
-	ctx   context.Context // of everything that is computed
+	ctx   context.Context // of all computation
 	stop  context.CancelFunc
 	work  sync.WaitGroup
 
 	draining chan struct{} // closed by Drain
 	drain    sync.Once
 
-	mostAsked int64 // bytes of a request to sample
+	mostAsked int64 // the most bytes of a request to sample
 
 	mu       sync.Mutex
-	sessions map[string]*session // short
+	sessions map[string]*session // in their short form
 	runs     map[string]*run
-	accounts map[string]*account // by the name of a key
+	accounts map[string]*account // by key name
 
-	voicing sync.Mutex // held while a sampling session is made: two of one number may come at once
+	voicing sync.Mutex // held while a sampling session is created, as the same request may come twice at once
 
-	prints map[string]provenance.Part // of the bases, by their names; these do not change
-	unsure sync.Map                   // folders of adapters of which nobody knows what they go with, and whose user was told
+	prints map[string]provenance.Part // fingerprints of the bases, by name; constant
+	unsure sync.Map                   // adapter folders without a fingerprint that were logged
 
 	benchMu sync.Mutex
 	benches map[benchKey]*bench
 }
 
-// New opens a server over a directory, in which it goes on where one before it stopped.
+// New opens a server over a directory, and recovers the models in it.
 func New(o Options) (*Server, error) {
 	s := &Server{Options: o.withDefaults(), bases: map[string]*Base{}, sessions: map[string]*session{}, runs: map[string]*run{},
 		accounts: map[string]*account{}, benches: map[benchKey]*bench{},
@@ -140,7 +140,7 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// recall finds what a server before it kept.
+// recall loads the sessions and models of the store.
 func (s *Server) recall() error {
 	err := s.store.All("sessions", func(text []byte) error {
 		var n session
@@ -161,20 +161,20 @@ func (s *Server) recall() error {
 	return err
 }
 
-// Drain answers those who wait for a result, so that they ask the next server.
+// Drain answers waiting polls, so that they are repeated to the next server.
 func (s *Server) Drain() { s.drain.Do(func() { close(s.draining) }) }
 
-// Close ends what is computed; nothing that was acknowledged is lost. The bases are their owner's.
+// Close ends all computation. Nothing that was acknowledged is lost. The bases are left open.
 func (s *Server) Close() error {
 	s.stop()
 	s.work.Wait()
 	return s.store.Close()
 }
 
-// prefix begins the paths of the protocol; what stands before it is anybody's.
+// prefix is the prefix of the protocol's paths. Anything may stand before it.
 const prefix = "/api/v1/"
 
-// ServeHTTP answers calls whose path has the protocol's prefix anywhere.
+// ServeHTTP handles calls whose path contains the prefix.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	at := strings.Index(r.URL.Path, prefix)
 	if at < 0 {
@@ -190,25 +190,25 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// mountKey is the key of what stands before the prefix.
+// mountKey is the context key of the part of the path before the prefix.
 type mountKey struct{}
 
-// mount is the address of that, whole: clients hand on what they are sent to.
+// mount is the URL of that part, absolute, as clients pass it on.
 func mount(r *http.Request) string {
 	scheme := "http"
-	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" { // of a proxy that has it
+	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" { // set by a proxy that terminates TLS
 		scheme = "https"
 	}
 	at, _ := r.Context().Value(mountKey{}).(string)
 	return scheme + "://" + r.Host + at
 }
 
-// Public reports whether a path is one that is fetched without a key: what it names is signed.
+// Public reports whether a path needs no key, as its ticket is signed.
 func Public(path string) bool {
 	return strings.HasPrefix(path, prefix+"archives/") || path == prefix+"healthz"
 }
 
-// Own tells a gate of the paths of this server: how many bytes a request has at the most, and whether it needs no key.
+// Own tells the gate about a path of this server: the most bytes of a request, and whether it needs no key.
 func (s *Server) Own(path string) (bytes int64, public, own bool) {
 	return s.Body, Public(path), strings.HasPrefix(path, prefix)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/store"
 )
 
-// session is a program that is connected.
+// session is a connected client.
 type session struct {
 	ID       string         `json:"session_id"`
 	Tags     []string       `json:"tags"`
@@ -21,14 +21,14 @@ type session struct {
 	Owner    string         `json:"owner,omitempty"` // the name of a key
 }
 
-// short is what of a session is in the memory; the store has the rest.
+// short is the part of a session that stays in memory; the store has all of it.
 func (n *session) short() *session { return &session{ID: n.ID, Created: n.Created, Owner: n.Owner} }
 
 // closing is an answer after which the connection is closed.
 type closing struct{ v any }
 
-// config tells a client how to speak. It drops the connection of this call without closing it, and the late close has hit
-// others: so it is closed here.
+// config tells a client its settings. The client drops the connection of this call without closing it; when it was closed
+// later, other calls were hit. So the server closes it.
 func (s *Server) config(*http.Request) (any, error) {
 	return closing{map[string]any{
 		"use_pyqwest_transport": false, "pjwt_auth_enabled": false, "proto_compress_fwdbwd": false,
@@ -63,7 +63,7 @@ func (s *Server) createSession(r *http.Request) (any, error) {
 	return map[string]string{"session_id": id}, nil
 }
 
-// findSession finds the session of somebody.
+// findSession returns a session if it belongs to who.
 func (s *Server) findSession(who, id string) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func (s *Server) heartbeat(r *http.Request) (any, error) {
 	return nil, err
 }
 
-// telemetry is thrown away; a client that finds nobody to take it shows its user errors late.
+// telemetry discards its data. Without this call, a client shows its user errors late.
 func (s *Server) telemetry(r *http.Request) (any, error) {
 	_, err := io.Copy(io.Discard, http.MaxBytesReader(nil, r.Body, s.Body))
 	return map[string]string{"status": "accepted"}, unread(err)

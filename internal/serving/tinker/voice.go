@@ -22,20 +22,20 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// voice is a sampling session: what it speaks with does not change.
+// voice is a sampling session. What it samples from never changes.
 type voice struct {
 	ID      string `json:"id"`
 	Session string `json:"session"`
 	Base    string `json:"base"`
 	Path    string `json:"path,omitempty"` // of a checkpoint
-	Run     string `json:"run,omitempty"`  // or whose weights without a name
-	Seq     int64  `json:"seq,omitempty"`  // were saved by this request; 0 of a checkpoint: nobody noted it
+	Run     string `json:"run,omitempty"`  // or the model whose unnamed weights
+	Seq     int64  `json:"seq,omitempty"`  // were saved by this request; 0 for a checkpoint of unknown number
 }
 
-// momentID names the sampling session over the weights without a name that a request of a model saved.
+// momentID is the ID of the sampling session over unnamed weights that a request saved.
 func momentID(model string, seq int64) string { return fmt.Sprintf("%s:sample:%d", model, seq) }
 
-// voice is a sampling session as the store has it: none is in the memory. That over weights without a name is told by its own.
+// voice loads a sampling session from the store. That of unnamed weights follows from its ID.
 func (s *Server) voice(id string) (*voice, error) {
 	model, number, _ := strings.Cut(id, ":sample:")
 	s.mu.Lock()
@@ -51,7 +51,7 @@ func (s *Server) voice(id string) (*voice, error) {
 	return &v, nil
 }
 
-// findVoice finds the sampling session of somebody.
+// findVoice returns a sampling session if it belongs to who.
 func (s *Server) findVoice(who, id string) (*voice, error) {
 	v, err := s.voice(id)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -65,7 +65,7 @@ func (s *Server) findVoice(who, id string) (*voice, error) {
 	return nil, notFound(badinput.Errorf("sampling_session_id: there is no %.140q; make one with create_sampling_session", id))
 }
 
-// createSamplingSession opens a session over a base, or over a checkpoint of an adapter.
+// createSamplingSession creates a session over a base, or over a checkpoint of an adapter.
 func (s *Server) createSamplingSession(r *http.Request) (any, error) {
 	var q struct {
 		Session string  `json:"session_id"`
@@ -126,7 +126,7 @@ func (s *Server) sampler(r *http.Request) (any, error) {
 	return out, nil
 }
 
-// asample draws completions. A request that is wrong is accepted and fails: what a client is refused it may try again.
+// asample samples completions. A wrong request is accepted and fails later, as a client may retry one that is refused.
 func (s *Server) asample(r *http.Request) (any, error) {
 	body, done, err := s.bodyOf(r, s.mostAsked)
 	if err != nil {
@@ -208,7 +208,7 @@ func (s *Server) sample(ctx context.Context, v *voice, q *wire.Sample) (out wire
 	return out, nil
 }
 
-// top lays the most likely tokens out in rows of k.
+// top arranges the most likely tokens in rows of k.
 func top(rows [][]sampler.Likely, k, length int) *wire.Top {
 	t := &wire.Top{K: k, Tokens: make([]int32, length*k), LogProbs: make([]float32, length*k)}
 	for i := range t.LogProbs {
@@ -222,13 +222,13 @@ func top(rows [][]sampler.Likely, k, length int) *wire.Top {
 	return t
 }
 
-// most is how many samples one request may ask for, and maxTop how many tokens at each place.
+// most is the number of samples in a request at most, and maxTop that of likely tokens per position.
 const (
 	most   = 1024
 	maxTop = 128
 )
 
-// request is what the sampler is asked.
+// request is the request to the sampler.
 func (b *Base) request(v *voice, q *wire.Sample) (r sampler.Request, err error) {
 	r = sampler.Request{N: 1, ScorePrompt: q.PromptLogProbs, PromptTop: q.PromptTop}
 	for _, c := range q.Prompt.Chunks {
@@ -249,7 +249,7 @@ func (b *Base) request(v *voice, q *wire.Sample) (r sampler.Request, err error) 
 		r.Params.TopP = *p.TopP
 	}
 	if p.TopK != nil {
-		r.Params.TopK = max(*p.TopK, 0) // −1: all, as 0 is
+		r.Params.TopK = max(*p.TopK, 0) // −1 means no limit, as 0 does
 	}
 	r.Params.MaxTokens = b.Context - len(r.Prompt)
 	if p.MaxTokens != nil {
@@ -262,12 +262,12 @@ func (b *Base) request(v *voice, q *wire.Sample) (r sampler.Request, err error) 
 	switch {
 	case len(r.Prompt) == 0:
 		return r, badinput.Errorf("prompt: found no tokens, expected one or more")
-	case r.Params.MaxTokens > b.Context-len(r.Prompt) || len(r.Prompt) >= b.Context: // a sum may be too large to be one
+	case r.Params.MaxTokens > b.Context-len(r.Prompt) || len(r.Prompt) >= b.Context: // the second test covers overflow of the first
 		return r, badinput.Errorf("prompt: %d tokens and max_tokens %d are more than the %d of a sequence here",
 			len(r.Prompt), r.Params.MaxTokens, b.Context)
 	case p.TopK != nil && *p.TopK < -1:
 		return r, badinput.Errorf("top_k: found %d, expected 1 or more, or -1 for all", *p.TopK)
-	case p.TopP != nil && !(*p.TopP > 0 && *p.TopP <= 1): // to the sampler 0 is all of them
+	case p.TopP != nil && !(*p.TopP > 0 && *p.TopP <= 1): // to the sampler, 0 means no limit
 		return r, badinput.Errorf("top_p: found %v, expected above 0 to 1; for the most likely token alone send temperature 0", *p.TopP)
 	case r.N < 1 || r.N > most:
 		return r, badinput.Errorf("num_samples: found %d, expected 1 to %d", r.N, most)
@@ -277,11 +277,11 @@ func (b *Base) request(v *voice, q *wire.Sample) (r sampler.Request, err error) 
 	return r, b.stops(&r.Params, p.Stop)
 }
 
-// stops reads what ends a completion: nothing said, the model's own; a text, texts, or tokens.
+// stops reads what stops a completion: by default the model's stop tokens; else a string, strings, or tokens.
 func (b *Base) stops(p *sampler.Params, stop json.RawMessage) error {
 	var one string
 	var texts []string
-	var tokens []int32 // has a zero for each text, where they are texts
+	var tokens []int32 // fails for strings, with a zero for each
 	var each []json.RawMessage
 	switch {
 	case len(stop) == 0 || string(stop) == "null":
@@ -308,7 +308,7 @@ func (b *Base) stops(p *sampler.Params, stop json.RawMessage) error {
 	return nil
 }
 
-// seedOf is the seed of a request that brings none: the same when it is sent again.
+// seedOf is the seed of a request without one: the same when it is sent again.
 func seedOf(voice string, seq int64) uint64 {
 	sum := sha256.Sum256(binary.LittleEndian.AppendUint64([]byte(voice), uint64(seq)))
 	return binary.LittleEndian.Uint64(sum[:8]) & math.MaxInt64

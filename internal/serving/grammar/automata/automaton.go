@@ -1,5 +1,5 @@
-// Package automata makes deterministic automata over characters: of patterns, of formats of strings, of numbers between
-// limits, and of what several of these have in common. What they cost is bounded by a Budget.
+// Package automata builds deterministic automata over characters: of patterns, of formats of strings, of numbers within
+// limits, and intersections of these. A Budget limits their cost.
 package automata
 
 import (
@@ -9,14 +9,14 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// Automaton is a deterministic automaton over characters. It begins in state 0, and from each of its states there is a
-// way to one that accepts.
+// Automaton is a deterministic automaton over characters. It starts in state 0, and every state can reach one that
+// accepts.
 type Automaton struct {
-	moves   [][]move // by state, in ascending order
+	moves   [][]move // by state, in ascending order of characters
 	accepts []bool
 }
 
-// move is where the characters of a range lead. No range has surrogates, which are no characters.
+// move is a transition for a range of characters. No range contains surrogates, which are no characters.
 type move struct {
 	lo, hi rune
 	to     int32
@@ -34,20 +34,20 @@ func (a *Automaton) Next(q int32, r rune) int32 {
 	return -1
 }
 
-// Any tells whether one of these characters leads anywhere.
+// Any reports whether any character from lo to hi leads anywhere.
 func (a *Automaton) Any(q int32, lo, hi rune) bool {
 	moves := a.moves[q]
 	i := search(moves, lo)
 	return lo <= hi && i < len(moves) && moves[i].lo <= hi
 }
 
-// Accepts tells whether a text may end in a state.
+// Accepts reports whether a text may end in a state.
 func (a *Automaton) Accepts(q int32) bool { return a.accepts[q] }
 
-// Ends tells whether a text must end in a state.
+// Ends reports whether a text must end in a state.
 func (a *Automaton) Ends(q int32) bool { return len(a.moves[q]) == 0 }
 
-// search finds the first move that does not end below a character.
+// search finds the first move whose range does not end before a character.
 func search(moves []move, r rune) int {
 	lo, hi := 0, len(moves)
 	for lo < hi {
@@ -60,7 +60,7 @@ func search(moves []move, r rune) int {
 	return lo
 }
 
-// Matches tells whether a whole text is accepted.
+// Matches reports whether a text is accepted.
 func (a *Automaton) Matches(text string) bool {
 	q := int32(0)
 	for _, r := range text {
@@ -71,11 +71,11 @@ func (a *Automaton) Matches(text string) bool {
 	return a.accepts[q]
 }
 
-// mostStates bounds an automaton: none of a pattern that somebody wrote by hand comes near it.
+// mostStates limits an automaton. Patterns written by hand do not come near it.
 const mostStates = 10_000
 
-// Budget is how much work the automata of one grammar may still make. It bounds the time to a fraction of a second, and
-// the memory to 20 MB.
+// Budget is how much work may still be spent on the automata of a grammar. It limits the time to a fraction of a second,
+// and the memory to 20 MB.
 type Budget int
 
 const (
@@ -88,8 +88,8 @@ func (b *Budget) spend(n Budget) bool {
 	return *b > 0
 }
 
-// explore makes the automaton whose states are keys: edges emits where each leads, in ascending order and apart, and
-// tells whether it accepts. It is nil where nothing is accepted.
+// explore builds the automaton whose states are keys. edges calls emit for each transition, in ascending order without
+// overlaps, and reports whether the state accepts. The result is nil if nothing is accepted.
 func explore[K comparable](b *Budget, start K, edges func(at K, emit func(lo, hi rune, to K)) bool) (*Automaton, error) {
 	a := &Automaton{}
 	known := map[K]int32{start: 0}
@@ -114,7 +114,7 @@ func explore[K comparable](b *Budget, start K, edges func(at K, emit func(lo, hi
 	return a.trim(), nil
 }
 
-// appendMove adds a move without its surrogates, to the one before it where both are one range.
+// appendMove appends a move without its surrogates, merging it with the last one if possible.
 func appendMove(moves []move, m move) []move {
 	if m.lo < 0xD800 && m.hi >= 0xD800 {
 		moves = appendMove(moves, move{m.lo, 0xD7FF, m.to})
@@ -165,7 +165,7 @@ func (a *Automaton) trim() *Automaton {
 	return a
 }
 
-// Both accepts what two automata accept; nil is one that accepts nothing.
+// Both is the intersection of two automata; nil accepts nothing.
 func Both(left *Budget, a, b *Automaton) (*Automaton, error) {
 	switch {
 	case a == nil || b == nil:
@@ -191,7 +191,7 @@ func Both(left *Budget, a, b *Automaton) (*Automaton, error) {
 	})
 }
 
-// OfLength accepts texts of at least least and at most most characters; most is -1 where there is no limit.
+// OfLength accepts texts of at least least and at most most characters; most is -1 if there is no limit.
 func OfLength(b *Budget, least, most int) (*Automaton, error) {
 	if n := max(least, most); n > mostStates {
 		return nil, badinput.Errorf("counts to %d characters beside a pattern or format, expected at most %d", n, mostStates)
@@ -212,7 +212,7 @@ func OtherThan(b *Budget, names []string) (*Automaton, error) {
 		return AnyText, nil
 	}
 	names = slices.Sorted(slices.Values(names))
-	type prefix struct{ first, end, bytes int } // names[first:end] begin with these bytes of theirs
+	type prefix struct{ first, end, bytes int } // names[first:end] share their first bytes bytes
 	elsewhere := prefix{-1, -1, -1}
 	return explore(b, prefix{0, len(names), 0}, func(at prefix, emit func(lo, hi rune, to prefix)) bool {
 		accepts, next := true, rune(0)

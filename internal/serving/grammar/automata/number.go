@@ -7,21 +7,21 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// A number has at the most so many digits before the point, behind it, and in the exponent; so it has an end, and every
-// one that can be written fits in 64 bits of floating point.
+// Limits on the digits of a number before the point, behind it, and in the exponent. So every number ends, and fits in
+// 64-bit floating point.
 const (
 	wholeDigits    = 21
 	FractionDigits = 24
 	exponentDigits = 2
 )
 
-// Decimal is a limit: digits before and behind the point, without leading or trailing zeros.
+// Decimal is a limit: its digits before and behind the point, without leading or trailing zeros.
 type Decimal struct {
 	Negative        bool
 	Whole, Fraction string
 }
 
-// NewDecimal reads a number as JSON has it.
+// NewDecimal parses a JSON number.
 func NewDecimal(text string) (Decimal, error) {
 	var d Decimal
 	digits, exponent := text, 0
@@ -61,22 +61,22 @@ func (d Decimal) Zero() bool { return d.Whole == "0" && d.Fraction == "" }
 // Limit is one end of a range.
 type Limit struct {
 	Decimal
-	Strict bool // the limit itself is outside
+	Strict bool // the limit itself is excluded
 }
 
-// Numbers are what the number in a schema may be.
+// Numbers describes the numbers that a schema allows.
 type Numbers struct {
 	Integers bool
 	Lo, Hi   []Limit
-	Fraction int // how many digits may follow the point
-	Multiple int // of what an integer is a multiple; 0 and 1 are of anything
+	Fraction int // most digits behind the point
+	Multiple int // for integers; 0 and 1 are no restriction
 }
 
 var int64Limits = [2]Limit{
 	{Decimal: Decimal{Negative: true, Whole: "9223372036854775808"}}, {Decimal: Decimal{Whole: "9223372036854775807"}},
 }
 
-// Automaton accepts these numbers as JSON spells them: nil where there are none. Where there is a limit there is no exponent.
+// Automaton accepts these numbers in JSON; nil if there are none. With limits there are no exponents.
 func (n Numbers) Automaton(b *Budget) (*Automaton, error) {
 	exponent := !n.Integers && len(n.Lo) == 0 && len(n.Hi) == 0 && n.Fraction == FractionDigits
 	if n.Integers {
@@ -86,7 +86,7 @@ func (n Numbers) Automaton(b *Budget) (*Automaton, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(n.Lo) > 0 || len(n.Hi) > 0 { // zero has no sign there
+	if len(n.Lo) > 0 || len(n.Hi) > 0 { // no negative zero then
 		n.Hi = append(n.Hi, Limit{Decimal{Whole: "0"}, true})
 	}
 	down, err := n.magnitudes(b, negated(n.Hi), negated(n.Lo), exponent)
@@ -126,7 +126,7 @@ func negated(limits []Limit) (out []Limit) {
 	return out
 }
 
-// magnitudes accepts numbers without a sign between limits.
+// magnitudes accepts unsigned numbers within limits.
 func (n Numbers) magnitudes(b *Budget, lo, hi []Limit, exponent bool) (*Automaton, error) {
 	a, err := digits(b, n.Fraction, exponent)
 	if err == nil && n.Multiple > 1 {
@@ -156,10 +156,10 @@ func meet(left *Budget, a *Automaton, make func(*Budget) (*Automaton, error)) (*
 	return Both(left, a, b)
 }
 
-// digits accepts 0, 12, 0.5, 1e-7 and so on.
+// digits accepts unsigned numbers: 0, 12, 0.5, 1e-7 and so on.
 func digits(b *Budget, fraction int, exponent bool) (*Automaton, error) {
 	type at struct {
-		part byte // 0 begin, i digits, z a zero, . behind the point, e, s its sign, x its digits
+		part byte // 0 start, i integer digits, z a leading zero, . fraction, e exponent, s its sign, x its digits
 		n    int
 	}
 	return explore(b, at{}, func(s at, emit func(lo, hi rune, to at)) bool {
@@ -202,7 +202,7 @@ func digits(b *Budget, fraction int, exponent bool) (*Automaton, error) {
 	})
 }
 
-// multiplesOf accepts the digits of integers that are one.
+// multiplesOf accepts the digits of integers that are multiples of m.
 func multiplesOf(m int) func(*Budget) (*Automaton, error) {
 	return func(b *Budget) (*Automaton, error) {
 		return explore(b, 0, func(rest int, emit func(lo, hi rune, to int)) bool {
@@ -214,14 +214,14 @@ func multiplesOf(m int) func(*Budget) (*Automaton, error) {
 	}
 }
 
-// compared accepts the numbers, without a sign or leading zeros, on one side of a limit: 1 above, -1 below.
+// compared accepts unsigned numbers on one side of a limit: 1 above, -1 below.
 func compared(l Limit, side int) func(*Budget) (*Automaton, error) {
 	type at struct {
 		fraction bool
-		n        int // digits read of this part, one more than the limit has at the most
-		order    int // of what has been read and as many digits of the limit
+		n        int // digits read of this part, at most one more than the limit has
+		order    int // comparison of those with as many digits of the limit
 	}
-	whole := func(s at) int { // the order once the point is reached
+	whole := func(s at) int { // the comparison once the point is reached
 		switch {
 		case s.n < len(l.Whole):
 			return -1
@@ -254,7 +254,7 @@ func compared(l Limit, side int) func(*Budget) (*Automaton, error) {
 	}
 }
 
-// compareDigit compares a digit with one of a limit, which has zeros behind its last.
+// compareDigit compares a digit with digit n of a limit, which continues with zeros.
 func compareDigit(d byte, of string, n int) int {
 	other := byte('0')
 	if n < len(of) {
@@ -269,7 +269,7 @@ func compareDigit(d byte, of string, n int) int {
 	return 0
 }
 
-// String spells a decimal as a number of JSON without an exponent.
+// String writes a decimal as a JSON number without an exponent.
 func (d Decimal) String() string {
 	text := d.Whole
 	if d.Fraction != "" {

@@ -16,16 +16,16 @@ func Wholly(b *Budget, pattern string) (*Automaton, error) {
 	return compilePattern(b, "", pattern, "")
 }
 
-// Containing is the automaton of texts in which a pattern matches somewhere, as JSON Schema has it.
+// Containing is the automaton of texts in which a pattern matches somewhere, as JSON Schema requires.
 func Containing(b *Budget, pattern string) (*Automaton, error) {
 	return compilePattern(b, "(?s:.*)(?:", pattern, ")(?s:.*)")
 }
 
-// longestPattern is in bytes: what a state costs grows with it.
+// longestPattern is in bytes, as the cost of a state grows with it.
 const longestPattern = 16 << 10
 
-// compilePattern reads a pattern as package regexp does, with the \uXXXX, \s and \S of ECMA-262. The dot takes what it takes in
-// both: no end of a line of any kind.
+// compilePattern compiles a pattern in the syntax of package regexp, with \uXXXX, \s and \S as in ECMA-262. The dot matches no
+// line ends, those of both languages.
 func compilePattern(b *Budget, before, pattern, after string) (*Automaton, error) {
 	if len(pattern) > longestPattern {
 		return nil, badinput.Errorf("the pattern %q has %d bytes, expected at most %d", Cut(pattern), len(pattern), longestPattern)
@@ -34,7 +34,7 @@ func compilePattern(b *Budget, before, pattern, after string) (*Automaton, error
 	if err != nil {
 		return nil, badinput.Errorf("the pattern %q has %w", Cut(pattern), err)
 	}
-	if _, err := syntax.Parse(text, syntax.Perl); err != nil { // alone: it may not close the group around it
+	if _, err := syntax.Parse(text, syntax.Perl); err != nil { // by itself first, as it must not close the group around it
 		return nil, badinput.Errorf("the pattern %q: %w", Cut(pattern), err)
 	}
 	parsed, err := syntax.Parse(before+text+after, syntax.Perl)
@@ -56,14 +56,14 @@ func compilePattern(b *Budget, before, pattern, after string) (*Automaton, error
 	return a, nil
 }
 
-// The characters that are spaces to ECMA-262, of which package syntax has some, and all others, as they stand in a class.
+// The white space of ECMA-262, of which package syntax has only a part, and its complement, as content of a class.
 const (
-	spaces = `\s\v\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}\s` // \s last: a hyphen may follow
+	spaces = `\s\v\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000}\x{FEFF}\s` // \s at the end, as a hyphen may follow
 	others = `\x00-\x08\x0E-\x1F!-\x{9F}\x{A1}-\x{167F}\x{1681}-\x{1FFF}\x{200B}-\x{2027}\x{202A}-\x{202E}` +
 		`\x{2030}-\x{205E}\x{2060}-\x{2FFF}\x{3001}-\x{FEFE}\x{FF00}-\x{10FFFF}`
 )
 
-// translated writes the \uXXXX, \s and \S of ECMA-262 as package syntax reads them.
+// translated rewrites \uXXXX, \s and \S of ECMA-262 for package syntax.
 func translated(pattern string) (string, error) {
 	var out strings.Builder
 	class := false // within brackets
@@ -99,12 +99,12 @@ func translated(pattern string) (string, error) {
 	return out.String(), nil
 }
 
-// patterns makes sets of instructions, as strings, into states of an automaton.
+// patterns builds an automaton whose states are sets of instructions, as strings.
 type patterns struct {
 	prog   *syntax.Prog
-	ranges [][]rune // by instruction: the characters it takes, as pairs
+	ranges [][]rune // by instruction: the characters that it reads, as pairs
 	budget *Budget
-	seen   []int // by instruction: the closure in which it was reached last
+	seen   []int // by instruction: the closure that last reached it
 	number int
 }
 
@@ -129,7 +129,7 @@ func (p *patterns) findRanges() error {
 	return nil
 }
 
-// foldings are the letters that are one when case does not count.
+// foldings are the letters that are equal if case is ignored.
 func foldings(r rune, fold bool) []rune {
 	all := []rune{r}
 	if fold {
@@ -145,8 +145,8 @@ func foldings(r rune, fold bool) []rune {
 	return pairs
 }
 
-// closure is the set of instructions that are reached without reading, as a key: those that read a character, those
-// that wait for the end of the text, and the match.
+// closure is the set of instructions that are reached without reading, as a key: those that read a character, those that
+// require the end of the text, and the match.
 func (p *patterns) closure(from []uint32, holds syntax.EmptyOp) string {
 	var reached []uint32
 	p.number++
@@ -191,7 +191,7 @@ func instructions(key string) []uint32 {
 	return list
 }
 
-// ends tells whether the text may end at a set.
+// ends reports whether the text may end at a set.
 func (p *patterns) ends(set []uint32) bool {
 	for _, at := range instructions(p.closure(slices.Clone(set), syntax.EmptyEndText)) {
 		if p.prog.Inst[at].Op == syntax.InstMatch {
@@ -201,10 +201,10 @@ func (p *patterns) ends(set []uint32) bool {
 	return false
 }
 
-// edges cuts the characters where some instruction begins or stops taking them.
+// edges divides the characters into ranges that are read by the same instructions.
 func (p *patterns) edges(at string, emit func(lo, hi rune, to string)) bool {
 	set := instructions(at)
-	classes := map[*rune][]uint32{} // the instructions that take the same characters: the copies of a repeated one do
+	classes := map[*rune][]uint32{} // instructions by the characters they read: copies of a repeated one share these
 	for _, in := range set {
 		if r := p.ranges[in]; len(r) > 0 {
 			classes[&r[0]] = append(classes[&r[0]], in)
@@ -221,7 +221,7 @@ func (p *patterns) edges(at string, emit func(lo, hi rune, to string)) bool {
 	if !p.budget.spend(Budget(len(cuts) * (len(classes) + 1) * 8)) {
 		return false
 	}
-	known := map[string]string{} // what is reached, by the instructions that read
+	known := map[string]string{} // the target sets, by the instructions that read
 	for i := 0; i+1 < len(cuts); i++ {
 		var out []uint32
 		for _, of := range classes {
@@ -254,12 +254,12 @@ func (p *patterns) edges(at string, emit func(lo, hi rune, to string)) bool {
 func takesRune(ranges []rune, r rune) bool {
 	i, _ := slices.BinarySearch(ranges, r)
 	if i&1 == 1 || i < len(ranges) && ranges[i] == r {
-		return true // between the two of a pair, or one of them
+		return true // inside a range, or one of its ends
 	}
 	return false
 }
 
-// Cut shortens what is quoted in an error.
+// Cut shortens a text for quoting it in an error.
 func Cut(text string) string {
 	const most = 80
 	if len(text) <= most {

@@ -1,4 +1,4 @@
-// Package choir draws completions for several adapters of a base together.
+// Package choir samples completions for several adapters of a base together.
 package choir
 
 import (
@@ -13,39 +13,39 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// Adapter is one that does not change. Its ID says which.
+// Adapter is an immutable adapter, identified by its ID.
 type Adapter struct {
 	ID   string
 	Load func() (*lora.Adapter, error)
 }
 
-// Choir is the voice of a base whose sampler serves adapters: requests for several of them are drawn together. Adapters stay
-// with the sampler as long as it has room; the one that nobody asked for longest goes first.
+// Choir samples for a base with a sampler that serves adapters: requests for several of them run in the same batches.
+// Adapters stay loaded while there is room; the least recently used one is evicted.
 type Choir struct {
 	live *sampler.Live
-	most int // seats; other places of the sampler are for adapters with names
+	most int // the most seats; other slots of the sampler are for named adapters
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the following fields
 	freed sync.Cond
-	seats map[string]*seat // by the adapter's ID
+	seats map[string]*seat // by adapter ID
 	clock int
 }
 
-// seat is an adapter that the sampler has.
+// seat is an adapter that the sampler has loaded.
 type seat struct {
 	served *model.Served
 	users  int
 	used   int
 }
 
-// New makes a voice of a sampler, which somebody runs and which has room for adapters.
+// New makes a Choir of a sampler, which the caller runs.
 func New(live *sampler.Live) *Choir {
 	c := &Choir{live: live, most: max(1, live.Plan().Adapters/3), seats: map[string]*seat{}}
 	c.freed.L = &c.mu
 	return c
 }
 
-// Sample draws the completions of a request with an adapter, nil for the bare base. It may be called by many goroutines.
+// Sample samples the completions of a request with an adapter; nil is the bare base. It may be called by many goroutines.
 func (c *Choir) Sample(ctx context.Context, w *Adapter, r sampler.Request) ([]sampler.Rollout, error) {
 	at, err := c.take(ctx, w)
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *Choir) Sample(ctx context.Context, w *Adapter, r sampler.Request) ([]sa
 	return c.draw(ctx, r)
 }
 
-// busy is how long a request waits before it is tried again on a sampler that has no place to wait in.
+// busy is the pause before a request is submitted again to a sampler whose queue is full.
 const busy = 50 * time.Millisecond
 
 // draw waits for all samples of a request.
@@ -72,7 +72,7 @@ func (c *Choir) draw(ctx context.Context, r sampler.Request) ([]sampler.Rollout,
 		}
 	}}
 	ticket, err := c.live.Submit(r, on)
-	for errors.Is(err, sampler.ErrBusy) && ctx.Err() == nil { // it was accepted: it waits here
+	for errors.Is(err, sampler.ErrBusy) && ctx.Err() == nil { // the request was accepted, so it has to wait here
 		time.Sleep(busy)
 		ticket, err = c.live.Submit(r, on)
 	}
@@ -88,7 +88,7 @@ func (c *Choir) draw(ctx context.Context, r sampler.Request) ([]sampler.Rollout,
 	return rollouts, ctx.Err()
 }
 
-// take has the sampler serve an adapter until leave; where there is no room, when somebody else leaves.
+// take has the sampler load an adapter, until leave is called. If there is no room, it waits for another to leave.
 func (c *Choir) take(ctx context.Context, w *Adapter) (*seat, error) {
 	if w == nil {
 		return &seat{}, nil
@@ -97,7 +97,7 @@ func (c *Choir) take(ctx context.Context, w *Adapter) (*seat, error) {
 	defer c.mu.Unlock()
 	for {
 		if err := ctx.Err(); err != nil {
-			return nil, err // many may have waited here, for whom nothing is to be loaded
+			return nil, err // the request was cancelled while it waited: load nothing
 		}
 		c.clock++
 		if at := c.seats[w.ID]; at != nil {
@@ -122,7 +122,7 @@ func (c *Choir) take(ctx context.Context, w *Adapter) (*seat, error) {
 	}
 }
 
-// dismiss withdraws the adapter that nobody reads and that was asked for before all others; mu is held.
+// dismiss evicts the least recently used adapter that nobody uses; mu is held.
 func (c *Choir) dismiss() bool {
 	oldest := ""
 	for id, at := range c.seats {

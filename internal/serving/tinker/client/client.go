@@ -1,6 +1,6 @@
-// Package client speaks Tinker's protocol as its Python SDK does: what it sends, in which order, and when it tries again. It
-// was written from the protocol alone and shares with the server the form of the messages only, so that tests drive the server
-// as programs do.
+// Package client speaks Tinker's protocol like its Python SDK: the same messages in the same order, with the same retries. It
+// was written from the protocol alone and shares only the messages' encoding with the server, so that tests drive the server
+// as real programs do.
 package client
 
 import (
@@ -18,15 +18,15 @@ import (
 
 // Client calls a server.
 type Client struct {
-	URL  string // to which /api/v1 is added
-	Key  string // "" is a usual one
+	URL  string // /api/v1 is appended
+	Key  string // "": a default
 	HTTP *http.Client
-	// Patience is how long a call that the server cannot take now is made again; 0: 5 min.
+	// Patience is how long a call is retried if the server cannot take it; 0: 5 min.
 	Patience time.Duration
-	Tries    int // made again so far
+	Tries    int // retries so far
 }
 
-// Refused is an answer that making the call again would not mend.
+// Refused is the error of a call for which a retry is no use.
 type Refused struct {
 	Code int
 	Text string
@@ -34,7 +34,7 @@ type Refused struct {
 
 func (e *Refused) Error() string { return fmt.Sprintf("HTTP %d: %s", e.Code, e.Text) }
 
-// Failed is a request that was accepted and came to nothing.
+// Failed is the error of a request that was accepted and then failed.
 type Failed struct {
 	Text     string `json:"error"`
 	Category string `json:"category"`
@@ -42,10 +42,10 @@ type Failed struct {
 
 func (e *Failed) Error() string { return e.Category + ": " + e.Text }
 
-// again reports whether a call is made again after an answer.
+// again reports whether to retry after a status.
 func again(code int) bool { return code == 408 || code == 409 || code == 429 || code >= 500 }
 
-// Call makes a call until it is answered. The body of a request is JSON, unless it is bytes, which are protobuf.
+// Call makes a call, with retries. in is sent as JSON; if it is bytes, as protobuf.
 func (c *Client) Call(ctx context.Context, method, path string, in, out any) error {
 	body, kind, err := encode(in)
 	if err != nil {
@@ -139,14 +139,14 @@ func (c *Client) Wait(ctx context.Context, request string) ([]byte, error) {
 	return text, nil
 }
 
-// Session is a connection of a program.
+// Session is a client's session.
 type Session struct {
 	*Client
 	ID             string
 	models, voices int64
 }
 
-// Connect begins a session.
+// Connect creates a session.
 func (c *Client) Connect(ctx context.Context) (*Session, error) {
 	if err := c.Call(ctx, "POST", "client/config", map[string]string{"sdk_version": "0.25.0"}, nil); err != nil {
 		return nil, err

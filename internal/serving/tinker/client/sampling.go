@@ -15,7 +15,7 @@ type Voice struct {
 	Seq int64 // number of the next request
 }
 
-// Voice samples from a checkpoint, or where path is empty from a base.
+// Voice creates a sampling session over a checkpoint, or if path is empty over a base.
 func (s *Session) Voice(ctx context.Context, base, path string) (*Voice, error) {
 	q := map[string]any{"session_id": s.ID, "sampling_session_seq_id": s.voices}
 	if path != "" {
@@ -31,7 +31,7 @@ func (s *Session) Voice(ctx context.Context, base, path string) (*Voice, error) 
 	return &Voice{Client: s.Client, ID: answer.ID}, err
 }
 
-// Ask says how to draw.
+// Ask are sampling parameters.
 type Ask struct {
 	N              int
 	Params         map[string]any
@@ -39,7 +39,7 @@ type Ask struct {
 	PromptTop      int
 }
 
-// Sample draws completions of a prompt. A request that the server lost is sent again.
+// Sample samples completions of a prompt. If the server lost the request, it is sent again.
 func (v *Voice) Sample(ctx context.Context, prompt []int32, a Ask) (wire.Sampled, error) {
 	if a.Params == nil {
 		a.Params = map[string]any{}

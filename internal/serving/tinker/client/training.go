@@ -7,11 +7,11 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/wire"
 )
 
-// Training is a model that is trained.
+// Training is a model in training.
 type Training struct {
 	*Session
 	ID string
-	// Chunk is how many datums one call has at the most; 0: 1,024.
+	// Chunk is the most datums in one call; 0: 1,024.
 	Chunk int
 	Seq   int64 // number of the last request
 }
@@ -39,7 +39,7 @@ type promise struct {
 	Request string `json:"request_id"`
 }
 
-// Future is a result to come of one or several calls.
+// Future is the result of one or several calls.
 type Future[T any] struct {
 	client   *Client
 	requests []string
@@ -59,7 +59,7 @@ func (f *Future[T]) Wait(ctx context.Context) (v T, err error) {
 	return f.read(parts)
 }
 
-// ForwardBackward sends data. They are sent in chunks, the first of them last.
+// ForwardBackward sends data in chunks, the first of them last, as the SDK does.
 func (t *Training) ForwardBackward(ctx context.Context, r wire.ForwardBackward) (*Future[wire.Output], error) {
 	size := t.Chunk
 	if size == 0 {
@@ -84,7 +84,7 @@ func (t *Training) ForwardBackward(ctx context.Context, r wire.ForwardBackward) 
 	return f, nil
 }
 
-// join puts the outputs of chunks one behind the other, and adds up what is a sum.
+// join concatenates the outputs of chunks, and adds up their sums.
 func join(parts [][]byte) (all wire.Output, err error) {
 	all.Metrics = map[string]float64{}
 	for _, text := range parts {
@@ -106,7 +106,7 @@ func (t *Training) Do(ctx context.Context, kind string, fields map[string]any) (
 	return t.Again(ctx, kind, t.Seq, fields)
 }
 
-// Again sends it with a number that was used.
+// Again sends it with a number that was already used.
 func (t *Training) Again(ctx context.Context, kind string, seq int64, fields map[string]any) (*Future[map[string]any], error) {
 	all := map[string]any{"model_id": t.ID, "seq_id": seq}
 	for k, v := range fields {
@@ -121,13 +121,13 @@ func (t *Training) Again(ctx context.Context, kind string, seq int64, fields map
 	}}, nil
 }
 
-// OptimStep improves the model.
+// OptimStep updates the model.
 func (t *Training) OptimStep(ctx context.Context, rate float64) (*Future[map[string]any], error) {
 	return t.Do(ctx, "optim_step", map[string]any{"adam_params": map[string]any{"learning_rate": rate, "beta1": 0.9, "beta2": 0.95,
 		"eps": 1e-12, "weight_decay": 0.0, "grad_clip_norm": 0.0}})
 }
 
-// Save makes a checkpoint, and Load goes on from one.
+// Save makes a checkpoint; Load loads one.
 func (t *Training) Save(ctx context.Context, name string) (path string, err error) {
 	return t.path(t.Do(ctx, "save_weights", map[string]any{"path": name, "overwrite": false}))(ctx)
 }
@@ -148,7 +148,7 @@ func (t *Training) path(f *Future[map[string]any], err error) func(context.Conte
 	}
 }
 
-// Load goes on from a checkpoint.
+// Load loads a checkpoint, with the optimizer's state if asked.
 func (t *Training) Load(ctx context.Context, path string, optimizer bool) error {
 	f, err := t.Do(ctx, "load_weights", map[string]any{"path": path, "optimizer": optimizer})
 	if err == nil {
@@ -157,7 +157,7 @@ func (t *Training) Load(ctx context.Context, path string, optimizer bool) error 
 	return err
 }
 
-// Voice keeps the model as it is for sampling.
+// Voice saves the model for a sampling session, and creates that.
 func (t *Training) Voice(ctx context.Context) (*Voice, error) {
 	f, err := t.Do(ctx, "save_weights_for_sampler", map[string]any{"sampling_session_seq_id": t.voices})
 	if err != nil {

@@ -16,10 +16,10 @@ import (
 	"github.com/seed-7879b91d/grpo/optim"
 )
 
-// Bench is where adapters of one layout are trained. It is safe for concurrent use, but a model is used by one goroutine at
-// a time. The turn is held while something is computed, and given away between two batches.
+// Bench trains adapters of one layout. It is safe for concurrent use, but each model by one goroutine at a time. The turn
+// is held during computation, and released between two batches.
 type Bench struct {
-	mu     sync.Mutex // one model after the other, also while the turn is somebody else's
+	mu     sync.Mutex // one model at a time, even while the turn is released
 	policy *model.Policy
 	adam   *optim.Adam
 	turn   sync.Locker
@@ -27,19 +27,19 @@ type Bench struct {
 	grads  kernels.Buffer
 	params kernels.Buffer
 	b      kernels.Backend
-	on     *Model // whose numbers are in the slabs
+	on     *Model // the model whose numbers are in the slabs
 }
 
-// Model is an adapter that is trained, while another one is on the bench or none.
+// Model is an adapter in training. Its numbers are here unless it is on the bench.
 type Model struct {
 	layout *lora.Layout
 	params []float32
-	grads  []float32 // nil: zeros
+	grads  []float32 // nil: all zero
 	adam   optim.State
 	dirty  bool // a gradient was accumulated since the last step
 }
 
-// NewBench makes a bench over the weights of a base. The turn is that of everybody who computes on the backend.
+// NewBench makes a bench over the weights of a base. turn is the lock for the backend.
 func NewBench(b kernels.Backend, base *model.Policy, c lora.Config, turn sync.Locker) (*Bench, error) {
 	turn.Lock()
 	defer turn.Unlock()
@@ -58,21 +58,21 @@ func NewBench(b kernels.Backend, base *model.Policy, c lora.Config, turn sync.Lo
 	var locate func(int) string
 	bench.params, bench.grads, locate = p.Slabs()
 	bench.adam, err = optim.NewAdam(b, bench.params, bench.grads, optim.Defaults(), locate)
-	p.Progress = func(int, int) { // others may compute between two batches
+	p.Progress = func(int, int) { // let others compute between two batches
 		turn.Unlock()
 		turn.Lock()
 	}
 	return bench, err
 }
 
-// NewModel is an adapter that begins: what it says is zero.
+// NewModel makes a new adapter, whose output is zero.
 func (b *Bench) NewModel(seed uint64) *Model {
 	a := lora.New(b.layout)
 	a.Init(seed)
 	return &Model{layout: b.layout, params: a.Values}
 }
 
-// Remove forgets a model that nobody works on. Where another one is at work, that has its place on the bench, or takes it.
+// Remove forgets a model that nobody uses.
 func (b *Bench) Remove(m *Model) {
 	if !b.mu.TryLock() {
 		return
@@ -83,7 +83,7 @@ func (b *Bench) Remove(m *Model) {
 	}
 }
 
-// take puts a model on the bench.
+// take brings a model onto the bench.
 func (b *Bench) take(m *Model) error {
 	if b.on == m {
 		return nil
@@ -93,7 +93,7 @@ func (b *Bench) take(m *Model) error {
 			return err
 		}
 	}
-	b.on = nil // until all of it is there
+	b.on = nil // until it is complete
 	b.b.Upload(b.params, m.params)
 	b.b.Zero(b.grads)
 	if m.grads != nil {
@@ -110,7 +110,7 @@ func (b *Bench) take(m *Model) error {
 	return nil
 }
 
-// park copies what the bench has of a model to the host.
+// park copies the state of a model from the bench to the host.
 func (b *Bench) park(m *Model) error {
 	if m.grads == nil && m.dirty {
 		m.grads = make([]float32, len(m.params))
@@ -123,7 +123,7 @@ func (b *Bench) park(m *Model) error {
 	return errors.Join(b.b.Download(m.params, b.params), b.adam.Park(&m.adam))
 }
 
-// with does something with a model on the bench.
+// with calls do with a model on the bench.
 func (b *Bench) with(m *Model, do func() error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -135,8 +135,8 @@ func (b *Bench) with(m *Model, do func() error) error {
 	return do()
 }
 
-// Run computes a loss, and adds its gradient unless the request is of the loss alone. An error that badinput marks came
-// before anything was changed.
+// Run computes a loss, and unless the request is for the loss only adds its gradient. Errors marked by badinput occur
+// before anything has changed.
 func (b *Bench) Run(ctx context.Context, m *Model, r wire.ForwardBackward) (out wire.Output, err error) {
 	t, err := read(r)
 	if err != nil {
@@ -144,7 +144,7 @@ func (b *Bench) Run(ctx context.Context, m *Model, r wire.ForwardBackward) (out 
 	}
 	return out, b.with(m, func() error {
 		for i, d := range t.datums {
-			d.Mask = slices.Repeat([]bool{true}, d.Rows()) // rows that do not teach have a log-probability, too
+			d.Mask = slices.Repeat([]bool{true}, d.Rows()) // masked rows need a log-probability, too
 			if err := d.Check(b.policy.Config); err != nil {
 				return fmt.Errorf("data %d: %w", t.of[i], err)
 			}
@@ -168,7 +168,7 @@ func (b *Bench) Run(ctx context.Context, m *Model, r wire.ForwardBackward) (out 
 	})
 }
 
-// lost finds a datum of which a log-probability is no number.
+// lost finds a datum with a log-probability that is NaN.
 func (t *task) lost(lp [][]float32) (datum int, lost bool) {
 	for i, values := range lp {
 		if slices.ContainsFunc(values, func(x float32) bool { return x != x }) {
@@ -178,7 +178,7 @@ func (t *task) lost(lp [][]float32) (datum int, lost bool) {
 	return 0, false
 }
 
-// output gathers the columns of each of the client's datums.
+// output collects the log-probabilities of each of the client's datums.
 func (t *task) output(lp [][]float32) wire.Output {
 	out := wire.Output{Metrics: map[string]float64{"loss:sum": t.sum(lp)}}
 	for _, shape := range t.shapes {
@@ -198,7 +198,7 @@ func (t *task) output(lp [][]float32) wire.Output {
 	return out
 }
 
-// Step improves a model by its gradient, which is zero then. A gradient that is not finite is thrown away, and is an error.
+// Step updates a model with its gradient, and zeroes that. A gradient that is not finite is discarded, and an error.
 func (b *Bench) Step(m *Model, c optim.Config, rate float64) (map[string]float64, error) {
 	var u optim.Update
 	err := b.with(m, func() error {
@@ -227,12 +227,12 @@ func (b *Bench) Step(m *Model, c optim.Config, rate float64) (map[string]float64
 	return map[string]float64{"grad_norm": u.GradNorm, "clip_scale": u.ClipScale, "step": float64(u.Step)}, nil
 }
 
-// Clean reports whether there is no gradient that a copy of the model would lack.
+// Clean reports whether no gradient is accumulated, so that Save loses nothing.
 func (m *Model) Clean() bool { return !m.dirty }
 
 const stateName = "optimizer.safetensors"
 
-// Save writes the adapter to dir, named after base, and with state what the optimizer knows.
+// Save writes the adapter to dir, with base as its base model, and if state is set the optimizer's state.
 func (b *Bench) Save(m *Model, dir, base string, state bool) error {
 	return b.with(m, func() error {
 		if err := b.policy.Save(dir, base); err != nil || !state {
@@ -242,8 +242,7 @@ func (b *Bench) Save(m *Model, dir, base string, state bool) error {
 	})
 }
 
-// Load gives a model the numbers that Save wrote: with state the optimizer's too, else that begins anew. Its gradient is
-// zero then.
+// Load loads what Save wrote. Without state the optimizer starts anew. The gradient becomes zero.
 func (b *Bench) Load(m *Model, dir string, state bool) error {
 	saved, err := lora.Load(dir, b.layout.Dims)
 	if err != nil {

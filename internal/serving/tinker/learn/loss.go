@@ -14,23 +14,23 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// The names of what a datum brings beside its tokens.
+// The names of a datum's loss inputs.
 const (
 	targetTokens = "target_tokens"
 	weights      = "weights"
 	logprobs     = "logprobs"
 	advantages   = "advantages"
-	mask         = "mask" // optional: rows that teach; else those whose weight or advantage is not zero
+	mask         = "mask" // optional: rows to train on; by default those whose weight or advantage is not zero
 )
 
-// loss is a loss that a client may name. Where the backend knows it, native is what is run, else custom.
+// loss is a loss that a client may name. If the backend has it, native says which it is; else custom computes it.
 type loss struct {
 	kind     kernels.LossKind
 	custom   func(settings map[string]float64) model.LossFunc
-	ratio    bool               // it reads logprobs and advantages, else weights
-	everyRow bool               // a row without an advantage teaches too
-	settings map[string]float64 // and what they are where nobody says
-	// term is the loss of one token: lp now, q as it was sampled, a its advantage or weight.
+	ratio    bool               // it needs logprobs and advantages, else weights
+	everyRow bool               // rows without an advantage are trained on too
+	settings map[string]float64 // with their defaults
+	// term is the loss of one token: lp is its log-probability now, q when it was sampled, a its advantage or weight.
 	term func(lp, q, a float64, settings map[string]float64) float64
 }
 
@@ -70,7 +70,7 @@ var losses = map[string]loss{
 
 func clip(r float64, s map[string]float64) float64 { return max(s[clipLow], min(r, s[clipHigh])) }
 
-// dro is −Σ (A·lp − ½·beta·(lp − q)²), which no backend knows.
+// dro is −Σ (A·lp − ½·beta·(lp − q)²), for which no backend has a kernel.
 func dro(settings map[string]float64) model.LossFunc {
 	b := settings[beta]
 	return func(s *model.LossSequence) (sum float64) {
@@ -83,8 +83,8 @@ func dro(settings map[string]float64) model.LossFunc {
 	}
 }
 
-// Known refuses data in which something is called by a name that no loss reads. A client that has a loss of its own has a forward give
-// it the log-probabilities of data with whatever that loss reads.
+// Known refuses data with an input that no loss has. A forward only may have any: the client computes its own loss from the
+// log-probabilities.
 func Known(r wire.ForwardBackward) error {
 	if r.ForwardOnly && r.Loss == crossEntropy {
 		return nil
@@ -103,16 +103,16 @@ func Known(r wire.ForwardBackward) error {
 	return nil
 }
 
-// task is what a client asks for, as the model takes it.
+// task is a request in the form of the model.
 type task struct {
 	loss     loss
 	settings map[string]float64
 	datums   []model.Datum
-	shapes   [][]int64 // of the targets of each of the client's datums; one of K columns is K datums
-	of       []int     // of each datum: which of the client's it is
+	shapes   [][]int64 // of the targets of each of the client's datums; K columns of targets make K datums here
+	of       []int     // by datum: the index of the client's datum
 }
 
-// read checks a request and lays it out.
+// read validates and converts a request.
 func read(r wire.ForwardBackward) (t task, err error) {
 	known := false
 	if t.loss, known = losses[r.Loss]; !known {
@@ -149,7 +149,7 @@ func noSetting(loss, key string, there []string) error {
 	return badinput.Errorf("loss_fn_config: %s has no setting %.60q; there are: %s", loss, key, strings.Join(there, ", "))
 }
 
-// add lays out one datum.
+// add converts one datum.
 func (t *task) add(d wire.Datum) error {
 	n := len(d.Tokens)
 	if d.Other != "" {
@@ -187,7 +187,7 @@ func (t *task) add(d wire.Datum) error {
 	return nil
 }
 
-// inputs are numbers for each row, or for each row and column; nil where there are none.
+// inputs are numbers by row, or by row and column; nil if there are none.
 type inputs struct {
 	old, advantage, mask []float32
 	everyRow             bool
@@ -217,7 +217,7 @@ func (t *task) inputs(d wire.Datum, shape []int64) (in inputs, err error) {
 	return in, err
 }
 
-// numbers are those of a tensor of either type.
+// numbers are the numbers of a tensor of either type.
 func numbers(x wire.Tensor) []float32 {
 	if x.DType == wire.F32 {
 		return x.Floats
@@ -229,8 +229,8 @@ func numbers(x wire.Tensor) []float32 {
 	return values
 }
 
-// column is the datum of one column of k. What teaches nothing is not masked by chance: a row without an advantage has no
-// gradient, whatever its ratio is.
+// column makes the datum of column c of k. Rows without an advantage are masked explicitly: their gradient must be none,
+// whatever their ratio is.
 func (in inputs) column(tokens []int32, targets []int64, c, k int) model.Datum {
 	n := len(tokens)
 	d := model.Datum{Tokens: tokens, Targets: make([]int32, n), OldLogProbs: make([]float32, n), Advantages: make([]float32, n),
@@ -253,7 +253,7 @@ func (in inputs) column(tokens []int32, targets []int64, c, k int) model.Datum {
 	return d
 }
 
-// sum is the loss of log-probabilities of all rows.
+// sum is the loss, computed from the log-probabilities of all rows.
 func (t *task) sum(lp [][]float32) (sum float64) {
 	for i, d := range t.datums {
 		for p, teaches := range d.Mask {
@@ -265,7 +265,7 @@ func (t *task) sum(lp [][]float32) (sum float64) {
 	return sum
 }
 
-// objective is what the model minimises.
+// objective is the objective for the model.
 func (t *task) objective() model.Objective {
 	o := model.Objective{Reduction: model.Sum, Temperature: 1, Loss: kernels.Loss{Kind: t.loss.kind}}
 	if t.loss.custom != nil {

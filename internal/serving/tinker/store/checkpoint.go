@@ -15,19 +15,19 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
-// The kinds of checkpoints, as they stand in a path.
+// The kinds of checkpoints, as in their paths.
 const (
-	Weights = "weights"         // with the optimizer's state
-	Sampler = "sampler_weights" // the adapter alone
-	moments = "moments"         // the same, without a name
-	states  = "state"           // where a replay of the journal begins
+	Weights = "weights"         // adapter and optimizer state
+	Sampler = "sampler_weights" // only the adapter
+	moments = "moments"         // the same, unnamed
+	states  = "state"           // snapshots, for replaying the journal
 )
 
-// Checkpoint is the saved state of a model.
+// Checkpoint is a saved state of a model.
 type Checkpoint struct {
 	Kind    string     `json:"kind"`
 	Name    string     `json:"name"`
-	Seq     int64      `json:"seq"` // of the request that it was saved by
+	Seq     int64      `json:"seq"` // of the request that saved it
 	Time    time.Time  `json:"time"`
 	Expires *time.Time `json:"expires,omitempty"`
 	Public  bool       `json:"public,omitempty"`
@@ -35,12 +35,12 @@ type Checkpoint struct {
 	Dir     string     `json:"-"`
 }
 
-// ErrTaken refuses a name that a checkpoint has.
+// ErrTaken is the error of a name that another checkpoint has.
 var ErrTaken = errors.New("the name is taken")
 
 const aboutName = "checkpoint.json"
 
-// Save makes a checkpoint of what fill writes. One of the same name and request is there already: it is left alone.
+// Save makes a checkpoint from what fill writes. If the same request has saved it before, it is left as it is.
 func (r *Run) Save(c Checkpoint, overwrite bool, fill func(dir string) error) error {
 	if err := CheckName("path", c.Name); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (r *Run) Save(c Checkpoint, overwrite bool, fill func(dir string) error) er
 	case there && !overwrite && !old.expired(time.Now()):
 		return badinput.Errorf("path: %w: checkpoint %s/%s exists; delete it, or save with overwrite", ErrTaken, c.Kind, c.Name)
 	}
-	// What is replaced stays until all of the new one is there: the disk may be full.
+	// A checkpoint that is replaced stays until the new one is complete, as the disk may be full.
 	next := filepath.Join(r.dir, c.Kind, "."+c.Name)
 	if err := errors.Join(disk.RemoveAll(next), disk.MkdirAll(filepath.Dir(path))); err != nil {
 		return err
@@ -72,24 +72,24 @@ func (r *Run) Save(c Checkpoint, overwrite bool, fill func(dir string) error) er
 	}
 	r.swap.Lock()
 	defer r.swap.Unlock()
-	if old, err := r.read(c.Kind, c.Name); err == nil { // unless it has expired meanwhile
+	if old, err := r.read(c.Kind, c.Name); err == nil { // it may have expired in the meantime
 		if err := r.remove(old); err != nil {
 			return err
 		}
 	}
 	err = errors.Join(disk.RemoveAll(path), disk.Rename(next, path), atomicfile.SyncDir(filepath.Dir(path)))
-	r.expires(c) // now: who looks for it before it is there would not find it, and not come again
+	r.expires(c) // before the rename: a check that does not find it yet does not come again
 	return err
 }
 
-// expires has a checkpoint looked at when it has expired.
+// expires schedules a check for when the checkpoint expires.
 func (r *Run) expires(c Checkpoint) {
 	if c.Expires != nil {
 		r.expiry.at(r, *c.Expires)
 	}
 }
 
-// Moment keeps an adapter without a name, and only so many of them: the one that was not used for longest goes.
+// Moment saves an unnamed adapter, and removes the least recently used ones beyond keep.
 func (r *Run) Moment(seq int64, keep int, fill func(dir string) error) (string, error) {
 	parent := filepath.Join(r.dir, moments)
 	path := filepath.Join(parent, strconv.FormatInt(seq, 10))
@@ -121,7 +121,7 @@ func (r *Run) Moment(seq int64, keep int, fill func(dir string) error) (string, 
 	return path, err
 }
 
-// Moments are the requests whose adapters without a name are there.
+// Moments are the requests whose unnamed adapters exist.
 func (r *Run) Moments() (all []int64, err error) {
 	entries, err := os.ReadDir(filepath.Join(r.dir, moments))
 	for _, e := range entries {
@@ -135,7 +135,7 @@ func (r *Run) Moments() (all []int64, err error) {
 	return all, err
 }
 
-// MomentOf is the folder of an adapter without a name, which was used now.
+// MomentOf is the folder of an unnamed adapter, which counts as used now.
 func (r *Run) MomentOf(seq int64) (string, error) {
 	path := filepath.Join(r.dir, moments, strconv.FormatInt(seq, 10))
 	if _, err := os.Stat(path); err != nil {
@@ -155,7 +155,7 @@ func (r *Run) read(kind, name string) (c Checkpoint, err error) {
 	return c, readJSON(filepath.Join(c.Dir, aboutName), &c)
 }
 
-// Find is a checkpoint that is there.
+// Find returns an existing checkpoint.
 func (r *Run) Find(kind, name string) (Checkpoint, error) {
 	c, err := r.read(kind, name)
 	if err == nil && c.expired(time.Now()) || errors.Is(err, fs.ErrNotExist) {
@@ -164,7 +164,7 @@ func (r *Run) Find(kind, name string) (Checkpoint, error) {
 	return c, err
 }
 
-// Still reads a checkpoint, which is neither removed nor replaced meanwhile, as it is when that begins.
+// Still calls read with a checkpoint, which is neither removed nor replaced in the meantime.
 func (r *Run) Still(kind, name string, read func(Checkpoint) error) error {
 	r.swap.Lock()
 	defer r.swap.Unlock()
@@ -175,8 +175,7 @@ func (r *Run) Still(kind, name string, read func(Checkpoint) error) error {
 	return read(c)
 }
 
-// Checkpoints are all that are there, in the order of their time. Those that have expired are not, though Store.Expire may not have
-// removed them yet.
+// Checkpoints lists all checkpoints by time, without the expired ones that Store.Expire has not removed yet.
 func (r *Run) Checkpoints() (all []Checkpoint, err error) {
 	now := time.Now()
 	for _, kind := range []string{Weights, Sampler} {
@@ -187,7 +186,7 @@ func (r *Run) Checkpoints() (all []Checkpoint, err error) {
 		for _, e := range entries {
 			c, err := r.read(kind, e.Name())
 			switch {
-			case errors.Is(err, fs.ErrNotExist): // it is being written
+			case errors.Is(err, fs.ErrNotExist): // being written
 			case err != nil:
 				return nil, err
 			case !c.expired(now):
@@ -199,13 +198,13 @@ func (r *Run) Checkpoints() (all []Checkpoint, err error) {
 	return all, nil
 }
 
-// Change writes what a checkpoint says of itself anew, as change has it: others may have changed it since it was found.
+// Change changes the metadata of a checkpoint. It reads the current metadata first, as others may have changed it since it was found.
 func (r *Run) Change(c Checkpoint, change func(*Checkpoint) error) (now Checkpoint, err error) {
 	r.swap.Lock()
 	defer r.swap.Unlock()
 	now, err = r.read(c.Kind, c.Name)
 	switch {
-	case err == nil && now.Seq != c.Seq: // another was saved since it was found
+	case err == nil && now.Seq != c.Seq: // it was replaced since it was found
 		return now, r.gone(c, fs.ErrNotExist)
 	case err != nil:
 		return now, r.gone(c, err)
@@ -224,7 +223,7 @@ func (r *Run) Delete(c Checkpoint) error {
 	return r.gone(c, r.remove(c))
 }
 
-// gone says of a checkpoint that is not there any more that it is not, and of another error what it is.
+// gone translates the error of a file that does not exist to that of a missing checkpoint.
 func (r *Run) gone(c Checkpoint, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return badinput.Errorf("there is no checkpoint %s any more: %w", Path(r.ID, c.Kind, c.Name), fs.ErrNotExist)
@@ -232,9 +231,9 @@ func (r *Run) gone(c Checkpoint, err error) error {
 	return err
 }
 
-// remove is Delete where swap is held.
+// remove is Delete for callers that hold swap.
 func (r *Run) remove(c Checkpoint) error {
-	// First what makes it one: what is half removed is none.
+	// The metadata first, so that a partly removed checkpoint is not taken for one.
 	if err := disk.Remove(filepath.Join(c.Dir, aboutName)); err != nil {
 		return err
 	}
@@ -251,10 +250,10 @@ func size(dir string) (bytes int64, err error) {
 	return bytes, err
 }
 
-// Path names a checkpoint to clients.
+// Path is the path of a checkpoint for clients.
 func Path(run, kind, name string) string { return "tinker://" + run + "/" + kind + "/" + name }
 
-// ParsePath reads what Path wrote.
+// ParsePath parses what Path returns.
 func ParsePath(path string) (run, kind, name string, err error) {
 	parts := strings.Split(strings.TrimPrefix(path, "tinker://"), "/")
 	if !strings.HasPrefix(path, "tinker://") || len(parts) != 3 {
@@ -264,7 +263,7 @@ func ParsePath(path string) (run, kind, name string, err error) {
 	return parts[0], parts[1], parts[2], nil
 }
 
-// Live has the checkpoint expire so many seconds from now, or never where that is nil.
+// Live sets the checkpoint to expire that many seconds from now; nil: never.
 func (c *Checkpoint) Live(seconds *int64) error {
 	c.Expires = nil
 	if seconds == nil {

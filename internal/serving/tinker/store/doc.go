@@ -1,18 +1,18 @@
-// Package store keeps what a Tinker client was told is done: sessions, models with a journal of the requests that were
-// accepted, and checkpoints. What a function wrote survives a power cut when it returns. It knows names and files; what a
+// Package store persists what a Tinker client was told is done: sessions, models with a journal of accepted
+// requests, and checkpoints. When a function returns, what it wrote survives a power cut. It knows names and files; what a
 // request means is decided elsewhere.
 //
 //	secret                       signs the addresses of archives
 //	sessions/ID.json
-//	samplers/ID.json             what a sampling session speaks with
+//	samplers/ID.json             what a sampling session samples from
 //	runs/ID/run.json             a model: its base, rank and targets
-//	runs/ID/journal              accepted requests, and what became of them
-//	runs/ID/state/SEQ            the model after request SEQ, with its optimizer: where a replay of the journal begins
+//	runs/ID/journal              accepted requests, and their results
+//	runs/ID/state/SEQ            snapshot after request SEQ, with the optimizer's state: a replay of the journal starts here
 //	runs/ID/weights/NAME         checkpoints with the optimizer's state
 //	runs/ID/sampler_weights/NAME checkpoints of the adapter alone
-//	runs/ID/moments/SEQ          the same without a name, for one sampling session
+//	runs/ID/moments/SEQ          unnamed ones, each for one sampling session
 //
-// No name that a client gave becomes a path before it is known to be a plain one.
+// Names from clients are checked before they become paths.
 package store
 
 import (
@@ -32,18 +32,18 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
-// Store is a directory that one server has to itself.
+// Store is a directory that one server uses exclusively.
 type Store struct {
 	dir    string
 	lock   *os.File
 	room   room
 	expiry expiry
-	Secret []byte // of this store alone
+	Secret []byte // random, of this store
 }
 
 var folders = []string{"sessions", "samplers", "runs"}
 
-// Open makes the directory if need be, and claims it.
+// Open opens a store, creating the directory if necessary, and locks it.
 func Open(dir string) (*Store, error) {
 	if err := isStore(dir); err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
-// claim takes the lock of a directory, as one server may.
+// claim locks a directory for one server.
 func claim(dir string, create int) (*os.File, error) {
 	lock, err := os.OpenFile(filepath.Join(dir, ".lock"), create|os.O_RDWR, 0o600)
 	if err != nil {
@@ -80,7 +80,7 @@ func claim(dir string, create int) (*os.File, error) {
 	return lock, nil
 }
 
-// Close gives the directory free.
+// Close releases the directory.
 func (s *Store) Close() error { return s.lock.Close() }
 
 func secret(path string) ([]byte, error) {
@@ -92,14 +92,14 @@ func secret(path string) ([]byte, error) {
 		return nil, err
 	}
 	key := make([]byte, 32)
-	rand.Read(key) // it never fails
+	rand.Read(key) // never fails
 	if err := atomicfile.WriteBytes(path, hex.AppendEncode(nil, key)); err != nil {
 		return nil, err
 	}
 	return key, os.Chmod(path, 0o600)
 }
 
-// NewID is a name that nobody can guess, and that is plain.
+// NewID is a random ID that nobody can guess, and safe as a file name.
 func NewID() string {
 	var b [12]byte
 	rand.Read(b[:])
@@ -108,7 +108,7 @@ func NewID() string {
 
 var plain = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
-// CheckName refuses a name that is not plain: letters, digits, dot, dash and underscore.
+// CheckName refuses names with characters other than letters, digits, dot, dash and underscore.
 func CheckName(key, name string) error {
 	if plain.MatchString(name) {
 		return nil
@@ -117,7 +117,7 @@ func CheckName(key, name string) error {
 		key, name)
 }
 
-// file is the path of a name of ours or of one that was checked. The names of models have colons.
+// file is the path of a checked name. It replaces the colons in IDs of models.
 func (s *Store) file(parts ...string) (string, error) {
 	path := s.dir
 	for _, p := range parts {
@@ -130,7 +130,7 @@ func (s *Store) file(parts ...string) (string, error) {
 	return path, nil
 }
 
-// Put keeps a value under a kind and a name.
+// Put stores a value under a kind and a name.
 func (s *Store) Put(kind, name string, v any) error {
 	path, err := s.file(kind, name)
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *Store) Put(kind, name string, v any) error {
 	return writeJSON(path+".json", v)
 }
 
-// Get reads what Put kept; the error is fs.ErrNotExist where nothing was.
+// Get reads a value; the error is fs.ErrNotExist if there is none.
 func (s *Store) Get(kind, name string, v any) error {
 	path, err := s.file(kind, name)
 	if err != nil {
@@ -148,7 +148,7 @@ func (s *Store) Get(kind, name string, v any) error {
 	return readJSON(path+".json", v)
 }
 
-// Names are those that Put was given of a kind and that begin so, which have no underscore, in order.
+// Names lists the names of a kind that begin with a prefix without underscores, sorted.
 func (s *Store) Names(kind, prefix string) (all []string, err error) {
 	entries, err := os.ReadDir(filepath.Join(s.dir, kind))
 	for _, e := range entries {

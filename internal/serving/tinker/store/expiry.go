@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// expiry knows when checkpoints of a store expire.
+// expiry schedules checks for expired checkpoints.
 type expiry struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the following fields
 	due    map[*Run]time.Time
-	sooner chan struct{} // has one where something is due before what was
+	sooner chan struct{} // full if a check was scheduled before all others
 }
 
-// at has a model looked at, unless it is looked at before.
+// at schedules a check of a model, unless an earlier one is scheduled.
 func (x *expiry) at(r *Run, when time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -31,7 +31,7 @@ func (x *expiry) at(r *Run, when time.Time) {
 	}
 }
 
-// take takes the models that are due, and says how long nothing else is.
+// take removes and returns the models to check now, and the time until the next check.
 func (x *expiry) take(now time.Time) (runs []*Run, quiet time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -47,10 +47,10 @@ func (x *expiry) take(now time.Time) (runs []*Run, quiet time.Duration) {
 	return runs, quiet
 }
 
-// again is how long it takes until what could not be removed is tried again.
+// again is the delay before a failed removal is tried again.
 const again = time.Minute
 
-// Expire removes checkpoints when they have expired, until ctx ends. failed hears of those that cannot be removed.
+// Expire removes expired checkpoints until ctx ends, and calls failed if one cannot be removed.
 func (s *Store) Expire(ctx context.Context, failed func(model string, err error)) {
 	for {
 		runs, quiet := s.expiry.take(time.Now())
@@ -65,7 +65,7 @@ func (s *Store) Expire(ctx context.Context, failed func(model string, err error)
 			}
 		}
 		if len(runs) > 0 {
-			continue // more may be due by now
+			continue // others may be due by now
 		}
 		select {
 		case <-time.After(quiet):
@@ -76,7 +76,7 @@ func (s *Store) Expire(ctx context.Context, failed func(model string, err error)
 	}
 }
 
-// expire removes the checkpoints of a model that have expired, and says when the next one will have; zero: none.
+// expire removes the expired checkpoints of a model, and returns when the next one expires; zero: none does.
 func (r *Run) expire() (next time.Time, err error) {
 	for _, kind := range []string{Weights, Sampler} {
 		entries, err := os.ReadDir(filepath.Join(r.dir, kind))
@@ -96,13 +96,13 @@ func (r *Run) expire() (next time.Time, err error) {
 	return next, nil
 }
 
-// expireOne removes a checkpoint if it has expired, and says when it will have; zero: never, or it has.
+// expireOne removes a checkpoint if it has expired, and else returns when it does; zero: never.
 func (r *Run) expireOne(kind, name string) (at time.Time, err error) {
 	r.swap.Lock()
 	defer r.swap.Unlock()
 	c, err := r.read(kind, name)
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // it is being written, or was removed
+	case errors.Is(err, fs.ErrNotExist): // being written, or removed
 		return at, nil
 	case err != nil || c.Expires == nil:
 		return at, err

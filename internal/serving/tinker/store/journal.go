@@ -16,30 +16,30 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
-// Record is a line of a journal: a request that was accepted, or what became of one.
+// Record is an entry of a journal: an accepted request, or the result of one.
 type Record struct {
 	Kind   string `json:"k"` // of the request, or Done
 	Seq    int64  `json:"n"`
 	Sum    string `json:"h,omitempty"` // of a request: SHA-256 of its content
-	Status string `json:"s,omitempty"` // of what became of it
-	Type   string `json:"t,omitempty"` // of the body of a result
+	Status string `json:"s,omitempty"` // of a result
+	Type   string `json:"t,omitempty"` // content type of a result
 	Body   []byte `json:"-"`
 }
 
-// Done is the kind of a record of what became of a request.
+// Done is the kind of a result's record.
 const Done = "done"
 
-// Journal is a file of records that only grows, until it is written anew. A record that was half written when the machine
-// stopped is cut off: nobody was told of it.
+// Journal is an append-only file of records, which Rewrite compacts. A record that was only partly written before a crash
+// is cut off: it was never acknowledged.
 type Journal struct {
 	path string
-	f    *disk.File // nil: it rests
+	f    *disk.File // nil: closed by Rest
 	Size int64
 }
 
 var table = crc32.MakeTable(crc32.Castagnoli)
 
-// head is the length of a record, the checksum of that, and the checksum of the record.
+// head is the size of a record's header: length, checksum of the length, checksum of the record.
 const head = 12
 
 // Journal opens the journal of a model, and calls each for every record in it.
@@ -63,14 +63,14 @@ func (r *Run) Journal(each func(Record)) (*Journal, error) {
 	if whole < len(text) {
 		err = errors.Join(j.f.Cut(j.Size), j.f.Sync())
 	}
-	if err = errors.Join(err, disk.SyncFolder(r.dir)); err != nil { // or records would be added to what was to be cut off
+	if err = errors.Join(err, disk.SyncFolder(r.dir)); err != nil { // make the truncation durable before new records follow
 		return nil, errors.Join(err, j.f.Close())
 	}
 	return j, nil
 }
 
-// parse reads records, and says how many bytes of the text are whole ones. A record that is damaged and not the last one is
-// an error: what comes after it was acknowledged.
+// parse parses records, and returns how many bytes of the text are complete records. A damaged record before the last is an
+// error, as those after it were acknowledged.
 func parse(text []byte, each func(Record)) (whole int, err error) {
 	for rest := text; len(rest) > 0; rest = text[whole:] {
 		if len(rest) < head {
@@ -79,7 +79,7 @@ func parse(text []byte, each func(Record)) (whole int, err error) {
 		n := int64(binary.LittleEndian.Uint32(rest))
 		known := crc32.Checksum(rest[:4], table) == binary.LittleEndian.Uint32(rest[4:])
 		switch {
-		case !known && len(bytes.Trim(rest, "\x00")) == 0: // it has its length, but not yet its text
+		case !known && len(bytes.Trim(rest, "\x00")) == 0: // the file was extended, but the text not written yet
 			return whole, nil
 		case !known:
 			return whole, damage(whole)
@@ -121,10 +121,10 @@ func encode(r Record) ([]byte, error) {
 	return b, nil
 }
 
-// ErrUnwritten is a record that was not added, as the disk is full, to a journal that is as it was.
+// ErrUnwritten is the error of a record that was not added as the disk is full. The journal is unchanged.
 var ErrUnwritten = errors.New("the journal could not be written")
 
-// Append adds a record; it survives after the next Sync. What was half added is taken back.
+// Append adds a record; it is durable after the next Sync. A partly added record is taken back.
 func (j *Journal) Append(r Record) error {
 	b, err := encode(r)
 	if err != nil {
@@ -143,7 +143,7 @@ func (j *Journal) Append(r Record) error {
 	return nil
 }
 
-// Sync makes all records survive.
+// Sync makes all records durable.
 func (j *Journal) Sync() error {
 	if j.f == nil {
 		return nil
@@ -151,7 +151,7 @@ func (j *Journal) Sync() error {
 	return j.f.Sync()
 }
 
-// Rest closes the file, whose records survive then, until there is another: a store may have more models than a process may have files.
+// Rest syncs and closes the file until the next use, as a store may have more models than a process may have open files.
 func (j *Journal) Rest() error {
 	if j.f == nil {
 		return nil
@@ -161,7 +161,7 @@ func (j *Journal) Rest() error {
 	return err
 }
 
-// wake opens the file again where it rests.
+// wake opens the file again if Rest has closed it.
 func (j *Journal) wake() error {
 	if j.f != nil {
 		return nil
@@ -181,7 +181,7 @@ func (j *Journal) wake() error {
 	return nil
 }
 
-// Rewrite replaces all records. Where ErrUnwritten comes of it, the journal is as it was.
+// Rewrite replaces all records. After ErrUnwritten the journal is unchanged.
 func (j *Journal) Rewrite(records []Record) error {
 	var text []byte
 	for _, r := range records {

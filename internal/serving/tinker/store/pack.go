@@ -16,7 +16,7 @@ func lengthOf(f *os.File) int64 {
 	return info.Size()
 }
 
-// Pack writes files, under their last names, as a tar.
+// Pack writes files as a tar, by their base names.
 func Pack(w io.Writer, files []*os.File, at time.Time) error {
 	t := tar.NewWriter(w)
 	for _, f := range files {

@@ -16,24 +16,24 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
-// room is how much a store may take of its disk.
+// room caches how much of its disk a store uses.
 type room struct {
 	mu    sync.Mutex
 	used  int64
-	since time.Time // when that was measured
-	asked int       // so often since
+	since time.Time // when it was measured
+	asked int       // checks since then
 }
 
-// What is known of the store's size is taken for true for so long, and for so many requests, each of which may write something.
+// A measured size is used for this long, and for this many requests, each of which may write something.
 const (
 	fresh = 5 * time.Second
 	few   = 32
 )
 
-// spare is what is left to others on a disk of so many bytes: what was accepted has to be finished, too.
+// spare is how much of a disk is left free: accepted requests have to be finished, too.
 func spare(disk int64) int64 { return min(1<<30, disk/20) }
 
-// Room refuses where the store takes more than most bytes (0: any number), or the disk is nearly full.
+// Room returns an error if the store uses more than most bytes (0: no limit), or the disk is nearly full.
 func (s *Store) Room(most int64) error {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(s.dir, &disk); err != nil {
@@ -55,7 +55,7 @@ func (s *Store) Room(most int64) error {
 	return err
 }
 
-// usage is what the files of the store take, or took a little while ago.
+// usage is the size of the store's files, measured recently.
 func (s *Store) usage() (int64, error) {
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
@@ -65,7 +65,7 @@ func (s *Store) usage() (int64, error) {
 	used := int64(0)
 	err := filepath.WalkDir(s.dir, func(_ string, d fs.DirEntry, err error) error {
 		if err != nil {
-			return nil // it was removed meanwhile
+			return nil // removed in the meantime
 		}
 		if info, err := d.Info(); err == nil {
 			if sys, ok := info.Sys().(*syscall.Stat_t); ok {
@@ -78,11 +78,11 @@ func (s *Store) usage() (int64, error) {
 	return used, err
 }
 
-// isStore refuses a directory that has something in it, and is no store.
+// isStore refuses a directory that is neither empty nor a store.
 func isStore(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil // it is made, or what is wrong with it is found then
+		return nil // Open makes it, or reports the error
 	}
 	ours := append([]string{".lock", "secret"}, folders...)
 	other := slices.IndexFunc(entries, func(e fs.DirEntry) bool {
@@ -97,14 +97,14 @@ func isStore(dir string) error {
 	return nil
 }
 
-// Check says of a directory, before anything is loaded, why Open would refuse it or nothing could be kept there. It leaves nothing
-// behind. Of a disk that is full it says nothing: what is in the store can be deleted, and that makes room.
+// Check returns, before any model is loaded, why Open would refuse a directory or could not write there. It leaves nothing behind.
+// A full disk is no error, as deleting from the store makes room.
 func Check(dir string) error {
 	if err := isStore(dir); err != nil {
 		return err
 	}
 	if _, err := os.ReadFile(filepath.Join(dir, "secret")); errors.Is(err, fs.ErrNotExist) {
-		return nil // a store is to be made
+		return nil // Open makes the store
 	} else if err != nil {
 		return badinput.Errorf("%w; make it readable, or type another directory, such as --store %s", err, another(dir))
 	}
@@ -137,7 +137,7 @@ func Check(dir string) error {
 	return err
 }
 
-// another is a directory in place of one, where whoever types it is: what holds that may be read-only.
+// another suggests another directory, in the working directory, as the parent of this one may be read-only.
 func another(dir string) string {
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
-// About is what a model is.
+// About describes a model.
 type About struct {
 	ID       string            `json:"id"`
 	Session  string            `json:"session"`
@@ -32,7 +32,7 @@ type Run struct {
 	About
 	dir    string
 	expiry *expiry
-	swap   sync.Mutex // held while a checkpoint is removed or put in the place of one
+	swap   sync.Mutex // held while a checkpoint is removed or replaced
 }
 
 // Create makes the folder of a model.
@@ -47,7 +47,7 @@ func (s *Store) Create(a About) (*Run, error) {
 	return &Run{About: a, dir: dir, expiry: &s.expiry}, writeJSON(filepath.Join(dir, "run.json"), a)
 }
 
-// Runs are all models, and the folders whose run cannot be read with the reason.
+// Runs lists all models, and the errors of those that cannot be read.
 func (s *Store) Runs() (runs []*Run, bad map[string]error, err error) {
 	entries, err := os.ReadDir(filepath.Join(s.dir, "runs"))
 	bad = map[string]error{}
@@ -58,7 +58,7 @@ func (s *Store) Runs() (runs []*Run, bad map[string]error, err error) {
 			err = r.sweep()
 		}
 		switch {
-		case errors.Is(err, fs.ErrNotExist): // it was about to be created, and nobody was told
+		case errors.Is(err, fs.ErrNotExist): // its creation was interrupted, and its client got no answer
 		case err != nil:
 			bad[e.Name()] = err
 		default:
@@ -69,7 +69,7 @@ func (s *Store) Runs() (runs []*Run, bad map[string]error, err error) {
 	return runs, bad, err
 }
 
-// sweep removes what saves that were killed left: folders that have no name yet. Nobody may be writing.
+// sweep removes partly written folders, left by a kill during a save. Nobody may be saving.
 func (r *Run) sweep() (err error) {
 	for _, kind := range []string{Weights, Sampler, moments, states} {
 		entries, missing := os.ReadDir(filepath.Join(r.dir, kind))
@@ -85,7 +85,7 @@ func (r *Run) sweep() (err error) {
 	return err
 }
 
-// Snapshot keeps the state of a model after request seq, as fill writes it, and forgets earlier ones.
+// Snapshot saves the state of a model after request seq, as fill writes it, and removes earlier ones.
 func (r *Run) Snapshot(seq int64, fill func(dir string) error) error {
 	parent := filepath.Join(r.dir, states)
 	path := filepath.Join(parent, strconv.FormatInt(seq, 10))
@@ -107,7 +107,7 @@ func (r *Run) Snapshot(seq int64, fill func(dir string) error) error {
 	return err
 }
 
-// State is the folder of the last Snapshot and its request; −1 where there is none.
+// State is the folder of the last Snapshot, and its request; −1 if there is none.
 func (r *Run) State() (seq int64, dir string, err error) {
 	parent := filepath.Join(r.dir, states)
 	entries, err := os.ReadDir(parent)
@@ -123,5 +123,5 @@ func (r *Run) State() (seq int64, dir string, err error) {
 	return seq, dir, err
 }
 
-// Forget removes what a model that is not trained any more has no use for: its state. Checkpoints stay.
+// Forget removes the snapshot of a model whose training has ended. Checkpoints stay.
 func (r *Run) Forget() error { return disk.RemoveAll(filepath.Join(r.dir, states)) }

@@ -1,5 +1,5 @@
-// Package wire is the form in which Tinker's messages travel: those of protobuf, read and written by hand, and those of
-// JSON. It knows neither models nor files: what a message may say is held to bounds, what it means is decided elsewhere.
+// Package wire is the encoding of Tinker's messages: protobuf, read and written by hand, and JSON. It knows neither
+// models nor files: it enforces limits on messages, and does not interpret them.
 package wire
 
 import (
@@ -9,17 +9,16 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Bounds of what one message may ask for. A tensor that is sent in a sparse form can stand for far more numbers than it has
-// bytes.
+// Limits of one message. A sparse tensor can stand for far more numbers than it has bytes.
 const (
 	MaxDatums   = 8192
 	MaxElements = 1 << 23 // of all tensors of a request
-	maxInputs   = 32      // tensors of a datum, and settings of a loss
+	maxInputs   = 32      // inputs of a datum, and settings of a loss
 	maxName     = 256     // bytes of a name
 	maxDims     = 8
 )
 
-// ErrMalformed is a body that is no message.
+// ErrMalformed is the error of a body that is not the expected message.
 var ErrMalformed = errors.New("the body is not a protobuf message of this kind")
 
 func malformed(format string, args ...any) error {
@@ -64,7 +63,7 @@ func fields(message []byte, each func(field) error) error {
 	return nil
 }
 
-// text is the value of a field that names something.
+// text is the value of a field that is a name.
 func (f field) text() (string, error) {
 	if f.typ != protowire.BytesType || len(f.bytes) > maxName {
 		return "", malformed("field %d is not a text of at most %d bytes", f.num, maxName)
@@ -80,7 +79,7 @@ func (f field) message() ([]byte, error) {
 	return f.bytes, nil
 }
 
-// number is the value of a field that is a whole number.
+// number is the value of a field that is an integer.
 func (f field) number() (int64, error) {
 	if f.typ != protowire.VarintType {
 		return 0, malformed("field %d is not a whole number", f.num)
@@ -88,7 +87,7 @@ func (f field) number() (int64, error) {
 	return int64(f.bits), nil
 }
 
-// numbers adds the values of a repeated field, packed or not.
+// numbers appends the values of a repeated field, packed or not.
 func (f field) numbers(to []int64, most int) ([]int64, error) {
 	if f.typ == protowire.VarintType {
 		to = append(to, int64(f.bits))
@@ -110,7 +109,7 @@ func (f field) numbers(to []int64, most int) ([]int64, error) {
 	return to, nil
 }
 
-// entry reads an entry of a map: its key, and the field of its value.
+// entry reads an entry of a map: its key, and its value as a field.
 func entry(message []byte) (key string, value field, err error) {
 	err = fields(message, func(f field) (err error) {
 		switch f.num {
@@ -124,7 +123,7 @@ func entry(message []byte) (key string, value field, err error) {
 	return key, value, err
 }
 
-// The fields as they are written. A number of zero and an empty text are left out, as proto3 has it.
+// Encoding of fields. As in proto3, zero and the empty text are omitted.
 
 func appendText(b []byte, num protowire.Number, s string) []byte {
 	if s == "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/settings"
 )
 
-// Read fills v from the JSON of a request in which all names are known.
+// Read parses the JSON of a request into v, and refuses unknown fields by Known.
 func Read(text []byte, v any) error {
 	if err := Parse(text, v); err != nil || len(text) == 0 {
 		return err
@@ -23,7 +23,7 @@ func Read(text []byte, v any) error {
 	return Known(text, v)
 }
 
-// Parse fills v from JSON, whatever else stands there; see Known.
+// Parse parses JSON into v, ignoring unknown fields.
 func Parse(text []byte, v any) error {
 	if len(text) == 0 {
 		return nil
@@ -42,7 +42,7 @@ func Parse(text []byte, v any) error {
 	return nil
 }
 
-// Canonical writes a JSON object in one way, whatever the order of its keys.
+// Canonical writes a JSON object in canonical form, with sorted keys.
 func Canonical(text []byte) ([]byte, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
@@ -53,9 +53,9 @@ func Canonical(text []byte) ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// Known refuses a request that calls something by a name that its type has not: what was meant would be left undone, and something
-// else trained or drawn. Clients of another version send fields of a request that are not known here, and those are passed over, unless
-// one is close to a field that is not there. What an object within a request may have does not change from version to version.
+// Known refuses a request with misspelled fields, as ignoring them would train or sample something else than was meant. At the top
+// level, clients of other versions may send fields that are not known here; these are ignored unless they resemble a field that is
+// missing. Objects inside a request do not change between versions, so there every unknown field is refused.
 func Known(text []byte, v any) error {
 	if err := known("", reflect.TypeOf(v).Elem(), text); err != nil {
 		return err
@@ -66,7 +66,7 @@ func Known(text []byte, v any) error {
 	return nil
 }
 
-// What has another form than its type is refused by Parse.
+// A value of the wrong type is refused by Parse.
 func known(at string, t reflect.Type, text []byte) error {
 	if t == reflect.TypeFor[[]int32]() && bytes.HasPrefix(text, []byte("[")) && bytes.Contains(text, []byte("null")) {
 		return badinput.Errorf("%s: found null in it, expected whole numbers alone", at) // which would be read as 0
@@ -101,10 +101,10 @@ func known(at string, t reflect.Type, text []byte) error {
 	return nil
 }
 
-// stranger refuses a name that is not known, or passes it over.
+// stranger refuses an unknown name, or ignores it.
 func stranger(at, name string, names []named, given map[string]json.RawMessage) error {
 	if at == "" && len(given) > maxInputs {
-		return nil // whoever sends as many means none of them, and to compare them takes a while
+		return nil // with that many, none is a misspelling, and comparing them would take long
 	}
 	var all []string
 	for _, n := range names {
@@ -122,7 +122,7 @@ func stranger(at, name string, names []named, given map[string]json.RawMessage) 
 	return nil
 }
 
-// Unknown is the error of a name that is not one of all, and may be meant as the one that is near, if there is one.
+// Unknown is the error of an unknown name; near is the one that may be meant, or "".
 func Unknown(at, name, near string, all []string) error {
 	if near != "" {
 		return badinput.Errorf("%sfound %.60q, which is not known here; did you mean %s?", at, name, near)
@@ -130,7 +130,7 @@ func Unknown(at, name, near string, all []string) error {
 	return badinput.Errorf("%sfound %.60q, which is not known here; there are: %s", at, name, strings.Join(all, ", "))
 }
 
-// named is a name in an object, and the type of what is called so; nil: nobody reads it.
+// named is a field of an object, and its type; nil: it is not read.
 type named struct {
 	name string
 	of   reflect.Type

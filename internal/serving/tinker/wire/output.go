@@ -7,14 +7,14 @@ import (
 
 // Output is the result of a forward_backward: the log-probabilities of the targets of each datum, and metrics.
 type Output struct {
-	LogProbs []Tensor // of each datum: F32, of the shape of its targets
+	LogProbs []Tensor // by datum: F32, of the shape of its targets
 	Metrics  map[string]float64
 }
 
-// record is what the format calls the kind of its outputs.
+// record is what the format calls the type of its outputs.
 const record = "ArrayRecord"
 
-// Append writes the message: datums of one trailing shape that follow one another are one record.
+// Append encodes the message. Consecutive datums of the same trailing shape become one record.
 func (o Output) Append(b []byte) []byte {
 	b = appendText(b, 1, record)
 	for from := 0; from < len(o.LogProbs); {
@@ -46,7 +46,7 @@ func appendRecord(b []byte, tensors []Tensor) []byte {
 	return appendNumber(b, 3, int64(len(tensors)))
 }
 
-// ReadOutput reads the message.
+// ReadOutput decodes the message.
 func ReadOutput(body []byte) (o Output, err error) {
 	return o, fields(body, func(f field) error {
 		m, err := f.message()

@@ -7,16 +7,16 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// The requests that are JSON. A field without a name has those that the protocol has, too, and that are not read here.
+// The requests that are JSON. The tag of a field named _ lists further fields of the protocol, which are not read here.
 
-// Named is what every call about a model says.
+// Named has the fields of every call about a model.
 type Named struct {
 	Model string   `json:"model_id"`
 	Seq   int64    `json:"seq_id"`
 	_     struct{} `also:"type"`
 }
 
-// CreateModel is the body of a create_model.
+// CreateModel is the body of create_model.
 type CreateModel struct {
 	Session  string         `json:"session_id"`
 	Seq      int64          `json:"model_seq_id"`
@@ -26,7 +26,7 @@ type CreateModel struct {
 	_        struct{}       `also:"type"`
 }
 
-// LoRA says what of a model is trained.
+// LoRA says which parts of a model are trained.
 type LoRA struct {
 	Rank    int    `json:"rank"`
 	Seed    *int64 `json:"seed"`
@@ -35,13 +35,13 @@ type LoRA struct {
 	Attn    *bool  `json:"train_attn"`
 }
 
-// OptimStep is the body of an optim_step.
+// OptimStep is the body of optim_step.
 type OptimStep struct {
 	Named
 	Adam Adam `json:"adam_params"`
 }
 
-// Adam are the settings of a step; nil: the usual.
+// Adam are the settings of a step; nil: the default.
 type Adam struct {
 	Rate  *float64 `json:"learning_rate"`
 	Beta1 *float64 `json:"beta1"`
@@ -52,7 +52,7 @@ type Adam struct {
 	Type  any      `json:"type"`
 }
 
-// check refuses the settings of another optimizer, some of which are called as Adam's are.
+// check refuses the settings of other optimizers, some of whose names are those of Adam's.
 func (q *OptimStep) check() error {
 	if name, ok := q.Adam.Type.(string); ok && !strings.HasPrefix(name, "adam") {
 		return badinput.Errorf("adam_params.type: found %.40q, expected adamw: it is the only optimizer here", name)
@@ -60,7 +60,7 @@ func (q *OptimStep) check() error {
 	return nil
 }
 
-// Save is the body of a save_weights and of a save_weights_for_sampler.
+// Save is the body of save_weights and save_weights_for_sampler.
 type Save struct {
 	Named
 	Path      *string  `json:"path"`
@@ -69,7 +69,7 @@ type Save struct {
 	_         struct{} `also:"sampling_session_seq_id"`
 }
 
-// Load is the body of a load_weights.
+// Load is the body of load_weights.
 type Load struct {
 	Named
 	Path      string   `json:"path"`
@@ -77,7 +77,7 @@ type Load struct {
 	_         struct{} `also:"weights_access_token session_id model_seq_id"`
 }
 
-// Sample is the body of an asample.
+// Sample is the body of asample.
 type Sample struct {
 	Session string `json:"sampling_session_id"`
 	Seq     int64  `json:"seq_id"`
@@ -91,14 +91,14 @@ type Sample struct {
 	_              struct{} `also:"type base_model model_path record_stability_info"`
 }
 
-// Chunk is a part of a prompt. What others than those of text have is not read: they are refused by their type.
+// Chunk is a part of a prompt. Other types than text are refused.
 type Chunk struct {
 	Type   string   `json:"type"`
 	Tokens []int32  `json:"tokens"`
 	_      struct{} `also:"data format expected_tokens location height width"`
 }
 
-// Sampling says how to draw; nil: the usual.
+// Sampling are the sampling parameters; nil: the default.
 type Sampling struct {
 	MaxTokens   *int            `json:"max_tokens"`
 	Seed        *int64          `json:"seed"`

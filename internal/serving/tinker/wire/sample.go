@@ -2,32 +2,32 @@ package wire
 
 import "math"
 
-// Sampled is the result of an asample.
+// Sampled is the result of asample.
 type Sampled struct {
 	Sequences []Sequence
-	Prompt    []float32 // log-probabilities of the tokens of the prompt, the first NaN; nil where nobody asked
-	Top       *Top      // nil where nobody asked
-	Cached    int       // tokens of the prompt that were found in the cache
+	Prompt    []float32 // log-probabilities of the prompt's tokens, the first NaN; nil if not requested
+	Top       *Top      // nil if not requested
+	Cached    int       // tokens of the prompt that were in the prefix cache
 }
 
 // Sequence is one completion.
 type Sequence struct {
-	Length   bool // it ended at its length, not at a stop
+	Length   bool // it ended at max_tokens, not at a stop
 	Tokens   []int32
 	LogProbs []float32
 }
 
-// Top are the K most likely tokens at each place of the prompt, the rows one behind the other.
+// Top has the K most likely tokens at each position of the prompt, row by row.
 type Top struct {
 	K        int
 	Tokens   []int32
 	LogProbs []float32
 }
 
-// Empty is a slot of Top that no token is in: token 0 with this log-probability.
+// Empty marks an unused slot of Top: token 0 with this log-probability.
 const Empty = -99999
 
-// Append writes the message.
+// Append encodes the message.
 func (s Sampled) Append(b []byte) []byte {
 	for _, q := range s.Sequences {
 		var m []byte
@@ -49,7 +49,7 @@ func (s Sampled) Append(b []byte) []byte {
 	return appendNumber(b, 4, int64(s.Cached))
 }
 
-// ReadSampled reads the message.
+// ReadSampled decodes the message.
 func ReadSampled(body []byte) (s Sampled, err error) {
 	return s, fields(body, func(f field) (err error) {
 		var m []byte

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// DType is the type of the numbers of a tensor.
+// DType is the element type of a tensor.
 type DType int64
 
 // The types that requests use.
@@ -16,23 +16,23 @@ const (
 	I64 DType = 2
 )
 
-// Tensor is an array of numbers, all of them there: one that was sent without its zeros has them again.
+// Tensor is a dense array of numbers; sparse ones are expanded when they are read.
 type Tensor struct {
 	DType  DType
 	Shape  []int64
-	Floats []float32 // of F32
-	Ints   []int64   // of I64
+	Floats []float32 // if F32
+	Ints   []int64   // if I64
 }
 
-// Len is how many numbers it has.
+// Len is the number of elements.
 func (t Tensor) Len() int { return max(len(t.Floats), len(t.Ints)) }
 
-// Floats1 is a tensor of one row of numbers, Ints1 one of whole numbers.
+// Floats1 is a one-dimensional tensor of floats, Ints1 one of integers.
 func Floats1(values []float32) Tensor {
 	return Tensor{DType: F32, Shape: []int64{int64(len(values))}, Floats: values}
 }
 
-// Ints1 is a tensor of one row of whole numbers.
+// Ints1 is a one-dimensional tensor of integers.
 func Ints1[T int32 | int64](values []T) Tensor {
 	t := Tensor{DType: I64, Shape: []int64{int64(len(values))}, Ints: make([]int64, len(values))}
 	for i, v := range values {
@@ -41,10 +41,10 @@ func Ints1[T int32 | int64](values []T) Tensor {
 	return t
 }
 
-// sparse is a matrix as rows of those of its numbers that are not zero.
+// sparse is a matrix in compressed sparse row format.
 type sparse struct{ values, rows, cols []byte }
 
-// readTensor reads a tensor, and takes its numbers off those that a request may still have.
+// readTensor decodes a tensor, and subtracts its elements from those that the request may still have.
 func readTensor(message []byte, left *int) (t Tensor, err error) {
 	var dense []byte
 	var csr *sparse
@@ -88,7 +88,7 @@ func readSparse(message []byte) (*sparse, error) {
 	})
 }
 
-// fill gives the tensor its numbers.
+// fill sets the elements of the tensor.
 func (t *Tensor) fill(dense []byte, csr *sparse, left *int) error {
 	size, ok := map[DType]int{F32: 4, I64: 8}[t.DType]
 	if !ok {
@@ -112,7 +112,7 @@ func (t *Tensor) fill(dense []byte, csr *sparse, left *int) error {
 	return nil
 }
 
-// count is how many numbers the shape has; a tensor without a shape has one dimension.
+// count is the number of elements by the shape; without a shape, the tensor has one dimension.
 func (t *Tensor) count(dense, left int) (int, error) {
 	if len(t.Shape) == 0 {
 		t.Shape = []int64{int64(dense)}
@@ -145,7 +145,7 @@ func (t *Tensor) set(i int, from []byte) {
 	}
 }
 
-// expand writes a sparse matrix out: n numbers of size bytes.
+// expand expands a sparse matrix to n elements of size bytes.
 func (t *Tensor) expand(s *sparse, n, size int) error {
 	if len(t.Shape) != 2 {
 		return malformed("sparse tensor of shape %v, expected two dimensions", t.Shape)
@@ -176,14 +176,14 @@ func (t *Tensor) expand(s *sparse, n, size int) error {
 	return nil
 }
 
-// append writes the tensor, dense.
+// append encodes the tensor, dense.
 func (t Tensor) append(b []byte) []byte {
 	b = appendMessage(b, 1, t.raw())
 	b = appendNumber(b, 3, int64(t.DType))
 	return appendPacked(b, 4, t.Shape)
 }
 
-// raw are the numbers as bytes.
+// raw are the elements as bytes.
 func (t Tensor) raw() []byte {
 	if t.DType == F32 {
 		return floatBytes(t.Floats)
@@ -215,7 +215,7 @@ func intBytes(values []int32) []byte {
 	return b
 }
 
-// floatsOf and intsOf read little-endian arrays.
+// floatsOf and intsOf decode little-endian arrays.
 func floatsOf(b []byte) ([]float32, error) {
 	ints, err := intsOf(b)
 	values := make([]float32, len(ints))

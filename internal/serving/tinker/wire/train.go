@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// ForwardBackward asks for a loss over data, and unless ForwardOnly for its gradient.
+// ForwardBackward asks for the loss of data, and unless ForwardOnly for its gradient.
 type ForwardBackward struct {
 	ModelID     string
 	SeqID       int64
@@ -18,14 +18,14 @@ type ForwardBackward struct {
 	ForwardOnly bool
 }
 
-// Datum is one sequence and what a loss needs of it.
+// Datum is one sequence with its loss inputs.
 type Datum struct {
 	Tokens []int32
 	Inputs map[string]Tensor
-	Other  string // what the sequence has beside text, "" where nothing
+	Other  string // the type of a chunk that is not text, "" if all are
 }
 
-// ReadForwardBackward reads the body of a forward_backward. An error wraps ErrMalformed; what was read before it is there.
+// ReadForwardBackward decodes the body of forward_backward. An error wraps ErrMalformed; r has what was read before it.
 func ReadForwardBackward(body []byte) (r ForwardBackward, err error) {
 	left := MaxElements
 	return r, fields(body, func(f field) (err error) {
@@ -56,7 +56,7 @@ func ReadForwardBackward(body []byte) (r ForwardBackward, err error) {
 	})
 }
 
-// ReadNumber reads whose request it is, and its number, of one in which something else may be wrong.
+// ReadNumber decodes only model and number, of a body that may be wrong elsewhere.
 func ReadNumber(body []byte) (r ForwardBackward, err error) {
 	err = fields(body, func(f field) (err error) {
 		switch f.num {
@@ -122,7 +122,7 @@ func readDatum(message []byte, left *int) (d Datum, err error) {
 	})
 }
 
-// readChunk reads a part of a sequence.
+// readChunk reads a chunk of a sequence.
 func (d *Datum) readChunk(message []byte, left *int) error {
 	return fields(message, func(f field) error {
 		m, err := f.message()
@@ -154,7 +154,7 @@ func (d *Datum) readChunk(message []byte, left *int) error {
 	})
 }
 
-// Append writes the message. The same request gives the same bytes: maps are written in the order of their keys.
+// Append encodes the message, with maps in the order of their keys, so that equal requests have equal bytes.
 func (r ForwardBackward) Append(b []byte) []byte {
 	b = appendText(b, 1, r.ModelID)
 	b = appendNumber(b, 2, r.SeqID)
