@@ -9,7 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/match"
 )
 
-// A problem that wants no program is judged by what was said, and nothing is run for it.
+// A problem that does not ask for a program is judged by the text of the completion; nothing is run.
 func TestAnswersNeedNoSandbox(t *testing.T) {
 	t.Setenv("PATH", t.TempDir()) // no python3
 	cfg := Config{Reward: "weights", Weights: "correct=1,fraction=0.5,format=0.1", Answers: true, Python: "python-that-is-not-there"}

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// Assertions are tests as others: each has a verdict, a fault of one is told of, and equal programs run once.
+// Assertions are tests like others: each has a verdict, a faulty one is reported, and equal programs run once.
 func TestAssertions(t *testing.T) {
 	j, err := Open(t.Context(), Config{Slots: 1, Sessions: 1, Reward: "fraction"})
 	if badinput.Is(err) {

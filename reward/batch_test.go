@@ -34,7 +34,7 @@ func TestABatchKnowsItsItems(t *testing.T) {
 		b.Close()
 		require.Equal(t, 3, b.Missing())
 		heard := 0
-		for range 2 { // asked again it answers the same
+		for range 2 { // a second call returns the same
 			marked, err := b.Wait(t.Context(), func() { heard++ })
 			require.NoError(t, err)
 			require.Len(t, marked, 3)
@@ -67,7 +67,7 @@ func TestABrokenBatchSaysSoEachTime(t *testing.T) {
 	require.ErrorContains(t, b.Abandon(), "no sandbox")
 }
 
-// A completion that is not judged with its peers holds none of them up.
+// A completion that will not be judged does not hold up its peers.
 func TestABatchTellsPeersWhoDoesNotCome(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -116,7 +116,7 @@ func TestWhoStopsWaitingMayGoOn(t *testing.T) {
 	require.NoError(t, stuck.Abandon(), "giving up is no fault of the grader")
 }
 
-// An item whose score is known is one of the batch like those that are scored.
+// An item whose score is already known is part of the batch like those that are scored.
 func TestABatchHasWhatIsSettled(t *testing.T) {
 	var calls atomic.Int32
 	b := NewBatch[string](t.Context(), scoreByText(&calls), 2, true)
@@ -130,7 +130,7 @@ func TestABatchHasWhatIsSettled(t *testing.T) {
 	require.EqualValues(t, 1, calls.Load())
 }
 
-// Who abandons a batch goes on once its graders have ended.
+// Abandon returns once the graders have ended.
 func TestAnAbandonedBatchHasEnded(t *testing.T) {
 	var ended atomic.Bool
 	b := NewBatch[int](t.Context(), GraderFunc(func(ctx context.Context, _ Completion) (Score, error) {

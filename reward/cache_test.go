@@ -39,7 +39,7 @@ func TestFlightsRunOnce(t *testing.T) {
 	})
 }
 
-// What is not kept, and what failed, is run again by the next.
+// A value that is not kept, or a failure, makes the next caller run its own function.
 func TestFlightsRunAgain(t *testing.T) {
 	f := newFlights[string, int](10)
 	broken := errors.New("broken")

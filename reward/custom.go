@@ -15,8 +15,8 @@ import (
 )
 
 // custom calls the user's compute_reward(completion, ground_truth, **columns) -> float, which its runner keeps
-// loaded. Failures give no reward, are counted and shown: only the author of the file can tell whether the
-// file or the completion is at fault.
+// loaded. A failure gives no reward, and is counted and reported: only the author of the file can tell whether
+// the file or the completion is at fault.
 type custom struct {
 	runner Runner
 	limits sandbox.Limits
@@ -84,8 +84,8 @@ func (c *custom) note(a reply) {
 	c.last = "reward file: " + a.note
 }
 
-// tell fills in the counts of the reward file.
-func (c *custom) tell(s *Stats) {
+// fillStats fills the counts of the reward file into Stats.
+func (c *custom) fillStats(s *Stats) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s.CustomErrors, s.LastCustomError = c.failed, c.last; c.calls > 0 {

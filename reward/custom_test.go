@@ -86,7 +86,7 @@ func TestCustomReward(t *testing.T) {
 	require.Equal(t, "reward file: RTE KeyError: 'x'", s.Note)
 	require.Equal(t, Stats{Graded: 4, CustomErrors: 2, LastCustomError: s.Note}, j.Stats())
 
-	p.Metadata = nil // the tests are the truth then
+	p.Metadata = nil // then the ground truth is the tests
 	s = grade(t, j, Completion{Problem: &p, Text: `[{"stdin":"1","stdout":"1"}]`})
 	require.Equal(t, 0.75, s.Components.Custom)
 	s = grade(t, j, Completion{Problem: &p, Text: fenced("echo")})
@@ -96,7 +96,7 @@ func TestCustomReward(t *testing.T) {
 	require.Equal(t, ExcludedInfra, grade(t, j, Completion{Problem: &p, Text: "42"}).Excluded)
 }
 
-// Where Python does not answer for each checker, nobody knows of any of them.
+// An answer that does not cover every checker is an error, and says nothing about any of them.
 func TestCheckersThatCannotBeLookedAt(t *testing.T) {
 	f := newFake()
 	j := NewJudge(correct(t), newFake(), f, nil)
@@ -107,7 +107,7 @@ func TestCheckersThatCannotBeLookedAt(t *testing.T) {
 		require.ErrorContains(t, err, "look at the checkers of problems: python answered "+answer+" for 2 checkers")
 	}
 	f.programs[checkerFaults+"faults"] = func(sandbox.Input) sandbox.Result {
-		f.broken = 1 // of the next run, which is about one of them
+		f.broken = 1 // the next run fails, which checks one of them alone
 		return sandbox.Result{Status: sandbox.RTE}
 	}
 	_, err := j.CheckerFaults(t.Context(), problems)

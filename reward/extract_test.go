@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const none = "\x00none" // where there is no program
+const none = "\x00none" // there is no program
 
 var extractions = []struct{ name, completion, code string }{
 	{"python", "Here:\n```python\nprint(1)\n```\nDone.", "print(1)\n"},
@@ -85,7 +85,7 @@ func TestExtract(t *testing.T) {
 	}
 }
 
-// Reading again by the fences alone must not be done once for each of many blocks.
+// A text with many blocks must not be read again by its fences alone for each of them.
 func TestExtractIsLinear(t *testing.T) {
 	text := strings.Repeat("```\n\\\"\"\"\n```\n", 200_000) + "```\nprint(1)\n```\n"
 	code, ok := Extract(text)
@@ -115,7 +115,7 @@ func FuzzExtract(f *testing.F) {
 				t.Fatalf("a sentence before it changes %q to %q", code, again)
 			}
 		}
-		// What is fenced comes back, where it holds neither fences nor tags.
+		// A program without fences and tags is extracted unchanged.
 		if strings.ContainsAny(s, "`<\r") || strings.TrimSpace(s) == "" || strings.HasPrefix(s, "\n") {
 			return
 		}

@@ -22,23 +22,23 @@ import (
 // TestMain lets more tests run at once than there are processors: they wait for limits to pass.
 func TestMain(m *testing.M) {
 	plainpython.First()
-	os.Unsetenv("SANDBOX_URL") // programs run here
+	os.Unsetenv("SANDBOX_URL") // programs must run on this machine
 	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)
 	}
 	m.Run()
 }
 
-// fake is a Runner whose programs are Go functions, by the text of the program.
+// fake is a Runner whose programs are Go functions, found by the source of the program.
 type fake struct {
 	programs map[string]func(in sandbox.Input) sandbox.Result
 	runs     atomic.Int64
-	slots    chan struct{} // where set, bounds the runs under way
+	slots    chan struct{} // bounds the concurrent runs if set
 
 	mu     sync.Mutex
 	limits []sandbox.Limits
 	groups []string
-	broken int // runs that are still to fail
+	broken int // how many of the next runs fail
 }
 
 func (f *fake) Run(ctx context.Context, group string, prog sandbox.Program, inputs []sandbox.Input, l sandbox.Limits,
@@ -99,11 +99,11 @@ func echo(in sandbox.Input) sandbox.Result { return prints(string(in.Stdin)) }
 // fenced is a completion with the program.
 func fenced(code string) string { return "So:\n```python\n" + code + "\n```\n" }
 
-// echoProblem wants its input back, n times.
+// echoProblem asks for a program that prints its input. It has n tests.
 func echoProblem(id string, n int) *data.Problem {
 	tests := make([]data.Test, n)
 	for i := range tests {
-		text := strings.Repeat("x", n-i) // the first is the largest
+		text := strings.Repeat("x", n-i) // the first input is the largest
 		tests[i] = data.Test{Stdin: text, Stdout: text}
 	}
 	p := data.Problem{ID: id, Kind: data.Stdin}.WithTests(tests...)

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
-// A parameter of a name that is given in a certain place stands there.
+// A parameter named like one that is passed by position must be in that position.
 func TestParametersInAnotherPlace(t *testing.T) {
 	racing.Again(t)
 	t.Parallel()
@@ -36,7 +36,7 @@ func TestParametersInAnotherPlace(t *testing.T) {
 	}
 }
 
-// What goes wrong in a reward file is said with its line, and with what to do.
+// The message about a mistake in a reward file has its line, and says what to do.
 func TestFaultsOfARewardFileAreSaid(t *testing.T) {
 	racing.Again(t)
 	t.Parallel()

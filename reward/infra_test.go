@@ -13,8 +13,8 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// A broken sandbox is no zero: the completion is left out, nothing is remembered, and too many stop
-// the run.
+// A failure of the sandbox is not a score of 0: the completion is excluded, nothing is cached, and too many
+// failures stop the run.
 func TestInfra(t *testing.T) {
 	f := newFake()
 	f.broken = 1
@@ -44,8 +44,8 @@ func TestInfra(t *testing.T) {
 	require.EqualValues(t, 4, j.Stats().Infra)
 }
 
-// A completion that both the sandbox and the reward file fail on is the machine's, as the file may fail for want of it; and a file that
-// the reward does not depend on stops nobody.
+// If both the sandbox and the reward file fail on a completion, the machine is to blame, as its failure may be the cause of the file's. A
+// failure of a file that has no weight in the reward stops nothing.
 func TestTheSandboxIsToBlameBeforeTheRewardFile(t *testing.T) {
 	f, file := newFake(), newFake() // which has no compute_reward
 	rules := Rules{Weights: Weights{Correct: 1, Custom: 1}, InfraLimit: 1}
@@ -66,7 +66,7 @@ func TestTheSandboxIsToBlameBeforeTheRewardFile(t *testing.T) {
 	}
 }
 
-// A file that is asked about all completions at once has the time of each.
+// A call of compute_rewards has the time limit of all its completions together.
 func TestTheTimeOfCompletionsAskedAboutTogether(t *testing.T) {
 	file := newFake()
 	file.programs[rewardsWithColumns] = func(in sandbox.Input) sandbox.Result { return returns("[1, 2, 3]") }
@@ -84,7 +84,7 @@ func TestTheTimeOfCompletionsAskedAboutTogether(t *testing.T) {
 	require.Equal(t, []sandbox.Limits{{CPU: 6 * time.Second}}, file.limits)
 }
 
-// A failure here and there over a long run is no reason to stop.
+// Occasional failures over a long run do not stop it.
 func TestInfraFarApart(t *testing.T) {
 	w := infraWatch{limit: 1}
 	for i := range 40 * infraWindow {

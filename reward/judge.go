@@ -273,7 +273,7 @@ func (j *Judge) Stats() Stats {
 		Infra: j.infra.total(), CheckerErrors: j.checker.failed.Load(),
 	}
 	if j.custom != nil {
-		j.custom.tell(&s)
+		j.custom.fillStats(&s)
 	}
 	return s
 }

@@ -26,7 +26,7 @@ func fraction(t *testing.T) Rules {
 	return Rules{Weights: w}
 }
 
-// The rewards that others train on: −0.1 without a program, 0 for a wrong one, 1 for a right one.
+// The rewards of correct, as in other trainers: −0.1 without a program, 0 for a wrong one, 1 for a right one.
 func TestParity(t *testing.T) {
 	f := newFake()
 	j := NewJudge(correct(t), f, nil, nil)
@@ -49,7 +49,7 @@ func TestVerdicts(t *testing.T) {
 		code    string
 		verdict Verdict
 		binary  []Verdict
-		reward  float64 // as a fraction
+		reward  float64 // with mode fraction
 	}{
 		{"echo", AC, []Verdict{AC, AC, AC, AC}, 1},
 		{"wrong on xx", WA, []Verdict{AC, AC, WA, AC}, 0.75},
@@ -75,7 +75,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// Where a share of the tests pays, a program may use up three limits; the small tests come first.
+// If the reward counts the share of tests passed, a program may exceed three limits before the rest is skipped; small tests run first.
 func TestPatience(t *testing.T) {
 	f := newFake()
 	s := grade(t, NewJudge(fraction(t), f, nil, nil), Completion{Problem: echoProblem("p", 10), Text: fenced("short")})
@@ -103,7 +103,7 @@ func TestMaxTests(t *testing.T) {
 	require.Equal(t, []Verdict{CE, "", ""}, s.Tests, "by their arguments, the smaller of two first")
 }
 
-// Who is shown what a program does sees each test, until two have used up a limit.
+// See returns the result of each test, until two have exceeded a limit.
 func TestSee(t *testing.T) {
 	seen, err := NewJudge(correct(t), newFake(), nil, nil).See(t.Context(), "g", echoProblem("p", 5), "short\n")
 	require.NoError(t, err)
@@ -115,7 +115,7 @@ func TestSee(t *testing.T) {
 	require.Equal(t, "xx", string(seen[3].Result.Stdout))
 }
 
-// What nobody may write is named, and earns nothing where it is rejected.
+// A blocked string is reported in the score, and earns nothing with reject.
 func TestBlocking(t *testing.T) {
 	j := NewJudge(correct(t), newFake(), nil, nil)
 	for _, reject := range []bool{false, true} {
@@ -127,13 +127,13 @@ func TestBlocking(t *testing.T) {
 	}
 }
 
-// The tests of a problem are fetched for all who ask, and not for the first alone, who may stop asking.
+// The tests of a problem are fetched for all waiting callers; that the first one gives up does not end it.
 func TestTestsAreFetchedForAll(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	p := data.Problem{ID: "p", Kind: data.Stdin}.WithLoader(1, asks{t})
 	sets := newTestSets(0)
-	if set, err := sets.acquire(ctx, &p); err == nil { // both are there: the tests, and the end
+	if set, err := sets.acquire(ctx, &p); err == nil { // the tests are there and the context has ended: either may win
 		sets.release(set)
 	}
 	require.Empty(t, sets.open)
@@ -260,7 +260,7 @@ func TestVerdictsAreRemembered(t *testing.T) {
 	}
 }
 
-// What was broken off is no verdict.
+// A cancelled run has no verdict.
 func TestWhatIsBrokenOffIsNotRemembered(t *testing.T) {
 	f := newFake()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -19,7 +19,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// localPool opens cells, or skips the test where there is no Python or no isolation to be had.
+// localPool opens a pool of cells, or skips the test if there is no Python or no isolation.
 func localPool(t *testing.T) *sandbox.Pool {
 	t.Helper()
 	if _, err := exec.LookPath("python3"); err != nil {
@@ -34,14 +34,14 @@ func localPool(t *testing.T) *sandbox.Pool {
 	return pool
 }
 
-// sumProblem wants the sum of two numbers, read from standard input.
+// sumProblem asks for the sum of two numbers, read from standard input.
 func sumProblem() *data.Problem {
 	p := data.Problem{ID: "sum", Kind: data.Stdin}.WithTests(
 		data.Test{Stdin: "1 2\n", Stdout: "3\n"}, data.Test{Stdin: "20 22\n", Stdout: "42\n"})
 	return &p
 }
 
-// callProblem wants it from a call.
+// callProblem asks for it as a function.
 func callProblem() *data.Problem {
 	raw := func(values ...string) (list []json.RawMessage) {
 		for _, v := range values {
@@ -54,13 +54,13 @@ func callProblem() *data.Problem {
 	return &p
 }
 
-// matrix is one of so many of the above with their verdicts, but for those whose names skip matches.
+// matrix is every so many-th program of programs_test.go with its verdict, without those whose names match skip.
 func matrix(skip string, every int) (completions []Completion, want []Verdict, names []string) {
 	sum, call := sumProblem(), callProblem()
 	verdicts := map[string]Verdict{}
 	programs := map[string]Completion{}
 	add := func(name string, p *data.Problem, code string, want Verdict) {
-		if want == TLE { // no need to wait for long
+		if want == TLE { // a short limit keeps the test short
 			short := *p
 			short.TimeMS, p = 300, &short
 		}
@@ -109,20 +109,20 @@ func TestMatrix(t *testing.T) {
 	checkMatrix(t, NewJudge(correct(t), localPool(t), nil, nil), "", 1)
 }
 
-// A server without isolation lets a program look at the machine it runs on. It finds no right answer
-// there, and everything else is as it is in a cell. What package fusion tests itself is left out; usually so are two programs of three.
+// A server without isolation lets a program explore the machine. It finds no right answer there, and all
+// verdicts are the same as in a cell. What package fusion tests itself is left out, and in the short form two programs of three.
 func TestMatrixOnAServer(t *testing.T) {
 	t.Parallel()
 	server := fusiontest.NewServer(t)
 	rules := correct(t)
-	rules.MaxTests = 1 // an interpreter is started for each
+	rules.MaxTests = 1 // every test starts an interpreter
 	client, err := fusion.New(fusion.Options{URL: server.URL, Concurrency: 2})
 	require.NoError(t, err)
 	checkMatrix(t, NewJudge(rules, client, nil, nil),
 		"^call hack|^returned|other processes|descriptors|test files|one for the other", forms.Usual(3, 1))
 }
 
-// What one run leaves behind does not reach the next.
+// Nothing that one run leaves behind reaches the next.
 func TestRunsAreStrangers(t *testing.T) {
 	t.Parallel()
 	j := NewJudge(correct(t), localPool(t), nil, nil)

@@ -74,17 +74,17 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// One slot is one.
+// The description of a backend has the right plural.
 func TestABackendInWords(t *testing.T) {
 	require.Equal(t, "full, 1 slot, Python 3.12.1", Backend{Kind: "local", Rung: "full", Slots: 1, Version: "3.12.1"}.String())
 	require.Equal(t, "full, 2 slots, Python 3.12.1", Backend{Kind: "local", Rung: "full", Slots: 2, Version: "3.12.1"}.String())
 }
 
-// A judge that is closed runs nothing any more, in whichever of its cells.
+// A closed judge runs nothing any more, in none of its pools.
 func TestAClosedJudge(t *testing.T) {
 	asserts := data.Problem{ID: "a", Kind: data.Assert, FuncName: "f"}.WithTests(data.Test{Assert: "assert f()"})
 	checks := data.Problem{ID: "c", Kind: data.Stdin, Checker: "def check(i, o, e): return True"}.WithTests(data.Test{})
-	j, err := Open(t.Context(), Config{Answers: true}) // so that none of them is opened
+	j, err := Open(t.Context(), Config{Answers: true}) // opens none of its pools
 	require.NoError(t, err)
 	require.NoError(t, j.Close())
 	for _, p := range []*data.Problem{echoProblem("p", 1), &asserts} {

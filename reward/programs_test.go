@@ -1,6 +1,6 @@
 package reward
 
-// honest programs were rejected by graders that others train on.
+// honest are correct programs that other graders used for training reject.
 var honest = map[string]string{
 	"plain":         "a, b = map(int, input().split())\nprint(a + b)",
 	"stdout.buffer": "import sys\na, b = map(int, input().split())\nsys.stdout.buffer.write(b'%d\\n' % (a + b))",
@@ -52,8 +52,8 @@ var honestCalls = map[string]string{
 	"lambda":        "add = lambda a, b: a + b",
 }
 
-// hacks are programs that graders which others train on pay for, and what they deserve. Those that look
-// around print the right answer where they find anything.
+// hacks are programs that other graders used for training reward, with the verdicts that they deserve. Those
+// that search their process print the right answer if they find it.
 var hacks = map[string]struct {
 	code string
 	want Verdict

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/referee"
 )
 
-// A model that judges is a component like others: asked once about equal completions, and a completion that it gives no score has
+// The judge model's score is a component like others. It is asked once about equal completions, and a completion without a score has
 // no reward.
 func TestRefereeIsAComponent(t *testing.T) {
 	var asked atomic.Int64
@@ -76,7 +76,7 @@ func TestRefereeIsAComponent(t *testing.T) {
 	}
 }
 
-// Nobody is asked about a completion that has no score anyway, or of whose problem nothing is known.
+// The judge model is not asked about a completion that is excluded anyway, or whose problem cannot be loaded.
 func TestWhatNoRefereeIsAskedAbout(t *testing.T) {
 	f := newFake()
 	f.broken = 1

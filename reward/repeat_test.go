@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// wavering are statements with a value that nobody can foretell.
+// wavering are statements with an unpredictable value.
 var wavering = map[string]string{
 	"time":          "import time; x = time.time_ns()",
 	"date":          "import datetime; x = datetime.datetime.now().isoformat()",
@@ -26,8 +26,8 @@ var wavering = map[string]string{
 	"order":         "class A: pass\nx = [a.__hash__() for a in {A() for _ in range(100)}]",
 }
 
-// TestEqualVerdicts: a program gets the verdict that it got, from another judge over other cells too. What nobody can
-// foretell changes none where the answer does not hang on it, and is a wrong answer each time where it is one.
+// TestEqualVerdicts: a program gets the same verdict again, also from another judge with other cells. Unpredictable values
+// change no verdict if the answer does not depend on them, and are a wrong answer every time if they are printed.
 func TestEqualVerdicts(t *testing.T) {
 	t.Parallel()
 	const answer = "print(sum(map(int, input().split())))\n"
@@ -42,14 +42,14 @@ func TestEqualVerdicts(t *testing.T) {
 		add(name+" beside the answer", "import sys\n"+code+"\nprint(x, file=sys.stderr)\n"+answer, AC)
 		add(name+" after the answer", answer+code+"\nprint(x)", WA)
 	}
-	// Coins fall as they fall, on the same side each time: the seeds of hashes and of random are fixed.
+	// Programs that draw at random get the same verdict every time: the seeds of hashes and of random are fixed.
 	const coin = "n = sum(map(int, input().split()))\nprint(n if %s else -n)"
 	for i := range 10 {
 		add(fmt.Sprint("coin ", i), fmt.Sprintf(coin, fmt.Sprintf("hash('coin %d') %% 2", i)), "")
 		add(fmt.Sprint("draw ", i), fmt.Sprintf(coin, fmt.Sprintf("[random.random() for _ in range(%d)][-1] < 0.5", i+1)), "")
 	}
 	for range 2 {
-		j := NewJudge(correct(t), localPool(t), nil, nil) // which remembers nothing of the one before
+		j := NewJudge(correct(t), localPool(t), nil, nil) // with an empty cache
 		scores, err := All(t.Context(), j, completions)
 		require.NoError(t, err)
 		for i, s := range scores {

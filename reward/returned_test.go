@@ -13,13 +13,13 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// answer is a program with the function answer, what is expected of it, and the verdict it deserves.
+// answer is a program with the function answer, the expected value, and the verdict that it deserves.
 type answer struct {
 	code, expected string
 	want           Verdict
 }
 
-// completion asks for the answer twice, as different tests.
+// completion has two tests, which expect the same value.
 func (a answer) completion() Completion {
 	test := func(arg string) data.Test {
 		return data.Test{Args: []json.RawMessage{json.RawMessage(arg)}, Returns: json.RawMessage(a.expected)}
@@ -30,8 +30,8 @@ func (a answer) completion() Completion {
 
 func returning(expression string) string { return "def answer(n):\n    return " + expression }
 
-// returned are values of other types than JSON has. A type that is a plain one under another name is
-// that one, at every depth; what only turns into one when it is asked to is no answer.
+// returned are values of types that JSON lacks. A subclass of a plain type counts as that type, at every
+// depth; a value that could only be converted to a plain type is no answer.
 var returned = map[string]answer{
 	"tuple":                  {returning("(1, 2)"), "[1, 2]", AC},
 	"list of tuples":         {returning("[(1, 2), (3,), ()]"), "[[1, 2], [3], []]", AC},
@@ -81,7 +81,7 @@ var returned = map[string]answer{
 	"None for a list": {returning("None"), "[]", WA},
 }
 
-// returnedByNumpy are its values, which are everywhere in programs that use it.
+// returnedByNumpy are values of numpy's types, which programs that use it often return.
 var returnedByNumpy = map[string]answer{
 	"int64":                  {returning("np.int64(3)"), "3", AC},
 	"uint8":                  {returning("np.uint8(255)"), "255", AC},
@@ -111,8 +111,8 @@ var returnedByNumpy = map[string]answer{
 	"iterator":               {returning("np.nditer(np.array([1, 2]))"), "[1, 2]", WA},
 }
 
-// TestNumpy runs with an interpreter that has numpy, where there is one. Programs whose answer is what matters find it
-// imported, the others import it in their own process.
+// TestNumpy runs if there is an interpreter with numpy. Programs whose answers are tested find it preloaded, the others
+// import it in their own process.
 func TestNumpy(t *testing.T) {
 	racing.Again(t)
 	t.Parallel()

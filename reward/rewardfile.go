@@ -49,7 +49,7 @@ func (c columns) of(ctx context.Context, p *data.Problem) (map[string]any, error
 	return has, nil
 }
 
-// rewardWithColumns is the function that hands them over by name, and signature one that tells which are taken.
+// rewardWithColumns and rewardsWithColumns are functions that pass the columns by name; the one of signature says which are taken.
 const (
 	rewardWithColumns  = "_compute_reward_with"
 	rewardsWithColumns = "_compute_rewards_with"

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// rowOf is a loader of tests, with further columns.
+// rowOf is a loader of tests and further columns.
 type rowOf map[string]json.RawMessage
 
 func (rowOf) LoadTests(context.Context) ([]data.Test, error) {
@@ -23,7 +23,7 @@ func (rowOf) LoadTests(context.Context) ([]data.Test, error) {
 
 func (r rowOf) LoadColumns(context.Context) (map[string]json.RawMessage, error) { return r, nil }
 
-// A reward file is given those columns of the row that it has parameters for, on its own interpreter.
+// A reward file gets the columns of the row that it has parameters for, and runs with its own interpreter.
 func TestRewardFileTakesColumns(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.py")
 	write(t, path, "def compute_reward(completion, ground_truth, level, *, prompt, bonus=0):\n"+
@@ -47,7 +47,7 @@ func TestRewardFileTakesColumns(t *testing.T) {
 	require.ErrorContains(t, err, "reward_python: python \"/no/python\": not found")
 }
 
-// Editors mark files as UTF-8, which Python passes over; letters that are not UTF-8 would become others, without a word.
+// A byte order mark is accepted, as by Python. A file that is not UTF-8 is refused, since its letters would silently become others.
 func TestLettersOfARewardFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.py")
 	p := data.Problem{ID: "p", Kind: data.Stdin, Statement: "Double."}
@@ -65,7 +65,7 @@ func TestLettersOfARewardFile(t *testing.T) {
 	require.True(t, badinput.Is(err))
 }
 
-// A function that takes anything is given everything, and one of two parameters nothing more.
+// A function with **columns gets all columns, one with two parameters none.
 func TestColumnsThatAreTaken(t *testing.T) {
 	row := data.Problem{ID: "p", Source: "s", Statement: "x"}.WithLoader(1, rowOf{"level": json.RawMessage("1"), "completion": nil})
 	all, err := columns{All: true}.of(t.Context(), &row)
@@ -77,7 +77,7 @@ func TestColumnsThatAreTaken(t *testing.T) {
 	require.Equal(t, map[string]any{"level": json.RawMessage("1")}, some)
 }
 
-// A file with compute_rewards is asked once about all completions of a problem, in their order, but for those that are not to be
+// compute_rewards is called once with all completions of a problem, in order, without those that are not to be
 // judged.
 func TestRewardFileOfAGroup(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.py")
@@ -128,7 +128,7 @@ func TestRewardFileOfAGroup(t *testing.T) {
 	require.ErrorContains(t, err, "found compute_reward and compute_rewards; keep one")
 }
 
-// Who waits for others that never come stops waiting when the context ends.
+// A completion that waits for peers that never come stops waiting when its context ends.
 func TestPeersThatDoNotCome(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -136,7 +136,7 @@ func TestPeersThatDoNotCome(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// A file that a cell would not be ready with in time is found where it is tried, and is to blame by its name, not the machine.
+// A file that takes too long to load for a cell is found when it is tried, and the error blames the file, not the machine.
 func TestARewardFileLoadsInTheTimeOfACell(t *testing.T) {
 	cfg, f := Config{File: filepath.Join(t.TempDir(), "r.py")}, &fake{}
 	write(t, cfg.File, "def compute_reward(completion, ground_truth):\n    return 1\n")
@@ -146,7 +146,7 @@ func TestARewardFileLoadsInTheTimeOfACell(t *testing.T) {
 	require.LessOrEqual(t, f.limits[0].CPU, sandbox.ReadyTimeout)
 }
 
-// What is loaded slowly is broken off by ^C, and whoever comes next opens the pool.
+// Opening a pool with a slow preload can be cancelled, as by ^C, and the next caller opens the pool.
 func TestOpeningAPoolIsBrokenOff(t *testing.T) {
 	l := &lazyPool{options: sandbox.Options{Slots: 1, Preload: "import time\ntime.sleep(3)\n"}}
 	defer l.Close()

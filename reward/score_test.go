@@ -57,7 +57,7 @@ func TestScoreJSON(t *testing.T) {
 	require.Contains(t, string(text), `"reward":null`)
 }
 
-// The means of what is mixed are those of the components that weigh something, over the scores that count.
+// The means are those of components with a weight, over the scores that are not excluded.
 func TestMeansOfComponents(t *testing.T) {
 	w, err := ParseWeights("correct=1,length=-0.5,custom=0,judge=2")
 	require.NoError(t, err)

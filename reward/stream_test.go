@@ -22,8 +22,8 @@ func TestGroups(t *testing.T) {
 	require.Equal(t, []string{"p", "step 3, p"}, f.groups)
 }
 
-// Scores come in the order of the completions, whichever is done first, and early ones are not held
-// up by completions that are still to come.
+// Scores come in the order of the completions, whichever is done first; they do not wait for completions
+// that have not come in yet.
 func TestStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
@@ -65,7 +65,7 @@ func TestStreamBoundsWhatIsUnderWay(t *testing.T) {
 			return echo(in)
 		}
 		in := make(chan Completion, 20)
-		for i := range 20 { // no two alike, or they would be run once for all
+		for i := range 20 { // all different, because equal ones would run once
 			text := strconv.Itoa(i)
 			p := data.Problem{ID: text, Kind: data.Stdin}.WithTests(data.Test{Stdin: text, Stdout: text})
 			in <- Completion{Problem: &p, Text: fenced("count")}
@@ -84,7 +84,7 @@ func TestStreamBoundsWhatIsUnderWay(t *testing.T) {
 func TestStreamCanBeCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
-		f.slots = make(chan struct{}) // nobody ever gets a turn
+		f.slots = make(chan struct{}) // no run ever gets a slot
 		ctx, cancel := context.WithCancelCause(t.Context())
 		stop := errors.New("enough")
 		go func() { time.Sleep(time.Minute); cancel(stop) }()

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// A reward file that cannot work is refused by name, with what Python says, before anything is scored.
+// A reward file that cannot work is refused before anything is scored, with its name and Python's message.
 func TestARewardFileIsTried(t *testing.T) {
 	t.Parallel()
 	localPool(t).Close() // or skip
@@ -45,7 +45,7 @@ func TestARewardFileIsTried(t *testing.T) {
 	}
 }
 
-// What a reward file fails on is left out, told of, and stops the run when it is too much.
+// A completion on which the reward file fails is excluded and reported; too many of them stop the run.
 func TestARewardFileThatFailsIsTold(t *testing.T) {
 	file := &fake{programs: map[string]func(sandbox.Input) sandbox.Result{
 		"compute_reward": func(in sandbox.Input) sandbox.Result {
@@ -131,7 +131,7 @@ func TestRewardsThatAreNoNumbers(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, s.Excluded.Failed())
 	}
-	first := Score{Excluded: ExcludedInfra, Note: "why"} // stays what it was
+	first := Score{Excluded: ExcludedInfra, Note: "why"} // is not overwritten
 	spoiled := first
 	spoiled.Reward = math.NaN()
 	require.Equal(t, first, spoiled.finite(Completion{}))

@@ -36,7 +36,7 @@ var sameValues = []struct {
 	{`-0`, `0`, true},
 	{`-0.0`, `0`, true},
 	{`0.1`, `0.1`, true},
-	{`0.1`, `0.10000000000000001`, true}, // one float
+	{`0.1`, `0.10000000000000001`, true}, // the same float
 	{`0.1`, `0.1000000000000001`, false},
 	{`0.30000000000000004`, `0.3`, false},
 	{`100000000000000000000000000000000001`, `100000000000000000000000000000000001`, true},
@@ -89,7 +89,7 @@ func TestSameValue(t *testing.T) {
 	}
 }
 
-// A wrong value that a program made large costs no memory here.
+// Comparing a huge wrong value costs no memory in this process.
 func TestLargeWrongValue(t *testing.T) {
 	got := json.RawMessage("[" + strings.Repeat("0,", 1<<20) + "0]")
 	allocs := testing.AllocsPerRun(1, func() {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Attention: first every span's keys and values are laid out in blocks, then tiles of queries read those of their path.
+// Attention packs every span's keys and values into blocks; then each tile of queries reads the blocks of its path.
 func (b *backend) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Attn, kv kernels.DType, T int) {
 	defer b.release()
 	a := args[C.grpo_attention](b)
@@ -26,8 +26,8 @@ func (b *backend) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h ker
 	b.run(b.ops.attention, plan.tiles*h.KV, 1)
 }
 
-// AttentionGrad: a task has a tree's key-value head to itself, from its first query to its last. Where a batch is one
-// tree, as many threads work as there are heads of keys.
+// AttentionGrad does one key-value head of one tree per task, from its first query to its last. So for a batch of one
+// tree no more threads work than there are key-value heads.
 func (b *backend) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, h kernels.Attn, kv kernels.DType,
 	T int) {
 	defer b.release()
@@ -42,7 +42,7 @@ func (b *backend) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kern
 	b.run(b.ops.attention_grad, plan.trees*h.KV, 1)
 }
 
-// attended are the rows of queries, keys and values.
+// attended sets the rows of queries, keys and values.
 func (b *backend) attended(a *C.grpo_attention, qkv kernels.Buffer, h kernels.Heads, kv kernels.DType) {
 	a.qkv, a.row = (*C.float)(b.address(qkv)), C.int64_t(h.Width())
 	if apart := apartOf(qkv, h.Width()); apart > 0 {
@@ -53,17 +53,17 @@ func (b *backend) attended(a *C.grpo_attention, qkv kernels.Buffer, h kernels.He
 	}
 }
 
-// attendsInTiles tells whether products with keys and values of that type are in the order of tiles: where they are bf16.
+// attendsInTiles tells whether products with keys and values of that type are summed in the order of tiles: only bf16 is.
 func (b *backend) attendsInTiles(kv kernels.DType) bool {
 	return b.order == kernels.Tiles && kv == kernels.BF16
 }
 
-// attendBytes is what a tile of queries takes of scratch.
+// attendBytes is the scratch space of a tile of queries.
 func attendBytes(h kernels.Heads) int {
 	return 4 * int(C.grpo_attend_floats(C.int64_t(h.Dim), C.int64_t(padded(h.Dim))))
 }
 
-// window is how many positions a query reads.
+// window is how many positions a query attends to.
 func window(h kernels.Attn) C.int64_t {
 	if h.Window == 0 {
 		return math.MaxInt32
@@ -71,10 +71,10 @@ func window(h kernels.Attn) C.int64_t {
 	return C.int64_t(h.Window)
 }
 
-// padded is the number of columns that a row of dim numbers takes in a block.
+// padded is dim rounded up to the number of columns of a row in a block.
 func padded(dim int) int { return blocksOf(dim, C.KEYS) * C.KEYS }
 
-// gradTile is what the queries that go together take in the gradient, in floats.
+// gradTile is the scratch space of the queries that the gradient processes together, in floats.
 func gradTile(dim int, inTiles bool) int {
 	tiles := C.int(0)
 	if inTiles {
@@ -83,15 +83,15 @@ func gradTile(dim int, inTiles bool) int {
 	return int(C.grpo_grad_floats(C.int64_t(dim), C.int64_t(padded(dim)), tiles))
 }
 
-// attentionPlan says how a batch is cut: into trees of spans, tiles of queries, and blocks of keys, some of which are on
+// attentionPlan is how a batch is divided: into trees of spans, tiles of queries, and blocks of keys, which may be on
 // many paths.
 type attentionPlan struct {
 	spans        []C.grpo_span
 	trees, tiles int
-	entries      int // of all paths
+	entries      int // the length of all paths, in blocks
 }
 
-// planAttention gives the kernels their shape, the spans, their paths and the tiles.
+// planAttention sets the shape, the spans, their paths and the tiles.
 func (b *backend) planAttention(a *C.grpo_attention, s kernels.Spans, h kernels.Attn, T int) attentionPlan {
 	a.q_heads, a.kv_heads, a.dim = C.int64_t(h.Q), C.int64_t(h.KV), C.int64_t(h.Dim)
 	a.scale, a.cap, a.window = C.float(h.Factor()), C.float(h.Cap), window(h)
@@ -129,7 +129,7 @@ func (b *backend) planAttention(a *C.grpo_attention, s kernels.Spans, h kernels.
 	return p
 }
 
-// planSpans reads where spans begin and what they go on from.
+// planSpans reads the first rows and the parents of the spans.
 func (b *backend) planSpans(a *C.grpo_attention, s kernels.Spans, T int) (p attentionPlan) {
 	starts := unsafe.Slice(b.i32(s.Starts), s.N+1)
 	if starts[0] != 0 || int(starts[s.N]) != T {
@@ -150,7 +150,7 @@ func (b *backend) planSpans(a *C.grpo_attention, s kernels.Spans, T int) (p atte
 			from := &p.spans[parent]
 			span.base, span.slot, span.parent = from.base+from.length, from.slot+from.blocks, C.int64_t(parent)
 			if from.length == 0 {
-				span.parent = from.parent // so that a parent has rows
+				span.parent = from.parent // every parent must have rows
 			}
 		}
 		span.path, span.block = C.int64_t(p.entries), a.blocks
@@ -158,7 +158,7 @@ func (b *backend) planSpans(a *C.grpo_attention, s kernels.Spans, T int) (p atte
 			path := blocksOf(int(span.base+span.length), C.KEYS)
 			span.blocks = C.int64_t(path) - span.base/C.KEYS
 			p.entries += path
-			a.longest = max(a.longest, C.int64_t(8*blocksOf(path, 8))) // whole cache lines of pointers
+			a.longest = max(a.longest, C.int64_t(8*blocksOf(path, 8))) // rounded up to whole cache lines of pointers
 			if span.parent < 0 {
 				p.trees++
 			}
@@ -170,7 +170,7 @@ func (b *backend) planSpans(a *C.grpo_attention, s kernels.Spans, T int) (p atte
 	return p
 }
 
-// parentOf is what span i goes on from, or −1.
+// parentOf is the span that span i continues, or −1.
 func parentOf(parents []C.int32_t, i int) int {
 	if parents == nil {
 		return -1
@@ -186,7 +186,8 @@ func parentOf(parents []C.int32_t, i int) int {
 	return at
 }
 
-// packAttention lays keys and values out, rounded where they are bf16; gradients want keys both ways, and values transposed.
+// packAttention packs keys and values into blocks, rounded if they are bf16. Gradients need both the keys and their transpose, and the
+// transpose of the values.
 func (b *backend) packAttention(a *C.grpo_attention, h kernels.Heads, kv kernels.DType, p attentionPlan, both bool) {
 	if kv == kernels.BF16 {
 		a.rounds = 1

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// attentionOps are attention and its gradient over n sequences of so many rows, with the flops of the
+// attentionOps are attention and its gradient over n sequences of equal length, with the flops of the
 // causal half.
 func attentionOps(t testing.TB, m kernels.Backend, h kernels.Heads, n, rows int) (forward, gradient func(), flops float64) {
 	T := n * rows
@@ -32,8 +32,8 @@ func attentionOps(t testing.TB, m kernels.Backend, h kernels.Heads, n, rows int)
 		4 * float64(rows) * float64(rows+1) / 2 * float64(n*h.OutWidth())
 }
 
-// Attention over keys and values in bf16 is that over float32 of numbers that were rounded before, to the bit: what is
-// rounded changes, and not how it is summed.
+// Attention over keys and values in bf16 has the bits of attention over float32 with numbers that were rounded before: rounding
+// changes the numbers, not the order of sums.
 func TestRoundedAttentionIsAttentionOfRoundedNumbers(t *testing.T) {
 	const T = 75
 	h := kernels.Heads{Q: 4, KV: 2, Dim: 40}
@@ -68,13 +68,13 @@ func TestRoundedAttentionIsAttentionOfRoundedNumbers(t *testing.T) {
 	}
 }
 
-// Queries and gradients of results round to the same bf16 in every variant, also near the least number that is not subnormal: a query that
-// is subnormal once it is scaled is 0, a gradient just below that number is rounded up to it. Keys and values are so large that it is seen.
+// Queries and gradients of results round to the same bf16 in every variant, also near the least normal number: a query that is subnormal
+// after scaling is 0, a gradient just below that number is rounded up to it. Keys and values are large enough to make this visible.
 func TestAttentionOfTinyNumbers(t *testing.T) {
 	const T = 75
 	h := kernels.Heads{Q: 4, KV: 2, Dim: 96}
 	random := rand.New(rand.NewPCG(1, 5))
-	around := func(least, most float64) float32 { // so many times the least number that is not subnormal
+	around := func(least, most float64) float32 { // a multiple of the least normal number
 		return float32(math.Ldexp((least+(most-least)*random.Float64())*float64(1-2*random.IntN(2)), -126))
 	}
 	x, y := normal(random, T*h.Width()), make([]float32, T*h.OutWidth())
@@ -114,8 +114,8 @@ func TestAttentionOfTinyNumbers(t *testing.T) {
 	}
 }
 
-// The gradient to a query does not know what is later in its block, even where its product with the gradient of an output is infinite, or
-// where it is no number.
+// The gradient to a query does not depend on later rows of its block, even if their products with the gradient of an output are infinite,
+// or NaN.
 func TestAGradientIsNotOfLaterRows(t *testing.T) {
 	for _, name := range Variants() {
 		for _, order := range []kernels.Order{kernels.Serial, kernels.Tiles} {
@@ -138,7 +138,7 @@ func TestAGradientIsNotOfLaterRows(t *testing.T) {
 	}
 }
 
-// earlierGradients are gradients of queries of all rows but the last, which has a number at an index, counted from its end.
+// earlierGradients are the gradients of the queries of all rows but the last, which has a given number at an index from its end.
 func earlierGradients(t *testing.T, m kernels.Backend, h kernels.Heads, kv kernels.DType, at int, number float32) (all []float32) {
 	const T = 40
 	starts, err := m.Alloc(kernels.I32, 2)
@@ -165,7 +165,7 @@ func earlierGradients(t *testing.T, m kernels.Backend, h kernels.Heads, kv kerne
 	return all
 }
 
-// Where spans begin and what they go on from is looked at before C reads rows by it.
+// The starts and parents of spans are checked before C reads rows at them.
 func TestSpansThatCannotBe(t *testing.T) {
 	const T = 9
 	h := kernels.Heads{Q: 2, KV: 1, Dim: 8}
@@ -204,7 +204,7 @@ func TestSpansThatCannotBe(t *testing.T) {
 	}
 }
 
-// Where the rows of runs stand is looked at before C writes by it.
+// The positions and blocks of runs are checked before C writes to them.
 func TestRunsThatCannotBe(t *testing.T) {
 	h := kernels.Heads{Q: 2, KV: 1, Dim: 8}
 	m := open(t, Options{Threads: 1})
@@ -242,7 +242,7 @@ func TestRunsThatCannotBe(t *testing.T) {
 	}
 }
 
-// BenchmarkPagedAttention reads a layer's cache as decoding does: one row of each of 32 sequences.
+// BenchmarkPagedAttention reads the cache of a layer as decoding does: with one row of each of 32 sequences.
 func BenchmarkPagedAttention(b *testing.B) {
 	const N, positions = 32, 512
 	h := kernels.Heads{Q: 16, KV: 8, Dim: 128}
@@ -298,7 +298,7 @@ func random(t testing.TB, m kernels.Backend, n int) kernels.Buffer {
 	return upload(t, m, normal(rand.New(rand.NewPCG(1, uint64(n))), n))
 }
 
-// rate runs op and reports how much of a unit it does in a second, and what it allocates.
+// rate runs op and reports its rate in a unit, and its allocations.
 func rate(b *testing.B, amount float64, unit string, op func()) {
 	op() // scratch space grows once
 	b.ReportAllocs()

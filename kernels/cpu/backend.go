@@ -17,29 +17,29 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Options are what a user may choose; zero values choose well.
+// Options are the settings of a backend; zero values are good defaults.
 type Options struct {
 	Threads int           // how many threads compute, the caller's included; 0: as many as Go runs at once
 	Variant string        // "amx", "avx512", "avx2", "portable"; "": GRPO_CPU if set, or the fastest in a short probe
 	Order   kernels.Order // of the sums of products
 }
 
-// backend computes on this machine's processors. It takes for granted what kernels.Checked checks.
+// backend computes on this machine's processors. It relies on the checks of kernels.Checked.
 type backend struct {
 	ops   *C.grpo_variant
 	order kernels.Order
-	named string // the variant that somebody asked for; "": none
+	named string // the variant asked for by name; "": none
 	pairs bool   // bf16 numbers are multiplied with bf16 weights in pairs
 	pool  pool
-	args  unsafe.Pointer // C memory of ARGS_BYTES: the arguments of the operation that runs
-	held  []*memory      // what that operation uses, so that it is not freed under it; see keep
-	busy  atomic.Bool    // it runs
+	args  unsafe.Pointer // C memory of ARGS_BYTES: the arguments of the current operation
+	held  []*memory      // what that operation uses, so that it is not freed meanwhile; see keep
+	busy  atomic.Bool    // a kernel is running
 
 	scratches []region // one for each worker
 	shares    [sharedSlots]region
 }
 
-// New starts the workers and gives a checked backend.
+// New starts the workers and returns a checked backend.
 func New(o Options) (kernels.Backend, error) {
 	b, err := newBackend(o)
 	if err != nil {
@@ -82,15 +82,14 @@ func (b *backend) Name() string {
 	return fmt.Sprintf("cpu: %s, %s", C.GoString(b.ops.name), plural.Of(b.threads(), "thread"))
 }
 
-// Order is the same for every processor with fused multiply-adds. In series, sums of f32 are taken one by one and products
-// of bf16 by pairs.
+// Order names the order of sums, which is the same on every processor with fused multiply-adds.
 func (b *backend) Order() string {
 	order := "f32 in series, bf16 by pairs"
 	if b.order == kernels.Tiles {
 		order = "f32 in series, bf16 in tiles"
 	}
 	if C.GoString(b.ops.name) == "portable" && runtime.GOARCH != "arm64" {
-		return order + kernels.Rounded // the first x86-64 has no fused multiply-adds
+		return order + kernels.Rounded // baseline x86-64 has no fused multiply-adds
 	}
 	return order
 }
@@ -98,10 +97,10 @@ func (b *backend) Order() string {
 // threads is how many threads share an operation, the caller's included.
 func (b *backend) threads() int { return len(b.scratches) }
 
-// Sync has nothing to wait for.
+// Sync does nothing: operations are finished when they return.
 func (b *backend) Sync() error { return nil }
 
-// Close ends the workers and frees what they used. Buffers live as long as someone holds them.
+// Close ends the workers and frees their memory. Buffers live as long as they are referenced.
 func (b *backend) Close() error {
 	b.pool.close()
 	for i := range b.scratches {
@@ -117,16 +116,16 @@ func (b *backend) Close() error {
 
 const together = "cpu: two goroutines compute on one backend at a time; give each its own, or have them share a lock (grpo.WithTurn)"
 
-// alone refuses an operation while another one runs, which would read its arguments. That is seen where two goroutines are at it for
-// long, and mostly before numbers are wrong.
+// alone panics if another goroutine's operation is running, because both would use the same arguments. The check is racy, but goroutines
+// that share a backend fail it sooner or later, mostly before results are wrong.
 func (b *backend) alone() {
 	if b.busy.Load() {
 		panic(together)
 	}
 }
 
-// args is the zeroed argument struct of the next operation. It lies in C memory, so that a kernel may be
-// handed pointers through it.
+// args is the zeroed argument struct of the next operation. It is in C memory, so that it may hold pointers
+// for a kernel.
 func args[T any](b *backend) *T {
 	b.alone()
 	a := (*T)(b.args)
@@ -138,8 +137,8 @@ func args[T any](b *backend) *T {
 	return a
 }
 
-// run does tasks [0, tasks) of the kernel with the arguments that args gave, and waits. Threads claim ranges of them,
-// long ones first, of at least grain.
+// run runs tasks [0, tasks) of the kernel with the arguments that args returned, and waits. Threads claim ranges of tasks,
+// long ones first, of at least grain tasks.
 func (b *backend) run(kernel *C.grpo_kernel, tasks, grain int) {
 	if tasks > 0 {
 		if !b.busy.CompareAndSwap(false, true) {
@@ -150,7 +149,7 @@ func (b *backend) run(kernel *C.grpo_kernel, tasks, grain int) {
 	}
 }
 
-// release ends an operation: every launcher defers it.
+// release ends an operation and drops its references to memory; every launcher defers it.
 func (b *backend) release() {
 	clear(b.held)
 	b.held = b.held[:0]

@@ -9,9 +9,9 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// The numbers of a product and of the head are the same on every machine with fused multiply-adds: x86 with
-// AVX2 or AVX-512, Arm, whatever the compiler. This is their fingerprint, taken once; a change of it is a
-// change of all numbers, and breaks the resumption of runs across versions.
+// The bits of a product and of the head are the same on every machine with fused multiply-adds: x86 with
+// AVX2 or AVX-512, Arm, with any compiler. This is their recorded fingerprint; a change of it changes all
+// numbers, and breaks the resumption of runs across versions.
 func TestTheSameBitsOnEveryMachine(t *testing.T) {
 	want := map[kernels.Order]map[kernels.DType]uint64{
 		kernels.Serial: {kernels.BF16: 0x5d617f32862131a0, kernels.BF16Rounding: 0xc8cc42e57611bf64},

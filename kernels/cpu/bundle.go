@@ -9,8 +9,8 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// bundle puts beside each other's tiles those that read the same first blocks, as samples of one prompt do, so that these are read once.
-// Threads still have two tasks each, where there are so many.
+// bundle joins tiles that read the same first blocks of the cache, as samples of one prompt do, so that a task reads these once for all.
+// Bundles are kept small enough for two tasks per thread, if there are as many tiles.
 func (b *backend) bundle(tiles []C.grpo_run, h kernels.Attn) []C.grpo_bundle {
 	bundles := unsafe.Slice((*C.grpo_bundle)(b.shared(slotIndex, len(tiles)*C.sizeof_grpo_bundle)), len(tiles))[:0]
 	most := min(C.TILE_FORWARD, max(len(tiles)*h.KV/(2*b.threads()), 1))
@@ -23,7 +23,7 @@ func (b *backend) bundle(tiles []C.grpo_run, h kernels.Attn) []C.grpo_bundle {
 	return bundles
 }
 
-// bundleOf is the bundle that begins with the first of some tiles: another joins it as long as more blocks are saved with it than without.
+// bundleOf is the bundle that begins with the first of some tiles. The next tile joins it as long as that saves more reads of blocks.
 func bundleOf(tiles []C.grpo_run, h kernels.Attn, most int) C.grpo_bundle {
 	rows, shared := queriesOf(&tiles[0], h), behind(&tiles[0], h)
 	next := C.grpo_bundle{count: 1}
@@ -43,10 +43,10 @@ func bundleOf(tiles []C.grpo_run, h kernels.Attn, most int) C.grpo_bundle {
 	return next
 }
 
-// queriesOf is how many queries a key-value head has of all rows of the tile's run.
+// queriesOf is the number of queries per key-value head in the run of a tile.
 func queriesOf(t *C.grpo_run, h kernels.Attn) int { return int(t.length) * (h.Q / h.KV) }
 
-// behind is how many whole blocks, from the first one on, all queries of a tile read, and stand behind.
+// behind is how many whole blocks at the beginning of the sequence all queries of a tile read completely, since they come after them.
 func behind(t *C.grpo_run, h kernels.Attn) int {
 	last := t.position + t.length - 1
 	if queriesOf(t, h) > C.TILE_FORWARD || last >= window(h) {
@@ -55,7 +55,7 @@ func behind(t *C.grpo_run, h kernels.Attn) int {
 	return int(t.position) / C.KEYS
 }
 
-// sameBlocks is how many of the first blocks of two sequences, so many at most, are the same.
+// sameBlocks is the length of the common prefix of two block tables, at most the given number.
 func sameBlocks(a, b *C.int32_t, most int) int {
 	x, y := unsafe.Slice(a, most), unsafe.Slice(b, most)
 	for i := range x {

@@ -9,13 +9,13 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// patchEvery is how many weights there must be for each one outside the window of its panel: rarer patches cost no time
-// when the matrix is read.
+// patchEvery is how many weights there must be for each one outside the window of its panel: patches that are as rare cost
+// no time when the matrix is read.
 const patchEvery = 512
 
-// Compress keeps a matrix of bf16 in three quarters of its space, without loss, where its exponents allow it: see
-// compress.h. Decoding reads every weight for a few rows at a time, so its speed is that of the memory: fewer bytes
-// are less time.
+// Compress stores a matrix of bf16 losslessly in three quarters of its space, if its exponents allow it: see
+// compress.h. Decoding of tokens reads every weight for a few rows, so memory bandwidth bounds it: fewer bytes take
+// less time.
 func (b *backend) Compress(m kernels.Matrix) error {
 	defer b.release()
 	raw := b.matrix(m)
@@ -38,11 +38,11 @@ func (b *backend) Compress(m kernels.Matrix) error {
 	return b.compressInto(w, raw, windows)
 }
 
-// windows are the exponents that the panels of a compressed matrix can express, 16 in a row for each.
+// windows are the exponents that the panels of a compressed matrix can express: 16 consecutive ones for each panel.
 type windows struct {
 	mem     *memory
 	bases   []C.uint8_t // [panels] the lowest exponent
-	outside []C.int64_t // [panels] how many weights have another one
+	outside []C.int64_t // [panels] how many weights have an exponent outside the window
 	patches int         // the sum of outside
 }
 
@@ -62,8 +62,8 @@ func (b *backend) chooseWindows(raw C.grpo_matrix) (w windows, err error) {
 	return w, nil
 }
 
-// compressInto gives w memory of its new size. In it lie the panels, the index of each panel's first patch, the patches
-// (those of a panel end with a sentinel), the bases.
+// compressInto compresses w into new memory, which holds the panels, the index of each panel's first patch, the patches
+// (a sentinel ends those of a panel), and the bases.
 func (b *backend) compressInto(w *matrix, raw C.grpo_matrix, from windows) error {
 	n := len(from.bases)
 	firstAt := w.size / 4 * 3

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// What compression saves: a quarter, where the weights are of one size; nothing where they are of all sizes.
+// Compression saves a quarter if the weights have about the same magnitude, and nothing if they have all magnitudes.
 func TestCompressedMatricesAreSmaller(t *testing.T) {
 	const rows, cols = 1000, 512
 	random := rand.New(rand.NewPCG(3, 4))

@@ -14,14 +14,14 @@ import (
 
 var _ kernels.Backend = (*backend)(nil)
 
-// Operands are large and short-lived: a heap that may grow is cheaper than one that is looked through for each of them.
+// Operands are large and short-lived: letting the heap grow is cheaper than a garbage collection for each of them.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400)
 	os.Exit(m.Run())
 }
 
-// inTiles is what numbers in the order of tiles may be off by: attention over keys and values in bf16 rounds what they are
-// multiplied with, and the head both factors of a gradient.
+// inTiles are the tolerances in the order of tiles: attention over keys and values in bf16 rounds what they are multiplied with, and
+// the head both factors of a gradient.
 var inTiles = func() kerneltest.Tolerance {
 	o := kerneltest.Chains
 	o.Attention, o.HeadGradW = 1e-2, 0x1p-6
@@ -56,7 +56,7 @@ func TestConformance(t *testing.T) {
 		}
 		t.Run(same[0], func(t *testing.T) { kerneltest.Run(t, open(kernels.Serial)) })
 		if i > 0 {
-			continue // its tiles are those of the others: TestTheSameTiles
+			continue // it computes the same tiles as the others: TestTheSameTiles
 		}
 		t.Run(same[0]+" in tiles", func(t *testing.T) { kerneltest.RunProducts(t, inTiles, open(kernels.Tiles)) })
 	}

@@ -1,9 +1,9 @@
 // Package cpu implements kernels.Backend on the processor: C kernels called through cgo, a pool of
 // threads that share the work, memory outside the Go heap. It knows nothing of models, adapters,
 // files or graphs. A backend is used by one goroutine at a time; its operations are finished when
-// they return, which is one legal reading of "queued". New gives it behind kernels.Checked, so nothing
-// here checks shapes again; what operands hold (token ids, sequence starts, blocks of a cache) is
-// checked where a wrong number would make C read outside of them, but for Gather.
+// they return, which the contract of a queue allows. New wraps it in kernels.Checked, so nothing here
+// checks shapes again. The contents of operands (token ids, sequence starts, blocks of a cache) are
+// checked where a wrong number would make C read outside of them, except by Gather.
 //
 // # The numbers
 //
@@ -14,45 +14,45 @@
 // elements j, j+16, …, and one reduction tree; see vec.h. The kernels are written so that all
 // machines with fused multiply-adds give the same bits; tests compare the fingerprints of each variant
 // that the machine can run with recorded ones. The portable variant on x86 has no fused multiply-adds,
-// and other bits. RopeTable and Loss are Go in double precision: their bits are those of Go's math
-// package on the machine's architecture.
+// and so gives other bits. RopeTable and Loss are Go in double precision: their bits are those of Go's
+// math package on the machine's architecture.
 //
-// Where a matrix has its factors rounded to bf16, the chain is the same one over rounded numbers, and a
-// processor that multiplies bf16 in pairs does two multiply-adds of it in one instruction: see pair.h.
-// A matrix of four bits a weight may be multiplied in whole numbers, 64 inputs at a time, whose sum is exact: see whole.h.
-// How a matrix lies in memory, in pairs of columns or compressed to twelve bits a weight (compress.h),
+// If a matrix rounds what it is multiplied with to bf16, the chain is the same over rounded numbers, and a
+// processor with dot products of bf16 pairs does two of its multiply-adds in one instruction: see pair.h.
+// A matrix of four bits a weight may be multiplied in integers, exactly for 64 inputs at a time: see whole.h.
+// The layout of a matrix in memory, in pairs of columns or compressed to twelve bits a weight (compress.h),
 // changes no number.
 //
-// In the order of tiles (Options.Order), products with a matrix of bf16 are summed as the tile unit of newer processors (AMX)
-// does it: of each 32 inputs one chain of multiply-adds over the even ones and one over the odd ones, both from zero; the
-// two are added, and then added to the sum. Without rounding, each 32 inputs come three times, as the three numbers of bf16
-// that a float32 is the sum of, the smallest first. So do the products of the head with weights and of attention with keys
-// and values, where those are bf16; there, what they are multiplied with is rounded. What is subnormal counts as zero. And so
-// do gradients of weights from numbers that are rounded. Everything else stays in series: products with matrices of
-// float32, gradients of those, attention over float32. The kernels are written once in terms of tiles (tiles.h,
-// attention_tiles.h): with a tile unit these are instructions (variant_amx.c), and everywhere else multiply-adds in the same
+// In the order of tiles (Options.Order), products with a matrix of bf16 are summed like those of the tile unit of newer
+// processors (AMX): for each 32 inputs there is one chain of multiply-adds over the even ones and one over the odd ones, both
+// from zero; their sum is added to the result. If the matrix does not round, each 32 inputs are multiplied three times, as the
+// three numbers of bf16 whose sum is the float32, the smallest first. In this order are also the products of the head with its
+// weights and of attention with keys and values, if those are bf16 (attention rounds what they are multiplied with), and
+// gradients of weights from rounded numbers. Subnormal numbers count as zero. Everything else stays in series: products with
+// matrices of float32, gradients of those, attention over float32. The kernels are written once in terms of tiles (tiles.h,
+// attention_tiles.h). With a tile unit these are instructions (variant_amx.c), and everywhere else multiply-adds in the same
 // order (tile_ops.h), so that a run of one machine can be replayed on another. In the tests those instructions run on every
-// amd64 processor with AVX-512: package tileunit executes them where the processor traps them.
+// amd64 processor with AVX-512: package tileunit emulates them when the processor traps them.
 //
-// What makes that hold in C: no compiler fuses a*b+c by itself (-std=c11, FP_CONTRACT OFF, never -ffast-math), and what is
-// to be fused says so (fused in vec.h). No kernel calls libm: exp and log are in vec.h, and the square root is an
+// In C this requires that no compiler fuses a*b+c by itself (-std=c11, FP_CONTRACT OFF, never -ffast-math); where it is to be
+// fused, the code says so (fused in vec.h). No kernel calls libm: exp and log are in vec.h, and the square root is an
 // instruction on amd64 and arm64.
 //
 // # Adding an operation
 //
-// One operation, one name in the contract, in its launcher and in its kernel. Launchers stand in the Go
-// file of their group, kernels in headers.
+// An operation has the same name in the contract, in its launcher and in its kernel. Launchers are in the
+// Go file of their group, kernels in headers.
 //
 // The headers are compiled once per variant (variant_avx512.c, variant_avx2.c, variant_portable.c, all
 // through kernels.inc) as plain C with vector types of VL floats; everything in them is static. Those with
-// tiles are compiled once more for the tile unit (variant_amx.c, which lists them). A kernel
-// does tasks [from, to) of its launcher's numbering; which thread does a task never changes a result:
+// tiles are compiled once more for the tile unit (variant_amx.c, which lists them). A kernel runs
+// tasks [from, to) in its launcher's numbering; which thread runs a task never changes a result:
 //
 //	static void foo(const void *args, void *scratch, int64_t from, int64_t to)
 //
 // Its arguments are a struct grpo_foo of at most ARGS_BYTES, declared in a header args_*.h that
 // kernels.h includes, so that Go sees it. OP(foo) in ops.h puts it into the table of every variant.
-// kernels.Checked checks, the launcher and the kernel assume:
+// The launcher and the kernel rely on the checks of kernels.Checked:
 //
 //	func (b *backend) Foo(out, x kernels.Buffer, N, T int) {
 //		defer b.release()      // ends the hold on the buffers
@@ -65,9 +65,9 @@
 //
 // b.scratch(bytes), before b.run, gives each thread that much memory of its own, the kernel's second
 // argument. b.shared(slot, bytes) is memory that all threads see and that lasts from one run to the
-// next within an operation. Both grow to the largest call and are not cleared. Nothing else may be
-// allocated by a call.
+// next within an operation. Both grow to the largest call and are not cleared. An operation may allocate
+// nothing else.
 //
-// Traps: gcc keeps an array of vector accumulators in registers only if the loops over it carry UNROLL
-// and constant bounds; rows 4096 bytes apart fall into one set of the first-level cache.
+// Pitfalls: gcc keeps an array of vector accumulators in registers only if the loops over it have UNROLL
+// and constant bounds; rows 4096 bytes apart map to the same set of the first-level cache.
 package cpu

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// drawRows is how many rows of logits there are at a time.
+// drawRows is how many rows of logits are computed at a time.
 const drawRows = 64
 
 // Gather copies rows of x.
@@ -42,7 +42,7 @@ func (b *backend) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, 
 		p.g = C.grpo_gemm{b_kind: C.B_OUTPUTS, m: m, cols: C.int64_t(V), alpha: 1}
 		b.multiply(&p)
 
-		truncated := 0 // what the largest truncation needs
+		truncated := 0 // the scratch space of truncation, if any row needs it
 		for i := row; i < row+rows; i++ {
 			if *at(topK, i) > 0 || *at(topP, i) < 1 {
 				truncated = truncatedBytes(V)
@@ -59,12 +59,12 @@ func (b *backend) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, 
 	}
 }
 
-// drawBytes is what a row takes of scratch in a vocabulary, and truncatedBytes what it takes besides where it is cut to likely tokens.
+// drawBytes is the scratch space of a row, and truncatedBytes what it needs besides for top-k or top-p.
 func drawBytes(V int) int { return C.sizeof_grpo_partial * (chunks(V) + 16) }
 
 func truncatedBytes(V int) int { return C.sizeof_grpo_buckets + V*C.sizeof_grpo_cut }
 
-// drawOptions are the operands of a draw that may be missing.
+// drawOptions are the optional operands of a draw.
 type drawOptions struct {
 	allowed         *C.uint32_t
 	given, topToken *C.int32_t
@@ -94,7 +94,7 @@ func (b *backend) drawOptions(out kernels.DrawOut, d kernels.DrawIn, V, n int) d
 	return o
 }
 
-// rowsFrom gives a draw of rows from one on its options.
+// rowsFrom sets the optional operands for a draw of rows from the given one on.
 func (o *drawOptions) rowsFrom(a *C.grpo_draw, row int) {
 	a.words, a.tops = C.int64_t(o.words), C.int64_t(o.tops)
 	if o.allowed != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// The numbers of attention, of row operations and of the optimizer are the same on every machine with
-// fused multiply-adds, as those of products are. A change of these fingerprints is a change of all numbers.
+// The bits of attention, of row operations and of the optimizer are the same on every machine with fused
+// multiply-adds, as those of products are. A change of these fingerprints changes all numbers.
 func TestTheSameRowsOnEveryMachine(t *testing.T) {
 	want := map[string]uint64{
 		"Adam":            0x47d4dee4de0a3513,
@@ -52,7 +52,7 @@ func TestTheSameRowsOnEveryMachine(t *testing.T) {
 	}
 }
 
-// inWholeNumbers is the fingerprint of products with weights of four bits in whole numbers, of one row and of some.
+// inWholeNumbers is the fingerprint of products with weights of four bits in integers, of one row and of several.
 func inWholeNumbers(t *testing.T, m kernels.Backend, o kernels.LinearOpt) uint64 {
 	const rows, cols, T = 75, 1088, 29
 	random := lcg(9)
@@ -76,8 +76,8 @@ func inWholeNumbers(t *testing.T, m kernels.Backend, o kernels.LinearOpt) uint64
 	return hash.Sum64()
 }
 
-// productsInTiles is the fingerprint of products with a matrix of few rows and with one of few columns, and of their gradients, added to
-// what there is by a factor that a multiply-add rounds otherwise than a product and a sum.
+// productsInTiles is the fingerprint of products with a matrix of few rows and with one of few columns, and of their gradients, which are
+// accumulated with a factor for which a fused multiply-add rounds differently than a product and a sum.
 func productsInTiles(t *testing.T, m kernels.Backend) uint64 {
 	const T = 1031
 	random := lcg(10)
@@ -127,7 +127,7 @@ func attentionInTiles(t *testing.T, m kernels.Backend) uint64 {
 	return hash.Sum64()
 }
 
-// fingerprints runs each operation on numbers that need no library to be drawn, and hashes what it writes.
+// fingerprints runs each operation on numbers from a generator of its own, and hashes what it writes.
 func fingerprints(t *testing.T, m kernels.Backend) map[string]uint64 {
 	const T, H, N = 75, 100, 60
 	const eps = 1e-6
@@ -186,7 +186,7 @@ func fingerprints(t *testing.T, m kernels.Backend) map[string]uint64 {
 	return sums
 }
 
-// lcg is a linear congruential generator: its numbers are the same whatever the library.
+// lcg is a linear congruential generator: its numbers do not depend on a library.
 type lcg uint32
 
 // draw maps the upper 24 bits of n states to numbers.

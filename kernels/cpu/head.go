@@ -10,10 +10,10 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// scoreTiles is how many row tiles share one chunk of logits when nobody asks for a gradient.
+// scoreTiles is how many row tiles share one chunk of logits if no gradient is needed.
 const scoreTiles = 8
 
-// LogProb scores targets under the softmax of logits; with a Jacobian it costs two products instead of one.
+// LogProb scores targets under the softmax of logits. A Jacobian takes a second product.
 func (b *backend) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, l kernels.Logits, T int) {
 	defer b.release()
 	V, H := w.Rows(), w.Cols()
@@ -23,7 +23,7 @@ func (b *backend) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Ma
 	if out.Jacobian != nil {
 		jacobian = b.f32(out.Jacobian)
 	}
-	s := b.asked("LogProb", h, w, targets, l, T)
+	s := b.scored("LogProb", h, w, targets, l, T)
 	for t, target := range unsafe.Slice(b.i32(targets), T) {
 		if target < 0 {
 			*at(logp, t), *at(entropy, t), *at(lse, t) = 0, 0, 0
@@ -59,13 +59,13 @@ func (b *backend) LogProbGradX(dh, dlogp, jacobian kernels.Buffer, H, T int) {
 	b.run(b.ops.scale_rows, T, 16)
 }
 
-// LogProbGradW: dw [V, H] += dlogp · (onehot(target) − softmax) · slope ⊗ h. The logits are computed once more.
+// LogProbGradW: dw [V, H] += dlogp · (onehot(target) − softmax) · slope ⊗ h. It computes the logits again.
 func (b *backend) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, targets, lse kernels.Buffer, l kernels.Logits, T int) {
 	defer b.release()
 	V, H := w.Rows(), w.Cols()
 	out := b.f32(dw)
 	dl, ls := b.f32(dlogp), b.f32(lse)
-	s := b.asked("LogProbGradW", h, w, targets, l, T)
+	s := b.scored("LogProbGradW", h, w, targets, l, T)
 	for s.next(b) {
 		for c := range chunks(V) {
 			logits, width := b.headLogits(&s, c, 1, C.LOGIT_STRIDE, 0)
@@ -80,8 +80,8 @@ func (b *backend) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, ta
 	}
 }
 
-// headOuter adds to the gradient of some tokens' rows: in tiles where they are multiplied with what is rounded, for then these
-// numbers may be, too.
+// headOuter adds to the gradient of the rows of some tokens. With tiles it rounds both factors; that is only for a matrix that rounds
+// what it is multiplied with.
 func (b *backend) headOuter(p *outer, tiles bool) {
 	if tiles {
 		b.outerTiles(p)
@@ -94,25 +94,25 @@ func (b *backend) headOuter(p *outer, tiles bool) {
 	b.gemm(&g, int(b.ops.tile))
 }
 
-// asked are the rows that somebody asks about, taken in rounds of HEAD_ROWS.
-type asked struct {
-	all, allTargets *C.int32_t // every asked row and its target
+// scoredRows are the rows with a target, processed in rounds of HEAD_ROWS.
+type scoredRows struct {
+	all, allTargets *C.int32_t // the index of every such row, and its target
 	count, done     int
-	from            *C.float // h of all rows
+	from            *C.float // h of all rows of the batch
 	w               C.grpo_matrix
 	width           int
-	logits          C.grpo_logit_form // what becomes of them
+	logits          C.grpo_logit_form // how logits are scaled and capped
 
-	// one round
+	// the current round
 	rows           int
-	index, targets *C.int32_t // rows of them
-	h, packed      *C.float   // gathered, and as the left-hand side of a product
+	index, targets *C.int32_t // [rows]
+	h, packed      *C.float   // the gathered rows, and the same packed as the left-hand side of a product
 	form           C.int32_t  // of packed
 	pieces         int        // of its numbers, in the order of tiles
 }
 
-// asked lists the rows whose target is not negative.
-func (b *backend) asked(op string, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, l kernels.Logits, T int) asked {
+// scored lists the rows whose target is not negative.
+func (b *backend) scored(op string, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, l kernels.Logits, T int) scoredRows {
 	lists := unsafe.Slice((*C.int32_t)(b.shared(slotIndex, 8*max(T, 1))), 2*T)
 	index, wanted := lists[:0:T], lists[T:T]
 	for t, target := range unsafe.Slice(b.i32(targets), T) {
@@ -123,14 +123,14 @@ func (b *backend) asked(op string, h kernels.Buffer, w kernels.Matrix, targets k
 			index, wanted = append(index, C.int32_t(t)), append(wanted, target)
 		}
 	}
-	return asked{
+	return scoredRows{
 		all: unsafe.SliceData(index), allTargets: unsafe.SliceData(wanted), count: len(index),
 		from: b.f32(h), w: b.matrix(w), width: w.Cols(), logits: C.grpo_logit_form{inv_temp: C.float(l.InvTemp), cap: C.float(l.Cap)},
 	}
 }
 
 // next gathers and packs the next round of rows.
-func (s *asked) next(b *backend) bool {
+func (s *scoredRows) next(b *backend) bool {
 	s.rows = min(s.count-s.done, C.HEAD_ROWS)
 	if s.rows == 0 {
 		return false
@@ -155,14 +155,14 @@ func (s *asked) next(b *backend) bool {
 
 func chunks(V int) int { return (V + C.HEAD_CHUNK - 1) / C.HEAD_CHUNK }
 
-// partials are what a round of rows keeps until its last chunk is done.
+// partials are the intermediate results of a round until its last chunk is done.
 type partials struct {
 	partials                  *C.grpo_partial // [rows][chunks]
 	targets, inverse, running *C.float        // [rows]
-	scale                     *C.float        // [rows] of each chunk of some
+	scale                     *C.float        // [chunks done together][rows]
 }
 
-// partialNumbers are the last four of a row.
+// partialNumbers is how many floats a row has in targets, inverse, running and scale.
 const partialNumbers = 3 + C.HEAD_TOGETHER
 
 func (b *backend) partials(rows, chunks int) partials {
@@ -172,8 +172,8 @@ func (b *backend) partials(rows, chunks int) partials {
 	return partials{partials: (*C.grpo_partial)(p), targets: r, inverse: at(r, rows), running: at(r, 2*rows), scale: at(r, 3*rows)}
 }
 
-// headChunks computes the partials chunk by chunk, each on its own.
-func (b *backend) headChunks(s *asked, p partials) {
+// headChunks computes the partials of the chunks independently of each other.
+func (b *backend) headChunks(s *scoredRows, p partials) {
 	kernel, tiles := b.ops.head_chunks, b.tiles(s.rows)
 	block := min(tiles, scoreTiles)
 	rows := block * int(b.ops.tile)
@@ -193,8 +193,8 @@ func (b *backend) headChunks(s *asked, p partials) {
 	b.run(kernel, n*((tiles+block-1)/block), 1)
 }
 
-// product is h · wᵀ over so many tokens of the vocabulary, scaled where nothing bends it.
-func (s *asked) product(tokens C.int64_t) C.grpo_gemm {
+// product is h · wᵀ for a number of tokens of the vocabulary. It includes the scale of the logits if they are not capped.
+func (s *scoredRows) product(tokens C.int64_t) C.grpo_gemm {
 	g := C.grpo_gemm{b_kind: C.B_OUTPUTS, m: s.w, cols: tokens, alpha: s.logits.inv_temp, out_stride: C.LOGIT_STRIDE,
 		a: s.packed, rows: C.int64_t(s.rows), inner: C.int64_t(s.width), pieces: C.int32_t(s.pieces)}
 	if s.logits.cap != 0 {
@@ -206,8 +206,8 @@ func (s *asked) product(tokens C.int64_t) C.grpo_gemm {
 	return g
 }
 
-// headLogits computes some chunks of logits, all workers together.
-func (b *backend) headLogits(s *asked, chunk, count, stride, apart int) (logits *C.float, width int) {
+// headLogits computes the logits of some chunks with all workers.
+func (b *backend) headLogits(s *scoredRows, chunk, count, stride, apart int) (logits *C.float, width int) {
 	first := chunk * C.HEAD_CHUNK
 	width = min(count*C.HEAD_CHUNK, int(s.w.rows)-first)
 	g := s.product(C.int64_t(width))
@@ -218,7 +218,7 @@ func (b *backend) headLogits(s *asked, chunk, count, stride, apart int) (logits 
 	return g.out, width
 }
 
-// headGemm runs a product of the head in the order of its matrix.
+// headGemm runs a product of the head in the order of sums of its matrix.
 func (b *backend) headGemm(g *C.grpo_gemm) {
 	if g.pieces > 0 {
 		b.tilesGemm(g)
@@ -227,10 +227,10 @@ func (b *backend) headGemm(g *C.grpo_gemm) {
 	}
 }
 
-// headWeights computes the partials in order of the chunks, and beside them the mean of the rows of w under
-// exp(logit − largest logit). In the order of tiles logits and means lie in panels, as tasks write them: lines of rows that are pages apart
-// would share a set of the caches.
-func (b *backend) headWeights(s *asked, p partials) {
+// headWeights computes the partials in the order of the chunks, and with them the mean of the rows of w, not yet normalised, weighted
+// by exp(logit − largest logit). In the order of tiles logits and means are laid out in panels, as tasks write them: rows that are
+// pages apart would share a set of the caches.
+func (b *backend) headWeights(s *scoredRows, p partials) {
 	tiles, packedSize := b.tiles(s.rows), 4*s.rows*C.HEAD_CHUNK
 	together, stride, apart := 1, C.LOGIT_STRIDE, 0
 	if s.pieces > 0 {
@@ -260,7 +260,7 @@ func (b *backend) headWeights(s *asked, p partials) {
 	}
 }
 
-// headTogether is how many chunks are done together: of several pieces one, for four were slower.
+// headTogether is how many chunks are processed together. It is 1 if numbers have several pieces, because four were slower.
 func headTogether(pieces, V int) int {
 	if pieces > 1 {
 		return 1
@@ -268,8 +268,8 @@ func headTogether(pieces, V int) int {
 	return min(C.HEAD_TOGETHER, chunks(V))
 }
 
-// headMean is the product of a chunk's weights with its rows of w, added to the mean of the chunks before, which shrinks.
-func (b *backend) headMean(s *asked, chunk int, scale *C.float) C.grpo_gemm {
+// headMean is the product of a chunk's weights with its rows of w, added to the rescaled mean of the chunks before.
+func (b *backend) headMean(s *scoredRows, chunk int, scale *C.float) C.grpo_gemm {
 	first := chunk * C.HEAD_CHUNK
 	width := min(C.HEAD_CHUNK, int(s.w.rows)-first)
 	g := C.grpo_gemm{b_kind: C.B_INPUTS, m: s.w, m_offset: C.int64_t(first), cols: C.int64_t(s.width), alpha: 1}
@@ -284,8 +284,8 @@ func (b *backend) headMean(s *asked, chunk int, scale *C.float) C.grpo_gemm {
 	return g
 }
 
-// mean is where that lies, and how far apart its rows are, and the panels of a row.
-func (b *backend) mean(s *asked) (mean *C.float, stride, apart C.int64_t) {
+// mean is the address of the mean, and the strides of its rows and of the panels of a row.
+func (b *backend) mean(s *scoredRows) (mean *C.float, stride, apart C.int64_t) {
 	mean = (*C.float)(b.shared(slotMean, 4*s.rows*panels(s.width)*C.PANEL))
 	if s.pieces == 0 {
 		return mean, C.int64_t(s.width), C.PANEL
@@ -293,7 +293,7 @@ func (b *backend) mean(s *asked) (mean *C.float, stride, apart C.int64_t) {
 	return mean, C.PANEL, C.int64_t(C.PANEL * s.rows)
 }
 
-func (b *backend) headJacobian(s *asked, p partials, jacobian *C.float) {
+func (b *backend) headJacobian(s *scoredRows, p partials, jacobian *C.float) {
 	a := args[C.grpo_head_jacobian](b)
 	a.rows, a.width, a.w = C.int64_t(s.rows), C.int64_t(s.width), s.w
 	a.targets, a.index, a.inverse_sum = s.targets, s.index, p.inverse

@@ -80,7 +80,7 @@ func (c *headCase) solve() {
 	}
 }
 
-// headResult is what a backend makes of rows [from, to) of a case.
+// headResult are a backend's results for rows [from, to) of a case.
 type headResult struct{ logp, entropy, lse, jacobian, dw []float32 }
 
 func (c *headCase) run(t testing.TB, b kernels.Backend, d kernels.DType, from, to int, gradient bool) headResult {
@@ -132,8 +132,8 @@ func TestHeadAgainstFloat64(t *testing.T) {
 	}
 }
 
-// A head that rounds takes some chunks together, and rounds weights and gradients of logits: a number of bf16 is off by up to 2^-9
-// of itself, and a gradient is a sum of such of both signs.
+// A head that rounds processes several chunks together, and rounds weights and gradients of logits: the relative error of a number of
+// bf16 is up to 2^-9, and a gradient is a sum of such numbers of both signs.
 func TestARoundingHeadAgainstFloat64(t *testing.T) {
 	for _, V := range []int{900, 2048, 5200} {
 		c := newHeadCase(kernels.BF16, 17, V, 70, 4)
@@ -151,7 +151,7 @@ func TestARoundingHeadAgainstFloat64(t *testing.T) {
 	}
 }
 
-// against compares what a backend makes of all rows with the numbers in float64.
+// against compares a backend's results for all rows with those in float64.
 func (c *headCase) against(t *testing.T, b kernels.Backend, d kernels.DType) {
 	r := c.run(t, b, d, 0, c.T, true)
 	near(t, "LogP", r.logp, c.logp, 1e-6)

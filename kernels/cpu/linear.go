@@ -9,14 +9,14 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// A product packs its left-hand side once for all panels of columns. packedBytes bounds that copy: more
-// rows go in several rounds. 512 rows of 6,144 inputs, three pieces of each, are one.
+// packedBytes bounds the packed copy of a product's left-hand side, which all panels of columns share. More rows
+// take several rounds. 512 rows of 6,144 inputs in three pieces fit into one.
 var packedBytes = 20 << 20
 
-// blockRows is how many rows share one converted panel. A right-hand side of fewPanels is not worth the copy. Where the
-// reduction is shallow the time goes into writing, so rows are finished one tile after the other. The rows of a buffer are
-// read by rowPanels panels together, where there is room for the sums of all rows of the product: memory is slow to give
-// them in short pieces.
+// blockRows is how many rows share one converted panel. With at most fewPanels panels packing the left-hand side does not pay. A
+// reduction of at most shallow inputs is bound by writing, so its rows are finished one tile after the other. The rows of a
+// right-hand side in a buffer are read for rowPanels panels together, if there is room for the sums of all rows: memory is slow to
+// read in short pieces.
 const (
 	blockRows = 512
 	fewPanels = 4
@@ -82,7 +82,8 @@ func (b *backend) LinearGradW(dw kernels.Buffer, dy, x kernels.Cols, alpha float
 	b.multiply(&p)
 }
 
-// isTall tells whether the gradient to such a weight has x on the left, and is written across: the wide side is then read by rows.
+// isTall tells whether a weight has so many more rows than columns that its gradient has x on the left and is written transposed, so
+// that the wide side is read by rows.
 func isTall(n, k int) bool { return 8*k < n }
 
 // BiasGrad: db [N] += the sum of the rows of dy [T, N].
@@ -97,8 +98,8 @@ func (b *backend) BiasGrad(db kernels.Buffer, dy kernels.Cols, T int) {
 	b.run(b.ops.bias_grad, (dy.N+C.SUM_COLUMNS-1)/C.SUM_COLUMNS, 1)
 }
 
-// A product is out [rows, cols] from x, which pack_rows reads as [rows, inner] and pack_cols as
-// [inner, rows], and the right-hand side that g names.
+// product is out [rows, cols] from x, which pack_rows reads as [rows, inner] and pack_cols as
+// [inner, rows], and the right-hand side in g.
 type product struct {
 	x, out             *C.float
 	xStride, outStride int
@@ -107,7 +108,7 @@ type product struct {
 	g                  C.grpo_gemm
 }
 
-// multiplyRows does the product with rows of x.
+// multiplyRows computes the product with rows of x.
 func (b *backend) multiplyRows(p *product, x kernels.Cols) {
 	if b.leftRounded(&p.g, x, b.pieces(&p.g.m)) {
 		b.finishTiles(p, p.g, 0, p.rows)
@@ -117,8 +118,8 @@ func (b *backend) multiplyRows(p *product, x kernels.Cols) {
 	b.multiply(p)
 }
 
-// multiply does the product: at once with the left-hand side where it is, if that is read only a few times
-// or is only a few rows, and needs no conversion; else in rounds of as many rows as the packed copy may hold.
+// multiply computes the product. If the left-hand side has few rows or is read only a few times, and needs no
+// conversion, it is used in place; otherwise it is packed, in rounds of as many rows as the packed copy may hold.
 func (b *backend) multiply(p *product) {
 	if pieces := b.pieces(&p.g.m); pieces > 0 {
 		b.multiplyTiles(p, pieces)
@@ -163,7 +164,7 @@ func (b *backend) multiply(p *product) {
 	}
 }
 
-// leftForm is what becomes of the numbers that are multiplied with the matrix.
+// leftForm is how the numbers that are multiplied with the matrix are converted.
 func (b *backend) leftForm(m *C.grpo_matrix) C.int32_t {
 	switch {
 	case m.rounds == 0:
@@ -176,7 +177,7 @@ func (b *backend) leftForm(m *C.grpo_matrix) C.int32_t {
 
 func even(n int) int { return (n + 1) &^ 1 }
 
-// wholePairs is how many inputs a product with the rows of the matrix has: pairs of columns are whole.
+// wholePairs is the number of inputs of a product with the rows of the matrix, rounded up to pairs for bf16.
 func wholePairs(m *C.grpo_matrix, inputs int) int {
 	if m.dtype == C.GRPO_BF16 {
 		return even(inputs)
@@ -184,10 +185,10 @@ func wholePairs(m *C.grpo_matrix, inputs int) int {
 	return inputs
 }
 
-// tiles is how many register tiles so many rows take.
+// tiles is the number of register tiles of the rows.
 func (b *backend) tiles(rows int) int { return (rows + int(b.ops.tile) - 1) / int(b.ops.tile) }
 
-// leftHand is what pack reads, and what it makes of it.
+// leftHand is a left-hand side for pack, and the form in which it is packed.
 type leftHand struct {
 	slot                        int
 	x                           *C.float
@@ -196,7 +197,7 @@ type leftHand struct {
 	form                        C.int32_t
 }
 
-// pack copies the left-hand side of a product into tiles, in a shared region.
+// pack copies the left-hand side of a product into tiles in a shared region.
 func (b *backend) pack(kernel *C.grpo_kernel, l leftHand) *C.float {
 	l.padded = max(l.padded, l.inner)
 	a := args[C.grpo_pack_rows](b)
@@ -213,14 +214,14 @@ func (b *backend) pack(kernel *C.grpo_kernel, l leftHand) *C.float {
 	return packed
 }
 
-// gemm runs g in tiles of that height at most, cut into enough tasks to keep all workers busy to the end.
+// gemm runs g in tiles of at most that height, divided into enough tasks to keep all workers busy to the end.
 func (b *backend) gemm(g *C.grpo_gemm, height int) {
 	rows, inner := int(g.rows), int(g.inner)
 	if g.a_kind == C.A_ROWS {
 		height = int(b.ops.low_tile)
 	}
 	tiles, columns := (rows+height-1)/height, panels(int(g.cols))
-	enough := (8*b.threads() + columns - 1) / columns // blocks of rows, for want of panels
+	enough := (8*b.threads() + columns - 1) / columns // blocks of rows, if there are few panels
 	block := min(max(tiles/enough, 1), blockRows/height)
 	if inner <= shallow && columns > fewPanels {
 		block = 1
@@ -238,7 +239,7 @@ func (b *backend) gemm(g *C.grpo_gemm, height int) {
 	b.run(b.ops.gemm, blocks*columns, 1+1<<16/work)
 }
 
-// gemmRows runs a product of a few rows with a buffer, in so many row tiles: tasks are of all of them, and some panels.
+// gemmRows runs a product of a few rows with a buffer. A task has all row tiles and some of the panels.
 func (b *backend) gemmRows(g *C.grpo_gemm, tiles int) {
 	columns := panels(int(g.cols))
 	together := min(rowPanels, max(columns/(2*b.threads()), 1))

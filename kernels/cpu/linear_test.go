@@ -16,7 +16,7 @@ func open(t testing.TB, o Options) kernels.Backend {
 	return kernels.Checked(openBare(t, o))
 }
 
-// openBare opens a backend without its checks, to look inside.
+// openBare opens a backend without kernels.Checked around it.
 func openBare(t testing.TB, o Options) *backend {
 	t.Helper()
 	b, err := newBackend(o)
@@ -54,7 +54,7 @@ func download(t testing.TB, b kernels.Backend, buf kernels.Buffer) []float32 {
 	return x
 }
 
-// weights rounds w to the dtype in place and gives the matrix.
+// weights rounds w to the dtype in place and returns the matrix.
 func weights(t testing.TB, b kernels.Backend, d kernels.DType, w []float32, rows, cols int) kernels.Matrix {
 	t.Helper()
 	m, err := b.NewMatrix(d, rows, cols)
@@ -113,7 +113,7 @@ func TestLinearAgainstFloat64(t *testing.T) {
 	}
 }
 
-// linearCase checks the four operations with windows into wider rows, on top of what is there.
+// linearCase checks the four operations with windows into wider rows, accumulating.
 func linearCase(t *testing.T, b kernels.Backend, d kernels.DType, T, N, K int) {
 	r := rand.New(rand.NewPCG(1, uint64(T*N*K)))
 	w, bias := normal(r, N*K), normal(r, N)

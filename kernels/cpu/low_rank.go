@@ -11,8 +11,8 @@ import (
 
 var _ kernels.LowRanker = (*backend)(nil)
 
-// LinearLowRank does the products in the order of tiles together: what the linear and the adapter multiply is packed once, and what the
-// adapter adds is there before a sum is written. An adapter in series has the product to z of its own.
+// LinearLowRank computes the products of linear and adapter together in the order of tiles: x is packed once for both, and the adapter's
+// part is added before a sum is written. If the adapter is in series, z is a product of its own.
 func (b *backend) LinearLowRank(out, z, x kernels.Cols, w kernels.Matrix, bias kernels.Buffer, l *kernels.LowRank, T int) bool {
 	pieces, low := b.addsLowRank(w, bias, l)
 	if pieces == 0 {
@@ -42,7 +42,7 @@ func (b *backend) LinearLowRank(out, z, x kernels.Cols, w kernels.Matrix, bias k
 	return true
 }
 
-// LinearLowRankGradX likewise.
+// LinearLowRankGradX does the same for the gradient to x.
 func (b *backend) LinearLowRankGradX(dx, dz, dy kernels.Cols, w kernels.Matrix, l *kernels.LowRank, T int) bool {
 	pieces, low := b.addsLowRank(w, nil, l)
 	if pieces == 0 {
@@ -67,9 +67,9 @@ func (b *backend) LinearLowRankGradX(dx, dz, dy kernels.Cols, w kernels.Matrix, 
 	return true
 }
 
-// addsLowRank gives in how many pieces what is multiplied with such a linear is cut, and with its adapter; there 0 is in series. Where they
-// are not done together, the first is 0: for want of whole panels; where what is added has more than one depth; or in series, where a
-// bias is all that is added to some columns, and a subnormal number counts as zero.
+// addsLowRank returns the number of pieces of the numbers that are multiplied with the linear, and with its adapter, where 0 means in
+// series. The first is 0 if the two cannot be computed together: if the windows are not whole panels, if the rank takes more than one
+// depth, or if the adapter is in series and some columns get only a bias, since there a subnormal number counts as zero.
 func (b *backend) addsLowRank(w kernels.Matrix, bias kernels.Buffer, l *kernels.LowRank) (pieces, low int) {
 	pieces, low = b.piecesOf(w), b.piecesOf(l.A)
 	together := low == 0 && pieces > 0 && l.A.Rows() <= C.TILE_DEPTH/2 || low == 1 && pieces == 1 && l.A.Rows() <= C.TILE_DEPTH
@@ -84,7 +84,7 @@ func (b *backend) addsLowRank(w kernels.Matrix, bias kernels.Buffer, l *kernels.
 	return pieces, low
 }
 
-// piecesOf is in how many pieces what is multiplied with a matrix is cut in the order of tiles; 0: it is multiplied in series, as it is;
+// piecesOf is the number of pieces of the numbers that are multiplied with a matrix in the order of tiles; 0: the product is in series;
 // -1: neither.
 func (b *backend) piecesOf(w kernels.Matrix) int {
 	m, ok := w.(*matrix)
@@ -99,16 +99,16 @@ func (b *backend) piecesOf(w kernels.Matrix) int {
 	return C.PIECES
 }
 
-// A leftTiles is a packed left-hand side, or some columns of it.
+// leftTiles is a packed left-hand side, or some columns of it.
 type leftTiles struct {
 	p      *C.float
 	pieces int       // 0: it is not packed
 	width  int       // inputs of a packed row
-	n      int       // of which so many are meant
-	apart  C.int64_t // of rounded rows, which are not packed either
+	n      int       // how many of them are used
+	apart  C.int64_t // the stride in bytes of rounded rows, which are not packed; 0: others
 }
 
-// columns are some of them, in whole steps.
+// columns are the columns of a window, which begins at a whole step.
 func (l leftTiles) columns(w kernels.Window) leftTiles {
 	step := l.pieces * C.TURN_BYTES
 	if l.apart > 0 {
@@ -118,14 +118,14 @@ func (l leftTiles) columns(w kernels.Window) leftTiles {
 	return l
 }
 
-// packedRows are the rows of a round, as many as the packed copy may hold.
+// packedRows are the rows of one round, at most as many as the packed copy may hold.
 type packedRows struct {
 	b         *backend
 	row, rows int
 	packed    leftTiles
 }
 
-// packedRounds goes through the rows of x.
+// packedRounds iterates over the rows of x in rounds.
 func (b *backend) packedRounds(x kernels.Cols, T, pieces int) func(yield func(packedRows) bool) {
 	return func(yield func(packedRows) bool) {
 		if g := (C.grpo_gemm{}); b.leftRounded(&g, x, pieces) {
@@ -143,7 +143,7 @@ func (b *backend) packedRounds(x kernels.Cols, T, pieces int) func(yield func(pa
 	}
 }
 
-// from is where the rows of the round begin.
+// from is the address of the first row of the round in x.
 func (r packedRows) from(x kernels.Cols) *C.float { return at(r.b.cols(x), r.row*x.Stride) }
 
 func (r packedRows) pack(slot int, x kernels.Cols, pieces int) leftTiles {
@@ -151,7 +151,7 @@ func (r packedRows) pack(slot int, x kernels.Cols, pieces int) leftTiles {
 	return leftTiles{r.b.packTiles(r.b.ops.pack_tiles, slot, r.from(x), x.Stride, &g), pieces, x.N, x.N, 0}
 }
 
-// low is the left-hand side of product i that is added to another one.
+// low is the left-hand side of the i-th product that is added to another one.
 func (r packedRows) low(i int, z kernels.Cols, pieces int) leftTiles {
 	if pieces == 0 {
 		return leftTiles{r.from(z), 0, z.Stride, z.N, 0}
@@ -159,20 +159,20 @@ func (r packedRows) low(i int, z kernels.Cols, pieces int) leftTiles {
 	return r.pack(slotLow+i, z, pieces)
 }
 
-// product is that of the packed rows with a matrix.
+// product is the product of a left-hand side with a matrix.
 func (r packedRows) product(kind C.int32_t, w kernels.Matrix, left leftTiles, alpha float32) C.grpo_gemm {
 	return C.grpo_gemm{b_kind: kind, m: r.b.matrix(w), a_kind: C.A_ROWS, a: left.p, a_stride: C.int64_t(left.width), a_apart: left.apart,
 		inner: C.int64_t(left.n), rows: C.int64_t(r.rows), pieces: C.int32_t(left.pieces), alpha: C.float(alpha)}
 }
 
-// adds makes room for the products that are added to one.
+// adds makes room for the n products that are added to g.
 func (r packedRows) adds(g *C.grpo_gemm, n int) []C.grpo_gemm {
 	g.added = (*C.grpo_gemm)(r.b.shared(slotAdded, lowWindows*C.sizeof_grpo_gemm))
 	g.added_count = C.int64_t(n)
 	return unsafe.Slice((*C.grpo_gemm)(unsafe.Pointer(g.added)), n)
 }
 
-// run does a product into some columns of the round's rows.
+// run computes a product into columns of the round's rows.
 func (r packedRows) run(out kernels.Cols, g *C.grpo_gemm) {
 	g.cols, g.out, g.out_stride = C.int64_t(out.N), r.from(out), C.int64_t(out.Stride)
 	g.stream = flag(streams(r.rows * out.N))

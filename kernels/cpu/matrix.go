@@ -18,9 +18,9 @@ type matrix struct {
 	rows, cols int
 
 	size       int           // of mem
-	whole      bool          // Linear multiplies it in whole numbers
-	compressed bool          // Compress was called: it is only read
-	layout     C.grpo_matrix // of mem, where compression has changed it; see compress.go
+	whole      bool          // Linear multiplies it in integers; see whole.go
+	compressed bool          // Compress was called, or it is quantised: it is read-only
+	layout     C.grpo_matrix // of mem, if compressed or quantised
 }
 
 func (m *matrix) DType() kernels.DType { return m.t }
@@ -29,10 +29,10 @@ func (m *matrix) Cols() int            { return m.cols }
 func (m *matrix) Bytes() int           { return m.size }
 func (m *matrix) Compressed() bool     { return m.compressed }
 
-// panels is how many panels so many rows, or columns of a product, take.
+// panels is the number of panels of the rows of a matrix, or of the columns of a product.
 func panels(rows int) int { return (rows + C.PANEL - 1) / C.PANEL }
 
-// NewMatrix gives a matrix of zeros.
+// NewMatrix makes a matrix of zeros.
 func (b *backend) NewMatrix(t kernels.DType, rows, cols int) (kernels.Matrix, error) {
 	m := &matrix{t: t, rows: rows, cols: cols, size: matrixSize(t, rows, cols)}
 	var err error
@@ -40,7 +40,7 @@ func (b *backend) NewMatrix(t kernels.DType, rows, cols int) (kernels.Matrix, er
 	return m, err
 }
 
-// matrix describes one for the kernels, and keeps it alive until release.
+// matrix describes m for the kernels, and keeps its memory alive until release.
 func (b *backend) matrix(m kernels.Matrix) C.grpo_matrix {
 	c, ok := m.(*matrix)
 	if !ok {
@@ -60,7 +60,7 @@ func (b *backend) matrix(m kernels.Matrix) C.grpo_matrix {
 	return x
 }
 
-// Load writes rows of m from a file's bytes.
+// Load writes rows of m from the bytes of a file.
 func (b *backend) Load(m kernels.Matrix, row int, src kernels.HostRows) {
 	n := len(src.Bytes) / (m.Cols() * src.Encoding.Size())
 	if n == 0 {
@@ -69,7 +69,7 @@ func (b *backend) Load(m kernels.Matrix, row int, src kernels.HostRows) {
 	defer b.release()
 	a := args[C.grpo_load_rows](b)
 	a.m = b.matrix(m)
-	// A number and not a pointer, for the bytes may be Go's, or a mapped file's. They stay where they are.
+	// An integer and not a pointer: C memory may not hold pointers into Go's, where the bytes may be. They do not move.
 	a.src = C.uintptr_t(uintptr(unsafe.Pointer(&src.Bytes[0])))
 	a.encoding = C.int32_t(src.Encoding)
 	a.row, a.count = C.int64_t(row), C.int64_t(n)

@@ -14,18 +14,18 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// memory is a piece of C memory that lives as long as a buffer or matrix points to it.
+// memory is a piece of C memory that lives as long as a buffer or matrix refers to it.
 type memory struct {
 	p       unsafe.Pointer
 	bytes   int
 	cleanup runtime.Cleanup
 }
 
-// inUse is how much memory all backends hold; swept is the least of it since Go's collector was last run for it.
-// The collector does not see this memory, so what nobody holds would not make it run.
+// inUse is how much memory all backends hold; swept is its minimum since the last garbage collection that we started.
+// The collector does not see this memory, so unreferenced pieces of it do not make it run.
 var inUse, swept atomic.Int64
 
-// sweepAfter is by how much memory must have grown, beyond doubling, before garbage is collected for it.
+// sweepAfter is by how much memory must have grown, beyond doubling, before we start a garbage collection.
 const sweepAfter = 256 << 20
 
 func allocate(bytes int) (*memory, error) {
@@ -49,8 +49,8 @@ func allocate(bytes int) (*memory, error) {
 	return m, nil
 }
 
-// roomFor refuses what is not there. The pages of an allocation are touched at once, and where they are missing the
-// kernel ends the process, or another one, without a word.
+// roomFor refuses an allocation beyond the free memory. Its pages are touched at once, and if there are too few, the
+// OOM killer ends this process, or another one, without a message.
 func roomFor(bytes int) error {
 	const small = 32 << 20
 	if bytes < small {
@@ -67,7 +67,7 @@ func giveBack(p unsafe.Pointer, bytes int) {
 	inUse.Add(-int64(bytes))
 }
 
-// free gives the memory back at once: nobody else may hold it.
+// free returns the memory at once: nothing else may refer to it.
 func (m *memory) free() {
 	m.cleanup.Stop()
 	giveBack(m.p, m.bytes)
@@ -91,17 +91,17 @@ func (b *buffer) Slice(from, to int) kernels.Buffer {
 
 func (b *buffer) Released() bool { return b.mem.p == nil }
 
-// Release gives the memory back at once: nothing is queued.
+// Release returns the memory at once: no operation is queued.
 func (b *backend) Release(x kernels.Buffer) {
 	m := own(x).mem
 	kernels.CheckRelease(x.Len()*x.DType().Size() == m.bytes)
 	m.free()
 }
 
-// Free is what is left of the machine's memory, or of what this process may have of it.
+// Free is the free memory of the machine, or what is left of this process's limit.
 func (b *backend) Free() (kernels.Room, bool) { return free.Free() }
 
-// Alloc gives a zeroed buffer that starts on a cache line.
+// Alloc returns a zeroed buffer that starts on a cache line.
 func (b *backend) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
 	m, err := allocate(n * t.Size())
 	if err != nil {
@@ -138,7 +138,7 @@ func (b *backend) Fetch(dst any, src kernels.Buffer) {
 	runtime.KeepAlive(from)
 }
 
-// Download is no more than that: nothing is queued.
+// Download is Fetch: no operation is queued.
 func (b *backend) Download(dst any, src kernels.Buffer) error {
 	b.Fetch(dst, src)
 	return nil
@@ -159,7 +159,7 @@ func (b *backend) Copy(dst, src kernels.Buffer) {
 	runtime.KeepAlive(from)
 }
 
-// own is a buffer as a backend of this package made it.
+// own is a buffer of this package's backends as its own type.
 func own(x kernels.Buffer) *buffer {
 	b, ok := x.(*buffer)
 	if !ok {
@@ -168,7 +168,7 @@ func own(x kernels.Buffer) *buffer {
 	return b
 }
 
-// elements are those of a buffer as a slice; the caller keeps the buffer alive.
+// elements are the elements of a buffer as a slice; the caller keeps the buffer alive.
 func elements[E any](b *buffer) []E { return unsafe.Slice((*E)(b.p), b.n) }
 
 func (b *buffer) bytes() []byte { return unsafe.Slice((*byte)(b.p), b.n*b.t.Size()) }
@@ -186,7 +186,7 @@ func (b *backend) address(x kernels.Buffer) unsafe.Pointer {
 	return c.p
 }
 
-// keep holds memory until release, once: what goes in rounds names it in each.
+// keep holds memory until release. Operations in rounds call it repeatedly for the same memory.
 func (b *backend) keep(m *memory) {
 	b.alone()
 	if slices.Contains(b.held, m) {
@@ -198,5 +198,5 @@ func (b *backend) keep(m *memory) {
 	b.held = append(b.held, m)
 }
 
-// cols is the address of the first element of a window of rows, kept alive likewise.
+// cols is the address of the first element of a window of columns, kept alive until release.
 func (b *backend) cols(x kernels.Cols) *C.float { return at(b.f32(x.Buf), x.From) }

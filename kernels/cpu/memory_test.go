@@ -18,7 +18,7 @@ func TestBuffersStartOnACacheLine(t *testing.T) {
 	}
 }
 
-// Memory that nobody holds comes back, though Go's collector knows nothing of it.
+// Unreferenced memory is freed, although Go's collector does not see it.
 func TestDroppedBuffersAreFreed(t *testing.T) {
 	b := open(t, Options{Threads: 1})
 	const size, times = 16 << 20, 100
@@ -29,14 +29,14 @@ func TestDroppedBuffersAreFreed(t *testing.T) {
 			t.Fatal(err)
 		}
 		most = max(most, inUse.Load()-before)
-		time.Sleep(time.Millisecond) // giving back takes a moment
+		time.Sleep(time.Millisecond) // cleanups take a moment
 	}
 	if most > times*size/3 {
 		t.Errorf("of %d bytes that were dropped, %d were held at once", times*size, most)
 	}
 }
 
-// The argument structs lie in C memory and are zeroed for each operation.
+// The argument structs are in C memory and are zeroed for each operation.
 func TestArgumentsStartEmpty(t *testing.T) {
 	b := openBare(t, Options{Threads: 1})
 	raw := unsafe.Slice((*byte)(b.args), 512)

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// cache is a paged cache: layers one after the other, blocks one after the other in each.
+// cache is a paged KV cache: the layers are contiguous, and in each the blocks.
 type cache struct {
 	mem            *memory
 	heads          kernels.Heads
@@ -29,7 +29,7 @@ func (c *cache) blockFloats() int {
 	return c.heads.KV * C.KEYS * (c.heads.Dim + padded(c.heads.Dim)) >> c.pairs()
 }
 
-// pairs is 1 where two numbers share 32 bits.
+// pairs is 1 if two numbers share 32 bits, else 0.
 func (c *cache) pairs() int {
 	if c.t == kernels.BF16 {
 		return 1
@@ -37,12 +37,12 @@ func (c *cache) pairs() int {
 	return 0
 }
 
-// layer is the memory of one layer.
+// layer is the address of layer l.
 func (c *cache) layer(l int) unsafe.Pointer {
 	return unsafe.Add(c.mem.p, 4*l*c.blocks*c.blockFloats())
 }
 
-// CacheBlock is that of attention.
+// CacheBlock is the block size of attention.
 func (b *backend) CacheBlock() int { return C.KEYS }
 
 // NewCache makes room for blocks of CacheBlock positions in each layer.
@@ -62,7 +62,7 @@ func (b *backend) cache(k kernels.Cache) *cache {
 	return c
 }
 
-// CopyBlocks copies whole blocks, pair after pair.
+// CopyBlocks copies block from[i] to block to[i], in order.
 func (b *backend) CopyBlocks(k kernels.Cache, to, from kernels.Buffer, n int) {
 	defer b.release()
 	c := b.cache(k)
@@ -77,7 +77,7 @@ func (b *backend) CopyBlocks(k kernels.Cache, to, from kernels.Buffer, n int) {
 	}
 }
 
-// PagedAttention writes the rows' keys and values to the cache, and then reads them with all that were there.
+// PagedAttention writes the keys and values of the rows to the cache, and then attends to all positions of their sequences.
 func (b *backend) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer int, p kernels.Paged, h kernels.Attn, T int) {
 	if T == 0 {
 		return
@@ -104,7 +104,7 @@ func (b *backend) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer
 	b.run(b.ops.paged_attention, len(bundles)*h.KV, 1)
 }
 
-// planPaged says of each row where it stands, and cuts the queries of each run into tiles.
+// planPaged finds the position of each row, and divides the queries of each run into tiles.
 func (b *backend) planPaged(p kernels.Paged, h kernels.Heads, T, blocks int) (rows, tiles []C.grpo_run) {
 	starts := unsafe.Slice(b.i32(p.Starts), p.N+1)
 	positions := unsafe.Slice(b.i32(p.Positions), T)

@@ -11,16 +11,16 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// How much a probe does. One run of the first is some 0.1 ms.
+// The sizes of probes. One run of probeRounds takes some 0.1 ms.
 const (
 	probeRounds   = 10_000
 	probeTries    = 5
 	probeTurns    = 4
-	readBytes     = 512 << 20 // beyond any cache
+	readBytes     = 512 << 20 // larger than any cache
 	readTaskBytes = 1 << 20
 )
 
-// fmaFlops is the work of one task of peak_fma.
+// fmaFlops is the number of flops of one task of peak_fma.
 func fmaFlops(v *C.grpo_variant, rounds int) float64 {
 	chains := 12
 	if v.lanes == 16 {
@@ -32,10 +32,10 @@ func fmaFlops(v *C.grpo_variant, rounds int) float64 {
 // peakOf is the best rate of fused multiply-adds of one thread, in flops per second.
 func peakOf(v *C.grpo_variant) float64 { return peakRate(v, v.peak_fma) }
 
-// clearly is how much faster something must be before it is chosen.
+// clearly is the factor by which an alternative must be faster to be chosen.
 const clearly = 1.1
 
-// byTurns is the best rate of each of two probes that take turns. What else the machine does for some milliseconds slows both.
+// byTurns is the best rate of each of two probes, which alternate so that other load on the machine slows both.
 func byTurns(one, other func() float64) (a, b float64) {
 	for range probeTurns {
 		a, b = max(a, one()), max(b, other())
@@ -43,8 +43,8 @@ func byTurns(one, other func() float64) (a, b float64) {
 	return a, b
 }
 
-// pairsPay is whether the processor multiplies bf16 numbers faster in pairs than, as floats, one by one. Where it can
-// do both, the one takes twice or half the time of the other.
+// pairsPay is whether the processor multiplies bf16 numbers faster in pairs than as single floats. On processors that can
+// do both, one way takes about twice the time of the other.
 var pairsPay = sync.OnceValue(func() bool {
 	v := C.grpo_avx512()
 	if v == nil || C.grpo_has_pairs() == 0 {
@@ -54,7 +54,7 @@ var pairsPay = sync.OnceValue(func() bool {
 	return pairs > clearly*floats
 })
 
-// peakRate is that of one of the two probes; a pair counts as one product.
+// peakRate is the rate of one of the two probes; a pair counts as one product.
 func peakRate(v *C.grpo_variant, probe *C.grpo_kernel) float64 {
 	var sink region
 	defer sink.free()
@@ -73,7 +73,7 @@ func peakRate(v *C.grpo_variant, probe *C.grpo_kernel) float64 {
 
 var _ kernels.Prober = (*backend)(nil)
 
-// Peak measures what this machine reaches with the backend's threads and kernels.
+// Peak measures the peak rates of the backend's threads and kernels.
 func (b *backend) Peak() kernels.Peak {
 	p := kernels.Peak{Flops: b.measureFMA(b.ops.peak_fma), Bytes: b.readRate()}
 	p.Products, p.Mixed = p.Flops, p.Flops
@@ -89,17 +89,17 @@ func (b *backend) Peak() kernels.Peak {
 	return p
 }
 
-// measureTiles is the rate of additions to four tiles of sums.
+// measureTiles is the rate of tile products, accumulated in four tiles.
 func (b *backend) measureTiles() float64 {
 	const rounds = 20_000
 	tasks := 16 * b.threads()
 	a := args[C.grpo_peak_tiles](b)
 	a.rounds, a.sink = rounds, (*C.float)(b.shared(slotPartial, C.TILE_BYTES*tasks))
-	const flops = 4 * 2 * C.TILE * C.TILE * C.TILE_INPUTS // of a round
+	const flops = 4 * 2 * C.TILE * C.TILE * C.TILE_INPUTS // of one round
 	return float64(tasks) * rounds * flops / b.bestOf(b.ops.peak_tiles, tasks).Seconds()
 }
 
-// measureFMA counts a pair as one product.
+// measureFMA is the rate of multiply-adds; a pair counts as one product.
 func (b *backend) measureFMA(probe *C.grpo_kernel) float64 {
 	const rounds = 100_000
 	tasks := 16 * b.threads()
@@ -108,8 +108,8 @@ func (b *backend) measureFMA(probe *C.grpo_kernel) float64 {
 	return float64(tasks) * fmaFlops(b.ops, rounds) / b.bestOf(probe, tasks).Seconds()
 }
 
-// readRates are what was measured by this process, by kernels and threads: to write to so many pages first takes longer than
-// all other probes.
+// readRates caches the read rates that this process has measured, by variant and threads: writing to the pages first takes
+// longer than all other probes.
 var readRates sync.Map
 
 func (b *backend) readRate() float64 {
@@ -122,13 +122,13 @@ func (b *backend) readRate() float64 {
 	return rate
 }
 
-// measureRead reads what no cache holds.
+// measureRead is the rate of reading from memory, beyond all caches.
 func (b *backend) measureRead() float64 {
 	var data region
 	defer data.free()
 	p := data.grow(readBytes)
 	for i, s := 0, unsafe.Slice((*byte)(p), readBytes); i < len(s); i += 4096 {
-		s[i] = 1 // a page nobody wrote to is not read from memory
+		s[i] = 1 // a page that was never written to has no memory of its own
 	}
 	tasks := readBytes / readTaskBytes
 	a := args[C.grpo_peak_read](b)

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// rowGrain is how many rows of n numbers make a run that is worth handing out.
+// rowGrain is the least number of rows of n numbers that is worth a range of tasks.
 func rowGrain(n int) int { return 1 + 8192/n }
 
 func (b *backend) Embed(out kernels.Buffer, table kernels.Matrix, ids kernels.Buffer, T int) {
@@ -32,7 +32,7 @@ func (b *backend) EmbedGrad(dTable, dOut, ids kernels.Buffer, V, H, T int) {
 	b.run(b.ops.embed_grad, blocksOf(H, C.SUM_COLUMNS), 1)
 }
 
-// checkIDs panics where C would read beyond the table.
+// checkIDs panics on an id for which C would read beyond the table.
 func checkIDs(op string, ids *C.int32_t, V, T int) {
 	for t, id := range unsafe.Slice(ids, T) {
 		if id < 0 || int(id) >= V {
@@ -72,7 +72,7 @@ func (b *backend) RMSNormGradW(dw, dy, x kernels.Buffer, n kernels.Norm, H, T in
 	b.run(b.ops.rms_norm_grad_w, blocksOf(H, C.SUM_COLUMNS), 1)
 }
 
-// inverseRMS gives [T, heads] factors, in memory that lasts until the end of the operation.
+// inverseRMS computes factors [T, heads], in memory that lasts until the end of the operation.
 func (b *backend) inverseRMS(x *C.float, eps float32, stride, heads, n, T int) *C.float {
 	a := args[C.grpo_inverse_rms](b)
 	a.out, a.x, a.eps = (*C.float)(b.shared(slotRows, 4*T*heads)), x, C.float(eps)
@@ -82,7 +82,7 @@ func (b *backend) inverseRMS(x *C.float, eps float32, stride, heads, n, T int) *
 	return out
 }
 
-// RopeTable is small and made once for a batch: plain Go in double precision.
+// RopeTable is plain Go in double precision: the table is small and made once per batch.
 func (b *backend) RopeTable(out, positions, frequencies kernels.Buffer, scale float64, dim, T int) {
 	defer b.release()
 	table := unsafe.Slice(b.f32(out), T*dim)
@@ -95,7 +95,7 @@ func (b *backend) RopeTable(out, positions, frequencies kernels.Buffer, scale fl
 	}
 }
 
-// Rope rotates heads.
+// Rope rotates the heads of queries and keys.
 func (b *backend) Rope(out, x, rope kernels.Buffer, back bool, h kernels.Attn, T int) {
 	defer b.release()
 	a := args[C.grpo_rope](b)

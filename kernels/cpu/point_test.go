@@ -82,7 +82,7 @@ func TestNothingIsAllocated(t *testing.T) {
 	}
 }
 
-// Rows that go around the caches, however small, are those that go through them, also where they are no whole vectors.
+// Rows that are written around the caches have the same bits, also if they are not a whole number of vectors.
 func TestRowsAroundTheCaches(t *testing.T) {
 	defer func(usual int) { streamedBytes = usual }(streamedBytes)
 	const T = 40

@@ -13,7 +13,7 @@ import (
 // spinTime is how long an idle helper spins before it sleeps.
 const spinTime = C.SPIN_MICROSECONDS * time.Microsecond
 
-// A pool is the goroutine that calls run and the C threads that help it; see pool.c.
+// pool is the goroutine that calls run and the C threads that help it; see pool.c.
 type pool struct{ c *C.grpo_pool }
 
 func newPool(workers int) (pool, error) {
@@ -24,7 +24,7 @@ func newPool(workers int) (pool, error) {
 	return pool{c}, nil
 }
 
-// run does the tasks and waits. Go's scheduler marks a goroutine for preemption after 10 ms, and its monitor then polls
+// run runs the tasks and waits. Go's scheduler marks a goroutine for preemption after 10 ms, and its monitor thread then polls
 // every few microseconds for more of them; so the caller yields before that.
 func (p pool) run(kernel *C.grpo_kernel, args unsafe.Pointer, tasks, grain int) {
 	C.grpo_pool_start(p.c, kernel, args, C.int64_t(tasks), C.int64_t(grain))

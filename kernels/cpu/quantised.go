@@ -12,14 +12,14 @@ import (
 
 var _ kernels.Quantiser = (*backend)(nil)
 
-// quantisedShape is how a matrix of four bits a weight lies in memory: its panels, the scales, the 16 values.
+// quantisedShape is the memory layout of a matrix of four bits a weight: its panels, the scales, the 16 values.
 type quantisedShape struct {
 	rows, cols, segment      int
 	scalesAt, valuesAt, size int
 }
 
-// shapeOf gives false where the parts cannot lie in one matrix: their values or blocks differ, or scales would be so many
-// that little is saved.
+// shapeOf is the layout of the parts as one matrix. It returns false if their values or blocks differ, or if there would be so many
+// scales that little is saved.
 func shapeOf(parts []kernels.Quantised) (s quantisedShape, ok bool) {
 	first := &parts[0]
 	for _, p := range parts {
@@ -45,13 +45,13 @@ func gcd(a, b int) int {
 	return a
 }
 
-// QuantisedSize is the memory of the parts as one matrix; 0 where they cannot be one.
+// QuantisedSize is the memory of the parts as one matrix; 0 if they cannot be one.
 func (b *backend) QuantisedSize(parts []kernels.Quantised) int {
 	s, _ := shapeOf(parts)
 	return s.size
 }
 
-// NewQuantised gives a matrix that keeps the codes and decodes them where it is read: see nf4.h.
+// NewQuantised makes a matrix that keeps the codes and decodes them when it is read: see nf4.h.
 func (b *backend) NewQuantised(t kernels.DType, parts []kernels.Quantised) (kernels.Matrix, error) {
 	s, ok := shapeOf(parts)
 	if !ok {
@@ -78,9 +78,9 @@ func (b *backend) NewQuantised(t kernels.DType, parts []kernels.Quantised) (kern
 	return m, nil
 }
 
-// areNormal tells whether all values times all their scales are zero or well inside the range of normal numbers: then the
-// instruction that rounds to bf16, which takes subnormal numbers for zeros, gives what arithmetic gives; and so do two
-// multiplications, one by 65536, where there is no such instruction.
+// areNormal tells whether all products of values and scales are zero or well inside the range of normal numbers. Then they can be
+// rounded to bf16 exactly by the instruction for that, which treats subnormal numbers as zeros, and on processors without it by two
+// multiplications, one of them by 65536.
 func areNormal(parts []kernels.Quantised) bool {
 	const smallest, largest = 0x1p-110, 0x1p+110
 	least, most := float32(largest), float32(0)
@@ -99,12 +99,12 @@ func areNormal(parts []kernels.Quantised) bool {
 	return true
 }
 
-// loadCodes writes rows of m.
+// loadCodes writes the codes and scales of rows of m.
 func (b *backend) loadCodes(m *matrix, row int, q *kernels.Quantised) {
 	defer b.release()
 	a := args[C.grpo_load_codes](b)
 	a.m = b.matrix(m)
-	// Numbers and not pointers: the bytes may be those of a mapped file, and stay where they are.
+	// Integers and not pointers, as in Load.
 	a.codes = C.uintptr_t(uintptr(unsafe.Pointer(&q.Codes[0])))
 	a.scales = C.uintptr_t(uintptr(unsafe.Pointer(&q.Scales[0])))
 	a.block, a.row, a.count = C.int64_t(q.Block), C.int64_t(row), C.int64_t(q.Rows)

@@ -11,9 +11,9 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
-// Four bits a weight are rounded to bf16 in a quick way where vectors have 32 bytes. Here are weights that it could get wrong:
-// next to the middle of two numbers of bf16, where the even one is right, next to powers of two, and zeros. One row, some, and
-// many take the codes on different ways.
+// With vectors of 32 bytes weights of four bits are rounded to bf16 by a shortcut. These are weights that it could get wrong: next to the
+// middle of two numbers of bf16, where the even one is right, next to powers of two, and zeros. One row, several, and many rows take
+// different code paths.
 func TestQuantisedWeightsAreRoundedToEven(t *testing.T) {
 	const rows, cols, block = 96, 256, 32
 	q := kernels.Quantised{Rows: rows, Cols: cols, Block: block, Codes: make([]byte, rows*cols/2),
@@ -65,8 +65,8 @@ func TestQuantisedWeightsAreRoundedToEven(t *testing.T) {
 	}
 }
 
-// In tiles a weight counts as zero whose scale, or product before it is rounded, is subnormal; in series none does. So it is everywhere,
-// and in gradients that are added to something, which may be subnormal themselves.
+// In tiles a weight counts as zero if its scale, or its product before rounding, is subnormal; in series none does. That holds in every
+// variant, and in gradients that are accumulated, which may be subnormal themselves.
 func TestQuantisedWeightsThatAreSubnormal(t *testing.T) {
 	const n = 64
 	x := slices.Repeat([]float32{1e30}, n*n)
@@ -102,7 +102,7 @@ func product(t *testing.T, b kernels.Backend, w kernels.Matrix, x []float32, T i
 	return multiplied(t, b, x, w.Cols(), w.Rows(), func(out, in kernels.Cols) { b.Linear(out, in, w, kernels.LinearOpt{Alpha: 1}, T) })
 }
 
-// multiplied is what an operation makes of rows of so many numbers: rows of so many, of zeros before.
+// multiplied is the result of an operation on rows of one width: rows of another width, which begin as zeros.
 func multiplied(t *testing.T, b kernels.Backend, x []float32, from, to int, op func(out, in kernels.Cols)) []float32 {
 	t.Helper()
 	in, err := b.Alloc(kernels.F32, len(x))

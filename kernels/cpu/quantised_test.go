@@ -7,8 +7,8 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest/misuse"
 )
 
-// Four bits a weight and a scale of 32 for each 64: 0.5625 bytes, and nothing beside, where shapes are those of models; a
-// plan knows it before.
+// A weight takes four bits, and 1/64 of a scale of 32 bits: 0.5625 bytes, and nothing more for the shapes of models. The size is known
+// before the matrix is made.
 func TestQuantisedMatricesAreSmall(t *testing.T) {
 	part := func(rows, cols int) kernels.Quantised {
 		n := rows * cols

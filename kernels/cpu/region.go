@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// A region is C memory that grows to the largest demand and is given back with the backend.
+// region is C memory that grows to the largest demand and is freed with the backend.
 type region struct {
 	p     unsafe.Pointer
 	bytes int
@@ -32,16 +32,16 @@ func (r *region) free() {
 	}
 }
 
-// scratch gives each worker at least that many bytes of its own, which kernels get as their second
-// argument. What was in them is lost.
+// scratch gives each worker at least that many bytes of its own, the second argument of kernels. Their
+// contents are lost.
 func (b *backend) scratch(bytes int) {
 	for i := range b.scratches {
 		C.grpo_pool_scratch(b.pool.c, C.int(i), b.scratches[i].grow(ownBytes(bytes)))
 	}
 }
 
-// ownBytes is what a worker that asks for so many bytes is given. If they are many small pages, it is a huge one: what tiles
-// stream from small pages takes 7 % longer.
+// ownBytes is the size of the scratch space of a worker that asks for a number of bytes. A large one is extended to a huge page:
+// streaming tiles from small pages takes 7 % longer.
 func ownBytes(asked int) int {
 	const hugePage = 2 << 20
 	if asked >= hugePage/4 {
@@ -50,23 +50,23 @@ func ownBytes(asked int) int {
 	return asked
 }
 
-// The shared regions, by what an operation keeps in them from one run to the next.
+// The shared regions, by what they hold from one run of an operation to the next.
 const (
-	slotPacked  = iota // the left-hand side of a product
-	slotIndex          // which rows the head is asked about
-	slotRows           // numbers of rows: those the head is asked about
-	slotLogits         // logits of a vocabulary chunk
-	slotWeights        // and the left-hand side made of them
-	slotMean           // the mean of the head's rows under them
+	slotPacked  = iota // the packed left-hand side of a product
+	slotIndex          // lists of rows: those with a target, for the head
+	slotRows           // data of rows: for the head the hidden states of those with a target
+	slotLogits         // logits of vocabulary chunks
+	slotWeights        // the packed left-hand side made of those logits
+	slotMean           // the mean of the head's rows, weighted by those
 	slotBlocks         // keys and values of attention
 	slotPartial        // partial results to be combined in order
-	slotAdded          // products that are added to another one
-	slotLow            // and the left-hand side of each
+	slotAdded          // descriptions of products that are added to another one
+	slotLow            // the packed left-hand side of each of those
 	sharedSlots = slotLow + lowWindows
 )
 
-// lowWindows is how many windows of one linear an adapter may have and still be added with it: those of queries, keys and values.
+// lowWindows is the most windows of an adapter that can be computed together with its linear: those of queries, keys and values.
 const lowWindows = 3
 
-// shared gives the region at least that many bytes. What was in it is lost when it grows.
+// shared is a shared region of at least that many bytes. Its contents are lost when it grows.
 func (b *backend) shared(slot, bytes int) unsafe.Pointer { return b.shares[slot].grow(bytes) }

@@ -31,7 +31,7 @@ func (r rows) numbers(seed uint64, n int) kernels.Buffer {
 	return upload(r.t, r.Backend, normal(rand.New(rand.NewPCG(seed, 9)), n))
 }
 
-// matrix is one that rounds what it is multiplied with.
+// matrix is a matrix that rounds what it is multiplied with.
 func (r rows) matrix(seed uint64, n, k int, compressed bool) kernels.Matrix {
 	m := weights(r.t, r.Backend, kernels.BF16Rounding, normal(rand.New(rand.NewPCG(seed, 9)), n*k), n, k)
 	if compressed {
@@ -40,7 +40,7 @@ func (r rows) matrix(seed uint64, n, k int, compressed bool) kernels.Matrix {
 	return m
 }
 
-// identity has the numbers of rounded rows come out of a product as they are.
+// identity is the identity matrix, to read rounded rows through a product.
 func (r rows) identity(n int) kernels.Matrix {
 	one := make([]float32, n*n)
 	for i := range n {
@@ -49,7 +49,7 @@ func (r rows) identity(n int) kernels.Matrix {
 	return weights(r.t, r.Backend, kernels.BF16Rounding, one, n, n)
 }
 
-// both makes rows of that width twice: in f32, and rounded, where what is not written is no number.
+// both makes rows of a width twice: in f32, and rounded, where everything that is not written is NaN.
 func (r rows) both(width int, make func(out kernels.Buffer)) (wide, rounded kernels.Buffer) {
 	wide = r.alloc(kernels.F32, r.T*width)
 	rounded = r.alloc(kernels.BF16, kernels.RoundsRows(r.Backend, kernels.Tiles).RoundedLen(width, r.T))
@@ -66,8 +66,8 @@ func (r rows) same(what string, want, got kernels.Buffer) {
 	same(r.t, fmt.Sprintf("%s, %d rows", what, r.T), download(r.t, r.Backend, got), download(r.t, r.Backend, want))
 }
 
-// onRows calls run with each variant, and few rows and many, which go through the caches or around them: around them usually in the
-// widest variant, and in others the most rows; whole tiles of rows only with some behind them.
+// onRows calls run with each variant, with few rows and many, written through the caches or around them. The short form writes around
+// them in the widest variant and, in others, only the most rows; it leaves out 16 rows, a tile with nothing behind it.
 func onRows(t *testing.T, run func(r rows)) {
 	defer func(usual int) { streamedBytes = usual }(streamedBytes)
 	for i, variant := range Variants() {
@@ -84,7 +84,7 @@ func onRows(t *testing.T, run func(r rows)) {
 	}
 }
 
-// What is written as rounded rows is what is written in f32, rounded.
+// Operations that write rounded rows write what they write in f32, rounded.
 func TestRoundedRowsAreRounded(t *testing.T) {
 	onRows(t, func(r rows) {
 		h := kernels.Heads{Q: 4, KV: 2, Dim: 24}
@@ -123,7 +123,7 @@ func TestRoundedRowsAreRounded(t *testing.T) {
 	})
 }
 
-// Attention to rounded rows has the bits of attention to the same rows in f32, tiny, huge and no numbers among them.
+// Attention to rounded rows has the bits of attention to the same rows in f32, with tiny and huge numbers and NaN among them.
 func TestAttentionOfRoundedRows(t *testing.T) {
 	onRows(t, func(r rows) {
 		for _, a := range []kernels.Attn{
@@ -241,7 +241,7 @@ func (r rows) adapted(w kernels.Matrix, x, x16, dy, dy16 kernels.Cols) {
 	}
 }
 
-// Rounded rows are refused where nothing rounds them, and where they do not exist.
+// Rounded rows are refused by operations that would not round them, and for widths that cannot have them.
 func TestRoundedRowsAreRefused(t *testing.T) {
 	b := openBare(t, Options{Threads: 1, Order: kernels.Tiles})
 	r := rows{t, kernels.Checked(b), 2}

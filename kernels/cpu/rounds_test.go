@@ -9,7 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Rows that go in many rounds have the numbers that they have in one.
+// Rows that take many rounds have the same bits as in one.
 func TestManyRounds(t *testing.T) {
 	const T, n, k, rank = 200, 96, 64, 8
 	r := rand.New(rand.NewPCG(5, 5))
@@ -49,7 +49,7 @@ func TestManyRounds(t *testing.T) {
 		want := run(o)
 		func() {
 			defer func(usual int) { packedBytes = usual }(packedBytes)
-			packedBytes = 1 // the fewest rows that may be
+			packedBytes = 1 // as few rows per round as possible
 			require.Equal(t, want, run(o), o)
 		}()
 	}

@@ -12,12 +12,12 @@ var _ kernels.Sizer = (*backend)(nil)
 // matrixSize is the memory of a matrix that is not compressed.
 func matrixSize(t kernels.DType, rows, cols int) int {
 	if t != kernels.F32 {
-		cols = even(cols) // columns lie in pairs
+		cols = even(cols) // columns are stored in pairs
 	}
 	return panels(rows) * C.PANEL * cols * t.Size()
 }
 
-// MatrixSize is the memory of a matrix as it is written, and with three quarters of its numbers' bytes left.
+// MatrixSize is the memory of a matrix before and after Compress, if it compresses.
 func (b *backend) MatrixSize(t kernels.DType, rows, cols int) (written, kept int) {
 	written = matrixSize(t, rows, cols)
 	if t == kernels.F32 || cols%C.GROUP != 0 {
@@ -32,8 +32,8 @@ func (b *backend) CacheSize(h kernels.Heads, t kernels.DType, layers, blocks int
 	return (&cache{heads: h, t: t, layers: layers, blocks: blocks}).Bytes()
 }
 
-// WorkSize is the most that the shared regions and those of the workers get to, which every operation lets grow to what
-// it needs. Each region is listed with the operation that needs it most.
+// WorkSize is a bound on the size of the shared regions and of the workers' scratch space, which grow to what operations need.
+// Each region is computed from the operation that needs it most.
 func (b *backend) WorkSize(w kernels.Work) int {
 	wide, group := padded(w.Dim), w.Q/w.KV
 	inner := max(2*w.Intermediate, w.Width(), w.Hidden)
@@ -41,7 +41,7 @@ func (b *backend) WorkSize(w kernels.Work) int {
 	spans, path := max(w.Rows/max(w.Longest, 1), 1), blocksOf(w.Longest, C.KEYS)
 	blocks, slots := blocksOf(w.Rows, C.KEYS)+spans, path
 	entries := blocks
-	if w.Trees > 0 { // a span more for each branch; blocks are cut at both ends of one
+	if w.Trees > 0 { // each branch is one more span, whose first and last blocks are partial
 		spans = max(spans, min(2*w.Trees, w.Rows))
 		blocks, entries = blocksOf(w.Rows, C.KEYS)+2*spans, spans*path
 		slots += min(w.Trees, w.Longest)
@@ -50,13 +50,13 @@ func (b *backend) WorkSize(w kernels.Work) int {
 	together, headWeights := b.headRoom(w, asked)
 	packed, weights := max(min(packedBytes, 4*w.Rows*inner), 4*asked*w.Hidden), headWeights
 	if b.order == kernels.Tiles {
-		most := max(packedBytes, leftBytes(1, inner, C.PIECES)) // two tiles are always packed
+		most := max(packedBytes, leftBytes(1, inner, C.PIECES)) // at least two tiles are packed
 		packed = max(packed, min(most, leftBytes(w.Rows, inner, C.PIECES)), leftBytes(asked, w.Hidden, C.PIECES))
 		if w.Low > 0 {
 			packed += lowWindows * (leftBytes(w.Rows, w.Low, 1) + C.sizeof_grpo_gemm)
 		}
 	}
-	if w.Whole { // gradients of weights pack columns, of which there are inner at most
+	if w.Whole { // gradients of weights pack columns, at most inner of them
 		packed = max(packed, min(max(packedBytes, 4*w.Rows*int(b.ops.tile)), 4*w.Rows*inner))
 		if b.order == kernels.Tiles {
 			packed = max(packed, min(max(packedBytes, leftBytes(1, w.Rows, 1)), leftBytes(inner, w.Rows, 1)))
@@ -92,7 +92,7 @@ func (b *backend) WorkSize(w kernels.Work) int {
 	return shared + b.threads()*ownBytes(own)
 }
 
-// headRoom is how many chunks of the head are done together for so many rows, and the room for their weights.
+// headRoom is how many chunks the head processes together for a number of rows, and the size of their packed weights.
 func (b *backend) headRoom(w kernels.Work, asked int) (together, weights int) {
 	weights = 4 * asked * C.HEAD_CHUNK
 	if b.order != kernels.Tiles || !w.Gradients {
@@ -100,7 +100,7 @@ func (b *backend) headRoom(w kernels.Work, asked int) (together, weights int) {
 	}
 	together = min(C.HEAD_TOGETHER, chunks(w.Vocab))
 	one, several := leftBytes(asked, C.HEAD_CHUNK, 1), leftBytes(asked, C.HEAD_CHUNK, C.PIECES)
-	if w.Whole { // then products are of one piece, or in series
+	if w.Whole { // then products have one piece, or are in series
 		return together, max(weights, together*one)
 	}
 	return together, max(weights, together*one, several)

@@ -18,7 +18,7 @@ func (b *backend) regionBytes() (bytes int) {
 	return bytes
 }
 
-// Training, scoring and sampling keep no more for themselves than was said before, and not much less.
+// Training, scoring and sampling take no more working memory than WorkSize says, and not much less.
 func TestWorkSizeIsWhatOperationsKeep(t *testing.T) {
 	for _, length := range []int{64, 700, 1500} {
 		b, planned := worked(t, Options{}, model.F32, length, 1000/length+1, 0)
@@ -39,15 +39,15 @@ func TestWorkSizeIsWhatOperationsKeep(t *testing.T) {
 			require.Greater(t, b.regionBytes(), planned/2, "%v %v", order, precision)
 		}
 	}
-	// Sequences that begin alike, and nowhere else: as many as are in a batch, and some in another.
+	// Sequences with a common prefix: as many as are in a batch, and several in another.
 	for begins, sequences := range map[int]int{1: 20, 40: 50, 63: 100} {
 		b, planned := worked(t, Options{}, model.F32, 64, sequences, begins)
 		require.LessOrEqual(t, b.regionBytes(), planned, begins)
 	}
 }
 
-// worked is a backend that has trained on sequences of a length and scored one, and what was planned for that. All begin
-// with so many shared tokens; 0: none are shared.
+// worked is a backend that has trained on sequences of a length and scored one, and what WorkSize says about that. All begin
+// with the given number of shared tokens.
 func worked(t *testing.T, o Options, p model.Precision, length, sequences, begins int) (b *backend, planned int) {
 	with := model.Options{MaxRows: 1000, SharePrefixes: begins > 0, Precision: p, AdapterPrecision: p}
 	b, policy := openTiny(t, o, with, false)
@@ -105,7 +105,7 @@ func train(t *testing.T, b *backend, p *model.Policy, length, sequences, begins 
 	return planned
 }
 
-// Draws that sort tokens keep no more than was said either.
+// Draws that sort tokens take no more than WorkSize says, either.
 func TestWorkSizeOfTruncatedDraws(t *testing.T) {
 	const V = 150_000
 	b := openBare(t, Options{Threads: 2})
@@ -125,7 +125,7 @@ func TestWorkSizeOfTruncatedDraws(t *testing.T) {
 	require.LessOrEqual(t, b.regionBytes(), planned)
 }
 
-// What is larger than what is free is refused.
+// An allocation that is larger than the free memory is refused.
 func TestAllocationsThatCannotBe(t *testing.T) {
 	b, err := newBackend(Options{Threads: 1})
 	require.NoError(t, err)
@@ -136,7 +136,7 @@ func TestAllocationsThatCannotBe(t *testing.T) {
 	require.LessOrEqual(t, inUse.Load(), before)
 }
 
-// A matrix of weights of one size takes what was said.
+// A matrix of weights of about the same magnitude takes what MatrixSize says.
 func TestMatrixSize(t *testing.T) {
 	b, err := newBackend(Options{Threads: 1})
 	require.NoError(t, err)
@@ -173,7 +173,7 @@ func taken(l *kernels.Ledger) int {
 	return bytes + host
 }
 
-// Nor does the norm of a gradient, whose sums are many where the parameters are.
+// Nor does the norm of a gradient with many parameters, which has many partial sums.
 func TestWorkSizeOfANorm(t *testing.T) {
 	const n = 40 << 20
 	b := openBare(t, Options{Threads: 1})

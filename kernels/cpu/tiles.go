@@ -5,13 +5,13 @@ import "C"
 
 import "github.com/seed-7879b91d/grpo/kernels"
 
-// TileUnit is what this machine computes the order of tiles with.
+// TileUnit says how this machine computes the order of tiles.
 type TileUnit struct {
-	Native bool   // by its tile instructions (AMX)
-	Reason string // why not: by fused multiply-adds, to the same bits, at less than their usual speed
+	Native bool   // by tile instructions (AMX)
+	Reason string // if not, why: it uses fused multiply-adds instead, with the same bits but slower than in series
 }
 
-// Tiles asks the processor for its tile instructions, and the kernel for leave to use them.
+// Tiles looks for tile instructions, and asks the kernel for permission to use them.
 func Tiles() TileUnit {
 	switch C.grpo_tile_unit() {
 	case C.TILES_GRANTED:
@@ -24,11 +24,11 @@ func Tiles() TileUnit {
 	return TileUnit{Reason: "the processor has no AMX"}
 }
 
-// How many tiles of rows, and pieces of them, share the panels of a task at most, so that what they read of a left-hand side at one depth
-// stays in the second-level cache beside the sums of C.TILE_PANELS. A left-hand side of smallLeft bytes stays there at all depths, beside
-// the sums of smallPanels; but a block of fewPieces or less is not worth that, for each makes its right-hand side. One that does not stay
-// is fetched again for each group of panels, and that is a third of the time with C.TILE_PANELS: manyPanels are better, while there is work
-// for all.
+// blockTiles and blockPieces bound the tiles of rows of a task, and their pieces, so that their part of the left-hand side at one depth
+// stays in the second-level cache beside the sums of C.TILE_PANELS panels. A left-hand side of smallLeft bytes stays there at all depths,
+// beside the sums of smallPanels; but with at most fewPieces pieces that does not pay, because each block prepares its right-hand side. A
+// left-hand side that does not stay is fetched again for each group of panels, a third of the time with C.TILE_PANELS; then manyPanels
+// are better, as long as there is work for all threads.
 const (
 	blockTiles  = 32
 	blockPieces = 48
@@ -38,12 +38,12 @@ const (
 	fewPieces   = 22
 )
 
-// tilesBlock is how many tiles of rows, two of which are done at a time, and how many panels are one task.
+// tilesBlock is the number of tiles of rows, a multiple of two, and of panels of one task.
 func (b *backend) tilesBlock(tiles, columns, inner, pieces int) (block, together int) {
 	const two = 2 * C.TILE
 	stay := 2 * (smallLeft / leftBytes(two, inner, pieces))
 	switch {
-	case tiles <= 2: // a panel is read once, whatever is beside it
+	case tiles <= 2: // every panel is read once, in whichever task
 		return 2, min(C.TILE_PANELS, max(columns/(4*b.threads()), 1))
 	case stay*pieces > fewPieces:
 		return b.blockOfRows(tiles, min(stay, blockTiles), blocksOf(columns, smallPanels)), smallPanels
@@ -61,20 +61,21 @@ func (b *backend) tilesBlock(tiles, columns, inner, pieces int) (block, together
 	return 2, C.TILE_PANELS
 }
 
-// blockOfRows is at most so many tiles of rows: fewer where there are not enough groups of panels to keep all workers busy to the end.
+// blockOfRows is the number of tiles of rows of a task: at most most, and fewer if there are too few groups of panels to keep all
+// workers busy to the end.
 func (b *backend) blockOfRows(tiles, most, groups int) int {
 	return even(min(max(tiles/blocksOf(4*b.threads(), groups), 1), most))
 }
 
-// A result of so many bytes, or a packed left-hand side, is written around the caches: it would not stay in the second level until it is
-// read, and a line that is written whole need not be fetched first.
+// streamedBytes is the size from which a result, or a packed left-hand side, is written around the caches: it would not stay in the
+// second level until it is read, and a cache line that is written whole need not be fetched first.
 var streamedBytes = 2 << 20
 
-// streams tells whether a result of so many floats is written around the caches.
+// streams tells whether a result of that many floats is written around the caches.
 func streams(floats int) bool { return 4*floats >= streamedBytes }
 
-// pieces is how many numbers of bf16 stand for one that is multiplied with the matrix, in the order of tiles; 0 where the
-// product is taken in series.
+// pieces is how many numbers of bf16 represent a number that is multiplied with the matrix in the order of tiles; 0 if the
+// product is in series.
 func (b *backend) pieces(m *C.grpo_matrix) int {
 	switch {
 	case b.order != kernels.Tiles || m.dtype != C.GRPO_BF16:
@@ -85,23 +86,23 @@ func (b *backend) pieces(m *C.grpo_matrix) int {
 	return C.PIECES
 }
 
-// rowTiles is how many tiles so many rows take.
+// rowTiles is the number of tiles of the rows.
 func rowTiles(rows int) int { return blocksOf(rows, C.TILE) }
 
-// leftBytes is the size of rows in pieces, as a left-hand side of whole twos of tiles.
+// leftBytes is the size of a packed left-hand side, whose number of tiles is even.
 func leftBytes(rows, inner, pieces int) int {
 	return even(rowTiles(rows)) * blocksOf(inner, C.TILE_INPUTS) * pieces * C.TILE_BYTES
 }
 
-// leftRows is how many of so many rows are packed at a time: in as few rounds as the copy allows, of about one size, for a round of a few
-// rows makes its right-hand side for little.
+// leftRows is how many of the rows are packed at a time: as few rounds as packedBytes allows, of about the same size, since every round
+// prepares the right-hand side, which does not pay for a few rows.
 func leftRows(rows, inner, pieces int) int {
 	const two = 2 * C.TILE
 	most, twos := max(packedBytes/leftBytes(two, inner, pieces), 1), max(blocksOf(rows, two), 1)
 	return blocksOf(twos, blocksOf(twos, most)) * two
 }
 
-// multiplyTiles does the product in the order of tiles.
+// multiplyTiles computes the product in the order of tiles.
 func (b *backend) multiplyTiles(p *product, pieces int) {
 	round := leftRows(p.rows, p.inner, pieces)
 	for row := 0; row < p.rows; row += round {
@@ -112,7 +113,7 @@ func (b *backend) multiplyTiles(p *product, pieces int) {
 	}
 }
 
-// finishTiles does some rows of the product, whose left-hand side is there.
+// finishTiles computes rows of the product whose left-hand side is ready: packed, or rounded rows.
 func (b *backend) finishTiles(p *product, g C.grpo_gemm, row, rows int) {
 	g.rows, g.inner = C.int64_t(rows), C.int64_t(p.inner)
 	g.out, g.out_stride = at(p.out, row*p.outStride), C.int64_t(p.outStride)
@@ -128,11 +129,11 @@ type outer struct {
 	alpha                       C.float
 	slot                        int // of the packed factor
 
-	dyApart, xApart C.int64_t // of one that is rounded, see rounded.go
+	dyApart, xApart C.int64_t // the stride of a rounded one; see rounded.go
 }
 
-// outerTiles does the product in the order of tiles. The left-hand side, whose columns have to become rows, is dy, or x where that is
-// much narrower, or has to be because dy is rounded; a product of two numbers does not depend on which comes first.
+// outerTiles computes the product in the order of tiles. The left-hand side, which must be transposed, is dy; or it is x if that is much
+// narrower, or if dy is rounded. The bits are the same, because multiplication is commutative.
 func (b *backend) outerTiles(p *outer) {
 	g := C.grpo_gemm{b_kind: C.B_ROWS, b: p.x, b_stride: C.int64_t(p.xStride), b_apart: p.xApart, cols: C.int64_t(p.k),
 		pieces: 1, inner: C.int64_t(p.rows), out_stride: C.int64_t(p.dwStride), alpha: p.alpha, accumulate: 1}
@@ -149,7 +150,7 @@ func (b *backend) outerTiles(p *outer) {
 	}
 }
 
-// packTiles makes the left-hand side of g of rows of x, in a shared region.
+// packTiles packs rows of x as the left-hand side of g, in a shared region.
 func (b *backend) packTiles(kernel *C.grpo_kernel, slot int, x *C.float, stride int, g *C.grpo_gemm) *C.float {
 	tiles := rowTiles(int(g.rows))
 	a := args[C.grpo_pack_tiles](b)
@@ -162,7 +163,7 @@ func (b *backend) packTiles(kernel *C.grpo_kernel, slot int, x *C.float, stride 
 	return packed
 }
 
-// tilesGemm runs g, cut into tasks.
+// tilesGemm divides g into tasks and runs them.
 func (b *backend) tilesGemm(g *C.grpo_gemm) {
 	tiles, columns := rowTiles(int(g.rows)), panels(int(g.cols))
 	block, together := b.tilesBlock(tiles, columns, int(g.inner), int(g.pieces))

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest/tiles"
 )
 
-// Every variant computes the order of tiles to the bit. Where the first x86-64 has no fused multiply-adds, the products of
-// bf16 are exact without, unless they are subnormal.
+// Every variant computes the same bits in the order of tiles. Baseline x86-64 has no fused multiply-adds, but products of bf16 are
+// exact without, unless they are subnormal.
 func TestTheSameTiles(t *testing.T) {
 	var all []kernels.Backend
 	for _, name := range Variants() {
@@ -24,12 +24,12 @@ func TestTheSameTiles(t *testing.T) {
 	}
 	tiles.Run(t, all...)
 	defer func(usual int) { streamedBytes = usual }(streamedBytes)
-	streamedBytes = 0 // results go around the caches, however small
+	streamedBytes = 0 // all results are written around the caches
 	tiles.Run(t, all...)
 }
 
-// An adapter adds to tiles in every variant what it adds to products of its own, and to results that go around the caches, too:
-// usually in the widest variant alone.
+// An adapter that is computed together with its linear gives the bits of separate products, in every variant, also if results are
+// written around the caches, which is usually tested in the widest variant alone.
 func TestAdaptersInTiles(t *testing.T) {
 	defer func(usual int) { streamedBytes = usual }(streamedBytes)
 	for _, bytes := range []int{streamedBytes, 0} {
@@ -49,7 +49,7 @@ func TestAdaptersInTiles(t *testing.T) {
 	}
 }
 
-// Rows that share a panel at each of several depths have the sums that each has alone, which takes a panel from end to end; in both
+// Rows that share the panels of a task, depth by depth, have the same sums as a single row, which takes a panel from end to end: in both
 // directions, rounded and in pieces.
 func TestManyRowsShareDepths(t *testing.T) {
 	const n, k, T = 1030, 1100, 100
@@ -92,7 +92,7 @@ func TestManyRowsShareDepths(t *testing.T) {
 	}
 }
 
-// withoutTileUnit is the widest set of kernels that computes tiles by multiply-adds.
+// withoutTileUnit is the widest variant that computes tiles by multiply-adds.
 func withoutTileUnit() string {
 	all := Variants()
 	if hasTileUnit(variants()[0]) {

@@ -12,12 +12,12 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cpu/tileunit"
 )
 
-// Where the processor has no tile unit its instructions are executed in its place, so that the kernels made of them are tested
+// If the processor has no tile unit, its instructions are emulated, so that the kernels that use them are tested
 // everywhere.
 var standsIn = tileunit.Use() == nil
 
-// Where there is a tile unit, tiles are computed by it without being asked for, and to the bits of the emulated ones also
-// where products take many depths, panels and threads.
+// A tile unit is used without being asked for, and gives the bits of multiply-adds, also for products of many depths, panels and
+// threads.
 func TestTheTileUnit(t *testing.T) {
 	if unit := Tiles(); !unit.Native {
 		t.Skip(unit.Reason)
@@ -46,7 +46,7 @@ func TestTheTileUnit(t *testing.T) {
 	require.Zero(t, holders, "a thread left a kernel with its tiles")
 }
 
-// Weights of four bits stay what they are when the order changes, also where vectors of 32 bytes are the fastest in series.
+// Weights of four bits stay valid when the order changes, also if vectors of 32 bytes are the fastest in series.
 func TestCodesOutliveAnOrder(t *testing.T) {
 	if unit := Tiles(); !unit.Native {
 		t.Skip(unit.Reason)
@@ -75,7 +75,7 @@ func TestCodesOutliveAnOrder(t *testing.T) {
 	}
 }
 
-// A probe that other programs disturb does not keep the tile unit away from a backend, which takes its order for the fastest.
+// A probe that other programs disturb does not keep a backend from using the tile unit, whose order it takes for the fastest.
 func TestAProbeLeavesTheTileUnit(t *testing.T) {
 	if unit := Tiles(); !unit.Native {
 		t.Skip(unit.Reason)

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Every page of what is allocated is there before anybody writes to it.
+// Every page of an allocation is resident before anything is written to it.
 func TestMemoryIsTouchedAtOnce(t *testing.T) {
 	b, err := newBackend(Options{Threads: 1})
 	require.NoError(t, err)

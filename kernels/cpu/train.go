@@ -50,7 +50,7 @@ func (b *backend) Loss(dlogp, stats kernels.Buffer, in kernels.LossIn, l kernels
 	}
 }
 
-// lossOf is the loss of a row of weight one, its derivative by logp, and whether the clip range
+// lossOf is the loss of a row of weight 1, its derivative by logp, and whether the clip range
 // changed that derivative.
 func lossOf(l kernels.Loss, logp, ratio, advantage float64) (loss, slope float64, clipped bool) {
 	clamped := max(float64(l.Low), min(ratio, float64(l.High)))
@@ -67,7 +67,7 @@ func lossOf(l kernels.Loss, logp, ratio, advantage float64) (loss, slope float64
 	return -ratio * advantage, -ratio * advantage, false
 }
 
-// SumSquares folds the sums of fixed runs in their order.
+// SumSquares adds the sums of runs of fixed size in order.
 func (b *backend) SumSquares(out, x kernels.Buffer, n int) {
 	defer b.release()
 	runs := blocksOf(n, C.RUN)

@@ -22,5 +22,5 @@ func trainOps(t testing.TB, m kernels.Backend, n int) []rowOp {
 	}
 }
 
-// As many parameters as the adapter of a small model has.
+// The number of parameters of a small model's adapter.
 func BenchmarkTrain(b *testing.B) { benchmarkRows(b, trainOps(b, open(b, Options{}), 10<<20)) }

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// variants are those that this machine can run, widest first; that with the tile unit before all others.
+// variants are those that this machine can run: the one with the tile unit first, then by decreasing vector width.
 var variants = sync.OnceValue(func() []*C.grpo_variant {
 	var out []*C.grpo_variant
 	for _, v := range []*C.grpo_variant{C.grpo_amx(), C.grpo_avx512(), C.grpo_avx2(), C.grpo_portable()} {
@@ -52,15 +52,15 @@ func chooseVariant(name string, order kernels.Order) (*C.grpo_variant, error) {
 	return nil, badinput.Errorf("%s is %q; this machine runs one of %q", from, name, Variants())
 }
 
-// fastest computes in series, where the tile unit does not help.
+// fastest is the variant for the order in series, for which the tile unit does not help.
 var fastest = sync.OnceValue(func() *C.grpo_variant { return fastestOf(variants(), peakOf) })
 
-// fastestOf is the fastest of variants without the tile unit. It is measured, not read from the processor's flags: on
-// some machines, older than the unit, wide vectors slow the clock so much that narrow ones win. A narrower variant must be
-// clearly faster, and once more by turns, so that noise does not choose.
+// fastestOf is the fastest variant without the tile unit. It is measured, because on some processors that are older than the
+// unit wide vectors slow the clock so much that narrow ones are faster. A narrower variant must be clearly faster, and again
+// when the two are measured by turns, so that noise does not decide.
 func fastestOf(all []*C.grpo_variant, peakOf func(*C.grpo_variant) float64) *C.grpo_variant {
 	if hasTileUnit(all[0]) {
-		return all[1] // whose vectors are as wide as those beside the unit, for which a backend changes to it: see SetSums
+		return all[1] // its vectors are as wide as those of the variant with the unit, so SetSums can change between the two
 	}
 	best, bestRate := all[0], peakOf(all[0])
 	for _, v := range all[1:] {

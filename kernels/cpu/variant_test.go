@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Narrow vectors are chosen where they are faster, and not where something else ran while the wide ones were tried for the first time.
+// Narrow vectors are chosen if they are faster, but not because another program ran during the first probe of the wide ones.
 func TestNoiseChoosesNoVariant(t *testing.T) {
 	all := variants()
 	if hasTileUnit(all[0]) {
@@ -19,7 +19,7 @@ func TestNoiseChoosesNoVariant(t *testing.T) {
 	require.Same(t, all[0], fastestOf(all, disturbed(all[0])))
 }
 
-// disturbed rates all alike, but for one when it is asked for the first time.
+// disturbed gives all variants the same rate, except one at its first probe.
 func disturbed[T comparable](slow T) func(T) float64 {
 	asked := false
 	return func(x T) float64 {
@@ -31,7 +31,7 @@ func disturbed[T comparable](slow T) func(T) float64 {
 	}
 }
 
-// prefers rates one above all others.
+// prefers gives one variant a higher rate than all others.
 func prefers[T comparable](best T) func(T) float64 {
 	return func(x T) float64 {
 		if x == best {

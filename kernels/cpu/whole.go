@@ -7,16 +7,16 @@ import "github.com/seed-7879b91d/grpo/kernels"
 
 var _ kernels.WholeMultiplier = (*backend)(nil)
 
-// MultipliesWhole: always; see whole.h.
+// MultipliesWhole is always true; see whole.h.
 func (b *backend) MultipliesWhole() bool { return true }
 
-// inWholeNumbers tells whether chunks of 64 inputs share a scale, in a matrix of four bits a weight.
+// inWholeNumbers tells whether each chunk of 64 inputs has one scale, as products in integers require.
 func (s quantisedShape) inWholeNumbers() bool { return s.segment%C.CHUNK == 0 }
 
-// wholeRows is how many rows share a decoded panel, at most: a depth of them, and their sums, stay in the second-level cache.
+// wholeRows bounds how many rows share a decoded panel, so that they, at one depth, and their sums stay in the second-level cache.
 const wholeRows = 256
 
-// linearWhole is Linear of a matrix that is multiplied in whole numbers.
+// linearWhole is Linear for a matrix that is multiplied in integers.
 func (b *backend) linearWhole(out, x kernels.Cols, w *matrix, o kernels.LinearOpt, T int) {
 	m := b.matrix(w)
 	round := max(packedBytes/(2*x.N+4*x.N/C.CHUNK), 1)
@@ -32,7 +32,7 @@ func (b *backend) linearWhole(out, x kernels.Cols, w *matrix, o kernels.LinearOp
 	}
 }
 
-// packWhole makes the left-hand side of g of rows of x.
+// packWhole packs rows of x as the left-hand side of g.
 func (b *backend) packWhole(g *C.grpo_whole_products, from *C.float, x kernels.Cols) {
 	rows, tiles := int(g.rows), b.tiles(int(g.rows))
 	a := args[C.grpo_pack_whole](b)
@@ -45,10 +45,10 @@ func (b *backend) packWhole(g *C.grpo_whole_products, from *C.float, x kernels.C
 	b.run(b.ops.pack_whole, tiles, 8192/(x.N*int(b.ops.tile)))
 }
 
-// wholeProducts runs g, cut into enough tasks to keep all workers busy to the end.
+// wholeProducts divides g into enough tasks to keep all workers busy to the end, and runs them.
 func (b *backend) wholeProducts(g *C.grpo_whole_products) {
 	tiles, height, columns := int(g.row_tiles), int(b.ops.tile), panels(int(g.m.rows))
-	enough := blocksOf(8*b.threads(), columns) // blocks of rows, for want of panels
+	enough := blocksOf(8*b.threads(), columns) // blocks of rows, if there are few panels
 	block := min(max(tiles/enough, 1), wholeRows/height)
 	b.scratch(C.WHOLE_SCRATCH + 4*C.PANEL*block*height)
 	a := args[C.grpo_whole_products](b)

@@ -22,49 +22,49 @@ var trustedSource string
 //go:embed program.py
 var programSource string
 
-// Test is one piece of Python that raises nothing where a program is right.
+// Test is a piece of Python that raises no exception if the program is right.
 type Test struct {
 	Source string `json:"source"`
-	// Setup runs before it, where it does: imports, helpers, data.
+	// Setup runs before Source, in the same process: imports, helpers, data.
 	Setup string `json:"setup,omitempty"`
-	// Given runs before the program, where that does: what the task has given to it.
+	// Given runs before the program, in the same process: code that the task provides.
 	Given string `json:"given,omitempty"`
-	// Calls are the names of the program that setup and source may use. Function is one, too, whatever the setup makes of its name.
+	// Calls are the program's names that Setup and Source may use. Function is one more, even if Setup redefines the name.
 	Calls    []string `json:"calls,omitempty"`
 	Function string   `json:"function,omitempty"`
 }
 
-// Input is a test of an Assert problem.
+// Input encodes a test of an Assert problem.
 func Input(p *data.Problem, t *data.Test) sandbox.Input {
 	text, err := json.Marshal(Test{Source: t.Assert, Setup: t.Setup, Given: t.Given, Calls: t.Calls, Function: p.FuncName})
 	if err != nil {
-		panic(err) // texts alone
+		panic(err) // a Test has only strings
 	}
 	return sandbox.Input{Args: []json.RawMessage{text}}
 }
 
-// Faulty begins what is said of a test that cannot be used, whatever the program does.
+// Faulty begins the message about a test that cannot be used with any program.
 const Faulty = "the test itself: "
 
-// Opener gives the cells of one of the two sides.
+// Opener returns the pool of one of the two sides.
 type Opener func(ctx context.Context) (*sandbox.Pool, error)
 
-// Runner runs programs on tests. An input has a Test as its one argument, and a result that is OK the value true or false; its
-// Stderr says why it is not true.
+// Runner runs programs on tests. The only argument of an input is a Test. The value of a result that is OK is true or false; if
+// false, Stderr says why.
 type Runner struct {
 	programs, trusted Opener
 }
 
-// New makes a runner of cells for programs, and of others that no program ever runs in: pools of the options that Cells gives.
+// New makes a runner. Its two pools, one for programs and one in which no program ever runs, must have the options that Cells returns.
 func New(programs, trusted Opener) *Runner { return &Runner{programs, trusted} }
 
-// tries is how often a test that the machine fails is begun anew.
+// tries is how often a test is started if the machine fails.
 const tries = 3
 
-// Run passes the program through tests in order. The error is the context's, or a *sandbox.InfraError.
+// Run runs the program on tests in order. The error is the context's, or a *sandbox.InfraError.
 func (r *Runner) Run(ctx context.Context, group string, prog sandbox.Program, inputs []sandbox.Input, l sandbox.Limits,
 	each func(i int, r sandbox.Result) (more bool)) error {
-	// Those who have a place of the trusted side wait for one of the other, and never the other way round.
+	// Every dialogue takes a place of the trusted pool first and then one of the other, so they cannot deadlock.
 	trusted, err := r.trusted(ctx)
 	if err != nil {
 		return err
@@ -101,7 +101,7 @@ func (r *Runner) Run(ctx context.Context, group string, prog sandbox.Program, in
 	return nil
 }
 
-// mostProgram is the size of the largest program that is compiled.
+// mostProgram is the largest size of a program in bytes.
 const mostProgram = 4 << 20
 
 // dialogue is one test of one program.
@@ -115,11 +115,11 @@ type dialogue struct {
 	result sandbox.Result
 }
 
-// The trusted side does what its author wrote with values that a program chose, so that it has limits, too.
+// The trusted side computes with values that the program chose, so it has limits, too.
 const (
 	judgeTime = 10 * time.Second
-	// patience bounds the time of all calls together, by a clock: it ends programs that sleep in each of many calls, and is long, for
-	// on a busy machine others take their time, too.
+	// patience bounds the wall time of all calls together. It ends programs that sleep in each of many calls; it is long, because on a
+	// busy machine honest programs take long, too.
 	patience = 5 * time.Minute
 )
 
@@ -139,20 +139,20 @@ func newDialogue(group, code string, t Test, programs, trusted *sandbox.Pool, l 
 	}
 }
 
-// start is a program that begins what the cells of a side have loaded. It comes with texts that it knows as TEXTS.
+// start is a program that starts the driver which the cells of a side have preloaded. The driver finds the texts in TEXTS.
 func start(texts ...string) sandbox.Program {
-	quoted, err := json.Marshal(append([]string{}, texts...)) // a list of JSON strings is a list of Python's
+	quoted, err := json.Marshal(append([]string{}, texts...)) // a JSON array of strings is a valid Python list
 	if err != nil {
 		panic(err)
 	}
 	return sandbox.Program{Code: "TEXTS = " + string(quoted) + "\ndef start(): serve_assertions(globals())", Call: "start"}
 }
 
-// Cells are the options of the cells of both sides: they have loaded what runs there, with built-in names of its own, so that a program
-// which replaces those of Python changes nothing for what calls it.
+// Cells are the pool options of both sides: each preloads its driver, with its own copy of the built-in names, so that a program that
+// replaces built-ins does not affect the driver that calls it.
 func Cells(o sandbox.Options) (programs, trusted sandbox.Options) {
 	loaded := func(source string) sandbox.Options {
-		quoted, err := json.Marshal(valuesSource + "\n\n" + source) // a JSON string is one of Python's
+		quoted, err := json.Marshal(valuesSource + "\n\n" + source) // a JSON string is a valid Python literal
 		if err != nil {
 			panic(err)
 		}
@@ -168,7 +168,7 @@ func (d *dialogue) close() {
 	d.judge.Close()
 }
 
-// run goes back and forth until the trusted side has come to an end.
+// run passes messages between the two sides until the trusted side has a verdict.
 func (d *dialogue) run(ctx context.Context) (sandbox.Result, error) {
 	if d.size > mostProgram {
 		d.result.Status = sandbox.CE
@@ -190,7 +190,7 @@ func (d *dialogue) run(ctx context.Context) (sandbox.Result, error) {
 		said := r.Answer[1:]
 		switch r.Answer[0] {
 		case 'P':
-			if err := d.load(ctx); err != nil || d.result.Status != 0 { // which a test that calls nothing has not done
+			if err := d.load(ctx); err != nil || d.result.Status != 0 { // a test that calls nothing has not loaded it yet
 				return d.result, err
 			}
 			return d.decided(true, ""), nil
@@ -211,15 +211,15 @@ func (d *dialogue) run(ctx context.Context) (sandbox.Result, error) {
 	}
 }
 
-// decided is the end of a test that came to one.
+// decided is the result of a test with a verdict.
 func (d *dialogue) decided(right bool, why string) sandbox.Result {
 	d.result.Status, d.result.Stderr = sandbox.OK, why
 	d.result.Value = json.RawMessage(fmt.Sprint(right))
 	return d.result
 }
 
-// undecided is the end of a test whose assertions could not be worked out. Their author did not write them for what the program
-// gave back.
+// undecided is the result of a test whose assertions exceeded a limit or crashed. What the program returned brought that about, so it
+// counts against the program.
 func (d *dialogue) undecided(r sandbox.Reply) sandbox.Result {
 	d.result.Status = r.Status
 	d.result.Stderr = "the assertions could not be worked out with what the program returned"
@@ -229,7 +229,7 @@ func (d *dialogue) undecided(r sandbox.Reply) sandbox.Result {
 	return d.result
 }
 
-// load has the program run as far as it goes by itself, once.
+// load has the module of the program executed, once.
 func (d *dialogue) load(ctx context.Context) error {
 	if d.loaded {
 		return nil
@@ -249,7 +249,7 @@ func (d *dialogue) load(ctx context.Context) error {
 	return nil
 }
 
-// ask passes on a question to the program, and gives its answer. Where it has none, the result has a status.
+// ask passes a question on to the program and returns its answer. If there is none, d.result has a status.
 func (d *dialogue) ask(ctx context.Context, question []byte) ([]byte, error) {
 	if err := d.load(ctx); err != nil || d.result.Status != 0 {
 		return nil, err
@@ -257,7 +257,7 @@ func (d *dialogue) ask(ctx context.Context, question []byte) ([]byte, error) {
 	return d.tell(ctx, append([]byte{'Q'}, question...))
 }
 
-// tell has the program's side answer. What it says is not trusted, and never empty.
+// tell sends a message to the program's side and returns its answer, which is not trusted. If that is nil, d.result has a status.
 func (d *dialogue) tell(ctx context.Context, message []byte) ([]byte, error) {
 	r, err := send(ctx, d.program, message)
 	if err != nil {
@@ -282,7 +282,7 @@ func (d *dialogue) tell(ctx context.Context, message []byte) ([]byte, error) {
 	return nil, nil
 }
 
-// said is an answer of the program about its failure, for people.
+// said is the readable form of an answer in which the program's side reports a failure.
 func said(answer []byte) string {
 	var failure [2]string
 	if json.Unmarshal(answer[1:], &failure) != nil {
@@ -291,7 +291,7 @@ func said(answer []byte) string {
 	return strings.TrimSpace(failure[0] + ": " + failure[1])
 }
 
-// send passes a message in as many parts as it needs, and gives the answer to the last. The answers to the others are a word to go on.
+// send sends a message in as many parts as it needs, and returns the answer to the last. The other answers only acknowledge their part.
 func send(ctx context.Context, s *sandbox.Session, message []byte) (r sandbox.Reply, err error) {
 	const most = sandbox.MaxRequest - 1
 	var cpu, wall time.Duration

@@ -1,5 +1,5 @@
-"""The side of the program: loads it, and calls what it is asked to. The program can read and change all of this, and gains no more by
-that than by returning something else."""
+"""The program's side: loads the program and calls what it is asked to. The program can read and change all of this, and gains no more
+by that than by returning something else."""
 import _signal
 import itertools
 import linecache
@@ -7,10 +7,10 @@ import random
 import types
 
 MODULE = types.ModuleType("solution")
-HELD = []  # objects that the other side knows by their places
-PLACES = {}  # of them, by their identity
+HELD = []  # objects that stay here; the other side refers to them by index
+PLACES = {}  # the index of each, by id
 MOST_ITEMS = 100_000
-NAMES = {}  # those that a program has before it begins
+NAMES = {}  # those that a program has before it starts
 FILE_NAME = "solution.py"
 
 
@@ -22,7 +22,7 @@ def hold(value):
 
 
 def find(name):
-    """What the program calls so: a method of class Solution, or a name of the module."""
+    """What the program defines under a name: a method of class Solution, or a global of the module."""
     names = MODULE.__dict__
     solution = names.get("Solution")
     if isinstance(solution, type) and name != "Solution" and hasattr(solution, name):
@@ -57,7 +57,7 @@ def answer(question):
         called = placed(place)
         value = called(*args, **named)
         if type(value) is called and called.__module__ == MODULE.__name__ and isinstance(value, (list, dict, set)):
-            return b"V" + to_json(hold(value)).encode()  # with what its class can do beside
+            return b"V" + to_json(hold(value)).encode()  # it stays here, because its class may have methods
     elif verb == "get":
         value = getattr(placed(place), rest[0])
     elif verb == "set":
@@ -87,7 +87,7 @@ def reply(message, texts):
         kind = type(problem)
         name = next((k.__name__ for k in kind.__mro__ if k.__module__ == "builtins"), "")
         try:
-            quotes = kind.__str__ is KeyError.__str__ and len(problem.args) == 1  # and would once more on the other side
+            quotes = kind.__str__ is KeyError.__str__ and len(problem.args) == 1  # the other side's KeyError quotes it
             text = str(problem.args[0] if quotes else problem)[:1000]
         except BaseException:
             text = ""
@@ -96,7 +96,7 @@ def reply(message, texts):
 
 def serve(names):
     NAMES.update((name, value) for name, value in names.items() if name not in ("TEXTS", "start", "serve_assertions") and name[:2] != "__")
-    _signal.signal(_signal.SIGXFSZ, _signal.SIG_IGN)  # who prints too much is told so by an exception
+    _signal.signal(_signal.SIGXFSZ, _signal.SIG_IGN)  # printing too much raises an exception instead
     any_digits()
     give(bytes(8), b"")
     while True:

@@ -1,12 +1,12 @@
-"""The trusted side of a test: runs what the author of the problem wrote, and has the program's functions called on the other side."""
+"""The trusted side of a test: runs the assertions of the problem's author, and has the program's functions called on the other side."""
 import builtins
 import traceback
 
 TOKEN = bytes(8)
-FAILURES = []  # exceptions that are the program's
-ASKED = []  # whether the program was asked for anything yet
-# What a program raises is raised here as well where a test could expect it. StopIteration and the like would mean something to
-# those who only call the function: they are none of these.
+FAILURES = []  # exceptions that the program raised
+ASKED = []  # not empty once the program has been asked for anything
+# An exception of the program is raised again here if it is one of these, since a test may expect it. StopIteration and the like are
+# not among them: they would change the control flow of the test.
 EXPECTED = {e.__name__: e for e in (
     ArithmeticError, AssertionError, AttributeError, BufferError, ConnectionError, EOFError, Exception, FileExistsError, FileNotFoundError,
     FloatingPointError, UnicodeDecodeError, UnicodeEncodeError,
@@ -20,7 +20,7 @@ class ProgramFailed(BaseException):
 
 
 class NotPlain(BaseException):
-    """The test wants to pass on what cannot cross."""
+    """The test passes the program a value that cannot cross."""
 
 
 def say(message):
@@ -38,7 +38,7 @@ def cannot_cross(value):
 
 
 def stands(value):
-    """What stands for an object of the program's on the way back."""
+    """How an object of the program's is encoded on the way back."""
     if type(value) is Held:
         return ["h", object.__getattribute__(value, "_Held__place"), ""]
     cannot_cross(value)
@@ -52,7 +52,7 @@ def packed(value):
 
 
 def ask(*question):
-    """Has the program's side do something, and gives back the value."""
+    """Has the program's side do something, and returns the value."""
     global TOKEN
     ASKED.append(True)
     text = to_json(question).encode()
@@ -66,13 +66,13 @@ def ask(*question):
             return decode(tree, Held)
         own, text, kind = tree
         own, text, kind = str(own)[:100], str(text)[:2000], str(kind)
-    except Exception:  # not JSON, not a value, not hashable, nested too deep
+    except Exception:  # not JSON, not a value, not hashable, or nested too deeply
         fail("what the program gave back is no plain value")
     if kind not in EXPECTED:
         fail((own + ": " + text) if own else text)
     try:
         failure = EXPECTED[kind](text)
-    except TypeError:  # those of Unicode want more to be told
+    except TypeError:  # UnicodeDecodeError and UnicodeEncodeError take more arguments
         told = {"__module__": "builtins", "__init__": lambda self, text: None, "__str__": lambda self: text}
         failure = type(kind, (EXPECTED[kind],), told)(text)
     FAILURES.append(failure)
@@ -80,8 +80,9 @@ def ask(*question):
 
 
 class Held:
-    """An object that stays with the program: a test can call it, look at what it has, go through it and pass it back. It is equal
-    to itself alone: what else is would be the program's to say. Names with one underscore, or none, are the object's own."""
+    """A proxy of an object that stays with the program: a test can call it, read and set attributes, iterate over it and pass it back.
+    It equals only itself, because otherwise the program would decide what it equals. Attributes are the object's, unless their names
+    begin with two underscores."""
     __slots__ = ("__place", "__name")
 
     def __init__(self, place, name):
@@ -120,7 +121,7 @@ class Held:
         return ask("truth", self.__place) is True
 
 def explained(problem):
-    """An exception in a line, with the line of the test that it came from."""
+    """An exception on one line, after the line of the test that raised it."""
     text = "".join(traceback.format_exception_only(type(problem), problem)).strip()
     places = [f for f in traceback.extract_tb(problem.__traceback__) if f.filename in SOURCES]
     if places:
@@ -140,7 +141,7 @@ def compiled(name, source):
 
 
 def judge(test):
-    """Runs a test, and gives what is to be said of it."""
+    """Runs a test, and returns the message about it."""
     names = {"__name__": "assertions", "__builtins__": builtins}
     function = test.get("function", "")
     try:

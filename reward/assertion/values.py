@@ -1,7 +1,7 @@
-"""What both sides of a test share: how values cross between them, and how messages do.
+"""Shared by both sides of a test: the encodings of values and messages.
 
-A value is written as JSON: what JSON has is itself, everything else a list that begins with a letter for its type. The bytes that come
-from a program are whatever it chose, so reading makes exact built-in types alone, and refuses what is no value.
+A value is written as JSON. Null, booleans, numbers and strings are themselves; everything else is a list that begins with a letter for
+its type. A program can send any bytes, so decoding makes only exact built-in types, and refuses what is not a value.
 """
 import json
 import os
@@ -17,11 +17,11 @@ to_json, JSONDecoder = json.dumps, json.JSONDecoder
 
 
 class NoValue(Exception):
-    """Something that cannot cross, and why."""
+    """A value cannot cross; the message says why."""
 
 
 def take(n):
-    """So many bytes of the conversation; its end is the end of this process."""
+    """Reads n bytes of the conversation; at its end this process exits."""
     data = b""
     while len(data) < n:
         part = read(CONVERSATION, n - len(data))
@@ -38,7 +38,7 @@ def give(token, content):
 
 
 def hear():
-    """The next message, which may come in parts, and the token that its answer begins with."""
+    """Receives the next message, which may come in parts, and the token that the answer must begin with."""
     message = b""
     while True:
         token = take(8)
@@ -50,7 +50,7 @@ def hear():
 
 
 def encode(value, hold, depth=0):
-    """A value as JSON can write it. hold(value) is what stands for an object that stays where it is."""
+    """A value as JSON can represent it. hold(value) is the encoding of an object that stays on its side."""
     if depth > MOST_DEPTH:
         raise NoValue("a value that is nested deeper than %d" % MOST_DEPTH)
     if value is None or value is True or value is False:
@@ -91,7 +91,7 @@ def encode(value, hold, depth=0):
 
 
 def decode(tree, held, depth=0):
-    """The value that encode wrote. held(place, name) is the object that stays on the other side."""
+    """The inverse of encode. held(place, name) is the proxy of an object that stays on the other side."""
     if tree is None or type(tree) in (bool, str, int, float):
         return tree
     if type(tree) is not list or not tree or depth > MOST_DEPTH:

@@ -1,4 +1,4 @@
-// Package fault reads a reward file, and puts what went wrong in it in words that its author can use.
+// Package fault reads a reward file, and explains its failures to its author.
 package fault
 
 import (
@@ -17,11 +17,11 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// File is the reward file. The zero value is one of no lines.
+// File is the reward file. The zero value is one without lines.
 type File struct {
-	lines  int    // what is added to it stands behind
-	folder string // that it lies in
-	apart  bool   // it has an interpreter of its own
+	lines  int    // of the file; later lines of a source are code of ours, appended to it
+	folder string // of the file
+	apart  bool   // it has its own interpreter (reward_python)
 }
 
 // Source reads the source of a reward file.
@@ -30,14 +30,14 @@ func Source(path string) (string, error) {
 	if err != nil {
 		return "", badinput.Errorf("reward_file: %w", err)
 	}
-	text = bytes.TrimPrefix(text, []byte("\ufeff")) // a mark of some editors, which Python passes over in files, and in no text
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // a byte order mark, which Python accepts in a file but not in a string
 	if !utf8.Valid(text) {
 		return "", badinput.Errorf("reward_file=%s is not UTF-8, and the letters in it would be others; save it as UTF-8", path)
 	}
 	return string(text), nil
 }
 
-// Of is the file at path, of that source.
+// Of is the File at path with the given source.
 func Of(path, source string, apart bool) File {
 	return File{lines: strings.Count(source, "\n") + 1, folder: filepath.Dir(path), apart: apart}
 }
@@ -48,7 +48,7 @@ var (
 	missing  = regexp.MustCompile(`^TypeError: .*missing \d+ required (?:positional|keyword-only) arguments?: (.+)$`)
 )
 
-// Note is what to say of a call of a function of the file under the limits, which has the note so far; "" of one that did not fail.
+// Note explains the failure of a call of a function of the file, given the note so far and the limits of the call. It is "" if note is.
 func (f File) Note(note, function string, a sandbox.Result, l sandbox.Limits) string {
 	stderr := strings.TrimSpace(a.Stderr)
 	last := stderr[strings.LastIndexByte(stderr, '\n')+1:]
@@ -82,7 +82,7 @@ func (f File) Note(note, function string, a sandbox.Result, l sandbox.Limits) st
 	return note
 }
 
-// beside tells of an error whether the module that it misses lies beside the file, where Python finds it outside of the sandbox.
+// beside tells whether the module that an error misses is in the folder of the file, where Python finds it outside of the sandbox.
 func (f File) beside(last string) bool {
 	m := absent.FindStringSubmatch(last)
 	if m == nil {
@@ -93,7 +93,7 @@ func (f File) beside(last string) bool {
 	return file == nil || folder == nil
 }
 
-// line is the last line of the file that a traceback names, in brackets, or "".
+// line is the last line of the file that a traceback names, as " (line 7)", or "".
 func (f File) line(stderr string) (where string) {
 	for _, m := range ownFrame.FindAllStringSubmatch(stderr, -1) {
 		if n, err := strconv.Atoi(m[1]); err == nil && n <= f.lines {

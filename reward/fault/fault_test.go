@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// What is missing is said with what to do about it, and the line of the file that a failure is of with the failure.
+// A note on a missing module or column says what to do about it; a note on a failure in the file has the line.
 func TestNotes(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "helpers.py"), nil, 0o644))

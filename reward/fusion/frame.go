@@ -11,9 +11,9 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// frame is the file that the wrapper leaves behind. Its first line is the nonce, its second these fields as
-// JSON; then follow, in the sizes given there, standard output, how far the program got with the value of
-// a call, and the end of standard error.
+// frame is the file in which the wrapper reports. Its first line is the nonce, its second these fields as
+// JSON. Then follow, with the sizes given there, standard output, the program's progress followed by the
+// value of a call, and the end of standard error.
 type frame struct {
 	Exit   int     `json:"exit"`
 	Signal int     `json:"signal"`
@@ -50,11 +50,11 @@ func parseFrame(text []byte, nonce string) (f frame, err error) {
 	return f, nil
 }
 
-// wrapperFailed is the exit code of a Python program that ends with an exception.
+// wrapperFailed is the exit code of Python after an uncaught exception.
 const wrapperFailed = 1
 
-// result reads the frame. Where there is none: a wrapper that was not finished was ended by the server,
-// one that failed met a failure of the machine, and any other was ended by its program.
+// result reads the frame. If there is none, the server ended a wrapper that did not finish, the machine
+// failed one that ended with an exception, and the program ended any other.
 func (resp response) result(name, nonce string, prog sandbox.Program, l sandbox.Limits) (sandbox.Result, error) {
 	text, found := resp.Files[name]
 	if found {
@@ -80,13 +80,13 @@ func tail(s *string) string {
 	return (*s)[max(0, len(*s)-300):]
 }
 
-// The signals by which a system enforces limits of processor time and file size; the same on all.
+// The signals that enforce limits of processor time and file size, with the same numbers on every system.
 const (
 	sigxcpu = 24
 	sigxfsz = 25
 )
 
-// messageBytes bounds the message of a program that cannot be compiled.
+// messageBytes bounds the message about a program that cannot be compiled.
 const messageBytes = 4 << 10
 
 func (f frame) result(prog sandbox.Program, l sandbox.Limits) sandbox.Result {

@@ -1,11 +1,11 @@
-// Package fusion runs programs on a Sandbox Fusion server, one request for each input. What the server
-// says about success counts for nothing: a wrapper of our own limits the program and leaves a frame
-// with its output, and whoever asked compares that.
+// Package fusion runs programs on a Sandbox Fusion server, one request for each input. It ignores what the
+// server says about success: a wrapper of our own limits the program and leaves a file with its output, the
+// frame, which the caller compares.
 //
-// The server keeps programs apart from its own machine only as well as it was set up to; with its
-// isolation switched off a program can look at the inputs of others and end the server. A program can
-// write its own frame. That is worth an answer and may hide its use of time and memory; the right
-// answer it cannot find, because that never leaves this process.
+// Programs are isolated only as well as the server was set up to. With its isolation switched off a program
+// can read the inputs of others and kill the server. A program can also forge its frame. A forged frame is
+// an answer like any other, though it may hide the use of time and memory; the program cannot find the right
+// answer, because that never leaves this process.
 package fusion
 
 import (
@@ -21,16 +21,16 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// Options say how a server is reached. The zero value is as the environment says.
+// Options say how to reach a server. The zero value takes all from the environment.
 type Options struct {
-	// URL is that of run_code; empty is SANDBOX_URL, else http://localhost:8080/run_code.
+	// URL is the address of run_code; empty is SANDBOX_URL, else http://localhost:8080/run_code.
 	URL string
-	// Concurrency is how many requests are under way at once; 0 is SANDBOX_MAX_CONCURRENCY, else 4.
+	// Concurrency is the number of concurrent requests; 0 is SANDBOX_MAX_CONCURRENCY, else 4.
 	// The server itself sets no bound.
 	Concurrency int
-	// Attempts is how often a request is made before the sandbox is said to have failed; 0 is 5.
+	// Attempts is how often a request is tried before that is a failure of the sandbox; 0 is 5.
 	Attempts int
-	// Backoff is about the wait after the first failure, and doubles from then on; 0 is half a second.
+	// Backoff is the mean wait after the first failure, and doubles with each; 0 is half a second.
 	Backoff time.Duration
 }
 
@@ -43,7 +43,7 @@ type Client struct {
 	http     *http.Client
 }
 
-// New makes a client. It does not talk to the server yet; Ping does.
+// New makes a client. It does not contact the server; Ping does.
 func New(o Options) (*Client, error) {
 	u, err := url.Parse(cmp.Or(o.URL, os.Getenv("SANDBOX_URL"), "http://localhost:8080/run_code"))
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -68,12 +68,12 @@ func New(o Options) (*Client, error) {
 	}, nil
 }
 
-// URL is where the programs go.
+// URL is the address to which programs are sent.
 func (c *Client) URL() string { return c.url }
 
-// Run runs the program on the inputs in their order and hands each result to each, until each returns
-// false. Turns are taken for one input at a time, in the order they are asked for. A server that fails again and again is a
-// *sandbox.InfraError; one that refuses the request is an error that trying again would not mend.
+// Run runs the program on the inputs in order and calls each with every result, until each returns false. It
+// waits for its turn with every input. If the server fails in every attempt, the error is a
+// *sandbox.InfraError. If it refuses a request, the error is another, and there are no further attempts.
 func (c *Client) Run(ctx context.Context, _ string, prog sandbox.Program, inputs []sandbox.Input, l sandbox.Limits,
 	each func(i int, r sandbox.Result) (more bool)) error {
 	l = withDefaults(l)
@@ -89,7 +89,7 @@ func (c *Client) Run(ctx context.Context, _ string, prog sandbox.Program, inputs
 	return nil
 }
 
-// Ping asks the server for its answer to a program that every server can run.
+// Ping runs a trivial program on the server and checks what it prints.
 func (c *Client) Ping(ctx context.Context) error {
 	var answer string
 	err := c.Run(ctx, "", sandbox.Program{Code: "print(6 * 7)"}, []sandbox.Input{{}}, sandbox.Limits{}, func(_ int, r sandbox.Result) bool {

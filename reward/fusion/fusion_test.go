@@ -132,8 +132,8 @@ func TestCalls(t *testing.T) {
 	require.Equal(t, huge[:60000]+"1", string(r.Value))
 }
 
-// Without isolation a program can end its wrapper or take its folder away. That is its own failure, and
-// the same every time.
+// Without isolation a program can kill its wrapper or remove its directory. That counts as a failure of the
+// program, every time.
 func TestProgramsAgainstTheWrapper(t *testing.T) {
 	t.Parallel()
 	for name, code := range map[string]string{
@@ -141,7 +141,7 @@ func TestProgramsAgainstTheWrapper(t *testing.T) {
 		"folder": "import os, shutil\nprint(1)\nshutil.rmtree(os.getcwd())",
 	} {
 		s := fusiontest.NewServer(t)
-		limits := sandbox.Limits{CPU: time.Second} // which ends what has lost its wrapper
+		limits := sandbox.Limits{CPU: time.Second} // ends a program that has killed its wrapper
 		r := runOne(t, newClient(t, s, 1), sandbox.Program{Code: code}, sandbox.Input{}, limits)
 		require.Equal(t, sandbox.RTE, r.Status, "%s: %+v", name, r)
 		require.EqualValues(t, 2, s.Requests.Load(), name)
@@ -151,7 +151,7 @@ import os
 os.mkdir("frame-" + open("main.py").read().split('"nonce":"')[1][:32])`
 	spoiled := runOne(t, newClient(t, fusiontest.NewServer(t), 1), sandbox.Program{Code: directory}, sandbox.Input{}, sandbox.Limits{})
 	require.Equal(t, sandbox.RTE, spoiled.Status)
-	// A frame of its own is worth what it says, and the true one takes its place.
+	// The wrapper replaces a frame that the program has written.
 	forged := `
 import glob, os
 nonce = open("main.py").read().split('"nonce":"')[1][:32]
@@ -206,7 +206,7 @@ func TestNoServer(t *testing.T) {
 	require.ErrorContains(t, err, "connection refused")
 }
 
-// What trying again does not mend ends the run.
+// A failure that a retry cannot mend ends the run.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	s := fusiontest.NewServer(t)
@@ -257,7 +257,7 @@ func TestConcurrency(t *testing.T) {
 	require.LessOrEqual(t, s.Most.Load(), int64(2))
 }
 
-// A program that waits for a processor is not asleep. One that gets none at all is tried again.
+// A program that waits for a processor is not asleep. One that gets none at all is retried.
 func TestBusyServer(t *testing.T) {
 	t.Parallel()
 	s := fusiontest.NewServer(t)

@@ -1,5 +1,5 @@
-"""Runs the program of a request in this process and ends it. It follows program.py in one and the same
-module, and is given the descriptor that tells how far it got, followed by the value of a call."""
+"""Runs the program of a request in this process and exits. It is appended to program.py to make one module.
+Its argument is the descriptor to which it writes its progress and then the value of a call."""
 
 
 def main(result):

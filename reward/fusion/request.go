@@ -26,7 +26,7 @@ var wrapper string
 //go:embed process.py
 var process string
 
-// request is what /run_code takes. encoding/json writes []byte in base64, as the server wants files.
+// request is the body of a request to /run_code. encoding/json writes []byte in base64, as the server expects files.
 type request struct {
 	Code       string            `json:"code"`
 	Language   string            `json:"language"`
@@ -35,7 +35,7 @@ type request struct {
 	FetchFiles []string          `json:"fetch_files"`
 }
 
-// response is what it answers.
+// response is the body of the server's response.
 type response struct {
 	Status    string            `json:"status"`
 	Message   string            `json:"message"`
@@ -49,7 +49,7 @@ type runResult struct {
 	Stderr     *string `json:"stderr"`
 }
 
-// config is what the wrapper reads, in the part of JSON that is Python too.
+// config is the configuration of the wrapper. Its JSON is also a valid Python literal.
 type config struct {
 	Nonce       string            `json:"nonce"`
 	Frame       string            `json:"frame"`
@@ -61,14 +61,14 @@ type config struct {
 	Output      int64             `json:"output"`
 }
 
-// spare is the time that a server gets on top of what the program may take.
+// spare is how much more time than the program a request may take.
 const spare = 10 * time.Second
 
-// patience is how long a run may last on a server that is busy with others before that is called a
-// failure of the server.
+// patience is how long a run may last on an overloaded server before that counts as a failure of the
+// server.
 func patience(l sandbox.Limits) time.Duration { return 4 * l.Wall }
 
-// programConfig is what a program's process has to know; the wrapper tells it where the server's Python looks for modules.
+// programConfig defines CONFIG for the program's process; the wrapper passes it the module path of the server's Python.
 const programConfig = "import json, sys\nCONFIG = {'preload': '', 'path': json.loads(sys.argv[2])}\n"
 
 func newRequest(prog sandbox.Program, in sandbox.Input, l sandbox.Limits) (request, string, error) {
@@ -96,20 +96,20 @@ func newRequest(prog sandbox.Program, in sandbox.Input, l sandbox.Limits) (reque
 		Files: map[string][]byte{
 			"program.py": []byte(programConfig + program.Source + process),
 			"request":    program.Request(prog.Code, prog.Call, in.Args),
-			"input":      append([]byte{}, in.Stdin...), // not nil, which would be no file
+			"input":      append([]byte{}, in.Stdin...), // never nil, for which the server would make no file
 		},
 		FetchFiles: []string{frame},
 	}, nonce, nil
 }
 
-// errTransient marks failures of the server that another attempt may not see.
+// errTransient marks failures of the server for which a request is retried.
 var errTransient = errors.New("the server failed")
 
-// errEnded is a wrapper that was killed, by its program or by a server short of memory. When that
-// happens again it was the program.
+// errEnded means that the wrapper was killed, by its program or by a server short of memory. If it happens
+// again, the program is to blame.
 var errEnded = fmt.Errorf("%w: the wrapper was killed", errTransient)
 
-// one runs a program on one input, as often as it takes.
+// one runs a program on one input, and retries after failures of the server.
 func (c *Client) one(ctx context.Context, prog sandbox.Program, in sandbox.Input, l sandbox.Limits) (sandbox.Result, error) {
 	select {
 	case c.turns <- struct{}{}:
@@ -135,8 +135,8 @@ func (c *Client) one(ctx context.Context, prog sandbox.Program, in sandbox.Input
 	}
 }
 
-// wait doubles with each failure up to sixteen times the first, and is spread by half of it either way,
-// so that requests which failed together do not come back together.
+// wait is the backoff after an attempt. It doubles up to sixteen times the first, with a jitter of half of it
+// either way, so that requests that failed together are not retried together.
 func (c *Client) wait(attempt int) time.Duration {
 	d := c.backoff << min(attempt-1, 4)
 	return d/2 + mathrand.N(d)
@@ -171,7 +171,7 @@ func (c *Client) attempt(ctx context.Context, prog sandbox.Program, in sandbox.I
 	return resp.result(req.FetchFiles[0], nonce, prog, l)
 }
 
-// post makes the request. Failures of the server and of the way to it are transient.
+// post makes the request. Failures of the server and of the network are transient.
 func (c *Client) post(ctx context.Context, body []byte, l sandbox.Limits) (resp response, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
 	if err != nil {
@@ -183,10 +183,10 @@ func (c *Client) post(ctx context.Context, body []byte, l sandbox.Limits) (resp 
 		return resp, fmt.Errorf("%w: %w", errTransient, err)
 	}
 	defer answer.Body.Close()
-	if answer.Request.Method != http.MethodPost { // what was redirected so has lost the program
+	if answer.Request.Method != http.MethodPost { // the redirect has dropped the body, and the program with it
 		return resp, badinput.Errorf("SANDBOX_URL=%s: the server is at %s now; name that", c.url, answer.Request.URL)
 	}
-	// Output and value in base64, and a megabyte of each stream that the server may read itself.
+	// Room for output and value in base64, and for a megabyte of each stream that the server reads itself.
 	text, err := io.ReadAll(io.LimitReader(answer.Body, 3*l.Output+(8<<20)))
 	switch code := answer.StatusCode; {
 	case err != nil:

@@ -1,8 +1,8 @@
-"""Runs one program on one input inside a Sandbox Fusion request, and leaves a frame behind.
+"""Runs one program on one input inside a Sandbox Fusion request, and reports in a file, the frame.
 
-CONFIG comes from the line before this file. The program runs in a process of its own with standard
-streams that are files; this process only limits it, waits, and writes down what happened: nothing of
-the program's is printed, because the server stops reading when much is. Standard library only.
+CONFIG is defined in the line before this file. The program runs in its own process with files as
+standard streams. This process limits it, waits, and writes the report. It prints nothing of the
+program's, because the server stops reading a long output. Standard library only.
 """
 import json
 import math
@@ -21,7 +21,7 @@ SPOILED = 3
 
 
 def limit(kind, soft, hard):
-    """Lowers a limit, or raises it as far as the server allows."""
+    """Sets a limit, or the hard limit of the server if that is lower."""
     most = resource.getrlimit(kind)[1]
     if most != resource.RLIM_INFINITY:
         soft, hard = min(soft, most), min(hard, most)
@@ -29,7 +29,7 @@ def limit(kind, soft, hard):
 
 
 def limits():
-    cpu = math.ceil(CONFIG["cpu"] * 1.125)  # the kernel counts ticks for that, some per cent too many; the time itself is judged by
+    cpu = math.ceil(CONFIG["cpu"] * 1.125)  # the kernel counts ticks for it, some per cent too many; the verdict uses rusage
     limit(resource.RLIMIT_CPU, cpu, cpu + 1)
     limit(resource.RLIMIT_FSIZE, CONFIG["output"] + 1, CONFIG["output"] + 1)
     limit(resource.RLIMIT_DATA, CONFIG["memory"] + THREADS, CONFIG["memory"] + THREADS)
@@ -45,8 +45,8 @@ def kill(pid):
 
 
 def waiting(pid):
-    """Whether a process runs, or would if it were given a processor, and for how many seconds it has stood
-    ready while others ran. A system that does not tell has it asleep all the time."""
+    """Whether a thread of a process is runnable, and for how many seconds at most one was runnable without
+    a processor. Without /proc a process counts as asleep all the time."""
     runnable, waited = False, 0
     try:
         for thread in os.listdir("/proc/%d/task" % pid):
@@ -60,7 +60,7 @@ def waiting(pid):
 
 
 def gone(pid):
-    """Whether a process has ended, though nobody may have been told of it yet."""
+    """Whether a process has ended, even if nobody has waited for it yet."""
     try:
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
     except ChildProcessError:
@@ -68,7 +68,7 @@ def gone(pid):
 
 
 def guard(pid, ended, late):
-    """Kills a program that sleeps too long. The time for which it was given no processor is not its own."""
+    """Kills a program that sleeps too long. Time in which it was runnable without a processor does not count."""
     start, left = time.monotonic(), CONFIG["wall"]
     while not ended.wait(left):
         since = time.monotonic() - start
@@ -97,7 +97,7 @@ def run(out, value, err):
     guarding.join()
     kill(process.pid)
     cpu = usage.ru_utime + usage.ru_stime
-    if "busy" in late and cpu <= CONFIG["cpu"]:  # else it had what it may have, however long that took
+    if "busy" in late and cpu <= CONFIG["cpu"]:  # otherwise it has used up its time, however long that took
         raise TimeoutError("the program got no processor for most of %g seconds" % CONFIG["patience"])
     return {
         "exit": os.WEXITSTATUS(status) if os.WIFEXITED(status) else 0,
@@ -109,7 +109,7 @@ def run(out, value, err):
 
 
 def read(file, most, tail=False):
-    """Reads by descriptor: the name may not be there any more, or be another file's."""
+    """Reads through the descriptor: the program may have removed or replaced the file of that name."""
     size = os.fstat(file.fileno()).st_size
     return os.pread(file.fileno(), most, max(0, size - most) if tail else 0)
 
@@ -125,7 +125,7 @@ def main():
         with open(CONFIG["frame"], "xb") as file:
             file.write(CONFIG["nonce"].encode() + b"\n" + json.dumps(frame).encode() + b"\n" + b"".join(parts))
     except (FileNotFoundError, FileExistsError, IsADirectoryError, PermissionError):
-        sys.exit(SPOILED)  # the program took the folder away; other errors are the machine's
+        sys.exit(SPOILED)  # the program has damaged the directory; other errors are failures of the machine
 
 
 main()

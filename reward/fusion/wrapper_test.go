@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// wrapped is what a script prints that has all parts of the wrapper, and this configuration.
+// wrapped is what a script prints that is appended to the functions of the wrapper, with this configuration.
 func wrapped(t *testing.T, config, script string) string {
 	t.Helper()
 	if _, err := exec.LookPath("python3"); err != nil {
@@ -23,8 +23,8 @@ func wrapped(t *testing.T, config, script string) string {
 	return string(out)
 }
 
-// A program that has ended is not asleep, whoever has been told of it yet: on a busy server the guard may look before
-// anybody has.
+// A program that has ended is not asleep, even if nobody has waited for it: on a busy server the guard may check before
+// that.
 func TestTheEndedAreNotAsleep(t *testing.T) {
 	out := wrapped(t, `{"wall": 0.01, "patience": 60}`, `
 started = []  # one that is forgotten may be reaped when the next begins
@@ -46,7 +46,7 @@ print(judged(unreaped), judged(reaped), judged(start("sleep", "60")))
 	require.Equal(t, "[] [] ['asleep']\n", out)
 }
 
-// A server that is busy with others is to blame only for a program that has not used up its time by then.
+// A busy server is to blame only if the program has not used up its processor time by then.
 func TestTheBusyServersPrograms(t *testing.T) {
 	out := wrapped(t, `{"wall": 0.1, "patience": 0.5, "memory": 1 << 30, "output": 1 << 20, "environment": {}}`, `
 def waiting(pid):

@@ -14,23 +14,23 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// Question is what a template can use of a completion.
+// Question has the fields that a template can use.
 type Question struct {
 	Statement  string // of the task
 	Completion string
 	Kind       string // of the problem: "stdin", "call" or "answer"
 
-	// Truth gives what is known to be right. It may be large, and is asked for where the template has it.
+	// Truth returns the ground truth. It may be large, so it is only called if the template uses {{.GroundTruth}}.
 	Truth func() (string, error)
 }
 
-// GroundTruth is what a template has for Truth.
+// GroundTruth calls Truth for a template.
 func (q *Question) GroundTruth() (string, error) { return q.Truth() }
 
 //go:embed prompt.tmpl
 var usualPrompt string
 
-// parsePrompt reads a template, and tries it.
+// parsePrompt parses a template, and executes it once to find mistakes.
 func parsePrompt(text string) (*template.Template, error) {
 	t, err := template.New("judge_prompt").Parse(text)
 	if err != nil {
@@ -61,7 +61,7 @@ var (
 	number   = regexp.MustCompile(`-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?`)
 )
 
-// parsePattern reads what finds the score in an answer; "" is the usual way.
+// parsePattern compiles the pattern that finds the score in an answer; "" is nil, the default way.
 func parsePattern(text string) (*regexp.Regexp, error) {
 	if text == "" {
 		return nil, nil
@@ -77,8 +77,8 @@ func parsePattern(text string) (*regexp.Regexp, error) {
 	return pattern, nil
 }
 
-// read finds the score in an answer: what the pattern's group matched last, or, without a pattern, the last "score" of JSON, or
-// else the last number, which must be in 0 to 1 then. Thoughts are looked past.
+// read finds the score in an answer, outside its thoughts: the last match of the pattern's group. Without a pattern it is the last
+// JSON field "score" or, if there is none, the last number; then it must be in 0 to 1.
 func read(pattern *regexp.Regexp, answer string) (float64, error) {
 	answer = match.Said(answer)
 	found, least, most := "", -math.MaxFloat32, math.MaxFloat32
@@ -112,8 +112,8 @@ func read(pattern *regexp.Regexp, answer string) (float64, error) {
 	return x, nil
 }
 
-// goesOn tells whether a number at from to to is a part of what is said there, of 1/10, of 80 % or of a text such as "1 of 10": by
-// itself it is another score. Of a text that is not at its end yet nobody knows.
+// goesOn tells whether the number answer[from:to] is only part of an expression such as 1/10, 80 % or the string "1 of 10", and so
+// would be a wrong score by itself.
 func goesOn(answer string, from, to int, quoted bool) bool {
 	behind := strings.TrimLeft(answer[to:], " \t")
 	if quoted && behind != "" && behind[0] != '"' {
@@ -122,7 +122,7 @@ func goesOn(answer string, from, to int, quoted bool) bool {
 	return quotient.MatchString(behind) || divided.MatchString(answer[:from])
 }
 
-// clip is a text on one line, and its end where it is long.
+// clip quotes a text on one line, and only its end if it is long.
 func clip(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if runes := []rune(text); len(runes) > 120 {
@@ -131,7 +131,7 @@ func clip(text string) string {
 	return strconv.Quote(text)
 }
 
-// explain is what the body of a refusal says: its message, as OpenAI has it, or what there is.
+// explain is the message in the body of an error response, in OpenAI's form, or else the end of the body.
 func explain(body []byte) string {
 	var refusal struct {
 		Error struct {
@@ -144,7 +144,7 @@ func explain(body []byte) string {
 	return clip(string(body))
 }
 
-// request and reply are what is read and written of a chat completion.
+// request and reply have the fields of a chat completion that are used.
 type request struct {
 	Model       string    `json:"model"`
 	Messages    []message `json:"messages"`
@@ -163,7 +163,7 @@ type reply struct {
 	} `json:"choices"`
 }
 
-// parseReply gives the answer of a chat completion, and tells whether it was cut off at a limit of tokens.
+// parseReply returns the answer of a chat completion, and whether it was cut off at the token limit.
 func parseReply(body []byte) (answer string, cut bool, err error) {
 	var r reply
 	if err := json.Unmarshal(body, &r); err != nil {
@@ -175,8 +175,8 @@ func parseReply(body []byte) (answer string, cut bool, err error) {
 	return r.Choices[0].Message.Content, r.Choices[0].Finish == "length", nil
 }
 
-// stated tells whether an answer that was cut off has a score by its form, and not merely a number somewhere, and more behind it: a
-// number that ends with the answer may have had further digits.
+// stated tells whether an answer that was cut off has a score in the expected form rather than just some number, with more text after
+// it: a number at the very end may have lost digits.
 func stated(pattern *regexp.Regexp, answer string) bool {
 	group := 1
 	if pattern == nil {

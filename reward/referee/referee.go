@@ -22,21 +22,21 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// Config says whom to ask, and how.
+// Config is the endpoint, and how to use it.
 type Config struct {
 	URL    string // of the API, as in http://host:8000/v1
 	Model  string
-	Prompt string // a template; "" is the usual one
-	Score  string // a pattern with one group around the number; "" is the usual way to read an answer
-	Key    string // of the endpoint, where it wants one
+	Prompt string // a template; "" is prompt.tmpl
+	Score  string // a regular expression with one group around the number; "" is the default way to read an answer
+	Key    string // the API key, if the endpoint needs one
 
-	Budget      int64         // of requests; 0 is none
-	Concurrency int           // requests at once; 0 is 8
+	Budget      int64         // most requests; 0 is no bound
+	Concurrency int           // concurrent requests; 0 is 8
 	Timeout     time.Duration // of one request; 0 is a minute
-	Cache       string        // a folder that keeps what was answered; "" keeps nothing
+	Cache       string        // a folder for answers; "" caches none
 }
 
-// Referee asks. It is safe for concurrent use.
+// Referee is a client of the judge model. It is safe for concurrent use.
 type Referee struct {
 	cfg      Config
 	endpoint string
@@ -44,7 +44,7 @@ type Referee struct {
 	pattern  *regexp.Regexp
 	turns    chan struct{}
 	sent     atomic.Int64
-	pause    time.Duration // before the second try; later ones wait longer
+	pause    time.Duration // before the second try; it doubles with each try
 }
 
 const (
@@ -53,7 +53,7 @@ const (
 	mostPaused = time.Minute
 )
 
-// New makes a referee; nothing is sent.
+// New makes a referee. It sends nothing.
 func New(cfg Config) (*Referee, error) {
 	u, err := url.Parse(cfg.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -83,14 +83,14 @@ func New(cfg Config) (*Referee, error) {
 	return r, nil
 }
 
-// Sent is how many requests were sent so far.
+// Sent is the number of requests sent so far.
 func (r *Referee) Sent() int64 { return r.sent.Load() }
 
-// Prompt is what is asked about a completion.
+// Prompt is the prompt about a completion.
 func (r *Referee) Prompt(q *Question) (string, error) { return fill(r.prompt, q) }
 
-// Ask gives the score that answers a prompt. A note says why there is none: the endpoint failed, the budget is used up, or the
-// answer has no score. An error is the context's.
+// Ask returns the score in the answer to a prompt. If there is none, the note says why: the endpoint failed, the budget is used up, or
+// the answer has no score. An error is the context's, or of the cache.
 func (r *Referee) Ask(ctx context.Context, prompt string) (score float64, note string, err error) {
 	kept := r.place(prompt)
 	if kept != "" {
@@ -122,7 +122,7 @@ func (r *Referee) Ask(ctx context.Context, prompt string) (score float64, note s
 	return score, "", nil
 }
 
-// place is the file of the answer to a prompt, "" where none is kept.
+// place is the cache file of the answer to a prompt, "" without a cache.
 func (r *Referee) place(prompt string) string {
 	if r.cfg.Cache == "" {
 		return ""
@@ -131,7 +131,7 @@ func (r *Referee) place(prompt string) string {
 	return filepath.Join(r.cfg.Cache, name[:2], name)
 }
 
-// complete asks until there is an answer, the tries are used up, or the endpoint wants no more of them.
+// complete sends a prompt until there is an answer, the tries or the budget are used up, or a retry makes no sense.
 func (r *Referee) complete(ctx context.Context, prompt string) (string, error) {
 	body, err := json.Marshal(request{Model: r.cfg.Model, Messages: []message{{"user", prompt}}})
 	if err != nil {
@@ -162,8 +162,8 @@ func (r *Referee) complete(ctx context.Context, prompt string) (string, error) {
 	}
 }
 
-// send sends one request. again is how long the endpoint asks to be left alone after a failure, negative where no other try
-// would go better.
+// send sends one request. After a failure, again is the shortest time until a retry (Retry-After), negative if a retry makes no
+// sense.
 func (r *Referee) send(ctx context.Context, body []byte) (answer string, again time.Duration, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.cfg.Timeout, fmt.Errorf("no answer within %v", r.cfg.Timeout))
 	defer cancel()
@@ -183,7 +183,7 @@ func (r *Referee) send(ctx context.Context, body []byte) (answer string, again t
 		return "", 0, err
 	}
 	defer resp.Body.Close()
-	if resp.Request.Method != http.MethodPost { // what was redirected so has lost the question
+	if resp.Request.Method != http.MethodPost { // the redirect has dropped the body, and the prompt with it
 		return "", -1, fmt.Errorf("%s: it is at %s now; name that in judge_url", r.endpoint, resp.Request.URL)
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, mostReply))
@@ -199,7 +199,7 @@ func (r *Referee) send(ctx context.Context, body []byte) (answer string, again t
 		return "", time.Duration(max(seconds, 0)) * time.Second, err
 	}
 	answer, cut, err := parseReply(text)
-	if err == nil && cut && !stated(r.pattern, answer) { // its last number is one of the reasons for a score that never came
+	if err == nil && cut && !stated(r.pattern, answer) { // its last number belongs to the reasoning: the score never came
 		return "", -1, fmt.Errorf("the answer was cut off before its score, %s; raise the limit of tokens there, or ask for less in judge_prompt",
 			clip(answer))
 	}

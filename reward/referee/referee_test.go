@@ -18,7 +18,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// endpoint answers the n-th request.
+// endpoint is a server that answers the n-th request.
 func endpoint(t *testing.T, answer func(n int64, prompt string, w http.ResponseWriter)) (url string, asked *atomic.Int64) {
 	t.Helper()
 	asked = &atomic.Int64{}
@@ -80,7 +80,7 @@ func TestAnswersAreKept(t *testing.T) {
 	require.EqualValues(t, 1, asked.Load())
 	score, _ := ask(t, newReferee(t, cfg), "b")
 	require.Equal(t, 0.2, score)
-	for range 2 { // what could not be read is asked for again
+	for range 2 { // an answer without a score is not cached
 		_, note := ask(t, newReferee(t, cfg), "unread")
 		require.Equal(t, `found no score in the answer "no idea"`, note)
 	}
@@ -92,7 +92,7 @@ func TestAnswersAreKept(t *testing.T) {
 	require.ErrorContains(t, err, "keep what the judge answered")
 }
 
-// An endpoint that fails for a moment is asked again, one that will not have it is not, and what comes of it is a note.
+// A temporary failure of the endpoint is retried, a refusal is not; both end in a note.
 func TestFailures(t *testing.T) {
 	never := make(chan struct{})
 	url, asked := endpoint(t, func(n int64, prompt string, w http.ResponseWriter) {
@@ -138,7 +138,7 @@ func TestFailures(t *testing.T) {
 	impatient := newReferee(t, Config{URL: url, Timeout: 20 * time.Millisecond})
 	_, note = ask(t, impatient, "slow")
 	require.Contains(t, note, "no answer within 20ms")
-	require.EqualValues(t, tries, impatient.Sent()) // some may be given up before the endpoint has read them
+	require.EqualValues(t, tries, impatient.Sent()) // some may time out before the endpoint has read them
 	_, note = ask(t, newReferee(t, Config{URL: url, Model: "m", Key: "wrong"}), "busy")
 	require.Contains(t, note, "401 Unauthorized")
 
@@ -148,8 +148,8 @@ func TestFailures(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// Of an answer that was cut off at a limit of tokens a score counts, and no number that happens to be its last. It is not asked for
-// again, nor kept.
+// In an answer that was cut off at the token limit a score counts, but not just any last number. Without a score the request is not
+// retried, nor the answer cached.
 func TestAnAnswerThatWasCutOff(t *testing.T) {
 	url, asked := endpoint(t, func(_ int64, prompt string, w http.ResponseWriter) {
 		fmt.Fprintf(w, `{"choices":[{"message":{"role":"assistant","content":%q},"finish_reason":"length"}]}`, prompt)
@@ -174,7 +174,7 @@ func TestAnAnswerThatWasCutOff(t *testing.T) {
 	require.Contains(t, note, "the answer was cut off before its score")
 }
 
-// An endpoint that wants less than no time is asked again all the same.
+// A negative Retry-After does not prevent a retry.
 func TestANegativeRetryAfter(t *testing.T) {
 	url, asked := endpoint(t, func(n int64, _ string, w http.ResponseWriter) {
 		if n == 1 {
@@ -189,7 +189,7 @@ func TestANegativeRetryAfter(t *testing.T) {
 	require.EqualValues(t, 2, asked.Load())
 }
 
-// An endpoint that says when to come again is not asked before.
+// Retry-After is respected.
 func TestRetryAfter(t *testing.T) {
 	url, asked := endpoint(t, func(_ int64, _ string, w http.ResponseWriter) {
 		w.Header().Set("Retry-After", "30")
@@ -208,7 +208,7 @@ func TestRetryAfter(t *testing.T) {
 	require.EqualValues(t, 1, asked.Load())
 }
 
-// No more requests are sent than the budget has, tries among them, and no more at once than there may be.
+// No more requests than the budget are sent, retries included, and no more at once than Concurrency.
 func TestBudgetAndTurns(t *testing.T) {
 	var now, most atomic.Int64
 	url, asked := endpoint(t, func(_ int64, _ string, w http.ResponseWriter) {
@@ -284,7 +284,7 @@ func TestReadingScores(t *testing.T) {
 	}
 }
 
-// The ground truth is fetched for templates that have it alone.
+// The ground truth is fetched only for templates that use it.
 func TestPrompts(t *testing.T) {
 	q := Question{Statement: "Add <a>.", Completion: "a+b {{.}}", Kind: "call", Truth: func() (string, error) { panic("large") }}
 	r := newReferee(t, Config{URL: "http://x"})

@@ -20,8 +20,8 @@ import (
 //go:embed attack.py
 var attackSource string
 
-// resourceAttacks take more than they were given, each of one thing. The last always costs the cell its life, and the
-// next begins when a program needs it.
+// resourceAttacks each exceed one limit. The last one always gets its cell killed; a new cell is made only when a
+// program needs it.
 var resourceAttacks = []struct {
 	name, code string
 	limits     Limits
@@ -44,15 +44,15 @@ func (p *Pool) expectWork(ctx context.Context) error {
 	return nil
 }
 
-// attack puts every claim to the test. The lowest rung makes none, and there the attacks would be
-// real ones.
+// attack attacks a cell in every way and makes one Claim of each attempt. It must not be used on
+// RungUnsafe, where nothing would stop the attacks.
 func (p *Pool) attack(ctx context.Context) ([]Claim, error) {
 	names := []string{"HOME", "TMPDIR"}
 	for _, v := range program.Environment {
 		name, _, _ := strings.Cut(v, "=")
 		names = append(names, name)
 	}
-	// The C library of the interpreter may set this one by itself.
+	// The interpreter may set this one itself.
 	names = append(names, "LC_CTYPE")
 	r, err := p.runOne(ctx, "", Program{Code: attackSource}, Input{Stdin: []byte(strings.Join(names, " "))}, Limits{}.effective())
 	if err != nil {
@@ -91,37 +91,37 @@ func readClaims(r Result) ([]Claim, error) {
 	return claims, nil
 }
 
-// proof is that a rung repels every attack on cells of an interpreter.
-type proof struct {
+// proofKey is the setting in which a rung has withstood every attack.
+type proofKey struct {
 	rung  Rung
 	exe   string
 	owner int // the user who makes the cells
 }
 
-// proofs holds the claims that were put to the test in this process, by proof. Pools differ in what they preload, which
-// is ours, so a second one is not attacked again.
+// proofs caches by proofKey the claims that have been tested in this process. Pools of one key differ only in what they
+// preload, which is trusted, so a second one is not attacked again.
 var proofs sync.Map
 
-// prove tells what the pool keeps from programs, or is the error of a rung on which an attack got somewhere.
+// prove attacks the pool's rung, unless this process has done so before, and returns its claims. An attack that succeeds is an error.
 func (p *Pool) prove(ctx context.Context, py *interpreter) ([]Claim, error) {
-	of := proof{p.report.Rung, py.Exe, os.Geteuid()}
-	if claims, known := proofs.Load(of); known {
+	key := proofKey{p.report.Rung, py.Exe, os.Geteuid()}
+	if claims, known := proofs.Load(key); known {
 		return slices.Clone(claims.([]Claim)), nil
 	}
 	claims, err := p.attack(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var won []error
+	var succeeded []error
 	for _, c := range claims {
 		if !c.Holds {
-			won = append(won, fmt.Errorf("an attack on %s: %s", c.Name, c.Detail))
+			succeeded = append(succeeded, fmt.Errorf("an attack on %s: %s", c.Name, c.Detail))
 		}
 	}
-	if len(won) > 0 {
-		return nil, errors.Join(won...)
+	if len(succeeded) > 0 {
+		return nil, errors.Join(succeeded...)
 	}
-	proofs.Store(of, slices.Clone(claims))
+	proofs.Store(key, slices.Clone(claims))
 	return claims, nil
 }
 

@@ -1,5 +1,5 @@
-"""Tries to reach what a program in a cell must not reach, and prints one line for each attempt: its
-name, whether it got nowhere, and what it saw."""
+"""Attacks the cell that it runs in, and prints a line of JSON for each attack: its name, whether the
+cell held, and what the attacker saw."""
 import ctypes
 import json
 import os
@@ -11,7 +11,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def system_call(name, *args):
-    """Calls a function of the C library; an error of the kernel is an exception."""
+    """Calls a function of the C library and raises its error, if any."""
     if getattr(libc, name)(*args) == -1:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))

@@ -15,22 +15,22 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox/internal/scratch"
 )
 
-// cell is one jailed zygote: a Python with its modules imported that forks a fresh process for every
-// test. It runs one test at a time.
+// cell is one jailed zygote: a Python process with the usual modules imported that forks a fresh
+// process for every test. It runs one test at a time.
 type cell struct {
 	control int // our end of the socket to the zygote
-	stderr  int // what the zygote itself complains about
+	stderr  int // our end of the pipe that is the zygote's own standard error
 	pid     int
 	group   *memoryGroup // nil where memory is bounded by watching
-	scratch string       // a directory of this machine, or empty where the cell has a root of its own
-	spent   bool         // something was left behind, or the cell was killed
-	hidden  bool         // /proc shows nothing of processes that we must not look into, as a zygote is
+	scratch string       // the scratch directory on the host; empty where the cell has its own root
+	spent   bool         // not to be reused: a test left something behind, or the cell was killed
+	hidden  bool         // /proc is mounted with hidepid and hides the zygote, which is not dumpable
 
 	mu    sync.Mutex // guards pidfd against use after close
 	pidfd int
 }
 
-// kill ends the cell and every process in it. It may be called at any time, from anywhere.
+// kill ends the cell and every process in it. It may be called at any time, from any goroutine.
 func (c *cell) kill() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -39,11 +39,11 @@ func (c *cell) kill() {
 	}
 }
 
-// close kills the cell, waits until it is gone and frees what it held.
+// close kills the cell, waits until it is gone and releases its resources.
 func (c *cell) close() {
 	c.kill()
-	// A process descriptor becomes readable when the process has died. The first process of a process
-	// namespace dies last.
+	// A pidfd becomes readable when its process has died. The init process of a PID namespace dies
+	// last.
 	if c.pidfd >= 0 {
 		pollOne(c.pidfd, time.Now().Add(10*time.Second))
 	}
@@ -65,14 +65,14 @@ func (c *cell) close() {
 
 func (c *cell) usable() bool { return !c.spent }
 
-// complaint is what the zygote wrote to its standard error, for the message of a failure.
+// complaint is the reason for a failure that the zygote left on its standard error.
 func (c *cell) complaint() string {
 	var t tail
 	t.drain(c.stderr)
 	return lastWords(t.String())
 }
 
-// awaitReady waits for the zygote's first word.
+// awaitReady waits for the zygote's first message, which says that it is ready.
 func (c *cell) awaitReady(ctx context.Context) error {
 	defer context.AfterFunc(ctx, c.kill)()
 	if !pollOne(c.control, time.Now().Add(ReadyTimeout)) {
@@ -91,7 +91,7 @@ func (c *cell) awaitReady(ctx context.Context) error {
 	return nil
 }
 
-// message is one word from the zygote. Nobody else in the cell has the socket.
+// message is one datagram from the zygote. No other process in the cell has the socket.
 type message struct {
 	kind byte
 	rest []byte
@@ -99,7 +99,7 @@ type message struct {
 
 var errCellDied = errors.New("the cell died")
 
-// receive reads one message. It never waits: poll has said that one is there.
+// receive reads one message. It does not block: its callers have polled the socket.
 func (c *cell) receive() (message, error) {
 	var buf [64]byte
 	n, err := unix.Read(c.control, buf[:])
@@ -107,7 +107,7 @@ func (c *cell) receive() (message, error) {
 		n, err = unix.Read(c.control, buf[:])
 	}
 	if err == unix.ECONNRESET || err == nil && n == 0 {
-		pollOne(c.pidfd, time.Now().Add(time.Second)) // it has closed the socket; let it finish dying
+		pollOne(c.pidfd, time.Now().Add(time.Second)) // the socket is closed, but the process may still be exiting
 		if why := c.complaint(); why != "" {
 			return message{}, fmt.Errorf("%w: %s", errCellDied, why)
 		}
@@ -124,7 +124,7 @@ type done struct {
 	wait       unix.WaitStatus
 	cpu        time.Duration
 	peakMemory int64
-	left       bool
+	leftBehind bool
 }
 
 func (m message) done() (done, error) {
@@ -135,11 +135,11 @@ func (m message) done() (done, error) {
 		wait:       unix.WaitStatus(binary.NativeEndian.Uint32(m.rest)),
 		cpu:        time.Duration(binary.NativeEndian.Uint64(m.rest[4:])) * time.Microsecond,
 		peakMemory: int64(binary.NativeEndian.Uint64(m.rest[12:])) << 10,
-		left:       m.rest[20] != 0,
+		leftBehind: m.rest[20] != 0,
 	}, nil
 }
 
-// pollOne waits until a descriptor is readable, or closed at its other end, or the time has come.
+// pollOne waits until a descriptor is readable or its other end is closed. It returns false at the deadline.
 func pollOne(fd int, until time.Time) bool {
 	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	for {
@@ -151,7 +151,7 @@ func pollOne(fd int, until time.Time) bool {
 	}
 }
 
-// pollTimeout is the time left in milliseconds, rounded up so that nobody wakes too early.
+// pollTimeout is the time left in milliseconds, rounded up so that poll does not return early.
 func pollTimeout(until time.Time) int {
 	left := time.Until(until)
 	if left <= 0 {

@@ -10,10 +10,10 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/internal/program"
 )
 
-// testFiles are the descriptors of one test. Input and output are files in memory: nothing has to be
-// fed or drained while the program runs, no process that it leaves behind can hold a pipe open, and
-// the size limit of files is the limit of its output. All are new for every test, for even the flags
-// of a shared descriptor would be something that one test leaves to the next.
+// testFiles are the descriptors of one test. Input and output are memory files: nothing has to be fed
+// or drained while the program runs, no process that it leaves behind can hold a pipe open, and
+// RLIMIT_FSIZE bounds its output. All are new for every test: even the flags of a shared descriptor
+// would carry over from one test to the next.
 type testFiles struct {
 	request, stdin, stdout, stderr, result int // what goes into the cell; result is -1 for no call
 	tail                                   int // our end of stderr
@@ -49,7 +49,7 @@ func newTestFiles(p Program, in Input) (f *testFiles, err error) {
 	return f, unix.SetNonblock(f.tail, true)
 }
 
-// given are the descriptors that go into the cell.
+// given are the descriptors that are passed to the zygote.
 func (f *testFiles) given() []int {
 	fds := []int{f.request, f.stdin, f.stdout, f.stderr}
 	if f.result >= 0 {
@@ -66,7 +66,7 @@ func (f *testFiles) close() {
 	}
 }
 
-// memoryFile is a file in memory with the content, its offset at the beginning.
+// memoryFile makes a memfd with the given content and its offset at 0.
 func memoryFile(name string, content []byte) (int, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
 	if err != nil {
@@ -83,7 +83,7 @@ func memoryFile(name string, content []byte) (int, error) {
 	return fd, nil
 }
 
-// readMemoryFile reads at most limit bytes, and tells the size of the file.
+// readMemoryFile reads at most limit bytes, and returns the size of the whole file.
 func readMemoryFile(fd int, limit int64) (content []byte, size int64, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -104,8 +104,8 @@ func readMemoryFile(fd int, limit int64) (content []byte, size int64, err error)
 	return content, st.Size, nil
 }
 
-// drain reads what is there without waiting. The pipe is bounded, but a program may write as fast as
-// we read, so the rounds are too.
+// drain reads what the pipe holds without blocking. A program may write as fast as we read, so the
+// number of reads is bounded.
 func (t *tail) drain(fd int) {
 	var buf [16 << 10]byte
 	for range 64 {

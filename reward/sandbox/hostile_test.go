@@ -67,7 +67,7 @@ func (p testProgram) limits(t testing.TB) Limits {
 		return n
 	}
 	usual := int64(50)
-	if !slices.Contains(p.want, "TLE") { // it is not the time that is to end it, however slow the machine
+	if !slices.Contains(p.want, "TLE") { // then a slow machine must not end it by its time limit
 		usual = 2000
 	}
 	cpu := time.Duration(number("cpu", usual)) * time.Millisecond
@@ -135,8 +135,8 @@ func (c *canary) check(t *testing.T) {
 	}
 }
 
-// attacked are the rungs that all programs run on: every one that this user can have. What an ordinary user can have, too,
-// TestOrdinaryUser attacks as one; the long form does so as root as well.
+// attacked are the rungs on which all programs run: every one that this user can have. The short form leaves to TestOrdinaryUser
+// those that an ordinary user can have, too.
 func attacked() []Rung {
 	switch {
 	case os.Geteuid() != 0:

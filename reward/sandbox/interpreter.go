@@ -20,20 +20,20 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// interpreter is a Python as it describes itself.
+// interpreter is a Python's description of itself.
 type interpreter struct {
 	Exe      string   `json:"exe"`
 	Version  string   `json:"version"`
 	Prefixes []string `json:"prefixes"`
 	Path     []string `json:"path"` // where it looks for modules
-	// Libraries are the shared libraries that it has loaded once the modules written in C are
-	// imported; empty where the system does not tell.
+	// Libraries are the shared libraries that are loaded once the usual extension modules are
+	// imported; empty where there is no /proc/self/maps.
 	Libraries []string `json:"libraries"`
 	CTypes    bool     `json:"ctypes"`
 }
 
-// selfDescription is run by the interpreter outside of any cell. The python3 on PATH can be a script
-// that only finds the real one, so sys.executable is what counts.
+// selfDescription is run by the interpreter outside of any cell. The python3 on PATH can be a wrapper
+// script, so sys.executable is what counts.
 const selfDescription = `
 import json, sys
 loaded = set()
@@ -52,47 +52,47 @@ print(json.dumps({
     "path": [p for p in sys.path if p], "prefixes": sorted({sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}),
     "libraries": sorted(p for p in loaded if ".so" in p)}))`
 
-// Flags of the interpreter. They keep the user's own packages out and write no byte code. What is installed may ask
-// for code of its own in every interpreter that starts, and that can take longer than the rest of the start: the
-// interpreter that describes itself runs it and hears nothing of the environment, those that run programs look for
-// modules where that one does, and leave it out.
+// Flags of the interpreter: -s leaves out the user's own packages, -B writes no byte code. Installed packages may run
+// code of their own whenever an interpreter starts (.pth files), which can take longer than the rest of the start. The
+// interpreter that describes itself runs that code, but ignores the environment (-E). Those that run programs skip it
+// (-S) and use the module path from the description.
 var (
 	describeFlags = []string{"-s", "-B", "-E"}
 	programFlags  = []string{"-s", "-B", "-S"}
 )
 
-// describeTime is how long an interpreter may take to describe itself: a network's disk is slow.
-const describeTime = 30 * time.Second
+// describeTimeout is how long an interpreter may take to describe itself: it may be on a slow network disk.
+const describeTimeout = 30 * time.Second
 
-// anotherPython is what to do about one that cannot be used.
-const anotherPython = "install Python 3.8 or later, or name one with python=PATH"
+// pythonAdvice is the advice in the errors about a Python that cannot be used.
+const pythonAdvice = "install Python 3.8 or later, or name one with python=PATH"
 
-// described holds what interpreters have said, by their paths: they need a while for it.
+// described caches interpreters by path: to describe itself takes one a while.
 var described sync.Map
 
-// findInterpreter asks the Python of that name or path what it is, the first time.
+// findInterpreter returns the Python of that name or path, which describes itself once per process of ours.
 func findInterpreter(ctx context.Context, name string) (*interpreter, error) {
 	if name == "" {
 		name = "python3"
 	}
 	path, err := exec.LookPath(name)
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
-		return nil, badinput.Errorf("python %q: not found; %s", name, anotherPython)
+		return nil, badinput.Errorf("python %q: not found; %s", name, pythonAdvice)
 	} else if err != nil {
-		return nil, badinput.Errorf("python %q: cannot be run: %w; %s", name, errors.Unwrap(err), anotherPython)
+		return nil, badinput.Errorf("python %q: cannot be run: %w; %s", name, errors.Unwrap(err), pythonAdvice)
 	}
 	if py, ok := described.Load(path); ok {
 		return py.(*interpreter), nil
 	}
-	patient, cancel := context.WithTimeout(ctx, describeTime)
+	patient, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(patient, path, append(slices.Clone(describeFlags), "-c", selfDescription)...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	cmd.WaitDelay = time.Second // what left the group may hold its pipes
+	cmd.WaitDelay = time.Second // a process that left the group may hold the pipes open
 	kill := ownGroup(cmd)       // a script may have started the interpreter
 	cmd.Cancel = kill
-	runtime.LockOSThread() // with which the process ends
+	runtime.LockOSThread() // the kernel kills the process when the thread that started it ends
 	out, err := cmd.Output()
 	runtime.UnlockOSThread()
 	kill()
@@ -100,33 +100,33 @@ func findInterpreter(ctx context.Context, name string) (*interpreter, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case patient.Err() != nil:
-		return nil, badinput.Errorf("python %s: asked for its version and got no answer in %v; %s", path, describeTime, anotherPython)
+		return nil, badinput.Errorf("python %s: asked for its version and got no answer in %v; %s", path, describeTimeout, pythonAdvice)
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.EAGAIN): // which says nothing about Python
 		return nil, badinput.Errorf("python %s: could not be started: %w; %s", path, err, remedy(err.Error()))
 	case err != nil && said != "":
-		return nil, badinput.Errorf("python %s: asked for its version and got %v: %s; %s", path, err, said, anotherPython)
+		return nil, badinput.Errorf("python %s: asked for its version and got %v: %s; %s", path, err, said, pythonAdvice)
 	case err != nil:
-		return nil, badinput.Errorf("python %s: asked for its version and got %v; %s", path, err, anotherPython)
+		return nil, badinput.Errorf("python %s: asked for its version and got %v; %s", path, err, pythonAdvice)
 	}
 	py := new(interpreter)
 	if err := json.Unmarshal(out, py); err != nil {
-		return nil, badinput.Errorf("python %s: asked for its version and got %.80q; %s", path, out, anotherPython)
+		return nil, badinput.Errorf("python %s: asked for its version and got %.80q; %s", path, out, pythonAdvice)
 	}
 	if py.Exe == "" {
 		return nil, badinput.Errorf("python %s: does not know its own path (sys.executable is empty)", path)
 	}
 	var major, minor int
 	if _, err := fmt.Sscanf(py.Version, "%d.%d", &major, &minor); err != nil || major < 3 || major == 3 && minor < 8 {
-		return nil, badinput.Errorf("python %s: asked for its version and got %.20q; %s", path, py.Version, anotherPython)
+		return nil, badinput.Errorf("python %s: asked for its version and got %.20q; %s", path, py.Version, pythonAdvice)
 	}
 	described.Store(path, py)
 	return py, nil
 }
 
-// view is what a cell has to see of the file system so that the interpreter works: real files and
-// directories, and the symbolic links on the way to them.
+// view is what a cell must see of the file system for the interpreter to work: files and directories,
+// and the symbolic links on the way to them.
 func (py *interpreter) view() (readable []string, links [][2]string) {
-	// Debian has links to the chosen version of a library, such as that of numpy, in /etc/alternatives.
+	// On Debian /etc/alternatives has the links that choose an implementation of a library, such as numpy's BLAS.
 	wanted := []string{"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/etc/alternatives", py.Exe}
 	for _, prefix := range py.Prefixes {
 		wanted = append(wanted, filepath.Join(prefix, "lib"), filepath.Join(prefix, "lib64"), filepath.Join(prefix, "pyvenv.cfg"))
@@ -147,16 +147,16 @@ func (py *interpreter) view() (readable []string, links [][2]string) {
 		readable = append(readable, real)
 	}
 	readable = withoutNested(readable)
-	// What lies below a directory that is shown comes with it.
+	// A link below a readable directory is visible with it.
 	links = slices.DeleteFunc(links, func(link [2]string) bool {
 		return slices.ContainsFunc(readable, func(dir string) bool { return strings.HasPrefix(link[0], dir+"/") })
 	})
 	return readable, links
 }
 
-// followLinks finds the real file behind a path, and the links it goes through. Only the last
-// component of each step and its directories are resolved, so that every link is repeated where it
-// is. A path that does not exist has no real file.
+// followLinks resolves a path one symbolic link at a time, and returns the real file and every link on
+// the way, so that a new root can have each link at its own place. If the path does not exist, real is
+// empty.
 func followLinks(path string) (real string, links [][2]string) {
 	path = filepath.Clean(path)
 	for range 40 {
@@ -177,7 +177,7 @@ func followLinks(path string) (real string, links [][2]string) {
 	return "", nil
 }
 
-// firstLink is the shortest part of an absolute path that is a symbolic link, and where it points.
+// firstLink is the shortest prefix of an absolute path that is a symbolic link, and where it points.
 func firstLink(path string) (link, target string) {
 	for i := 1; i <= len(path); i++ {
 		if i < len(path) && path[i] != '/' {
@@ -206,7 +206,7 @@ func lastLine(s string) string {
 	return s[strings.LastIndexByte(s, '\n')+1:]
 }
 
-// lastWords is the last line of what a process said before it died, or of a crash of Go the lines that say why.
+// lastWords is the reason that a process left on standard error before it died: its last line, or the reason of a Go crash.
 func lastWords(s string) string {
 	if at := strings.Index(s, "runtime/cgo: "); at >= 0 {
 		line, _, _ := strings.Cut(s[at:], "\n")
@@ -219,8 +219,8 @@ func lastWords(s string) string {
 	return lastLine(s)
 }
 
-// command is the command line that makes the interpreter read its program from a descriptor that it
-// shares with other processes, and so must not move the offset of.
+// command is the command line that makes the interpreter read its program from a descriptor. Other
+// processes share it, so the program is read with pread, which does not move the offset.
 func (py *interpreter) command(fd int) []string {
 	load := fmt.Sprintf("import os, json; CONFIG = json.loads(os.pread(%d, os.fstat(%d).st_size, 0)); os.close(%d); "+
 		"exec(compile(CONFIG.pop('source'), 'cell.py', 'exec'))", fd, fd, fd)

@@ -69,8 +69,8 @@ func TestWithoutNested(t *testing.T) {
 	}
 }
 
-// TestPathInterpreter: the python3 of PATH may be a script, and what it starts may lie in a directory
-// that only this user can enter. A cell of its own shows it all the same.
+// TestPathInterpreter: the python3 on PATH may be a script, and the interpreter that it starts may be in a
+// directory that only this user can enter. A cell with its own root can run it all the same.
 func TestPathInterpreter(t *testing.T) {
 	t.Parallel()
 	path, err := exec.LookPath("python3")
@@ -90,8 +90,8 @@ func TestPathInterpreter(t *testing.T) {
 	expectHonest(t, p)
 }
 
-// TestInstalledPackages: programs find what is installed, and no code runs that an installed package asks every
-// interpreter to run at its start.
+// TestInstalledPackages: programs can import installed packages, but the code that a package has every
+// interpreter run at its start (.pth) does not run.
 func TestInstalledPackages(t *testing.T) {
 	t.Parallel()
 	venv := filepath.Join(t.TempDir(), "venv")

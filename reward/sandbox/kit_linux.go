@@ -25,28 +25,28 @@ import (
 //go:embed zygote.py
 var zygoteSource string
 
-// A test may have this many threads; the zygote and the test itself are two more.
+// maxThreads is how many threads a test may start, besides its first one and the zygote's.
 const maxThreads = 64
 
 // cells makes the cells of one rung.
 type cells struct {
 	rung           Rung
-	source, config int // what every cell is born with
+	source, config int // memory files that every cell inherits
 	ownUser        bool
 	groups         *memoryGroups // nil below RungFull
 	room           *scratch.Room // nil from RungNamespaces on
 
 	mu         sync.Mutex
-	supervisor *jail.Supervisor // nil after it has failed, until the next cell is wanted
+	supervisor *jail.Supervisor // nil before the first cell, and after a failure until the next cell
 }
 
-// crowded says what leaves too little room for processes, "" where nothing does.
+// crowded names the limit that leaves too little room for processes and says how to raise it; "" if there is enough.
 func crowded() string { return jail.Crowded() }
 
-// newKit prepares a rung. That it works is only known when a cell has been made.
+// newKit prepares a rung. Whether the machine supports it shows only when a cell is made.
 func newKit(rung Rung, py *interpreter, preload string) (kit, error) {
 	if rung == RungUnsafe {
-		room, err := scratch.NewRoom() // which is removed later, should this process be killed
+		room, err := scratch.NewRoom() // if this process is killed, a later one removes it
 		if err != nil {
 			return nil, fmt.Errorf("no scratch directory: %w", err)
 		}
@@ -84,7 +84,7 @@ func newKit(rung Rung, py *interpreter, preload string) (kit, error) {
 	return c, nil
 }
 
-// zygoteFile holds the Python source of a cell and what it has to know.
+// zygoteFile makes the memory file with the Python source of a cell and its configuration.
 func zygoteFile(rung Rung, py *interpreter, preload string) (int, error) {
 	filter, pids := jail.TestFilter()
 	text, err := json.Marshal(map[string]any{
@@ -125,7 +125,7 @@ func (c *cells) open(ctx context.Context, slot int) (worker, error) {
 		return nil, fmt.Errorf("start a cell: %w", err)
 	}
 	w.hidden = proc.Parent(w.pid) == 0 && !pollOne(w.pidfd, time.Now())
-	if w.hidden && c.rung != RungLandlock { // whose tests are processes of our user in our namespace
+	if w.hidden && c.rung != RungLandlock { // there the tests have our user and our namespace, so we can watch them
 		w.close()
 		return nil, errors.New("/proc shows nothing of a cell: mounted with hidepid it hides processes of other users")
 	}
@@ -152,7 +152,7 @@ func (c *cells) start(slot int) (*cell, error) {
 			return nil, fmt.Errorf("scratch directory: %w", err)
 		}
 	}
-	if w.pid, w.pidfd, err = c.order(user, w.scratch, pair[1], complaints[1]); err != nil {
+	if w.pid, w.pidfd, err = c.startProcess(user, w.scratch, pair[1], complaints[1]); err != nil {
 		w.close()
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func (c *cells) start(slot int) (*cell, error) {
 	return w, nil
 }
 
-// enterGroup puts a cell under a memory group of its own, before it has been given any test.
+// enterGroup puts a cell into a memory group of its own, before its first test.
 func (c *cells) enterGroup(w *cell) (err error) {
 	if w.group, err = c.groups.make(""); err != nil {
 		return err
@@ -173,9 +173,9 @@ func (c *cells) enterGroup(w *cell) (err error) {
 	return w.group.add(w.pid)
 }
 
-// order has the supervisor start the process of a cell. A supervisor that failed is replaced; its
-// cells have died with it, and the runs on them are tried again.
-func (c *cells) order(user int, scratch string, control, stderr int) (pid, pidfd int, err error) {
+// startProcess has the supervisor start the process of a cell. A supervisor that has failed is replaced; its
+// cells died with it, and the runs on them are retried.
+func (c *cells) startProcess(user int, scratch string, control, stderr int) (pid, pidfd int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for range 2 {
@@ -195,13 +195,13 @@ func (c *cells) order(user int, scratch string, control, stderr int) (pid, pidfd
 	return 0, -1, err
 }
 
-// ownUser is the user of a cell: an id that nobody has, nor a process of another container that has our process id; or in a container
-// that knows only few ids one at their end.
+// ownUser is the user id of a slot's cells, which nobody else should have: it depends on our process id and, for processes with the
+// same id in other containers, on our PID namespace. In a user namespace with few ids it is one of the last.
 func ownUser(slot int) int {
 	const first, last = 0x70000000, 0x7fffffff
 	our := os.Getpid()
 	if container, err := os.Stat("/proc/self/ns/pid"); err == nil {
-		our += int(uint16(container.Sys().(*syscall.Stat_t).Ino * 40503)) // which are far apart where their numbers are near
+		our += int(uint16(container.Sys().(*syscall.Stat_t).Ino * 40503)) // a hash: inode numbers of namespaces are close together
 	}
 	if id := first + our%(1<<16)<<8 + slot; id <= last && userExists(id) {
 		return id
@@ -209,7 +209,7 @@ func ownUser(slot int) int {
 	return 64000 + (our+slot)%1000
 }
 
-// userExists tells whether an id means anything in the user namespace of this process.
+// userExists tells whether an id is mapped in the user namespace of this process.
 func userExists(id int) bool {
 	text, err := os.ReadFile("/proc/self/uid_map")
 	if err != nil {

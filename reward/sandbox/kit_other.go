@@ -8,7 +8,7 @@ import (
 	"runtime"
 )
 
-// newKit prepares a rung; here there is only the lowest.
+// newKit prepares a rung; on this platform there is only the lowest.
 func newKit(rung Rung, py *interpreter, preload string) (kit, error) {
 	if rung == RungUnsafe {
 		return newProcesses(py, preload, os.TempDir(), func() {})
@@ -16,5 +16,5 @@ func newKit(rung Rung, py *interpreter, preload string) (kit, error) {
 	return nil, fmt.Errorf("not available on %s/%s", runtime.GOOS, runtime.GOARCH)
 }
 
-// crowded would say what leaves too little room for processes.
+// crowded looks at limits of Linux only.
 func crowded() string { return "" }

@@ -17,8 +17,8 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox/internal/proc"
 )
 
-// TestCancelledAsItBegins: a run that is broken off while its process is being made leaves none behind, where no name space ends with
-// the cell. How often that would be seen depends on the machine, so the long form looks more often.
+// TestCancelledAsItBegins: a run that is cancelled while its process is being made leaves no process behind on a rung without
+// namespaces that end with the cell. A failure would not show every time, so the long form tries more often.
 func TestCancelledAsItBegins(t *testing.T) {
 	racing.Again(t)
 	t.Parallel()
@@ -47,7 +47,7 @@ func TestCancelledAsItBegins(t *testing.T) {
 	}
 }
 
-// cancelAtBirth breaks a run off as soon as its process can be seen, and returns that.
+// cancelAtBirth cancels a run as soon as its process is visible, and returns the process.
 func cancelAtBirth(t *testing.T, p *Pool) (process int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -69,7 +69,7 @@ func cancelAtBirth(t *testing.T, p *Pool) (process int) {
 	return process
 }
 
-// TestKilledWithoutCells: where programs are ordinary processes, they end with the process that holds the pool, too.
+// TestKilledWithoutCells: programs that are ordinary processes, too, end with the process that holds the pool.
 func TestKilledWithoutCells(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("SANDBOX_TEST_VICTIM") != "" {
@@ -95,7 +95,7 @@ func TestKilledWithoutCells(t *testing.T) {
 	expectGone(t, []int{program})
 }
 
-// victim runs a test once more in a process that is to be killed, and is when the test ends. It does something else there, and says what.
+// victim runs a test again in a process that is killed when the test ends at the latest, and returns its standard output.
 func victim(t *testing.T) (cmd *exec.Cmd, says io.Reader) {
 	t.Helper()
 	cmd = exec.Command("/proc/self/exe", "-test.run", "^"+t.Name()+"$")

@@ -20,10 +20,10 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// lowered names, for a process of its own, what it must not have more of, and how much of it that may be.
+// lowered is the environment variable that tells a process which resource limit to lower, and to what.
 const lowered = "GRPO_LOWERED_LIMIT"
 
-// Where nothing can be isolated for want of what programs get, that is said, with what to raise, and not that isolation be given up.
+// If a hard limit is below what programs get, the error says which one to raise and does not suggest to give up isolation.
 func TestLowLimitsAreNamed(t *testing.T) {
 	if which, value, of := strings.Cut(os.Getenv(lowered), "="); of {
 		resource, _ := strconv.Atoi(which)
@@ -51,7 +51,7 @@ func TestLowLimitsAreNamed(t *testing.T) {
 	}
 }
 
-// What to do is of what is wrong.
+// The remedy fits the reason.
 func TestWhatIsMissingIsNamed(t *testing.T) {
 	require.Contains(t, refuse([]Refusal{{RungFull, "make a cell: fork/exec: too many open files"}}).Error(), "ulimit -n")
 	require.NotContains(t, refuse([]Refusal{{RungFull, "make a cell: fork/exec: too many open files"}}).Error(), "unsafe")
@@ -62,7 +62,7 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 	require.Contains(t, refuse([]Refusal{{RungFull, "no control group"}}).Error(), "sandbox=unsafe")
 }
 
-// Of a cell that crashed before it was a program's, the message has why, not the last register.
+// The message about a cell that crashed while starting has the reason, not the last line of the crash.
 func TestLastWords(t *testing.T) {
 	const first, second = "runtime: failed to create new OS thread (errno=11)", "runtime: may need to increase max user processes (ulimit -u)"
 	require.Equal(t, first+"; "+second,
@@ -73,7 +73,7 @@ func TestLastWords(t *testing.T) {
 	require.Empty(t, lastWords(""))
 }
 
-// An interpreter that is there and cannot be used is not told of as missing, and whoever stops the question is not told of an answer.
+// An interpreter that exists but cannot be used is not reported as missing, and a cancelled context is returned as such.
 func TestUselessInterpreters(t *testing.T) {
 	dir := t.TempDir()
 	script := func(name, text string, mode os.FileMode) string {
@@ -113,7 +113,7 @@ func TestUselessInterpreters(t *testing.T) {
 	require.False(t, badinput.Is(err))
 	child, err := os.ReadFile(began)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { // what the script has started ends with it
+	require.Eventually(t, func() bool { // the process that the script started ends with it
 		state, err := os.ReadFile("/proc/" + strings.TrimSpace(string(child)) + "/stat")
 		return err != nil || strings.Contains(string(state), ") Z ")
 	}, time.Minute, 10*time.Millisecond)

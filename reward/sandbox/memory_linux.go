@@ -17,20 +17,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memoryGroup is a control group that bounds the memory of one cell. What a program writes to files
-// in memory counts too, which no other limit sees.
+// memoryGroup is a control group that bounds the memory of one cell. Unlike any other limit it counts
+// what a program writes to memory files, too.
 type memoryGroup struct {
 	dir   string
 	names *groupNames
-	limit int64 // as it was last written
+	limit int64 // the value last written
 }
 
-// groupNames are the files of a version of control groups.
+// groupNames are the file names of a version of control groups.
 type groupNames struct {
 	limit, swap string
-	// swapToo means that the swap limit is on memory and swap together.
+	// swapToo means that the file swap limits memory and swap together.
 	swapToo     bool
-	kills, word string
+	kills, word string // the file that counts processes killed for want of memory, and the beginning of its line
 }
 
 var (
@@ -42,14 +42,14 @@ var (
 // groupPrefix begins the name of every control group that we make; the process id follows.
 const groupPrefix = "grpo-cell-"
 
-// memoryGroups is the place where control groups can be made, found by making one.
+// memoryGroups is a directory in which control groups with a memory limit can be made.
 type memoryGroups struct {
 	parent string
 	names  *groupNames
 }
 
-// findMemoryGroups looks for a directory in which a control group with a memory limit can be made:
-// the group of this process, then the top of what it sees.
+// findMemoryGroups finds such a directory by trying: first the group of this process, then the root of
+// the hierarchy.
 func findMemoryGroups() (*memoryGroups, error) {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -83,7 +83,7 @@ func findMemoryGroups() (*memoryGroups, error) {
 	return nil, firstErr
 }
 
-// groupPlaces are the directories that belong to one line of /proc/self/cgroup.
+// groupPlaces are the directories to try for one line of /proc/self/cgroup.
 func groupPlaces(controllers, path string) []*memoryGroups {
 	const mount = "/sys/fs/cgroup"
 	var places []*memoryGroups
@@ -101,7 +101,7 @@ func groupPlaces(controllers, path string) []*memoryGroups {
 	return places
 }
 
-// make makes a control group for one cell, which nobody else has: not a process of another container with the same id either.
+// make makes a control group for one cell. Its name is unique even if another container has a process with our id.
 func (m *memoryGroups) make(name string) (*memoryGroup, error) {
 	dir, err := os.MkdirTemp(m.parent, fmt.Sprintf("%s%d-%s", groupPrefix, os.Getpid(), name))
 	if err != nil {
@@ -110,7 +110,7 @@ func (m *memoryGroups) make(name string) (*memoryGroup, error) {
 	return &memoryGroup{dir: dir, names: m.names}, nil
 }
 
-// sweep removes the groups of processes that were killed before they could.
+// sweep removes the groups that killed processes have left.
 func (m *memoryGroups) sweep() {
 	dirs, _ := filepath.Glob(filepath.Join(m.parent, groupPrefix+"*"))
 	for _, dir := range dirs {
@@ -122,7 +122,7 @@ func (m *memoryGroups) sweep() {
 }
 
 func (g *memoryGroup) write(file, text string) error {
-	// Not os.WriteFile: the file must exist, it is the kernel's.
+	// Not os.WriteFile, which creates a missing file: this one must be the kernel's.
 	f, err := os.OpenFile(filepath.Join(g.dir, file), os.O_WRONLY, 0)
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func (g *memoryGroup) write(file, text string) error {
 	return err
 }
 
-// setLimit bounds the group's memory, and takes its swap away where the kernel counts swap.
+// setLimit bounds the group's memory, and forbids swap where the kernel counts it.
 func (g *memoryGroup) setLimit(bytes int64) error {
 	if g.limit == bytes {
 		return nil
@@ -148,7 +148,7 @@ func (g *memoryGroup) setLimit(bytes int64) error {
 		g.limit = bytes
 		return nil
 	}
-	// Memory with swap must never be below memory alone, so one of the two orders is refused.
+	// The limit of memory and swap may never be below that of memory alone, so a higher limit is refused at first.
 	err := g.write(g.names.limit, text)
 	swapErr := g.write(g.names.swap, text)
 	if err != nil {
@@ -166,7 +166,7 @@ func (g *memoryGroup) setLimit(bytes int64) error {
 
 func (g *memoryGroup) add(pid int) error { return g.write("cgroup.procs", strconv.Itoa(pid)) }
 
-// kills counts the processes of the group that were killed for its limit.
+// kills is how many processes of the group the kernel has killed for exceeding its limit.
 func (g *memoryGroup) kills() (int, error) {
 	text, err := os.ReadFile(filepath.Join(g.dir, g.names.kills))
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// TestDiesFirst: out of memory, the kernel ends a program before anything else, on every rung, and neither
-// the process that trains nor the supervisor, with which all cells would die.
+// TestDiesFirst: on every rung the OOM killer prefers a program to the trainer, and to the supervisor, with
+// which all cells would die.
 func TestDiesFirst(t *testing.T) {
 	t.Parallel()
 	ours := oomScore(t, "self")
@@ -40,7 +40,7 @@ func TestDiesFirst(t *testing.T) {
 			t.Parallel()
 			p := openPool(t, rung, 1)
 			supervisor := p.kit.(*cells).supervisor.Pid()
-			// A cell hides /proc: what a program has is read from outside, while it runs.
+			// A cell has no /proc, so the score of a program is read from outside while it runs.
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			ended := make(chan error)
@@ -52,7 +52,7 @@ func TestDiesFirst(t *testing.T) {
 					})
 			}()
 			var all []int
-			var scores []string // of all, which are still there afterwards: the cell that was put to the test may just be ending
+			var scores []string // of those that still exist afterwards: the attacked cell may just be ending
 			for deadline := time.Now().Add(time.Minute); len(scores) < 3 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 				all, scores = family(supervisor), nil
 				for _, process := range all {
@@ -84,7 +84,7 @@ func oomScore(t *testing.T, process string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// Pools that are opened at once find the same place for their control groups, and leave nothing there.
+// Pools that are opened concurrently find the same parent for their control groups, and leave nothing there.
 func TestPoolsLookForGroupsAtOnce(t *testing.T) {
 	want, err := findMemoryGroups()
 	if err != nil {
@@ -106,7 +106,7 @@ func TestPoolsLookForGroupsAtOnce(t *testing.T) {
 	}
 }
 
-// A process of another container may have the same id: its control group stays its own.
+// A process of another container may have our process id: its control group is left alone.
 func TestGroupsAreOnesOwn(t *testing.T) {
 	m := &memoryGroups{t.TempDir(), &version1}
 	one, err := m.make("")

@@ -19,8 +19,8 @@ import (
 // Pool is a set of cells that run programs.
 type Pool struct {
 	kit      kit
-	queue    *queue // the right to run
-	places   *queue // the right to hold a process between runs
+	queue    *queue // of slots that run programs
+	places   *queue // of slots that hold the process of a session between its calls
 	sessions holders
 	report   Report
 
@@ -29,21 +29,21 @@ type Pool struct {
 	once    sync.Once
 }
 
-// kit makes the workers of one rung.
+// kit is the factory of the workers of one rung.
 type kit interface {
 	open(ctx context.Context, slot int) (worker, error)
 	close()
 }
 
-// worker runs one test at a time. After an error, or when it is not usable any more, it is closed
-// and another takes its place.
+// worker runs one test at a time. After an error, or when it is no longer usable, it is closed and
+// replaced.
 type worker interface {
 	run(ctx context.Context, p Program, in Input, l Limits) (Result, error)
 	usable() bool
 	close()
 }
 
-// slot is the right to run one program, and the worker to do it with, once one is there.
+// slot is the right to run one program at a time, with the worker that runs it, nil until it is needed.
 type slot struct {
 	number int
 	worker worker
@@ -55,19 +55,19 @@ func (s *slot) close() {
 	}
 }
 
-// maxCode bounds the size of a program. No honest one comes near it.
+// maxCode is the largest size of a program in bytes. No honest one comes near it.
 const maxCode = 4 << 20
 
-// ReadyTimeout is how long a cell may take until it has imported everything, which is some tens of milliseconds on a machine that is
-// not out of breath, and has run Options.Preload.
+// ReadyTimeout is how long a cell may take to start: to import its modules, some tens of milliseconds on a machine that is not
+// overloaded, and to run Options.Preload.
 const ReadyTimeout = 60 * time.Second
 
-// attempts is how often a run that the machine fails is tried, on a fresh cell each time.
+// attempts is how often a run is tried when the machine fails, each time on a fresh cell.
 const attempts = 4
 
 // Open builds a pool with the strongest isolation that this machine allows, found by trying: a rung
-// is taken when a cell can be made and every attack on it fails. What is wrong with the options, or
-// with a machine that allows no isolation at all, is an input error: errors.As finds it as an interface{ BadInput() bool }.
+// is chosen if a cell can be made on it and every attack fails. Wrong options, or a machine that allows
+// no isolation at all, are an input error: errors.As finds it as an interface{ BadInput() bool }.
 func Open(ctx context.Context, o Options) (*Pool, error) {
 	slots, err := countSlots(o.Slots)
 	if err != nil {
@@ -95,14 +95,14 @@ func Open(ctx context.Context, o Options) (*Pool, error) {
 		}
 		var low *lowLimit
 		if errors.As(err, &low) && !o.Unsafe {
-			return nil, badinput.Errorf("%w", low) // lower rungs have it, too
+			return nil, badinput.Errorf("%w", low) // it would fail lower rungs as well
 		}
 		passed = append(passed, Refusal{rung, err.Error()})
 	}
 	return nil, refuse(passed)
 }
 
-// lowLimit is the error that a resource limit of this process is below what programs get.
+// lowLimit is the error of a resource limit of this process that is lower than what programs are given.
 type lowLimit struct{ text string }
 
 func (l *lowLimit) Error() string { return l.text }
@@ -131,7 +131,7 @@ func refuse(passed []Refusal) error {
 	return badinput.Errorf("%s %s", text, remedy(text))
 }
 
-// remedy is what to do where nothing can be isolated.
+// remedy advises the user of a machine on which nothing can be isolated for the given reasons.
 func remedy(why string) string {
 	_, err := os.Stat("/proc/self/exe")
 	crowd := crowded()
@@ -148,7 +148,7 @@ func remedy(why string) string {
 	return "run on Linux 5.13 or later with user namespaces or landlock, or accept that programs can do whatever you can with sandbox=unsafe"
 }
 
-// openRung builds a pool on one rung and puts it to the test.
+// openRung builds a pool on one rung and attacks it.
 func openRung(ctx context.Context, rung Rung, slots int, o Options, py *interpreter) (*Pool, error) {
 	k, err := newKit(rung, py, o.Preload)
 	if err != nil {
@@ -159,7 +159,7 @@ func openRung(ctx context.Context, rung Rung, slots int, o Options, py *interpre
 	}}
 	p.closing, p.close = context.WithCancel(context.Background())
 	p.queue, p.places = newQueue(0, slots), newQueue(slots, cmp.Or(max(o.Sessions, 0), 4*slots))
-	// The first cell is made without the patience that later ones get: what fails here is the rung.
+	// The first cell is not retried as later ones are: a failure here means that the rung is not available.
 	first := p.queue.free[slots-1]
 	if first.worker, err = k.open(ctx, first.number); err != nil {
 		first.worker = nil
@@ -173,15 +173,15 @@ func openRung(ctx context.Context, rung Rung, slots int, o Options, py *interpre
 	return p, nil
 }
 
-// Isolation tells how programs are isolated in this pool.
+// Isolation reports how programs are isolated in this pool.
 func (p *Pool) Isolation() Report { return p.report }
 
 // ErrClosed is the error of runs on a pool that has been closed.
 var ErrClosed = errors.New("the sandbox pool is closed")
 
-// Run runs the program on the inputs in their order and hands every result to each, until each
-// returns false. It is safe for concurrent use; runs wait their turn, and groups get turns equally
-// however many runs each has waiting. The error is the context's, ErrClosed, or an *InfraError.
+// Run runs the program on the inputs in order and calls each with every result, until each returns
+// false. It is safe for concurrent use. When all slots are busy, groups take turns, however many runs
+// each has waiting. The error is the context's, ErrClosed, or an *InfraError.
 func (p *Pool) Run(ctx context.Context, group string, prog Program, inputs []Input, l Limits,
 	each func(i int, r Result) (more bool)) error {
 	l = l.effective()
@@ -261,7 +261,7 @@ func (p *Pool) Close() error {
 	p.once.Do(func() {
 		p.close()
 		for range p.report.Slots {
-			// Runs in progress fail and release their slots; once taken here, no run gets one any more.
+			// Runs in progress fail and release their slots. A slot taken here is never released again.
 			s, _ := p.queue.acquire(context.Background(), "")
 			s.close()
 		}

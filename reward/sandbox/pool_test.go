@@ -41,7 +41,7 @@ func brokenPool(failures int) (*Pool, *brokenKit) {
 	return p, k
 }
 
-// TestInfra: a failing machine is tried again on fresh cells, and then an error that is no status.
+// TestInfra: a run on a failing machine is retried on fresh cells, and then fails with an error, not a Status.
 func TestInfra(t *testing.T) {
 	t.Parallel()
 	p, k := brokenPool(attempts - 1)
@@ -152,8 +152,8 @@ func TestNoIsolation(t *testing.T) {
 	}
 }
 
-// TestRungs: each rung is taken when what is above it is switched off, says what it does not protect,
-// and every claim that it makes has withstood an attack.
+// TestRungs: each rung is chosen when those above it are switched off, says what it does not protect, and
+// makes only claims that have withstood an attack.
 func TestRungs(t *testing.T) {
 	t.Parallel()
 	for rung := RungUnsafe; rung <= RungFull; rung++ {
@@ -175,36 +175,36 @@ func TestRungs(t *testing.T) {
 	}
 }
 
-// A rung is attacked once in a process, and a pool owns what it says of that. Another interpreter has a proof of its own.
+// A rung is attacked once per process and interpreter, and every pool has its own copy of the claims.
 func TestARungIsProvedOnce(t *testing.T) {
 	p := openPool(t, 0, 1)
 	rung, exe := p.Isolation().Rung, p.Isolation().Python
 	if rung == RungUnsafe {
 		t.Skip("nothing is proved of the lowest rung")
 	}
-	of := proof{rung, exe, os.Geteuid()}
-	was, known := proofs.Load(of)
+	key := proofKey{rung, exe, os.Geteuid()}
+	was, known := proofs.Load(key)
 	if !known {
 		t.Fatalf("there is no proof of %v with %s", rung, exe)
 	}
-	t.Cleanup(func() { proofs.Store(of, was) })
-	proofs.Store(of, []Claim{{"marked", true, ""}})
+	t.Cleanup(func() { proofs.Store(key, was) })
+	proofs.Store(key, []Claim{{"marked", true, ""}})
 	again := openPool(t, rung, 1).Isolation()
 	if len(again.Claims) != 1 || again.Claims[0].Name != "marked" {
 		t.Errorf("a second pool was attacked: %v", again.Claims)
 	}
 	again.Claims[0].Name = "changed"
-	if kept, _ := proofs.Load(of); kept.([]Claim)[0].Name != "marked" {
+	if kept, _ := proofs.Load(key); kept.([]Claim)[0].Name != "marked" {
 		t.Error("a pool changed the proof")
 	}
-	proofs.Delete(of)
-	proofs.Store(proof{rung, exe + "-other", os.Geteuid()}, []Claim{{"marked", true, ""}})
+	proofs.Delete(key)
+	proofs.Store(proofKey{rung, exe + "-other", os.Geteuid()}, []Claim{{"marked", true, ""}})
 	if fresh := openPool(t, rung, 1).Isolation(); len(fresh.Claims) < 10 {
 		t.Errorf("with no proof of this interpreter there are %d claims", len(fresh.Claims))
 	}
 }
 
-// TestUnsafe: the lowest rung tells the same endings apart, but for memory.
+// TestUnsafe: the lowest rung reports the same statuses, but for MLE.
 func TestUnsafe(t *testing.T) {
 	t.Parallel()
 	p := openPool(t, RungUnsafe, 1)

@@ -21,33 +21,33 @@ import (
 //go:embed process.py
 var processSource string
 
-// processes is the lowest rung: a new interpreter for every test, as an ordinary process of the user
-// who runs this. It exists for machines that can do no better, and keeps nothing from anybody. Memory is
-// bounded by address space alone, so there is no MLE: a program that asks for more ends with RTE.
+// processes is the lowest rung: a new interpreter for every test, as an ordinary process of our user. It
+// is for machines that can do no better, and protects nothing. Memory is bounded by address space alone,
+// so there is no MLE: a program that asks for more ends with RTE.
 type processes struct {
-	py     *interpreter
-	source string
-	dir    string // of the files of tests
-	leave  func() // that directory
+	py        *interpreter
+	source    string
+	dir       string // holds the files of tests
+	removeDir func() // removes dir if it was made for this pool
 }
 
-func newProcesses(py *interpreter, preload, dir string, leave func()) (kit, error) {
+func newProcesses(py *interpreter, preload, dir string, removeDir func()) (kit, error) {
 	config, err := json.Marshal(map[string]any{"preload": preload, "path": py.Path})
 	if err != nil {
 		return nil, err
 	}
-	quoted, err := json.Marshal(string(config)) // a JSON string is a Python string
+	quoted, err := json.Marshal(string(config)) // a JSON string is a valid Python literal
 	if err != nil {
 		return nil, err
 	}
 	source := fmt.Sprintf("import json; CONFIG = json.loads(%s)\n%s%s", quoted, program.Source, processSource)
-	return &processes{py, source, dir, leave}, nil
+	return &processes{py, source, dir, removeDir}, nil
 }
 
 func (k *processes) open(context.Context, int) (worker, error) { return (*process)(k), nil }
-func (k *processes) close()                                    { k.leave() }
+func (k *processes) close()                                    { k.removeDir() }
 
-// process runs one test after the other.
+// process runs one test at a time, each in a process of its own.
 type process processes
 
 func (p *process) usable() bool { return true }
@@ -67,9 +67,9 @@ func (p *process) run(ctx context.Context, prog Program, in Input, l Limits) (r 
 	cmd.Env = slices.Concat(program.Environment, []string{"HOME=" + cmd.Dir, "TMPDIR=" + cmd.Dir}, platformEnv())
 	var stderr tailWriter
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = files.open["stdin"], files.open["stdout"], &stderr
-	cmd.WaitDelay = 100 * time.Millisecond // nobody waits for a pipe that a child of the program still holds
+	cmd.WaitDelay = 100 * time.Millisecond // a child of the program may hold the pipe open
 	killGroup := ownGroup(cmd)
-	runtime.LockOSThread() // with which the process ends
+	runtime.LockOSThread() // the kernel kills the process when the thread that started it ends
 	defer runtime.UnlockOSThread()
 
 	start := time.Now()
@@ -87,10 +87,10 @@ func (p *process) run(ctx context.Context, prog Program, in Input, l Limits) (r 
 	return r, files.result(&r, stopped, prog, l)
 }
 
-// lookInterval is how often the time and the output of a process are looked at.
-const lookInterval = 20 * time.Millisecond
+// pollInterval is how often the processor time and the output of a process are checked.
+const pollInterval = 20 * time.Millisecond
 
-// followProcess waits for the end of a test, and stops it when it takes too long or prints too much.
+// followProcess waits for the end of a test, and kills it when it takes too long or prints too much.
 func followProcess(ctx context.Context, cmd *exec.Cmd, kill func() error, stdout *os.File, l Limits) (stopped Status, err error) {
 	start, gone := time.Now(), make(chan struct{})
 	go func() {
@@ -103,7 +103,7 @@ func followProcess(ctx context.Context, cmd *exec.Cmd, kill func() error, stdout
 			return 0, nil
 		case <-ctx.Done():
 			err = ctx.Err()
-		case <-time.After(lookInterval):
+		case <-time.After(pollInterval):
 			if info, err := stdout.Stat(); err == nil && info.Size() > l.Output {
 				stopped = OLE
 			} else if proc.CPU(cmd.Process.Pid) > l.CPU {
@@ -123,8 +123,8 @@ func followProcess(ctx context.Context, cmd *exec.Cmd, kill func() error, stdout
 	return stopped, err
 }
 
-// processFiles are the files of a test in a folder of their own. They are read by descriptor: a program
-// can do with the names what it likes.
+// processFiles are the files of a test, in a directory of their own. We read them through the open
+// descriptors, because the program may have replaced what the paths name.
 type processFiles struct {
 	dir  string
 	open map[string]*os.File
@@ -155,7 +155,7 @@ func newProcessFiles(dir string, prog Program, in Input) (f *processFiles, err e
 
 func (f *processFiles) path(name string) string { return filepath.Join(f.dir, name) }
 
-// read reads at most limit bytes, and tells the size of the file.
+// read reads at most limit bytes, and returns the size of the whole file.
 func (f *processFiles) read(name string, limit int64) (content []byte, size int64, err error) {
 	info, err := f.open[name].Stat()
 	if err != nil {
@@ -165,14 +165,14 @@ func (f *processFiles) read(name string, limit int64) (content []byte, size int6
 	return content, info.Size(), err
 }
 
-// result puts together what is known.
+// result fills in the status, the output and the value of a test that has ended.
 func (f *processFiles) result(r *Result, stopped Status, prog Program, l Limits) error {
 	progress, _, err := f.read("progress", 2*stderrTail)
 	if err != nil {
 		return err
 	}
 	if len(progress) == 0 && stopped == TLE && r.CPU <= l.CPU {
-		return fmt.Errorf("the interpreter was not ready after %v", r.Wall) // compiling takes time, but does not sleep
+		return fmt.Errorf("the interpreter was not ready after %v", r.Wall) // a program that is slow to compile uses up its CPU
 	}
 	var size int64
 	if r.Stdout, size, err = f.read("stdout", l.Output); err != nil {
@@ -200,7 +200,7 @@ func (f *processFiles) result(r *Result, stopped Status, prog Program, l Limits)
 
 func (f *processFiles) remove() {
 	for _, file := range f.open {
-		file.Close() // nil where it could not be opened
+		file.Close() // of a nil file, if opening it failed: does nothing
 	}
 	os.RemoveAll(f.dir)
 }

@@ -1,5 +1,5 @@
-"""Runs one program in this process and ends it. It follows program.py in one and the same module, and
-is given the paths of the request, of the result and of the file that tells how far it got."""
+"""Runs one program in this process and exits. It is appended to program.py to make one module. Its arguments
+are the paths of the request, the result and the progress file, and the limits."""
 
 
 def main(request, result, progress, cpu, size, space):
@@ -9,12 +9,12 @@ def main(request, result, progress, cpu, size, space):
         resource.setrlimit(resource.RLIMIT_FSIZE, (int(size), int(size)))
         resource.setrlimit(resource.RLIMIT_AS, (int(space), int(space)))
     except (ImportError, ValueError):
-        pass  # not a Unix, or a lower limit is set already
+        pass  # not Unix, or a lower limit is already set
     try:
         with open("/proc/self/oom_score_adj", "w") as f:
-            f.write("1000")  # out of memory, the kernel ends this process before the one that trains
+            f.write("1000")  # when memory runs out, the kernel kills this process rather than the trainer
     except OSError:
-        pass  # not a Linux, or /proc is read-only
+        pass  # not Linux, or /proc is read-only
     with open(request, "rb") as f:
         source, call, args = read_parts(f.read())
     result, progress = (os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0)) for path in (result, progress))

@@ -7,10 +7,10 @@ import (
 	"os/exec"
 )
 
-// platformEnv is what a program needs of the environment to start at all.
+// platformEnv is what the platform requires in the environment of every process.
 func platformEnv() []string { return []string{"SYSTEMROOT=" + os.Getenv("SYSTEMROOT")} }
 
-// ownGroup would give the command a group of its own; here only the command itself can be killed.
+// ownGroup returns a function that kills the command. There are no process groups here: its children go on.
 func ownGroup(cmd *exec.Cmd) (kill func() error) {
 	return func() error {
 		if cmd.Process == nil {
@@ -20,5 +20,5 @@ func ownGroup(cmd *exec.Cmd) (kill func() error) {
 	}
 }
 
-// ended tells how a process ended.
+// ended returns the exit code of a process.
 func ended(s *os.ProcessState) (code, signal int) { return s.ExitCode(), 0 }

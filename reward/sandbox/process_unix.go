@@ -8,23 +8,23 @@ import (
 	"syscall"
 )
 
-// platformEnv is what a program needs of the environment to start at all.
+// platformEnv is what the platform requires in the environment of every process.
 func platformEnv() []string { return nil }
 
-// ownGroup puts the command into a process group of its own, and gives back how to kill it and all of its group but
-// those that have left that.
+// ownGroup puts the command into a process group of its own, and returns a function that kills the command and what is
+// still in its group.
 func ownGroup(cmd *exec.Cmd) (kill func() error) {
 	cmd.SysProcAttr = tied()
 	return func() error {
 		if cmd.Process == nil {
 			return nil
 		}
-		_ = cmd.Process.Kill() // it may have left the group itself
+		_ = cmd.Process.Kill() // the command itself may have left the group
 		return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	}
 }
 
-// ended tells how a process ended.
+// ended returns the exit code of a process, or the signal that ended it.
 func ended(s *os.ProcessState) (code, signal int) {
 	if w, ok := s.Sys().(syscall.WaitStatus); ok && w.Signaled() {
 		return 0, int(w.Signal())

@@ -5,20 +5,20 @@ import (
 	"sync"
 )
 
-// queue hands out the slots. A group that has many runs waiting gets no more turns than one that has
-// few: the groups are served in a circle, the runs of a group in the order they came.
+// queue hands out the slots. Groups take turns, so one with many waiting runs gets no more slots than one
+// with few; within a group runs are served in the order in which they came.
 type queue struct {
 	slots   int
 	mu      sync.Mutex
 	free    []*slot
 	waiting map[string][]*ticket
-	circle  []string // the groups with runs waiting, the next one first
+	turns   []string // the groups with waiting runs, in the order of their turns
 }
 
-// ticket is a run that waits; the slot it gets comes through the channel.
+// ticket is a waiting run; its slot is sent on the channel.
 type ticket struct{ turn chan *slot }
 
-// newQueue makes a queue for so many slots, numbered from first on.
+// newQueue makes a queue of slots that are numbered from first on.
 func newQueue(first, slots int) *queue {
 	q := &queue{slots: slots, waiting: map[string][]*ticket{}}
 	for i := range slots {
@@ -41,7 +41,7 @@ func (q *queue) acquire(ctx context.Context, group string) (*slot, error) {
 	}
 	t := &ticket{turn: make(chan *slot, 1)}
 	if len(q.waiting[group]) == 0 {
-		q.circle = append(q.circle, group)
+		q.turns = append(q.turns, group)
 	}
 	q.waiting[group] = append(q.waiting[group], t)
 	q.mu.Unlock()
@@ -54,26 +54,26 @@ func (q *queue) acquire(ctx context.Context, group string) (*slot, error) {
 	}
 }
 
-// release gives a slot to the next run, or puts it back.
+// release gives a slot to the next waiting run, if there is one.
 func (q *queue) release(s *slot) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.circle) == 0 {
+	if len(q.turns) == 0 {
 		q.free = append(q.free, s)
 		return
 	}
-	group := q.circle[0]
-	q.circle = q.circle[1:]
+	group := q.turns[0]
+	q.turns = q.turns[1:]
 	t := q.waiting[group][0]
 	if q.waiting[group] = q.waiting[group][1:]; len(q.waiting[group]) > 0 {
-		q.circle = append(q.circle, group)
+		q.turns = append(q.turns, group)
 	} else {
 		delete(q.waiting, group)
 	}
 	t.turn <- s
 }
 
-// leave takes a ticket back, or the slot that it was given in the same moment.
+// leave withdraws a ticket; a slot that it was given at the same moment is released.
 func (q *queue) leave(group string, t *ticket) {
 	q.mu.Lock()
 	line := q.waiting[group]
@@ -83,9 +83,9 @@ func (q *queue) leave(group string, t *ticket) {
 		}
 		if q.waiting[group] = append(line[:i:i], line[i+1:]...); len(q.waiting[group]) == 0 {
 			delete(q.waiting, group)
-			for j := range q.circle {
-				if q.circle[j] == group {
-					q.circle = append(q.circle[:j:j], q.circle[j+1:]...)
+			for j := range q.turns {
+				if q.turns[j] == group {
+					q.turns = append(q.turns[:j:j], q.turns[j+1:]...)
 					break
 				}
 			}

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 )
 
-// TestQueueFair: whoever comes with one run waits for one turn of each other group, not for all that
-// the others have brought.
+// TestQueueFair: a group with one run waits for one run of each other group, not for all the runs that the
+// others have waiting.
 func TestQueueFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(0, 1)
@@ -28,20 +28,20 @@ func TestQueueFair(t *testing.T) {
 				mu.Unlock()
 				q.release(s)
 			}()
-			synctest.Wait() // they come in this order
+			synctest.Wait() // so that they queue in this order
 		}
 		q.release(held)
 		synctest.Wait()
 		if got, want := strings.Join(order, ""), "abcabaaaa"; got != want {
 			t.Errorf("served in the order %s, want %s", got, want)
 		}
-		if len(q.free) != 1 || len(q.waiting) != 0 || len(q.circle) != 0 {
+		if len(q.free) != 1 || len(q.waiting) != 0 || len(q.turns) != 0 {
 			t.Errorf("the queue is not as it was: %+v", q)
 		}
 	})
 }
 
-// TestQueueLeave: who gives up takes no slot along, whether it waits or was just served.
+// TestQueueLeave: a cancelled run loses no slot, whether it was waiting or had just been given one.
 func TestQueueLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := newQueue(0, 1)
@@ -61,13 +61,13 @@ func TestQueueLeave(t *testing.T) {
 			leave[i]()
 			synctest.Wait()
 		}
-		if !slices.Equal(q.circle, []string{"a", "c"}) {
-			t.Errorf("waiting groups are %v, want a and c", q.circle)
+		if !slices.Equal(q.turns, []string{"a", "c"}) {
+			t.Errorf("waiting groups are %v, want a and c", q.turns)
 		}
-		leave[0]() // in the same moment as its turn comes
+		leave[0]() // at the same moment as it is given a slot
 		q.release(held)
 		synctest.Wait()
-		if len(q.free) != 1 || len(q.waiting) != 0 || len(q.circle) != 0 {
+		if len(q.free) != 1 || len(q.waiting) != 0 || len(q.turns) != 0 {
 			t.Errorf("the queue is not as it was: %+v", q)
 		}
 		for _, cancel := range leave {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// repeatable are programs that print what differs from one start of an interpreter to the next, and must not here.
+// repeatable are programs that print what normally differs from one start of an interpreter to the next, and must not differ here.
 var repeatable = map[string]string{
 	"a set of texts":        `print(*{"alpha", "beta", b"gamma", ("delta", 1), frozenset({"a", "b"}), 2.5})`,
 	"set operations":        `w = {chr(97 + i) * (i % 5 + 1) for i in range(26)}; print(w - {"a"} | {"z!"}, next(iter(w)))`,
@@ -21,15 +21,15 @@ var repeatable = map[string]string{
 	"the names that exist":  `print(list(globals()), set(dir()))`,
 }
 
-// addressed are those that print the order of what has the hash of its address, and was there before the program.
+// addressed are programs that print the order of objects that are hashed by address and existed before the program.
 var addressed = map[string]string{
 	"a set with None":    `print({None, "a", *range(5)}, hash(None), {(None, i) for i in range(200)})`,
 	"a set of classes":   `import builtins; print({x for x in vars(builtins).values() if isinstance(x, type)})`,
 	"a set of functions": `import math, os; print([f.__name__ for f in {f for m in (os, math) for f in vars(m).values() if callable(f)}])`,
 }
 
-// TestRepeats: a program that is run again prints the same, in another cell and as another test of its cell,
-// whatever ran there before.
+// TestRepeats: a program that is run again prints the same, in another cell or in the same one, whatever ran there
+// before.
 func TestRepeats(t *testing.T) {
 	t.Parallel()
 	for _, rung := range []Rung{RungFull, RungNamespaces, RungUID, RungLandlock, RungUnsafe} {
@@ -38,7 +38,7 @@ func TestRepeats(t *testing.T) {
 			programs := maps.Clone(repeatable)
 			if out, err := exec.Command("setarch", "-R", "true").CombinedOutput(); err != nil {
 				t.Logf("without addresses, which this machine keeps random: %v %s", err, out)
-			} else if rung != RungUnsafe { // a process of the user has addresses as any other
+			} else if rung != RungUnsafe { // an ordinary process has random addresses
 				maps.Copy(programs, addressed)
 			}
 			first := printed(t, rung, programs)
@@ -51,7 +51,7 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// printed is what programs print in a fresh pool, which is the same a second time, and a third in the long form.
+// printed is what programs print in a fresh pool. It checks that they print the same a second time, and in the long form a third.
 func printed(t *testing.T, rung Rung, programs map[string]string) map[string]string {
 	t.Helper()
 	p := openPool(t, rung, 1)

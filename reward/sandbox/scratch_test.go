@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestScratchIsRemoved: nothing is left of the lower rungs, whatever programs have done there; and should the process be killed, what is
-// left lies where the next one looks.
+// TestScratchIsRemoved: the lower rungs leave nothing in TMPDIR, whatever programs have done there; what a killed process leaves is
+// where the next one looks.
 func TestScratchIsRemoved(t *testing.T) {
 	for _, rung := range []Rung{RungUID, RungLandlock, RungUnsafe} {
 		t.Run(rung.String(), func(t *testing.T) {

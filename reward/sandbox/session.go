@@ -35,7 +35,7 @@ func (l SessionLimits) effective() SessionLimits {
 	return l
 }
 
-// The most bytes of a request, which has to fit into the buffer of a socket that nobody reads yet, and of an answer.
+// The largest sizes in bytes. A request must fit into the socket's buffer, because it is sent before the process reads.
 const (
 	MaxRequest = 64 << 10
 	maxAnswer  = 1 << 20
@@ -62,17 +62,17 @@ type Excerpt struct {
 	LeftOut int64
 }
 
-// talker is a worker that can hold a process for many calls.
+// talker is a worker that can also hold the process of a session.
 type talker interface {
-	// begin starts the program as the process of a session.
+	// begin starts the program, which then waits for calls.
 	begin(ctx context.Context, p Program, l SessionLimits) (dialogue, error)
 }
 
 // dialogue is the process of a session.
 type dialogue interface {
-	// call sends a request and waits for the answer. After a Status that is not OK, or an error, only end may follow.
+	// call sends a request and waits for the answer. After a Status other than OK, or an error, only end may be called.
 	call(ctx context.Context, request []byte, l Limits) (Reply, error)
-	// end ends the process, so that its worker can take another.
+	// end ends the process, so that its worker can start another.
 	end()
 }
 

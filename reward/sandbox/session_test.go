@@ -15,7 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox/internal/proc"
 )
 
-// evaluator answers with the value of an expression, after it has run what stands before the last line.
+// evaluator runs all lines of a request but the last, and answers with the value of the last.
 const evaluator = `
 import os
 def take(n):
@@ -56,8 +56,8 @@ func expectReply(t *testing.T, s *Session, code, want string) Reply {
 	return r
 }
 
-// TestSession: a process keeps its state between calls, in which it stands still; whatever ends it, the next call begins anew. The
-// long form holds that on every rung.
+// TestSession: a process keeps its state between calls, while it is stopped; whatever ends it, the next call starts a new one. The
+// long form checks every rung.
 func TestSession(t *testing.T) {
 	t.Parallel()
 	if full == 0 {
@@ -81,7 +81,7 @@ func session(t *testing.T, p *Pool) {
 		t.Errorf("an old output came again: %q", r.Stdout.Head)
 	}
 
-	// A thread that counts stands still while nobody calls.
+	// A counting thread is stopped between calls.
 	expectReply(t, s, "import threading, time\ncount = [0]\ndef spin():\n  while True: count[0] += 1; time.sleep(0.001)\n"+
 		"threading.Thread(target=spin, daemon=True).start()\ncount[0] >= 0", "True")
 	pid := s.talk.(*talk).pid
@@ -98,7 +98,7 @@ func session(t *testing.T, p *Pool) {
 		{"os.write(3, b'x' * 100)", "RTE"},         // no answer to this call
 		{"while True: pass\n1", "TLE"},             //
 		{"blocks = [b'x' * (80 << 20)]\n1", "MLE"}, //
-		{"import os; os.dup2(0, 3)\n1", "RTE"},     // it cannot be spoken to any more
+		{"import os; os.dup2(0, 3)\n1", "RTE"},     // it has closed its socket
 		{"import socket; socket.socket(fileno=3).shutdown(1); __import__('time').sleep(9)\n1", "RTE"},
 	} {
 		expectReply(t, s, c.code, c.want)
@@ -111,7 +111,7 @@ func session(t *testing.T, p *Pool) {
 	expectHonest(t, p)
 }
 
-// TestAPoolEndsSessionsAtRest: a pool that is closed does not wait for a session that nobody calls, nor for its Close.
+// TestAPoolEndsSessionsAtRest: closing a pool does not wait for an idle session, nor for its Close.
 func TestAPoolEndsSessionsAtRest(t *testing.T) {
 	t.Parallel()
 	p := openPool(t, 0, 1)
@@ -125,7 +125,7 @@ func TestAPoolEndsSessionsAtRest(t *testing.T) {
 	expectGone(t, all)
 }
 
-// TestAHiddenProcessIsToldOfLate: where /proc shows nothing of a cell, its process may speak before the zygote says which one it is.
+// TestAHiddenProcessIsToldOfLate: where /proc hides a cell, its process may write before the zygote reports the process id.
 func TestAHiddenProcessIsToldOfLate(t *testing.T) {
 	for _, c := range []struct {
 		said []byte
@@ -147,13 +147,13 @@ func TestAHiddenProcessIsToldOfLate(t *testing.T) {
 			time.Sleep(5 * time.Millisecond)
 			unix.Write(pair[1], c.said)
 		}()
-		if pid, err := w.told(); pid != c.pid || c.err == "" && err != nil || c.err != "" && (err == nil || err.Error() != c.err) {
+		if pid, err := w.awaitPid(); pid != c.pid || c.err == "" && err != nil || c.err != "" && (err == nil || err.Error() != c.err) {
 			t.Errorf("%q: found process %d and %v, want %d and %q", c.said, pid, err, c.pid, c.err)
 		}
 	}
 }
 
-// TestSessionLeft: a process that ends as it answers has ended by itself, whoever is the first to see it.
+// TestSessionLeft: a process that exits as it answers has ended by itself, whether the answer or the exit is noticed first.
 func TestSessionLeft(t *testing.T) {
 	t.Parallel()
 	s := newTestSession(t, openPool(t, 0, 1))
@@ -167,8 +167,8 @@ func TestSessionLeft(t *testing.T) {
 	}
 }
 
-// TestSessionsAndTheMachine: what breaks under a session is an error; a clean cell is left to the next session; a pool that is
-// closed ends sessions that nobody has closed, those that wait, too.
+// TestSessionsAndTheMachine: a failure of the machine during a session is an error; a clean cell is reused by the next session; closing
+// a pool ends its open sessions, including those that wait.
 func TestSessionsAndTheMachine(t *testing.T) {
 	t.Parallel()
 	p := openPool(t, 0, 1)

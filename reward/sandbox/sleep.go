@@ -7,13 +7,13 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox/internal/proc"
 )
 
-// busyFactor is how many times its wall limit a run may last on a machine that is busy elsewhere
-// before that is called a failure of the machine.
+// busyFactor is how many times its wall limit a run may last on an overloaded machine before that counts
+// as a failure of the machine.
 const busyFactor = 20
 
-// sleepLeft is how much longer a test may sleep that began this long ago. Time in which it was ready to
-// run but others had the processor is not charged to it, nor is the time before its process was made or
-// after it ended. The error says that the machine gives it no processor.
+// sleepLeft is how much longer a test that began this long ago may sleep. It is not charged for time in
+// which it was runnable but got no processor, nor for time before its process was made or after it ended.
+// The error says that the machine gives it no processor.
 func (l Limits) sleepLeft(since time.Duration, t proc.Threads) (time.Duration, error) {
 	awake := since - t.Waited
 	switch late := since > busyFactor*l.Wall; {

@@ -22,8 +22,8 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox/internal/proc"
 )
 
-// full is how many programs the soak of the strongest rung runs, where the long forms of the tests are wanted:
-// GRPO_SANDBOX_FULL sets it.
+// full is how many programs the soak of the strongest rung runs in the long form of the tests, which
+// GRPO_SANDBOX_FULL asks for.
 var full = func() int {
 	text := os.Getenv("GRPO_SANDBOX_FULL")
 	if text == "" {
@@ -36,7 +36,7 @@ var full = func() int {
 	return n
 }()
 
-// size is that of a short form, or of a long one that is the given share of full.
+// size is the size of the short form of a test, or of the long one as a share of full.
 func size(short, share int) int { return max(short, full/share) }
 
 // soakPrograms are run in turn, and what each must end with is known.
@@ -79,7 +79,7 @@ func TestSoak(t *testing.T) {
 
 func soak(t *testing.T, rung Rung, n int) {
 	p := openPool(t, rung, 2)
-	t.Setenv("TMPDIR", "/proc/no/room/left") // nothing of ours is on a disk
+	t.Setenv("TMPDIR", "/proc/no/room/left") // an open pool makes no more files there
 	expectHonest(t, p)
 	limits := Limits{CPU: 200 * time.Millisecond, Wall: 600 * time.Millisecond, Memory: 64 << 20, Output: 1 << 20}
 	before := resources(t)
@@ -169,7 +169,7 @@ func soakOnce(t *testing.T, p *Pool, random *rand.Rand, limits Limits) error {
 	})
 }
 
-// injectFaults kills a cell, a test or the supervisor, or uses up the descriptors, each time it is told.
+// injectFaults repeatedly kills a cell, a test or the supervisor, or uses up the descriptors.
 func injectFaults(p *Pool, when <-chan bool) (faults int) {
 	random := rand.New(rand.NewPCG(2, 2))
 	for range when {
@@ -202,7 +202,7 @@ func injectFaults(p *Pool, when <-chan bool) (faults int) {
 	return faults
 }
 
-// exhaustDescriptors leaves this process no descriptor to open for a while.
+// exhaustDescriptors uses up the file descriptors of this process for a while.
 func exhaustDescriptors(d time.Duration) {
 	var was unix.Rlimit
 	if unix.Prlimit(0, unix.RLIMIT_NOFILE, nil, &was) != nil {
@@ -276,8 +276,8 @@ func family(supervisor int) []int {
 	return all
 }
 
-// TestKilled: when the process that holds the pool is killed in the middle of runs, all that it has
-// started ends with it, however busy it is.
+// TestKilled: when the process that holds the pool is killed during runs, all the processes that it has
+// started end with it, however busy they are.
 func TestKilled(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("SANDBOX_TEST_VICTIM") != "" {

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// TestStableVerdicts: a program that needs four fifths of its time gets the same verdict however many
-// run at once, also far more than there are processors. The wall limit is no longer than that: waiting
-// for a processor must not count.
+// TestStableVerdicts: a program that needs four fifths of its time limit gets the same verdict however many
+// run at once, even many more than there are processors. The wall limit is no longer than the CPU limit, so
+// waiting for a processor must not count.
 func TestStableVerdicts(t *testing.T) {
 	const code = `
 import time

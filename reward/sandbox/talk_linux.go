@@ -16,12 +16,12 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox/internal/proc"
 )
 
-// talk is a process that stays in a cell and answers calls. To the zygote it is a test that takes long: its result
-// descriptor is a socket, and its standard output and error are files in memory, emptied before every call. Between calls it is
-// stopped, with all its threads, so that one that waits for its conversation costs memory and nothing else.
+// talk is a process that stays in a cell and answers calls. To the zygote it is one long test: its result descriptor is a
+// socket, and its standard output and error are memory files, emptied before every call. Between calls the process is stopped
+// with all its threads, so that an idle one costs only memory.
 //
-// A request is eight bytes that nobody can guess, the length and the content, and so is the answer, with the same eight
-// bytes: what a thread of an earlier call has written is no answer to this one.
+// A request is a random token of eight bytes, the length and the content. The answer has the same form and the same token,
+// so that what a thread of an earlier call writes is not taken for the answer to this one.
 type talk struct {
 	cell   *cell
 	files  *testFiles
@@ -29,11 +29,11 @@ type talk struct {
 	pid    int
 	pidfd  int
 	used   time.Duration // processor time until the end of the last call
-	over   bool
+	ended  bool
 }
 
-// startTime is the processor time that a process may take until it says that it is ready. Nothing of what it runs until then
-// comes from somebody who is not trusted.
+// startTime is the processor time that a process may use until it reports that it is ready. Until then it runs trusted code
+// only.
 const startTime = 10 * time.Second
 
 const frameHeader = 12
@@ -53,7 +53,7 @@ func (c *cell) begin(ctx context.Context, p Program, l SessionLimits) (dialogue,
 	return t, nil
 }
 
-// newTalkFiles are the files of a test whose result and tail are the ends of a socket.
+// newTalkFiles are the files of a test, but result and tail are the two ends of a socket.
 func newTalkFiles(p Program) (f *testFiles, err error) {
 	f = &testFiles{-1, -1, -1, -1, -1, -1}
 	defer func() {
@@ -78,7 +78,7 @@ func newTalkFiles(p Program) (f *testFiles, err error) {
 	return f, unix.SetNonblock(f.tail, true)
 }
 
-// start has the zygote make the process, and waits until it is ready.
+// start has the zygote fork the process, and waits until it is ready.
 func (t *talk) start(ctx context.Context) error {
 	w := t.watch(Limits{CPU: startTime, Memory: t.limits.Call.Memory, Output: t.limits.Call.Output}.effective())
 	heard := frame{fd: t.files.tail}
@@ -101,7 +101,7 @@ func (t *talk) start(ctx context.Context) error {
 		text, _, _ := readMemoryFile(t.files.stderr, stderrTail)
 		return fmt.Errorf("the process was not ready after %v: %s", time.Since(w.start), lastLine(string(text)))
 	}
-	if t.pid, err = w.told(); err != nil {
+	if t.pid, err = w.awaitPid(); err != nil {
 		return err
 	}
 	if t.pidfd, err = unix.PidfdOpen(t.pid, 0); err != nil {
@@ -115,8 +115,8 @@ func (t *talk) start(ctx context.Context) error {
 
 var errEnded = errors.New("the process ended as soon as it was ready")
 
-// told is the process of a test that has spoken. Where cells are hidden, the zygote's word which one it is may come after that.
-func (w *watch) told() (pid int, err error) {
+// awaitPid is the process id of a test that has written something. Where cells are hidden, the zygote's message with the id may come later.
+func (w *watch) awaitPid() (pid int, err error) {
 	for w.test() == 0 {
 		if !w.cell.hidden {
 			return 0, errEnded
@@ -133,7 +133,7 @@ func (w *watch) told() (pid int, err error) {
 	return w.pid, nil
 }
 
-// watch begins to watch a call.
+// watch begins to supervise a call.
 func (t *talk) watch(l Limits) *watch {
 	return &watch{cell: t.cell, limits: l, files: t.files, pid: t.pid, start: time.Now()}
 }
@@ -142,7 +142,7 @@ func (t *talk) signal(s unix.Signal) error {
 	if err := unix.PidfdSendSignal(t.pidfd, s, nil, 0); err != unix.ESRCH {
 		return err
 	}
-	return nil // it has ended by itself, of which the zygote tells
+	return nil // the process has ended by itself; the zygote will report it
 }
 
 func (t *talk) call(ctx context.Context, request []byte, l Limits) (r Reply, err error) {
@@ -151,7 +151,7 @@ func (t *talk) call(ctx context.Context, request []byte, l Limits) (r Reply, err
 	w := t.watch(l)
 	w.hear = heard.read
 	w.cpuBefore, w.waitedBefore = max(proc.CPU(t.pid), t.used), proc.ThreadsOf(t.pid).Waited
-	if err := errors.Join(w.boundMemory(), emptied(t.files.stdout), emptied(t.files.stderr), t.signal(unix.SIGCONT)); err != nil {
+	if err := errors.Join(w.boundMemory(), truncate(t.files.stdout), truncate(t.files.stderr), t.signal(unix.SIGCONT)); err != nil {
 		return r, fmt.Errorf("begin a call: %w", err)
 	}
 	defer context.AfterFunc(ctx, t.cell.kill)()
@@ -160,7 +160,7 @@ func (t *talk) call(ctx context.Context, request []byte, l Limits) (r Reply, err
 	if n, err := unix.Write(t.files.tail, message); err != nil && err != unix.EAGAIN && err != unix.EPIPE {
 		return r, fmt.Errorf("send a call: %w", err)
 	} else if n < len(message) {
-		heard.broken = true // who has filled the socket does not read calls
+		heard.broken = true // the socket is full or closed: the process does not read its calls
 	}
 	var d *done
 	if !heard.broken {
@@ -175,7 +175,7 @@ func (t *talk) call(ctx context.Context, request []byte, l Limits) (r Reply, err
 	return t.reply(w, d, &heard)
 }
 
-// reply puts together what is known of a call, and leaves the process stopped or the cell without it.
+// reply is the Reply to a call. Afterwards the process is stopped, if it has answered, and otherwise gone.
 func (t *talk) reply(w *watch, d *done, heard *frame) (r Reply, err error) {
 	answered := d == nil && w.stopped == 0 && heard.whole()
 	if answered {
@@ -190,13 +190,13 @@ func (t *talk) reply(w *watch, d *done, heard *frame) (r Reply, err error) {
 	}
 	r.Wall, r.CPU = time.Since(w.start), w.cpu
 	if d != nil {
-		t.over = true // the zygote is ready for another, unless something was left
+		t.ended = true // the zygote can take the next test, unless this one left something behind
 		r.CPU = max(d.cpu-w.cpuBefore, 0)
 		r.ExitCode, r.Signal = max(d.wait.ExitStatus(), 0), signalOf(d.wait)
 	} else if !answered {
 		t.cell.kill()
 		t.cell.spent = true
-		pollOne(t.cell.pidfd, time.Now().Add(10*time.Second)) // its files must not change any more
+		pollOne(t.cell.pidfd, time.Now().Add(10*time.Second)) // the files must not change while we read them
 	}
 	if r.Stdout, err = excerpt(t.files.stdout, t.limits.Keep); err != nil {
 		return r, err
@@ -220,10 +220,10 @@ func (t *talk) reply(w *watch, d *done, heard *frame) (r Reply, err error) {
 	return r, nil
 }
 
-// end ends the process and, where that leaves the cell as it was before, leaves it to the next.
+// end ends the process. The cell can be used again if the process leaves nothing behind.
 func (t *talk) end() {
 	defer t.close()
-	if t.over || t.cell.spent {
+	if t.ended || t.cell.spent {
 		return
 	}
 	t.cell.spent = true
@@ -232,12 +232,12 @@ func (t *talk) end() {
 	}
 	if m, err := t.cell.receive(); err == nil && m.kind == 'D' {
 		d, err := m.done()
-		t.cell.spent = err != nil || d.left
+		t.cell.spent = err != nil || d.leftBehind
 	}
 }
 
 func (t *talk) close() {
-	t.over = true
+	t.ended = true
 	t.files.close()
 	if t.pidfd >= 0 {
 		unix.Close(t.pidfd)
@@ -245,15 +245,15 @@ func (t *talk) close() {
 	}
 }
 
-// frame is the answer to one call, as it comes in.
+// frame is the part of an answer that has arrived.
 type frame struct {
 	fd     int
 	token  [8]byte
 	got    []byte
-	broken bool // it is no answer, or not to this call
+	broken bool // malformed, or not an answer to this call
 }
 
-// read takes what is there without waiting, and tells whether nothing more is to be waited for.
+// read reads what has arrived without blocking, and tells whether the answer is complete or broken.
 func (f *frame) read() bool {
 	var buf [16 << 10]byte
 	for !f.broken && !f.whole() {
@@ -262,7 +262,7 @@ func (f *frame) read() bool {
 			continue
 		}
 		if err != nil || n == 0 {
-			f.broken = err == nil // it has shut its end
+			f.broken = err == nil // the process has closed its end
 			return f.broken
 		}
 		f.got = append(f.got, buf[:n]...)
@@ -280,15 +280,15 @@ func (f *frame) whole() bool {
 
 func (f *frame) content() []byte { return f.got[frameHeader:] }
 
-// emptied makes a file in memory empty, for those who write to it next, too: they share the offset.
-func emptied(fd int) error {
+// truncate empties a memory file and resets its offset, which the writing process shares.
+func truncate(fd int) error {
 	if _, err := unix.Seek(fd, 0, 0); err != nil {
 		return err
 	}
 	return unix.Ftruncate(fd, 0)
 }
 
-// excerpt reads the beginning and the end of a file in memory.
+// excerpt reads the beginning and the end of a memory file.
 func excerpt(fd, keep int) (e Excerpt, err error) {
 	var size int64
 	if e.Head, size, err = readMemoryFile(fd, int64(keep)); err != nil {

@@ -2,7 +2,7 @@ package sandbox
 
 import "syscall"
 
-// tied is a group of its own, whose first process the kernel ends with the thread that started it.
+// tied makes a process the leader of its own group, and has the kernel kill it when the thread that started it ends.
 func tied() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

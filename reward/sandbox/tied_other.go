@@ -4,5 +4,5 @@ package sandbox
 
 import "syscall"
 
-// tied is a group of its own. It outlives a process that is killed.
+// tied makes a process the leader of its own group. If this process is killed, the other one goes on.
 func tied() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Program is Python source written by someone who is not trusted.
+// Program is untrusted Python source.
 type Program struct {
 	Code string
 	// Call names the function that every input is passed to: a module-level function, or a method of
 	// class Solution where the code defines one. Empty means a program that reads standard input and
-	// prints its answer, run as __main__. A called program is not __main__, so its own test block
-	// stays quiet.
+	// prints its answer, run as __main__. A called program is not __main__, so what it guards by that
+	// name does not run.
 	Call string
-	// Record returns, instead of the value of a call, whatever the process leaves in descriptor 3, however the run ends: an initially
-	// empty file in memory, which it may map.
+	// Record returns the content of descriptor 3 instead of the value of a call, however the run ends. That is a memory file, empty
+	// at first, which the program may map.
 	Record bool
 }
 
@@ -27,24 +27,24 @@ type Input struct {
 
 // Limits bound one run. A field of 0 or less takes its default.
 type Limits struct {
-	// CPU is processor time, of all threads together. It alone decides whether a program that
-	// computes is too slow, so the verdict does not depend on how busy the machine is. Programs may
+	// CPU is the processor time of all threads together. It alone decides whether a program that
+	// computes is too slow, so the verdict does not depend on the load of the machine. Programs may
 	// exceed it by 60 ms. Default 6 s.
 	CPU time.Duration
-	// Wall bounds the time spent running or asleep; waiting for a processor that others hold is not
-	// counted. It only ends programs that sleep. Default twice CPU and one second.
+	// Wall bounds the time spent running or asleep, without time spent waiting for a processor. Only
+	// programs that sleep reach it. Default twice CPU plus one second.
 	Wall time.Duration
 	// Memory is the resident memory of the program. Default 1 GiB.
 	Memory int64
-	// Output is the greatest size of standard output, and of every file written. Default 16 MiB.
+	// Output bounds standard output, and every file that the program writes. Default 16 MiB.
 	Output int64
 }
 
-// chargedPauses is processor time that a program may not have used: a kernel charges interrupts, and the
-// pauses of a virtual machine, to whoever runs, and 40 ms at once have been seen.
+// chargedPauses is the allowance for processor time that a program did not use itself: the kernel charges
+// interrupts, and pauses of a virtual machine, to the running process. 40 ms at once have been seen.
 const chargedPauses = 60 * time.Millisecond
 
-// effective are the limits as a run is held to them.
+// effective are the limits with defaults and allowances, as they are enforced.
 func (l Limits) effective() Limits {
 	if l.CPU <= 0 {
 		l.CPU = 6 * time.Second
@@ -62,26 +62,26 @@ func (l Limits) effective() Limits {
 	return l
 }
 
-// kernelSeconds is the processor time at which the kernel itself ends a run. It counts for that by ticks of its clock, some per cent
-// too many on a busy machine, and says nothing of a limit; so it comes well after the time that runs are judged by.
+// kernelSeconds is the RLIMIT_CPU of a run. The kernel counts clock ticks for it, which is some per cent too much on a busy machine,
+// and a program that it ends looks like one that died. So it is well above the limit that decides the verdict.
 func kernelSeconds(cpu time.Duration) int64 { return int64((cpu+cpu/8+time.Second-1)/time.Second) + 1 }
 
-// Status says how a run ended, as the machine saw it. Whether the answer is right is not known here.
+// Status says how a run ended, as seen from outside. Whether the answer is right is not known here.
 // The set is closed: a failure of the machine is an *InfraError and never a Status.
 type Status uint8
 
 const (
-	// OK ended by itself with exit code 0. It may have printed or returned anything, or nothing.
+	// OK: the program exited with code 0. It may have printed or returned anything, or nothing.
 	OK Status = iota + 1
-	// RTE ended by itself with another exit code, or died of a signal that it caused.
+	// RTE: it exited with another code, or died of a signal that it caused.
 	RTE
-	// TLE passed its limit of processor time, or slept past its wall limit.
+	// TLE: it exceeded its processor time, or slept past its wall limit.
 	TLE
-	// MLE passed its memory limit.
+	// MLE: it exceeded its memory limit.
 	MLE
-	// OLE printed more than it may.
+	// OLE: it printed more than it may.
 	OLE
-	// CE is not Python, or cannot be compiled within the limits.
+	// CE: it is not Python, or cannot be compiled within the limits.
 	CE
 )
 
@@ -89,7 +89,7 @@ var statusNames = []string{OK: "OK", RTE: "RTE", TLE: "TLE", MLE: "MLE", OLE: "O
 
 func (s Status) String() string { return nameOf(statusNames, "Status", uint8(s)) }
 
-// nameOf is the name of a value of a closed set, or its type and number where it is outside of the set.
+// nameOf is the name of an enum's value, or its type and number if the value has no name.
 func nameOf(names []string, kind string, value uint8) string {
 	if int(value) < len(names) && names[value] != "" {
 		return names[value]
@@ -97,7 +97,7 @@ func nameOf(names []string, kind string, value uint8) string {
 	return fmt.Sprintf("%s(%d)", kind, value)
 }
 
-// Result is what came out of one run. Everything but Stdout, Value and Stderr was measured outside
+// Result is the outcome of one run. Everything but Stdout, Value, Record and Stderr was measured outside
 // the process that ran the program and cannot be forged by it.
 type Result struct {
 	Status Status
@@ -111,9 +111,9 @@ type Result struct {
 	// ran the program: a program can choose them freely, which is worth exactly as much to it as
 	// returning that value.
 	Value json.RawMessage
-	// Record is what a program with Record has left. The process chose these bytes, too.
+	// Record is the content of descriptor 3, for a Program with Record. The process chose these bytes, too.
 	Record []byte
-	// Stderr is the end of what the program wrote there, at most 4 KiB; the message of a CE.
+	// Stderr is the end of standard error, at most 4 KiB; for CE it is the compiler's message.
 	Stderr string
 	// ExitCode is the exit code of a run that ended by itself, and Signal the signal that ended it.
 	ExitCode, Signal int
@@ -122,8 +122,8 @@ type Result struct {
 }
 
 // InfraError is a failure of the machine, not of the program: a cell could not be built, or died
-// under a run for a reason that is not the program's. The pool has already tried again on fresh
-// cells when it reports one. It must never become a score.
+// during a run for a reason that is not the program's. The pool returns it only after retries on fresh
+// cells. It must never become a score.
 type InfraError struct {
 	Attempts int
 	Err      error
@@ -141,14 +141,14 @@ type Options struct {
 	// Slots is how many programs run at once. 0 takes SANDBOX_MAX_CONCURRENCY from the environment
 	// where it is set, else the number of processors.
 	Slots int
-	// Sessions is how many processes of conversations are held at once, each in a cell of its own. 0 is four for each slot.
+	// Sessions is how many sessions can hold a process at once, each in a cell of its own. 0 is four for each slot.
 	Sessions int
-	// Python is the interpreter, a path or a name on PATH; empty is python3. It is asked for
-	// sys.executable, so a shim will do.
+	// Python is the interpreter, a path or a name on PATH; empty is python3. It may be a wrapper script:
+	// what runs is its sys.executable.
 	Python string
 	// Strongest is the highest rung that is tried; 0 tries all.
 	Strongest Rung
-	// Unsafe allows the lowest rung, which protects nothing, when no other can be had.
+	// Unsafe allows the lowest rung, which protects nothing, if no other is available.
 	Unsafe bool
 	// Preload is trusted Python source that every cell runs once at its start. Programs see its names
 	// as if they were their own, and a called function may come from it.
@@ -181,18 +181,18 @@ func (r Rung) String() string { return nameOf(rungNames, "Rung", uint8(r)) }
 // Report says how programs are isolated in this pool, and how far that goes.
 type Report struct {
 	Rung Rung
-	// Claims were each put to the test by a live attack when this process opened its first pool of the rung. RungUnsafe has none.
+	// Claims were each tested by a live attack when this process opened its first pool of the rung. RungUnsafe has none.
 	Claims []Claim
 	// NotProtected says, in words for the user, what this rung leaves open.
 	NotProtected []string
-	// Passed tells why each stronger rung was left out.
+	// Passed says why each stronger rung was passed over.
 	Passed []Refusal
 	// Python is the interpreter's own path and version.
 	Python, Version string
 	Slots           int
 }
 
-// Claim is one thing that a program is kept from.
+// Claim is one thing that the sandbox keeps from programs.
 type Claim struct {
 	// Name is the thing, such as "network" or "host files".
 	Name string `json:"name"`

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
-// TestOrdinaryUser repeats the attacks, and what honest programs may do, without any power. The short form, which a test binary knows by
-// -test.short, takes each attack on one of the rungs, by turns.
+// TestOrdinaryUser repeats the attacks and the honest programs as an ordinary user. The short form, which a test binary knows by
+// -test.short, runs each attack on one of the rungs, by turns.
 func TestOrdinaryUser(t *testing.T) {
 	racing.Again(t)
 	t.Parallel()
@@ -27,12 +27,12 @@ func TestOrdinaryUser(t *testing.T) {
 	asOrdinaryUser(t, "^("+tests+")$", nil)
 }
 
-// TestHiddenProcesses does so where /proc is mounted with hidepid, as on machines of many users, and there are no namespaces: limits
-// hold that are looked after from outside. The short form takes one attack of three.
+// TestHiddenProcesses does so where /proc is mounted with hidepid, as on machines with many users, and there are no namespaces: the
+// limits that are enforced from outside must hold. The short form runs one attack of three.
 func TestHiddenProcesses(t *testing.T) {
 	racing.Again(t)
 	t.Parallel()
-	// With processes of its own, as kernels before 5.8 have one way to show them for all places where they are shown.
+	// In a PID namespace of its own, because before Linux 5.8 all mounts of /proc in a namespace share the option hidepid.
 	hidden := []string{"unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c",
 		`mount -t proc -o hidepid=2 proc /proc && setpriv --reuid=65534 --regid=65534 --clear-groups "$0" "$@"`}
 	if err := exec.Command(hidden[0], append(hidden[1:], "true")...).Run(); err != nil {
@@ -41,7 +41,7 @@ func TestHiddenProcesses(t *testing.T) {
 	asOrdinaryUser(t, "^(TestHostile|TestRungs|TestSession)$/^landlock$", hidden)
 }
 
-// asOrdinaryUser runs the named tests of this package once more as a user without powers, whom another command may become first.
+// asOrdinaryUser runs the named tests of this package again as an unprivileged user. The command become, if any, changes the user first.
 func asOrdinaryUser(t *testing.T, pattern string, become []string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -56,13 +56,13 @@ func asOrdinaryUser(t *testing.T, pattern string, become []string) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	// The binary of the test lies where only we may go.
+	// The test binary is in a directory that only we can enter.
 	binary := filepath.Join(dir, "sandbox.test")
 	self, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
 		t.Skip(err)
 	}
-	syscall.ForkLock.RLock() // a child of another test that still has it open would keep it from being run
+	syscall.ForkLock.RLock() // a binary that a child of another test has open for writing cannot be executed
 	err = os.WriteFile(binary, self, 0o755)
 	syscall.ForkLock.RUnlock()
 	if err != nil {

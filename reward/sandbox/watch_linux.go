@@ -18,36 +18,36 @@ import (
 )
 
 const (
-	// groupSlack is what a memory group allows for the zygote and the kernel's own needs, above the limit
-	// of the program and the files that it may write. Whether the limit was passed is decided by the peak
-	// of the program alone, so the verdict is the same with and without a group.
+	// groupSlack is what a memory group allows for the zygote and the kernel, on top of the program's limit
+	// and the files that it may write. Whether the limit was exceeded is decided by the peak of the program
+	// alone, so the verdict is the same with and without a group.
 	groupSlack = 48 << 20
-	// memoryInterval is how often memory is looked at where no group bounds it.
+	// memoryInterval is how often memory is polled where no group bounds it.
 	memoryInterval = 10 * time.Millisecond
 	// scratchFull is the message on standard error of a program that has written too much.
 	scratchFull = "\nthe scratch directory is full\n"
 )
 
-// watch is one test under way, or one call of a process that stays.
+// watch supervises one test, or one call of a talk.
 type watch struct {
 	cell   *cell
 	limits Limits
 	files  *testFiles
 	start  time.Time
 	stderr tail
-	kills  int // of the memory group, as counted before the test
-	// hear takes what has come through the tail of the files, and tells whether that was all that was waited for.
+	kills  int // processes of the memory group that were killed before the test
+	// hear reads what has arrived at files.tail, and tells whether nothing more has to be waited for.
 	hear func() (enough bool)
-	// What a process that stays had used when the call began.
+	// What the process of a talk had used when the call began.
 	cpuBefore, waitedBefore time.Duration
 
-	pid        int // of the test, once somebody has asked
+	pid        int // of the test; 0 until it is known
 	cpu        time.Duration
 	peakMemory int64
 	stopped    Status // why we killed the cell, if we did
 }
 
-// run runs one test. An error is a failure of the machine or the end of ctx, and the cell must be
+// run runs one test. An error is a failure of the machine or the end of ctx; the cell must then be
 // closed.
 func (c *cell) run(ctx context.Context, p Program, in Input, l Limits) (r Result, err error) {
 	files, err := newTestFiles(p, in)
@@ -75,7 +75,7 @@ func (c *cell) run(ctx context.Context, p Program, in Input, l Limits) (r Result
 	return w.result(p, d)
 }
 
-// boundMemory sets the limit of the memory group, where there is one.
+// boundMemory sets the limit of the memory group, if there is one.
 func (w *watch) boundMemory() (err error) {
 	if w.cell.group == nil {
 		return nil
@@ -89,8 +89,8 @@ func (w *watch) boundMemory() (err error) {
 	return nil
 }
 
-// send gives the test to the zygote. The limits that the kernel itself enforces are a little above
-// those that are judged by, and coarser.
+// send sends the test to the zygote. The limits that the kernel enforces are coarser, and a little
+// above those that decide the verdict.
 func (w *watch) send(cpu time.Duration) error {
 	seconds := kernelSeconds(cpu)
 	space := int64(0)
@@ -110,8 +110,8 @@ func (w *watch) send(cpu time.Duration) error {
 	return unix.Sendmsg(w.cell.control, request, unix.UnixRights(w.files.given()...), nil, unix.MSG_NOSIGNAL)
 }
 
-// follow waits for the end of the test, keeps the pipe of its errors empty and stops it at its
-// limits. Without a report and an error, enough was heard, or the cell was killed: for a limit, or by the kernel for one.
+// follow waits for the end of the test, drains files.tail meanwhile, and stops the test at its limits.
+// It returns neither report nor error if hear has enough, or if we or the kernel killed the cell for a limit.
 func (w *watch) follow() (*done, error) {
 	wall, cpu, memory := w.start.Add(w.limits.Wall), w.start.Add(w.limits.CPU), w.start.Add(memoryInterval)
 	fds := []unix.PollFd{{Fd: int32(w.cell.control), Events: unix.POLLIN}, {Fd: int32(w.files.tail), Events: unix.POLLIN}}
@@ -157,13 +157,13 @@ func (w *watch) follow() (*done, error) {
 		if w.stopped != 0 {
 			w.cell.kill()
 			w.cell.spent = true
-			pollOne(w.cell.pidfd, now.Add(10*time.Second)) // its files must not change any more
+			pollOne(w.cell.pidfd, now.Add(10*time.Second)) // the files must not change while we read them
 			return nil, nil
 		}
 	}
 }
 
-// listen takes the zygote's report, or what comes before it where cells are hidden: which process the test is.
+// listen receives the zygote's report, or, where cells are hidden, the process id that comes before it.
 func (w *watch) listen() (*done, error) {
 	m, err := w.cell.receive()
 	if errors.Is(err, errCellDied) && w.groupKilled() {
@@ -182,13 +182,13 @@ func (w *watch) listen() (*done, error) {
 	}
 	d, err := m.done()
 	w.hear()
-	if w.cell.spent = d.left; d.left && err == nil {
-		err = w.checkScratch() // it may have ended between two looks
+	if w.cell.spent = d.leftBehind; d.leftBehind && err == nil {
+		err = w.checkScratch() // the test may have written since the last check
 	}
 	return &d, err
 }
 
-// test is the process of the test, which is the only child of its zygote; 0 when it has ended, or is hidden and not told of yet.
+// test is the process id of the test, the only child of its zygote; 0 when it has ended, or is hidden and not reported yet.
 func (w *watch) test() int {
 	if w.pid == 0 && !w.cell.hidden {
 		w.pid = proc.OnlyChild(w.cell.pid)
@@ -196,9 +196,9 @@ func (w *watch) test() int {
 	return w.pid
 }
 
-// checkCPU stops a test that has used up its processor time, and says when to look again: once a
-// single thread could have used up the rest. Several threads may be over the limit by then; the time
-// counted at the end tells.
+// checkCPU stops a test that has used up its processor time, and returns when to check again: when a
+// single thread could have used up the rest. Several threads may be past the limit by then; the final
+// count will show it.
 func (w *watch) checkCPU(now time.Time) time.Time {
 	w.cpu = max(w.cpu, proc.CPU(w.test())-w.cpuBefore)
 	if w.cpu > w.limits.CPU {
@@ -216,7 +216,7 @@ func (w *watch) checkMemory(now time.Time) time.Time {
 	return now.Add(memoryInterval)
 }
 
-// checkScratch stops a test that has written too much where no file system of its own bounds that.
+// checkScratch stops a test that has written too much to a scratch directory without a file system of its own.
 func (w *watch) checkScratch() error {
 	if w.cell.scratch == "" {
 		return nil
@@ -232,7 +232,7 @@ func (w *watch) checkScratch() error {
 	return nil
 }
 
-// checkWall stops a test that has slept too long, and says when to look again.
+// checkWall stops a test that has slept too long, and returns when to check again.
 func (w *watch) checkWall(now time.Time) (time.Time, error) {
 	w.checkCPU(now)
 	t := proc.ThreadsOf(w.test())
@@ -244,7 +244,7 @@ func (w *watch) checkWall(now time.Time) (time.Time, error) {
 	return now.Add(left), err
 }
 
-// groupKilled tells whether the kernel has killed a process of the cell for its memory.
+// groupKilled tells whether the kernel has killed a process of the cell for its memory since the test began.
 func (w *watch) groupKilled() bool {
 	if w.cell.group == nil {
 		return false
@@ -253,8 +253,8 @@ func (w *watch) groupKilled() bool {
 	return err == nil && kills > w.kills
 }
 
-// result puts together what is known. A SIGKILL that no limit explains came from outside, since a
-// program cannot send itself one.
+// result is the Result of a test that has ended. A SIGKILL that no limit explains came from outside,
+// since a program cannot send itself one.
 func (w *watch) result(p Program, d *done) (r Result, err error) {
 	r.Wall = time.Since(w.start)
 	r.CPU, r.PeakMemory = w.cpu, w.peakMemory
@@ -306,4 +306,4 @@ func (w *watch) result(p Program, d *done) (r Result, err error) {
 	return r, nil
 }
 
-func signalOf(w unix.WaitStatus) int { return max(int(w.Signal()), 0) } // it is -1 where there was none
+func signalOf(w unix.WaitStatus) int { return max(int(w.Signal()), 0) } // Signal is -1 if there was none

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 )
 
-// addressSpace bounds how far a program gets where memory is only watched. Threads with large stacks
-// cannot live in less than 4 GiB.
+// addressSpace bounds what a program can allocate between two looks where its memory is only polled.
+// Threads with large stacks need 4 GiB.
 func addressSpace(l Limits) int64 { return max(4<<30, 2*l.Memory) }
 
-// stderrTail is how much of standard error is kept.
+// stderrTail is how many bytes of standard error are kept.
 const stderrTail = 4 << 10
 
 // tail keeps the end of a stream.
@@ -24,7 +24,7 @@ func (t *tail) add(b []byte) {
 
 func (t tail) String() string { return string(t[max(0, len(t)-stderrTail):]) }
 
-// take takes what is in the result file of a call.
+// take stores the content of a call's result file.
 func (r *Result) take(p Program, content []byte) {
 	if p.Record {
 		r.Record = content
@@ -33,8 +33,8 @@ func (r *Result) take(p Program, content []byte) {
 	}
 }
 
-// checkValue is the value that a result file holds: exactly one JSON value, or nil. The program can
-// have written anything there.
+// checkValue is the content of a result file if that is exactly one JSON value, otherwise nil. The
+// program may have written anything there.
 func checkValue(content []byte) json.RawMessage {
 	content = bytes.TrimSpace(content)
 	if len(content) == 0 || !json.Valid(content) {

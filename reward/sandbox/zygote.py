@@ -1,10 +1,10 @@
-"""What runs inside a cell: a process that has everything imported and forks once per test.
+"""The zygote of a cell: a process with everything imported that forks once per test.
 
-The zygote itself never runs, parses or even reads what a program brings along; its child does, under
-the limits and the second filter. The child learns nothing of the right answer, and the only things it
-can say are the bytes of its output file, of its result file, and how it ended. It follows program.py in
-one and the same module. Standard library only, Python 3.8 or later; of sockets and signals only the parts in C,
-because those around them make their constants into classes, which takes as long as a tenth of all other imports.
+The zygote never runs, parses or even reads any part of a program; its child does, under the limits and
+the second filter. The child knows nothing of the right answer. All that comes out of it are the bytes of
+its output and result files, and how it ended. This file is appended to program.py to make one module. It
+uses the standard library only, Python 3.8 or later. It imports _socket and _signal, because socket and signal
+turn their constants into enums, which takes a tenth as long as all other imports together.
 """
 import _signal
 import _socket
@@ -15,26 +15,26 @@ import resource
 import struct
 
 CONTROL = 3
-RESULT = CONTROL  # in the child, which has closed the other
+RESULT = CONTROL  # in the child, which has closed the control socket
 
-# One request: processor seconds, size of a file, address space (0 for no limit), and whether the process of the test can be looked
-# into, and is told of: where /proc hides what cannot be. The descriptors that come with it are the request, standard input, output
-# and error, and for a call the result.
+# A request: processor seconds, file size, address space (0 for no limit), and whether /proc hides processes (hidepid). If it does,
+# the test stays dumpable, so that it can be seen, and its process id is reported. The request comes with the descriptors of the
+# request file, of standard input, output and error, and for a call of the result file.
 REQUEST = struct.Struct("=qqq?")
-BEGUN = struct.Struct("=ci")  # the process of the test
-# One answer: wait status, processor time in microseconds, peak memory in KiB, and whether something
-# is left behind, so that the cell must not be used again.
+BEGUN = struct.Struct("=ci")  # the process id of the test
+# An answer: wait status, processor time in microseconds, peak memory in KiB, and whether the test left
+# something behind, so that the cell must not be used again.
 DONE = struct.Struct("=cIqqB")
-SPACE = _socket.CMSG_SPACE(5 * 4)  # of those descriptors
+SPACE = _socket.CMSG_SPACE(5 * 4)  # for the descriptors
 
-# The C library that Python runs on, called with the interpreter lock held: there are no other threads.
-# A child pays for every page that it touches first, so what it calls is made ready here.
+# The C library of this process, called with the interpreter lock held: there are no other threads.
+# Every page that a child touches first has to be copied, so its calls are prepared before the fork.
 LIBC = ctypes.PyDLL(None)
-fork = LIBC.fork  # Python's own prepares for threads, which makes a test take half as long again
+fork = LIBC.fork  # os.fork also prepares for threads, which makes a test take half as long again
 
 
 def prctl(option, first, second=0):
-    """A call of prctl, ready to be made."""
+    """A function without arguments that calls prctl."""
     arguments = ctypes.c_int(option), ctypes.c_ulong(first), ctypes.c_ulong(second), ctypes.c_ulong(0), ctypes.c_ulong(0)
 
     def call():
@@ -44,7 +44,7 @@ def prctl(option, first, second=0):
 
 
 class Program(ctypes.Structure):
-    """A system call filter as the kernel takes it."""
+    """struct sock_fprog: a seccomp filter."""
     _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.c_void_p)]
 
 
@@ -67,7 +67,7 @@ def install_filter():
 
 
 def read_request(fd):
-    """Takes the request out of its file, which from then on tells how far the test has come."""
+    """Reads the request and empties its file, which from then on shows how far the test has got."""
     data, size = b"", os.fstat(fd).st_size
     while len(data) < size:
         data += os.pread(fd, size - len(data), len(data))
@@ -80,13 +80,13 @@ def limit(kind, value, extra=0):
 
 
 def test(request, fds):
-    """Runs in the child, from fork to exit. How far it gets is written to the file of the request,
-    which is closed before the program starts; the socket belongs to the zygote alone."""
+    """Runs in the child, from fork to exit. Its progress is written to the request file, which is closed
+    before the program starts. The control socket belongs to the zygote alone."""
     os.close(CONTROL)
     try:
         if not CONFIG["alone"]:
             die_with_parent()
-            if os.getppid() != ZYGOTE:  # it was killed before
+            if os.getppid() != ZYGOTE:  # it died before prctl took effect
                 leave(255)
         cpu, size, space, seen = REQUEST.unpack(request)
         if seen:
@@ -110,13 +110,13 @@ def test(request, fds):
 
 
 def scratch_state():
-    """What changes with every file that is made in the scratch directory, where the zygote lives. A
-    program cannot set it back."""
+    """A value that changes with every file made in the scratch directory, the zygote's working directory.
+    A program cannot restore it."""
     return os.stat(".").st_mtime_ns
 
 
 def sweep(clean):
-    """Ends whatever the test left running, and tells whether it left anything at all."""
+    """Kills every process that the test has left, and tells whether it left anything at all."""
     left = False
     if CONFIG["alone"]:
         try:
@@ -133,7 +133,7 @@ def sweep(clean):
 
 
 def serve_one(clean):
-    """Takes a request, and reports when its process has ended."""
+    """Receives a request, runs it in a child, and reports when that has ended."""
     request, ancillary, _, _ = control.recvmsg(REQUEST.size, SPACE)
     if not request:
         leave(0)
@@ -162,7 +162,7 @@ def serve():
         serve_one(clean)
 
 
-threading.stack_size(64 << 20)  # the default would be that of the main thread, which is huge
+threading.stack_size(64 << 20)  # the default is the stack limit of the main thread, which is huge
 _signal.signal(_signal.SIGXFSZ, _signal.SIG_DFL)
 not_dumpable()
 control = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, CONTROL)

@@ -13,13 +13,13 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 )
 
-// What attackers look for: what a hidden test expects, and a value that another conversation has.
+// What attackers look for: the expected output of a hidden test, and a value of another conversation.
 const (
 	hiddenAnswer = "expected-of-a-hidden-test" // lookAround has them backwards
 	otherSecret  = "known-to-another-conversation"
 )
 
-// lookAround prints all that a process can find: its objects, frames, environment, files, descriptors.
+// lookAround prints all that a process can reach: its objects, frames, environment, files, descriptors.
 const lookAround = `
 import gc, os, sys
 found = []
@@ -60,8 +60,8 @@ func attacks(t *testing.T) map[string]string {
 	return all
 }
 
-// TestAttacks: no tool tells what a hidden test expects or what another conversation knows, whatever is run, and the other
-// conversation does not notice.
+// TestAttacks: whatever is run, no tool reveals what a hidden test expects or what another conversation knows, or disturbs
+// that conversation.
 func TestAttacks(t *testing.T) {
 	t.Parallel()
 	j := sharedJudge(t)
@@ -82,7 +82,7 @@ func TestAttacks(t *testing.T) {
 					continue // it runs what run_tests does, only slower
 				}
 				text := ask(t, k, tool.Name(), map[string]any{"code": code})
-				if name == "look-around" { // which knows what it looks for
+				if name == "look-around" { // its own source has what it looks for
 					require.Contains(t, text, "secrets: []")
 					continue
 				}
@@ -95,7 +95,7 @@ func TestAttacks(t *testing.T) {
 	require.Equal(t, "'"+otherSecret+"'", run(t, other, "secret"))
 }
 
-// TestRunTests: what is shown of tests that may be seen, and that nothing is of others.
+// TestRunTests: what is shown of public tests, and that nothing is shown of hidden ones.
 func TestRunTests(t *testing.T) {
 	t.Parallel()
 	j := sharedJudge(t)

@@ -1,5 +1,5 @@
-"""Starts what follows it in SOURCE with a copy of the built-in names of its own: a program may replace what it finds in
-builtins, and changes nothing for what watches over it. NAMES are those that a program begins with."""
+"""Runs the driver in SOURCE with its own copy of the built-in names, so that a program that replaces names in builtins
+does not affect it. NAMES are the names that a program starts with."""
 NAMES = {name: value for name, value in globals().items() if not name.startswith("__") and name != "SOURCE"}
 
 

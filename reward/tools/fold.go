@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// detail is how much of a trace is shown: so many of the first and the last rounds of a loop, and calls down to a depth.
+// detail is how much of a trace is shown: the number of first and last iterations of a loop, and the depth of calls.
 type detail struct{ first, last, depth int }
 
-// details go from much to little.
+// details are in decreasing order.
 var details = []detail{{3, 2, 8}, {2, 1, 6}, {2, 1, 4}, {1, 1, 4}, {1, 1, 3}, {1, 1, 2}, {1, 1, 1}, {1, 1, 0}}
 
-// Steps is the trace as a list, rounds of loops and deep calls left out where they are many.
+// Steps is the trace as a list. If there are many iterations or deep calls, some are left out.
 func (t *Trace) Steps() []Step { return t.folded(details[0]) }
 
 // MarshalJSON writes an object with the steps.
@@ -25,7 +25,7 @@ func (t *Trace) MarshalJSON() ([]byte, error) {
 }
 
 func (t *Trace) folded(d detail) []Step {
-	f := folder{detail: d, ends: make(map[int]int, len(t.loops))}
+	f := folding{detail: d, ends: make(map[int]int, len(t.loops))}
 	for _, loop := range t.loops {
 		if _, there := f.ends[loop[0]]; !there {
 			f.ends[loop[0]] = loop[1]
@@ -35,24 +35,24 @@ func (t *Trace) folded(d detail) []Step {
 	return f.steps
 }
 
-// folder makes a list of a tree.
-type folder struct {
+// folding turns the tree of a trace into a list, and leaves out what exceeds the detail.
+type folding struct {
 	detail
-	ends   map[int]int // of loops, by the lines of their heads
-	nested int         // loops of the frame that are being taken
+	ends   map[int]int // the last line of each loop, by its first
+	nested int         // loops of the current frame that are open
 	steps  []Step
 }
 
-// mostNested is how many blocks Python lets stand in each other. A record may name as many loops as it likes.
+// mostNested is how deep Python lets blocks be nested. It bounds the recursion, as a record may claim any number of loops.
 const mostNested = 20
 
-// lines takes the steps of a frame: those of a loop together.
-func (f *folder) lines(list []*node) {
+// lines adds the steps of a frame, those of a loop together.
+func (f *folding) lines(list []*node) {
 	for len(list) > 0 {
 		head := list[0].Line
 		last, isLoop := f.ends[head]
 		if list[0].Kind != Line || !isLoop || f.nested == mostNested {
-			f.one(list[0])
+			f.step(list[0])
 			list = list[1:]
 			continue
 		}
@@ -67,9 +67,9 @@ func (f *folder) lines(list []*node) {
 	}
 }
 
-// loop takes the lines of a loop. Its rounds begin with the line of its head, or with the one that comes first where the head runs only
-// once, as Python has it of a loop without a condition.
-func (f *folder) loop(list []*node, head int) {
+// loop adds the lines of a loop. An iteration begins with the line of the loop's head or, if that runs only once, as in Python's code of
+// a loop without a condition, with the first line of its body.
+func (f *folding) loop(list []*node, head int) {
 	first, at := head, 1
 	if len(list) > 1 && !slices.ContainsFunc(list[1:], func(n *node) bool { return n.Line == head }) {
 		first, at = list[1].Line, 2
@@ -89,15 +89,15 @@ func (f *folder) loop(list []*node, head int) {
 		if left > 1 && i >= f.first && i < len(rounds)-f.last {
 			continue
 		}
-		f.one(round[0])
+		f.step(round[0])
 		f.lines(round[1:])
 	}
 }
 
-func (f *folder) skip(s Step) { f.steps = append(f.steps, s) }
+func (f *folding) skip(s Step) { f.steps = append(f.steps, s) }
 
-// one takes a step and what happened in the course of it.
-func (f *folder) one(n *node) {
+// step adds a step and what happened during it.
+func (f *folding) step(n *node) {
 	s := n.Step
 	if len(n.inner) == 0 {
 		f.steps = append(f.steps, s)
@@ -124,7 +124,7 @@ func (f *folder) one(n *node) {
 			f.skip(Step{Kind: Skip, Depth: s.Depth + 1, Count: left, Name: "calls"})
 		case left > 1 && i > f.first && i < len(n.inner)-f.last:
 		default:
-			f.one(inner)
+			f.step(inner)
 		}
 	}
 	if len(n.Changes) > 0 {
@@ -133,8 +133,8 @@ func (f *folder) one(n *node) {
 	}
 }
 
-// deep takes a call of which nothing but its end is shown.
-func (f *folder) deep(n *node) {
+// deep adds a call that is too deep: of its lines only their number is shown, and how it ended.
+func (f *folding) deep(n *node) {
 	end := n.inner[len(n.inner)-1]
 	lines := count(n.inner)
 	if lines > 0 {

@@ -7,11 +7,11 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// Form is a way to write a trace.
+// Form is a format of a trace.
 type Form string
 
 const (
-	LinesForm Form = "lines" // a line of the program, and beside it what it changed
+	LinesForm Form = "lines" // the lines of the program, with what each changed as a comment
 	TableForm Form = "table" // the same as a table in Markdown
 	StoryForm Form = "story" // sentences
 )
@@ -23,7 +23,7 @@ func (f Form) check() error {
 	return nil
 }
 
-// Text is the trace in at most so many bytes: what is shown of loops and calls is as much as fits.
+// Text is the trace in at most the given number of bytes, with as much detail of loops and calls as fits.
 func (t *Trace) Text(form Form, most int) string {
 	end := t.Ended
 	if t.Output != "" {
@@ -68,7 +68,7 @@ func write(b *strings.Builder, form Form, i int, s Step) {
 	}
 }
 
-// writeLine writes a step as the program has it, with what it did in a comment.
+// writeLine writes a step as a line of the program, with what it did as a comment.
 func writeLine(b *strings.Builder, s Step) {
 	indent := strings.Repeat("  ", s.Depth)
 	switch did := s.did(); {
@@ -81,7 +81,7 @@ func writeLine(b *strings.Builder, s Step) {
 	}
 }
 
-// did is what a step did, in short.
+// did is a short description of what a step did.
 func (s Step) did() string {
 	switch s.Kind {
 	case Call:
@@ -128,7 +128,7 @@ func (s Step) skipped() string {
 	return fmt.Sprintf("… × %d more %s", s.Count, s.Name)
 }
 
-// sentence is the step for somebody who reads.
+// sentence is a step in StoryForm.
 func (s Step) sentence() string {
 	did, code := s.did(), strings.TrimSpace(s.Code)
 	switch s.Kind {

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// soak is how many calls the long form makes, which attacks with every program, too; 0 is the short form.
+// soak is how many calls the long form of the tests makes; it also runs every attack. 0 is the short form.
 var soak, _ = strconv.Atoi(os.Getenv("GRPO_TOOLS_SOAK"))
 
 func testPython(t testing.TB) string {
@@ -31,7 +31,7 @@ func testPython(t testing.TB) string {
 	return ""
 }
 
-// shared is the pool of most tests: to make one, and to attack it, takes a while.
+// shared is the pool of most tests: it takes a while to open one, because it is attacked.
 var shared struct {
 	sync.Once
 	pool *sandbox.Pool
@@ -57,7 +57,7 @@ func sharedJudge(t testing.TB) *reward.Judge {
 	return judgeOver(t, shared.pool)
 }
 
-// openJudge opens a judge over cells of its own, with so many slots and places for conversations.
+// openJudge opens a judge with its own cells.
 func openJudge(t testing.TB, slots, sessions int) (*reward.Judge, *sandbox.Pool) {
 	t.Helper()
 	pool, err := sandbox.Open(t.Context(), sandbox.Options{Slots: slots, Sessions: sessions, Python: testPython(t), Unsafe: true})
@@ -104,7 +104,7 @@ func run(t testing.TB, k *Kit, code string) string {
 	return ask(t, k, "python", map[string]any{"code": code})
 }
 
-// tight are limits under which attacks take no long time.
+// tight are limits that keep attacks short.
 func tight(j *reward.Judge) Options {
 	return Options{Judge: j, CallTime: 300 * time.Millisecond, Lines: 3000, Memory: 256 << 20, Text: 2000}
 }

@@ -21,7 +21,7 @@ import (
 //go:embed testdata/programs.txt
 var programsText string
 
-// hostileProgram does something to who looks at it.
+// hostileProgram is a program that attacks the tracer.
 type hostileProgram struct {
 	name, code string
 	want       []string // one of these is in the trace
@@ -41,12 +41,12 @@ func hostilePrograms(t testing.TB) (all []hostileProgram) {
 	return all
 }
 
-// quick are the programs of the short form: those that reach for something else each, in little time.
+// quick are the programs of the short form: fast ones, each with a different target.
 var quick = regexp.MustCompile(`^(repr-hangs|settrace-reset|settrace-by-c|os-exit-by-c|overwrite-the-record|` +
 	`builtins-emptied|class-lies|metaclass|generators|exception-str-hangs|key-cycle)$`)
 
-// TestHostilePrograms: whatever a program does to who looks at it, there is an answer, in time and of a bounded size, in every form,
-// and what it can tell it tells.
+// TestHostilePrograms: whatever a program does to the tracer, the answer comes in time and has a bounded size in every form, and it
+// shows what can be known.
 func TestHostilePrograms(t *testing.T) {
 	t.Parallel()
 	j := sharedJudge(t)
@@ -72,7 +72,7 @@ func TestHostilePrograms(t *testing.T) {
 	}
 }
 
-// FuzzRecords: a process can write any record. None makes the reader stumble, and what comes of it can be written down.
+// FuzzRecords: a process can write any record. The reader must accept all, and every trace must be printable.
 func FuzzRecords(f *testing.F) {
 	f.Add([]byte("[\"o\",[[1,2]]]\n[\"l\",0,1]\n[\"f\",1,\"g\",1,[[\"x\",null,\"1\"]]]\n[\"r\",1,\"2\"]\n[\"c\",0,[[\"a\",null,\"1\"]]]\n"))
 	f.Add([]byte("[\"r\",0]\n[\"f\",-5]\n[\"u\",99999999]\n[\"l\",64,-1]\n[\"x\",3]\n[\"y\"]\n[[]]\n\x00"))
@@ -90,7 +90,7 @@ func FuzzRecords(f *testing.F) {
 	})
 }
 
-// A record may be of exceptions alone, in no line: each of them finds that there is none at once.
+// A record may have only exceptions and no lines. Finding that there is no line must take constant time for each.
 func TestRecordsWithoutLines(t *testing.T) {
 	start := cputime.Used()
 	trace := readTrace("a", resultWith([]byte(strings.Repeat("[\"x\",0,1,\"\"]\n", 100_000))))
@@ -98,7 +98,7 @@ func TestRecordsWithoutLines(t *testing.T) {
 	require.Less(t, cputime.Used()-start, 10*time.Second)
 }
 
-// A record may name more loops than a program can have, each of them around all that follows.
+// A record may claim more nested loops than a program can have.
 func TestARecordOfLoopsWithoutEnd(t *testing.T) {
 	racing.Alone(t)
 	var record bytes.Buffer

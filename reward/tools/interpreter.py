@@ -1,9 +1,8 @@
-"""An interpreter for one conversation: what one call leaves behind, the next one finds.
+"""An interpreter for one conversation, which keeps its state from call to call.
 
-The code of a call comes through descriptor 3, after eight bytes that nobody can guess, its length and its number; the answer goes the
-same way, with the same eight bytes. What is printed goes to files that are emptied between calls. The code can read and change
-all of this, and the worst that comes of it is that its own state is lost. What is used here is therefore bound here, before anything
-else runs.
+The code of a call comes through descriptor 3, after a random token of eight bytes, its length and its number. The answer is written
+there, after the same token. Output goes to files that are emptied between calls. The code can read and change all of this; at worst
+its own state is lost. To make that unlikely, everything that is used here is bound to names here before any code of a call runs.
 """
 import ast
 import builtins
@@ -18,7 +17,7 @@ import types
 CONVERSATION = 3
 MOST_FRAMES = 10  # of a traceback, from either end
 MOST_TEXT = 16 << 10  # characters of a value or a traceback, from either end
-SPARE = 60  # and the two after it: the standard streams' descriptors once more, for a call that closes them
+SPARE = 60  # the first of three duplicates of the standard streams' descriptors, for a call that closes them
 read, write, leave, copy, look = os.read, os.write, os._exit, os.dup2, os.fstat
 raw, text_stream = io.FileIO, io.TextIOWrapper
 TREE, Expression, Expr = ast.PyCF_ONLY_AST, ast.Expression, ast.Expr
@@ -27,7 +26,7 @@ TracebackException, StackSummary, FrameSummary = traceback.TracebackException, t
 
 
 def take(n):
-    """So many bytes of the conversation; its end is the end of this process."""
+    """Reads n bytes of the conversation; at its end this process exits."""
     data = b""
     while len(data) < n:
         part = read(CONVERSATION, n - len(data))
@@ -44,7 +43,7 @@ def give(token, content):
 
 
 def open_streams():
-    """Standard streams without a buffer: what a call could not write does not come out in the next one."""
+    """Opens unbuffered standard streams: output that one call could not write must not appear in the next one."""
     for fd in range(3):
         try:
             look(fd)
@@ -60,7 +59,7 @@ def open_streams():
 
 
 def run(source, number):
-    """Runs the code of a call, and gives back the kind of its outcome and a text: the value of the last expression or the
+    """Runs the code of a call, and returns the kind of its outcome and a text: the value of the last expression or the
     traceback."""
     name = "call-%d" % number
     try:
@@ -83,12 +82,12 @@ def run(source, number):
 
 
 def shown(value):
-    """What a person would see at a prompt. It may raise what repr raises."""
-    return "".join(["", repr(value)])  # of a subclass of str, the text alone
+    """What an interactive interpreter would print. It may raise what repr raises."""
+    return "".join(["", repr(value)])  # a plain str, even if repr returns a subclass
 
 
 def explained(kind, value, trace):
-    """The traceback with the frames of calls alone."""
+    """The traceback, with only the frames of the code of calls."""
     try:
         told = TracebackException(kind, value, trace)
         parts, seen = [told], []
@@ -120,7 +119,7 @@ def cut(text):
 
 
 def serve():
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # who prints too much is told so by an exception
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # printing too much raises an exception instead
     module = types.ModuleType("__main__")
     names = module.__dict__
     names.update(NAMES, __builtins__=builtins)

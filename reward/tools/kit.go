@@ -21,40 +21,40 @@ import (
 
 // Tool is something that a model can call.
 type Tool interface {
-	// Name is what it is called by.
+	// Name is the name by which the model calls it.
 	Name() string
-	// Schema describes it and its arguments: a function as the "tools" of OpenAI's requests list it.
+	// Schema describes the tool and its arguments in the format of "tools" in OpenAI's API.
 	Schema() json.RawMessage
-	// Call answers a call with these arguments, a JSON object. A call that is wrong gets a text as answer, too; an error
-	// is the context's, or a failure of the machine that wraps a *sandbox.InfraError.
+	// Call answers a call with the arguments, a JSON object. A wrong call is answered with a text, too. An error is the
+	// context's, or a failure of the machine that wraps a *sandbox.InfraError.
 	Call(ctx context.Context, args json.RawMessage) (text string, err error)
 }
 
-// Options say what the tools of a conversation are like. A zero field takes its default.
+// Options configure the tools of a conversation. A zero field takes its default.
 type Options struct {
 	// Judge runs and judges tests. Its programs must run in cells of this machine.
 	Judge *reward.Judge
-	// Group names the conversations that wait together for their turn; empty is the ID of the problem.
+	// Group is the group whose turns in the sandbox the conversation shares; empty is the ID of the problem.
 	Group string
-	// Tools are the names of those to have: python, run_tests, trace. Empty is all of them.
+	// Tools are the names of the tools: python, run_tests, trace. Empty is all of them.
 	Tools []string
 	// Text is the most bytes of an answer. Default 4,000, at least 400.
 	Text int
-	// CallTime is the processor time of one call, and TotalTime that of all calls of python together. Default 5 s and 60 s.
+	// CallTime bounds the processor time of one call, and TotalTime that of all calls of python. Default 5 s and 60 s.
 	CallTime, TotalTime time.Duration
 	// Memory is the memory of a program and of the interpreter. Default 512 MiB.
 	Memory int64
-	// PublicTests is how many tests, from the first, are public where the problem itself marks none.
+	// PublicTests is how many of the first tests are public if the problem marks none as public.
 	PublicTests int
-	// CountHidden has run_tests say how many of the hidden tests pass, too, and nothing else of them.
+	// CountHidden has run_tests report also how many of the hidden tests pass, and nothing else of them.
 	CountHidden bool
-	// Form is how a trace is written: lines (also ""), table or story.
+	// Form is the format of a trace: lines (also ""), table or story.
 	Form Form
 	// Lines is how many lines a traced program may run. Default 100,000.
 	Lines int
 }
 
-// DefaultText is the most bytes of an answer where Options do not say.
+// DefaultText is the default of Options.Text.
 const DefaultText = 4000
 
 func (o Options) withDefaults(p *data.Problem) (Options, error) {
@@ -76,10 +76,10 @@ func (o Options) withDefaults(p *data.Problem) (Options, error) {
 	return o, o.Form.check()
 }
 
-// Names are the tools that there are.
+// Names are the names of all tools.
 func Names() []string { return []string{"python", "run_tests", "trace"} }
 
-// Kit is the tools of one conversation. Its tools may be called one at a time.
+// Kit is the tools of one conversation. They must be called one at a time.
 type Kit struct {
 	options Options
 	problem *data.Problem
@@ -90,18 +90,18 @@ type Kit struct {
 	stats Stats
 }
 
-// Stats is what a kit has done.
+// Stats are counts of a kit.
 type Stats struct {
-	// Calls counts the calls of each tool, Wrong those whose arguments could not be used, and Failed those that ended with an error.
+	// Calls counts the calls of each tool, Wrong the wrong calls, and Failed those that ended with an error.
 	Calls         map[string]int `json:"calls"`
 	Wrong, Failed int
 	// Lost counts how often the state of the interpreter was lost.
 	Lost int
-	// Wall is the time from call to answer, the waiting for a turn included, and CPU the processor time of programs.
+	// Wall is the time from call to answer, including the wait for a slot, and CPU the processor time of programs.
 	Wall, CPU time.Duration
 }
 
-// Open makes the tools for a conversation about the problem. It starts nothing. Close ends what calls have started.
+// Open makes the tools for a conversation about the problem. It starts no process. Close ends what calls have started.
 func Open(ctx context.Context, p *data.Problem, o Options) (*Kit, error) {
 	o, err := o.withDefaults(p)
 	if err != nil {
@@ -131,10 +131,10 @@ func Open(ctx context.Context, p *data.Problem, o Options) (*Kit, error) {
 	return k, nil
 }
 
-// Tools are the tools, in the order that they were asked for.
+// Tools are the tools, in the order of Options.Tools.
 func (k *Kit) Tools() []Tool { return k.tools }
 
-// Call calls the tool of that name. A name that is none gets a text as answer.
+// Call calls the tool of that name. An unknown name is answered with a text.
 func (k *Kit) Call(ctx context.Context, name string, args json.RawMessage) (string, error) {
 	var names []string
 	for _, t := range k.tools {
@@ -147,7 +147,7 @@ func (k *Kit) Call(ctx context.Context, name string, args json.RawMessage) (stri
 	return fmt.Sprintf("there is no tool %.40q; the tools are %s", name, strings.Join(names, ", ")), nil
 }
 
-// Stats is what the kit has done so far.
+// Stats are the counts so far.
 func (k *Kit) Stats() Stats {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -165,28 +165,28 @@ func (k *Kit) note(change func(*Stats)) {
 	change(&k.stats)
 }
 
-// Close ends the interpreter, where there is one.
+// Close ends the interpreter, if there is one.
 func (k *Kit) Close() {
 	if k.session != nil {
 		k.session.Close()
 	}
 }
 
-// answerer is a tool that says by a *wrong what is wrong with a call.
+// answerer is a tool whose error about a wrong call is a *wrong.
 type answerer interface {
 	Name() string
 	Schema() json.RawMessage
 	answer(ctx context.Context, args json.RawMessage) (string, error)
 }
 
-// wrong is what is wrong with a call.
+// wrong is the error about a wrong call.
 type wrong struct{ text string }
 
 func (w *wrong) Error() string { return w.text }
 
 func wrongf(format string, args ...any) error { return &wrong{fmt.Sprintf(format, args...)} }
 
-// counted is a tool as others see it.
+// counted is the Tool of an answerer: it counts calls, and turns errors about wrong calls into answers.
 type counted struct {
 	answerer
 	kit *Kit
@@ -234,7 +234,7 @@ func decode(args json.RawMessage, v any, expected string) error {
 	return nil
 }
 
-// checkCode refuses a program that no tool takes.
+// checkCode refuses a program that is empty or too large for any tool.
 func checkCode(code string) error {
 	switch {
 	case strings.TrimSpace(code) == "":
@@ -245,5 +245,5 @@ func checkCode(code string) error {
 	return nil
 }
 
-// mostCode is the size of the largest program that a tool takes: one that fits into a request.
+// mostCode is the largest size of a program in bytes: it must fit into a request.
 const mostCode = sandbox.MaxRequest - 16

@@ -17,9 +17,9 @@ var bootSource string
 //go:embed interpreter.py
 var interpreterSource string
 
-// driver is a program of ours, started by boot.py.
+// driver is the source of one of our own programs, which boot.py starts.
 func driver(source string) string {
-	quoted, err := json.Marshal(source) // a JSON string is a Python string
+	quoted, err := json.Marshal(source) // a JSON string is a valid Python literal
 	if err != nil {
 		panic(err)
 	}
@@ -75,7 +75,8 @@ func (p *python) answer(ctx context.Context, raw json.RawMessage) (string, error
 	return p.text(r), nil
 }
 
-// text is what the model is told: the output, which gets what the end of it leaves.
+// text is the answer to the model: the output and then its end, which has the value or what went wrong. The output is cut to the room
+// that the end leaves.
 func (p *python) text(r sandbox.Reply) string {
 	end := ""
 	switch {
@@ -94,7 +95,7 @@ func (p *python) text(r sandbox.Reply) string {
 	return strings.TrimSuffix(text, "\n")
 }
 
-// stopped says why there is no answer.
+// stopped says why the process gave no answer.
 func (p *python) stopped(r sandbox.Reply) string {
 	const lost = "; all variables are lost, and the next call begins anew"
 	switch {

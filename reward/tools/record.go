@@ -20,7 +20,7 @@ type Trace struct {
 	steps  []*node
 }
 
-// node is something that a program did, with what happened in the course of it: the calls of a line, the lines of a call.
+// node is a step with the steps that happened during it: the calls of a line, the lines of a call.
 type node struct {
 	Step
 	inner []*node
@@ -31,14 +31,14 @@ type Kind string
 
 const (
 	Line   Kind = "line"   // a line ran; Changes are what it did
-	After  Kind = "after"  // the changes of a line that called something, which stands between
+	After  Kind = "after"  // the changes of a line that called something; it follows the steps of the calls
 	Call   Kind = "call"   // a function was called; Changes are its arguments
-	Resume Kind = "resume" // a generator goes on
+	Resume Kind = "resume" // a generator was resumed
 	Return Kind = "return" // a function returned Value
-	Yield  Kind = "yield"  // a generator gave Value
+	Yield  Kind = "yield"  // a generator yielded Value
 	Raise  Kind = "raise"  // the exception Value was raised
-	Leave  Kind = "leave"  // a function was left by an exception
-	Skip   Kind = "skip"   // Count rounds of the loop of Line, or calls, or lines, are left out; Name says which
+	Leave  Kind = "leave"  // an exception left a function
+	Skip   Kind = "skip"   // Count rounds of the loop at Line, calls or lines are left out; Name says which of the three
 )
 
 // Step is a line of a trace.
@@ -46,32 +46,32 @@ type Step struct {
 	Kind    Kind     `json:"kind"`
 	Depth   int      `json:"depth"` // of calls
 	Line    int      `json:"line,omitempty"`
-	Code    string   `json:"code,omitempty"` // as the program has it, indented
+	Code    string   `json:"code,omitempty"` // the source of the line, with its indentation
 	Name    string   `json:"name,omitempty"`
 	Changes []Change `json:"changes,omitempty"`
 	Value   string   `json:"value,omitempty"`
 	Count   int      `json:"count,omitempty"`
 }
 
-// Change is a new value of a variable, of an element or an attribute. Old is there for short values that have changed.
+// Change is a new value of a variable, an element or an attribute. Old is set if both values are numbers, strings or the like.
 type Change struct {
 	Name string `json:"name"`
 	Old  string `json:"old,omitempty"`
 	New  string `json:"new"`
 }
 
-// reader puts a record together. The process that wrote it was free to write anything, so what makes no sense is passed over.
+// reader builds a Trace from a record. The process may have written anything, so events that make no sense are ignored.
 type reader struct {
 	*Trace
 	program   frame
-	open      []*frame // every one that is open, by its depth; the first is that of the program
-	why, text string   // of the end
+	open      []*frame // the open frames by depth; the first is that of the program
+	why, text string   // how the program ended
 }
 
-// frame is one whose steps are being read.
+// frame is a frame of the traced program.
 type frame struct {
 	steps *[]*node
-	line  *node // the last; nil: none yet
+	line  *node // the last line that ran; nil: none yet
 }
 
 func (f *frame) add(n *node) {
@@ -80,7 +80,7 @@ func (f *frame) add(n *node) {
 	}
 }
 
-// mostDepth bounds how deep calls are followed; what lies deeper counts as of that depth.
+// mostDepth bounds the depth of calls; deeper ones count as being at this depth.
 const mostDepth = 64
 
 func readTrace(source string, r sandbox.Result) *Trace {
@@ -104,7 +104,7 @@ func readTrace(source string, r sandbox.Result) *Trace {
 	return t
 }
 
-// event takes an event: its kind, a depth, and the rest.
+// event adds an event: its kind, a depth, and the rest.
 func (in *reader) event(event []json.RawMessage) {
 	kind, depth := "", 0
 	get(event, 0, &kind)
@@ -153,10 +153,10 @@ func (in *reader) event(event []json.RawMessage) {
 	}
 }
 
-// frame is the open frame of that depth, or the deepest above it.
+// frame is the open frame at a depth, or the deepest one if there is none.
 func (in *reader) frame(depth int) *frame { return in.open[min(depth, len(in.open)-1)] }
 
-// begin opens a frame, in the course of the last line of the one above.
+// begin opens a frame, called by the last line of the frame above.
 func (in *reader) begin(s Step) {
 	n := &node{Step: s}
 	above := &in.steps
@@ -170,7 +170,7 @@ func (in *reader) begin(s Step) {
 	in.open = append(in.open, &frame{steps: &n.inner})
 }
 
-// end closes the frame of that depth. The program itself has no value.
+// end closes the frame at the depth of the step, which says how. The program itself returns nothing.
 func (in *reader) end(s Step) {
 	if f := in.frame(s.Depth); f != &in.program {
 		f.add(&node{Step: s})
@@ -180,7 +180,7 @@ func (in *reader) end(s Step) {
 	}
 }
 
-// within is where that goes which happens in the course of the last line.
+// within is where a step belongs that happens during the last line.
 func (f *frame) within() *[]*node {
 	if f.line != nil {
 		return &f.line.inner
@@ -195,7 +195,7 @@ func (t *Trace) code(line int) string {
 	return oneLine(strings.TrimRight(t.source[line-1], " \t\r"), 100)
 }
 
-// get reads a part of an event, and leaves v as it is where that is not there.
+// get decodes a part of an event into v, and leaves v as it is if there is no such part.
 func get(event []json.RawMessage, i int, v any) {
 	if i < len(event) {
 		_ = json.Unmarshal(event[i], v)

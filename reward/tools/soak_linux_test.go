@@ -21,7 +21,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// TestManyConversations in one pool: they wait for places, they leave nothing behind, and end when it does.
+// TestManyConversations: conversations of one pool wait for places, leave nothing behind, and end with the pool.
 func TestManyConversations(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir()) // where nobody else leaves anything, or takes it away
 	j, pool := openJudge(t, 1, 2)
@@ -30,7 +30,7 @@ func TestManyConversations(t *testing.T) {
 	t.Run("broken", func(t *testing.T) { brokenMachines(t, j, pool) })
 }
 
-// nothingIsLeft of many calls of many conversations.
+// nothingIsLeft: many calls of many conversations leave no process, file or descriptor behind.
 func nothingIsLeft(t *testing.T, j *reward.Judge) {
 	calls := max(soak, 8)
 	p := data.Problem{ID: "p", Kind: data.Stdin}.WithTests(data.Test{Stdin: "3\n", Stdout: "6\n", Public: true})
@@ -90,7 +90,7 @@ type left struct {
 	heap                   uint64
 }
 
-// conversationsWait: more conversations than places take turns, each with a state of its own, and none sees another's.
+// conversationsWait: more conversations than places take turns, and each sees only its own state.
 func conversationsWait(t *testing.T, j *reward.Judge) {
 	var wait sync.WaitGroup
 	for i := range 3 {
@@ -119,7 +119,7 @@ func conversationsWait(t *testing.T, j *reward.Judge) {
 	require.ErrorIs(t, err, context.DeadlineExceeded, "both places are held")
 }
 
-// brokenMachines are errors, never answers.
+// brokenMachines: failures of the machine are errors, never answers.
 func brokenMachines(t *testing.T, j *reward.Judge, pool *sandbox.Pool) {
 	k := openKit(t, data.Problem{Kind: data.Stdin}.WithTests(data.Test{Stdin: "1", Stdout: "1", Public: true}), Options{Judge: j})
 	require.Equal(t, "1", run(t, k, "1"))
@@ -152,7 +152,7 @@ func remains(t *testing.T) (l left) {
 	return l
 }
 
-// descendants are the processes below one.
+// descendants are the children of a process, their children, and so on.
 func descendants(pid int) (all []int) {
 	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
 	for _, list := range lists {

@@ -26,9 +26,9 @@ func (k *Kit) newTests(ctx context.Context) (*runTests, error) {
 	return &runTests{kit: k, public: k.problem.WithTests(public...), hidden: k.problem.WithTests(hidden...), tests: public}, nil
 }
 
-// split separates the tests that may be seen from the others.
+// split separates the public tests from the hidden ones.
 func (k *Kit) split(ctx context.Context) (public, hidden []data.Test, err error) {
-	if k.problem.NumTests == 0 || k.problem.Kind == data.Answer { // whose tests no program can be run on
+	if k.problem.NumTests == 0 || k.problem.Kind == data.Answer { // the tests of an Answer problem are not for programs
 		return nil, nil, nil
 	}
 	tests, err := k.problem.Tests(ctx)
@@ -107,7 +107,7 @@ func passed(seen []reward.Seen) (n int) {
 	return n
 }
 
-// report tells of every test. Those that fail share the room that there is.
+// report has a line for every test. The failures share the available bytes.
 func (r *runTests) report(seen []reward.Seen) []string {
 	good := passed(seen)
 	parts := []string{fmt.Sprintf("%d of %d public tests pass", good, len(seen))}
@@ -127,13 +127,13 @@ func (r *runTests) report(seen []reward.Seen) []string {
 	return parts
 }
 
-// outcomes are the verdicts in words.
+// outcomes describe the verdicts.
 var outcomes = map[reward.Verdict]string{
 	reward.WA: "wrong answer", reward.RTE: "ended with an error", reward.TLE: "took too long", reward.MLE: "took too much memory",
 	reward.OLE: "printed too much", reward.CE: "cannot be compiled", "": "not run",
 }
 
-// failure tells of a test that fails, in about n bytes: what went in, what is expected, what came out.
+// failure describes a failed test in about n bytes: its input, what is expected, and what came out.
 func (r *runTests) failure(i int, s *reward.Seen, n int) string {
 	t, result := &r.tests[i], &s.Result
 	text := fmt.Sprintf("test %d: %s", i+1, outcomes[s.Verdict])
@@ -156,7 +156,7 @@ func (r *runTests) failure(i int, s *reward.Seen, n int) string {
 	return text
 }
 
-// shown is what went into a test, what is expected and what came out.
+// shown is the input of a test, what is expected, and what came out.
 func shown(t *data.Test, result *sandbox.Result) (input, expected, got string) {
 	if t.Kind() == data.Assert {
 		return t.Assert, "nothing is raised", strings.TrimSpace(result.Stderr)
@@ -176,7 +176,7 @@ type Failure struct {
 	Test, Of             int    // counts from 1; 0: it fails none
 	Outcome              string // in words
 	Input, Expected, Got string
-	Error                string // what the program wrote about its end
+	Error                string // the end of the program's standard error
 }
 
 // FirstFailure runs a program on the public tests of a problem.
@@ -209,7 +209,7 @@ func FirstFailure(ctx context.Context, p *data.Problem, code string, o Options) 
 	return f, err
 }
 
-// indented is a text that goes on below itself.
+// indented puts a text of several lines on lines of its own and indents them.
 func indented(text string) string {
 	if !strings.Contains(text, "\n") {
 		return text

@@ -9,18 +9,18 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// address is where an object lies in memory, as repr tells it; no two runs agree on that.
+// address is the address of an object in the output of repr, which differs from run to run.
 var address = regexp.MustCompile(`\bat 0x[0-9a-fA-F]{6,16}\b`)
 
-// steady is a text as every run of the same would have it, and valid UTF-8.
+// steady is a text without what differs from run to run, in valid UTF-8.
 func steady(text string) string {
 	return strings.ToValidUTF8(address.ReplaceAllString(text, "at 0x…"), "\ufffd")
 }
 
-// room is what the line takes at most that tells of what is left out.
+// room is the most bytes of the line that says how much is left out.
 const room = 40
 
-// fit cuts a text to at most n bytes: the beginning and the end are kept, a line that says how much is missing stands between.
+// fit cuts a text to at most n bytes: it keeps the beginning and the end, and says between them how much is left out.
 func fit(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -37,7 +37,7 @@ func fit(text string, n int) string {
 	return join(text[:head], int64(at-head), text[at:])
 }
 
-// Fit cuts a text to at most n bytes as those of tools are, and makes it valid UTF-8.
+// Fit cuts a text to at most n bytes, as the tools cut theirs, and makes it valid UTF-8.
 func Fit(text string, n int) string { return fit(strings.ToValidUTF8(text, "\ufffd"), n) }
 
 func join(head string, left int64, tail string) string {
@@ -47,7 +47,7 @@ func join(head string, left int64, tail string) string {
 	return fmt.Sprintf("%s\n… %d bytes left out …\n%s", strings.TrimRight(head, "\n"), left, strings.TrimLeft(tail, "\n"))
 }
 
-// excerpt is what was kept of an output, in at most n bytes.
+// excerpt is an Excerpt as a text of at most n bytes.
 func excerpt(e sandbox.Excerpt, n int) string {
 	if e.LeftOut == 0 {
 		return fit(string(e.Head)+string(e.Tail), n)
@@ -59,7 +59,7 @@ func excerpt(e sandbox.Excerpt, n int) string {
 	return join(head, left-int64(len(head)+len(tail)), tail)
 }
 
-// oneLine is a text on one line, of about n bytes at most: what is longer keeps its beginning and its end.
+// oneLine is a text on one line, cut to about n bytes: a longer one keeps its beginning and its end.
 func oneLine(text string, n int) string {
 	text = strings.NewReplacer("\n", " ", "\r", " ").Replace(steady(text))
 	if len(text) <= n {
@@ -68,7 +68,7 @@ func oneLine(text string, n int) string {
 	return strings.ToValidUTF8(text[:n*2/3], "") + "…" + strings.ToValidUTF8(text[len(text)-n/3:], "")
 }
 
-// block is a text that ends with its line, or nothing.
+// block is a text with a line break at its end, or "".
 func block(text string) string {
 	if text == "" || strings.HasSuffix(text, "\n") {
 		return text

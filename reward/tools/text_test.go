@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// A text that is too long keeps twice as much of its beginning as of its end, in whole characters, and says how much is missing.
+// A text that is cut keeps twice as much of its beginning as of its end, in whole characters, and says how much is left out.
 func TestTextsThatAreCut(t *testing.T) {
 	missing := regexp.MustCompile(`\n… (\d+) bytes left out …\n`)
 	for _, letter := range []string{"a", "é", "日", "😀"} {

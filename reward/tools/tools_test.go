@@ -20,7 +20,7 @@ func resultWith(record []byte) sandbox.Result {
 	return sandbox.Result{Status: sandbox.OK, Record: record}
 }
 
-// TestPython: an interpreter as a notebook has it.
+// TestPython: the interpreter behaves like that of a notebook.
 func TestPython(t *testing.T) {
 	t.Parallel()
 	k := openKit(t, data.Problem{}, Options{CallTime: 200 * time.Millisecond, Text: 1200})
@@ -65,7 +65,7 @@ func TestPython(t *testing.T) {
 	require.Positive(t, s.CPU)
 }
 
-// TestSameCallsSameText: two conversations that make the same calls are told the same.
+// TestSameCallsSameText: two conversations that make the same calls get the same answers.
 func TestSameCallsSameText(t *testing.T) {
 	t.Parallel()
 	j := sharedJudge(t)
@@ -85,7 +85,7 @@ func TestSameCallsSameText(t *testing.T) {
 	require.Equal(t, texts[0], texts[1])
 }
 
-// TestTotalTime: a conversation has so much time in all.
+// TestTotalTime: the processor time of a conversation is bounded.
 func TestTotalTime(t *testing.T) {
 	t.Parallel()
 	k := openKit(t, data.Problem{}, Options{CallTime: 200 * time.Millisecond, TotalTime: 60 * time.Millisecond})
@@ -93,7 +93,7 @@ func TestTotalTime(t *testing.T) {
 	require.Contains(t, run(t, k, "1"), "cannot be called any more")
 }
 
-// TestWrongCalls are answered in words.
+// TestWrongCalls: wrong calls are answered with an explanation.
 func TestWrongCalls(t *testing.T) {
 	t.Parallel()
 	j := sharedJudge(t)
@@ -199,7 +199,7 @@ func TestTraces(t *testing.T) {
 	require.Contains(t, endless.Ended, "stopped after 500 lines")
 }
 
-// TestTraceOfAnAssertion: an assertion is traced behind the program that it is about.
+// TestTraceOfAnAssertion: the trace of an assertion begins with the program under test.
 func TestTraceOfAnAssertion(t *testing.T) {
 	t.Parallel()
 	k := openKit(t, data.Problem{ID: "p", Kind: data.Assert}.WithTests(data.Test{Given: "n = 2", Setup: "x = n",
@@ -209,7 +209,7 @@ func TestTraceOfAnAssertion(t *testing.T) {
 	require.Contains(t, text, "AssertionError")
 }
 
-// TestRoundsOfAHeadThatRunsOnce: Python 3.12 goes back to the first line of the body where a loop has no condition.
+// TestRoundsOfAHeadThatRunsOnce: in a loop without a condition Python 3.12 jumps back to the first line of the body.
 func TestRoundsOfAHeadThatRunsOnce(t *testing.T) {
 	record := "[\"o\",[[1,2]]]\n[\"l\",0,1]\n" + strings.Repeat("[\"l\",0,2]\n", 100) + "[\"l\",0,3]\n"
 	text := readTrace("while True:\n    f()\ng()", resultWith([]byte(record))).Text(LinesForm, 2000)

@@ -21,13 +21,13 @@ var (
 	traceSource = traceValues + "\n\n" + traceSteps
 )
 
-// recordBytes is the most that is written down of a program, and that it may print.
+// recordBytes is the largest size of a program's record, and of its output.
 const recordBytes = 8 << 20
 
-// Traced is a program to be traced, and what it is given.
+// Traced is a program to trace, and its input.
 type Traced struct {
 	Code string
-	// Call is the function to call with Args; empty is a program that reads Stdin.
+	// Call is the function to call with Args; if empty, the program reads Stdin.
 	Call  string
 	Args  []json.RawMessage
 	Stdin string
@@ -35,7 +35,7 @@ type Traced struct {
 	Lines int
 }
 
-// Follow runs a program and says what it did, line by line. The error is the context's, or a failure of the machine.
+// Follow runs a program and traces it line by line. The error is the context's, or a failure of the machine.
 func Follow(ctx context.Context, pool *sandbox.Pool, group string, p Traced, l sandbox.Limits) (*Trace, sandbox.Result, error) {
 	if p.Args == nil {
 		p.Args = []json.RawMessage{}
@@ -61,7 +61,7 @@ func Follow(ctx context.Context, pool *sandbox.Pool, group string, p Traced, l s
 	return readTrace(p.Code, r), r, nil
 }
 
-// tracer shows what a program does.
+// tracer is the tool trace.
 type tracer struct {
 	kit    *Kit
 	public []data.Test
@@ -99,7 +99,7 @@ func (t *tracer) answer(ctx context.Context, raw json.RawMessage) (string, error
 	return trace.Text(o.Form, o.Text), nil
 }
 
-// read finds out what is to be run, and on what.
+// read makes a Traced of the arguments of a call.
 func (t *tracer) read(raw json.RawMessage) (p Traced, err error) {
 	var args struct {
 		Code  string            `json:"code"`
@@ -142,13 +142,13 @@ func (t *tracer) read(raw json.RawMessage) (p Traced, err error) {
 	return p, err
 }
 
-// asserted is a program with what an assertion does behind it, and before it what the task has given.
+// asserted is a program preceded by the code that the task provides and followed by an assertion with its setup.
 func asserted(code string, test *data.Test) string {
 	parts := []string{test.Given, code, test.Setup, test.Assert}
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "\n")
 }
 
-// ended says how a traced program ended: by what it left itself, or by what the sandbox saw.
+// ended says how a traced program ended: as its record has it, or else as the sandbox saw it.
 func ended(why, text string, lines int, r sandbox.Result) string {
 	switch why {
 	case "end":

@@ -1,9 +1,8 @@
-# The second half of trace_values.py, to which it is appended: how a program is followed. The first says how values look, and what
-# has changed in them.
+# Traces a program. It is appended to trace_values.py, which shows values and finds what has changed in them.
 
 
 def variables(code):
-    """The names whose values are looked at in frames of a code: its own, and those of the module that it uses."""
+    """The names that are watched in frames of a code object: its own variables, and the globals that it uses."""
     if code.co_name == "<module>":
         return (), tuple(sorted(module_names))
     own = tuple(n for n in code.co_varnames + code.co_cellvars + code.co_freevars if not n.startswith((".", "__")))
@@ -11,7 +10,7 @@ def variables(code):
 
 
 def differences(state):
-    """What has changed since the last look."""
+    """The changes of a frame's variables since the last call."""
     found = []
     local = state.frame.f_locals if state.locals else {}
     for names, values, seen in ((state.locals, local, state.seen), (state.globals, state.frame.f_globals, module_seen)):
@@ -36,7 +35,7 @@ def finish(state):
 
 
 def enter(frame, event, argument):
-    """Is told of every frame that begins or goes on, and follows those of the program."""
+    """The trace function for every frame that begins or resumes. It traces those of the program."""
     code = frame.f_code
     if event != "call" or id(code) not in followed or current_frame(1) is not frame:
         return None
@@ -65,11 +64,11 @@ def enter(frame, event, argument):
                 "[%s,null,%s]" % (quoted(n), quoted(shown(given[n]))) for n in code.co_varnames[:count] if n in given)))
         return step
     except Exception:
-        return None  # there is no room left on the stack, or the program has changed what is used here
+        return None  # the stack is exhausted, or the program has changed something that is used here
 
 
 def step(frame, event, argument):
-    """Is told of every line, exception and end of a frame of the program."""
+    """The trace function for the lines, exceptions and ends of a frame of the program."""
     state = states.get(id(frame))
     if state is None:
         return None
@@ -107,7 +106,7 @@ def raised(state, frame, argument):
 
 
 def message(kind, value):
-    """The last line of a traceback, as far as it can be told without running code of the program."""
+    """The last line of a traceback, as far as it can be made without running code of the program."""
     given = ARGUMENTS(value)
     if not given:
         return plain_name(kind)
@@ -130,8 +129,8 @@ def returned(state, frame, argument):
 
 
 def follow(code):
-    """Marks the code of functions for being followed, and collects the names that the module has. Bodies of classes,
-    comprehensions and lambdas are not followed, but what they call is."""
+    """Marks the code objects of functions to be traced, and collects the global names of the module. Bodies of classes,
+    comprehensions and lambdas are not traced, but what they call is."""
     for instruction in dis.get_instructions(code):
         if instruction.opname in ("STORE_NAME", "STORE_GLOBAL") and (code.co_name == "<module>" or instruction.opname == "STORE_GLOBAL"):
             if not instruction.argval.startswith("__"):
@@ -144,7 +143,7 @@ def follow(code):
 
 
 def no_trace(function):
-    """Stands for sys.settrace: what the program would be told, this file has to hear."""
+    """Replaces sys.settrace, so that the program cannot switch this trace off."""
 
 
 def find(names, call):
@@ -187,7 +186,7 @@ def serve(source, call, arguments, limits):
 
 def ended(why, text):
     record.put('["e",%s,%s]' % (quoted(why), quoted(text)))
-    raise SystemExit(0)  # the threads of the program, what it has registered for the end, and its buffers come next
+    raise SystemExit(0)  # the runner then waits for threads, calls atexit functions and flushes buffers
 
 
 record, most_lines, lines, worked, last_raised = None, 0, 0, 0, None

@@ -1,9 +1,9 @@
-"""Runs a program and writes down what it does, line by line: which line ran, which variables changed by it, calls, returned values,
+"""Runs a program and records what it does, line by line: which line ran, which variables it changed, calls, returned values,
 exceptions.
 
-What is written goes into memory that is shared with descriptor 3, so that it is there however the program ends. No code of the
-program is asked how its objects look, whether they are equal, or what their hash is: they are read as what their built-in types are.
-The program can read and change all of this; the worst that comes of it is a wrong record of what it did.
+The record is written to a mapping of descriptor 3, so that it survives however the program ends. Objects are shown and compared
+without calling any code of the program (__repr__, __eq__, __hash__), by reading them as their built-in base types. The program can
+read and change all of this; at worst the record of what it did is wrong.
 """
 import ast
 import builtins
@@ -19,14 +19,14 @@ from operator import is_
 RECORD = 3
 FILE_NAME = "solution.py"
 MOST_SHOWN = 80  # characters of a value
-MOST_CHANGES = 6  # that one line made to one variable
-MOST_WORK = 6000000  # elements that are looked at, in all
-LARGE = 4000  # elements of a container that is not looked into
+MOST_CHANGES = 6  # shown of one variable in one line
+MOST_WORK = 6000000  # a bound on the elements that are examined in all
+LARGE = 4000  # elements; a larger container is not examined
 DEEP = 3
 
 leave, current_frame, settrace = os._exit, sys._getframe, sys.settrace
 CLASSES, MEMBERS, NAME, FLAGS = (type.__dict__[name].__get__ for name in ("__mro__", "__dict__", "__name__", "__flags__"))
-WRITTEN_IN_PYTHON = 1 << 9  # or at least made like a class that is
+WRITTEN_IN_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE, which some classes written in C have, too
 ARGUMENTS = BaseException.__dict__["args"].__get__
 LISTS = {list: list.__iter__, tuple: tuple.__iter__, collections.deque: collections.deque.__iter__}
 SETS = {set: set.__iter__, frozenset: frozenset.__iter__}
@@ -39,7 +39,7 @@ MISSING = object()
 
 
 class Record:
-    """The memory that is written to. It takes no more once it is full."""
+    """The memory that holds the record. The program is stopped when it is full."""
 
     def __init__(self, size):
         os.ftruncate(RECORD, size)
@@ -57,17 +57,17 @@ class Record:
 
 
 class Frame:
-    """What is known of a frame that runs: its depth, the variables as they were last seen, whether an exception is on its way."""
+    """The state of a running frame: its depth, its variables as they were last seen, whether an exception is leaving it."""
     __slots__ = ("frame", "depth", "seen", "locals", "globals", "leaving")
 
 
 class Parts:
-    """A container as it was last seen: the object, its keys and elements, and of those elements that have parts, theirs."""
+    """A snapshot of a container: the object, its keys and elements, and the snapshots of elements that are containers."""
     __slots__ = ("object", "keys", "copy", "below")
 
 
 def stop(why):
-    """Ends the program."""
+    """Ends the program and records why."""
     settrace(None)
     record.write(('["e",%s,""]\n' % quoted(why)).encode())
     for stream in (sys.stdout, sys.stderr):
@@ -84,7 +84,7 @@ def plain_name(kind):
 
 
 def show(value, depth=0):
-    """A value as text that is not long, without running any code of the program."""
+    """A short text of a value, made without running any code of the program."""
     kind = type(value)
     if id(kind) in ATOMS:
         return show_atom(value, kind)
@@ -127,7 +127,7 @@ def title(kind, base):
 
 
 def few(walk, size, depth):
-    """The first elements, and the last of a list that is longer."""
+    """The first elements, and the last one if there are more."""
     if depth >= DEEP:
         return "…" if size else ""
     most, texts, at = 8 if depth == 0 else 4, [], 0
@@ -163,7 +163,7 @@ def shown(value):
 
 
 def attributes(value, kind):
-    """Names and values of the attributes that an object itself has, in its dictionary and in slots."""
+    """Names and values of the instance attributes of an object, in its dictionary and its slots."""
     names, values = [], []
     for above in CLASSES(kind):
         members = MEMBERS(above)
@@ -186,7 +186,7 @@ def attributes(value, kind):
 
 
 def parts(value, kind):
-    """The keys and elements of something that has parts, or neither. The keys of a list are its places."""
+    """The keys and elements of a container, or None for both. The keys of a list or a set are None."""
     for base, walk in LISTS.items():
         if issubclass(kind, base):
             return None, list(walk(value)) if base.__len__(value) <= LARGE else None
@@ -202,7 +202,7 @@ def parts(value, kind):
 
 
 def look(value, depth):
-    """What is kept of a value, so that changes of it are seen."""
+    """A snapshot of a value, to find later changes: the value itself if it is atomic, large or deeply nested."""
     kind = type(value)
     if id(kind) in ATOMS or depth > DEEP:
         return value
@@ -228,8 +228,8 @@ def work(n):
 
 
 def compare(path, seen, value, depth, found):
-    """Adds to found what has changed of a value since it was seen, as path, old value or None, and new value. Gives back what
-    is to be kept of it now."""
+    """Adds to found the changes of a value since its snapshot seen, each as path, old value or None, and new value. Returns the new
+    snapshot."""
     kind = type(value)
     if id(kind) in ATOMS:
         if seen is value or type(seen) is kind and seen == value:

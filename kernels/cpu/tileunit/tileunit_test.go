@@ -23,7 +23,7 @@ func use(t *testing.T) {
 	}
 }
 
-// One product of tiles of every shape is what the oracle of the order says, and what is around them stays.
+// A product of tiles of every shape agrees with the oracle, and does not change the memory around it.
 func TestInstructions(t *testing.T) {
 	use(t)
 	random := rand.New(rand.NewPCG(3, 1))
@@ -55,7 +55,7 @@ func TestInstructions(t *testing.T) {
 	require.Zero(t, holders)
 }
 
-// What stands between the unit's instructions is executed with them, as the processor does it, or left to it.
+// Instructions between those of the unit are emulated as the processor executes them, or left to it.
 func TestBetweenInstructions(t *testing.T) {
 	use(t)
 	random := rand.New(rand.NewPCG(4, 1))
@@ -75,7 +75,7 @@ func TestBetweenInstructions(t *testing.T) {
 	}
 }
 
-// What the unit refuses ends the process with a word; what is none of its instructions is left to whom it was before.
+// An invalid use of the unit ends the process with a message; other illegal instructions are left to the previous signal handler.
 func TestMistakes(t *testing.T) {
 	use(t)
 	const variable = "GRPO_TILE_MISTAKE"

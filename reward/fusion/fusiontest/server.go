@@ -1,5 +1,5 @@
-// Package fusiontest has a server that answers as Sandbox Fusion without isolation does, and fails as it
-// is told to. It runs the programs it is sent as the user who tests.
+// Package fusiontest has a fake Sandbox Fusion server without isolation, which can be told to fail. It runs
+// programs as the user who runs the tests.
 package fusiontest
 
 import (
@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// Server is one that listens on a port of this machine.
+// Server listens on a port of this machine.
 type Server struct {
 	*httptest.Server
 	python string
@@ -30,19 +30,19 @@ type Server struct {
 	under          atomic.Int64
 
 	mu     sync.Mutex
-	faults []Fault // for the requests to come, one each; nil is none
+	faults []Fault // of the next requests, one each; nil is none
 }
 
 // Fault answers a request in place of the server.
 type Fault func(w http.ResponseWriter)
 
-// findPython asks the python3 on PATH, which can be a script, for the interpreter that it finds.
+// findPython asks the python3 on PATH, which can be a wrapper script, for its sys.executable.
 var findPython = sync.OnceValues(func() (string, error) {
 	out, err := exec.Command("python3", "-S", "-c", "import sys; print(sys.executable)").Output()
 	return strings.TrimSpace(string(out)), err
 })
 
-// NewServer starts one that has these faults first, or skips the test where there is no Python.
+// NewServer starts a server whose first requests have these faults. It skips the test if there is no Python.
 func NewServer(t testing.TB, faults ...Fault) *Server {
 	t.Helper()
 	python, err := findPython()
@@ -55,7 +55,7 @@ func NewServer(t testing.TB, faults ...Fault) *Server {
 	return s
 }
 
-// request is what a client of Sandbox Fusion sends.
+// request is the body of a request.
 type request struct {
 	Code       string             `json:"code"`
 	Language   string             `json:"language"`
@@ -100,7 +100,7 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
 		"executor_pod_name": nil, "files": req.fetch(dir)})
 }
 
-// begin counts a request and gives the fault that is due, if there is one.
+// begin counts a request and returns its fault, if it has one.
 func (s *Server) begin() Fault {
 	s.Requests.Add(1)
 	s.mu.Lock()
@@ -133,7 +133,7 @@ func (r *request) unpack(dir string) error {
 	return os.WriteFile(filepath.Join(dir, mainFile), []byte(r.Code), 0o644)
 }
 
-// fetch gives those of the files asked for that are there.
+// fetch returns the requested files that exist.
 func (r *request) fetch(dir string) map[string]string {
 	files := map[string]string{}
 	for _, name := range r.FetchFiles {
@@ -170,10 +170,10 @@ func (s *Server) execute(ctx context.Context, dir, main string, timeout float64)
 	return result
 }
 
-// Answer writes an object.
+// Answer writes a JSON response.
 func Answer(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // a client that left is no failure
+	_ = json.NewEncoder(w).Encode(v) // the client may have disconnected
 }
 
 // SandboxError is the answer to a request that the server could not run.
@@ -183,12 +183,12 @@ func SandboxError(message string) Fault {
 	}
 }
 
-// Status answers with that code.
+// Status answers with an HTTP status code.
 func Status(code int) Fault {
 	return func(w http.ResponseWriter) { http.Error(w, `{"detail":"Internal Server Error"}`, code) }
 }
 
-// Broken ends the connection in the middle of an answer.
+// Broken closes the connection in the middle of an answer.
 func Broken(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err == nil {
@@ -197,21 +197,21 @@ func Broken(w http.ResponseWriter) {
 	}
 }
 
-// NoJSON is somebody else's answer.
+// NoJSON is the answer of some other server.
 func NoJSON(w http.ResponseWriter) { _, _ = w.Write([]byte("<html>")) }
 
-// TimedOut is a server that ended the wrapper.
+// TimedOut is the answer after the server has ended the wrapper.
 func TimedOut(w http.ResponseWriter) {
 	Answer(w, map[string]any{"status": "Failed", "run_result": map[string]any{"status": "TimeLimitExceeded"}, "files": map[string]string{}})
 }
 
-// Killed is a wrapper that somebody else killed.
+// Killed is the answer after something else has killed the wrapper.
 func Killed(w http.ResponseWriter) {
 	Answer(w, map[string]any{"status": "Failed", "run_result": map[string]any{"status": "Finished", "return_code": -9},
 		"files": map[string]string{}})
 }
 
-// DiskFull is a wrapper that could not write its frame.
+// DiskFull is the answer after the wrapper could not write its frame.
 func DiskFull(w http.ResponseWriter) {
 	Answer(w, map[string]any{"status": "Failed", "files": map[string]string{},
 		"run_result": map[string]any{"status": "Finished", "return_code": 1, "stderr": "OSError: [Errno 28] No space left on device"}})

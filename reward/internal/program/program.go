@@ -1,6 +1,6 @@
-// Package program has what runs a program inside its own process, whichever way that process is made: as
-// Python source, and as the form in which a program and its input are handed over. It does not know how
-// the process is limited, what it is kept from, or what a right answer is.
+// Package program has the Python source that runs a program inside its own process, however that process
+// is made, and the format in which a program and its input are passed to it. It knows neither limits nor
+// isolation nor right answers.
 package program
 
 import (
@@ -9,15 +9,15 @@ import (
 	"encoding/json"
 )
 
-// Source begins the Python of every such process, whose interpreter has the flag -S. It wants CONFIG to be there, a
-// dict whose "preload" is trusted source or empty and whose "path" is where to look for modules; what follows it makes
-// the process, ends in compiled and run, and reports.
+// Source is the beginning of the Python source of every such process; the interpreter runs with -S. It needs CONFIG, a
+// dict with "preload", trusted source or empty, and "path", the module path. The source appended to it sets up the
+// process, calls compiled and run, and reports.
 //
 //go:embed program.py
 var Source string
 
-// The first byte of the file that tells how far a process has come. After CompileError and Unprepared
-// comes a message, after Unread the rest of the request, which the file was before.
+// The first byte of the file that shows the progress of a process. CompileError and Unprepared are followed
+// by a message, Unread by the rest of the request, because the file holds the request at first.
 const (
 	Unread       = 'R'
 	Started      = 'S'
@@ -25,15 +25,15 @@ const (
 	Unprepared   = 'X'
 )
 
-// Environment is that of every program, but for HOME and TMPDIR, which are its scratch directory. The
-// fixed hash seed makes the order of a set the same in every run.
+// Environment is the environment of every program, without HOME and TMPDIR, which are its scratch directory.
+// The fixed hash seed makes the order of a set the same in every run.
 var Environment = []string{
 	"PYTHONHASHSEED=0", "PYTHONUTF8=1", "MALLOC_ARENA_MAX=2", "OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1",
 	"PATH=/usr/bin:/bin", "TZ=UTC", "LC_ALL=C.UTF-8",
 }
 
-// Request is the source of a program, the name of the function to call, where one is called, and its
-// arguments, each after its length.
+// Request encodes the source of a program, the name of the function to call or "", and its arguments, each
+// preceded by its length.
 func Request(code, call string, args []json.RawMessage) []byte {
 	size := 17 + len(code) + len(call)
 	for _, a := range args {

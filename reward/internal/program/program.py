@@ -1,11 +1,11 @@
-"""How one program is run inside its own process, as the interpreter itself would run it.
+"""Runs one program inside its own process, as the interpreter itself would run it.
 
 Nothing here decides whether an answer is right, and nothing here is a secret: the program can read
 and change all of it, and gains no more by that than by printing something else. CONFIG, a dict with the
-trusted source to "preload" and the "path" to look for modules, comes before this file, and after it what
-makes and limits the process. The interpreter runs with -S: what is installed may ask for code of its own in
-every interpreter that starts, which can take longer than the rest of the start. Garbage is only collected
-once the program runs: what is imported stays, and to look for garbage in it takes a tenth of the start.
+trusted source to "preload" and the module "path", is defined before this file; the code that sets up and
+limits the process is appended to it. The interpreter runs with -S, because installed packages may run code
+of their own whenever an interpreter starts, which can take longer than the rest of the start. The garbage
+collector is off until the program runs: imported objects stay, and to scan them takes a tenth of the start.
 """
 import gc
 gc.disable()
@@ -24,20 +24,20 @@ import types
 
 FILE_NAME = "solution.py"
 leave = os._exit  # programs replace the one in os
-STREAMS = []  # the standard ones, which a program may replace and write to, and which garbage collection may not know
-IO_BASE = io.IOBase.__mro__[1]  # what all streams derive from, without the questions of an abstract class
+STREAMS = []  # the standard streams: a program may write to them and then replace them, and gc may not track them
+IO_BASE = io.IOBase.__mro__[1]  # the concrete base class of all streams: issubclass skips the checks of an abstract class
 
 
 def preamble(preload):
-    """The names that programs may use without importing them, as the graders of the public
-    collections have it: the contents of the modules that people forget to import, and the modules."""
+    """The names that programs may use without importing them, as with the graders of public data sets: the
+    modules that people forget to import, and their contents."""
     names = {}
     for module in ("string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random",
                    "statistics", "itertools", "functools", "operator", "io", "sys", "json", "typing"):
         exec("from %s import *" % module, names)
     import builtins
     for name in dir(builtins):
-        names.pop(name, None)  # pow is the built-in one, not that of math
+        names.pop(name, None)  # built-in names win: pow is not math.pow
     for module in ("string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random",
                    "statistics", "itertools", "functools", "operator", "io", "sys", "json", "builtins", "typing",
                    "array", "cmath", "contextlib", "dataclasses", "decimal", "enum", "fractions", "numbers",
@@ -52,7 +52,7 @@ def preamble(preload):
 
 
 def compiled(source, progress):
-    """The code of the program. The descriptor progress is told that it starts, or why it cannot."""
+    """Compiles the program, and writes to the descriptor progress that it starts, or why it cannot."""
     try:
         code = compile(source, FILE_NAME, "exec", dont_inherit=True)
     except BaseException as problem:
@@ -88,20 +88,20 @@ def run(code, source, call, args, result):
 
 
 def open_streams(names):
-    """Standard streams as the interpreter opens them: strict UTF-8, and the buffers below. They can be
-    opened before the files of a test are put under them, as long as nothing is read or written."""
+    """Opens the standard streams as the interpreter does: strict UTF-8, and the buffering below. Their
+    descriptors may be replaced by the files of a test afterwards, as long as nothing has been read or written."""
     for fd, name, mode, errors in ((0, "stdin", "r", "strict"), (1, "stdout", "w", "strict"),
                                    (2, "stderr", "w", "backslashreplace")):
         stream = open(fd, mode, encoding="utf-8", errors=errors, closefd=False, buffering=1 if fd == 2 else -1)
         setattr(sys, name, stream)
         setattr(sys, "__%s__" % name, stream)
         STREAMS.append(stream)
-        names[name] = stream  # from sys import * has put the interpreter's there
+        names[name] = stream  # instead of the interpreter's, which "from sys import *" has put there
 
 
 def find(names, call):
-    """The function to call: a method of class Solution, or a function of the module. What only the
-    preamble defines is not the program's."""
+    """The function to call: a method of class Solution, or a function of the module. A name that only the
+    preamble defines does not count."""
     solution = names.get("Solution")
     if isinstance(solution, type) and hasattr(solution, call):
         return getattr(solution(), call)
@@ -111,14 +111,14 @@ def find(names, call):
 
 
 def plain(value):
-    """Numbers and arrays of numpy as Python's own; nothing else that JSON does not know."""
+    """Converts numbers and arrays of numpy to Python's own, and refuses other types that JSON lacks."""
     if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError("JSON cannot carry a value of type %s" % type(value).__name__)
 
 
 def answer(value, result):
-    """Writes the value to the result file. A value that JSON cannot carry is no value."""
+    """Writes the value to the result file, or nothing if JSON cannot represent it."""
     digits(0)
     try:
         text = json.dumps(value, default=plain, allow_nan=False).encode()
@@ -130,7 +130,7 @@ def answer(value, result):
 
 
 def exit_status(code):
-    """What sys.exit(code) means to the caller of the process."""
+    """The exit status that sys.exit(code) gives a process."""
     if code is None:
         return 0
     if isinstance(code, int):
@@ -156,8 +156,8 @@ def complain(source):
 
 
 def finish(status):
-    """Ends as the interpreter does: the other threads, what was registered for the exit, the buffers
-    of every file that the program has left open. Only the tearing down of modules is left out."""
+    """Exits as the interpreter does: waits for other threads, calls the atexit functions, flushes every
+    open file. It only leaves out the teardown of modules."""
     try:
         if len(threading._active) > 1:
             threading._shutdown()
@@ -169,7 +169,7 @@ def finish(status):
         try:
             stream.flush()
         except BaseException:
-            pass  # closed by the program; what counts is what was written
+            pass  # closed by the program, for one
     leave(status)
 
 
@@ -179,7 +179,7 @@ def digits(n):
 
 
 def read_parts(data):
-    """The parts of a request: source, name of the function, and its arguments."""
+    """Splits a request into source, function name and arguments."""
     parts, at = [], 1  # the first byte marks a request that nobody has read
     while at < len(data):
         n = int.from_bytes(data[at:at + 8], "little")
@@ -189,18 +189,18 @@ def read_parts(data):
 
 
 def compile_error(problem):
-    """The message of a program that cannot be compiled."""
+    """The message about a program that cannot be compiled."""
     return "".join(traceback.format_exception_only(type(problem), problem))[-4000:]
 
 
 sys.path[:] = CONFIG["path"]
-site.setquit(), site.setcopyright(), site.sethelper()  # exit and the others that are there without an import
+site.setquit(), site.setcopyright(), site.sethelper()  # exit, help and the like, which -S leaves out
 sys.setrecursionlimit(50000)
 digits(0)  # inputs may hold integers of any size
 random.seed(0)  # the same numbers in every run
 PREAMBLE, PRELOADED = preamble(CONFIG["preload"])
-# The module that the program will be. It is filled here, and not after a fork: to copy a dictionary
-# is to touch every object in it, and with it a page that has to be copied.
+# The module that the program becomes. It is filled before a fork: copying a dictionary touches every
+# object in it, and after a fork every page that is touched must be copied.
 MODULE = types.ModuleType("__main__")
 MODULE.__dict__.update(PREAMBLE, **PRELOADED)
 MODULE.__file__ = FILE_NAME

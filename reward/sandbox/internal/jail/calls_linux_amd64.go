@@ -5,11 +5,11 @@ import "golang.org/x/sys/unix"
 const (
 	auditArch  = unix.AUDIT_ARCH_X86_64
 	sysFstatat = unix.SYS_NEWFSTATAT
-	// foreignCalls is where the numbers of the x32 interface begin.
+	// foreignCalls is where the system call numbers of the x32 ABI begin.
 	foreignCalls = 0x40000000
 )
 
-// archCalls are older forms of the calls that every architecture has.
+// archCalls are calls that not every architecture has, most of them older forms of those in calls.
 var archCalls = []uint32{
 	unix.SYS_OPEN, unix.SYS_STAT, unix.SYS_LSTAT, unix.SYS_ACCESS, unix.SYS_PIPE, unix.SYS_SELECT, unix.SYS_POLL,
 	unix.SYS_DUP2, unix.SYS_MKDIR, unix.SYS_RMDIR, unix.SYS_UNLINK, unix.SYS_RENAME, unix.SYS_LINK, unix.SYS_SYMLINK,
@@ -23,5 +23,5 @@ var forkCalls = []uint32{unix.SYS_FORK, unix.SYS_VFORK}
 
 const setLimitCall = unix.SYS_SETRLIMIT
 
-// openCalls open a file; with each comes which argument has the flags.
+// openCalls are the calls that open a file, each with the index of its flags argument.
 var openCalls = [][2]uint32{{unix.SYS_OPENAT, 2}, {unix.SYS_OPEN, 1}}

@@ -14,17 +14,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Supervisor is the process that starts cells, as seen from the process that wants them.
+// Supervisor is our handle on the process that starts cells.
 type Supervisor struct {
 	mu      sync.Mutex
 	command int
 	process *os.Process
 }
 
-// answerTimeout is how long the supervisor may take to make a process, far above what it needs.
+// answerTimeout is how long the supervisor may take to start a cell, far more than it needs.
 const answerTimeout = 10 * time.Second
 
-// StartSupervisor runs this binary once more, as a supervisor.
+// StartSupervisor runs this binary again, as a supervisor.
 func StartSupervisor() (*Supervisor, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -59,13 +59,13 @@ func StartSupervisor() (*Supervisor, error) {
 // Pid is the process id of the supervisor.
 func (s *Supervisor) Pid() int { return s.process.Pid }
 
-// ErrLost means that the supervisor has died or cannot be understood any more. Its cells are dead or
+// ErrLost means that the supervisor has died or no longer answers as it should. Its cells are dead, or
 // die when it is closed.
 var ErrLost = errors.New("the supervisor is lost")
 
-// StartCell starts a cell with a user of its own, where the configuration asks for one, and with that
-// scratch directory, where it has no root of its own. It gives back its process id and a descriptor of
-// the process, which the caller closes.
+// StartCell starts a cell and returns its process id and a pidfd, which the caller closes. The cell runs
+// as user hostID if the configuration asks for a user of its own; it uses the scratch directory if it has
+// no root of its own.
 func (s *Supervisor) StartCell(hostID int, scratch string, control, source, config, stderr int) (pid, pidfd int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func (s *Supervisor) StartCell(hostID int, scratch string, control, source, conf
 	return 0, -1, fmt.Errorf("%w: no descriptor of the cell came along: %w", ErrLost, unix.EMFILE)
 }
 
-// Close ends the supervisor, with all cells that are still there, and waits until it is gone.
+// Close kills the supervisor, and with it all its cells, and waits until it is gone.
 func (s *Supervisor) Close() error {
 	s.process.Kill()
 	s.process.Wait()

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ofACell is how many processes and threads the supervisor and a cell need to begin.
-const ofACell = 40
+// processesPerCell is how many processes and threads the supervisor and one cell need to start.
+const processesPerCell = 40
 
-// Crowded says what leaves so little room for processes and threads that a cell may not begin; "" where there is enough.
+// Crowded names the limit that leaves too little room for the processes and threads of a cell; "" if there is enough.
 func Crowded() string { return crowded("/") }
 
 func crowded(root string) string {
@@ -31,11 +31,11 @@ func crowded(root string) string {
 		}
 		for at := filepath.Join("/", parts[2]); ; at = filepath.Dir(at) {
 			dir := filepath.Join("sys/fs/cgroup", parts[1], at)
-			most, err := strconv.Atoi(read(dir, "pids.max")) // "max" is none
+			most, err := strconv.Atoi(read(dir, "pids.max")) // not a number but "max" if there is no limit
 			used, uerr := strconv.Atoi(read(dir, "pids.current"))
-			if err == nil && uerr == nil && most-used < ofACell {
+			if err == nil && uerr == nil && most-used < processesPerCell {
 				return fmt.Sprintf("the control group of this process may have %d processes and threads (pids.max), and has %d; "+
-					"have that raised by %d or more where it is set (--pids-limit of a container, TasksMax of a service)", most, used, ofACell)
+					"have that raised by %d or more where it is set (--pids-limit of a container, TasksMax of a service)", most, used, processesPerCell)
 			}
 			if at == "/" {
 				break
@@ -44,16 +44,16 @@ func crowded(root string) string {
 	}
 	var may unix.Rlimit
 	if err := unix.Prlimit(0, unix.RLIMIT_NPROC, nil, &may); err != nil || os.Geteuid() == 0 || may.Cur >= 1<<31 {
-		return "" // the kernel does not count those of root
+		return "" // the limit does not apply to root
 	}
-	if used := threads(filepath.Join(root, "proc"), os.Getuid()); int(may.Cur)-used < ofACell {
+	if used := threads(filepath.Join(root, "proc"), os.Getuid()); int(may.Cur)-used < processesPerCell {
 		return fmt.Sprintf("this user may have %d processes and threads (ulimit -u), and has %d; type ulimit -u %d, "+
-			"or have it raised where it is set", may.Cur, used, used+2*ofACell)
+			"or have it raised where it is set", may.Cur, used, used+2*processesPerCell)
 	}
 	return ""
 }
 
-// threads are those of all processes of a user.
+// threads counts the threads of all processes of a user.
 func threads(proc string, user int) (n int) {
 	all, _ := filepath.Glob(filepath.Join(proc, "[0-9]*", "status"))
 	for _, file := range all {

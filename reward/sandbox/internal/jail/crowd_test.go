@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What bounds processes is named where it leaves too little room, for a group as for those that it is in.
+// A limit on processes that leaves too little room is named, whether it is of the own control group or of one above.
 func TestCrowded(t *testing.T) {
 	for name, c := range map[string]struct {
 		group, dir string
@@ -45,7 +45,7 @@ func TestCrowded(t *testing.T) {
 	}
 }
 
-// Threads are counted of one user, in all of his processes.
+// The threads of all processes of one user are counted, and no others.
 func TestThreadsOfAUser(t *testing.T) {
 	proc := t.TempDir()
 	for pid, text := range map[string]string{

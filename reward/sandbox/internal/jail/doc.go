@@ -1,11 +1,11 @@
-// Package jail turns a process into a cell: it gives it namespaces and a root of its own, takes its
-// powers away, and then becomes the Python interpreter. It knows nothing of programs, tests or
-// limits of a single run; package sandbox talks to what runs in here.
+// Package jail turns a process into a cell: it gives the process namespaces and a root of its own, drops
+// its privileges, and replaces it by the Python interpreter. It knows nothing of programs, tests or the
+// limits of a single run; package sandbox talks to the interpreter.
 //
-// The binary re-executes itself, once as a supervisor and, from there, once per cell. The supervisor
-// exists because making a cell needs a real fork: it stays small, where the process that trains may
-// hold a hundred gigabytes whose page tables would be copied each time. Both roles are recognised by
-// argv[0] in an init function: a program that imports this package has nothing to call, and none that
-// forgets to call something can start itself over and over. The package imports little, so that it is
-// initialised before most others and a cell does not wait for them.
+// The binary re-executes itself once as a supervisor, which re-executes it once per cell. There is a
+// supervisor because starting a cell takes a real fork: the supervisor stays small, while the trainer may
+// hold a hundred gigabytes, whose page tables would be copied each time. An init function recognises both
+// roles by argv[0]. So a program that imports this package has nothing to call, and cannot start itself
+// over and over by forgetting to. The package imports little, so that it is initialised before most others
+// and a cell starts quickly.
 package jail

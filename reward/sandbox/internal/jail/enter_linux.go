@@ -14,11 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// enter makes the calling process a cell, and then the interpreter. It returns only to say what
-// failed.
+// enter turns the calling process into a cell and replaces it by the interpreter. It returns only on
+// failure.
 func enter() error {
-	// Landlock, seccomp and the user are properties of a thread, and exec takes them from the thread
-	// that calls it.
+	// Landlock, seccomp and the user are properties of a thread; the new program inherits those of the
+	// thread that calls exec.
 	runtime.LockOSThread()
 	c, err := readConfig(configFD)
 	if err != nil {
@@ -46,7 +46,7 @@ func enter() error {
 	if err := setLimits(c); err != nil {
 		return err
 	}
-	if err := dropPowers(c, uid); err != nil {
+	if err := dropPrivileges(c, uid); err != nil {
 		return err
 	}
 	if abi := LandlockABI(); abi > 0 {
@@ -69,22 +69,22 @@ func enter() error {
 	return fmt.Errorf("exec %s: %w", c.Exe, syscall.Exec(c.Exe, c.Args, env))
 }
 
-// dieFirst makes the cell and all its children the first that the kernel ends when the whole machine runs
-// out of memory: not the trainer, which is larger than any program. It is done while /proc is in sight, and
-// without a power that could take it back. Where /proc is read-only the limits of a test stand alone.
+// dieFirst makes the cell and its children the OOM killer's first choice when the whole machine runs out of
+// memory, rather than the trainer, which is larger than any program. It comes before the new root hides
+// /proc; without privileges the cell cannot undo it. It does nothing where /proc is read-only.
 func dieFirst() {
 	os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
 }
 
-// sameAddresses asks for the same memory layout in every cell. What has no hash of its own, None and classes among
-// it, has that of its address, so the order of a set would be another in every run, and sometimes the verdict too.
-// A container may forbid this, and then it is.
+// sameAddresses turns address space randomisation off. The default hash of a Python object is its address (classes,
+// for one, and None), so the order of a set of them would change from run to run, and sometimes the verdict with it.
+// A container may forbid this; then it stays random.
 func sameAddresses() {
 	const noRandomAddresses = 0x40000
 	unix.RawSyscall(unix.SYS_PERSONALITY, noRandomAddresses, 0, 0)
 }
 
-// readConfig reads the file that all cells share; the offset of its descriptor is shared too.
+// readConfig reads the configuration file with pread, because all cells share its offset.
 func readConfig(fd int) (*Config, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
@@ -101,14 +101,14 @@ func readConfig(fd int) (*Config, error) {
 	return c, nil
 }
 
-// stackLimit lets legal deep recursion in C code work; it has to be there before the interpreter is.
+// stackLimit makes room for deep recursion in C code. It must be set before the interpreter starts.
 const stackLimit = 512 << 20
 
-// noCore keeps a crash to itself. With a limit of 0 a program that takes crashes through a pipe would be started for each.
+// noCore is a core limit that prevents core dumps. With 0 the kernel would still start a core_pattern pipe handler; with 1 it does not.
 const noCore = 1
 
-// setLimits sets the limits that are the same for every test. Those that depend on the test are set
-// by the zygote, in the process of the test.
+// setLimits sets the limits that are the same for every test. The others are set by the child that the
+// zygote forks for a test.
 func setLimits(c *Config) error {
 	limits := map[int]uint64{
 		unix.RLIMIT_NOFILE: openFiles, unix.RLIMIT_MSGQUEUE: 0, unix.RLIMIT_MEMLOCK: 0,
@@ -134,7 +134,7 @@ func setLimits(c *Config) error {
 	return nil
 }
 
-// lower sets a limit to what it may be at most, and leaves how far it can be raised.
+// lower sets a soft limit, as far as the hard limit allows, and leaves the hard limit as it is.
 func lower(resource int, most uint64) error {
 	var l unix.Rlimit
 	if err := unix.Prlimit(0, resource, nil, &l); err != nil {
@@ -144,14 +144,14 @@ func lower(resource int, most uint64) error {
 	return unix.Prlimit(0, resource, &l, nil)
 }
 
-// dropPowers leaves the process no capability, no way to gain one, and no user but its own. It also
-// asks to be killed when the supervisor dies; changing the user would have cancelled that.
-func dropPowers(c *Config, uid int) error {
+// dropPrivileges leaves the process no capability, no way to gain one, and no user but its own. It also
+// asks again to be killed when the supervisor dies, because a change of user cancels that.
+func dropPrivileges(c *Config, uid int) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no-new-privileges: %w", err)
 	}
 	for capability := uintptr(0); ; capability++ {
-		// EINVAL is the end of the list; EPERM is an ordinary user, who has none to drop.
+		// EINVAL is the end of the list; EPERM means an ordinary user, who has none to drop.
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0); err == unix.EINVAL || err == unix.EPERM {
 			break
 		} else if err != nil {
@@ -177,7 +177,7 @@ func dropPowers(c *Config, uid int) error {
 	return nil
 }
 
-// become changes user and group, for this thread alone: it is the one that goes on.
+// become changes user and group of this thread only, which is the one that calls exec.
 func become(uid int) error {
 	id := uintptr(uid)
 	if _, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); errno != 0 {

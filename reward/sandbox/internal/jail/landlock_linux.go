@@ -13,14 +13,14 @@ const (
 	fsReadFile = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE
 	fsRead     = fsReadFile | unix.LANDLOCK_ACCESS_FS_READ_DIR
 	fsDevice   = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE
-	// fsScratch is what may be done below the scratch directory: files, directories and links, but no
-	// sockets, pipes or devices, and nothing there can be executed.
+	// fsScratch is what is allowed below the scratch directory: files, directories and links, but no
+	// sockets, pipes or devices, and no execution.
 	fsScratch = fsDevice | unix.LANDLOCK_ACCESS_FS_READ_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR |
 		unix.LANDLOCK_ACCESS_FS_REMOVE_FILE | unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG |
 		unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REFER | unix.LANDLOCK_ACCESS_FS_TRUNCATE
 )
 
-// LandlockABI is the version of landlock that the kernel speaks, 0 where it has none.
+// LandlockABI is the kernel's version of the landlock ABI, 0 if it has none.
 func LandlockABI() int {
 	v, _, errno := unix.RawSyscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -29,7 +29,7 @@ func LandlockABI() int {
 	return int(v)
 }
 
-// handled is everything that a version can forbid, and the size of the structure that it reads.
+// handled is everything that an ABI version can forbid, and the size of the attributes that it reads.
 func handled(abi int) (attr unix.LandlockRulesetAttr, size uintptr) {
 	attr.Handled_access_fs, size = 1<<13-1, 8
 	if abi >= 2 {
@@ -50,7 +50,7 @@ func handled(abi int) (attr unix.LandlockRulesetAttr, size uintptr) {
 	return attr, size
 }
 
-// landlock keeps the calling thread and all that it becomes from every file but these.
+// landlock restricts the calling thread, and what it executes or forks, to these files.
 func landlock(abi int, readable, devices []string, scratch string) error {
 	attr, size := handled(abi)
 	ruleset, _, errno := unix.RawSyscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0)
@@ -80,8 +80,8 @@ func landlock(abi int, readable, devices []string, scratch string) error {
 	return nil
 }
 
-// landlockPath grants access to a file or to everything below a directory. A path that the cell does
-// not have needs no rule.
+// landlockPath grants access to a file or to everything below a directory. A path that does not exist
+// needs no rule.
 func landlockPath(ruleset int, path string, access uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err == unix.ENOENT {
@@ -96,7 +96,7 @@ func landlockPath(ruleset int, path string, access uint64) error {
 		return fmt.Errorf("landlock: stat %s: %w", path, err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
-		access &^= unix.LANDLOCK_ACCESS_FS_READ_DIR // means nothing for a file, and is refused there
+		access &^= unix.LANDLOCK_ACCESS_FS_READ_DIR // the kernel refuses it for a file
 	}
 	rule := unix.LandlockPathBeneathAttr{Allowed_access: access, Parent_fd: int32(fd)}
 	_, _, errno := unix.RawSyscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), unix.LANDLOCK_RULE_PATH_BENEATH,

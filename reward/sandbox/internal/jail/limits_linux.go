@@ -8,20 +8,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Of these every program gets so many.
+// The limits that every program gets.
 const (
 	openFiles      = 256
 	pendingSignals = 64
 )
 
-// Lacks says what this process must have less of than a program gets, which nobody can raise but who set it; "" where there is nothing. A
-// program gets that processor time, files of that size and that address space beside what every cell has.
+// Lacks names a hard limit of this process that is below what a program is to get, and says how to raise it; "" if there is none.
+// The arguments are the processor time, the file size and the address space of a program.
 func Lacks(seconds, bytes, space int64) string {
 	for _, l := range []struct {
 		resource int
 		gets     int64
 		what     string
-		unit     int64 // that ulimit counts in
+		unit     int64 // of ulimit
 		flag     string
 	}{
 		{unix.RLIMIT_NOFILE, openFiles, "open files", 1, "n"},

@@ -10,31 +10,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newRoot replaces everything that this mount namespace shows by an empty read-only file system in
-// which the interpreter, three devices and a small scratch directory have been put. There is no
-// /proc, no /sys, and no way back: the old root is unmounted.
+// newRoot replaces the root of this mount namespace by a read-only file system that holds only the
+// interpreter, three devices and a small scratch directory. There is no /proc and no /sys, and the old
+// root is unmounted.
 func newRoot(c *Config, uid int) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
-	// Everything is picked up before the new root covers a part of the old one.
+	// Every mount is cloned before the new root covers a part of the old one.
 	const readonly = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID
 	var trees []tree
 	for _, path := range c.Readable {
-		t, err := pickUp(path, readonly|unix.MOUNT_ATTR_NODEV)
+		t, err := cloneTree(path, readonly|unix.MOUNT_ATTR_NODEV)
 		if err != nil {
 			return err
 		}
 		trees = append(trees, t)
 	}
 	for _, path := range devices {
-		t, err := pickUp(path, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC)
+		t, err := cloneTree(path, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC)
 		if err != nil {
 			return err
 		}
 		trees = append(trees, t)
 	}
-	const base = "/tmp" // any directory will do: only this namespace sees what is mounted there
+	const base = "/tmp" // any directory will do: only this namespace sees the mount
 	if err := unix.Mount("cell", base, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size=1m,nr_inodes=4096,mode=0755"); err != nil {
 		return fmt.Errorf("mount root: %w", err)
 	}
@@ -42,7 +42,7 @@ func newRoot(c *Config, uid int) error {
 		return err
 	}
 	for _, t := range trees {
-		if err := t.put(); err != nil {
+		if err := t.attach(); err != nil {
 			return err
 		}
 	}
@@ -60,7 +60,7 @@ func newRoot(c *Config, uid int) error {
 	if err := unix.MountSetattr(unix.AT_FDCWD, ".", 0, &unix.MountAttr{Attr_set: readonly | unix.MOUNT_ATTR_NODEV}); err != nil {
 		return fmt.Errorf("make root read-only: %w", err)
 	}
-	// The old root ends up on top of the new one at the same place, and from there is unmounted.
+	// This stacks the old root on top of the new one at the same place, from where it is unmounted.
 	if err := unix.PivotRoot(".", "."); err != nil {
 		return fmt.Errorf("pivot_root: %w", err)
 	}
@@ -82,15 +82,15 @@ func scratch(c *Config, uid int) error {
 	return nil
 }
 
-// tree is a part of the old file system, detached and ready to be put into the new root.
+// tree is a detached clone of a mount, ready to be attached to the new root.
 type tree struct {
 	path string
 	dir  bool
 	fd   int
 }
 
-// pickUp copies the mounts at a path, sets attributes on all of them, and keeps them by descriptor.
-func pickUp(path string, attributes uint64) (tree, error) {
+// cloneTree clones the mounts at a path, detached and held by a descriptor, and sets attributes on all of them.
+func cloneTree(path string, attributes uint64) (tree, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return tree{}, err
@@ -106,8 +106,8 @@ func pickUp(path string, attributes uint64) (tree, error) {
 	return tree{path: path, dir: info.IsDir(), fd: fd}, nil
 }
 
-// put attaches the tree at its old path, below the current directory.
-func (t tree) put() error {
+// attach mounts the tree at its old path, relative to the current directory.
+func (t tree) attach() error {
 	at := t.path[1:]
 	if err := makeParent(at); err != nil {
 		return err

@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The names under which the binary runs in its other roles, as they also stand in a process list.
+// The values of argv[0] with which the binary runs in its other roles; ps shows them.
 const (
 	supervisorName = "grpo-sandbox-supervisor"
 	cellName       = "grpo-sandbox-cell"
 )
 
-// briefCrashes leaves of a crash what it was of: a machine without room for another thread is told of in a word.
+// briefCrashes leaves only the reason of a Go crash on standard error, such as that no thread could be made.
 const briefCrashes = "GOTRACEBACK=none"
 
 func init() {
@@ -35,12 +35,12 @@ func init() {
 	}
 }
 
-// commandFD is where the supervisor gets its orders.
+// commandFD is the socket on which the supervisor receives its orders.
 const commandFD = 3
 
-// supervise starts a cell for every order until the other end is closed, which the death of the
-// process that holds it does too. All cells die with the supervisor, or rather with the thread that
-// made them: this one, which is the first and lives as long as the process.
+// supervise starts a cell for every order until the other end of the socket is closed, at the latest by
+// the death of the process that holds it. All cells die with the supervisor. To be exact, they die with the
+// thread that started them: this one, which is the first and lives as long as the process.
 func supervise() int {
 	runtime.LockOSThread()
 	unix.CloseOnExec(commandFD)
@@ -62,8 +62,8 @@ func supervise() int {
 	}
 }
 
-// receiveOrder reads the user of the next cell, its scratch directory and the four descriptors that it
-// gets. No descriptors and no error is the end.
+// receiveOrder reads the user of the next cell, its scratch directory and its four descriptors. It
+// returns neither descriptors nor an error at the end.
 func receiveOrder() (hostID int, scratch string, fds []int, err error) {
 	message, oob := make([]byte, 4+unix.PathMax), make([]byte, unix.CmsgSpace(4*4))
 	n, oobn, _, _, err := unix.Recvmsg(commandFD, message, oob, unix.MSG_CMSG_CLOEXEC)
@@ -92,7 +92,7 @@ func answerOrder(process *os.Process, pidfd int, failure error) error {
 }
 
 // startCell starts this binary as a cell. fds are its control socket, source, configuration and
-// standard error; the rest of its descriptors and its environment are empty.
+// standard error. It gets no other descriptors but /dev/null, and almost no environment.
 func startCell(hostID int, scratch string, fds []int) (*os.Process, int, error) {
 	c, err := readConfig(fds[2])
 	if err != nil {
@@ -103,7 +103,7 @@ func startCell(hostID int, scratch string, fds []int) (*os.Process, int, error) 
 		return nil, -1, err
 	}
 	defer null.Close()
-	// The files share their descriptors with fds, which the caller closes.
+	// Duplicates, because the caller closes fds.
 	files := []*os.File{null, null}
 	for _, i := range []int{3, 0, 1, 2} {
 		dup, err := unix.FcntlInt(uintptr(fds[i]), unix.F_DUPFD_CLOEXEC, 3)
@@ -134,9 +134,9 @@ func startCell(hostID int, scratch string, fds []int) (*os.Process, int, error) 
 	return process, pidfd, nil
 }
 
-// isolate asks for namespaces. Root enters them as root, because the interpreter may lie in a
-// directory that only root can enter, and leaves that user before the interpreter starts. Anyone
-// else has one user only and needs capabilities that survive the exec; they go the same way.
+// isolate requests namespaces for a cell. Root enters them as root, because the interpreter may be in a
+// directory that only root can enter, and changes its user before the interpreter starts. Other users can
+// map only themselves, and need ambient capabilities, which survive the exec and are dropped as well.
 func isolate(attr *syscall.SysProcAttr, ownUser bool, hostID int) {
 	attr.Cloneflags = namespaces
 	if ownUser {

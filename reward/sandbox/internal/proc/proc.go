@@ -1,4 +1,4 @@
-// Package proc says what the kernel tells about a process from outside. A process that has ended has 0 of everything.
+// Package proc reads from /proc and the kernel's clocks what a process is doing. For a process that has ended all values are 0.
 package proc
 
 import "time"
@@ -6,9 +6,9 @@ import "time"
 // Threads is what the threads of a process are doing.
 type Threads struct {
 	Alive bool
-	// Runnable means that one of them runs, or would if it were given a processor.
+	// Runnable means that at least one of them runs or waits for a processor.
 	Runnable bool
-	// Waited is how long one of them stood ready while others ran: the one that waited most. The kernel
-	// adds a wait when it is over.
+	// Waited is how long the thread that waited longest was runnable without a processor. The kernel counts
+	// a wait only when it is over.
 	Waited time.Duration
 }

@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OnlyChild is the one child of a process that has but one thread.
+// OnlyChild is the child of a process with one thread and at most one child.
 func OnlyChild(pid int) int {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-	if err != nil { // not every kernel keeps that list
+	if err != nil { // this kernel may be built without that list
 		if all := Children(pid); len(all) > 0 {
 			return all[0]
 		}
@@ -27,8 +27,7 @@ func OnlyChild(pid int) int {
 	return child
 }
 
-// Children are the processes that a process is the parent of, those included that nobody has waited
-// for, found by looking at every process of the machine.
+// Children are the children of a process, zombies included. It looks at every process of the machine.
 func Children(pid int) []int {
 	var found []int
 	entries, _ := os.ReadDir("/proc")
@@ -43,7 +42,7 @@ func Children(pid int) []int {
 // Parent is the parent of a process, 0 where that is hidden from us.
 func Parent(pid int) int {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	// "pid (name) state parent ..."; a name may hold anything
+	// "pid (name) state parent ..."; a name may contain anything, parentheses too
 	rest := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 	if err != nil || len(rest) < 2 {
 		return 0
@@ -58,18 +57,18 @@ func CPU(pid int) time.Duration {
 		return 0
 	}
 	var t unix.Timespec
-	// The clock of another process is named by its id: the complement shifted by three, with 2 for the
-	// scheduler's own count.
+	// The CPU clock of another process: the complement of its id, shifted by three, and 2 for the scheduler's
+	// count (CPUCLOCK_SCHED).
 	if err := unix.ClockGettime(int32(^pid)<<3|2, &t); err != nil {
 		return 0
 	}
 	return time.Duration(t.Nano())
 }
 
-// Memory is what a process holds of physical memory.
+// Memory is the resident memory of a process in bytes.
 func Memory(pid int) int64 {
 	pages := procField(fmt.Sprintf("/proc/%d/statm", pid), 1)
-	if pages == 0 { // the first thread has ended, and others may not have
+	if pages == 0 { // the main thread may have ended before others
 		all, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/statm", pid))
 		for _, file := range all {
 			pages = max(pages, procField(file, 1))
@@ -78,7 +77,7 @@ func Memory(pid int) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// ThreadsOf looks at all threads of a process.
+// ThreadsOf summarises the state of all threads of a process.
 func ThreadsOf(pid int) (t Threads) {
 	if pid == 0 {
 		return t
@@ -98,7 +97,7 @@ func ThreadsOf(pid int) (t Threads) {
 	return t
 }
 
-// procField is a number in a file of numbers.
+// procField is the i-th number of a file, 0 if there is none.
 func procField(path string, i int) int64 {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -4,8 +4,8 @@ package proc
 
 import "time"
 
-// ThreadsOf knows nothing here: a process counts as asleep all the time.
+// ThreadsOf has no information here: a process counts as asleep all the time.
 func ThreadsOf(pid int) Threads { return Threads{Alive: true} }
 
-// CPU is not known before the end.
+// CPU is not known here before a process has ended.
 func CPU(pid int) time.Duration { return 0 }

@@ -1,3 +1,3 @@
-// Package scratch has the scratch directories of cells that have no file system of their own: directories of this machine, bounded by
-// looking at them.
+// Package scratch manages the scratch directories of cells that have no file system of their own: directories of the host, whose
+// size is checked by polling.
 package scratch

@@ -18,8 +18,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
-// Room is a directory of this machine with the scratch directories of cells that have no file
-// system of their own. It is locked as long as this process lives.
+// Room is the directory that holds the scratch directories of this process's cells. It is locked as long
+// as the process lives.
 type Room struct {
 	Dir  string
 	lock *os.File
@@ -34,7 +34,7 @@ const (
 
 const prefix = "grpo-scratch-"
 
-// NewRoom makes the directory, and removes those of processes that were killed before they could.
+// NewRoom makes the directory, and removes those that killed processes have left.
 func NewRoom() (*Room, error) {
 	sweep(time.Minute)
 	base, err := filepath.Abs(os.TempDir())
@@ -50,7 +50,7 @@ func NewRoom() (*Room, error) {
 		err = fmt.Errorf("%s: somebody else locks it", dir)
 	}
 	if err == nil {
-		// Cells go through, each to its own, and cannot list it.
+		// Cells, which may be other users, can pass through to their own directories but not list it.
 		err = os.Chmod(dir, 0o711)
 	}
 	if err != nil {
@@ -61,12 +61,12 @@ func NewRoom() (*Room, error) {
 	return &Room{Dir: dir, lock: lock}, nil
 }
 
-// openDirectory opens a directory that is no link.
+// openDirectory opens a directory, but not through a symbolic link.
 func openDirectory(dir string) (*os.File, error) {
 	return os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 }
 
-// sweep removes the rooms of this user that nobody has locked. A young one may be about to be. Where there are no locks, all stay.
+// sweep removes the unlocked rooms of this user. It leaves young ones, which may be about to be locked, and all where there are no locks.
 func sweep(old time.Duration) {
 	rooms, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*"))
 	for _, dir := range rooms {
@@ -85,7 +85,7 @@ func sweep(old time.Duration) {
 	}
 }
 
-// Make makes the scratch directory of a cell, which may belong to a user of its own.
+// Make makes the scratch directory of a cell, owned by the given user if the cell has its own.
 func (r *Room) Make(user int, own bool) (string, error) {
 	dir := filepath.Join(r.Dir, strconv.FormatInt(r.made.Add(1), 10))
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -106,7 +106,7 @@ func (r *Room) Close() {
 	r.lock.Close()
 }
 
-// Remove removes a directory in which nobody writes any more.
+// Remove removes a directory to which no process writes any more.
 func Remove(dir string) {
 	if os.RemoveAll(dir) == nil {
 		return
@@ -121,9 +121,9 @@ func Remove(dir string) {
 	os.RemoveAll(dir)
 }
 
-// Overflows tells whether a scratch directory holds more than the file system of a cell with a root
-// of its own would take, or something that cannot be looked at, which only a hostile program brings about.
-// The error is a failure of the machine.
+// Overflows tells whether a scratch directory holds more than Files or Bytes, the size of the file system
+// of a cell with its own root, or something that cannot be examined, which only a hostile program makes.
+// An error is a failure of the machine.
 func Overflows(dir string) (bool, error) {
 	files, bytes := 0, int64(0)
 	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
@@ -132,7 +132,7 @@ func Overflows(dir string) (bool, error) {
 			info, err = d.Info()
 		}
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
-			return nil // removed while we looked, or another thing by now
+			return nil // removed or replaced in the meantime
 		}
 		if err != nil {
 			return err

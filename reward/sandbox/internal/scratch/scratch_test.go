@@ -13,8 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestRoom: what a process that was killed has left is removed by the next, what another one
-// works with is not.
+// TestRoom: the room of a killed process is removed by the next process, one that is in use is not.
 func TestRoom(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	rooms := map[string]*Room{}
@@ -56,7 +55,7 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestOverflows: the bounds are those of the file system that other rungs have.
+// TestOverflows: the bounds are the same as those of the file system that other rungs have.
 func TestOverflows(t *testing.T) {
 	t.Parallel()
 	fill := func(files int, bytes int64) string {
@@ -91,7 +90,7 @@ func TestOverflows(t *testing.T) {
 	}
 }
 
-// TestWhatChangesWhileWeLook: a program that makes another thing of a directory, over and over, fails nothing.
+// TestWhatChangesWhileWeLook: a program that keeps replacing a directory by other files causes no error.
 func TestWhatChangesWhileWeLook(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 200 { // which take a while
