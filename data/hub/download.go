@@ -22,22 +22,22 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
-// download is one file on its way.
+// download is the download of one file.
 type download struct {
 	client   *Client
 	snapshot *Snapshot
 	name     string
-	link     string // where it is found by its name
+	link     string // its path by name, a link to the blob
 
-	number, files int // it is the first, second … of so many
+	number, files int // it is number `number` of `files` files
 	progress      func(Progress)
 
 	address string
 	etag    string // the name of the blob; for large files the SHA-256 of the content
-	size    int64  // -1 where the Hub does not say
+	size    int64  // -1 if the Hub does not say
 }
 
-// failed names the file, and says where another attempt goes on.
+// failed wraps an error with the name of the file, and says whether another attempt resumes.
 func (d *download) failed(err error) error {
 	var t transient
 	if err = fmt.Errorf("download %s of %s: %w", d.name, d.snapshot.repo, err); errors.As(err, &t) {
@@ -46,12 +46,12 @@ func (d *download) failed(err error) error {
 	return err
 }
 
-// blob is where the content lies, under the name that the Hub gives it.
+// blob is the path of the content, under the name that the Hub gives it.
 func (d *download) blob() string {
 	return filepath.Join(d.client.folder(d.snapshot.repo), "blobs", d.etag)
 }
 
-// left is how many bytes are still to come, as far as the Hub says.
+// left is how many bytes are missing, as far as the Hub says.
 func (d *download) left() int64 {
 	if _, err := os.Stat(d.blob()); err == nil {
 		return 0
@@ -63,7 +63,7 @@ func (d *download) left() int64 {
 	return left
 }
 
-// unfinished ends the name of a blob that has not arrived in full.
+// unfinished is the suffix of an incomplete blob.
 const unfinished = ".incomplete"
 
 func (d *download) run(ctx context.Context) error {
@@ -126,7 +126,7 @@ func (d *download) head(ctx context.Context) error {
 	return nil
 }
 
-// fetch brings the content to blob.
+// fetch downloads the content to blob.
 func (d *download) fetch(ctx context.Context, blob string) error {
 	part, err := os.OpenFile(blob+unfinished, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
@@ -143,7 +143,7 @@ func (d *download) fetch(ctx context.Context, blob string) error {
 		furthest = max(furthest, before)
 		if before != d.size || before == 0 {
 			if after, err = d.transfer(ctx, part, before); err != nil {
-				return after > furthest, err // a server may have begun anew
+				return after > furthest, err // the server may have started over
 			}
 		}
 		if err := d.verify(part, after); err != nil {
@@ -168,8 +168,8 @@ func (d *download) fetch(ctx context.Context, blob string) error {
 	return atomicfile.SyncDir(filepath.Dir(blob))
 }
 
-// transfer appends what is missing after offset, and returns how much is there then. A silent
-// connection counts as broken.
+// transfer appends the content after offset, and returns the new size. A silent connection counts as
+// broken.
 func (d *download) transfer(ctx context.Context, part *os.File, offset int64) (int64, error) {
 	ctx, silence, end := d.client.silence(ctx)
 	defer end()
@@ -205,7 +205,7 @@ func (d *download) transfer(ctx context.Context, part *os.File, offset int64) (i
 	return d.copy(ctx, part, offset, resp.Body, silence)
 }
 
-// copy moves the body to the file. Errors of the file are ours and final, those of the body are not.
+// copy copies the body to the file. Errors of the file are final, those of the body are transient.
 func (d *download) copy(ctx context.Context, part *os.File, offset int64, body io.Reader, silence *time.Timer) (int64, error) {
 	buf := make([]byte, 1<<20)
 	for {
@@ -238,8 +238,8 @@ func stalled(ctx context.Context, err error) error {
 	return err
 }
 
-// verify compares what arrived with what the Hub announced. A 64-digit ETag is the SHA-256 of the
-// content, a 40-digit one git's name of the blob.
+// verify compares the content with what the Hub announced. A 64-digit ETag is the SHA-256 of the
+// content, a 40-digit one its git blob id.
 func (d *download) verify(part *os.File, size int64) error {
 	if d.size >= 0 && size != d.size {
 		return transient{err: fmt.Errorf("truncated: %d bytes arrived, %d were announced", size, d.size)}

@@ -13,21 +13,21 @@ import (
 
 // Progress is how much of a file has arrived.
 type Progress struct {
-	File          string // of which repository, too
-	Number, Files int    // it is the first, second … of so many that are wanted together
-	Done, Total   int64  // bytes; Total is -1 where the Hub does not say
+	File          string // with its repository
+	Number, Files int    // it is number Number of the Files files of a DownloadAll
+	Done, Total   int64  // bytes; Total is -1 if the Hub does not say
 }
 
 type progressKey struct{}
 
-// WithProgress has fn told of everything that is downloaded under the context that it gives. It is called often; nil
-// is nobody.
+// WithProgress returns a context under which fn is called with the progress of every download. It is called often; nil
+// means no calls.
 func WithProgress(ctx context.Context, fn func(Progress)) context.Context {
 	return context.WithValue(ctx, progressKey{}, fn)
 }
 
-// Download returns where the file lies in the cache, and brings it there first where it must. A
-// transfer that breaks goes on where it stopped, also in a later process.
+// Download returns the path of the file in the cache, and downloads it first if necessary. A broken
+// transfer is resumed, also by a later process.
 func (s *Snapshot) Download(ctx context.Context, name string) (string, error) {
 	paths, err := s.DownloadAll(ctx, []string{name})
 	if err != nil {
@@ -36,8 +36,8 @@ func (s *Snapshot) Download(ctx context.Context, name string) (string, error) {
 	return paths[0], nil
 }
 
-// DownloadAll is Download for files that are wanted together. They lie in one folder, which is Dir. Nothing is
-// transferred where the disk has no room for all of them.
+// DownloadAll is Download for several files, which end up in one folder, Dir. Nothing is transferred if the disk
+// has no room for all of them.
 func (s *Snapshot) DownloadAll(ctx context.Context, names []string) ([]string, error) {
 	s.useHeld(names)
 	paths := make([]string, len(names))
@@ -70,7 +70,7 @@ func (s *Snapshot) DownloadAll(ctx context.Context, names []string) ([]string, e
 	return paths, nil
 }
 
-// room sees that the disk of the cache holds what is to come.
+// room checks that the disk of the cache has room for the downloads.
 func (s *Snapshot) room(missing []*download) error {
 	var wanted int64
 	for _, d := range missing {

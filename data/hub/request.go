@@ -17,11 +17,11 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// transient is a failure that another attempt may mend.
+// transient is a failure after which a retry may succeed.
 type transient struct {
 	err   error
 	after time.Duration // how long the server asked to wait
-	dial  bool          // nobody could be reached at all
+	dial  bool          // no connection could be made
 }
 
 func (t transient) Error() string { return t.err.Error() }
@@ -34,7 +34,7 @@ const (
 	shortWait    = time.Second      // before the second attempt; doubled from then on
 )
 
-// retry repeats try while it fails for a transient reason. try says whether it moved on, in which
+// retry repeats try while it fails for a transient reason. try says whether it made progress, in which
 // case the count starts over: a long file over a bad line may break many times.
 func (c *Client) retry(ctx context.Context, try func() (moved bool, err error)) error {
 	for n := 1; ; n++ {
@@ -65,7 +65,7 @@ func (c *Client) retry(ctx context.Context, try func() (moved bool, err error)) 
 	}
 }
 
-// checkEndpoint refuses what no request can go to, or carry, before it is tried again and again.
+// checkEndpoint refuses an endpoint or a token with which no request is possible, before it is retried in vain.
 func (c *Client) checkEndpoint() error {
 	at, err := url.Parse(c.Endpoint)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
@@ -108,7 +108,7 @@ func (c *Client) do(ctx context.Context, method, address string, header http.Hea
 	return resp, nil
 }
 
-// read gives the body of an answer. A silent connection counts as broken.
+// read returns the body of a response. A silent connection counts as broken.
 func (c *Client) read(ctx context.Context, address string, repo Repo) ([]byte, error) {
 	ctx, silence, end := c.silence(ctx)
 	defer end()
@@ -127,7 +127,8 @@ func (c *Client) read(ctx context.Context, address string, repo Repo) ([]byte, e
 	return text, nil
 }
 
-// silence ends a transfer when the timer that it gives is not put off for too long, until end is called.
+// silence returns a context that is cancelled when its timer expires, and the timer, which a transfer must reset as long as data
+// arrives. end stops it.
 func (c *Client) silence(ctx context.Context) (_ context.Context, silence *time.Timer, end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	silence = time.AfterFunc(c.stall, func() { cancel(errStalled) })
@@ -137,7 +138,7 @@ func (c *Client) silence(ctx context.Context) (_ context.Context, silence *time.
 	}
 }
 
-// heard puts the timer off with each piece that is read.
+// heard resets the timer with each read.
 type heard struct {
 	io.Reader
 	silence *time.Timer
@@ -149,7 +150,7 @@ func (h heard) Read(p []byte) (int, error) {
 	return h.Reader.Read(p)
 }
 
-// errRedirects is of an address that leads in a circle, which another attempt would, too.
+// errRedirects is the error about a circle of redirects, which is not retried.
 var errRedirects = errors.New("more than 10 redirects")
 
 // redirect follows the Hub to its storage, but never carries the token to another host. A HEAD
@@ -203,13 +204,13 @@ func notFound(code, page string, repo Repo, file string) error {
 	case code == "EntryNotFound" || file != "":
 		return badinput.Errorf("%s has no file %q at %q (404)", page, file, repo.Revision)
 	}
-	if code == "" { // which the Hub says, and other servers do not
+	if code == "" { // the header is the Hub's; other servers do not send it
 		return badinput.Errorf("there is no %s (404): check the name, and HF_ENDPOINT", page)
 	}
 	return badinput.Errorf("there is no %s (404): check the name", page)
 }
 
-// retryAfter reads the header, which holds seconds or a date; 0 where it says nothing.
+// retryAfter reads the header, which has seconds or a date; 0 if it is missing.
 func retryAfter(text string) time.Duration {
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds > 0 && seconds < 1e9 {
 		return time.Duration(seconds * float64(time.Second))

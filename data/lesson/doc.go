@@ -1,4 +1,4 @@
-// Package lesson is what a policy can be told to say: conversations, and answers of which one is preferred. It reads them from
-// the rows of a data set, and lays them out as tokens of which some are learned, as the model's own chat format has them.
-// It knows nothing of losses.
+// Package lesson has the data of supervised training: conversations, and pairs of a chosen and a rejected answer. It reads them from the
+// rows of a data set, and renders them with the model's chat format as tokens, with the spans that are trained on. It knows
+// nothing of losses.
 package lesson

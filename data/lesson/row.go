@@ -12,9 +12,9 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
-// Conversation is one to learn the assistant's turns of.
+// Conversation is a conversation whose assistant turns are trained on.
 type Conversation struct {
-	Where    string // the row that it is of
+	Where    string // its row
 	Messages []chat.Message
 	Given    int // so many messages are the prompt: nothing of them is learned
 	Tools    []chat.Tool
@@ -104,7 +104,7 @@ func ReadPreference(r dataset.Record) (p Preference, err error) {
 	return p, nil
 }
 
-// share makes what both conversations begin with their prompt.
+// share makes the common prefix of both conversations their prompt.
 func (p *Preference) share() {
 	a, b := p.Chosen.Messages, p.Rejected.Messages
 	n := 0
@@ -114,7 +114,7 @@ func (p *Preference) share() {
 	p.Chosen.Given, p.Rejected.Given = n, n
 }
 
-// prompt reads the messages that nothing is learned of.
+// prompt reads the messages that are not trained on.
 func (c *Conversation) prompt(r dataset.Record) (err error) {
 	name := first(r, promptColumns)
 	if name == "" {
@@ -129,13 +129,13 @@ func (c *Conversation) prompt(r dataset.Record) (err error) {
 	return nil
 }
 
-// Unread tells whether a row has a text beside its prompt that is none of it, in the column that sets with an instruction have.
+// Unread tells whether a row has, besides its prompt, a text in the column "input" of instruction data sets, which is not read.
 func Unread(r dataset.Record) bool {
 	beside, _ := text(r.Cells["input"])
 	return r.Cells["messages"] == nil && first(r, promptColumns) != "" && strings.TrimSpace(beside) != ""
 }
 
-// check wants something to learn, which begins after something to read.
+// check requires a turn to train on, and something before it.
 func (c *Conversation) check(name string) error {
 	learned := slices.IndexFunc(c.Messages[min(c.Given, len(c.Messages)):], assistants)
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// Sequence is a conversation in tokens, of which those in the spans [from, to) are learned.
+// Sequence is a conversation in tokens. Those in the spans [from, to) are trained on.
 type Sequence struct {
 	Tokens []int32
 	Spans  [][2]int
@@ -25,7 +25,7 @@ func (s *Sequence) Learned() (n int) {
 	return n
 }
 
-// cut leaves the first so many tokens, and tells whether there were more.
+// cut cuts the sequence to the first most tokens, and tells whether there were more.
 func (s *Sequence) cut(most int) bool {
 	if len(s.Tokens) <= most {
 		return false
@@ -42,18 +42,18 @@ func (s *Sequence) cut(most int) bool {
 	return true
 }
 
-// Voice lays conversations out as a model is spoken to.
+// Voice renders conversations in the chat format of a model.
 type Voice struct {
 	Renderer  *chat.Renderer
 	Tokenizer *tokenizer.Tokenizer
-	Wording   *prompt.Builder // of prompts that are a text; nil: they are as they stand
-	LastTurn  bool            // the last turn of the assistant alone is learned
-	Most      int             // tokens of a sequence
+	Wording   *prompt.Builder // for prompts that are a text; nil: they are used unchanged
+	LastTurn  bool            // only the last turn of the assistant is trained on
+	Most      int             // the most tokens of a sequence
 }
 
-// Sequences are a conversation in tokens: one sequence, where the chat format writes each turn later as it stood when it was said,
-// and else one for each stretch of turns that it does. So what is learned is what the model is asked to say at that place. cut
-// tells that there were more tokens than fit. A sequence with nothing to learn is left out.
+// Sequences renders a conversation. The result is one sequence if the chat format renders each turn later as when it was generated,
+// otherwise one for each stretch of turns for which that holds. So the model is trained on what it has to generate at that place. cut
+// says that there were more tokens than fit. A sequence with nothing to train on is left out.
 func (v *Voice) Sequences(c Conversation) (all []Sequence, cut bool, err error) {
 	if err := v.word(&c); err != nil {
 		return nil, false, err

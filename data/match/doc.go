@@ -1,3 +1,3 @@
-// Package match holds answers that are no programs to what they should be: the same words, a pattern, a schema, or the
-// same value in mathematics. What a model wrote beside its answer, thoughts among it, is looked past as each of them says.
+// Package match compares answers that are not programs with what is expected: the same words, a pattern, a schema, or the same
+// mathematical value. Text besides the answer, such as thoughts, is ignored as each of these says.
 package match

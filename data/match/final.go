@@ -8,7 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/match/mathvalue"
 )
 
-// Said is a text without its thoughts, and without the space around. Thoughts that never end are all there is.
+// Said is a text without its thoughts and the space around it. If thoughts never end, it is what comes before them.
 func Said(text string) string {
 	if _, behind, ok := cutLast(text, "</think>"); ok {
 		text = behind
@@ -30,8 +30,8 @@ func cutLast(s, sep string) (before, after string, found bool) {
 var announced = regexp.MustCompile(`(?i)\banswer\s*(?:\*\*)?\s*(?:is\b|[:=]|\n)\s*(?:\*\*)?\s*[:=]?\s*(?:\*\*)?\s*` +
 	`(?:(?:\\\[|\$\$)[ \t\r]*\n\s*)?`)
 
-// Final is the answer that a text ends with: in the last \boxed{}, behind the last ####, or behind the last "answer is" or
-// "answer:" up to the end of its line.
+// Final is the final answer of a text: in the last \boxed{}, after the last ####, or after the last "answer is" or "answer:" up to the
+// end of its line.
 func Final(text string) (string, bool) {
 	if boxed, ok := lastBoxed(text); ok {
 		return boxed, true

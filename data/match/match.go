@@ -12,25 +12,25 @@ import (
 	"github.com/seed-7879b91d/grpo/data/match/mathvalue"
 )
 
-// By is how an answer is held to what is wanted. The set is closed.
+// By is how an answer is compared with what is expected. The set is closed.
 type By string
 
 const (
-	// Exact wants the same words: the final answer, or all that was said. Case, and how much space is between words, count
-	// as written but for the space around.
+	// Exact requires that the final answer, or the whole text, equals the expected text, except for leading and trailing space. Case
+	// and the space between words count.
 	Exact By = "exact"
-	// Regex wants a place in what was said that an RE2 pattern matches.
+	// Regex requires a match of an RE2 pattern somewhere in the text.
 	Regex By = "regex"
-	// JSONSchema wants JSON of a schema: what was said, or its last fenced block.
+	// JSONSchema requires that the text, or its last fenced block, is JSON that conforms to a schema.
 	JSONSchema By = "json_schema"
-	// Math wants the value of the final answer.
+	// Math requires that the final answer has the expected value.
 	Math By = "math"
 )
 
 // Names are the values of By.
 func Names() []By { return []By{Exact, Regex, JSONSchema, Math} }
 
-// Matcher holds answers to what is wanted. It is safe for concurrent use.
+// Matcher compares answers with what is expected. It is safe for concurrent use.
 type Matcher struct {
 	by      By
 	want    string
@@ -63,14 +63,14 @@ func New(by By, want string) (*Matcher, error) {
 	return m, err
 }
 
-// Result is what came of an answer.
+// Result is the result of matching an answer.
 type Result struct {
-	Answered bool   // there is something in the text that could be right
-	Right    bool   // it is
-	Got      string // what was taken for the answer
+	Answered bool   // the text has something that could be right
+	Right    bool   // the answer is right
+	Got      string // the part that was taken for the answer
 }
 
-// Match looks at what a model said.
+// Match matches the text of a model.
 func (m *Matcher) Match(text string) (r Result) {
 	said := Said(text)
 	switch m.by {

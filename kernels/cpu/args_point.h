@@ -1,8 +1,8 @@
-// Arguments of the kernels that treat rows one by one, and of the optimizer. A task is one row unless
-// it says otherwise; included after args_linear.h.
+// Arguments of the kernels that process rows independently, and of the optimizer. A task is one row unless
+// stated otherwise; included after args_linear.h.
 //
-// Where `apart` is not 0, rows of out are rounded (pack_row in tiles_rows.h), and so many bytes apart. Where `stream` is not 0, they go
-// around the caches.
+// If `apart` is not 0, rows of out are rounded (pack_row in tiles_rows.h), with that stride in bytes. If `stream` is not 0, they are
+// written around the caches.
 
 typedef struct {
 	float *out; // [rows, m.cols]
@@ -22,7 +22,7 @@ typedef struct {
 	float *out;
 	const float *dy; // gradients only
 	const float *x, *weight;
-	float eps, minus; // minus is what to take from the weight: less than nothing where it lacks an offset
+	float eps, minus; // minus is subtracted from the weight: the negative offset of a weight that is stored without it
 	int64_t cols, apart;
 } grpo_rms_norm;
 typedef grpo_rms_norm grpo_rms_norm_grad_x;
@@ -47,7 +47,7 @@ typedef struct {
 	float *out;
 	const float *dy; // gradients only
 	const float *x, *qw, *kw, *rope;
-	float eps, scale; // of queries where rows are rounded; no gradients
+	float eps, scale; // scale is for queries, if rows are rounded; not for gradients
 	int64_t q_heads, kv_heads, dim;
 	int64_t apart, stream;
 } grpo_qk_norm_rope;
@@ -75,11 +75,11 @@ typedef grpo_swiglu grpo_geglu, grpo_geglu_grad;
 typedef struct {
 	float *out;
 	const float *x, *rope;
-	float scale; // of queries where rows are rounded and `back` is 0
+	float scale; // of queries, if rows are rounded and `back` is 0
 	int64_t q_heads, kv_heads, dim, back, apart, stream;
 } grpo_rope;
 
-// The rest are long rows of n numbers; a task is RUN of them.
+// The rest process one row of n numbers; a task is RUN of them.
 enum { RUN = 8192 };
 typedef struct {
 	float *out;

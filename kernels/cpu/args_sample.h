@@ -1,24 +1,24 @@
 // Arguments of the kernels of sampling.
 #include <stdint.h>
 
-// Keys and values of one layer and block lie together, head by head: keys transposed [dim][KEYS],
-// then values [KEYS][padded dim]. Where they are bf16, two rows of these are one row of pairs, the first in the high
-// halves. block_floats is the size of all heads of one, in units of 32 bits.
+// A block of a layer has its keys and values together, head by head: keys transposed [dim][KEYS],
+// then values [KEYS][padded dim]. If they are bf16, two rows of these are one row of pairs, the first in the high
+// halves. block_floats is the size of a block with all heads, in units of 32 bits.
 typedef struct {
 	float *data; // of the layer
 	int64_t block_floats;
 	int64_t pairs; // they are bf16
 } grpo_cache_layer;
 
-// Rows of one run of a sequence, or a tile of their queries: rows [first, first+length) at positions
-// from position on; start is as in grpo_span. table are the blocks of the run's sequence.
+// A run of a sequence, or a tile of its queries: rows [first, first+length) at positions from position
+// on; start is as in grpo_tile. table is the block table of the sequence.
 typedef struct {
 	int64_t first, length, position, start;
 	const int32_t *table;
 } grpo_run;
 
-// So many tiles, from number first on, that read their first blocks together: all have the same `shared` blocks there, and all their
-// queries stand behind these. A tile by itself shares none.
+// count tiles, from number first on, that read their first blocks together: their sequences begin with the same `shared` blocks, and all
+// their queries come after these. A single tile shares none.
 typedef struct {
 	int64_t first, count, shared;
 } grpo_bundle;
@@ -43,7 +43,7 @@ typedef grpo_paged grpo_paged_write, grpo_paged_attention;
 typedef struct {
 	float *logits;
 	int64_t stride, vocabulary;
-	float cap; // that bends logits, or 0
+	float cap; // of logits, or 0
 	const float *inv_temp, *top_p, *min_p;
 	const int32_t *top_k;
 	const double *uniform;
@@ -57,17 +57,17 @@ typedef struct {
 	float *top_logp;
 } grpo_draw;
 
-// Of tops. kernels.MostTops is the same.
+// The most tops, equal to kernels.MostTops.
 enum { MOST_TOPS = 128 };
 
-// A truncation keeps the tokens above a logit, and of those at it the ones up to a token.
+// A truncation keeps the tokens above a logit, and of those with that logit the ones up to a token.
 typedef struct {
 	float logit;
 	int64_t token;
 } grpo_cut;
 
-// What a truncation needs of scratch: counts and masses of logits by their distance from the largest, and
-// the tokens of the one bucket in which the cut falls.
+// The scratch space of a truncation: counts and masses of logits by their distance from the largest, and
+// the tokens of the bucket in which the cut is.
 enum { BUCKETS = 1 << 12 };
 typedef struct {
 	int64_t count[BUCKETS];

@@ -1,14 +1,14 @@
-// Causal attention with an online softmax over blocks of keys. A row's numbers depend on its query and
-// on the blocks up to its own position, one after the other; which other rows share its tile does not
-// matter, since what is masked adds exactly nothing.
+// Causal attention with an online softmax over blocks of keys. The bits of a row depend only on its query
+// and on the blocks up to its own position, in order; which other rows share its tile does not matter,
+// since masked scores add exactly nothing.
 
-// One row of a tile: its query, scaled, and zeroes up to the padded size.
+// Copies the query of one row, scaled, with zeros up to the padded size.
 INLINE void copy_scaled(float *to, const float *q, float scale, int64_t dim)
 {
 	for (int64_t k = 0; k < padded(dim); k += VL) store(to + k, take(q, k, dim) * scale);
 }
 
-// One query row: its position in the sequence, the query or its pairs, and where the outputs go.
+// One query row: its position in the sequence, the query or its pairs, and the addresses of its outputs.
 typedef struct {
 	int64_t position;
 	const float *q;
@@ -18,8 +18,8 @@ typedef struct {
 // The first block that a query at a position reads.
 INLINE int64_t first_block(int64_t position, int64_t window) { return max64(0, position + 1 - window) / KEYS; }
 
-// What attend multiplies with keys and values: for products in series queries, [TILE_FORWARD][dim]; in the order of tiles
-// left-hand sides of queries and of weights. And their means so far, [TILE_FORWARD][padded dim].
+// The scratch space of attend: the softmax state; for products in series queries, [TILE_FORWARD][dim], in the order of tiles
+// left-hand sides of queries and of weights; and the means so far, [TILE_FORWARD][padded dim].
 typedef struct {
 	softmax_state *state;
 	float *scaled, *mean;
@@ -36,13 +36,13 @@ INLINE attend_space attend_layout(float *scratch, int64_t dim)
 	return w;
 }
 
-// What becomes of scores, and how many keys a query reads. Without a scale queries are pairs, scaled and rounded already.
+// How scores are scaled and capped, and how many keys a query reads. If scale is 0, queries are pairs, already scaled and rounded.
 typedef struct {
 	float scale, cap;
 	int64_t window;
 } score_form;
 
-// Queries, scaled, in the form in which they are multiplied.
+// Packs queries, scaled, in the form in which they are multiplied, and clears the means.
 INLINE void pack_queries(const int tiled, attend_space *w, const query *rows, int n, float scale, int64_t dim)
 {
 	int64_t wide = padded(dim);
@@ -56,7 +56,7 @@ INLINE void pack_queries(const int tiled, attend_space *w, const query *rows, in
 	memset(w->mean, 0, 4 * n * wide);
 }
 
-// Few queries wait for the memory, many do not.
+// Prefetches a block for few queries, which are bound by memory.
 INLINE void prefetch_block(const char *p, int64_t bytes, int n)
 {
 #ifdef TILES_NATIVE
@@ -72,7 +72,7 @@ INLINE tile_factors factors_of_scores(const attend_space *w, const float *keys, 
 	                      .right = (const char *)keys, .right_row = 4 * KEYS};
 }
 
-// Scores of n queries with a block of keys, and what is read after that.
+// Scores of n queries with a block of keys. Prefetches `soon`, which is read next.
 INLINE void score_block(const int tiled, attend_space *w, softmax_state *s, int n, const float *keys, const float *soon,
                         int64_t dim, int pairs)
 {
@@ -86,7 +86,7 @@ INLINE void score_block(const int tiled, attend_space *w, softmax_state *s, int 
 	tile_scores(&w->file, n, factors_of_scores(w, keys, dim), tile_steps(dim));
 }
 
-// The means grow by the block's values under its exponentials, of which so many exist.
+// Adds the block's values to the means, weighted by their exponentials; the first `exist` of them exist.
 INLINE void mean_block(const int tiled, attend_space *w, softmax_state *s, int n, const float *values, int64_t exist,
                        const float *soon, int64_t dim, int pairs)
 {
@@ -101,8 +101,8 @@ INLINE void mean_block(const int tiled, attend_space *w, softmax_state *s, int n
 	                                       .right = (const char *)values, .right_row = 4 * wide}, wide);
 }
 
-// Scores of n rows become exponentials, more than 16 of them in the order of tiles; in between the next block's scores are added up, so
-// that its keys are waited for while something is computed.
+// In the order of tiles, for more than 16 rows: turns scores into exponentials, and meanwhile computes the scores of the next block, so
+// that the exponentials hide the latency of its keys.
 INLINE void exponentials_and_scores(attend_space *w, int n, const float *next, int64_t dim)
 {
 	const int64_t steps = tile_steps(dim);
@@ -116,16 +116,16 @@ INLINE void exponentials_and_scores(attend_space *w, int n, const float *next, i
 	store_both_sums(&w->file, 1, t.sums, t.row);
 }
 
-// More queries than a tile of rows has make the scores of the next block beside the exponentials of this one, unless heads are so narrow
-// that the keys are there in time: then it takes longer.
+// Whether to compute the scores of the next block together with the exponentials of this one: for more queries than one tile of rows,
+// unless heads are so narrow that the keys arrive in time anyway; then it is slower.
 enum { NARROW_HEAD = 64 };
 INLINE int goes_ahead(const int tiled, int n, int64_t dim) { return tiled && n > TILE && dim > NARROW_HEAD; }
 
-// What a block of keys, number b, does to the maxima, sums and means of n rows.
+// Updates the maxima, sums and means of n rows for block b of keys.
 INLINE void softmax_block(const int tiled, attend_space *w, softmax_state *s, const query *rows, int n, int64_t b, score_form form,
                           const float *next, int64_t dim)
 {
-	int64_t first = rows[n - 1].position - b * KEYS + 1 - form.window; // that all rows read
+	int64_t first = rows[n - 1].position - b * KEYS + 1 - form.window; // the first key that all rows read
 	if (form.cap != 0 || first > 0 || rows[0].position < (b + 1) * KEYS - 1)
 		for (int i = 0; i < n; i++) {
 			int64_t limit = rows[i].position - b * KEYS;
@@ -140,17 +140,17 @@ INLINE void softmax_block(const int tiled, attend_space *w, softmax_state *s, co
 }
 
 // Blocks of keys and values: keys[b] is block b transposed, [dim][KEYS], values[b] is [KEYS][padded dim], both in pairs or
-// not. For prefetches: next are the keys that are likely to be read after the last one, and coming is how far from a query is that of
-// the tile after this one, in series; 0: not known.
+// not. For prefetches: next are the keys that are likely to be read after the last block, and coming is the distance from a query to
+// that of the next tile, in series; 0: unknown.
 typedef struct {
 	float *const *keys, *const *values;
 	const float *next;
 	int64_t coming, dim;
 	int pairs;
-	int stream; // results go around the caches
+	int stream; // results are written around the caches
 } key_blocks;
 
-// Sums and means become results.
+// Computes the results from sums and means, and writes them.
 INLINE void write_rows(const softmax_state *s, const query *rows, int n, const float *mean, const key_blocks *k)
 {
 	for (int i = 0; i < n; i += VL) {
@@ -172,7 +172,7 @@ INLINE void write_rows(const softmax_state *s, const query *rows, int n, const f
 	}
 }
 
-// One part of so many asks for coming queries: rows are pages apart, where the processor does not look ahead.
+// Prefetches the queries of the next tile, one part of `parts`: rows are pages apart, too far for the hardware's prefetchers.
 INLINE void prefetch_rows(const query *rows, int n, const key_blocks *blocks, int64_t part, int64_t parts)
 {
 	if (!blocks->coming)
@@ -181,7 +181,7 @@ INLINE void prefetch_rows(const query *rows, int n, const key_blocks *blocks, in
 		for (int64_t k = 0; k < blocks->dim; k += 16) __builtin_prefetch(rows[i].q + blocks->coming + k, 0, 2);
 }
 
-// Queries that have read nothing yet.
+// Initialises the state of queries that have read no block yet.
 INLINE void begin_queries(const int tiled, attend_space *w, const query *rows, int n, float scale, int64_t dim)
 {
 	for (int i = 0; i < TILE_FORWARD; i += VL) store(w->state->max + i, splat(-__builtin_inff()));
@@ -189,7 +189,7 @@ INLINE void begin_queries(const int tiled, attend_space *w, const query *rows, i
 	memset(w->state->sum, 0, sizeof w->state->sum);
 }
 
-// Queries read blocks [from, end). The last one is the last to read anything there.
+// Queries read blocks [from, end). Their last one reads the furthest.
 INLINE void read_blocks(const int tiled, attend_space *w, const query *rows, int n, int64_t from, int64_t end, const key_blocks *k,
                         score_form form)
 {
@@ -207,8 +207,8 @@ INLINE void read_blocks(const int tiled, attend_space *w, const query *rows, int
 	}
 }
 
-// Attention of up to TILE_FORWARD query rows of one sequence and key-value head; positions from the first to the last that a
-// query reads must be there.
+// Attention of up to TILE_FORWARD query rows of one sequence and key-value head; all blocks that a query reads must be
+// given.
 INLINE void attend_in(const int tiled, const query *rows, int n, const key_blocks *k, score_form form, float *scratch)
 {
 	attend_space w = attend_layout(scratch, k->dim);
@@ -241,8 +241,8 @@ static void attention(const void *args, void *scratch, int64_t from, int64_t to)
 	int64_t dim = a->dim, group = a->q_heads / a->kv_heads, in_row = head_in_row(a);
 	float **keys = scratch, **values = keys + a->longest, *rest = (float *)(values + a->longest);
 	for (int64_t task = from; task < to; task++) {
-		// Long tiles first: in series with all heads, as what is asked for ahead lies beside each other; in the order of tiles head by head,
-		// so that its keys stay in the second-level cache.
+		// Long tiles first: in series with all heads, because what is prefetched is adjacent; in the order of tiles head by head, so that
+		// the head's keys stay in the second-level cache.
 		int64_t number = a->in_tiles ? task % a->tile_count : task / a->kv_heads, head = a->in_tiles ? task / a->tile_count : task % a->kv_heads;
 		const grpo_tile *tile = a->tiles + a->tile_count - 1 - number;
 		const grpo_span *s = a->spans + tile->span;

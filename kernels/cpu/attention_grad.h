@@ -1,15 +1,15 @@
-// The gradient of attention. One task has all queries of a tree and key-value head, span by span in preorder, in tiles: the
+// The gradient of attention. A task has all queries of one tree and key-value head, span by span in preorder, in tiles. The
 // gradient of a query sums over keys, that of a key or value over queries position by position and head by head, each in
-// ascending order, and nobody else adds to them. Blocks of keys have their sums once, in the span that they belong to; a
-// block that begins with rows of an earlier span hands their sums on when the walk leaves it.
+// ascending order, and no other task adds to them. A block of keys has one set of sums, in the span that owns it; if the
+// block begins with rows of an earlier span, their sums are passed to that when the walk leaves the span.
 
-// Where the queries that go together are, the gradients of their outputs, and their own.
+// The addresses of the queries that are processed together, of the gradients of their outputs, and of their own gradients.
 typedef struct {
 	const float *q[QUERIES_AT_ONCE], *dout[QUERIES_AT_ONCE];
 	float *dq[QUERIES_AT_ONCE];
 } query_rows;
 
-// A row is asked for so many queries before it is read.
+// How many queries ahead rows are prefetched.
 enum { QUERIES_AHEAD = 8 };
 
 INLINE void gather_query(const grpo_attention_grad *a, grad_space *g, query_rows *rows, int i, int64_t t, int64_t h)
@@ -32,7 +32,7 @@ INLINE void gather_query(const grpo_attention_grad *a, grad_space *g, query_rows
 	}
 }
 
-// What n queries give to every block in the order of tiles.
+// In the order of tiles: packs n queries, and the gradients of their outputs, as left-hand sides for all blocks.
 static void pack_grad_queries(const grpo_attention_grad *a, grad_space *g, const query_rows *rows, int n)
 {
 	int64_t dim = a->dim;
@@ -50,7 +50,7 @@ static void pack_grad_queries(const grpo_attention_grad *a, grad_space *g, const
 	memset(g->tiles.dp_right + pairs * KEYS, 0, 4 * rest * KEYS);
 }
 
-// The queries of a span read all keys of its path.
+// Processes the queries of a span, which read all keys of its path.
 static void enter_span(const grpo_attention_grad *a, const grpo_span *s, int64_t head, grad_space *g)
 {
 	int64_t group = a->q_heads / a->kv_heads, dim = a->dim, wide = padded(dim), own = s->blocks * KEYS * wide;
@@ -76,15 +76,15 @@ static void enter_span(const grpo_attention_grad *a, const grpo_span *s, int64_t
 	}
 }
 
-// The sums of the rows before a span in its first block go on to where they came from: a block has so many rows of so many
-// numbers, of which the first belong to them.
+// Adds the sums of the rows before a span, in its first block, to those of the block that they came from: `count` numbers in each of
+// `rows` rows.
 INLINE void hand_on(float *to, const float *from, int64_t rows, int64_t row, int64_t count)
 {
 	for (int64_t i = 0; i < rows; i++)
 		for (int64_t k = 0; k < count; k++) to[i * row + k] += from[i * row + k];
 }
 
-// Sums of keys or values that a span's rows got, [KEYS][padded dim] of each block or transposed, to rows at a stride.
+// Writes the sums for keys or values of a span's rows, [KEYS][padded dim] in each block or transposed, to rows of the gradient.
 static void give_sums(const grpo_attention_grad *a, const grpo_span *s, const float *sums, float *rows, float *space)
 {
 	int64_t dim = a->dim, wide = padded(dim), width = (a->q_heads + 2 * a->kv_heads) * dim, before = s->base % KEYS;
@@ -99,7 +99,7 @@ static void give_sums(const grpo_attention_grad *a, const grpo_span *s, const fl
 	}
 }
 
-// Nobody reads a span's keys any more.
+// No further query reads a span's keys: writes their gradients.
 static void leave_span(const grpo_attention_grad *a, const grpo_span *s, int64_t head, grad_space *g)
 {
 	int64_t dim = a->dim, wide = padded(dim), width = (a->q_heads + 2 * a->kv_heads) * dim, before = s->base % KEYS;
@@ -115,11 +115,11 @@ static void leave_span(const grpo_attention_grad *a, const grpo_span *s, int64_t
 	give_sums(a, s, dv, row + a->kv_heads * dim, g->dq);
 }
 
-// Walks the tree that begins with span root.
+// Walks the tree whose root is the given span.
 static void grad_tree(const grpo_attention_grad *a, int64_t root, int64_t head, float *scratch)
 {
 	grad_space g = grad_layout(scratch, a->dim, a->slots, a->in_tiles);
-	int64_t in = -1; // the span that the walk is in, with all that it goes on from
+	int64_t in = -1; // the current span of the walk, which continues its ancestors
 	for (int64_t i = root; i < a->count && (i == root || a->spans[i].parent >= root); i++) {
 		const grpo_span *s = a->spans + i;
 		if (s->length == 0)

@@ -1,7 +1,7 @@
-// What a tile of queries and a block of keys give to each other in the gradient of attention: see attention_grad.h.
+// What a tile of queries and a block of keys contribute to each other's gradients in attention: see attention_grad.h.
 
-// The sides of products that queries have in the order of tiles. The gradients of keys and values are made transposed there: so what is
-// made for each block is a right-hand side, whose pairs lie one below the other, and what is transposed is it once.
+// The factors made of queries in the order of tiles. The gradients of keys and values are computed transposed there: so the factor that is
+// new for each block is a right-hand side, whose pairs are across rows, and queries are transposed only once.
 typedef struct {
 	char *q_left, *dout_left;     // [QUERIES_AT_ONCE][padded dim]
 	char *q_across, *dout_across; // [padded dim][QUERIES_AT_ONCE], transposed
@@ -10,8 +10,8 @@ typedef struct {
 	tile_file file;
 } tile_space;
 
-// What R queries need, by row, and what the keys and values of the spans that the walk is in have got so far. R is TILE_BACKWARD,
-// or in the order of tiles QUERIES_AT_ONCE.
+// The data of R queries by row, and the sums so far for the keys and values of the spans on the current path of the walk. R is
+// TILE_BACKWARD, or in the order of tiles QUERIES_AT_ONCE.
 typedef struct {
 	float *dk, *dv;        // [slots][KEYS][padded dim], in the order of tiles [slots][padded dim][KEYS]
 	float *dq;             // [R][padded dim], not scaled
@@ -19,7 +19,7 @@ typedef struct {
 	float *lse, *delta;    // of a row: log Σ exp, and dout·out
 	int64_t *position;
 	float *q, *dout; // [R][padded dim], queries scaled
-	tile_space tiles; // instead of these in the order of tiles
+	tile_space tiles; // instead of q and dout in the order of tiles
 } grad_space;
 
 INLINE float *some_floats(float **scratch, int64_t count)
@@ -68,13 +68,13 @@ INLINE key_range keys_read(const grad_space *g, int i, const grpo_attention_grad
 	return (key_range){limit + 1 - a->window, limit};
 }
 
-// Whether some of the queries from one to another do not read all of block b.
+// Whether some of the queries [from, to) do not read all keys of block b.
 INLINE int reads_in_part(const grad_space *g, int from, int to, int64_t b, int64_t window)
 {
 	return g->position[from] < (b + 1) * KEYS - 1 || g->position[to - 1] - b * KEYS + 1 > window;
 }
 
-// What a score makes of itself and of the gradient of its probability: the probability, and the gradient of the score.
+// Of a score: its probability, and its gradient (in softmax_grad still without the factor of the probability).
 typedef struct {
 	vf share, slope;
 } score_grad;
@@ -92,7 +92,7 @@ INLINE score_grad softmax_grad(vf score, vf dp, float lse, float delta, float ca
 	return (score_grad){share, slope};
 }
 
-// The same for row i of a tile, of keys from number v on, where some are masked or not.
+// Both for row i of a tile and keys from number v on, some of which may be masked.
 INLINE score_grad masked_grad(const int masked, const grad_space *g, int i, int v, key_range r, float cap)
 {
 	score_grad x = softmax_grad(load(g->p + i * KEYS + v), load(g->dp + i * KEYS + v), g->lse[i], g->delta[i], cap);
@@ -106,7 +106,7 @@ INLINE score_grad masked_grad(const int masked, const grad_space *g, int i, int 
 	return x;
 }
 
-// Probabilities and the gradients of scores of queries i and i+1 in the form in which they are multiplied.
+// Packs probabilities and the gradients of scores of queries i and i+1 in the form in which they are multiplied.
 INLINE void pack_grads(const int masked, grad_space *g, int i, int n, const grpo_attention_grad *a, int64_t b, char *dp_left)
 {
 	vf p[2][KEYS / VL], dp[2][KEYS / VL];
@@ -131,8 +131,8 @@ INLINE void pack_grads(const int masked, grad_space *g, int i, int n, const grpo
 	}
 }
 
-// All that queries [from, to) and one block of keys, number b of their path, give to each other in the order of tiles, but for the
-// gradients of queries.
+// The gradients from queries [from, to) and one block of keys, number b of their path, in the order of tiles, except those of the
+// queries.
 static void grad_block_tiles(grad_space *g, int from, int to, const grpo_attention_grad *a, const float *keys_transposed,
                              const float *values_transposed, int64_t slot, int64_t b, char *dp_left)
 {
@@ -173,8 +173,8 @@ INLINE block_range blocks_read(const grad_space *g, int from, int to, int64_t wi
 	return (block_range){first_block(g->position[from], window), g->position[to - 1] / KEYS + 1};
 }
 
-// What n queries and all blocks give to each other. A tile of queries gets and gives what the blocks that its own rows read have; but
-// tiles go together, and blocks, so that the sums of both are seldom read and written.
+// The gradients from n queries and all blocks of their path. A tile of queries is combined only with the blocks that its own rows read;
+// but several tiles and blocks are processed together, so that the sums of both are seldom read and written.
 static void grad_path_tiles(grad_space *g, int n, const grpo_attention_grad *a, const grpo_block *path, int64_t head)
 {
 	int64_t dim = a->dim, wide = padded(dim), half = KEYS * dim / 2;
@@ -202,7 +202,7 @@ static void grad_path_tiles(grad_space *g, int n, const grpo_attention_grad *a, 
 	}
 }
 
-// The same for row i of a tile and block b of the keys, in place.
+// Turns scores and gradients of probabilities of row i and block b into probabilities and gradients of scores, in place.
 INLINE void softmax_row(const int masked, grad_space *g, int i, const grpo_attention_grad *a, int64_t b)
 {
 	key_range r = keys_read(g, i, a, b);
@@ -224,8 +224,8 @@ INLINE void softmax_grads(grad_space *g, int n, const grpo_attention_grad *a, in
 		for (int i = 0; i < n; i++) softmax_row(0, g, i, a, b);
 }
 
-// All that a tile of n queries and one block of keys, number b of their path, give to each other. Each product prefetches what the next
-// one reads, the last one the keys of the next block.
+// The gradients from a tile of n queries and one block of keys, number b of their path. Each product prefetches what the next one reads,
+// the last one the keys of the next block.
 static void grad_block(grad_space *g, int n, int64_t depth, const grpo_attention_grad *a, int64_t head, const grpo_block *at, int64_t b,
                        int last)
 {

@@ -1,4 +1,4 @@
-// The keys and values of a batch, laid out for attention in blocks of KEYS positions.
+// Packs the keys and values of a batch for attention, in blocks of KEYS positions.
 
 INLINE int64_t padded(int64_t dim) { return (dim + KEYS - 1) / KEYS * KEYS; }
 
@@ -25,11 +25,12 @@ static void pad_rows(float *to, int all, const float *rows, int64_t stride, int 
 	for (int i = 0; i < n; i++) memcpy(to + i * wide, rows + i * stride, 4 * dim);
 }
 
-// Floats to whose high halves the rest is rounded, and a pair of such halves: rounded and paired with nothing cut off twice.
+// Floats whose high halves are rounded to bf16 while their low halves are arbitrary, and a pair of such high halves: this is rounding and
+// pairing without clearing the low halves in between.
 INLINE vi carried(vf x) { return (vi)x + 0x7fff + (((vi)x >> 16) & 1); }
 INLINE vi halves(vi first, vi second) { return (first & (int32_t)0xffff0000) | (vi)((vu)second >> 16); }
 
-// Pairs rounded to bf16, of the numbers of two vectors that follow each other and of those of two rows.
+// Pairs rounded to bf16: along a row, from two consecutive vectors, and across two rows.
 INLINE vi pairs_along(vf a, vf b)
 {
 	vi x = carried(a), y = carried(b);
@@ -38,10 +39,10 @@ INLINE vi pairs_along(vf a, vf b)
 
 INLINE vi pairs_across(vf first, vf second) { return halves(carried(first), carried(second)); }
 
-// The same of numbers of which none is subnormal, as what is computed where such numbers are flushed.
+// The same for numbers that are not subnormal, as all that are computed while such numbers are flushed.
 #ifdef TILES_NATIVE
-// Processors that have the unit round two vectors at once, the first of a pair into its low half. A subnormal number would become 0, and
-// not be rounded up.
+// Processors with the unit have an instruction that rounds two vectors, the first of a pair into its low half. It would turn a subnormal
+// number into 0 and not round it up.
 INLINE vi narrowed(vf a, vf b)
 {
 	vi r;
@@ -66,7 +67,7 @@ INLINE vi computed_across(vf first, vf second)
 #define computed_across pairs_across
 #endif
 
-// n numbers rounded to bf16, as pairs.
+// Rounds n numbers to pairs of bf16.
 INLINE void round_head(float *pairs, const float *x, int64_t n)
 {
 	for (int64_t k = 0; k < n; k += 2 * VL) put(pairs, k / 2, n / 2, (vf)pairs_along(take(x, k, n), take(x, k + VL, n)));
@@ -94,15 +95,15 @@ INLINE void round_all(float *x, int64_t n)
 	for (int64_t i = 0; i < n; i += VL) store(x + i, (vf)rounded((vi)load(x + i)));
 }
 
-// Rows of a tile multiply what later rows have by 0: values, and for gradients keys. In the order of tiles so they do with what is behind
-// them in a block. That makes 0 of all but what is no number, in bf16 also what is rounded to that: it is 0 in a block. The key that makes
-// scores, which are masked before they are used, stays as it is, or is NaN beside such a value: so a row is NaN that gives it weight, and
-// all of a row that reads such a value.
+// Rows of a tile multiply the values of later rows, and for gradients their keys, by 0; in the order of tiles those of all later positions
+// of a block. The product is 0 unless the number is NaN or infinite, in bf16 also if it rounds to infinity. So such numbers are replaced
+// by 0 in a block. The key that makes scores is kept, because scores are masked before their use; but it is NaN where the value was
+// replaced, so that a row that reads such a value is NaN as a whole, as it would be otherwise.
 
-// What keys and values are: floats, floats that will be rounded to bf16, or pairs that were.
+// The form of keys and values: floats, floats that will be rounded to bf16, or pairs that have been.
 typedef enum { AS_FLOATS, AS_ROUNDED, AS_PAIRS } number_form;
 
-// All bits of what is no number, or will be none, are set, and no others.
+// A mask whose bits are set for numbers that are NaN or infinite, or will be infinite after rounding.
 INLINE vi no_numbers(number_form form, vi x)
 {
 	enum { SIZE = 0x7fffffff, HIGH = (int32_t)0xffff0000, NONE = 0x7f800000, ROUNDED_TO_NONE = 0x7f7f8000 };
@@ -125,8 +126,8 @@ INLINE int any_lane(vi x)
 	return any != 0;
 }
 
-// A key as it makes scores, a value, and a key as gradients of scores multiply it, one behind the other, of n floats or pairs. Nothing of
-// them spoils what is multiplied with 0. key and value may be where the first two go.
+// Writes three rows of n floats or pairs to copy: the key for scores, the value, and the key for gradients. Products of the latter two with
+// 0 are 0. key and value may be the first two rows of copy.
 static void mend(number_form form, float *copy, const float *key, const float *value, int64_t n)
 {
 	const vi none = (vi){0} + (form == AS_PAIRS ? 0x7fc07fc0 : 0x7fc00000);
@@ -151,16 +152,16 @@ INLINE int64_t row_at(const grpo_attention *a, const grpo_span *s, int64_t posit
 	return s->first + position - s->base;
 }
 
-// How many floats or pairs a head is in a row of the batch.
+// The size of a head in a row of the batch, in floats or pairs.
 INLINE int64_t head_in_row(const grpo_attention *a) { return a->rounded ? a->dim / 2 : a->dim; }
 
-// Keys as they make scores, values, and keys as gradients multiply them of one head, of rows at a stride; in the order of tiles in pairs.
+// Rows of keys for scores, of values, and of keys for gradients of one head, with a stride; in the order of tiles in pairs.
 typedef struct {
 	const float *keys, *values, *grad_keys;
 	int64_t stride;
 } block_rows;
 
-// The rows of n positions, where they are or in a copy: if they are those of several spans, have to be rounded, or some are no numbers.
+// The rows of n positions: in place, or in a copy if they are of several spans, must be rounded, or have numbers that are not finite.
 static block_rows rows_of_block(const grpo_attention_pack *a, const grpo_span *s, int64_t head, int64_t position, int n, float *copy)
 {
 	int64_t in_row = head_in_row(a), part = a->in_tiles ? a->dim / 2 : a->dim;
@@ -188,7 +189,7 @@ static block_rows rows_of_block(const grpo_attention_pack *a, const grpo_span *s
 	return (block_rows){copy, copy + part, copy + 2 * part, 3 * part};
 }
 
-// A block's n rows, as the products read them: keys transposed, and values; for gradients keys and values transposed, and keys.
+// Packs the n rows of a block as the products read them: keys transposed, and values; for gradients keys and values transposed, and keys.
 static void pack_block(const grpo_attention_pack *a, float *p, block_rows r, int n)
 {
 	int64_t dim = a->dim, part = KEYS * dim >> (a->in_tiles != 0), wide = a->in_tiles ? dim / 2 : dim;
@@ -206,7 +207,7 @@ static void pack_block(const grpo_attention_pack *a, float *p, block_rows r, int
 		round_all(p, a->block_floats);
 }
 
-// A task is the keys and values of one head in a span's own blocks.
+// A task is the keys and values of one head in the own blocks of a span.
 static void attention_pack(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_attention_pack *a = args;

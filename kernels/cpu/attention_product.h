@@ -1,9 +1,9 @@
-// The small products of attention. Like every product here, each number is one chain of fused
-// multiply-adds in ascending order; between calls the chain waits in memory.
+// The small products of attention. As in every product, each number is one chain of fused
+// multiply-adds in ascending order; between calls the chain is kept in memory.
 
 // out [rows][cols] = (fresh ? 0 : out) + a·b, for b [depth][cols]; cols is a multiple of KEYS. a is either plain,
-// a[i·a_stride + k], or transposed, a[k·a_stride + i]. b may lie in pairs: rows 2k and 2k+1 are one row of bf16 numbers, the
-// first in the high halves. Meanwhile it prefetches what will be read soon, if anything: as many bytes as b has.
+// a[i·a_stride + k], or transposed, a[k·a_stride + i]. b may be in pairs: rows 2k and 2k+1 are one row of bf16 numbers, the
+// first in the high halves. Meanwhile `soon`, if not NULL, is prefetched: as many bytes as b has.
 typedef struct {
 	float *out;
 	int64_t out_stride;
@@ -13,10 +13,10 @@ typedef struct {
 	int64_t b_stride, depth, cols;
 	int fresh, pairs;
 	const float *soon;
-	int64_t soon_step; // set by product: what a step moves on by
+	int64_t soon_step; // set by product: how far soon advances per step
 } small_product;
 
-// Where the rows of a tile's left-hand side are: every fourth one, so that registers are enough, and how far the next three.
+// The addresses of the rows of a tile's left-hand side: of every fourth one, to save registers, and the offsets of the others.
 typedef struct {
 	const float *row[(MR + 3) / 4];
 	int64_t one, three;
@@ -43,7 +43,7 @@ INLINE void product_step(const int mr, const int transposed, vf acc[MR][NV], lef
 		UNROLL for (int i = 1; i < (mr + 3) / 4; i++) a->row[i]++;
 }
 
-// One tile of so few rows waits for the memory, and prefetches two lines in a step; where there are more, one is enough.
+// A tile of at most this many rows is bound by memory, and prefetches two lines per step; with more rows one is enough.
 enum { FEW_ROWS = MR / 2 };
 
 #if VL == 16 && !defined(__clang__)
@@ -76,14 +76,14 @@ INLINE void product_tile(const int mr, const int transposed, const int pairs, co
 		UNROLL for (int v = 0; v < NV; v++) bv[v] = widen_second(loadi(b + v * VL));
 		product_step(mr, transposed, acc, &a, bv);
 	}
-	__asm__("" : "+r"(out), "+r"(stride)); // or the compiler keeps the addresses of all rows meanwhile
+	__asm__("" : "+r"(out), "+r"(stride)); // keeps the compiler from holding the addresses of all rows during the loop
 	UNROLL for (int i = 0; i < mr; i++)
 		UNROLL for (int v = 0; v < NV; v++) store(out + i * stride + v * VL, acc[i][v]);
 }
 
 typedef void product_function(const small_product *p);
 
-// What is transposed is never multiplied with pairs.
+// A transposed left-hand side is never multiplied with pairs.
 enum { PLAIN, PLAIN_PAIRS, TRANSPOSED, PRODUCT_FORMS };
 
 #define PRODUCT(mr)                                                                             \
@@ -111,13 +111,13 @@ static product_function *const product_functions[MR + 1][PRODUCT_FORMS] = {
 };
 #undef ALL
 
-// Columns by columns: those of b are in the first-level cache for all rows.
+// Computes NV vectors of columns at a time for all rows, so that those columns of b stay in the first-level cache.
 INLINE void product(small_product p, int64_t rows, int transposed)
 {
 	int64_t tiles = (rows + MR - 1) / MR, steps = (p.depth + p.pairs) >> p.pairs, lines = rows <= FEW_ROWS ? 2 : 1;
 	const float *end = p.soon ? p.soon + steps * p.cols : NULL;
 	small_product q = p;
-	q.soon = p.soon ? p.soon : p.b; // a prefetch of what is there costs least
+	q.soon = p.soon ? p.soon : p.b; // a prefetch of what is in the cache costs least
 	for (int64_t c = 0; c < p.cols; c += NV * VL) {
 		q.b = p.b + c;
 		for (int64_t t = 0; t < tiles; t++) {

@@ -1,6 +1,6 @@
-// The online softmax of a tile of queries: what its rows carry from block to block, and what a block's scores do to it.
+// The online softmax of a tile of queries: the state that its rows carry from block to block, and its updates.
 
-// The lanes that key numbers beyond limit occupy become `no`.
+// Sets the lanes of keys after number limit to `no`.
 INLINE vf mask_after(vf x, int first, int64_t limit, vf no)
 {
 	static const int32_t count[LANES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -8,13 +8,13 @@ INLINE vf mask_after(vf x, int first, int64_t limit, vf no)
 	return pick(number <= (int32_t)max64(min64(limit, KEYS), -1), x, no);
 }
 
-// The same of key numbers before a first one.
+// Sets the lanes of keys before number first to `no`.
 INLINE vf mask_before(vf x, int lane, int64_t first, vf no)
 {
 	return mask_after(no, lane, first - 1, x);
 }
 
-// The sums, or the largest, of VL vectors, lane i those of vector i: halves with halves, as in lanes_sum.
+// The sums, or the maxima, of VL vectors, lane i for vector i: halves are combined with halves, as in lanes_sum.
 INLINE vf fold(vf r[VL], const int sums)
 {
 	UNROLL for (int stage = 1; stage < VL; stage *= 2)
@@ -29,16 +29,16 @@ INLINE vf fold(vf r[VL], const int sums)
 // What the rows of a tile carry from block to block.
 typedef struct {
 	float max[TILE_FORWARD];         // the running maximum of the scores
-	float sum[TILE_FORWARD][LANES];  // of exponentials below it
-	float shrink[TILE_FORWARD];      // what a maximum that has grown in the block makes of what was there
-	float base[TILE_FORWARD];        // what is subtracted from scores
-	float score[TILE_FORWARD][KEYS]; // of the block, then, in series, its exponentials
+	float sum[TILE_FORWARD][LANES];  // of exponentials relative to it
+	float shrink[TILE_FORWARD];      // the factor for earlier sums and means after the maximum has grown
+	float base[TILE_FORWARD];        // subtracted from scores
+	float score[TILE_FORWARD][KEYS]; // of the block; then, in series, its exponentials
 } softmax_state;
 _Static_assert(sizeof(softmax_state) == 4 * SOFTMAX_FLOATS, "the launcher's idea of softmax_state");
 
-// Each step is a loop over all rows, so that their chains overlap.
+// Each step is a loop over all rows, so that their chains of operations overlap.
 
-// Bends scores, and masks those beyond limit and before first.
+// Caps scores, and masks those before first and after limit.
 INLINE void mask_scores(softmax_state *s, int i, int64_t first, int64_t limit, float cap)
 {
 	UNROLL for (int v = 0; v < KEYS; v += VL)
@@ -51,8 +51,8 @@ INLINE void mask_scores(softmax_state *s, int i, int64_t first, int64_t limit, f
 	}
 }
 
-// Updates the running maxima of rows from i on, as many as a vector has lanes. A row that has read nothing yet has but −∞, and NaN, which
-// stays.
+// Updates the running maxima of rows from i on, as many as a vector has lanes. The maximum of a row that has read nothing yet is −∞, and
+// one that is NaN stays NaN.
 INLINE void update_max(softmax_state *s, int i)
 {
 	vf row[VL];

@@ -1,8 +1,8 @@
 // The products of attention in the order of tiles. Both sides are rounded to bf16: queries and gradients of outputs once for
-// a tile of queries, probabilities and the gradients of scores for each block of keys. A left-hand side is in tiles of rows
-// one behind the other, not in turns as in tiles.h; a right-hand side in pairs of rows.
+// a tile of queries, probabilities and the gradients of scores for each block of keys. A left-hand side is in contiguous tiles
+// of rows, not interleaved as in tiles.h; a right-hand side in pairs of rows.
 
-// 32 inputs of one row, which were computed or not, as pairs.
+// Writes 32 inputs of one row as pairs; computed says that they are not subnormal.
 INLINE void put_pairs(const int computed, char *to, const vf x[TILE_INPUTS / VL])
 {
 	UNROLL for (int v = 0; v < TILE_INPUTS / VL; v += 2)
@@ -12,7 +12,7 @@ INLINE void put_pairs(const int computed, char *to, const vf x[TILE_INPUTS / VL]
 // Row i of a left-hand side.
 INLINE char *left_row(char *left, int i, int64_t dim) { return left + i / TILE * left_tile_bytes(dim, 1) + i % TILE * 4 * TILE; }
 
-// There x, scaled and rounded, or rounded as it is.
+// Writes x to that row, rounded, and scaled before that if asked for.
 INLINE void pack_left_row(const int scaled, char *left, int i, const float *x, float scale, int64_t dim)
 {
 	char *to = left_row(left, i, dim);
@@ -23,7 +23,7 @@ INLINE void pack_left_row(const int scaled, char *left, int i, const float *x, f
 	}
 }
 
-// And there pairs as they are.
+// Copies pairs to that row unchanged.
 INLINE void copy_left_row(char *left, int i, const float *pairs, int64_t dim)
 {
 	char *to = left_row(left, i, dim);
@@ -31,7 +31,7 @@ INLINE void copy_left_row(char *left, int i, const float *pairs, int64_t dim)
 		UNROLL for (int v = 0; v < TILE; v += VL) store((float *)to + v, take(pairs, k + v, dim / 2));
 }
 
-// n rows of a left-hand side as columns of one with room for so many inputs: pairs of rows, 16 × 16 of them transposed.
+// Transposes n rows of a left-hand side into one with room for `inputs` inputs: pairs of rows, 16 × 16 of them at a time.
 static void pack_across(char *across, const char *left, int n, int64_t dim, int inputs)
 {
 	for (int64_t c = 0; c < padded(dim); c += 2 * VL)
@@ -58,7 +58,7 @@ static void pack_across(char *across, const char *left, int n, int64_t dim, int 
 		}
 }
 
-// Which sums a product adds to, and what it multiplies: up to two tiles of rows of the left-hand side, so many bytes apart.
+// The sums that a product adds to, and its factors: up to two tiles of rows of the left-hand side, `below` bytes apart.
 typedef struct {
 	float *sums;
 	int64_t row; // bytes from one row of sums to the next
@@ -77,8 +77,8 @@ INLINE void load_factors(tile_file *f, const int both, const tile_factors *t, co
 		tile_load_left(f, LEFT_1, left + t->below);
 }
 
-// The same of two tiles of rows that are multiplied with one block after the other: these stay in the first-level cache, the blocks go
-// around it.
+// The same for two tiles of rows that are multiplied with one block after the other: the rows stay in the first-level cache, the blocks
+// are loaded around it.
 INLINE void load_factors_once(tile_file *f, const tile_factors *t, const char *left, const char *right)
 {
 	tile_load_left_kept(f, LEFT_0, left, 4 * TILE);
@@ -134,7 +134,7 @@ INLINE void add_blocks(tile_file *f, const int both, const tile_factors *t, cons
 	}
 }
 
-// The same of one block and two tiles of rows, which stay where they are. Each panel is begun while the one before is stored.
+// The same for one block and two tiles of rows, which stay loaded. Each panel is begun while the one before is stored.
 INLINE void add_block(tile_file *f, const tile_factors *t, int64_t width)
 {
 	const char *right = t->right;
@@ -180,14 +180,14 @@ static void tile_scores(tile_file *f, int64_t rows, tile_factors t, int64_t step
 		add_inputs(f, 0, 1, &t, steps);
 }
 
-// What 32 rows of sums get.
+// Adds left · right to 32 rows of sums.
 static void tile_sums(tile_file *f, tile_factors t, int64_t steps)
 {
 	begin_rows(f, 2 * TILE);
 	add_inputs(f, 1, 0, &t, steps);
 }
 
-// What up to 32 rows as wide as a head get from one block of values.
+// Adds a product with one block of values to up to 32 rows of sums, as wide as a head.
 static void tile_means(tile_file *f, int64_t rows, tile_factors t, int64_t width)
 {
 	const float *block = (const float *)t.right;
@@ -197,7 +197,7 @@ static void tile_means(tile_file *f, int64_t rows, tile_factors t, int64_t width
 		add_blocks(f, 0, &t, &block, 1, width);
 }
 
-// And from some blocks of keys.
+// Adds products with several blocks of keys to such rows.
 static void tile_query_sums(tile_file *f, int64_t rows, tile_factors t, const float *const *blocks, int count, int64_t width)
 {
 	if (begin_rows(f, rows))

@@ -1,15 +1,15 @@
 // A matrix of bf16 compressed to three quarters of its space, without loss: frame of reference with patches.
 //
 // Of the 16 bits of a weight, the sign and the seven of the fraction are random, but nearly all exponents of a panel
-// lie in a window of 16: four bits are an offset to the panel's base. The few weights outside the window are listed, and
-// patched in when their group is read. Decoding reads every weight for a few rows, at the speed of the memory, so a
-// quarter fewer bytes is up to a quarter less time.
+// are in a window of 16: four bits are an offset to the panel's base. The few weights outside the window are listed, and
+// patched in when their group is read. Decoding of tokens reads every weight for a few rows, at the speed of memory, so a
+// quarter fewer bytes take up to a quarter less time.
 //
-// A group is four columns of a panel, GROUP_BYTES long: of each lane the pair of columns 0 and 1, then that of columns 2
-// and 3. Lane i of the first 16 and lane 16+i make four pairs, and lie in three lines of 16 lanes of 32 bits:
-// three of the pairs as they are, but with exponents that are offsets to the panel's base; that leaves four bits of
-// each half free, and they hold the fourth pair: in the first line its exponents, in the second the upper four bits
-// of the fractions, in the third the signs and the lower three.
+// A group is four columns of a panel, GROUP_BYTES long: each of the 32 lanes has a pair of columns 0 and 1 and one of
+// columns 2 and 3. The four pairs of lanes i and 16+i are stored in lane i of three lines of 16 lanes of 32 bits. Three
+// of the pairs are stored directly, but with exponents that are offsets to the panel's base. That leaves four bits of
+// each half free, which hold the fourth pair: in the first line its exponents, in the second the upper four bits of the
+// fractions, in the third the signs and the lower three bits.
 
 enum { GROUP_BYTES = 3 * 64, WINDOW = 16 };
 #define EXPONENTS 0x7f807f80
@@ -30,7 +30,7 @@ INLINE vi exponent_base(const grpo_matrix *m, int64_t panel)
 	return (vi){0} + (base << 16 | base);
 }
 
-// Lanes lane … lane+VL−1 of a group as pairs: the first pair of rows lane … and of rows 16+lane …, then the second.
+// Decompresses lanes lane … lane+VL−1 of a group: the first pairs of rows lane … and of rows 16+lane …, then the second pairs.
 INLINE void decompress(vi pairs[4], const char *group, int lane, vi base)
 {
 	vi fourth = base;
@@ -48,7 +48,7 @@ INLINE void decompress(vi pairs[4], const char *group, int lane, vi base)
 	pairs[3] = fourth;
 }
 
-// The inverse, of pairs whose exponents are offsets to the base.
+// The inverse, for pairs whose exponents are offsets to the base.
 INLINE void write_group(char *group, int lane, const vi pairs[4])
 {
 	vi fourth = pairs[3];
@@ -56,7 +56,7 @@ INLINE void write_group(char *group, int lane, const vi pairs[4])
 	UNROLL for (int i = 0; i < 3; i++) *(vi_any *)(group + 64 * i + 4 * lane) = pairs[i] | free[i];
 }
 
-// The address of column k of a panel; of a group where the matrix is made of groups.
+// The address of column k of a panel, or of its group if the matrix consists of groups.
 INLINE const char *column_at(const grpo_matrix *m, int64_t panel, int64_t k)
 {
 	if (m->scales)
@@ -66,7 +66,7 @@ INLINE const char *column_at(const grpo_matrix *m, int64_t panel, int64_t k)
 	return panel_at(m, panel) + (m->dtype == GRPO_BF16 ? k / 2 * PAIR_BYTES : k * PANEL * 4);
 }
 
-// The panel's patches from a group on.
+// The patches of a panel, from a group on.
 INLINE const grpo_patch *patches_from(const grpo_matrix *m, int64_t panel, int64_t group)
 {
 	const grpo_patch *p = m->patches + m->first_patch[panel];
@@ -74,14 +74,14 @@ INLINE const grpo_patch *patches_from(const grpo_matrix *m, int64_t panel, int64
 	return p;
 }
 
-// Puts a patch into the pair that it belongs to.
+// Applies a patch to its pair.
 INLINE void patch_pair(uint32_t *pair, const grpo_patch *p)
 {
 	uint32_t bits = p->bits;
 	*pair = p->column % 2 ? (*pair & 0xffff0000) | bits : (*pair & 0xffff) | bits << 16;
 }
 
-// Puts the patches of one group into what decompress gave; gives the next patch.
+// Applies the patches of one group to the result of decompress; returns the next patch.
 static __attribute__((noinline)) const grpo_patch *patch(vi pairs[4], const grpo_patch *p, int lane)
 {
 	for (uint32_t group = p->group; p->group == group; p++) {
@@ -95,13 +95,13 @@ static __attribute__((noinline)) const grpo_patch *patch(vi pairs[4], const grpo
 	return p;
 }
 
-// Writes what decompress gave in the layout of an uncompressed matrix.
+// Writes the result of decompress in the layout of an uncompressed matrix.
 INLINE void store_pairs(char *block, const vi pairs[4], int lane)
 {
 	UNROLL for (int i = 0; i < 4; i++) *(vi_any *)(block + i / 2 * PAIR_BYTES + i % 2 * (PAIR_BYTES / 2) + 4 * lane) = pairs[i];
 }
 
-// Where one is in a panel that is decompressed group after group.
+// The position in a panel that is decompressed group by group.
 typedef struct {
 	const char *group;
 	const grpo_patch *patches; // the next one
@@ -114,7 +114,7 @@ INLINE unpacking unpack_from(const grpo_matrix *m, int64_t panel, int64_t group)
 	return (unpacking){panel_at(m, panel) + group * GROUP_BYTES, patches_from(m, panel, group), exponent_base(m, panel), group};
 }
 
-// So many groups more as pairs. A patch is written over what was decompressed.
+// Decompresses the next groups to pairs. Patches overwrite what was decompressed.
 INLINE void unpack_groups(unpacking *u, char *block, int64_t count)
 {
 	const char *group = u->group;
@@ -135,14 +135,14 @@ INLINE void unpack_groups(unpacking *u, char *block, int64_t count)
 	u->number = g;
 }
 
-// Groups [from, to) of a panel as pairs.
+// Decompresses groups [from, to) of a panel to pairs.
 static void decompress_pairs(char *block, const grpo_matrix *m, int64_t panel, int64_t from, int64_t to)
 {
 	unpacking u = unpack_from(m, panel, from);
 	unpack_groups(&u, block, to - from);
 }
 
-// Columns [k0, k1) of row r of a panel.
+// Decompresses columns [k0, k1) of row r of a panel.
 static void decompress_row(float *out, const grpo_matrix *m, int64_t panel, int r, int64_t k0, int64_t k1)
 {
 	int i = r % (PANEL / 2), lane = i / VL * VL, high = r / (PANEL / 2);
@@ -160,7 +160,7 @@ static void decompress_row(float *out, const grpo_matrix *m, int64_t panel, int 
 	}
 }
 
-// Which window of exponents has the most weights of a panel, and how many are outside. A task is a panel.
+// Finds the window of exponents with the most weights of a panel, and counts those outside. A task is a panel.
 static void choose_window(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_compress *a = args;
@@ -190,8 +190,8 @@ static void choose_window(const void *args, void *scratch, int64_t from, int64_t
 	}
 }
 
-// A pair, of lane i of the group's four, with its exponents as offsets to the base. A weight outside the window becomes 0 and,
-// unless it is padding, a patch.
+// One of the four pairs of a lane, with its exponents as offsets to the base. A weight outside the window becomes 0 and, unless
+// it is padding, a patch.
 static uint32_t rebase_pair(uint32_t base, uint32_t pair, int which, int lane, int rows, uint32_t group, grpo_patch **next)
 {
 	uint32_t counted = 0;

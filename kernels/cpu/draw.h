@@ -1,12 +1,12 @@
-// Drawing a token from a row of logits: by inverse transform sampling, with the cumulative distribution in ascending
-// order of the tokens. The sums are those of head.h, so the log-probability of the drawn token is LogProb's.
+// Drawing a token from a row of logits by inverse transform sampling, with the cumulative distribution in ascending
+// order of the tokens. The sums are those of head.h, so the log-probability of the drawn token is that of LogProb.
 
 INLINE int is_kept(float logit, int64_t token, const grpo_cut *c)
 {
 	return logit > c->logit || (logit == c->logit && token <= c->token);
 }
 
-// Logits in buckets of 1/64 below the largest; the last takes all the rest.
+// The bucket of a logit: steps of 1/64 below the largest; the last bucket has all the rest.
 INLINE int bucket_of(float logit, float max)
 {
 	float d = (max - logit) * 64;
@@ -21,14 +21,14 @@ static int by_likelihood(const void *a, const void *b)
 	return x->token < y->token ? -1 : x->token > y->token;
 }
 
-// Cuts after the most likely tokens that number count, or that have the share of the mass of what is kept.
+// Tightens a cut: keeps the most likely of the kept tokens until there are `count` of them or they have `share` of the kept mass.
 static grpo_cut tighten(const float *l, int64_t n, float max, grpo_cut kept, int64_t count, double share, grpo_buckets *b)
 {
 	float least = max;
 	for (int64_t v = 0; v < n; v++)
 		if (l[v] < least && is_kept(l[v], v, &kept))
 			least = l[v];
-	int used = bucket_of(least, max) + 1; // what lies above them has no mass and is left as it is
+	int used = bucket_of(least, max) + 1; // further buckets are empty and not cleared
 	memset(b->count, 0, used * sizeof *b->count);
 	memset(b->mass, 0, used * sizeof *b->mass);
 	for (int64_t v = 0; v < n; v += VL) {
@@ -66,8 +66,8 @@ static grpo_cut tighten(const float *l, int64_t n, float max, grpo_cut kept, int
 	return kept;
 }
 
-// The token at which the cumulative sum of exp(logit − max) over what is kept passes the goal, starting at
-// sum; the last one of any weight if rounding keeps the sum below it. It looks at tokens [from, n).
+// The token of [from, n) at which the cumulative sum of exp(logit − max) over kept tokens, starting at sum,
+// exceeds the goal; the last one with a weight if rounding keeps the sum below the goal.
 static int64_t walk(const float *l, int64_t from, int64_t n, float max, const grpo_cut *kept, double *sum, double goal)
 {
 	int64_t last = -1;
@@ -86,7 +86,7 @@ static int64_t walk(const float *l, int64_t from, int64_t n, float max, const gr
 	return last;
 }
 
-// Chunks are skipped by their sums until the goal falls into one.
+// Draws from the whole distribution: skips chunks by their sums until the goal is in one.
 static int64_t draw_from_all(const float *l, int64_t n, const grpo_partial *p, const grpo_total *t, double u)
 {
 	const grpo_cut all = {-__builtin_inff(), n};
@@ -104,7 +104,7 @@ static int64_t draw_from_all(const float *l, int64_t n, const grpo_partial *p, c
 		}
 		double none = 0;
 		sum += part;
-		if (c == (n - 1) / HEAD_CHUNK || sum >= goal) // only rounding can make this the end
+		if (c == (n - 1) / HEAD_CHUNK || sum >= goal) // only because of rounding can the walk end here
 			last = walk(l, from, to, p[c].max, &all, &none, __builtin_inff());
 	}
 	return last;
@@ -117,10 +117,10 @@ static int64_t most_likely(const float *l, int64_t n, const grpo_partial *p, flo
 			for (int64_t v = c * HEAD_CHUNK; v < n; v++)
 				if (l[v] == max)
 					return v;
-	return 0; // only where a logit is no number
+	return 0; // only if a logit is NaN
 }
 
-// The likeliest tokens, from the likeliest on. A chunk without a larger logit than the last of them has none.
+// The most likely tokens in descending order. Skips chunks whose largest logit is not above the last of them.
 static void find_tops(const float *l, int64_t n, const grpo_partial *p, const grpo_total *t, int64_t count, int32_t *token, float *logp)
 {
 	grpo_cut top[MOST_TOPS];
@@ -142,7 +142,7 @@ static void find_tops(const float *l, int64_t n, const grpo_partial *p, const gr
 	}
 }
 
-// Takes out of a row what may not come: logits and partials are those of a vocabulary without it.
+// Excludes the tokens that are not allowed: logits and partials become those of a vocabulary without them.
 static void exclude(float *l, int64_t n, const uint32_t *allowed, grpo_partial *p)
 {
 	const vf none = splat(-__builtin_inff());
@@ -150,14 +150,14 @@ static void exclude(float *l, int64_t n, const uint32_t *allowed, grpo_partial *
 	UNROLL for (int i = 0; i < VL; i++) lane[i] = i;
 	for (int64_t from = 0; from < n; from += HEAD_CHUNK, p++) {
 		int64_t to = min64(from + HEAD_CHUNK, n);
-		uint32_t gone = 0, any = 0; // bits of tokens that may not come, and that may
+		uint32_t gone = 0, any = 0; // not 0 if there are tokens that are not allowed, and that are
 		for (int64_t v = from; v < to; v += 32) {
 			uint32_t word = allowed[v / 32], whole = to - v < 32 ? (1u << (to - v)) - 1 : ~0u;
 			any |= word & whole;
 			gone |= ~word & whole;
 			if ((word & whole) == whole)
 				continue;
-			for (int64_t i = v; i < to && i < v + 32; i += VL) // what is behind the row is nobody's
+			for (int64_t i = v; i < to && i < v + 32; i += VL) // may write into the padding after the row
 				store(l + i, pick(-(vi)(((vu){0} + (word >> (i - v))) >> lane & 1), load(l + i), none));
 		}
 		if (gone)
@@ -165,7 +165,7 @@ static void exclude(float *l, int64_t n, const uint32_t *allowed, grpo_partial *
 	}
 }
 
-// Draws the token of a row, whose distribution t is cut to what is drawn from. Where tokens were excluded, no cut may keep them.
+// Draws the token of a row, and reduces its distribution t to the kept tokens. If tokens were excluded, a cut must not keep them.
 static int64_t draw_token(const grpo_draw *d, int64_t row, float *l, const grpo_partial *p, grpo_total *t, grpo_buckets *b)
 {
 	int64_t n = d->vocabulary, top_k = d->top_k[row];
@@ -219,7 +219,7 @@ static void draw(const void *args, void *scratch, int64_t from, int64_t to)
 				t = add_partials(p, chunks);
 			}
 			token = draw_token(d, row, l, p, &t, b);
-			token = token < 0 ? 0 : token; // only where a logit is no number, or nothing may come
+			token = token < 0 ? 0 : token; // negative only if a logit is NaN, or no token is allowed
 		}
 		d->token[row] = token;
 		d->logp[row] = log_probability(l[token], &t);

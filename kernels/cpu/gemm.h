@@ -3,16 +3,16 @@
 // A task is some row tiles times one panel of 32 columns. The right-hand side is converted once for each block of DEPTH
 // steps of the reduction and read by all row tiles of the task, so that it stays in the first-level cache; between two
 // blocks the sums are kept in scratch, in float32, which changes no bit. Weights that few tiles read are not converted
-// first, and their blocks are deeper, for the second-level cache.
+// first, and their blocks are deeper, sized for the second-level cache.
 
 // How many steps ahead a product of few rows prefetches weights: enough to hide the latency of memory, which the
 // hardware's prefetchers do not.
 enum { STEPS_AHEAD = 48 };
 
-// So many tiles, the last of a panel's depth, prefetch the next depth of it together: one alone would wait for the memory.
+// How many tiles, the last ones of a depth, share the prefetch of the panel's next depth: a single one would wait for the memory.
 enum { TILES_AHEAD = 8 };
 
-// So many rows of a buffer go through some panels together, and so many panels ahead of what is read they are prefetched.
+// For rows of a buffer: how many of them are read in all panels of a task before the next, and how many panels ahead is prefetched.
 enum { ROWS_DEPTH = 32, PANELS_AHEAD = 2 };
 
 // Row tiles have nearly equal heights; tile i starts at this row.
@@ -22,7 +22,7 @@ INLINE int64_t tile_start(int64_t rows, int64_t tiles, int64_t i)
 	return i * base + min64(i, rest);
 }
 
-// Where a row of the product begins that has so many panels before it.
+// The address in out of a row, at a panel.
 INLINE float *out_of(const grpo_gemm *g, float *out, int64_t row, int64_t panels)
 {
 	if (g->out_across)
@@ -30,7 +30,7 @@ INLINE float *out_of(const grpo_gemm *g, float *out, int64_t row, int64_t panels
 	return out + row * g->out_stride + panels * (g->out_apart ? g->out_apart : PANEL);
 }
 
-// A tile at the right edge, where fewer than 32 columns exist, or whose rows are columns of what is written, works on a padded copy.
+// A tile at the right edge, with fewer than 32 columns, or whose output is transposed, works on a padded copy.
 static void copied_tile(tile_function *f, int mr, int valid, int across, const reading *r, float *sums, const target *t)
 {
 	float copy[MR * PANEL] = {0}, bias[PANEL] = {0};
@@ -49,7 +49,7 @@ static void copied_tile(tile_function *f, int mr, int valid, int across, const r
 		for (int i = 0; i < mr; i++) t->out[i * down + j * right] = copy[i * PANEL + j];
 }
 
-// The left-hand side of the tile of mr rows from row on, at depth k, for steps of so many numbers of a row, or pairs.
+// The left-hand side of the tile of mr rows from row on, at depth k; a step has `links` numbers of a row, or pairs.
 INLINE void left_side(reading *r, const grpo_gemm *g, int64_t row, int mr, int64_t k, int links)
 {
 	r->a_apart = 1;
@@ -66,9 +66,9 @@ INLINE void left_side(reading *r, const grpo_gemm *g, int64_t row, int mr, int64
 	}
 }
 
-// Chooses what tile i of so many prefetches, which are columns in a step: words further on in the panel that it reads; or the same
-// depths of the next tile, if that is packed, and the last few tiles their part of the panel's next depths; or further rows, where its
-// left-hand side is strided.
+// Chooses what tile i of a task prefetches: if it streams weights from memory, weights further on in its panel; otherwise the same depths
+// of the next tile, if that is packed, and for the last few tiles their part of the panel's next depths; or further rows, if its
+// left-hand side has a stride.
 INLINE void choose_prefetch(reading *r, const grpo_gemm *g, int64_t panel, int64_t next_k, int mr, int form, int columns, int stream,
                             int64_t i, int64_t tiles)
 {
@@ -88,7 +88,7 @@ INLINE void choose_prefetch(reading *r, const grpo_gemm *g, int64_t panel, int64
 	}
 }
 
-// All row tiles [tile0, tile1) times one panel of columns, into out, where row tile0 meets the panel.
+// Row tiles [tile0, tile1) times one panel of columns, into out, the address of their first element.
 static void gemm_panel(const grpo_gemm *g, float *scratch, int64_t tile0, int64_t tile1, int64_t panel, float *out)
 {
 	float *block = scratch, *sums = scratch + DEPTH * PANEL;
@@ -96,7 +96,7 @@ static void gemm_panel(const grpo_gemm *g, float *scratch, int64_t tile0, int64_
 	int64_t row0 = tile_start(g->rows, g->row_tiles, tile0), height = tile_start(g->rows, g->row_tiles, tile0 + 1) - row0;
 	int a_form = g->a_kind == A_ROWS ? SPREAD : TOGETHER, b_form = right_form(g, tile1 - tile0, height, valid);
 	int64_t most = right_depth(g, tile1 - tile0, b_form);
-	// Columns of one step; and whether the first tile, not a conversion, reads the weights from memory.
+	// Columns of one step; and whether the weights are read from memory by the first tile rather than by a conversion.
 	int columns = b_form == WIDENED || b_form == IN_PAIRS ? 2 : b_form == WIDE || b_form == NARROW ? 1 : GROUP;
 	int compressed = columns == GROUP, stream = compressed || (g->b_kind == B_OUTPUTS && most == FEW_DEPTH);
 	for (int64_t k = 0; k < g->inner; k += most) {
@@ -107,7 +107,7 @@ static void gemm_panel(const grpo_gemm *g, float *scratch, int64_t tile0, int64_
 			r.keep = (char *)block;
 		int form = b_form, step = columns;
 		for (int64_t i = tile0; i < tile1; i++) {
-			if (compressed && i == tile0 + 1) { // what the first tile has kept
+			if (compressed && i == tile0 + 1) { // from now on read what the first tile has decompressed
 				form = g->paired ? IN_PAIRS : WIDENED;
 				step = 2;
 				r.b = (const char *)block;
@@ -135,8 +135,8 @@ static void gemm_panel(const grpo_gemm *g, float *scratch, int64_t tile0, int64_
 	}
 }
 
-// All row tiles, at one depth, times a panel of a buffer, which is read where it lies; soon is what to prefetch of it. The sums [rows][32]
-// wait for the next depth.
+// All row tiles, at one depth, times a panel of a buffer, which is read in place; soon is what to prefetch of it. The sums [rows][32]
+// are kept for the next depth.
 static void gemm_rows_panel(const grpo_gemm *g, float *block, float *sums, int64_t panel, int64_t k, const float *soon)
 {
 	int64_t depth = min64(ROWS_DEPTH, g->inner - k);
@@ -163,7 +163,7 @@ static void gemm_rows_panel(const grpo_gemm *g, float *block, float *sums, int64
 	}
 }
 
-// Panels [panel0, panel1) of a buffer, some rows of which go through all of them before the next do, so that memory is read in long pieces.
+// Panels [panel0, panel1) of a buffer. ROWS_DEPTH rows are read in all of them before the next ones, so that memory is read in long pieces.
 static void gemm_rows(const grpo_gemm *g, float *scratch, int64_t panel0, int64_t panel1)
 {
 	float *block = scratch, *sums = scratch + DEPTH * PANEL;

@@ -1,12 +1,12 @@
-// The output head: log-probabilities without logits as a whole.
+// The output head: log-probabilities without all logits in memory at once.
 //
-// The vocabulary goes in chunks of HEAD_CHUNK. A chunk of logits of some rows is computed into scratch and
-// reduced at once to three numbers a row; these are combined in ascending order of the chunks. So it makes
-// no difference which worker did which chunk, or how many rows it did together.
+// The vocabulary is processed in chunks of HEAD_CHUNK. A chunk of logits of some rows is computed into scratch
+// and reduced at once to three numbers per row; these are combined in ascending order of the chunks. So it
+// makes no difference which worker computes which chunk, or for how many rows at once.
 //
-// For the gradient the chunks are walked in order, all workers on one chunk: logits, then weights relative
-// to the largest logit so far, then their product with the chunk's rows of w, added to what the chunks
-// before gave, shrunk to the same maximum. The log-probability comes from the same partials either way.
+// For the gradient all workers process the chunks in order: logits, then weights relative to the largest
+// logit so far, then their product with the chunk's rows of w, added to the sum of the chunks before, which
+// is rescaled to the same maximum. The log-probability comes from the same partials either way.
 
 INLINE void bend_logits(float *logits, int64_t width, grpo_logit_form f)
 {
@@ -14,14 +14,14 @@ INLINE void bend_logits(float *logits, int64_t width, grpo_logit_form f)
 		for (int64_t v = 0; v < width; v += VL) store(logits + v, bend(load(logits + v), f.cap) * f.inv_temp);
 }
 
-// The slope of a bent and scaled logit by the logit that it was, but for the scale.
+// The derivative of a capped logit by the logit before capping, given the capped and scaled logit.
 INLINE vf slope_of(vf logit, grpo_logit_form f)
 {
 	vf bent = logit * (1 / (f.cap * f.inv_temp));
 	return fused(-bent, bent, splat(1));
 }
 
-// Logits of one row and one chunk into a partial. The row is padded to whole vectors. On request exp(l − max) takes the place of l.
+// Reduces the logits of one row and one chunk to a partial. It pads the row to whole vectors. With raise it replaces l by exp(l − max).
 INLINE grpo_partial reduce(float *logits, int64_t width, const int raise)
 {
 	const float none = -__builtin_inff();
@@ -39,7 +39,7 @@ INLINE grpo_partial reduce(float *logits, int64_t width, const int raise)
 			if (raise)
 				store(logits + v + i * VL, e);
 			sum.v[i] += e;
-			moment.v[i] = fused(e, vmax(d, splat(-200)), moment.v[i]); // 0·(−200), where 0·(−∞) would be no number
+			moment.v[i] = fused(e, vmax(d, splat(-200)), moment.v[i]); // 0·(−200), because 0·(−∞) is NaN
 		}
 	return (grpo_partial){max, lanes_sum(&sum), lanes_sum(&moment)};
 }
@@ -47,14 +47,14 @@ INLINE grpo_partial reduce(float *logits, int64_t width, const int raise)
 INLINE grpo_partial reduce_logits(float *logits, int64_t width) { return reduce(logits, width, 0); }
 INLINE grpo_partial raise_logits(float *logits, int64_t width) { return reduce(logits, width, 1); }
 
-// If the target of a row is in the chunk, its logit is kept.
+// Stores the logit of a row's target if the target is in the chunk.
 INLINE void keep_target(float *kept, const float *logits, int32_t target, int64_t first, int64_t width)
 {
 	if (target >= first && target < first + width)
 		*kept = logits[target - first];
 }
 
-// The logits of a chunk and of rows [row0, row1) into their partials.
+// Reduces the logits of a chunk and of rows [row0, row1) to partials.
 static void reduce_rows(const grpo_head_chunks *h, float *logits, int64_t row0, int64_t row1, int64_t chunk)
 {
 	int64_t first = chunk * HEAD_CHUNK, width = min64(HEAD_CHUNK, h->g.cols - first);
@@ -82,7 +82,7 @@ static void head_chunks(const void *args, void *scratch, int64_t from, int64_t t
 	}
 }
 
-// The same in the order of tiles.
+// head_chunks in the order of tiles.
 static void tiles_head_chunks(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_head_chunks *h = args;
@@ -99,7 +99,8 @@ static void tiles_head_chunks(const void *args, void *scratch, int64_t from, int
 	}
 }
 
-// l, or exp(l − max) where it was raised, becomes exp(l − max)·shrink, with max the chunk's own, times the slope of a bent l.
+// Turns logits into weights exp(l − max)·shrink, where max is the chunk's own, times the slope of a capped l. Without a cap the logits
+// have been raised: they are exp(l − max).
 INLINE void weigh_logits(float *logits, int64_t width, float max, float shrink, grpo_logit_form f)
 {
 	for (int64_t v = 0; v < width; v += VL) {
@@ -108,7 +109,7 @@ INLINE void weigh_logits(float *logits, int64_t width, float max, float shrink, 
 	}
 }
 
-// The logits of one row into its partial and its weights.
+// Turns the logits of one row into its partial and its weights.
 static void weigh_row(const grpo_head_weights *h, float *l, int64_t row)
 {
 	bend_logits(l, h->width, h->logit_form);
@@ -121,7 +122,7 @@ static void weigh_row(const grpo_head_weights *h, float *l, int64_t row)
 	weigh_logits(l, h->width, p.max, exp1(p.max - now), h->logit_form);
 }
 
-// The same of a tile of rows in the order of tiles. What a row becomes on the way stays in the first-level cache.
+// The same for a tile of rows in the order of tiles. The intermediate values of a row stay in the first-level cache.
 static void weigh_tile(const grpo_head_weights *h, int64_t t)
 {
 	float l[HEAD_CHUNK] __attribute__((aligned(64)));
@@ -132,7 +133,7 @@ static void weigh_tile(const grpo_head_weights *h, int64_t t)
 			prefetch_lines((const char *)(from + 2 * PANEL), 2);
 			UNROLL for (int i = 0; i < PANEL; i += VL) store(l + v + i, load(from + i));
 		}
-		int64_t count = row < h->rows ? h->width : 0; // below the last row are zeros
+		int64_t count = row < h->rows ? h->width : 0; // rows below the last are zeros
 		if (count)
 			weigh_row(h, l, row);
 		memset(l + count, 0, 4 * (tile_steps(h->width) * TILE_INPUTS - count));
@@ -141,7 +142,7 @@ static void weigh_tile(const grpo_head_weights *h, int64_t t)
 	}
 }
 
-// The same of all chunks, one after the other.
+// The same for all given chunks, one after the other.
 static void weigh_chunks(const grpo_head_weights *h, int64_t t)
 {
 	const int64_t bytes = left_tile_bytes(HEAD_CHUNK, h->pieces) * ((h->tiles + 1) & ~1);
@@ -172,7 +173,7 @@ static void head_weights(const void *args, void *scratch, int64_t from, int64_t 
 	}
 }
 
-// What all chunks together say about a row, relative to the largest logit.
+// The partials of all chunks combined, relative to the largest logit.
 typedef struct {
 	float max;
 	double sum, moment, log_sum;

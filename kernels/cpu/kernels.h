@@ -1,4 +1,4 @@
-// What Go sees of the C side: the table of kernels, the arguments of each, and how a worker runs one.
+// The interface to Go: the table of kernels, the arguments of each, and the pool of workers that runs them.
 #ifndef GRPO_KERNELS_H
 #define GRPO_KERNELS_H
 
@@ -14,7 +14,7 @@
 
 enum { ARGS_BYTES = 512 };
 
-// A kernel does tasks [from, to) of an operation. scratch is the worker's own.
+// A kernel runs tasks [from, to) of an operation. scratch is the worker's own.
 typedef void grpo_kernel(const void *args, void *scratch, int64_t from, int64_t to);
 
 typedef struct {
@@ -27,13 +27,13 @@ typedef struct {
 #undef OP
 } grpo_variant;
 
-// Whether the processor multiplies bf16 numbers in pairs, which the avx512 variant can use.
+// Whether the processor has dot products of bf16 pairs (AVX512_BF16), which the avx512 variant can use.
 int grpo_has_pairs(void);
 
-// And whether it adds products of pairs of 16-bit numbers in one instruction.
+// Whether it has dot products of pairs of 16-bit integers (AVX512_VNNI).
 int grpo_has_dot(void);
 
-// Kernels for the tile unit of the processor are compiled where the compiler has its instructions. Whether it may be used:
+// Kernels for the tile unit of the processor are compiled if the compiler has its instructions. Whether it may be used:
 // see tile_unit.c.
 #if defined(__x86_64__) && defined(__linux__) && (defined(__clang__) || __GNUC__ >= 11)
 #define TILE_KERNELS
@@ -41,26 +41,26 @@ int grpo_has_dot(void);
 enum { TILES_GRANTED, TILES_ABSENT, TILES_REFUSED, TILES_NOT_BUILT };
 int grpo_tile_unit(void);
 
-// Each is NULL where it was not compiled or the processor cannot run it.
+// Each is NULL if it was not compiled or the processor cannot run it.
 const grpo_variant *grpo_amx(void);
 const grpo_variant *grpo_avx512(void);
 const grpo_variant *grpo_avx2(void);
 const grpo_variant *grpo_portable(void);
 
-// How long an idle worker spins before it sleeps: longer than the gap between two operations of a running program,
-// shorter than anyone notices. And how long the caller may stay in C: see grpo_pool_work.
+// How long an idle worker spins before it sleeps: longer than the gap between two operations of a running program, but
+// too short to be noticed. And how long the caller may stay in C: see grpo_pool_work.
 enum { SPIN_MICROSECONDS = 20, YIELD_MICROSECONDS = 5000 };
 
-// A pool is the caller and the helper threads, which do one job at a time: see pool.c.
+// A pool is the caller and its helper threads, which run one job at a time: see pool.c.
 typedef struct grpo_pool grpo_pool;
 
-grpo_pool *grpo_pool_open(int workers); // NULL where the system has no more threads or memory
+grpo_pool *grpo_pool_open(int workers); // NULL if the system has no more threads or memory
 void grpo_pool_close(grpo_pool *p);
 void grpo_pool_scratch(grpo_pool *p, int worker, void *scratch);
 
 // A job is tasks [0, tasks) of a kernel; workers claim ranges of at least grain of them until none is left. After
-// grpo_pool_start the caller calls grpo_pool_work until it returns 0: all is done. Where it returns 1, the caller has
-// been in C for long and should yield to Go's scheduler before the next call; the helpers work on.
+// grpo_pool_start the caller calls grpo_pool_work until it returns 0: all tasks are done. If it returns 1, the caller has
+// been in C for long and should yield to Go's scheduler before the next call; the helpers continue meanwhile.
 void grpo_pool_start(grpo_pool *p, grpo_kernel *kernel, const void *args, int64_t tasks, int64_t grain);
 int grpo_pool_work(grpo_pool *p);
 
@@ -69,7 +69,7 @@ static inline void grpo_call(grpo_kernel *k, const void *args, void *scratch, in
 	k(args, scratch, from, to);
 }
 
-// Memory in whole cache lines, zeroed; from 2 MB on in huge pages where the system has them.
+// Memory in whole cache lines, zeroed; from 2 MB on in huge pages if the system has them.
 void *grpo_alloc(size_t bytes);
 void grpo_free(void *p, size_t bytes);
 

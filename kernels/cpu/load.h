@@ -1,6 +1,6 @@
-// Numbers into matrices and out of them.
+// Loading numbers into matrices and reading them.
 
-// Columns [k0, k1) of a row.
+// Reads columns [k0, k1) of a row.
 INLINE void read_row(float *out, const grpo_matrix *m, int64_t row, int64_t k0, int64_t k1)
 {
 	int64_t panel = row / PANEL;
@@ -18,7 +18,7 @@ INLINE void read_row(float *out, const grpo_matrix *m, int64_t row, int64_t k0, 
 	}
 }
 
-// Columns go in runs that stay in the first-level cache while each row is scattered into them.
+// Columns are processed in runs that stay in the first-level cache while each row is scattered into them.
 enum { SCATTER = 64 };
 
 INLINE void load_pair_run(uint32_t *panel, int r, const char *src, int64_t k0, int64_t k1)
@@ -69,7 +69,7 @@ static void load_rows(const void *args, void *scratch, int64_t from, int64_t to)
 	}
 }
 
-// VL rows of a panel of pairs, beginning with row r.
+// Packs VL rows of a panel of pairs, beginning with row r.
 static void pack_pair_rows(uint32_t *panel, int r, const float *src, int64_t cols)
 {
 	for (int64_t k = 0; k < cols; k += 2 * VL) {

@@ -1,8 +1,8 @@
-// A matrix of weights lies in panels of 32 rows (outputs), zero padded. In panel p, rows 32p … 32p+31,
+// A matrix of weights is stored in panels of 32 rows (outputs), zero padded. In panel p, rows 32p … 32p+31,
 //   F32:  column k is 32 floats;
 //   BF16: columns 2j and 2j+1 are 32 lanes of 32 bits, column 2j in the high half, 2j+1 (or zero) in the low
-//         half. To widen is a mask or a shift; and it is what the bf16 product of pairs wants, which adds
-//         the high half first: see pair.h.
+//         half. So widening is a mask or a shift; and it is the layout for dot products of bf16 pairs, which
+//         add the high half first: see pair.h.
 
 enum { PAIR_BYTES = PANEL * 4, CODE_BYTES = PANEL * CODES / 2 };
 
@@ -32,7 +32,7 @@ INLINE const float *scales_at(const grpo_matrix *m, int64_t panel, int64_t k)
 INLINE vf widen_first(vi pairs) { return (vf)(pairs & (int32_t)0xffff0000); }
 INLINE vf widen_second(vi pairs) { return (vf)(pairs << 16); }
 
-// Exactly, subnormals included.
+// The exact value, subnormal numbers included.
 INLINE float float_of_half(uint16_t h)
 {
 	uint32_t sign = (uint32_t)(h >> 15) << 31, e = (h >> 10) & 31, f = h & 1023, bits;

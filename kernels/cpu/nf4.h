@@ -1,11 +1,11 @@
-// A matrix of bf16 in four bits a weight: a code names one of 16 values, which is multiplied by the scale of the weight's
-// block and rounded to bf16. It is decoded into the pairs of an uncompressed panel where it is read, block by block.
+// A matrix of bf16 in four bits a weight: a code selects one of 16 values, which is multiplied by the scale of the weight's
+// block and rounded to bf16. It is decoded into the pairs of an uncompressed panel when it is read, block by block.
 //
-// Vectors of 32 bytes have a layout of their own where the columns of a group share their scale: see nf4_bytes.h. Else it is this
-// one. A group is 32 columns of a panel. Its rows go in fours, each with 64 bytes: word [b][r] of 32 bits, b and r from 0 to 3,
-// holds pairs b, 4+b, 8+b and 12+b of the group's 16 pairs of columns, of row r. Pair 4i+b has its first code in bits
-// 16+4i … 19+4i and its second in bits 4i … 4i+3. So many columns of a row have one scale as divide both a row and a block; the
-// 32 scales of these columns of a panel lie together.
+// For vectors of 32 bytes there is another layout if the columns of a group share their scale: see nf4_bytes.h. Otherwise it is this
+// one. A group is 32 columns of a panel, divided into fours of rows with 64 bytes each: word [b][r] of 32 bits, b and r from 0 to 3,
+// holds pairs b, 4+b, 8+b and 12+b of the group's 16 pairs of columns, for row r. Pair 4i+b has its first code in bits
+// 16+4i … 19+4i and its second in bits 4i … 4i+3. A segment, whose length divides both a row and a block, is the columns of a row
+// with one scale; the 32 scales of a panel for a segment are contiguous.
 
 // The 16 values as the lanes of vectors.
 typedef struct {
@@ -29,7 +29,7 @@ INLINE table table_of(const float *values)
 #endif
 }
 
-// The values that the lowest four bits of each lane name.
+// The values that the lowest four bits of each lane select.
 INLINE vf look_up(const table *t, vi codes)
 {
 	vf out;
@@ -46,7 +46,7 @@ INLINE vf look_up(const table *t, vi codes)
 	return out;
 }
 
-// So many times four rows are a vector: of pairs b, b+1, ….
+// How many fours of rows a vector has, for pairs b, b+1, ….
 enum { FOURS = VL / 4 };
 
 // The scales of four rows at column k, and at columns k+2, k+4, … in the further lanes.
@@ -57,7 +57,7 @@ INLINE vf four_scales(const grpo_matrix *m, int64_t panel, int four, int64_t k)
 	return load(s);
 }
 
-// Four rows of a group, which starts at column k.
+// Decodes four rows of a group, which starts at column k.
 INLINE void decode_four(char *block, const char *words, const table *t, const grpo_matrix *m, int64_t panel, int four, int64_t k)
 {
 	int shared = m->segment % CODES == 0; // by all columns of the group
@@ -79,9 +79,9 @@ INLINE void decode_four(char *block, const char *words, const table *t, const gr
 }
 
 #if VL == 16
-// Where all columns of a group share their scale, it goes faster: the 16 weights that a row can have there are computed
-// first, and a table of four rows, 64 words of 16 bits, gives what the codes name: four pairs of each row. Then the four pairs
-// of 16 rows are transposed.
+// There is a faster way if all columns of a group share their scale: the 16 weights that a row can have there are computed first,
+// and codes are looked up in a table of four rows, 64 words of 16 bits, which gives four pairs of each row. Then the four pairs of
+// 16 rows are transposed.
 
 typedef int16_t v16 __attribute__((vector_size(64)));
 typedef struct {
@@ -106,7 +106,7 @@ INLINE row_tables tables_of(const table *t, const float *scales, const int nativ
 	                    round_weights(t->v * scales[2], t->v * scales[3], native)};
 }
 
-// What bits 4i … 4i+3 of each word of 16 bits name.
+// The weights that bits 4i … 4i+3 of each word of 16 bits select.
 INLINE vi look_up_rows(const row_tables *t, vi words, const int i)
 {
 	const vi rows = {0, 0x00100010, 0x00200020, 0x00300030, 0, 0x00100010, 0x00200020, 0x00300030,
@@ -121,7 +121,7 @@ INLINE vi look_up_rows(const row_tables *t, vi words, const int i)
 	SHUFFLE(a, b, 4 * (i), 4 * (i) + 1, 4 * (i) + 2, 4 * (i) + 3, 4 * (j), 4 * (j) + 1, 4 * (j) + 2, 4 * (j) + 3,       \
 	        4 * (k), 4 * (k) + 1, 4 * (k) + 2, 4 * (k) + 3, 4 * (l), 4 * (l) + 1, 4 * (l) + 2, 4 * (l) + 3)
 
-// Pairs 4i … 4i+3 of 16 rows of a group, from the words of their first four rows on.
+// Decodes pairs 4i … 4i+3 of 16 rows of a group; words is the address of those of the first four rows.
 INLINE void decode_sixteen(vi pairs[4], const row_tables t[4], const char *words, const int i)
 {
 	vi r[4];
@@ -168,7 +168,7 @@ INLINE void decode_groups(char *block, const grpo_matrix *m, int64_t panel, int6
 }
 #endif
 
-// Columns [k, k+depth) of a panel as pairs, rounded up to whole groups; k is a multiple of CODES.
+// Decodes columns [k, k+depth) of a panel to pairs, rounded up to whole groups; k is a multiple of CODES.
 static void decode_codes(char *block, const grpo_matrix *m, int64_t panel, int64_t k, int64_t depth)
 {
 #if VL == 8
@@ -197,7 +197,7 @@ static void decode_codes(char *block, const grpo_matrix *m, int64_t panel, int64
 		}
 }
 
-// Where the code of row r and column k of a panel lies: its word, and in that its lowest bit.
+// The position of the code of row r and column k of a panel: its word, and in that its lowest bit.
 INLINE uint32_t *word_of(const grpo_matrix *m, int64_t panel, int r, int64_t k)
 {
 	int64_t group = k / CODES, pair = k % CODES / 2;
@@ -213,7 +213,8 @@ INLINE int code_at(const grpo_matrix *m, int64_t panel, int r, int64_t k)
 	return *word_of(m, panel, r, k) >> bit_of(k) & 15;
 }
 
-// Codes of even columns k, and of k+1, in ascending order of k: the first that lie somewhere replace what is there.
+// Writes the codes of even columns k, and of k+1. It must be called in ascending order of k: the first codes of a word or byte overwrite
+// its old content.
 INLINE void put_codes(const grpo_matrix *m, int64_t panel, int r, int64_t k, uint32_t first, uint32_t second)
 {
 	if (is_by_bytes(m)) {
@@ -228,7 +229,7 @@ INLINE void put_codes(const grpo_matrix *m, int64_t panel, int r, int64_t k, uin
 	*word = i ? *word | pair << 4 * i : pair;
 }
 
-// Columns [k0, k1) of row r of a panel.
+// Decodes columns [k0, k1) of row r of a panel.
 static void decode_row(float *out, const grpo_matrix *m, int64_t panel, int r, int64_t k0, int64_t k1)
 {
 	for (int64_t k = k0; k < k1; k++) {

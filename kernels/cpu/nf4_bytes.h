@@ -1,15 +1,15 @@
-// Codes of four bits where vectors have 32 bytes and an instruction (vpshufb) finds 16 of them at once in a table of 16: the
-// layout of panels whose groups have one scale a row, and how it is decoded.
+// Codes of four bits for vectors of 32 bytes, where an instruction (vpshufb) looks up 16 bytes at once in a table of 16: the
+// layout of panels whose groups have one scale per row, and its decoding.
 //
-// The 16 numbers that a row can have under one scale are computed first, in bf16, and cut into tables of their lower and of
-// their upper bytes. A group is 16 units of 32 bytes: unit 4q+i has in its halves rows 8q+i and 8q+4+i, with the codes of the
-// row's first 16 columns in the lower bits of the bytes and of the others in the upper ones. What is found for two rows is
-// put together to pairs of bf16 and, with that of six other rows, transposed. In rows with odd i, neighbouring pairs
-// have changed places, so that half of the transposition is to blend.
+// The 16 numbers that a row can have with one scale are computed first, in bf16, and split into tables of their lower and their
+// upper bytes. A group is 16 units of 32 bytes: unit 4q+i has in its halves rows 8q+i and 8q+4+i, with the codes of the row's
+// first 16 columns in the lower bits of the bytes and of the others in the upper ones. The bytes looked up for two rows are
+// combined to pairs of bf16 and transposed together with those of six other rows. In rows with odd i, neighbouring pairs are
+// swapped, so that half of the transposition is blending.
 
 INLINE int is_by_bytes(const grpo_matrix *m) { return VL == 8 && m->segment % CODES == 0; }
 
-// Where the codes of row r and columns k and k+1 lie, the first in the byte that follows, and from which bit on.
+// The position of the codes of row r and columns k and k+1: the byte of the second, which that of the first follows, and the lowest bit.
 INLINE uint8_t *bytes_of(const grpo_matrix *m, int64_t panel, int r, int64_t k)
 {
 	int pair = (k % 16 / 2) ^ (r % 2);
@@ -28,7 +28,7 @@ typedef struct {
 	vi low[4], high[4];
 } byte_tables;
 
-// Byte 4i+j of a table is from lane i of numbers in this order of j: that which takes fewest instructions below.
+// Byte 4i+j of a table is from lane i of the numbers in this order of j, which takes the fewest instructions below.
 INLINE void ordered_values(vf v[4], const float *values)
 {
 	static const int order[4] = {2, 0, 3, 1};
@@ -36,17 +36,17 @@ INLINE void ordered_values(vf v[4], const float *values)
 		UNROLL for (int i = 0; i < VL; i++) v[j][i] = values[i % 4 * 4 + order[j]];
 }
 
-// The nearest bf16 of each float, ties to even, as rounded gives it. The quick way is for numbers that are zero or well inside the
-// range of normal ones; a zero loses its sign, which no sum that begins with zero shows. 65536·x is a whole number of the units
-// that a bf16 of x's size counts in, and x itself is 128 to 256 of them. So the float nearest to 65535·x, which has 24 bits, lies
-// a whole number of units below 65536·x, the one nearest to x. In a tie the last bit of x is zero, so even stays even. Just
-// above a power of two that float may have a bit more, but x is too close to 128 units to need it.
+// The nearest bf16 of each float, ties to even, as in `rounded`. The quick way is for numbers that are zero or well inside the range
+// of normal ones; a zero loses its sign, which does not matter in a sum that begins with zero. Let a unit be the spacing of bf16 at
+// the size of x: 65536·x is a multiple of it, and x itself is 128 to 256 of them. So the float nearest to 65535·x, which has 24 bits,
+// is a multiple of the unit below 65536·x, by the multiple nearest to x. In a tie the last bit of x is zero, so even stays even. Just
+// above a power of two that float may have one bit more, but x is too close to 128 units for it to matter.
 INLINE vf round_to_bf16(vf x, const int quick)
 {
 	if (!quick)
 		return (vf)rounded((vi)x);
 	vf below = x * 65535.0f;
-	__asm__("" : "+x"(below)); // or the compiler multiplies within the difference
+	__asm__("" : "+x"(below)); // keeps the compiler from fusing the product into the difference
 	return x * 65536.0f - below;
 }
 
@@ -79,10 +79,10 @@ INLINE vi find_bytes(vi table, vi index) { return (vi)__builtin_ia32_pshufb256((
 	             n + 6, n + 38, n + 7, n + 39, n + 16, n + 48, n + 17, n + 49, n + 18, n + 50, n + 19, n + 51, n + 20, n + 52, \
 	             n + 21, n + 53, n + 22, n + 54, n + 23, n + 55)
 
-// Every second lane of b in place of that of a.
+// a with every second lane replaced by that of b.
 #define ALTERNATE(a, b) SHUFFLE(a, b, 0, 9, 2, 11, 4, 13, 6, 15)
 
-// Four pairs of eight rows, from those of two rows each. As floats, for which two lanes of each of two vectors are one shuffle.
+// Four pairs of eight rows, from vectors of two rows each. On floats, because one shuffle can take two lanes from each of two vectors.
 INLINE void join_rows(vi pairs[4], const vi two[4])
 {
 	vf even[2], odd[2];
@@ -97,7 +97,7 @@ INLINE void join_rows(vi pairs[4], const vi two[4])
 	pairs[3] = (vi)SHUFFLE(odd[0], odd[1], 3, 2, 11, 10, 7, 6, 15, 14);
 }
 
-// Eight pairs, of half a group, of the eight rows that units and tables are of.
+// Decodes the eight pairs of half a group, for the eight rows of units and tables.
 INLINE void decode_eight(vi pairs[8], const char *units, const byte_tables *t, const int half)
 {
 	vi first[4], last[4];
@@ -112,7 +112,7 @@ INLINE void decode_eight(vi pairs[8], const char *units, const byte_tables *t, c
 	join_rows(pairs + 4, last);
 }
 
-// Columns [k, k+depth) of a panel as pairs; k and depth are multiples of CODES.
+// Decodes columns [k, k+depth) of a panel to pairs; k and depth are multiples of CODES.
 INLINE void decode_bytes(char *block, const grpo_matrix *m, int64_t panel, int64_t k, int64_t depth, const int quick)
 {
 	const char *units = column_at(m, panel, k);

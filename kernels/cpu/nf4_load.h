@@ -1,7 +1,7 @@
-// Codes and scales of files into the panels of a matrix of four bits a weight: see nf4.h.
+// Loads codes and scales of files into the panels of a matrix of four bits a weight: see nf4.h.
 
-// Writes the rows of one part of a matrix: codes and scales as files have them. A task is one panel, starting with the one
-// that the part's first row is in.
+// Loads the rows of one part of a matrix from codes and scales in the layout of files. A task is one panel, starting with that
+// of the part's first row.
 static void load_codes(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_load_codes *a = args;
@@ -20,7 +20,7 @@ static void load_codes(const void *args, void *scratch, int64_t from, int64_t to
 				((float *)scales_at(&a->m, p, k))[r] = scale;
 			}
 			for (int64_t k = 0; k < cols; k += 2) {
-				int64_t n = at + k; // even, as cols is: both codes are in one byte
+				int64_t n = at + k; // even, as cols is even: both codes are in one byte
 				put_codes(&a->m, p, r, k, codes[n / 2] >> 4, codes[n / 2] & 15);
 			}
 		}

@@ -1,8 +1,8 @@
-// The tile of one row whose right-hand side is four bits a weight: pairs go from their codes into the sums without a stop in
-// memory. With more rows the sums are so many that pairs are decoded for all of them first.
+// The tile of one row whose right-hand side has four bits a weight: pairs are decoded in registers and multiplied at once. With more
+// rows the sums need so many registers that pairs are decoded to memory first.
 
 #if VL == 16
-// Both halves of a panel go together: a sum waits for itself less.
+// Both halves of a panel are processed together, so that a chain of sums waits for itself less.
 INLINE void codes_tile(const reading *r, float *sums, const target *t, const int form)
 {
 	const grpo_matrix *m = r->codes;
@@ -41,8 +41,8 @@ INLINE void codes_tile(const reading *r, float *sums, const target *t, const int
 static void tile_codes_widened(const reading *r, float *sums, const target *t) { codes_tile(r, sums, t, CODES_WIDENED); }
 static void tile_codes_in_pairs(const reading *r, float *sums, const target *t) { codes_tile(r, sums, t, CODES_IN_PAIRS); }
 #elif VL == 8
-// Sums of all 32 columns go together, or they would wait for themselves. Decoding half a group takes as long as its products
-// wait, so each eight rows are decoded between two pairs of the half group before.
+// The sums of all 32 columns are computed together, because fewer chains would wait for themselves. Decoding half a group takes as
+// long as the latency of its products, so eight rows at a time are decoded between two pairs of the half group before.
 enum { HALF_PAIRS = CODES / 4, EIGHTS = PANEL / 8 };
 
 typedef struct {
@@ -62,7 +62,7 @@ INLINE void add_pair(vf acc[EIGHTS], const vi pairs[EIGHTS], const float *a)
 	UNROLL for (int q = 0; q < EIGHTS; q++) acc[q] = fused(widen_second(pairs[q]), splat(a[1]), acc[q]);
 }
 
-// Decodes half a group, and adds the products of the half before it.
+// Decodes half a group, and adds the products of the half group before it.
 INLINE void decode_and_add(half_group *h, const char *units, const byte_tables *t, const int half, vf acc[EIGHTS],
                            const half_group *before, const float *a)
 {
@@ -81,7 +81,7 @@ static void tile_codes_widened(const reading *r, float *sums, const target *t)
 	const float *a = r->a, *scales = scales_at(m, r->panel, r->k);
 	vf acc[EIGHTS], values[4];
 	byte_tables tables[EIGHTS];
-	half_group halves[2] = {0}; // what no codes leave as it is adds nothing
+	half_group halves[2] = {0}; // if there are no codes, zeros are added
 	ordered_values(values, m->values);
 	UNROLL for (int q = 0; q < EIGHTS; q++) acc[q] = r->first ? splat(0) : load(sums + 8 * q);
 	int64_t k = r->k, end = k + r->depth;
@@ -120,7 +120,7 @@ INLINE tile_function *function_of(int mr, int a_form, int b_form)
 	return tile_functions[mr][a_form][b_form];
 }
 
-// Whether a tile of one row, the only one, can take the codes of a matrix as they are.
+// Whether a product of one row can use codes_tile.
 INLINE int takes_codes(const grpo_matrix *m, int64_t tiles, int height)
 {
 	return VL >= 8 && is_quantised(m) && m->native && m->segment % CODES == 0 && tiles == 1 && height == 1;

@@ -1,4 +1,4 @@
-// Every kernel, once. The table of a variant and its type are made from this list.
+// The list of all kernels, from which the table of a variant and its type are made.
 #define GRPO_OPS(OP)         \
 	OP(peak_fma)             \
 	OP(peak_pairs)           \

@@ -1,14 +1,14 @@
-// The left-hand side of a product lies in tiles of up to MR rows, each [steps][height]: one step of the
+// The left-hand side of a product is packed in tiles of up to MR rows, each [steps][height]: one step of the
 // reduction reads consecutive numbers, or pairs of them.
 
 INLINE int64_t packed_steps(int64_t inner, int form) { return form == PAIRED ? pairs_of(inner) : inner; }
 
-// height rows of x, stride apart, transposed into one tile. Vectors are stored VL wide in ascending order, so that
-// what one writes too much the next corrects; the last ones are written exactly, since what follows may
-// belong to another worker.
+// Transposes `height` rows of x into one tile. Vectors are stored VL wide in ascending order: what one writes
+// beyond its step, the next overwrites. The last ones are written exactly, since the memory after them may belong
+// to another worker.
 static void pack_tile(float *tile, const float *x, int64_t stride, int height, int64_t inner, int64_t padded, int form)
 {
-	int64_t k = 0, tail = form == PAIRED ? 2 * VL : VL; // so many at least, that a lone row's vectors stay inside
+	int64_t k = 0, tail = form == PAIRED ? 2 * VL : VL; // numbers written exactly, so that the vectors of a single row stay inside
 	for (; k + VL + tail <= inner; k += VL) {
 		vi r[VL];
 		UNROLL for (int i = 0; i < VL; i++) r[i] = i < height ? (vi)load(x + i * stride + k) : (vi){0};

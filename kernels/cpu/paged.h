@@ -1,7 +1,7 @@
-// Attention over a paged cache: the same tiles and the same arithmetic as attention.h, on blocks that are
-// found through a table instead of being laid out for the occasion.
+// Attention over a paged KV cache: the same tiles and the same arithmetic as attention.h, on blocks that are
+// found through a block table instead of being packed for each call.
 
-// The keys of a head in a block, and the values behind them.
+// The keys of a head in a block, and the values, which follow them.
 INLINE float *cached_keys(const grpo_paged *a, int64_t block, int64_t head)
 {
 	return a->cache.data + block * a->cache.block_floats + (head * KEYS * (a->dim + padded(a->dim)) >> a->cache.pairs);
@@ -9,7 +9,7 @@ INLINE float *cached_keys(const grpo_paged *a, int64_t block, int64_t head)
 
 INLINE float *cached_values(const grpo_paged *a, float *keys) { return keys + (KEYS * a->dim >> a->cache.pairs); }
 
-// Writes half of pair i. The other half may be another thread's, so nothing else is touched; the first half is the high
+// Writes half of pair i, and nothing else, since another thread may be writing the other half. The first half is the high
 // one, whose bytes come last.
 INLINE void put_rounded(float *pairs, int64_t i, int second, float x)
 {
@@ -20,7 +20,7 @@ INLINE void put_rounded(float *pairs, int64_t i, int second, float x)
 	memcpy((char *)(pairs + i) + (second ? 0 : 2), &half, 2);
 }
 
-// The key and value of one row and head go to their place.
+// Writes the key and value of a row and head to the cache.
 static void paged_write(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_paged_write *a = args;
@@ -37,7 +37,7 @@ static void paged_write(const void *args, void *scratch, int64_t from, int64_t t
 			k = scratch;
 			v = k + dim;
 		}
-		if (a->cache.pairs) { // what pads a row of values is zero from the start
+		if (a->cache.pairs) { // the padding of a row of values is zero from the start
 			for (int64_t i = 0; i < dim; i++) put_rounded(keys, i / 2 * KEYS + j, i % 2, k[i]);
 			for (int64_t i = 0; i < dim; i++) put_rounded(values, j / 2 * wide + i, j % 2, v[i]);
 			continue;
@@ -48,7 +48,7 @@ static void paged_write(const void *args, void *scratch, int64_t from, int64_t t
 	}
 }
 
-// The queries of a tile and key-value head, and how many there are. Nobody asks for the logs of their sums.
+// Sets the queries of a tile and key-value head, and returns how many there are. The logarithms of their sums are not needed.
 static int queries_of(query *rows, const grpo_paged_attention *a, const grpo_run *r, int64_t head, float *log)
 {
 	int64_t group = a->q_heads / a->kv_heads, width = (a->q_heads + 2 * a->kv_heads) * a->dim;
@@ -60,7 +60,7 @@ static int queries_of(query *rows, const grpo_paged_attention *a, const grpo_run
 	return n;
 }
 
-// What queries, from number first on, have from reading with others.
+// Copies the state of n queries, from number first on, after they have read shared blocks together with others.
 INLINE void take_over(attend_space *w, const attend_space *together, int first, int n, int64_t wide)
 {
 	memcpy(w->state->max, together->state->max + first, 4 * n);
@@ -78,7 +78,7 @@ INLINE void find_blocks(float **keys, float **values, const grpo_paged_attention
 	}
 }
 
-// All queries of a bundle read what they share as one tile: their rows do not depend on each other. Each tile goes on alone.
+// All queries of a bundle read their shared blocks as one tile, since rows do not depend on each other. Then each tile continues alone.
 INLINE void attend_bundle(const int tiled, const grpo_paged_attention *a, const grpo_bundle *bundle, int64_t head, float **keys,
                           float *scratch)
 {

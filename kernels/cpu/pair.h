@@ -1,9 +1,9 @@
 // Products of bf16 numbers in pairs.
 //
-// The sum of a product with rounded activations is the same chain as without, each product of two bf16 numbers
-// being exact in a float. Processors with AVX512_BF16 have an instruction for two steps of the chain: it
-// adds the product of the high halves and then that of the low halves, each sum rounded to the nearest. So it
-// changes no bit, except that what is subnormal counts as zero.
+// The sum of a product with rounded activations is the same chain of multiply-adds in pairs as without, because each
+// product of two bf16 numbers is exact in a float. Processors with AVX512_BF16 have an instruction for two steps of
+// the chain: it adds the product of the high halves and then that of the low halves, each sum rounded to nearest. So
+// it changes no bit, except that subnormal numbers count as zero.
 
 // The nearest bf16 of each float, ties to even, as a float.
 INLINE vi rounded(vi x)
@@ -21,7 +21,7 @@ INLINE float rounded1(float x)
 	return x;
 }
 
-// Two floats that are bf16 numbers as one pair.
+// The pair of two floats that are bf16 numbers.
 INLINE vi paired(vi first, vi second) { return first | (vi)((vu)second >> 16); }
 
 // Writes one half of a pair; the first half comes first.

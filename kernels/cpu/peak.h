@@ -1,4 +1,4 @@
-// What the machine can do at best: independent fused multiply-adds, and a plain read of memory.
+// Probes of the machine's peak rates: independent fused multiply-adds, and a plain read of memory.
 
 #if VL == 16
 #define IN_REGISTER(x) "+v"(x)
@@ -20,7 +20,7 @@ static void peak_fma(const void *args, void *scratch, int64_t from, int64_t to)
 			UNROLL for (int i = 0; i < CHAINS; i++)
 			{
 				acc[i] = fused(acc[i], x, y);
-				__asm__("" : IN_REGISTER(acc[i])); // or the compiler sees that the chains are alike
+				__asm__("" : IN_REGISTER(acc[i])); // hides from the compiler that the chains are alike
 			}
 		}
 		vf s = splat(0);

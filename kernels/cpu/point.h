@@ -1,14 +1,14 @@
-// Kernels that treat rows one by one. Each passes over its row once; a second pass finds it in the
-// first-level cache.
+// Kernels that process rows independently. A second pass over a row finds it in the first-level
+// cache.
 
-// Where row t of n numbers is made: in out; or first in scratch, if rows of out are rounded and so many bytes apart, or it goes around the
-// caches.
+// Where to compute row t of n numbers: in out; or in scratch, if rows of out are rounded (apart is their stride in bytes) or are written
+// around the caches.
 INLINE float *row_to_make(float *out, int64_t t, int64_t n, int64_t apart, int64_t around, void *scratch)
 {
 	return apart || around ? scratch : out + t * n;
 }
 
-// The row is made.
+// Moves a computed row to out, if it is not there already.
 INLINE void row_made(float *out, int64_t t, int64_t n, int64_t apart, const float *row)
 {
 	if (apart)
@@ -17,7 +17,7 @@ INLINE void row_made(float *out, int64_t t, int64_t n, int64_t apart, const floa
 		put_row(out + t * n, row, 1, n, 1);
 }
 
-// The same of a row of heads, for attention.
+// The same for a row of heads, for attention.
 INLINE void heads_made(float *out, int64_t t, int64_t n, int64_t apart, int64_t around, float *row, int64_t queries, float scale)
 {
 	if (apart)
@@ -62,7 +62,7 @@ static void rms_norm(const void *args, void *scratch, int64_t from, int64_t to)
 	}
 }
 
-// dx = r·(dy·w) − x·r³/n · Σ dy·w·x, the gradient of w·x·r with r = 1/sqrt(mean(x²) + eps) and w less minus.
+// dx = r·(dy·w) − x·r³/n · Σ dy·w·x, the gradient of w·x·r with r = 1/sqrt(mean(x²) + eps), where w is the weight − minus.
 INLINE void norm_grad(float *dx, const float *dy, const float *x, const float *w, int64_t n, float eps, float minus)
 {
 	lanes sum = lanes_of(0);
@@ -250,10 +250,10 @@ static void swiglu_grad(const void *args, void *scratch, int64_t from, int64_t t
 	}
 }
 
-// What the tanh form of gelu multiplies its argument by is a logistic function of this, and this has that slope.
+// The z for which the tanh form of gelu is g · sigmoid(z), and its derivative by g.
 INLINE vf gelu_inner(vf g, vf *slope)
 {
-	const float c = 1.59576912f, cubic = 0.0713548163f; // 2·sqrt(2/π), and 0.044715 of that
+	const float c = 1.59576912f, cubic = 0.0713548163f; // 2·sqrt(2/π), and 0.044715 times that
 	vf square = g * g;
 	*slope = fused(square, splat(3 * cubic), splat(c));
 	vf rise = fused(square, splat(cubic), splat(c));
@@ -285,7 +285,7 @@ static void geglu_grad(const void *args, void *scratch, int64_t from, int64_t to
 		for (int64_t i = 0; i < n; i += VL) {
 			vf g = take_ahead(gate, i, n), d = take_ahead(a->dy + t * n, i, n), inner, z = gelu_inner(g, &inner);
 			vf e = vexp_low(vmin(splat(80), -z)), share = 1.0f / (e + 1.0f), gelu = g * share;
-			vf rest = e * share, along = gelu * rest, slope = fused(along, inner, share); // rest is 1 − share, but near 0 exact, too
+			vf rest = e * share, along = gelu * rest, slope = fused(along, inner, share); // rest is 1 − share, but also precise near 0
 			put(d_gate, i, n, d * take_ahead(up, i, n) * slope);
 			put(d_up, i, n, d * gelu);
 		}

@@ -1,4 +1,4 @@
-// What kernels over rows of any length need: vectors that may hang over the end, and formulas that
+// Helpers for kernels over rows of any length: vectors that may extend beyond the end, and formulas that
 // must not depend on how a compiler fuses them.
 
 static __attribute__((noinline)) vf take_part(const float *p, int64_t n)
@@ -17,11 +17,11 @@ static __attribute__((noinline)) void put_part(float *p, int64_t n, vf v)
 		memcpy(p, t, 4 * n);
 }
 
-// Elements i … i+VL−1 of p[n]; beyond the end there are zeroes.
+// Elements i … i+VL−1 of p[n], zeros beyond the end.
 INLINE vf take(const float *p, int64_t i, int64_t n) { return i + VL <= n ? load(p + i) : take_part(p + i, n - i); }
 
-// The same of rows that follow each other in memory. It asks for what comes a page later: by itself the processor looks ahead no further
-// than to the end of a page.
+// The same for rows that are contiguous in memory. It prefetches a page ahead, because the hardware's prefetchers stop at the end of a
+// page.
 enum { FLOATS_AHEAD = 1024 };
 INLINE vf take_ahead(const float *p, int64_t i, int64_t n)
 {
@@ -37,8 +37,8 @@ INLINE void put(float *p, int64_t i, int64_t n, vf v)
 		put_part(p + i, n - i, v);
 }
 
-// n numbers, scaled, into a row of their own: around the caches, if that is wanted and they are whole vectors. Rows of results are often
-// pages apart, where a store waits for what it overwrites; a task that writes around the caches ends with streams_end.
+// Writes n numbers, scaled, to a row: around the caches, if asked for and if they are whole aligned vectors. Rows of results are often
+// pages apart, where a store waits for the line that it overwrites. A task that writes around the caches must end with streams_end.
 INLINE void put_row(float *row, const float *x, float scale, int64_t n, int around)
 {
 	if (!around || ((uintptr_t)row | 4 * n) % (4 * VL)) {

@@ -23,8 +23,8 @@
 //   waiting     The same between a caller that waits for the last helper (sets waiting, then reads active, under the lock)
 //               and that helper (active--, then reads waiting, and signals under the lock).
 //
-// Who sets asleep or waiting exchanges it: a plain store is enough for processors, but QEMU lets the read after it be done before
-// it where it emulates 64-bit Arm, and then both sleep.
+// asleep and waiting are set by an exchange: a store is enough on processors, but QEMU's emulation of 64-bit Arm may do the
+// following read before it, and then both sides sleep.
 //
 // generation wraps after 2^31 jobs; a helper would have to be preempted for all of them between two of its lines to
 // mistake one job for another. Both sides spin for a moment before they sleep: see SPIN_MICROSECONDS.
@@ -45,7 +45,7 @@ typedef struct {
 	atomic_int asleep;
 } worker;
 
-// What many threads write lies on cache lines of its own.
+// Fields that many threads write are on cache lines of their own.
 struct grpo_pool {
 	grpo_kernel *kernel;
 	const void *args;
@@ -78,11 +78,11 @@ static void relax(void)
 #endif
 }
 
-// Spins while the condition holds, for a limited time. The clock is read now and then: it takes longer than a look at the condition.
+// Spins while the condition holds, for a limited time. It seldom reads the clock, which takes longer than checking the condition.
 #define SPIN_WHILE(condition) \
 	for (int64_t turn = 1, end = now() + 1000 * SPIN_MICROSECONDS; (condition) && (turn % 16 || now() < end); turn++) relax()
 
-// Claims a range of tasks: a share of what is left, so that ranges are long at first and all workers end together
+// Claims a range of tasks: a share of those left, so that ranges are long at first and all workers end together
 // (guided self-scheduling).
 static int claim(grpo_pool *p, int64_t *from, int64_t *to)
 {
@@ -131,7 +131,7 @@ static void *help(void *arg)
 	return NULL;
 }
 
-// Wakes the helpers among the first so many workers, as far as they sleep.
+// Wakes the sleeping helpers among the first `workers` workers.
 static void wake(grpo_pool *p, int workers)
 {
 	for (int i = 1; i < workers; i++)

@@ -1,14 +1,14 @@
 // The right-hand side of a product: 32 columns, at most DEPTH deep, as the register tiles read it.
 
-// What at most so many tiles read is not converted first, which would wait for the memory, and is read once, in deep blocks. Weights
-// in pairs of bf16 are then widened in the registers. With 16 registers a tile of pairs runs at two thirds of the speed of one of
-// floats, so there it is for so few rows.
+// A right-hand side that at most FEW_TILES tiles read is not converted first, which would wait for the memory; it is read once, in deep
+// blocks. Weights in pairs of bf16 are then widened in registers. With only 16 registers a tile of pairs runs at two thirds of the speed
+// of one of floats, so there WIDENED_ROWS is small.
 enum { FEW_TILES = 9, FEW_DEPTH = 1024, WIDENED_ROWS = VL == 8 ? 8 : FEW_TILES * MR };
 
-// How many rows of a buffer ahead are prefetched. Few, for they may share one set of the cache.
+// How many rows of a buffer ahead are prefetched: few, because they may share one set of the cache.
 enum { ROWS_AHEAD = 16 };
 
-// So many pairs of a bf16 panel as floats, 32 to a column.
+// Widens pairs of a bf16 panel to floats, 32 to a column.
 static void widen_panel(float *block, const char *pairs, int64_t count)
 {
 	for (int64_t j = 0; j < count; j++)
@@ -20,8 +20,8 @@ static void widen_panel(float *block, const char *pairs, int64_t count)
 		}
 }
 
-// A panel of which fewer columns exist than vectors are wide is transposed from a padded copy. Gives its address;
-// the columns beyond are not looked at.
+// A panel whose columns are not whole vectors is transposed from a padded copy. Returns the address to read;
+// results for the columns beyond are not used.
 INLINE const char *whole_vectors(char *padded, const char *src, int count, int width, int bytes)
 {
 	if (count == width)
@@ -53,7 +53,7 @@ INLINE void store_zipped(float *to, vi even, vi odd)
 	store(to + VL, (vf)ZIP_HIGH(even, odd));
 }
 
-// The same from pairs of bf16, of which count exist.
+// The same from count pairs of bf16.
 INLINE void transpose_pairs(float *block, const char *src, int count)
 {
 	char padded[PANEL / 2 * PAIR_BYTES];
@@ -68,7 +68,8 @@ INLINE void transpose_pairs(float *block, const char *src, int count)
 		}
 }
 
-// And in pairs: block[n/2][32] has rows n and n+1 together. In a pair of lanes those of two rows meet; then pairs of lanes are transposed.
+// The same into pairs: block[n/2][32] has rows n and n+1 together. First each pair of lanes is rearranged into pairs of two rows; then
+// pairs of lanes are transposed.
 INLINE void cross_pairs(char *block, const char *src, int count)
 {
 	enum { TWOS = VL / 2 };
@@ -92,10 +93,10 @@ INLINE void cross_pairs(char *block, const char *src, int count)
 		}
 }
 
-// Whether the panels of a matrix are read as they are.
+// Whether the panels of a matrix can be read without decoding.
 INLINE int is_plain(const grpo_matrix *m) { return !is_compressed(m) && !is_quantised(m); }
 
-// Columns [k, k+depth) of a panel of groups as the pairs of a plain one.
+// Decodes columns [k, k+depth) of a compressed or quantised panel into pairs, as in a plain one.
 static void unpack_pairs(char *block, const grpo_matrix *m, int64_t panel, int64_t k, int64_t depth)
 {
 	if (is_quantised(m))
@@ -122,7 +123,7 @@ static void transpose_panel(float *block, const grpo_matrix *m, int64_t panel, i
 		transpose_pairs(block, src, pairs_of(valid));
 }
 
-// Prefetches what transpose_panel will read at the next depth: too far from what is read now for the hardware.
+// Prefetches what transpose_panel will read at the next depth, which is too far away for the hardware's prefetchers.
 INLINE void fetch_panel(const grpo_matrix *m, int64_t panel, int64_t k, int valid)
 {
 	const char *p = column_at(m, panel, k), *end = column_at(m, panel, k + valid);
@@ -144,7 +145,7 @@ static void copy_rows(float *block, const float *src, int64_t stride, int64_t de
 	}
 }
 
-// In which form so many tiles of that height at most read a panel of columns fastest.
+// The form in which tiles of at most that height read a panel of columns fastest.
 INLINE int right_form(const grpo_gemm *g, int64_t tiles, int height, int valid)
 {
 	if (g->b_kind == B_OUTPUTS && g->m.dtype == GRPO_BF16) {
@@ -158,8 +159,8 @@ INLINE int right_form(const grpo_gemm *g, int64_t tiles, int height, int valid)
 	return g->paired ? IN_PAIRS : valid <= PANEL / 2 ? NARROW : WIDE;
 }
 
-// How deep a block may be: what is converted has to fit into scratch and the first-level cache, what is read in place is
-// only to be read once.
+// How deep a block may be: a converted one must fit into scratch and the first-level cache, one that is read in place is
+// read only once.
 INLINE int64_t right_depth(const grpo_gemm *g, int64_t tiles, int form)
 {
 	int compressed = form == COMPRESSED_WIDENED || form == COMPRESSED_IN_PAIRS;
@@ -193,7 +194,7 @@ INLINE void read_outputs(reading *r, const grpo_matrix *m, int form, int64_t pan
 	if (!is_plain(m)) {
 		char *pairs = (char *)block;
 		if (form == WIDE || form == NARROW)
-			pairs += DEPTH / 2 * PAIR_BYTES; // above it, so that widening upwards does not run over it
+			pairs += DEPTH / 2 * PAIR_BYTES; // at the end of the block, so that widening does not overwrite pairs before it has read them
 		unpack_pairs(pairs, m, panel, k, depth);
 		r->b = pairs;
 	}
@@ -205,7 +206,7 @@ INLINE void read_outputs(reading *r, const grpo_matrix *m, int form, int64_t pan
 	}
 }
 
-// The right-hand side of one panel of columns at depths [k, k+depth): where it is, how far apart, and in how many steps.
+// The right-hand side of one panel of columns at depths [k, k+depth): its address, its stride, and the number of steps.
 static void right_side(reading *r, const grpo_gemm *g, int form, int64_t panel, int64_t k, int64_t depth, float *block)
 {
 	int64_t c0 = panel * PANEL;

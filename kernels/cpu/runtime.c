@@ -15,7 +15,7 @@ enum { LINE = 64, HUGE_PAGE = 2 << 20 };
 #define MADV_POPULATE_WRITE 23 // since Linux 5.14
 #endif
 
-// A mapping is an empty promise until its pages are written: touched now, it is missing now, and not hours into a run.
+// A mapping gets memory only when its pages are written. Touching them now makes a lack of memory show now, and not hours into a run.
 static void touch(char *p, size_t bytes)
 {
 	enum { PAGE = 4096 };

@@ -3,17 +3,17 @@
 
 enum { SUBTILES = PANEL / (NV * VL), ALL_VECTORS = PANEL / VL };
 
-// Subtiles come one after the other, and the first has the panel read from memory. A row of its own that decompresses has all columns
-// go together instead: it would wait for the memory in the first subtile, and for its own sums in the others.
+// Subtiles are processed one after the other, and the first reads the panel from memory. A tile of one row that decompresses processes
+// all columns together instead: otherwise it would wait for the memory in the first subtile, and for its chains of sums in the others.
 INLINE int vectors_of(const int mr, const int compressed) { return compressed && mr == 1 ? ALL_VECTORS : NV; }
 
-// The columns of vector v in subtile s of nv: neighbours; or, in halves, odd vectors are of the panel's second half.
+// The first column of vector v of the nv in subtile s. Vectors are adjacent; or, with halves, odd ones are in the panel's second half.
 INLINE int column_of(int s, int v, const int nv, const int halves)
 {
 	return halves ? (s * (nv / 2) + v / 2) * VL + (v & 1) * (PANEL / 2) : (s * nv + v) * VL;
 }
 
-// Where the columns of vector v lie among those of a step, which may be two pairs: in the order of decompress, four by four.
+// The index of vector v in a step, which may have two pairs: in groups of four, as decompress writes them.
 INLINE int vector_of(int v, int pair) { return v / 2 * 4 + pair * 2 + v % 2; }
 
 // The epilogue: how a finished sum is written.
@@ -25,7 +25,7 @@ typedef struct {
 	int accumulate, stream;
 } target;
 
-// What is there, and the bias.
+// What a sum is added to: the previous output, scaled, and the bias.
 INLINE vf base_of(const target *t, int row, int column)
 {
 	vf base = splat(0);
@@ -42,34 +42,34 @@ INLINE vf base_of(const target *t, int row, int column)
 
 INLINE vf epilogue(vf sum, const target *t, int row, int column) { return fused(sum, splat(t->alpha), base_of(t, row, column)); }
 
-// A tile reads its right-hand side as 32 floats a step, or as 32 floats of which only the first 16 matter (a low-rank
-// adapter often has no more), or as 32 pairs of bf16. These it widens, and a step is two multiply-adds of the
-// chain; or it multiplies them with pairs. A group of a compressed matrix is two pairs, which it decompresses itself. Codes of four
-// bits have a tile of their own: see nf4_tile.h. Its left-hand
-// side is packed, so that the numbers of one step are neighbours, or spread, one row here and one there.
+// In a step a tile reads 32 floats of its right-hand side, or 32 floats of which only the first 16 matter (a low-rank
+// adapter often has no more), or 32 pairs of bf16. It widens the pairs, so that a step is two multiply-adds of the
+// chain, or multiplies them with pairs. A group of a compressed matrix is two pairs, which the tile decompresses itself. Codes of
+// four bits have their own tile: see nf4_tile.h. The left-hand side is packed, with the numbers of one step adjacent (TOGETHER),
+// or in rows with a stride (SPREAD).
 enum { WIDE, NARROW, WIDENED, IN_PAIRS, COMPRESSED_WIDENED, COMPRESSED_IN_PAIRS, B_FORMS, CODES_WIDENED = B_FORMS, CODES_IN_PAIRS };
 enum { TOGETHER, SPREAD, A_FORMS };
 
-// Some tiles are low: spread ones, for rows a multiple of 4096 bytes apart share one set of the first-level cache;
-// and those that decompress, which takes registers.
+// Some tiles are low: those with a strided left-hand side, because rows a multiple of 4096 bytes apart share one set of the
+// first-level cache; and those that decompress, which takes registers.
 enum { LOW_ROWS = MR < 8 ? MR : 8 };
 
-// What a tile reads: step i finds the numbers of a at a + i·a_step, a_apart from each other (and before the next step
-// those of its further columns, if it has some), and those of b at b + i·step_bytes. soon is what to prefetch
-// meanwhile, one cache line for each step; of pairs two, of groups three.
+// What a tile reads: in step i the numbers of a at a + i·a_step, a_apart from each other (those of further columns of the
+// step follow before the next step), and those of b at b + i·step_bytes. soon is what to prefetch meanwhile, one cache
+// line per step; two for pairs, three for groups.
 typedef struct {
 	const float *a;
 	const char *b, *soon;
 	int64_t a_step, a_apart; // in floats
-	int64_t soon_step;       // in bytes; 0: there is nothing to prefetch but what soon is
-	int64_t b_step;          // in bytes, of floats; where a spread tile reads floats, steps follow each other on both sides
-	int steps, first, last;  // of the depths of one sum
-	// Of groups: the exponents' base, the next patch, the number of the first group; and where the pairs are kept, or NULL.
+	int64_t soon_step;       // in bytes; 0: every step prefetches the same line
+	int64_t b_step;          // in bytes, for floats; if a spread tile reads floats, steps are contiguous on both sides
+	int steps, first, last;  // first and last: this is the first, or last, depth of the sums
+	// For groups: the base of the exponents, the next patch, the number of the first group; and where to keep the pairs, or NULL.
 	int32_t base;
 	const grpo_patch *patch;
 	int64_t group;
 	char *keep;
-	// Of codes: whose they are, and which columns.
+	// For codes: the matrix, and which columns of it.
 	const grpo_matrix *codes;
 	int64_t panel, k, depth;
 } reading;
@@ -79,10 +79,10 @@ INLINE int step_bytes(const int b_form)
 	return b_form == COMPRESSED_WIDENED || b_form == COMPRESSED_IN_PAIRS ? GROUP_BYTES : PANEL * 4;
 }
 
-// How many floats ahead a spread tile prefetches its rows, which are too many streams of memory for the hardware.
+// How many floats ahead a spread tile prefetches its rows: they are too many streams for the hardware's prefetchers.
 enum { AHEAD_IN_ROW = 96 };
 
-// In fewer steps than this, a prefetch of what the sums are added to would come too late to help.
+// With fewer steps than this, a prefetch of the output that sums are added to would be too late to help.
 enum { PREFETCH_STEPS = 64 };
 
 // Writes the sums of subtile s: to the output, or back to sums [mr][32] before the last depth.
@@ -100,7 +100,7 @@ INLINE void write_sums(const vf *acc, const int mr, const int nv, const int step
 		}
 }
 
-// Number k of each row times a step's floats.
+// Adds number k of each row times the floats of a step.
 INLINE void add_floats(vf *acc, const int mr, const int nv, const int step, const int s, const int halves, const float *const *rows,
                        const int k, const char *b)
 {
@@ -110,7 +110,7 @@ INLINE void add_floats(vf *acc, const int mr, const int nv, const int step, cons
 		UNROLL for (int v = 0; v < nv; v += step) acc[i * nv + v] = fused(bv[v], splat(rows[i][k]), acc[i * nv + v]);
 }
 
-// All steps of subtile s of a spread tile of floats, which go by fours: finding the numbers would take longer than multiplying them.
+// All steps of subtile s of a spread tile of floats, four at a time: otherwise computing addresses would take longer than multiplying.
 INLINE void add_spread(vf *acc, const int mr, const int nv, const int step, const int s, const int halves, const reading *r)
 {
 	enum { FOUR = 4, FLOAT_STEP = PANEL * 4, LINE = 16 };
@@ -138,11 +138,11 @@ INLINE void add_spread(vf *acc, const int mr, const int nv, const int step, cons
 #define TWO_STEPS
 #endif
 
-// sums [mr][32] waits between two depths.
+// sums [mr][32] keeps the sums between two depths.
 INLINE void tile(const int mr, const int a_form, const int b_form, const reading *r, float *sums, const target *t)
 {
 	const int compressed = b_form == COMPRESSED_WIDENED || b_form == COMPRESSED_IN_PAIRS, pairs = b_form == WIDENED || b_form == IN_PAIRS;
-	// Of 16 columns there are half as many subtiles; where there is one, every other vector, of halves.
+	// With 16 columns there are half as many subtiles, or, if there is one, every other vector, with halves.
 	const int step = b_form == NARROW && SUBTILES == 1 ? 2 : 1, nv = vectors_of(mr, compressed), whole = PANEL / (nv * VL);
 	const int subtiles = b_form == NARROW && whole > 1 ? whole / 2 : whole;
 	const int halves = compressed || step == 2;

@@ -3,21 +3,21 @@
 // A tile has 16 rows of 64 bytes. Sums are 16 × 16 floats. Factors are pairs of bf16 numbers: a row of the left-hand side has
 // 32 inputs of one row, a row of the right-hand side has two inputs of each of 16 columns. One addition multiplies 32
 // inputs: for each sum, one chain of fused multiply-adds over the first numbers of the pairs and one over the second,
-// both from zero; the chains are added, and then added to the sum. What is subnormal counts as zero.
+// both from zero; the chains are added, and then added to the sum. Subnormal numbers count as zero.
 //
-// Which half of a pair is called the first makes no difference as long as both sides mean the same. To matrix.h it is the
-// high one, to the manual of the instruction the low one.
+// Which half of a pair is called the first makes no difference if both sides agree. In matrix.h it is the high one, in the
+// manual of the instruction the low one.
 
-// There are eight tiles: the sums of two tiles of rows by two tiles of columns, and both sides' factors.
+// The eight tiles: the sums of two tiles of rows by two tiles of columns, and the factors of both sides.
 enum { SUMS_00, SUMS_01, SUMS_10, SUMS_11, LEFT_0, LEFT_1, RIGHT_0, RIGHT_1, TILES };
 
 INLINE int64_t tile_steps(int64_t inner) { return (inner + TILE_INPUTS - 1) / TILE_INPUTS; }
 
 #ifdef TILES_NATIVE
 
-enum { UNIT_FLUSHES = 1 }; // the unit counts subnormal numbers as zero whatever is set
+enum { UNIT_FLUSHES = 1 }; // the unit counts subnormal numbers as zero in any mode
 
-// What ldtilecfg reads.
+// The operand of ldtilecfg.
 typedef struct {
 	uint8_t palette, start_row, reserved[14];
 	uint16_t row_bytes[16];
@@ -25,11 +25,11 @@ typedef struct {
 } tile_config;
 
 typedef struct {
-	char spare[TILE_BYTES] __attribute__((aligned(64))); // nobody reads it
+	char spare[TILE_BYTES] __attribute__((aligned(64))); // for stores of tile_stay_awake; never read
 	int rows[2];
 } tile_file;
 
-// A worker has tiles from tile_begin to tile_end and no longer, so that a thread of Go's never leaves a kernel with them.
+// A worker holds tiles only from tile_begin to tile_end, so that a thread of Go's never leaves a kernel with them.
 INLINE void tile_begin(void)
 {
 	tile_config c = {.palette = 1};
@@ -48,12 +48,12 @@ INLINE void tile_end(void) { __asm__ volatile("tilerelease"); }
 	__asm__ volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(p), "r"((int64_t)(stride)), "i"(t) : "memory")
 #define tile_store(t, p, stride) \
 	__asm__ volatile("tilestored %%tmm%c2, (%0,%1,1)" : : "r"(p), "r"((int64_t)(stride)), "i"(t) : "memory")
-// Where no tile has been stored for a microsecond, the next store holds the unit up for a quarter of one more; after half of one, not.
+// If no tile has been stored for a microsecond, the next store stalls the unit for another quarter; after half a microsecond it does not.
 // That is measured, not documented. So a long sum stores a tile now and then.
 #define tile_stay_awake(f) tile_store(LEFT_0, (f)->spare, 4 * TILE)
 #define tile_load_sums(f, c, p, stride) tile_load(c, p, stride)
 #define tile_store_sums(f, c, p, stride) tile_store(c, p, stride)
-// A left-hand side streams by, and goes around the first-level cache, where a right-hand side stays.
+// A left-hand side is read once and loaded around the first-level cache, in which the right-hand side stays.
 #define tile_load_left_rows(f, a, p, stride) \
 	__asm__ volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" : : "r"(p), "r"((int64_t)(stride)), "i"(a) : "memory")
 #define tile_load_right(f, b, p, stride) tile_load(b, p, stride)
@@ -67,7 +67,7 @@ INLINE void tile_end(void) { __asm__ volatile("tilerelease"); }
 
 enum { UNIT_FLUSHES = 0 };
 
-// A left-hand side is widened when it is loaded; a right-hand side stays where it is. Only rows that exist are computed.
+// A left-hand side is widened when it is loaded; a right-hand side is used in place. Only rows that exist are computed.
 typedef struct {
 	int rows[2];
 	float sums[4][TILE][TILE];
@@ -115,7 +115,7 @@ INLINE void tile_load_right(tile_file *f, int b, const void *p, int64_t stride)
 #define tile_load_left_kept tile_load_left_rows
 #define tile_load_right_once tile_load_right
 
-// Some rows of one addition, whose chains all fit into registers.
+// One addition for a few rows, whose chains all fit into registers.
 INLINE void add_rows(const int rows, float sums[][TILE], const float first[][TILE], const float second[][TILE],
                      const char *right, int64_t stride)
 {
@@ -148,7 +148,7 @@ static void tile_add(tile_file *f, int c, int a, int b)
 
 #define tile_load_left(f, a, p) tile_load_left_rows(f, a, p, 4 * TILE)
 
-// From here to restore_subnormals, what is subnormal counts as zero, as it does in the tile unit whatever is set.
+// Until restore_subnormals, subnormal numbers count as zero, as they do in the tile unit in any mode. Returns the mode before.
 INLINE uint64_t flush_subnormals(void)
 {
 #if defined(__x86_64__)

@@ -1,5 +1,5 @@
 // Whether the tile unit (AMX) may be used: the processor must have it, and the kernel must grant the 8 kB of state that it
-// adds to every thread. The grant is the process's, and lasts.
+// adds to every thread. The grant is for the whole process, and permanent.
 #define _GNU_SOURCE
 #include "kernels.h"
 
@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// What executes the unit's instructions where a processor traps them, in tests that have it (package tileunit).
+// Defined in tests that emulate the unit's instructions when the processor traps them (package tileunit).
 __attribute__((weak)) int grpo_tile_stand_in(void);
 
 int grpo_tile_unit(void)

@@ -1,36 +1,37 @@
-// Products of a matrix in bf16 in the order of tiles: see tile_ops.h for what one addition is. A sum starts from zero and
-// takes 32 inputs at a time, in ascending order, the last ones filled up with zeros.
+// Products with a matrix of bf16 in the order of tiles: tile_ops.h defines one addition. A sum starts from zero and
+// takes 32 inputs at a time, in ascending order, the last ones padded with zeros.
 //
-// What is multiplied with the matrix is rounded to bf16, or cut into three pieces of bf16 whose sum it is: 24 bits. Then
-// 32 inputs are three additions, the smallest piece first.
+// The numbers that are multiplied with the matrix are rounded to bf16, or split into three pieces of bf16 whose sum they are (24
+// bits). Then 32 inputs are three additions, the smallest piece first.
 //
-// A task is some tiles of rows times some panels of 32 columns. The reduction goes in depths of TILE_DEPTH, so that a panel's
-// stays in the first-level cache and all rows' in the second; between two depths the sums are kept in scratch.
+// A task is some tiles of rows times some panels of 32 columns. The reduction is processed in depths of TILE_DEPTH, such that a
+// panel at one depth stays in the first-level cache and all rows in the second; between two depths the sums are kept in scratch.
 
-// How many steps before it is multiplied a right-hand side is made.
+// How many steps before its use a step of the right-hand side is made.
 enum { MADE_AHEAD = 2 };
 
-// Where there is but one two of tiles, what is made is multiplied once: some steps of it stay in the first-level cache, a block would not.
+// With at most two tiles of rows what is made is used once. Then the ring for it has few steps, which stay in the first-level cache as a
+// whole block would not.
 enum { FEW_STEPS = 4 };
 
-// A tile of rows: for each 32 inputs its pieces.
+// The size of a tile of rows: for each 32 inputs all its pieces.
 INLINE int64_t left_tile_bytes(int64_t inner, int pieces) { return tile_steps(inner) * pieces * TILE_BYTES; }
 
-// How many bytes of a left-hand side lie from one row of a tile to the next, from a tile to the one below, and from a step or piece to the
-// next: of a packed one, and of rows so many bytes apart.
+// The strides of a left-hand side in bytes: from one row of a tile to the next, from a tile to the one below, and from a step or piece to
+// the next; for a packed one, and for rounded rows with a stride.
 typedef struct {
 	int64_t row, below, step;
 } left_layout;
 #define LEFT_PACKED ((left_layout){4 * TILE, TILE_BYTES, TURN_BYTES})
 #define LEFT_ROWS(apart) ((left_layout){apart, TILE * (apart), 4 * TILE})
 
-// In a packed left-hand side two tiles of rows take turns, so that they are one stream of memory.
+// In a packed left-hand side two tiles of rows are interleaved, so that they are one stream of memory.
 INLINE char *packed_tile(void *packed, int64_t tile, int64_t bytes)
 {
 	return (char *)packed + tile / 2 * 2 * bytes + tile % 2 * TILE_BYTES;
 }
 
-// The first rows of x, so many, into one tile of rows that takes turns with another; the rows below are zero.
+// Packs the first `height` rows of x into one tile of rows, interleaved with another; the rows below are zero.
 static void pack_left_tile(char *tile, const float *x, int64_t stride, int height, int64_t inner, int pieces, int around)
 {
 	for (int64_t k = 0; k < inner; k += TILE_INPUTS, tile += pieces * TURN_BYTES) {
@@ -38,7 +39,7 @@ static void pack_left_tile(char *tile, const float *x, int64_t stride, int heigh
 		for (int i = 0; i < height; i++) {
 			float whole[TILE_INPUTS] = {0};
 			const float *inputs = x + i * stride + k;
-			prefetch_lines((const char *)(inputs + 2 * TILE_INPUTS), 2); // so many rows the processor does not follow by itself
+			prefetch_lines((const char *)(inputs + 2 * TILE_INPUTS), 2); // too many streams for the hardware's prefetchers
 			if (n < TILE_INPUTS)
 				inputs = memcpy(whole, inputs, 4 * n);
 			pack_inputs(tile + 4 * TILE * i, inputs, pieces, around);
@@ -48,7 +49,7 @@ static void pack_left_tile(char *tile, const float *x, int64_t stride, int heigh
 	}
 }
 
-// Rows of x [rows, inner]. A task is a tile of rows.
+// Packs rows of x [rows, inner]. A task is a tile of rows.
 static void pack_tiles(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_pack_tiles *p = args;
@@ -59,7 +60,7 @@ static void pack_tiles(const void *args, void *scratch, int64_t from, int64_t to
 	streams_end();
 }
 
-// Columns of x [inner, rows], rounded. A task is a tile of rows.
+// Packs columns of x [inner, rows], rounded. A task is a tile of rows.
 static void pack_tiles_across(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_pack_tiles_across *p = args;
@@ -69,26 +70,26 @@ static void pack_tiles_across(const void *args, void *scratch, int64_t from, int
 		                 min64(TILE, p->rows - t * TILE), p->inner);
 }
 
-// What add_steps adds up: to [one or two tiles][32] = (fresh ? 0 : from) + left · right. left is the first tile of rows. Rows of sums and
-// of right are so many bytes apart.
+// What add_steps computes: to [one or two tiles][32] = (fresh ? 0 : from) + left · right. left is the first tile of rows. row and right_row
+// are the strides in bytes of rows of sums and of right.
 typedef struct tile_sum {
 	const float *from;
 	float *to;
 	int64_t row;
 	const char *left, *right;
-	left_layout in; // how left lies
+	left_layout in; // the strides of left
 	int64_t right_row, steps;
 	int pieces, fresh;
-	int thin;                    // a thin product: so many tiles of columns exist; else 0
-	int begun;                   // its sums and first factors are in the tiles
-	const struct tile_sum *then; // what is begun at the end of this, of two tiles both, or NULL
-	right_maker *make; // of right, or NULL: it is there
-	following *next;   // what will be wanted after this, or NULL
-	finished *waiting; // what is written meanwhile, or NULL
-	const char *last_left, *last_right; // of one step more, of one piece, packed; NULL: there is none
+	int thin;                    // a thin product: how many of its tiles of columns exist; else 0
+	int begun;                   // its sums and first factors are already in the tiles
+	const struct tile_sum *then; // the sum that is begun at the end of this one, if both have two tiles of rows, or NULL
+	right_maker *make; // makes right, or NULL: it is there
+	following *next;   // what to prefetch for the time after this, or NULL
+	finished *waiting; // finished rows that are written meanwhile, or NULL
+	const char *last_left, *last_right; // one more step, of one piece, packed; NULL: there is none
 } tile_sum;
 
-// Where one of the four tiles lies in sums whose rows are so many bytes apart.
+// The address of one of the four tiles in sums with that stride in bytes.
 INLINE float *sums_at(const float *sums, int64_t row, const int tile)
 {
 	return (float *)((char *)sums + tile / 2 * TILE * row) + tile % 2 * TILE;
@@ -144,8 +145,8 @@ INLINE void load_first_factors(tile_file *f, const int both, const tile_sum *t)
 		tile_load_left_rows(f, LEFT_1, t->left + t->in.below, t->in.row);
 }
 
-// Adds what lies in the tiles of factors. Each is loaded with what is added next, if there is that, as soon as it was read for the last
-// time: the processor does not look far enough ahead to do so by itself.
+// Adds the products of the loaded factors. Each tile of factors is loaded with the next ones, if any, right after its last use: the
+// processor does not look far enough ahead to reorder that itself.
 INLINE void add_loaded(tile_file *f, const int both, const int next_left, const int next_right, const char *left, left_layout in,
                        const char *right, int64_t row)
 {
@@ -165,7 +166,7 @@ INLINE void add_loaded(tile_file *f, const int both, const int next_left, const 
 		tile_load_right(f, RIGHT_1, right + 4 * TILE, row);
 }
 
-// The last addition to some sums, and the beginning of others: each tile is stored, and loaded anew, while others are added to.
+// The last addition to some sums and the beginning of others: each tile is stored and loaded again while the unit adds to others.
 INLINE void add_last_and_begin(tile_file *f, const tile_sum *t, const tile_sum *then)
 {
 	tile_add(f, SUMS_00, LEFT_0, RIGHT_0);
@@ -208,7 +209,7 @@ INLINE void add_steps(tile_file *f, const int both, const int pieces, const tile
 		ask_ahead(&next.left);
 		if (t->waiting)
 			write_finished(t->waiting, WRITTEN_ROWS);
-		if ((pieces > 1 || !both) && s % 2 == 0) // a step takes long: of one tile of rows it waits for the right-hand side
+		if ((pieces > 1 || !both) && s % 2 == 0) // a step takes long; with one tile of rows it waits for the right-hand side
 			tile_stay_awake(f);
 		at = (at + TILE * row) & ring;
 		UNROLL for (int p = 1; p <= pieces; p++) add_loaded(f, both, 1, p == pieces, left += in.step, in, right + at, row);
@@ -236,11 +237,11 @@ INLINE void add_pieces(tile_file *f, const int both, const tile_sum *t)
 		add_steps(f, both, PIECES, t);
 }
 
-// Where steps are slow, one of so many stores a tile.
+// If steps are slow, one of this many stores a tile: see tile_stay_awake.
 enum { AWAKE_STEPS = 4 };
 
-// The same of a thin product, in one piece: it waits for the memory, so it does not go from some sums to the next without a pause. Where no
-// more than 16 columns exist, only these are added up.
+// add_steps for a thin product, in one piece. It is bound by memory, so it does not overlap the end of one sum with the beginning of the
+// next. If no more than 16 columns exist, only one tile of columns is computed.
 INLINE void add_thin(tile_file *f, const int wide, const tile_sum *t)
 {
 	const int64_t ring = t->make ? t->make->ring - 1 : INT64_MAX;
@@ -284,8 +285,8 @@ INLINE void add_thin(tile_file *f, const int wide, const tile_sum *t)
 	}
 }
 
-// The same for so many rows: one tile of them, or two. (A copy of t would be read in wider pieces than it was just written in, which
-// processors wait for.)
+// Computes t for one tile of rows or two. (It does not take t by value: a copy would be read in wider pieces than it was just written in,
+// which stalls store forwarding.)
 static void add_tiles(tile_file *f, int rows, const tile_sum *t)
 {
 	f->rows[0] = min64(rows, TILE);
@@ -300,7 +301,7 @@ static void add_tiles(tile_file *f, int rows, const tile_sum *t)
 		add_pieces(f, 0, t);
 }
 
-// Additions of what lies in tiles already.
+// The probe of the unit: additions of factors that stay in the tiles.
 static void peak_tiles(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_peak_tiles *a = args;

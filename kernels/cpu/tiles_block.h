@@ -1,12 +1,11 @@
-// Blocks of a product in the order of tiles: rows and panels that share the caches, the products that are added to it, and how what is
-// finished is written.
+// Blocks of a product in the order of tiles: rows and panels that share the caches, and the products that are added to it.
 
-// A block of tiles of rows times some panels into out, where the first row meets the first panel.
+// A block of tiles of rows times some panels; out is the address of its first element.
 typedef struct {
 	const grpo_gemm *g;
 	int64_t row0, row1, panel0, panel1;
 	float *out;
-	char *block, *added; // of a right-hand side that has to be made: the product's, and that of what is added
+	char *block, *added; // space for making a right-hand side: that of the product, and that of what is added
 	float *kept; // [panels][rows in whole tiles][32] sums between two depths
 	tile_file file;
 	finished waiting;
@@ -14,7 +13,7 @@ typedef struct {
 
 INLINE int64_t left_row_bytes(const grpo_gemm *g) { return left_tile_bytes(g->a_stride ? g->a_stride : g->inner, g->pieces); }
 
-// What is added to one panel of a product: the product, and its right-hand side.
+// What is added to one panel of a product: another product, and its right-hand side.
 typedef struct {
 	const grpo_gemm *g; // NULL: nothing
 	const char *right;
@@ -50,7 +49,7 @@ INLINE const char *left_of(const grpo_gemm *g, int64_t row, int64_t k)
 
 INLINE left_layout layout_of_left(const grpo_gemm *g) { return g->a_apart ? LEFT_ROWS(g->a_apart) : LEFT_PACKED; }
 
-// The left-hand side of so many tiles at one depth, within so many steps.
+// The prefetch of the left-hand side of `tiles` tiles at one depth, spread over `steps` steps.
 static lookahead left_ahead(const grpo_gemm *g, int64_t row, int64_t k, int64_t tiles, int64_t steps)
 {
 	const char *there = left_of(g, row, k);
@@ -60,15 +59,15 @@ static lookahead left_ahead(const grpo_gemm *g, int64_t row, int64_t k, int64_t 
 	return look_ahead(there, 2 * left_tile_bytes(depth, g->pieces), 2 * left_row_bytes(g), (tiles + 1) / 2, steps);
 }
 
-// Whether what is added is one step more of the same sums, to the bit: in one step a sum from zero is what that step adds, and nothing else
-// comes between. (Where both are too small for a number and negative, it is −0 so, and else 0.)
+// Whether what is added can be computed as one more step of the same sums, with the same bits: if it is a single step, its sum from zero
+// is what that step adds, and nothing comes between. (If both are negative and underflow, the result is −0 this way and 0 otherwise.)
 static int is_step_more(const grpo_gemm *g, const grpo_gemm *a)
 {
 	int one = a->alpha == 1 && a->pieces == 1 && tile_steps(a->inner) == 1;
 	return one && g->alpha == 1 && !g->accumulate && !g->gradual && !g->bias && !g->row_scale;
 }
 
-// Some rows of a panel are finished, once they have what is added to them.
+// Hands over finished rows of a panel, with what is added to them, for writing.
 static void finish(tile_block *b, int64_t panel, int64_t row, int rows, const addition *more)
 {
 	const grpo_gemm *g = b->g, *a = more->g;
@@ -102,8 +101,8 @@ static void finish(tile_block *b, int64_t panel, int64_t row, int rows, const ad
 	f->bare = g->stream && !g->accumulate && !g->bias && f->valid == PANEL && aligned;
 }
 
-// A product waits for its larger factor where that is multiplied with little: rows with few panels, or a buffer's columns with few rows. It
-// is not asked for ahead then: the processor goes ahead as quickly by itself, and a step that asks takes longer.
+// A thin product is bound by reading its larger factor: rows with few panels, or the columns of a buffer with few rows. There is no
+// software prefetch for it: the hardware's is as quick, and prefetching makes a step longer.
 enum { THIN_PANELS = 2 };
 
 INLINE int is_thin(const tile_block *b)
@@ -112,7 +111,7 @@ INLINE int is_thin(const tile_block *b)
 	return b->g->pieces == 1 && (few_rows || b->panel1 - b->panel0 <= THIN_PANELS);
 }
 
-// Makes then, whose other terms are those of t, the same sums of the next two tiles of rows. Their right-hand side is there by then.
+// Makes `then`, a copy of t, the sum of the next two tiles of rows. The right-hand side has been made by then.
 static void go_below(tile_sum *then, const tile_sum *t, const grpo_gemm *g, const grpo_gemm *step_more, following *next)
 {
 	then->from = t->from + 2 * TILE * PANEL;
@@ -124,7 +123,7 @@ static void go_below(tile_sum *then, const tile_sum *t, const grpo_gemm *g, cons
 	then->then = NULL;
 }
 
-// What is added beside the first rows of a product, in one depth.
+// The separate sums of what is added to the first rows of a product, in one depth.
 static tile_sum sums_beside(tile_block *b, const addition *more)
 {
 	const grpo_gemm *a = more->g;
@@ -132,7 +131,7 @@ static tile_sum sums_beside(tile_block *b, const addition *more)
 	                  .right_row = PAIR_BYTES, .steps = tile_steps(a->inner), .pieces = a->pieces, .fresh = 1};
 }
 
-// All rows of a block times one panel at one depth. What comes next is asked for meanwhile.
+// All rows of a block times one panel at one depth. What comes next is prefetched meanwhile.
 static void add_panel(tile_block *b, int64_t panel, int64_t k, following *next)
 {
 	const grpo_gemm *g = b->g;
@@ -142,7 +141,7 @@ static void add_panel(tile_block *b, int64_t panel, int64_t k, following *next)
 	const char *right = tiles_right(&maker, g, panel, k, depth, b->block);
 	addition more = last ? added_to(b, panel) : (addition){NULL};
 	const int makes = right == b->block && maker.k < maker.end, step_more = more.g && is_step_more(g, more.g);
-	const int beside = more.g && !step_more && more.g->pieces > 0; // what is added has sums of its own
+	const int beside = more.g && !step_more && more.g->pieces > 0; // what is added has its own sums
 	if (b->row1 - b->row0 <= 2 * TILE)
 		maker.ring = FEW_STEPS * STEP_BYTES;
 	float *sums = b->kept + (panel - b->panel0) * height * PANEL;
@@ -173,7 +172,7 @@ static void add_panel(tile_block *b, int64_t panel, int64_t k, following *next)
 	}
 }
 
-// Many rows take all panels at a depth before the next one, so that their left-hand sides stay in the second-level cache.
+// All panels at one depth. Many rows are processed depth by depth, so that their left-hand sides stay in the second-level cache.
 static void add_depth(tile_block *b, int64_t k)
 {
 	const grpo_gemm *g = b->g;
@@ -190,7 +189,8 @@ static void add_depth(tile_block *b, int64_t k)
 	}
 }
 
-// Few rows of few pieces take a panel from end to end, as it lies in memory: there are not enough steps to ask evenly for another.
+// Few rows with few pieces process each panel at all depths, in the order of memory: there are too few steps to spread the prefetch of
+// another panel over them.
 enum { FEW_PIECES = 8 };
 
 INLINE int end_to_end(const grpo_gemm *g, int64_t tiles) { return tiles <= 2 || (is_compressed(&g->m) && tiles * g->pieces <= FEW_PIECES); }
@@ -201,7 +201,7 @@ static void tiles_block(const grpo_gemm *g, char *scratch, int64_t tile0, int64_
 	tile_block b = {.g = g, .row0 = tile0 * TILE, .row1 = min64(tile1 * TILE, g->rows), .panel0 = panel0, .panel1 = panel1, .out = out,
 	                .block = scratch, .added = scratch + TILE_BLOCK, .kept = (float *)(scratch + 2 * TILE_BLOCK)};
 	int64_t depths = (g->inner + TILE_DEPTH - 1) / TILE_DEPTH;
-	// The unit does not heed how vectors treat subnormal numbers, so they may be left all the time; but vectors make weights of four bits.
+	// The unit ignores the mode for subnormal numbers, so flushing can stay off all the time, except when vectors decode weights of four bits.
 	const int leaves = g->gradual && UNIT_FLUSHES && !is_quantised(&g->m);
 	const uint64_t before = leaves ? 0 : flush_subnormals();
 	b.waiting.gradual = g->gradual && !leaves;
@@ -218,8 +218,8 @@ static void tiles_block(const grpo_gemm *g, char *scratch, int64_t tile0, int64_
 		restore_subnormals(before);
 }
 
-// A task is a block of tiles of rows times some panels. Panels run fastest where the rows stay in the second-level cache, else rows:
-// workers beside each other then read the same panels.
+// A task is a block of tiles of rows times some panels. Panels run fastest if the rows stay in the second-level cache, otherwise rows:
+// then workers read the same panels at the same time.
 static void tiles_gemm(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_gemm *g = args;

@@ -1,25 +1,25 @@
-// How what is finished of a product in the order of tiles is written.
+// Writing the finished sums of a product in the order of tiles.
 
-// How many finished rows are written with each step; and how many rows of what is added in series are made together.
+// How many finished rows are written with each step; and how many rows of an addition in series are computed together.
 enum { WRITTEN_ROWS = 3, SERIES_ROWS = VL == 16 ? 8 : 2 };
 
-// Sums [rows][32] of a panel that are finished, of which so many columns exist, and beside them sums that times alpha are added: they wait
-// to be written, some rows at each step of the sums that come next. So the unit multiplies meanwhile.
+// Finished sums [rows][32] of a panel with `valid` columns, and sums that are added to them times alpha. They are written a few rows at
+// each step of the next sums, so that the unit multiplies meanwhile.
 typedef struct {
 	float sums[2 * TILE * PANEL], added[2 * TILE * PANEL];
 	target to;
 	float alpha;
 	int adds;           // something is added
-	int series, second; // it is in series; and it is added to the sums, not they to it
-	int done;           // sums are written as they are
-	int bare;           // rows are whole and go around the caches, and there is neither a bias nor anything before
+	int series, second; // that is in series; and it is added to the sums, not they to it
+	int done;           // sums are written unchanged
+	int bare;           // rows are whole and written around the caches, without a bias and without accumulating
 	int rows, written, valid;
-	int gradual;     // subnormal numbers are left, as `before` has them
-	uint64_t before; // how they were treated
+	int gradual;     // writing does not flush subnormal numbers, but uses the mode `before`
+	uint64_t before; // the mode for subnormal numbers before the product
 } finished __attribute__((aligned(64)));
 
-// What is added, where subnormal numbers count as zero: whatever is set here. No sum of a tile is subnormal, nor is what a factor of 1 or
-// more makes of it.
+// added · alpha, where subnormal numbers count as zero in any mode. No sum of a tile is subnormal, nor is its product with a factor of 1 or
+// more.
 INLINE vf scaled(const float *added, float alpha)
 {
 	vf x = load(added), product = fused(x, splat(alpha), splat(0));
@@ -32,8 +32,8 @@ INLINE vf scaled(const float *added, float alpha)
 
 INLINE vf flushed(vf x) { return pick((vi)(vmax(x, -x) < 0x1p-126f), (vf)((vi)x & INT32_MIN), x); }
 
-// The sums and what is added to them in series, to the bits of two products one after the other: that of tiles takes a subnormal number for
-// zero, the other does not.
+// The sums and what is added to them in series, with the bits of two separate products, of which the one in tiles flushes subnormal numbers
+// to zero and the other does not.
 INLINE vf joined_series(const finished *f, vf sum, vf added, int column)
 {
 	vf alpha = splat(f->to.alpha), base = f->to.bias ? flushed(load(f->to.bias + column)) : splat(0);
@@ -42,7 +42,7 @@ INLINE vf joined_series(const finished *f, vf sum, vf added, int column)
 	return fused(sum, alpha, fused(added, splat(f->alpha), base));
 }
 
-// What is added in series to some rows, each sum of which is the same chain as a register tile's: rows of left times right [depth][32].
+// An addition in series for some rows, each sum the same chain as in a register tile: rows of left times right [depth][32].
 INLINE void add_series_rows(float *sums, const int rows, const float *left, int64_t apart, int depth, const float *right)
 {
 	enum { VECTORS = PANEL / VL };
@@ -60,8 +60,8 @@ INLINE void add_series_rows(float *sums, const int rows, const float *left, int6
 	UNROLL for (int i = 0; i < rows * VECTORS; i++) store(sums + i * VL, acc[i]);
 }
 
-// The same of all rows that are finished, at once: some of them at each step are no faster, as multiply-adds between additions of tiles
-// hold these up.
+// The same for all finished rows at once. Doing a few at each step is no faster, because multiply-adds between additions of tiles delay
+// these.
 static void add_series(finished *f, const float *left, int64_t apart, int depth, const float *right)
 {
 	int i = 0;
@@ -107,11 +107,11 @@ INLINE void write_row(const finished *f, int i)
 	memcpy(row, copy, 4 * f->valid);
 }
 
-// Rows up to that one, where they are bare. Minus zero changes no sum.
+// Writes bare rows up to `end`. Adding minus zero changes no sum.
 INLINE void stream_rows(finished *f, int end)
 {
 	const vf factor = splat(f->done ? 1 : f->to.alpha), base = splat(f->done ? -0.0f : 0);
-	const float alpha = f->alpha; // a store might change what is in memory
+	const float alpha = f->alpha; // a copy, because the compiler must assume that a store changes f
 	float *row = f->to.out + f->written * f->to.stride;
 	for (; f->written < end; f->written++, row += f->to.stride)
 		UNROLL for (int v = 0; v < PANEL; v += VL)
@@ -126,7 +126,7 @@ INLINE void stream_rows(finished *f, int end)
 		}
 }
 
-// Writes so many rows more of those that wait.
+// Writes the next rows of those that wait.
 static void write_finished(finished *f, int rows)
 {
 	int end = min64(f->written + rows, f->rows);
@@ -141,7 +141,7 @@ static void write_finished(finished *f, int rows)
 		flush_subnormals();
 }
 
-// Finished sums [rows][32] of a panel, of which so many columns exist, to where they belong in columns: [32][rows].
+// Writes finished sums [rows][32] of a panel with `valid` columns transposed: [32][rows].
 static void write_across(const float *sums, int rows, int valid, const target *t)
 {
 	int i = 0;

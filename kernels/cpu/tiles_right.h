@@ -1,22 +1,22 @@
-// The right-hand side of a product in the order of tiles: one panel of 32 columns at some depth, as pairs in steps of 32 inputs. It lies
-// there as it is needed, or is made step by step in a block, shortly before it is multiplied with the first rows: so the processor makes
-// one step while the tile unit multiplies with another. What does not exist is zero.
+// The right-hand side of a product in the order of tiles: one panel of 32 columns at some depth, as pairs in steps of 32 inputs. It is
+// used in place if it has this form; otherwise it is made step by step in a block, shortly before it is multiplied with the first rows, so
+// that the processor makes one step while the tile unit multiplies with another. Columns and inputs that do not exist are zero.
 
 enum { STEP_BYTES = TILE * PAIR_BYTES };
 
-// How many rounded rows ahead are asked for, into the second-level cache.
+// How many rounded rows ahead are prefetched into the second-level cache.
 enum { ROUNDED_AHEAD = 64 };
 
 typedef struct {
 	const grpo_gemm *g;
-	int64_t panel, k, end; // what is made next, of which inputs [k, end) are wanted
+	int64_t panel, k, end; // inputs [k, end) of the panel are still to be made
 	int valid;             // columns that exist
-	char *block;           // where it is made, and where in it the next step
-	int64_t at, ring;      // begins: after so many bytes, a power of two, from the start again
+	char *block;           // where steps are made, as in a ring buffer:
+	int64_t at, ring;      // the offset of the next step, and the size of the ring, a power of two
 	unpacking compressed;
 } right_maker;
 
-// Pairs of a matrix that are made all at once.
+// Makes the pairs of a matrix at all depths at once.
 static void make_all(const grpo_matrix *m, char *to, int64_t panel, int64_t k, int64_t depth)
 {
 	int64_t pairs = pairs_of(depth);
@@ -27,7 +27,7 @@ static void make_all(const grpo_matrix *m, char *to, int64_t panel, int64_t k, i
 	memset(to + pairs * PAIR_BYTES, 0, (tile_steps(depth) * TILE - pairs) * PAIR_BYTES);
 }
 
-// A step of a buffer, or of a matrix whose rows are the inputs.
+// Makes a step from a buffer, or from a matrix whose rows are the inputs.
 static void make_of_rows(right_maker *r, int64_t depth)
 {
 	const grpo_gemm *g = r->g;
@@ -45,7 +45,7 @@ static void make_of_rows(right_maker *r, int64_t depth)
 	}
 }
 
-// Makes one step more, if there is one.
+// Makes the next step, if there is one.
 INLINE void make_right(right_maker *r)
 {
 	int64_t depth = min64(TILE_INPUTS, r->end - r->k);
@@ -64,7 +64,7 @@ INLINE void make_right(right_maker *r)
 	r->at = (r->at + STEP_BYTES) & (r->ring - 1);
 }
 
-// Where the right-hand side of a panel at depths [k, k+depth) lies: there, or in a block, as far as r has made it.
+// The address of the right-hand side of a panel at depths [k, k+depth): in place, or in a block, as far as r has made it.
 static const char *tiles_right(right_maker *r, const grpo_gemm *g, int64_t panel, int64_t k, int64_t depth, char *block)
 {
 	const grpo_matrix *m = &g->m;
@@ -84,15 +84,15 @@ static const char *tiles_right(right_maker *r, const grpo_gemm *g, int64_t panel
 	return block;
 }
 
-// What of memory will soon be wanted, in pieces of so many bytes that lie `apart` from each other: each step asks for some lines of it,
-// into the second-level cache.
+// Memory to prefetch into the second-level cache: pieces of `bytes` bytes with stride `apart`, of which each step prefetches some
+// lines.
 typedef struct {
 	const char *piece;
-	int64_t bytes, apart, at, pieces; // the last: how many there are left
-	int lines; // of each step
+	int64_t bytes, apart, at, pieces; // pieces: how many are left
+	int lines; // per step
 } lookahead;
 
-// What follows a panel at one depth: the right-hand side of the next one, and left-hand sides at the next depth.
+// What to prefetch during a panel at one depth: the right-hand side of the next one, and left-hand sides at the next depth.
 typedef struct {
 	lookahead right, left;
 } following;
@@ -111,14 +111,14 @@ INLINE void ask_ahead(lookahead *l)
 	}
 }
 
-// So many pieces within so many steps.
+// A prefetch of pieces, spread over a number of steps.
 INLINE lookahead look_ahead(const char *piece, int64_t bytes, int64_t apart, int64_t pieces, int64_t steps)
 {
 	int64_t lines = (bytes + 63) / 64 * pieces;
 	return (lookahead){piece, bytes, apart, 0, pieces, (lines + steps - 1) / steps};
 }
 
-// The right-hand side of a panel at depths [k, k+TILE_DEPTH), as far as there is one, within so many steps.
+// The prefetch of the right-hand side of a panel at depths [k, k+TILE_DEPTH), if there is one, spread over a number of steps.
 static lookahead right_ahead(const grpo_gemm *g, int64_t panel, int64_t k, int64_t steps)
 {
 	const grpo_matrix *m = &g->m;

@@ -1,7 +1,7 @@
-// Rows as the order of tiles has them, packed or rounded; and both sides of a product from buffers whose rows are the inputs, as the
-// gradient to a weight has them: each pair of bf16 is of two rows that follow each other.
+// Rows in the forms of the order of tiles, packed or rounded; and both sides of a product from buffers whose rows are the inputs, as in
+// the gradient of a weight: there each pair of bf16 is from two consecutive rows.
 
-// 32 inputs of one row as 16 pairs in a row of each piece's tile, around the caches or not.
+// Packs 32 inputs of one row as 16 pairs in a row of each piece's tile, written around the caches or not.
 INLINE void pack_pairs(char *to, const float *x, const int pieces, const int around)
 {
 	for (int j = 0; j < TILE; j += VL) {
@@ -32,14 +32,14 @@ INLINE void pack_inputs(char *to, const float *x, int pieces, int around)
 		pack_pairs(to, x, PIECES, 0);
 }
 
-// A rounded row of n numbers, a multiple of 32: pairs that follow each other. Whoever multiplies it rounds it to these numbers anyway.
+// Makes a rounded row of n numbers, a multiple of 32: consecutive pairs of bf16. Products that read it would round to these numbers anyway.
 static void pack_row(char *to, const float *x, int64_t n, int around)
 {
 	for (int64_t k = 0; k < n; k += TILE_INPUTS) pack_inputs(to + 2 * k, x + k, 1, around);
 }
 
-// A row of heads as attention multiplies it in the order of tiles: n numbers, a multiple of 32, of which the first are queries, which are
-// scaled. A subnormal number of these counts as zero.
+// Makes a rounded row of heads for attention in the order of tiles: n numbers, a multiple of 32, of which the first are queries, which are
+// scaled. A subnormal query counts as zero.
 static void pack_heads(char *to, float *row, int64_t queries, float scale, int64_t n, int around)
 {
 	const uint64_t before = flush_subnormals();
@@ -48,7 +48,7 @@ static void pack_heads(char *to, float *row, int64_t queries, float scale, int64
 	pack_row(to, row, n, around);
 }
 
-// The pairs of two rows that lie one below the other: of what is first in the pairs of both, and of what is second.
+// Pairs across two rows, made from pairs along them: of the first numbers of both rows' pairs, and of the second ones.
 typedef struct {
 	vi even, odd;
 } pairs_below;
@@ -59,7 +59,7 @@ INLINE pairs_below put_below(vi a, vi b)
 	return (pairs_below){(a & HIGH) | (vi)((vu)b >> 16), (vi)((vu)a << 16) | (b & ~HIGH)};
 }
 
-// Columns of x [inner, …] as one tile of rows that takes turns with another, so many of them; the rows of the tile below are zero.
+// Packs `count` columns of x [inner, …] as one tile of rows, interleaved with another; the rows of the tile below are zero.
 static void pack_across_tile(char *tile, const float *x, int64_t stride, int count, int64_t inner)
 {
 	for (int64_t k = 0; k < inner; k += TILE_INPUTS, tile += TURN_BYTES) {
@@ -86,7 +86,7 @@ static void pack_across_tile(char *tile, const float *x, int64_t stride, int cou
 	}
 }
 
-// 32 columns, of which valid exist, of the rows [0, depth) of a buffer as pairs, in whole steps; what does not exist is zero.
+// 32 columns, of which `valid` exist, of rows [0, depth) of a buffer as pairs of two rows, in whole steps padded with zeros.
 static void zip_rows(char *block, const float *src, int64_t stride, int64_t depth, int valid)
 {
 	float both[2][PANEL];
@@ -111,8 +111,8 @@ static void zip_rows(char *block, const float *src, int64_t stride, int64_t dept
 	}
 }
 
-// The same of rounded rows so many bytes apart: what is beside each other there is put on top of each other. As many rows from soon on are
-// asked for meanwhile, into the second-level cache.
+// The same from rounded rows with a stride in bytes: pairs along rows become pairs across them. Meanwhile as many rows from `soon` on are
+// prefetched into the second-level cache.
 static void zip_rounded(char *block, const char *src, const char *soon, int64_t apart, int64_t depth)
 {
 	static const char none[2 * PANEL] = {0};

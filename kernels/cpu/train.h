@@ -1,11 +1,11 @@
-// Kernels over the long rows of the optimizer.
+// Kernels over the parameters and gradients of the optimizer.
 
 // Half a vector of floats fills a vector of doubles.
 typedef float half_vf __attribute__((vector_size(2 * VL)));
 typedef float half_vf_any __attribute__((vector_size(2 * VL), aligned(4), may_alias));
 typedef double vd __attribute__((vector_size(4 * VL)));
 
-// The squares of floats are exact in double precision; 16 lanes of them fold in order.
+// The squares of floats are exact in double precision; they are summed in 16 lanes, which are then added in order.
 static void sum_squares(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_sum_squares *a = args;
@@ -22,7 +22,7 @@ static void sum_squares(const void *args, void *scratch, int64_t from, int64_t t
 			UNROLL for (int v = 0; v < VECTORS; v++)
 			{
 				vd d = __builtin_convertvector(*(const half_vf_any *)(x + v * VL / 2), vd);
-				sum[v] += d * d; // which is exact
+				sum[v] += d * d; // d · d is exact
 			}
 		}
 		double total = 0;

@@ -1,4 +1,4 @@
-// The variant of AVX-512 with the products of tiles by the tile unit (AMX).
+// The AVX-512 variant, but with products of tiles on the tile unit (AMX).
 #include "kernels.h"
 
 #ifdef TILE_KERNELS

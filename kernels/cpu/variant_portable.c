@@ -1,5 +1,5 @@
-// 128-bit vectors as every processor has them. Arm has 32 registers and fused multiply-adds, so there
-// it is fast and agrees with the wider variants to the bit; the first x86-64 has neither.
+// 128-bit vectors, which every processor has. Arm has 32 registers and fused multiply-adds, so there it is
+// fast and gives the bits of the wider variants; baseline x86-64 has neither.
 #include "kernels.h"
 
 #include <stdlib.h>

@@ -20,8 +20,8 @@ typedef int32_t vi_any __attribute__((vector_size(4 * VL), aligned(1), may_alias
 INLINE vf load(const float *p) { return *(const vf_any *)p; }
 INLINE void store(float *p, vf v) { *(vf_any *)p = v; }
 
-// Writes around the caches to an aligned place, where there is an instruction for it. A task that does so ends with streams_end, so that
-// whoever reads after it finds the numbers.
+// Writes around the caches to an aligned address, if there is an instruction for it. A task that does so must end with streams_end, so
+// that other threads see the numbers after it.
 #if defined(__AVX512F__) && VL == 16
 INLINE void stream(float *p, vf v) { __builtin_ia32_movntps512(p, v); }
 #elif defined(__AVX__) && VL == 8
@@ -37,7 +37,7 @@ INLINE void streams_end(void)
 #endif
 }
 
-// Lanes of two vectors of one type, by number: those of b come after those of a.
+// Lanes of two vectors of one type, by index: those of b follow those of a.
 #if defined(__clang__) || __GNUC__ >= 12
 #define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else
@@ -47,7 +47,7 @@ INLINE void streams_end(void)
 INLINE vi loadi(const void *p) { return *(const vi_any *)p; }
 INLINE vf splat(float x) { return x - (vf){0}; } // x − 0 is x, also for −0
 
-// a·b + c, fused on every processor that can do that. Nothing else is: what a compiler sees by itself differs from one to the next, and
+// a·b + c, fused on every processor that can. Nothing else is fused, because which operations a compiler finds to fuse differs, and the
 // bits must not depend on it. (With -std=c11 gcc fuses nothing.)
 INLINE vf fused(vf a, vf b, vf c)
 {
@@ -91,7 +91,7 @@ INLINE double fused_double(double a, double b, double c)
 
 INLINE vf pick(vi mask, vf yes, vf no) { return (vf)(((vi)yes & mask) | ((vi)no & ~mask)); }
 
-// The second where neither is more, and where one is no number: so do the instructions, which gcc does not find by itself.
+// Returns b if a and b are equal or one of them is NaN, like the instructions, which gcc does not generate by itself.
 INLINE vf vmax(vf a, vf b)
 {
 #if defined(__AVX512F__) && VL == 16 && !defined(__clang__)
@@ -114,7 +114,7 @@ INLINE vf vmin(vf a, vf b)
 #endif
 }
 
-// Asks the memory for one to three cache lines.
+// Prefetches one to three cache lines.
 INLINE void prefetch_lines(const char *p, const int lines)
 {
 	__builtin_prefetch(p);
@@ -139,7 +139,7 @@ INLINE int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
 #define ZIP_HIGH(a, b) SHUFFLE(a, b, 2, 6, 3, 7)
 #endif
 
-// The same of pairs of lanes; and of each pair of lanes, four halves a b, c d, the pairs a c and b d.
+// The same for pairs of lanes. CROSS_HALVES turns each pair of lanes, with halves a b, c d, into the lanes a c, b d.
 typedef int64_t vq __attribute__((vector_size(4 * VL)));
 typedef int16_t vh __attribute__((vector_size(4 * VL)));
 #define CROSSED(i) 4 * (i) + 3, 4 * (i) + 1, 4 * (i) + 2, 4 * (i)
@@ -157,7 +157,7 @@ typedef int16_t vh __attribute__((vector_size(4 * VL)));
 #define CROSS_HALVES(a) SHUFFLE(a, a, CROSSED(0), CROSSED(1))
 #endif
 
-// And the lanes of even and of odd number of two vectors.
+// The even and the odd lanes of two vectors.
 #if VL == 16
 #define EVEN_LANES(a, b) SHUFFLE(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
 #define ODD_LANES(a, b) SHUFFLE(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31)
@@ -197,7 +197,7 @@ INLINE lanes lanes_of(float x)
 	return l;
 }
 
-// The one tree: halves are added to halves.
+// The reduction tree of all sums: halves are added to halves.
 INLINE float lanes_sum(const lanes *l)
 {
 	float t[LANES];
@@ -216,7 +216,7 @@ INLINE float lanes_max(const lanes *l)
 	return t[0];
 }
 
-// x · 2^n for whole n from −126 to 128, and 0 where y is below a limit; shifted is n + 1.5·2^23.
+// x · 2^n for integers n from −126 to 128, but 0 where y is below a limit; shifted is n + 1.5·2^23.
 INLINE vf times_power_from(vf x, vf n, vf shifted, vf y, float limit)
 {
 #if defined(__AVX512F__) && VL == 16
@@ -224,20 +224,20 @@ INLINE vf times_power_from(vf x, vf n, vf shifted, vf y, float limit)
 	return __builtin_ia32_scalefps512_mask(x, n, splat(0), __builtin_ia32_cmpps512_mask(y, splat(limit), 5, -1, 4), 4); // 5: not less
 #else
 	(void)n;
-	vi e = (vi)shifted - 0x4b400000, half = e >> 1; // in two factors: 2^128 is none
+	vi e = (vi)shifted - 0x4b400000, half = e >> 1; // in two factors, as 2^128 is not a float
 	x = x * (vf)((half + 127) << 23);
 	return pick((vi)(y < limit), splat(0), x * (vf)((e - half + 127) << 23));
 #endif
 }
 
-// e^x of x up to 89, within 1.1 units in the last place. exp(0) is 1, exp(−∞) is 0, what would be subnormal is 0, NaN stays.
+// e^x for x up to 89, within 1.1 units in the last place. exp(0) is 1, exp(−∞) is 0, subnormal results are 0, NaN stays NaN.
 //
 // x = n·ln 2 + r with |r| ≤ ½ ln 2; ln 2 in two parts, the first short enough that n·LN2_HIGH is exact.
 INLINE vf vexp_low(vf x)
 {
 	const float round = 12582912.0f; // 1.5·2^23: adding it leaves the nearest integer in the low bits
 	const float ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f, least = -87.3365f;
-	// x where it is no number. Below the least the result is 0, and a subnormal one, which would be thrown away, takes a processor long.
+	// vmax keeps NaN. Below `least` the result is 0, and computing a subnormal one, only to discard it, would take a processor long.
 	vf clamped = vmax(splat(least), x);
 	vf shifted = fused(clamped, splat(1.44269504f), splat(round));
 	vf n = shifted - round;
@@ -255,18 +255,18 @@ INLINE vf vexp_low(vf x)
 	return times_power_from(p, n, shifted, x, least);
 }
 
-// The same of every x; beyond the largest float is +∞.
+// The same for every x; +∞ if it exceeds the largest float.
 INLINE vf vexp(vf x) { return vexp_low(vmin(splat(89.0f), x)); }
 
-// e^x of one number, with the bits that vexp gives it.
+// e^x of one number, with the bits of vexp.
 INLINE float exp1(float x)
 {
 	vf v = vexp(splat(x));
 	return v[0];
 }
 
-// tanh x within 1.2 units in the last place: up to 1 it is x + x³·Q(x²), which interpolates it, from there 1 − 2/(e^2x + 1).
-// NaN stays.
+// tanh x within 1.2 units in the last place: up to 1 as the interpolation x + x³·Q(x²), beyond as 1 − 2/(e^2x + 1). NaN
+// stays NaN.
 INLINE vf vtanh(vf x)
 {
 	vf size = vmax(x, -x), square = x * x, cube = square * x;
@@ -283,7 +283,7 @@ INLINE vf vtanh(vf x)
 	return pick((vi)(size < 1.0f), near, far);
 }
 
-// What a cap makes of scores and logits: cap · tanh(x / cap).
+// Caps scores and logits: cap · tanh(x / cap).
 INLINE vf bend(vf x, float cap) { return vtanh(x / cap) * cap; }
 
 // ln x for normal x > 0 (or NaN), to a few units in the last place of a double: what a float rounded from it

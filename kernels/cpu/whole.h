@@ -1,14 +1,14 @@
-// Products in whole numbers, of weights of four bits (nf4.h) with inputs that are rounded for it: kernels.I16Rounding.
+// Products in integers, of weights of four bits (nf4.h) with inputs that are rounded for it: kernels.I16Rounding.
 //
-// A chunk is 64 inputs, which share a scale with each other and with the 64 weights of every row. Inputs become whole numbers of up
-// to ±16383 and the 16 values of up to ±2047, so that the sum of a chunk's products is below 2^31 and is exact in any order. A sum
-// of a row takes its chunks in ascending order: sum = float(chunk) · (scale of the inputs) · scale of the weights + sum.
+// A chunk is 64 inputs with one scale; the 64 weights of a row in it have one scale, too. Inputs become integers up to ±16383 and the
+// 16 values integers up to ±2047, so that the sum of a chunk's products is below 2^31 and exact in any order. The sum of a row adds its
+// chunks in ascending order: sum = float(chunk) · (scale of the inputs) · scale of the weights + sum.
 //
-// Two numbers of 16 bits are a pair, one lane, the first in the upper half, as pairs of bf16 are.
+// Two integers of 16 bits form a pair in one lane, the first in the upper half, like pairs of bf16.
 
 enum { MOST_INPUT = 16383, MOST_VALUE = 2047 };
 
-// The largest of 16 values, by size.
+// The largest magnitude of the 16 values.
 INLINE float most_value(const float *values)
 {
 	float most = 0;
@@ -19,22 +19,23 @@ INLINE float most_value(const float *values)
 	return most;
 }
 
-// The 16 values as whole numbers.
+// The 16 values as integers.
 INLINE void whole_values(int16_t whole[16], const float *values)
 {
 	float most = most_value(values), unit = most > 0 ? MOST_VALUE / most : 0;
 	for (int i = 0; i < 16; i++) whole[i] = __builtin_rintf(values[i] * unit);
 }
 
-// The nearest whole numbers to products, each rounded to a float first on every machine: none is fused with what follows.
+// The integers nearest to products. The products are rounded to floats first on every machine: the asm keeps the compiler from fusing them
+// with the addition.
 INLINE vi nearest_whole(vf product)
 {
 	__asm__("" : IN_REGISTER(product));
-	return (vi)(product + 12582912.0f) - 0x4b400000; // 1.5·2^23 leaves them in the lowest bits
+	return (vi)(product + 12582912.0f) - 0x4b400000; // adding 1.5·2^23 leaves the integer in the lowest bits
 }
 
-// One chunk of inputs, whose pairs are `apart` from each other. What is not finite makes a scale of NaN, and so every sum; what is next
-// to nothing is nothing.
+// Packs one chunk of inputs into pairs with stride `apart`. An input that is not finite makes the scale NaN, and so every sum; a chunk of
+// tiny inputs counts as zero.
 INLINE void pack_chunk(int32_t *pairs, int64_t apart, float *scale, const float *x, float unit)
 {
 	int32_t row[CHUNK / 2] = {0}, top = 0;
@@ -61,7 +62,7 @@ INLINE void pack_chunk(int32_t *pairs, int64_t apart, float *scale, const float 
 	for (int k = 0; k < CHUNK / 2; k++) pairs[k * apart] = row[k];
 }
 
-// Rows of x. A task is a tile.
+// Packs rows of x. A task is a tile.
 static void pack_whole(const void *args, void *scratch, int64_t from, int64_t to)
 {
 	const grpo_pack_whole *p = args;
@@ -78,7 +79,7 @@ static void pack_whole(const void *args, void *scratch, int64_t from, int64_t to
 	}
 }
 
-// sum + the products of both halves.
+// sum + the products of the upper halves + those of the lower halves.
 INLINE vi add_whole_pairs(vi sum, vi a, vi b, const int dot)
 {
 #if VL == 16
@@ -96,7 +97,7 @@ INLINE vi add_whole_pairs(vi sum, vi a, vi b, const int dot)
 #endif
 }
 
-// The sum of a row with one more chunk.
+// Adds a chunk to the sum of a row.
 INLINE vf add_chunk(vf sum, vi chunk, float scale, vf weights) 
 {
 	return fused(__builtin_convertvector(chunk, vf) * scale, weights, sum);

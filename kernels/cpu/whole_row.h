@@ -1,7 +1,7 @@
-// The product in whole numbers of one row, from the codes into the sums without a stop in memory.
+// The product in integers for one row: codes are decoded in registers and multiplied at once.
 
 #if VL == 16
-// Four rows are a vector: lane 4b+r has pair 4i+b of row r of them, so its input is that pair in four lanes.
+// A vector has four rows of the matrix: lane 4b+r has pair 4i+b of row r, so each pair of inputs is repeated in four lanes.
 INLINE vi inputs_of(const int32_t *pairs)
 {
 	vi x;
@@ -9,7 +9,7 @@ INLINE vi inputs_of(const int32_t *pairs)
 	return SHUFFLE(x, x, 0, 0, 0, 0, 5, 5, 5, 5, 10, 10, 10, 10, 15, 15, 15, 15);
 }
 
-// What bits 4i … 4i+3 of each word name, of 16 values that the table has twice: the bit above them does not matter.
+// The values that bits 4i … 4i+3 of each word select. The table has the 16 values twice, so the bit above them does not matter.
 INLINE vi look_up_whole(vi twice, vi words, const int i)
 {
 	vi index = (vi)((v16)words >> 4 * i), out;
@@ -17,7 +17,7 @@ INLINE vi look_up_whole(vi twice, vi words, const int i)
 	return out;
 }
 
-// The sums of 16 rows, of their four vectors.
+// The sums of 16 rows, from four vectors of four rows each.
 INLINE vi sums_of_rows(const vi four[4])
 {
 	vi a = QUARTERS(four[0], four[1], 0, 1, 4, 5) + QUARTERS(four[0], four[1], 2, 3, 6, 7);
@@ -53,8 +53,8 @@ INLINE void whole_row_of(vf *sums, const grpo_whole *g, int64_t panel, const int
 		add_row_chunk(sums, words, g->pairs + c * (CHUNK / 2), g->scales[c], scales_at(&g->m, panel, c * CHUNK), twice, dot);
 }
 #elif VL == 8
-// A unit is two rows, each in its half, 16 columns in the lower bits and 16 in the upper. In rows with odd i, neighbouring pairs have
-// changed places: so they have in inputs[1].
+// A unit has two rows, one in each half, with 16 columns in the lower bits and 16 in the upper. In rows with odd i, neighbouring pairs are
+// swapped, and likewise in inputs[1].
 enum { CHUNK_INPUTS = CHUNK / 8 };
 
 INLINE void inputs_of(vi inputs[2][CHUNK_INPUTS], const int32_t *pairs)
@@ -75,17 +75,17 @@ INLINE vi add_neighbours(vi a, vi b)
 	return out;
 }
 
-// What half a unit's codes name, times their inputs.
+// Adds the products of half the codes of a unit with their inputs.
 INLINE vi add_unit(vi sum, vi index, const vi inputs[2], vi low, vi high)
 {
 	vi l = find_bytes(low, index), h = find_bytes(high, index);
 	sum = add_whole_pairs(sum, ZIP_BYTES(l, h, 0), inputs[0], 0);
 	sum = add_whole_pairs(sum, ZIP_BYTES(l, h, 8), inputs[1], 0);
-	__asm__("" : IN_REGISTER(sum)); // or the compiler adds up in an order of its own, for which it has too few registers
+	__asm__("" : IN_REGISTER(sum)); // keeps the compiler from reordering the additions, for which there are too few registers
 	return sum;
 }
 
-// The chunk's sums of the eight rows that units are of.
+// The sums of one chunk for the eight rows of units.
 INLINE vi eight_rows(const char *units, vi inputs[2][CHUNK_INPUTS], vi low, vi high)
 {
 	vi acc[4];

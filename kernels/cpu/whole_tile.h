@@ -1,7 +1,7 @@
-// Products in whole numbers of some rows: a panel is decoded to pairs, some chunks at a time, and a register tile of up to MR rows by
+// Products in integers for several rows: a panel is decoded to pairs, a few chunks at a time, and a register tile of up to MR rows by
 // NV vectors has the sums of a chunk.
 
-// Columns [k, k+depth) of a panel as pairs of whole numbers, 32 rows to a pair; both are multiples of CHUNK.
+// Decodes columns [k, k+depth) of a panel to pairs of integers, for 32 rows each; k and depth are multiples of CHUNK.
 #if VL == 16
 static void decode_whole(char *block, const grpo_matrix *m, int64_t panel, int64_t k, int64_t depth, const int16_t *values)
 {
@@ -22,7 +22,7 @@ static void decode_whole(char *block, const grpo_matrix *m, int64_t panel, int64
 	}
 }
 #elif VL == 8
-// The lower and the upper bytes of whole values, in both halves.
+// The tables of the lower and the upper bytes of the values, in both halves.
 INLINE byte_tables whole_tables(const int16_t *values)
 {
 	byte_tables t;
@@ -70,16 +70,16 @@ static void decode_whole(char *block, const grpo_matrix *m, int64_t panel, int64
 }
 #endif
 
-// What a tile reads: pairs of mr rows, and of a decoded panel, whole chunks of both; their scales; and the sums that it adds to.
+// What a tile reads: whole chunks of pairs, of mr rows and of a decoded panel; their scales; and the sums that it adds to.
 typedef struct {
 	const int32_t *a;
-	const char *soon; // what to prefetch meanwhile: the next tile's pairs
+	const char *soon; // what to prefetch: the pairs of the next tile
 	const float *a_scales;
 	int64_t a_scales_apart;
 	const char *b;
-	const float *b_scales; // of the first chunk; those of the next PANEL or 0 behind it
-	int64_t b_segment;     // in chunks
-	int64_t b_phase;       // how many chunks of the segment were before
+	const float *b_scales; // of the first chunk; those of the next segment follow after PANEL floats
+	int64_t b_segment;     // the length of a segment in chunks
+	int64_t b_phase;       // how many chunks of the first segment come before
 	int64_t chunks;
 	float *sums; // [mr][32]
 } whole_reading;
@@ -133,7 +133,7 @@ typedef void whole_function(const whole_reading *r, int dot);
 LOW(WHOLE_TILE) HIGH(WHOLE_TILE)
 static whole_function *const whole_functions[MR + 1] = {NULL, LOW(WHOLE_ENTRY) HIGH(WHOLE_ENTRY)};
 
-// Writes finished sums of rows [0, rows) of a panel, of which so many columns exist.
+// Writes the finished sums of a panel for `rows` rows from `row` on.
 static void write_whole(const grpo_whole *g, const float *sums, int64_t row, int64_t rows, int64_t panel)
 {
 	int valid = min64(g->m.rows - panel * PANEL, PANEL);
@@ -151,7 +151,7 @@ static void write_whole(const grpo_whole *g, const float *sums, int64_t row, int
 	}
 }
 
-// Tiles [tile0, tile1) of rows times one panel.
+// Row tiles [tile0, tile1) times one panel.
 static void whole_panel(const grpo_whole *g, float *scratch, int64_t tile0, int64_t tile1, int64_t panel, const int16_t *values)
 {
 	char *block = (char *)scratch;

@@ -16,8 +16,8 @@ import (
 type opCase struct {
 	name      string
 	tolerance float64
-	units     [][]int // rows that go together: single rows, or whole sequences
-	trees     []tree  // of units that are no single sequence
+	units     [][]int // rows that belong together: single rows, or whole sequences
+	trees     []tree  // the trees of units that are not single sequences
 	run       func(c *call)
 }
 
@@ -28,7 +28,7 @@ type machine struct {
 	*drawn
 }
 
-// drawn are the numbers of the case at hand, which are wanted in many calls, of all machines.
+// drawn caches the numbers of the current case, which many calls of all machines need.
 type drawn struct {
 	about string // its name
 	rows  map[rowOf][]float32
@@ -40,10 +40,10 @@ type rowOf struct {
 	row, width int
 }
 
-// poison is what an operation must write over, or leave alone.
+// poison is the content of memory that an operation must overwrite, or must not touch.
 var poison = math.Float32frombits(0x7fc00000)
 
-// operand is the n-th operand of a case: it has numbers of its own.
+// operand is the n-th operand of a case; it has its own numbers.
 type operand struct {
 	name string
 	n    int
@@ -52,7 +52,7 @@ type operand struct {
 func newMachine(b kernels.Backend, d *drawn) *machine { return &machine{b, map[operand]any{}, d} }
 
 // call is one execution of a case on a machine over some of its units. Every operand is a function of
-// (case, operand, row), so that a row has the same numbers wherever it stands.
+// (case, operand, row), so that a row has the same numbers wherever it is.
 type call struct {
 	*machine
 	t     *testing.T
@@ -86,12 +86,12 @@ func seed(name string) uint64 {
 	return h.Sum64()
 }
 
-// The ways in which numbers are drawn.
+// Distributions of operands.
 func normal(r *rand.Rand) float32   { return float32(r.NormFloat64()) }
 func wide(r *rand.Rand) float32     { return float32(3 * r.NormFloat64()) }
 func positive(r *rand.Rand) float32 { return float32(0.1 + r.Float64()) }
 
-// draw gives the n numbers of a row of the next operand, or of a parameter (row −1).
+// draw returns the n numbers of a row of the next operand, or of a parameter (row −1).
 func (o operand) draw(row, n int, number func(*rand.Rand) float32) []float32 {
 	r := rand.New(rand.NewPCG(seed(o.name), uint64(o.n)<<32|uint64(row+1)))
 	x := make([]float32, n)
@@ -161,7 +161,7 @@ func (c *call) matrix(t kernels.DType, rows, cols int) kernels.Matrix {
 	return c.params[o].(kernels.Matrix)
 }
 
-// load makes a matrix of x, cut to its type.
+// load makes a matrix of x, truncated to its type.
 func (m *machine) load(t kernels.DType, rows, cols int, x []float32) kernels.Matrix {
 	w, err := m.NewMatrix(t, rows, cols)
 	if err != nil {
@@ -175,7 +175,7 @@ func (m *machine) load(t kernels.DType, rows, cols int, x []float32) kernels.Mat
 	return w
 }
 
-// encode spells numbers as a file does; bf16 is cut, not rounded.
+// encode encodes numbers as in a file; bf16 is truncated, not rounded.
 func encode(e kernels.Encoding, x []float32) (b []byte) {
 	for _, x := range x {
 		if e == kernels.EncodedBF16 {
@@ -187,7 +187,7 @@ func encode(e kernels.Encoding, x []float32) (b []byte) {
 	return b
 }
 
-// rowsOf are the numbers of the call's rows for one operand.
+// rowsOf are the numbers of one operand for the rows of the call.
 func (c *call) rowsOf(o operand, width int, number func(*rand.Rand) float32) []float32 {
 	if d := c.drawn; d.about != c.name {
 		d.about, d.rows = c.name, map[rowOf][]float32{}
@@ -203,14 +203,14 @@ func (c *call) rowsOf(o operand, width int, number func(*rand.Rand) float32) []f
 	return x
 }
 
-// in is an input of width numbers a row.
+// in is an input with width numbers per row.
 func (c *call) in(width int) kernels.Buffer { return c.inOf(width, normal) }
 
 func (c *call) inOf(width int, number func(*rand.Rand) float32) kernels.Buffer {
 	return c.f32(c.rowsOf(c.next(), width, number)...)
 }
 
-// ids are integers in [from, to), one a row.
+// ids are integers in [from, to), one per row.
 func (c *call) ids(from, to int) kernels.Buffer {
 	o := c.next()
 	x := make([]int32, c.T)
@@ -220,7 +220,7 @@ func (c *call) ids(from, to int) kernels.Buffer {
 	return c.i32(x...)
 }
 
-// out is an output of width numbers a row; what it held before is poison.
+// out is an output with width numbers per row; its old content is poison.
 func (c *call) out(width int) kernels.Buffer {
 	return c.result(width, slices.Repeat([]float32{poison}, c.T*width))
 }
@@ -230,7 +230,7 @@ func (c *call) inout(width int, number func(*rand.Rand) float32) kernels.Buffer 
 	return c.result(width, c.rowsOf(c.next(), width, number))
 }
 
-// sum is the gradient of a parameter seen as rows of width numbers; it is not zero at the start.
+// sum is the gradient of a parameter as rows of width numbers; it is not zero at the start.
 func (c *call) sum(width, n int) kernels.Buffer {
 	return c.result(width, c.next().draw(-1, n, normal))
 }
@@ -241,12 +241,12 @@ func (c *call) result(width int, before []float32) kernels.Buffer {
 	return b
 }
 
-// cols is an input window of rows that are longer than it; what stands beside it is poison.
+// cols is an input window into longer rows; the numbers beside it are poison.
 func (c *call) cols(width int) kernels.Cols {
 	return c.window(width, c.rowsOf(c.next(), width, normal))
 }
 
-// outCols is an output window; what stands beside it must stay as it was.
+// outCols is an output window; the numbers beside it must not change.
 func (c *call) outCols(width int, accumulate bool) kernels.Cols {
 	before := slices.Repeat([]float32{poison}, c.T*width)
 	if accumulate {
@@ -270,7 +270,7 @@ func (c *call) outCols(width int, accumulate bool) kernels.Cols {
 	return w
 }
 
-// window lays rows out with poison beside them; the places differ from call to call.
+// window puts rows into a buffer with poison beside them; the positions differ from call to call.
 func (c *call) window(width int, x []float32) kernels.Cols {
 	left, right := (c.T+c.n)%4, (c.T/2+c.n)%5
 	stride := left + width + right

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// singles are rows that have nothing to do with each other.
+// singles are units of one row.
 func singles() (units [][]int) {
 	n := 100
 	if emulated {
@@ -32,7 +32,7 @@ func sequences(lengths ...int) (units [][]int) {
 	return units
 }
 
-// headShapes cover the ratios 1, 2 and 6 of query to key heads, and the sizes that models use.
+// headShapes cover the ratios 1, 2 and 6 of query to key heads, and head sizes of real models.
 var headShapes = []kernels.Heads{
 	{Q: 1, KV: 1, Dim: 10}, {Q: 6, KV: 1, Dim: 16}, {Q: 3, KV: 3, Dim: 32},
 	{Q: 4, KV: 2, Dim: 64}, {Q: 2, KV: 1, Dim: 128},
@@ -104,7 +104,7 @@ func addPoint(add adder, rounding float64) {
 	})
 }
 
-// normEps is large, so that its place shows.
+// normEps is large, so that an eps in the wrong place shows.
 const normEps = 0.3
 
 // addRows are norms, gates and sums over rows of several widths.
@@ -184,7 +184,7 @@ func addHead(add adder, o Tolerance) {
 		for _, dtype := range matrixTypes {
 			tolerance := o.of(dtype)
 			if dtype == kernels.BF16Rounding {
-				tolerance = max(tolerance, 0x1p-9) // the Jacobian's weights are rounded too, and at what scale is the backend's business
+				tolerance = max(tolerance, 0x1p-9) // the weights of the Jacobian are rounded too, at a scale that backends may choose
 			}
 			// Logits of a few units: neither flat nor a single peak.
 			for _, l := range []kernels.Logits{{InvTemp: 0.4}, {InvTemp: 0.7, Cap: 5}} {
@@ -206,7 +206,7 @@ func addHead(add adder, o Tolerance) {
 	})
 }
 
-// attnShapes are those of headShapes, and two that read a window, which ends inside blocks of keys: in one scores are bent.
+// attnShapes are those of headShapes, and two with a window that ends inside blocks of keys, one of them with a cap of scores.
 var attnShapes = func() (all []kernels.Attn) {
 	for _, h := range headShapes {
 		all = append(all, kernels.Attn{Heads: h})
@@ -220,7 +220,7 @@ var cacheTypes = []kernels.DType{kernels.F32, kernels.BF16}
 
 func addAttention(cases *[]opCase, o Tolerance) {
 	shapes := trees()
-	two := func() []tree { // of them for each case: in turn, since they cost as much as all else
+	two := func() []tree { // two trees for each case, by turns, since they cost as much as everything else
 		shapes = append(shapes[2:], shapes[:2]...)
 		return shapes[:2:2]
 	}
@@ -247,7 +247,7 @@ func addAttentionOver(cases *[]opCase, name string, rounding float64, h kernels.
 	}
 	*cases = append(*cases, opCase{"Attention/" + name, rounding, units, nil, attend},
 		opCase{"Attention/peaked " + name, 20 * rounding, units, nil, func(c *call) {
-			// Scores of ±30: what they are off by, their exponentials are off by, relatively.
+			// Scores of ±30: their absolute error is the relative error of their exponentials.
 			c.Attention(c.out(h.OutWidth()), c.out(h.Q), c.inOf(h.Width(), wide), c.spans(), h, kv, c.T)
 		}},
 		opCase{"Attention/trees " + name, rounding, sequences(sizes...), shapes, attend},

@@ -7,10 +7,10 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// result is what the outputs of a call hold, one after the other.
+// result are the outputs of a call.
 type result []output
 
-// output is one operand that an operation wrote: rows of width numbers, without what stands beside a
+// output is one operand that an operation wrote: rows of width numbers, without the numbers beside a
 // window.
 type output struct {
 	width int
@@ -30,7 +30,7 @@ func join(parts []result) (whole result) {
 	return whole
 }
 
-// split is what join joins: the rows of each unit.
+// split is the inverse of join: the rows of each unit.
 func split(whole result, units [][]int) []result {
 	parts := make([]result, len(units))
 	for _, o := range whole {
@@ -44,17 +44,17 @@ func split(whole result, units [][]int) []result {
 	return parts
 }
 
-// Tolerance is what numbers may be off by, in terms of near, by the type of what they are computed with: that of a matrix
-// of weights, or of keys and values. It goes with the order in which a backend sums.
+// Tolerance is the tolerance of near by the type of the matrix, or of keys and values. It depends on the order in which a
+// backend sums.
 type Tolerance struct {
-	F32          float64 // and of what has no type
+	F32          float64 // also for operations without a type
 	BF16         float64
 	BF16Rounding float64
 	Attention    float64 // over keys and values in bf16
 	HeadGradW    float64 // to a matrix of BF16Rounding
 }
 
-// Chains is the tolerance of a backend that sums in chains of float32: what a few hundred random terms may be off by.
+// Chains is the tolerance of a backend that sums in chains of float32: the error of a few hundred random terms.
 var Chains = Tolerance{F32: 5e-6, BF16: 5e-6, BF16Rounding: 5e-6, Attention: 5e-6, HeadGradW: 5e-6}
 
 // OnCard is Chains for a card, whose attention over keys and values in bf16 rounds queries and weights, too.
@@ -71,9 +71,9 @@ func (o Tolerance) of(t kernels.DType) float64 {
 	return o.F32
 }
 
-// near demands that every number of got is within tolerance of want, relative to the root mean square
-// of the output it belongs to, or to 1, the size of what it was made from: that is the magnitude of a
-// sum of random terms, which a wrong or missing term changes by much more than rounding does.
+// near requires that every number of got is within tolerance of want, relative to the root mean square of
+// its output, or to 1, the size of its operands: that is the magnitude of a sum of random terms, which a
+// wrong or missing term changes by much more than rounding does.
 func near(t *testing.T, what string, tolerance float64, want, got result) {
 	t.Helper()
 	for i := range want {
@@ -104,7 +104,7 @@ func nearSlice(t *testing.T, what string, operand int, tolerance float64, want, 
 	}
 }
 
-// equal demands the same bits.
+// equal requires the same bits.
 func equal(t *testing.T, what string, want, got result) {
 	t.Helper()
 	for i := range want {

@@ -9,8 +9,8 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// testCompress: a compressed matrix holds the same numbers, and every operation gives the same bits with it, whatever
-// the numbers are: of one size or of all sizes, with some that stand out, or with zeros.
+// testCompress: a compressed matrix has the same numbers, and every operation gives the same bits with it, whatever the
+// numbers are: of one magnitude or of all, with outliers, or with zeros.
 func testCompress(t *testing.T, m *machine) {
 	probe := m.load(kernels.BF16, 64, 64, compressWeights(64, 64)["normal"])
 	before := probe.Bytes()
@@ -60,7 +60,7 @@ func compressWeights(rows, cols int) map[string][]float32 {
 	return map[string][]float32{
 		"normal": draw(normal),
 		"some tiny, some large": draw(func() float32 {
-			switch random.IntN(4000) { // few enough that they are worth listing
+			switch random.IntN(4000) { // few enough outliers for patches
 			case 0:
 				return normal() * 0x1p-40
 			case 1:
@@ -75,7 +75,7 @@ func compressWeights(rows, cols int) map[string][]float32 {
 	}
 }
 
-// everything is what the operations that read a matrix make of it, for T rows.
+// everything are the results of all operations that read a matrix, for T rows.
 func (m *machine) everything(w kernels.Matrix, T int) (all result) {
 	N, K := w.Rows(), w.Cols()
 	x, dy, dlogp := m.f32(given("x", T*K)...), m.f32(given("dy", T*N)...), m.f32(given("dlogp", T)...)

@@ -1,9 +1,9 @@
-// Package kerneltest says what is right for a kernels.Backend.
+// Package kerneltest is the conformance test of kernels.Backend.
 //
 // NewReference is the specification, kerneltest/oracle: every operation as its formula, in plain Go and double precision.
-// Run is the conformance suite that every backend passes, kerneltest/misuse its part about wrong calls;
-// kerneltest/deferred makes a backend as opaque and as late as a device. The package knows neither models
-// nor how a backend is built.
+// Run is the suite that every backend must pass, and kerneltest/misuse its part about wrong calls;
+// kerneltest/deferred makes a backend opaque and asynchronous like a device. The package knows neither models
+// nor how a backend works.
 package kerneltest
 
 import (

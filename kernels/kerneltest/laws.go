@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest/oracle"
 )
 
-// testLaws checks what the comparison with the reference, which allows for rounding, does not see.
+// testLaws checks properties that the comparison with the reference does not, because it allows for rounding.
 func testLaws(t *testing.T, o Tolerance, m *machine) {
 	t.Run("sums are added once", func(t *testing.T) { testAddedOnce(t, m) })
 	t.Run("later rows change nothing", func(t *testing.T) { testCausal(t, m) })
@@ -50,7 +50,7 @@ func testAddedOnce(t *testing.T, m *machine) {
 	})
 }
 
-// testCausal: the first rows of a sequence are what they are without the rest.
+// testCausal: the first rows of a sequence are the same without the rest.
 func testCausal(t *testing.T, m *machine) {
 	const T = 100
 	for i := range 2 * len(attnShapes) {
@@ -73,8 +73,8 @@ func testCausal(t *testing.T, m *machine) {
 	}
 }
 
-// testRoundedAttention: attention over keys and values in bf16 is the same whether they come rounded or not, gradients
-// too, and is not that over float32.
+// testRoundedAttention: attention over keys and values in bf16 and its gradients are the same whether these are rounded before
+// or not, and differ from attention over float32.
 func testRoundedAttention(t *testing.T, m *machine) {
 	const T = 70
 	for _, h := range attnShapes {
@@ -101,7 +101,7 @@ func testRoundedAttention(t *testing.T, m *machine) {
 	}
 }
 
-// testNoTarget: a negative target makes zeroes, even of rows that are not numbers.
+// testNoTarget: a negative target gives zeros, even for rows of NaN.
 func testNoTarget(t *testing.T, m *machine) {
 	const V, H, T = 70, 9, 3
 	h := given("h", T*H)
@@ -129,7 +129,7 @@ func testNoTarget(t *testing.T, m *machine) {
 	m.expect(t, "the weight's gradient of rows that nobody asks for", dw, make([]float32, V*H)...)
 }
 
-// testTinySquares: sums of squares neither overflow nor vanish where float32 would, and have no number behind the last.
+// testTinySquares: sums of squares neither overflow nor underflow where float32 would, and read nothing after the last number.
 func testTinySquares(t *testing.T, m *machine) {
 	for _, x := range []float32{1e-30, 1e30, 1 + 1.0/(1<<20)} {
 		for _, n := range []int{0, 1, 7, 31, 33, 5000, 100003} {

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// testLoss compares every objective with the reference, and states the cases that must be exact.
+// testLoss compares every objective with the reference, and checks the cases that must be exact.
 func testLoss(t *testing.T, s suite) {
 	for _, name := range []string{"importance_sampling", "ppo", "cispo", "cross_entropy"} {
 		loss, err := kernels.ParseLoss(name)
@@ -52,8 +52,8 @@ func drawLoss(name string, rows int) (in lossRows) {
 		in.logp = append(in.logp, logp)
 		in.old = append(in.old, logp+normal(r))
 		in.entropy = append(in.entropy, positive(r))
-		in.advantage = append(in.advantage, float32(r.IntN(3)-1)*positive(r)) // a third has none
-		in.weight = append(in.weight, float32(r.IntN(4))/3)                   // a quarter does not count
+		in.advantage = append(in.advantage, float32(r.IntN(3)-1)*positive(r)) // a third are 0
+		in.weight = append(in.weight, float32(r.IntN(4))/3)                   // a quarter are 0
 	}
 	return in
 }
@@ -70,8 +70,8 @@ func (m *machine) loss(in lossRows, l kernels.Loss) (dlogp []float32, stats [ker
 	return m.read(d), stats
 }
 
-// testOnPolicy: where sampler and trainer agree to the bit, the ratio is exactly 1 and every
-// objective has the same gradient.
+// testOnPolicy: if sampler and trainer have the same bits, the ratio is exactly 1 and every objective has
+// the same gradient.
 func testOnPolicy(t *testing.T, m *machine) {
 	in := drawLoss("on policy", 50)
 	in.old = in.logp
@@ -102,7 +102,7 @@ func testOnPolicy(t *testing.T, m *machine) {
 	}
 }
 
-// testWeightless: a row of weight zero adds nothing, whatever else it holds.
+// testWeightless: a row of weight zero adds nothing, whatever its other numbers are.
 func testWeightless(t *testing.T, m *machine) {
 	in := drawLoss("weightless", 40)
 	for i := range in.weight {

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// lowRankCase is a linear [n, k] with an adapter of that rank in some windows of its output.
+// lowRankCase is a linear [n, k] with an adapter in some windows of its output.
 type lowRankCase struct {
 	n, k, rank int
 	scale      float32
@@ -19,7 +19,7 @@ type lowRankCase struct {
 	bare       bool // the linear has no bias
 }
 
-// testLowRank: a linear with its adapter gives what its products give one after the other, to the bit, however a backend does them.
+// testLowRank: a linear with its adapter gives the bits of separate products, however a backend computes them.
 func testLowRank(t *testing.T, m *machine) {
 	all := []kernels.Window{{From: 0, N: 64}, {From: 64, N: 32}, {From: 96, N: 32}}
 	for _, types := range [][2]kernels.DType{{kernels.F32, kernels.F32}, {kernels.BF16, kernels.F32},

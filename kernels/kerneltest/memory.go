@@ -29,7 +29,7 @@ func testBuffers(t *testing.T, m *machine) {
 
 	host := []float32{1, 2, 3}
 	m.Upload(b.Slice(1, 5), host)
-	host[0] = 99 // the source is the caller's again
+	host[0] = 99 // the caller may change the source after the call
 	m.expect(t, "uploaded into a slice", b, 0, 1, 2, 3, 0)
 
 	m.Copy(b.Slice(0, 2), b.Slice(2, 4))
@@ -42,7 +42,7 @@ func testBuffers(t *testing.T, m *machine) {
 		t.Errorf("a slice of one number is %v [%d]", view.DType(), view.Len())
 	}
 
-	short := make([]float32, 2) // reads the start
+	short := make([]float32, 2) // reads only the start
 	if err := m.Download(short, b); err != nil || !slices.Equal(short, []float32{2, 3}) {
 		t.Errorf("download of the start gave %v, %v", short, err)
 	}
@@ -69,7 +69,7 @@ func testBuffers(t *testing.T, m *machine) {
 	}
 }
 
-// testRelease: what was queued before a buffer is released sees it, and what is released is not there.
+// testRelease: operations that were queued before a buffer is released still see it; later uses are refused.
 func testRelease(t *testing.T, m *machine) {
 	const n = 1 << 16
 	sum := m.zeros(kernels.F32, n)
@@ -94,7 +94,7 @@ func testRelease(t *testing.T, m *machine) {
 	}
 }
 
-// testEncodings loads every half and every bf16 number that exists.
+// testEncodings loads every number of half precision and of bf16.
 func testEncodings(t *testing.T, m *machine) {
 	const cols = 256
 	bytes := make([]byte, 0, 2<<16)
@@ -162,7 +162,7 @@ func testMatrices(t *testing.T, m *machine) {
 	}
 }
 
-// testPack packs rows in pieces, some of whose numbers lie right between two of bf16.
+// testPack packs rows in pieces, with numbers exactly between two of bf16.
 func testPack(t *testing.T, m *machine, rows, cols int) {
 	y, half := given("packed", rows*cols), rows/2
 	for i := 0; i < len(y); i += 3 {

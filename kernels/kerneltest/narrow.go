@@ -11,8 +11,8 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest/oracle"
 )
 
-// testNarrow holds a backend that has buffers of bf16 to what those are: the nearest numbers, wherever they lie; and operations that
-// read them to the bits that they give of the same numbers in f32. One that has none says so.
+// testNarrow: a backend with buffers of bf16 rounds to nearest at every offset, and operations that read such buffers give the bits that
+// they give for the same numbers in f32. A backend without them refuses.
 func testNarrow(t *testing.T, m *machine) {
 	if !kernels.Narrows(m.Backend) {
 		if kernels.RoundsRows(m.Backend, kernels.Tiles) == nil {
@@ -31,8 +31,8 @@ func testNarrow(t *testing.T, m *machine) {
 	}
 }
 
-// bits are float32 numbers where rounding could go wrong: in the middle between two numbers of bf16 and next to it, subnormal,
-// the largest, and what is none.
+// bits are float32 numbers for which rounding could go wrong: halfway between two numbers of bf16 and next to that, subnormal,
+// the largest, infinite and NaN.
 func bits() (x []float32) {
 	for _, b := range []uint32{0, 1, 0x7fff, 0x8000, 0x8001, 0x18000, 0x3f807fff, 0x3f808000, 0x3f808001, 0x3f818000, 0x3f81ffff,
 		0x007fffff, 0x00800000, 0x7f7f7fff, 0x7f7f8000, 0x7f7fffff, 0x7f800000} {
@@ -43,7 +43,7 @@ func bits() (x []float32) {
 
 func testNarrowed(t *testing.T, m *machine) {
 	x := append(bits(), given("narrow", 2100)...)
-	for shift := range 3 { // so that what is read at once is aligned, or is not
+	for shift := range 3 { // so that vectors are aligned, or are not
 		n := len(x)
 		half := m.zeros(kernels.BF16, n+2*shift+1)
 		in, back := m.f32(append(make([]float32, shift), x...)...), m.f32(slices.Repeat([]float32{poison}, n+shift)...)
@@ -51,7 +51,7 @@ func testNarrowed(t *testing.T, m *machine) {
 		kernels.Widen(m.Backend, back.Slice(shift, n+shift), half.Slice(shift, n+shift), n)
 		m.expect(t, fmt.Sprintf("%d numbers, %d further on", n, shift), back.Slice(shift, n+shift), oracle.RoundedToBF16(x)...)
 
-		kernels.Widen(m.Backend, back, half, shift) // what is beside is as it was
+		kernels.Widen(m.Backend, back, half, shift) // must leave the rest unchanged
 		m.expect(t, "before", back.Slice(0, shift), make([]float32, shift)...)
 		kernels.Widen(m.Backend, back, half.Slice(n+shift, half.Len()), shift+1)
 		m.expect(t, "behind", back.Slice(0, shift+1), make([]float32, shift+1)...)
@@ -109,7 +109,7 @@ func (m *machine) attentionGradOf(out, x kernels.Buffer) {
 	m.AttentionGrad(x, x, x, out, x, spans, oneHead, kernels.BF16, 1)
 }
 
-// sameAsWide compares what operations make of rows [T, width] in bf16 with what they make of the same rows in f32, wherever they begin.
+// sameAsWide compares the results of operations for rows [T, width] in bf16 with those for the same rows in f32, at several offsets.
 func (m *machine) sameAsWide(t *testing.T, width, T int, ops map[string]func(x kernels.Buffer) kernels.Buffer) {
 	t.Helper()
 	for shift := range 2 {

@@ -9,8 +9,8 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// testNoNumber: what is no number in a row is in none before it, nor in another sequence, though they are in one tile; and not in the one
-// that has the blocks of its cache next.
+// testNoNumber: NaN and infinities of a row affect no row before it and no other sequence, even in the same tile, nor a sequence that
+// reuses its blocks of the cache.
 func testNoNumber(t *testing.T, m *machine) {
 	const T = 40
 	h := kernels.Attn{Heads: kernels.Heads{Q: 4, KV: 2, Dim: 16}}
@@ -19,7 +19,7 @@ func testNoNumber(t *testing.T, m *machine) {
 		want := m.attend(qkv, h, kv)
 		for _, x := range []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), math.MaxFloat32} {
 			if x == math.MaxFloat32 && kv == kernels.F32 {
-				continue // which it stays
+				continue // NaN stays NaN
 			}
 			for _, bad := range []int{21, 31} { // one inside of a block, and its last row
 				m.spoil(t, h, kv, qkv, want, bad, x)
@@ -37,7 +37,7 @@ func testNoNumber(t *testing.T, m *machine) {
 	}
 }
 
-// spoil puts x among the values of a row, and wants it to show there and in none before.
+// spoil puts x among the values of a row, and requires that it affects that row and none before.
 func (m *machine) spoil(t *testing.T, h kernels.Attn, kv kernels.DType, qkv, want []float32, bad int, x float32) {
 	t.Helper()
 	T := len(qkv) / h.Width()
@@ -70,7 +70,7 @@ func (m *machine) attend(qkv []float32, h kernels.Attn, kv kernels.DType) []floa
 	return alike(m.read(out))
 }
 
-// alike makes all that are no numbers one: which of them it is depends on who multiplied first.
+// alike replaces every NaN by the same one: which NaN results depends on the order of factors.
 func alike(x []float32) []float32 {
 	for i := range x {
 		if x[i] != x[i] {

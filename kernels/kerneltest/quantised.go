@@ -9,8 +9,8 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest/oracle"
 )
 
-// testQuantised: a matrix of four bits a weight gives the bits that a matrix of its weights gives, in every operation,
-// whether blocks end with rows or not, in one part or in several, and where its weights are subnormal.
+// testQuantised: a matrix of four bits a weight gives the bits of a matrix of the decoded weights in every operation,
+// whether blocks end with rows or not, in one part or in several, and with subnormal weights.
 func testQuantised(t *testing.T, m *machine) {
 	for _, s := range []struct {
 		rows        []int
@@ -44,7 +44,7 @@ func testQuantised(t *testing.T, m *machine) {
 				rows = []int{1, 30}
 			}
 			if q.Bytes() == plain.Bytes() {
-				rows = rows[:1] // it is kept as numbers, and all that is to be seen is that they are the right ones
+				rows = rows[:1] // it is stored as decoded numbers, and one row shows that they are right
 			}
 			for _, T := range rows {
 				equal(t, fmt.Sprintf("%v × %d in blocks of %d, %v, %d rows", s.rows, s.cols, s.block, dtype, T), m.everything(plain, T),

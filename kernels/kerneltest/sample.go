@@ -11,7 +11,7 @@ import (
 )
 
 // testSampling checks the operations of a sampler: attention over a cache against attention over packed
-// rows, and draws against the reference's.
+// rows, and draws against those of the reference.
 func testSampling(t *testing.T, s suite) {
 	t.Run("paged attention is attention", func(t *testing.T) { testPaged(t, s.each(), cacheTypes...) })
 	t.Run("draws", func(t *testing.T) { testDraws(t, s) })
@@ -35,7 +35,7 @@ func testDrawnLogProbs(t *testing.T, s suite) {
 	}
 }
 
-// drawing is how a row is drawn.
+// drawing are the sampling parameters of a row.
 type drawing struct {
 	invTemp, topP, minP float32
 	topK                int32
@@ -54,8 +54,8 @@ func (m *machine) draws(h []float32, w kernels.Matrix, d drawing, uniforms []flo
 	return r.tokens, r.logps
 }
 
-// testDraws wants the reference's tokens, except where a uniform falls within rounding of the border
-// between two; and log-probabilities that agree.
+// testDraws requires the tokens of the reference, unless a uniform number is within rounding error of the
+// border between two, and close log-probabilities.
 func testDraws(t *testing.T, s suite) {
 	t.Helper()
 	const H = 24
@@ -92,7 +92,7 @@ func testDraws(t *testing.T, s suite) {
 	}
 }
 
-// testDrawnLogProb: without truncation, what Draw records is what LogProb says, to the bit.
+// testDrawnLogProb: without truncation, Draw returns the log-probabilities of LogProb, with the same bits.
 func testDrawnLogProb(t *testing.T, m *machine) {
 	t.Helper()
 	const H, V = 40, 3000

@@ -10,17 +10,17 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// scoring is a draw for each of some rows that have the same state, with everything that Draw may be asked for.
+// scoring is a draw for several rows with the same state, with all options of Draw.
 type scoring struct {
 	drawing
 	uniforms []float64
-	masks    [][]int32 // of the rows; nil: all may come
-	given    []int32   // to the rows; nil: none is
+	masks    [][]int32 // the allowed tokens of the rows; nil: all
+	given    []int32   // the given tokens of the rows; nil: none
 	tops     int
 	raw      bool
 }
 
-// scored is what Draw says of it.
+// scored are the results of Draw.
 type scored struct {
 	tokens, topTokens    []int32
 	logps, raw, topLogps []float32
@@ -73,7 +73,7 @@ func maskOf(V int, may func(token int) bool) []int32 {
 		}
 	}
 	if V%32 != 0 {
-		words[len(words)-1] |= ^uint32(0) << (V % 32) // what is behind the vocabulary is of no account
+		words[len(words)-1] |= ^uint32(0) << (V % 32) // bits after the vocabulary must be ignored
 	}
 	mask := make([]int32, len(words))
 	for i, w := range words {
@@ -82,7 +82,7 @@ func maskOf(V int, may func(token int) bool) []int32 {
 	return mask
 }
 
-// masksFor are of all kinds: everything, a half, a few, one token, and whole chunks without any.
+// masksFor are masks of all kinds: everything, a half, a few, one token, and chunks without any.
 func masksFor(V int) [][]int32 {
 	r := rand.New(rand.NewPCG(uint64(V), 3))
 	one := V * 2 / 3
@@ -96,7 +96,7 @@ func masksFor(V int) [][]int32 {
 	}
 }
 
-// testScoredDraws holds Draw with all that it may be asked for against the reference, and against LogProb to the bit.
+// testScoredDraws compares Draw with all its options with the reference, and with LogProb bit by bit.
 func testScoredDraws(t *testing.T, s suite) {
 	const H = 24
 	testTies(t, s)
@@ -105,12 +105,12 @@ func testScoredDraws(t *testing.T, s suite) {
 		for i := range weights {
 			weights[i] /= 4
 		}
-		copy(weights[V/2*H:], weights[V/3*H:][:H]) // two tokens that are as likely as each other
+		copy(weights[V/2*H:], weights[V/3*H:][:H]) // two equally likely tokens
 		all := []*machine{s.machines[1], s.reference}
 		if V > 1000 {
 			all = all[:1]
 			if all[0].Name() == s.reference.Name() {
-				return // which is slow, and is what it would be compared with
+				return // the reference is slow, and would be compared with itself
 			}
 		}
 		for i, d := range drawings {
@@ -137,11 +137,11 @@ func testScoredDraws(t *testing.T, s suite) {
 	}
 }
 
-// testTies: of tokens that are as likely as each other to the last bit the smaller ones come first, also of those that may come.
+// testTies: tokens with equal probabilities, to the last bit, are ordered by id, also among allowed tokens.
 func testTies(t *testing.T, s suite) {
 	const V = 3000
 	r := rand.New(rand.NewPCG(4, 4))
-	logits := make([]float32, V) // of a state of one number, so that they are exact
+	logits := make([]float32, V) // the state is one number, so they are exact
 	for i := range logits {
 		logits[i] = float32(r.IntN(80)-60) / 4
 	}
@@ -162,7 +162,7 @@ func testTies(t *testing.T, s suite) {
 	}
 }
 
-// nearScored wants log-probabilities that are near.
+// nearScored requires close log-probabilities.
 func nearScored(t *testing.T, what string, tolerance float64, want, got scored) {
 	t.Helper()
 	for i, pair := range [][2][]float32{{want.logps, got.logps}, {want.raw, got.raw}, {want.topLogps, got.topLogps}} {
@@ -174,8 +174,8 @@ func nearScored(t *testing.T, what string, tolerance float64, want, got scored) 
 	}
 }
 
-// testScoredBits: under the whole distribution a token has the log-probability that LogProb gives it, whether it was drawn, given
-// or found; a mask of everything is none; and what is asked for besides changes no draw.
+// testScoredBits: in the whole distribution a token has the log-probability of LogProb, whether it was drawn, given or one of the
+// tops; a mask that allows everything changes nothing; and further outputs change no draw.
 func testScoredBits(t *testing.T, m *machine, what string, h []float32, w kernels.Matrix, q scoring, got scored) {
 	t.Helper()
 	l := kernels.Logits{InvTemp: q.invTemp, Cap: q.cap}

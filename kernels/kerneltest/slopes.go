@@ -11,16 +11,16 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// slope is an operation as a function of one operand, and the backend's gradient to that operand.
+// slope is an operation as a function of one operand, and the gradient to that operand.
 type slope struct {
 	name     string
 	n        int                                              // numbers of the operand
 	forward  func(m *machine, x []float32) kernels.Buffer     // F32, or F64 for a loss
-	gradient func(m *machine, x, dy []float32) kernels.Buffer // given the gradient of what forward gives
+	gradient func(m *machine, x, dy []float32) kernels.Buffer // given the gradient of the output
 }
 
-// testSlopes compares every gradient with differences of the reference, so that the reference's own
-// gradients are not believed either.
+// testSlopes compares every gradient with finite differences of the reference, so that it does not rely on
+// the reference's own gradients.
 func testSlopes(t *testing.T, s suite) {
 	for _, c := range slopes() {
 		t.Run(c.name, func(t *testing.T) {
@@ -51,7 +51,7 @@ func grid(random *rand.Rand, n int) []float32 {
 	return x
 }
 
-// difference is the slope of Σ dy·forward(x) by x[i], from four points: its error is of fourth order.
+// difference is the derivative of Σ dy·forward(x) by x[i], as a difference of four points with an error of fourth order.
 func (m *machine) difference(c slope, x, dy []float32, i int) float64 {
 	at := func(step float32) (sum float64) {
 		old := x[i]
@@ -73,7 +73,7 @@ func (m *machine) difference(c slope, x, dy []float32, i int) float64 {
 	return (8*(at(h)-at(-h)) - (at(2*h) - at(-2*h))) / (12 * h)
 }
 
-// given are n fixed numbers for operands that are not at issue. More of a name begin with the same ones, so the longest are kept.
+// given are n fixed numbers for the other operands. Longer ones of the same name begin with the same numbers, so the longest are cached.
 func given(name string, n int) []float32 {
 	kept.Lock()
 	defer kept.Unlock()
@@ -304,7 +304,7 @@ func headSlopes(l kernels.Logits) []slope {
 	}
 }
 
-// lossSlope turns the log-probabilities of a loss. CISPO has none: it holds its ratio constant.
+// lossSlope is the derivative of a loss by the log-probabilities. CISPO has none in this sense: it treats its ratio as a constant.
 func lossSlope(kind kernels.LossKind) slope {
 	const T = 6
 	loss, _ := kernels.ParseLoss(kind.String())

@@ -13,10 +13,10 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest/misuse"
 )
 
-// Run holds a backend against the contract: memory, wrong calls, every operation against the reference,
-// gradients against differences of the reference, and equality to the last bit for a row alone or
-// packed, and for 1, 2, 3 and 8 threads. open makes a backend that uses that many threads; it is called
-// once for each number. Numbers may be off by what Chains allows.
+// Run tests a backend against the contract: memory, wrong calls, every operation against the reference,
+// gradients against finite differences of the reference, and equal bits for a row alone or packed, and for
+// 1, 2, 3 and 8 threads. open makes a backend that uses that many threads; it is called once for each
+// number. The tolerance is Chains.
 func Run(t *testing.T, open func(threads int) kernels.Backend) { RunWithin(t, Chains, open) }
 
 // RunWithin is Run for a backend with a tolerance of its own.
@@ -28,25 +28,25 @@ func RunWithin(t *testing.T, o Tolerance, open func(threads int) kernels.Backend
 	newSuite(t, o, open, numbers...).run(t)
 }
 
-// On an emulated processor (GRPO_EMULATED=1) a suite takes fewer numbers of threads and fewer rows, for the time, and says of
-// it what is not the same there: that its compiler's numbers are right, and the same as elsewhere.
+// On an emulated processor (GRPO_EMULATED=1) a suite runs with fewer numbers of threads and fewer rows, to save time. It still shows that
+// the numbers of that processor's compiler are right, and the same as elsewhere.
 var emulated = os.Getenv("GRPO_EMULATED") != ""
 
-// RunDevice is RunWithin for a backend that has no threads of its own to be opened with: it is opened twice. Of operations on rows one
-// of so many is run alone, too: on an emulated card a row takes as long as a block of them, and 1 is every one. Sequences all are.
+// RunDevice is RunWithin for a backend without a number of threads: it is opened twice. In operations on rows only one of `every` rows is
+// also run alone, because on an emulated card a row takes as long as a block of them. Sequences are all run alone.
 func RunDevice(t *testing.T, o Tolerance, every int, open func() kernels.Backend) {
 	s := newSuite(t, o, func(int) kernels.Backend { return open() }, 1, 2)
 	s.every, s.alike = every, true
 	s.run(t)
 }
 
-// RunAdapters is the part of RunWithin that holds linears with an adapter to what their products give one after the other.
+// RunAdapters is the part of RunWithin that compares linears with an adapter with their separate products.
 func RunAdapters(t *testing.T, open func(threads int) kernels.Backend) {
 	testLowRank(t, newSuite(t, Chains, open, 2).machines[0])
 }
 
-// RunProducts is the part of RunWithin that depends on the order in which products with numbers of bf16 are summed, for a
-// backend whose other order was held to all of it.
+// RunProducts is the part of RunWithin that depends on the order of sums in products with bf16, for a backend whose other
+// order has passed all of RunWithin.
 func RunProducts(t *testing.T, o Tolerance, open func(threads int) kernels.Backend) {
 	s := newSuite(t, o, open, 1, 2)
 	m := s.machines[1]
@@ -125,13 +125,13 @@ func (s suite) run(t *testing.T) {
 // suite is the backend under test, opened with several numbers of threads, and the reference.
 type suite struct {
 	tolerance Tolerance
-	every     int  // row is run alone
-	alike     bool // the machines, which have no threads
+	every     int  // one of this many rows is run alone
+	alike     bool // the machines are equal: they have no number of threads
 	reference *machine
 	machines  []*machine
 }
 
-// each are the machines for what takes long and is asked of each by itself: one, where another would tell the same.
+// each are the machines for long tests that concern each machine by itself: only one if the machines are alike.
 func (s suite) each() []*machine {
 	if emulated || s.alike {
 		return s.machines[1:2]
@@ -140,13 +140,13 @@ func (s suite) each() []*machine {
 }
 
 // testRows checks an operation whose outputs belong to rows, or to the rows of whole sequences: each
-// unit alone against the reference, then random packings against the unit alone.
+// unit alone against the reference, then random packings against each unit alone.
 func (s suite) testRows(t *testing.T, c opCase) {
 	units := c.units
 	want := once(c.name+" of rows", func() result { return s.reference.call(t, c, units) })
 	every := s.every
 	if slices.ContainsFunc(units, func(u []int) bool { return len(u) > 1 }) {
-		every = 1 // each sequence ends elsewhere in a block
+		every = 1 // each sequence ends at another position of a block
 	}
 	alone := make([]result, len(units))
 	if every > 1 {
@@ -171,10 +171,10 @@ func (s suite) testRows(t *testing.T, c opCase) {
 			}
 		}
 	}
-	s.machines[0].call(t, c, nil) // no rows at all is no mistake
+	s.machines[0].call(t, c, nil) // a call without rows is allowed
 }
 
-// known is what the reference gave: several suites of a process ask for the same.
+// known caches the results of the reference, which several suites of a process need.
 var known = map[string]any{}
 
 func once[T any](name string, ask func() T) T {
@@ -184,7 +184,7 @@ func once[T any](name string, ask func() T) T {
 	return known[name].(T)
 }
 
-// packings deals n units into random batches of random sizes.
+// packings distributes n units over random batches of random sizes.
 func packings(random *rand.Rand, n int) (batches [][]int) {
 	for deck := random.Perm(n); len(deck) > 0; {
 		size := 1 + random.IntN(len(deck))
@@ -202,7 +202,7 @@ func pick[E any](all []E, which []int) (picked []E) {
 }
 
 // testSums checks an operation that sums over rows, for several numbers of rows: against the
-// reference, and for equality over machines and repetitions.
+// reference, and for equal bits on all machines and in repetitions.
 func (s suite) testSums(t *testing.T, c opCase) {
 	for _, rows := range []int{0, 1, 7, 33, len(c.units)} {
 		units := c.units[:rows]

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// tree is how the rows of a unit go on from one another: its spans, in preorder.
+// tree is a tree of sequences with common prefixes: its spans, in preorder.
 type tree struct{ lengths, parents []int }
 
 func (t tree) rows() (n int) {
@@ -18,8 +18,8 @@ func (t tree) rows() (n int) {
 	return n
 }
 
-// trees are shapes that sequences share their beginnings in: one alone; a prompt with completions, whose end is inside a
-// block of keys and at the end of one; branches in one block; spans of no rows; a long comb; and trees drawn at random.
+// trees are test trees: a single sequence; prompts with completions, where the prompt ends inside a block of keys and at the
+// end of one; branches within one block; spans without rows; a long comb; and random trees.
 func trees() (all []tree) {
 	all = []tree{
 		{[]int{37}, []int{-1}},
@@ -36,7 +36,7 @@ func trees() (all []tree) {
 	return all
 }
 
-// randomTree has n spans, each of which goes on from one that preorder allows.
+// randomTree has n spans; the parent of each is a random one that preorder allows.
 func randomTree(random *rand.Rand, n int) (t tree) {
 	path := []int{}
 	for i := range n {
@@ -68,7 +68,7 @@ func (m *machine) spansOf(trees ...tree) kernels.Spans {
 	return kernels.Spans{Starts: m.i32(starts...), Parents: m.i32(parents...), N: len(parents)}
 }
 
-// spans tell where the units of this call begin, and what goes on from what in those that are trees.
+// spans are the starts of the units of this call, and the parents of the spans of those that are trees.
 func (c *call) spans() kernels.Spans {
 	if len(c.trees) > 0 {
 		var all []tree
@@ -84,9 +84,9 @@ func (c *call) spans() kernels.Spans {
 	return kernels.Spans{Starts: c.i32(starts...), N: len(c.units)}
 }
 
-// testTrees checks a tree against its sequences, each laid out whole: every row has the same bits, and a row's gradient is
-// the sum of those that it has in the sequences. Sequences that nothing goes on from are the same bits with parents
-// and without; so are the gradients of the rows of a tree that another one stands beside.
+// testTrees checks a tree against its sequences written out in full: every row has the same bits, and a row's gradient is the
+// sum of its gradients in the sequences. Sequences without branches have the same bits with parents and without; so do the
+// gradients of a tree if there is another one beside it.
 func testTrees(t *testing.T, o Tolerance, m *machine) {
 	for i, shape := range trees() {
 		h, kv := attnShapes[i%len(attnShapes)], cacheTypes[i%2]
@@ -100,7 +100,7 @@ func testTrees(t *testing.T, o Tolerance, m *machine) {
 			starts, rows = append(starts, int32(len(rows))), append(rows, path...)
 		}
 		whole := kernels.Spans{Starts: m.i32(append(starts, int32(len(rows)))...), N: len(starts)}
-		// A row that several sequences have tells one of them alone what its output is wanted for.
+		// The output gradient of a row that several sequences share is given to only one of them.
 		asked, seen := make([]float32, len(rows)*h.OutWidth()), map[int]bool{}
 		all := make([]float32, 0, len(rows)*h.Width())
 		for k, r := range rows {
@@ -129,7 +129,7 @@ func testTrees(t *testing.T, o Tolerance, m *machine) {
 	}
 }
 
-// leaves are the rows of each sequence of a tree: of each span that nothing goes on from.
+// leaves are the rows of each sequence of a tree, one for each span without children.
 func leaves(shape tree) (all [][]int) {
 	whole, inner, row := make([][]int, len(shape.lengths)), map[int]bool{}, 0
 	for i, n := range shape.lengths {
@@ -150,7 +150,7 @@ func leaves(shape tree) (all [][]int) {
 	return all
 }
 
-// attended is attention's output with the logarithms of its sums, and its gradient.
+// attended is the output of attention with the logarithms of its sums, and its gradient.
 func attended(m *machine, s kernels.Spans, h kernels.Attn, kv kernels.DType, qkv, dout []float32) result {
 	T := len(qkv) / h.Width()
 	in := m.f32(qkv...)

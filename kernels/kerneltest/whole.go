@@ -10,8 +10,8 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest/oracle"
 )
 
-// testWhole: a matrix of I16Rounding is multiplied as its formula says, a row alone and among others to the same bits; in all else it
-// is what a matrix of bf16 is.
+// testWhole: a matrix of I16Rounding is multiplied by its formula, with the same bits for a row alone and among others; in all other
+// operations it is like a matrix of bf16.
 func testWhole(t *testing.T, machines []*machine) {
 	if !kernels.MultipliesWhole(machines[0].Backend) {
 		return
@@ -62,7 +62,7 @@ func testWhole(t *testing.T, machines []*machine) {
 	testWholeInputs(t, machines[0])
 }
 
-// testWholeInputs: what is added to a product; inputs that are zero, too small to count, too large, and not finite.
+// testWholeInputs: products that are accumulated; inputs that are zero, negligible, too large, and not finite.
 func testWholeInputs(t *testing.T, m *machine) {
 	const rows, cols = 40, 192
 	q := quantised(rand.New(rand.NewPCG(1, 2)), rows, cols, 64, 0.1)
@@ -127,8 +127,8 @@ func products(w, x []float32, rows, T int) (out []float32) {
 	return out
 }
 
-// wholeProducts is the formula of I16Rounding in double precision; only what is rounded to a whole number is computed as a product of
-// floats first, as the formula has it.
+// wholeProducts is the formula of I16Rounding in double precision; only the numbers that are rounded to integers are first computed as
+// products of floats, as in the formula.
 func wholeProducts(q *kernels.Quantised, x []float32, T int) (out []float32) {
 	var most float32
 	for _, v := range q.Values {

@@ -1,5 +1,5 @@
-// The instructions on whole numbers that a compiler puts between those of the unit in a loop: moves, addresses, sums, comparisons,
-// jumps. Every signal that is spared by executing them, too, is a way into the kernel and back.
+// Emulates the integer instructions that a compiler puts between those of the unit in a loop: moves, addresses, sums, comparisons, jumps.
+// Emulating them, too, saves signals, each of which is a way into the kernel and back.
 #define _GNU_SOURCE
 #include "decode.h"
 
@@ -8,7 +8,7 @@
 enum { ADD, OR, AND = 4, SUB, XOR, CMP, TEST, MOVE };
 enum { CARRY = 1, PARITY = 4, ZERO = 0x40, SIGN = 0x80, BY_LAHF = 0xd5, OVERFLOW = 0x800 };
 
-// The operation itself tells what the flags are after it.
+// The flags are taken from the operation itself.
 #define DO(which, name)                                                                                               \
 	case which:                                                                                                   \
 		__asm__(name " %2, %0\n\tlahf\n\tseto %%al" : "+r"(a), "=&a"(flags) : "r"(b) : "cc");                \
@@ -61,8 +61,8 @@ static int holds(int condition, greg_t f)
 	return yes != (condition & 1);
 }
 
-// Memory as the instruction itself has it: what looks for wrong addresses writes its own notes with instructions like these, and
-// would not let a checked copy do so.
+// Access memory without checks, as the instruction would: the address sanitiser updates its own shadow memory with such instructions,
+// and would report a checked access to it.
 #define AS_IT_IS __attribute__((no_sanitize_address, noinline))
 typedef uint64_t __attribute__((may_alias, aligned(1))) long_word;
 typedef uint32_t __attribute__((may_alias, aligned(1))) word;
@@ -100,7 +100,7 @@ static int jump(const uint8_t *at, int opcode, greg_t *r)
 	return 1;
 }
 
-// An operation on a register or memory, and a register or a number.
+// An operation on a register or memory, and a register or an immediate.
 static int operation(const uint8_t *at, int rex, int opcode, int what, greg_t *r)
 {
 	enum { TO_REGISTER = 2 };
@@ -113,7 +113,7 @@ static int operation(const uint8_t *at, int rex, int opcode, int what, greg_t *r
 	if (mod == 3)
 		i.address = (char *)grpo_register(r, i.rm | (rex << 3 & 8)), i.length = at + 1 - (const uint8_t *)r[REG_RIP];
 	else if (mod == 0 && i.rm == 5)
-		return 0; // from here: what lies there would be where the instruction ends
+		return 0; // relative to RIP: its displacement counts from the end of the instruction
 	else
 		grpo_decode_address(at, r, mod, rex << 2 & 8, rex << 3 & 8, &i);
 	char *to = i.address + i.step;
@@ -144,7 +144,7 @@ static int operation(const uint8_t *at, int rex, int opcode, int what, greg_t *r
 	return 1;
 }
 
-// Two bytes of opcode: jumps, and what does nothing or asks memory ahead.
+// Opcodes of two bytes: jumps, no-ops and prefetches.
 static int second(const uint8_t *at, int rex, greg_t *r)
 {
 	if (*at >> 4 == 8)

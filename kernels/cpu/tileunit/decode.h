@@ -1,8 +1,8 @@
-// Operands as instructions name them, for what executes those of the unit and those between them.
+// Decoding of operands, for the emulation of the unit's instructions and of those between them.
 #include <stdint.h>
 #include <ucontext.h>
 
-// An instruction of the unit, in the encoding that all of them have (VEX, map 0F38); of others, only its operand in memory.
+// An instruction of the unit in its encoding (VEX, map 0F38); for other instructions only the memory operand.
 typedef struct {
 	int prefix, opcode, in_registers, reg, rm, other;
 	char *address; // base and displacement
@@ -10,11 +10,11 @@ typedef struct {
 	int length;
 } instruction;
 
-// A register that has a number in instructions.
+// The register with a number of the instruction encoding.
 greg_t *grpo_register(greg_t *r, int number);
 
-// The operand in memory, whose bytes begin behind the one at at.
+// Decodes a memory operand, whose bytes begin after the one at `at`.
 void grpo_decode_address(const uint8_t *at, greg_t *r, int mod, int extended_index, int extended_base, instruction *i);
 
-// Executes the instruction that is next if it is one of those that a compiler puts between the unit's. 0: it is none.
+// Emulates the next instruction if it is one that compilers put between those of the unit. Returns 0 if it is not.
 int grpo_execute_between(greg_t *r);

@@ -1,4 +1,4 @@
-// Instructions of the unit one by one, in every way of naming memory that a compiler may choose.
+// Single instructions of the unit, with every form of memory operand that a compiler may choose.
 #include "unit.h"
 
 #include <string.h>

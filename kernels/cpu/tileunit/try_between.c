@@ -1,4 +1,4 @@
-// What a compiler puts between the unit's instructions, with what registers, memory and all conditions are after each.
+// Instructions that compilers put between those of the unit, and records of registers, memory and all conditions after each.
 #include "unit.h"
 
 #define ASK(jump, bit) jump " 1f\n\tlea " #bit "(%%rdx), %%rdx\n1:\t"
@@ -9,8 +9,8 @@
 #define NOTE "mov %%rdx, (%%r13)\n\tmov %%rax, 8(%%r13)\n\tlea 16(%%r13), %%r13\n\t"
 #define AFTER(operation) operation "\n\tmov $0, %%edx\n\t" CONDITIONS NOTE
 
-// of is what stands between the operations: an instruction of the unit, or nothing. Numbers that are worked on are a in rdi, b in
-// rsi, and rax; those in memory begin where to does, and what becomes of all of them is written behind.
+// `of` comes between the operations: an instruction of the unit, or nothing. The operands are a in rdi, b in rsi, rax, and the two numbers
+// at the beginning of `to`, after which the results are written.
 #define TRY(of)                                                                                                       \
 	__asm__ volatile(                                                                                             \
 		of AFTER("mov %%rdi, %%rax\n\tadd %%rsi, %%rax") of AFTER("sub %%esi, %%eax") of AFTER("or %%rdi, %%rax") \

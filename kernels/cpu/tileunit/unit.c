@@ -1,4 +1,4 @@
-// The instructions of a tile unit, executed by a handler of the signal that a processor without one raises.
+// Emulates the instructions of a tile unit in the handler of SIGILL, which a processor without one raises for them.
 #define _GNU_SOURCE
 #include "decode.h"
 #include "unit.h"
@@ -10,14 +10,14 @@
 
 enum { TILES = 8, ROWS = 16, ROW_BYTES = 64 };
 
-// What ldtilecfg reads.
+// The operand of ldtilecfg.
 typedef struct {
 	uint8_t palette, start_row, reserved[14];
 	uint16_t row_bytes[16];
 	uint8_t rows[16];
 } shapes;
 
-// The unit of a thread: palette 0 is none.
+// The tile state of a thread; palette 0 means that there are no tiles.
 static __thread struct {
 	shapes s;
 	uint8_t tile[TILES][ROWS][ROW_BYTES];
@@ -154,7 +154,7 @@ static inline float widened(uint16_t x)
 	return f;
 }
 
-// What is subnormal counts as zero here; a signal's handler has its own setting of that.
+// Subnormal numbers count as zero, whatever the mode is: a signal handler has its own.
 __attribute__((target("avx2,fma"))) static void add_products(int c, int a, int b)
 {
 	enum { COLUMNS = ROW_BYTES / 4, FLUSH = 1 << 15 | 1 << 6 };
@@ -196,7 +196,7 @@ static void add(int c, int a, int b)
 	add_products(c, a, b);
 }
 
-// Whether it is an instruction of the unit.
+// Emulates an instruction of the unit. Returns 0 if it is not one.
 static int execute(const instruction *i)
 {
 	enum { NONE, P66, PF3, PF2 };
@@ -225,8 +225,8 @@ static int execute(const instruction *i)
 	return 0;
 }
 
-// A signal costs a thousand times what most of these instructions do: those that follow are executed with it, and so are
-// the few of other kinds that a loop has between them.
+// A signal costs a thousand times more than most of these instructions. So the handler also emulates the instructions of the unit that
+// follow, and the few others that a loop has between them.
 static void on_trap(int signal, siginfo_t *info, void *context)
 {
 	enum { BETWEEN = 150 };
@@ -256,7 +256,7 @@ int grpo_use_stand_in(void)
 	unsigned a, b, c, d;
 	if (!__builtin_cpu_supports("fma") || !__builtin_cpu_supports("avx2"))
 		return 0;
-	// Kernels with the unit round to bf16 by an instruction that every processor with the unit has, and not every one with AVX-512.
+	// Kernels for the unit round to bf16 by an instruction that every processor with the unit has, but not every one with AVX-512.
 	if (__builtin_cpu_supports("avx512f") && !__builtin_cpu_supports("avx512bf16"))
 		return 0;
 	if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & AMX_TILE))
@@ -267,7 +267,7 @@ int grpo_use_stand_in(void)
 	return wanted;
 }
 
-// kernels/cpu asks for this where there is one.
+// kernels/cpu calls this if it is linked: see tile_unit.c.
 int grpo_tile_stand_in(void) { return wanted; }
 
 int64_t grpo_stand_in_executed(void) { return __atomic_load_n(&executed, __ATOMIC_RELAXED); }

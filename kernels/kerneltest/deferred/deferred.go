@@ -1,5 +1,5 @@
-// Package deferred makes any backend as opaque and as late as a device: whoever peeks into its memory, or
-// counts on an operation being done before it was waited for, fails on it.
+// Package deferred makes any backend opaque and asynchronous like a device, so that code fails that looks into
+// its memory, or relies on an operation being finished before waiting for it.
 package deferred
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// backend behaves like a device. Operations run only when somebody waits; buffers are handles,
-// and what they stand for is poison until the queue has run.
+// backend behaves like a device. Operations run only when the caller waits; buffers are handles, and
+// their contents are poison until the queue has run.
 type backend struct {
 	b     kernels.Backend
 	queue []func()
@@ -29,7 +29,7 @@ func New(b kernels.Backend) kernels.Backend {
 	return kernels.Checked(d)
 }
 
-// ordering is a backend that leaves the choice of an order, as the one inside does.
+// ordering is a backend with a choice of orders, like the one inside.
 type ordering struct{ *backend }
 
 func (d ordering) Sums() kernels.Order {
@@ -39,7 +39,7 @@ func (d ordering) Sums() kernels.Order {
 
 func (d ordering) Fastest() kernels.Order { return kernels.FastestOrder(d.b) }
 
-// SetSums runs what is queued in the order of before.
+// SetSums first runs what is queued, in the old order.
 func (d ordering) SetSums(o kernels.Order) {
 	d.run()
 	kernels.SetOrder(d.b, o)
@@ -90,7 +90,7 @@ func (h *matrixHandle) Cols() int            { return h.m.Cols() }
 func (h *matrixHandle) Bytes() int           { return h.m.Bytes() }
 func (h *matrixHandle) Compressed() bool     { return h.m.Compressed() }
 
-// in is what a handle stands for; nil, where an operand may be missing, stays nil.
+// in is the buffer of a handle; nil, for an optional operand, stays nil.
 func (d *backend) in(b kernels.Buffer) kernels.Buffer {
 	if b == nil {
 		return nil
@@ -115,7 +115,7 @@ func (d *backend) matrix(m kernels.Matrix) kernels.Matrix {
 	return h.m
 }
 
-// poison is what memory holds that nothing has been written to.
+// poison is the content of memory that was never written.
 var poison = math.Float32frombits(0x7fc00000)
 
 func (d *backend) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {

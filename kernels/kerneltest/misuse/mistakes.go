@@ -32,7 +32,7 @@ type mistake struct {
 	call  func()
 }
 
-// mistakes are those that only one operation knows.
+// mistakes are the mistakes that concern a single operation.
 func mistakes(m memory) []mistake {
 	x, ids := m.zeros(kernels.F32, 12), m.zeros(kernels.I32, 3)
 	bf16, rounding, f32 := m.matrix(kernels.BF16), m.matrix(kernels.BF16Rounding), m.matrix(kernels.F32)
@@ -134,7 +134,7 @@ func shapeMistakes(m memory, x, ids kernels.Buffer) []mistake {
 	}
 }
 
-// testForeign: operands of another backend are refused, in each backend's own words.
+// testForeign: operands of another backend are refused; the message differs from backend to backend.
 func testForeign(t *testing.T, m memory) {
 	x, ids := m.zeros(kernels.F32, n*k), m.zeros(kernels.I32, 3)
 	buffer, matrix := struct{ kernels.Buffer }{x}, struct{ kernels.Matrix }{m.matrix(kernels.F32)}

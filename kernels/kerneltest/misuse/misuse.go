@@ -1,6 +1,6 @@
 // Package misuse makes the mistakes that a caller of a kernels.Backend can make: every operand of every operation
-// missing, too short or of another type, every size below its least, and what only one operation refuses. All
-// backends must panic at the call, with the same words.
+// missing, too short or of another type, every size below its minimum, and mistakes that concern a single operation.
+// All backends must panic at the call, with the same message.
 package misuse
 
 import (
@@ -36,7 +36,7 @@ func Test(t *testing.T, b kernels.Backend) {
 	}
 }
 
-// testOperands runs one operation with one operand wrong after the other, and then with none.
+// testOperands runs an operation once for each possible mistake in an operand, and finally without any.
 func testOperands(t *testing.T, b kernels.Backend, op string, run func(c *call)) {
 	for turn := 0; ; turn++ {
 		c := &call{memory: memory{b}, turn: turn}
@@ -53,7 +53,7 @@ func testOperands(t *testing.T, b kernels.Backend, op string, run func(c *call))
 	}
 }
 
-// wordsOf is what a call panics with.
+// wordsOf is the message with which a call panics.
 func wordsOf(run func()) (words string) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -64,7 +64,7 @@ func wordsOf(run func()) (words string) {
 	return ""
 }
 
-// Refused wants a call to panic with these words.
+// Refused requires that a call panics with this message.
 func Refused(t *testing.T, want string, run func()) {
 	t.Helper()
 	if said := wordsOf(run); said != want {
@@ -72,14 +72,14 @@ func Refused(t *testing.T, want string, run func()) {
 	}
 }
 
-// call makes the operands of one call, of which the mistake whose turn it is makes one wrong.
+// call makes the operands of one call; one of them has the mistake whose turn it is.
 type call struct {
 	memory
-	turn  int    // mistakes until then
-	words string // of the panic; "" if all operands are right
+	turn  int    // how many mistakes come before it
+	words string // the message of the panic; "" if all operands are right
 }
 
-// mistake gives its words if it is its turn.
+// mistake sets the message if it is the turn of this mistake.
 func (c *call) mistake(format string, args ...any) bool {
 	c.turn--
 	if c.turn == -1 {
@@ -166,7 +166,7 @@ func (c *call) attn() kernels.Attn {
 
 func (c *call) logits() kernels.Logits { return kernels.Logits{InvTemp: 1, Cap: c.cap()} }
 
-// cap bends scores or logits.
+// cap is a cap of scores or logits.
 func (c *call) cap() float32 {
 	for _, x := range []float32{-1, float32(math.NaN())} {
 		if c.mistake("the cap is %g, expected at least 0", x) {
@@ -186,12 +186,12 @@ func (c *call) cached() kernels.DType {
 	return kernels.BF16
 }
 
-// spans are those of one sequence.
+// spans are the spans of one sequence.
 func (c *call) spans() kernels.Spans {
 	return kernels.Spans{Starts: c.ints("starts", 0, T), N: c.size("the number of spans", 1, 0)}
 }
 
-// trees are spans that may go on from one another.
+// trees are spans that may have parents.
 func (c *call) trees() kernels.Spans {
 	s := c.spans()
 	s.Parents = c.optional("parents", kernels.I32, 1, 1)

@@ -27,7 +27,7 @@ func firstOf(a kernels.Attn, n int) int {
 	return max(0, n-a.Window)
 }
 
-// bend is cap · tanh(x / cap), and its slope there.
+// bend is cap · tanh(x / cap), and its derivative.
 func bend(x float64, cap float32) (y, slope float64) {
 	if cap == 0 {
 		return x, 1
@@ -52,7 +52,7 @@ func paths(s kernels.Spans) (all [][]int) {
 	return all
 }
 
-// factor is what scores are multiplied by.
+// factor is the scale of scores.
 func factor(a kernels.Attn) float64 {
 	if a.Scale != 0 {
 		return float64(a.Scale)

@@ -44,7 +44,7 @@ func addScaled(sums []float64, scale float64, x []float32) {
 	}
 }
 
-// factors are the numbers x as a product with m takes them.
+// factors are the numbers x as a product with m rounds them.
 func (m *matrix) factors(x []float32) []float32 {
 	if m.t != kernels.BF16Rounding {
 		return x
@@ -126,7 +126,7 @@ func addTo(dw []float32, sum []float64) {
 	}
 }
 
-// scores are the logits of a row of h, bent and divided by the temperature, and the logarithm of the sum of
+// scores are the logits of a row of h, capped and divided by the temperature, and the logarithm of the sum of
 // their exponentials.
 func scores(h []float32, m *matrix, l kernels.Logits) (z []float64, lse float64) {
 	z = m.dots(h)
@@ -143,7 +143,7 @@ func scores(h []float32, m *matrix, l kernels.Logits) (z []float64, lse float64)
 	return z, top + math.Log(sum)
 }
 
-// slopeOf is by how much a score grows with its logit.
+// slopeOf is the derivative of a score by its logit.
 func slopeOf(z float64, l kernels.Logits) float64 {
 	if l.Cap == 0 {
 		return float64(l.InvTemp)

@@ -8,7 +8,7 @@ import (
 
 var _ kernels.Narrower = reference{}
 
-// Narrow takes the upper halves of what RoundedToBF16 gives, but for what is no number, which it may have rounded away.
+// Narrow takes the upper halves of the results of RoundedToBF16, except for NaN, which rounding may turn into something else.
 func (reference) Narrow(out, x kernels.Buffer, n int) {
 	to, from := own[uint16](out), own[float32](x)[:n]
 	for i, r := range RoundedToBF16(from) {

@@ -1,5 +1,5 @@
-// Package oracle is the contract of package kernels in plain Go: the specification of every operation, and what other backends
-// are held to.
+// Package oracle is the contract of package kernels in plain Go: the specification of every operation, against which other
+// backends are tested.
 package oracle
 
 import (
@@ -10,18 +10,18 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// reference runs each operation at the call, one row after the other, in double precision; numbers
-// are rounded to float32 only where they are stored.
+// reference runs each operation at the call, row by row, in double precision; numbers are rounded to
+// float32 only when they are stored.
 type reference struct{}
 
-// New is the backend that reads like the formulas.
+// New returns the reference backend.
 func New() kernels.Backend { return kernels.Checked(reference{}) }
 
 func (reference) Order() string { return "double precision" }
 
 func (reference) Name() string { return "reference: plain Go, double precision inside, 1 thread" }
 
-// number is what the reference's buffers are made of.
+// number is an element type of the reference's buffers.
 type number interface {
 	float32 | int32 | float64 | uint16
 }
@@ -90,7 +90,7 @@ func window(c kernels.Cols, t int) []float32 {
 	return own[float32](c.Buf)[from : from+c.N]
 }
 
-// matrix is row-major float32, whatever it was made for.
+// matrix is row-major float32, whatever its type is.
 type matrix struct {
 	t          kernels.DType
 	rows, cols int
@@ -233,7 +233,7 @@ func (reference) Unpack(dst kernels.Buffer, w kernels.Matrix) {
 	copy(own[float32](dst), ownMatrix(w).data)
 }
 
-// Compress has nothing to gain.
+// Compress does nothing.
 func (reference) Compress(m kernels.Matrix) error {
 	ownMatrix(m).compressed = true
 	return nil

@@ -39,7 +39,7 @@ func ownCache(k kernels.Cache) *cache {
 	return c
 }
 
-// cacheBlock is no other backend's, so that nobody takes theirs for granted.
+// cacheBlock differs from that of every other backend, so that tests cannot rely on theirs.
 const cacheBlock = 12
 
 func (reference) CacheBlock() int { return cacheBlock }
@@ -179,7 +179,7 @@ func mostLikely(z []float64) []int {
 	return order
 }
 
-// truncate gives those of the tokens, which come from the most to the least likely, that may be drawn, in ascending order.
+// truncate returns, in ascending order, the tokens that may be drawn, given all from the most to the least likely.
 func truncate(z []float64, kept []int, topK int, topP, minP float64) []int {
 	if topK > 0 && topK < len(kept) {
 		kept = kept[:topK]

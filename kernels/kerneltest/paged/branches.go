@@ -7,7 +7,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// A branch is a sequence in a cache that goes on from the first, whose whole blocks before that it shares.
+// branch is a sequence in a cache that branches off from the first one, and shares the whole blocks before that.
 type branch struct {
 	at    int // where its own rows begin
 	qkv   []float32
@@ -41,7 +41,7 @@ func branches(m memory, h kernels.Attn, kv kernels.DType, T int) []branch {
 	return all
 }
 
-// testBranches wants of sequences that share blocks of a cache, whose rows run together, the numbers of Attention to the bit.
+// testBranches requires that sequences that share blocks of a cache and run together have the bits of Attention.
 func testBranches(t *testing.T, m memory, h kernels.Attn, kv kernels.DType) {
 	t.Helper()
 	block := m.CacheBlock()

@@ -1,4 +1,4 @@
-// Package paged holds attention over a cache to the numbers of attention over packed rows, to the bit.
+// Package paged tests that attention over a cache has the bits of attention over packed rows.
 package paged
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Test does so for sequences that run in chunks, in blocks that lie anywhere, and for sequences that share blocks.
+// Test tests sequences that run in chunks, in blocks at any place, and sequences that share blocks.
 func Test(t *testing.T, b kernels.Backend, h kernels.Attn, kv kernels.DType) {
 	t.Helper()
 	testChunks(t, memory{b}, h, kv)
@@ -54,7 +54,7 @@ func numbers(seed uint64, n int) []float32 {
 	return x
 }
 
-// equal wants the bits of the numbers that are wanted, with which got begins.
+// equal requires that got begins with the wanted numbers, with the same bits.
 func equal(t *testing.T, what string, want, got []float32) {
 	t.Helper()
 	for i, w := range want {

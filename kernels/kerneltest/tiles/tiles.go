@@ -1,4 +1,4 @@
-// Package tiles is the order of tiles in plain Go, and holds backends to it.
+// Package tiles is the order of tiles in plain Go, and tests backends against it.
 package tiles
 
 import (
@@ -74,7 +74,7 @@ func flushed(x float32) float32 {
 	return x
 }
 
-// Run holds backends to the order of tiles: products with a matrix of bf16, and gradients to one, are Sum to the last bit, whatever the
+// Run tests backends against the order of tiles: products with a matrix of bf16, and gradients to one, have the bits of Sum, whatever the
 // sizes and the number of rows, and whether the matrix is compressed or not.
 func Run(t *testing.T, backends ...kernels.Backend) {
 	for _, c := range products() {
@@ -84,7 +84,7 @@ func Run(t *testing.T, backends ...kernels.Backend) {
 	}
 }
 
-// products are computed once, whoever is held to them.
+// products are computed once for all backends.
 var products = sync.OnceValue(func() (all []*product) {
 	for _, s := range []struct{ n, k, rows int }{{1, 1, 1}, {33, 7, 2}, {16, 32, 16}, {70, 100, 17}, {150, 64, 9}, {12, 1100, 3},
 		{5, 516, 33}, {9, 40, 1030}, {40, 9, 1031}, {80, 9, 1031}} {
@@ -97,7 +97,7 @@ var products = sync.OnceValue(func() (all []*product) {
 	return all
 })
 
-// product is a matrix w [n, k], what it is multiplied with, and what comes of it.
+// product is a matrix w [n, k], its factors, and the results.
 type product struct {
 	dtype      kernels.DType
 	n, k, rows int
@@ -142,7 +142,7 @@ func newProduct(dtype kernels.DType, n, k, rows int, scale float32) *product {
 	return c
 }
 
-// column is one of a matrix that has so many.
+// column is a column of a matrix with the given number of columns.
 func column(x []float32, j, columns int) (all []float32) {
 	for ; j < len(x); j += columns {
 		all = append(all, x[j])
@@ -188,7 +188,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// same demands the same bits.
+// same requires the same bits.
 func same(t *testing.T, b kernels.Backend, what string, want []float32, buffer kernels.Buffer) {
 	t.Helper()
 	got := make([]float32, len(want))

@@ -1,5 +1,5 @@
-// Package adapted says what a LoRA adapter has to do with the packed linears of a decoder: the targets of one share its input, and are
-// windows of its output.
+// Package adapted maps LoRA targets to the packed linears of a decoder: the targets of a packed linear share its input, and are windows of
+// its output.
 package adapted
 
 import (
@@ -15,7 +15,7 @@ type Linear struct {
 	Targets []lora.Target
 }
 
-// Linears are those that can be adapted.
+// Linears are the packed linears that can be adapted.
 var Linears = []Linear{
 	{"qkv", []lora.Target{lora.Q, lora.K, lora.V}},
 	{"o", []lora.Target{lora.O}},
@@ -23,10 +23,10 @@ var Linears = []Linear{
 	{"down", []lora.Target{lora.Down}},
 }
 
-// MostTargets is how many one of them has.
+// MostTargets is the largest number of targets of one of them.
 const MostTargets = 3
 
-// Number counts the packed linears of a model.
+// Number is the number of a packed linear among all of a model.
 func Number(layer int, slot string) int {
 	for i, l := range Linears {
 		if l.Slot == slot {
@@ -36,14 +36,14 @@ func Number(layer int, slot string) int {
 	panic("model: no adapter has a target in " + slot)
 }
 
-// Share is what an adapter has for one packed linear.
+// Share is the part of an adapter for one packed linear.
 type Share struct {
 	Windows []kernels.Window // of the linear's output, one per target
-	A       lora.Entry       // the A matrices of all of them, which lie side by side and are one
+	A       lora.Entry       // the A matrices of all targets, which are adjacent and so form one matrix
 	B       []lora.Entry
 }
 
-// ShareOf finds the share of a linear; nil where nothing of it is adapted.
+// ShareOf finds the share of a linear; nil if it is not adapted.
 func ShareOf(l *lora.Layout, layer int, of Linear) (*Share, error) {
 	s := &Share{}
 	from := 0

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/lora"
 )
 
-// Corrections brings an adapter to a backend, in matrices of type t, to be read only: what it has for each packed linear, by its number.
+// Corrections uploads an adapter to a backend, in read-only matrices of type t: the share of each packed linear, by its number.
 func Corrections(b kernels.Backend, a *lora.Adapter, t kernels.DType) ([]*kernels.LowRank, error) {
 	all := make([]*kernels.LowRank, len(Linears)*a.Dims.Layers)
 	for layer := range a.Dims.Layers {

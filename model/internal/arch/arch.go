@@ -6,30 +6,30 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// architecture is everything that tells one family of decoders from another. Each is a value in a file of
-// its own, and a line in the table below.
+// architecture is everything in which families of decoders differ. Each is a value in its own file, and a
+// line in the table below.
 type architecture struct {
 	name string // in config.json's "architectures"
 
-	// read understands the text of a config.json, and refuses what the forward pass would not compute.
+	// read parses a config.json, and refuses what the forward pass does not support.
 	read func(text []byte) (Config, error)
-	// keys are what Write puts into a config.json beside the keys that every decoder has.
+	// keys are the keys that Write adds to those that every decoder has.
 	keys func(c Config) map[string]any
 
 	// block lists the weights of a layer in the order of the forward pass: what the tensors are called, and
 	// which of them are packed into one matrix.
 	block func(c Config, layer int) []Slot
-	// forward goes from the tokens to the rows that the output head reads.
+	// forward computes from the tokens the rows that the output head reads.
 	forward func(c Config, b Blocks) Rows
-	// initial says how a slot of a new model starts: normal with that mean and standard deviation; of a
-	// norm, what it multiplies by.
+	// initial is the distribution of a slot of a new model: normal with that mean and standard deviation. For
+	// a norm it is that of the factor, which includes the offset.
 	initial func(c Config, s Slot) (mean, spread float64)
 
-	offset  float32 // that the weights of norms lack: 1 where they are the difference from one
-	inDType bool    // what is computed depends on the type that the weights were published in
+	offset  float32 // added to the weights of norms: 1 if they are stored as differences from one
+	inDType bool    // results depend on the type in which the weights were published
 }
 
-// architectures are the families that there are.
+// architectures are all families.
 var architectures = []*architecture{
 	&qwen3,
 	&llama,
@@ -48,7 +48,7 @@ func named(name string) *architecture {
 	return nil
 }
 
-// checkNames wants one name, and one that is known.
+// checkNames requires exactly one name, which must be known.
 func checkNames(names []string) error {
 	if len(names) == 1 && named(names[0]) != nil {
 		return nil
@@ -63,5 +63,5 @@ func checkNames(names []string) error {
 // arch is the model's family; the configuration was checked when it was made.
 func (c Config) arch() *architecture { return named(c.Architecture) }
 
-// Forward writes what the model computes, from the tokens to the rows that the output head reads.
+// Forward builds the forward pass, from the tokens to the rows that the output head reads.
 func (c Config) Forward(b Blocks) Rows { return c.arch().forward(c, b) }

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/lora"
 )
 
-// Config is what config.json says of a model's shape.
+// Config is the shape of a model according to its config.json.
 type Config struct {
 	Architecture  string
 	Vocab         int
@@ -29,12 +29,12 @@ type Config struct {
 	AttentionBias bool // of queries, keys, values and the output
 	MLPBias       bool // of all three matrices
 
-	Window      int     // how many positions a query reads in the layers that slide; 0: all, in every layer
-	Sliding     []bool  // which layers do
-	QueryScalar float64 // whose root scores are divided by; 0: Heads.Dim
-	ScoreCap    float32 // bends scores, as in kernels.Attn
-	LogitCap    float32 // bends logits, as in kernels.Logits
-	DType       string  // that the weights were published in, where that matters: "bfloat16"; "" where config.json does not say
+	Window      int     // the sliding window in positions; 0: no layer has one
+	Sliding     []bool  // which layers have the window
+	QueryScalar float64 // scores are divided by its square root; 0: Heads.Dim
+	ScoreCap    float32 // the cap of scores, as in kernels.Attn
+	LogitCap    float32 // the cap of logits, as in kernels.Logits
+	DType       string  // the type in which the weights were published, such as "bfloat16", if results depend on it; "" if unknown
 }
 
 // Attn is the attention of a layer.
@@ -49,7 +49,7 @@ func (c Config) Attn(layer int) kernels.Attn {
 	return a
 }
 
-// Reach is how many positions a row reads in the layers that read most, itself the last; 0: all.
+// Reach is the largest window of all layers, in positions up to and with a row's own; 0: some layer has none.
 func (c Config) Reach() int {
 	if slices.Contains(c.Sliding, false) {
 		return 0
@@ -60,7 +60,7 @@ func (c Config) Reach() int {
 // Norm is the norm of rows.
 func (c Config) Norm() kernels.Norm { return kernels.Norm{Eps: c.Eps, Offset: c.arch().offset} }
 
-// LoRADims are the shapes that an adapter of this model must fit.
+// LoRADims are the dimensions of adapters for this model.
 func (c Config) LoRADims() lora.Dims {
 	return lora.Dims{
 		Layers: c.Layers, Hidden: c.Hidden, Intermediate: c.Intermediate,
@@ -125,11 +125,11 @@ type rawConfig struct {
 	TiedHead       *bool           `json:"tie_word_embeddings"`
 }
 
-// absent is what a key that is not there stands for, where that differs between architectures.
+// absent are the defaults of missing keys that differ between architectures.
 type absent struct {
 	tied     bool
 	theta    float64 // 0: the key must be there
-	allHeads bool    // as many heads of keys as of queries; else that key must be there
+	allHeads bool    // as many key heads as query heads; otherwise the key is required
 }
 
 // readDecoder reads the keys that every decoder has, and into own those of one architecture.
@@ -169,14 +169,14 @@ func readDecoder(text []byte, own any, a absent) (Config, error) {
 
 func isNull(m json.RawMessage) bool { return len(m) == 0 || string(m) == "null" }
 
-// The largest sizes that are taken for a model rather than for damage.
+// The largest plausible sizes; larger ones are taken for a damaged file.
 const (
 	maxWidth  = 1 << 20
 	maxVocab  = 1 << 24
 	maxLayers = 1 << 12
 )
 
-// Check names the first key whose value cannot be.
+// Check names the first key with an impossible value.
 func (c Config) Check() error {
 	if err := checkNames([]string{c.Architecture}); err != nil {
 		return err

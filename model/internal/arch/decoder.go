@@ -6,9 +6,9 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// What several families have in common.
+// Parts that several families share.
 
-// biases are the matrices of a layer that have one.
+// biases says which matrices of a layer have a bias.
 type biases struct{ qkv, o, mlp bool }
 
 // linearSlots are a packed matrix and its bias, if it has one.
@@ -35,7 +35,7 @@ func mlpSlots(c Config, l int, bias bool) []Slot {
 	return append(gateUp, linearSlots(l, "down", c.Intermediate, bias, Part{"mlp.down_proj", c.Hidden})...)
 }
 
-// preNormBlock is a layer of attention and a gated MLP, each behind a norm.
+// preNormBlock is a layer of attention and a gated MLP, each after a norm.
 func preNormBlock(c Config, l int, b biases) []Slot {
 	all := []Slot{normSlot(l, "input_layernorm", c.Hidden, "input_layernorm")}
 	all = append(all, qkvSlots(c, l, b.qkv)...)
@@ -44,12 +44,12 @@ func preNormBlock(c Config, l int, b biases) []Slot {
 	return append(all, mlpSlots(c, l, b.mlp)...)
 }
 
-// preNormForward is a residual stream that attention and the MLP of such layers write to.
+// preNormForward is the forward pass of such layers with rotary positions.
 func preNormForward(c Config, b Blocks) Rows {
 	return residual(c, b, func(l int, h Rows) Rows { return b.Rope(At(l, "rope"), h) })
 }
 
-// residual is that stream, whatever places queries and keys of a layer.
+// residual is the forward pass of such layers; place gives the queries and keys of a layer their positions.
 func residual(c Config, b Blocks, place func(l int, qkv Rows) Rows) Rows {
 	x := b.Embed()
 	for l := range c.Layers {
@@ -69,8 +69,8 @@ func residual(c Config, b Blocks, place func(l int, qkv Rows) Rows) Rows {
 	return b.Norm("norm", x)
 }
 
-// initial: matrices 0.02, the two of each layer that write to the residual stream 1/sqrt(2·layers) of
-// that; norms multiply by one, biases are zero.
+// initial: matrices have standard deviation 0.02, and 1/sqrt(2·layers) of that if they write to the residual
+// stream; norms multiply by one, biases are zero.
 func initial(c Config, s Slot) (mean, spread float64) {
 	switch {
 	case s.Bias():
@@ -83,13 +83,13 @@ func initial(c Config, s Slot) (mean, spread float64) {
 	return 0, initialSpread
 }
 
-// The window of a family with windows where config.json has no sliding_window, and the mark of that. null is none.
+// The default window of a family with windows if config.json has no sliding_window, and the marker of a missing key. null means no window.
 const (
 	defaultWindow = 4096
 	unnamed       = math.MinInt
 )
 
-// unnamedWindow is what is read into: a key that is there takes the place of the mark.
+// unnamedWindow is the value to unmarshal into: a key that is there replaces the marker.
 func unnamedWindow() rawWindow { return rawWindow{Size: new(unnamed)} }
 
 // rawWindow are the keys of a sliding window.
@@ -106,7 +106,7 @@ const (
 	fullLayer    = "full_attention"
 )
 
-// read says which layers slide: those that layer_types names, or, where that is not there, those of which slides is true.
+// read finds the layers with a sliding window: those in layer_types or, without that key, those for which slides is true.
 func (r rawWindow) read(c *Config, slides func(layer int) bool) error {
 	if r.Size != nil && *r.Size == unnamed {
 		if r.Size = nil; c.MaxPositions > defaultWindow {
@@ -128,7 +128,7 @@ func (r rawWindow) read(c *Config, slides func(layer int) bool) error {
 		return badinput.Errorf("layer_types: found %d, expected one for each of num_hidden_layers %d", len(r.Types), c.Layers)
 	}
 	if c.Layers < 1 || c.Layers > maxLayers {
-		return nil // which is refused later
+		return nil // an invalid number of layers is refused later
 	}
 	sliding, any := make([]bool, c.Layers), false
 	for l := range sliding {
@@ -146,7 +146,7 @@ func (r rawWindow) read(c *Config, slides func(layer int) bool) error {
 	return nil
 }
 
-// fromLayer reads a window that must be switched on, and that the first layers do not have.
+// fromLayer reads a window that use_sliding_window must switch on, and that the first layers do not have.
 func (r rawWindow) fromLayer(c *Config) error {
 	if r.Use == nil || !*r.Use {
 		return nil
@@ -157,7 +157,7 @@ func (r rawWindow) fromLayer(c *Config) error {
 	return r.read(c, func(l int) bool { return r.FullFirst != nil && l >= *r.FullFirst })
 }
 
-// windowKeys are the keys of a window that must be switched on.
+// windowKeys are the keys of config.json for such a window.
 func windowKeys(c Config) map[string]any {
 	if c.Window == 0 {
 		return map[string]any{"use_sliding_window": false}
@@ -165,7 +165,7 @@ func windowKeys(c Config) map[string]any {
 	return map[string]any{"use_sliding_window": true, "sliding_window": c.Window, "layer_types": layerTypes(c), "max_window_layers": 0}
 }
 
-// layerTypes name the layers.
+// layerTypes is the value of layer_types.
 func layerTypes(c Config) []string {
 	types := make([]string, c.Layers)
 	for l := range types {
@@ -177,7 +177,7 @@ func layerTypes(c Config) []string {
 	return types
 }
 
-// checkSiLU wants the activation of a gate that SwiGLU computes.
+// checkSiLU refuses an activation other than that of SwiGLU.
 func checkSiLU(found string) error {
 	if found != "silu" && found != "swish" {
 		return badinput.Errorf("hidden_act: found %q, expected \"silu\"", found)

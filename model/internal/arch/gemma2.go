@@ -10,9 +10,9 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// gemma2 is the family of Gemma 2: a norm before and after attention and the MLP, whose weights are the difference from one;
-// every other layer reads a window; scores and logits are bent; and the embedding, but not the head that is tied to it, is
-// scaled.
+// gemma2 is the family of Gemma 2: norms before and after attention and the MLP, whose weights are stored as differences from
+// one; a window in every other layer; caps of scores and logits; and a scaled embedding, though not in the head that is tied
+// to it.
 var gemma2 = architecture{
 	name:    "Gemma2ForCausalLM",
 	read:    readGemma2,
@@ -27,7 +27,7 @@ var gemma2 = architecture{
 // tanhGELU is the activation, by its name in config.json.
 const tanhGELU = "gelu_pytorch_tanh"
 
-// rawGemma2 are the keys of config.json that not every decoder has. hidden_act is a leftover that says nothing.
+// rawGemma2 are the keys of config.json that not every decoder has. hidden_act is an unused leftover.
 type rawGemma2 struct {
 	rawWindow
 	DType         string    `json:"dtype"`
@@ -72,7 +72,7 @@ func readGemma2(text []byte) (Config, error) {
 	return c, err
 }
 
-// nullable is a number that a key may say is none, which is not the same as to say nothing.
+// nullable is a number that may be null, which is different from a missing key.
 type nullable struct {
 	said  bool
 	value float64
@@ -86,7 +86,7 @@ func (n *nullable) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, &n.value)
 }
 
-// cap is what bends; 0: nothing does.
+// cap is the cap; 0: none.
 func (n *nullable) cap(key string) (float32, error) {
 	switch {
 	case n == nil:
@@ -148,12 +148,12 @@ func gemma2Forward(c Config, b Blocks) Rows {
 	return b.Norm("norm", x)
 }
 
-// dtypes are what weights are published in.
+// dtypes are the types in which weights are published.
 var dtypes = map[string]kernels.Encoding{
 	"bfloat16": kernels.EncodedBF16, "float16": kernels.EncodedF16, "float32": kernels.EncodedF32,
 }
 
-// Published is the configuration of a model whose weights are in that encoding, where config.json does not say it.
+// Published is the configuration of a model with weights of that encoding, if config.json does not say the type.
 func (c Config) Published(in kernels.Encoding) Config {
 	for name, e := range dtypes {
 		if e == in && c.DType == "" && c.arch().inDType {
@@ -163,7 +163,7 @@ func (c Config) Published(in kernels.Encoding) Config {
 	return c
 }
 
-// embeddingScale is the root of the hidden size, rounded to what the weights were published in.
+// embeddingScale is the square root of the hidden size, rounded to the type in which the weights were published.
 func (c Config) embeddingScale() float32 {
 	t := tensorfile.Tensor{Encoding: dtypes[cmp.Or(c.DType, "bfloat16")]}
 	t.Bytes = make([]byte, t.Encoding.Size())

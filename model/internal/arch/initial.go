@@ -15,7 +15,7 @@ import (
 // initialSpread is the usual standard deviation of the matrices of a new model.
 const initialSpread = 0.02
 
-// Initial are the first values of a slot of a new model. A tensor's values depend on the seed, its name and its shape alone.
+// Initial are the initial values of a slot. A tensor's values depend only on the seed, its name and its shape.
 func (c Config) Initial(s Slot, seed uint64) []float32 {
 	mean, spread := c.arch().initial(c, s)
 	if s.Vector && !s.Bias() {
@@ -31,7 +31,7 @@ func (c Config) Initial(s Slot, seed uint64) []float32 {
 	return values
 }
 
-// tensorKey starts the sequence of draws that belongs to one tensor.
+// tensorKey is the seed of the sequence of draws of one tensor.
 func tensorKey(seed uint64, name string) uint64 {
 	sum := sha256.Sum256(binary.LittleEndian.AppendUint64([]byte("init\x00"+name+"\x00"), seed))
 	return binary.LittleEndian.Uint64(sum[:])
@@ -49,10 +49,10 @@ func normal(key, i uint64) float64 {
 	return float64(sum-mean) / spread
 }
 
-// Type is what a config.json calls weights of that type: the one that is part of the model stays.
+// Type is the torch_dtype of config.json for weights of that type: it is c.DType if that is set, because the model then depends on it.
 func (c Config) Type(dtype string) string { return cmp.Or(c.DType, dtype) }
 
-// Write puts the configuration into dir as config.json, for weights of that type; but the one that is part of the model stays.
+// Write writes the configuration to config.json in dir, with the torch_dtype of Type.
 func (c Config) Write(dir, dtype string) error {
 	keys := map[string]any{
 		"architectures": []string{c.Architecture}, "torch_dtype": c.Type(dtype), "use_cache": true,

@@ -1,7 +1,7 @@
 package arch
 
-// llama is the family of Llama 2 and 3, and of whatever has their shape under their name, such as TinyLlama, SmolLM2 and
-// DeepSeek-Coder: grouped-query attention and a gated MLP, each behind a norm.
+// llama is the family of Llama 2 and 3, and of models with the same architecture name, such as TinyLlama, SmolLM2 and
+// DeepSeek-Coder: grouped-query attention and a gated MLP, each after a norm.
 var llama = architecture{
 	name: "LlamaForCausalLM",
 	read: readLlama,

@@ -1,6 +1,6 @@
 package arch
 
-// mistral is the family of Mistral 7B and its kin: that of Llama with a sliding window in all layers, or in none.
+// mistral is the family of Mistral 7B: like Llama, but with a sliding window in all layers, or in none.
 var mistral = architecture{
 	name:    "MistralForCausalLM",
 	read:    readMistral,

@@ -2,8 +2,8 @@ package arch
 
 import "maps"
 
-// qwen2 is the family of Qwen2 and Qwen2.5: that of Llama with biases of queries, keys and values, of which config.json
-// says nothing, and a window that is mostly switched off.
+// qwen2 is the family of Qwen2 and Qwen2.5: like Llama, but with biases of queries, keys and values, which config.json
+// does not mention, and a window that is usually switched off.
 var qwen2 = architecture{
 	name:    "Qwen2ForCausalLM",
 	read:    readQwen2,

@@ -9,23 +9,23 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
-// Scaling is what becomes of the frequencies of a rotary embedding, so that more positions fit than it was trained with.
-// The zero value leaves them. Names and meaning are those of config.json.
+// Scaling scales the frequencies of a rotary embedding, for more positions than it was first trained with. The zero value
+// scales nothing. Names and meanings are those of config.json.
 type Scaling struct {
 	Type     string  // "linear", "llama3", "yarn"
-	Factor   float64 // by how much the slowest turn slower
-	Original int     // positions that the model was trained with first
+	Factor   float64 // the divisor of the lowest frequencies
+	Original int     // the number of positions in the first training
 
-	LowFactor, HighFactor float64 // of llama3: which wave lengths change, as shares of the original positions
-	BetaFast, BetaSlow    float64 // of yarn: which frequencies change, by how often they turn in those
-	Exact                 bool    // of yarn: the bounds between them are not rounded to whole frequencies
-	Magnitude             float64 // of yarn: what cosines and sines are multiplied by
+	LowFactor, HighFactor float64 // of llama3: the range of wavelengths that are scaled in part, as fractions of the original positions
+	BetaFast, BetaSlow    float64 // of yarn: the range of frequencies that are scaled in part, as rotations in the original positions
+	Exact                 bool    // of yarn: the bounds of that range are not rounded to indices of frequencies
+	Magnitude             float64 // of yarn: the factor of cosines and sines
 }
 
-// scalings are the kinds that there are.
+// scalings are the known types.
 const scalings = "default, linear, llama3, yarn"
 
-// rawScaling is how config.json says it: in rope_scaling, or, since transformers 5, in rope_parameters.
+// rawScaling is the scaling in config.json: in rope_scaling or, since transformers 5, in rope_parameters.
 type rawScaling struct {
 	Theta    *float64 `json:"rope_theta"`
 	Type     string   `json:"rope_type"`
@@ -48,7 +48,7 @@ type rawScaling struct {
 	Sliding json.RawMessage `json:"sliding_attention"`
 }
 
-// readRope finds the base of the rotary embedding and its scaling, in the old places or the new one.
+// readRope reads the base of the rotary embedding and its scaling, from the old keys or the new one.
 func (r rawConfig) readRope(c *Config, theta float64) error {
 	key, text := "rope_scaling", r.RopeScaling
 	if !isNull(r.RopeParameters) {
@@ -97,7 +97,7 @@ func (r rawConfig) readRope(c *Config, theta float64) error {
 	return err
 }
 
-// read takes what the type has, and refuses a type that there is not.
+// read reads the keys of the type, and refuses an unknown type.
 func (s rawScaling) read(key string, positions int) (Scaling, error) {
 	kind := cmp.Or(s.Type, s.OldType, "default")
 	if s.Type != "" && s.OldType != "" && s.Type != s.OldType {
@@ -143,7 +143,7 @@ func (s rawScaling) read(key string, positions int) (Scaling, error) {
 	return r, nil
 }
 
-// readYarn reads what yarn has beside the factor.
+// readYarn reads the keys of yarn besides the factor.
 func (s rawScaling) readYarn(r *Scaling) {
 	given := func(x *float64) float64 {
 		if x == nil {
@@ -169,7 +169,7 @@ func (s rawScaling) readYarn(r *Scaling) {
 	}
 }
 
-// check names what cannot be.
+// check names the first key with an impossible value.
 func (s Scaling) check() error {
 	if s.Type == "" {
 		return nil
@@ -192,7 +192,7 @@ func (s Scaling) check() error {
 	return nil
 }
 
-// write puts the scaling into a config.json; nil: there is none.
+// write is the scaling as a value of config.json; nil: there is none.
 func (s Scaling) write() any {
 	keys := map[string]any{"rope_type": s.Type, "factor": s.Factor}
 	switch s.Type {
@@ -208,7 +208,7 @@ func (s Scaling) write() any {
 	return keys
 }
 
-// RopeScale is what cosines and sines are multiplied by.
+// RopeScale is the factor of cosines and sines.
 func (c Config) RopeScale() float64 {
 	if c.RopeScaling.Type == "yarn" {
 		return c.RopeScaling.Magnitude
@@ -216,7 +216,7 @@ func (c Config) RopeScale() float64 {
 	return 1
 }
 
-// Frequencies are by how much the pairs of a head turn from one position to the next.
+// Frequencies are the angles by which the pairs of a head rotate from one position to the next.
 func (c Config) Frequencies() []float64 {
 	dim, s := c.Heads.Dim, c.RopeScaling
 	turns := make([]float64, dim/2)
@@ -238,17 +238,17 @@ func (c Config) Frequencies() []float64 {
 	return turns
 }
 
-// llama3 leaves short waves, slows long ones down, and goes from one to the other in between.
+// llama3 keeps frequencies with short wavelengths, divides those with long ones, and interpolates in between.
 func (s Scaling) llama3(f float64) float64 {
-	turns := float64(s.Original) * f / (2 * math.Pi) // in the original positions
+	turns := float64(s.Original) * f / (2 * math.Pi) // rotations in the original positions
 	share := (turns - s.LowFactor) / (s.HighFactor - s.LowFactor)
 	share = min(max(share, 0), 1)
 	return f * ((1-share)/s.Factor + share)
 }
 
-// yarn does the same by the number of a frequency.
+// yarn does the same by the index of a frequency.
 func (s Scaling) yarn(turns []float64, theta float64, dim int) {
-	at := func(rotations float64) float64 { // the frequency that turns so often in the original positions, as a number of it
+	at := func(rotations float64) float64 { // the fractional index of the frequency with that many rotations in the original positions
 		return float64(dim) * math.Log(float64(s.Original)/(rotations*2*math.Pi)) / (2 * math.Log(theta))
 	}
 	low, high := at(s.BetaFast), at(s.BetaSlow)

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// shapes are the models that benchmarks build from random weights, as they were published.
+// shapes are the shapes of published models that benchmarks build from random weights.
 var shapes = map[string]Config{
 	"tiny": {Architecture: "Qwen3ForCausalLM", Vocab: 2048, Hidden: 256, Intermediate: 768, Layers: 4,
 		Heads: kernels.Heads{Q: 4, KV: 2, Dim: 64}, Eps: 1e-6, RopeTheta: 1e6, MaxPositions: 4096, TiedHead: true},
@@ -35,7 +35,7 @@ var shapes = map[string]Config{
 	"gemma2-9b": gemma2Shape(Config{Hidden: 3584, Intermediate: 14336, Layers: 42, Heads: kernels.Heads{Q: 16, KV: 8, Dim: 256}}),
 }
 
-// llama3Scaling is that of Llama 3.1 and later.
+// llama3Scaling is the RoPE scaling of Llama 3.1 and later.
 func llama3Scaling(factor float64) Scaling {
 	return Scaling{Type: "llama3", Factor: factor, Original: 8192, LowFactor: 1, HighFactor: 4}
 }
@@ -47,7 +47,7 @@ func gemma2Shape(c Config) Config {
 	return c
 }
 
-// Shapes are the names of them.
+// Shapes are their names.
 func Shapes() []string { return slices.Sorted(maps.Keys(shapes)) }
 
 // Product is one weight matrix of a shape.
@@ -88,7 +88,7 @@ func ShapeNamed(name string) (Config, error) {
 	return c, nil
 }
 
-// Work is an amount of arithmetic, in flops: products that a machine may have instructions of bf16 for, and everything else.
+// Work is an amount of arithmetic, in flops: products for which a machine may have bf16 instructions, and everything else.
 type Work struct{ Products, Rest float64 }
 
 // Kind is where work of a kind is counted.
@@ -99,11 +99,11 @@ func (w *Work) Kind(products bool) *float64 {
 	return &w.Rest
 }
 
-// Seconds is how long a machine takes that does so many flops of each kind a second.
+// Seconds is how long a machine takes, given its flops per second for each kind.
 func (w Work) Seconds(products, rest float64) float64 { return w.Products/products + w.Rest/rest }
 
-// Reads is how many positions the last of T rows reads, and a row of them in the mean, where each reads those up to its own or those in
-// a window: both are means over the layers.
+// Reads is how many positions the last of T rows attends to, and how many a row does on average, if each attends to those up to its own
+// or in its window. Both are averages over the layers.
 func (c Config) Reads(T int) (last, mean float64) {
 	for l := range c.Layers {
 		n, window := float64(T), float64(c.Attn(l).Window)
@@ -115,8 +115,8 @@ func (c Config) Reads(T int) (last, mean float64) {
 	return last / float64(c.Layers), mean / float64(c.Layers)
 }
 
-// TrainingFlops are those of one token's training with frozen weights and an adapter of that rank: forward, gradient to the
-// activations, and nothing twice. Attention is that of a sequence of T.
+// TrainingFlops are the flops for training on one token, with frozen weights and an adapter of that rank: forward, gradients, and no
+// recomputation. Attention is that of a sequence of T.
 func (c Config) TrainingFlops(rank, T int) (weights, adapter, attention float64) {
 	block, low := 0, 0
 	for _, s := range c.BlockMatrices() {

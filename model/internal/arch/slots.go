@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Slot is one weight as the graph uses it: q, k and v are a single matrix there, gate and up another.
+// Slot is one weight of the graph, in which q, k and v are packed into one matrix, and gate and up into another.
 type Slot struct {
 	Name   string // "layers.3.qkv"
 	Vector bool   // a Buffer (norms, biases), else a Matrix
@@ -20,7 +20,7 @@ type Part struct {
 	Rows   int
 }
 
-// Rows are those of all parts.
+// Rows is the number of rows of all parts.
 func (s Slot) Rows() int {
 	n := 0
 	for _, p := range s.Parts {
@@ -29,13 +29,13 @@ func (s Slot) Rows() int {
 	return n
 }
 
-// Size is how many numbers there are.
+// Size is the number of elements.
 func (s Slot) Size() int { return s.Rows() * s.Cols }
 
-// Bias tells the biases among the vectors: one number a row.
+// Bias tells whether it is a bias: a vector with one number per row.
 func (s Slot) Bias() bool { return s.Vector && s.Cols == 1 }
 
-// is reports whether the slot is the one of that name in its layer.
+// is reports whether the slot has that name in its layer.
 func (s Slot) is(what string) bool { return strings.HasSuffix(s.Name, "."+what) }
 
 // Shape is the shape of a part in the file.
@@ -52,7 +52,7 @@ func (s Slot) Shape(p Part) []int {
 // At names a slot of a layer.
 func At(layer int, what string) string { return fmt.Sprintf("layers.%d.%s", layer, what) }
 
-// The slots of a layer, from the names of their modules there.
+// Constructors of the slots of a layer from the names of its modules.
 
 func normSlot(layer int, name string, cols int, modules ...string) Slot {
 	parts := make([]Part, len(modules))
@@ -70,7 +70,7 @@ func biasSlot(layer int, name string, parts ...Part) Slot {
 	return Slot{Name: At(layer, name), Vector: true, Cols: 1, Parts: tensors(layer, ".bias", parts)}
 }
 
-// tensors gives modules of a layer the names that they have in the model's files.
+// tensors turns the names of a layer's modules into those of tensors in the model's files.
 func tensors(layer int, kind string, modules []Part) []Part {
 	named := make([]Part, len(modules))
 	for i, m := range modules {
@@ -82,8 +82,8 @@ func tensors(layer int, kind string, modules []Part) []Part {
 // Embedding is the slot of the embedding, which a tied head reads too.
 const Embedding = "embed_tokens"
 
-// Slots lists every weight of the model, in the order of the forward pass: between the embedding and the
-// head, which all decoders call the same, the blocks of its architecture.
+// Slots lists every weight of the model in the order of the forward pass: the embedding, the blocks of its
+// architecture, and the head. Embedding and head have the same names in all decoders.
 func (c Config) Slots() []Slot {
 	all := []Slot{{Name: Embedding, Cols: c.Hidden, Parts: []Part{{"model.embed_tokens.weight", c.Vocab}}}}
 	for l := range c.Layers {
@@ -96,7 +96,7 @@ func (c Config) Slots() []Slot {
 	return all
 }
 
-// Tensors are the names of what the model is computed from.
+// Tensors are the names of the tensors that the model reads.
 func (c Config) Tensors() map[string]bool {
 	all := map[string]bool{}
 	for _, s := range c.Slots() {

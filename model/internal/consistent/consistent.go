@@ -1,4 +1,4 @@
-// Package consistent holds a model's config.json to its tensors.
+// Package consistent checks that a model's config.json agrees with its tensors.
 package consistent
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/arch"
 )
 
-// Check holds config.json to the tensors of the files, before they are read: sizes by the key that says them, how many
-// layers there are, whether the head is tied, and tensors that the architecture would not read.
+// Check compares config.json with the tensors of the files before they are read: sizes, naming the key, the number of
+// layers, whether the head is tied, and tensors that the architecture would not read.
 func Check(c arch.Config, set *tensorfile.Set) error {
 	for _, check := range []func(arch.Config, *tensorfile.Set) error{checkSizes, checkLayers, checkHead, checkUnread} {
 		if err := check(c, set); err != nil {
@@ -24,7 +24,7 @@ func Check(c arch.Config, set *tensorfile.Set) error {
 	return nil
 }
 
-// checkSizes wants each size in one tensor that has it; the others are held to theirs when they are read.
+// checkSizes compares each size with one tensor that has it; other tensors are checked when they are read.
 func checkSizes(c arch.Config, set *tensorfile.Set) error {
 	h, block := c.Heads, func(module string) string { return "model.layers.0." + module + ".weight" }
 	for _, s := range []struct {
@@ -41,7 +41,7 @@ func checkSizes(c arch.Config, set *tensorfile.Set) error {
 	} {
 		t, err := set.Tensor(s.tensor)
 		if err != nil || len(t.Shape) != 2 {
-			continue // which is told when it is read
+			continue // this is an error when it is read
 		}
 		if t.Shape[s.side] != s.size {
 			return badinput.Errorf("%s: config.json says %s is %d, but tensor %q has shape %v, which makes it %d",
@@ -51,7 +51,7 @@ func checkSizes(c arch.Config, set *tensorfile.Set) error {
 	return nil
 }
 
-// checkLayers wants as many layers as the files have.
+// checkLayers compares the number of layers.
 func checkLayers(c arch.Config, set *tensorfile.Set) error {
 	last := -1
 	for _, name := range set.Names() {
@@ -66,7 +66,7 @@ func checkLayers(c arch.Config, set *tensorfile.Set) error {
 	return nil
 }
 
-// checkHead wants a head of its own where config.json says so, and none but the embedding where it is tied.
+// checkHead requires a head if config.json says that it is not tied, and otherwise none that differs from the embedding.
 func checkHead(c arch.Config, set *tensorfile.Set) error {
 	const head, table = "lm_head.weight", "model.embed_tokens.weight"
 	if !c.TiedHead {
@@ -90,7 +90,7 @@ func checkHead(c arch.Config, set *tensorfile.Set) error {
 	return nil
 }
 
-// checkUnread refuses biases and norms that the architecture does not have: without them the model is another one.
+// checkUnread refuses biases and norms that the architecture does not have: ignoring them would compute another model.
 func checkUnread(c arch.Config, set *tensorfile.Set) error {
 	known := c.Tensors()
 	for _, name := range set.Names() {
@@ -102,7 +102,7 @@ func checkUnread(c arch.Config, set *tensorfile.Set) error {
 	return nil
 }
 
-// Published is the configuration with the type of the weights, where config.json does not say it.
+// Published is the configuration with the type of the weights, if config.json does not say it.
 func Published(c arch.Config, set *tensorfile.Set) arch.Config {
 	if t, err := set.Tensor(c.Slots()[0].Parts[0].Tensor); err == nil {
 		return c.Published(t.Encoding)
@@ -110,13 +110,13 @@ func Published(c arch.Config, set *tensorfile.Set) arch.Config {
 	return c
 }
 
-// OnlyBF16 tells whether all matrices that the model is computed from are bf16, those of four bits too once they are decoded. What else is
-// in the files says nothing of it.
+// OnlyBF16 tells whether all matrices that the model reads are bf16, including those of four bits after decoding. Other tensors of the
+// files do not matter.
 func OnlyBF16(c arch.Config, set *tensorfile.Set) bool {
 	for _, s := range c.Slots() {
 		for _, p := range s.Parts {
 			if _, _, err := set.Bytes(p.Tensor); s.Vector || err == nil {
-				continue // no matrix, or codes
+				continue // not a matrix, or codes of four bits
 			}
 			if t, err := set.Tensor(p.Tensor); err != nil || t.Encoding != kernels.EncodedBF16 {
 				return false

@@ -1,4 +1,4 @@
-// Package copies has the matrices that kernels read in place of trained parameters.
+// Package copies has the copies of trained parameters that kernels read.
 package copies
 
 import (
@@ -9,28 +9,28 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Set is matrices in place of trained parameters, which lie row by row in a slab, the masters. A matrix of bf16 has the nearest
-// numbers.
+// Set is a set of matrices that are copies of trained parameters, the masters, which are row-major in a slab. A copy in bf16 is rounded
+// to nearest.
 type Set struct {
 	All     []Copy
-	scratch kernels.Buffer // of the largest
+	scratch kernels.Buffer // as large as the largest master
 	read    []float32
 	host    []float32
 }
 
-// Copy is one of them.
+// Copy is one copy.
 type Copy struct {
 	Mat    kernels.Matrix
 	Master kernels.Buffer
 	Offset int // of Master in its slab
 }
 
-// Add has one more.
+// Add adds a copy.
 func (c *Set) Add(mat kernels.Matrix, master kernels.Buffer, offset int) {
 	c.All = append(c.All, Copy{mat, master, offset})
 }
 
-// Allocate makes the room that Stale needs, when all copies are known.
+// Allocate allocates the memory that Stale needs, once all copies are added.
 func (c *Set) Allocate(b kernels.Backend) (err error) {
 	largest := 0
 	for _, m := range c.All {
@@ -40,15 +40,15 @@ func (c *Set) Allocate(b kernels.Backend) (err error) {
 	return err
 }
 
-// Publish shows the kernels the masters as they are now.
+// Publish updates the copies from their masters.
 func (c *Set) Publish(b kernels.Backend) {
 	for _, m := range c.All {
 		b.Pack(m.Mat, 0, m.Master)
 	}
 }
 
-// Stale finds the first number of a matrix, from one on, whose bits are not those of these masters, or −1. Of one matrix all are asked for
-// in order, some at a time.
+// Stale compares a copy, from an index on, with the given masters, and returns the index in these of the first difference in bits, or −1.
+// A matrix must be compared in ascending order of indices, from 0 on.
 func (c *Set) Stale(b kernels.Backend, mat kernels.Matrix, from int, masters []float32) (int, error) {
 	c.read = slices.Grow(c.read[:0], len(masters))[:len(masters)]
 	if from == 0 {
@@ -69,13 +69,13 @@ func (c *Set) Stale(b kernels.Backend, mat kernels.Matrix, from int, masters []f
 	return -1, nil
 }
 
-// Room is memory on the host for so many numbers, the same each time.
+// Room is memory on the host for n numbers, which is reused by the next call.
 func (c *Set) Room(n int) []float32 {
 	c.host = slices.Grow(c.host[:0], n)[:n]
 	return c.host
 }
 
-// Unpublished is the error of a copy that is stale.
+// Unpublished is the error about a stale copy.
 func Unpublished(tensor, what string) error {
 	return fmt.Errorf("%s was changed but not published: the sampler would read an older %s", tensor, what)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Slabs are parameters and their gradients, in the same order. Where nothing learns there are no gradients.
+// Slabs are parameters and their gradients, in the same order. Without training Grads is nil.
 type Slabs struct{ Params, Grads kernels.Buffer }
 
 // NewSlabs makes room for n parameters.

@@ -10,21 +10,21 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
-// Adapted is a linear that is not trained, and the adapter that is: see kernels.LinearLowRank. Where the run is bare, the linear alone.
-// Inputs x, w, the bias where there is one, A, and one B per window; z lies in a plane beside the output.
+// Adapted is a frozen linear with a trained adapter: see kernels.LinearLowRank. In a bare run it is the linear alone. Inputs x, w, the
+// bias if there is one, A, and one B per window; z is a plane of the output.
 type Adapted struct {
 	What    string // which matrix, for people
 	N, K    int
 	Rank    int
 	Scale   float32
 	Bias    bool
-	First   bool          // nothing before it is trained
+	First   bool          // nothing before it is trained, so x needs no gradient
 	Factors kernels.DType // of the gradients to A and B
-	Rounds  bool          // all of these products round what they multiply, in windows that rounded rows have
+	Rounds  bool          // all of these products round what they multiply, and rounded rows have these windows
 	Windows []kernels.Window
 }
 
-// RoundsRows tells whether a weight and its adapter round what they multiply, and r, which may be nil, has the adapter's windows.
+// RoundsRows tells whether a weight and its adapter round what they multiply, and r, which may be nil, supports the adapter's windows.
 func RoundsRows(r kernels.RowRounder, w, a kernels.Matrix, windows []kernels.Window) bool {
 	if r == nil || w.DType() != kernels.BF16Rounding || a.DType() != kernels.BF16Rounding {
 		return false
@@ -32,7 +32,7 @@ func RoundsRows(r kernels.RowRounder, w, a kernels.Matrix, windows []kernels.Win
 	return !slices.ContainsFunc(windows, func(at kernels.Window) bool { return r.RoundedLen(at.From, 1) == 0 || r.RoundedLen(at.N, 1) == 0 })
 }
 
-// rounded is the input, counted from 1, that is multiplied, as Op.RoundedInputs.
+// rounded is Op.RoundedInputs for the given multiplied input, counted from 1.
 func (a Adapted) rounded(input int) []int {
 	if a.Rounds {
 		return []int{input}
@@ -45,7 +45,8 @@ func (a Adapted) low() int { return a.Rank * len(a.Windows) }
 
 func (a Adapted) between(z kernels.Buffer) kernels.Cols { return kernels.Whole(z, a.low()) }
 
-// adapter gives what the kernels call it of an operation's inputs, A and those behind it, always in the same place.
+// adapter returns a function that makes a kernels.LowRank of an operation's inputs from A on. It always returns the same one, filled anew,
+// so that a run allocates nothing.
 func (a Adapted) adapter() func(in []*program.Operand) *kernels.LowRank {
 	l := &kernels.LowRank{Scale: a.Scale, Windows: a.Windows, B: make([]kernels.Matrix, len(a.Windows))}
 	return func(in []*program.Operand) *kernels.LowRank {
@@ -57,9 +58,9 @@ func (a Adapted) adapter() func(in []*program.Operand) *kernels.LowRank {
 	}
 }
 
-// Op is the linear and what is added to it.
+// Op is the linear plus the adapter.
 func (a Adapted) Op(run *Run) *program.Op {
-	first := 2 // of the adapter's inputs
+	first := 2 // the adapter's first input
 	if a.Bias {
 		first = 3
 	}

@@ -60,8 +60,8 @@ func QKNormRope(what string, a kernels.Attn, eps float32, trainable bool) *progr
 	}
 }
 
-// Attention: causal attention inside each sequence of a packed batch. Input qkv; beside its output
-// it keeps the log of each softmax's sum. Keys and values are of type kv, that of a decoder's cache.
+// Attention: causal attention inside each sequence of a packed batch. Input qkv; a plane of the output
+// keeps the log of each softmax's sum. Keys and values are of type kv, that of a decoder's cache.
 func Attention(run *Run, what string, a kernels.Attn, kv kernels.DType) *program.Op {
 	rounds := func(input int) []int {
 		if kv == kernels.BF16 {
@@ -85,8 +85,8 @@ func Attention(run *Run, what string, a kernels.Attn, kv kernels.DType) *program
 	}
 }
 
-// PagedAttention: attention of a decoder's rows, whose keys and values join those in the cache. It
-// writes to the cache, so its name must tell the layer even where two layers are alike.
+// PagedAttention: attention of a decoder's rows, whose keys and values are added to the cache. Because of
+// that side effect its name must have the layer: equal operations are merged.
 func PagedAttention(run *Run, layer int, a kernels.Attn, c kernels.Cache) *program.Op {
 	return &program.Op{
 		Name: fmt.Sprintf("paged attention of layer %d", layer), Inputs: 1, Width: a.OutWidth(), Keep: true,

@@ -1,6 +1,6 @@
-// Package ops are the operations that decoder-only transformers are made of, each with its gradients: one
-// fused kernel of the backend apiece. A gradient is an operation of its own, and an operation has one
-// output, so that a program computes no gradient that nobody wants.
+// Package ops has the operations of decoder-only transformers and their gradients, each one fused kernel of
+// the backend. A gradient is an operation of its own, and an operation has one output, so that a program
+// computes only the gradients that are needed.
 package ops
 
 import (
@@ -10,29 +10,29 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
-// Run is what the operations of a graph are told anew for each run, beside the leaves.
+// Run is the input of a graph's operations that changes from run to run, besides the leaves.
 type Run struct {
 	Spans   kernels.Spans // the packed sequences
 	Asked   Asked
-	InvTemp float32 // of the distribution that log-probabilities are of
+	InvTemp float32 // of the distribution of the log-probabilities
 	Loss    kernels.Loss
 	OwnLoss OwnLoss // computes the loss in place of the kernel, or nil
-	Bare    bool    // an attached adapter says nothing: the numbers are those of the frozen weights alone
+	Bare    bool    // ignore an attached adapter: compute with the frozen weights alone
 
 	Paged kernels.Paged // the sequences of a decoder
-	Draws int           // rows that a decoder draws from
+	Draws int           // how many rows a decoder draws from
 	Served
 }
 
-// Asked says what the head and the loss are about. A row may be asked for several targets, each of which makes a pair, and
-// several tokens may be of one pair. Rows are followed by further pairs, and pairs by further tokens; what comes from one of
-// these is added to the first.
+// Asked says which log-probabilities the head and the loss compute. A row may have several targets, each of which makes a pair, and
+// several tokens may share a pair. The first pair of each row comes in the place of the row, further ones after all rows; the first
+// token of each pair comes in the place of the pair, further ones after all pairs. Their gradients are added to the first.
 type Asked struct {
 	Again         kernels.Buffer // I32 [Tokens − T]: the rows of further pairs, then the pairs of further tokens
 	Pairs, Tokens int
 }
 
-// rows are those of the pairs beyond the T rows of the batch; nil: none.
+// rows are the rows of the pairs after the T rows of the batch; nil: none.
 func (a Asked) rows(T int) kernels.Buffer {
 	if a.Pairs == T {
 		return nil
@@ -40,7 +40,7 @@ func (a Asked) rows(T int) kernels.Buffer {
 	return a.Again.Slice(0, a.Pairs-T)
 }
 
-// pairs are those of the tokens beyond the pairs; nil: none.
+// pairs are the pairs of the tokens after the pairs; nil: none.
 func (a Asked) pairs(T int) kernels.Buffer {
 	if a.Tokens == a.Pairs {
 		return nil
@@ -48,7 +48,7 @@ func (a Asked) pairs(T int) kernels.Buffer {
 	return a.Again.Slice(a.Pairs-T, a.Tokens-T)
 }
 
-// gradient is one term of a Diff: nil, where an input needs none.
+// gradient is one term of a Diff; nil if an input needs none.
 type gradient func() (*gorgonia.Node, error)
 
 // gradients collects the terms of all inputs, in order.
@@ -72,7 +72,7 @@ func by(o *program.Op, in ...*gorgonia.Node) gradient {
 	return func() (*gorgonia.Node, error) { return gorgonia.ApplyOp(o, in...) }
 }
 
-// byIf is by where the parameter is trained, and nothing elsewhere.
+// byIf is by if the parameter is trained, otherwise nil.
 func byIf(trainable bool, o *program.Op, in ...*gorgonia.Node) gradient {
 	if !trainable {
 		return nil

@@ -14,7 +14,7 @@ const (
 	headJacobian
 )
 
-// AskedRows: a row for each pair. Input h.
+// AskedRows: one row for each pair. Input h.
 func AskedRows(run *Run, hidden int) *program.Op {
 	return &program.Op{
 		Name: "rows that are asked for", Inputs: 1, Width: hidden, WRT: []bool{true}, InPlace: 1, Mutates: true,
@@ -31,7 +31,7 @@ func AskedRows(run *Run, hidden int) *program.Op {
 	}
 }
 
-// repeat puts rows of x [n, width] once more behind its last.
+// repeat appends copies of rows of x [n, width] after its last row.
 func repeat(b kernels.Backend, x, rows kernels.Buffer, width, n int) {
 	if rows != nil {
 		more := rows.Len()
@@ -39,7 +39,7 @@ func repeat(b kernels.Backend, x, rows kernels.Buffer, width, n int) {
 	}
 }
 
-// addRepeated adds what is behind the last row of dx [n, width] to the rows that it repeats.
+// addRepeated is the gradient of repeat: it adds the rows after the last row of dx [n, width] to the rows that they repeat.
 func addRepeated(b kernels.Backend, dx, rows kernels.Buffer, width, n int) {
 	if rows != nil {
 		more := rows.Len()
@@ -48,7 +48,7 @@ func addRepeated(b kernels.Backend, dx, rows kernels.Buffer, width, n int) {
 }
 
 // LogProb: the log-probability of each pair's target, then those of further tokens. Inputs h, w, targets. With gradients it
-// keeps the Jacobian, so that no logit is ever computed twice. A cap bends logits, or 0.
+// keeps the Jacobian, so that no logit is computed twice. cap is the cap of logits, or 0.
 func LogProb(run *Run, vocab, hidden int, cap float32, withGradients, trainable bool) *program.Op {
 	logits := func() kernels.Logits { return kernels.Logits{InvTemp: run.InvTemp, Cap: cap} }
 	o := &program.Op{
@@ -83,7 +83,7 @@ func LogProb(run *Run, vocab, hidden int, cap float32, withGradients, trainable 
 	return o
 }
 
-// Gather: the rows that a decoder draws from. Inputs x, row numbers.
+// Gather: the rows from which a decoder draws. Inputs x, row numbers.
 func Gather(run *Run, width int) *program.Op {
 	return &program.Op{
 		Name: "rows to draw from", Inputs: 2, Width: width, Keep: true,

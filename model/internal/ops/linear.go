@@ -9,7 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
-// Linear: out [T, N] = x [T, K] · wᵀ + bias. Inputs x, w and, where there is one, bias.
+// Linear: out [T, N] = x [T, K] · wᵀ + bias. Inputs x, w and, if there is one, bias.
 type Linear struct {
 	What      string // which matrix, for people
 	N, K      int

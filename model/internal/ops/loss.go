@@ -8,12 +8,12 @@ import (
 )
 
 // OwnLoss computes a loss on the host, after the kernel and in place of it: it reads logp and
-// entropy [tokens], writes dlogp [tokens], and corrects what the kernel said in stats F64 [kernels.NumStats].
+// entropy [tokens], writes dlogp [tokens], and corrects the kernel's results in stats F64 [kernels.NumStats].
 type OwnLoss func(dlogp, stats, logp, entropy kernels.Buffer) error
 
-// Loss: the scalar that is differentiated. Inputs logp, old, advantage, weight. One kernel computes
-// the loss with its statistics and, beside them, its gradient; the gradient's own operation only
-// hands that out, and adds up what the tokens of a pair get.
+// Loss: the scalar that is differentiated. Inputs logp, old, advantage, weight. One kernel computes the
+// loss, its statistics and its gradient. The operation of the gradient only copies that, and sums the
+// gradients of the tokens of a pair.
 func Loss(run *Run) *program.Op {
 	return &program.Op{
 		Name: "loss", Inputs: 4, Sums: kernels.NumStats, WRT: []bool{true, false, false, false}, Aux: []int{1},

@@ -5,20 +5,20 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
-// Served is what the rows of a run have beside the model: adapters, each for some of them.
+// Served are the adapters of a run, each for some of its rows.
 type Served struct {
 	Stretches []Stretch      // no two of which have a row in common
-	Low       kernels.Buffer // F32: room for what any of them has between its two matrices
+	Low       kernels.Buffer // F32: room for z, the output of an adapter's A
 }
 
 // Stretch is rows [From, To), which have the same adapter.
 type Stretch struct {
 	From, To    int
-	Corrections []*kernels.LowRank // of each packed linear, by its number; nil where nothing of it is adapted
+	Corrections []*kernels.LowRank // of each packed linear, by its number; nil: the linear is not adapted
 }
 
-// Corrected is the output of packed linear number n with what the adapter of each row says of it: the numbers are those of a policy that
-// has the adapter attached. Inputs base [T, N], x [T, K].
+// Corrected is the output of packed linear number n plus the correction of each row's adapter, with the bits of a policy that has the
+// adapter attached. Inputs base [T, N], x [T, K].
 func Corrected(run *Run, what string, n, N, K int) *program.Op {
 	return &program.Op{
 		Name: "served adapters " + what, Inputs: 2, Width: N, InPlace: 1, Mutates: true, Keep: true,
@@ -33,7 +33,7 @@ func Corrected(run *Run, what string, n, N, K int) *program.Op {
 	}
 }
 
-// rowsFrom are the rows of a value from one on.
+// rowsFrom are the rows of a value from the given one on.
 func rowsFrom(x kernels.Buffer, row, width int) kernels.Cols {
 	if row > 0 {
 		x = x.Slice(row*width, x.Len())

@@ -6,37 +6,37 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Block is a piece of an arena: one value's memory, or that of several that follow one another in
-// place. It is live from the step that writes it first to the step that reads it last.
+// Block is a piece of an arena: the memory of one value, or of several that are computed in place of each
+// other. It is live from the step that writes it first to the step that reads it last.
 type Block struct {
 	Numbers     int
-	Half        bool // of bf16: it lies in the arena of those
+	Half        bool // bf16: it is in the arena for bf16
 	First, Last int  // steps
 	Offset      int
 }
 
-// align is what every piece of memory starts at a multiple of, in numbers: a cache line of f32, and half of one of bf16, which is all
-// that a card reads at once.
+// align is the alignment of every piece of memory, in numbers: a cache line of f32, or half a line of bf16, which is what a GPU reads at
+// once.
 const align = 16
 
 // AlignUp is the next multiple of a cache line, in floats.
 func AlignUp(n int) int { return (n + align - 1) / align * align }
 
-// Layout is where each value of a schedule lies. Numbers of f32 and of bf16 have an arena each: what waits in bf16 waits for the backward
-// pass, and both are full when that begins, so that one arena for both would hardly be smaller (0.2 % for 16,384 tokens of Qwen3-4B).
+// Layout is the place of each value of a schedule in memory. F32 and bf16 have an arena each: values in bf16 are kept for the backward
+// pass, and both arenas are full when that begins, so that one for both would hardly be smaller (0.2 % for 16,384 tokens of Qwen3-4B).
 type Layout struct {
 	Blocks  []*Block // of each value; nil for leaves, gradients of parameters and scalars
-	Planes  []*Block // of each value that has planes, which are f32, and may be wanted for longer
+	Planes  []*Block // of each value that has planes, which are f32, and may be live for longer
 	Copies  []bool   // of each step: the input that it overwrites must be copied first
-	Floats  int      // the size of the arena of f32
-	Halves  int      // and of that of bf16
-	InPlace int      // how many steps took over the memory of an input, for those who are curious
+	Floats  int      // the size of the arena for f32
+	Halves  int      // the size of the arena for bf16
+	InPlace int      // how many steps write to the memory of an input; for information only
 }
 
 // Bytes is the memory of both arenas.
 func (l *Layout) Bytes() int { return kernels.F32.Size()*l.Floats + kernels.BF16.Size()*l.Halves }
 
-// Place decides the memory of every value for batches of up to rows rows.
+// Place assigns memory to every value, for batches of up to rows rows.
 func (s *Schedule) Place(rows int) *Layout {
 	l := &Layout{Blocks: make([]*Block, len(s.values)), Planes: make([]*Block, len(s.values)), Copies: make([]bool, len(s.steps))}
 	last, lastPlanes := s.lastUses()
@@ -64,7 +64,7 @@ func (s *Schedule) Place(rows int) *Layout {
 	return l
 }
 
-// lastUses is the liveness of every value, and of its planes: the last step that reads it. Outputs are read after all steps.
+// lastUses finds the last step that reads each value, and its planes. Outputs are read after all steps.
 func (s *Schedule) lastUses() (numbers, planes []int) {
 	numbers, planes = make([]int, len(s.values)), make([]int, len(s.values))
 	for i, st := range s.steps {
@@ -94,7 +94,7 @@ func uses(in []int, v int) int {
 	return n
 }
 
-// numbers is how many an output has, with what is between rounded rows, and planes is the room for what lies beside it.
+// numbers is the size of an output, including the padding of rounded rows, and planes the size of its planes.
 func (s *Schedule) numbers(v *value, rows int) int {
 	if v.round {
 		return s.graph.Rounder.RoundedLen(v.op.Width, rows)
@@ -142,10 +142,10 @@ func assign(l *Layout, half bool) int {
 	return size
 }
 
-// arenas are the memory of a program: that of f32, and that of bf16 or nil.
+// arenas are the memory of a program: the arena for f32, and that for bf16 or nil.
 type arenas struct{ floats, halves kernels.Buffer }
 
-// bind makes the operand of a placed value of so many numbers.
+// bind makes the operand of a placed value.
 func (a arenas) bind(o *Op, b, planes *Block, numbers, rows int) *Operand {
 	arena := a.floats
 	if b.Half {
@@ -166,7 +166,7 @@ func (a arenas) bind(o *Op, b, planes *Block, numbers, rows int) *Operand {
 	return out
 }
 
-// allocate makes room for a layout.
+// allocate allocates the arenas of a layout.
 func (l *Layout) allocate(b kernels.Backend) (a arenas, err error) {
 	if a.floats, err = b.Alloc(kernels.F32, l.Floats); err != nil || l.Halves == 0 {
 		return a, err

@@ -6,26 +6,25 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Graph is a computation written down over symbolic rows, with what each leaf stands for.
+// Graph is a computation over symbolic rows, with the operand of each leaf.
 type Graph struct {
 	*gorgonia.ExprGraph
 	Leaves  map[*gorgonia.Node]*Operand
 	Outputs gorgonia.Nodes // what is read after a run
 	// Grads are the gradients of the trainable leaves, in the order in which they are computed.
 	Grads []ParamGrad
-	// Narrow has gradients read what an Op marks with Halve as numbers of bf16: what waits for them takes half the memory. The backend
-	// must be a kernels.Narrower. The forward pass goes on with the numbers in f32, and nothing of it changes by a bit.
+	// Narrow has gradients read the outputs marked with Op.Halve in bf16, so that keeping them takes half the memory. The backend must be
+	// a kernels.Narrower. The forward pass continues with the numbers in f32, with the same bits.
 	Narrow bool
-	// Rounder has what an Op marks with Rounded, and is only multiplied by operations that round it, as rounded rows, to the same bits.
-	// nil: all rows are of f32.
+	// Rounder stores outputs marked with Op.Rounded as rounded rows if all operations that read them round them, with the same bits.
+	// nil: all rows are f32.
 	Rounder kernels.RowRounder
 }
 
-// Graphs are those that were written already, by what they are compiled to. Where programs are only planned, one is compiled for batches
-// of several sizes.
+// Graphs caches graphs by their purpose, for planning, which compiles the same graph for batches of several sizes.
 type Graphs map[any]*Graph
 
-// GraphsFor are none yet on a ledger, and nil elsewhere: a program that runs needs its graph no more.
+// GraphsFor is an empty cache for a ledger, and nil for other backends: a program that runs does not need its graph any more.
 func GraphsFor(b kernels.Backend) Graphs {
 	if _, plans := b.(*kernels.Ledger); plans {
 		return Graphs{}
@@ -33,7 +32,7 @@ func GraphsFor(b kernels.Backend) Graphs {
 	return nil
 }
 
-// Once writes a graph that is not there.
+// Once returns the cached graph, or writes it.
 func (k Graphs) Once(of any, write func() (*Graph, error)) (*Graph, error) {
 	if g := k[of]; g != nil {
 		return g, nil

@@ -8,19 +8,18 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// reading is which of its two forms a value of the forward pass is wanted in, where the graph is Narrow.
+// reading is one of the two forms of a value of the forward pass if the graph is Narrow.
 type reading uint8
 
 const (
-	// exact is as the forward pass computed it. What is computed again to be kept is computed from such values.
+	// exact is the value as the forward pass computed it. Values marked with Keep are recomputed from such values.
 	exact reading = iota
-	// rounded is what gradients read: of a value that is marked with Halve its numbers in bf16; of one that is computed again anyway,
-	// what comes of rounded ones. It is the same whether a value was kept or computed again, so that no bit depends on that.
+	// rounded is the value that gradients read: in bf16 if it is marked with Halve; if it is always recomputed, what is computed from rounded
+	// values. It is the same whether a value was kept or recomputed, so that no bit depends on that.
 	rounded
 )
 
-// differs is the reading that a node is asked in: only those of the forward pass have two, and of them only what is rounded, or is
-// computed again from it.
+// differs is the reading of a node that is used for reading r: exact unless the node's two readings differ.
 func (s *Schedule) differs(n *gorgonia.Node, r reading) reading {
 	if _, inForward := s.forward[n]; r == rounded && s.graph.Narrow && s.inBackward && inForward && s.halves(n) {
 		return rounded
@@ -50,8 +49,8 @@ func (s *Schedule) halves(n *gorgonia.Node) bool {
 	return false
 }
 
-// narrow puts the rounding of a node's value on the list: where the forward pass leaves it to the backward pass, right behind what
-// computes it, so that it is gone from there on; else here.
+// narrow adds the rounding of a node's value to the steps: right after the step that computes it, so that its f32 memory is free from
+// there on; with recomputation of blocks, here.
 func (s *Schedule) narrow(n *gorgonia.Node, o *Op) (int, error) {
 	from, err := s.need(n, exact)
 	if err != nil {
@@ -68,7 +67,7 @@ func (s *Schedule) narrow(n *gorgonia.Node, o *Op) (int, error) {
 	return v, nil
 }
 
-// widen gives a value of bf16 in f32, for those who read nothing else.
+// widen converts a bf16 value to f32, for operations that cannot read bf16.
 func (s *Schedule) widen(v int) int {
 	if w, ok := s.wide[v]; ok {
 		return w
@@ -79,7 +78,7 @@ func (s *Schedule) widen(v int) int {
 	return w
 }
 
-// narrowed is what another operation gives, in bf16. Its planes stay as they are.
+// narrowed converts the output of an operation to bf16. It copies the planes.
 func narrowed(o *Op) *Op {
 	return &Op{Name: fmt.Sprintf("%s, to bf16", o.Name), Inputs: 1, Width: o.Width, Aux: o.Aux,
 		Run: func(x *Execution, out *Operand, in []*Operand) {
@@ -88,7 +87,7 @@ func narrowed(o *Op) *Op {
 		}}
 }
 
-// widened is that once more in f32.
+// widened converts such an output back to f32.
 func widened(o *Op) *Op {
 	return &Op{Name: fmt.Sprintf("%s, and back", o.Name), Inputs: 1, Width: o.Width, Aux: o.Aux,
 		Run: func(x *Execution, out *Operand, in []*Operand) {

@@ -65,7 +65,7 @@ func rounded32(t *testing.T, b kernels.Backend, x []float32) []float32 {
 	return got
 }
 
-// Where a graph is narrow, gradients read bf16, kept or computed again, and the forward pass what it always read.
+// In a narrow graph gradients read bf16, whether values are kept or recomputed; the forward pass is unchanged.
 func TestGradientsReadWhatWaitsInBF16(t *testing.T) {
 	b := kerneltest.NewReference()
 	defer b.Close()
@@ -120,7 +120,7 @@ func TestGradientsReadWhatWaitsInBF16(t *testing.T) {
 	}
 }
 
-// What waits takes half the memory, and in f32 nothing waits.
+// Kept values take half the memory, and none is kept in f32.
 func TestWhatWaitsTakesHalf(t *testing.T) {
 	b := kerneltest.NewReference()
 	defer b.Close()

@@ -18,54 +18,54 @@ import (
 // differentiate it; and as a Program sees it: a call of the backend. One Go type serves them all, so
 // that an operation is one function that returns an Op.
 type Op struct {
-	Name   string // says everything that tells two operations apart: gorgonia merges equal ones
+	Name   string // must identify the operation with all its parameters: gorgonia merges equal ones
 	Inputs int    // how many
-	Rows   int    // rows of the output where it is a parameter's gradient; 0: the rows of the batch
+	Rows   int    // rows of the output if it is the gradient of a parameter; 0: the rows of the batch
 	Width  int    // columns of the output; 0 for a scalar
 	Sums   int    // of a scalar: how many F64 numbers it writes
 
-	// WRT tells which inputs a gradient flows to; Diff gives those gradients (nil elsewhere).
+	// WRT says to which inputs gradients flow; Diff makes those gradients (nil for the others).
 	WRT  []bool
 	Diff func(in gorgonia.Nodes, out, dout *gorgonia.Node) (gorgonia.Nodes, error)
 
 	// Run issues the backend calls. Outputs that are parameter gradients are accumulated, all others
 	// written.
 	Run func(x *Execution, out *Operand, in []*Operand)
-	// Host, where set, follows Run on the host: it may wait for the backend, read what Run wrote and write
+	// Host, if set, runs on the host after Run: it may wait for the backend, read what Run wrote and write
 	// something else. A device that replays the list of calls must stop there.
 	Host func(x *Execution, out *Operand, in []*Operand) error
 
-	// Aux are widths of planes of T rows that Run keeps beside the output for the gradient's sake. In
-	// the gradient of a packed parameter they divide the output itself.
+	// Aux are the widths of planes, further outputs of T rows that Run writes for the gradient. In the gradient
+	// of a packed parameter they divide the output itself.
 	Aux []int
-	// InPlace is the input, counted from 1, whose memory the output takes over when nobody needs it
-	// afterwards; 0: none. Where somebody does, the program copies it first if Mutates, and else only gives
-	// the output memory of its own.
+	// InPlace is the input, counted from 1, whose memory the output reuses if the input is not needed
+	// afterwards; 0: none. If it is needed, the output has its own memory; with Mutates the program copies the
+	// input to it first.
 	InPlace int
 	Mutates bool
-	// Keep marks an output that costs a matrix product or attention: the backward pass would rather
-	// find it than compute it again. Checkpoint marks the few that even a pass short of memory keeps.
+	// Keep marks an output of a matrix product or attention, which is kept for the backward pass rather than
+	// recomputed. Checkpoint marks the few that are kept even if memory is short.
 	Keep, Checkpoint bool
-	// Halve marks an output that is kept, and that gradients may find rounded to bf16: see Graph.Narrow. HalfInputs are the inputs,
-	// counted from 1, that Run takes in bf16 as well as in f32.
+	// Halve marks a kept output that gradients may read rounded to bf16: see Graph.Narrow. HalfInputs are the inputs, counted from 1,
+	// that Run can read in bf16 as well as in f32.
 	Halve      bool
 	HalfInputs []int
 	// Rounded marks an output that Run can write as rounded rows, and RoundedInputs are the inputs, counted from 1, that Run rounds before
-	// it multiplies them, and takes as such rows, too: see Graph.Rounder.
+	// it multiplies them, and so can read as rounded rows: see Graph.Rounder.
 	Rounded       bool
 	RoundedInputs []int
-	// PlaneInputs are the inputs, counted from 1, of which Run reads nothing but the planes.
+	// PlaneInputs are the inputs, counted from 1, of which Run reads only the planes.
 	PlaneInputs []int
 }
 
-// Execution is what an operation is run with: the backend, and the rows of the batch.
+// Execution is the context of a run: the backend, and the number of rows of the batch.
 type Execution struct {
 	B kernels.Backend
 	T int
 }
 
-// Operand is where a value lies while a program runs: a Buffer or a Matrix. A vector that is packed of
-// several has a plane for each.
+// Operand is the memory of a value: a Buffer or a Matrix. A vector that packs several has a plane for
+// each.
 type Operand struct {
 	Buf   kernels.Buffer   // room for the largest batch × Width; F64 [Sums] of a scalar
 	Aux   []kernels.Buffer // the planes of Op.Aux
@@ -90,7 +90,7 @@ func (o *Op) takesHalf(input int) bool {
 	return slices.Contains(o.HalfInputs, input+1) || o.readsPlanes(input)
 }
 
-// readsPlanes reports whether it reads an input's planes alone.
+// readsPlanes reports whether it reads only the planes of an input.
 func (o *Op) readsPlanes(input int) bool { return slices.Contains(o.PlaneInputs, input+1) }
 
 // The rest makes Op a gorgonia.SDOp, an operation that can be differentiated.
@@ -103,7 +103,7 @@ func (o *Op) CallsExtern() bool    { return true }
 func (o *Op) OverwritesInput() int { return -1 }
 func (o *Op) String() string       { return o.Name }
 
-// Type takes anything and gives rows of f32: widths are the business of those who build the graph, and
+// Type accepts any inputs and returns rows of f32: the builders of graphs are responsible for widths, and
 // inputs may be weights of any encoding.
 func (o *Op) Type() hm.Type {
 	types := make([]hm.Type, o.Inputs+1)
@@ -121,7 +121,7 @@ func rowsType(width int) hm.Type {
 	return gorgonia.TensorType{Dims: 2, Of: tensor.Float32}
 }
 
-// InferShape: AnyRows × Width, but for scalars and for the gradients of parameters.
+// InferShape: AnyRows × Width, except for scalars and gradients of parameters.
 func (o *Op) InferShape(...gorgonia.DimSizer) (tensor.Shape, error) {
 	if o.Width == 0 {
 		return tensor.ScalarShape(), nil

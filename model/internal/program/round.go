@@ -2,9 +2,9 @@ package program
 
 import "slices"
 
-// round marks the values that lie there as rounded rows: those that nothing reads but operations that round them.
+// round marks the values that are stored as rounded rows: those that are read only by operations that round them.
 func (s *Schedule) round() {
-	loose := make([]bool, len(s.values)) // somebody wants its numbers in f32
+	loose := make([]bool, len(s.values)) // some operation reads it in f32
 	for v := range s.values {
 		val := &s.values[v]
 		loose[v] = val.op == nil || !val.op.Rounded || val.leaf != nil || val.output || val.half || len(val.op.Aux) > 0 ||

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
 
-// spaced has rounded rows of one width, with as much room as numbers.
+// spaced supports rounded rows of one width, with as much padding as numbers.
 type spaced int
 
 func (s spaced) RoundedLen(width, T int) int {
@@ -19,7 +19,7 @@ func (s spaced) RoundedLen(width, T int) int {
 	return 2 * T * width
 }
 
-// A value lies there as rounded rows where all who read it round it, and nowhere else.
+// A value is stored as rounded rows if all operations that read it round it, and only then.
 func TestRoundedRowsAreForThoseWhoRound(t *testing.T) {
 	const rows = 2
 	for _, c := range []struct {

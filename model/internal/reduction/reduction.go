@@ -1,9 +1,9 @@
-// Package reduction says how a loss adds up over the tokens of a step.
+// Package reduction has the ways to reduce the loss over the tokens of a step.
 package reduction
 
 import "github.com/seed-7879b91d/grpo/internal/badinput"
 
-// Reduction is how a loss adds up over the tokens of a step. "" is Sum.
+// Reduction is how the loss is reduced over the tokens of a step. "" is Sum.
 type Reduction string
 
 // The reductions.
@@ -23,7 +23,7 @@ func Parse(name string) (Reduction, error) {
 	return "", badinput.Errorf("reduction %q is not known; expected one of %q", name, []Reduction{Sum, TokenMean, SequenceMean, SequenceSum})
 }
 
-// Check refuses what is none of them.
+// Check refuses an unknown reduction.
 func (r Reduction) Check() error {
 	if r == "" {
 		return nil
@@ -32,7 +32,7 @@ func (r Reduction) Check() error {
 	return err
 }
 
-// Weight is that of a row of a sequence that teaches so many rows, in a step of so many sequences that teach so many tokens.
+// Weight is the weight of a row of a sequence with `rows` trained rows, in a step of `sequences` sequences with `tokens` trained tokens.
 func (r Reduction) Weight(rows, sequences, tokens int) float32 {
 	switch r {
 	case TokenMean:

@@ -1,4 +1,4 @@
-// Package trie deals sequences to batches so that those that begin alike stand together: what they begin with is then there
+// Package trie distributes sequences over batches so that those with a common prefix are together, and the prefix is computed
 // once.
 package trie
 
@@ -7,32 +7,32 @@ import (
 	"slices"
 )
 
-// Sequence is one to deal: its tokens, and which of its rows something is learned from. Without a mask it is asked for every
-// token, and learns from none.
+// Sequence is a sequence to distribute: its tokens, and a mask of the rows that are trained on. Without a mask every token is
+// scored, and none is trained on.
 type Sequence struct {
 	Tokens []int32
 	Mask   []bool
 }
 
-// Deal is where a sequence goes. Its first Shared rows are those of the one that the batch was dealt before it.
+// Deal is the place of a sequence. It shares its first Shared rows with the sequence that the batch got before it.
 type Deal struct{ Sequence, Batch, Shared int }
 
-// Dealer deals again and again in the same memory: what it gives stands until then.
+// Dealer distributes sequences, and reuses its memory: a result is valid until the next call.
 type Dealer struct {
 	sequences []Sequence
-	order     []int // the sequences as the walk over their trie meets them
-	common    []int // of each in that order: rows that it has in common with the one before
-	units     []int // where subtrees end in that order that are not cut
+	order     []int // the sequences in the order of a walk over their trie
+	common    []int // for each in that order: how many rows it has in common with the one before
+	units     []int // in that order: the ends of subtrees that stay together
 	spare     []int
 
-	room   []int // of each batch
-	shared []int // of each batch: rows that the next sequence has in common with its last one
+	room   []int // free rows of each batch
+	shared []int // for each batch: how many rows the next sequence has in common with its last one
 	deals  []Deal
 }
 
-// Deal gives each sequence a batch of at most maxRows rows; one that is longer gets a batch of its own. Where nothing is
-// shared, they come in order, each into the first batch with room. Else a subtree of their trie is in one batch if it
-// fits into one: in the one with room that has most of what it begins with.
+// Deal assigns each sequence to a batch of at most maxRows rows; a longer one gets its own batch. Without share each goes, in
+// order, to the first batch with room. With share a subtree of the trie goes to one batch if it fits: to the one with room
+// that has most of its prefix.
 func (d *Dealer) Deal(sequences []Sequence, maxRows int, share bool) []Deal {
 	d.sequences, d.order, d.common, d.units = sequences, d.order[:0], d.common[:0], d.units[:0]
 	d.room, d.shared, d.deals = d.room[:0], d.shared[:0], d.deals[:0]
@@ -54,7 +54,7 @@ func (d *Dealer) Deal(sequences []Sequence, maxRows int, share bool) []Deal {
 	return d.deals
 }
 
-// place gives a unit to the batch with room that has most of what it begins with, or to a new one.
+// place assigns a unit to the batch with room that has most of its prefix, or to a new one.
 func (d *Dealer) place(from, to, maxRows int) {
 	inside, least := 0, math.MaxInt
 	for i := from + 1; i < to; i++ {
@@ -82,15 +82,15 @@ func (d *Dealer) place(from, to, maxRows int) {
 	d.shared[best] = math.MaxInt
 }
 
-// takes is the most that a sequence takes of a batch that has its first rows: rows, further targets of rows, and further
-// tokens of one target. Each of these has a place in the memory of one row.
+// takes is the most rows of memory that a sequence takes in a batch that has its first shared rows: one for each new row, each
+// further target of a row, and each further token of a target.
 func (d *Dealer) takes(at, shared int) int {
 	s := d.sequences[d.order[at]]
 	n := len(s.Tokens) - shared
 	switch {
 	case shared == 0:
 		return n
-	case s.Mask == nil: // the target of the last row that is shared
+	case s.Mask == nil: // the last shared row gets a further target
 		return n + 1
 	}
 	for _, learned := range s.Mask[:shared] {
@@ -101,8 +101,8 @@ func (d *Dealer) takes(at, shared int) int {
 	return n
 }
 
-// cut makes a unit of each of the largest subtrees of order[from:to] that fit into a batch, and of each sequence that
-// does not.
+// cut makes units of the largest subtrees of order[from:to] that fit into a batch, and of single sequences that do not
+// fit.
 func (d *Dealer) cut(from, to, maxRows int) {
 	if from == to {
 		return
@@ -125,11 +125,11 @@ func (d *Dealer) cut(from, to, maxRows int) {
 	d.cut(start, to, maxRows)
 }
 
-// arrange puts order[from:to], which agree in so many tokens, in the order in which a walk over their trie meets them,
-// where branches come as their first sequences do.
+// arrange sorts order[from:to], which agree in their first depth tokens, into the order of a walk over their trie, where
+// branches are in the order of their first sequences.
 func (d *Dealer) arrange(from, to, depth int) {
 	if to-from < 2 {
-		return // a walk along its tokens would find nobody else
+		return // a single sequence has no branches
 	}
 	for d.agree(from, to, depth) {
 		depth++
@@ -138,7 +138,7 @@ func (d *Dealer) arrange(from, to, depth int) {
 		token := d.token(start, depth)
 		end := d.gather(start, to, depth)
 		for i := start + 1; i < end; i++ {
-			d.common[i] = depth // of those that end here
+			d.common[i] = depth // correct for sequences that end here; arrange sets those of the others
 		}
 		if token >= 0 {
 			d.arrange(start, end, depth+1)
@@ -150,7 +150,7 @@ func (d *Dealer) arrange(from, to, depth int) {
 	}
 }
 
-// token is the one at a depth of a sequence, −1 behind its end.
+// token is the token of a sequence at a depth, −1 after its end.
 func (d *Dealer) token(at, depth int) int32 {
 	if tokens := d.sequences[d.order[at]].Tokens; depth < len(tokens) {
 		return tokens[depth]
@@ -158,7 +158,7 @@ func (d *Dealer) token(at, depth int) int32 {
 	return -1
 }
 
-// agree tells whether all of order[from:to] go on with the same token.
+// agree tells whether all of order[from:to] continue with the same token.
 func (d *Dealer) agree(from, to, depth int) bool {
 	first := d.token(from, depth)
 	for i := from + 1; i < to; i++ {
@@ -169,7 +169,7 @@ func (d *Dealer) agree(from, to, depth int) bool {
 	return first >= 0
 }
 
-// gather moves what goes on as order[start] does right behind it, and says where the rest begins, in its order.
+// gather moves the sequences that continue like order[start] right after it, and returns where the rest begins. Both keep their order.
 func (d *Dealer) gather(start, to, depth int) (end int) {
 	token := d.token(start, depth)
 	d.spare, end = d.spare[:0], start
