@@ -12,8 +12,7 @@ type idler struct {
 	keys []string // set by the user
 }
 
-// given records the settings of a layer that the user wrote, which changed before to c. A layer with all settings was printed by a run,
-// and does not count.
+// given records the settings of a layer that the user wrote, which changed before to c. A layer with all settings was printed by a run.
 func (k *idler) given(l *layer, before, c *Config) {
 	for _, s := range l.settings {
 		i := slices.Index(keys(), s.key)

@@ -90,7 +90,7 @@ func (k *checker) moves() {
 		k.refuse(n.value > 0 && n.value < leastScale, n.key, "%s: found %s, expected %sat least %s: the policy would never move; %s",
 			n.key, formatNumber(n.value), n.zero, formatNumber(leastScale), k.usual(n.key))
 	}
-	most := c.LearningRate / leastScale // for this adam_eps, a gradient of 1 moves its weight by at most leastScale
+	most := c.LearningRate / leastScale // with a larger adam_eps, a gradient of 1 moves its weight by less than leastScale
 	k.refuse(c.LearningRate >= leastScale && c.AdamEps > most && c.AdamEps <= math.MaxFloat32, "adam_eps",
 		"adam_eps: found %s, expected at most %s with learning_rate=%s: the policy would never move; %s",
 		formatNumber(c.AdamEps), formatNumber(most), formatNumber(c.LearningRate), k.usual("adam_eps"))
