@@ -22,7 +22,7 @@ func Mean(rewards []float64) []float64 {
 	return a
 }
 
-// Std returns Mean divided by the standard deviation of the rewards, and zeros where all rewards are equal up to rounding.
+// Std returns Mean divided by the standard deviation of the rewards. If these are equal up to rounding, it does not amplify the noise.
 func Std(rewards []float64) []float64 {
 	a := Mean(rewards)
 	if stats.Negligible(a) {
