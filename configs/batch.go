@@ -9,17 +9,17 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/settings"
 )
 
-// aliases are the other names of the two that make a batch: group_size counts problems, batch_size
-// completions.
+// aliases are the other names of the settings for the size of a step: group_size is the number of problems, batch_size
+// that of completions.
 var aliases = map[string]string{"prompts_per_step": "group_size", "completions_per_prompt": "batch_size"}
 
-// batch collects what a layer says of a step's size, under either name; 0 is nothing.
+// batch has what a layer says about the size of a step, under either names; 0: nothing.
 type batch struct {
 	prompts, each, groups, all int
 	where                      string
 }
 
-// take reads a setting if it is one of the four, beside what there is before.
+// take takes a setting if it is one of these four.
 func (b *batch) take(s setting, before *Config) (known bool, err error) {
 	fields := map[string]*int{
 		"prompts_per_step": &b.prompts, "completions_per_prompt": &b.each, "group_size": &b.groups, "batch_size": &b.all,
@@ -46,16 +46,16 @@ func (b *batch) take(s setting, before *Config) (known bool, err error) {
 	return true, nil
 }
 
-// maxBatch is more than any machine has use for, and keeps products far from overflow.
+// maxBatch is more than any machine can use, and keeps products far from overflow.
 const maxBatch = 1 << 20
 
-// MostSamples is how many completions of a held-out problem an evaluation may draw.
+// MostSamples is the most completions of a held-out problem in an evaluation.
 const MostSamples = maxBatch
 
-// mostEvaluated is how many completions an evaluation may draw in all: they are at once in memory, with room for their scores.
+// mostEvaluated is the most completions in an evaluation, as all of them are in memory at once, with their scores.
 const mostEvaluated = 4 << 20
 
-// CheckEvaluated refuses an evaluation of more. The keys are what is typed, such as "--samples " and "--problems".
+// CheckEvaluated refuses a larger evaluation. The keys are as typed, such as "--samples " and "--problems".
 func CheckEvaluated(problems, samples int, samplesKey, problemsKey string) error {
 	if problems*samples <= mostEvaluated {
 		return nil
@@ -64,8 +64,8 @@ func CheckEvaluated(problems, samples int, samplesKey, problemsKey string) error
 		strings.TrimRight(samplesKey, " ="), samples, problems, mostEvaluated, samplesKey, mostEvaluated/problems, problemsKey)
 }
 
-// resolve gives c the prompts and completions that the layer means. What it does not say stays: the
-// number of completions of a prompt under the first names, of all under the others.
+// resolve sets the prompts and completions of c. If a layer sets only one of two names, the other stays: the completions
+// per prompt for the first names, the completions in all for the others.
 func (b *batch) resolve(c *Config) error {
 	before := c.PromptsPerStep * c.CompletionsPerPrompt
 	if b.prompts > 0 && b.groups > 0 && b.prompts != b.groups {
@@ -74,7 +74,7 @@ func (b *batch) resolve(c *Config) error {
 	prompts := max(b.prompts, b.groups)
 	all := b.all
 	if all == 0 && b.groups > 0 && b.prompts == 0 && b.each == 0 {
-		all = before // of the two old names only one is given
+		all = before // only one of the two was set
 	}
 	switch {
 	case all > 0 && b.each > 0 && prompts > 0 && prompts*b.each != all:
@@ -103,7 +103,7 @@ func (b *batch) resolve(c *Config) error {
 	return nil
 }
 
-// indivisible names the nearest batch sizes that fit.
+// indivisible suggests the nearest divisible batch sizes.
 func indivisible(all, parts int, what string) error {
 	below := all / parts * parts
 	fit := fmt.Sprintf("batch_size=%d or %d", below, below+parts)
@@ -113,12 +113,12 @@ func indivisible(all, parts int, what string) error {
 	return badinput.Errorf("batch_size=%d: so many completions do not divide among "+what+"; type %s", all, parts, fit)
 }
 
-// Batch tells the size of a step as people say it: 8 prompts × 16 completions.
+// Batch is the size of a step in words: 8 prompts × 16 completions.
 func (c *Config) Batch() string {
 	return plural.Of(c.PromptsPerStep, "prompt") + " × " + plural.Of(c.CompletionsPerPrompt, "completion")
 }
 
-// AlsoRounded says for people what is rounded beside what meets the weights: an adapter only where it is.
+// AlsoRounded says in words what is rounded besides products with the weights; the adapter only if it is.
 func (c *Config) AlsoRounded() string {
 	words := "kv_cache_dtype=" + c.KVCacheDtype
 	if c.AdapterPrecision != "f32" {

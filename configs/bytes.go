@@ -21,7 +21,7 @@ func (b Bytes) String() string {
 	return strconv.FormatInt(n, 10) + units[unit]
 }
 
-// UnmarshalText reads what String writes, and shares of a unit such as 1.5GiB.
+// UnmarshalText reads what String writes, and fractions of a unit such as 1.5GiB.
 func (b *Bytes) UnmarshalText(text []byte) error {
 	number, scale := string(text), 1.0
 	for i, unit := range units[1:] {
@@ -38,5 +38,5 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalText writes the amount in the largest unit that it is a whole number of.
+// MarshalText writes the amount in the largest unit of which it is a multiple.
 func (b Bytes) MarshalText() ([]byte, error) { return []byte(b.String()), nil }

@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// guarded are the settings that make a run what it is: one that goes on must have those that it began with,
-// unless allow_change names them.
+// guarded are the settings that define a run: when it is resumed they must be as before, unless allow_change names them.
 var guarded = []string{"model", "adapter", "quantize", "data", "data_split", "data_sources", "test_data", "test_split", "answer_match",
 	"prompt_template", "renderer", "chat_date", "chat_vars", "blocklist", "reject_blocklisted", "precision", "kv_cache_dtype",
 	"adapter_precision", "order",
@@ -20,15 +19,14 @@ var guarded = []string{"model", "adapter", "quantize", "data", "data_split", "da
 	"reward", "reward_weights", "format_coef", "reward_clip", "overlong_penalty", "overlong_buffer", "reward_file",
 	"judge_model", "judge_prompt", "judge_score", "seed"}
 
-// changeable are what allow_change may name: those, and the device, which may be another one but not take sums in
-// another order.
+// changeable are the settings that allow_change may name: these, and the device, if it has the same summation order.
 var changeable = append(slices.Clone(guarded), "device")
 
 // Change is a setting in which two configurations differ.
 type Change struct {
 	Key           string
 	Before, After string // as YAML
-	Guarded       bool   // a run that goes on may not change it unasked
+	Guarded       bool   // a resumed run may not change it without allow_change
 }
 
 // String is "key: before → after".
@@ -44,10 +42,10 @@ func Changed(before, after *Config) (changes []Change) {
 	return changes
 }
 
-// Setting is the value of a key that is known, for writing it down.
+// Setting is the value of an existing key, for recording it.
 func (c *Config) Setting(key string) any {
 	return reflect.ValueOf(c.pointer(slices.Index(keys(), key))).Elem().Interface()
 }
 
-// Allowed tells whether allow_change names a key.
+// Allowed reports whether allow_change names a key.
 func (c *Config) Allowed(key string) bool { return slices.Contains(c.AllowChange, key) }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// chat checks what the model's chat template is told.
+// chat checks the variables of the model's chat template.
 func (k *checker) chat() {
 	if day := k.c.ChatDate; day != "" {
 		_, err := time.Parse(time.DateOnly, day)

@@ -2,7 +2,7 @@ package configs
 
 import "strings"
 
-// programEnv is what env begins with where it names a program.
+// programEnv is the prefix of env for a program.
 const programEnv = "program:"
 
 // EnvProgram is the file of env=program:FILE, "" of any other.
@@ -14,10 +14,10 @@ func (c *Config) EnvProgram() string {
 	return path
 }
 
-// openEnv is what env begins with where it names a server.
+// openEnv is the prefix of env for a server.
 const openEnv = "openenv:"
 
-// EnvServer is the address of env=openenv:URL, "" of any other.
+// EnvServer is the URL of env=openenv:URL, "" of any other.
 func (c *Config) EnvServer() string {
 	address, named := strings.CutPrefix(c.Env, openEnv)
 	if !named {
@@ -26,7 +26,7 @@ func (c *Config) EnvServer() string {
 	return address
 }
 
-// SequenceTokens is how many tokens may follow a prompt: of a completion, or of a conversation.
+// SequenceTokens is the most tokens after a prompt: of a completion, or of a conversation.
 func (c *Config) SequenceTokens() int {
 	switch {
 	case c.Env == "none":
@@ -37,7 +37,7 @@ func (c *Config) SequenceTokens() int {
 	return c.MaxTurns * c.MaxTokens
 }
 
-// conversations checks who answers the model, and what hangs on it.
+// conversations checks env, and the settings that depend on it.
 func (k *checker) conversations() {
 	c := k.c
 	known := c.Env == "none" || c.Env == "heal" || c.Env == "tools" || c.Env == "own" || c.EnvProgram() != "" || c.EnvServer() != ""

@@ -7,8 +7,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// ofEvaluations are the settings that an evaluation reads: in which numbers a model is asked, in which words, how it draws, who answers it,
-// what judges it, on what, and whether all of that must come out alike again.
+// ofEvaluations are the settings that an evaluation uses: about precision, prompts, sampling, the environment, the reward, the
+// problems, and determinism.
 var ofEvaluations = []string{"precision", "order", "kv_cache_dtype", "adapter_precision", "quantize",
 	"answer_match", "prompt_template", "renderer", "chat_date", "chat_vars", "blocklist", "reject_blocklisted", "stop",
 	"env", "max_turns", "max_conversation_tokens", "turn_seconds", "conversation_seconds", "turn_reward", "turn_discount", "public_tests",
@@ -18,7 +18,7 @@ var ofEvaluations = []string{"precision", "order", "kv_cache_dtype", "adapter_pr
 	"sandbox", "sandbox_slots", "sandbox_url", "python", "infra_threshold", "eval_top_k", "eval_top_p", "eval_min_p",
 	"deterministic", "threads", "pipeline", "cache_memory", "max_sequences", "token_budget", "speculate", "max_rows"}
 
-// CheckEvaluation refuses words of the command line that an evaluation has no use for. flags are the settings that the verb has flags for.
+// CheckEvaluation refuses settings on the command line that an evaluation does not use. flags maps settings to flags of the verb.
 func CheckEvaluation(words []string, flags map[string]string) error {
 	var mistakes []error
 	for _, word := range words {

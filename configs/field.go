@@ -21,10 +21,10 @@ import (
 type Field struct {
 	Key     string
 	Type    string   // in words
-	Default string   // as it is typed after key=
+	Default string   // as typed after key=
 	Help    string   // the comment of the field
-	Section string   // that it belongs to
-	Values  []string // the only ones allowed, where that is so
+	Section string   // its section
+	Values  []string // the allowed values; nil: any
 }
 
 // Describe lists all settings in the order in which they are written.
@@ -38,7 +38,7 @@ var source string
 //go:embed machine.go
 var sourceInside string
 
-// fields are those of Config, in order.
+// fields describes the fields of Config, in order.
 var fields = sync.OnceValue(func() []Field {
 	comments := readComments()
 	defaults := Defaults()
@@ -55,13 +55,13 @@ var fields = sync.OnceValue(func() []Field {
 	return out
 })
 
-// settled are the fields of Config and of the structs inside, in order.
+// settled are the fields of Config and of its embedded structs, in order.
 var settled = sync.OnceValue(func() []reflect.StructField {
 	return slices.DeleteFunc(reflect.VisibleFields(reflect.TypeFor[Config]()), func(f reflect.StructField) bool { return f.Anonymous })
 })
 
-// readComments gives the comment of every field of Config, by its Go name, with the section it is in. That of a struct inside
-// is the one that it stands in.
+// readComments returns the comment of every field of Config, by its Go name, with its section. Fields of an embedded struct
+// are in the section where that is embedded.
 func readComments() map[string]Field {
 	out := map[string]Field{}
 	for _, f := range commented(source, "Config") {
@@ -81,12 +81,12 @@ func readComments() map[string]Field {
 	return out
 }
 
-// commented are the fields of a struct: their Go names as Key, their comments as Help, and their sections. One that has no name
-// is a struct inside, and Help is what that is called.
+// commented parses the fields of a struct: their Go names as Key, comments as Help, and sections. An embedded struct has no
+// Key, and its name as Help.
 func commented(source, name string) (out []Field) {
 	file, err := parser.ParseFile(token.NewFileSet(), "", source, parser.ParseComments)
 	if err != nil {
-		panic(err) // it was compiled
+		panic(err) // it has been compiled
 	}
 	structure := file.Scope.Lookup(name).Decl.(*ast.TypeSpec).Type.(*ast.StructType)
 	attached := map[*ast.CommentGroup]bool{}
@@ -112,7 +112,7 @@ func commented(source, name string) (out []Field) {
 
 func oneLine(c *ast.CommentGroup) string { return strings.Join(strings.Fields(c.Text()), " ") }
 
-// Key is the setting that somebody means who writes it with dashes or capitals; "" where there is none.
+// Key is the setting meant by a word with dashes or capitals; "" if there is none.
 func Key(name string) string {
 	name = strings.ReplaceAll(strings.ToLower(name), "-", "_")
 	if slices.Contains(keys(), name) || slices.Contains([]string{"batch_size", "group_size"}, name) {
@@ -121,7 +121,7 @@ func Key(name string) string {
 	return ""
 }
 
-// keys are those of Config, in order.
+// keys are the keys of Config, in order.
 var keys = sync.OnceValue(func() []string {
 	out := make([]string, len(fields()))
 	for i, f := range fields() {
@@ -151,14 +151,14 @@ func typeName(pointer any) string {
 	return "memory"
 }
 
-// value is what a file or a word gives to a key: text, or a list of texts.
+// value is the value of a key in a file or a word: text, or a list of texts.
 type value struct {
 	text   string
 	list   []string
 	isList bool
 }
 
-// set gives field i its value.
+// set sets field i.
 func (c *Config) set(i int, v value) error {
 	if list, ok := c.pointer(i).(*[]string); ok {
 		if !v.isList {
@@ -201,7 +201,7 @@ func article(kind string) string {
 	return kind
 }
 
-// text is field i as it is typed after key=.
+// text is the value of field i, as typed after key=.
 func (c *Config) text(i int) string {
 	switch p := c.pointer(i).(type) {
 	case *string:
@@ -222,7 +222,7 @@ func (c *Config) text(i int) string {
 	panic("configs: a field of unknown type")
 }
 
-// formatNumber is the shortest text for v, with exponents as people write them: 4e-5.
+// formatNumber is the shortest text for v, with short exponents: 4e-5.
 func formatNumber(v float64) string {
 	format := byte('g')
 	if v != 0 && -0.001 < v && v < 0.001 {
@@ -232,7 +232,7 @@ func formatNumber(v float64) string {
 	return strings.NewReplacer("e-0", "e-", "e+0", "e").Replace(s)
 }
 
-// bounded adds the largest number of single precision to what is expected, where a value is beyond it.
+// bounded adds the limit of single precision to an error if the value exceeds it.
 func bounded(expected string, value, most float64) string {
 	if most != math.MaxFloat32 || !(value > most) {
 		return expected

@@ -2,9 +2,9 @@ package configs
 
 import "cmp"
 
-// follow gives settings that hang on another the values that suit it, when a layer changed that other
-// and does not name them. So train=full needs no word about the adapter that it does away with, and a
-// new data set is not evaluated on the test problems of the old one unless somebody says so.
+// follow adjusts settings that depend on another one when a layer changed that and does not name them. So train=full
+// needs no word about the adapter that it replaces, and a new data set is not evaluated on the test problems of the old
+// one unless the user says so.
 func (c *Config) follow(before *Config, named func(key string) bool) {
 	c.followMethod(before, named)
 	d := Defaults()
@@ -64,7 +64,7 @@ func (c *Config) follow(before *Config, named func(key string) bool) {
 	c.followEvaluation(before, named)
 }
 
-// followEvaluation is follow for how held-out problems are asked.
+// followEvaluation is follow for evaluations.
 func (c *Config) followEvaluation(before *Config, named func(key string) bool) {
 	if c.EvalSamples != before.EvalSamples {
 		inherit(&c.EvalK, max(0, min(cmp.Or(c.EvalK, Defaults().EvalK), c.EvalSamples)), named("eval_k"))
@@ -74,7 +74,7 @@ func (c *Config) followEvaluation(before *Config, named func(key string) bool) {
 	}
 }
 
-// followObjective is follow for what a step minimises.
+// followObjective is follow for the objective.
 func (c *Config) followObjective(before *Config, named func(key string) bool) {
 	d := Defaults()
 	if c.Loss != before.Loss {
@@ -118,7 +118,7 @@ const (
 	usualCap       = 2.0
 )
 
-// usualBuffer is the end of a completion over which overlong_penalty rises.
+// usualBuffer is the default length over which overlong_penalty rises.
 func usualBuffer(maxTokens int) int { return max(1, maxTokens/5) }
 
 func inherit[T any](p *T, v T, named bool) {
@@ -127,7 +127,7 @@ func inherit[T any](p *T, v T, named bool) {
 	}
 }
 
-// clipRange is the usual one of a loss; 0 and 0 of one that clips nothing.
+// clipRange is the usual clip range of a loss; 0 and 0 if it has none.
 func clipRange(loss string) (low, high float64) {
 	switch loss {
 	case "ppo":
@@ -140,8 +140,8 @@ func clipRange(loss string) (low, high float64) {
 	return 0, 0
 }
 
-// coefficient tells whether the reward is one that format_coef is part of.
+// coefficient reports whether format_coef is part of the reward.
 func (c *Config) coefficient() bool { return c.Reward == "correct" || c.Reward == "fraction" }
 
-// remote tells whether programs may go to a server.
+// remote reports whether programs may run on a server.
 func (c *Config) remote() bool { return c.Sandbox == "fusion" || c.Sandbox == "auto" }

@@ -2,15 +2,15 @@ package configs
 
 import "bytes"
 
-// Former has what stands for the settings that an older release did not know, in what it wrote: the default, but that no prefixes
-// were shared, sums were taken in series, and no adapter was rounded.
+// Former has the values of settings that a configuration of an older release lacks: the defaults, except that prefixes were not
+// shared, sums were serial, and adapters were not rounded.
 func Former() Config {
 	c := Defaults()
 	c.SharePrefixes, c.Order, c.AdapterPrecision = false, "serial", "f32"
 	return c
 }
 
-// Completed gives a file that named every setting of the release that wrote it those that came since, as they were for that one.
+// Completed adds to a complete file of an older release the settings that were added since, with the values that it behaved by.
 func Completed(name string, text []byte) ([]byte, error) {
 	l, err := parseLayer(name, text)
 	if err != nil {

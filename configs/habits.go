@@ -9,10 +9,10 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/settings"
 )
 
-// Habit is what to do instead of a setting that other trainers have, or that is a flag here; "" where nothing is known of it.
-// What was typed for its value is repeated where it means the same here.
+// Habit is what to type instead of a setting of other trainers, or of one that is a flag here; "" if it is unknown. It
+// repeats the typed value if that means the same here.
 func Habit(name, typed string) string {
-	last := name[strings.LastIndex(name, ".")+1:] // some have sections, as in trainer.save_freq
+	last := name[strings.LastIndex(name, ".")+1:] // some are in sections, as in trainer.save_freq
 	typed = cmp.Or(typed, "VALUE")
 	for _, n := range []string{name, last} {
 		n = strings.ReplaceAll(strings.ToLower(n), "-", "_")
@@ -29,8 +29,8 @@ func Habit(name, typed string) string {
 	return ""
 }
 
-// synonyms are settings of this program by the names that TRL, Unsloth, transformers, verl, OpenRLHF and NeMo-RL have for
-// them. A value means the same under both names.
+// synonyms are names in TRL, Unsloth, transformers, verl, OpenRLHF and NeMo-RL for settings of this program. Values mean
+// the same under both names.
 var synonyms = named(map[string]string{
 	"completions_per_prompt": "num_generations n_samples_per_prompt num_generations_per_prompt num_samples_per_prompt rollout_n n " +
 		"group completions generations samples num_completions num_samples num_return_sequences",
@@ -68,7 +68,7 @@ var synonyms = named(map[string]string{
 	"overlong_buffer": "overlong_buffer_len soft_punish_cache",
 })
 
-// named turns a table of other names by setting round.
+// named inverts a table of other names by setting.
 func named(others map[string]string) map[string]string {
 	out := map[string]string{}
 	for key, names := range others {
@@ -85,7 +85,7 @@ const (
 	adapting = "what is trained is train here; type "
 )
 
-// elsewhere are other keys that somebody may well try here, behind what to do instead.
+// elsewhere are other keys that users may try, by what to do instead.
 var elsewhere = named(map[string]string{
 	"it stands in a file; on the command line type --preset NAME": "extends",
 	"it is a flag; type --quiet":                                  "quiet",
@@ -160,7 +160,7 @@ var elsewhere = named(map[string]string{
 		"use_liger_kernel use_remove_padding remove_unused_columns",
 })
 
-// unknown is the error for a key that is none, with the nearest that is.
+// unknown is the error of an unknown key; it suggests the nearest known one.
 func unknown(key string) error {
 	known := slices.Concat([]string{"batch_size", "group_size"}, keys())
 	if near := settings.Nearest(key, known); near != "" {

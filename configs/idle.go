@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// idler finds settings that have no effect beside others. Unlike a mistake, such a setting harms no run that has it, and runs of
-// before have some: what somebody types or writes into a file is refused for it, and what a run began with is not.
+// idler finds settings without effect, given the others. They do no harm, and older runs have some: so they are refused only if
+// the user has just typed them, or written them into a file.
 type idler struct {
-	keys []string // that were given such a value
+	keys []string // set by the user
 }
 
-// given takes in a layer that somebody wrote, which made c of before. One that names every setting is what a run printed.
+// given records the settings of a layer that the user wrote, which changed before to c. A layer with all settings was printed by a run.
 func (k *idler) given(l *layer, before, c *Config) {
 	for _, s := range l.settings {
 		i := slices.Index(keys(), s.key)
@@ -22,7 +22,7 @@ func (k *idler) given(l *layer, before, c *Config) {
 	}
 }
 
-// beside adds to mistakes the settings that nothing which was said later gave an effect.
+// beside adds a mistake for each of these settings that has no effect in the end.
 func (k *idler) beside(found []mistake, c *Config) []mistake {
 	for _, key := range k.keys {
 		why := c.idle(key)
@@ -33,7 +33,7 @@ func (k *idler) beside(found []mistake, c *Config) []mistake {
 	return found
 }
 
-// idle says for which reason a setting that is not as usual has no effect, and what to type; "" where it has one.
+// idle says why a changed setting has no effect, and what to type; "" if it has one.
 func (c *Config) idle(key string) string {
 	i := slices.Index(keys(), key)
 	if c.text(i) == fields()[i].Default {
@@ -64,13 +64,13 @@ func (c *Config) idle(key string) string {
 	return c.talkless(key)
 }
 
-// infraWindow is how many completions infra_threshold is of.
+// infraWindow is the number of completions that infra_threshold refers to.
 const infraWindow = 256
 
-// talkless is idle for settings of conversations. A Go program's own environment may read any of them.
+// talkless is idle for settings about conversations. A Go program's own environment may use any of them.
 func (c *Config) talkless(key string) string {
 	heal, tools, other := c.Env == "heal", c.Env == "tools", c.EnvProgram() != "" || c.EnvServer() != ""
-	if c.Env != "none" && !heal && !tools && !other { // own, or a slip that is told of
+	if c.Env != "none" && !heal && !tools && !other { // own, or an invalid value
 		return ""
 	}
 	for _, s := range []struct {
@@ -95,7 +95,7 @@ func (c *Config) talkless(key string) string {
 	return ""
 }
 
-// payless tells whether nothing is paid for: the weights of the reward are 0, and nothing is taken off it either.
+// payless reports whether all rewards are 0: no weights, and no penalties.
 func (c *Config) payless() bool {
 	if c.RewardWeights == "" || c.OverlongPenalty > 0 || c.KLCoef > 0 && c.KLIn == "reward" {
 		return false

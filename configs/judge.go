@@ -1,6 +1,6 @@
 package configs
 
-// judge checks what names a model that judges.
+// judge checks the settings of the model that judges.
 func (k *checker) judge() {
 	c := k.c
 	if c.JudgeURL == "" {

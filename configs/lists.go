@@ -7,8 +7,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/openfile"
 )
 
-// Lists reads a YAML file in which a key may have several values, for several runs, as the words of 'grpo sweep': key=a,b, where
-// brackets hold a value with a comma together. extends is the preset that it names; "": none.
+// Lists reads a YAML file in which a key may have several values, for several runs. It returns the words for 'grpo sweep':
+// key=a,b, with brackets around a value that contains commas. extends is the preset that the file names; "": none.
 func Lists(path string) (words []string, extends string, err error) {
 	text, err := openfile.Read(path)
 	if err != nil {
@@ -40,7 +40,7 @@ func Lists(path string) (words []string, extends string, err error) {
 	return words, extends, nil
 }
 
-// or is "a, b or c".
+// or joins words: "a, b or c".
 func or(words []string) string {
 	last := len(words) - 1
 	if last == 0 {

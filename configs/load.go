@@ -9,23 +9,23 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/openfile"
 )
 
-// version is the format that this program reads and writes.
+// version is the version of the format.
 const version = 1
 
-// Source says where a configuration comes from; each part changes the ones before it.
+// Source is where a configuration comes from; each part changes the ones before it.
 type Source struct {
-	Preset    string   // its name, or several with commas between, each changing the ones before; "" is none
-	File      string   // a path; "" is none
-	Base      *Config  // settings to start from, such as those of a run, in place of a preset and a file; nil is none
+	Preset    string   // its name, or several with commas between; "": none
+	File      string   // a path; "": none
+	Base      *Config  // settings to start from, such as those of a run, in place of a preset and a file; nil: none
 	Overrides []string // key=value
 
-	// GoesOn tells whether a configuration goes on with a run, which keeps settings that have no effect; nil: none does.
+	// GoesOn reports whether a configuration resumes a run, which may keep settings without effect; nil: it does not.
 	GoesOn func(c *Config) bool
 }
 
-// Load makes the configuration of a source: defaults, changed by the preset, changed by the file,
-// changed by the overrides. A file says extends: PRESET, or names every setting, unless a preset was
-// given beside it. The result is valid; every mistake that can be told is in the error, one a line.
+// Load loads a configuration: the defaults, changed by the preset, the file, and the overrides, in this order. A file has
+// extends: PRESET, or all settings, unless a preset was given as well. The result is valid; otherwise the error has all
+// mistakes, one per line.
 func Load(s Source) (*Config, error) {
 	l := loader{config: Defaults(), where: map[string]string{}}
 	base, file := s.Preset, (*layer)(nil)
@@ -64,14 +64,14 @@ func Load(s Source) (*Config, error) {
 		}
 		before := l.config
 		mistakes = append(mistakes, l.apply(layer))
-		if layer != file || file.complete() != nil { // a file that names every setting is what a run printed
+		if layer != file || file.complete() != nil { // a file with all settings was printed by a run
 			l.idler.given(layer, &before, &l.config)
 		}
 	}
 	if s.GoesOn != nil && s.GoesOn(&l.config) {
 		l.idler.keys = nil
 	}
-	// What could not be read has the value that it had before, and the rest is judged beside that.
+	// Settings that could not be parsed keep their value before, and the rest is validated with that.
 	mistakes = append(mistakes, l.validate())
 	if err := join(mistakes); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ type layer struct {
 	settings []setting
 }
 
-// parseLayer reads a file, and takes version and extends out of it.
+// parseLayer parses a file, except version and extends.
 func parseLayer(name string, text []byte) (*layer, error) {
 	all, err := parseYAML(name, text)
 	if err != nil {
@@ -109,7 +109,7 @@ func parseLayer(name string, text []byte) (*layer, error) {
 	return l, nil
 }
 
-// base is the preset below a file: the one that it extends or the one of the command line.
+// base is the preset below a file: the one that it extends, or that of the command line.
 func (l *layer) base(preset string) (string, error) {
 	switch {
 	case l.extends == "" && preset == "":
@@ -122,7 +122,7 @@ func (l *layer) base(preset string) (string, error) {
 	return preset, nil
 }
 
-// complete reports the settings that a file leaves out: there are no silent defaults.
+// complete returns an error with the settings that a file lacks: there are no silent defaults.
 func (l *layer) complete() error {
 	var missing []string
 	for _, key := range keys() {
@@ -141,7 +141,7 @@ func (l *layer) names(key string) bool {
 	return slices.ContainsFunc(l.settings, func(s setting) bool { return s.key == key })
 }
 
-// Word is what the words of a command line give to a key, "" where they do not name it.
+// Word is the value of a key in the words of a command line, "" if they do not have it.
 func Word(words []string, key string) string {
 	for _, word := range words {
 		if name, value, _ := strings.Cut(word, "="); name == key {
@@ -151,7 +151,7 @@ func Word(words []string, key string) string {
 	return ""
 }
 
-// parseWords reads key=value. A list is given as a,b or, where its texts have commas, as ["a,b"].
+// parseWords parses key=value. A list is a,b or, if its texts have commas, ["a,b"].
 func parseWords(words []string) (*layer, error) {
 	l := &layer{}
 	var mistakes []error
@@ -190,15 +190,15 @@ func parseList(text string) (value, error) {
 	return parsed[0].value, nil
 }
 
-// loader is a configuration on its way through the layers.
+// loader is a configuration while its layers are applied.
 type loader struct {
 	config Config
 	base   Config // before the file and the words
 	idler  idler
-	where  map[string]string // where the value of a key came from, if from a file
+	where  map[string]string // by key: the place in a file where its value is from
 }
 
-// preset applies the preset of that name, after the one that it extends; of several names, one after the other.
+// preset applies a preset, after the one that it extends; of several names, one after the other.
 func (l *loader) preset(name string) error {
 	if first, others, more := strings.Cut(name, ","); more {
 		if err := l.preset(first); err != nil {
@@ -227,7 +227,7 @@ func (l *loader) preset(name string) error {
 	return l.apply(p)
 }
 
-// apply changes the configuration by a layer.
+// apply applies a layer.
 func (l *loader) apply(next *layer) error {
 	before := l.config
 	named, unread := map[string]setting{}, map[string]bool{}
@@ -245,21 +245,21 @@ func (l *loader) apply(next *layer) error {
 	if l.config.Batch() != before.Batch() {
 		l.where["prompts_per_step"], l.where["completions_per_prompt"] = batch.where, batch.where
 	}
-	if l.config.Method != before.Method { // most of what was said before is of no use
+	if l.config.Method != before.Method { // most of the layers before do not apply to a warm-up
 		for key := range l.where {
 			if _, ok := named[key]; !ok {
 				delete(l.where, key)
 			}
 		}
 	}
-	l.config.follow(&before, func(key string) bool { // as if what could not be read had not been named
+	l.config.follow(&before, func(key string) bool { // settings that could not be parsed count as not named
 		_, ok := named[key]
 		return ok && !unread[key]
 	})
 	return join(mistakes)
 }
 
-// take gives one setting of a layer to its field.
+// take sets the field of a setting.
 func (l *loader) take(s setting, named map[string]setting, b *batch) error {
 	if _, twice := named[s.key]; twice {
 		return badinput.Errorf("it is there twice; keep one")
@@ -279,7 +279,7 @@ func (l *loader) take(s setting, named map[string]setting, b *batch) error {
 	return l.config.set(i, s.value)
 }
 
-// join makes one input error of several, one a line.
+// join makes one input error of several, one per line.
 func join(mistakes []error) error {
 	err := errors.Join(mistakes...)
 	if err == nil {

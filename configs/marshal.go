@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Marshal writes the configuration as a YAML file that Load reads back as the same value: every
-// setting, in order, below its help text.
+// Marshal writes the configuration as YAML that Load reads back unchanged: every setting, in order, with its help as a
+// comment.
 func (c *Config) Marshal() []byte {
 	var out bytes.Buffer
 	section := ""
@@ -27,7 +27,7 @@ func (c *Config) Marshal() []byte {
 
 const lineWidth = 98
 
-// help is the help text with the allowed values, where they are few.
+// help is the help text, with the allowed values if they are few.
 func (f Field) help() string {
 	if len(f.Values) == 0 {
 		return f.Help
@@ -43,7 +43,7 @@ func quoteField(c *Config, i int) string {
 	return c.text(i)
 }
 
-// wrap breaks text into lines of at most width bytes, where its words allow that.
+// wrap wraps a text at width bytes.
 func wrap(text string, width int) []string {
 	var lines []string
 	line := ""

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// Weights is the mix of components that the reward is, as reward_weights has it.
+// Weights is reward_weights in words.
 func (c *Config) Weights() string {
 	switch c.Reward {
 	case "weights":
@@ -16,9 +16,9 @@ func (c *Config) Weights() string {
 	return fmt.Sprintf("%s=1,format=%s", c.Reward, formatNumber(c.FormatCoef))
 }
 
-// RecordEvery is which steps' completions are kept: those that it divides, none where it is 0.
+// RecordEvery is the interval of steps whose completions are recorded; 0: none.
 func (c *Config) RecordEvery() int {
-	n, _ := recordEvery(c.RecordRollouts) // which Validate has seen
+	n, _ := recordEvery(c.RecordRollouts) // validated
 	return n
 }
 

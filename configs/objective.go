@@ -2,7 +2,7 @@ package configs
 
 import "math"
 
-// The checks of what a step minimises.
+// The checks of the settings about the objective.
 
 func (k *checker) objective() {
 	c := k.c
@@ -20,10 +20,10 @@ func (k *checker) objective() {
 	k.refuse(c.Refill && !c.batchwise() && c.KLCoef > 0 && c.KLIn == "reward", "refill", all, "kl_in", c.KLIn)
 }
 
-// batchwise tells whether tokens are compared with all others of the step.
+// batchwise reports whether advantages are normalised over all tokens of the step.
 func (c *Config) batchwise() bool { return c.Advantage == "batch" || c.Advantage == "batch_baseline" }
 
-// clipping checks what bounds ratios.
+// clipping checks the bounds of ratios.
 func (k *checker) clipping() {
 	c := k.c
 	if _, high := clipRange(c.Loss); high == 0 {
@@ -45,7 +45,7 @@ func (k *checker) clipping() {
 	k.refuse(c.TIS != "none" && c.TISCap == 0, "tis_cap", "tis_cap: tis=%s needs one; type tis_cap=%s", c.TIS, formatNumber(usualCap))
 }
 
-// divergence checks the penalty for leaving the reference.
+// divergence checks the KL penalty.
 func (k *checker) divergence() {
 	c, d := k.c, Defaults()
 	const none = "%s: kl_coef=0 takes nothing off; leave it out, or type kl_coef=0.001"
@@ -57,7 +57,7 @@ func (k *checker) divergence() {
 		"kl_estimator: the gradient of k1 is 0 on average, so as part of the loss it is noise; type kl_estimator=k3, or kl_in=reward")
 }
 
-// shaping checks what becomes of rewards.
+// shaping checks how rewards are shaped.
 func (k *checker) shaping() {
 	c := k.c
 	k.refuse(c.OverlongPenalty == 0 && c.OverlongBuffer > 0, "overlong_buffer",
@@ -69,11 +69,11 @@ func (k *checker) shaping() {
 		"overlong_penalty: on_truncated=mask leaves out the completions that it is for; type on_truncated=grade, or overlong_penalty=0")
 }
 
-// leastScale is the smallest number that may scale what a policy learns: what is below moves no weight that could be told from before,
-// as single precision is coarser, and adam_eps larger than all that is left of a gradient.
+// leastScale is the smallest useful scale of anything that is trained on. Below it, updates would be lost in single precision, and
+// gradients smaller than adam_eps.
 const leastScale = 1e-12
 
-// moves refuses what is not 0, but so small that nothing is learned, and nothing would say so.
+// moves refuses values that are not 0 but so small that nothing would be learned, silently.
 func (k *checker) moves() {
 	c := k.c
 	for _, n := range []struct {
@@ -90,13 +90,13 @@ func (k *checker) moves() {
 		k.refuse(n.value > 0 && n.value < leastScale, n.key, "%s: found %s, expected %sat least %s: the policy would never move; %s",
 			n.key, formatNumber(n.value), n.zero, formatNumber(leastScale), k.usual(n.key))
 	}
-	most := c.LearningRate / leastScale // beside which a gradient of 1 moves what it is of by no more than leastScale
+	most := c.LearningRate / leastScale // with a larger adam_eps, a gradient of 1 moves its weight by less than leastScale
 	k.refuse(c.LearningRate >= leastScale && c.AdamEps > most && c.AdamEps <= math.MaxFloat32, "adam_eps",
 		"adam_eps: found %s, expected at most %s with learning_rate=%s: the policy would never move; %s",
 		formatNumber(c.AdamEps), formatNumber(most), formatNumber(c.LearningRate), k.usual("adam_eps"))
 }
 
-// schedule checks how the learning rate goes on.
+// schedule checks the learning rate schedule.
 func (k *checker) schedule() {
 	c := k.c
 	if c.Schedule == "constant" {
@@ -113,8 +113,8 @@ func (k *checker) schedule() {
 		c.MaxSteps, c.SchedulerTotalSteps, c.MaxSteps)
 }
 
-// alpha wants lora_alpha/lora_rank, which an adapter is scaled by, to be one with which it can learn: not so small that it changes
-// nothing, nor so large that it leaves nothing of the model.
+// alpha checks lora_alpha/lora_rank, the scale of an adapter: not so small that it has no effect, and not so large that it drowns
+// the model.
 func (k *checker) alpha() {
 	alpha, rank := k.c.LoRAAlpha, float64(max(k.c.LoRARank, 1))
 	k.refuse(!(alpha > 0 && alpha <= math.MaxFloat32), "lora_alpha", "lora_alpha: found %s, expected %s; %s", formatNumber(alpha),

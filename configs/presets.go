@@ -12,9 +12,9 @@ import (
 var presetFiles embed.FS
 
 const (
-	// DefaultPreset is for a run that names nothing.
+	// DefaultPreset is the default.
 	DefaultPreset = "tiny"
-	// defaultsName is the preset that changes nothing of Defaults.
+	// defaultsName is the preset that is Defaults, unchanged.
 	defaultsName = "defaults"
 )
 
@@ -24,20 +24,20 @@ const (
 	recipesFolder = "recipes"
 )
 
-// Presets are the names that Source.Preset and extends can have, one or several: those of models, and Recipes.
+// Presets are the names for Source.Preset and extends: those of models, and Recipes.
 func Presets() []string {
 	names := slices.Concat([]string{defaultsName}, namesIn(modelsFolder), Recipes())
 	slices.Sort(names)
 	return names
 }
 
-// Recipes are the presets that say how a policy learns, as a paper has it, and leave open what and from what.
+// Recipes are the presets with the objectives of papers, which leave the model and the data open.
 func Recipes() []string { return namesIn(recipesFolder) }
 
 func namesIn(folder string) (names []string) {
 	entries, err := presetFiles.ReadDir(folder)
 	if err != nil {
-		panic(err) // it is part of the program
+		panic(err) // it is embedded
 	}
 	for _, e := range entries {
 		names = append(names, strings.TrimSuffix(e.Name(), ".yaml"))
@@ -45,7 +45,7 @@ func namesIn(folder string) (names []string) {
 	return names
 }
 
-// formerly are names that presets had once, and files may extend.
+// formerly are old names of presets, which files may extend.
 var formerly = map[string]string{"4090_qwen3": "qwen3_1.7b", "qwen3_4b_h100": "qwen3_4b"}
 
 func readPreset(name string) ([]byte, error) {

@@ -12,8 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// Validate reports every setting that cannot be meant, and settings that contradict each other, one a
-// line and with what to type.
+// Validate reports all invalid and contradicting settings, one per line, with what to type.
 func (c *Config) Validate() error {
 	if c.Version == 0 {
 		return badinput.Errorf("a Config of its own has no settings: make one by configs.Load, and change fields of that")
@@ -25,7 +24,7 @@ func (c *Config) Validate() error {
 	return join(mistakes)
 }
 
-// validate is Validate with the places where the values come from.
+// validate is Validate with the places that values are from.
 func (l *loader) validate() error {
 	var mistakes []error
 	for _, m := range l.idler.beside(l.config.mistakes(&l.base), &l.config) {
@@ -34,12 +33,12 @@ func (l *loader) validate() error {
 	return join(mistakes)
 }
 
-// mistake is what is wrong with the value of a key.
+// mistake is what is wrong with a key's value.
 type mistake struct{ key, text string }
 
-// checker collects mistakes. A key that has one already is not looked at again: the first is the cause.
+// checker collects mistakes. Only the first mistake of a key is kept, as it is the cause.
 type checker struct {
-	c, base *Config // base is what c was before somebody changed it
+	c, base *Config // base is c before the file and the words
 	found   []mistake
 }
 
@@ -65,14 +64,14 @@ func (c *Config) mistakes(base *Config) []mistake {
 	return k.found
 }
 
-// refuse adds a mistake unless ok.
+// refuse adds a mistake if bad is true.
 func (k *checker) refuse(bad bool, key, format string, args ...any) {
 	if bad && !slices.ContainsFunc(k.found, func(m mistake) bool { return m.key == key }) {
 		k.found = append(k.found, mistake{key, fmt.Sprintf(format, args...)})
 	}
 }
 
-// values checks that texts are texts and that choices are among the known ones.
+// values checks enumerations, and that texts are valid text.
 func (k *checker) values() {
 	for i, f := range fields() {
 		texts := []string{}
@@ -95,7 +94,7 @@ func (k *checker) values() {
 	}
 }
 
-// numbers checks every number for its range.
+// numbers checks the ranges of numbers.
 func (k *checker) numbers() {
 	c := k.c
 	k.refuse(c.Version != version, "version", "version: found %d, expected %d, the format that this program reads", c.Version, version)
@@ -157,7 +156,7 @@ func (k *checker) numbers() {
 
 func (k *checker) realNumbers() {
 	c, huge := k.c, math.MaxFloat32
-	const small, coldest = math.SmallestNonzeroFloat32, 1e-6 // below which logits that are divided leave single precision
+	const small, coldest = math.SmallestNonzeroFloat32, 1e-6 // below coldest, logits divided by the temperature overflow single precision
 	below1 := float64(math.Nextafter32(1, 0))
 	for _, n := range []struct {
 		key         string
@@ -201,7 +200,7 @@ func (k *checker) realNumbers() {
 	}
 }
 
-// usual says what to type for a key: what the preset or the run has that somebody started from, or else its default.
+// usual is a value to suggest for a key: that of the preset or the run, or else the default.
 func (k *checker) usual(key string) string {
 	i := slices.Index(keys(), key)
 	before := k.base.text(i)
@@ -264,7 +263,7 @@ func (k *checker) policyAndData() {
 		"expected_dataset_hash: found %q, expected the 64 hexadecimal digits that 'grpo data fingerprint' prints", c.ExpectedDatasetHash)
 }
 
-// steps is a length for a schedule: the run's, where it has one.
+// steps is a schedule length to suggest: the run's, if it has one.
 func (k *checker) steps() string {
 	if k.c.MaxSteps > 0 {
 		return strconv.Itoa(k.c.MaxSteps)

@@ -15,10 +15,10 @@ const (
 	DPO = "dpo"
 )
 
-// Warmup tells whether the run learns from rows, and not from what it samples.
+// Warmup reports whether the run trains on rows, not on completions that it samples.
 func (c *Config) Warmup() bool { return c.Method != "grpo" }
 
-// Verb is what goes on with the run on the command line.
+// Verb is the command that resumes the run.
 func (c *Config) Verb() string {
 	if c.Warmup() {
 		return "grpo " + c.Method
@@ -26,7 +26,7 @@ func (c *Config) Verb() string {
 	return "grpo"
 }
 
-// StepsOf is the last step of a run on so many rows or problems; -1: it has none.
+// StepsOf is the last step of a run, given the number of rows or problems; -1: it has none.
 func (c *Config) StepsOf(rows int) int {
 	if c.Epochs == 0 || c.RowsPerStep < 1 {
 		return c.MaxSteps
@@ -38,7 +38,7 @@ func (c *Config) StepsOf(rows int) int {
 	return steps
 }
 
-// Rise says of a run that ends while its learning rate still rises where that comes to; "" of every other.
+// Rise is a note about a run that ends while its learning rate is still rising; "" otherwise.
 func (c *Config) Rise(steps int) string {
 	if steps < 1 || c.WarmupSteps <= steps {
 		return ""
@@ -54,7 +54,7 @@ const (
 	usualShare = 0.05
 )
 
-// least is what to type for a key that is 0 by default, where a warm-up takes no 0.
+// least is a value to suggest for a key whose default is 0, if a warm-up does not allow 0.
 func (c *Config) least(key string) string {
 	switch {
 	case c.Warmup() && key == "rows_per_step":
@@ -67,7 +67,7 @@ func (c *Config) least(key string) string {
 	return "0"
 }
 
-// followMethod is follow for what the run does: a preset is made for GRPO, and a warm-up takes the model of it.
+// followMethod is follow for the method: presets are made for GRPO, and a warm-up takes only the model from them.
 func (c *Config) followMethod(before *Config, named func(key string) bool) {
 	if !c.Warmup() || c.Method == before.Method && c.HeldOut == before.HeldOut {
 		return
@@ -81,7 +81,7 @@ func (c *Config) followMethod(before *Config, named func(key string) bool) {
 	}
 }
 
-// becomeWarmup gives a warm-up what suits it, in place of what a preset says.
+// becomeWarmup sets a warm-up's defaults, in place of what a preset says.
 func (c *Config) becomeWarmup(named func(key string) bool) {
 	d := Defaults()
 	loss, reduction, rate := "cross_entropy", "token_mean", 2e-4
@@ -116,7 +116,7 @@ func (c *Config) becomeWarmup(named func(key string) bool) {
 	}
 }
 
-// warmup checks what a warm-up is made of, and that no other run has it.
+// warmup checks the settings of a warm-up, and that no other run has them.
 func (k *checker) warmup() {
 	c, d := k.c, Defaults()
 	if !c.Warmup() {
@@ -157,7 +157,7 @@ func (k *checker) warmup() {
 		"label_smoothing: it is part of dpo_loss=sigmoid; leave one of them out")
 }
 
-// ofWarmups are the settings that warm-ups understand.
+// ofWarmups are the settings that warm-ups use.
 var ofWarmups = []string{"model", "init_from", "adapter", "train", "lora_rank", "lora_alpha", "lora_targets", "precision", "order",
 	"kv_cache_dtype", "adapter_precision", "quantize", "data", "data_split", "test_data", "test_split", "prompt_template",
 	"renderer", "chat_date", "chat_vars", "expected_dataset_hash", "method", "epochs", "rows_per_step", "row_tokens", "learn_turns",
@@ -166,11 +166,11 @@ var ofWarmups = []string{"model", "init_from", "adapter", "train", "lora_rank", 
 	"eval_problems", "run_dir", "resume", "allow_change", "max_steps", "save_every", "keep_last", "keep_best", "tensorboard",
 	"mlflow", "seed", "deterministic", "device", "threads", "max_rows", "share_prefixes", "recompute"}
 
-// ofOthers are the names that some settings of a warm-up have in other trainers.
+// ofOthers are the names in other trainers for settings of a warm-up.
 var ofOthers = map[string]string{"batch_size": "rows_per_step", "beta": "dpo_beta", "max_length": "row_tokens",
 	"max_seq_length": "row_tokens"}
 
-// CheckWords refuses words of the command line that a warm-up has no use for.
+// CheckWords refuses settings on the command line that a warm-up does not use.
 func CheckWords(method string, words []string) error {
 	var mistakes []error
 	for _, word := range words {

@@ -16,18 +16,18 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
-// setting is a key with the value that a layer gives it.
+// setting is a key with its value in a layer.
 type setting struct {
 	key   string
 	value value
-	where string // "file:line: ", or "" for a word of the command line
+	where string // "file:line: ", or "" for the command line
 }
 
 // maxFile is more than any configuration needs.
 const maxFile = 64 << 10
 
-// parseYAML reads a flat mapping: keys with a scalar or a list of scalars. Scalars are taken as they
-// are written; what they mean is the field's business. JSON is YAML too.
+// parseYAML parses a flat mapping: keys with a scalar or a list of scalars. Scalars stay text, which the field parses.
+// JSON is YAML too.
 func parseYAML(name string, text []byte) ([]setting, error) {
 	if len(text) > maxFile {
 		return nil, badinput.Errorf("%s: found %d bytes, expected a configuration of at most %d", name, len(text), maxFile)
@@ -35,7 +35,7 @@ func parseYAML(name string, text []byte) ([]setting, error) {
 	if !utf8.Valid(text) {
 		return nil, badinput.Errorf("%s: found bytes that are not UTF-8", name)
 	}
-	file, err := parser.ParseBytes(bytes.TrimPrefix(text, []byte("\ufeff")), 0) // a mark that some editors begin a file with
+	file, err := parser.ParseBytes(bytes.TrimPrefix(text, []byte("\ufeff")), 0) // strips the byte order mark that some editors write
 	if err != nil {
 		return nil, syntaxError(name, err)
 	}
@@ -123,7 +123,7 @@ func position(name string, node ast.Node) string {
 	return name + ":"
 }
 
-// syntaxError puts what the library says on one line.
+// syntaxError puts an error of the library on one line.
 func syntaxError(name string, err error) error {
 	var located yaml.Error
 	if !errors.As(err, &located) {

@@ -61,7 +61,7 @@ func (p *Pilot) Decide(step int, found stats.Judged) (deeds []Deed, back int) {
 		alarm = nil
 	}
 	if alarm == nil {
-		alarm = p.further(step)
+		alarm = p.adjustRate(step)
 	}
 	p.settle(step, found)
 	if alarm != nil {
@@ -124,10 +124,10 @@ func (p *Pilot) goBack(step int, d Deed, factor float64, found stats.Judged) ([]
 			delete(p.Rests, t.Rule+"/"+t.Setting) // a smaller increase may be tried
 		}
 	} else {
-		d.Setting, d.Before, d.After = Rate, rate, neat(rate*factor)
+		d.Setting, d.Before, d.After = Rate, rate, roundDigits(rate*factor)
 		p.set(Rate, d.After)
 		p.Roof = rate
-		p.aimed(d.Rule, p.Anchor)
+		p.watchPace(d.Rule, p.Anchor)
 		p.Trial = &Trial{Rule: d.Rule, Setting: Rate, Before: rate, After: d.After, Due: p.Anchor + trialSteps, Retreat: true}
 		p.Last.Tried++
 	}
@@ -147,7 +147,7 @@ func (p *Pilot) try(step int, a *Alarm) []Deed {
 			continue
 		}
 		if r.Setting == Rate {
-			p.aimed(a.Rule, step)
+			p.watchPace(a.Rule, step)
 			if after < before {
 				p.Roof = before
 			}
@@ -161,10 +161,10 @@ func (p *Pilot) try(step int, a *Alarm) []Deed {
 	return nil
 }
 
-// further is the remaining adjustment of a learning rate that was changed, by the pace of the steps with it. It applies only to
+// adjustRate is the remaining adjustment of a learning rate that was changed, by the pace of the steps with it. It applies only to
 // a rate with a finding, and not for long. A policy that moves faster than necessary is left to the advice, as early steps say
 // little about what it tolerates.
-func (p *Pilot) further(step int) *Alarm {
+func (p *Pilot) adjustRate(step int) *Alarm {
 	if step >= p.Aims || len(p.Paces) < trialSteps {
 		return nil
 	}
@@ -178,8 +178,8 @@ func (p *Pilot) further(step int) *Alarm {
 	return &Alarm{Rule: aim, Finding: finding, Remedies: []advice.Remedy{{Setting: Rate, Factor: factor}}}
 }
 
-// aimed starts to watch the pace of a learning rate that is changed because of its pace.
-func (p *Pilot) aimed(rule string, step int) {
+// watchPace starts to watch the pace of a learning rate that is changed because of its pace.
+func (p *Pilot) watchPace(rule string, step int) {
 	p.Paces = nil
 	switch rule {
 	case aim:
@@ -208,11 +208,11 @@ func (p *Pilot) value(r advice.Remedy, before float64) float64 {
 	case r.Setting == Completions:
 		return math.Round(after)
 	}
-	return neat(after)
+	return roundDigits(after)
 }
 
-// neat rounds to three digits, for reading and typing.
-func neat(x float64) float64 {
+// roundDigits rounds to three digits, for reading and typing.
+func roundDigits(x float64) float64 {
 	if x <= 0 {
 		return x
 	}

@@ -60,10 +60,10 @@ func Open(ctx context.Context, cfg *configs.Config, l *sources.Language, j *judg
 		err = badinput.Errorf("env=%s is for a Go program that brings an environment (grpo.WithEnvironment); type env=heal or env=none", Own)
 	case cfg.Env == "heal":
 		if r.env, err = healing(cfg, j); err == nil {
-			err = r.untold(ctx, cfg, j, slices.Concat(p.Train, p.HeldOut))
+			err = r.noteUntested(ctx, cfg, j, slices.Concat(p.Train, p.HeldOut))
 		}
 	case cfg.Env == "tools":
-		err = r.workshop(ctx, cfg, l, j)
+		err = r.openTools(ctx, cfg, l, j)
 	case cfg.EnvProgram() != "":
 		err = r.program(ctx, cfg)
 	case cfg.EnvServer() != "":
@@ -121,7 +121,7 @@ func (r *Room) Sample(ctx context.Context, e *sampler.Engine, asks []Ask, n int,
 		switch {
 		case p.Err == nil:
 			d.Record.Score = score(p)
-		case !machine(p.Err, &d.Record.Score):
+		case !machineFailed(p.Err, &d.Record.Score):
 			stop(p.Err)
 			return
 		default:
@@ -159,8 +159,8 @@ func score(p episode.Played) (s reward.Score) {
 	return s
 }
 
-// machine reports whether an error says nothing about the conversation. It then sets s to an excluded score.
-func machine(err error, s *reward.Score) bool {
+// machineFailed reports whether an error says nothing about the conversation. It then sets s to an excluded score.
+func machineFailed(err error, s *reward.Score) bool {
 	var infra *sandbox.InfraError
 	var slow *episode.TooSlow
 	var down *mcp.Down

@@ -85,7 +85,7 @@ func TestToolsAreOffered(t *testing.T) {
 	require.EqualError(t, err, "env=tools runs programs in a sandbox, and the grader is the program's own; type env=own or none")
 }
 
-func init() { soon = time.Millisecond } // what ends at once is told by the first question as well
+func init() { startupGrace = time.Millisecond } // what ends at once is told by the first question as well
 
 // A program that fails is a line that says how.
 func TestProgramsThatFail(t *testing.T) {
@@ -136,8 +136,8 @@ func TestWhatIsNoProgramIsToldAtTheStart(t *testing.T) {
 	if err != nil {
 		t.Skip("python3 is not on PATH")
 	}
-	defer func(before time.Duration) { soon = before }(soon)
-	soon = time.Minute // it is over as soon as the program is
+	defer func(before time.Duration) { startupGrace = before }(startupGrace)
+	startupGrace = time.Minute // it is over as soon as the program is
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "folder.py"), 0o755))
 	for _, c := range []struct{ file, text, message string }{

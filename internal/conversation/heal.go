@@ -61,7 +61,7 @@ func healing(cfg *configs.Config, j *judging.Judging) (env episode.Environment, 
 	if err != nil {
 		return nil, badinput.Errorf("heal_template: %w", err)
 	}
-	d := doctor{words: words, options: options(cfg, j)}
+	d := healer{words: words, options: options(cfg, j)}
 	for _, f := range []Finding{{}, {Program: true, Verdict: "WA", Failure: tools.Failure{Test: 1, Of: 1, Input: "1", Expected: "2"}}} {
 		if _, err := d.say(&f); err != nil {
 			return nil, err
@@ -77,11 +77,11 @@ func healing(cfg *configs.Config, j *judging.Judging) (env episode.Environment, 
 	return h, nil
 }
 
-// mostLooked is the number of problems whose tests are read to see whether some are public.
-const mostLooked = 1000
+// mostInspected is the number of problems whose tests are read to see whether some are public.
+const mostInspected = 1000
 
-// untold adds a note that says for how many problems no test may be shown, so that the model is told only the verdict.
-func (r *Room) untold(ctx context.Context, cfg *configs.Config, j *judging.Judging, problems []data.Problem) error {
+// noteUntested adds a note that says for how many problems no test may be shown, so that the model is told only the verdict.
+func (r *Room) noteUntested(ctx context.Context, cfg *configs.Config, j *judging.Judging, problems []data.Problem) error {
 	problems = slices.DeleteFunc(problems, func(p data.Problem) bool { return p.Kind == data.Answer })
 	const told = "so that the model is told the verdict of its program alone"
 	if j.Judge() == nil || j.Judge().Pool() == nil {
@@ -91,8 +91,8 @@ func (r *Room) untold(ctx context.Context, cfg *configs.Config, j *judging.Judgi
 		return nil
 	}
 	first := ""
-	if cfg.PublicTests == 0 && len(problems) > mostLooked {
-		first, problems = "the first ", problems[:mostLooked]
+	if cfg.PublicTests == 0 && len(problems) > mostInspected {
+		first, problems = "the first ", problems[:mostInspected]
 	}
 	without := 0
 	for i := range problems {
@@ -120,13 +120,13 @@ func options(cfg *configs.Config, j *judging.Judging) tools.Options {
 	return tools.Options{Judge: j.Judge(), PublicTests: cfg.PublicTests, CallTime: time.Duration(cfg.TurnSeconds * float64(time.Second))}
 }
 
-// doctor writes the answer to a wrong program.
-type doctor struct {
+// healer writes the answer to a wrong program.
+type healer struct {
 	words   *template.Template
 	options tools.Options
 }
 
-func (d doctor) tell(ctx context.Context, p *data.Problem, said episode.Said, s reward.Score) (string, error) {
+func (d healer) tell(ctx context.Context, p *data.Problem, said episode.Said, s reward.Score) (string, error) {
 	f := Finding{Statement: p.Statement, Kind: p.Kind.String(), FuncName: p.FuncName, Verdict: string(s.Verdict)}
 	code, found := reward.Extract(said.Raw)
 	f.Program = found
@@ -140,7 +140,7 @@ func (d doctor) tell(ctx context.Context, p *data.Problem, said episode.Said, s 
 	return d.say(&f)
 }
 
-func (d doctor) say(f *Finding) (string, error) {
+func (d healer) say(f *Finding) (string, error) {
 	var out strings.Builder
 	if err := d.words.Execute(&out, f); err != nil {
 		hint := ""
@@ -156,7 +156,7 @@ func (d doctor) say(f *Finding) (string, error) {
 }
 
 // trace runs a program on a public test with the trace tool.
-func (d doctor) trace(ctx context.Context, p *data.Problem, code string, test int) (text string, err error) {
+func (d healer) trace(ctx context.Context, p *data.Problem, code string, test int) (text string, err error) {
 	o := d.options
 	o.Tools = []string{"trace"}
 	k, err := tools.Open(ctx, p, o)

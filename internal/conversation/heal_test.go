@@ -89,7 +89,7 @@ func TestHealingWithoutTestsToShow(t *testing.T) {
 	}{
 		{j, both, 0, "env=heal: 1 of 2 problems have no test that may be shown, so that the model is told the verdict of its program alone; " +
 			`mark tests "public": true, or set public_tests=1`},
-		{j, sources.Problems{Train: slices.Repeat([]data.Problem{p}, mostLooked+1)}, 0, "1000 of the first 1000 problems have no test"},
+		{j, sources.Problems{Train: slices.Repeat([]data.Problem{p}, mostInspected+1)}, 0, "1000 of the first 1000 problems have no test"},
 		{own, both, 1, "programs do not run in cells of this machine, and no test is shown"},
 		{j, both, 1, ""},
 		{j, sources.Problems{HeldOut: both.HeldOut}, 0, ""},

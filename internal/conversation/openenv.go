@@ -104,7 +104,7 @@ func parameters(p *data.Problem) (map[string]any, error) {
 }
 
 // reset starts a session about a problem.
-func (w *world) reset(ctx context.Context, p *data.Problem) (*inhabitant, string, error) {
+func (w *world) reset(ctx context.Context, p *data.Problem) (*openEnvEpisode, string, error) {
 	said, err := parameters(p)
 	if err != nil {
 		return nil, "", err
@@ -121,7 +121,7 @@ func (w *world) reset(ctx context.Context, p *data.Problem) (*inhabitant, string
 		session.Close()
 		return nil, "", err
 	}
-	return &inhabitant{world: w, session: session}, text, nil
+	return &openEnvEpisode{world: w, session: session}, text, nil
 }
 
 // text is an observation as the model reads it.
@@ -151,8 +151,8 @@ func (w *world) Open(ctx context.Context, p *data.Problem) (episode.Episode, err
 	return e, nil
 }
 
-// inhabitant is a conversation: a session, and its rewards so far.
-type inhabitant struct {
+// openEnvEpisode is a conversation: a session, and its rewards so far.
+type openEnvEpisode struct {
 	*world
 	session *openenv.Session
 	rewards []float64
@@ -160,7 +160,7 @@ type inhabitant struct {
 }
 
 // Turn takes the action that the model named.
-func (e *inhabitant) Turn(ctx context.Context, said episode.Said) (episode.Answer, error) {
+func (e *openEnvEpisode) Turn(ctx context.Context, said episode.Said) (episode.Answer, error) {
 	text, r, err := e.step(ctx, said)
 	if err != nil {
 		return episode.Answer{}, err
@@ -175,7 +175,7 @@ func (e *inhabitant) Turn(ctx context.Context, said episode.Said) (episode.Answe
 }
 
 // step takes an action. If it is refused, text is the reason.
-func (e *inhabitant) step(ctx context.Context, said episode.Said) (text string, r openenv.Result, err error) {
+func (e *openEnvEpisode) step(ctx context.Context, said episode.Said) (text string, r openenv.Result, err error) {
 	action, err := e.server.Act(said.Text)
 	if err == nil {
 		r, err = e.session.Step(ctx, action)
@@ -191,7 +191,7 @@ func (e *inhabitant) step(ctx context.Context, said episode.Said) (text string, 
 	return text, r, err
 }
 
-func (e *inhabitant) Close() error {
+func (e *openEnvEpisode) Close() error {
 	e.session.Close()
 	return nil
 }

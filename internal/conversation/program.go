@@ -32,8 +32,8 @@ const mostAnswer = 16 << 20
 
 const tooLong = "answered with a line of more than %d MiB; make it shorter"
 
-// afterEnd is how long its child processes may keep the program's output open after it ended.
-const afterEnd = 2 * time.Second
+// outputGrace is how long its child processes may keep the program's output open after it ended.
+const outputGrace = 2 * time.Second
 
 // program is the environment of env=program: one process of the user's, which answers requests, one line of JSON each. It has all
 // conversations, each with an ID, and one request at a time.
@@ -106,7 +106,7 @@ func (r *Room) program(ctx context.Context, cfg *configs.Config) error {
 		return err
 	}
 	p := &program{path: path, within: time.Duration(cfg.TurnSeconds * float64(time.Second)), cmd: exec.Command(args[0], args[1:]...)}
-	p.cmd.Stderr, p.cmd.WaitDelay, p.lines = &p.said, afterEnd, make(chan []byte, 1)
+	p.cmd.Stderr, p.cmd.WaitDelay, p.lines = &p.said, outputGrace, make(chan []byte, 1)
 	p.ended = make(chan struct{})
 	apart.Set(p.cmd)
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
@@ -121,7 +121,7 @@ func (r *Room) program(ctx context.Context, cfg *configs.Config) error {
 	}
 	go p.listen(out)
 	r.env, r.close = p, p.end
-	return p.begun()
+	return p.checkStarted()
 }
 
 // listen passes on the lines of the program's output, until it ends.
@@ -146,12 +146,12 @@ func (p *program) end() error {
 	late := time.AfterFunc(p.within, func() { apart.Kill(p.cmd) })
 	defer late.Stop()
 	_ = p.in.Close()
-	p.gone()
+	p.reap()
 	return nil // its exit code does not matter here
 }
 
-// gone waits for the program to exit, and kills what it left running.
-func (p *program) gone() {
+// reap waits for the program to exit, and kills what it left running.
+func (p *program) reap() {
 	heard := make(chan struct{})
 	go func() { // drains its output, or it may block on a full pipe
 		defer close(heard)
@@ -183,14 +183,14 @@ func (p *program) ask(ctx context.Context, q request) (a reply, err error) {
 	if err == nil {
 		a, err = p.read(line)
 	}
-	if p.broken = err; calledOff(ctx) && err != nil {
+	if p.broken = err; cancelled(ctx) && err != nil {
 		return a, context.Cause(ctx)
 	}
 	return a, err
 }
 
-// calledOff reports whether the context was cancelled, as by an interruption. A timeout is not: other questions are asked after it.
-func calledOff(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
+// cancelled reports whether the context was cancelled, as by an interruption. A timeout is not: other questions are asked after it.
+func cancelled(ctx context.Context) bool { return errors.Is(ctx.Err(), context.Canceled) }
 
 // exchange writes a line and reads the answer. If it fails or is called off, the program is gone afterwards.
 func (p *program) exchange(ctx context.Context, line []byte) (answer []byte, err error) {
@@ -209,7 +209,7 @@ func (p *program) exchange(ctx context.Context, line []byte) (answer []byte, err
 	})
 	timer := time.AfterFunc(p.within, giveUp)
 	heeds := context.AfterFunc(ctx, func() {
-		if calledOff(ctx) {
+		if cancelled(ctx) {
 			giveUp()
 		}
 	})
@@ -220,12 +220,12 @@ func (p *program) exchange(ctx context.Context, line []byte) (answer []byte, err
 		case <-over:
 		}
 	}
-	inTime, off := timer.Stop(), !heeds() && calledOff(ctx)
+	inTime, off := timer.Stop(), !heeds() && cancelled(ctx)
 	if there && inTime && !off {
 		return answer, nil
 	}
 	apart.Kill(p.cmd)
-	p.gone() // its standard error is complete now
+	p.reap() // its standard error is complete now
 	switch {
 	case off:
 		return nil, p.failed("was ended with a question that was called off")
@@ -278,16 +278,16 @@ func (p *program) Open(ctx context.Context, problem *data.Problem) (episode.Epis
 	if _, err := p.ask(ctx, request{ID: id, Open: &record}); err != nil {
 		return nil, err
 	}
-	return &outside{p, id}, nil
+	return &programEpisode{p, id}, nil
 }
 
-// outside is one conversation with the program.
-type outside struct {
+// programEpisode is one conversation with the program.
+type programEpisode struct {
 	*program
 	id int
 }
 
-func (o *outside) Turn(ctx context.Context, said episode.Said) (episode.Answer, error) {
+func (o *programEpisode) Turn(ctx context.Context, said episode.Said) (episode.Answer, error) {
 	a, err := o.ask(ctx, request{ID: o.id, Turn: &turn{Text: said.Raw, Turn: said.Turn, Last: said.Last, Finish: said.Finish}})
 	if err == nil && !a.Over && !said.Last && len(a.Messages) == 0 {
 		err = o.failed(`answered a turn by {} or the like; where "last" is false it must say "messages", or "over": true`)
@@ -295,7 +295,7 @@ func (o *outside) Turn(ctx context.Context, said episode.Said) (episode.Answer, 
 	return episode.Answer{Messages: a.Messages, Reward: a.Reward, Over: a.Over}, err
 }
 
-func (o *outside) Close() error {
+func (o *programEpisode) Close() error {
 	if o.fault() != nil {
 		return nil // the failure has ended the episode
 	}

@@ -118,7 +118,7 @@ func TestOpenEnv(t *testing.T) {
 	var down *openenv.Down
 	require.ErrorAs(t, err, &down)
 	var s reward.Score
-	require.True(t, machine(err, &s))
+	require.True(t, machineFailed(err, &s))
 	require.Equal(t, reward.ExcludedInfra, s.Excluded)
 	require.NoError(t, e.Close())
 	require.Eventually(t, func() bool { // who vanishes says no goodbye that could be waited for

@@ -17,13 +17,13 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tail"
 )
 
-// soon is how long a program is watched after its start: one that cannot work, say for want of a module, mostly exits at once. It gets
-// no trial question, as its answers may depend on how often it was asked.
-var soon = 500 * time.Millisecond
+// startupGrace is how long a program is watched after its start: one that cannot work, say for want of a module, mostly exits at once.
+// It gets no trial question, as its answers may depend on how often it was asked.
+var startupGrace = 500 * time.Millisecond
 
-// begun fails if the program has exited before it was asked anything.
-func (p *program) begun() error {
-	wait := time.NewTimer(soon)
+// checkStarted fails if the program has exited before it was asked anything.
+func (p *program) checkStarted() error {
+	wait := time.NewTimer(startupGrace)
 	defer wait.Stop()
 	select {
 	case <-p.ended:
@@ -31,7 +31,7 @@ func (p *program) begun() error {
 		return nil
 	}
 	apart.Kill(p.cmd) // it may only have closed its output
-	p.gone()
+	p.reap()
 	if p.long != nil {
 		return p.failed(tooLong, mostAnswer>>20)
 	}
@@ -46,7 +46,7 @@ func checkPython(ctx context.Context, cfg *configs.Config, path string) error {
 	const read = "import sys; compile(open(sys.argv[1], 'rb').read(), sys.argv[1], 'exec')"
 	cmd := exec.CommandContext(ctx, cfg.Python, "-I", "-S", "-c", read, path)
 	var said tail.Tail
-	cmd.Stderr, cmd.WaitDelay = &said, afterEnd
+	cmd.Stderr, cmd.WaitDelay = &said, outputGrace
 	err := cmd.Run()
 	if errors.Is(err, exec.ErrWaitDelay) { // Python is done, but a process that it started holds its output
 		return nil

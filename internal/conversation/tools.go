@@ -59,15 +59,15 @@ func (k *kit) Close() {
 	}
 }
 
-// workshop opens env=tools. From then on the language's prompts tell the model of the tools.
-func (r *Room) workshop(ctx context.Context, cfg *configs.Config, l *sources.Language, j *judging.Judging) error {
+// openTools opens env=tools. From then on the language's prompts tell the model of the tools.
+func (r *Room) openTools(ctx context.Context, cfg *configs.Config, l *sources.Language, j *judging.Judging) error {
 	o := options(cfg, j)
 	o.Tools = cfg.Tools
 	if o.Judge == nil && len(o.Tools) > 0 {
 		return badinput.Errorf("env=tools runs programs in a sandbox, and the grader is the program's own; type env=%s or none", Own)
 	}
 	if cfg.MCP != "" {
-		if err := r.reach(ctx, cfg); err != nil {
+		if err := r.startServers(ctx, cfg); err != nil {
 			return err
 		}
 	}
@@ -106,8 +106,8 @@ func (r *Room) workshop(ctx context.Context, cfg *configs.Config, l *sources.Lan
 	return nil
 }
 
-// reach starts the MCP servers that the settings name.
-func (r *Room) reach(ctx context.Context, cfg *configs.Config) error {
+// startServers starts the MCP servers that the settings name.
+func (r *Room) startServers(ctx context.Context, cfg *configs.Config) error {
 	named, err := mcp.Read(cfg.MCP)
 	if err != nil {
 		return err

@@ -59,32 +59,32 @@ type Kit interface {
 // Tools is the environment of a model that calls tools. It goes on until a turn has no call, is cut off or is the last; that turn is
 // graded. A call that cannot be parsed is answered with what is wrong with it.
 func Tools(open func(ctx context.Context, p *data.Problem) (Kit, error), g reward.Grader) Environment {
-	return workshop{graded{g}, open}
+	return toolsEnvironment{graded{g}, open}
 }
 
-type workshop struct {
+type toolsEnvironment struct {
 	graded
 	open func(ctx context.Context, p *data.Problem) (Kit, error)
 }
 
-func (w workshop) Open(ctx context.Context, p *data.Problem) (Episode, error) {
+func (w toolsEnvironment) Open(ctx context.Context, p *data.Problem) (Episode, error) {
 	kit, err := w.open(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	return bench{verdict{w.graded, p}, kit}, nil
+	return toolEpisode{verdict{w.graded, p}, kit}, nil
 }
 
-// bench is an episode with tools.
-type bench struct {
+// toolEpisode is an episode with tools.
+type toolEpisode struct {
 	verdict
 	kit Kit
 }
 
-// unread is the ID of a call that could not be parsed. Some templates require nine characters.
-const unread = "malformed"
+// malformedID is the ID of a call that could not be parsed. Some templates require nine characters.
+const malformedID = "malformed"
 
-func (b bench) Turn(ctx context.Context, said Said) (Answer, error) {
+func (b toolEpisode) Turn(ctx context.Context, said Said) (Answer, error) {
 	if said.Last || said.Finish == sampler.Length || len(said.Calls) == 0 && said.Malformed == nil {
 		return b.Spent(ctx, said)
 	}
@@ -98,13 +98,13 @@ func (b bench) Turn(ctx context.Context, said Said) (Answer, error) {
 	}
 	a.Wrong = b.wrong()
 	if said.Malformed != nil {
-		a.Messages = append(a.Messages, chat.Message{Role: "tool", ToolCallID: unread, Content: said.Malformed.Error()})
+		a.Messages = append(a.Messages, chat.Message{Role: "tool", ToolCallID: malformedID, Content: said.Malformed.Error()})
 	}
 	return a, nil
 }
 
 // wrong counts the calls that failed, if the tools count them.
-func (b bench) wrong() int {
+func (b toolEpisode) wrong() int {
 	if k, counts := b.kit.(interface{ Wrong() int }); counts {
 		return k.Wrong()
 	}
@@ -112,13 +112,13 @@ func (b bench) wrong() int {
 }
 
 // Spent grades the last turn.
-func (b bench) Spent(ctx context.Context, said Said) (Answer, error) {
+func (b toolEpisode) Spent(ctx context.Context, said Said) (Answer, error) {
 	a, err := b.verdict.Turn(ctx, said)
 	a.Wrong = b.wrong()
 	return a, err
 }
 
-func (b bench) Close() error {
+func (b toolEpisode) Close() error {
 	b.kit.Close()
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // script plays an episode in which a model says those texts, and gives the tokens after the prompt.
-func script(t *testing.T, k *Talk, env Environment, start Start, texts ...string) (*try, sampler.Rollout) {
+func script(t *testing.T, k *Talk, env Environment, start Start, texts ...string) (*attempt, sampler.Rollout) {
 	t.Helper()
 	p, err := k.open(t.Context(), 2000, env, start, hot)
 	require.NoError(t, err)

@@ -21,17 +21,17 @@ type Healing struct {
 
 // Open opens an episode. It runs nothing.
 func (h Healing) Open(_ context.Context, p *data.Problem) (Episode, error) {
-	return &patient{verdict: verdict{graded{h.Grader}, p}, Healing: h}, nil
+	return &healEpisode{verdict: verdict{graded{h.Grader}, p}, Healing: h}, nil
 }
 
-// patient is an episode of Healing.
-type patient struct {
+// healEpisode is an episode of Healing.
+type healEpisode struct {
 	verdict
 	Healing
 	rewards []float64
 }
 
-func (p *patient) Turn(ctx context.Context, said Said) (Answer, error) {
+func (p *healEpisode) Turn(ctx context.Context, said Said) (Answer, error) {
 	a, err := p.verdict.Turn(ctx, said)
 	if err != nil {
 		return a, err

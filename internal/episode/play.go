@@ -104,7 +104,7 @@ type player struct {
 	prompt    []int32
 	maxTokens int // of a sequence, after the prompt
 	notation  calls.Notation
-	tries     []*try
+	tries     []*attempt
 	request   sampler.Request
 	work      *sync.WaitGroup
 }
@@ -172,7 +172,7 @@ func (t *Talk) open(ctx context.Context, maxLength int, env Environment, start S
 	}
 	p.notation.Calls = p.notation.Calls && len(start.Tools) > 0
 	for range start.Samples {
-		p.tries = append(p.tries, &try{player: p, thinking: p.notation.Thinks && calls.WithinThoughts(text)})
+		p.tries = append(p.tries, &attempt{player: p, thinking: p.notation.Thinks && calls.WithinThoughts(text)})
 	}
 	params.MaxTokens, params.StopTokens = min(t.TurnTokens, p.maxTokens), t.Stops
 	p.request = sampler.Request{Prompt: prompt, N: start.Samples, Key: start.Key, Params: params, Next: p.next}

@@ -16,8 +16,8 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// try is one episode. Only one goroutine uses it at a time: the environment's, or the one that samples.
-type try struct {
+// attempt is one episode. Only one goroutine uses it at a time: the environment's, or the one that samples.
+type attempt struct {
 	*player
 	episode  Episode        // nil: not opened yet, or closed
 	said     []chat.Message // the messages after the prompt, turns of the model as raw text
@@ -37,7 +37,7 @@ type try struct {
 }
 
 // answer lets the environment answer the last turn, and returns how the sequence continues.
-func (t *try) answer(sofar sampler.Rollout) (more sampler.More) {
+func (t *attempt) answer(sofar sampler.Rollout) (more sampler.More) {
 	more, t.err = t.goOn(sofar)
 	if t.err != nil || more.MaxTokens == 0 {
 		more = sampler.More{}
@@ -46,7 +46,7 @@ func (t *try) answer(sofar sampler.Rollout) (more sampler.More) {
 	return more
 }
 
-func (t *try) goOn(sofar sampler.Rollout) (more sampler.More, err error) {
+func (t *attempt) goOn(sofar sampler.Rollout) (more sampler.More, err error) {
 	said, turn, ended := t.read(sofar)
 	answer, err := t.ask(said)
 	if err != nil {
@@ -80,7 +80,7 @@ func (t *try) goOn(sofar sampler.Rollout) (more sampler.More, err error) {
 }
 
 // note records the environment's answer to a turn.
-func (t *try) note(said Said, answer Answer) {
+func (t *attempt) note(said Said, answer Answer) {
 	t.reward, t.infos = answer.Reward, append(t.infos, answer.Info)
 	t.wrong = answer.Wrong + t.unread
 	if s := answer.Score; s != nil {
@@ -90,7 +90,7 @@ func (t *try) note(said Said, answer Answer) {
 }
 
 // spent lets an episode that ends for lack of room score its last turn, if it is a Spender.
-func (t *try) spent(said Said) error {
+func (t *attempt) spent(said Said) error {
 	last, can := t.episode.(Spender)
 	if !can {
 		return nil
@@ -103,7 +103,7 @@ func (t *try) spent(said Said) error {
 }
 
 // read parses the last turn, for the environment and for the chat format. ended says that a stop token ended it.
-func (t *try) read(sofar sampler.Rollout) (said Said, message chat.Message, ended bool) {
+func (t *attempt) read(sofar sampler.Rollout) (said Said, message chat.Message, ended bool) {
 	turn := sofar.Turns[len(sofar.Turns)-1]
 	tokens := sofar.Tokens[turn.Start:turn.End]
 	said = Said{Finish: turn.Finish, Turn: len(sofar.Turns) - 1, Tokens: len(tokens), MaxTokens: t.TurnTokens}
@@ -129,7 +129,7 @@ func (t *try) read(sofar sampler.Rollout) (said Said, message chat.Message, ende
 }
 
 // ask passes the turn to the environment, after opening the episode at the first one.
-func (t *try) ask(said Said) (Answer, error) {
+func (t *attempt) ask(said Said) (Answer, error) {
 	return t.timed(func(ctx context.Context) (answer Answer, err error) {
 		if t.episode == nil {
 			if t.episode, err = t.env.Open(ctx, t.start.Problem); err != nil {
@@ -170,7 +170,7 @@ func (e *TooSlow) Error() string {
 }
 
 // timed calls answer within the time that the environment has left.
-func (t *try) timed(answer func(context.Context) (Answer, error)) (a Answer, err error) {
+func (t *attempt) timed(answer func(context.Context) (Answer, error)) (a Answer, err error) {
 	ctx, cancel := t.ctx, context.CancelFunc(func() {})
 	start := time.Now()
 	if t.Time > 0 {
@@ -188,7 +188,7 @@ func (t *try) timed(answer func(context.Context) (Answer, error)) (a Answer, err
 // follow renders the messages after the turn. Renderer.Continue renders a stand-in turn after the history, which a template may refuse:
 // for calls in it, tool messages that answer no call, or two turns of the model in a row. So it is tried with calls, with raw text, and
 // then both without the turn. These last would be exacter, but templates that count turns had the first in the runs on record.
-func (t *try) follow(ended bool, after []chat.Message) (tokens []int32, text string, err error) {
+func (t *attempt) follow(ended bool, after []chat.Message) (tokens []int32, text string, err error) {
 	turn := len(t.said) - 1
 	for _, past := range [][]chat.Message{t.called, t.said, t.called[:turn], t.said[:turn]} {
 		tokens, text, err = t.Renderer.Continue(slices.Concat(t.start.Messages, past), ended, after, t.start.Tools...)
@@ -199,7 +199,7 @@ func (t *try) follow(ended bool, after []chat.Message) (tokens []int32, text str
 	return tokens, text, err
 }
 
-func (t *try) close() error {
+func (t *attempt) close() error {
 	if t.episode == nil {
 		return nil
 	}

@@ -27,13 +27,13 @@ func (l *Learner) Whole(u Update, cfg *configs.Config) error {
 
 // Fail is the error of a policy whose log-probabilities are not finite, with a remedy.
 func (l *Learner) Fail(cfg *configs.Config) error {
-	return badinput.Errorf("%w; %s", ErrLost, lower(cfg, l.rate))
+	return badinput.Errorf("%w; %s", ErrLost, whatToLower(cfg, l.rate))
 }
 
 // Explain adds to the error of an update that would have overflowed which setting to change.
 func (l *Learner) Explain(err error, cfg *configs.Config) error {
 	if over := (*optim.OverflowError)(nil); errors.As(err, &over) {
-		return badinput.Errorf("update: %w; %s", over, lower(cfg, l.rate)) // in place of optim's own hint, which says "lower it"
+		return badinput.Errorf("update: %w; %s", over, whatToLower(cfg, l.rate)) // in place of optim's own hint, which says "lower it"
 	}
 	return err
 }
@@ -54,9 +54,9 @@ func Told(said string) bool {
 	return strings.Contains(said, ErrLost.Error()) || strings.Contains(said, "weights and moments are as they were before the step")
 }
 
-// lower says which setting to lower, and to what: the peak learning rate, not the scheduled one, as the setting is the peak. Weight decay
-// is the cause where it takes more than a whole parameter off in a step: parameters then grow whatever the gradient is.
-func lower(cfg *configs.Config, rate float64) string {
+// whatToLower says which setting to lower, and to what: the peak learning rate, not the scheduled one, as the setting is the peak.
+// Weight decay is the cause where it takes more than a whole parameter off in a step: parameters then grow whatever the gradient is.
+func whatToLower(cfg *configs.Config, rate float64) string {
 	key, now, next := "learning_rate", rate, min(rate/10, 1e-3)
 	if rate < 1 && cfg.WeightDecay*rate > 1 {
 		key, now, next = "weight_decay", cfg.WeightDecay, 0.01

@@ -22,7 +22,7 @@ func Mean(rewards []float64) []float64 {
 	return a
 }
 
-// Std returns Mean divided by the standard deviation of the rewards, and zeros where all rewards are equal up to rounding.
+// Std returns Mean divided by the standard deviation of the rewards. If these are equal up to rounding, it does not amplify the noise.
 func Std(rewards []float64) []float64 {
 	a := Mean(rewards)
 	if stats.Negligible(a) {
@@ -124,22 +124,22 @@ func (c Comparison) Of(groups []Group) (a Advantages, err error) {
 	for k, g := range groups {
 		for i, x := range g.Samples {
 			overlong = append(overlong, c.Overlong(x.Tokens))
-			clipped = append(clipped, share(c.Shaping.Clip > 0 && math.Abs(x.Reward) > c.Shaping.Clip))
-			beyond = append(beyond, c.bind(&a, k, i)...)
+			clipped = append(clipped, indicator(c.Shaping.Clip > 0 && math.Abs(x.Reward) > c.Shaping.Clip))
+			beyond = append(beyond, c.clipAdvantages(&a, k, i)...)
 		}
 	}
 	a.Overlong, a.Clipped, a.Bounded = stats.Mean(overlong), stats.Mean(clipped), stats.Mean(beyond)
 	return a, nil
 }
 
-// bind clips the advantages of a completion to the bound. For each it returns 1 if it was beyond, else 0.
-func (c Comparison) bind(a *Advantages, group, sample int) (beyond []float64) {
+// clipAdvantages clips the advantages of a completion to the bound. For each it returns 1 if it was beyond, else 0.
+func (c Comparison) clipAdvantages(a *Advantages, group, sample int) (beyond []float64) {
 	x := a.Samples[group][sample : sample+1]
 	if a.Tokens != nil {
 		x = a.Tokens[group][sample]
 	}
 	for i := range x {
-		beyond = append(beyond, share(c.Bound > 0 && math.Abs(x[i]) > c.Bound))
+		beyond = append(beyond, indicator(c.Bound > 0 && math.Abs(x[i]) > c.Bound))
 		if c.Bound > 0 {
 			x[i] = bounded(x[i], c.Bound)
 		}
@@ -148,7 +148,7 @@ func (c Comparison) bind(a *Advantages, group, sample int) (beyond []float64) {
 	return beyond
 }
 
-func share(yes bool) float64 {
+func indicator(yes bool) float64 {
 	if yes {
 		return 1
 	}

@@ -22,7 +22,7 @@ func (c Comparison) batch(groups []Group) Advantages {
 		}
 		returns[g] = make([][]float64, len(samples))
 		for i, x := range samples {
-			returns[g][i] = toGo(rewards[i], c.KL, x)
+			returns[g][i] = rewardToGo(rewards[i], c.KL, x)
 		}
 	}
 	normalise(returns)
@@ -42,8 +42,8 @@ func (c Comparison) batch(groups []Group) Advantages {
 	return a
 }
 
-// toGo computes the return of each token of a completion (its reward-to-go).
-func toGo(reward, coefficient float64, x Sample) []float64 {
+// rewardToGo computes the return of each token of a completion (its reward-to-go).
+func rewardToGo(reward, coefficient float64, x Sample) []float64 {
 	returns := slices.Repeat([]float64{reward}, x.Tokens)
 	rest := 0.0
 	for t := len(x.KL) - 1; t >= 0; t-- {

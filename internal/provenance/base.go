@@ -68,7 +68,7 @@ func CheckBase(adapter, model string) error {
 // BaseOf is the fingerprint of the model that an adapter was trained on, if it is known: from BaseFile, or from the checkpoint
 // that the adapter is part of. Links are followed.
 func BaseOf(adapter string) (p Part, known bool, err error) {
-	dir := placeOf(adapter)
+	dir := resolveAdapter(adapter)
 	if dir == "" {
 		return p, false, nil
 	}
@@ -119,8 +119,8 @@ func CheckWhole(trained string) error {
 	return nil
 }
 
-// placeOf is the path of an adapter with links resolved; "" if there is none, which reading it reports.
-func placeOf(adapter string) string {
+// resolveAdapter is the path of an adapter with links resolved; "" if there is none, which reading it reports.
+func resolveAdapter(adapter string) string {
 	if adapter == "" {
 		return ""
 	}

@@ -152,7 +152,7 @@ func Open(d *rundir.Dir, cfg *configs.Config, past Past, m Manifest, start Start
 	}
 	switch {
 	case past.Fork:
-		if m.Origin, err = led(past.Checkpoint); err != nil {
+		if m.Origin, err = resolvePath(past.Checkpoint); err != nil {
 			return nil, err
 		}
 	case past.Checkpoint != "":
@@ -175,8 +175,8 @@ func Open(d *rundir.Dir, cfg *configs.Config, past Past, m Manifest, start Start
 	return l, nil
 }
 
-// led is an existing path with links resolved, as they may be changed later.
-func led(path string) (string, error) {
+// resolvePath is an existing path with links resolved, as they may be changed later.
+func resolvePath(path string) (string, error) {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return "", err

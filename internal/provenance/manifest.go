@@ -186,12 +186,12 @@ func (r *Run) of(s Start) (*configs.Config, Start, error) {
 	return cfg, s, err
 }
 
-// places are settings that say where a run is, or apply to one start only.
-var places = []string{"run_dir", "resume", "init_from", "allow_change", "serve", "serve_keys", "watch"}
+// placeKeys are settings that say where a run is, or apply to one start only.
+var placeKeys = []string{"run_dir", "resume", "init_from", "allow_change", "serve", "serve_keys", "watch"}
 
-// Changes lists the settings that differ, except places.
+// Changes lists the settings that differ, except placeKeys.
 func Changes(before, now *configs.Config) []configs.Change {
-	return slices.DeleteFunc(configs.Changed(before, now), func(c configs.Change) bool { return slices.Contains(places, c.Key) })
+	return slices.DeleteFunc(configs.Changed(before, now), func(c configs.Change) bool { return slices.Contains(placeKeys, c.Key) })
 }
 
 // list formats changes as "key: before → after, …".

@@ -26,10 +26,10 @@ func Resolve(s configs.Source) (*configs.Config, error) {
 		if s.Base == nil {
 			s.Preset = configs.DefaultPreset
 		} else {
-			s.Overrides = begun(s.Base, s.Overrides)
+			s.Overrides = dropInitFrom(s.Base, s.Overrides)
 		}
 	}
-	s.GoesOn = goesOn
+	s.GoesOn = resumes
 	cfg, err := configs.Load(s)
 	if err != nil {
 		return nil, err
@@ -37,8 +37,8 @@ func Resolve(s configs.Source) (*configs.Config, error) {
 	return cfg, takeWeights(cfg)
 }
 
-// begun drops init_from from words if the run began with just these weights: its settings already name them.
-func begun(run *configs.Config, words []string) []string {
+// dropInitFrom drops init_from from words if the run began with just these weights: its settings already name them.
+func dropInitFrom(run *configs.Config, words []string) []string {
 	trained := filepath.Dir(cmp.Or(run.Adapter, run.Model))
 	from := filepath.Clean(configs.Word(words, "init_from"))
 	if !isCheckpoint(trained) || from != trained && from != rundir.RunOf(trained) {
@@ -47,8 +47,8 @@ func begun(run *configs.Config, words []string) []string {
 	return slices.DeleteFunc(slices.Clone(words), func(w string) bool { return strings.HasPrefix(w, "init_from=") })
 }
 
-// goesOn reports whether settings resume an existing run.
-func goesOn(cfg *configs.Config) bool {
+// resumes reports whether settings resume an existing run.
+func resumes(cfg *configs.Config) bool {
 	switch {
 	case cfg.Resume == "never" || cfg.Resume == "auto" && cfg.RunDir == "":
 		return false
@@ -80,7 +80,7 @@ func namedRun(words []string) (*configs.Config, error) {
 			return cfg, err
 		}
 		cfg.InitFrom, cfg.Adapter = "", "" // replaced by the checkpoint
-		return handOver(cfg, words)
+		return modelSettings(cfg, words)
 	}
 	return nil, nil
 }

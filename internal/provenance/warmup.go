@@ -72,9 +72,9 @@ func CheckAsks(run *configs.Config, trained string) error {
 		run.RunDir, run.Verb(), how)
 }
 
-// handOver returns the settings of a run that starts with the weights of another, one of them a warm-up: the model's settings
+// modelSettings returns the settings of a run that starts with the weights of another, one of them a warm-up: the model's settings
 // only, nothing of how it was trained.
-func handOver(of *configs.Config, words []string) (*configs.Config, error) {
+func modelSettings(of *configs.Config, words []string) (*configs.Config, error) {
 	if method := configs.Word(words, "method"); !of.Warmup() && (method == "" || method == "grpo") {
 		return of, nil // both are the same kind: a fork
 	}

@@ -16,9 +16,9 @@ func (r *Recipe) Alone(i int) { r.first = i }
 // loss computes, in double precision, the losses for which there is no kernel.
 func (r *Recipe) loss(s *model.LossSequence) float64 {
 	x, i := &r.scratch, r.first+s.Index
-	x.LogP, x.Old = wide(x.LogP, s.LogP), wide(x.Old, s.Old)
-	x.Advantage, x.Weight = wide(x.Advantage, s.Advantage), wide(x.Weight, s.Weight)
-	x.Entropy = wide(x.Entropy, s.Entropy)
+	x.LogP, x.Old = widen(x.LogP, s.LogP), widen(x.Old, s.Old)
+	x.Advantage, x.Weight = widen(x.Advantage, s.Advantage), widen(x.Weight, s.Weight)
+	x.Entropy = widen(x.Entropy, s.Entropy)
 	x.Grad = slices.Grow(x.Grad[:0], len(x.LogP))[:len(x.LogP)]
 	if r.reference != nil {
 		x.Ref = r.reference[i]
@@ -34,8 +34,8 @@ func (r *Recipe) loss(s *model.LossSequence) float64 {
 	return loss
 }
 
-// wide converts numbers to double precision, reusing the memory of into.
-func wide(into []float64, numbers []float32) []float64 {
+// widen converts numbers to double precision, reusing the memory of into.
+func widen(into []float64, numbers []float32) []float64 {
 	into = into[:0]
 	for _, x := range numbers {
 		into = append(into, float64(x))

@@ -108,7 +108,7 @@ func (r *Recipe) Advantages(ctx context.Context, s Scorer, groups []objective.Gr
 	a objective.Advantages, err error) {
 	r.effects = Effects{}
 	if r.Compare.KL > 0 {
-		if err := r.diverge(ctx, s, groups, datum); err != nil {
+		if err := r.estimateKL(ctx, s, groups, datum); err != nil {
 			return a, err
 		}
 	}
@@ -116,7 +116,7 @@ func (r *Recipe) Advantages(ctx context.Context, s Scorer, groups []objective.Gr
 		return a, err
 	}
 	r.effects.compared(r.Compare, a)
-	r.huge = huge(groups)
+	r.huge = hugeReward(groups)
 	if r.Warn != nil {
 		r.warn(groups, a)
 	}
@@ -145,8 +145,8 @@ func (r *Recipe) warn(groups []objective.Group, a objective.Advantages) {
 	}
 }
 
-// huge describes the completion of a step whose reward is a thousand times that of any other; "" if there is none.
-func huge(groups []objective.Group) string {
+// hugeReward describes the completion of a step whose reward is a thousand times that of any other; "" if there is none.
+func hugeReward(groups []objective.Group) string {
 	most, next, name := 0.0, 0.0, ""
 	for _, g := range groups {
 		for i, s := range g.Samples {
@@ -182,8 +182,8 @@ func (r *Recipe) Blame(completions []string) []string {
 	return completions
 }
 
-// diverge estimates for each completion the KL divergence of its tokens from the reference policy.
-func (r *Recipe) diverge(ctx context.Context, s Scorer, groups []objective.Group, datum func(group, sample int) model.Datum) error {
+// estimateKL estimates for each completion the KL divergence of its tokens from the reference policy.
+func (r *Recipe) estimateKL(ctx context.Context, s Scorer, groups []objective.Group, datum func(group, sample int) model.Datum) error {
 	var all []model.Datum
 	for g := range groups {
 		for i := range groups[g].Samples {
@@ -199,7 +199,7 @@ func (r *Recipe) diverge(ctx context.Context, s Scorer, groups []objective.Group
 		for i := range groups[g].Samples {
 			x := &groups[g].Samples[i]
 			x.KL = make([]float64, 0, len(reference[at]))
-			for t, old := range counted(all[at], all[at].OldLogProbs) {
+			for t, old := range masked(all[at], all[at].OldLogProbs) {
 				kl, _ := r.estimator.Of(old, reference[at][t])
 				x.KL, sum, n = append(x.KL, kl), sum+kl, n+1
 			}
@@ -227,13 +227,13 @@ func score(ctx context.Context, s Scorer, datums []model.Datum, temperature floa
 	}
 	all := make([][]float64, len(scores))
 	for i := range scores {
-		all[i] = counted(datums[i], scores[i])
+		all[i] = masked(datums[i], scores[i])
 	}
 	return all, nil
 }
 
-// counted selects the numbers of the tokens that a datum is trained on.
-func counted(d model.Datum, all []float32) (some []float64) {
+// masked selects the numbers of the tokens that a datum is trained on.
+func masked(d model.Datum, all []float32) (some []float64) {
 	for t, counts := range d.Mask {
 		if counts {
 			some = append(some, float64(all[t]))

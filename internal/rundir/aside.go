@@ -53,7 +53,7 @@ func (d *Dir) setAside(logs []string, p Point) (string, error) {
 		case err == nil && bytes.HasPrefix(end, kept):
 			err = remove(aside)
 		case err == nil:
-			aside = dated(parent) // the steps differed: keep both
+			aside = datedPath(parent) // the steps differed: keep both
 		case errors.Is(err, os.ErrNotExist):
 			err = remove(aside)
 		}
@@ -61,11 +61,11 @@ func (d *Dir) setAside(logs []string, p Point) (string, error) {
 			return "", err
 		}
 	} else {
-		aside = dated(parent)
+		aside = datedPath(parent)
 	}
 	if err := d.keepEnds(aside, logs, p); err != nil {
 		return "", fmt.Errorf("what the run has after step %d was not set aside in %s: %w; %s, then type the same again", p.Step, aside,
-			within(aside+partial, err), disk.Remedy(err))
+			relativeTo(aside+partial, err), disk.Remedy(err))
 	}
 	for _, dir := range later {
 		if err := disk.Rename(dir, filepath.Join(aside, filepath.Base(dir))); err != nil {
@@ -111,8 +111,8 @@ func (d *Dir) dropDone() error {
 	return disk.Remove(parent)
 }
 
-// dated is a path in parent that does not exist yet.
-func dated(parent string) string {
+// datedPath is a path in parent that does not exist yet.
+func datedPath(parent string) string {
 	now := time.Now().Format("2006_01_02-15_04_05")
 	name := filepath.Join(parent, now)
 	for n := 2; ; n++ {

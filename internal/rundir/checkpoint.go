@@ -85,7 +85,7 @@ func Newest(dir string, read func(dir string) error) (newest string, refused []e
 		if err == nil {
 			return dir, refused, nil
 		}
-		if outOfReach(err) {
+		if inaccessible(err) {
 			or := ""
 			if i+1 < len(all) {
 				or = ", or name an older one, such as " + look.Word(all[i+1])
@@ -97,9 +97,9 @@ func Newest(dir string, read func(dir string) error) (newest string, refused []e
 	return "", refused, nil
 }
 
-// outOfReach reports whether an error says nothing about a file's content: permissions, resource limits, the network. EIO is not among
+// inaccessible reports whether an error says nothing about a file's content: permissions, resource limits, the network. EIO is not among
 // them: a disk that cannot read a block has lost it.
-func outOfReach(err error) bool {
+func inaccessible(err error) bool {
 	var no syscall.Errno
 	return errors.As(err, &no) && (no.Temporary() || slices.Contains([]syscall.Errno{syscall.EACCES, syscall.EPERM,
 		syscall.ENOMEM, syscall.ENOBUFS, syscall.ESTALE, syscall.ENOTCONN, syscall.EHOSTDOWN, syscall.EHOSTUNREACH}, no))
@@ -153,7 +153,7 @@ func (d *Dir) Save(step int, write func(dir string) error) error {
 		return err
 	}
 	if err := errors.Join(disk.RemoveAll(unfinished), disk.MkdirAll(unfinished)); err != nil {
-		return within(unfinished, err)
+		return relativeTo(unfinished, err)
 	}
 	var was int64
 	if log != nil {
@@ -163,7 +163,7 @@ func (d *Dir) Save(step int, write func(dir string) error) error {
 		}
 	}
 	if err := write(unfinished); err != nil {
-		err = errors.Join(within(unfinished, err), disk.RemoveAll(unfinished))
+		err = errors.Join(relativeTo(unfinished, err), disk.RemoveAll(unfinished))
 		if log != nil {
 			err = errors.Join(err, log.Cut(was))
 		}
@@ -193,8 +193,8 @@ func (d *Dir) Unwritten(err error, verb string) error {
 	return fmt.Errorf("%w; what was saved before stands: %stype %s to go on", err, first, typed)
 }
 
-// within makes the path in an error relative to a folder, if it lies there, for messages that name the folder themselves.
-func within(dir string, err error) error {
+// relativeTo makes the path in an error relative to a folder, if it lies there, for messages that name the folder themselves.
+func relativeTo(dir string, err error) error {
 	var of *fs.PathError
 	if !errors.As(err, &of) || err.Error() != of.Error() {
 		return err

@@ -30,7 +30,7 @@ type Dir struct {
 // Claim locks a run directory for this process, and checks that it is writable. It writes nothing, and the directory need
 // not exist.
 func Claim(path string) (*Dir, error) {
-	if err := leads(path); err != nil {
+	if err := checkLinks(path); err != nil {
 		return nil, err
 	}
 	d := &Dir{Path: path, logs: map[string]*disk.File{}}

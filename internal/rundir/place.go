@@ -87,8 +87,8 @@ func there(dir, name string) bool {
 	return err == nil
 }
 
-// leads refuses a path through something that does not exist: a broken link, or .. of a missing directory.
-func leads(path string) error {
+// checkLinks refuses a path through something that does not exist: a broken link, or .. of a missing directory.
+func checkLinks(path string) error {
 	parts := strings.Split(path, "/")
 	for i := 1; i <= len(parts); i++ {
 		at := strings.Join(parts[:i], "/")

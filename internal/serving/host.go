@@ -58,15 +58,15 @@ type Host struct {
 	room    int           // the most named adapters of a model
 	ended   chan struct{} // closed when Run has returned, or may no longer start
 
-	mu       sync.Mutex // guards the following fields
-	policies []Policy   // sorted by name
-	loading  map[string]bool
-	placed   map[string]int  // by model: adapters in memory or being loaded
-	twice    map[string]bool // names whose adapters are being replaced, so that both versions are in memory
-	once     sync.Cond       // signalled when a replacement is done
-	running  bool
-	closed   bool
-	failure  error
+	mu        sync.Mutex // guards the following fields
+	policies  []Policy   // sorted by name
+	loading   map[string]bool
+	placed    map[string]int  // by model: adapters in memory or being loaded
+	replacing map[string]bool // names whose adapters are being replaced, so that both versions are in memory
+	once      sync.Cond       // signalled when a replacement is done
+	running   bool
+	closed    bool
+	failure   error
 }
 
 // Open opens the models and adapters. Nothing is sampled before Run.
@@ -91,7 +91,7 @@ func Open(ctx context.Context, o Options) (*Host, error) {
 		if err := ctx.Err(); err != nil { // do not allocate a KV cache of gigabytes for nothing
 			return nil, err
 		}
-		if err := h.enliven(m, m.sampling(o.Sampling, len(opened)-i)); err != nil {
+		if err := h.startSampler(m, m.sampling(o.Sampling, len(opened)-i)); err != nil {
 			return nil, err
 		}
 	}
@@ -109,13 +109,13 @@ func Open(ctx context.Context, o Options) (*Host, error) {
 // newHost makes a host without models, for that many named adapters per model.
 func newHost(b kernels.Backend, turn sync.Locker, adapters int) *Host {
 	h := &Host{backend: b, room: cmp.Or(adapters, UsualAdapters), turn: turn, ended: make(chan struct{}),
-		loading: map[string]bool{}, placed: map[string]int{}, twice: map[string]bool{}}
+		loading: map[string]bool{}, placed: map[string]int{}, replacing: map[string]bool{}}
 	h.once.L = &h.mu
 	return h
 }
 
-// enliven starts a sampler for a model.
-func (h *Host) enliven(m opened, o sampler.Options) error {
+// startSampler starts a sampler for a model.
+func (h *Host) startSampler(m opened, o sampler.Options) error {
 	live, err := sampler.NewLive(m.policy, o)
 	if err != nil {
 		return fmt.Errorf("model %s: %w", m.name, err)
@@ -242,7 +242,7 @@ func (h *Host) UnloadAdapter(name string) error {
 	h.mu.Lock()
 	p, err := h.find(name)
 	if err == nil && p.Adapter == nil {
-		err = stays(name)
+		err = notAnAdapter(name)
 	}
 	if err == nil {
 		h.remove(name)

@@ -98,8 +98,8 @@ func taken(name string) error {
 	return misnamed("type another NAME=DIR", "%q: something else of this name is served", name)
 }
 
-// stays is the error of unloading a model, as if it were an adapter.
-func stays(name string) error {
+// notAnAdapter is the error of unloading a model, as if it were an adapter.
+func notAnAdapter(name string) error {
 	return badinput.Errorf("%s is a model, and stays; expected the name of an adapter", name)
 }
 

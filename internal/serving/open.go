@@ -25,8 +25,8 @@ type Speech struct {
 // UsualLength is the default for the longest sequence, in tokens.
 const UsualLength = 4096
 
-// UsualPace is the default for how long a decoding step may be delayed by the prefill of others. It is faster than people
-// read. On slow machines a step may take twice as long as without prefill, if that is more.
+// UsualPace is the default time of an iteration that prefills beside decoding, which is faster than people read. Where
+// decoding alone takes more than half of it, the iteration may take twice as long as decoding.
 const UsualPace = 50 * time.Millisecond
 
 // UsualAdapters is the default for the number of named adapters per model.

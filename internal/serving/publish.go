@@ -26,19 +26,19 @@ func Over(b kernels.Backend, turn sync.Locker, name string, l *sources.Language,
 		return nil, err
 	}
 	h := newHost(b, turn, o.Adapters)
-	return h, h.enliven(opened{name, l, twin}, o)
+	return h, h.startSampler(opened{name, l, twin}, o)
 }
 
 // ReplaceAdapter makes the name of an adapter stand for the one in dir, over the same model, from the next request on. It returns
 // when the requests that use the old one are done and its memory is free. Replacements of the same name wait for each other.
 func (h *Host) ReplaceAdapter(name, dir string) error {
-	defer h.doubled(name)()
+	defer h.lockReplacement(name)()
 	before, err := h.Find(name)
 	if err != nil {
 		return err
 	}
 	if before.Adapter == nil {
-		return stays(name)
+		return notAnAdapter(name)
 	}
 	served, err := load(before, dir)
 	if err != nil {
@@ -51,18 +51,18 @@ func (h *Host) ReplaceAdapter(name, dir string) error {
 	return nil
 }
 
-// doubled waits until no other replacement of a name is in progress, and blocks others until done is called.
-func (h *Host) doubled(name string) (done func()) {
+// lockReplacement waits until no other replacement of a name is in progress, and blocks others until done is called.
+func (h *Host) lockReplacement(name string) (done func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for h.twice[name] {
+	for h.replacing[name] {
 		h.once.Wait()
 	}
-	h.twice[name] = true
+	h.replacing[name] = true
 	return func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		delete(h.twice, name)
+		delete(h.replacing, name)
 		h.once.Broadcast()
 	}
 }

@@ -89,9 +89,9 @@ func TestStepsAreToldTogether(t *testing.T) {
 				s.takes(took)
 				step(t, dir, 2)
 			}
-			apart := seldom * took
+			apart := pauseFactor * took
 			if gentle {
-				apart = hardly * took
+				apart = gentlePauseFactor * took
 			}
 			require.LessOrEqual(t, len(told), int(all/apart)+1)
 			require.Greater(t, len(told), int(all/apart)/2)

@@ -68,9 +68,9 @@ type drawing struct {
 
 // Drawing is limited to a small share of the time. In between, steps are sent as data.
 const (
-	seldom = 30  // between drawings, in multiples of their processor time; at most latest
-	hardly = 300 // the same beside a trainer; at least latest
-	latest = 700 * time.Millisecond
+	pauseFactor       = 30  // between drawings, in multiples of their processor time; at most latest
+	gentlePauseFactor = 300 // the same beside a trainer; at least latest
+	latest            = 700 * time.Millisecond
 )
 
 // pause is how long to wait before a browser is told that a page changed: until related changes are written, and until enough time has
@@ -78,21 +78,21 @@ const (
 func (s *Server) pause(name string, told time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	apart := min(seldom*s.took, latest)
+	apart := min(pauseFactor*s.took, latest)
 	if s.Gentle {
-		apart = max(hardly*s.took, latest)
+		apart = max(gentlePauseFactor*s.took, latest)
 	}
 	if d := s.drawn[name]; d != nil && d.at.After(told) {
 		told = d.at
 	}
-	return max(apart-time.Since(told), often)
+	return max(apart-time.Since(told), minPause)
 }
 
 // Intervals for checking files, for searching folders for new runs, and for keeping event streams alive.
 const (
-	often  = 200 * time.Millisecond
-	rarely = 2 * time.Second
-	alive  = 15 * time.Second
+	minPause = 200 * time.Millisecond
+	rarely   = 2 * time.Second
+	alive    = 15 * time.Second
 )
 
 const eventsPath = "/events"
@@ -121,7 +121,7 @@ func (s *Server) Runs() []string {
 
 // Watch checks the files until ctx ends.
 func (s *Server) Watch(ctx context.Context) {
-	tick := time.NewTicker(often)
+	tick := time.NewTicker(minPause)
 	defer tick.Stop()
 	for searched := time.Now(); ; {
 		select {

@@ -1,6 +1,6 @@
-// Package bench measures the hot paths of the trainer beside the limits that the hardware sets, which it
-// measures in the same run. It needs no files: models have random weights of a named shape. Rates are
-// medians. A benchmark returns what it found and prints nothing; it does not know of flags.
+// Package bench measures the hot paths of the trainer, compared with the limits of the hardware, which it measures in the
+// same run. It needs no files: models have random weights of a named shape. Rates are medians. A benchmark returns its
+// result and prints nothing; it does not know of flags.
 package bench
 
 import (
@@ -16,10 +16,10 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// Opener opens a device by its name, with so many threads; 0: one per core.
+// Opener opens a device by its name, with that many threads; 0: one per core.
 type Opener func(device string, threads int) (kernels.Backend, error)
 
-// Model is what the benchmarks of a model alone share.
+// Model is the configuration that the benchmarks of a model share.
 type Model struct {
 	Open    Opener
 	Device  string
@@ -29,15 +29,15 @@ type Model struct {
 	Shape  string // one of model.Shapes
 	Tokens int    // rows of activations
 	Rank   int    // of the adapter; 0: none
-	Runs   int    // timed, after one to warm up
+	Runs   int    // timed runs, after a warm-up
 
 	Recompute string // auto, none, cheap or blocks: for Train and Long; Groups takes cheap
 }
 
-// Result is what a benchmark found. As JSON it is the line for programs.
+// Result is the result of a benchmark. As JSON it is the line for programs.
 type Result interface{ Report() Report }
 
-// Report is a result for people: a table, and the text around it.
+// Report is a result for people: a table, with text around it.
 type Report struct {
 	Above  string
 	Header []string
@@ -45,19 +45,19 @@ type Report struct {
 	Below  string
 }
 
-// row adds a line to the table.
+// row adds a row to the table.
 func (r *Report) row(cells ...string) { r.Rows = append(r.Rows, cells) }
 
-// limits are what the hardware allows, measured just now.
+// limits are the measured limits of the hardware.
 type limits struct {
 	Flops    float64 `json:"peak_flops"`
-	Products float64 `json:"peak_product_flops"` // of products with bf16 weights
+	Products float64 `json:"peak_product_flops"` // of matrix products with bf16 weights
 	Bytes    float64 `json:"peak_bytes_per_s"`
 
-	whole bool // products are of whole numbers, whose limit nobody measures
+	whole bool // int8 products, whose limit is not measured
 }
 
-// CheckSizes refuses those of which nothing can be measured.
+// CheckSizes refuses sizes for which nothing can be measured.
 func (m *Model) CheckSizes() error {
 	switch {
 	case m.Tokens < 1 || m.Runs < 1:
@@ -70,7 +70,7 @@ func (m *Model) CheckSizes() error {
 
 // begin opens the backend and measures its limits, while nothing else runs.
 func (m *Model) begin() (limits, kernels.Backend, error) {
-	if _, err := model.Products(m.Shape); err != nil { // a shape that nobody knows is told of first
+	if _, err := model.Products(m.Shape); err != nil { // report an unknown shape first
 		return limits{}, nil, err
 	}
 	b, err := m.Open(m.Device, m.Threads)
@@ -81,7 +81,7 @@ func (m *Model) begin() (limits, kernels.Backend, error) {
 	if !known {
 		return limits{}, nil, errors.Join(fmt.Errorf("%s tells no peak to compare with", b.Name()), b.Close())
 	}
-	if m.Options.Precision == model.Auto { // the weights of shapes are frozen bf16
+	if m.Options.Precision == model.Auto { // the random weights are frozen bf16
 		m.Options.Precision = model.F32
 		if kernels.RoundsUsually(b) {
 			m.Options.Precision = model.BF16
@@ -90,11 +90,11 @@ func (m *Model) begin() (limits, kernels.Backend, error) {
 	if m.Options.Precision == model.F32 {
 		peak.Products = peak.Mixed
 	}
-	forgetPeak() // of what the limits were measured with
+	forgetPeak() // without the memory of measuring the limits
 	return limits{Flops: peak.Flops, Products: peak.Products, Bytes: peak.Bytes, whole: m.Options.Precision == model.I16}, b, nil
 }
 
-// above is the line above a table: on what, and what its limits are.
+// above is the line above a table: the backend and its limits.
 func (l limits) above(backend string) string {
 	products := ""
 	if l.Products != l.Flops {
@@ -107,9 +107,9 @@ func (l limits) above(backend string) string {
 	return above + "\n"
 }
 
-// timeRuns is the median duration of run, after one that is not counted.
+// timeRuns is the median duration of run, after a warm-up.
 func timeRuns(ctx context.Context, runs int, run func() error) (time.Duration, error) {
-	var took []time.Duration // grows with the runs that there are: somebody may ask for more than he waits for
+	var took []time.Duration // grows with the actual runs: the user may interrupt
 	for i := range runs + 1 {
 		if err := ctx.Err(); err != nil {
 			return 0, err
@@ -125,13 +125,13 @@ func timeRuns(ctx context.Context, runs int, run func() error) (time.Duration, e
 	return median(took), nil
 }
 
-// peakMemory is the largest resident size that this process had, in bytes; 0 where nobody tells.
+// peakMemory is the peak resident size of this process in bytes; 0 if unknown.
 func peakMemory() int64 { return resident("VmHWM") }
 
-// forgetPeak has the kernel begin anew with the peak, where it does that.
+// forgetPeak resets the kernel's peak, and reports whether it could.
 func forgetPeak() bool { return os.WriteFile("/proc/self/clear_refs", []byte("5"), 0) == nil }
 
-// resident is what the kernel says of this process's memory under a name, in bytes.
+// resident is an entry about this process's memory in /proc, in bytes.
 func resident(name string) int64 {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -146,7 +146,7 @@ func resident(name string) int64 {
 	return 0
 }
 
-// How numbers stand in tables.
+// Formats of numbers in tables.
 func gflops(x float64) string    { return fmt.Sprintf("%.0f GFLOP/s", x/1e9) }
 func percent(x float64) string   { return fmt.Sprintf("%.0f %%", 100*x) }
 func gigabytes(n int64) string   { return fmt.Sprintf("%.2f GB", float64(n)/1e9) }

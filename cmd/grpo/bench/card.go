@@ -11,26 +11,26 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// Card proves on a card what an emulated one cannot show, and measures it.
+// Card checks on a real GPU what the emulated one cannot show, and measures it.
 type Card struct {
 	Open   Opener
 	Device string
-	Size   string // full, two minutes of a large card; or smoke, which an emulated one executes in as much
+	Size   string // full, two minutes on a large GPU; or smoke, which the emulated one runs in the same time
 
 	Contract []string     // the command that calls HoldContract
-	Say      func(string) // is told each thing as soon as it is known; nil: nobody is
+	Say      func(string) // called with each result as soon as it is known; may be nil
 }
 
-// cardSize is how large everything is.
+// cardSize is the size of everything.
 type cardSize struct {
-	contract         string // its parts, and what they are
+	contract         string // parts of the contract to test
 	holding          string
 	shape            string
-	cases, rows      int   // of the products that are compared by their place
-	outputs, inputs  int   // of them
-	batches          []int // decoded
-	context, prefill int   // tokens in the cache, and of a prompt
-	training         []int // tokens of a sequence
+	cases, rows      int   // of the products compared by place
+	outputs, inputs  int   // of these products
+	batches          []int // batch sizes of decoding
+	context, prefill int   // tokens in the KV cache, and of a prompt
+	training         []int // sequence lengths of training
 	step             rolloutSize
 	runs             int
 }
@@ -42,7 +42,7 @@ var cardSizes = map[string]cardSize{
 		"tiny", 20, 70, 96, 128, []int{1, 4}, 40, 48, []int{48}, rolloutSize{2, 2, 8, 6, 4}, 1},
 }
 
-// CardResult is what was found.
+// CardResult is the result.
 type CardResult struct {
 	Bench   string     `json:"bench"`
 	Backend string     `json:"backend"`
@@ -56,14 +56,14 @@ type CardResult struct {
 	say func(string)
 }
 
-// proof is something that holds, or does not.
+// proof is the result of a check.
 type proof struct {
 	What  string `json:"what"`
 	Holds bool   `json:"holds"`
 	Saw   string `json:"saw"`
 }
 
-// cardRate is a speed, and what the card allows; Trouble says why there is none.
+// cardRate is a speed, and the GPU's limit; Trouble says why there is none.
 type cardRate struct {
 	What    string  `json:"what"`
 	Rate    float64 `json:"tokens_per_s"`
@@ -71,7 +71,7 @@ type cardRate struct {
 	Trouble string  `json:"trouble,omitempty"`
 }
 
-// Run proves and measures one after the other. What cannot be proved or measured is told in its place.
+// Run runs all checks and measurements. Failures are part of the result.
 func (c *Card) Run(ctx context.Context) (*CardResult, error) {
 	size, known := cardSizes[c.Size]
 	if !known {
@@ -109,25 +109,25 @@ func (c *Card) Run(ctx context.Context) (*CardResult, error) {
 	return r, ctx.Err()
 }
 
-// fails notes what ended a part of it: the rest is told nevertheless.
+// fails records a failure of one part; the others go on.
 func (r *CardResult) fails(what string, err error) {
 	r.found(proof{What: what, Saw: err.Error()})
 }
 
-// found notes what holds, or does not.
+// found records a check.
 func (r *CardResult) found(p proof) {
 	r.Proofs = append(r.Proofs, p)
 	r.say(p.What + ": " + p.verdict())
 }
 
-// measured notes a speed.
+// measured records a speed.
 func (r *CardResult) measured(s cardRate) {
 	r.Speeds = append(r.Speeds, s)
 	found, limit, share := s.cells()
 	r.say(strings.TrimRight(fmt.Sprintf("%s: %s %s %s", s.What, found, limit, share), " "))
 }
 
-// measure takes the speeds of one model after another: decoding, prompts, training, a step.
+// measure measures each model: decoding, prefill, training, a step.
 func (r *CardResult) measure(ctx context.Context, b kernels.Backend, size cardSize) error {
 	p, err := model.Random(b, size.shape, model.Options{Precision: model.BF16, Cache: model.BF16, Recompute: model.RecomputeBlocks})
 	if err != nil {
@@ -157,7 +157,7 @@ func (r *CardResult) measure(ctx context.Context, b kernels.Backend, size cardSi
 	return b.Sync()
 }
 
-// rate measures a speed and notes it.
+// rate measures and records a speed.
 func (r *CardResult) rate(what string, measure func() (rate, limit float64, err error)) {
 	s := cardRate{What: what}
 	var err error
@@ -191,7 +191,7 @@ func (r *CardResult) prompt(ctx context.Context, p *model.Policy, size cardSize)
 	return rate, limit, err
 }
 
-// sampled is the speed of so many tokens, and what the card allows.
+// sampled is the speed of sampling, and the limit by the GPU's memory bandwidth and products.
 func (r *CardResult) sampled(p *model.Policy, tokens, sequences, context int, took time.Duration) (rate, limit float64) {
 	work, bytes := p.SamplingWork(tokens, context, sequences)
 	return float64(tokens) / took.Seconds(), float64(tokens) / max(work.Seconds(r.Limits.Products, r.Limits.Flops), bytes/r.Limits.Bytes)
@@ -227,7 +227,7 @@ func (p proof) verdict() string {
 	return "FAILS: " + p.Saw
 }
 
-// cells are a speed, what the card allows, and the share of it.
+// cells are a speed, the GPU's limit, and the share of it.
 func (s cardRate) cells() (found, limit, share string) {
 	switch {
 	case s.Trouble != "":
@@ -238,7 +238,7 @@ func (s cardRate) cells() (found, limit, share string) {
 	return perSecond(s.Rate), "", ""
 }
 
-// Check is an error where something that must hold does not, or could not be measured.
+// Check is an error if a check failed, or could not be made.
 func (r *CardResult) Check() error {
 	for _, p := range r.Proofs {
 		if !p.Holds {

@@ -17,8 +17,8 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
 
-// HoldContract holds a card to the contract of the kernels, the suite that every backend passes in the tests. It prints what go test
-// does, and ends the process as that.
+// HoldContract runs the contract tests of the kernels on a GPU, the suite that every backend passes. It prints like go test, and
+// exits the process.
 func (c *Card) HoldContract() error {
 	size, known := cardSizes[c.Size]
 	if !known {
@@ -41,7 +41,7 @@ func (c *Card) HoldContract() error {
 	return nil
 }
 
-// open opens the card. What computes without one is refused.
+// open opens the GPU. A device that is none is refused.
 func (c *Card) open() (kernels.Backend, error) {
 	b, err := c.Open(c.Device, 0)
 	if err != nil {
@@ -54,7 +54,7 @@ func (c *Card) open() (kernels.Backend, error) {
 	return b, nil
 }
 
-// there is why there is no card to hold to anything, or nil.
+// there returns why there is no GPU, or nil.
 func (c *Card) there() error {
 	b, err := c.open()
 	if err != nil {
@@ -67,8 +67,8 @@ func (c *Card) badSize() error {
 	return badinput.Errorf("--size: found %q, expected full or smoke", c.Size)
 }
 
-// contract is what HoldContract finds, in a process of its own: a kernel that goes wrong ends that one. Nothing else has the card
-// meanwhile, which may be one that serves a single process.
+// contract runs HoldContract in a child process, as a faulty kernel may kill it. Nothing else uses the GPU meanwhile, as it may
+// only serve one process.
 func (c *Card) contract(ctx context.Context) (proof, error) {
 	p := proof{What: "the contract of the kernels"}
 	out, err := exec.CommandContext(ctx, c.Contract[0], c.Contract[1:]...).CombinedOutput()
@@ -91,9 +91,9 @@ func (c *Card) contract(ctx context.Context) (proof, error) {
 	return p, nil
 }
 
-// casesOf counts what go test -v tells of: cases that have no others within, and the names of those that failed.
+// casesOf counts the leaf tests in the output of go test -v, and names those that failed.
 func casesOf(out []byte) (cases int, failed []string) {
-	var all []string // a test comes before those within
+	var all []string // a test is listed before its subtests
 	for line := range bytes.Lines(out) {
 		verdict, rest, found := strings.Cut(strings.TrimSpace(string(line)), ": ")
 		if !found || (verdict != "--- PASS" && verdict != "--- FAIL") {

@@ -15,13 +15,13 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// How far a card may be from the processor, both rounding to bf16: each is half as far from exact numbers.
+// How far GPU and CPU may differ, as both round to bf16: each may be half as far from exact results.
 const (
 	nearScores    = 4e-2
 	nearGradients = 4e-2
 )
 
-// prove compares a card with the processor, and with itself.
+// prove compares the GPU with the CPU, and with itself.
 func (r *CardResult) prove(ctx context.Context, b kernels.Backend, size cardSize) error {
 	c, err := cpu.New(cpu.Options{})
 	if err != nil {
@@ -47,7 +47,7 @@ func (r *CardResult) prove(ctx context.Context, b kernels.Backend, size cardSize
 	return err
 }
 
-// probe gives log-probabilities and gradients of a small model.
+// probe computes log-probabilities and gradients of a small model.
 func probe(ctx context.Context, b kernels.Backend) (scores, gradients []float32, err error) {
 	p, err := model.Random(b, "tiny", model.Options{Precision: model.BF16, Cache: model.BF16})
 	if err != nil {
@@ -84,8 +84,8 @@ func apart(a, b []float32) float64 {
 	return math.Sqrt(difference / norm)
 }
 
-// places multiplies rows in a large batch, and each again in one of random size, in a random place of it: tiles of all shapes, and all
-// places of a fragment.
+// places checks that a row stands alone: it multiplies rows in a large batch, and each again in a batch of random size at a random
+// place.
 func places(b kernels.Backend, size cardSize) (cases, wrong int, err error) {
 	n, k := size.outputs, size.inputs
 	rng := rand.New(rand.NewPCG(6, 6))
@@ -133,7 +133,7 @@ func places(b kernels.Backend, size cardSize) (cases, wrong int, err error) {
 	return cases, wrong, err
 }
 
-// rolloutSize is a step: prompts, completions of each, and their tokens.
+// rolloutSize is the size of a step: prompts, completions of each, and their tokens.
 type rolloutSize struct{ prompts, completions, prompt, tokens, rank int }
 
 // requests are random prompts.
@@ -151,7 +151,7 @@ func (size rolloutSize) requests(vocab int) []sampler.Request {
 	return all
 }
 
-// step samples completions, compares what the sampler recorded with what the trainer computes, and learns from them.
+// step samples completions, compares the recorded log-probabilities with those of the trainer, and trains on them.
 func (r *CardResult) step(ctx context.Context, b kernels.Backend, p *model.Policy, size rolloutSize) error {
 	p.MaxRows = max(4*(size.prompt+size.tokens), 512)
 	requests := size.requests(p.Vocab)

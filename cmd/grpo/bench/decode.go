@@ -10,16 +10,16 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// Sampling measures the sampler's decoder: sequences of so many tokens.
+// Sampling measures the sampler's decoder on sequences of a given length.
 type Sampling struct {
 	Model
 	Batch, Context int
-	Group          int // so many sequences share the whole blocks of one context; 0: 1
+	Group          int // sequences that share the complete blocks of a context; 0: 1
 }
 
 func (m *Sampling) group() int { return max(m.Group, 1) }
 
-// SamplingResult is what it does in a second.
+// SamplingResult is the throughput.
 type SamplingResult struct {
 	Bench        string  `json:"bench"`
 	Backend      string  `json:"backend"`
@@ -37,10 +37,10 @@ type SamplingResult struct {
 	PeakMemory   int64   `json:"peak_resident_bytes"`
 }
 
-// decodeSteps are taken in one timed run of decoding.
+// decodeSteps are the steps in one timed run of decoding.
 const decodeSteps = 16
 
-// Decode measures the next tokens of sequences whose context is in the cache.
+// Decode measures decoding, with the context in the KV cache.
 func Decode(ctx context.Context, m *Sampling) (*SamplingResult, error) {
 	return m.run("decode", m.Batch, max(m.Batch, m.Context), func(s *sequences) (time.Duration, error) {
 		if err := s.prefill(1); err != nil {
@@ -52,7 +52,7 @@ func Decode(ctx context.Context, m *Sampling) (*SamplingResult, error) {
 	})
 }
 
-// Prefill measures prompts, and the first token of each.
+// Prefill measures the prefill of prompts, with the first token of each.
 func Prefill(ctx context.Context, m *Sampling) (*SamplingResult, error) {
 	tokens := m.Batch * m.Context
 	return m.run("prefill", tokens, tokens, func(s *sequences) (time.Duration, error) {
@@ -60,7 +60,7 @@ func Prefill(ctx context.Context, m *Sampling) (*SamplingResult, error) {
 	})
 }
 
-// run measures a step of so many tokens, on a decoder of so many rows.
+// run measures a step that processes that many tokens, on a decoder with that many rows.
 func (m *Sampling) run(name string, tokens, rows int, step func(*sequences) (time.Duration, error)) (*SamplingResult, error) {
 	if err := m.check(name); err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (m *Sampling) run(name string, tokens, rows int, step func(*sequences) (tim
 	}, nil
 }
 
-// check refuses what no sampler would draw.
+// check refuses invalid sizes.
 func (m *Sampling) check(name string) error {
 	shape, err := model.ShapeNamed(m.Shape)
 	most := shape.MaxPositions
@@ -118,7 +118,7 @@ func (m *Sampling) check(name string) error {
 	return nil
 }
 
-// shared is the bytes of the cache that more than one sequence reads, which have to be read only once: where all positions are read.
+// shared is the bytes of the KV cache that several sequences read but need to be read only once; 0 with a sliding window.
 func (m *Sampling) shared(p *model.Policy) float64 {
 	if last, _ := p.Reads(m.Context); last < float64(m.Context) {
 		return 0
@@ -135,23 +135,23 @@ func (r *SamplingResult) Report() Report {
 	return t
 }
 
-// sequences are equally long and lie one after the other in a decoder's cache.
+// sequences are equally long sequences, one after the other in a decoder's KV cache.
 type sequences struct {
 	d              *model.Decoder
 	batch, context int
-	group, block   int // sequences that share a context, and positions of a block
+	group, block   int // sequences sharing a context, and positions of a block
 	vocab          int
 	rows           model.Rows
 }
 
-// newSequences makes a decoder of that many rows a run, with room for more tokens after the context.
+// newSequences makes a decoder with that many rows, and room for more tokens after the context.
 func newSequences(p *model.Policy, rows, batch, context, more int) (*sequences, error) {
 	stride := (context+more)/p.CacheBlock() + 1
 	d, err := p.NewDecoder(model.DecoderSize{Blocks: batch * stride, Rows: rows, Sequences: batch, TableStride: stride})
 	return &sequences{d: d, batch: batch, context: context, group: 1, block: p.CacheBlock(), vocab: p.Vocab}, err
 }
 
-// table is the blocks of a sequence. Those that its context fills are the first one's of its group.
+// table is the block table of a sequence. Within a group, the full blocks of the context are those of its first sequence.
 func (s *sequences) table(i int) []int32 {
 	t := make([]int32, s.d.TableStride)
 	for k := range t {
@@ -164,7 +164,7 @@ func (s *sequences) table(i int) []int32 {
 	return t
 }
 
-// run adds rows [from, to) of random tokens to each of n sequences, and draws a token after each.
+// run processes rows [from, to) with random tokens for each of n sequences, and draws a token after each.
 func (s *sequences) run(n, from, to int) error {
 	rng := rand.New(rand.NewPCG(uint64(from), 9))
 	s.rows.Reset()
@@ -185,7 +185,7 @@ func (s *sequences) prefill(n int) error {
 	return s.run(n, 0, s.context)
 }
 
-// spread gives every sequence the context of the first.
+// spread copies the context of the first sequence to all others.
 func (s *sequences) spread() {
 	var to, from []int32
 	for i := 1; i < s.batch; i++ {
@@ -194,7 +194,7 @@ func (s *sequences) spread() {
 	s.d.CopyBlocks(to, from)
 }
 
-// decode adds so many tokens to each, after the context: what was added before is forgotten.
+// decode decodes that many tokens for each sequence after the context, overwriting earlier ones.
 func (s *sequences) decode(steps int) error {
 	for at := s.context; at < s.context+steps; at++ {
 		if err := s.run(s.batch, at, at+1); err != nil {

@@ -14,14 +14,13 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// Drafts measures what drafted tokens save: completions of so many tokens are drawn without, and again with a text to draft from that is
-// like each of them.
+// Drafts measures what drafted tokens save: completions are sampled without drafts, and again with a similar text to draft from.
 type Drafts struct {
 	Sampling
-	Alike []float64 // the share of the tokens of a text that are those of the completion
+	Alike []float64 // the shares of a text's tokens that are equal to the completion's
 }
 
-// DraftsResult is how fast both are, for each likeness.
+// DraftsResult is the throughput of both, for each similarity.
 type DraftsResult struct {
 	Bench   string      `json:"bench"`
 	Backend string      `json:"backend"`
@@ -32,17 +31,17 @@ type DraftsResult struct {
 	Rows    []DraftsRow `json:"rows"`
 }
 
-// DraftsRow is how fast both are with one likeness. Rates are medians, and so is their ratio.
+// DraftsRow is the throughput of both for one similarity. Rates are medians, and so is their ratio.
 type DraftsRow struct {
 	Alike        float64 `json:"alike"`
 	Plain        float64 `json:"plain_tokens_per_s"`
 	TokensPerSec float64 `json:"tokens_per_s"`
 	Times        float64 `json:"times_plain"`
-	Drafted      int     `json:"drafted"` // in all runs that are timed
+	Drafted      int     `json:"drafted"` // in all timed runs
 	Accepted     int     `json:"accepted"`
 }
 
-// Run draws everything twice, in turn.
+// Run samples everything both ways, alternating.
 func (d *Drafts) Run(ctx context.Context) (_ *DraftsResult, err error) {
 	for _, alike := range d.Alike {
 		if !(alike >= 0 && alike <= 1) {
@@ -82,10 +81,10 @@ func (d *Drafts) Run(ctx context.Context) (_ *DraftsResult, err error) {
 	return r, nil
 }
 
-// draftPrompt is the tokens of a prompt, before what is drawn.
+// draftPrompt is the number of tokens of a prompt.
 const draftPrompt = 4
 
-// compare measures one likeness; its first run is not counted.
+// compare measures one similarity, after a warm-up.
 func (d *Drafts) compare(ctx context.Context, plain, drafting *sampler.Engine, alike float64, first, vocab int) (DraftsRow, error) {
 	var without, with, times []float64
 	var drafted, accepted int
@@ -138,7 +137,7 @@ func (d *Drafts) requests(run, vocab int) []sampler.Request {
 	return asked
 }
 
-// timed draws the requests, and gives the tokens of a second.
+// timed samples the requests, and returns the tokens per second.
 func (d *Drafts) timed(ctx context.Context, e *sampler.Engine, asked []sampler.Request) ([]sampler.Rollout, float64, error) {
 	start := time.Now()
 	rollouts, err := e.Sample(ctx, asked, sampler.Events{})

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// GemmResult is products of activations with bf16 weights: 2048³, and the linears of a shape.
+// GemmResult is the speed of products of activations with bf16 weights: 2048³, and the linear layers of a shape.
 type GemmResult struct {
 	Backend  string    `json:"backend"`
 	Bench    string    `json:"bench"`
@@ -20,8 +20,8 @@ type GemmResult struct {
 	Products []product `json:"products"`
 }
 
-// product is one of them, forward and towards its input. The head's are what a step does, chunk by chunk and with the softmax: forward
-// scores tokens, and towards its input is both products of their gradient.
+// product is one of them, forward and backward to its input. For the head it is as in a step, chunk by chunk and with the softmax:
+// forward scores tokens, backward is both products of the gradient.
 type product struct {
 	Name        string  `json:"name"`
 	T, N, K     int     `json:"-"`
@@ -30,7 +30,7 @@ type product struct {
 	ShareOfPeak float64 `json:"forward_share"`
 }
 
-// Gemm measures products of a backend. Rank is of no interest to it.
+// Gemm measures the products of a backend. It ignores Rank.
 func Gemm(ctx context.Context, m *Model) (*GemmResult, error) {
 	linears, err := model.Products(m.Shape)
 	if err != nil {
@@ -98,7 +98,7 @@ func (r *product) measure(ctx context.Context, b kernels.Backend, dtype kernels.
 	return err
 }
 
-// rateOf is how many of so many operations a run does a second.
+// rateOf is the rate of operations per second.
 func rateOf(ctx context.Context, b kernels.Backend, flops float64, runs int, run func()) (float64, error) {
 	took, err := timeRuns(ctx, runs, func() error {
 		run()
@@ -118,14 +118,14 @@ func (r *product) head(b kernels.Backend, x kernels.Buffer, w kernels.Matrix) (f
 	if err != nil {
 		return nil, nil, err
 	}
-	targets, err := b.Alloc(kernels.I32, r.T) // the first token, of each row
+	targets, err := b.Alloc(kernels.I32, r.T) // zeros: token 0 for each row
 	score := kernels.LogProbOut{LogP: numbers.Slice(0, r.T), Entropy: numbers.Slice(r.T, 2*r.T), LSE: numbers.Slice(2*r.T, 3*r.T)}
 	gradient, plain := score, kernels.Logits{InvTemp: 1}
 	gradient.Jacobian = numbers.Slice(3*r.T, numbers.Len())
 	return func() { b.LogProb(score, x, w, targets, plain, r.T) }, func() { b.LogProb(gradient, x, w, targets, plain, r.T) }, err
 }
 
-// randomBuffer holds numbers around one.
+// randomBuffer has random numbers around one.
 func randomBuffer(b kernels.Backend, n int) (kernels.Buffer, error) {
 	buf, err := b.Alloc(kernels.F32, n)
 	if err != nil {
@@ -140,7 +140,7 @@ func randomBuffer(b kernels.Backend, n int) (kernels.Buffer, error) {
 	return buf, nil
 }
 
-// randomWeights are n bf16 numbers as those of a model: normal, so that their exponents differ.
+// randomWeights are n bf16 numbers like those of a model: normally distributed, so that their exponents vary.
 func randomWeights(n int) []byte {
 	rng := rand.New(rand.NewPCG(2, 2))
 	out := make([]byte, 0, 2*n)

@@ -14,14 +14,14 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// Groups measures training on the completions of some prompts: each with its prompt, and with the prompt of a group computed once.
+// Groups measures training on groups of completions: with a prompt for each completion, and with each group's prompt computed once.
 type Groups struct {
 	Model
-	Prompts, Completions int // of each prompt
+	Prompts, Completions int // completions of each prompt
 	Prompt, Completion   int // tokens
 }
 
-// GroupsResult is how long a forward and backward pass takes both ways, how much memory, and how far the gradients are apart.
+// GroupsResult is the time of a forward and backward pass both ways, the memory, and the distance of the gradients.
 type GroupsResult struct {
 	Bench       string  `json:"bench"`
 	Backend     string  `json:"backend"`
@@ -33,17 +33,17 @@ type GroupsResult struct {
 	Completion  int     `json:"completion_tokens"`
 	MaxRows     int     `json:"max_rows"`
 	Limits      limits  `json:"limits"`
-	Rows        int     `json:"rows"`        // with each its prompt
-	Shared      int     `json:"rows_shared"` // of them not computed
+	Rows        int     `json:"rows"`        // with a prompt for each completion
+	Shared      int     `json:"rows_shared"` // of these, not computed with shared prompts
 	Alone       float64 `json:"alone_s"`
 	Together    float64 `json:"shared_s"`
 	Times       float64 `json:"times_alone"`
-	Distance    float64 `json:"gradient_distance"`           // of the norm
-	PeakAlone   int64   `json:"peak_resident_bytes_alone"`   // 0: nobody tells
-	Peak        int64   `json:"peak_resident_bytes_of_both"` // the same, unless the prompt computed once takes more
+	Distance    float64 `json:"gradient_distance"`           // relative to the norm
+	PeakAlone   int64   `json:"peak_resident_bytes_alone"`   // 0: unknown
+	Peak        int64   `json:"peak_resident_bytes_of_both"` // of both ways: the same, unless shared prompts take more
 }
 
-// Run trains both ways, in turn. Medians are of runs, and so is that of their ratios.
+// Run trains both ways, alternating. Times are medians, and so is their ratio.
 func (g *Groups) Run(ctx context.Context) (_ *GroupsResult, err error) {
 	if err := g.check(); err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (g *Groups) Run(ctx context.Context) (_ *GroupsResult, err error) {
 	return r, nil
 }
 
-// check refuses what cannot be trained on.
+// check refuses invalid sizes.
 func (g *Groups) check() error {
 	shape, err := model.ShapeNamed(g.Shape)
 	switch {
@@ -91,7 +91,7 @@ func (g *Groups) check() error {
 	return nil
 }
 
-// datums are random completions of random prompts, which are not learned from.
+// datums are random completions of random prompts; the prompts are masked.
 func (g *Groups) datums(vocab int) (all []model.Datum) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	random := func(n int) []int32 {
@@ -111,11 +111,11 @@ func (g *Groups) datums(vocab int) (all []model.Datum) {
 	return all
 }
 
-// compare measures; its first run is not counted, but for the gradients and the memory.
+// compare measures, after a warm-up, from which it takes gradients and memory.
 func (g *Groups) compare(ctx context.Context, b kernels.Backend, s *trainStep, r *GroupsResult) error {
 	var alone, shared, times []float64
 	_, grads, _ := s.policy.Slabs()
-	var kept [2][]float32 // gradients both ways; in memory before a pass, so that both peaks have them
+	var kept [2][]float32 // gradients both ways; allocated before, so that both peaks include them
 	for i := range kept {
 		kept[i] = make([]float32, grads.Len())
 		if err := b.Download(kept[i], grads); err != nil {
@@ -123,7 +123,7 @@ func (g *Groups) compare(ctx context.Context, b kernels.Backend, s *trainStep, r
 		}
 	}
 	peak := func() int64 { return 0 }
-	if forgetPeak() { // of how the model was made
+	if forgetPeak() { // without that of making the model
 		peak = peakMemory
 	}
 	for run := range g.Runs + 1 {
@@ -148,7 +148,7 @@ func (g *Groups) compare(ctx context.Context, b kernels.Backend, s *trainStep, r
 	return nil
 }
 
-// pass is one of them, with prefixes shared or not: how many seconds it took, how many rows it shared, and its gradients in into.
+// pass is a forward and backward pass, with shared prefixes or not. It returns the seconds and the rows saved; gradients go to into.
 func (s *trainStep) pass(ctx context.Context, b kernels.Backend, share bool, into []float32) (seconds float64, shared int, err error) {
 	_, grads, _ := s.policy.Slabs()
 	b.Zero(grads)
@@ -162,7 +162,7 @@ func (s *trainStep) pass(ctx context.Context, b kernels.Backend, share bool, int
 	return time.Since(start).Seconds(), stats.Shared, err
 }
 
-// distance is the norm of a difference, as a share of the norm.
+// distance is the norm of the difference, relative to the norm of want.
 func distance(got, want []float32) float64 {
 	var apart, whole float64
 	for i, w := range want {

@@ -9,13 +9,12 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// laden is a grader whose programs work for a while before they begin: in the sandbox, as part of
-// themselves.
+// laden is a grader that makes every program work for a while before it begins, in the sandbox.
 type laden struct {
 	reward.Grader
 	work     time.Duration
-	sleep    bool         // in place of working
-	programs atomic.Int64 // that were run
+	sleep    bool         // sleep instead of working
+	programs atomic.Int64 // number of programs that were run
 }
 
 const (

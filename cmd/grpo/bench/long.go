@@ -20,7 +20,7 @@ type Long struct {
 	Lengths []int
 }
 
-// LongResult is what a training step takes as its sequence gets longer.
+// LongResult is the time and memory of a training step by the length of its sequence.
 type LongResult struct {
 	Bench     string    `json:"bench"`
 	Backend   string    `json:"backend"`
@@ -31,34 +31,34 @@ type LongResult struct {
 	Limits    limits    `json:"limits"`
 	Weights   Loaded    `json:"weights"`
 	Rows      []LongRow `json:"lengths"`
-	// Exponent is that of the power of the length that fits the seconds best. Linear and Square are the seconds of a token,
-	// and of a token for each token of its sequence, that fit them best together; Worst is the largest share by which these
-	// two are wrong.
+	// Exponent is the exponent of the power law that fits the times best. Linear and Square are the seconds per token, and
+	// per pair of a token and the sequence's length, that fit best together; Worst is the largest relative error of this
+	// fit.
 	Exponent float64 `json:"exponent"`
 	Linear   float64 `json:"seconds_per_token"`
 	Square   float64 `json:"seconds_per_token_squared"`
 	Worst    float64 `json:"worst_residual"`
 }
 
-// Loaded are the weights of a model in memory.
+// Loaded describes the loaded weights.
 type Loaded struct {
 	Count      int     `json:"count"`
 	Bytes      int     `json:"bytes"`
 	LayerCount int     `json:"layer_count"` // of the matrices of the layers
 	LayerBytes int     `json:"layer_bytes"`
-	Seconds    float64 `json:"seconds"`             // to draw and load them, and the adapter with its moments
-	Peak       int64   `json:"peak_resident_bytes"` // until then; 0: nobody tells
+	Seconds    float64 `json:"seconds"`             // to draw and load them, with the adapter and its moments
+	Peak       int64   `json:"peak_resident_bytes"` // until then; 0: unknown
 }
 
 // LongRow is a training step of a sequence of that length: forward, backward, update, and the score after it.
 type LongRow struct {
 	Tokens  int     `json:"tokens"`
 	Planned int64   `json:"planned_bytes"`
-	Peak    int64   `json:"peak_resident_bytes"` // 0: nobody tells
+	Peak    int64   `json:"peak_resident_bytes"` // 0: unknown
 	Seconds float64 `json:"seconds"`             // of forward and backward
 }
 
-// Run measures.
+// Run runs the benchmark.
 func (l *Long) Run(ctx context.Context) (*LongResult, error) {
 	slices.Sort(l.Lengths)
 	if len(l.Lengths) < 2 || l.Lengths[0] < 2 || len(slices.Compact(slices.Clone(l.Lengths))) < len(l.Lengths) {
@@ -87,7 +87,7 @@ func (l *Long) Run(ctx context.Context) (*LongResult, error) {
 	return r, nil
 }
 
-// plan says what each length will take, and settles what is computed again, for the longest.
+// plan computes the memory for each length, and chooses recompute for the longest.
 func (l *Long) plan(b kernels.Backend) ([]LongRow, error) {
 	rows := make([]LongRow, len(l.Lengths))
 	return rows, l.settle(b, func() (longest int64, err error) {
@@ -103,7 +103,7 @@ func (l *Long) plan(b kernels.Backend) ([]LongRow, error) {
 	})
 }
 
-// checkLongest refuses a sequence that is longer than the shape has positions.
+// checkLongest refuses a sequence longer than the shape's positions.
 func (l *Long) checkLongest() error {
 	shape, err := model.ShapeNamed(l.Shape)
 	if longest := l.Lengths[len(l.Lengths)-1]; err == nil && longest > shape.MaxPositions {
@@ -112,7 +112,7 @@ func (l *Long) checkLongest() error {
 	return err
 }
 
-// step is a model with an adapter and its optimizer. Batches have room for the sequence of the day.
+// step makes a model with an adapter and its optimizer.
 func (l *Long) step(b kernels.Backend) (*trainStep, error) {
 	p, err := model.Random(b, l.Shape, l.Options)
 	if err == nil {
@@ -133,7 +133,7 @@ func (l *Long) measure(ctx context.Context, b kernels.Backend, r *LongResult) er
 	r.Weights = Loaded{Count: step.policy.WeightCount(), Bytes: step.policy.WeightBytes(), Seconds: time.Since(start).Seconds(),
 		Peak: peakMemory()}
 	r.Weights.LayerBytes, r.Weights.LayerCount = step.policy.LayerWeights()
-	debug.FreeOSMemory() // of what the weights were drawn in
+	debug.FreeOSMemory() // memory used to draw the weights
 	whole := step.datums[0]
 	for i := range rows {
 		n := rows[i].Tokens
@@ -158,9 +158,9 @@ func (l *Long) measure(ctx context.Context, b kernels.Backend, r *LongResult) er
 	return nil
 }
 
-// fit finds the exponent, and the linear and the quadratic part, that fit the seconds with the least relative squares.
+// fit fits the power law, and the linear and quadratic part, by relative least squares.
 func (r *LongResult) fit() {
-	var n, x, y, xx, xy float64 // logarithms
+	var n, x, y, xx, xy float64 // sums over logarithms
 	var aa, ab, bb, a1, b1 float64
 	for _, row := range r.Rows {
 		t := float64(row.Tokens)

@@ -6,8 +6,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// settle takes the choice of what the backward pass computes again. Of auto it is the first with which what is planned fits into the
-// memory that is free, from the fastest to the thriftiest.
+// settle sets recompute. For auto it takes the fastest choice whose planned memory fits into what is free.
 func (m *Model) settle(b kernels.Backend, planned func() (int64, error)) error {
 	if m.Recompute != "auto" {
 		if err := m.Options.Recompute.Set(m.Recompute); err != nil {
@@ -31,10 +30,10 @@ func (m *Model) settle(b kernels.Backend, planned func() (int64, error)) error {
 			return nil
 		}
 	}
-	return nil // the thriftiest
+	return nil // the most frugal choice
 }
 
-// checkRecompute refuses a choice that there is not.
+// checkRecompute refuses an unknown choice.
 func (m *Model) checkRecompute() error {
 	if err := new(model.Recompute).Set(m.Recompute); err != nil && m.Recompute != "auto" {
 		return badinput.Errorf("--recompute: found %q, expected auto, none, cheap or blocks", m.Recompute)
@@ -42,7 +41,7 @@ func (m *Model) checkRecompute() error {
 	return nil
 }
 
-// plannedBytes is what a training step of so many tokens takes in all, of a policy on a ledger.
+// plannedBytes is the memory of a training step, planned with a policy on a ledger.
 func plannedBytes(l *kernels.Ledger, p *model.Policy, tokens int) (int64, error) {
 	if _, _, err := p.Prepare(tokens); err != nil {
 		return 0, err

@@ -14,14 +14,14 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// Sandbox measures trivial programs in warm cells, and the judging of a whole step.
+// Sandbox measures trivial programs in warm sandboxes, and the judging of a whole step.
 type Sandbox struct {
 	Options            sandbox.Options
 	Runs               int // of trivial programs
-	Completions, Tests int // of the step, and of each completion
+	Completions, Tests int // of the step, and per completion
 }
 
-// SandboxResult is what the benchmark found; durations are in milliseconds.
+// SandboxResult is the result; durations are in milliseconds.
 type SandboxResult struct {
 	Bench       string  `json:"bench"`
 	Rung        string  `json:"rung"`
@@ -39,8 +39,8 @@ type SandboxResult struct {
 	runs int
 }
 
-// Run measures one program at a time, all slots, and a step of completions that are all different. The plain
-// start of the same interpreter, without any isolation, stands beside them.
+// Run measures one program at a time, all slots at once, and a step of completions that all differ. For comparison it
+// measures starting the same interpreter without isolation.
 func (b *Sandbox) Run(ctx context.Context) (*SandboxResult, error) {
 	if b.Runs < 1 || b.Completions < 1 || b.Tests < 1 {
 		return nil, badinput.Errorf("--runs, --completions and --tests: expected numbers above 0")
@@ -82,7 +82,7 @@ func (r *SandboxResult) measure(ctx context.Context, pool *sandbox.Pool) error {
 		return fmt.Errorf("%s -c pass: %w", r.Python, err)
 	}
 	r.PlainStart = milliseconds(took)
-	if _, err := runTrivial(ctx, pool, 2*r.Slots, r.Slots); err != nil { // every cell is there and warm
+	if _, err := runTrivial(ctx, pool, 2*r.Slots, r.Slots); err != nil { // start all sandboxes
 		return err
 	}
 	each, err := runTrivial(ctx, pool, max(r.runs/10, 1), 1)
@@ -100,13 +100,13 @@ func (r *SandboxResult) measure(ctx context.Context, pool *sandbox.Pool) error {
 	return err
 }
 
-// Trivial is how long the smallest program takes in a warm cell: the median, in milliseconds.
+// Trivial is the median time of the smallest program in a warm sandbox, in milliseconds.
 func Trivial(ctx context.Context, pool *sandbox.Pool) (float64, error) {
 	took, err := timeRuns(ctx, 11, func() error { return trivial(ctx, pool) })
 	return milliseconds(took), err
 }
 
-// runTrivial runs the smallest program n times, so many at once, and returns how long each took.
+// runTrivial runs the smallest program n times, atOnce at a time, and returns the time of each.
 func runTrivial(ctx context.Context, pool *sandbox.Pool, n, atOnce int) ([]time.Duration, error) {
 	took := make([]time.Duration, n)
 	errs := make([]error, atOnce)
@@ -141,7 +141,7 @@ func trivial(ctx context.Context, pool *sandbox.Pool) error {
 	return err
 }
 
-// judgeStep judges right programs, no two of them alike, and returns the seconds that took.
+// judgeStep judges right programs that all differ, and returns the seconds that took.
 func judgeStep(ctx context.Context, pool *sandbox.Pool, completions, tests int) (float64, error) {
 	weights, err := reward.ModeWeights("correct")
 	if err != nil {

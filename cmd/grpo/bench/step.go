@@ -13,25 +13,25 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// arrangement are the settings under which scoring can run beside the model on two cores, where the
-// command line does not say otherwise.
+// arrangement are the settings with which scoring can overlap with the model on two cores, unless the command line sets
+// them.
 var arrangement = []string{"threads=1", "sandbox_slots=1", "max_tests=1", "max_sequences=1",
 	"prompts_per_step=16", "completions_per_prompt=4", "format_coef=0"}
 
-// Step compares pipelines: whole training steps, with nothing, scoring, or also sampling overlapped.
+// Step compares pipelines by whole training steps: nothing overlapped, scoring, or also sampling.
 type Step struct {
 	Open  Opener
 	Watch grpo.Watcher // of every run
 
 	Preset        string
-	Words         []string // settings, as key=value
+	Words         []string // settings as key=value
 	Steps, Rounds int
-	Share         float64 // of a step of pipeline=off that scoring takes; 0: leave the programs as they are
-	Sleep         bool    // is what programs do in place of working
+	Share         float64 // of a step with pipeline=off that scoring should take; 0: leave programs as they are
+	Sleep         bool    // programs sleep instead of working
 }
 
-// Run takes the same steps with each pipeline, on fresh sessions of one seed. It is the real sampler,
-// sandbox and trainer; nothing is written.
+// Run takes the same steps with each pipeline, in new sessions with the same seed. Sampler, sandbox and trainer are the
+// real ones; nothing is written.
 func (b *Step) Run(ctx context.Context) (*StepResult, error) {
 	if b.Steps < 1 || b.Rounds < 1 {
 		return nil, badinput.Errorf("--steps and --rounds: expected 1 or more, found %d and %d", b.Steps, b.Rounds)
@@ -64,7 +64,7 @@ func (b *Step) Run(ctx context.Context) (*StepResult, error) {
 	return r, nil
 }
 
-// arrange adds the settings that the command line leaves to the benchmark.
+// arrange adds the settings that the command line leaves open.
 func (b *Step) arrange() error {
 	given := map[string]bool{}
 	for _, w := range b.Words {
@@ -87,8 +87,8 @@ func (b *Step) arrange() error {
 	return nil
 }
 
-// calibrate looks for the work of each program that makes scoring the wanted share of a step, and gives
-// what came nearest in a few tries.
+// calibrate searches the work per program with which scoring takes the wanted share of a step, and returns the nearest of
+// a few attempts.
 func (b *Step) calibrate(off func(work time.Duration) (*stepRun, error)) (nearest time.Duration, err error) {
 	if b.Share == 0 {
 		return 0, nil
@@ -112,7 +112,7 @@ func (b *Step) calibrate(off func(work time.Duration) (*stepRun, error)) (neares
 		if miss < 0.01 || found > b.Share && work == 0 {
 			break
 		}
-		missing := b.Share/(1-b.Share)*compute - score // seconds a step
+		missing := b.Share/(1-b.Share)*compute - score // seconds per step
 		work = max(work+time.Duration(missing*float64(r.slots)/r.programs*float64(time.Second)), 0)
 		if limit := r.timeout / 2; work > limit {
 			return 0, badinput.Errorf("--share %v takes %v of work in every program, more than half of reward_timeout; "+
@@ -122,7 +122,7 @@ func (b *Step) calibrate(off func(work time.Duration) (*stepRun, error)) (neares
 	return nearest, nil
 }
 
-// loadAverage is how many processes wanted to run in the last minute; 0 where nobody tells.
+// loadAverage is the load average of the last minute; 0 if unknown.
 func loadAverage() (load float64) {
 	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
 		_, _ = fmt.Sscan(string(text), &load)

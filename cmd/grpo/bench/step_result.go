@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// StepResult is what the benchmark found.
+// StepResult is the result.
 type StepResult struct {
 	Bench     string           `json:"bench"`
 	Backend   string           `json:"backend"`
@@ -17,15 +17,15 @@ type StepResult struct {
 	Settings  []string         `json:"settings"`
 	Steps     int              `json:"steps"`
 	Rounds    int              `json:"rounds"`
-	WorkMS    float64          `json:"work_ms"`       // of every program, before it begins
-	Sleep     bool             `json:"sleep"`         // is what the work is
-	Share     float64          `json:"sandbox_share"` // of a step of pipeline=off
+	WorkMS    float64          `json:"work_ms"`       // added to every program
+	Sleep     bool             `json:"sleep"`         // the added work is sleeping
+	Share     float64          `json:"sandbox_share"` // of a step with pipeline=off
 	Pipelines []PipelineResult `json:"pipelines"`
-	// Equal says that pipeline=off and score ended with the same adapter, to the bit.
+	// Equal says that pipeline=off and score gave the same adapter, to the bit.
 	Equal bool `json:"equal_adapters"`
 }
 
-// PipelineResult is one pipeline: medians of all its steps, and of its rounds beside those of off.
+// PipelineResult is one pipeline: medians of its steps, and of its rounds relative to those of off.
 type PipelineResult struct {
 	Pipeline string    `json:"pipeline"`
 	Sample   float64   `json:"sample_s"`
@@ -33,17 +33,17 @@ type PipelineResult struct {
 	Train    float64   `json:"train_s"`
 	Total    float64   `json:"total_s"`
 	Tokens   float64   `json:"tokens_per_s"`
-	Idle     float64   `json:"idle_share"` // of the step, for the model
+	Idle     float64   `json:"idle_share"` // the share of a step in which the model waits
 	Speedup  float64   `json:"speedup"`
 	Each     []float64 `json:"speedup_rounds"`
 	AtBest   float64   `json:"speedup_at_best"`
 	Adapter  string    `json:"trained_sha256"`
 }
 
-// pipelines are compared in this order. off is what the others are compared with.
+// pipelines are measured in this order. off is the base of the comparison.
 var pipelines = []string{"off", "score", "full"}
 
-// median is that of a measure over the steps.
+// median is the median of a measure over the steps.
 func (r *stepRun) median(of func(stepTime) float64) float64 {
 	values := make([]float64, len(r.steps))
 	for i, s := range r.steps {
@@ -52,13 +52,13 @@ func (r *stepRun) median(of func(stepTime) float64) float64 {
 	return median(values)
 }
 
-// median is between the two in the middle, where their number is even.
+// median is the mean of the two middle values if their number is even.
 func median[T float64 | time.Duration](x []T) T {
 	x = slices.Sorted(slices.Values(x))
 	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
 }
 
-// compare puts the rounds of all pipelines beside those of off.
+// compare compares the rounds of all pipelines with those of off.
 func (r *StepResult) compare(runs map[string][]*stepRun) {
 	var off PipelineResult
 	for _, p := range pipelines {
@@ -93,7 +93,7 @@ func (r *StepResult) compare(runs map[string][]*stepRun) {
 	}
 }
 
-// hidden is how many seconds of scoring another pipeline can have behind what the model does.
+// hidden is how many seconds of scoring a pipeline can overlap with the model.
 func (off *PipelineResult) hidden(pipeline string) float64 {
 	switch pipeline {
 	case "score":
@@ -104,7 +104,7 @@ func (off *PipelineResult) hidden(pipeline string) float64 {
 	return 0
 }
 
-// Check is an error where the order of scores changed a result.
+// Check is an error if the order of scores changed a result.
 func (r *StepResult) Check() error {
 	if !r.Equal {
 		return fmt.Errorf("pipeline=off and score ended with different adapters: the order of scores changed a result")

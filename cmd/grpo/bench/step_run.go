@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// stepTime is where the time of a step went, in seconds, as a clock on the wall has it.
+// stepTime is how the wall-clock time of a step was spent, in seconds.
 type stepTime struct {
 	sample, score, train, total float64
 	tokens                      int
@@ -20,15 +20,15 @@ type stepTime struct {
 // stepRun is a run with one pipeline.
 type stepRun struct {
 	steps            []stepTime
-	programs         float64 // that worked, in a step
+	programs         float64 // programs per step to which work was added
 	slots            int
 	timeout          time.Duration
 	adapter          string
 	backend, sandbox string
 }
 
-// measure takes the steps with a pipeline, by a trainer of its own. The first step warms up; the last
-// one of a run that samples ahead samples nothing.
+// measure takes the steps with a pipeline, with a new trainer. The first step is a warm-up; the last step of a run that
+// samples ahead samples nothing.
 func (b *Step) measure(ctx context.Context, pipeline string, work time.Duration) (*stepRun, error) {
 	cfg, err := configs.Load(configs.Source{Preset: b.Preset, Overrides: append(slices.Clone(b.Words), "pipeline="+pipeline)})
 	if err != nil {
@@ -61,14 +61,14 @@ func (b *Step) measure(ctx context.Context, pipeline string, work time.Duration)
 	return r, errors.Join(err, t.Close())
 }
 
-// stepLog is told how long each step took.
+// stepLog records the time of each step.
 type stepLog struct {
 	grpo.Watcher
 	last  time.Time
 	steps []stepTime
 }
 
-// StepDone notes the step.
+// StepDone records a step.
 func (l *stepLog) StepDone(m grpo.Metrics, t grpo.Timing, _ []grpo.Advice) {
 	now := time.Now()
 	l.steps = append(l.steps, stepTime{t.Sample, t.Score, t.Train, now.Sub(l.last).Seconds(), m.CompletionTokens})

@@ -6,10 +6,10 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// Steps are the decoder's, of sequences with so many tokens in the cache.
+// Steps are decoding steps, with a context in the KV cache.
 type Steps struct{ s *sequences }
 
-// NewSteps fills the cache.
+// NewSteps fills the KV cache.
 func NewSteps(p *model.Policy, batch, context int) (*Steps, error) {
 	s, err := newSequences(p, max(batch, context), batch, context, decodeSteps)
 	if err != nil {
@@ -22,7 +22,7 @@ func NewSteps(p *model.Policy, batch, context int) (*Steps, error) {
 	return &Steps{s}, nil
 }
 
-// Time is that of a step, which draws a token of each sequence.
+// Time is the time of a step, which samples a token for each sequence.
 func (s *Steps) Time() (time.Duration, error) {
 	start := time.Now()
 	err := s.s.decode(decodeSteps)

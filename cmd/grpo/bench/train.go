@@ -32,7 +32,7 @@ type TrainResult struct {
 	PeakMemory   int64   `json:"peak_resident_bytes"`
 }
 
-// Train measures training without a sampler; of all weights, where the rank is 0.
+// Train measures training without a sampler; of all weights if the rank is 0.
 func Train(ctx context.Context, m *Model) (*TrainResult, error) {
 	if err := m.checkRecompute(); err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (r *TrainResult) Report() Report {
 	return t
 }
 
-// trainStep is a random model, of which an adapter or all is trained, and one random sequence to learn.
+// trainStep is a random model, of which an adapter or all weights are trained, and a random sequence.
 type trainStep struct {
 	policy *model.Policy
 	adam   *optim.Adam
@@ -124,7 +124,7 @@ func newTrainStep(b kernels.Backend, m *Model) (*trainStep, error) {
 	return trainStepOf(b, p, m.Tokens)
 }
 
-// trainStepOf is a random sequence for a model of which something is trained.
+// trainStepOf makes a random sequence for a model.
 func trainStepOf(b kernels.Backend, p *model.Policy, rows int) (s *trainStep, err error) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	tokens := make([]int32, rows+1)
@@ -137,7 +137,7 @@ func trainStepOf(b kernels.Backend, p *model.Policy, rows int) (s *trainStep, er
 	return s, err
 }
 
-// attachRandom gives the model an adapter whose values mean nothing.
+// attachRandom gives the model a random adapter.
 func attachRandom(p *model.Policy, rank int) error {
 	c := lora.Defaults()
 	c.Rank = rank
@@ -162,7 +162,7 @@ func (s *trainStep) gradients(ctx context.Context) error {
 	return err
 }
 
-// accumulate is gradients, and what it saw. The objective is the likelihood, as the ratio of a random model to nothing would overflow.
+// accumulate is gradients with its statistics. The loss is cross entropy, as importance ratios of a random model would overflow.
 func (s *trainStep) accumulate(ctx context.Context) (model.Stats, error) {
 	return s.policy.Accumulate(ctx, s.datums, model.Objective{
 		Loss: kernels.Loss{Kind: kernels.CrossEntropy}, Reduction: model.TokenMean, Temperature: 1})
@@ -176,7 +176,7 @@ func (s *trainStep) update() error {
 	return nil
 }
 
-// allocations is what one more step allocates on the Go heap.
+// allocations is how many bytes one more step allocates on the Go heap.
 func (s *trainStep) allocations(ctx context.Context) (float64, error) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -1,9 +1,9 @@
 package bench
 
-// Verb is what a verb is called, and says of itself, in the words of its help.
+// Verb is the name and the help of a verb.
 type Verb struct{ Use, Short, Long, Example string }
 
-// The verbs of the benchmarks that measure a model alone. Their flags are made where all flags are.
+// The verbs of benchmarks of a model alone. Their flags are defined in the main package.
 var (
 	GemmVerb = Verb{
 		Use:   "gemm [--shape S] [--tokens N]",

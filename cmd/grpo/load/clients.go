@@ -125,8 +125,7 @@ type asker struct {
 	client    http.Client
 }
 
-// ask reads a stream, in which each line but the last two is a token. It parses only what it must, as it shares the machine with the
-// server.
+// ask reads a stream, in which each line but the last two is a token. It parses no more, as it shares the machine with the server.
 func (a *asker) ask(ctx context.Context, q question) (got answer, err error) {
 	body, err := json.Marshal(map[string]any{"model": a.name, "prompt": q.prompt, "max_tokens": q.tokens, "stream": true, "ignore_eos": true,
 		"temperature": a.load.Temperature, "top_k": a.load.TopK, "seed": int32(q.seed), "stream_options": map[string]bool{"include_usage": true}})

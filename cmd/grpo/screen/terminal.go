@@ -45,8 +45,7 @@ func draws(w io.Writer) (columns int, can bool) {
 	return columns, terminal && os.Getenv("TERM") != "dumb"
 }
 
-// Shown returns a function that makes untrusted text safe for w: on a terminal, invisible and control characters become visible
-// symbols.
+// Shown returns a function that makes untrusted text safe for w: on a terminal, control characters become visible symbols.
 func Shown(w io.Writer) func(text string) string {
 	if _, terminal := Width(w); terminal {
 		return look.Visible

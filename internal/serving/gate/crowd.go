@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// crowd is a listener with a limit on connections. A connection is a stranger until the gate admits a request of it. When the limit is
-// reached, the oldest stranger is closed, so that idle connections keep nobody out; if there is none, the new one is closed.
-type crowd struct {
+// limitListener is a listener with a limit on connections. A connection is a stranger until the gate admits a request of it. When the
+// limit is reached, the oldest stranger is closed, so that idle connections keep nobody out; if there is none, the new one is closed.
+type limitListener struct {
 	net.Listener
 	most int
 
@@ -22,12 +22,12 @@ type crowd struct {
 // visitor is a connection that was accepted.
 type visitor struct {
 	net.Conn
-	in       *crowd
+	in       *limitListener
 	stranger *list.Element // nil: not a stranger, or closed; guarded by in.mu
 	once     sync.Once
 }
 
-func (c *crowd) Accept() (net.Conn, error) {
+func (c *limitListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := c.Listener.Accept()
 		if err != nil {
@@ -44,7 +44,7 @@ func (c *crowd) Accept() (net.Conn, error) {
 }
 
 // first is the stranger to close; nil if there is room.
-func (c *crowd) first() *visitor {
+func (c *limitListener) first() *visitor {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.open < c.most || c.strangers.Len() == 0 {
@@ -53,7 +53,7 @@ func (c *crowd) first() *visitor {
 	return c.strangers.Front().Value.(*visitor)
 }
 
-func (c *crowd) enter(conn net.Conn) *visitor {
+func (c *limitListener) enter(conn net.Conn) *visitor {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.open >= c.most {
@@ -65,7 +65,7 @@ func (c *crowd) enter(conn net.Conn) *visitor {
 	return v
 }
 
-// known removes a connection from the strangers; the crowd's lock is held.
+// known removes a connection from the strangers; the listener's lock is held.
 func (v *visitor) known() {
 	if v.stranger != nil {
 		v.in.strangers.Remove(v.stranger)

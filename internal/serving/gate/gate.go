@@ -103,8 +103,8 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	r.Header.Set("X-Request-Id", id)
 	h.Set("X-Content-Type-Options", "nosniff")
 	seen := &response{ResponseWriter: w, control: http.NewResponseController(w), stall: g.Stall, linger: g.linger, body: newIncoming(r)}
-	defer seen.bound() // net/http may still write when this returns
-	defer seen.hearOut()
+	defer seen.startWriteTime() // net/http may still write when this returns
+	defer seen.drainBody()
 	began, of := time.Now(), key{}
 	g.Metrics.active.Inc()
 	defer func() {
@@ -138,7 +138,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Body != nil {
 		r.Body = seen.body
 	}
-	g.cross(h, r)
+	g.setCORS(h, r)
 	switch {
 	case r.Method == http.MethodOptions && err == nil:
 		seen.WriteHeader(http.StatusNoContent)
@@ -166,8 +166,8 @@ func (g *Gate) admit(r *http.Request) error {
 	return nil
 }
 
-// cross sets the CORS headers for pages of origins that are allowed.
-func (g *Gate) cross(h http.Header, r *http.Request) {
+// setCORS sets the CORS headers for pages of origins that are allowed.
+func (g *Gate) setCORS(h http.Header, r *http.Request) {
 	origin := r.Header.Get("Origin")
 	if origin == "" || !slices.Contains(g.Origins, origin) {
 		return
@@ -215,20 +215,20 @@ func (g *Gate) pass(w *response, r *http.Request, name, id string) {
 	if !own {
 		most = g.MaxBody
 	}
-	r.Body, w.hears = http.MaxBytesReader(w, r.Body, most), patience*most
+	r.Body, w.drainLimit = http.MaxBytesReader(w, r.Body, most), patience*most
 	if r.ContentLength > most {
 		refusal.Write(w, &http.MaxBytesError{Limit: most})
 		return
 	}
 	if !own {
-		w.comes(0)
+		w.setBodyTime(0)
 		leave, err := g.enter(r.Context(), name)
 		if err != nil {
 			refusal.Write(w, err)
 			return
 		}
 		defer leave()
-		w.comes(time.Duration(g.readTime.Load()))
+		w.setBodyTime(time.Duration(g.readTime.Load()))
 	}
 	if g.Bodies {
 		r.Body = &logged{ReadCloser: r.Body, log: g.Log, id: id}

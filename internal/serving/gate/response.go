@@ -12,13 +12,13 @@ import (
 // response counts what is answered, and cuts off clients that do not read it.
 type response struct {
 	http.ResponseWriter
-	control *http.ResponseController
-	stall   time.Duration
-	linger  time.Duration
-	body    *incoming // the request's body
-	hears   int64     // the most bytes that hearOut reads of a refused body
-	status  int
-	bytes   int64
+	control    *http.ResponseController
+	stall      time.Duration
+	linger     time.Duration
+	body       *incoming // the request's body
+	drainLimit int64     // the most bytes that drainBody reads of a refused body
+	status     int
+	bytes      int64
 }
 
 func (w *response) WriteHeader(status int) {
@@ -26,7 +26,7 @@ func (w *response) WriteHeader(status int) {
 		w.status = status
 	}
 	if status == http.StatusRequestEntityTooLarge {
-		w.Header().Set("Connection", "close") // more is coming than hearOut waits for
+		w.Header().Set("Connection", "close") // more is coming than drainBody waits for
 	}
 	if status >= http.StatusBadRequest && !w.body.ended.Load() {
 		// net/http reads the rest of the body before it answers, to reuse the connection: limit that.
@@ -39,8 +39,8 @@ func (w *response) Write(p []byte) (int, error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}
-	w.bound()
-	defer w.unbound()
+	w.startWriteTime()
+	defer w.endWriteTime()
 	n, err := w.ResponseWriter.Write(p)
 	w.bytes += int64(n)
 	return n, err
@@ -48,8 +48,8 @@ func (w *response) Write(p []byte) (int, error) {
 
 // FlushError implements an interface that http.ResponseController looks for.
 func (w *response) FlushError() error {
-	w.bound()
-	defer w.unbound()
+	w.startWriteTime()
+	defer w.endWriteTime()
 	return w.control.Flush()
 }
 
@@ -59,15 +59,15 @@ const (
 	patience   = 4
 )
 
-// hearOut reads and discards the rest of a refused body. Many clients read no answer before they have sent everything; if the
+// drainBody reads and discards the rest of a refused body. Many clients read no answer before they have sent everything; if the
 // connection were closed then, they would never see the reason.
-func (w *response) hearOut() {
+func (w *response) drainBody() {
 	if w.status < http.StatusBadRequest || w.body.ended.Load() || w.FlushError() != nil {
 		return
 	}
 	piece := make([]byte, 32<<10)
 	until := time.Now().Add(10 * w.linger)
-	for left := max(w.hears, leastHeard); left > 0 && !w.body.ended.Load(); {
+	for left := max(w.drainLimit, leastHeard); left > 0 && !w.body.ended.Load(); {
 		now := time.Now()
 		if now.After(until) || w.control.SetReadDeadline(now.Add(w.linger)) != nil {
 			return
@@ -79,14 +79,14 @@ func (w *response) hearOut() {
 	}
 }
 
-// bound sets the deadline for a write to the client. unbound removes it afterwards: in HTTP/2 a deadline ends the stream even when
-// nothing is being written, such as before the next token.
-func (w *response) bound()   { w.control.SetWriteDeadline(time.Now().Add(w.stall)) }
-func (w *response) unbound() { w.control.SetWriteDeadline(time.Time{}) }
+// startWriteTime sets the deadline for a write to the client. endWriteTime removes it afterwards: in HTTP/2 a deadline ends the stream
+// even when nothing is being written, such as before the next token.
+func (w *response) startWriteTime() { w.control.SetWriteDeadline(time.Now().Add(w.stall)) }
+func (w *response) endWriteTime()   { w.control.SetWriteDeadline(time.Time{}) }
 
-// comes sets the time for the rest of the body, from now on; 0: no limit, as while the request waits for a slot. After the whole body was
-// read it does nothing: net/http then reads to notice a disconnect, and a deadline would end the request.
-func (w *response) comes(within time.Duration) {
+// setBodyTime sets the time for the rest of the body, from now on; 0: no limit, as while the request waits for a slot. After the whole
+// body was read it does nothing: net/http then reads to notice a disconnect, and a deadline would end the request.
+func (w *response) setBodyTime(within time.Duration) {
 	if w.body.ended.Load() {
 		return
 	}

@@ -44,7 +44,7 @@ func (g *Gate) Serve(ctx context.Context, l net.Listener, door Door, cause error
 	set(&door.Idle, 2*time.Minute)
 	set(&door.Drain, 30*time.Second)
 	g.readTime.Store(int64(door.ReadTime))
-	l = &crowd{Listener: l, most: door.Connections}
+	l = &limitListener{Listener: l, most: door.Connections}
 	if door.TLS != nil {
 		l = tls.NewListener(l, door.TLS)
 	}

@@ -72,8 +72,8 @@ func (j *job) used(choices []*choice, all []*ended) (u usage) {
 	return u
 }
 
-// bearable refuses a request whose answer would have too many log-probabilities, as each takes far more memory than a token.
-func (j *job) bearable() error {
+// checkLogProbs refuses a request whose answer would have too many log-probabilities, as each takes far more memory than a token.
+func (j *job) checkLogProbs() error {
 	found := 0
 	for _, r := range j.requests {
 		if r.Raw {
@@ -161,7 +161,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, j *job) error {
 		err = run.finish(w)
 	} else if j.stream {
 		run.out.fail(err)
-		err = &afterwards{err}
+		err = &lateError{err}
 	}
 	if s.watch != nil && err == nil {
 		s.watch(Served{Model: j.policy.Name, First: run.first, Whole: time.Since(run.began)})
@@ -169,10 +169,10 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, j *job) error {
 	return err
 }
 
-// afterwards is an error after the answer has begun, so that no status can be sent any more.
-type afterwards struct{ error }
+// lateError is an error after the answer has begun, so that no status can be sent any more.
+type lateError struct{ error }
 
-func (a *afterwards) Unwrap() error { return a.error }
+func (a *lateError) Unwrap() error { return a.error }
 
 // running is a job in progress.
 type running struct {
@@ -325,7 +325,7 @@ func encode(v any) []byte {
 func writeJSON(w http.ResponseWriter, v any) error {
 	w.Header().Set("Content-Type", "application/json")
 	if _, err := w.Write(append(encode(v), '\n')); err != nil {
-		return &afterwards{errLeft}
+		return &lateError{errLeft}
 	}
 	return nil
 }

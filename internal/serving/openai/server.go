@@ -127,7 +127,7 @@ func (s *Server) handle(pattern string, fn func(w http.ResponseWriter, r *http.R
 		if s.refused != nil {
 			s.refused(r, err)
 		}
-		var late *afterwards
+		var late *lateError
 		if !errors.As(err, &late) {
 			refusal.Write(w, err)
 		}
@@ -180,7 +180,7 @@ func (s *Server) understand(r *http.Request, text []byte, read func(*fields, *Po
 	if err != nil {
 		return nil, err
 	}
-	return j, j.bearable()
+	return j, j.checkLogProbs()
 }
 
 // card describes a model in the list of models.

@@ -230,7 +230,7 @@ func (s *Server) delete(w http.ResponseWriter, r *http.Request, n *session) erro
 	n.queue = append(n.queue, last)
 	if !n.working {
 		n.working = true
-		s.work.Go(n.workOff)
+		s.work.Go(n.runJobs)
 	}
 	n.mu.Unlock()
 	<-last.over // the jobs have ended

@@ -279,7 +279,7 @@ func (s *Server) begin(r *http.Request, ask remote.Begin, sum string) (*session,
 	}
 	cfg, err := s.configure(n, p)
 	if err == nil {
-		err = s.bearable(cfg)
+		err = s.checkSize(cfg)
 	}
 	if err != nil {
 		return nil, err

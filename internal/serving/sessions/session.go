@@ -77,8 +77,8 @@ type job struct {
 	err      error
 }
 
-// passing reports whether an answer describes the session's state at that time, so that a later repetition needs a new one.
-func (j *job) passing() bool {
+// transient reports whether an answer describes the session's state at that time, so that a later repetition needs a new one.
+func (j *job) transient() bool {
 	return j.key == "open" || strings.HasPrefix(j.key, "save ") || strings.HasPrefix(j.key, "finish ")
 }
 
@@ -245,13 +245,13 @@ func (n *session) join(j *job) (*job, error) {
 	}
 	if !n.working {
 		n.working = true
-		n.s.work.Go(n.workOff)
+		n.s.work.Go(n.runJobs)
 	}
 	return j, nil
 }
 
-// workOff runs jobs until the queue is empty.
-func (n *session) workOff() {
+// runJobs runs jobs until the queue is empty.
+func (n *session) runJobs() {
 	for {
 		n.mu.Lock()
 		if len(n.queue) == 0 {
@@ -265,7 +265,7 @@ func (n *session) workOff() {
 		j := n.queue[0]
 		n.queue = n.queue[1:]
 		for _, before := range n.done {
-			if before.passing() {
+			if before.transient() {
 				n.drop(before)
 			}
 		}

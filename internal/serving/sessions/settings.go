@@ -96,8 +96,8 @@ func unfit(err error) error {
 	return refusal.Field("settings", "%s", refusal.Short(words.Replace(err.Error()), longestReason))
 }
 
-// bearable refuses steps that would be too large.
-func (s *Server) bearable(cfg *configs.Config) error {
+// checkSize refuses steps that would be too large.
+func (s *Server) checkSize(cfg *configs.Config) error {
 	if each := cfg.CompletionsPerPrompt; each > mostCompletions {
 		return refusal.Field("settings", "completions_per_prompt: found %d, and a step has at most %d completions; send fewer",
 			each, mostCompletions)

@@ -24,23 +24,23 @@ type account struct {
 
 	seats chan struct{} // semaphore of models in memory
 
-	mu            sync.Mutex // guards the following fields
-	reading, held int64
-	polls         int
-	standing      int // models that wait for a seat
+	mu             sync.Mutex // guards the following fields
+	reading, held  int64
+	polls          int
+	waitingForSeat int // models that wait for a seat
 }
 
-// sit waits until a model may be brought to memory, as another of the same key leaves; waking the others makes idle ones leave
+// takeSeat waits until a model may be brought to memory, as another of the same key leaves; waking the others makes idle ones leave
 // soon. It returns false if the server ends.
-func (r *run) sit() bool {
+func (r *run) takeSeat() bool {
 	a := r.account
 	select {
 	case a.seats <- struct{}{}:
 		return true
 	default:
 	}
-	a.stand(1)
-	defer a.stand(-1)
+	a.countWaiting(1)
+	defer a.countWaiting(-1)
 	r.s.mu.Lock()
 	var all []*run
 	for _, other := range r.s.runs {
@@ -50,7 +50,7 @@ func (r *run) sit() bool {
 	}
 	r.s.mu.Unlock()
 	for _, other := range all {
-		other.rouse()
+		other.wakeWorker()
 	}
 	select {
 	case a.seats <- struct{}{}:
@@ -60,17 +60,17 @@ func (r *run) sit() bool {
 	}
 }
 
-func (a *account) stand(n int) {
+func (a *account) countWaiting(n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.standing += n
+	a.waitingForSeat += n
 }
 
 // idle is how long a model of this key stays in memory without work: hardly at all while others wait for a seat.
 func (a *account) idle(usual time.Duration) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.standing > 0 {
+	if a.waitingForSeat > 0 {
 		return min(usual, time.Millisecond)
 	}
 	return usual

@@ -160,7 +160,7 @@ func (r *run) awake() error {
 	defer r.mu.Unlock()
 	r.worker = w
 	if err == nil {
-		err = r.caughtUp()
+		err = r.catchUp()
 	}
 	return err
 }

@@ -66,9 +66,9 @@ func done(seq int64, res result) store.Record {
 	return store.Record{Kind: store.Done, Seq: seq, Status: res.status, Type: res.kind, Body: res.body}
 }
 
-// caughtUp brings the entries up to the snapshot that the model was restored from; mu is held. A load makes a snapshot before
+// catchUp brings the entries up to the snapshot that the model was restored from; mu is held. A load makes a snapshot before
 // its result is recorded: if a crash came in between, the snapshot shows that the load succeeded.
-func (r *run) caughtUp() error {
+func (r *run) catchUp() error {
 	for _, e := range r.entries {
 		if e.seq > r.saved || e.settled() || e.kind != loadWeights.kind {
 			continue

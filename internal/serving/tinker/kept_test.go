@@ -15,7 +15,7 @@ func TestAHoleThatWasFilledIsForgotten(t *testing.T) {
 	waits := func() bool {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		return !r.hole.IsZero()
+		return !r.missingSince.IsZero()
 	}
 	late, err := m.Again(t.Context(), "optim_step", 2, nil)
 	require.NoError(t, err)

@@ -10,8 +10,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/store"
 )
 
-// know takes the fingerprints of the bases, which are saved with every adapter.
-func (s *Server) know() (err error) {
+// takeFingerprints takes the fingerprints of the bases, which are saved with every adapter.
+func (s *Server) takeFingerprints() (err error) {
 	s.prints = map[string]provenance.Part{}
 	for name, b := range s.bases {
 		if b.Dir == "" {

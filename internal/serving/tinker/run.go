@@ -45,13 +45,13 @@ type run struct {
 
 // worker is the state of the working goroutine; next is changed with run.mu held.
 type worker struct {
-	bench *bench
-	key   benchKey
-	model *learn.Model
-	next  int64         // number of the next request to execute
-	saved int64         // number of the request that the last snapshot follows
-	spent time.Duration // time spent executing since then
-	hole  time.Time     // when request next was found missing; zero: it is not
+	bench        *bench
+	key          benchKey
+	model        *learn.Model
+	next         int64         // number of the next request to execute
+	saved        int64         // number of the request that the last snapshot follows
+	spent        time.Duration // time spent executing since then
+	missingSince time.Time     // when request next was found missing; zero: it is not
 }
 
 // entry is a request of a model.
@@ -176,8 +176,8 @@ func (r *run) accept(seq int64, kind, sum string, body []byte) (id string, err e
 	return id, nil
 }
 
-// rouse wakes the working goroutine, if there is one.
-func (r *run) rouse() {
+// wakeWorker wakes the working goroutine, if there is one.
+func (r *run) wakeWorker() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.working {
@@ -206,7 +206,7 @@ func (r *run) start() {
 
 // work executes requests until there are none for a while.
 func (r *run) work() {
-	if !r.sit() {
+	if !r.takeSeat() {
 		r.mu.Lock()
 		r.working = false
 		r.mu.Unlock()
@@ -239,14 +239,14 @@ func (r *run) due() *entry {
 		}
 		switch {
 		case e != nil:
-			r.hole, r.yields = time.Time{}, false
+			r.missingSince, r.yields = time.Time{}, false
 			r.mu.Unlock()
 			return e
-		case r.highest > r.next && r.hole.IsZero():
-			r.hole = time.Now()
+		case r.highest > r.next && r.missingSince.IsZero():
+			r.missingSince = time.Now()
 			wait = r.s.Hole
 		case r.highest > r.next:
-			wait = r.s.Hole - time.Since(r.hole)
+			wait = r.s.Hole - time.Since(r.missingSince)
 		}
 		if wait <= 0 {
 			err := r.skip()

@@ -120,7 +120,7 @@ func New(o Options) (*Server, error) {
 		s.bases[b.Name] = b
 		s.mostAsked = max(s.mostAsked, small+perToken*int64(b.Context))
 	}
-	err := s.know()
+	err := s.takeFingerprints()
 	if err != nil {
 		return nil, err
 	}

@@ -8,26 +8,26 @@ import (
 	"strings"
 )
 
-// How the authors of the corpus answer: the same rules for every problem, drawn anew for every completion. What is not one
-// of the first two is a program for the problem as its author understood it.
+// How the authors of the corpus answer. The rules are the same for every problem, and drawn for each completion. An answer
+// that is not one of the first two kinds is a program for the problem as its author understood it.
 const (
-	talks         = 0.08 // says something and writes no program
-	answersOther  = 0.04 // answers a problem that has nothing to do with this one
-	meanSlips     = 0.15 // slips of an author, on average; some take more care than others
+	talks         = 0.08 // text without a program
+	answersOther  = 0.04 // answers an unrelated problem
+	meanSlips     = 0.15 // mean number of slips; it varies by author
 	leavesNoFence = 0.05
 	leavesItOpen  = 0.03
-	triesAgain    = 0.25 // where the answer is not right: is told so, and answers again
-	sees          = 0.50 // sees then which parts were wrong, and reads those anew; others read everything anew
+	triesAgain    = 0.25 // if wrong: is told so, and answers again
+	sees          = 0.50 // then knows which parts were wrong, and rereads only those; others reread everything
 	isShownATest  = 0.80 // of those who wrote a program
 )
 
-// guessing is how often authors guess what is to be computed, it or what is worded alike, and the way to give it back.
+// guessing is how often authors guess the op, or the output: the right one or one with similar wording.
 type guessing struct{ op, give float64 }
 
-// The model is taught by the former first, and by the latter last.
+// The model is trained on the former first, and on the latter last.
 var fair, poor = guessing{0.45, 0.40}, guessing{0.95, 0.92}
 
-// wordedAlike is how many ops, or ways to give a result back, a guess takes in besides the right one.
+// wordedAlike is how many similar ops, or outputs, a guess is drawn from besides the right one.
 const wordedAlike = 2
 
 // said is an answer, and what its author understood.
@@ -37,7 +37,7 @@ type said struct {
 	code       string // "" where there is no program
 }
 
-// answer is a completion as the corpus has it.
+// answer draws a completion for the corpus.
 func (c *corpus) answer(p problem, g guessing, rng *rand.Rand) said {
 	switch r := rng.Float64(); {
 	case r < talks:
@@ -57,7 +57,7 @@ func written(p problem, rng *rand.Rand) said {
 	return said{fenced(code, rng), p, code}
 }
 
-// again is the answer of an author whose first was not right. It is never the same program.
+// again is the second answer of an author whose first was wrong. It is never the same program.
 func (c *corpus) again(p problem, first said, g guessing, rng *rand.Rand) said {
 	for {
 		var but *problem
@@ -80,9 +80,9 @@ func (p problem) talk(rng *rand.Rand) string {
 	return p.fill(strings.ReplaceAll(says, "{task}", p.result()))
 }
 
-// guess is the problem as its author understood it, which is none that wants what the statement does not have. It may be of a
-// family that is not trained on, and then the program is wrong. Of a reading that was wrong, its author keeps what was right of it, and
-// does not guess the rest as before.
+// guess is the problem as its author understood it; it never needs something that the statement lacks. It may be of a held-back family,
+// and then the program is wrong. After a wrong answer, the author keeps the parts that were right, and does not repeat the wrong guess
+// for the rest.
 func (c *corpus) guess(p problem, wrong *problem, g guessing, rng *rand.Rand) problem {
 	op, give := true, true
 	if wrong != nil {
@@ -104,15 +104,15 @@ func (c *corpus) guess(p problem, wrong *problem, g guessing, rng *rand.Rand) pr
 	return p
 }
 
-// opsLike are the ops that may be taken for an op: of those that read the same and want nothing that it lacks, the ones that
-// share most words with it.
+// opsLike are the ops that an op may be mistaken for: of those with the same input that need nothing it lacks, the most
+// similarly worded.
 func opsLike(o op) []op {
 	return mostLike(o, ops, func(x op) []string { return x.says }, func(x op) bool {
 		return x.name != o.name && x.in == o.in && within(x.code, o.code)
 	})
 }
 
-// outputsLike are the same of ways to give a result back.
+// outputsLike are the outputs that an output may be mistaken for.
 func outputsLike(o output) []output {
 	return mostLike(o, outputs, func(x output) []string { return []string{x.says} }, func(x output) bool {
 		return x.name != o.name && x.call == o.call && within(x.code, o.code)
@@ -127,7 +127,7 @@ func mostLike[T any](it T, all []T, says func(T) []string, may func(T) bool) []T
 
 var slots = regexp.MustCompile(`\{[a-z]+\}`)
 
-// within tells whether all that one pattern is filled with is in the other, or is the input, which every statement has.
+// within reports whether all placeholders of a pattern also occur in the other, or are the input's, which every statement has.
 func within(pattern, other string) bool {
 	for _, s := range slots.FindAllString(pattern, -1) {
 		if s != "{v}" && !strings.Contains(other, s) {
@@ -137,7 +137,7 @@ func within(pattern, other string) bool {
 	return true
 }
 
-// likeness is the share of the words of two things that both have.
+// likeness is the share of common words.
 func likeness(a, b []string) float64 {
 	x, y := wordsOf(a), wordsOf(b)
 	both := 0
@@ -157,8 +157,8 @@ func wordsOf(says []string) map[string]bool {
 	return set
 }
 
-// fenced is a completion with the program in it: mostly in the code block that was asked for, else without a fence or
-// in a block that is never closed.
+// fenced is a completion with a program: mostly in a code block as requested, else without a fence or in an unclosed
+// block.
 func fenced(code string, rng *rand.Rand) string {
 	switch r := rng.Float64(); {
 	case r < leavesNoFence:
@@ -169,7 +169,7 @@ func fenced(code string, rng *rand.Rand) string {
 	return "```python\n" + code + "```"
 }
 
-// poisson draws how often something happens that happens so often on average.
+// poisson draws from a Poisson distribution.
 func poisson(rng *rand.Rand, mean float64) (n int) {
 	for left := rng.ExpFloat64(); left < mean; left += rng.ExpFloat64() {
 		n++
@@ -177,5 +177,5 @@ func poisson(rng *rand.Rand, mean float64) (n int) {
 	return n
 }
 
-// solution is the completion that earns the reward.
+// solution is a right completion.
 func (p problem) solution() string { return "```python\n" + p.program() + "```" }

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 )
 
-// corpus is an endless text of problems with answers. None of its problems is in a set of problems, and no answer of
-// it has a program in it that solves a held-out one.
+// corpus is an endless sequence of problems with answers. None of its problems is in a data set, and no answer contains a
+// program that solves a held-out problem.
 type corpus struct {
 	families     []family
 	opsAlike     map[string][]op
@@ -31,14 +31,14 @@ func newCorpus(w world, s *sets) *corpus {
 	return c
 }
 
-// dialogue is what one author says to a problem: an answer, and where that was wrong perhaps a second.
+// dialogue is what one author says about a problem: an answer, and perhaps a second one if that was wrong.
 type dialogue struct {
 	first  said
-	shown  *data.Test // that the first answer fails, where one is shown
-	second string     // "" where there is none
+	shown  *data.Test // a failing test, if the author is shown one
+	second string     // "" if there is none
 }
 
-// example is number i of the corpus: a problem and what several authors say to it.
+// example is example i of the corpus: a problem with several authors' answers.
 func (c *corpus) example(i int) (problem, []dialogue) {
 	rng := rand.New(rand.NewPCG(corpusSeed, uint64(i)))
 	g := fair
@@ -72,7 +72,7 @@ func (c *corpus) dialogue(p problem, g guessing, rng *rand.Rand) dialogue {
 	return d
 }
 
-// all is everything that the tokenizer and so many steps of training see.
+// all is everything that the tokenizer and that many training steps see.
 func (c *corpus) all(steps int) iter.Seq2[problem, []dialogue] {
 	return func(yield func(problem, []dialogue) bool) {
 		for i := -tokenizerTexts; i < steps*batch; i++ {

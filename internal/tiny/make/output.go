@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// output is how a program gives a result back, of whatever type it is. {E} is the expression, or what it is called in words.
+// output is how a program returns a result of any type. {E} is the expression, or its description in words.
 type output struct {
 	name string
 	call bool // the program is a function
 	says string
 	code string
-	// show is what a program prints, or a function returns, where it reads in and computes v.
+	// show is what a program prints or returns, given its input in and the result v.
 	show func(e env, in, v any) any
 }
 
@@ -44,7 +44,7 @@ var outputs = []output{
 		show: func(_ env, _, v any) any { return []any{v, v} }},
 }
 
-// printed is what Python prints of values.
+// printed is what Python prints for values.
 func printed(values ...any) string {
 	return strings.Join(each(values, func(v any) string {
 		switch v := v.(type) {

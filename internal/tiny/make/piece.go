@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// shape is the type of a value that pieces pass on.
+// shape is the type of a value passed between pieces.
 type shape string
 
 const (
@@ -16,17 +16,17 @@ const (
 	words   shape = "words"   // []string
 )
 
-// env is what tells one instance of a family from another.
+// env is what distinguishes the instances of a family.
 type env struct {
 	v, f   string // names of the variable and of the function
 	k, m   int    // m belongs to the output
-	c      string // a letter that a string to read may begin and end with
+	c      string // a letter that an input string may begin and end with
 	label  string
-	saying int // which of the wordings of the op
-	frame  int // which of those of the whole
+	saying int // which wording of the op
+	frame  int // which wording of the whole statement
 }
 
-// draw makes an instance for an op.
+// draw draws an instance for an op.
 func draw(rng *rand.Rand, o op) env {
 	e := env{
 		v: pick(rng, inputs[o.in].names), f: pick(rng, functions), k: 2 + rng.IntN(8), m: 2 + rng.IntN(8), label: pick(rng, labels),
@@ -38,7 +38,7 @@ func draw(rng *rand.Rand, o op) env {
 	return e
 }
 
-// fill puts an instance into a pattern.
+// fill fills the placeholders of a pattern.
 func (e env) fill(pattern string) string {
 	return strings.NewReplacer(
 		"{v}", e.v, "{f}", e.f, "{k}", fmt.Sprint(e.k), "{m}", fmt.Sprint(e.m), "{label}", e.label).Replace(pattern)
@@ -68,7 +68,7 @@ var inputs = map[shape]input{
 		names: strings.Fields("n x k num m p q value size number"), says: "an integer {v}",
 		read: "{v} = int(input())\n",
 		draw: func(rng *rand.Rand, e env) any {
-			if rng.IntN(4) == 0 { // where divisions come out even
+			if rng.IntN(4) == 0 { // so that divisions come out even
 				return e.k * (1 + rng.IntN(12))
 			}
 			return 1 + rng.IntN(120)
@@ -136,7 +136,7 @@ type op struct {
 	small bool // k is 2 or 3
 }
 
-// on makes an eval of a function over the types that an op has.
+// on converts a function on concrete types to an eval.
 func on[A any](f func(e env, a A) any) func(env, any) any {
 	return func(e env, in any) any { return f(e, in.(A)) }
 }

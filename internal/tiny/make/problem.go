@@ -9,7 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 )
 
-// family is an op whose result is given back in one way.
+// family is an op with an output.
 type family struct {
 	op
 	output
@@ -17,7 +17,7 @@ type family struct {
 
 func (f family) String() string { return f.op.name + "/" + f.output.name }
 
-// byOp are all families, those of one op together, in the order of the tables.
+// byOp are all families by op, in the order of the tables.
 func byOp() [][]family {
 	all := make([][]family, len(ops))
 	for i, o := range ops {
@@ -56,14 +56,14 @@ func (p problem) statement() string {
 	return p.fill(text)
 }
 
-// result is what is wanted of the program, as a pattern.
+// result is the expected result in words, as a pattern.
 func (p problem) result() string {
 	return strings.ReplaceAll(p.output.says, "{E}", p.op.says[p.saying])
 }
 
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// program solves the problem.
+// program is a right program.
 func (p problem) program() string {
 	body := strings.ReplaceAll(p.output.code, "{E}", p.op.code)
 	if p.call {
@@ -72,7 +72,7 @@ func (p problem) program() string {
 	return p.fill(inputs[p.in].read + body)
 }
 
-// tests draws n inputs and computes what is expected of them.
+// tests draws n inputs, and computes their expected results.
 func (p problem) tests(n int, rng *rand.Rand) []data.Test {
 	var tests []data.Test
 	seen := map[string]bool{}
@@ -103,7 +103,7 @@ func (p problem) test(v, expected any) data.Test {
 func encode(v any) json.RawMessage {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // a value of the shapes above
+		panic(err) // all shapes can be encoded
 	}
 	return text
 }
@@ -117,7 +117,7 @@ func (p problem) task() data.Problem {
 	return t
 }
 
-// record is the problem as a line of a task file, with so many tests.
+// record is the problem with tests, as a row of a task file.
 func (p problem) record(id string, tests int, rng *rand.Rand) data.Record {
 	r := data.Record{Problem: p.task(), Tests: p.tests(tests, rng)}
 	r.ID, r.Metadata = id, encode(map[string]string{"family": p.family.String()})

@@ -14,13 +14,13 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
-// kinds are the columns of the report: all held-out problems, those of families that are trained on, and the others.
+// kinds are the columns of the report: all held-out problems, those of trained families, and the others.
 var kinds = []string{"of any kind", "trained on", "never trained on"}
 
-// ks are those of pass@k; the first is the mean over the samples.
+// ks are the k of pass@k; the first is the mean over the samples.
 var ks = []int{1, 4, 16, 64}
 
-// attempt is what the report needs of a line that `grpo eval --out` writes.
+// attempt is the part of a line of `grpo eval --out` that is needed here.
 type attempt struct {
 	Problem     string  `json:"problem"`
 	Temperature float64 `json:"temperature"`
@@ -30,8 +30,8 @@ type attempt struct {
 // tally counts the attempts at one problem.
 type tally struct{ greedy, right, samples int }
 
-// report prints for each file of completions, which `grpo eval --out` wrote, how many of the held-out problems were
-// solved: those of families that are trained on and those of families that never are apart.
+// report prints pass@k on the held-out problems for files that `grpo eval --out` wrote, separately for trained families
+// and others.
 func report(w io.Writer, files []string) error {
 	if len(files) == 0 {
 		return badinput.Errorf("-report: found no file; type -report FILE..., files that grpo eval --out FILE wrote")

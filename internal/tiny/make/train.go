@@ -17,12 +17,12 @@ import (
 const (
 	vocabulary    = 768
 	fairSteps     = 700 // at a constant rate
-	trainingSteps = 900 // the rate of the others falls to nothing
-	batch         = 16  // problems a step, each with the answers of its authors
+	trainingSteps = 900 // after the first ones the rate falls to 0
+	batch         = 16  // problems per step, each with several authors' answers
 	authors       = 3
 	learningRate  = 3e-3
 
-	tokenizerTexts = 8000 // problems that the tokenizer learns from
+	tokenizerTexts = 8000 // problems for training the tokenizer
 )
 
 var shapeOfModel = model.Config{
@@ -36,7 +36,7 @@ const (
 	start, end, pad = "<|im_start|>", "<|im_end|>", "<|endoftext|>"
 )
 
-// makeModel trains a tokenizer and a model and writes both into dir, in place of what is there.
+// makeModel trains a tokenizer and a model, and writes both into dir, replacing its content.
 func makeModel(ctx context.Context, b kernels.Backend, c *corpus, dir string, steps int) error {
 	v, trained, err := newVoice(c)
 	if err != nil {
@@ -53,7 +53,7 @@ func makeModel(ctx context.Context, b kernels.Backend, c *corpus, dir string, st
 	if err := saveAnew(p, dir); err != nil {
 		return err
 	}
-	// The second lesson begins with the weights as the file has them, and with new moments.
+	// The second lesson starts from the weights as saved, with new moments.
 	if p, err = model.Open(b, dir, true, model.Options{}); err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func makeModel(ctx context.Context, b kernels.Backend, c *corpus, dir string, st
 	return atomicfile.WriteBytes(filepath.Join(dir, "generation_config.json"), []byte(generation))
 }
 
-// saveAnew writes a model, which is never written over another.
+// saveAnew writes a model to a folder that it removes first.
 func saveAnew(p *model.Policy, dir string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
@@ -79,14 +79,14 @@ func saveAnew(p *model.Policy, dir string) error {
 	return p.SaveModel(dir)
 }
 
-// lesson is so many steps of the corpus, after the first so many.
+// lesson is a range of training steps.
 type lesson struct {
 	from, steps int
 	schedule    string
 	warmup      int
 }
 
-// teach is supervised training on all weights.
+// teach trains all weights, supervised.
 func (l lesson) teach(ctx context.Context, b kernels.Backend, p *model.Policy, c *corpus, v *voice) error {
 	if l.steps == 0 {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// voice turns a problem and what is said to it into tokens, as the trainer and the sampler see them.
+// voice renders a problem with its answers into tokens, as trainer and sampler see them.
 type voice struct {
 	tok      *tokenizer.Tokenizer
 	wording  *prompt.Builder
@@ -21,7 +21,7 @@ type voice struct {
 	renderer *chat.Renderer
 }
 
-// newVoice trains the tokenizer on what the corpus says.
+// newVoice trains the tokenizer on the corpus.
 func newVoice(c *corpus) (*voice, *tokenizer.Trained, error) {
 	wording, err := tiny.Wording()
 	if err != nil {
@@ -60,7 +60,7 @@ func newVoice(c *corpus) (*voice, *tokenizer.Trained, error) {
 	return &voice{tok, wording, told, renderer}, trained, err
 }
 
-// texts are what the tokenizer learns from: who says it, and what. Of a second turn it is what an author is told.
+// texts are what the tokenizer is trained on: roles and texts. For a second turn, the text is what the author is told.
 func texts(wording *prompt.Builder, told *template.Template, p problem, d dialogue) ([]string, error) {
 	task := p.task()
 	messages, err := wording.Messages(&task)
@@ -107,7 +107,7 @@ func (v *voice) datum(p problem, d dialogue) (model.Datum, error) {
 	return model.NewConversation(tokens, spans, make([]float32, len(tokens)-1), 1), nil
 }
 
-// tell is what an author is told of an answer that was wrong, as env=heal words it.
+// tell is what an author is told about a wrong answer, in the words of env=heal.
 func tell(told *template.Template, p problem, shown *data.Test) (string, error) {
 	finding := struct {
 		Statement, Input, Expected string

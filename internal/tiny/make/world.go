@@ -10,25 +10,25 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 )
 
-// Sizes of the sets of problems.
+// Sizes of the data sets.
 const (
-	instancesPerFamily  = 5   // in training
-	instancesPerHeldOut = 3   // of a family that is not trained on
-	instancesHeldOut    = 120 // new instances of families that are
-	instancesValidation = 70  // the same, of the validation split
+	instancesPerFamily  = 5   // for training
+	instancesPerHeldOut = 3   // of a held-back family
+	instancesHeldOut    = 120 // new instances of trained families
+	instancesValidation = 70  // the same, for the validation set
 	heldOutFamilies     = 30
 	validationFamilies  = 26
 
-	testsTrain, testsHeldOut = 3, 6 // of a problem; a test costs a run's time
+	testsTrain, testsHeldOut = 3, 6 // per problem; a test takes time in a run
 )
 
-// world is which families are trained on, and which never are.
+// world says which families are trained on, and which are held back.
 type world struct{ train, heldOut, validation []family }
 
-// newWorld holds back families for the two splits, as many of each op and of each output, or one more.
+// newWorld holds back families for the two sets, with the same number of each op and each output, or one more.
 func newWorld() (w world) {
 	rng := rand.New(rand.NewPCG(problemSeed, 0))
-	grid, back := byOp(), map[string]int{} // how many of each output are held back
+	grid, back := byOp(), map[string]int{} // by output: how many are held back
 	rng.Shuffle(len(grid), func(i, j int) { grid[i], grid[j] = grid[j], grid[i] })
 	for i := range heldOutFamilies + validationFamilies {
 		of := grid[i%len(grid)]
@@ -49,15 +49,14 @@ func newWorld() (w world) {
 	return w
 }
 
-// sets are the problems to train on, those that results are reported on, and those that settings are chosen by.
+// sets are the problems for training, for results, and for choosing settings.
 type sets struct {
 	train, heldOut, validation []problem
-	taken                      map[string]bool // statements, whichever set they are in
+	taken                      map[string]bool // statements, in any set
 	solutions                  solutions       // of the last two sets
 }
 
-// problems draws the sets. No two statements are equal, and no program that solves a held-out problem solves one to
-// train on.
+// problems draws the sets. All statements differ, and no solution of a held-out problem solves a training problem.
 func (w world) problems() *sets {
 	s := &sets{taken: map[string]bool{}}
 	s.heldOut = s.held(w.train, w.heldOut, instancesHeldOut, rand.New(rand.NewPCG(heldOutSeed, 0)))
@@ -71,7 +70,7 @@ func (w world) problems() *sets {
 	return s
 }
 
-// held draws problems of families that are never trained on, and new ones of families that are.
+// held draws problems of held-back families, and new ones of trained families.
 func (s *sets) held(train, never []family, known int, rng *rand.Rand) (set []problem) {
 	for _, f := range never {
 		for range instancesPerHeldOut {
@@ -84,12 +83,12 @@ func (s *sets) held(train, never []family, known int, rng *rand.Rand) (set []pro
 	for _, p := range set {
 		s.solutions = append(s.solutions, withoutSpace(p.program()))
 	}
-	// Whoever evaluates on the first so many should have some of everything.
+	// The first problems should be a mix, for evaluations on only some.
 	rng.Shuffle(len(set), func(i, j int) { set[i], set[j] = set[j], set[i] })
 	return set
 }
 
-// fresh is a new instance of a family, or none: some families have few.
+// fresh draws a new instance of a family, or none, as some families have few.
 func (s *sets) fresh(f family, rng *rand.Rand) []problem {
 	for range 100 {
 		p := f.instance(rng)
@@ -101,7 +100,7 @@ func (s *sets) fresh(f family, rng *rand.Rand) []problem {
 	return nil
 }
 
-// records are problems with so many tests each, as lines of a task file.
+// records are problems with tests, as rows of a task file.
 func records(set []problem, tests int, seed uint64) (lines []data.Record) {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	for i, p := range set {
@@ -110,10 +109,10 @@ func records(set []problem, tests int, seed uint64) (lines []data.Record) {
 	return lines
 }
 
-// solutions are the programs that solve held-out problems, without white space.
+// solutions are programs that solve held-out problems, without white space.
 type solutions []string
 
-// in tells whether a text has one of them in it word for word, however it is laid out.
+// in reports whether a text contains one of them, apart from white space.
 func (s solutions) in(text string) bool {
 	text = withoutSpace(text)
 	return slices.ContainsFunc(s, func(program string) bool { return strings.Contains(text, program) })
