@@ -1,14 +1,13 @@
-// Package chat writes conversations as the tokens that a model was trained on.
+// Package chat renders conversations as the tokens that a model was trained on.
 //
-// A renderer lays out turns as the model's chat template does. The text between two special tokens is
-// tokenized as a whole, and a special token stands only where the template puts one: a user who writes
-// <|im_end|> gets the ordinary tokens that spell it, and so does a message that quotes <think>.
+// A renderer formats turns as the model's chat template does. The text between two special tokens is
+// tokenized as a whole, and only the template produces special tokens: a user who writes <|im_end|> gets
+// the ordinary tokens that spell it, and so does a message that quotes <think>.
 //
-// The chat template that a model comes with is interpreted by package jinja. Qwen3's is also written by hand, which is
-// faster; the published template is known by its hash.
+// The chat template of a model is interpreted by package jinja. That of Qwen3 is also implemented in Go,
+// which is faster; the published template is recognised by its hash.
 //
-// The package knows nothing of problems, of how a question is put (see data), or of what a completion
-// means.
+// The package knows nothing of problems, of prompts (see data), or of what a completion means.
 package chat
 
 import (
@@ -22,28 +21,28 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// Message is one turn, with the JSON names that everybody uses.
+// Message is one turn, with the customary JSON names.
 type Message struct {
 	Role    string `json:"role"` // system, user, assistant or tool
 	Content string `json:"content"`
-	// Structured is a content that is no string, as JSON, such as what a tool returned. Only a model's own template
-	// can write it.
+	// Structured is a content other than a string, as JSON, such as the result of a tool. Only a model's own template
+	// can render it.
 	Structured json.RawMessage `json:"-"`
-	// Reasoning is what an assistant thought, without the <think> tags. Where it is nil, thoughts may
-	// stand in Content between the tags.
+	// Reasoning is the thoughts of an assistant, without the <think> tags. If it is nil, Content may have
+	// thoughts between the tags.
 	Reasoning *string    `json:"reasoning_content,omitempty"`
-	ToolCalls []ToolCall `json:"tool_calls,omitempty"` // templates tell an empty list from none
-	// Name is who speaks, and ToolCallID what a tool's message answers, for templates that write them.
+	ToolCalls []ToolCall `json:"tool_calls,omitempty"` // templates distinguish an empty list from none
+	// Name is the speaker, and ToolCallID the call that a tool message answers, for templates that use them.
 	Name       string `json:"name,omitempty"`
 	ToolCallID string `json:"tool_call_id,omitempty"`
 }
 
-// ToolCall is a call that an assistant makes.
+// ToolCall is a call of a tool by an assistant.
 type ToolCall struct {
 	Name string
-	// Arguments is a JSON object, or a JSON string that holds one and is written as it stands.
+	// Arguments is a JSON object, or a JSON string that contains one and is rendered verbatim.
 	Arguments json.RawMessage
-	ID        string // for templates that write it
+	ID        string // for templates that use it
 }
 
 type function struct {
@@ -80,20 +79,20 @@ func (c ToolCall) MarshalJSON() ([]byte, error) {
 // Tool is the JSON object that declares a function to the model.
 type Tool = json.RawMessage
 
-// Renderer turns messages into tokens. It does not change after New: goroutines may share one.
+// Renderer turns messages into tokens. It is immutable and safe for concurrent use.
 type Renderer struct {
 	name     string
 	style    style
-	template *template // nil: the turns are written by hand
+	template *template // nil: a Qwen style, which is implemented in Go
 	tok      *tokenizer.Tokenizer
 	tokens   map[string]int32 // the special tokens of the template that the tokenizer has
 }
 
-// style is what tells the renderers of the Qwen family apart.
+// style distinguishes the renderers of the Qwen family.
 type style struct {
-	// frames puts an assistant's last thoughts between <think> tags and drops earlier ones.
+	// frames writes the last thoughts of an assistant between <think> tags and drops earlier ones.
 	frames bool
-	// closed ends a prompt with empty thoughts, so that the model answers at once.
+	// closed ends a prompt with empty thoughts, so that the model answers without thinking.
 	closed bool
 }
 
@@ -103,7 +102,7 @@ var styles = map[string]style{
 	"qwen3_disable_thinking": {frames: true, closed: true},
 }
 
-// Names lists the renderers that are written by hand.
+// Names lists the renderers that are implemented in Go.
 func Names() []string {
 	names := make([]string, 0, len(styles))
 	for name := range styles {
@@ -113,8 +112,8 @@ func Names() []string {
 	return names
 }
 
-// The tokens of the templates. The first two every tokenizer must have; the others are text where a
-// tokenizer does not have them.
+// The special tokens of the templates. A tokenizer must have the first two; the others are written as
+// text if it lacks them.
 const (
 	imStart      = "<|im_start|>"
 	imEnd        = "<|im_end|>"
@@ -130,7 +129,7 @@ const (
 	roleAnswerer = "assistant"
 )
 
-// New makes the renderer of that name, one of Names or plain.
+// New returns a renderer by its name, one of Names or plain.
 func New(name string, tok *tokenizer.Tokenizer) (*Renderer, error) {
 	if name == plain {
 		return Plain(tok)
@@ -151,8 +150,8 @@ func New(name string, tok *tokenizer.Tokenizer) (*Renderer, error) {
 	return r, nil
 }
 
-// proved are the templates, by their SHA-256, for which the renderer of that name gives the same text and tokens:
-// Qwen3's, as published, and Template.
+// proved maps the SHA-256 of templates to the renderer that is tested to give the same text and tokens: the published
+// template of Qwen3, and Template.
 var proved = map[string]string{
 	"87a2728cb8dc9fe424d624542f6060ec05a1d285ebbec578bb078900e33396b5": "qwen3",
 	hash(Template): "qwen3_instruct",
@@ -160,7 +159,7 @@ var proved = map[string]string{
 
 func hash(template string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(template))) }
 
-// ForModel gives the renderer of the chat template that came with the tokenizer.
+// ForModel returns the renderer of the chat template of a tokenizer.
 func ForModel(tok *tokenizer.Tokenizer, o Options) (*Renderer, error) {
 	switch name, ok := proved[hash(tok.ChatTemplate())]; {
 	case tok.ChatTemplate() == "" && len(tok.Templates()) > 0:
@@ -185,8 +184,8 @@ func (r *Renderer) Stop() []int32 {
 	return []int32{r.tokens[imEnd]}
 }
 
-// Extends reports whether a conversation starts with the tokens of each of its beginnings. A renderer
-// that drops old thoughts rewrites the past. Adjacent tool messages count as one turn.
+// Extends reports whether further turns only append tokens to a conversation. They do not if the renderer
+// drops the thoughts of earlier turns. Adjacent tool messages count as one turn.
 func (r *Renderer) Extends() bool {
 	if r.template != nil {
 		return r.template.extends
@@ -194,12 +193,12 @@ func (r *Renderer) Extends() bool {
 	return !r.style.frames
 }
 
-// Prompt renders messages and opens the assistant's turn.
+// Prompt renders messages and the start of the assistant's turn.
 func (r *Renderer) Prompt(messages []Message, tools ...Tool) (tokens []int32, text string, err error) {
 	return r.render(messages, tools, true)
 }
 
-// Conversation renders messages that are complete, such as a finished dialogue.
+// Conversation renders messages without starting another turn.
 func (r *Renderer) Conversation(messages []Message, tools ...Tool) (tokens []int32, text string, err error) {
 	return r.render(messages, tools, false)
 }

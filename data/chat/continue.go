@@ -9,14 +9,13 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// Continue gives the tokens that follow an assistant's turn as it was drawn: what ends the turn, the messages that answer it, and
-// what opens its next one. So a conversation is one sequence that grows: [Prompt(before)][drawn][Continue(before, …, after)][drawn]
-// and so on. What was drawn is not tokenized again, and stays as it is in a template that would write it otherwise later: one that
-// trims answers, or drops the thoughts of earlier turns. The model reads on from what it said, as it will when it is trained on the
-// sequence.
+// Continue returns the tokens that follow a sampled assistant's turn: the end of the turn, the messages after it, and the start of the
+// assistant's next turn. So a conversation is one growing sequence: [Prompt(before)][sampled][Continue(before, …, after)][sampled] and
+// so on. Sampled tokens are never tokenized again, even if the template would render the turn differently later, because it trims
+// answers or drops the thoughts of earlier turns. So the model samples from the same sequence that it is later trained on.
 //
-// ended says that the last token of the turn is one that ends turns, whichever of them: it stands in place of the template's. A turn
-// that was cut off, by its length or by a stop string, gets the template's.
+// ended says that the sampled turn ends with a token that ends turns; whichever it is, it replaces that of the template. A turn that was
+// cut off, by its length or by a stop string, is ended by the template's token.
 func (r *Renderer) Continue(before []Message, ended bool, after []Message, tools ...Tool) (tokens []int32, text string, err error) {
 	if len(after) == 0 {
 		return nil, "", badinput.Errorf("conversation: no messages after the assistant's turn, expected one or more")
@@ -32,11 +31,11 @@ func (r *Renderer) Continue(before []Message, ended bool, after []Message, tools
 			return nil, "", err
 		}
 	}
-	// Where two conversations begin to be the same for good, what was said in the turn is over. The end of the turn is the first
-	// that ends one.
+	// Two conversations that differ only in what the assistant said have the same end. It starts after that text, and the first
+	// stop token in it ends the turn.
 	tokens = commonEnd(ids[0], ids[1])
 	text = texts[0][len(texts[0])-len(commonEnd([]byte(texts[0]), []byte(texts[1]))):]
-	mark := r.spelling(stop[0])
+	mark := r.tokenText(stop[0])
 	end, at := slices.Index(tokens, stop[0]), strings.Index(text, mark)
 	if end < 0 || at < 0 || len(tokens) == len(ids[0]) {
 		return nil, "", badinput.Errorf("the model's chat template leaves out what the assistant said: no conversation can go on from it")
@@ -48,8 +47,8 @@ func (r *Renderer) Continue(before []Message, ended bool, after []Message, tools
 	return slices.Clip(tokens), text, nil
 }
 
-// answered renders a conversation in which the assistant said that, and opens its next turn. Some templates want a tool's message to
-// answer a call: there the assistant says it in calls.
+// answered renders a conversation in which the assistant said the given text, and starts its next turn. Some templates accept a tool
+// message only after a call: for them the text is in the arguments of calls.
 func (r *Renderer) answered(before []Message, said string, after []Message, tools []Tool) ([]int32, string, error) {
 	whole := func(turn Message) ([]int32, string, error) {
 		return r.Prompt(slices.Concat(before, []Message{turn}, after), tools...)
@@ -76,13 +75,13 @@ func (r *Renderer) answered(before []Message, said string, after []Message, tool
 	return nil, "", err
 }
 
-// spelling is the text of a special token.
-func (r *Renderer) spelling(id int32) string {
+// tokenText is the text of a special token.
+func (r *Renderer) tokenText(id int32) string {
 	special := r.tok.SpecialTokens()
 	return special[slices.IndexFunc(special, func(s tokenizer.Special) bool { return s.ID == id })].Content
 }
 
-// commonEnd is the longest end that two lists share.
+// commonEnd is the longest common suffix of two lists.
 func commonEnd[T comparable](a, b []T) []T {
 	n := 0
 	for n < min(len(a), len(b)) && a[len(a)-1-n] == b[len(b)-1-n] {

@@ -22,7 +22,7 @@ func grown(t *testing.T, r *Renderer, turns [][]Message, tools []Tool) (grown, w
 			t.Fatalf("%+v: %v", turn, err)
 		}
 		ended, _, _ := r.Continue(before, true, after, tools...)
-		if cut[0] != r.Stop()[0] || !slices.Equal(cut[1:], ended) || !strings.HasPrefix(text, r.spelling(cut[0])) {
+		if cut[0] != r.Stop()[0] || !slices.Equal(cut[1:], ended) || !strings.HasPrefix(text, r.tokenText(cut[0])) {
 			t.Fatalf("%v after a turn that was cut, %v after one that ended", cut, ended)
 		}
 		sequence = slices.Concat(sequence, r.tok.Encode(said.Content))

@@ -9,17 +9,17 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// layouts are the parts of a date in the formats of C and of Go.
+// layouts maps the verbs of strftime to layouts of package time.
 var layouts = map[byte]string{
 	'd': "02", 'b': "Jan", 'h': "Jan", 'B': "January", 'Y': "2006", 'm': "01", 'y': "06", 'a': "Mon", 'A': "Monday", 'e': "_2",
 	'j': "002", 'H': "15", 'I': "03", 'M': "04", 'S': "05", 'p': "PM", 'F': "2006-01-02", 'D': "01/02/06", 'T': "15:04:05",
 	'R': "15:04", 'x': "01/02/06", 'X': "15:04:05", 'c': "Mon Jan _2 15:04:05 2006", 'n': "\n", 't': "\t",
 }
 
-// short are those without a leading zero: %-d.
-var short = map[byte]string{'d': "2", 'm': "1", 'I': "3"}
+// unpadded maps the verbs with a hyphen, which drops the leading zero: %-d.
+var unpadded = map[byte]string{'d': "2", 'm': "1", 'I': "3"}
 
-// strftime formats a day, written YYYY-MM-DD, at midnight.
+// strftime returns a function that formats midnight of a day, which is written YYYY-MM-DD.
 func strftime(day string) (func(format string) (string, error), error) {
 	if day == "" {
 		return func(string) (string, error) {
@@ -41,7 +41,7 @@ func strftime(day string) (func(format string) (string, error), error) {
 			table, verb := layouts, format[i]
 			if verb == '-' && i+1 < len(format) {
 				i++
-				table, verb = short, format[i]
+				table, verb = unpadded, format[i]
 			}
 			layout, ok := table[verb]
 			switch {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// pythonJSON writes a JSON value as Python's json.dumps(v, ensure_ascii=False) does, which is how the
-// models have seen tools and arguments: ", " and ": " between the parts, the keys in their order.
+// pythonJSON formats a JSON value as Python's json.dumps(v, ensure_ascii=False) does, because models were
+// trained on tools and arguments in this format: separators ", " and ": ", keys in their order.
 func pythonJSON(raw json.RawMessage) (string, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -45,7 +45,7 @@ func copyValue(out *strings.Builder, d *json.Decoder) error {
 	return nil
 }
 
-// copyParts copies the rest of an object or a list.
+// copyParts copies an object or a list after its opening bracket.
 func copyParts(out *strings.Builder, d *json.Decoder, open json.Delim) error {
 	out.WriteString(open.String())
 	for n := 0; d.More(); n++ {
@@ -91,7 +91,7 @@ func writeString(out *strings.Builder, s string) {
 	out.WriteByte('"')
 }
 
-// pythonNumber writes a number as Python does after reading it: 1e2 is 100.0.
+// pythonNumber formats a number as Python does after parsing it: 1e2 is 100.0.
 func pythonNumber(s string) string {
 	if !strings.ContainsAny(s, ".eE") {
 		if s == "-0" {

@@ -7,24 +7,24 @@ import (
 	"strings"
 )
 
-// plainMessage has the fields of Message, and no methods.
+// plainMessage has the fields of Message without its methods, so that (un)marshalling does not recurse.
 type plainMessage Message
 
-// message is how a message stands in JSON.
+// message is the JSON form of a Message.
 type message struct {
 	*plainMessage
 	Content json.RawMessage `json:"content"`
 }
 
-// UnmarshalJSON reads a content of any kind. null is none.
+// UnmarshalJSON reads a message with any type of content; null is empty content.
 func (m *Message) UnmarshalJSON(data []byte) error {
 	v := message{plainMessage: (*plainMessage)(m)}
 	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields() // a field that is passed over would be missing in silence
+	d.DisallowUnknownFields() // otherwise the content of a misspelt field would be silently dropped
 	if err := d.Decode(&v); err != nil {
 		var kind *json.UnmarshalTypeError
 		if errors.As(err, &kind) {
-			kind.Field = strings.TrimPrefix(kind.Field, "plainMessage.") // a name of Go's alone
+			kind.Field = strings.TrimPrefix(kind.Field, "plainMessage.") // a Go name that users do not know
 		}
 		return err
 	}
@@ -38,7 +38,7 @@ func (m *Message) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalJSON writes what UnmarshalJSON reads.
+// MarshalJSON is the inverse of UnmarshalJSON.
 func (m Message) MarshalJSON() ([]byte, error) {
 	content := m.Structured
 	if content == nil {

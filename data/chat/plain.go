@@ -6,11 +6,11 @@ import (
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 )
 
-// plain is its name.
+// plain is the name of the renderer that Plain makes.
 const plain = "plain"
 
-// Plain makes the renderer of models that were not trained on conversations: what is said stands there as it is, and the model goes on
-// with it. A token that begins every text of the model stands before it.
+// Plain makes the renderer for base models: it concatenates the contents of the messages, and the model continues the text. If the
+// model begins every text with a BOS token, the renderer does, too.
 func Plain(tok *tokenizer.Tokenizer) (*Renderer, error) {
 	begin := ""
 	if beginsTexts(tok) {
@@ -23,8 +23,8 @@ func Plain(tok *tokenizer.Tokenizer) (*Renderer, error) {
 	return r, err
 }
 
-// beginsTexts tells whether texts of a model begin with a token. Its own chat template says so; where there is none, so does a token
-// that is there for nothing else.
+// beginsTexts reports whether texts of a model begin with its BOS token. If the model has a chat template, that decides; otherwise a
+// BOS token that is not the EOS token as well.
 func beginsTexts(tok *tokenizer.Tokenizer) bool {
 	parts := tok.Parts()
 	bos := parts["bos_token"]

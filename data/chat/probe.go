@@ -6,11 +6,11 @@ import (
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 )
 
-// Short dialogues tell what a template does. One that refuses them has no turn end that we know of, and
-// is not relied on to extend.
+// The functions below render short dialogues to learn what a template does. A template that refuses them
+// has no known turn end and counts as one that does not extend.
 
-// turnEnd finds the control token that a template puts after an answer: the first behind where two answers differ. Of one that leaves
-// out what was said it is the first behind where the answer differs from a prompt.
+// turnEnd finds the control token that a template puts after an answer: the first one after the place where the renderings of two
+// answers differ. If the template leaves out the answer, it compares an answer with a prompt instead.
 func (r *Renderer) turnEnd() []int32 {
 	asked := Message{Role: roleUser, Content: "a"}
 	_, text, err1 := r.Conversation([]Message{asked, {Role: roleAnswerer, Content: "b"}})
@@ -39,8 +39,8 @@ func (r *Renderer) firstControl(text string) []int32 {
 	return nil
 }
 
-// keepsThePast renders the beginnings of a dialogue with thoughts, which some templates drop later.
-func (r *Renderer) keepsThePast() bool {
+// keepsHistory checks Extends with a dialogue that has thoughts, which some templates drop in later turns.
+func (r *Renderer) keepsHistory() bool {
 	thought := "<think>\na\n</think>\n\nb"
 	dialogue := []Message{
 		{Role: roleUser, Content: "a"}, {Role: roleAnswerer, Content: thought},

@@ -9,7 +9,7 @@ import (
 )
 
 // Template is a Jinja template that renders system, user and assistant messages as qwen3_instruct does.
-// It belongs into the tokenizer_config.json of a model that is trained from scratch.
+// It is for the tokenizer_config.json of a model that is trained from scratch.
 const Template = `{%- for message in messages %}
     {{- '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }}
 {%- endfor %}
@@ -17,19 +17,19 @@ const Template = `{%- for message in messages %}
     {{- '<|im_start|>assistant\n' }}
 {%- endif %}`
 
-// What the Qwen models were trained to read before and after the list of tools.
+// The text before and after the list of tools, as in the training of the Qwen models.
 const (
 	toolsHead = "# Tools\n\nYou may call one or more functions to assist with the user query.\n\n" +
 		"You are provided with function signatures within <tools></tools> XML tags:\n<tools>"
 	toolsFoot = "\n</tools>\n\nFor each function call, return a json object with function name and arguments within "
 )
 
-// writer lays out text and special tokens, and tokenizes each stretch of text as a whole.
+// writer collects text and special tokens, and tokenizes the text between two special tokens as a whole.
 type writer struct {
 	r       *Renderer
 	ids     []int32
 	all     strings.Builder
-	pending int // where the text begins that has no ids yet
+	pending int // start of the text in all that is not tokenized yet
 }
 
 func (w *writer) text(parts ...string) {
@@ -38,7 +38,7 @@ func (w *writer) text(parts ...string) {
 	}
 }
 
-// token puts a special token, or its text where the tokenizer has no such token.
+// token writes a special token, or its text if the tokenizer has no such token.
 func (w *writer) token(name string) {
 	if id, ok := w.r.tokens[name]; ok {
 		w.flush()
@@ -57,14 +57,14 @@ func (w *writer) flush() {
 	w.pending = w.all.Len()
 }
 
-// turn writes a whole turn of one text.
+// turn writes a whole turn.
 func (w *writer) turn(role, content string) {
 	w.token(imStart)
 	w.text(role, "\n", content)
-	w.end()
+	w.endTurn()
 }
 
-func (w *writer) end() {
+func (w *writer) endTurn() {
 	w.token(imEnd)
 	w.text("\n")
 }
@@ -101,7 +101,7 @@ func (r *Renderer) render(messages []Message, tools []Tool, prompt bool) ([]int3
 			if err := w.answer(m, i > query, i == len(messages)-1); err != nil {
 				return nil, "", badinput.Errorf("message %d: %w", i, err)
 			}
-			w.end()
+			w.endTurn()
 		case roleTool:
 			w.toolResponse(m, i == 0 || messages[i-1].Role != roleTool, i == len(messages)-1 || messages[i+1].Role != roleTool)
 		default:
@@ -112,7 +112,7 @@ func (r *Renderer) render(messages []Message, tools []Tool, prompt bool) ([]int3
 		w.openAnswer()
 	}
 	w.flush()
-	return slices.Clip(w.ids), w.all.String(), nil // clipped: who appends gets a copy
+	return slices.Clip(w.ids), w.all.String(), nil // clipped, so that appending copies
 }
 
 // preamble writes the first system message, with the tools if there are any.
@@ -144,11 +144,11 @@ func (w *writer) preamble(first Message, tools []Tool) error {
 	w.token(toolCall)
 	w.text("\n", `{"name": <function-name>, "arguments": <args-json-object>}`, "\n")
 	w.token(toolCallEnd)
-	w.end()
+	w.endTurn()
 	return nil
 }
 
-// lastQuery is the index of the last thing a user asked. Tool responses in a user's name do not count.
+// lastQuery is the index of the last user message that is not a tool response.
 func lastQuery(messages []Message) int {
 	for i := len(messages) - 1; i >= 0; i-- {
 		m := messages[i]
@@ -159,7 +159,7 @@ func lastQuery(messages []Message) int {
 	return len(messages) - 1
 }
 
-// answer writes what an assistant said. Thoughts are kept only after the last query.
+// answer writes the content of an assistant's turn. Thoughts are kept only after the last query.
 func (w *writer) answer(m Message, current, last bool) error {
 	content := m.Content
 	if w.r.style.frames {
@@ -191,7 +191,7 @@ func (w *writer) answer(m Message, current, last bool) error {
 	return nil
 }
 
-// splitThoughts tells what an assistant thought from what it said.
+// splitThoughts separates the thoughts of an assistant from the rest.
 func splitThoughts(m Message) (content, thoughts string) {
 	if m.Reasoning != nil {
 		return m.Content, *m.Reasoning
@@ -226,7 +226,7 @@ func (c *ToolCall) arguments() (string, error) {
 	return text, nil
 }
 
-// toolResponse writes what a tool returned. Adjacent ones share a turn in the user's name.
+// toolResponse writes the result of a tool. Adjacent results share a turn of the user.
 func (w *writer) toolResponse(m Message, first, last bool) {
 	if first {
 		w.token(imStart)
@@ -237,11 +237,11 @@ func (w *writer) toolResponse(m Message, first, last bool) {
 	w.text("\n", m.Content, "\n")
 	w.token(responseEnd)
 	if last {
-		w.end()
+		w.endTurn()
 	}
 }
 
-// openAnswer writes what the model goes on from.
+// openAnswer writes the start of the assistant's turn.
 func (w *writer) openAnswer() {
 	w.token(imStart)
 	w.text(roleAnswerer, "\n")

@@ -12,16 +12,16 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// Options are what a model's own template may want to know beside the conversation.
+// Options are inputs of a model's own template in addition to the conversation.
 type Options struct {
-	// Date is what a template takes for today, as YYYY-MM-DD, so that a run does not depend on the day. "": none,
-	// and a template that asks for it fails.
+	// Date is the current date for the template, as YYYY-MM-DD, so that a run does not depend on the day. "": none; a
+	// template that asks for it fails.
 	Date string
-	// Vars are variables of the template by name, as JSON: enable_thinking, date_string and so on.
+	// Vars are variables of the template as JSON: enable_thinking, date_string and so on.
 	Vars map[string]json.RawMessage
 }
 
-// ParseVars reads Options.Vars, an object. "" has none.
+// ParseVars parses Options.Vars from a JSON object; "": none.
 func ParseVars(text string) (vars map[string]json.RawMessage, err error) {
 	if text != "" && (json.Unmarshal([]byte(text), &vars) != nil || vars == nil) {
 		return nil, badinput.Errorf("chat_vars: found %q, expected a JSON object such as {\"enable_thinking\": false}", text)
@@ -29,7 +29,7 @@ func ParseVars(text string) (vars map[string]json.RawMessage, err error) {
 	return vars, nil
 }
 
-// template renders conversations by a model's own template.
+// template renders conversations with a model's own template.
 type template struct {
 	whole, tools *jinja.Template // tools may be nil
 	parts        map[string]string
@@ -65,7 +65,7 @@ func fromTemplate(tok *tokenizer.Tokenizer, o Options) (*Renderer, error) {
 	}
 	r := &Renderer{name: "template", tok: tok, template: t}
 	t.stop = r.turnEnd()
-	t.extends = t.stop != nil && r.keepsThePast() // without a token between them, turns could merge
+	t.extends = t.stop != nil && r.keepsHistory() // without a stop token, adjacent turns could be tokenized together
 	return r, nil
 }
 
@@ -116,10 +116,10 @@ func (t *template) render(tok *tokenizer.Tokenizer, messages []Message, tools []
 	return slices.Clip(tok.EncodeQuoting(text.S, quoted)), text.S, nil
 }
 
-// knownRoles may become part of a special token that a template puts together, such as <|user|>.
+// knownRoles are trusted: a template may build a special token from them, such as <|user|>.
 var knownRoles = []string{roleSystem, roleUser, roleAnswerer, roleTool, "developer", "ipython", "model", "function", "observation"}
 
-// messageValues are messages as a template sees them.
+// messageValues converts messages to values of a template.
 func messageValues(messages []Message) (*jinja.List, error) {
 	list := &jinja.List{}
 	for i, m := range messages {
@@ -148,7 +148,7 @@ func messageValues(messages []Message) (*jinja.List, error) {
 			}
 			set("tool_calls", calls)
 		}
-		for _, of := range [][2]string{{"name", m.Name}, {"tool_call_id", m.ToolCallID}} { // in one order: a template may write all of it
+		for _, of := range [][2]string{{"name", m.Name}, {"tool_call_id", m.ToolCallID}} { // in a fixed order, because a template may print the whole dict
 			if of[1] != "" {
 				set(of[0], words(of[1]))
 			}
@@ -165,7 +165,7 @@ func (m *Message) content() (jinja.Value, error) {
 	return words(m.Content), nil
 }
 
-// words are somebody's, whatever bytes they come in.
+// words marks a text as data, which cannot form special tokens, and makes it valid UTF-8.
 func words(s string) jinja.Text { return jinja.Words(strings.ToValidUTF8(s, "\uFFFD")) }
 
 func callValues(calls []ToolCall) (*jinja.List, error) {

@@ -9,12 +9,12 @@ import (
 	"github.com/seed-7879b91d/grpo/data/match"
 )
 
-// ofPrograms are the columns that say how a program is run: a row that wants none has none of them.
-var ofPrograms = []string{"fn_name", "starter_code", "checker", "tolerance", "time_limit_ms", "memory_limit_mb"}
+// programColumns are the columns that say how to run a program. A row whose answer is not a program must not have them.
+var programColumns = []string{"fn_name", "starter_code", "checker", "tolerance", "time_limit_ms", "memory_limit_mb"}
 
-const ways = "exact, regex, json_schema or math"
+const matchNames = "exact, regex, json_schema or math"
 
-// answerTest is the test of a row without tests: its "answer", matched as its "match" says, or the options.
+// answerTest makes the test of a row without tests from its "answer"; its "match" or the options say how to match it.
 func (r *row) answerTest() ([]looseTest, error) {
 	by, err := r.matchCell()
 	if err != nil {
@@ -29,7 +29,7 @@ func (r *row) answerTest() ([]looseTest, error) {
 	}
 	if by == "" {
 		return nil, refuse(NoTests, `"answer": nothing says how to match it, expected "match" beside it: %s; `+
-			"or set answer_match for all rows", ways)
+			"or set answer_match for all rows", matchNames)
 	}
 	text, isText := cell.(string)
 	if !isText && by != match.JSONSchema {
@@ -49,10 +49,10 @@ func (r *row) answerTest() ([]looseTest, error) {
 			err = refuse(BadExpected, `"answer": found %s, expected a JSON schema`, clip(text))
 		}
 		if err == nil {
-			err = once("answer", cell, t.JSONSchema)
+			err = noRepeatedKeys("answer", cell, t.JSONSchema)
 		}
 	case match.Math:
-		// Whole solutions stand in some collections, and end as a model's do.
+		// Some collections have a whole solution here, which ends with the final answer.
 		if final, ok := match.Final(text); ok {
 			text = final
 		}
@@ -61,7 +61,7 @@ func (r *row) answerTest() ([]looseTest, error) {
 	return []looseTest{t}, err
 }
 
-// matchCell is the row's "match", or what the options say where it has none.
+// matchCell is the row's "match", or that of the options if it has none.
 func (r *row) matchCell() (match.By, error) {
 	s, err := r.textCell("match")
 	if err != nil || s == "" {
@@ -70,10 +70,10 @@ func (r *row) matchCell() (match.By, error) {
 	if by := match.By(s); slices.Contains(match.Names(), by) {
 		return by, nil
 	}
-	return "", refuse(BadField, `"match": found %s, expected %s`, clip(s), ways)
+	return "", refuse(BadField, `"match": found %s, expected %s`, clip(s), matchNames)
 }
 
-// answer makes the typed test of one that is matched, and tries what is wanted.
+// answer makes the typed test of an answer that is matched, and checks that the expected answer compiles.
 func (t *looseTest) answer() (out data.Test, err error) {
 	out.Match, _ = t.Match()
 	out.Public = t.Public
@@ -89,7 +89,7 @@ func (t *looseTest) answer() (out data.Test, err error) {
 	return out, nil
 }
 
-// settleAnswer holds the row against its tests, which want no program.
+// settleAnswer checks the row against its tests, which match an answer.
 func (r *row) settleAnswer(p *data.Problem, tests []data.Test) error {
 	p.Match = tests[0].Match.By
 	for i := range tests {
@@ -106,7 +106,7 @@ func (r *row) settleAnswer(p *data.Problem, tests []data.Test) error {
 			return refuse(BadTests, `"match" says %s, but the tests are matched by %s`, said, p.Match)
 		}
 	}
-	for _, name := range ofPrograms {
+	for _, name := range programColumns {
 		if s, isText := r.cells[name].(string); r.cells[name] != nil && !(isText && s == "") {
 			return refuse(BadField, "%q: found one beside an answer that is no program: leave it out", name)
 		}
@@ -114,8 +114,8 @@ func (r *row) settleAnswer(p *data.Problem, tests []data.Test) error {
 	return nil
 }
 
-// leave counts a column as not read, after all: it is another collection's, of another meaning.
-func (r *row) leave(name string) {
+// markUnread counts a column as unread after all: beside such tests it has another meaning.
+func (r *row) markUnread(name string) {
 	if r.cells[name] != nil {
 		r.others = append(r.others, name)
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 )
 
-// assertion makes the typed test of one that is Python.
+// assertion makes the typed test of Python assertions.
 func (t *looseTest) assertion(out data.Test) (data.Test, error) {
 	if strings.TrimSpace(t.Assert) == "" {
 		return out, refuse(BadExpected, `"assert": found blank text, expected Python such as assert f(2) == 4`)
@@ -20,7 +20,7 @@ func (t *looseTest) assertion(out data.Test) (data.Test, error) {
 	return out, nil
 }
 
-// settleAssert holds the row against its tests, which have to name what of the answer they call.
+// settleAssert checks the row against its tests: the row or each test must name what the test calls.
 func (r *row) settleAssert(p *data.Problem, tests []data.Test) error {
 	if p.FuncName != "" && !identifier(p.FuncName) {
 		return refuse(NoFunction, `found %s, expected the name of a Python function in "fn_name"`, clip(p.FuncName))

@@ -23,12 +23,12 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
-// inFlight bounds the rows that are being normalised, in bytes of source text. A row costs about
-// eight times its size while it is decoded and encoded.
+// inFlight bounds the total size of the rows that are being normalised, in bytes of source text. A row
+// takes about eight times its size in memory while it is decoded and encoded.
 const inFlight = 16 << 20
 
-// build makes the store of files in the folder dir: rows are read in order, normalised on all cores
-// and written in order, so that the result is the same whatever the number of cores.
+// build makes the store of files in the folder dir. Rows are read in order, normalised on all cores and
+// written in order, so that the result does not depend on the number of cores.
 func build(ctx context.Context, dir string, files []File, opt Options) error {
 	w, err := newWriter(dir, files)
 	if err != nil {
@@ -77,7 +77,7 @@ func build(ctx context.Context, dir string, files []File, opt Options) error {
 	return w.finish()
 }
 
-// unchanged refuses files that are no more what their fingerprints say: the store would be of others.
+// unchanged refuses files that no longer have their fingerprints, because the store would not be that of these files.
 func unchanged(ctx context.Context, files []File) error {
 	for _, f := range files {
 		now := f
@@ -94,22 +94,21 @@ func unchanged(ctx context.Context, files []File) error {
 // job is a row on its way from the reader through a worker to the writer.
 type job struct {
 	row     *row
-	refusal error // of the reader
+	refusal error // by the reader
 	problem *normal
 	err     error
 	done    chan struct{} // closed once problem and err are set
 }
 
-// pipeline carries every job twice: to whichever worker is free, and, in the order of the rows, to the
-// writer.
+// pipeline sends every job twice: to any free worker, and, in the order of the rows, to the writer.
 type pipeline struct {
 	work, ordered chan *job
 	budget        *budget
-	answers       match.By // of Options
+	answers       match.By // Options.AnswerMatch
 	keep          bool
 }
 
-// read sends out the rows of files, until one cannot be read or ctx ends.
+// read sends the rows of files to the pipeline, until one cannot be read or ctx ends.
 func (p *pipeline) read(ctx context.Context, files []File) error {
 	for _, f := range files {
 		err := readFile(ctx, f, p.keep, func(r *row, refusal error) error {
@@ -118,7 +117,7 @@ func (p *pipeline) read(ctx context.Context, files []File) error {
 			}
 			r.answers = p.answers
 			j := &job{row: r, refusal: refusal, done: make(chan struct{})}
-			p.ordered <- j // never blocks for good: the writer drains this channel to the end
+			p.ordered <- j // cannot block forever: the writer drains this channel to the end
 			p.work <- j
 			return nil
 		})
@@ -129,7 +128,7 @@ func (p *pipeline) read(ctx context.Context, files []File) error {
 	return nil
 }
 
-// normalise is one worker.
+// normalise runs one worker.
 func (p *pipeline) normalise() {
 	for j := range p.work {
 		if j.err = j.refusal; j.err == nil {
@@ -139,9 +138,9 @@ func (p *pipeline) normalise() {
 	}
 }
 
-// limitMemory makes the collector work harder where reading a set would take more than half a
-// gigabyte: a page of a Parquet file may have hundreds of megabytes, and by default it would let them
-// double. The limit of the process, if it has a lower one, stays, and is back once no set is read any more.
+// limitMemory sets a soft memory limit half a gigabyte above the present use: a page of a Parquet file may
+// take hundreds of megabytes, which the garbage collector would by default let double. A lower limit of the
+// process stays in force, and the old limit is restored when the last set is read.
 func limitMemory() (restore func()) {
 	limited.Lock()
 	defer limited.Unlock()
@@ -160,14 +159,14 @@ func limitMemory() (restore func()) {
 	}
 }
 
-// limited is how many sets are being read, and the limit from before the first of them.
+// limited counts the sets being read, and keeps the memory limit from before the first.
 var limited struct {
 	sync.Mutex
 	by     int
 	before int64
 }
 
-// budget is a counting semaphore over bytes. One row may exceed it, alone.
+// budget is a counting semaphore over bytes. A row larger than all of it must be alone.
 type budget struct {
 	mu         sync.Mutex
 	free, size int
@@ -178,7 +177,7 @@ func newBudget(size int) *budget {
 	return &budget{free: size, size: size, freed: make(chan struct{}, 1)}
 }
 
-// take waits for n bytes. There is one taker.
+// take waits for n bytes. Only one goroutine may call it.
 func (b *budget) take(ctx context.Context, n int) error {
 	n = min(n, b.size)
 	for {
@@ -207,7 +206,7 @@ func (b *budget) give(n int) {
 	}
 }
 
-// writer lays a store down: problems.jsonl, tests.jsonl, and at the end manifest.json.
+// writer writes a store: problems.jsonl, tests.jsonl, and at the end manifest.json.
 type writer struct {
 	dir            string
 	manifest       Manifest
@@ -215,7 +214,7 @@ type writer struct {
 	indexW, testsW *bufio.Writer
 	normal, indexH hash.Hash
 	seen           seen
-	near           map[string]string // what a column looks like, "" for nothing
+	near           map[string]string // for unread columns the known name they resemble, or ""
 }
 
 func newWriter(dir string, files []File) (*writer, error) {
@@ -241,11 +240,11 @@ func (w *writer) close() {
 	w.payload.Close()
 }
 
-// add stores a problem, or counts the refusal that err is.
+// add stores a problem, or records the refusal if err is one.
 func (w *writer) add(r *row, n *normal, err error) error {
 	for _, column := range r.others {
 		w.manifest.Unread[column]++
-		if near := w.meant(r, column); near != "" {
+		if near := w.resembled(r, column); near != "" {
 			w.manifest.Misspelt[column] = near
 		}
 	}
@@ -261,7 +260,7 @@ func (w *writer) add(r *row, n *normal, err error) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.where, err)
 	}
-	n.writeTo(w.normal) // a hash takes everything
+	n.writeTo(w.normal) // a hash never fails
 	w.normal.Write([]byte{'\n'})
 	e := entry{
 		Problem: n.light, Offset: w.manifest.Payload, Length: int64(len(n.tests)),
@@ -272,7 +271,7 @@ func (w *writer) add(r *row, n *normal, err error) error {
 	if err != nil {
 		return err
 	}
-	w.indexW.Write(append(line, '\n')) // bufio keeps the first error for Flush
+	w.indexW.Write(append(line, '\n')) // Flush reports the first error
 	w.testsW.Write(n.tests)
 	w.testsW.WriteByte('\n')
 	w.manifest.Payload += int64(len(n.tests)) + 1
@@ -286,7 +285,7 @@ func (w *writer) add(r *row, n *normal, err error) error {
 	return nil
 }
 
-// finish writes the manifest: a store without one is no store.
+// finish writes the manifest, which makes the folder a valid store.
 func (w *writer) finish() error {
 	for _, f := range []struct {
 		buffer *bufio.Writer
@@ -307,7 +306,7 @@ func (w *writer) finish() error {
 	return atomicfile.WriteBytes(filepath.Join(w.dir, manifestName), append(text, '\n'))
 }
 
-// problemOf decodes the light problem of an index entry.
+// problemOf decodes the problem of an index entry, which has no tests.
 func problemOf(light []byte) (p data.Problem, err error) {
 	err = json.Unmarshal(light, &p)
 	return p, err

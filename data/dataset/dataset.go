@@ -2,11 +2,11 @@
 // of them, and data sets on the Hub, in every record shape it knows. Each row becomes one
 // data.Problem in normal form or is refused with a reason; nothing in between.
 //
-// The normal form of a set is kept in a store on disk, made once for each content of the files: the
-// problems in an index that is loaded, the tests in a payload of which only offsets are. So a set
-// with gigabytes of tests costs the memory of its statements.
+// The normal form of a set is kept in a store on disk, made once for each content of the files. The
+// problems are in an index, which is loaded; the tests are in a payload, of which only the offsets are
+// loaded. So a set with gigabytes of tests takes only the memory of its statements.
 //
-// The package does not know what the problems are used for: prompts, sampling and judging are others'.
+// The package does not know what the problems are used for: other packages prompt, sample and judge.
 package dataset
 
 import (
@@ -28,38 +28,38 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/notice"
 )
 
-// Options say how to open a source. The zero value reads the train split of everything.
+// Options say how to open a source. The zero value reads the train split of all collections.
 type Options struct {
-	// Setting is what named the source, for messages; "" is data.
+	// Setting is the setting or flag that named the source, for messages; "" is data.
 	Setting string
 	// Split is the part of a data set to use: "train" (also ""), "test", "validation", or "all".
 	Split string
-	// Collections, where set, are the only ones to read: "taco", "lcbv5".
+	// Collections, if set, are the only ones to read: "taco", "lcbv5".
 	Collections []string
-	// Strict makes the first refused row an error. It suits a file that the user writes by hand.
+	// Strict makes the first refused row an error, as suits a file written by hand.
 	Strict bool
-	// Empty allows a set without problems, for those who want to look at why.
+	// Empty allows a set without problems, for callers that report why it has none.
 	Empty bool
-	// AnswerMatch is how the answers of rows with neither tests nor a "match" are held to what was said; "" refuses them.
+	// AnswerMatch is how to match the "answer" of rows that have neither tests nor a "match"; "" refuses such rows.
 	AnswerMatch match.By
-	// KeepColumns keeps what rows have beside what a problem is made of, for data.Problem.Columns. It is no part of the fingerprint.
+	// KeepColumns keeps the unread columns of rows, for data.Problem.Columns. They do not affect the fingerprint.
 	KeepColumns bool
-	// CacheDir holds the stores; "" means a folder of the user's cache.
+	// CacheDir holds the stores; "": a folder in the user's cache.
 	CacheDir string
-	// Hub downloads; nil means as the environment says.
+	// Hub is the client for downloads; nil: hub.FromEnv.
 	Hub *hub.Client
-	// Progress, where set, is told how many bytes of the files were read while a store is made.
+	// Progress, if set, is called with the bytes of the files that were read while a store is made.
 	Progress func(done, total int64)
 }
 
-// call is how messages call a source.
+// call is the name of a source in messages.
 func (o *Options) call(source string) string { return cmp.Or(o.Setting, "data") + " " + source }
 
-// Open locates the files of a source, takes their fingerprints, and opens the store of what they
-// hold, which is made first where this content was never seen.
+// Open locates the files of a source, takes their fingerprints, and opens the store of their content,
+// which it makes if there is none.
 func Open(ctx context.Context, source string, opt Options) (*Set, error) {
 	if opt.AnswerMatch != "" && !slices.Contains(match.Names(), opt.AnswerMatch) {
-		return nil, badinput.Errorf("answer_match=%s: expected %s", opt.AnswerMatch, ways)
+		return nil, badinput.Errorf("answer_match=%s: expected %s", opt.AnswerMatch, matchNames)
 	}
 	files, err := Locate(ctx, source, opt)
 	if err != nil {
@@ -105,8 +105,8 @@ func noProblems(called string, refused []Refused) error {
 	return badinput.Errorf("%s: all %d rows were refused; the first: %w", called, len(refused), &refused[0])
 }
 
-// Read reads a small set of JSON Lines from memory, such as one that is part of the program, without
-// a store: the tests stay in memory. The first row that is no problem is an error.
+// Read reads a small set of JSON Lines without a store, such as one embedded in the program; the tests
+// stay in memory. The first refused row is an error.
 func Read(ctx context.Context, name string, in io.Reader) ([]data.Problem, error) {
 	var problems []data.Problem
 	seen := newSeen()
@@ -135,7 +135,7 @@ func Read(ctx context.Context, name string, in io.Reader) ([]data.Problem, error
 	return problems, err
 }
 
-// seen is where the ids, and what is asked under them, were read first.
+// seen records where each id and each problem was read first.
 type seen struct {
 	ids   map[string]string
 	asked map[[sha256.Size]byte]string
@@ -145,7 +145,7 @@ func newSeen() seen {
 	return seen{map[string]string{}, map[[sha256.Size]byte]string{}}
 }
 
-// add refuses an id that another row has, and a row that asks what another does under an id of its own.
+// add refuses an id that an earlier row has, and the same problem under another id.
 func (s seen) add(n *normal, where string) error {
 	if first, twice := s.ids[n.problem.ID]; twice {
 		return refuse(Duplicate, "id %q is taken by %s", n.problem.ID, first)
@@ -157,7 +157,7 @@ func (s seen) add(n *normal, where string) error {
 	return nil
 }
 
-// Set is an opened data set. Its methods may be called by several goroutines.
+// Set is an opened data set. Its methods are safe for concurrent use.
 type Set struct {
 	dir      string
 	manifest Manifest
@@ -167,18 +167,18 @@ type Set struct {
 	commit   string
 }
 
-// Problems are all problems of the set, in the order of the files. The slice is shared: not to be
+// Problems are all problems of the set, in the order of the files. The slice is shared and must not be
 // changed. Their tests can be fetched until Close.
 func (s *Set) Problems() []data.Problem { return s.problems }
 
-// Manifest is the set's fingerprint and everything countable about how it was read.
+// Manifest is the fingerprint of the set, with counts of what was read and refused.
 func (s *Set) Manifest() Manifest { return s.manifest }
 
-// Commit is that of the Hub that the set was opened at, "" of one that is not from there.
+// Commit is the commit of a set from the Hub, or "".
 func (s *Set) Commit() string { return s.commit }
 
 // Dir is the folder of the store.
 func (s *Set) Dir() string { return s.dir }
 
-// Close gives the payload file back.
+// Close closes the payload file.
 func (s *Set) Close() error { return s.payload.Close() }

@@ -14,9 +14,9 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/openfile"
 )
 
-// Manifest says what a set was made of and what came of it. It goes into the record of a run.
+// Manifest describes the files of a set and the result of reading them. It is part of the record of a run.
 type Manifest struct {
-	// Version is that of the normal form: a set made by another version is made anew.
+	// Version is the version of the normal form. A set of another version is rebuilt.
 	Version int `json:"version"`
 	// SHA256 is the fingerprint of the set: the hash of its normal form, which is the file that
 	// 'grpo data convert' writes.
@@ -27,24 +27,24 @@ type Manifest struct {
 	Tests    int    `json:"tests"`
 	// Refused lists the rows that fit no shape.
 	Refused []Refused `json:"refused,omitempty"`
-	// Unread counts the rows that had a value in a column that nothing reads, or in such a key of a test, "tests[].key".
+	// Unread counts, by unread column or unread key of a test ("tests[].key"), the rows with a value in it.
 	Unread map[string]int `json:"unread_columns,omitempty"`
-	// Misspelt are those of Unread that look like one that is read and that a row was without, with that one.
+	// Misspelt maps names in Unread to the known name they resemble, which was absent from a row.
 	Misspelt map[string]string `json:"misspelt_columns,omitempty"`
 	// Payload is the size of the stored tests in bytes.
 	Payload int64 `json:"payload_bytes"`
-	// Index is the SHA-256 of the stored problems, against damage.
+	// Index is the SHA-256 of the stored problems, which detects damage.
 	Index string `json:"index_sha256"`
 }
 
-// normalVersion changes with every change of what a row is turned into.
+// normalVersion must change whenever the normal form of any row changes.
 const normalVersion = 1
 
-// countVersion changes with every change of what is counted or refused beside that, and when a field is read that was not: stores
-// that were made before are made anew, and copies that runs keep of them stay good.
+// countVersion must change whenever other counts or refusals change, and when a further field is read: older stores are then rebuilt,
+// while the copies that runs keep of them stay valid.
 const countVersion = 10
 
-// storeKey names the store of these files: by their content, and by what else shows in the result.
+// storeKey names the store of these files by all that affects the result: their content, their names and the options.
 func storeKey(files []File, opt Options) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "grpo normal form %d, counts %d\n", normalVersion, countVersion)
@@ -62,7 +62,7 @@ func storeKey(files []File, opt Options) string {
 
 func sum(h hash.Hash) string { return hex.EncodeToString(h.Sum(nil)) }
 
-// hash takes the fingerprint of the file. It is taken at every start: sizes and dates can lie.
+// hash computes the fingerprint of the file. It does so at every start, because sizes and dates do not prove the content.
 func (f *File) hash(ctx context.Context) error {
 	in, err := openfile.Open(f.Path)
 	if err != nil {
@@ -89,8 +89,8 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 var hexHash = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// CheckHash refuses a set that is not the expected one. expected is the fingerprint of the set, or of
-// its source file where there is only one, as sha256sum and 'grpo data fingerprint' print it.
+// CheckHash refuses a set that is not the expected one. expected is the fingerprint of the set, or that of
+// its only source file, as sha256sum and 'grpo data fingerprint' print it.
 func (m *Manifest) CheckHash(expected string) error {
 	want := strings.ToLower(strings.TrimPrefix(strings.TrimSpace(expected), "sha256:"))
 	if !hexHash.MatchString(want) {
@@ -104,8 +104,8 @@ func (m *Manifest) CheckHash(expected string) error {
 		"take the old data, or set expected_dataset_hash to the new value", m.SHA256, want)
 }
 
-// Drift says in one line how the set differs from the one a run was started with, or "" where it
-// does not. Files that moved but hold the same are no drift.
+// Drift says in one line how the set differs from the one a run was started with, or "" if it does
+// not. Files that moved but have the same content are no drift.
 func (m *Manifest) Drift(then Manifest) string {
 	if m.SHA256 == then.SHA256 {
 		return ""

@@ -9,15 +9,15 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/settings"
 )
 
-// Columns, and keys of a test, that a row may well be without: nobody would notice that one is misspelt. Without the others a
-// row is refused, or nothing hangs on them.
+// Optional columns and keys of a test, of which a misspelling would go unnoticed. Others are not checked: without them a row is
+// refused, or nothing depends on them.
 var (
 	optionalColumns = []string{"starter_code", "time_limit_ms", "memory_limit_mb", "tolerance", "checker", "metadata", "public_tests",
 		"source"}
 	optionalKeys = []string{"time_limit_ms", "memory_limit_mb", "public", "setup"}
 )
 
-// Misspellings names the columns, and keys of tests, that look like one that is read and was not there, with that one.
+// Misspellings describes the unread columns and keys of tests that resemble a known name, with that name.
 func (m *Manifest) Misspellings() (names []string) {
 	for _, column := range slices.Sorted(maps.Keys(m.Misspelt)) {
 		names = append(names, fmt.Sprintf("%s (did you mean %s?)", column, m.Misspelt[column]))
@@ -25,9 +25,9 @@ func (m *Manifest) Misspellings() (names []string) {
 	return names
 }
 
-// meant is the column that a row's column of another name looks like, "" where there is none, or where the row has that, too:
-// the other is further data then.
-func (w *writer) meant(r *row, column string) string {
+// resembled is the known column that an unread column of a row resembles, or "". It is "" too if the row has the known column,
+// because the other is then further data.
+func (w *writer) resembled(r *row, column string) string {
 	near, known := w.near[column]
 	if !known {
 		if key, ofTest := strings.CutPrefix(column, "tests[]."); !ofTest {
@@ -43,8 +43,8 @@ func (w *writer) meant(r *row, column string) string {
 	return near
 }
 
-// nearOf is the known name that a name could be a slip for: its letters in another case, without the unit at its end, or one slip
-// away, of a long name two. Public sets have many columns, and a word too many is worse there than one that is missing.
+// nearOf is the known name that a name may be a misspelling of: in another case, without the unit at its end, or one slip away
+// (two for long names). It is strict, because public sets have many columns and a false alarm is worse than a missed one.
 func nearOf(name string, known []string) string {
 	plain := strings.NewReplacer("_", "", "-", "", " ", "", ".", "")
 	letters := strings.ToLower(plain.Replace(name))

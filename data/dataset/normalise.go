@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
-// The columns that are read, by their several names in order of preference.
+// The columns that are read; those with several names in order of preference.
 var (
 	statementColumns = []string{"prompt", "question", "problem"}
 	testColumns      = []string{"tests", "ground_truth"}
@@ -30,7 +30,7 @@ type normal struct {
 	problem data.Problem
 	light   []byte            // the problem as JSON, without its tests
 	tests   []byte            // the tests as a JSON array
-	columns []byte            // what else the row has, as a JSON object; none where nothing is kept
+	columns []byte            // the unread columns, as a JSON object; empty if none are kept
 	asked   [sha256.Size]byte // the hash of the problem without its id
 }
 
@@ -44,7 +44,7 @@ func (n *normal) writeTo(w io.Writer) error {
 	return nil
 }
 
-// normalise turns a row into a problem, or says by a *Refused why it is none.
+// normalise turns a row into a problem, or returns a *Refused that says why it cannot.
 func normalise(r *row) (*normal, error) {
 	if err := r.split(); err != nil {
 		return nil, err
@@ -71,17 +71,17 @@ func normalise(r *row) (*normal, error) {
 		return nil, err
 	}
 	h := sha256.New()
-	n.writeTo(h) // a hash takes everything
+	n.writeTo(h) // a hash never fails
 	h.Sum(n.asked[:0])
 	if n.problem.ID = p.ID; p.ID == "" {
-		// The name of a nameless problem is its content, so that it stays when rows move.
+		// Without an id, a problem is named by its content, so that the name stays when rows move.
 		n.problem.ID = p.Source + "-" + sum(h)[:12]
 	}
 	n.light, err = jsonl.Marshal(&n.problem)
 	return n, err
 }
 
-// columns are the cells that no problem is made of, and the answer, of which a test may have kept the end alone.
+// columns are the unread columns of the row, and its "answer", of which the test may have only the final answer.
 func (r *row) columns() ([]byte, error) {
 	kept := map[string]any{}
 	for _, name := range append([]string{"answer"}, r.others...) {
@@ -95,12 +95,12 @@ func (r *row) columns() ([]byte, error) {
 	return jsonl.Marshal(kept)
 }
 
-// rowMetadata is what the normaliser itself looks for in the metadata of a row or a test.
+// rowMetadata is what the normaliser itself reads in the metadata of a row or a test.
 type rowMetadata struct {
 	FuncName string `json:"func_name"`
 }
 
-// describe fills in everything but the tests.
+// describe fills in everything except the tests.
 func (r *row) describe(p *data.Problem) (meta rowMetadata, err error) {
 	if p.Statement, err = r.statement(); err != nil {
 		return meta, err
@@ -135,7 +135,7 @@ func (r *row) describe(p *data.Problem) (meta rowMetadata, err error) {
 	return meta, err
 }
 
-// statement is the first of the statement columns that holds text.
+// statement is the first of the statement columns that has text.
 func (r *row) statement() (string, error) {
 	for _, name := range statementColumns {
 		s, err := r.textCell(name)
@@ -182,10 +182,10 @@ func (r *row) metadata() (json.RawMessage, rowMetadata, error) {
 	if err := decode("metadata", raw, &meta, BadField); err != nil {
 		return nil, meta, err
 	}
-	return raw, meta, once("metadata", cell, raw)
+	return raw, meta, noRepeatedKeys("metadata", cell, raw)
 }
 
-// checkKind holds the row's "kind", where it has one, against what its tests are.
+// checkKind checks the row's "kind", if it has one, against the kind of its tests.
 func (r *row) checkKind(found data.Kind) error {
 	s, err := r.textCell("kind")
 	if err != nil || s == "" {
@@ -201,8 +201,7 @@ func (r *row) checkKind(found data.Kind) error {
 	return nil
 }
 
-// markPublic marks as many tests as public as the row's "public_tests" says, the first ones, where the tests do not say it
-// themselves.
+// markPublic marks the first "public_tests" tests of the row as public, unless tests are marked themselves.
 func (r *row) markPublic(tests []data.Test) error {
 	n, err := r.wholeCell("public_tests")
 	if err != nil || n == 0 {
@@ -220,11 +219,11 @@ func (r *row) markPublic(tests []data.Test) error {
 	return nil
 }
 
-// keywords are what Python takes as no name.
+// keywords are the reserved words of Python.
 var keywords = strings.Fields("False None True and as assert async await break class continue def del elif else except finally for from " +
 	"global if import in is lambda nonlocal not or pass raise return try while with yield")
 
-// identifier reports whether Python would take s as the name of a function.
+// identifier reports whether s is a valid name of a function in Python.
 func identifier(s string) bool {
 	for i, c := range s {
 		if c != '_' && !unicode.IsLetter(c) && (i == 0 || !unicode.IsDigit(c)) {

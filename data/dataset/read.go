@@ -23,7 +23,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/openfile"
 )
 
-// readFile calls fn with every row of f, in order. A line that is no row comes with the refusal.
+// readFile calls fn with every row of f, in order, and with the refusal of one that cannot be read.
 func readFile(ctx context.Context, f File, keep bool, fn func(*row, error) error) error {
 	in, err := openfile.Open(f.Path)
 	if err != nil {
@@ -43,16 +43,16 @@ func readFile(ctx context.Context, f File, keep bool, fn func(*row, error) error
 	return readLines(in, f.Name, emit)
 }
 
-// foreign are files that hold no rows as they are, whatever they are called, by what they begin with.
-var foreign = map[string]struct{ what, do string }{
+// otherFormats are other file formats by their first bytes, which a file of any name may have.
+var otherFormats = map[string]struct{ what, do string }{
 	"\x1f\x8b":         {"a file that gzip has packed", "gunzip -c <"},
 	"\x28\xb5\x2f\xfd": {"a file that zstd has packed", "zstd -dc"},
 	"\xff\xfe":         {"text in UTF-16", "iconv -f UTF-16 -t UTF-8"},
 	"\xfe\xff":         {"text in UTF-16", "iconv -f UTF-16 -t UTF-8"},
 }
 
-// readLines reads JSON Lines. Blank lines are passed over, as editors leave them at the end. The
-// line is not parsed here: one reader feeds many parsers.
+// readLines reads JSON Lines. It skips blank lines, which editors leave at the end. It does not parse the
+// lines: one reader feeds many parsers.
 func readLines(in io.Reader, name string, emit func(*row, error) error) error {
 	br, begun := bufio.NewReaderSize(in, 1<<20), false
 	for n := 1; ; n++ {
@@ -61,13 +61,13 @@ func readLines(in io.Reader, name string, emit func(*row, error) error) error {
 			return fmt.Errorf("read %s: %w", name, err)
 		}
 		if n == 1 {
-			for begin, is := range foreign {
+			for begin, is := range otherFormats {
 				if bytes.HasPrefix(line, []byte(begin)) {
 					return badinput.Errorf("%s: found %s, expected text in UTF-8; type %s %s > rows.jsonl, and name that",
 						name, is.what, is.do, look.Word(name))
 				}
 			}
-			line = bytes.TrimPrefix(line, []byte("\ufeff")) // which some editors begin a file with
+			line = bytes.TrimPrefix(line, []byte("\ufeff")) // a byte order mark
 		}
 		if text := bytes.TrimSpace(line); len(text) > 0 {
 			if !begun && isList(text, br) {
@@ -86,8 +86,8 @@ func readLines(in io.Reader, name string, emit func(*row, error) error) error {
 	}
 }
 
-// isList tells whether a file whose first line this is holds a single list, on one line or on many: every line would be refused
-// for something else.
+// isList reports whether a file with this first line is a single JSON list, on one line or many. Otherwise each line would be
+// refused for a misleading reason.
 func isList(first []byte, rest *bufio.Reader) bool {
 	if first[0] != '[' {
 		return false
@@ -96,8 +96,8 @@ func isList(first []byte, rest *bufio.Reader) bool {
 	return err == io.EOF || !json.Valid(first)
 }
 
-// readParquet reads the columns that matter, or all where they are kept, one row group after the other, so that memory holds a
-// page of each column and no more.
+// readParquet reads the known columns, or all if they are kept, one row group after the other, so that only one page of each
+// column is in memory.
 func readParquet(in *os.File, name string, keep bool, emit func(*row, error) error) (err error) {
 	defer func() { // the library panics on some damaged files
 		if p := recover(); p != nil {
@@ -149,8 +149,8 @@ func readParquet(in *os.File, name string, keep bool, emit func(*row, error) err
 	return nil
 }
 
-// checkCodecs refuses what the columns that are wanted are compressed with, where the library cannot read that: for it such a file
-// would be a damaged one.
+// checkCodecs refuses compression of the wanted columns that the library cannot read. The library itself would call such a file
+// damaged.
 func checkCodecs(of *format.FileMetaData, wanted parquet.Group) error {
 	for _, group := range of.RowGroups {
 		for _, column := range group.Columns {
@@ -164,8 +164,8 @@ func checkCodecs(of *format.FileMetaData, wanted parquet.Group) error {
 	return nil
 }
 
-// checkFooter holds the length of the footer, for which the library makes room before it reads, against the size of the file:
-// magic, row groups, footer, its length, magic.
+// checkFooter checks the length of the footer against the size of the file, because the library allocates that much before it
+// reads. The layout is: magic, row groups, footer, its length, magic.
 func checkFooter(in io.ReaderAt, size int64) error {
 	var end [8]byte
 	if size < 12 {
@@ -200,7 +200,7 @@ func eachParquetRow(rows *parquet.GenericReader[map[string]any], fn func(map[str
 	}
 }
 
-// unsigned gives numbers of columns without a sign the values that they have; the library gives them as if they had one.
+// unsigned converts the numbers of unsigned columns, which the library returns as signed.
 func unsigned(node parquet.Node, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -211,7 +211,7 @@ func unsigned(node parquet.Node, v any) any {
 		}
 	case []any:
 		if !node.Leaf() && len(node.Fields()) == 1 && node.Fields()[0].Repeated() && len(node.Fields()[0].Fields()) == 1 {
-			node = node.Fields()[0].Fields()[0] // of a group that is a list
+			node = node.Fields()[0].Fields()[0] // the element of a list group
 		}
 		for i := range v {
 			v[i] = unsigned(node, v[i])
@@ -236,15 +236,15 @@ func withoutSign(node parquet.Node) bool {
 	return ok && !kind.IsSigned
 }
 
-// parquetRow turns the values of a row into cells.
+// parquetRow converts the values of a row into cells.
 func parquetRow(values map[string]any) (*row, error) {
 	r := &row{cells: make(map[string]any, len(values))}
 	for name, value := range values {
-		switch v := numbers(value, readColumns[name]).(type) {
+		switch v := withoutNaN(value, readColumns[name]).(type) {
 		case nil:
 		case string:
 			r.cells[name], r.size = v, r.size+len(v)
-		case []byte: // a text column that does not say it is one
+		case []byte: // a text column without the string type
 			r.cells[name], r.size = string(v), r.size+len(v)
 		default:
 			if !validText(v) {
@@ -260,31 +260,31 @@ func parquetRow(values map[string]any) (*row, error) {
 	return r, nil
 }
 
-// numbers has null in place of what is no number, as pandas writes nothing in a column of numbers; and of an infinity in a column that
-// is not read, for JSON has none.
-func numbers(v any, read bool) any {
+// withoutNaN replaces NaN, which pandas writes for a missing number, by null; and infinity in a column that is not read, because JSON
+// has none.
+func withoutNaN(v any, read bool) any {
 	switch v := v.(type) {
 	case float64:
 		if math.IsNaN(v) || math.IsInf(v, 0) && !read {
 			return nil
 		}
 	case float32:
-		return numbers32(v, read)
+		return withoutNaN32(v, read)
 	case []any:
 		for i := range v {
-			v[i] = numbers(v[i], read)
+			v[i] = withoutNaN(v[i], read)
 		}
 	case map[string]any:
 		for name := range v {
-			v[name] = numbers(v[name], read)
+			v[name] = withoutNaN(v[name], read)
 		}
 	}
 	return v
 }
 
-// numbers32 keeps the type, whose shortest digits are others.
-func numbers32(v float32, read bool) any {
-	if numbers(float64(v), read) == nil {
+// withoutNaN32 is withoutNaN for float32. It keeps the type, because the shortest decimal form of a float64 is another.
+func withoutNaN32(v float32, read bool) any {
+	if withoutNaN(float64(v), read) == nil {
 		return nil
 	}
 	return v

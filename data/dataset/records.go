@@ -11,20 +11,20 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
-// Record is a row as its file holds it, whatever it means.
+// Record is a row of a file, without interpretation.
 type Record struct {
 	Where string                     // the file and the line, or the row of a Parquet file
-	Cells map[string]json.RawMessage // by column; null ones are left out
+	Cells map[string]json.RawMessage // by column, without nulls
 }
 
-// Origin is what rows were read from.
+// Origin identifies what rows were read from.
 type Origin struct {
-	SHA256 string // of the files, in order
-	Commit string // of the Hub; "" of files that are here
+	SHA256 string // of the hashes of the files, in order
+	Commit string // on the Hub; "": local files
 }
 
-// Records calls fn with every row of a source, in order: what Open reads, without making problems of it. Of opt it knows the
-// split, the collections and the Hub's client. What is no row at all is an error.
+// Records calls fn with every row of a source, in order, without making problems of the rows. Of opt it uses the split, the
+// collections and the Hub client. A row that cannot be parsed is an error.
 func Records(ctx context.Context, source string, opt Options, fn func(Record) error) (o Origin, err error) {
 	files, o, err := origin(ctx, source, opt)
 	if err != nil {
@@ -56,7 +56,7 @@ func Records(ctx context.Context, source string, opt Options, fn func(Record) er
 	return o, nil
 }
 
-// OriginOf says what Records would read rows from.
+// OriginOf is the Origin that Records would return.
 func OriginOf(ctx context.Context, source string, opt Options) (Origin, error) {
 	_, o, err := origin(ctx, source, opt)
 	return o, err

@@ -13,18 +13,18 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
-// row is one record as its file holds it. A cell is a string (a JSON string, unquoted) or a
-// json.RawMessage (any other JSON value); a null cell is left out.
+// row is one record of a file. A cell is a string (an unquoted JSON string) or a json.RawMessage (any
+// other JSON value); null cells are omitted.
 type row struct {
 	where  string // file:line, for messages
 	source string // the collection, unless the row names its own
-	line   []byte // of JSON Lines, until split has made the cells of it
+	line   []byte // a line of JSON Lines that split has not parsed yet
 	cells  map[string]any
-	others []string // the columns that are not read
-	size   int      // bytes, about what the row costs in memory
+	others []string // the unread columns
+	size   int      // approximate, in bytes
 
-	keep    bool     // columns that are not read
-	answers match.By // how an answer is matched where the row does not say it; "" is unknown
+	keep    bool     // the cells of unread columns, too
+	answers match.By // how to match an answer if the row does not say; "": unknown
 }
 
 // Reason says why a row was refused. The set is closed, so that refusals can be counted.
@@ -56,15 +56,15 @@ type Refused struct {
 
 func (r *Refused) Error() string { return fmt.Sprintf("%s: %s: %s", r.Where, r.Reason, r.Detail) }
 
-// refuse makes the error by which the normaliser turns a row down; the caller fills in Where.
+// refuse makes the error for a row that is refused; the caller fills in Where.
 func refuse(reason Reason, format string, args ...any) error {
 	return &Refused{Reason: reason, Detail: fmt.Sprintf(format, args...)}
 }
 
-// cell is a column of a line of JSON Lines.
+// cell is a value in a line of JSON Lines.
 type cell struct{ value any }
 
-// UnmarshalJSON keeps a string unquoted and anything else as it is.
+// UnmarshalJSON unquotes a string and keeps any other value as it is.
 func (c *cell) UnmarshalJSON(raw []byte) error {
 	if raw[0] == '"' {
 		c.value = unquote(raw)
@@ -74,7 +74,7 @@ func (c *cell) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// split makes the cells of a line of JSON Lines.
+// split parses a line of JSON Lines into cells.
 func (r *row) split() error {
 	if r.line == nil {
 		return nil
@@ -101,7 +101,7 @@ func (r *row) split() error {
 	return nil
 }
 
-// jsonCell is a cell as JSON, not yet validated: collections often store a JSON value in a string.
+// jsonCell is a cell as JSON that is not yet validated. Collections often store JSON in a string, which it unpacks.
 func jsonCell(value any) (json.RawMessage, error) {
 	s, ok := value.(string)
 	if !ok {
@@ -109,13 +109,13 @@ func jsonCell(value any) (json.RawMessage, error) {
 	}
 	raw := bytes.TrimSpace([]byte(s))
 	if len(raw) == 0 {
-		raw = []byte(" ") // no JSON value, but something to look at
+		raw = []byte(" ") // not valid JSON, but callers may look at raw[0]
 	}
 	return raw, checkText(raw)
 }
 
-// once refuses JSON in a text in which an object has a member twice. What stands in the line by itself was looked at with that.
-func once(name string, cell any, raw json.RawMessage) error {
+// noRepeatedKeys refuses repeated keys in JSON that was stored in a string. JSON that is directly in the line was checked by split.
+func noRepeatedKeys(name string, cell any, raw json.RawMessage) error {
 	if _, inText := cell.(string); inText {
 		if path := jsonl.Twice(raw); path != "" {
 			return refuse(Doubled, "%q: %q is there twice; leave one of them out", name, path)
@@ -124,8 +124,8 @@ func once(name string, cell any, raw json.RawMessage) error {
 	return nil
 }
 
-// decode is json.Unmarshal for the cell of that name. Text that is no JSON is refused as such, a
-// value that does not fit v for the given reason.
+// decode is json.Unmarshal for the named cell. Invalid JSON is refused as NotJSON, a value that does not
+// fit v for the given reason.
 func decode(name string, raw json.RawMessage, v any, reason Reason) error {
 	err := json.Unmarshal(raw, v)
 	if err == nil {
@@ -168,7 +168,7 @@ func (r *row) numberCell(name string) (float64, error) {
 	}
 }
 
-// largest is the largest whole number that is read: a limit beyond it has no time or memory that could be counted.
+// largest is the largest whole number that is read: no limit of time or memory is larger.
 const largest = 1 << 40
 
 // wholeCell is numberCell for whole numbers.
@@ -180,9 +180,8 @@ func (r *row) wholeCell(name string) (int64, error) {
 	return int64(x), err
 }
 
-// checkText refuses JSON text whose strings would change silently on the way: encoding/json puts
-// U+FFFD in place of bytes that are not UTF-8 and of half a surrogate pair, and no answer could
-// ever print that.
+// checkText refuses JSON whose strings would silently change: encoding/json replaces invalid UTF-8 and
+// half a surrogate pair by U+FFFD, and no program could print the expected bytes then.
 func checkText(raw []byte) error {
 	if !utf8.Valid(raw) {
 		return refuse(NotText, "bytes that are not UTF-8")
@@ -193,8 +192,8 @@ func checkText(raw []byte) error {
 	return nil
 }
 
-// unquote is the text of a JSON string that is known to be valid and to have passed checkText. It
-// runs over every byte of a data set twice, so it copies whole stretches between escapes.
+// unquote decodes a JSON string that is valid and has passed checkText. Every byte of a data set passes
+// through it twice, so it copies whole stretches between escapes.
 func unquote(raw []byte) string {
 	raw = raw[1 : len(raw)-1]
 	next := bytes.IndexByte(raw, '\\')
@@ -233,7 +232,7 @@ func unquote(raw []byte) string {
 	return string(append(out, raw...))
 }
 
-// explainJSON says where JSON text breaks. Python writes NaN and Infinity, which are not JSON.
+// explainJSON says where JSON is invalid, as it is with the NaN and Infinity that Python writes.
 func explainJSON(err error) string {
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
@@ -276,7 +275,7 @@ func oneElement(raw json.RawMessage) bool {
 	return raw[0] == '[' && json.Unmarshal(raw, &list) == nil && len(list) == 1
 }
 
-// clip keeps messages on one line.
+// clip quotes a text and shortens it for a message of one line.
 func clip(s string) string {
 	if len(s) <= 40 {
 		return strconv.Quote(s)
@@ -288,7 +287,7 @@ func clip(s string) string {
 	return strconv.Quote(s[:cut] + "…")
 }
 
-// wholeNumber gives the digits of a JSON number that has neither a fraction nor an exponent.
+// wholeNumber returns the digits of a JSON number that has neither a fraction nor an exponent.
 func wholeNumber(raw json.RawMessage) (string, bool) {
 	digits := bytes.TrimPrefix(raw, []byte("-"))
 	if len(digits) == 0 || len(bytes.Trim(digits, "0123456789")) > 0 {

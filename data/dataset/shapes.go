@@ -14,7 +14,7 @@ import (
 //	LiveCodeBench    {"testtype":"stdin"|"functional","input","output"}
 //	Codeforces       {"input","output"}
 //
-// and TACO's {"inputs","outputs","fn_name"} is taken apart into such tests.
+// TACO's {"inputs","outputs","fn_name"} is split into such tests.
 type looseTest struct {
 	Stdin    *string            `json:"stdin"`
 	Stdout   *string            `json:"stdout"`
@@ -35,14 +35,14 @@ type looseTest struct {
 	data.Limits
 }
 
-// columnTests is TACO's shape: the n-th test is the n-th input and the n-th output.
+// columnTests is the shape of TACO: test n has input n and output n.
 type columnTests struct {
 	FnName  string            `json:"fn_name"`
 	Inputs  []json.RawMessage `json:"inputs"`
 	Outputs []json.RawMessage `json:"outputs"`
 }
 
-// readTests normalises the tests and settles the problem's kind and function name.
+// readTests normalises the tests and determines the kind and the function name of the problem.
 func (r *row) readTests(p *data.Problem, meta rowMetadata) ([]data.Test, error) {
 	loose, err := r.looseTests()
 	if err != nil {
@@ -74,7 +74,7 @@ func (r *row) readTests(p *data.Problem, meta rowMetadata) ([]data.Test, error) 
 	if p.Kind == data.Answer {
 		return tests, r.settleAnswer(p, tests)
 	}
-	r.leave("match")
+	r.markUnread("match")
 	if p.Kind == data.Assert {
 		return tests, r.settleAssert(p, tests)
 	}
@@ -82,7 +82,7 @@ func (r *row) readTests(p *data.Problem, meta rowMetadata) ([]data.Test, error) 
 	return tests, err
 }
 
-// looseTests decodes the tests column, whichever of its shapes it has.
+// looseTests decodes the tests column, in any of its shapes.
 func (r *row) looseTests() ([]looseTest, error) {
 	name, cell := "", any(nil)
 	for _, name = range testColumns {
@@ -93,7 +93,7 @@ func (r *row) looseTests() ([]looseTest, error) {
 	if s, ok := cell.(string); cell == nil || ok && s == "" {
 		return r.answerTest()
 	}
-	r.leave("answer")
+	r.markUnread("answer")
 	raw, err := jsonCell(cell)
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (r *row) looseTests() ([]looseTest, error) {
 		}
 	}
 	if err == nil {
-		err = once(name, cell, raw)
+		err = noRepeatedKeys(name, cell, raw)
 	}
 	if err == nil && len(tests) == 0 {
 		err = refuse(NoTests, "%q is empty", name)
@@ -121,7 +121,7 @@ func (r *row) looseTests() ([]looseTest, error) {
 	return tests, err
 }
 
-// decodeColumns turns TACO's two columns into a list of tests.
+// decodeColumns turns the two columns of TACO into a list of tests.
 func decodeColumns(name string, raw json.RawMessage) ([]looseTest, error) {
 	var c columnTests
 	if err := decode(name, raw, &c, BadTests); err != nil {
@@ -144,7 +144,7 @@ func decodeColumns(name string, raw json.RawMessage) ([]looseTest, error) {
 	return tests, nil
 }
 
-// kind says what a test is: by its fields, by the type it declares, or, where it declares none, by
+// kind determines the kind of a test by its fields, by the type it declares, or, if it declares none, by
 // whether a function to call is known.
 func (t *looseTest) kind(names functionNames) (data.Kind, error) {
 	if t.own() {
@@ -179,8 +179,8 @@ func (t *looseTest) kind(names functionNames) (data.Kind, error) {
 	return data.Stdin, nil
 }
 
-// own reports whether the test has the shape of a user's own tasks. A Parquet table of tests has every
-// field in every row, so that a null says nothing by itself; only in "returns" it may be a value.
+// own reports whether the test has the shape of own tasks. A Parquet table of tests has every field in every
+// row, so that a null means nothing; only in "returns" it may be a value.
 func (t *looseTest) own() bool {
 	_, matches := t.Match()
 	return t.Stdin != nil || t.Stdout != nil || t.Args != nil || t.Returns != nil && t.Input == nil || matches > 0 || t.Assert != ""
@@ -244,8 +244,8 @@ func (t *looseTest) normalise(kind data.Kind) (out data.Test, err error) {
 	if err := json.Unmarshal(t.Input, &out.Args); err != nil || out.Args == nil {
 		return out, refuse(BadArguments, `"input": found %s, expected a list of arguments`, kindOfJSON(t.Input))
 	}
-	// These collections wrap some expected values in a list and others not, and nothing tells them
-	// apart: a list of one element stands for the element as well.
+	// These collections wrap some expected values in a list and others not, and nothing distinguishes them:
+	// for a list of one element the element is accepted as well.
 	out.Returns, out.UnwrapOK = t.Output, oneElement(t.Output)
 	return out, nil
 }
@@ -278,8 +278,8 @@ func lineText(raw json.RawMessage) (string, bool) {
 	return unquote(raw), true
 }
 
-// callText reads a call that is written as text: one JSON value on each line of the input, and one
-// JSON value as the output.
+// callText reads a call that is written as text: one JSON value on each line of the input, and one JSON
+// value as the output.
 func callText(input, output json.RawMessage) (args []json.RawMessage, returns json.RawMessage, err error) {
 	in, _ := lineText(input)
 	args = []json.RawMessage{}
@@ -303,10 +303,10 @@ func callText(input, output json.RawMessage) (args []json.RawMessage, returns js
 	return args, returns, nil
 }
 
-// functionNames are the names that the row as a whole gives.
+// functionNames are the function names that the row and its metadata give.
 type functionNames struct{ row, metadata string }
 
-// settle picks the one name by which every test calls the answer.
+// settle determines the name of the function that all tests call.
 func (n functionNames) settle(kind data.Kind, tests []looseTest) (string, error) {
 	if kind == data.Stdin {
 		return "", nil
@@ -331,16 +331,16 @@ func (n functionNames) settle(kind data.Kind, tests []looseTest) (string, error)
 	return name, nil
 }
 
-// function is the name that the test itself gives, or "".
+// function is the function name that the test itself gives, or "".
 func (t *looseTest) function() string {
 	var meta rowMetadata
 	if t.FnName == "" && present(t.Metadata) {
-		_ = json.Unmarshal(t.Metadata, &meta) // metadata of another shape names no function
+		_ = json.Unmarshal(t.Metadata, &meta) // metadata of another shape has no function name
 	}
 	return t.FnName + meta.FuncName
 }
 
-// inTest names the test that a refusal is about.
+// inTest adds to a refusal the test that it is about.
 func inTest(i int, err error) error {
 	if r, ok := err.(*Refused); ok {
 		return refuse(r.Reason, "tests[%d]: %s", i, r.Detail)

@@ -20,15 +20,15 @@ import (
 
 // File is one file of a data set.
 type File struct {
-	// Path is where the file lies.
+	// Path is the path of the file on disk.
 	Path string `json:"-"`
-	// Name is what messages and manifests call it.
+	// Name is its name in messages and manifests.
 	Name string `json:"name"`
-	// Collection is the source of its rows: a folder of the data set, or the name of the file.
+	// Collection is the default source of its rows: a folder of the data set, or the name of the file.
 	Collection string `json:"collection"`
 	Bytes      int64  `json:"bytes"`
 	SHA256     string `json:"sha256"`
-	// commit is that of the Hub that the file was downloaded at.
+	// commit is the commit on the Hub that the file belongs to.
 	commit string
 }
 
@@ -41,11 +41,10 @@ var (
 	shardName = regexp.MustCompile(`^(.*)-(\d{5})-of-(\d{5})(.*)$`)
 )
 
-// splits are the names that a part of a data set can have.
+// splits are the valid names of splits.
 var splits = []string{"train", "test", "validation", "all"}
 
-// CheckSplit refuses the name of a split that no data set can have. One that is not told apart by split is whole under
-// every name.
+// CheckSplit refuses an invalid name of a split. A data set without splits is read whole, whatever the name.
 func CheckSplit(name string) error {
 	if name != "" && !slices.Contains(splits, name) {
 		return badinput.Errorf("no split %q; type train, test, validation or all", name)
@@ -53,9 +52,9 @@ func CheckSplit(name string) error {
 	return nil
 }
 
-// Locate says which files a source consists of: a JSON Lines or Parquet file, a folder of them, or a
-// data set on the Hub as owner/name or owner/name@revision, which is downloaded where it is not in
-// the cache. Only files of the split are taken where files are told apart by split.
+// Locate returns the files of a source: a JSON Lines or Parquet file, a folder of them, or a data set on
+// the Hub as owner/name or owner/name@revision, which is downloaded unless it is in the cache. If the names
+// of the files tell splits apart, only those of the wanted split are returned.
 func Locate(ctx context.Context, source string, opt Options) ([]File, error) {
 	if err := CheckSplit(opt.Split); err != nil {
 		return nil, badinput.Errorf("%s: %w", opt.call(source), err)
@@ -65,7 +64,7 @@ func Locate(ctx context.Context, source string, opt Options) ([]File, error) {
 	case err == nil && info.IsDir():
 		return locateFolder(source, opt)
 	case err == nil:
-		if err := fit(source, info); err != nil {
+		if err := checkIsRows(source, info); err != nil {
 			return nil, badinput.Errorf("%s: %w", opt.call(source), err)
 		}
 		stem := strings.TrimSuffix(filepath.Base(source), filepath.Ext(source))
@@ -85,11 +84,11 @@ func Locate(ctx context.Context, source string, opt Options) ([]File, error) {
 	return locateHub(ctx, source, opt)
 }
 
-// packed is what unpacks a file, by the end of its name.
+// packed maps extensions of compressed files to the command that unpacks them.
 var packed = map[string]string{".gz": "gzip -dk", ".zst": "zstd -d", ".xz": "xz -dk", ".bz2": "bzip2 -dk", ".zip": "unzip"}
 
-// fit refuses what is there and no file of rows. A pipe is empty when it is read again, and whoever opens it then waits for good.
-func fit(source string, info fs.FileInfo) error {
+// checkIsRows refuses a file that has no rows. A pipe is refused too: rows are read twice, and opening it again would block.
+func checkIsRows(source string, info fs.FileInfo) error {
 	switch unpack := packed[path.Ext(source)]; {
 	case !info.Mode().IsRegular():
 		return errors.New("found a pipe or a device, and rows are read more than once; write them into a file, " +
@@ -103,10 +102,10 @@ func fit(source string, info fs.FileInfo) error {
 	return nil
 }
 
-// ErrAbsent is that a source is no file, and can be nothing else.
+// ErrAbsent is the error for a source that does not exist and is not a name on the Hub.
 var ErrAbsent = errors.New("no such file")
 
-// absent is ErrAbsent of a source, with where it was looked for.
+// absent is ErrAbsent for a source, with the folder where it was looked for.
 func absent(source string, opt Options, more string) error {
 	where := ""
 	if here, err := os.Getwd(); err == nil && !filepath.IsAbs(source) {
@@ -124,7 +123,7 @@ func readable(name string) bool {
 }
 
 func locateFolder(dir string, opt Options) ([]File, error) {
-	root, err := filepath.EvalSymlinks(dir) // a walk does not follow a link, not even the one that it begins at
+	root, err := filepath.EvalSymlinks(dir) // WalkDir does not follow a link, not even at its root
 	if err != nil {
 		return nil, badinput.Errorf("%s: %w", opt.call(dir), err)
 	}
@@ -153,8 +152,8 @@ func locateFolder(dir string, opt Options) ([]File, error) {
 	files := make([]File, len(names))
 	for i, name := range names {
 		p := filepath.Join(dir, filepath.FromSlash(name))
-		if info, err := os.Stat(p); err == nil { // of one that cannot be looked at who opens it tells
-			if err := fit(p, info); err != nil {
+		if info, err := os.Stat(p); err == nil { // otherwise opening it reports the error
+			if err := checkIsRows(p, info); err != nil {
 				return nil, badinput.Errorf("%s: %w", opt.call(p), err)
 			}
 		}
@@ -191,8 +190,8 @@ func locateHub(ctx context.Context, source string, opt Options) ([]File, error) 
 	return files, nil
 }
 
-// choose picks the files of the wanted split and collections, in the order of their names, and
-// checks that no shard of a numbered series is missing.
+// choose selects the files of the wanted split and collections, sorted by name, and checks that no shard
+// of a numbered series is missing.
 func choose(source, whole string, names []string, opt Options) ([]string, error) {
 	names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !readable(n) })
 	slices.Sort(names)
@@ -226,7 +225,7 @@ func choose(source, whole string, names []string, opt Options) ([]string, error)
 	return names, checkShards(opt.call(source), names)
 }
 
-// splitOf is the split that a file name or a folder of its path names, or "".
+// splitOf is the split in the name of a file or of a folder in its path, or "".
 func splitOf(name string) string {
 	parts := strings.Split(name, "/")
 	for i := len(parts) - 1; i >= 0; i-- {
@@ -251,7 +250,7 @@ func collection(name, whole string) string {
 	return whole
 }
 
-// checkShards refuses an incomplete series: training on part of a data set must be a decision.
+// checkShards refuses an incomplete series of shards: nobody should train on part of a data set by accident.
 func checkShards(called string, names []string) error {
 	there, seen := map[string]bool{}, map[[3]string]bool{}
 	for _, n := range names {

@@ -27,29 +27,29 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// entry is a line of the index: a problem, and where its tests lie in the payload.
+// entry is a line of the index: a problem, and the place of its tests in the payload.
 type entry struct {
 	Problem json.RawMessage `json:"problem"`
 	Offset  int64           `json:"offset"`
 	Length  int64           `json:"length"`
 	Count   int             `json:"tests"`
 	CRC     uint32          `json:"crc32c"`
-	// The further columns of the row stand on the next line, where there are some.
+	// The kept columns of the row, if any, are on the line after the tests.
 	Columns    int64  `json:"columns,omitempty"`
 	ColumnsCRC uint32 `json:"columns_crc32c,omitempty"`
 }
 
-// openOrBuild opens the store in dir, and makes it where there is none or a damaged one.
+// openOrBuild opens the store in dir, and rebuilds it if it is missing or damaged.
 func openOrBuild(ctx context.Context, dir string, files []File, opt Options) (*Set, error) {
 	if set, err := OpenStore(dir); err == nil {
 		return set, nil
 	}
-	scratch, done, err := atomicfile.Beside(filepath.Join(filepath.Dir(dir), "set")) // the next removes what a kill left
+	scratch, done, err := atomicfile.Beside(filepath.Join(filepath.Dir(dir), "set")) // also removes what killed processes left
 	if err != nil {
 		return nil, badinput.Errorf("no place for the normalised data set: %w; set XDG_CACHE_HOME to a folder that can be written", err)
 	}
 	defer done()
-	if err := build(ctx, scratch, files, opt); disk.Full(err) { // of files that nobody has heard of
+	if err := build(ctx, scratch, files, opt); disk.Full(err) { // the error itself would name temporary files
 		return nil, fmt.Errorf("no room in %s for the normalised data set; make room there, or set XDG_CACHE_HOME to another folder",
 			filepath.Dir(dir))
 	} else if err != nil {
@@ -61,7 +61,7 @@ func openOrBuild(ctx context.Context, dir string, files []File, opt Options) (*S
 	return OpenStore(dir)
 }
 
-// replace moves a finished store to its place. Where another process was faster, its store is as good.
+// replace moves a finished store to its place, unless another process was faster: its store is the same.
 func replace(scratch, dir string) error {
 	if err := os.Rename(scratch, dir); err == nil {
 		return atomicfile.SyncDir(filepath.Dir(dir))
@@ -75,7 +75,7 @@ func replace(scratch, dir string) error {
 	return os.Rename(scratch, dir)
 }
 
-// OpenStore opens a store that Open or CopyTo made, without its source files.
+// OpenStore opens a store that Open or CopyTo made; the source files are not needed.
 func OpenStore(dir string) (*Set, error) {
 	s := &Set{dir: dir}
 	text, err := os.ReadFile(filepath.Join(dir, manifestName))
@@ -107,7 +107,7 @@ func (s *Set) load() error {
 	if info.Size() != s.manifest.Payload {
 		return fmt.Errorf("%s has %d bytes, expected %d", payloadName, info.Size(), s.manifest.Payload)
 	}
-	if n := int64(s.manifest.Problems); n < 0 || n > info.Size() { // each has tests in it
+	if n := int64(s.manifest.Problems); n < 0 || n > info.Size() { // each problem takes at least a byte of the payload
 		return fmt.Errorf("%s says that there are %d problems, in %d bytes", manifestName, n, info.Size())
 	}
 	index, err := os.Open(filepath.Join(s.dir, indexName))
@@ -146,7 +146,7 @@ func (s *Set) loadEntry(line []byte) error {
 	if err != nil {
 		return err
 	}
-	e.Problem = nil // the problem says it all
+	e.Problem = nil // free the JSON, which is decoded now
 	s.entries = append(s.entries, e)
 	s.problems = append(s.problems, p.WithLoader(e.Count, stored{s, len(s.entries) - 1}))
 	return nil
@@ -170,7 +170,7 @@ func (t stored) LoadTests(ctx context.Context) ([]data.Test, error) {
 	return tests, nil
 }
 
-// LoadColumns gives what else the row had.
+// LoadColumns fetches the kept columns of the row.
 func (t stored) LoadColumns(ctx context.Context) (columns map[string]json.RawMessage, err error) {
 	e := t.set.entries[t.n]
 	if e.Columns == 0 {
@@ -183,13 +183,13 @@ func (t stored) LoadColumns(ctx context.Context) (columns map[string]json.RawMes
 	return columns, err
 }
 
-// readPayload reads the tests of problem n as JSON, into buf where it is large enough.
+// readPayload reads the tests of problem n as JSON, into buf if it is large enough.
 func (s *Set) readPayload(ctx context.Context, n int, buf []byte) ([]byte, error) {
 	e := s.entries[n]
 	return s.readPart(ctx, e.Offset, e.Length, e.CRC, buf)
 }
 
-// readPart reads so many bytes of the payload, into buf where it is large enough.
+// readPart reads length bytes of the payload, into buf if it is large enough, and checks their CRC.
 func (s *Set) readPart(ctx context.Context, offset, length int64, crc uint32, buf []byte) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -207,8 +207,8 @@ func (s *Set) readPart(ctx context.Context, offset, length int64, crc uint32, bu
 	return buf, nil
 }
 
-// WriteNormal writes the normal form: one problem with its tests on each line, as a user would write
-// own tasks. Reading it back gives the same set, and its SHA-256 is the set's fingerprint.
+// WriteNormal writes the normal form: one problem with its tests per line, in the format of own tasks.
+// Reading it back gives the same set, and its SHA-256 is the fingerprint of the set.
 func (s *Set) WriteNormal(ctx context.Context, w io.Writer) error {
 	h := sha256.New()
 	out := bufio.NewWriterSize(io.MultiWriter(w, h), 1<<20)
@@ -238,8 +238,8 @@ func (s *Set) WriteNormal(ctx context.Context, w io.Writer) error {
 	return nil
 }
 
-// CopyTo puts a copy of the store into the folder dir, for OpenStore. A run that keeps one can be
-// resumed whatever happens to the source. A folder that already holds this set is left as it is.
+// CopyTo copies the store into the folder dir, for OpenStore. A run with its own copy can be resumed
+// whatever happens to the source. A folder that already holds this set is left unchanged.
 func (s *Set) CopyTo(ctx context.Context, dir string) error {
 	if there, err := OpenStore(dir); err == nil {
 		defer there.Close()
@@ -252,7 +252,7 @@ func (s *Set) CopyTo(ctx context.Context, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	for _, name := range []string{indexName, payloadName, manifestName} { // the manifest last: it makes the store
+	for _, name := range []string{indexName, payloadName, manifestName} { // the manifest last: with it the store is valid
 		if err := ctx.Err(); err != nil {
 			return err
 		}

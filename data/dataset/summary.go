@@ -9,7 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 )
 
-// Summary is what there is to know about a set at a glance.
+// Summary is an overview of a set.
 type Summary struct {
 	Groups  []Group   `json:"groups"`
 	Lengths Histogram `json:"statement_characters"`
@@ -33,8 +33,8 @@ type Refusals struct {
 	First  Refused `json:"first"`
 }
 
-// Histogram counts values by upper bounds: Counts[i] of them are below Below[i] and not below the
-// bound before; the last count is of those above all bounds.
+// Histogram counts values in buckets: Counts[i] is the number of values in [Below[i-1], Below[i]); the last
+// count is that of the values at or above all bounds.
 type Histogram struct {
 	Below  []int `json:"below"`
 	Counts []int `json:"counts"`
@@ -49,7 +49,7 @@ func (h *Histogram) add(v int) {
 	h.Counts[i]++
 }
 
-// Label names bucket i: "500-999".
+// Label is the name of bucket i, such as "500-999".
 func (h *Histogram) Label(i int) string {
 	from := 0
 	if i > 0 {
@@ -61,7 +61,7 @@ func (h *Histogram) Label(i int) string {
 	return fmt.Sprintf("%d-%d", from, h.Below[i]-1)
 }
 
-// Summary counts the set.
+// Summary computes the overview of the set.
 func (s *Set) Summary() Summary {
 	sum := Summary{
 		Lengths: newHistogram(250, 500, 1000, 2000, 4000, 8000, 16000),

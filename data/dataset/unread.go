@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 )
 
-// testKeys are the fields of a test, in small letters: encoding/json passes over the case.
+// testKeys are the JSON keys of a test, in lower case, because encoding/json ignores case.
 var testKeys = func() map[string]bool {
 	keys := map[string]bool{}
 	for _, t := range []reflect.Type{reflect.TypeFor[looseTest](), reflect.TypeFor[data.Limits](), reflect.TypeFor[data.MatchKeys](),
@@ -24,8 +24,8 @@ var testKeys = func() map[string]bool {
 	return keys
 }()
 
-// decodeTests decodes a list of tests, and names the keys of theirs that are not read; where that fails it looks for the
-// test at fault.
+// decodeTests decodes a list of tests and returns their unread keys. If decoding fails, it looks for the faulty test, for the
+// message.
 func decodeTests(name string, raw json.RawMessage, to *[]looseTest) (unread []string, err error) {
 	strict := json.NewDecoder(bytes.NewReader(raw))
 	strict.DisallowUnknownFields()
@@ -50,8 +50,8 @@ func decodeTests(name string, raw json.RawMessage, to *[]looseTest) (unread []st
 	return nil, whole
 }
 
-// unreadKeys names what tests have beside the fields of a test, as "tests[].key" and each once. A null is as good as
-// leaving a field out. raw is a list of tests that has been decoded before.
+// unreadKeys lists the distinct unknown keys of tests, as "tests[].key". A null counts as absent. raw must be a valid list
+// of tests.
 func unreadKeys(raw json.RawMessage) []string {
 	var each []map[string]isThere
 	if json.Unmarshal(raw, &each) != nil {
@@ -68,10 +68,10 @@ func unreadKeys(raw json.RawMessage) []string {
 	return slices.Sorted(maps.Keys(unread))
 }
 
-// isThere is whether a value is no null; the value itself is passed over.
+// isThere records whether a JSON value is not null, without decoding it.
 type isThere bool
 
-// UnmarshalJSON looks at the first letter.
+// UnmarshalJSON looks at the first byte only.
 func (t *isThere) UnmarshalJSON(raw []byte) error {
 	*t = raw[0] != 'n'
 	return nil

@@ -41,14 +41,14 @@ type Client struct {
 	// Offline answers from the cache alone.
 	Offline bool
 
-	user    *url.Userinfo // that stood in the address of the Endpoint, and is for no message
-	notice  string        // what is to be said of the cache when it is first used
-	settled sync.Once     // the cache is one that can be written
-	held    string        // a cache that can only be read; "": none
+	user    *url.Userinfo // from the URL of the Endpoint; kept apart so that no message shows it
+	notice  string        // a warning about the cache for its first use
+	settled sync.Once     // a writable cache was chosen
+	held    string        // the configured cache, if it can only be read; else ""
 
-	stall time.Duration                                    // a transfer that is silent for so long is broken
-	sleep func(ctx context.Context, d time.Duration) error // between attempts
-	free  func(dir string) (bytes int64, known bool)       // room on the disk
+	stall time.Duration                                    // a transfer that sends nothing for this long is aborted
+	sleep func(ctx context.Context, d time.Duration) error // waits between attempts
+	free  func(dir string) (bytes int64, known bool)       // space left on the disk
 	http  *http.Client
 }
 
@@ -136,7 +136,7 @@ type Snapshot struct {
 	Files []string
 
 	client *Client
-	asked  *Client // that it was made with, once client may be of another cache; nil: that it is
+	asked  *Client // the client it was made with, if client now uses another cache; nil: client
 	repo   Repo
 }
 
@@ -157,8 +157,7 @@ var (
 	commitHash = regexp.MustCompile(`^[0-9a-f]{40}$`)
 )
 
-// settle sees that there is a cache that can be written. Where it is not the one that was asked for, what that one holds
-// is still read.
+// settle chooses a writable cache. If that is not the configured one, files of the configured one are still read.
 func (c *Client) settle(ctx context.Context) (err error) {
 	c.settled.Do(func() {
 		cache, why, variable := "", "", "HF_HOME"
@@ -173,7 +172,7 @@ func (c *Client) settle(ctx context.Context) (err error) {
 	return err
 }
 
-// Snapshot looks up what a repository holds. Offline it is what the cache last saw of the revision.
+// Snapshot looks up the commit and the files of a repository. Offline it returns what the cache knows of the revision.
 func (c *Client) Snapshot(ctx context.Context, repo Repo) (*Snapshot, error) {
 	repo.Revision = either(repo.Revision, "main")
 	if !repoID.MatchString(repo.ID) || strings.Contains(repo.Revision, "..") {
@@ -200,7 +199,7 @@ func (s *Snapshot) refPath() string {
 	return filepath.Join(s.client.folder(s.repo), "refs", filepath.FromSlash(s.repo.Revision))
 }
 
-// fromHub asks the Hub for the commit and the files, and notes both for offline use.
+// fromHub asks the Hub for the commit and the files, and caches both for offline use.
 func (s *Snapshot) fromHub(ctx context.Context) error {
 	c := s.client
 	address := fmt.Sprintf("%s/api/%ss/%s/revision/%s", c.Endpoint, s.repo.Type, s.repo.ID, url.PathEscape(s.repo.Revision))
@@ -239,7 +238,7 @@ func (s *Snapshot) fromHub(ctx context.Context) error {
 	return s.note()
 }
 
-// note writes the listing, so that offline use knows what is missing, and points the revision to it.
+// note caches the listing, so that offline use knows which files are missing, and points the revision to the commit.
 func (s *Snapshot) note() error {
 	listing, err := json.Marshal(s.Files)
 	if err != nil {
@@ -261,8 +260,8 @@ func writeFile(name string, text []byte) error {
 	return atomicfile.WriteBytes(name, text)
 }
 
-// fromCache finds the commit and the files that the cache knows. Without a listing, which other
-// tools do not write, the files are those that were downloaded.
+// fromCache finds the commit and the files in the cache. Other tools write no listing; without one, the files are those that
+// were downloaded.
 func (s *Snapshot) fromCache() error {
 	s.Commit = s.repo.Revision
 	if !commitHash.MatchString(s.Commit) {
@@ -293,7 +292,7 @@ func (s *Snapshot) fromCache() error {
 	return nil
 }
 
-// missing says that the cache lacks a file, or with "" the whole repository.
+// missing is the error for a file that the cache lacks, or with "" for the whole repository.
 func (s *Snapshot) missing(file string) error {
 	what := s.repo.String()
 	if file != "" {

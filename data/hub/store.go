@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// lfsType is what requests about large files are written in.
+// lfsType is the media type of Git LFS requests.
 const lfsType = "application/vnd.git-lfs+json"
 
-// action is a request that the Hub tells to make.
+// action is a request to the storage that the Hub asks the client to make.
 type action struct {
 	Href   string
-	Header map[string]json.RawMessage // mostly texts; of a file in parts numbers, too
+	Header map[string]json.RawMessage // strings; for a multipart upload also numbers
 }
 
-// store brings a file to the Hub's storage of large ones, and tells whether it was not there already.
+// store uploads a file to the LFS storage of the Hub; not sent: the storage already had it.
 func (c *Client) store(ctx context.Context, repo Repo, f Upload) (oid string, sent bool, err error) {
 	if oid, err = f.hash(); err != nil {
 		return "", false, err
@@ -57,7 +57,7 @@ func (c *Client) store(ctx context.Context, repo Repo, f Upload) (oid string, se
 	case o.Error != nil:
 		return "", false, fmt.Errorf("the Hub refuses it: %.200s", o.Error.Message)
 	case o.Actions.Upload == nil:
-		return oid, false, nil // it has it
+		return oid, false, nil // already stored
 	}
 	if size, ok := o.Actions.Upload.Header["chunk_size"]; ok {
 		err = c.putParts(ctx, f, oid, o.Actions.Upload, size)
@@ -70,7 +70,7 @@ func (c *Client) store(ctx context.Context, repo Repo, f Upload) (oid string, se
 	return oid, err == nil, err
 }
 
-// put sends a part of a file, and gives the tag that it was stored under.
+// put uploads a range of a file and returns the ETag of the stored part.
 func (c *Client) put(ctx context.Context, f Upload, from, size int64, to *action) (tag string, err error) {
 	header := http.Header{}
 	for key, value := range to.Header {
@@ -85,7 +85,7 @@ func (c *Client) put(ctx context.Context, f Upload, from, size int64, to *action
 			return false, err
 		}
 		defer r.Close()
-		if file, ok := r.(io.Seeker); ok { // what is before the part need not be read for each
+		if file, ok := r.(io.Seeker); ok { // seek where possible, instead of reading all that precedes the part
 			_, err = file.Seek(from, io.SeekStart)
 		} else {
 			_, err = io.CopyN(io.Discard, r, from)
@@ -105,7 +105,7 @@ func (c *Client) put(ctx context.Context, f Upload, from, size int64, to *action
 	})
 }
 
-// checkStored is about answers of the storage, which is not the Hub and knows no token.
+// checkStored checks a response of the storage. That is a separate host, to which the hints of check about the token do not apply.
 func (c *Client) checkStored(resp *http.Response) error {
 	switch code := resp.StatusCode; {
 	case code < 300:
@@ -116,7 +116,7 @@ func (c *Client) checkStored(resp *http.Response) error {
 	return fmt.Errorf("the storage answered %s", resp.Status)
 }
 
-// putParts sends a file in parts of the size that the Hub says, each to an address of its own, and then says that they are one.
+// putParts makes a multipart upload: parts of the size that the Hub asks for, each to its own URL, then a request that joins them.
 func (c *Client) putParts(ctx context.Context, f Upload, oid string, to *action, chunk json.RawMessage) error {
 	var text string
 	if json.Unmarshal(chunk, &text) != nil {
@@ -133,7 +133,7 @@ func (c *Client) putParts(ctx context.Context, f Upload, oid string, to *action,
 	var parts []part
 	for n := 1; int64(n-1)*size < f.Size; n++ {
 		raw, ok := to.Header[strconv.Itoa(n)]
-		for width := 2; !ok && width <= 5; width++ { // with zeros before it
+		for width := 2; !ok && width <= 5; width++ { // padded with zeros
 			raw, ok = to.Header[fmt.Sprintf("%0*d", width, n)]
 		}
 		one := &action{}
@@ -154,7 +154,7 @@ func (c *Client) putParts(ctx context.Context, f Upload, oid string, to *action,
 	return c.send(ctx, to.Href, lfsType, ask, nil, Repo{})
 }
 
-// carry sends a request with a body, each piece of which puts the timer off. Only the Hub itself is told the token.
+// carry sends a request; reading from its body resets the timer. The token goes only to the Hub itself.
 func (c *Client) carry(ctx context.Context, method, address string, header http.Header, body io.Reader, size int64, token bool,
 	silence *time.Timer) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, address, body)

@@ -18,28 +18,28 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// Upload is a file that is to be in a repository.
+// Upload is a file to publish.
 type Upload struct {
-	Path string // there, with slashes
+	Path string // in the repository, with slashes
 	Size int64
 	Open func() (io.ReadCloser, error)
 }
 
-// sampleSize is how much of a file the Hub looks at to say how it wants it.
+// sampleSize is the number of bytes by which the Hub decides how a file is to be uploaded.
 const sampleSize = 512
 
-// largest is what goes into a commit itself; the Hub refuses more.
+// largest is the maximum size of a file in the commit request itself; the Hub refuses larger ones.
 const largest = 10 << 20
 
-// Published is a commit that was made.
+// Published is the result of Publish.
 type Published struct {
 	Commit string // the hash
 	URL    string
-	Stored int // files that went to the large files' storage, and were not there yet
+	Stored int // files that were uploaded to the LFS storage, which did not have them yet
 }
 
-// Publish makes the repository where there is none, and a commit of the files in it. Other files stay as they are. say, where
-// not nil, hears of each file before it is sent.
+// Publish commits files to a repository, which it creates if needed. Other files in it stay as they are. say, if not nil, is
+// called before each LFS upload and before the commit.
 func (c *Client) Publish(ctx context.Context, repo Repo, private bool, message string, files []Upload, say func(string)) (
 	*Published, error,
 ) {
@@ -94,7 +94,7 @@ func (c *Client) Publish(ctx context.Context, repo Repo, private bool, message s
 	return done, c.commit(ctx, repo, body.Bytes(), done)
 }
 
-// checkUpload refuses what cannot be before anything is sent.
+// checkUpload refuses an upload that cannot succeed before anything is sent.
 func (c *Client) checkUpload(repo Repo) error {
 	switch {
 	case c.Offline:
@@ -105,7 +105,7 @@ func (c *Client) checkUpload(repo Repo) error {
 	return cmp.Or(c.checkEndpoint(), CheckName(repo.ID))
 }
 
-// CheckName wants the name of a repository with its owner.
+// CheckName checks that a name is of the form owner/name.
 func CheckName(id string) error {
 	if !repoID.MatchString(id) || strings.Count(id, "/") != 1 || strings.Contains(id, "..") || strings.Contains(id, "--") {
 		return badinput.Errorf("%q is not the name of a repository on the Hub (owner/name)", id)
@@ -113,7 +113,7 @@ func CheckName(id string) error {
 	return nil
 }
 
-// create makes the repository; one that is there already is fine.
+// create makes the repository, unless it exists.
 func (c *Client) create(ctx context.Context, repo Repo, private bool) error {
 	owner, name, _ := strings.Cut(repo.ID, "/")
 	ask := map[string]any{"type": string(repo.Type), "name": name, "organization": owner, "private": private}
@@ -121,7 +121,7 @@ func (c *Client) create(ctx context.Context, repo Repo, private bool) error {
 	return err
 }
 
-// preupload asks the Hub how it wants each file: "regular", in the commit, or "lfs", in its storage of large ones.
+// preupload asks the Hub how to upload each file: "regular", in the commit, or "lfs", to the LFS storage.
 func (c *Client) preupload(ctx context.Context, repo Repo, files []Upload) (map[string]string, error) {
 	type file struct {
 		Path   string `json:"path"`
@@ -151,12 +151,12 @@ func (c *Client) preupload(ctx context.Context, repo Repo, files []Upload) (map[
 	return modes, nil
 }
 
-// api is an address of the repository's.
+// api is the URL of an API call about a repository.
 func (c *Client) api(repo Repo, verb string) string {
 	return fmt.Sprintf("%s/api/%ss/%s/%s/%s", c.Endpoint, repo.Type, repo.ID, verb, url.PathEscape(repo.Revision))
 }
 
-// commit makes the commit.
+// commit sends the commit, which is one JSON entry per line.
 func (c *Client) commit(ctx context.Context, repo Repo, lines []byte, done *Published) error {
 	var answer struct{ CommitOid, CommitURL string }
 	err := c.send(ctx, c.api(repo, "commit"), "application/x-ndjson", lines, &answer, repo)
@@ -167,7 +167,7 @@ func (c *Client) commit(ctx context.Context, repo Repo, lines []byte, done *Publ
 	return nil
 }
 
-// post sends JSON, and reads JSON where there is something to read it into. Statuses in fine are no errors.
+// post sends JSON and decodes the answer, unless that is nil. The statuses in fine count as success.
 func (c *Client) post(ctx context.Context, address string, ask, answer any, repo Repo, fine ...int) error {
 	text, err := json.Marshal(ask)
 	if err != nil {
@@ -176,7 +176,7 @@ func (c *Client) post(ctx context.Context, address string, ask, answer any, repo
 	return c.send(ctx, address, "application/json", text, answer, repo, fine...)
 }
 
-// send posts a body to the Hub.
+// send posts a body of any media type to the Hub.
 func (c *Client) send(ctx context.Context, address, kind string, body []byte, answer any, repo Repo, fine ...int) error {
 	header := http.Header{"Content-Type": {kind}}
 	if kind == lfsType {
@@ -212,7 +212,7 @@ func (c *Client) send(ctx context.Context, address, kind string, body []byte, an
 	})
 }
 
-// checkWrite is check, in the words of somebody who writes.
+// checkWrite is check with messages for writing.
 func (c *Client) checkWrite(resp *http.Response, repo Repo) error {
 	switch resp.StatusCode {
 	case http.StatusUnauthorized:
@@ -224,7 +224,7 @@ func (c *Client) checkWrite(resp *http.Response, repo Repo) error {
 	return c.check(resp, repo, "")
 }
 
-// read gives the start of a file, up to so many bytes.
+// read returns at most the first most bytes of a file.
 func (f Upload) read(most int64) ([]byte, error) {
 	r, err := f.Open()
 	if err != nil {
@@ -234,7 +234,7 @@ func (f Upload) read(most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(r, most))
 }
 
-// hash is the SHA-256 of a file, which must be as long as it was.
+// hash is the SHA-256 of a file, whose size must not have changed.
 func (f Upload) hash() (string, error) {
 	r, err := f.Open()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/match/mathvalue"
 )
 
-// Said is a text without its thoughts and the space around it. If thoughts never end, it is what comes before them.
+// Said is a text without its thoughts and the space around it. If thoughts never end, it is the text before them.
 func Said(text string) string {
 	if _, behind, ok := cutLast(text, "</think>"); ok {
 		text = behind
@@ -25,13 +25,13 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-// announced says that an answer comes: "answer is", "answer:", or a line that ends with the word. A formula set apart begins with a
-// line of its own, which is no answer yet.
+// announced matches the words before an answer: "answer is", "answer:", or "answer" at the end of a line. It skips the line that opens
+// a display formula (\[ or $$), which is not the answer itself.
 var announced = regexp.MustCompile(`(?i)\banswer\s*(?:\*\*)?\s*(?:is\b|[:=]|\n)\s*(?:\*\*)?\s*[:=]?\s*(?:\*\*)?\s*` +
 	`(?:(?:\\\[|\$\$)[ \t\r]*\n\s*)?`)
 
-// Final is the final answer of a text: in the last \boxed{}, after the last ####, or after the last "answer is" or "answer:" up to the
-// end of its line.
+// Final is the final answer of a text: the last \boxed{}, or the rest of the line after the last ####, or after the last "answer is" or
+// "answer:".
 func Final(text string) (string, bool) {
 	if boxed, ok := lastBoxed(text); ok {
 		return boxed, true
@@ -46,7 +46,7 @@ func Final(text string) (string, bool) {
 		}
 	}
 	all := announced.FindAllStringIndex(text, -1)
-	for i := len(all) - 1; i >= 0; i-- { // the last with something behind it
+	for i := len(all) - 1; i >= 0; i-- { // the last that is followed by something
 		line, _, _ := strings.Cut(text[all[i][1]:], "\n")
 		if line = plainly(line); line != "" {
 			return line, true
@@ -55,20 +55,20 @@ func Final(text string) (string, bool) {
 	return "", false
 }
 
-// plainly is a line without its emphasis and its full stop, whichever of them ends it.
+// plainly strips the asterisks of emphasis from a line, and its full stop.
 func plainly(line string) string {
 	line = strings.TrimRightFunc(line, func(r rune) bool { return r == '*' || r == '.' || unicode.IsSpace(r) })
 	return strings.TrimLeftFunc(line, func(r rune) bool { return r == '*' || unicode.IsSpace(r) })
 }
 
-// lastBoxed is what stands in the \boxed{…} or \fbox{…} that is closed last.
+// lastBoxed is the content of the \boxed{…} or \fbox{…} that closes last.
 func lastBoxed(text string) (inside string, found bool) {
-	var open []int // where the braces that are open began, negative where they are no box's
+	var open []int // for each open brace, where its content starts; -1 unless it is that of a box
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
 		case '\\':
 			if i+1 < len(text) && strings.IndexByte("{}\\", text[i+1]) >= 0 {
-				i++ // an escaped brace is none
+				i++ // an escaped brace opens and closes nothing
 			}
 		case '{':
 			at := i + 1
@@ -89,11 +89,11 @@ func lastBoxed(text string) (inside string, found bool) {
 	return inside, found
 }
 
-// aNumber may be mixed, 3 1/2 or 3½; a stroke behind a figure or a letter is no minus, as in 3-5 hours.
+// aNumber matches mixed numbers too, 3 1/2 or 3½. A hyphen after a digit or letter is not a minus: 3-5 hours.
 var aNumber = regexp.MustCompile(`(?:\B[-−–‑])?\$?(?:(?:\d{1,3} )?\d+/\d+|\d*[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅐⅛⅜⅝⅞⅑⅒]|` +
 	`(?:\d{1,3}(?:,\d{3})+|\d+|\B\.\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?(?:/\d+)?)%?`)
 
-// lastNumber is the last number of a text that announces no answer.
+// lastNumber is the last number in a text; it is taken for the answer if none is announced.
 func lastNumber(text string) (string, bool) {
 	all := aNumber.FindAllString(text, -1)
 	if all == nil {
@@ -104,7 +104,7 @@ func lastNumber(text string) (string, bool) {
 
 var nextSentence = regexp.MustCompile(`(?:\.\s+I hope|([^\pL\s.])\.\s+\p{Lu}).*$`)
 
-// firstSentence is a value without the sentences behind it: "42. I hope it is correct."
+// firstSentence drops the sentences after a value: "42. I hope it is correct."
 func firstSentence(s string) string {
 	if first := nextSentence.ReplaceAllString(s, "$1"); first != s {
 		return plainly(first)
@@ -118,15 +118,15 @@ var (
 	bareNumber = regexp.MustCompile(`^(?:` + figures + `|-?\\[dt]?frac\{-?\d+\}\{\d+\})$`)
 	inText     = regexp.MustCompile(`^\\text\{([^{}]*)\}$`)
 	emphasis   = strings.NewReplacer(`\ `, " ", "~", " ", `\$`, "", "$", "", "**", "")
-	// measured is a number with a unit behind it: a usual one, or what is counted, in the plural.
+	// measured matches a number followed by a common unit, or by a plural noun that says what is counted.
 	measured = regexp.MustCompile(`^(` + figures + `)` +
 		`(?:\s*(?:(?:square|cubic|sq\.?)\s+)?(?:[kcm]m|ft|yd|kg|mg|oz|lbs?|m[lL]|km/h|mph|min|hrs?)(?:\^?[23²³])?|` +
 		`\s+(?:(\pL+)\s+)?(people|children|men|women|feet|foot|inch|meter|mile|dollar|euro|pound|hour|minute|second|day|` +
 		`week|month|year|kilogram|gram|liter|gallon|[\pL-]+s)(?:\s+per\s+\pL+)?)\.?$`)
 )
 
-// withoutUnit is an answer without the unit that is written out behind its number, where a number alone is wanted. Other words stay: 18
-// thousand is not 18, and what 18 dollars less is nobody knows.
+// withoutUnit drops the unit after the number of an answer, if the expected answer is a bare number. Other words stay: 18 thousand is not
+// 18, and neither is 18 dollars less.
 func withoutUnit(got, want string) string {
 	if !bareNumber.MatchString(emphasis.Replace(strings.TrimSpace(want))) {
 		return got
@@ -139,10 +139,10 @@ func withoutUnit(got, want string) string {
 	return m[1]
 }
 
-// noNoun are words that end like a plural, and are none: less, minus, this.
+// noNoun matches words that end in s without being a plural: less, minus, this.
 var noNoun = regexp.MustCompile(`(?i)(?:^(?:is|as|was|has|his|its|this|thus|plus|minus|always|perhaps|percents|negatives)|ss)$`)
 
-// document is the last fenced block of a text, or all of it.
+// document is the last fenced block of a text, or the whole text if it has none.
 func document(text string) string {
 	before, _, ok := cutLast(text, "```")
 	if !ok {

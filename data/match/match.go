@@ -96,7 +96,7 @@ func (m *Matcher) Match(text string) (r Result) {
 		r.Got = document(said)
 		value, err := jsonschema.UnmarshalJSON(bytes.NewReader([]byte(r.Got)))
 		r.Answered = err == nil && json.Valid([]byte(r.Got))
-		r.Right = r.Answered && countable(value) && m.schema.takes(value)
+		r.Right = r.Answered && countable(value) && m.schema.accepts(value)
 	}
 	return r
 }

@@ -12,28 +12,28 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// schema is a JSON schema with a bound on what one answer may cost: where a schema refers to itself twice, every level of an answer
-// doubles the work.
+// schema is a JSON schema with a bound on the work of one validation: with a schema that refers to itself twice, every level of nesting
+// in an answer doubles the work.
 type schema struct {
 	root *jsonschema.Schema
 	mu   sync.Mutex
-	left int // steps
+	left int // steps of the current validation
 }
 
-// mostSteps is how often parts of an answer may be held to parts of a schema: a second or so.
+// mostSteps bounds how many times a validation may apply a subschema to a value; so many take about a second.
 const mostSteps = 1 << 19
 
 var errSteps = errors.New("too many steps")
 
-// takes tells whether a value is of the schema. One that takes more steps is not.
-func (s *schema) takes(value any) bool {
+// accepts reports whether a value conforms to the schema. A value that takes more than mostSteps does not.
+func (s *schema) accepts(value any) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.left = mostSteps
 	return s.root.Validate(value) == nil && s.left >= 0
 }
 
-// compile reads a schema that refers to nothing outside of itself.
+// compile reads a schema, which may refer to nothing outside itself.
 func compile(text string) (*schema, error) {
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err != nil {
@@ -42,13 +42,13 @@ func compile(text string) (*schema, error) {
 	if !countable(doc) {
 		return nil, errors.New("found a number with an exponent beyond 10000")
 	}
-	if _, err := compiled(doc, nil); err != nil { // by the whole schema of schemas, of which one with steps is held to a part
+	if _, err := compiled(doc, nil); err != nil { // checks by the whole metaschema; limited applies part of it
 		return nil, err
 	}
 	return limited(doc)
 }
 
-// compiled has each part of a schema pass by steps, where that is given.
+// compiled compiles a schema; the vocabulary, if not nil, sees each subschema.
 func compiled(doc any, steps *jsonschema.Vocabulary) (*jsonschema.Schema, error) {
 	c := jsonschema.NewCompiler()
 	c.UseLoader(nowhere{})
@@ -62,16 +62,16 @@ func compiled(doc any, steps *jsonschema.Vocabulary) (*jsonschema.Schema, error)
 	return c.Compile("grpo:schema")
 }
 
-// nowhere is where schemas are loaded from.
+// nowhere is a loader that refuses every reference to another document.
 type nowhere struct{}
 
-// Load refuses.
+// Load implements jsonschema.URLLoader.
 func (nowhere) Load(url string) (any, error) {
 	return nil, fmt.Errorf("%s: schemas of other places are not read; expected the whole schema in one", url)
 }
 
-// limited compiles a schema that counts its steps. The library offers no bound, but looks at the format of a part before what is in it:
-// each part is given one that counts.
+// limited compiles a schema that counts its steps. The library offers no bound, but it checks the format of a subschema before the rest:
+// each subschema gets a format that counts, and then checks its own.
 func limited(doc any) (s *schema, err error) {
 	s = &schema{}
 	parts := map[*jsonschema.Schema]bool{}
@@ -97,8 +97,8 @@ func limited(doc any) (s *schema, err error) {
 	return s, err
 }
 
-// countable tells whether the numbers of a JSON value can be calculated with: the library of schemas does so in fractions, in which
-// 1e400000 takes its time, and 1e9999999 is none and makes it panic.
+// countable reports whether the exponents of all numbers in a JSON value are moderate. The schema library computes with exact fractions:
+// 1e400000 takes it long, and at 1e9999999 it panics.
 func countable(value any) bool {
 	switch v := value.(type) {
 	case json.Number:

@@ -1,5 +1,5 @@
-// Package overlap finds problems of one set that are in another, whatever they are called there: the same task to the
-// letter, or nearly the same one. It does not know which set is trained on.
+// Package overlap finds problems of one set that are also in another, under any id: the same task to the letter, or
+// nearly the same one. It does not know which set is trained on.
 package overlap
 
 import (
@@ -15,20 +15,20 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 )
 
-// Report says of every problem of a set which one of another set it is, or is nearly.
+// Report says for every problem of a set which problem of another set is the same, or nearly the same.
 type Report struct {
-	Same []int     // by problem: the index of the same one, or -1
-	Near []int     // the index of the one that is most like it, where that is like enough, or -1
-	Like []float64 // the share of it that is in that one
+	Same []int     // by problem: the index of the same problem, or -1
+	Near []int     // the index of the most similar problem, if it is similar enough, or -1
+	Like []float64 // the share of the problem's runs of words that are in the similar one
 }
 
-// What counts as nearly the same: a statement of at least so many words of which so large a share of the runs of so many
-// words is in the other. Shorter statements are nearly the same where they have the same words.
+// A statement of at least leastWords words is nearly the same as another that contains at least nearShare of its runs of
+// runWords words (n-grams). Shorter statements are nearly the same only if all their words are.
 const (
 	runWords   = 8
 	leastWords = 30
 	nearShare  = 0.7
-	// A run of words in more problems than these is a turn of phrase, and tells nothing.
+	// A run of words in more problems than mostOwners is a common phrase, and is ignored.
 	mostOwners = 256
 )
 
@@ -52,18 +52,18 @@ func Find(others, set []data.Problem) Report {
 	return r
 }
 
-// task is what is asked: the words of the statement as they stand, whatever space is between them, and how the answer
-// is called. A model that is asked the same has the same answer, so that the tests may be others.
+// task is a hash of the words of the statement, ignoring the space between them, and of how the answer is called. The
+// tests are left out, because the same task has the same answers whatever tests check them.
 func task(p *data.Problem) [sha256.Size]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "%q %q %d %q", strings.Fields(p.Statement), strings.Fields(p.StarterCode), p.Kind, p.FuncName))
 }
 
-// index has the runs of words of a set.
+// index maps runs of words to the problems of a set.
 type index struct {
 	seed  maphash.Seed
-	first map[uint64]int32   // of a run: the first problem that has it
-	more  map[uint64][]int32 // and the others, where there are some
-	total []int              // runs of a problem that tell something
+	first map[uint64]int32   // by run: the first problem with it
+	more  map[uint64][]int32 // by run: the other problems with it
+	total []int              // by problem: its number of runs that are not ignored
 }
 
 func newIndex(set []data.Problem) *index {
@@ -90,8 +90,8 @@ func newIndex(set []data.Problem) *index {
 	return x
 }
 
-// compare fills in what is nearly the same. Problems are looked at on all cores; of two that are equally like a third
-// the first counts.
+// compare fills in Near and Like, on all cores. Of equally similar problems the first counts, so that the result does not
+// depend on timing.
 func (x *index) compare(others []data.Problem, r *Report) {
 	var mu sync.Mutex
 	var workers sync.WaitGroup
@@ -110,7 +110,7 @@ func (x *index) compare(others []data.Problem, r *Report) {
 	workers.Wait()
 }
 
-// shared counts the runs that a problem has in common with each of the set.
+// shared counts the runs that a problem has in common with each problem of the set.
 func (x *index) shared(p *data.Problem) map[int32]int {
 	var known []uint64
 	for _, run := range x.runs(p) {
@@ -128,7 +128,7 @@ func (x *index) shared(p *data.Problem) map[int32]int {
 	return shared
 }
 
-// note takes down what a problem is like.
+// note records problem at of the other set where it is the most similar so far.
 func (r *Report) note(at int, shared map[int32]int, total []int) {
 	for i, n := range shared {
 		like := float64(n) / float64(total[i])
@@ -138,7 +138,7 @@ func (r *Report) note(at int, shared map[int32]int, total []int) {
 	}
 }
 
-// runs gives the runs of words of a problem, as hashes. A short statement is a single run.
+// runs returns the hashes of the runs of words of a problem. A short statement is a single run.
 func (x *index) runs(p *data.Problem) []uint64 {
 	words := x.words(p.Statement)
 	if len(words) < leastWords {
@@ -151,7 +151,7 @@ func (x *index) runs(p *data.Problem) []uint64 {
 	return runs
 }
 
-// words are the runs of letters and digits, whatever their case, as hashes.
+// words are the hashes of the words of a text, which are runs of letters and digits, ignoring case.
 func (x *index) words(text string) []uint64 {
 	var words []uint64
 	for word := range strings.FieldsFuncSeq(strings.ToLower(text), func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) }) {
@@ -160,7 +160,7 @@ func (x *index) words(text string) []uint64 {
 	return words
 }
 
-// join makes one hash of several, which hangs on their order.
+// join combines hashes into one that depends on their order.
 func join(hashes []uint64, start uint64) uint64 {
 	for _, h := range hashes {
 		start = (start ^ h) * 0x9E3779B97F4A7C15
@@ -169,7 +169,7 @@ func join(hashes []uint64, start uint64) uint64 {
 	return start
 }
 
-// distinct gives hashes once each, in order of their size.
+// distinct sorts hashes and removes repeated ones.
 func distinct(hashes []uint64) []uint64 {
 	slices.Sort(hashes)
 	return slices.Compact(hashes)

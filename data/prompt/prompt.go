@@ -1,5 +1,5 @@
-// Package prompt words the question that a model is asked about a problem. It does not know how a
-// conversation becomes tokens: that is the renderer's.
+// Package prompt makes the conversation that asks a model to solve a problem. It does not know how a
+// conversation becomes tokens: the renderer does that.
 package prompt
 
 import (
@@ -17,17 +17,17 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/openfile"
 )
 
-// Builder makes conversations out of problems.
+// Builder makes the conversation for a problem from a template.
 type Builder struct {
 	name   string
 	source string
 	text   *template.Template
 
-	answers *template.Template // of problems that want no program, in the project's own wording; nil: text
-	asserts *template.Template // of problems whose tests are assertions, in the default wording; nil: text
+	answers *template.Template // for problems whose answer is not a program, in the project's prompts; nil: text
+	asserts *template.Template // for problems whose tests are assertions, in the default prompt; nil: text
 }
 
-// Fingerprint is the SHA-256 of the wording, as problems of these sets are asked with it.
+// Fingerprint is the SHA-256 of the templates that the problems of these sets use.
 func (b *Builder) Fingerprint(sets ...[]data.Problem) string {
 	source := b.source
 	isAnswer := func(p data.Problem) bool { return p.Kind == data.Answer }
@@ -45,10 +45,10 @@ func (b *Builder) Fingerprint(sets ...[]data.Problem) string {
 type fields struct {
 	ID, Source  string
 	Statement   string
-	StarterCode string // "" where the problem has none
+	StarterCode string // "" if the problem has none
 	Kind        string // "stdin", "call", "answer" or "assert"
-	FuncName    string // of a call
-	Match       string // of an answer: "exact", "regex", "json_schema" or "math"
+	FuncName    string // for calls
+	Match       string // for answers: "exact", "regex", "json_schema" or "math"
 }
 
 var functions = template.FuncMap{
@@ -65,19 +65,19 @@ var (
 	assertText string
 )
 
-// Default is the builder with the project's own wording: one user message.
+// Default is the builder with the default template: one user message.
 func Default() *Builder {
 	b, err := Own("the default prompt template", defaultText)
 	if err == nil {
 		b.asserts, err = template.New("user").Funcs(functions).Parse(strings.TrimSuffix(assertText, "\n"))
 	}
 	if err != nil {
-		panic(err) // a test builds it
+		panic(err) // the templates are embedded: a test parses them
 	}
 	return b
 }
 
-// Own reads a wording of the project for programs, as Parse does. What wants no program has one in all of them.
+// Own parses a template of the project for programs. Problems whose answer is not a program use the same template in all of them.
 func Own(name, text string) (*Builder, error) {
 	b, err := Parse(name, text)
 	if err == nil {
@@ -87,9 +87,9 @@ func Own(name, text string) (*Builder, error) {
 }
 
 // Load reads a template of Go's text/template. It may use .Statement, .StarterCode, .Kind ("stdin",
-// "call", "answer" or "assert"), .FuncName, .Match, .ID and .Source, and the functions trim and trimRight. Its text is the user
-// message, to the letter, except that one line feed at the end of the file is the editor's; a
-// template defined in it under the name "system" is the system message.
+// "call", "answer" or "assert"), .FuncName, .Match, .ID and .Source, and the functions trim and trimRight. Its
+// output is the user message, except for one line feed at the end of the file; a template defined in it under
+// the name "system" is the system message.
 func Load(path string) (*Builder, error) {
 	text, err := openfile.Read(path)
 	if err != nil {
@@ -101,8 +101,8 @@ func Load(path string) (*Builder, error) {
 	return Parse("prompt_template "+path, string(text))
 }
 
-// Parse reads a template as Load does, from memory; name stands for it in messages. It also runs the
-// template on a problem of each sort, so that its faults show before the run.
+// Parse parses the text of a template, as Load does; name is its name in messages. It also executes the
+// template for a problem of each kind, so that faults show before a run.
 func Parse(name, text string) (*Builder, error) {
 	text = strings.TrimSuffix(text, "\n")
 	t, err := template.New("user").Funcs(functions).Parse(text)
@@ -128,15 +128,15 @@ func Parse(name, text string) (*Builder, error) {
 	return b, nil
 }
 
-// Messages is the conversation that asks for an answer to p: the user message, after a system
-// message where the template has one.
+// Messages is the conversation that asks for an answer to p: the user message, after a system message if
+// the template has one.
 func (b *Builder) Messages(p *data.Problem) ([]chat.Message, error) {
 	f := fields{
 		ID: p.ID, Source: p.Source, Statement: p.Statement,
 		StarterCode: p.StarterCode, Kind: p.Kind.String(), FuncName: p.FuncName, Match: string(p.Match),
 	}
 	if strings.TrimSpace(f.StarterCode) == "" {
-		f.StarterCode = "" // some collections write a blank for none
+		f.StarterCode = "" // some collections write blanks for none
 	}
 	wording := b.text
 	if p.Kind == data.Answer && b.answers != nil {

@@ -23,25 +23,25 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/notice"
 )
 
-// Built is a part of a suite as files of one's own tasks.
+// Built is the selected part of a suite, written as own tasks.
 type Built struct {
 	Suite   *Suite
 	Options Options
-	// Tasks has the problems in normal form, and Template the wording; "" where it is the project's own.
+	// Tasks is the file of problems in normal form, Template that of the prompt; "": the default prompt is used.
 	Tasks, Template string
-	// Source is what was read, with its fingerprint.
+	// Source is the data set that was read, and Origin its fingerprint.
 	Source string
 	Origin dataset.Origin
-	// Prompt is the wording.
+	// Prompt is the text of the prompt template.
 	Prompt string
-	// Refused are problems with tests that fit no known shape: they are not asked.
+	// Refused are the problems whose tests have no known shape; they are left out.
 	Refused []dataset.Refused
 }
 
-// layout changes with every change of what the problems are turned into.
+// layout must change whenever the problems are written differently.
 const layout = 1
 
-// Build writes the problems that are asked and the wording, where files of the same content did not give the same before.
+// Build writes the selected problems and the prompt template, unless an earlier call wrote them for the same source and options.
 func (s *Suite) Build(ctx context.Context, o Options) (*Built, error) {
 	if err := s.Check(o); err != nil {
 		return nil, err
@@ -92,12 +92,12 @@ func (s *Suite) Build(ctx context.Context, o Options) (*Built, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b, atomicfile.WriteBytes(stem+".json", append(text, '\n')) // the last of the files: without it they are made again
+	return b, atomicfile.WriteBytes(stem+".json", append(text, '\n')) // written last: without it all files are made again
 }
 
-// normalise writes the problems as their own normal form, and gives those that have none.
+// normalise writes the problems in normal form, and returns those that it refused.
 func (s *Suite) normalise(ctx context.Context, path string, o Options) (refused []dataset.Refused, err error) {
-	dir, done, err := atomicfile.Beside(filepath.Join(filepath.Dir(path), "suite")) // the next removes what a kill left
+	dir, done, err := atomicfile.Beside(filepath.Join(filepath.Dir(path), "suite")) // also removes what killed processes left
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (s *Suite) normalise(ctx context.Context, path string, o Options) (refused 
 		unread = s.write(ctx, w, o)
 		return unread
 	}); err != nil {
-		return nil, cmp.Or(unread, err) // what is wrong with a row has nothing to do with the file that is written
+		return nil, cmp.Or(unread, err) // a fault of a row without the name of the temporary file
 	}
 	set, err := dataset.Open(ctx, rows, dataset.Options{CacheDir: dir, Empty: true})
 	if err != nil {
@@ -125,7 +125,7 @@ func (s *Suite) normalise(ctx context.Context, path string, o Options) (refused 
 	return refused, atomicfile.Result(path, func(w io.Writer) error { return set.WriteNormal(ctx, w) })
 }
 
-// line is a problem in a file of tasks.
+// line is a problem as a line of own tasks.
 type line struct {
 	ID       string          `json:"id"`
 	Source   string          `json:"source,omitempty"`
@@ -144,7 +144,7 @@ func (s *Suite) write(ctx context.Context, w io.Writer, o Options) error {
 		if err != nil {
 			return err
 		}
-		out.Write(append(text, '\n')) // which keeps its first error
+		out.Write(append(text, '\n')) // Flush reports the first error
 		return nil
 	})
 	if err == nil && n == 0 {
@@ -153,10 +153,10 @@ func (s *Suite) write(ctx context.Context, w io.Writer, o Options) error {
 	return cmp.Or(err, out.Flush())
 }
 
-// errEnough ends the reading of a set.
+// errEnough stops the reading of a set early.
 var errEnough = errors.New("enough")
 
-// Each calls fn with every problem that is asked, in the order of the set. A row that is none is an error that names it.
+// Each calls fn with every selected problem, in the order of the set. A row that cannot be read is an error.
 func (s *Suite) Each(ctx context.Context, o Options, fn func(Item) error) error {
 	source, opt := s.options(o)
 	n, seen := 0, map[string]string{}
@@ -189,7 +189,7 @@ func (s *Suite) Each(ctx context.Context, o Options, fn func(Item) error) error 
 	return err
 }
 
-// shots are the examples that stand in the prompt: of MBPP tasks that are not asked, of other sets the first of those to train on.
+// shots are the few-shot examples of the prompt: for MBPP tasks outside the test split, for other sets the start of the train split.
 func (s *Suite) shots(ctx context.Context, o Options) (shots []Item, err error) {
 	if o.Shots == 0 {
 		return nil, nil
@@ -226,7 +226,7 @@ func (s *Suite) shots(ctx context.Context, o Options) (shots []Item, err error) 
 	return shots[:o.Shots], nil
 }
 
-// rank has the examples that papers take come first.
+// rank sorts the examples that papers use first.
 func rank(p Item) int {
 	for i, task := range exampleTasks {
 		if p.ID == fmt.Sprintf("%s/%d", nameMBPP, task) || p.ID == fmt.Sprintf("%s/%d", nameSanitized, task) {

@@ -44,7 +44,7 @@ func readHumanEval(r row, o Options) (*Item, error) {
 	return item, err
 }
 
-// before is what stands above the function that is asked for: imports, and helpers that an answer may leave out.
+// before is the part of the prompt above the requested function: imports, and helpers that an answer may omit.
 func before(prompt, entry string) string {
 	at := regexp.MustCompile(`(?m)^(async )?def `+regexp.QuoteMeta(entry)+`\b`).FindAllStringIndex(prompt, -1)
 	if at == nil {
@@ -55,10 +55,10 @@ func before(prompt, entry string) string {
 
 func fenced(code string) string { return "```python\n" + strings.TrimRight(code, "\n") + "\n```\n" }
 
-// ends are where a text that goes on from a function has left it.
+// ends are strings that show that a completion has left the function.
 var ends = []string{"\nclass ", "\ndef ", "\n#", "\n@", "\nif ", "\nprint(", "\n```", "\nassert ", "\nimport ", "\nfrom "}
 
-// Stops are the strings that end a text that goes on with what a problem began.
+// Stops are the stop strings of completions.
 func (s *Suite) Stops() []string {
 	switch s.Name {
 	case nameMBPP, nameSanitized:
@@ -71,7 +71,7 @@ func (s *Suite) Stops() []string {
 	return ends
 }
 
-// Ended is a text up to where it ends.
+// Ended is a completion up to its first stop string.
 func (s *Suite) Ended(text string) string {
 	for _, stop := range s.Stops() {
 		text, _, _ = strings.Cut(text, stop)
@@ -79,5 +79,5 @@ func (s *Suite) Ended(text string) string {
 	return text
 }
 
-// Programs tells whether answers are programs.
+// Programs reports whether answers are programs.
 func (s *Suite) Programs() bool { return s.Name != nameGSM8K }

@@ -19,7 +19,7 @@ var liveCodeBench = Suite{
 	read: readLiveCodeBench,
 }
 
-// contestTest is a test as the set writes it, and as the normal form reads it.
+// contestTest is a test as the set writes it; the data set reader knows this shape.
 type contestTest struct {
 	Input    string `json:"input"`
 	Output   string `json:"output"`
@@ -27,7 +27,7 @@ type contestTest struct {
 	Public   bool   `json:"public,omitempty"`
 }
 
-// mostTests bounds the tests of one problem, unpacked.
+// mostTests is the maximum size in bytes of the unpacked tests of one problem.
 const mostTests = 2 << 30
 
 func readLiveCodeBench(r row, o Options) (*Item, error) {
@@ -36,7 +36,7 @@ func readLiveCodeBench(r row, o Options) (*Item, error) {
 		return nil, *r.err
 	}
 	if wanted, err := o.wants(about); err != nil || !wanted {
-		return nil, err // before the tests are unpacked, which are most of the work
+		return nil, err // decided before the tests are unpacked, which takes most of the time
 	}
 	public, err := contestTests(r.text("public_test_cases", true))
 	if err != nil {
@@ -75,11 +75,11 @@ func funcName(metadata string) string {
 	var m struct {
 		FuncName string `json:"func_name"`
 	}
-	_ = json.Unmarshal([]byte(metadata), &m) // one that is no object names no function
+	_ = json.Unmarshal([]byte(metadata), &m) // other metadata has no function name
 	return m.FuncName
 }
 
-// contestTests reads a list of tests: JSON, or JSON that was pickled, packed by zlib and written as base64.
+// contestTests reads a list of tests: as JSON, or as JSON that was pickled, compressed by zlib and encoded as base64.
 func contestTests(text string) (tests []contestTest, err error) {
 	if json.Unmarshal([]byte(text), &tests) == nil {
 		return tests, nil

@@ -23,7 +23,7 @@ var mbppSanitized = Suite{
 	Shots: true, Settings: mbppSettings, read: func(r row, o Options) (*Item, error) { return readMBPP(nameSanitized, r, o) },
 }
 
-// The tasks that are asked, and those that examples are taken from first.
+// The tasks of the test split, and the preferred few-shot examples.
 const firstTask, lastTask = 11, 510
 
 var exampleTasks = []int{2, 3, 4}
@@ -44,7 +44,7 @@ func readMBPP(name string, r row, o Options) (*Item, error) {
 	}
 	tests, code := r.list("test_list"), r.text("code", false)
 	setup := strings.Join(append(r.list("test_imports"), r.text("test_setup_code", false)), "\n")
-	// Further assertions that the set keeps apart, challenge_test_list, are no part of what is reported.
+	// The further assertions in challenge_test_list are left out, as in published results.
 	calls := called(code, strings.Join(append(slices.Clone(tests), setup), "\n"))
 	text := r.text(statement, true)
 	switch {
@@ -53,7 +53,7 @@ func readMBPP(name string, r row, o Options) (*Item, error) {
 	case len(tests) == 0:
 		return nil, refuse(`"test_list": found no test`)
 	}
-	if len(calls) == 0 { // no code of its own says what the program has
+	if len(calls) == 0 { // without a solution, take the function from the first test
 		calls = outermost(tests[0])
 	}
 	if len(calls) == 0 {
@@ -61,7 +61,7 @@ func readMBPP(name string, r row, o Options) (*Item, error) {
 	}
 	item := &Item{Problem: data.Problem{ID: name + "/" + r.id("task_id"), Source: name, Statement: strings.TrimSpace(text),
 		StarterCode: strings.Join(tests, "\n"), FuncName: calls[0]}, shot: isShot, text: strings.TrimSpace(text), solution: code}
-	for _, t := range tests { // all of which stand in the prompt
+	for _, t := range tests { // the prompt shows all of them
 		item.Tests = append(item.Tests, assertTest{Assert: t, Setup: strings.TrimSpace(setup), Calls: calls})
 	}
 	if item.Canonical = code; o.Style == Chat {
@@ -78,8 +78,8 @@ var (
 	callee  = regexp.MustCompile(`([A-Za-z_]\w*)\s*\(`)
 )
 
-// called are the names that code defines and tests use, in the order in which the tests do: functions before classes, for a function
-// is what is asked for.
+// called lists the names that code defines and tests use, in the order of their use: functions before classes, because the task is to
+// write a function.
 func called(code, tests string) (names []string) {
 	var classes []string
 	has := map[string]string{}
@@ -98,14 +98,14 @@ func called(code, tests string) (names []string) {
 	return append(names, classes...)
 }
 
-// ofPython are functions that assertions put around a call.
-var ofPython = []string{"abs", "all", "any", "bool", "dict", "float", "int", "isclose", "isinstance", "len", "list", "max", "min", "round",
+// pythonBuiltins are functions that assertions apply to the result of a call.
+var pythonBuiltins = []string{"abs", "all", "any", "bool", "dict", "float", "int", "isclose", "isinstance", "len", "list", "max", "min", "round",
 	"set", "sorted", "str", "sum", "tuple", "frozenset", "not", "assert"}
 
-// outermost is the first call of an assertion that is none of Python's own.
+// outermost is the first function called in an assertion that is not a builtin.
 func outermost(test string) []string {
 	for _, m := range callee.FindAllStringSubmatch(test, -1) {
-		if !slices.Contains(ofPython, m[1]) {
+		if !slices.Contains(pythonBuiltins, m[1]) {
 			return m[1:2]
 		}
 	}

@@ -5,20 +5,20 @@ import (
 	"unicode/utf8"
 )
 
-// The opcodes of a pickled text, of protocols 1 to 5. Everything else a pickle can say makes objects or calls functions, and is refused.
+// The opcodes of a pickled string, in protocols 1 to 5. All others are refused: they make objects or call functions.
 const (
-	opProto           = 0x80 // and a byte
-	opFrame           = 0x95 // and eight bytes
+	opProto           = 0x80 // followed by a byte
+	opFrame           = 0x95 // followed by eight bytes
 	opMemoize         = 0x94
-	opBinPut          = 'q' // and a byte
-	opLongBinPut      = 'r' // and four bytes
+	opBinPut          = 'q' // followed by a byte
+	opLongBinPut      = 'r' // followed by four bytes
 	opShortBinUnicode = 0x8c
 	opBinUnicode      = 'X'
 	opBinUnicode8     = 0x8d
 	opStop            = '.'
 )
 
-// pickledText is the one text that a pickle consists of. Nothing of it is run.
+// pickledText extracts the string from a pickle of a single string. It executes nothing.
 func pickledText(p []byte) (text []byte, err error) {
 	found := false
 	take := func(n uint64) (part []byte) {

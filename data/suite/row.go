@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// row is a record of a set, with the first thing that was wrong with it.
+// row is a record of a set, with the first error found in it.
 type row struct {
 	dataset.Record
 	err *error
@@ -29,10 +29,10 @@ func (r row) fail(err error) {
 	}
 }
 
-// has tells whether a column is there.
+// has reports whether a column is present.
 func (r row) has(name string) bool { return r.Cells[name] != nil }
 
-// text is a column that must be a string; one that is wanted must not be blank.
+// text is a column that must be a string, and not blank if wanted.
 func (r row) text(name string, wanted bool) (text string) {
 	raw := r.Cells[name]
 	switch {
@@ -47,7 +47,7 @@ func (r row) text(name string, wanted bool) (text string) {
 	return text
 }
 
-// list is a column of strings; as text it is JSON of one.
+// list is a column with a list of strings, possibly as JSON in a string.
 func (r row) list(name string) (list []string) {
 	raw := r.Cells[name]
 	if raw == nil {
@@ -74,7 +74,7 @@ func (r row) number(name string) (n int) {
 	return n
 }
 
-// day is a column with a time, as a text or as a count since 1970, of seconds or a part of them. It gives YYYY-MM-DD.
+// day is the date of a column, as YYYY-MM-DD. The column has a text, or the time since 1970 in s, ms, µs or ns.
 func (r row) day(name string) string {
 	raw := r.Cells[name]
 	var n int64
@@ -94,7 +94,7 @@ func (r row) day(name string) string {
 	return ""
 }
 
-// id is a column that names the row: text, or a whole number.
+// id is a column with an id: text, or a whole number.
 func (r row) id(name string) string {
 	var n int64
 	if raw := r.Cells[name]; raw != nil && json.Unmarshal(raw, &n) == nil {
@@ -103,7 +103,7 @@ func (r row) id(name string) string {
 	return r.text(name, true)
 }
 
-// hasCollection tells whether a folder has a collection; what is no folder here is on the Hub, or not there at all.
+// hasCollection reports whether a folder has a collection. A source that does not exist here is taken for one on the Hub.
 func hasCollection(source, name string) bool {
 	info, err := os.Stat(source)
 	if err != nil {
@@ -123,7 +123,7 @@ func collections(name string) []string {
 	return []string{name}
 }
 
-// located says where an error is.
+// located adds the place of the row to an error.
 func located(r dataset.Record, err error) error {
 	if err == nil {
 		return nil

@@ -1,5 +1,5 @@
-// Package suite has the evaluation sets that papers report on: how each is laid out, which part of it is asked, in which words, how
-// often and at which temperature, and how its rows become problems with tests. It knows nothing of models and of judging.
+// Package suite has the evaluation sets that papers report on: their format and split, the prompts, the number of samples and the
+// temperature, and how rows become problems with tests. It knows nothing of models and of judging.
 package suite
 
 import (
@@ -12,13 +12,13 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// Style is how a model is asked.
+// Style is how a model is prompted.
 type Style string
 
 const (
-	// Chat asks in a message, and the answer has the program in a fenced block.
+	// Chat prompts by a message; the answer has the program in a fenced block.
 	Chat Style = "chat"
-	// Completion gives a text that goes on with the answer, as models without a chat template take it.
+	// Completion prompts by a text that the model continues with the answer, as base models need it.
 	Completion Style = "completion"
 )
 
@@ -26,62 +26,62 @@ const (
 type Suite struct {
 	Name  string
 	Title string
-	// Source is where it is unless another place is named: a data set on the Hub, with the splits and the collection that are read.
+	// Source is the default source: a data set on the Hub, of which Split and Collection are read.
 	Source, Split, Collection string
 	Settings
-	// Dated sets have a date and a difficulty for each problem, and can be cut by them.
+	// Dated sets have a date and a difficulty for each problem, by which problems can be selected.
 	Dated bool
-	// Unsolved sets have no solution of any problem.
+	// Unsolved sets contain no solutions.
 	Unsolved bool
-	// Shots says that examples of the set may stand in the prompt.
+	// Shots says that the prompt may have few-shot examples from the set.
 	Shots bool
 
-	// read makes a problem of a row. A row that is not part of what is asked gives none.
+	// read makes a problem of a row. It returns nil for a row that is not selected.
 	read func(r row, o Options) (*Item, error)
 }
 
-// Settings are how papers ask it.
+// Settings are the defaults of an evaluation, as papers report it.
 type Settings struct {
-	Samples     int // completions at the temperature, beside the greedy one
+	Samples     int // completions at the temperature, in addition to the greedy one
 	K           int
 	Temperature float64
 	TopP        float64
 	MaxTokens   int
-	Shots       int // in the style Completion
-	// Papers says which papers ask so.
+	Shots       int // for the style Completion
+	// Papers cites the papers.
 	Papers string
 }
 
 // Item is one problem of a suite.
 type Item struct {
 	data.Problem
-	Tests []any // as the normal form of own tasks, or a collection, writes them
-	// Canonical is a text that answers the problem; "" where the set has none.
+	Tests []any // in the format of own tasks or of a known collection
+	// Canonical is a correct answer; "" if the set has none.
 	Canonical string
 
-	// shot says that the row is an example for prompts, and not asked.
+	// shot says that the row is a few-shot example and not a problem to evaluate.
 	shot bool
-	// examples of what is asked are its text and its solution.
+	// text and solution are the parts of a few-shot example.
 	text, solution string
 }
 
-// About is what a problem of a suite has in its metadata.
+// About is the metadata of a problem of a suite.
 type About struct {
 	Suite      string `json:"suite"`
 	Difficulty string `json:"difficulty,omitempty"`
 	Date       string `json:"date,omitempty"` // as YYYY-MM-DD
 	FuncName   string `json:"func_name,omitempty"`
-	// Prefix is what a completion goes on from, where that is part of the program.
+	// Prefix is the text that a completion continues, if that is part of the program.
 	Prefix string `json:"prefix,omitempty"`
 }
 
-// Of reads what a problem has in its metadata.
+// Of reads the metadata of a problem.
 func Of(p *data.Problem) (a About) {
-	_ = json.Unmarshal(p.Metadata, &a) // a problem of another kind has something else there
+	_ = json.Unmarshal(p.Metadata, &a) // other problems have other metadata
 	return a
 }
 
-// Month is that of the date, as YYYY-MM.
+// Month is the month of the date, as YYYY-MM.
 func (a About) Month() string { return a.Date[:min(len(a.Date), 7)] }
 
 // The names of the suites.
@@ -93,7 +93,7 @@ const (
 	nameGSM8K         = "gsm8k"
 )
 
-// all are the suites, in the order that people are told of them.
+// all are the suites, in the order of messages and help.
 var all = []*Suite{&liveCodeBench, &humanEval, &mbpp, &mbppSanitized, &gsm8k}
 
 // Names are the names of the suites.
@@ -105,7 +105,7 @@ func Names() []string {
 	return names
 }
 
-// Find gives the suite of that name.
+// Find returns a suite by its name.
 func Find(name string) (*Suite, error) {
 	for _, s := range all {
 		if s.Name == strings.ToLower(name) {
@@ -115,23 +115,23 @@ func Find(name string) (*Suite, error) {
 	return nil, badinput.Errorf("no suite %q; type one of %s", name, strings.Join(Names(), ", "))
 }
 
-// Options say which part of a suite is asked, and how.
+// Options select a part of a suite and the prompt.
 type Options struct {
-	// Source takes the place of the suite's own.
+	// Source, if set, replaces the source of the suite.
 	Source string
-	// From and To bound the dates of problems, both included; zero: all.
+	// From and To bound the dates of problems, inclusively; zero: no bound.
 	From, To time.Time
-	// Difficulty, where set, is the only one.
+	// Difficulty, if set, selects the problems of this difficulty.
 	Difficulty string
 	Style      Style
 	Shots      int
-	// First, above zero, asks the first so many problems alone.
+	// First, if above zero, selects only the first problems, this many.
 	First int
-	// CacheDir is where problems are written; "" means a folder of the user's cache.
+	// CacheDir is where problems are written; "": a folder in the user's cache.
 	CacheDir string
 }
 
-// Check refuses what cannot be meant of the suite.
+// Check refuses options that are invalid for the suite.
 func (s *Suite) Check(o Options) error {
 	switch {
 	case o.Style != Chat && o.Style != Completion:
@@ -154,7 +154,7 @@ func (s *Suite) Check(o Options) error {
 	return nil
 }
 
-// wants tells whether a problem is in the part that is asked.
+// wants reports whether the options select a problem.
 func (o *Options) wants(a About) (bool, error) {
 	if o.Difficulty != "" && a.Difficulty != o.Difficulty {
 		return false, nil
@@ -169,7 +169,7 @@ func (o *Options) wants(a About) (bool, error) {
 	return !day.Before(o.From) && (o.To.IsZero() || !day.After(o.To)), nil
 }
 
-// options are how the source is read: a folder or a data set of the Hub by the splits and the collection, a file as it is.
+// options returns the source and how to read it: the collection is selected on the Hub, or in a folder that has it.
 func (s *Suite) options(o Options) (source string, opt dataset.Options) {
 	opt = dataset.Options{Split: s.Split, Collections: nil}
 	if o.Source == "" || s.Collection != "" && hasCollection(o.Source, s.Collection) {

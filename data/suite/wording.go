@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The wordings are this project's own: they have the parts that papers' have, in their order.
+// The prompts are worded by this project, with the same parts as those of the papers, in the same order.
 var (
 	//go:embed humaneval.tmpl
 	humanEvalChat string
@@ -16,7 +16,7 @@ var (
 	liveCodeBenchCompletion string
 )
 
-// wording is the template of the prompt; "" is the project's own for problems of the kind.
+// wording is the template of the prompt; "": the default template for the kind of problem.
 func (s *Suite) wording(o Options, shots []Item) string {
 	switch {
 	case s.Name == nameHumanEval && o.Style == Completion:
@@ -42,7 +42,7 @@ func (s *Suite) wording(o Options, shots []Item) string {
 	return text
 }
 
-// tasks is what a model goes on with after solved tasks, each of them marked as papers mark them.
+// tasks is a prompt of solved tasks and the task to solve, with the [BEGIN] and [DONE] markers of the papers.
 func tasks(shots []Item) string {
 	task := func(text, tests string) string {
 		return "Task: " + text + "\nThe code has to pass these tests:\n" + tests + "\n[BEGIN]\n"
@@ -55,7 +55,7 @@ func tasks(shots []Item) string {
 	return b.String()
 }
 
-// answered is a question after answered ones.
+// answered is a prompt of answered questions and the question to answer.
 func answered(shots []Item) string {
 	var b strings.Builder
 	for _, shot := range shots {
@@ -64,7 +64,7 @@ func answered(shots []Item) string {
 	return b.String() + "Question: {{trim .Statement}}\nAnswer:"
 }
 
-// literal is a text that a template writes as it is.
+// literal escapes a text for a template.
 func literal(text string) string {
 	if !strings.Contains(text, "{{") {
 		return text

@@ -6,8 +6,8 @@ import (
 	"github.com/sugarme/tokenizer/pretokenizer"
 )
 
-// tokenizer.json writes the bytes of a token as printable characters: most stand for themselves, a
-// space is Ġ, a newline Ċ. The table is the upstream library's.
+// tokenizer.json writes each byte of a token as a printable character: most stand for themselves, a
+// space is Ġ, a newline Ċ. The table comes from the upstream library.
 var (
 	charOf = pretokenizer.BytesChar // map[uint8]string
 	byteOf = func() (table [0x144]int16) {
@@ -22,7 +22,7 @@ var (
 	}()
 )
 
-// fromAlphabet appends the bytes that s stands for; false where s has a character outside the
+// fromAlphabet appends the bytes that s stands for; false if s has a character outside the
 // alphabet.
 func fromAlphabet(dst []byte, s string) ([]byte, bool) {
 	for _, r := range s {
@@ -34,7 +34,7 @@ func fromAlphabet(dst []byte, s string) ([]byte, bool) {
 	return dst, true
 }
 
-// toAlphabet is the way back.
+// toAlphabet is the inverse of fromAlphabet.
 func toAlphabet(s string) string {
 	out := make([]byte, 0, 2*len(s))
 	for i := range len(s) {
@@ -43,6 +43,6 @@ func toAlphabet(s string) string {
 	return string(out)
 }
 
-// inUTF8 reports whether byte b can occur in valid UTF-8. Only such bytes need a token: Encode
-// replaces what is not UTF-8 by U+FFFD.
+// inUTF8 reports whether byte b can occur in valid UTF-8. Other bytes need no token, because Encode
+// replaces invalid UTF-8 by U+FFFD.
 func inUTF8(b int) bool { return b != 0xC0 && b != 0xC1 && b < 0xF5 }

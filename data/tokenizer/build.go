@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// maxIDs bounds an id, so that a damaged file cannot ask for a table of any size. The largest
+// maxIDs bounds an id, so that a damaged file cannot make a table of any size. The largest
 // vocabularies have some 260,000 tokens.
 const maxIDs = 1 << 21
 
-// build checks every field that has a say in the ids, and refuses what it does not support: a part
-// that is passed over would give wrong tokens in silence.
+// build checks every field that affects the ids and refuses what it does not support: ignoring a part
+// would silently give wrong tokens.
 func (f *file) build() (*Tokenizer, error) {
 	if f.Model == nil {
 		return nil, errors.New("model: missing; expected a BPE model")
@@ -118,7 +118,7 @@ func (t *Tokenizer) addTokens(f *file) error {
 	return t.checkMerges()
 }
 
-// checkMerges refuses a file whose ordinary merges make a control token: a user could then write one.
+// checkMerges refuses a file whose merges make a control token: ordinary text could then produce it.
 func (t *Tokenizer) checkMerges() error {
 	for rank, id := range t.bpe.made {
 		if t.control[id] {

@@ -6,10 +6,10 @@ import (
 	"hash/maphash"
 )
 
-// supported refuses the settings of other families.
+// supported refuses models of other types, and settings that this package does not implement.
 func (m *model) supported(s *spelling) error {
 	switch {
-	case m.Type != "BPE" && m.Type != "": // files of GPT-2's days have no type
+	case m.Type != "BPE" && m.Type != "": // files as old as GPT-2 have no type
 		return fmt.Errorf("model.type: found %q, expected BPE", m.Type)
 	case m.Dropout != nil && *m.Dropout != 0:
 		return fmt.Errorf("model.dropout: found %g, expected null", *m.Dropout)
@@ -22,10 +22,10 @@ func (m *model) supported(s *spelling) error {
 	case m.Merges == nil:
 		return errors.New("model.merges: missing")
 	}
-	return s.fits(m.ByteFallback)
+	return s.checkFallback(m.ByteFallback)
 }
 
-// build makes the merge tables, and the text of each id.
+// build makes the merge tables and the text of each id.
 func (m *model) build(s *spelling) (*bpe, []string, error) {
 	b := &bpe{
 		vocab:        make(map[string]int32, len(m.Vocab)),
@@ -45,7 +45,7 @@ func (m *model) build(s *spelling) (*bpe, []string, error) {
 	}
 	if !s.byteLevel() {
 		b.chars = newCharacters(b.vocab)
-		if !m.IgnoreMerges { // which looks at a piece as a whole
+		if !m.IgnoreMerges { // with ignore_merges a whole piece may be a token, so it must not be cut
 			b.seams = &seams{far: map[[2]rune]bool{}}
 		}
 	}
@@ -119,8 +119,8 @@ func (m *model) readMerges(b *bpe, s *spelling) error {
 	return nil
 }
 
-// mergesBytes reports whether a token of byte fallback is merged: then the text of a token does not tell
-// which characters it stands between.
+// mergesBytes reports whether a byte fallback token is part of a merge. Such a token is no character of
+// the text, so that the merges do not tell between which characters a text can be cut.
 func (b *bpe) mergesBytes(all merges, s *spelling) bool {
 	for _, pair := range all {
 		if _, left := s.bytes[pair[0]]; left {

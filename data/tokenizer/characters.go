@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// characters are what the pieces of a vocabulary are merged from that is not byte-level, such as
-// Gemma's. A character that has no token is spelled in the tokens of its bytes: byte fallback.
+// characters maps characters to their tokens, from which a vocabulary that is not byte-level, such as
+// Gemma's, merges its pieces. A character without a token becomes the tokens of its bytes: byte fallback.
 type characters struct {
 	plane [1 << 16]int32 // the tokens of the characters below U+10000; -1: none
 	rest  map[rune]int32
@@ -48,18 +48,18 @@ func (c *characters) append(symbols []int32, piece string, bytes *[256]int32) []
 	return symbols
 }
 
-// byteName is how a vocabulary with byte fallback writes the token of a byte.
+// byteName is the name of the token of a byte in a vocabulary with byte fallback.
 func byteName(b int) string { return fmt.Sprintf("<0x%02X>", b) }
 
-// seams tells where a text without blanks between its pieces can be cut before merging: between two
-// characters that end and begin the halves of no merge. No merge reaches across a seam, so the tokens
-// are those of the whole, and a text of any length is merged in short pieces.
+// seams says where a text can be cut before merging without changing its tokens: between characters a and
+// b unless some merge joins a token that ends in a with one that begins with b. So a long text that no
+// pre-tokenizer splits is merged in short pieces.
 type seams struct {
-	near [seamColumns][seamColumns]bool
-	far  map[[2]rune]bool
+	near [seamColumns][seamColumns]bool // merged pairs of the common characters
+	far  map[[2]rune]bool               // all other merged pairs
 }
 
-// seamColumns has ASCII and the character that stands for a space, which make nearly all of a program.
+// seamColumns counts ASCII and the character that stands for a space, which make up nearly all of a program.
 const (
 	seamColumns = utf8.RuneSelf + 1
 	blank       = '▁'
@@ -75,7 +75,7 @@ func seamColumn(r rune) int {
 	return -1
 }
 
-// join notes that left and right are merged.
+// join records that left and right are merged.
 func (s *seams) join(left, right string) {
 	a, _ := utf8.DecodeLastRuneInString(left)
 	b, _ := utf8.DecodeRuneInString(right)

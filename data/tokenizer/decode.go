@@ -1,8 +1,8 @@
 package tokenizer
 
-// Decode gives the text of ids. With skipSpecial it leaves out control tokens such as <|im_end|>. Bytes
-// that are no characters become U+FFFD; an id that has no token (a model's embedding may have more rows
-// than there are tokens) stands for nothing.
+// Decode returns the text of ids. With skipSpecial it omits control tokens such as <|im_end|>. Invalid
+// UTF-8 becomes U+FFFD; an id without a token (the embedding of a model may have more rows than the
+// vocabulary has tokens) is ignored.
 func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 	raw := make([]byte, 0, 4*len(ids))
 	begun := false
@@ -13,10 +13,10 @@ func (t *Tokenizer) Decode(ids []int32, skipSpecial bool) string {
 	return ValidText(string(raw))
 }
 
-// Text is what a model says with ids, without control tokens.
+// Text decodes ids without control tokens.
 func (t *Tokenizer) Text(ids []int32) string { return t.Decode(ids, true) }
 
-// appendToken adds what a token stands for in a text that has begun or not, and tells whether it has now.
+// appendToken appends the text of a token, which may differ at the start of a text, and reports whether the text has begun.
 func (t *Tokenizer) appendToken(dst []byte, id int32, skipSpecial, begun bool) ([]byte, bool) {
 	if id < 0 || int(id) >= len(t.tokens) || t.tokens[id] == "" || skipSpecial && t.control[id] {
 		return dst, begun
@@ -28,13 +28,13 @@ func (t *Tokenizer) appendToken(dst []byte, id int32, skipSpecial, begun bool) (
 	return append(dst, text...), true
 }
 
-// Stream decodes tokens as they come and never gives out half a character. What Push and Flush return,
-// joined, is what Decode gives for all the tokens.
+// Stream decodes tokens one by one and never returns half a character. The results of Push and Flush
+// together equal the result of Decode for all tokens.
 type Stream struct {
 	t           *Tokenizer
 	skipSpecial bool
-	rest        []byte // the start of a character
-	strip       int    // spaces that are left to take off the start of the text
+	rest        []byte // the start of an incomplete character
+	strip       int    // spaces still to be stripped from the start of the text
 	begun       bool   // a token was pushed
 }
 
@@ -43,7 +43,7 @@ func (t *Tokenizer) NewStream(skipSpecial bool) *Stream {
 	return &Stream{t: t, skipSpecial: skipSpecial, strip: t.spelling.strip}
 }
 
-// Push adds a token and returns the text that is complete with it.
+// Push adds a token and returns the text that it completes.
 func (s *Stream) Push(id int32) string {
 	s.rest, s.begun = s.t.appendToken(s.rest, id, s.skipSpecial, s.begun)
 	s.rest, s.strip = strip(s.rest, s.strip)
@@ -52,13 +52,13 @@ func (s *Stream) Push(id int32) string {
 	return string(text)
 }
 
-// Pending is what Flush would return, and ends nothing.
+// Pending returns what Flush would return, without ending the text.
 func (s *Stream) Pending() string {
 	text, _ := appendText(nil, s.rest, true)
 	return string(text)
 }
 
-// Flush ends the text: an unfinished character becomes U+FFFD. The stream can be used anew.
+// Flush ends the text: an unfinished character becomes U+FFFD. The stream can then be reused.
 func (s *Stream) Flush() string {
 	text := s.Pending()
 	s.rest, s.strip, s.begun = s.rest[:0], s.t.spelling.strip, false

@@ -5,31 +5,31 @@ import (
 	"strings"
 )
 
-// Encode gives the tokens of a text in which every character is meant literally. What is not UTF-8 is
-// read as U+FFFD.
+// Encode returns the tokens of a text whose every character is meant literally. Invalid UTF-8 is read
+// as U+FFFD.
 func (t *Tokenizer) Encode(text string) []int32 {
 	return t.AppendText(make([]int32, 0, len(text)/3+4), text)
 }
 
-// AppendText appends the tokens of a text to ids. A text between two special tokens goes in as a
-// whole: cut in two, it may have other tokens.
+// AppendText appends the tokens of a text to ids. Pass the whole text between two special tokens at
+// once: cut in two, it may have other tokens.
 func (t *Tokenizer) AppendText(ids []int32, text string) []int32 {
 	e := encoder{t: t, ids: ids, begun: len(ids) > 0, allow: func(a added, _ int) bool { return a.ordinary }}
 	return e.whole(text)
 }
 
-// EncodeSpecial reads the added tokens that are written in the text as such, control or not. These are
-// the ids of Hugging Face's tokenizer with add_special_tokens=False.
+// EncodeSpecial encodes a text in which added tokens, control tokens included, stand for themselves. The
+// ids are those of Hugging Face's tokenizer with add_special_tokens=False.
 func (t *Tokenizer) EncodeSpecial(text string) []int32 {
 	e := encoder{t: t, ids: make([]int32, 0, len(text)/3+4), allow: func(added, int) bool { return true }}
 	return e.whole(text)
 }
 
-// Span is a part of a text, in bytes.
+// Span is a range of bytes in a text.
 type Span struct{ Start, End int }
 
-// EncodeQuoting is EncodeSpecial of a valid UTF-8 text parts of which are somebody else's words: an added
-// token that touches one of these is spelled out. Spans are in order and apart.
+// EncodeQuoting is EncodeSpecial for a valid UTF-8 text with untrusted parts: an added token that
+// overlaps one of these is encoded as ordinary text. The spans are sorted and disjoint.
 func (t *Tokenizer) EncodeQuoting(text string, quoted []Span) []int32 {
 	e := encoder{t: t, ids: make([]int32, 0, len(text)/3+4), allow: func(a added, at int) bool {
 		// The first span that ends after the token begins.
@@ -50,13 +50,13 @@ func (t *Tokenizer) EncodeQuoting(text string, quoted []Span) []int32 {
 	return e.ids
 }
 
-// encoder collects the tokens of a text. allow says whether an added token that begins at a byte of the
-// text is read as such.
+// encoder collects the tokens of a text. allow reports whether the added token a is recognised at byte at
+// of the text.
 type encoder struct {
 	t     *Tokenizer
 	ids   []int32
 	allow func(a added, at int) bool
-	begun bool // there is something before the text
+	begun bool // ids had tokens before the text
 }
 
 func (e *encoder) whole(text string) []int32 {
@@ -66,7 +66,7 @@ func (e *encoder) whole(text string) []int32 {
 	return e.ids
 }
 
-// normalized is a text between added tokens that are looked for in the text as it comes.
+// normalized normalizes a text between the added tokens that are matched before normalization.
 func (t *Tokenizer) normalized(text string) string {
 	if text != "" {
 		text = t.opening.always + text
@@ -77,13 +77,13 @@ func (t *Tokenizer) normalized(text string) string {
 	return t.normalize(text)
 }
 
-// plain takes the tokens of a normalized text without added tokens. first tells that it begins the whole.
+// plain encodes a normalized text without added tokens; first: it begins the whole text.
 func (e *encoder) plain(text string, first bool) {
 	e.t.split(e.t.opening.write(text, first && !e.begun), func(piece string) { e.ids = e.t.bpe.appendPiece(e.ids, piece) })
 }
 
-// cut takes the tokens that m finds in a text, which begins at offset, and hands what is between them
-// to rest.
+// cut appends the added tokens that m finds in a text, which begins at offset, and passes the text between
+// them to rest.
 func (e *encoder) cut(m *matcher, text string, offset int, rest func(text string, offset int)) {
 	start := 0
 	for i := 0; i < len(text) && m.any; {
@@ -104,7 +104,7 @@ func (e *encoder) cut(m *matcher, text string, offset int, rest func(text string
 	}
 }
 
-// matcher finds added tokens in a text: the leftmost, and of those that start there the longest.
+// matcher finds added tokens in a text: the leftmost, and the longest of those that start there.
 type matcher struct {
 	any     bool
 	byFirst [256][]added // by first byte, longest first
@@ -113,9 +113,8 @@ type matcher struct {
 type added struct {
 	content string
 	id      int32
-	// ordinary tells a token that is not special and means no more than its text, such as a run of line
-	// feeds: it is read from any text. The others give a conversation its structure, and stand only
-	// where they are meant to.
+	// ordinary tokens mean no more than their text, such as a run of line feeds, and are recognised in any
+	// text. The others structure a conversation and are recognised only in trusted text.
 	ordinary bool
 }
 
@@ -123,7 +122,7 @@ func (m *matcher) add(a added) {
 	m.byFirst[a.content[0]], m.any = append(m.byFirst[a.content[0]], a), true
 }
 
-// sort comes after the last add.
+// sort must be called after the last add.
 func (m *matcher) sort() {
 	for _, list := range m.byFirst {
 		slices.SortStableFunc(list, func(a, b added) int { return len(b.content) - len(a.content) })

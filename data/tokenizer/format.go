@@ -11,7 +11,7 @@ import (
 	upstream "github.com/sugarme/tokenizer"
 )
 
-// file is tokenizer.json, as far as this package reads it and as it writes it.
+// file is tokenizer.json, as far as this package reads and writes it.
 type file struct {
 	Version       string                 `json:"version"`
 	Truncation    json.RawMessage        `json:"truncation"`
@@ -24,7 +24,7 @@ type file struct {
 	Model         *model                 `json:"model"`
 }
 
-// part is a normalizer, a pre-tokenizer or a decoder: the fields of every type, of which each has some.
+// part is a normalizer, a pre-tokenizer or a decoder: the union of the fields of all types.
 type part struct {
 	Type             string   `json:"type"`
 	Normalizers      []part   `json:"normalizers,omitempty"`   // Sequence
@@ -46,7 +46,7 @@ type part struct {
 	Stop             int      `json:"stop,omitempty"`             // Strip
 }
 
-// pattern is one of the two.
+// pattern has one of its two fields.
 type pattern struct {
 	Regex  string `json:",omitempty"`
 	String string `json:",omitempty"`
@@ -65,11 +65,11 @@ type model struct {
 	Merges                  merges   `json:"merges"`
 }
 
-// vocab is the object of model.vocab in the order of the file, with repeated keys kept.
+// vocab holds the entries of model.vocab in the order of the file, including repeated keys.
 type vocab []entry
 
 type entry struct {
-	text string // in the alphabet of byte characters
+	text string // bytes are written in the alphabet of byte characters
 	id   int
 }
 
@@ -77,7 +77,7 @@ type entry struct {
 type merges [][2]string
 
 // UnmarshalJSON reads the vocabulary in one pass: with 150,000 entries a map[string]int is slow, and it
-// hides a key that stands there twice.
+// hides repeated keys.
 func (v *vocab) UnmarshalJSON(data []byte) error {
 	s := valueScanner{data: string(data)}
 	if !s.open('{') {
@@ -116,8 +116,8 @@ func (m *merges) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// valueScanner walks JSON text that encoding/json has already found valid. Texts without escapes are
-// parts of data, not copies.
+// valueScanner walks JSON text that encoding/json has already found valid. Strings without escapes are
+// slices of data, not copies.
 type valueScanner struct {
 	data string
 	at   int
@@ -143,7 +143,7 @@ func (s *valueScanner) skip(c byte) bool {
 
 func (s *valueScanner) open(c byte) bool { return s.skip(c) }
 
-// close also ends at the end of data, so that a loop over it ends whatever it reads.
+// close also reports true at the end of data, so that a loop over it always ends.
 func (s *valueScanner) close(c byte) bool { return s.peek() == 0 || s.skip(c) }
 
 func (s *valueScanner) text() (string, bool) {
@@ -209,7 +209,7 @@ func (v vocab) MarshalJSON() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// MarshalJSON writes the form "a b", which every version of Hugging Face's reader takes.
+// MarshalJSON writes the form "a b", which every version of Hugging Face's reader accepts.
 func (m merges) MarshalJSON() ([]byte, error) {
 	list := make([]string, len(m))
 	for i, pair := range m {

@@ -20,8 +20,8 @@ import (
 // maxFile bounds a tokenizer.json. The largest have 35 MB.
 const maxFile = 64 << 20
 
-// Load reads a tokenizer.json, or the one in a folder, and what stands beside it:
-// tokenizer_config.json, generation_config.json, chat_template.jinja, additional_chat_templates, each of which may be absent.
+// Load reads a tokenizer.json, or the one in a folder, and the optional files beside it:
+// tokenizer_config.json, generation_config.json, chat_template.jinja and additional_chat_templates.
 func Load(path string) (*Tokenizer, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		path = filepath.Join(path, "tokenizer.json")
@@ -49,14 +49,14 @@ func Load(path string) (*Tokenizer, error) {
 	return t, nil
 }
 
-// parse makes a tokenizer of the text of a tokenizer.json. Every error is the file's.
+// parse makes a tokenizer from a tokenizer.json. Its errors are all faults of the file.
 func parse(data []byte) (*Tokenizer, error) {
 	var f file
 	if bytes.HasPrefix(data, []byte("version https://git-lfs")) {
 		return nil, errors.New("it is a pointer of Git LFS, not the tokenizer; type git lfs pull in its folder")
 	}
 	if err := json.Unmarshal(data, &f); err != nil {
-		// The vocabulary of another kind of model has another form, of which that kind tells more.
+		// Other types of models write the vocabulary in another form; their type makes the better message.
 		var kind struct{ Model struct{ Type string } }
 		if json.Unmarshal(data, &kind) == nil && kind.Model.Type != "" && kind.Model.Type != "BPE" {
 			return nil, (&model{Type: kind.Model.Type}).supported(&spelling{})
@@ -66,7 +66,7 @@ func parse(data []byte) (*Tokenizer, error) {
 	return f.build()
 }
 
-// explain says in the words of the file what encoding/json says in Go's.
+// explain rewords an error of encoding/json in terms of the file instead of Go types.
 func explain(err error, size int) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
@@ -91,8 +91,8 @@ type companion struct {
 	} `json:"added_tokens_decoder"`
 }
 
-// checkAdded wants tokenizer.json to have the tokens that are said to have been added: Hugging Face's transformers add those
-// that it lacks, and text with one of them becomes other tokens there.
+// checkAdded requires that tokenizer.json has all tokens of added_tokens_decoder. Hugging Face's transformers would add missing
+// ones, and then encode text with one of them differently.
 func (c *companion) checkAdded(t *Tokenizer) error {
 	for _, key := range slices.Sorted(maps.Keys(c.Added)) {
 		content := c.Added[key].Content
@@ -103,10 +103,10 @@ func (c *companion) checkAdded(t *Tokenizer) error {
 	return nil
 }
 
-// tokenParts are the keys of tokenizer_config.json that give a token a part.
+// tokenParts are the keys of tokenizer_config.json that give a token a role.
 var tokenParts = []string{"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}
 
-// readParts reads them: "text", {"content":"text", …}, or null.
+// readParts reads the tokenParts: "text", {"content":"text", …}, or null.
 func readParts(path string) (map[string]string, error) {
 	var file map[string]json.RawMessage
 	if err := readJSON(path, &file); err != nil {
@@ -132,7 +132,7 @@ func readParts(path string) (map[string]string, error) {
 	return parts, nil
 }
 
-// namedTemplates are templates by their names: "default", and "tool_use" for conversations with tools. A text is the first.
+// namedTemplates are chat templates by name: "default", and "tool_use" for conversations with tools. A plain string is "default".
 type namedTemplates map[string]string
 
 func (n *namedTemplates) UnmarshalJSON(data []byte) error {
@@ -152,7 +152,7 @@ func (n *namedTemplates) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// templatesBeside are those that have files of their own: the default one, and those of a folder.
+// templatesBeside reads the chat templates that have files of their own: the default one, and those of a folder.
 func templatesBeside(dir string) (namedTemplates, error) {
 	found := namedTemplates{}
 	read := func(name, path string) error {
@@ -205,7 +205,7 @@ func (t *Tokenizer) readCompanions(dir string) error {
 	if err != nil {
 		return err
 	}
-	if len(beside) > 0 { // as in Hugging Face's transformers, in place of all that tokenizer_config.json has
+	if len(beside) > 0 { // they replace all of tokenizer_config.json, as in Hugging Face's transformers
 		c.Template = beside
 	}
 	maps.DeleteFunc(c.Template, func(_, text string) bool { return text == "" })
@@ -216,7 +216,7 @@ func (t *Tokenizer) readCompanions(dir string) error {
 	return err
 }
 
-// readJSON reads a file that may be absent.
+// readJSON decodes a file that may be absent.
 func readJSON(path string, v any) error {
 	data, there, err := readBeside(path)
 	if err != nil || !there {
@@ -228,8 +228,8 @@ func readJSON(path string, v any) error {
 	return nil
 }
 
-// readBeside reads a file that may be absent. A link that leads nowhere, as it is left in a cache of which files were deleted, is
-// not: what it led to would be passed over in silence.
+// readBeside reads a file that may be absent. A dangling link, as deleting files from a cache leaves it, is an error: otherwise the
+// missing file would be silently ignored.
 func readBeside(path string) (data []byte, there bool, err error) {
 	data, err = openfile.Read(path)
 	if !errors.Is(err, fs.ErrNotExist) {

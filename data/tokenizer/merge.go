@@ -8,23 +8,23 @@ import (
 	"sync/atomic"
 )
 
-// bpe merges the bytes of a piece, or its characters, into tokens: again and again the adjacent pair that
-// was learned first, the leftmost where it stands more than once.
+// bpe merges the bytes or characters of a piece into tokens: it repeatedly merges the adjacent pair of the
+// lowest rank, the leftmost if it occurs more than once.
 type bpe struct {
-	vocab        map[string]int32 // text of a token, as it stands in a piece, to its id
-	byteID       [256]int32       // the tokens of one byte
+	vocab        map[string]int32 // ids of tokens by their text, as it is written in a piece
+	byteID       [256]int32       // the token of each byte
 	chars        *characters      // nil: a piece is merged from its bytes
-	seams        *seams           // nil: a piece is merged as a whole
+	seams        *seams           // nil: a piece must be merged as a whole
 	pairs        pairTable
-	made         []int32 // the token that the merge of each rank makes
-	ignoreMerges bool    // a piece that is a token is that token, whatever the merges say
+	made         []int32 // the token that the merge of each rank produces
+	ignoreMerges bool    // a piece that equals a token becomes that token without merging
 	cache        pieceCache
 }
 
 const (
 	noRank = math.MaxInt32
-	// smallPiece is the length in bytes up to which a piece is merged by looking for the lowest rank
-	// (quadratic, on the stack) and kept in the cache.
+	// smallPiece is the length in bytes up to which a piece is merged by repeated linear search for the
+	// lowest rank (quadratic, on the stack) and cached.
 	smallPiece = 64
 )
 
@@ -45,12 +45,12 @@ func (m *bpe) appendPiece(ids []int32, piece string) []int32 {
 	}
 	var symbols [smallPiece]int32
 	found := m.mergeSmall(symbols[:0], piece)
-	// The piece is a part of the caller's text, which the cache must not keep alive.
+	// Clone the piece, so that the cache does not keep the whole text of the caller alive.
 	slot.Store(&cached{strings.Clone(piece), slices.Clone(found)})
 	return append(ids, found...)
 }
 
-// whole finds a piece that is a token by itself, where the file says that this goes before merging.
+// whole looks up a piece as a token of its own, if ignore_merges is set.
 func (m *bpe) whole(piece string) (int32, bool) {
 	if !m.ignoreMerges {
 		return 0, false
@@ -59,7 +59,7 @@ func (m *bpe) whole(piece string) (int32, bool) {
 	return id, ok
 }
 
-// appendSymbols appends what a piece is merged from.
+// appendSymbols appends the tokens of the bytes or characters of a piece, which are then merged.
 func (m *bpe) appendSymbols(symbols []int32, piece string) []int32 {
 	if m.chars != nil {
 		return m.chars.append(symbols, piece, &m.byteID)
@@ -102,8 +102,8 @@ func (m *bpe) mergeSmall(symbols []int32, piece string) []int32 {
 	}
 }
 
-// pieceCache remembers the tokens of short pieces: programs repeat themselves. It is a fixed number of
-// slots, each holding the last piece that hashed to it; it changes speed, never a result.
+// pieceCache remembers the tokens of short pieces, as programs repeat themselves. Each of a fixed number
+// of slots holds the last piece that hashed to it. The cache affects speed, never a result.
 type pieceCache struct {
 	seed  maphash.Seed
 	slots [1 << 16]atomic.Pointer[cached]
@@ -139,7 +139,7 @@ func newPairTable(n int) pairTable {
 
 func pairKey(left, right int32) uint64 { return uint64(uint32(left))<<32 | uint64(uint32(right)) }
 
-// find gives the slot of a key, or the empty one where it belongs.
+// find returns the slot of a key, or the empty slot for it.
 func (t *pairTable) find(key uint64) *pairSlot {
 	i := int((key * 0x9E3779B97F4A7C15) >> t.shift)
 	for {
@@ -151,7 +151,7 @@ func (t *pairTable) find(key uint64) *pairSlot {
 	}
 }
 
-// add reports false where the pair has a rank already.
+// add reports false if the pair has a rank already.
 func (t *pairTable) add(left, right, rank int32) bool {
 	key := pairKey(left, right)
 	s := t.find(key)

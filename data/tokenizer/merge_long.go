@@ -4,16 +4,16 @@ import "sync"
 
 // longMerge is the scratch space of mergeLong.
 type longMerge struct {
-	symbols    []int32 // the tokens, each in the place of its first byte or character
-	ranks      []int32 // of the pair that starts there; noRank inside a token
-	prev, next []int32 // the neighbours
-	heap       []uint64
+	symbols    []int32  // the tokens, each at the index of its first byte or character
+	ranks      []int32  // of the pair that starts there; noRank inside a token
+	prev, next []int32  // the indices of the neighbours
+	heap       []uint64 // rank<<32 | index of pairs that can be merged
 }
 
 var longMerges = sync.Pool{New: func() any { return new(longMerge) }}
 
-// mergeLong merges a piece of any length in n log n: a heap of pairs by rank and place. A pair that has
-// changed since it was put there is known by its rank.
+// mergeLong merges a piece of any length in O(n log n), by a heap of pairs ordered by rank and index. An
+// entry whose pair has changed since it was pushed is recognised by its rank.
 func (m *bpe) mergeLong(ids []int32, piece string) []int32 {
 	w := longMerges.Get().(*longMerge)
 	defer longMerges.Put(w)
@@ -55,7 +55,7 @@ func (w *longMerge) load(m *bpe, piece string) {
 	}
 }
 
-// rankPair looks up the pair that starts at i and queues it if it can be merged.
+// rankPair looks up the pair that starts at i and pushes it if it can be merged.
 func (w *longMerge) rankPair(m *bpe, i int32) {
 	w.ranks[i] = noRank
 	if j := w.next[i]; int(j) < len(w.symbols) {

@@ -5,16 +5,15 @@ import (
 	"strings"
 )
 
-// opening is what a vocabulary that was made by SentencePiece has a text begin with: its words are written with the blank
-// before them, and so is the first.
+// opening is the blank that a SentencePiece vocabulary puts before a text: its words include the blank before them, and so
+// does the first word.
 type opening struct {
-	always string // put before every text between added tokens: the normalizer Prepend
-	blank  string // put in place of each space, and by scheme before a text: the pre-tokenizer Metaspace; "": there is none
-	scheme string // always, first (of a whole text alone) or never; a text that begins with a blank gets no other
+	always string // prepended to every text between added tokens: the normalizer Prepend
+	blank  string // replaces each space, and is prepended by scheme: the pre-tokenizer Metaspace; "": none
+	scheme string // always, first (only at the start of the whole text) or never; no second blank is prepended
 }
 
-// write is a text between added tokens as the pieces of the vocabulary write it, after normalization. first tells that nothing is
-// before it.
+// write applies Metaspace to a normalized text between added tokens; first: nothing precedes the text.
 func (o *opening) write(text string, first bool) string {
 	if o.blank == "" {
 		return text
@@ -26,7 +25,7 @@ func (o *opening) write(text string, first bool) string {
 	return text
 }
 
-// opening takes what a text begins with out of the parts, and gives the normalizer and the pre-tokenizer that are left.
+// opening separates Prepend and Metaspace from the other parts: normalizer and pre are what is left of the file's.
 func (f *file) opening() (o opening, normalizer, pre *part, err error) {
 	normalizer, pre = f.Normalizer, f.PreTokenizer
 	if n := normalizer; n != nil && n.Type == "Sequence" && len(n.Normalizers) > 0 && n.Normalizers[0].Type == "Prepend" {
@@ -39,12 +38,12 @@ func (f *file) opening() (o opening, normalizer, pre *part, err error) {
 	if pre == nil || pre.Type != "Metaspace" {
 		return o, normalizer, pre, nil
 	}
-	o.blank, o.scheme, err = pre.marks("pre_tokenizer")
+	o.blank, o.scheme, err = pre.metaspaceSettings("pre_tokenizer")
 	return o, normalizer, pre, err
 }
 
-// marks are what a Metaspace has in place of a space, and where it puts one before a text.
-func (p *part) marks(field string) (blank, scheme string, err error) {
+// metaspaceSettings reads a Metaspace: the character for a space, and when to prepend it.
+func (p *part) metaspaceSettings(field string) (blank, scheme string, err error) {
 	blank, scheme = p.Replacement, p.PrependScheme
 	never := p.AddPrefixSpace != nil && !*p.AddPrefixSpace
 	switch {
@@ -62,7 +61,7 @@ func (p *part) marks(field string) (blank, scheme string, err error) {
 	return blank, scheme, nil
 }
 
-// leading are the tokens that stand for another text where they come first: without the blanks of the decoder Metaspace.
+// leading maps the tokens whose text differs at the start of a text: the decoder Metaspace drops their blanks there.
 func (f *file) leading(s *spelling) map[int32]string {
 	if s.blank == "" {
 		return nil
@@ -82,7 +81,7 @@ func (f *file) leading(s *spelling) map[int32]string {
 	return texts
 }
 
-// metaspace cuts a text before each blank, unless it is told not to.
+// metaspace splits a text before each blank, unless split is false.
 func (p *part) metaspace() splitter {
 	if p.Split != nil && !*p.Split {
 		return func(text string, emit func(string)) { emit(text) }
@@ -100,7 +99,7 @@ func (p *part) metaspace() splitter {
 	}
 }
 
-// stripped is how many spaces decoding takes off the start of a text: those that the opening has put there.
+// stripped is the number of spaces that decoding strips from the start of a text, which opening prepended.
 func (p *part) stripped(field string) (int, error) {
 	if p.Content == nil || *p.Content != " " || p.Stop != 0 || p.Start < 0 {
 		return 0, fmt.Errorf("%s: found a Strip of start %d, stop %d and content %s; expected spaces at the start: content \" \", stop 0",
@@ -116,7 +115,7 @@ func quoted(s *string) string {
 	return fmt.Sprintf("%q", *s)
 }
 
-// strip takes as many spaces as are left to take off the start of a text; left is 0 once the text has begun.
+// strip removes up to left spaces from the start of a text, and returns how many remain to be removed: 0 once the text has begun.
 func strip(text []byte, left int) ([]byte, int) {
 	for left > 0 && len(text) > 0 {
 		if text[0] != ' ' {

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// nfc is Unicode Normalization Form C. golang.org/x/text computes it for all but texts with more than
-// 30 combining marks on one letter, which it breaks up with U+034F to bound its memory.
+// nfc is Unicode Normalization Form C. golang.org/x/text computes it, except for texts with more than 30
+// combining marks on one letter, into which it inserts U+034F to bound its memory.
 func nfc(s string) string {
 	if norm.NFC.QuickSpanString(s) == len(s) {
 		return s
@@ -18,8 +18,8 @@ func nfc(s string) string {
 	return norm.NFC.String(s)
 }
 
-// longRun reports whether s may have more than 30 combining marks in a row. A character is at most as
-// many marks as it has bytes, and the letter before brings three at most: 27 bytes are safe.
+// longRun reports whether s may have more than 30 combining marks in a row. A character decomposes into at
+// most as many marks as it has bytes, and the letter before into three more at most: 27 bytes are safe.
 func longRun(s string) bool {
 	bytes := 0
 	for i := 0; i < len(s); {
@@ -34,7 +34,7 @@ func longRun(s string) bool {
 	return false
 }
 
-// plainNFC is the definition step by step: decompose, put the marks in order, compose.
+// plainNFC follows the definition step by step: decompose, order the marks, compose.
 func plainNFC(s string) string {
 	var text []rune
 	var class []uint8 // combining class of each rune; 0 is a letter that marks can sit on
@@ -69,8 +69,8 @@ func orderMarks(text []rune, class []uint8) {
 	}
 }
 
-// composeMarks joins each mark with the last letter, where Unicode has one character for the two and
-// no mark of the same class stands between.
+// composeMarks composes each mark with the last letter, if Unicode has a character for both and no mark
+// of the same class stands between them.
 func composeMarks(text []rune, class []uint8) []rune {
 	out := make([]rune, 0, len(text))
 	letter := -1     // index in out

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// normalizer gives what a text goes through before it is cut; nil where that is nothing.
+// normalizer makes the function that normalizes a text before it is split; nil: none.
 func (p *part) normalizer(field string) (func(string) string, error) {
 	if p == nil {
 		return nil, nil
@@ -91,8 +91,8 @@ func (p *part) patternSplitter(field string) (splitter, error) {
 	return s, nil
 }
 
-// byteLevel turns bytes into the characters of the alphabet, which needs no work here: pieces stay
-// bytes. Unless told otherwise it also splits by GPT-2's pattern.
+// byteLevel splits by the pattern of GPT-2, unless use_regex is false. Its other task, to write bytes in
+// the alphabet, is not needed, because pieces stay bytes here.
 func (p *part) byteLevel(field string) (splitter, error) {
 	if p.AddPrefixSpace == nil || *p.AddPrefixSpace {
 		return nil, fmt.Errorf("%s.add_prefix_space: expected false: no space is put before a text", field)
@@ -103,7 +103,7 @@ func (p *part) byteLevel(field string) (splitter, error) {
 	return newSplitter(gpt2Pattern)
 }
 
-// spellsBytes reports whether pieces are written in the alphabet of bytes.
+// spellsBytes reports whether the pre-tokenizer writes pieces in the byte alphabet.
 func (p *part) spellsBytes() bool {
 	return p.Type == "ByteLevel" || p.Type == "Sequence" && slices.ContainsFunc(p.PreTokenizers, func(c part) bool { return c.spellsBytes() })
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/dlclark/regexp2"
 )
 
-// patternTrial is how long a pattern may take over each of the trial texts; those in use take a thousandth of it. A pattern is late
-// when it is so patternTries times in a row: the machine may have been busy with others.
+// patternTrial is the time limit of a pattern for each trial text; the patterns of real models take a thousandth of it. A pattern is
+// refused after it missed the limit patternTries times in a row, since the machine may have been busy.
 const (
 	patternTrial = 200 * time.Millisecond
 	patternTries = 5
 )
 
-// tryPattern refuses a regular expression that takes for ever over some texts: (a+)+b tries all ways to part a row of
-// a's. The trial texts are rows of each character that the pattern names, of one of each kind, and of the row with
-// another end.
+// tryPattern refuses a regular expression with catastrophic backtracking, such as (a+)+b, which tries all ways to divide
+// a run of a's. The trial texts are runs of each character in the pattern and of one character of each kind, alone and
+// with another character at the end.
 func tryPattern(pattern string) error {
 	re, err := regexp2.Compile(pattern, regexp2.None)
 	if err != nil {
@@ -40,7 +40,7 @@ func tryPattern(pattern string) error {
 	return nil
 }
 
-// endsInTime tells whether all matches in a text are found within one of the tries.
+// endsInTime reports whether one of the tries finds all matches in a text within the limit.
 func endsInTime(re *regexp2.Regexp, text string) bool {
 	for range patternTries {
 		m, err := re.FindStringMatch(text)

@@ -11,13 +11,13 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/atomicfile"
 )
 
-// Trained is a tokenizer fresh from Train.
+// Trained is the result of Train.
 type Trained struct {
 	file    *file
 	options TrainOptions
 }
 
-// savedConfig is the tokenizer_config.json that Hugging Face's libraries want beside tokenizer.json.
+// savedConfig is the tokenizer_config.json that Hugging Face's libraries need beside tokenizer.json.
 type savedConfig struct {
 	AddBOSToken        bool                  `json:"add_bos_token"`
 	AddPrefixSpace     bool                  `json:"add_prefix_space"`
@@ -44,7 +44,7 @@ type savedToken struct {
 	Special    bool   `json:"special"`
 }
 
-// Save writes tokenizer.json and tokenizer_config.json into a folder, which it makes if need be.
+// Save writes tokenizer.json and tokenizer_config.json into a folder, which it creates if needed.
 func (t *Trained) Save(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (t *Trained) Save(dir string) error {
 	return nil
 }
 
-// Tokenizer gives the trained tokenizer for use, the same as Load gives after Save.
+// Tokenizer returns the trained tokenizer, the same that Load returns after Save.
 func (t *Trained) Tokenizer() (*Tokenizer, error) {
 	tok, err := t.file.build()
 	if err != nil {

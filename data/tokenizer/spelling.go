@@ -8,19 +8,19 @@ import (
 	"unicode"
 )
 
-// spelling is how a vocabulary writes the text of a token: each byte as a character of the alphabet
-// (replace is nil), or each character as it is, but for those that replace names, with tokens such as
-// <0x0A> for single bytes.
+// spelling is how a vocabulary writes the text of a token. Byte-level (replace is nil): each byte as a
+// character of the alphabet. Otherwise: each character as itself, except for those that replace maps, with
+// tokens such as <0x0A> for single bytes.
 type spelling struct {
 	replace func(string) string
 	bytes   map[string]byte
-	strip   int    // spaces that decoding takes off the start of a text
-	blank   string // that the first token of a text does without: the decoder Metaspace; "": there is none
+	strip   int    // spaces that decoding strips from the start of a text
+	blank   string // dropped from the first token of a text, by the decoder Metaspace; "": none
 }
 
 func (s *spelling) byteLevel() bool { return s.replace == nil }
 
-// spelling reads the decoder.
+// spelling reads a decoder.
 func (p *part) spelling(field string) (*spelling, error) {
 	const expected = "expected ByteLevel, or a Sequence of Replace or Metaspace, ByteFallback, Fuse and Strip"
 	if p != nil && p.Type == "ByteLevel" {
@@ -42,7 +42,7 @@ func (p *part) spelling(field string) (*spelling, error) {
 			}
 			pairs = append(pairs, [2]string{old, new})
 		case "Metaspace":
-			blank, scheme, err := d.marks(at)
+			blank, scheme, err := d.metaspaceSettings(at)
 			if err != nil {
 				return nil, err
 			}
@@ -81,8 +81,8 @@ func (p *part) spelling(field string) (*spelling, error) {
 	return s, nil
 }
 
-// token gives the text that a token of the vocabulary stands for, and how it stands in a piece: "" where
-// it is no part of one.
+// token returns the text that a token of the vocabulary stands for, and how it is written in a piece: ""
+// if it cannot occur in one.
 func (s *spelling) token(buf []byte, written string) (text, inPiece string) {
 	if !s.byteLevel() {
 		if b, ok := s.bytes[written]; ok {
@@ -90,7 +90,7 @@ func (s *spelling) token(buf []byte, written string) (text, inPiece string) {
 		}
 		return s.replace(written), written
 	}
-	// A token with other characters is not made of bytes: it stands for its text and is never merged.
+	// A token with characters outside the alphabet stands for its text as written and is never merged.
 	raw, ok := fromAlphabet(buf[:0], written)
 	if !ok {
 		return written, ""
@@ -99,7 +99,7 @@ func (s *spelling) token(buf []byte, written string) (text, inPiece string) {
 	return text, text
 }
 
-// find gives a token as it stands in a piece.
+// find converts a token of the file to how it is written in a piece.
 func (s *spelling) find(buf []byte, written string) ([]byte, bool) {
 	if !s.byteLevel() {
 		return append(buf[:0], written...), true
@@ -107,7 +107,7 @@ func (s *spelling) find(buf []byte, written string) ([]byte, bool) {
 	return fromAlphabet(buf[:0], written)
 }
 
-// added gives the text that an added token stands for.
+// added is the text that an added token stands for.
 func (s *spelling) added(content string) string {
 	if s.byteLevel() {
 		return content
@@ -115,7 +115,7 @@ func (s *spelling) added(content string) string {
 	return s.replace(content)
 }
 
-// byteToken gives the piece whose token is byte b.
+// byteToken is the token of byte b, as it is written in a piece.
 func (s *spelling) byteToken(b int) string {
 	if s.byteLevel() {
 		return string([]byte{byte(b)})
@@ -123,7 +123,7 @@ func (s *spelling) byteToken(b int) string {
 	return byteName(b)
 }
 
-// missing says that a byte has no token.
+// missing is the error for a byte without a token.
 func (s *spelling) missing(b int) error {
 	if s.byteLevel() {
 		return fmt.Errorf("model.vocab: no token for byte 0x%02X (%q): not a byte-level vocabulary", b, charOf[byte(b)])
@@ -135,8 +135,8 @@ func isBlank(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return !unicode.IsSpace(r) && r != blank }) < 0
 }
 
-// fits holds byte_fallback of the model against the decoder.
-func (s *spelling) fits(byteFallback bool) error {
+// checkFallback checks that byte_fallback of the model agrees with the decoder.
+func (s *spelling) checkFallback(byteFallback bool) error {
 	switch {
 	case s.byteLevel() && byteFallback:
 		return errors.New("model.byte_fallback: found true beside a ByteLevel decoder, expected false")

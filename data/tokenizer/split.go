@@ -10,19 +10,19 @@ import (
 	"github.com/dlclark/regexp2"
 )
 
-// A splitter cuts a text into the pieces that are merged one by one, and hands each to emit. The
-// pieces joined are the text.
+// A splitter cuts a text into pieces, which are merged independently, and passes each to emit. The pieces
+// together are the text.
 type splitter func(text string, emit func(piece string))
 
-// The patterns of the family. They are recognised by their text and matched by the scanners below;
-// any other pattern goes to the regexp engine, which is many times slower.
+// The patterns of the supported models. They are recognised by their text and matched by the scanners
+// below; any other pattern goes to the regexp engine, which is many times slower.
 const (
 	gpt2Pattern   = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 	qwenPattern   = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 	llama3Pattern = `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`
 )
 
-// newSplitter gives the splitter of a pattern whose matches, and the text between them, are pieces.
+// newSplitter returns the splitter of a pattern: its matches and the text between them are the pieces.
 func newSplitter(pattern string) (splitter, error) {
 	fillClasses()
 	switch pattern {
@@ -36,7 +36,7 @@ func newSplitter(pattern string) (splitter, error) {
 	return regexpSplitter(pattern)
 }
 
-// scanner makes a splitter of a function that finds the end of the piece that starts at i.
+// scanner makes a splitter from a function that finds the end of the piece that starts at i.
 func scanner(end func(s string, i int) int) splitter {
 	return func(text string, emit func(string)) {
 		for i := 0; i < len(text); {
@@ -47,7 +47,7 @@ func scanner(end func(s string, i int) int) splitter {
 	}
 }
 
-// chain cuts every piece of the first splitter by the second.
+// chain splits every piece of the first splitter by the second.
 func chain(first, second splitter) splitter {
 	return func(text string, emit func(string)) {
 		first(text, func(piece string) { second(piece, emit) })
@@ -69,7 +69,7 @@ func regexpSplitter(pattern string) (splitter, error) {
 			}
 		}
 		runes, done := []rune(text), 0
-		m, _ := re.FindRunesMatch(runes) // fails only by a time limit, and none is set
+		m, _ := re.FindRunesMatch(runes) // it fails only at a time limit, which is not set
 		for m != nil {
 			cut(runes[done:m.Index])
 			cut(runes[m.Index : m.Index+m.Length])
@@ -85,11 +85,11 @@ const (
 	other   = iota // [^\s\p{L}\p{N}]
 	letter         // \p{L}
 	number         // \p{N}
-	space          // \s but the next
+	space          // \s without [\r\n]
 	newline        // [\r\n]
 )
 
-// classes has the class of every character. Pages of it that hold only `other` stay untouched.
+// classes is the class of every character. Memory pages of it that hold only `other` are never written.
 var classes [unicode.MaxRune + 1]uint8
 
 var fillClasses = sync.OnceFunc(func() {
@@ -111,7 +111,7 @@ var fillClasses = sync.OnceFunc(func() {
 	classes['\r'], classes['\n'] = newline, newline
 })
 
-// classAt gives the class and the length of the character at s[i]; length 0 at the end of s.
+// classAt returns the class and the length of the character at s[i]; length 0 at the end of s.
 func classAt(s string, i int) (class uint8, size int) {
 	if i >= len(s) {
 		return other, 0
@@ -123,7 +123,7 @@ func classAt(s string, i int) (class uint8, size int) {
 	return classes[r], n
 }
 
-// run gives the end of the run of characters of one class from i on, at most limit of them.
+// run returns the end of the run of characters of one class that starts at i, at most limit of them.
 func run(s string, i int, class uint8, limit int) int {
 	for ; limit > 0; limit-- {
 		c, n := classAt(s, i)
@@ -164,7 +164,7 @@ func modernEnd(s string, i, digits int) int {
 	case newline:
 		return spaceEnd(s, i, true)
 	}
-	// A space or a sign leads the word that follows it; a blank also leads the signs that follow it.
+	// A space or a symbol joins the word after it; a plain space also joins the symbols after it.
 	next, _ := classAt(s, i+n)
 	if i+n < len(s) && next == letter {
 		return run(s, i+n, letter, math.MaxInt)
@@ -176,8 +176,8 @@ func modernEnd(s string, i, digits int) int {
 	return run(s, j, newline, math.MaxInt)
 }
 
-// spaceEnd ends a piece of white space from i on: after the last newline of the run (where the pattern
-// has \s*[\r\n]+), or else before its last character, which leads the next word.
+// spaceEnd finds the end of a piece of white space that starts at i: after the last newline of the run (if
+// the pattern has \s*[\r\n]+), or else before its last character, which joins the next word.
 func spaceEnd(s string, i int, newlines bool) int {
 	last, afterNewline, j := i, i, i
 	for j < len(s) {
@@ -199,8 +199,8 @@ func spaceEnd(s string, i int, newlines bool) int {
 	return last
 }
 
-// contraction gives the end of 's, 't, 're, 've, 'm, 'll or 'd at i, or 0. With fold it disregards
-// case, and by Unicode's folding ſ is an s.
+// contraction returns the end of 's, 't, 're, 've, 'm, 'll or 'd at i, or 0. With fold it ignores case;
+// by Unicode case folding, ſ equals s.
 func contraction(s string, i int, fold bool) int {
 	if s[i] != '\'' || i+1 == len(s) {
 		return 0
@@ -216,7 +216,7 @@ func contraction(s string, i int, fold bool) int {
 	return 0
 }
 
-// asciiFold reports whether s is lower, which is lower case, but for the case of ASCII letters.
+// asciiFold reports whether s equals the lower-case text lower, ignoring the case of ASCII letters.
 func asciiFold(s, lower string) bool {
 	for i := range len(s) {
 		if s[i]|0x20 != lower[i] {

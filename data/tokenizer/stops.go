@@ -8,10 +8,11 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// StopTokens are the tokens that end a completion of the model in dir, each of them once: eos_token_id of
-// config.json and of generation_config.json, in ascending order, then what t names (EOS), then turnEnd, the
-// tokens that end a turn of the chat format. A file may be absent; t is nil where a model has no tokenizer. Where config.json has
-// a vocab_size, a token beyond it is refused by where it comes from: the model can never say it.
+// StopTokens are the distinct tokens that end a completion of the model in dir: eos_token_id of
+// config.json and of generation_config.json, in ascending order, then the EOS tokens of t, then turnEnd, the
+// tokens that end a turn of the chat format. A file may be absent; t is nil if the model has no tokenizer.
+// If config.json has a vocab_size, a token outside it is an error that names its origin, because the model
+// cannot generate it.
 func StopTokens(dir string, t *Tokenizer, turnEnd ...int32) ([]int32, error) {
 	var stops []int32
 	var shape struct {
@@ -43,7 +44,7 @@ func StopTokens(dir string, t *Tokenizer, turnEnd ...int32) ([]int32, error) {
 	return stops, nil
 }
 
-// beyond gives the first id that a vocabulary of that size does not have; of size 0 it is not known.
+// beyond returns the first id outside a vocabulary of the given size; size 0: unknown, every id is inside.
 func beyond(ids []int32, size int32) (int32, bool) {
 	for _, id := range ids {
 		if size > 0 && id >= size {
@@ -53,7 +54,7 @@ func beyond(ids []int32, size int32) (int32, bool) {
 	return 0, false
 }
 
-// readEOSTokenID gives eos_token_id of a JSON file, which may be absent.
+// readEOSTokenID reads eos_token_id from a JSON file, which may be absent.
 func readEOSTokenID(path string) ([]int32, error) {
 	var c struct {
 		EOSTokenID json.RawMessage `json:"eos_token_id"`
@@ -88,7 +89,7 @@ func parseEOSTokenID(text json.RawMessage) ([]int32, error) {
 	return ids, nil
 }
 
-// appendNew appends the ids that the list does not have yet.
+// appendNew appends the ids that are not in the list yet.
 func appendNew(list, ids []int32) []int32 {
 	for _, id := range ids {
 		if !slices.Contains(list, id) {

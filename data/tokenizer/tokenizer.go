@@ -5,14 +5,13 @@
 //
 // Text and special tokens never mix. Encode treats every character as the user's: "<|im_end|>" in a
 // prompt becomes the ordinary tokens that spell it. A special token stands only where the caller puts
-// its id (TokenID) between two calls of AppendText. EncodeSpecial alone reads special tokens out of a
-// text, as Hugging Face's tokenizer does by default; it is for text that the caller wrote.
+// its id (TokenID) between two calls of AppendText. EncodeSpecial recognises special tokens in a text, as
+// Hugging Face's tokenizer does by default; it is for text that the caller wrote.
 //
-// The work is done by parts of our own. Of github.com/sugarme/tokenizer the alphabet of byte
-// characters and the types of a configuration serve as they are; its pipeline gives other ids than
-// Hugging Face's for real Qwen files and is a hundred times too slow. So normalizer, pre-tokenizer,
-// model and added tokens are replaced here, and Upstream puts the replacements behind its interfaces.
-// The tests hold each fault that a replacement works around.
+// Of github.com/sugarme/tokenizer the package uses only the alphabet of byte characters and the types of a
+// configuration: its pipeline gives other ids than Hugging Face's for real Qwen files and is a hundred
+// times too slow. So normalizer, pre-tokenizer, model and added tokens are implemented here, and Upstream
+// offers them behind its interfaces. The tests document each fault that a replacement works around.
 //
 // The package does not know about roles and turns (see data/chat), and it adds nothing to a text: no
 // token at the start or the end (post_processor), no padding, no truncation, no cleaned-up spaces.
@@ -27,17 +26,17 @@ import (
 type Tokenizer struct {
 	bpe       *bpe
 	split     splitter
-	normalize func(string) string // nil: text is taken as it comes
+	normalize func(string) string // nil: no normalization
 	opening   opening
 	spelling  *spelling
 
 	tokens  []string         // the bytes of each id; "" where no token has that id
-	leading map[int32]string // those of some ids that begin a text
+	leading map[int32]string // the text of ids that is different at the start of a text
 	added   map[string]int32 // added tokens by content
 	control map[int32]bool   // added tokens by id; true for control tokens
-	raw     *matcher         // finds added tokens in the text as it comes
-	normal  *matcher         // finds those that are looked for after normalization
-	written *matcher         // finds the same before it: with the spaces that normalization writes otherwise
+	raw     *matcher         // finds added tokens that are matched before normalization
+	normal  *matcher         // finds those that are matched after normalization
+	written *matcher         // finds the tokens of normal in text that is not normalized, where EncodeQuoting needs them
 
 	eos          []int32
 	chatTemplate string
@@ -46,19 +45,19 @@ type Tokenizer struct {
 	parts        map[string]string
 }
 
-// Special is a token that stands for no ordinary text.
+// Special is an added token.
 type Special struct {
 	ID      int32
 	Content string
-	// Control tells tokens that structure a conversation (<|im_end|>), which Decode can leave out,
-	// from those that are part of what is said (<think>).
+	// Control tokens structure a conversation (<|im_end|>) and can be left out by Decode; the others are
+	// part of what is said (<think>).
 	Control bool
 }
 
-// VocabSize is one more than the highest id. The model's embedding may have more rows.
+// VocabSize is the highest id plus one. The embedding of the model may have more rows.
 func (t *Tokenizer) VocabSize() int { return len(t.tokens) }
 
-// TokenID finds an added token by its content, or an ordinary one as tokenizer.json writes it, with
+// TokenID looks up an added token by its content, or an ordinary one as tokenizer.json writes it, with
 // Ġ for a space.
 func (t *Tokenizer) TokenID(name string) (int32, bool) {
 	if id, ok := t.added[name]; ok {
@@ -72,7 +71,7 @@ func (t *Tokenizer) TokenID(name string) (int32, bool) {
 	return id, ok
 }
 
-// Token gives the bytes of an id. They need not be whole characters.
+// Token returns the bytes of an id, which need not be whole characters.
 func (t *Tokenizer) Token(id int32) (string, bool) {
 	if id < 0 || int(id) >= len(t.tokens) || t.tokens[id] == "" {
 		return "", false
@@ -97,16 +96,16 @@ func (t *Tokenizer) EOS() []int32 { return slices.Clone(t.eos) }
 // ChatTemplate is the model's Jinja chat template, or "".
 func (t *Tokenizer) ChatTemplate() string { return t.chatTemplate }
 
-// ToolTemplate is the one for conversations with tools, where the model has a template of its own for these, or "".
+// ToolTemplate is the separate chat template for conversations with tools, or "".
 func (t *Tokenizer) ToolTemplate() string { return t.toolTemplate }
 
-// Templates are the names of all chat templates of the model: default, tool_use, and those that nothing asks for.
+// Templates are the names of all chat templates of the model: default, tool_use, and others, which are unused.
 func (t *Tokenizer) Templates() []string { return slices.Clone(t.templates) }
 
-// Parts gives the tokens that have a part by its name: bos_token, eos_token, pad_token and so on.
+// Parts returns the tokens with a role by its name: bos_token, eos_token, pad_token and so on.
 func (t *Tokenizer) Parts() map[string]string { return maps.Clone(t.parts) }
 
-// WithChatTemplate is the tokenizer with another chat template.
+// WithChatTemplate returns a copy of the tokenizer with another chat template.
 func (t *Tokenizer) WithChatTemplate(template string) *Tokenizer {
 	other := *t
 	other.chatTemplate, other.toolTemplate, other.templates = template, "", nil

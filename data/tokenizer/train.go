@@ -11,17 +11,17 @@ import (
 	upstream "github.com/sugarme/tokenizer"
 )
 
-// TrainOptions says what tokenizer to make.
+// TrainOptions describe the tokenizer to train.
 type TrainOptions struct {
-	VocabSize int       // of all tokens, special ones included; at least 256 and those
-	Special   []Special // added after the ordinary tokens, in this order; IDs are given out here
+	VocabSize int       // counts all tokens, special ones included; at least 256 plus len(Special)
+	Special   []Special // added after the ordinary tokens, in this order; their IDs are ignored
 	EOS       string    // the special token that ends a text, or ""
-	Pad       string    // the special token that fills a batch for other programs, or ""
+	Pad       string    // the special token with which other programs pad a batch, or ""
 	// ChatTemplate is written to tokenizer_config.json for programs that render Jinja.
 	ChatTemplate string
 }
 
-// minCount is how often a pair must occur to be merged: what occurs once is chance.
+// minCount is the number of occurrences that a pair needs to be merged: one may be chance.
 const minCount = 2
 
 // Train learns a byte-level BPE tokenizer with Qwen's normalizer and split pattern. The same texts and
@@ -64,8 +64,8 @@ func (o *TrainOptions) check() error {
 	return nil
 }
 
-// trainer holds the distinct pieces of the corpus as tokens so far, and the count of every adjacent
-// pair. A merge touches only the pieces that have the pair.
+// trainer holds the distinct pieces of the corpus as the tokens merged so far, and the count of every
+// adjacent pair. A merge visits only the pieces that contain the pair.
 type trainer struct {
 	texts []string        // the bytes of each token
 	known map[string]bool // the texts of the merged and the special tokens
@@ -82,7 +82,7 @@ type word struct {
 
 type pairStat struct {
 	count int
-	words []int32 // those that have the pair, and some that had it; a word may be there twice
+	words []int32 // the words with the pair, and some that had it before a merge; a word may be listed twice
 }
 
 func newTrainer(corpus iter.Seq[string]) *trainer {
@@ -110,7 +110,7 @@ func newTrainer(corpus iter.Seq[string]) *trainer {
 	return tr
 }
 
-// alphabet gives the bytes the first 256 ids, in the order of the characters that stand for them.
+// alphabet assigns the first 256 ids to the bytes, in the order of the characters that stand for them.
 func (tr *trainer) alphabet() (byteID [256]int32) {
 	order := make([]byte, 256)
 	for i := range order {
@@ -126,7 +126,7 @@ func (tr *trainer) alphabet() (byteID [256]int32) {
 
 func (tr *trainer) size() int { return len(tr.texts) }
 
-// count changes the count of a pair by delta, which is negative where a word loses it.
+// count changes the count of a pair by delta, which is negative if a word loses the pair.
 func (tr *trainer) count(left, right int32, word, delta int) {
 	key := pairKey(left, right)
 	s := tr.stats[key]
@@ -140,9 +140,9 @@ func (tr *trainer) count(left, right int32, word, delta int) {
 	}
 }
 
-// mergeNext makes a token of the most frequent pair, of equally frequent ones that with the lowest
-// ids. It reports false when no pair occurs minCount times. A pair that spells a token we have, learned
-// from another pair or special, stays apart.
+// mergeNext merges the most frequent pair into a new token; among equally frequent pairs, that with the
+// lowest ids. It reports false if no pair occurs minCount times. A pair whose text is a token already,
+// from another merge or as a special token, is not merged.
 func (tr *trainer) mergeNext() bool {
 	for len(tr.queue) > 0 {
 		top := heap.Pop(&tr.queue).(queued)
@@ -150,7 +150,7 @@ func (tr *trainer) mergeNext() bool {
 		s := tr.stats[top.key]
 		switch {
 		case s.count < minCount || tr.known[tr.texts[left]+tr.texts[right]]:
-		case s.count < top.count: // some were lost to other merges since it was queued
+		case s.count < top.count: // other merges have lowered the count since it was queued
 			heap.Push(&tr.queue, queued{top.key, s.count})
 		default:
 			tr.merge(left, right, s)
@@ -165,7 +165,7 @@ func (tr *trainer) merge(left, right int32, s *pairStat) {
 	text := tr.texts[left] + tr.texts[right]
 	tr.texts, tr.known[text] = append(tr.texts, text), true
 	tr.pairs = append(tr.pairs, [2]string{toAlphabet(tr.texts[left]), toAlphabet(tr.texts[right])})
-	grown := map[uint64]bool{} // the pairs with the new token
+	grown := map[uint64]bool{} // the pairs that contain the new token
 	for _, i := range s.words {
 		tr.mergeWord(int(i), left, right, made, grown)
 	}
@@ -177,7 +177,7 @@ func (tr *trainer) merge(left, right int32, s *pairStat) {
 	}
 }
 
-// mergeWord replaces the pair in one word and counts the neighbours anew.
+// mergeWord replaces the pair in one word and updates the counts of the adjacent pairs.
 func (tr *trainer) mergeWord(i int, left, right, made int32, grown map[uint64]bool) {
 	w := &tr.words[i]
 	in, out := w.symbols, w.symbols[:0]
@@ -203,8 +203,8 @@ func (tr *trainer) mergeWord(i int, left, right, made int32, grown map[uint64]bo
 	w.symbols = out
 }
 
-// queued is a pair with its count when it was queued, which is once, after the merge that made its
-// newer token. Later merges only lower the count.
+// queued is a pair with its count at the time it was queued, after the merge that made its newer token.
+// Later merges only lower the count.
 type queued struct {
 	key   uint64
 	count int
@@ -227,7 +227,7 @@ func (q *pairQueue) Pop() any {
 	return last
 }
 
-// result puts the tokens into the form of tokenizer.json, with Qwen's parts around them.
+// result makes a tokenizer.json of the tokens, with the normalizer, pre-tokenizer and decoder of Qwen.
 func (tr *trainer) result(o TrainOptions) *Trained {
 	no := false
 	byteLevel := part{Type: "ByteLevel", AddPrefixSpace: &no, TrimOffsets: &no, UseRegex: &no}

@@ -9,9 +9,9 @@ import (
 	"github.com/sugarme/tokenizer/normalizer"
 )
 
-// Upstream gives the parts as a tokenizer of github.com/sugarme/tokenizer, for programs that are
-// written against that library. It encodes texts without special tokens, for which that library has no
-// interface that could be filled, to the ids of Encode; offsets are those in the normalized text.
+// Upstream returns a tokenizer of github.com/sugarme/tokenizer that consists of the parts of this package,
+// for programs that are written for that library. It gives the ids of Encode for texts without special
+// tokens, for which the library has no interface to implement. Offsets are relative to the normalized text.
 func (t *Tokenizer) Upstream() *upstream.Tokenizer {
 	m := upstreamModel{t: t}
 	if !t.spelling.byteLevel() {
@@ -42,8 +42,8 @@ func (n upstreamNormalizer) Normalize(text *normalizer.NormalizedString) (*norma
 	return normalizer.NewNormalizedFrom(n.t.opening.write(n.t.normalized(text.GetNormalized()), true)), nil
 }
 
-// upstreamSplitter cuts the text and writes the pieces as the vocabulary does, mostly in the alphabet. Both at once: upstream's second
-// step would drop what is a token already.
+// upstreamSplitter splits the text and writes the pieces as the vocabulary does, mostly in the alphabet. It does both at once, because
+// a second step of upstream would drop pieces that are tokens already.
 type upstreamSplitter struct{ t *Tokenizer }
 
 func (s upstreamSplitter) PreTokenize(text *upstream.PreTokenizedString) (*upstream.PreTokenizedString, error) {
@@ -62,8 +62,8 @@ func (s upstreamSplitter) PreTokenize(text *upstream.PreTokenizedString) (*upstr
 	}), nil
 }
 
-// alphabetChanges says, byte by byte, which characters replace those of a piece: the first byte of a
-// character replaces it, the others are added.
+// alphabetChanges lists, byte by byte, the characters that replace those of a piece: the first byte of a
+// character replaces it, the others are insertions.
 func alphabetChanges(piece string) []normalizer.ChangeMap {
 	changes := make([]normalizer.ChangeMap, len(piece))
 	for i := range len(piece) {
@@ -77,10 +77,10 @@ func alphabetChanges(piece string) []normalizer.ChangeMap {
 
 type upstreamModel struct {
 	t       *Tokenizer
-	written []string // how the vocabulary writes each token, where that is not in the alphabet
+	written []string // how the vocabulary writes each token, if not in the alphabet
 }
 
-// Tokenize merges one piece, which is written as in the vocabulary.
+// Tokenize merges one piece, which is written as the vocabulary writes it.
 func (m upstreamModel) Tokenize(piece string) ([]upstream.Token, error) {
 	text, _ := m.t.spelling.find(nil, piece)
 	var tokens []upstream.Token
@@ -124,7 +124,7 @@ func (m upstreamModel) GetVocab() map[string]int {
 
 func (m upstreamModel) GetVocabSize() int { return m.t.VocabSize() }
 
-// Save is no part of this: the tokenizer.json that was loaded is the model.
+// Save is not supported: the tokenizer.json that was loaded is the saved form.
 func (m upstreamModel) Save(string, ...string) error {
 	return errors.New("not saved: keep the tokenizer.json that was loaded")
 }
@@ -135,7 +135,7 @@ func (d upstreamDecoder) Decode(tokens []string) string {
 	return ValidText(strings.Join(d.DecodeChain(tokens), ""))
 }
 
-// DecodeChain gives the bytes of each token.
+// DecodeChain returns the bytes of each token.
 func (d upstreamDecoder) DecodeChain(tokens []string) []string {
 	texts := make([]string, len(tokens))
 	for i, token := range tokens {

@@ -2,9 +2,9 @@ package tokenizer
 
 import "unicode/utf8"
 
-// appendText appends src to dst with each maximal broken sequence replaced by one U+FFFD, as the
-// Unicode standard recommends and Rust, Python and browsers do. (Go's own replacement makes one of each
-// byte.) An unfinished character at the end is returned as rest, unless final.
+// appendText appends src to dst with each maximal invalid sequence replaced by one U+FFFD, as the
+// Unicode standard recommends and Rust, Python and browsers do. (Go itself replaces each byte.) An
+// incomplete character at the end is returned as rest, unless final.
 func appendText(dst, src []byte, final bool) (text, rest []byte) {
 	for i := 0; i < len(src); {
 		if r, n := utf8.DecodeRune(src[i:]); r != utf8.RuneError || n > 1 {
@@ -22,7 +22,7 @@ func appendText(dst, src []byte, final bool) (text, rest []byte) {
 	return dst, nil
 }
 
-// brokenLen is the length of the longest start of p that could have become a character, at least 1.
+// brokenLen is the length of the longest prefix of p that could have begun a character, at least 1.
 func brokenLen(p []byte) int {
 	n := 1
 	for n < len(p) && !utf8.FullRune(p[:n]) && !utf8.FullRune(p[:n+1]) {
@@ -31,7 +31,7 @@ func brokenLen(p []byte) int {
 	return n
 }
 
-// ValidText is s with what is not UTF-8 replaced, as Decode does it: U+FFFD for each start of a character that does not go on.
+// ValidText replaces invalid UTF-8 in s as Decode does: one U+FFFD for each incomplete character.
 func ValidText(s string) string {
 	if utf8.ValidString(s) {
 		return s

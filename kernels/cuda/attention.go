@@ -11,37 +11,36 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// CacheBlock is how many positions a block of a cache has, and attentionPart how many a softmax of its own: cache_block and part in
-// src/attention.h.
+// cacheBlock is the number of positions in a block of a cache, attentionPart the number of positions that share a partial softmax. They
+// are cache_block and part in src/attention.h.
 const (
 	cacheBlock    = 32
 	attentionPart = 1024
 )
 
-// attentionTile is a shape in which attention is computed: high pairs of a row and a query head, for head sizes up to dim.
+// attentionTile is a tile shape of attention: high pairs of a row and a query head, for head sizes up to dim.
 type attentionTile struct {
 	high, dim, threads int
 	shared             int // bytes
 }
 
-// manyTile is Many of src/attention_many.h: warps have 16 pairs each, and all keys.
+// manyTile is Many of src/attention_many.h: each warp has 16 pairs and all keys.
 func manyTile(high, dim int) attentionTile {
 	return attentionTile{high, dim, 2 * high, 2*(high+2*64)*(dim+8) + 32*high}
 }
 
-// tensorTile is Tensor of src/attention_bf16.cu: warps for each 16 pairs, so many side by side, with places for as many blocks of keys and
-// values.
+// tensorTile is Tensor of src/attention_bf16.cu: across warps for each 16 pairs, and shared memory for places blocks of keys and values.
 func tensorTile(high, dim, across, places int) attentionTile {
 	return attentionTile{high, dim, 2 * high * across, 2*(high+places*64)*(dim+8) + 2*high*(64+8) + 4*high*(across+4)}
 }
 
-// chainsTile is that of src/attention_f32.cu.
+// chainsTile is the tile of src/attention_f32.cu.
 func chainsTile(high, dim int) attentionTile {
 	return attentionTile{high, dim, 128, 4*(high+2*32)*(dim+4) + 4*high*(32+4)}
 }
 
-// attentionTiles are the shapes for keys and values of a type: for many rows of a sequence, and for few, of a decoding step above all. All
-// that serve a head size give the same bits.
+// attentionTiles are the tiles by the type of keys and values: for many rows of a sequence (prefill), and for few (decoding). All tiles
+// for a head size give the same bits.
 var attentionTiles = map[kernels.DType]struct{ many, few []attentionTile }{
 	kernels.BF16: {
 		[]attentionTile{manyTile(64, 32), manyTile(64, 64), manyTile(64, 128), tensorTile(32, 256, 4, 2)},
@@ -53,7 +52,7 @@ var attentionTiles = map[kernels.DType]struct{ many, few []attentionTile }{
 	},
 }
 
-// gradTiles are those of queries, and those of keys, for keys and values of a type: high is queries, in pairs as above, or rows.
+// gradTiles are the tiles of the gradients, by the type of keys and values: high counts pairs as above for queries, and rows for keys.
 var gradTiles = map[kernels.DType]struct{ queries, keys []attentionTile }{
 	kernels.BF16: {
 		[]attentionTile{rowsGrad(64, 32, false), rowsGrad(64, 64, false), rowsGrad(64, 128, false), tensorGrad(16, 256, 4, false)},
@@ -65,7 +64,7 @@ var gradTiles = map[kernels.DType]struct{ queries, keys []attentionTile }{
 	},
 }
 
-// rowsGrad is Slopes of src/attention_grad_rows.h: warps have 16 rows each, and two stages of 32 rows that they read.
+// rowsGrad is Slopes of src/attention_grad_rows.h: each warp has 16 rows, and reads the others in two stages of 32 rows.
 func rowsGrad(high, dim int, keys bool) attentionTile {
 	bytes := 2 * (2*high + 2*2*32) * (dim + 8)
 	if keys {
@@ -79,12 +78,13 @@ func tensorGrad(high, dim, across int, keys bool) attentionTile {
 	return attentionTile{high, dim, 2 * high * across, gradShared(2, high, 64, dim+8, 64+8, keys)}
 }
 
-// chainsGrad is that of src/attention_grad_f32.cu.
+// chainsGrad is the tile of src/attention_grad_f32.cu.
 func chainsGrad(dim, deep int, keys bool) attentionTile {
 	return attentionTile{16, dim, 128, gradShared(4, 16, deep, dim+4, deep+4, keys)}
 }
 
-// gradShared is two operands of a tile's own and two that it reads, and what they give: for keys twice, with three numbers for each row.
+// gradShared is the shared memory for the two operands of a tile, the two that it reads, and their product: for keys two products, and
+// three numbers for each row.
 func gradShared(size, high, deep, pitch, between int, keys bool) int {
 	bytes := size * (2*(high+deep)*pitch + high*between)
 	if keys {
@@ -93,7 +93,7 @@ func gradShared(size, high, deep, pitch, between int, keys bool) int {
 	return bytes
 }
 
-// typed is the name of a kernel that there is for keys and values of each type.
+// typed are the names of a kernel by the type of keys and values.
 type typed struct{ f32, bf16 string }
 
 func typedName(op string) typed { return typed{op + "_f32", op + "_bf16"} }
@@ -105,29 +105,29 @@ func (n typed) of(kv kernels.DType) string {
 	return n.bf16
 }
 
-// tiledKernel is one that computes in tiles: found once, since a name takes longer to make than a launch.
+// tiledKernel is the key of a kernel that computes in tiles. Formatting a name at each launch would take longer than the launch.
 type tiledKernel struct {
 	op        string
 	kv        kernels.DType
 	high, dim int
 }
 
-// kernel is that of an operation over keys and values of a type.
+// kernel is the kernel of an operation for a type of keys and values.
 func (t attentionTile) kernel(op string, kv kernels.DType) tiledKernel {
 	return tiledKernel{op, kv, t.high, t.dim}
 }
 
-// String is its name.
+// String is the name of the kernel.
 func (k tiledKernel) String() string {
 	return fmt.Sprintf("%s_%dx%d", typedName(k.op).of(k.kv), k.high, k.dim)
 }
 
-// blocks are those of all numbers of tiles, as span_of_tile in src/attention.h deals them: of each one for every key-value head.
+// blocks is the grid: an upper bound of the number of tiles, which span_of_tile in src/attention.h assigns, times the key-value heads.
 func (t attentionTile) blocks(spans, pairs int, h kernels.Heads) dims {
 	return dims{X: (pairs/t.high + spans) * h.KV}
 }
 
-// fitting is the first shape that serves a head size.
+// fitting is the first tile for a head size.
 func fitting(tiles []attentionTile, dim int) attentionTile {
 	for _, t := range tiles {
 		if dim <= t.dim {
@@ -137,7 +137,7 @@ func fitting(tiles []attentionTile, dim int) attentionTile {
 	panic(fmt.Sprintf("cuda: heads of %d numbers, expected %d at most", dim, tiles[len(tiles)-1].dim))
 }
 
-// tileOf takes a small shape where a tile of it holds all pairs that a span has on average.
+// tileOf chooses a small tile if it holds all pairs of an average span.
 func tileOf(spans, rows int, h kernels.Heads, kv kernels.DType) (t attentionTile, few bool) {
 	t = fitting(attentionTiles[kv].few, h.Dim)
 	if rows*(h.Q/h.KV) <= t.high*spans {
@@ -146,7 +146,7 @@ func tileOf(spans, rows int, h kernels.Heads, kv kernels.DType) (t attentionTile
 	return fitting(attentionTiles[kv].many, h.Dim), false
 }
 
-// What there is for each type, and in tiles for both.
+// Kernels by type of keys and values, and the operations that compute in tiles.
 var (
 	cacheWriteName = typedName("cache_write")
 	gradPackName   = typedName("attention_grad_pack")
@@ -158,7 +158,7 @@ const (
 	gradKeysName    = "attention_grad_keys"
 )
 
-// allowAttention lets kernels have the shared memory that they take.
+// allowAttention allows the attention kernels the shared memory they need.
 func (b *Backend) allowAttention() error {
 	for kv, shapes := range attentionTiles {
 		err := errors.Join(b.allow(attentionName, kv, shapes.many), b.allow(attentionName, kv, shapes.few),
@@ -185,32 +185,32 @@ func (b *Backend) allow(op string, kv kernels.DType, tiles []attentionTile) erro
 	return nil
 }
 
-// batch is where the rows of a batch stand: Batch in src/attention.h.
+// batch gives the positions of the rows of a batch: Batch in src/attention.h.
 type batch struct {
 	starts, positions, from arg
 	n, stride               int
 }
 
-// kept is how many numbers a head has in a cache.
+// kept is the padded size of a head in a cache.
 func kept(h kernels.Heads) int { return ceil(h.Dim, 8) * 8 }
 
-// cacheRow is how many numbers a row of a cache has.
+// cacheRow is the number of elements of a row of a cache.
 func cacheRow(h kernels.Heads) int { return 2 * h.KV * kept(h) }
 
-// writeCache writes the keys and values of T rows to their places.
+// writeCache writes the keys and values of T rows to a cache.
 func (b *Backend) writeCache(cache ptr, qkv arg, p batch, h kernels.Heads, kv kernels.DType, T int) {
 	b.launch(cacheWriteName.of(kv), dims{X: T}, address(cache), qkv, p.starts, p.positions, p.from, i64(p.n), i64(p.stride),
 		i64(h.Q), i64(h.KV), i64(h.Dim))
 }
 
-// attended is what attention writes: parts of count each, if there is memory for them.
+// attended is the output of attention: partial results in count parts if parts is set, else the result.
 type attended struct {
 	out, lse arg
 	parts    ptr
 	count    int
 }
 
-// attend reads a cache, in tiles of that shape.
+// attend computes attention over a cache, in the given tiles.
 func (b *Backend) attend(t attentionTile, to attended, qkv arg, cache ptr, p batch, h kernels.Attn, kv kernels.DType, T int) {
 	if T == 0 {
 		return
@@ -222,10 +222,10 @@ func (b *Backend) attend(t attentionTile, to attended, qkv arg, cache ptr, p bat
 		f32(h.Factor()), f32(h.Cap), reach(h)))
 }
 
-// reach is how many positions a row reads.
+// reach is the number of positions that a row attends to.
 func reach(h kernels.Attn) arg { return i64(cmp.Or(h.Window, math.MaxInt32)) }
 
-// gradient is what the kernels of a gradient are given: rows of keys and values, and of queries and gradients of the output.
+// gradient holds the operands of the gradient kernels: rows of keys and values (cache), and of queries and gradients of the output (asked).
 type gradient struct {
 	dqkv         arg
 	cache, asked ptr
@@ -234,7 +234,7 @@ type gradient struct {
 	positions    ptr
 }
 
-// grad computes the gradients to queries, or to keys and values.
+// grad computes the gradients with respect to queries, or to keys and values.
 func (b *Backend) grad(op string, t attentionTile, grid dims, g gradient, p batch, h kernels.Attn, kv kernels.DType) {
 	b.note(b.stream.Launch(b.tiled[t.kernel(op, kv)], grid, dims{X: t.threads}, t.shared, g.dqkv, address(g.cache), address(g.asked), g.lse,
 		address(g.delta), address(g.positions), p.starts, p.from, i64(p.n), i64(h.Q), i64(h.KV), i64(h.Dim), f32(h.Factor()), f32(h.Cap),

@@ -18,30 +18,29 @@ import (
 //go:embed ptx/*.ptx
 var ptxFiles embed.FS
 
-// entry finds the kernels of a file.
+// entry matches the kernels in a PTX file.
 var entry = regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`)
 
-var _ interface { // and what a backend may tell besides
+var _ interface { // and optional interfaces
 	kernels.Backend
 	kernels.Rounder
 	kernels.Sizer
 	kernels.Prober
 } = (*Backend)(nil)
 
-// Backend computes on a card. Its operations take for granted what kernels.Checked checks, and are called by one goroutine at a
-// time.
+// Backend computes on a card. Its operations assume what kernels.Checked checks, and must be called by one goroutine at a time.
 type Backend struct {
 	device   *driver.Device
 	stream   *driver.Stream
-	moves    *driver.Transfers // by which everything goes up and comes down
+	moves    *driver.Transfers // all uploads and downloads
 	modules  []*driver.Module
 	kernels  map[string]*driver.Function
 	tiled    map[tiledKernel]*driver.Function
 	products *products
 	memory   heap
-	scratch  *driver.Memory // what an operation keeps between two of its launches
-	failed   error          // the first failure since Sync told one
-	alone    bool           // nobody else uses the device, which is closed with the backend
+	scratch  *driver.Memory // intermediate results of an operation between its launches
+	failed   error          // the first failure since the last Sync
+	alone    bool           // the backend owns the device and closes it
 }
 
 // NewBackend loads all kernels on a card.
@@ -49,7 +48,7 @@ func NewBackend(d *driver.Device) (*Backend, error) {
 	b := &Backend{device: d, kernels: map[string]*driver.Function{}, tiled: map[tiledKernel]*driver.Function{}}
 	b.memory.live = map[*driver.Memory]struct{}{}
 	if err := b.load(); err != nil {
-		if closing := b.Close(); !errors.Is(err, driver.ErrLost) { // else it is the same once more
+		if closing := b.Close(); !errors.Is(err, driver.ErrLost) { // closing a lost card fails with the same error
 			err = errors.Join(err, closing)
 		}
 		return nil, err
@@ -79,7 +78,7 @@ func (b *Backend) load() (err error) {
 	return err
 }
 
-// loadFiles has the driver compile all files at once: on a card that never ran them it takes its time.
+// loadFiles lets the driver compile all files in parallel, because that is slow on the first use of a card.
 func (b *Backend) loadFiles() error {
 	files, err := ptxFiles.ReadDir("ptx")
 	if err != nil {
@@ -124,7 +123,7 @@ func (b *Backend) addKernels(m *driver.Module, text string) (err error) {
 	return nil
 }
 
-// OpenBackend opens a card by its number, and gives a checked backend that has it for itself: Close gives back both.
+// OpenBackend opens a card by its index and returns a checked backend that owns it: Close closes both.
 func OpenBackend(index int, o driver.Options) (kernels.Backend, error) {
 	d, err := driver.Open(index, o)
 	if err != nil {
@@ -138,18 +137,18 @@ func OpenBackend(index int, o driver.Options) (kernels.Backend, error) {
 	return kernels.Checked(b), nil
 }
 
-// Name is the card's.
+// Name is the name of the card.
 func (b *Backend) Name() string { return "cuda: " + b.device.Card().String() }
 
-// Order is one for all cards of a compute capability: how a card sums within mma is its own affair, and all else is the kernels'.
+// Order is the same for all cards of a compute capability: the hardware determines the order of sums within mma, the kernels all others.
 func (b *Backend) Order() string {
 	return fmt.Sprintf("f32 in series, bf16 and gradients of weights by mma in steps of 16, compute capability %s", b.device.Card().Capability)
 }
 
-// Rounds is so: products of bf16 are what a card is made for.
+// Rounds reports true, because products of bf16 are fastest on a card.
 func (b *Backend) Rounds() bool { return true }
 
-// Sync waits for all that was queued, and tells the first failure since it last did.
+// Sync waits for all queued work and returns the first failure since the last Sync.
 func (b *Backend) Sync() error {
 	b.note(b.moves.Sync())
 	err := b.failed
@@ -157,7 +156,7 @@ func (b *Backend) Sync() error {
 	return err
 }
 
-// Close waits, and gives back everything that was taken from the card. The card stays open, unless OpenBackend opened it.
+// Close waits for all queued work and frees everything on the card. The card stays open, unless OpenBackend opened it.
 func (b *Backend) Close() error {
 	var failures []error
 	if b.moves != nil {
@@ -175,7 +174,7 @@ func (b *Backend) Close() error {
 		failures = append(failures, b.device.Close())
 	}
 	for _, err := range failures {
-		if errors.Is(err, driver.ErrLost) { // and so are all the others
+		if errors.Is(err, driver.ErrLost) { // the others follow from it
 			return err
 		}
 	}
@@ -189,10 +188,10 @@ func (b *Backend) note(err error) {
 	}
 }
 
-// threads are those of a block, whatever the kernel: kernel.h counts on it.
+// threads is the number of threads in a block of every kernel; kernel.h relies on it.
 const threads = 256
 
-// launch queues a kernel, if there is anything to do.
+// launch queues a kernel, unless the grid is empty.
 func (b *Backend) launch(name string, grid dims, args ...arg) {
 	if grid.X == 0 {
 		return
@@ -204,7 +203,7 @@ func (b *Backend) launch(name string, grid dims, args ...arg) {
 	b.note(b.stream.Launch(f, grid, dims{X: threads}, 0, args...))
 }
 
-// blocks is how many blocks treat n things, of which each has so many.
+// blocks is the number of blocks for n elements, each of which handles the given number.
 func blocks(n, each int) dims {
 	count := (n + each - 1) / each
 	if count > math.MaxInt32 {
@@ -213,11 +212,11 @@ func blocks(n, each int) dims {
 	return dims{X: count}
 }
 
-// fours is a thread for each four of n numbers.
+// fours is a grid with one thread for each four of n elements.
 func fours(n int) dims { return blocks(n, 4*threads) }
 
-// between gives memory that holds so many bytes from one launch to the next; false where there is nothing to hold, or it could not
-// be had, which Sync tells.
+// between returns scratch memory that lasts from one launch of an operation to the next. It reports false if bytes is 0, or if the
+// allocation failed, which Sync returns.
 func (b *Backend) between(bytes int) (ptr, bool) {
 	if bytes == 0 {
 		return 0, false

@@ -4,7 +4,7 @@ package cuda
 
 import "github.com/seed-7879b91d/grpo/kernels"
 
-// packed is a batch whose rows lie one behind the other.
+// packed is a batch whose rows are contiguous.
 func packed(s kernels.Spans) batch {
 	b := batch{starts: at(s.Starts), n: s.N}
 	if s.Parents != nil {
@@ -13,7 +13,7 @@ func packed(s kernels.Spans) batch {
 	return b
 }
 
-// Attention writes keys and values to a cache that the batch has to itself, and reads them there.
+// Attention writes the keys and values of the batch to a temporary cache and attends to that.
 func (b *Backend) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Attn, kv kernels.DType, T int) {
 	cache, ok := b.between(T * cacheRow(h.Heads) * kv.Size())
 	if !ok {
@@ -25,7 +25,7 @@ func (b *Backend) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h ker
 	b.attend(t, attended{out: at(out), lse: at(lse)}, at(qkv), cache, p, h, kv, T)
 }
 
-// AttentionGrad lays keys and values out as Attention does, queries and gradients of the output beside them, and reads them twice.
+// AttentionGrad lays out keys and values as Attention does, with queries and gradients of the output beside them, and reads them twice.
 func (b *Backend) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, h kernels.Attn, kv kernels.DType, T int) {
 	cached, asked := T*cacheRow(h.Heads)*kv.Size(), 2*T*h.Q*kept(h.Heads)*kv.Size()
 	cache, ok := b.between(cached + asked + 4*T*(h.Q+1))

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 )
 
-// cache holds, for each layer, rows of keys and values of positions, block after block.
+// cache holds, for each layer and block, rows of keys and values, one per position.
 type cache struct {
 	heads          kernels.Heads
 	t              kernels.DType
@@ -28,7 +28,7 @@ func (c *cache) Bytes() int           { return int(c.memory.Bytes) }
 // blockBytes is the size of a block in one layer.
 func (c *cache) blockBytes() int { return cacheBlock * cacheRow(c.heads) * c.t.Size() }
 
-// layer is the address of its rows.
+// layer is the address of the rows of a layer.
 func (c *cache) layer(n int) ptr { return c.memory.At + ptr(n*c.blocks*c.blockBytes()) }
 
 func ownCache(k kernels.Cache) *cache {
@@ -39,10 +39,10 @@ func ownCache(k kernels.Cache) *cache {
 	return c
 }
 
-// CacheBlock is half of what attention reads at a time.
+// CacheBlock is half the number of positions that attention reads at a time.
 func (b *Backend) CacheBlock() int { return cacheBlock }
 
-// NewCache gives zeros, since a block is copied whole before it is full.
+// NewCache fills the cache with zeros, because blocks are copied whole before they are full.
 func (b *Backend) NewCache(h kernels.Heads, t kernels.DType, layers, blocks int) (kernels.Cache, error) {
 	c := &cache{heads: h, t: t, layers: layers, blocks: blocks}
 	bytes := int64(layers) * int64(blocks) * int64(c.blockBytes())
@@ -69,7 +69,8 @@ func (b *Backend) CopyBlocks(k kernels.Cache, to, from kernels.Buffer, n int) {
 		i64(c.blocks*size))
 }
 
-// PagedAttention writes to a cache, and reads it. Where rows are few, each part of the positions has blocks of its own.
+// PagedAttention writes to a cache and attends to it. With few rows, separate blocks handle each part of the positions (split-K), and
+// their results are merged.
 func (b *Backend) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer int, p kernels.Paged, h kernels.Attn, T int) {
 	c := ownCache(k)
 	rows := batch{at(p.Starts), at(p.Positions), at(p.Tables), p.N, p.Stride}

@@ -12,23 +12,23 @@ import (
 
 var _ kernels.Quantiser = (*Backend)(nil)
 
-// codeColumns is how many columns have one scale at the least: those that a product takes at a time, in src/linear_codes.h.
+// codeColumns is the minimum number of columns per scale, which a product reads at a time in src/linear_codes.h.
 const codeColumns = 16
 
-// codes say what a matrix of four bits has besides its codes, of which src/codes.h says how they lie.
+// codes describe a 4-bit matrix in addition to its codes; src/codes.h describes the layout.
 type codes struct {
-	pitch          int // bytes from row to row
-	scales, values ptr // values: 0, where a matrix has none
-	groups, shift  int // 2^shift columns have one scale, of which a row has so many
+	pitch          int // bytes per row of codes
+	scales, values ptr // values is 0 for a matrix that is not quantised
+	groups, shift  int // a row has groups scales, each for 2^shift columns
 }
 
-// bytes are those of so many rows: codes, scales, values.
+// bytes is the size of the codes, scales and values of the given rows.
 func (c codes) bytes(rows int) int { return rows*c.pitch + c.ofScales(rows) + 4*16 }
 
 func (c codes) ofScales(rows int) int { return 4 * rows * c.groups }
 
-// codesOf gives false where the parts cannot be one matrix of codes: their values or blocks differ, columns that follow each other have
-// scales of their own, or a value is no number.
+// codesOf reports false if the parts cannot form one matrix of codes: their values or blocks differ, fewer than codeColumns columns share
+// a scale, or a value is not finite.
 func codesOf(parts []kernels.Quantised) (c codes, rows int, ok bool) {
 	first := &parts[0]
 	for _, p := range parts {
@@ -38,7 +38,7 @@ func codesOf(parts []kernels.Quantised) (c codes, rows int, ok bool) {
 		rows += p.Rows
 	}
 	for _, v := range first.Values {
-		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) { // a tile has the first value, times 0, behind the end of a row
+		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) { // tiles read the first value times 0 past the end of a row
 			return c, 0, false
 		}
 	}
@@ -47,7 +47,7 @@ func codesOf(parts []kernels.Quantised) (c codes, rows int, ok bool) {
 	return c, rows, 1<<c.shift >= codeColumns
 }
 
-// QuantisedSize is the memory of the parts as one matrix; 0 where they cannot be one.
+// QuantisedSize is the memory of the parts as one matrix; 0 if they cannot form one.
 func (b *Backend) QuantisedSize(parts []kernels.Quantised) int {
 	c, rows, ok := codesOf(parts)
 	if !ok {
@@ -56,7 +56,7 @@ func (b *Backend) QuantisedSize(parts []kernels.Quantised) int {
 	return dealt(c.bytes(rows))
 }
 
-// NewQuantised gives a matrix that keeps the codes, of which products make numbers where they take them.
+// NewQuantised makes a matrix of codes, which products dequantise as they read them.
 func (b *Backend) NewQuantised(t kernels.DType, parts []kernels.Quantised) (kernels.Matrix, error) {
 	c, rows, ok := codesOf(parts)
 	if !ok {
@@ -79,7 +79,7 @@ func (b *Backend) NewQuantised(t kernels.DType, parts []kernels.Quantised) (kern
 	return m, nil
 }
 
-// loadCodes writes rows of m: as they come where they lie so, else some at a time.
+// loadCodes writes rows of m: directly if the layouts agree, else in pieces that it rearranges.
 func (b *Backend) loadCodes(m *matrix, row int, q *kernels.Quantised) {
 	c := m.codes
 	at, scales := m.memory.At+ptr(row*c.pitch), c.scales+ptr(c.ofScales(row))
@@ -109,7 +109,7 @@ func (b *Backend) loadCodes(m *matrix, row int, q *kernels.Quantised) {
 	}
 }
 
-// gatherCodes gives rows of a matrix of codes, or all of them, in f32.
+// gatherCodes dequantises the given rows of a matrix of codes to f32, or all rows.
 func (b *Backend) gatherCodes(out arg, m *matrix, rows arg, n int) {
 	c := m.codes
 	b.launch("gather_codes", dims{X: n}, out, address(m.memory.At), address(c.scales), i64(c.shift), address(c.values), rows, i64(m.cols))

@@ -4,15 +4,15 @@ package cuda
 
 import "github.com/seed-7879b91d/grpo/kernels"
 
-// drawRows is how many rows of logits there are at a time. A row is drawn alone, so that it changes no number.
+// drawRows is the number of rows of logits in memory at a time. It affects no result, because rows are sampled independently.
 const drawRows = 128
 
-// Draw computes the logits of some rows at a time and draws a token from each. What is asked of the whole distribution has the partials
-// of before anything is excluded.
+// Draw computes the logits of drawRows rows at a time and samples a token from each. Scores and the most likely tokens are of the whole
+// distribution, from partial sums that are computed before the mask.
 func (b *Backend) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, d kernels.DrawIn, n int) {
 	overwritten(out.Token)
 	m, chunks := weightsOf(w), chunksOf(w.Rows())
-	stride := ceil(m.n, 4) * 4 // rows begin at multiples of 16 bytes
+	stride := ceil(m.n, 4) * 4 // rows are aligned to 16 bytes
 	rows := min(n, drawRows)
 	words, masked, room := kernels.MaskWords(m.n), 0, 0
 	if _, ok := b.products.narrows(linearName, window{0, stride, m.n}, m, rows); ok {
@@ -55,7 +55,7 @@ func (b *Backend) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, 
 	}
 }
 
-// rowOf is where a row of so many numbers is in a buffer, which may be missing: no slice, which would be an allocation in every step.
+// rowOf is the address of a row of width elements in a buffer, which may be nil. A Slice would allocate in every step.
 func rowOf(x kernels.Buffer, row, width int) arg {
 	if x == nil {
 		return address(0)

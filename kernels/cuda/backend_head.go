@@ -8,17 +8,17 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// The vocabulary goes in chunks, and rows in rounds: a round and a chunk are as many logits as there are at once. Both are part of the
-// numbers, never of the card; head.h has the same chunk.
+// The vocabulary is divided into chunks and the rows into rounds, so that only the logits of one round and chunk are in memory. Both
+// sizes affect the results, so they do not depend on the card. head.h has the same chunk.
 const (
 	headVocabulary = 4096
 	headRows       = 2048
 )
 
-// partialBytes is what a chunk of a row becomes.
+// partialBytes is the size of the partial result of a chunk of a row.
 const partialBytes = 12
 
-// LogProb scores targets; with a Jacobian it costs two products instead of one.
+// LogProb scores targets. With a Jacobian it takes two products instead of one.
 func (b *Backend) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, l kernels.Logits, T int) {
 	if out.Jacobian != nil {
 		b.clear(out.Jacobian, T*w.Cols())
@@ -47,7 +47,7 @@ func (b *Backend) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Ma
 	}
 }
 
-// gather adds the rows of a chunk to the mean, by the weights that its logits have become.
+// gather adds the rows of w in a chunk to the mean, weighted by what head_weights made of the logits.
 func (r *asked) gather(b *Backend, c int) {
 	w, weights := r.chunk(c)
 	mean, o := window{r.mean, w.k, w.k}, written{alpha: 1, accumulate: c > 0}
@@ -58,7 +58,7 @@ func (r *asked) gather(b *Backend, c int) {
 	b.note(b.products.gradX(b.stream, mean, weights, w, o, r.rows))
 }
 
-// jacobian writes the rows of a round.
+// jacobian writes the Jacobian for the rows of a round.
 func (r *asked) jacobian(b *Backend, out arg, l kernels.Logits) {
 	mean, inverse, targets, index, kept := address(r.mean), address(r.inverse), address(r.targets), address(r.index), address(r.kept)
 	if c := r.w.codes; c.values != 0 {
@@ -78,7 +78,7 @@ func (b *Backend) LogProbGradX(dh, dlogp, jacobian kernels.Buffer, H, T int) {
 	b.launch("scale_rows", dims{X: T}.By(H, 4*threads), at(dh), at(jacobian), at(dlogp), i64(H))
 }
 
-// LogProbGradW adds the gradient to the matrix. The logits are computed once more.
+// LogProbGradW adds the gradient of the matrix. It recomputes the logits.
 func (b *Backend) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, targets, lse kernels.Buffer, l kernels.Logits, T int) {
 	r, ok := b.asked("LogProbGradW", h, w, targets, T)
 	if !ok {
@@ -94,12 +94,12 @@ func (b *Backend) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, ta
 	}
 }
 
-// clear sets the first n numbers to 0.
+// clear sets the first n elements to 0.
 func (b *Backend) clear(x kernels.Buffer, n int) { b.Zero(own(x).Slice(0, n)) }
 
-// asked are the rows that somebody asks about, taken in rounds, and the memory of a round.
+// asked are the rows with a target, which are processed in rounds, and the memory of a round.
 type asked struct {
-	all         ptr // every asked row, and then its target
+	all         ptr // the indices of these rows, then their targets
 	count, done int
 	from        ptr // h of all rows
 	w           weights
@@ -107,16 +107,16 @@ type asked struct {
 	rows                   int // of this round
 	index, targets         ptr // of its rows
 	h                      ptr // [rows, H], gathered
-	matrix                 ptr // [rows, headVocabulary]: logits of a chunk, and what they become
+	matrix                 ptr // [rows, headVocabulary]: logits of a chunk, which kernels overwrite
 	mean                   ptr // [rows, H]
-	narrowed, weights      ptr // h and the matrix in bf16, in strips
+	narrowed, weights      ptr // h and matrix in bf16, in strips
 	narrows                bool
 	partials               ptr // [rows, chunks]
 	kept, running, inverse ptr // [rows]
 }
 
-// asked lists the rows whose target is not negative: where the host has not sent the targets itself, it waits for them. It is false
-// where there is nothing to do.
+// asked lists the rows whose target is not negative. If the host did not upload the targets itself, it waits to read them. It reports
+// false if there are no rows.
 func (b *Backend) asked(op string, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, T int) (*asked, bool) {
 	wanted, known := own(targets).sent(T)
 	if !known {
@@ -161,26 +161,26 @@ func (r *asked) next(b *Backend) bool {
 	r.targets = r.index + ptr(4*r.count)
 	r.done += r.rows
 	b.launch("gather", dims{X: r.rows}, address(r.h), address(r.from), address(r.index), i64(r.w.k))
-	if r.narrows { // for all chunks
+	if r.narrows { // once for all chunks
 		b.note(b.products.narrow(b.stream, r.strips(), window{r.h, r.w.k, r.w.k}, r.rows))
 	}
 	return true
 }
 
-// strips are the rows of a round in bf16, for every tile.
+// strips are the rows of a round in bf16, padded for every tile.
 func (r *asked) strips() strips { return tile{high: stripRows}.stripsIn(r.narrowed, r.rows) }
 
 // chunksOf is the number of chunks of a vocabulary.
 func chunksOf(vocabulary int) int { return ceil(vocabulary, headVocabulary) }
 
-// chunk is the rows of w that a chunk is about, and the place of their logits.
+// chunk returns the rows of w in a chunk, and the window for their logits.
 func (r *asked) chunk(c int) (weights, window) {
 	first := c * headVocabulary
 	w := r.w.from(first, min(r.w.n-first, headVocabulary))
 	return w, window{r.matrix, headVocabulary, w.n}
 }
 
-// logits computes those of a chunk, and has a kernel of head.cu make of them what it does.
+// logits computes the logits of a chunk and launches a kernel of head.cu on them.
 func (r *asked) logits(b *Backend, c int, kernel string, l kernels.Logits, args ...arg) {
 	w, logits := r.chunk(c)
 	if t, ok := b.products.narrows(linearName, logits, w, r.rows); ok && r.narrows {
@@ -192,15 +192,15 @@ func (r *asked) logits(b *Backend, c int, kernel string, l kernels.Logits, args 
 	b.launch(kernel, dims{X: r.rows}, append(form, args...)...)
 }
 
-// part is a part of the memory between two launches.
+// part is a part of the scratch memory of between.
 type part struct {
 	at    *ptr
 	bytes int
 }
 
-// divide gives parts of that memory; false where there is nothing to hold, or it could not be had.
+// divide divides scratch memory into parts; it reports false as between does.
 func (b *Backend) divide(parts ...part) bool {
-	const apart = 256 // bytes, so that each begins where an allocation might
+	const apart = 256 // bytes: the alignment of allocations
 	all := 0
 	for _, p := range parts {
 		all += ceil(p.bytes, apart) * apart

@@ -4,10 +4,10 @@ package cuda
 
 import "github.com/seed-7879b91d/grpo/kernels"
 
-// windowOf is a window of columns on the card.
+// windowOf converts columns to a window.
 func windowOf(c kernels.Cols) window { return window{own(c.Buf).at + ptr(4*c.From), c.Stride, c.N} }
 
-// weightsOf are a matrix on the card.
+// weightsOf converts a matrix to weights.
 func weightsOf(w kernels.Matrix) weights {
 	m := ownMatrix(w)
 	of := weights{at: m.memory.At, dtype: m.t, stride: m.cols, n: m.rows, k: m.cols, codes: m.codes}
@@ -17,7 +17,7 @@ func weightsOf(w kernels.Matrix) weights {
 	return of
 }
 
-// as is how a product is written.
+// as converts the options of a product.
 func as(o kernels.LinearOpt) written {
 	w := written{alpha: o.Alpha, accumulate: o.Accumulate}
 	if o.Bias != nil {
@@ -26,21 +26,21 @@ func as(o kernels.LinearOpt) written {
 	return w
 }
 
-// Linear multiplies rows with a matrix.
+// Linear multiplies rows by a matrix.
 func (b *Backend) Linear(out, x kernels.Cols, w kernels.Matrix, o kernels.LinearOpt, T int) {
 	if to, from, of := windowOf(out), windowOf(x), weightsOf(w); !b.narrowed(linearName, to, from, of, as(o), T) {
 		b.note(b.products.linear(b.stream, to, from, of, as(o), T))
 	}
 }
 
-// LinearGradX is the gradient to those rows.
+// LinearGradX is the gradient with respect to the rows.
 func (b *Backend) LinearGradX(dx, dy kernels.Cols, w kernels.Matrix, o kernels.LinearOpt, T int) {
 	if to, from, of := windowOf(dx), windowOf(dy), weightsOf(w); !b.narrowed(gradXName, to, from, of, as(o), T) {
 		b.note(b.products.gradX(b.stream, to, from, of, as(o), T))
 	}
 }
 
-// narrowed multiplies by rows that are narrowed before, where that is faster, and says whether it does.
+// narrowed rounds the rows to bf16 before it multiplies, if that is faster; otherwise it does nothing and reports false.
 func (b *Backend) narrowed(op string, out, x window, w weights, o written, T int) bool {
 	t, ok := b.products.narrows(op, out, w, T)
 	if !ok {
@@ -52,7 +52,7 @@ func (b *Backend) narrowed(op string, out, x window, w weights, o written, T int
 	return true
 }
 
-// LinearGradW adds the gradient to the matrix.
+// LinearGradW adds the gradient of the matrix.
 func (b *Backend) LinearGradW(dw kernels.Buffer, dy, x kernels.Cols, alpha float32, _ kernels.DType, T int) {
 	var sums scratch
 	if n := b.products.sumsOfGradW(dy.N, x.N, T); n > 0 {

@@ -12,13 +12,13 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 )
 
-// matrix is row-major, in the numbers of its type.
+// matrix is a row-major matrix of its type.
 type matrix struct {
 	t          kernels.DType
 	rows, cols int
 	memory     *driver.Memory
 	compressed bool
-	codes      codes // what it has in place of numbers, if anything
+	codes      codes // set for a 4-bit matrix, which has codes instead of elements
 }
 
 func (m *matrix) DType() kernels.DType { return m.t }
@@ -38,7 +38,7 @@ func ownMatrix(w kernels.Matrix) *matrix {
 	return m
 }
 
-// NewMatrix gives a matrix that holds what somebody left there.
+// NewMatrix allocates a matrix without initialising it.
 func (b *Backend) NewMatrix(t kernels.DType, rows, cols int) (kernels.Matrix, error) {
 	memory, err := b.memory.take(b, int64(rows*cols*t.Size()))
 	if err != nil {
@@ -49,10 +49,10 @@ func (b *Backend) NewMatrix(t kernels.DType, rows, cols int) (kernels.Matrix, er
 	return m, nil
 }
 
-// loadNumbers is how many numbers of a file are widened at a time.
+// loadNumbers is the number of elements that are widened at a time.
 const loadNumbers = 1 << 18
 
-// Load writes rows as a file has them. A matrix of f32 takes every encoding; the others take bf16.
+// Load writes rows in the encoding of a file. A matrix of f32 accepts every encoding, others only bf16.
 func (b *Backend) Load(w kernels.Matrix, row int, src kernels.HostRows) {
 	m := ownMatrix(w)
 	to := m.row(row)
@@ -71,12 +71,12 @@ func (b *Backend) Load(w kernels.Matrix, row int, src kernels.HostRows) {
 	}
 }
 
-// widened is a number of 16 bits in 32.
+// widened converts a 16-bit float to 32 bits.
 func widened(e kernels.Encoding, bits uint16) float32 {
 	if e == kernels.EncodedBF16 {
 		return math.Float32frombits(uint32(bits) << 16)
 	}
-	// A half has five bits of exponent. They count from 15 and not from 127, subnormal numbers too; all ones are no number.
+	// A half has a 5-bit exponent with bias 15 instead of 127; the product rebases it, subnormals too. All ones are infinity or NaN.
 	sign, rest := uint32(bits>>15)<<31, uint32(bits&0x7fff)<<13
 	size := math.Float32bits(math.Float32frombits(rest) * 0x1p112)
 	if bits&0x7c00 == 0x7c00 {
@@ -96,13 +96,13 @@ func (b *Backend) Pack(w kernels.Matrix, row int, src kernels.Buffer) {
 	b.note(b.stream.Copy(m.row(row), from.at, from.bytes()))
 }
 
-// Compress leaves a matrix as it is: what a card reads in 16 bits, it reads fast.
+// Compress leaves a matrix as it is, because reading 16 bits is fast enough on a card.
 func (b *Backend) Compress(w kernels.Matrix) error {
 	ownMatrix(w).compressed = true
 	return nil
 }
 
-// Unpack gives a matrix in f32.
+// Unpack converts a matrix to f32.
 func (b *Backend) Unpack(dst kernels.Buffer, w kernels.Matrix) {
 	m := ownMatrix(w)
 	if m.codes.values != 0 {

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 )
 
-// heap is the memory that a backend has. What Go's collector finds without an owner is freed with the next allocation, on the
-// goroutine that queues, so that no address is given away between its being looked up and its being queued.
+// heap is the memory of a backend. What the garbage collector finds unreachable is freed by the next allocation, on the goroutine
+// that queues work. So no memory is freed between the look-up of its address and the launch that uses it.
 type heap struct {
 	live map[*driver.Memory]struct{}
 
@@ -24,7 +24,7 @@ type heap struct {
 	orphans []*driver.Memory
 }
 
-// take gives memory; where there is none left, after another look for what nobody owns.
+// take allocates memory. If there is none left, it collects garbage and tries again.
 func (h *heap) take(b *Backend, bytes int64) (*driver.Memory, error) {
 	if err := h.freeOrphans(b.moves); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (h *heap) orphan(m *driver.Memory) {
 	h.orphans = append(h.orphans, m)
 }
 
-// freeOrphans waits for what is queued, which may still use them.
+// freeOrphans frees unreachable memory, after it has waited for queued work that may still use it.
 func (h *heap) freeOrphans(t *driver.Transfers) error {
 	h.mu.Lock()
 	orphans := h.orphans
@@ -82,15 +82,15 @@ func (h *heap) freeAll() error {
 	return errors.Join(failures...)
 }
 
-// allocation is what Alloc gave; all slices of it share it.
+// allocation is the memory of an Alloc, which all slices of its buffer share.
 type allocation struct {
-	memory   *driver.Memory // nil for no numbers
+	memory   *driver.Memory // nil if n is 0
 	n        int
 	released bool
-	sent     []int32 // what the host has put at its start, while nothing else has written there
+	sent     []int32 // a copy of what the host uploaded to its start, until a kernel overwrites it
 }
 
-// buffer is numbers on the card.
+// buffer is a slice of an allocation.
 type buffer struct {
 	whole *allocation
 	t     kernels.DType
@@ -109,10 +109,10 @@ func (b buffer) Slice(from, to int) kernels.Buffer {
 
 func (b buffer) bytes() int64 { return int64(b.n * b.t.Size()) }
 
-// place is where it begins in what Alloc gave.
+// place is the index of its first element in the allocation.
 func (b buffer) place() int { return int(b.at-b.whole.memory.At) / b.t.Size() }
 
-// send notes what the host puts into it, so that nobody has to wait for what is known.
+// send keeps a copy of an upload, so that the host need not wait to read back what it knows.
 func (b buffer) send(x []int32) {
 	if len(x) == 0 || b.place() > len(b.whole.sent) {
 		return
@@ -123,7 +123,7 @@ func (b buffer) send(x []int32) {
 	copy(b.whole.sent[b.place():], x)
 }
 
-// sent are the first n numbers, if the host has put all of them there.
+// sent returns the first n elements, if the host uploaded all of them.
 func (b buffer) sent(n int) ([]int32, bool) {
 	if n == 0 || b.place()+n > len(b.whole.sent) {
 		return nil, n == 0
@@ -131,14 +131,14 @@ func (b buffer) sent(n int) ([]int32, bool) {
 	return b.whole.sent[b.place():][:n], true
 }
 
-// overwritten is a buffer that a kernel writes to: what the host has put there is no more.
+// overwritten is a buffer that a kernel will write to; it discards the copy of uploads.
 func overwritten(b kernels.Buffer) buffer {
 	o := own(b)
 	o.whole.sent = nil
 	return o
 }
 
-// own is a buffer of this backend.
+// own converts a buffer, which must be of this backend.
 func own(b kernels.Buffer) buffer {
 	o, ok := b.(buffer)
 	if !ok {
@@ -147,10 +147,10 @@ func own(b kernels.Buffer) buffer {
 	return o
 }
 
-// at is a buffer's address, as an argument.
+// at is the address of a buffer as an argument.
 func at(b kernels.Buffer) arg { return address(own(b).at) }
 
-// Alloc gives zeros.
+// Alloc allocates a buffer of zeros.
 func (b *Backend) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
 	whole := &allocation{n: n}
 	if n == 0 {
@@ -169,7 +169,7 @@ func (b *Backend) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
 	return buffer{whole, t, m.At, n}, nil
 }
 
-// Release waits for what is queued, and gives memory back.
+// Release waits for queued work and frees the memory.
 func (b *Backend) Release(of kernels.Buffer) {
 	o := own(of)
 	kernels.CheckRelease(o.n == o.whole.n)
@@ -180,14 +180,14 @@ func (b *Backend) Release(of kernels.Buffer) {
 	}
 }
 
-// Free is what nobody has of the card's memory.
+// Free is the free memory of the card.
 func (b *Backend) Free() (kernels.Room, bool) {
 	free, _, err := b.device.Memory()
 	b.note(err)
 	return kernels.Room{Bytes: free, Limit: "the memory of " + b.device.Card().String(), Apart: true}, err == nil
 }
 
-// Upload copies numbers to the card.
+// Upload copies a slice to the card.
 func (b *Backend) Upload(dst kernels.Buffer, src any) {
 	o := own(dst)
 	if x, ok := src.([]int32); ok {
@@ -196,18 +196,18 @@ func (b *Backend) Upload(dst kernels.Buffer, src any) {
 	b.note(b.moves.Upload(o.at, bytesOf(src)))
 }
 
-// Fetch queues a copy of numbers from the card.
+// Fetch queues a copy from the card; dst is valid after the next Sync.
 func (b *Backend) Fetch(dst any, src kernels.Buffer) {
 	b.note(b.moves.Fetch(bytesOf(dst), own(src).at))
 }
 
-// Download waits for what is queued, and for that.
+// Download copies from the card and waits for all queued work.
 func (b *Backend) Download(dst any, src kernels.Buffer) error {
 	b.Fetch(dst, src)
 	return b.Sync()
 }
 
-// bytesOf are the bytes of a slice of numbers: card and processor spell them alike.
+// bytesOf are the bytes of a slice of numbers, whose format is the same on card and host.
 func bytesOf(numbers any) []byte {
 	switch x := numbers.(type) {
 	case []float32:
@@ -225,7 +225,7 @@ func raw[E float32 | float64 | int32](x []E) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), len(x)*int(unsafe.Sizeof(one)))
 }
 
-// Zero sets numbers to 0.
+// Zero sets a buffer to 0.
 func (b *Backend) Zero(dst kernels.Buffer) {
 	o := overwritten(dst)
 	b.note(b.stream.Fill(o.at, 0, o.bytes()))

@@ -6,13 +6,13 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Rows that a block of a kernel adds up: column_sums.cu and qk_norm_rope.cu have the same numbers.
+// The number of rows that a block sums; column_sums.cu and qk_norm_rope.cu have the same constants.
 const (
 	rowChunk  = 64
 	headChunk = 16
 )
 
-// Embed gives the rows of a table.
+// Embed gathers rows of a table.
 func (b *Backend) Embed(out kernels.Buffer, table kernels.Matrix, ids kernels.Buffer, T int) {
 	m := ownMatrix(table)
 	if m.codes.values != 0 {
@@ -26,7 +26,7 @@ func (b *Backend) Embed(out kernels.Buffer, table kernels.Matrix, ids kernels.Bu
 	b.launch(name, dims{X: T}, at(out), address(m.memory.At), at(ids), i64(m.cols))
 }
 
-// EmbedGrad adds rows to those of a table, in the order of their ids, for which it brings them by 8 bits of the ids at a time.
+// EmbedGrad adds rows to the rows of a table with their ids. It first sorts them by id, by a radix sort with 8 bits per pass.
 func (b *Backend) EmbedGrad(dTable, dOut, ids kernels.Buffer, V, H, T int) {
 	var sorted, before, other ptr
 	if !b.divide(part{&sorted, 4 * T}, part{&other, 4 * T}) {
@@ -39,7 +39,7 @@ func (b *Backend) EmbedGrad(dTable, dOut, ids kernels.Buffer, V, H, T int) {
 	b.launch("embed_grad", dims{X: T}.By(H, threads), at(dTable), at(dOut), at(ids), address(before), i64(H), i64(T))
 }
 
-// Gather gives rows of x.
+// Gather gathers rows of x.
 func (b *Backend) Gather(out, x, rows kernels.Buffer, width, n int) {
 	b.launch("gather", dims{X: n}, at(out), at(x), at(rows), i64(width))
 }
@@ -49,12 +49,12 @@ func (b *Backend) RMSNorm(out, x, weight kernels.Buffer, n kernels.Norm, H, T in
 	b.launch(readingHalf("rms_norm", x), dims{X: T}, at(out), at(x), at(weight), f32(n.Eps), f32(0-n.Offset), i64(H))
 }
 
-// RMSNormGradX is the gradient to x.
+// RMSNormGradX is the gradient with respect to x.
 func (b *Backend) RMSNormGradX(dx, dy, x, weight kernels.Buffer, n kernels.Norm, H, T int) {
 	b.launch(readingHalf("rms_norm_grad_x", x), dims{X: T}, at(dx), at(dy), at(x), at(weight), f32(n.Eps), f32(0-n.Offset), i64(H))
 }
 
-// RMSNormGradW adds the gradient to the weight.
+// RMSNormGradW adds the gradient of the weight.
 func (b *Backend) RMSNormGradW(dw, dy, x kernels.Buffer, n kernels.Norm, H, T int) {
 	chunks := blocks(T, rowChunk)
 	scratch, ok := b.between(4 * (T + chunks.X*H))
@@ -67,7 +67,7 @@ func (b *Backend) RMSNormGradW(dw, dy, x kernels.Buffer, n kernels.Norm, H, T in
 	b.launch("add_chunks", blocks(H, threads), at(dw), sums, i64(H), i64(H), i64(chunks.X))
 }
 
-// BiasGrad adds rows up.
+// BiasGrad adds the sum of the rows.
 func (b *Backend) BiasGrad(db kernels.Buffer, dy kernels.Cols, T int) {
 	chunks := blocks(T, rowChunk)
 	scratch, ok := b.between(4 * chunks.X * dy.N)
@@ -79,22 +79,22 @@ func (b *Backend) BiasGrad(db kernels.Buffer, dy kernels.Cols, T int) {
 	b.launch("add_chunks", blocks(dy.N, threads), at(db), sums, i64(dy.N), i64(dy.N), i64(chunks.X))
 }
 
-// SwiGLU is the gate of a block.
+// SwiGLU is the gated activation of the MLP.
 func (b *Backend) SwiGLU(out, gateUp kernels.Buffer, N, T int) {
 	b.launch(readingHalf("swiglu", gateUp), dims{X: T}.By(N, 4*threads), at(out), at(gateUp), i64(N))
 }
 
-// SwiGLUGrad is its gradient.
+// SwiGLUGrad is the gradient of SwiGLU.
 func (b *Backend) SwiGLUGrad(dGateUp, dout, gateUp kernels.Buffer, N, T int) {
 	b.launch(readingHalf("swiglu_grad", gateUp), dims{X: T}.By(N, 4*threads), at(dGateUp), at(dout), at(gateUp), i64(N))
 }
 
-// GeGLU is the gate of a block in another form.
+// GeGLU is the gated activation with GELU.
 func (b *Backend) GeGLU(out, gateUp kernels.Buffer, N, T int) {
 	b.launch(readingHalf("geglu", gateUp), dims{X: T}.By(N, 4*threads), at(out), at(gateUp), i64(N))
 }
 
-// GeGLUGrad is its gradient.
+// GeGLUGrad is the gradient of GeGLU.
 func (b *Backend) GeGLUGrad(dGateUp, dout, gateUp kernels.Buffer, N, T int) {
 	b.launch(readingHalf("geglu_grad", gateUp), dims{X: T}.By(N, 4*threads), at(dGateUp), at(dout), at(gateUp), i64(N))
 }
@@ -109,7 +109,7 @@ func (b *Backend) Add(out, x, y kernels.Buffer, n int) {
 	b.launch("add", fours(n), at(out), at(x), at(y), i64(n))
 }
 
-// RopeTable gives cosines and sines.
+// RopeTable computes cosines and sines.
 func (b *Backend) RopeTable(out, positions, frequencies kernels.Buffer, scale float64, dim, T int) {
 	pairs := T * dim / 2
 	b.launch("rope_table", blocks(pairs, threads), at(out), at(positions), at(frequencies), f64(scale), i64(dim/2), i64(pairs))
@@ -121,7 +121,7 @@ func (b *Backend) Rope(out, x, rope kernels.Buffer, back bool, h kernels.Attn, T
 	b.launch(readingHalf("rope", x), perHead(h.Heads, T), at(out), at(x), at(rope), turn, i64(h.Q), i64(h.KV), i64(h.Dim), i64(T))
 }
 
-// perHead is a warp for each head of T rows.
+// perHead is a grid with one warp for each head of T rows.
 func perHead(h kernels.Heads, T int) dims { return blocks((h.Q+2*h.KV)*T, threads/32) }
 
 // QKNormRope normalises and rotates queries and keys.
@@ -130,13 +130,13 @@ func (b *Backend) QKNormRope(out, qkv, qw, kw, rope kernels.Buffer, eps float32,
 		i64(h.Dim), i64(T))
 }
 
-// QKNormRopeGradX is the gradient to qkv.
+// QKNormRopeGradX is the gradient with respect to qkv.
 func (b *Backend) QKNormRopeGradX(dqkv, dout, qkv, qw, kw, rope kernels.Buffer, eps float32, h kernels.Heads, T int) {
 	b.launch(readingHalf("qk_norm_rope_grad_x", qkv), perHead(h, T), at(dqkv), at(dout), at(qkv), at(qw), at(kw), at(rope), f32(eps),
 		i64(h.Q), i64(h.KV), i64(h.Dim), i64(T))
 }
 
-// QKNormRopeGradW adds the gradients to both weights.
+// QKNormRopeGradW adds the gradients of both weights.
 func (b *Backend) QKNormRopeGradW(dqw, dkw, dout, qkv, rope kernels.Buffer, eps float32, h kernels.Heads, T int) {
 	heads, chunks := h.Q+2*h.KV, blocks(T, headChunk)
 	scratch, ok := b.between(4 * (heads*T + chunks.X*2*h.Dim))

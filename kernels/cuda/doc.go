@@ -1,6 +1,6 @@
-// Package cuda computes on an NVIDIA card: the contract of package kernels, by kernels that lie beside it as PTX. How a card is
-// reached, the driver, memory, streams and launches, is the affair of package driver.
+// Package cuda implements package kernels on an NVIDIA card, by the kernels in ptx. Package driver provides access to the card:
+// the driver, memory, streams and launches.
 //
-// The package is real with the build tag gpu; without it, it says that the binary was built without the GPU backend. See
-// docs/cuda.md.
+// The backend needs the build tag gpu; without it, the package only reports that the binary was built without the GPU backend.
+// See docs/cuda.md.
 package cuda

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 )
 
-// largeMatrix is how many weights take about as long to be read on an H100 as a launch takes; other limits were not measured.
+// largeMatrix is the number of weights that an H100 reads in about the time of a launch; other limits were not measured.
 const largeMatrix = 1 << 22
 
 // The tiles of src/linear_narrowed_few.cu, for up to 128 rows, and that of src/linear_f32_few.cu, for few results.
@@ -23,13 +23,13 @@ var (
 	chains = tile{"4x8", 4, 8, 32, 128, 6}
 )
 
-// anyBlocks is a number of blocks that no result has.
+// anyBlocks exceeds the number of blocks of every result.
 const anyBlocks = 1 << 20
 
-// fastest is which of them is: the first one for so many rows whose blocks are at most so many for each processor. That is what was
-// measured on an H100 with 2,560 to 151,936 results and 1 to 128 rows; docs/cuda.md has the times. With fewer results it is a guess.
-// Where results are few, the steps of a block take the time, and small tiles have less to do in each; where they are many, what all
-// blocks bring, and large tiles bring less.
+// fastest says which of fewTiles to take: the first entry with rows for T rows that needs at most blocks blocks per processor. It was
+// measured on an H100 with 2,560 to 151,936 results and 1 to 128 rows (docs/cuda.md has the times) and is a guess for fewer results.
+// With few results the steps of a block dominate, and small tiles have shorter ones; with many results the memory traffic of all blocks
+// dominates, and large tiles have less of it.
 var fastest = []struct {
 	tile
 	rows, blocks int
@@ -44,7 +44,7 @@ var fastest = []struct {
 	{tile128x80, 128, 2},
 }
 
-// narrowsFew is narrows for so few rows. To narrow them is one launch more, which a small matrix is not worth.
+// narrowsFew is narrows for few rows. Narrowing takes one more launch, which does not pay for a small matrix.
 func (p *products) narrowsFew(w weights, T int) (t tile, ok bool) {
 	if w.n*w.k < p.large {
 		return tile{}, false
@@ -60,13 +60,13 @@ func (p *products) narrowsFew(w weights, T int) (t tile, ok bool) {
 // chainsShared is the shared memory of chains.
 func (t tile) chainsShared() int { return t.stages * factor(t.high+t.broad, t.deep, 4, 4) }
 
-// chained says whether a product of Linear with weights in f32 has so few results that it is faster in chains.
+// chained reports whether a product of Linear with weights in f32 has so few results that the tile chains is faster.
 func (p *products) chained(x window, w weights, T int) bool {
 	return w.dtype == kernels.F32 && w.at%16 == 0 && w.stride%4 == 0 && x.at%16 == 0 && x.stride%4 == 0 && w.k%chains.deep == 0 &&
 		chains.blocks(T, w.n) <= 8*p.processors
 }
 
-// linearIn is out = x · wᵀ, by rows that are narrowed into a room of narrowedBytes where that is faster.
+// linearIn is out = x · wᵀ. If that is faster, it narrows x into room, which has narrowedBytes.
 func (p *products) linearIn(s *driver.Stream, room ptr, out, x window, w weights, T int) error {
 	if t, ok := p.narrows(linearName, out, w, T); ok {
 		return p.throughStrips(s, linearName, t, out, x, room, w, written{alpha: 1}, T)

@@ -9,21 +9,21 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 )
 
-// window is a window of f32 columns: rows that are Stride elements apart, of which N count.
+// window is a window of n columns of f32, in rows that are stride elements apart.
 type window struct {
 	at        ptr
 	stride, n int
 }
 
-// weights are a matrix w [N, K], row-major. Products are fast where rows start at multiples of 16 bytes.
+// weights are a row-major matrix w [N, K]. Products are fast if rows are aligned to 16 bytes.
 type weights struct {
 	at           ptr
 	dtype        kernels.DType // BF16, BF16Rounding or F32
-	stride, n, k int           // of codes, the stride is in bytes
-	codes        codes         // of weights of four bits
+	stride, n, k int           // the stride of codes is in bytes
+	codes        codes         // of 4-bit weights
 }
 
-// from are so many of its rows, from that one on.
+// from are n of its rows, starting at row.
 func (w weights) from(row, n int) weights {
 	size := w.dtype.Size()
 	if w.codes.values != 0 {
@@ -34,19 +34,19 @@ func (w weights) from(row, n int) weights {
 	return w
 }
 
-// written is how a product is written.
+// written says how to write a product.
 type written struct {
 	alpha      float32
 	accumulate bool
 	bias       ptr // or 0
 }
 
-// tile is a shape in which a product is computed. All give the same bits: a shape is chosen for speed alone.
+// tile is a tile shape of a product. All shapes give the same bits; the choice affects only speed.
 type tile struct {
 	name        string
 	high, broad int // results of a block
 	threads     int
-	deep        int // of the inner size, in a step
+	deep        int // depth of a step along the inner size
 	stages      int // of the ring in shared memory
 }
 
@@ -70,7 +70,7 @@ var (
 // gradientChain is the number of rows that a gradient of weights sums in one chain.
 const gradientChain = 512
 
-// factor is the shared memory of rows of so many numbers, which are kept apart so that they lie in different banks.
+// factor is the shared memory of a factor. Padding of apart numbers per row avoids bank conflicts.
 func factor(rows, numbers, apart, size int) int { return rows * (numbers + apart) * size }
 
 // tensorShared is the shared memory of a product with bf16 weights.
@@ -82,7 +82,7 @@ func (t tile) tensorShared(transposed bool) int {
 	return t.stages * (factor(t.high, t.deep, 8, 4) + factor(rows, numbers, 8, 2))
 }
 
-// codesShared is that of a product with weights of four bits, whose rows have scales behind their codes.
+// codesShared is the shared memory of a product with 4-bit weights, whose rows have scales after their codes.
 func (t tile) codesShared(transposed bool) int {
 	rows, numbers := t.broad, t.deep
 	if transposed {
@@ -92,7 +92,7 @@ func (t tile) codesShared(transposed bool) int {
 	return t.stages * (factor(t.high, t.deep, 8, 4) + rows*pitch)
 }
 
-// f32Shared is that of a product of f32, whose factors lie with the inner size along rows, or along columns.
+// f32Shared is the shared memory of a product of f32; first and second say whether the inner size of a factor runs along columns.
 func (t tile) f32Shared(first, second bool) int {
 	bytes := 0
 	for _, alongColumns := range []bool{first, second} {
@@ -105,25 +105,25 @@ func (t tile) f32Shared(first, second bool) int {
 	return t.stages * bytes
 }
 
-// products are the kernels of linear.go on a card.
+// products are the matrix product kernels on a card.
 type products struct {
 	processors int // of the card
-	large      int // weights of a matrix that are worth a launch more
+	large      int // number of weights above which another launch pays
 	functions  map[product]*driver.Function
-	shared     map[product]int // memory of a block of each
+	shared     map[product]int // bytes per block
 }
 
-// The kernels' names begin with the operation.
+// The names of kernels begin with the operation.
 const (
 	linearName = "linear"
 	gradXName  = "linear_grad_x"
 	gradWName  = "linear_grad_w"
 
 	gradWAddName = gradWName + "_add"
-	codesName    = "_codes" // behind that of one with weights of four bits
+	codesName    = "_codes" // suffix of the operation for 4-bit weights
 )
 
-// newProducts finds the kernels of a card.
+// newProducts looks up the kernels and allows them their shared memory.
 func newProducts(card driver.Card, kernel func(name string) (*driver.Function, error)) (*products, error) {
 	shared := map[product]int{{op: gradWAddName}: 0, {op: stripsName}: 0}
 	p := &products{card.Processors, largeMatrix, map[product]*driver.Function{}, shared}
@@ -166,8 +166,8 @@ func ceil(n, by int) int { return (n + by - 1) / by }
 // blocks is the number of tiles of a result.
 func (t tile) blocks(rows, columns int) int { return ceil(rows, t.high) * ceil(columns, t.broad) }
 
-// choose takes the largest tile of which a result fills more than half in both directions, and that gives every processor of
-// the card a block; the smallest where there is none.
+// choose returns the largest tile that the result fills more than half in both directions and that gives every processor of
+// the card a block; the smallest if there is none.
 func (p *products) choose(tiles []tile, rows, columns int) tile {
 	for _, t := range tiles[:len(tiles)-1] {
 		if rows > t.high/2 && columns > t.broad/2 && t.blocks(rows, columns) >= p.processors {
@@ -177,25 +177,25 @@ func (p *products) choose(tiles []tile, rows, columns int) tile {
 	return tiles[len(tiles)-1]
 }
 
-// product is a kernel: an operation with weights of a type, in tiles.
+// product is the key of a kernel: an operation with a type of weights and a tile.
 type product struct {
 	op    string
 	dtype kernels.DType
-	tile  string // or none
-	codes bool   // weights have four bits
+	tile  string // "": the kernel has no tile
+	codes bool   // weights have 4 bits
 }
 
 func (t tile) kernel(op string, dtype kernels.DType) product {
 	return product{op: op, dtype: dtype, tile: t.name}
 }
 
-// ofCodes is that with weights of four bits.
+// ofCodes is the same kernel for 4-bit weights.
 func (p product) ofCodes() product {
 	p.codes = true
 	return p
 }
 
-// String is its name.
+// String is the name of the kernel.
 func (p product) String() string {
 	if p.codes {
 		p.op += codesName
@@ -235,7 +235,7 @@ func (p *products) gradX(s *driver.Stream, dx, dy window, w weights, o written, 
 	return p.multiply(s, gradXName, p.choose(tilesOf(w.dtype), T, w.k), dx, dy, w, o, T)
 }
 
-// multiply computes linear or gradX in tiles of that shape.
+// multiply computes linear or gradX in the given tile.
 func (p *products) multiply(s *driver.Stream, op string, t tile, out, x window, w weights, o written, T int) error {
 	if T == 0 {
 		return nil
@@ -257,21 +257,21 @@ func (p *products) multiply(s *driver.Stream, op string, t tile, out, x window, 
 	kernel := t.kernel(op, w.dtype)
 	shared := p.shared[kernel]
 	if w.dtype == kernels.F32 && t != chains {
-		shared = shared / t.stages * max(1, min(t.stages, ceil(inner, t.deep))) // more blocks fit where fewer stages do
+		shared = shared / t.stages * max(1, min(t.stages, ceil(inner, t.deep))) // fewer stages leave room for more blocks
 	}
 	return s.Launch(p.functions[kernel], grid, block, shared,
 		address(out.at), i64(out.stride), address(x.at), i64(x.stride), address(w.at), i64(w.stride), address(o.bias),
 		f32(o.alpha), i64(accumulate), i64(T), i64(outer), i64(inner))
 }
 
-// scratch is memory for sums that are added later: so many numbers of f32.
+// scratch is memory for partial sums in f32, which are added later.
 type scratch struct {
 	at      ptr
 	numbers int
 }
 
-// sumsOfGradW is the scratch memory that a gradient has use for: none where a block adds the chains of its tile. A result with too
-// few tiles for the card has blocks for each chain of rows.
+// sumsOfGradW is the scratch memory that a gradient can use. Normally a block adds the chains of its tile and needs none. If the
+// result has fewer tiles than the card has processors, each chain of rows has blocks of its own (split-K).
 func (p *products) sumsOfGradW(n, k, T int) (numbers int) {
 	chains := ceil(T, gradientChain)
 	if chains <= 1 || p.choose(gradWTiles, n, k).blocks(n, k) >= p.processors {
@@ -280,12 +280,12 @@ func (p *products) sumsOfGradW(n, k, T int) (numbers int) {
 	return chains * n * k
 }
 
-// gradW: dw [N, K] += alpha · dyᵀ [N, T] · x [T, K], by the scratch memory of sumsOfGradW.
+// gradW: dw [N, K] += alpha · dyᵀ [N, T] · x [T, K], with the scratch memory of sumsOfGradW.
 func (p *products) gradW(s *driver.Stream, dw ptr, dy, x window, alpha float32, sums scratch, T int) error {
 	return p.gradWBy(s, p.choose(gradWTiles, dy.n, x.n), dw, dy, x, alpha, sums, T)
 }
 
-// gradWBy is gradW in tiles of that shape, by scratch memory if there is enough.
+// gradWBy is gradW in the given tile, with scratch memory if there is enough.
 func (p *products) gradWBy(s *driver.Stream, t tile, dw ptr, dy, x window, alpha float32, sums scratch, T int) error {
 	if T == 0 {
 		return nil

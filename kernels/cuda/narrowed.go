@@ -9,28 +9,28 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 )
 
-// The names of what src/linear_narrowed.h has, and of the kernel that narrows.
+// The names of the products of src/linear_narrowed.h, and of the kernel that narrows rows.
 const (
 	narrowedLinearName = linearName + "_narrowed"
 	narrowedGradXName  = gradXName + "_narrowed"
 	stripsName         = "narrow_strips"
 )
 
-// Narrowed rows lie in strips of so many columns, each with all rows, rounded up to a multiple of the tile's height.
+// Narrowed rows are stored in strips of 64 columns, each with all rows, rounded up to a multiple of the tile's height.
 const (
 	strip        = 64
-	stripRows    = 128  // the greatest height of a tile
+	stripRows    = 128  // the maximum height of a tile
 	narrowBlock  = 32   // rows of a strip that a block narrows
-	narrowedRows = 4096 // at a time, which bounds the memory for them
+	narrowedRows = 4096 // rows at a time, which bounds their memory
 )
 
-// narrowedTiles are those of src/linear_narrowed.h, of which a multiprocessor has two at a time.
+// narrowedTiles are the tiles of src/linear_narrowed.h; a multiprocessor runs two at a time.
 var narrowedTiles = []tile{
 	{"128x128", 128, 128, 128, 64, 3},
 	{"128x160", 128, 160, 128, 64, 2},
 }
 
-// narrowed is the kernel of an operation in such a tile.
+// narrowed is the kernel of an operation on narrowed rows in this tile.
 func (t tile) narrowed(op string) product {
 	if op == gradXName {
 		return t.kernel(narrowedGradXName, kernels.BF16Rounding)
@@ -38,18 +38,17 @@ func (t tile) narrowed(op string) product {
 	return t.kernel(narrowedLinearName, kernels.BF16Rounding)
 }
 
-// narrowedShared is its shared memory: no number is beside another than in memory, since all are swizzled.
+// narrowedShared is the shared memory of narrowed. It needs no padding, because the layout is swizzled.
 func (t tile) narrowedShared() int { return 2 * t.stages * (t.high + t.broad) * t.deep }
 
-// narrowedBytes is the memory for rows that are narrowed at a time, of so many numbers.
+// narrowedBytes is the memory for the rows, of inner elements, that are narrowed at a time.
 func narrowedBytes(T, inner int) int {
 	return 2 * ceil(min(T, narrowedRows), stripRows) * stripRows * ceil(inner, strip) * strip
 }
 
-// narrows says whether a product is faster by rows that are narrowed before, and in which tile then: where rows are few, or there are rows
-// for a tile and tiles for the card, and all is aligned to what a thread copies and writes. Of the two tiles for many rows, the one whose
-// rounds are shorter in all was the faster on an H100, by up to a quarter, and where they are equal the square one; docs/cuda.md has the
-// times.
+// narrows reports whether a product is faster if its rows are first narrowed to bf16, and in which tile. It is if all is aligned to what a
+// thread copies and writes, and there are either few rows or enough to fill tiles and processors. Of the two tiles for many rows, the one
+// whose rounds take less in all was faster on an H100, by up to a quarter, and at a tie the square one; docs/cuda.md has the times.
 func (p *products) narrows(op string, out window, w weights, T int) (best tile, ok bool) {
 	outer := w.n
 	if op == gradXName {
@@ -70,7 +69,7 @@ func (p *products) narrows(op string, out window, w weights, T int) (best tile, 
 	least := 0
 	for _, t := range narrowedTiles {
 		blocks := t.blocks(min(T, narrowedRows), outer)
-		takes := ceil(blocks, 2*p.processors) * t.broad // rounds of all blocks that a card has at a time, by the results of one
+		takes := ceil(blocks, 2*p.processors) * t.broad // number of rounds of concurrent blocks, times the width of a tile
 		if blocks >= p.processors && (!ok || takes < least) {
 			best, least, ok = t, takes, true
 		}
@@ -78,19 +77,19 @@ func (p *products) narrows(op string, out window, w weights, T int) (best tile, 
 	return best, ok
 }
 
-// strips are narrowed rows: so many in each, of which the last may be zeros.
+// strips are narrowed rows, padded with zero rows.
 type strips struct {
 	at   ptr
 	rows int
 }
 
-// stripsIn are those of T rows, for a product in that tile.
+// stripsIn lays out strips of T rows in room, padded for this tile.
 func (t tile) stripsIn(room ptr, T int) strips {
 	high := max(t.high, narrowBlock)
 	return strips{room, ceil(T, high) * high}
 }
 
-// narrow rounds rows to bf16, in strips.
+// narrow rounds rows to bf16 and writes them in strips.
 func (p *products) narrow(s *driver.Stream, to strips, x window, T int) error {
 	err := s.Launch(p.functions[product{op: stripsName}], dims{X: to.rows / narrowBlock, Y: ceil(x.n, strip)},
 		dims{X: 256}, 0, address(to.at), i64(to.rows), address(x.at), i64(x.stride), i64(T), i64(x.n))
@@ -100,7 +99,7 @@ func (p *products) narrow(s *driver.Stream, to strips, x window, T int) error {
 	return nil
 }
 
-// multiplyNarrowed is multiply for rows that are narrowed.
+// multiplyNarrowed is multiply for narrowed rows.
 func (p *products) multiplyNarrowed(s *driver.Stream, op string, t tile, out window, x strips, w weights, o written, T int) error {
 	outer, inner, accumulate := w.n, w.k, 0
 	if op == gradXName {
@@ -114,7 +113,7 @@ func (p *products) multiplyNarrowed(s *driver.Stream, op string, t tile, out win
 		f32(o.alpha), i64(accumulate), i64(T), i64(outer), i64(inner))
 }
 
-// throughStrips narrows rows and multiplies them, as many at a time as a room of narrowedBytes holds.
+// throughStrips narrows rows into room and multiplies them, as many at a time as narrowedBytes allows.
 func (p *products) throughStrips(s *driver.Stream, op string, t tile, out, x window, room ptr, w weights, o written, T int) error {
 	if T == 0 {
 		return nil

@@ -8,14 +8,14 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Products, chains and loads that are under way at once, as in peak.cu.
+// The number of independent products, chains and loads per thread or warp, as in peak.cu.
 const (
 	peakProducts = 8
 	peakChains   = 16
 	peakLoads    = 8
 )
 
-// Peak measures what the card reaches: products as mma.sync has them, which is not all that newer cards could.
+// Peak measures the peak rates of the card. Products use mma.sync, which does not reach the limit of newer cards.
 func (b *Backend) Peak() kernels.Peak {
 	grid := 8 * b.device.Card().Processors
 	out, err := b.Alloc(kernels.F32, grid*threads)
@@ -38,7 +38,7 @@ func (b *Backend) Peak() kernels.Peak {
 	}
 }
 
-// bandwidth is what is read in a second, of memory that is larger than any cache: what comes from there is no read of memory.
+// bandwidth is the number of bytes read per second, from memory larger than any cache, so that caches do not raise it.
 func (b *Backend) bandwidth(out kernels.Buffer, grid int) float64 {
 	room, _ := b.Free()
 	round := 16 * peakLoads * grid * threads
@@ -51,7 +51,7 @@ func (b *Backend) bandwidth(out kernels.Buffer, grid int) float64 {
 	defer func() { b.note(b.memory.free(memory)) }()
 	filled := 0
 	return b.rate(most, func(rounds int) float64 {
-		if rounds > filled { // before the first one, which does not count
+		if rounds > filled { // the first launch of a size, which is not timed
 			b.note(b.stream.Fill(memory.At, 0, int64(rounds*round)))
 			filled = rounds
 		}
@@ -60,14 +60,14 @@ func (b *Backend) bandwidth(out kernels.Buffer, grid int) float64 {
 	})
 }
 
-// What is measured: so many launches at a time, of which each is long enough that its start is of no account; the best of some.
+// Each measurement times peakLaunches launches, each long enough that its overhead is negligible, and takes the best of peakTries.
 const (
 	peakLaunches = 10
 	peakTime     = 10 * time.Millisecond
 	peakTries    = 5
 )
 
-// rate is how much is done in a second by launches of up to so many rounds, of which each does as much as it says.
+// rate is the amount of work per second, by launches of up to most rounds; launch returns its amount of work.
 func (b *Backend) rate(most int, launch func(rounds int) float64) float64 {
 	timed := func(rounds int) (amount float64, took time.Duration) {
 		launch(rounds)
@@ -90,7 +90,7 @@ func (b *Backend) rate(most int, launch func(rounds int) float64) float64 {
 		amount, took := timed(rounds)
 		best = max(best, amount/took.Seconds())
 	}
-	if b.failed != nil { // which Sync tells
+	if b.failed != nil { // Sync returns the error
 		return 0
 	}
 	return best

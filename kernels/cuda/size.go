@@ -4,13 +4,13 @@ package cuda
 
 import "github.com/seed-7879b91d/grpo/kernels"
 
-// A driver deals memory out in pages: what is large begins at one of its own.
+// A driver allocates memory in pages: large allocations start at a page of their own.
 const (
 	page  = 2 << 20
 	large = 1 << 20
 )
 
-// dealt is what a driver takes for so many bytes.
+// dealt is the memory that a driver uses for an allocation.
 func dealt(bytes int) int {
 	if bytes < large {
 		return ceil(bytes, 512) * 512
@@ -18,7 +18,7 @@ func dealt(bytes int) int {
 	return ceil(bytes, page) * page
 }
 
-// MatrixSize is the memory of a matrix, which Compress leaves as it is.
+// MatrixSize is the memory of a matrix, before and after Compress, which changes nothing.
 func (b *Backend) MatrixSize(t kernels.DType, rows, cols int) (written, kept int) {
 	n := dealt(rows * cols * t.Size())
 	return n, n
@@ -29,7 +29,7 @@ func (b *Backend) CacheSize(h kernels.Heads, t kernels.DType, layers, blocks int
 	return layers * blocks * (&cache{heads: h, t: t}).blockBytes()
 }
 
-// WorkSize is the most that an operation keeps between two of its launches: they all have the same memory for that.
+// WorkSize is the maximum scratch memory of an operation; all operations share the same scratch memory.
 func (b *Backend) WorkSize(w kernels.Work) int {
 	T, chunks, rows := w.Rows, chunksOf(w.Vocab), min(w.Rows, headRows)
 	most := max(
@@ -49,16 +49,16 @@ func (b *Backend) WorkSize(w kernels.Work) int {
 	if w.Whole {
 		most = max(most, 4*(T+ceil(T, rowChunk)*max(w.Hidden, 2*w.Intermediate, w.Width()))) // RMSNormGradW, BiasGrad
 	}
-	return dealt(most + 16*256) // parts begin at multiples of 256
+	return dealt(most + 16*256) // parts are aligned to 256 bytes
 }
 
-// gradientTiles is how many numbers of a gradient there are at the most where its chains have memory of their own: fewer tiles than
-// processors.
+// gradientTiles bounds the number of elements of a gradient whose chains need scratch memory, as it has fewer tiles than the card
+// has processors.
 func (b *Backend) gradientTiles() int {
 	return b.device.Card().Processors * gradWTiles[len(gradWTiles)-1].high * gradWTiles[len(gradWTiles)-1].broad
 }
 
-// decodingParts is what PagedAttention takes where rows are few: a sum for each part of the positions.
+// decodingParts is the scratch memory of PagedAttention with few rows: a partial result for each part of the positions.
 func (b *Backend) decodingParts(w kernels.Work) int {
 	high := fitting(attentionTiles[kernels.BF16].few, w.Dim).high
 	for _, tiles := range attentionTiles {
@@ -68,8 +68,8 @@ func (b *Backend) decodingParts(w kernels.Work) int {
 	return 4 * rows * w.Q * ceil(w.Longest+cacheBlock, attentionPart) * (4 + w.Dim)
 }
 
-// narrowedRows is what Linear or its gradient takes for rows in bf16, by the largest of a layer's matrices for which it narrows any: as
-// many rows as there may be, or the few of a step of decoding.
+// narrowedRows is the scratch memory of Linear or its gradient for rows in bf16: the maximum over the matrices of a layer, for all rows
+// and for the few of a decoding step.
 func (b *Backend) narrowedRows(op string, w kernels.Work) (most int) {
 	for _, m := range [][2]int{{w.Width(), w.Hidden}, {w.Hidden, w.OutWidth()}, {2 * w.Intermediate, w.Hidden}, {w.Hidden, w.Intermediate}} {
 		outer, inner := m[0], m[1]
@@ -85,8 +85,8 @@ func (b *Backend) narrowedRows(op string, w kernels.Work) (most int) {
 	return most
 }
 
-// narrowedHead is what LogProb takes for the rows of a round in bf16, and for the weights that their logits become: of as many rows as
-// there may be, or of few.
+// narrowedHead is the scratch memory of LogProb for the rows of a round in bf16 and for the weights made from their logits: the maximum
+// for all rows and for few.
 func (b *Backend) narrowedHead(w kernels.Work) (most int) {
 	n := min(w.Vocab, headVocabulary)
 	for _, T := range []int{min(w.Rows, headRows), min(w.Rows, stripRows)} {
@@ -97,7 +97,7 @@ func (b *Backend) narrowedHead(w kernels.Work) (most int) {
 	return most
 }
 
-// narrowedDraw is what Draw takes for its rows in bf16.
+// narrowedDraw is the scratch memory of Draw for its rows in bf16.
 func (b *Backend) narrowedDraw(w kernels.Work) int {
 	rows := min(w.Rows, drawRows)
 	if !b.narrows(linearName, rows, w.Vocab, w.Hidden, w.Vocab) {
@@ -106,7 +106,7 @@ func (b *Backend) narrowedDraw(w kernels.Work) int {
 	return narrowedBytes(rows, w.Hidden)
 }
 
-// narrows says whether a product with a matrix [n, k] in bf16, for results of so many columns, is one of narrowed rows.
+// narrows reports whether a product with a matrix [n, k] in bf16, with the given number of result columns, narrows its rows.
 func (b *Backend) narrows(op string, T, n, k, columns int) bool {
 	_, ok := b.products.narrows(op, window{0, columns, columns}, weights{dtype: kernels.BF16Rounding, stride: k, n: n, k: k}, T)
 	return ok

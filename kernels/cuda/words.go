@@ -4,7 +4,7 @@ package cuda
 
 import "github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 
-// The words that every launch is written in.
+// Short names for the arguments of launches.
 type (
 	ptr  = driver.Ptr
 	arg  = driver.Arg

@@ -5,33 +5,33 @@ import (
 	"slices"
 )
 
-// call reads an object such as {"name": "f", "arguments": {"x": 1}} while it is being written: arguments are given out as
-// they come, once it is known what is called.
+// call parses an object such as {"name": "f", "arguments": {"x": 1}} incrementally: once the name is known, it hands out the
+// arguments as they arrive.
 type call struct {
 	raw     []byte
 	name    string
-	argKeys []string // what the arguments are called
+	argKeys []string // the keys under which models write the arguments
 
-	inList       bool // a bracket may stand before it
-	bare         bool // what comes is the arguments alone
-	object       int  // where it begins
-	depth        int
-	text, escape bool   // in a string
-	at           spot   // in the object
-	key          string // the value is its
-	start        int    // of the key or the value
-	from, to     int    // arguments, as far as they came; to is 0 until there are some
-	given        int    // of them
-	due          bool   // enough is known to tell of the call
-	announced    bool
-	over         bool // the object is complete
-	broken       bool // it cannot be a call
+	inList           bool // a [ may precede the object
+	bare             bool // the input is the arguments only, as the name was written before them
+	object           int  // where the object starts in raw
+	depth            int  // of nested objects and lists in the current value
+	inString, escape bool // inside a string; after its backslash
+	state            state
+	key              string // of the current value
+	start            int    // of the current key or value in raw
+	argsFrom, argsTo int    // the arguments received so far are raw[argsFrom:argsTo]; argsTo is 0 before the first
+	argsGiven        int    // how many bytes of them were handed out
+	announceable     bool   // the call can be announced: it has a name, and arguments or its end
+	announced        bool
+	complete         bool // its last } was read
+	broken           bool // it cannot be a call
 }
 
-type spot int
+type state int
 
 const (
-	beforeObject spot = iota
+	beforeObject state = iota
 	beforeKey
 	inKey
 	beforeColon
@@ -42,83 +42,83 @@ const (
 
 func newCall(argKeys ...string) *call { return &call{argKeys: argKeys} }
 
-// push reads on and returns how many bytes it took: all, or those up to the object's end.
+// push parses more text and returns how many bytes it consumed: all of them, or those up to the end of the object.
 func (c *call) push(text string) (taken int) {
 	for i := 0; i < len(text); i++ {
-		if c.over || c.broken {
+		if c.complete || c.broken {
 			return i
 		}
 		c.raw = append(c.raw, text[i])
-		if c.step(text[i]); c.bare && c.at == afterValue && !c.broken { // the object that they stand in ends with them
+		if c.step(text[i]); c.bare && c.state == afterValue && !c.broken { // close the object that startBare opened
 			c.raw = append(c.raw, '}')
-			c.after('}')
+			c.stepAfterValue('}')
 		}
-		c.due = c.due || !c.broken && c.name != "" && (c.to > 0 || c.over)
+		c.announceable = c.announceable || !c.broken && c.name != "" && (c.argsTo > 0 || c.complete)
 	}
 	return len(text)
 }
 
 func blank(b byte) bool { return b == ' ' || b == '\n' || b == '\t' || b == '\r' }
 
-// step takes a byte, the last of raw.
+// step parses one byte, which is already the last of raw.
 func (c *call) step(b byte) {
 	at := len(c.raw) - 1
 	switch {
-	case c.text:
-		c.inString(b, at)
-	case c.at == inValue:
-		c.inside(b, at)
+	case c.inString:
+		c.stepInString(b, at)
+	case c.state == inValue:
+		c.stepInValue(b, at)
 	case blank(b):
-	case c.at == beforeObject && b == '[' && c.inList:
+	case c.state == beforeObject && b == '[' && c.inList:
 		c.inList = false
-	case c.at == beforeObject && b == '{':
-		c.at, c.object = beforeKey, at
-	case c.at == beforeKey && b == '"':
-		c.at, c.start, c.text = inKey, at, true
-	case c.at == beforeColon && b == ':':
-		c.at = beforeValue
-	case c.at == beforeValue:
-		c.at, c.start = inValue, at
-		if c.broken = c.key == "name" && c.name != "" || c.isArguments() && c.to > 0; !c.broken { // twice
-			c.inside(b, at)
+	case c.state == beforeObject && b == '{':
+		c.state, c.object = beforeKey, at
+	case c.state == beforeKey && b == '"':
+		c.state, c.start, c.inString = inKey, at, true
+	case c.state == beforeColon && b == ':':
+		c.state = beforeValue
+	case c.state == beforeValue:
+		c.state, c.start = inValue, at
+		if c.broken = c.key == "name" && c.name != "" || c.isArguments() && c.argsTo > 0; !c.broken { // a second name or second arguments
+			c.stepInValue(b, at)
 		}
-	case c.at == afterValue:
-		c.after(b)
+	case c.state == afterValue:
+		c.stepAfterValue(b)
 	default:
 		c.broken = true
 	}
 }
 
-func (c *call) inString(b byte, at int) {
+func (c *call) stepInString(b byte, at int) {
 	switch {
 	case c.escape:
 		c.escape = false
 	case b == '\\':
 		c.escape = true
 	case b == '"':
-		c.text = false
-		if c.at == inKey {
+		c.inString = false
+		if c.state == inKey {
 			c.broken = json.Unmarshal(c.raw[c.start:at+1], &c.key) != nil
-			c.at = beforeColon
+			c.state = beforeColon
 		} else if c.depth == 0 {
 			c.valueEnds(at + 1)
 			return
 		}
 	}
-	c.grow(at + 1)
+	c.extendArguments(at + 1)
 }
 
-// inside reads a value outside of its strings.
-func (c *call) inside(b byte, at int) {
+// stepInValue parses a byte of a value that is not in a string.
+func (c *call) stepInValue(b byte, at int) {
 	switch b {
 	case '"':
-		c.text = true
+		c.inString = true
 	case '{', '[':
 		c.depth++
 	case '}', ']', ',':
-		if c.depth == 0 { // of the object: a number or a word ended before it
+		if c.depth == 0 { // it belongs to the object: the value was a number, true, false or null
 			c.valueEnds(at)
-			c.after(b)
+			c.stepAfterValue(b)
 			return
 		}
 		if b != ',' {
@@ -128,16 +128,16 @@ func (c *call) inside(b byte, at int) {
 			}
 		}
 	}
-	c.grow(at + 1)
+	c.extendArguments(at + 1)
 }
 
-// after reads what follows a value.
-func (c *call) after(b byte) {
+// stepAfterValue parses a byte after a value.
+func (c *call) stepAfterValue(b byte) {
 	switch b {
 	case ',':
-		c.at = beforeKey
+		c.state = beforeKey
 	case '}':
-		c.over = true
+		c.complete = true
 		c.broken = c.name == "" || !json.Valid(c.raw[c.object:])
 	default:
 		c.broken = true
@@ -148,16 +148,16 @@ func (c *call) isArguments() bool {
 	return slices.Contains(c.argKeys, c.key)
 }
 
-// grow tells that a value came as far as that.
-func (c *call) grow(to int) {
-	if c.at == inValue && c.isArguments() && c.raw[c.start] == '{' {
-		c.from, c.to = c.start, to
+// extendArguments extends the arguments to raw[:to], if the current value is an object of arguments.
+func (c *call) extendArguments(to int) {
+	if c.state == inValue && c.isArguments() && c.raw[c.start] == '{' {
+		c.argsFrom, c.argsTo = c.start, to
 	}
 }
 
 func (c *call) valueEnds(at int) {
-	c.grow(at)
-	c.at = afterValue
+	c.extendArguments(at)
+	c.state = afterValue
 	value := c.raw[c.start:at]
 	switch {
 	case len(value) == 0:
@@ -165,12 +165,12 @@ func (c *call) valueEnds(at int) {
 	case c.key == "name":
 		c.broken = json.Unmarshal(value, &c.name) != nil || c.name == ""
 	case c.isArguments() && value[0] != '{':
-		c.odd(value, at)
+		c.unwrapArguments(value, at)
 	}
 }
 
-// odd are arguments that are no object: a string that holds one, or null for none.
-func (c *call) odd(value []byte, at int) {
+// unwrapArguments accepts arguments that are not an object: a string that contains one as JSON, or null for no arguments.
+func (c *call) unwrapArguments(value []byte, at int) {
 	var text string
 	if json.Unmarshal(value, &text) != nil {
 		c.broken = true
@@ -183,21 +183,21 @@ func (c *call) odd(value []byte, at int) {
 		c.broken = true
 		return
 	}
-	// The object stands in place of the string that holds it.
+	// Replace the string by the object in it.
 	c.raw = slices.Concat(c.raw[:c.start], []byte(text), c.raw[at:])
-	c.from, c.to = c.start, c.start+len(text)
+	c.argsFrom, c.argsTo = c.start, c.start+len(text)
 }
 
-// more gives what came of the arguments since the last time, and whether it is the first.
-func (c *call) more() (arguments string, first bool) {
-	if !c.due {
+// newArguments returns the arguments received since its last result, and whether this is the first result.
+func (c *call) newArguments() (arguments string, first bool) {
+	if !c.announceable {
 		return "", false
 	}
 	first, c.announced = !c.announced, true
-	if c.to == 0 && first {
+	if c.argsTo == 0 && first {
 		return "{}", true
 	}
-	arguments = string(c.raw[c.from+c.given : c.to])
-	c.given = c.to - c.from
+	arguments = string(c.raw[c.argsFrom+c.argsGiven : c.argsTo])
+	c.argsGiven = c.argsTo - c.argsFrom
 	return arguments, first
 }

@@ -4,16 +4,17 @@ import (
 	"strings"
 )
 
-// Notation is how a model writes thoughts and calls of tools into its text.
+// Notation is how a model writes thoughts and tool calls in its text.
 type Notation struct {
 	Thinks bool // <think>…</think> at the start
-	// Calls are between these tags, or where Open is "", the whole text is: objects, with ; or a line's end between them.
+	// With Calls the model calls tools: each call is an object between Open and Close. Without tags (Open is "") the whole text is
+	// calls, separated by ; or line ends.
 	Calls       bool
 	Open, Close string
-	List        bool     // what follows the opening tag is a list of calls, without a closing one, or a call as Named has it
-	Named       bool     // a call is its name, NameEnd and the object of its arguments; with List: that is what the model writes
-	Prefix      string   // may stand before a text that is calls
-	ArgKeys     []string // what arguments are called
+	List        bool     // Open precedes a list of calls, or a call by name; there is no Close
+	Named       bool     // the model writes name, NameEnd, arguments; needs List
+	Prefix      string   // an optional tag before a text that is calls
+	ArgKeys     []string // the keys of the arguments, that of the model's training first
 }
 
 // The tags of thoughts.
@@ -24,14 +25,14 @@ const (
 
 const pythonTag = "<|python_tag|>"
 
-// What stands between the name of a call of Mistral's and its arguments: some models give it an id before that.
+// NameEnd separates the name of a Mistral call from its arguments. Some models write nameID and an id before it.
 const (
 	NameEnd = "[ARGS]"
 	nameID  = "[CALL_ID]"
 )
 
-// Hermes is what Qwen's and Nous's models write, Llama what Meta's from 3.1 on do, Mistral what Mistral's do. Both of theirs are
-// read in either notation: their later ones, whose templates have NameEnd, write [TOOL_CALLS]name[ARGS]{…}, one after the other.
+// Hermes is the notation of Qwen and Nous models, Llama that of Meta models from 3.1 on, Mistral that of Mistral models. Later Mistral
+// models, whose templates contain NameEnd, write [TOOL_CALLS]name[ARGS]{…} for each call; either of their notations is read for both.
 var (
 	MistralNamed = Notation{Calls: true, Open: "[TOOL_CALLS]", List: true, Named: true, ArgKeys: []string{"arguments", "parameters"}}
 
@@ -41,7 +42,7 @@ var (
 	Llama  = Notation{Calls: true, Prefix: pythonTag, ArgKeys: []string{"parameters", "arguments"}}
 )
 
-// Part is something that a model said: one of thoughts, content, a call of a tool that begins, or more of its arguments.
+// Part is a piece of a turn: thoughts, content, the start of a tool call, or more of its arguments.
 type Part struct {
 	Thoughts, Content string
 	Call              int // counts from 0
@@ -50,32 +51,32 @@ type Part struct {
 	IsCall            bool
 }
 
-// Reader tells thoughts, content and calls in a text apart while it comes. What it gives does not depend on how the text is cut
-// but for where its parts are cut.
+// Reader separates thoughts, content and calls in a text as it streams in. How the text is cut into pieces changes only where the
+// parts are cut.
 type Reader struct {
 	Notation
 	at     stage
-	held   string // of the text, not given out
-	call   *call  // being written
-	raw    []byte // of it, with what stands before
-	calls  int
-	spoken bool           // there were thoughts, or content
-	broken map[int]string // calls that were told of and are none, as they were written
+	held   string         // text received but not yet read
+	call   *call          // being read
+	raw    []byte         // the text of the call so far, with the tag before it
+	calls  int            // read to the end
+	spoken bool           // thoughts or content have been returned
+	broken map[int]string // the text of calls that proved malformed after they were announced
 }
 
 type stage int
 
 const (
 	atStart    stage = iota
-	inThoughts       // up to the tag
-	afterTag         // blanks are left out
+	inThoughts       // up to the closing tag
+	afterTag         // line ends are skipped
 	inContent
-	inName // of a call, before its arguments
+	inName // between the opening tag and the arguments
 	inCall
-	afterCall // up to the next
+	afterCall // up to the closing tag or the next call
 )
 
-// NewReader reads what a model says in a notation; thinking: its prompt ends within thoughts.
+// NewReader returns a reader of a turn in a notation; thinking: its prompt ends within thoughts.
 func NewReader(n Notation, thinking bool) *Reader {
 	r := &Reader{Notation: n}
 	if thinking {
@@ -87,10 +88,10 @@ func NewReader(n Notation, thinking bool) *Reader {
 // Thinking reports whether thoughts are being read.
 func (r *Reader) Thinking() bool { return r.at == inThoughts }
 
-// Made is how many calls were read to their end.
+// Made is the number of calls that were read to their end.
 func (r *Reader) Made() int { return r.calls }
 
-// Push reads on.
+// Push reads more text.
 func (r *Reader) Push(text string) (parts []Part) {
 	r.held += text
 	for before := -1; len(r.held) != before && r.held != ""; {
@@ -104,26 +105,26 @@ func (r *Reader) Push(text string) (parts []Part) {
 	return parts
 }
 
-// End reads what was held back: there is no more.
+// End reads the text that was held back, as no more follows.
 func (r *Reader) End() (parts []Part) {
 	parts = r.Push("")
 	parts = r.read(parts, true)
 	switch {
-	case r.at == inCall && !r.call.due:
-		return r.content(parts, string(r.raw))
+	case r.at == inCall && !r.call.announceable:
+		return r.appendContent(parts, string(r.raw))
 	case r.at == inCall:
-		r.breaks()
+		r.noteMalformed()
 	}
 	return parts
 }
 
-// Cut is End of a text that was cut off. A call that had begun is told of as far as it came: its name and the beginning of its
-// arguments, or, before it had a name, not at all. It is no content.
+// Cut is End for a text that was cut off by a limit. A call that had begun is returned as far as it got: its name and the beginning of
+// its arguments, or nothing if it has no name yet. It is never returned as content.
 func (r *Reader) Cut() (parts []Part) {
 	parts = r.Push("")
 	switch {
-	case r.at == inName, r.at == inContent && r.Notation.Calls && begun(r.held, r.Open) > 1: // in its name, or in the tag before it
-	case r.at == inCall && !r.call.due && r.marked():
+	case r.at == inName, r.at == inContent && r.Notation.Calls && partialTag(r.held, r.Open) > 1: // in its name, or in the tag before it
+	case r.at == inCall && !r.call.announceable && r.mustBeCall():
 		if r.call.name != "" && !r.call.broken {
 			parts = append(parts, Part{Call: r.calls, Name: r.call.name, IsCall: true})
 		}
@@ -134,71 +135,71 @@ func (r *Reader) Cut() (parts []Part) {
 	return parts
 }
 
-// marked tells whether what is read can be nothing but a call: without a tag before it it may be a document.
-func (r *Reader) marked() bool {
+// mustBeCall reports whether the text can only be a call. Without a tag before it, an object may be an ordinary JSON answer.
+func (r *Reader) mustBeCall() bool {
 	return r.Open != "" || r.calls > 0 || strings.HasPrefix(strings.TrimLeft(string(r.raw), " \n\t\r"), r.Prefix) && r.Prefix != ""
 }
 
 func (r *Reader) read(parts []Part, last bool) []Part {
 	switch r.at {
 	case atStart:
-		return r.begin(parts, last)
+		return r.readStart(parts, last)
 	case inThoughts:
-		return r.thoughts(parts, last)
+		return r.readThoughts(parts, last)
 	case afterTag:
 		if r.held = strings.TrimLeft(r.held, "\n"); r.held != "" {
-			return r.begins(parts, last)
+			return r.readContentStart(parts, last)
 		}
 	case inContent:
-		return r.speak(parts, last)
+		return r.readContent(parts, last)
 	case inName:
-		return r.named(parts, last)
+		return r.readName(parts, last)
 	case inCall:
-		return r.write(parts)
+		return r.readCall(parts)
 	case afterCall:
-		return r.between(parts)
+		return r.readBetween(parts)
 	}
 	return parts
 }
 
-// begin looks for thoughts, and for a text that is a call.
-func (r *Reader) begin(parts []Part, last bool) []Part {
+// readStart reads the start of a turn: thoughts, or else content or a call.
+func (r *Reader) readStart(parts []Part, last bool) []Part {
 	text := strings.TrimLeft(r.held, " \n\t\r")
 	switch {
 	case r.Thinks && strings.HasPrefix(text, ThinkOpen):
 		r.held, r.at = text[len(ThinkOpen):], inThoughts
 	case !last && (text == "" || r.Thinks && strings.HasPrefix(ThinkOpen, text)):
 	default:
-		return r.begins(parts, last)
+		return r.readContentStart(parts, last)
 	}
 	return parts
 }
 
-// begins is where content begins: a model without tags makes calls there or nowhere.
-func (r *Reader) begins(parts []Part, last bool) []Part {
+// readContentStart reads the start of the content. A notation without tags allows calls only there.
+func (r *Reader) readContentStart(parts []Part, last bool) []Part {
 	if !r.Notation.Calls || r.Open != "" {
 		r.at = inContent
-		return r.speak(parts, last)
+		return r.readContent(parts, last)
 	}
 	text := strings.TrimLeft(r.held, " \n\t\r")
 	switch {
 	case strings.HasPrefix(text, "{"), r.Prefix != "" && strings.HasPrefix(text, r.Prefix):
-		r.enter(strings.TrimPrefix(text, r.Prefix), r.held[:len(r.held)-len(strings.TrimPrefix(text, r.Prefix))])
-	case !last && strings.HasPrefix(r.Prefix, text): // not known yet
+		r.startCall(strings.TrimPrefix(text, r.Prefix), r.held[:len(r.held)-len(strings.TrimPrefix(text, r.Prefix))])
+	case !last && strings.HasPrefix(r.Prefix, text): // the rest of the prefix may follow
 	default:
 		r.at = inContent
-		return r.speak(parts, last)
+		return r.readContent(parts, last)
 	}
 	return parts
 }
 
-// enter begins a call: text is what is to be read of it, before what stood before.
-func (r *Reader) enter(text, before string) {
+// startCall starts a call: text is unread, before was read and belongs to the call.
+func (r *Reader) startCall(text, before string) {
 	r.held, r.raw, r.call, r.at = text, []byte(before), newCall(r.ArgKeys...), inCall
 }
 
-// thoughts gives them without the line ends around them.
-func (r *Reader) thoughts(parts []Part, last bool) []Part {
+// readThoughts returns thoughts without the line ends around them.
+func (r *Reader) readThoughts(parts []Part, last bool) []Part {
 	before, after, found := strings.Cut(r.held, ThinkClose)
 	switch {
 	case found:
@@ -207,7 +208,7 @@ func (r *Reader) thoughts(parts []Part, last bool) []Part {
 	case last:
 		r.held = ""
 	default:
-		keep := len(strings.TrimRight(before[:len(before)-begun(before, ThinkClose)], "\n"))
+		keep := len(strings.TrimRight(before[:len(before)-partialTag(before, ThinkClose)], "\n"))
 		r.held, before = before[keep:], before[:keep]
 	}
 	if !r.spoken {
@@ -223,33 +224,33 @@ func (r *Reader) thoughts(parts []Part, last bool) []Part {
 	return parts
 }
 
-// speak gives content up to a call, without the line ends before that.
-func (r *Reader) speak(parts []Part, last bool) []Part {
+// readContent returns content up to a call, without the space before the call.
+func (r *Reader) readContent(parts []Part, last bool) []Part {
 	if !r.Notation.Calls || r.Open == "" {
 		text := r.held
 		r.held = ""
-		return r.content(parts, text)
+		return r.appendContent(parts, text)
 	}
 	before, after, found := strings.Cut(r.held, r.Open)
 	switch {
 	case found:
 		content := strings.TrimRight(before, " \n\t\r")
-		parts = r.content(parts, content)
-		r.enter(after, before[len(content):]+r.Open)
+		parts = r.appendContent(parts, content)
+		r.startCall(after, before[len(content):]+r.Open)
 		if r.call.inList = r.List; r.List {
 			r.at = inName
 		}
 		return parts
 	case last:
 		r.held = ""
-		return r.content(parts, before)
+		return r.appendContent(parts, before)
 	}
-	keep := len(strings.TrimRight(before[:len(before)-begun(before, r.Open)], " \n\t\r"))
+	keep := len(strings.TrimRight(before[:len(before)-partialTag(before, r.Open)], " \n\t\r"))
 	r.held = before[keep:]
-	return r.content(parts, before[:keep])
+	return r.appendContent(parts, before[:keep])
 }
 
-func (r *Reader) content(parts []Part, text string) []Part {
+func (r *Reader) appendContent(parts []Part, text string) []Part {
 	if text == "" {
 		return parts
 	}
@@ -257,12 +258,12 @@ func (r *Reader) content(parts []Part, text string) []Part {
 	return append(parts, Part{Content: text})
 }
 
-// write reads on in a call.
-func (r *Reader) write(parts []Part) []Part {
+// readCall reads more of a call.
+func (r *Reader) readCall(parts []Part) []Part {
 	taken := r.call.push(r.held)
 	r.raw = append(r.raw, r.held[:taken]...)
 	r.held = r.held[taken:]
-	if arguments, first := r.call.more(); first || arguments != "" {
+	if arguments, first := r.call.newArguments(); first || arguments != "" {
 		p := Part{Call: r.calls, Arguments: arguments, IsCall: true}
 		if first {
 			p.Name = r.call.name
@@ -270,13 +271,13 @@ func (r *Reader) write(parts []Part) []Part {
 		parts = append(parts, p)
 	}
 	switch {
-	case r.call.broken && !r.call.due: // it was no call
+	case r.call.broken && !r.call.announceable: // not a call after all
 		text := string(r.raw)
 		r.at, r.call, r.raw = inContent, nil, nil
-		return r.content(parts, text)
-	case r.call.over || r.call.broken:
+		return r.appendContent(parts, text)
+	case r.call.complete || r.call.broken:
 		if r.call.broken {
-			r.breaks()
+			r.noteMalformed()
 		}
 		r.calls++
 		if r.at, r.raw = afterCall, nil; r.call.bare {
@@ -286,20 +287,20 @@ func (r *Reader) write(parts []Part) []Part {
 	return parts
 }
 
-// breaks notes that the call that is read is none, after it was told of.
-func (r *Reader) breaks() {
+// noteMalformed records that the current call is malformed, though it was announced.
+func (r *Reader) noteMalformed() {
 	if r.broken == nil {
 		r.broken = map[int]string{}
 	}
 	r.broken[r.calls] = string(r.raw)
 }
 
-// between leaves out what stands between a call and the next, its closing tag among it.
-func (r *Reader) between(parts []Part) []Part {
+// readBetween skips what separates a call from the next: the closing tag, separators and space.
+func (r *Reader) readBetween(parts []Part) []Part {
 	if r.List {
 		switch r.held = strings.TrimLeft(r.held, " \n\t\r,"); {
 		case strings.HasPrefix(r.held, "{"):
-			r.enter(r.held, "")
+			r.startCall(r.held, "")
 		case strings.HasPrefix(r.held, "]"):
 			r.held, r.at = r.held[1:], afterTag
 		case r.held != "":
@@ -310,7 +311,7 @@ func (r *Reader) between(parts []Part) []Part {
 	if r.Open == "" {
 		switch r.held = strings.TrimLeft(r.held, " \n\t\r;"); {
 		case strings.HasPrefix(r.held, "{"):
-			r.enter(r.held, "")
+			r.startCall(r.held, "")
 		case r.held != "":
 			r.at = inContent
 		}
@@ -320,12 +321,12 @@ func (r *Reader) between(parts []Part) []Part {
 		r.held, r.at = after, afterTag
 		return parts
 	}
-	r.held = r.held[len(r.held)-begun(r.held, r.Close):]
+	r.held = r.held[len(r.held)-partialTag(r.held, r.Close):]
 	return parts
 }
 
-// begun is the length of the longest end of a text that the tag begins with, and does not end with.
-func begun(text, tag string) int {
+// partialTag is the length of the longest proper prefix of a tag that the text ends with.
+func partialTag(text, tag string) int {
 	for n := min(len(tag)-1, len(text)); n > 0; n-- {
 		if strings.HasSuffix(text, tag[:n]) {
 			return n

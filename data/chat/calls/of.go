@@ -1,4 +1,4 @@
-// Package calls reads what models say: thoughts, content, and calls of tools in the notation that they were trained to write.
+// Package calls splits what models write into thoughts, content and tool calls, in the notation that each was trained on.
 //
 // It knows nothing of what the tools do, nor of protocols.
 package calls
@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 )
 
-// Of tells from a chat format how a model writes thoughts and calls.
+// Of recognises the notation of a model by its chat template.
 func Of(r *chat.Renderer, tok *tokenizer.Tokenizer) (n Notation) {
 	template := tok.ChatTemplate() + tok.ToolTemplate()
 	switch {
@@ -28,7 +28,7 @@ func Of(r *chat.Renderer, tok *tokenizer.Tokenizer) (n Notation) {
 	return n
 }
 
-// Marks are the control tokens that belong to a notation, and their texts.
+// Marks maps the control tokens of a notation to their texts.
 func (n Notation) Marks(tok *tokenizer.Tokenizer) map[int32]string {
 	marks := map[int32]string{}
 	texts := []string{n.Prefix, n.Open, n.Close, ThinkOpen, ThinkClose}
@@ -43,7 +43,7 @@ func (n Notation) Marks(tok *tokenizer.Tokenizer) map[int32]string {
 	return marks
 }
 
-// WithinThoughts reports whether a prompt leaves a model thinking.
+// WithinThoughts reports whether a prompt ends with the opening tag of thoughts.
 func WithinThoughts(prompt string) bool {
 	i := strings.LastIndex(prompt, ThinkOpen)
 	return i >= 0 && strings.TrimSpace(prompt[i+len(ThinkOpen):]) == ""

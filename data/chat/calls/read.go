@@ -16,15 +16,15 @@ type Said struct {
 	Calls             []chat.ToolCall
 }
 
-// Malformed is a call that was begun and cannot be read.
+// Malformed is a call that cannot be parsed.
 type Malformed struct {
-	Call   string // as it was written, tags and all
-	Reason string // in words that a model may be told
+	Call   string // as the model wrote it, with its tags
+	Reason string // worded so that the model may be shown it
 }
 
 func (m *Malformed) Error() string { return "a tool call that cannot be read: " + m.Reason }
 
-// Text is what some drawn tokens say to a reader: without control tokens, but for those of the notation.
+// Text decodes sampled tokens for a Reader: without control tokens, except those of the notation.
 func (n Notation) Text(tok *tokenizer.Tokenizer, tokens []int32) string {
 	marks, stream := n.Marks(tok), tok.NewStream(true)
 	var text strings.Builder
@@ -38,8 +38,8 @@ func (n Notation) Text(tok *tokenizer.Tokenizer, tokens []int32) string {
 	return text.String() + stream.Flush()
 }
 
-// Read reads a whole turn; thinking: its prompt ends within thoughts. The error is a *Malformed of a call that cannot be read; those
-// that can be are there.
+// Read reads a whole turn; thinking: its prompt ends within thoughts. If a call cannot be parsed, the error is a *Malformed; the
+// other calls are still returned.
 func (n Notation) Read(text string, thinking bool) (said Said, err error) {
 	r := NewReader(n, thinking)
 	for _, p := range append(r.Push(text), r.End()...) {
@@ -62,7 +62,7 @@ func (n Notation) Read(text string, thinking bool) (said Said, err error) {
 	return said, err
 }
 
-// complain looks for a call in what was read as content.
+// complain returns an error if a call was taken for content because it is malformed.
 func (n Notation) complain(content string) error {
 	if !n.Calls {
 		return nil
@@ -79,7 +79,7 @@ func (n Notation) complain(content string) error {
 	return n.malformed(content[at:])
 }
 
-// malformed says what is wrong with a text that begins as a call.
+// malformed finds what is wrong with a text that begins as a call.
 func (n Notation) malformed(text string) *Malformed {
 	text = strings.TrimSpace(text)
 	call := strings.TrimPrefix(strings.TrimPrefix(text, n.Open), n.Prefix)
@@ -107,11 +107,11 @@ func (n Notation) malformed(text string) *Malformed {
 	return m
 }
 
-// quoted is a text as JSON has it.
+// quoted is a text as a JSON string.
 func quoted(text string) string {
 	b, err := json.Marshal(text)
 	if err != nil {
-		panic(err) // a text can always be written
+		panic(err) // cannot happen: every text has a JSON form
 	}
 	return string(b)
 }

@@ -8,7 +8,7 @@ import (
 )
 
 func (in *interpreter) attribute(v Value, name string) Value {
-	in.mustBe(v, name)
+	in.mustBeDefined(v, name)
 	if m := in.member(v, name); m != nil {
 		return m
 	}
@@ -20,14 +20,14 @@ func (in *interpreter) attribute(v Value, name string) Value {
 	return Undefined{one(v) + " has no " + name}
 }
 
-// mustBe refuses to look into what is not there.
-func (in *interpreter) mustBe(v Value, name string) {
+// mustBeDefined fails if v is undefined, since it has no attributes.
+func (in *interpreter) mustBeDefined(v Value, name string) {
 	if u, ok := v.(Undefined); ok {
 		in.fail("it asks for %s of what is not there: %s", name, u.what)
 	}
 }
 
-// member is a method, or a field of loop.
+// member is a method of v, or a field of loop or of a group; nil: none.
 func (in *interpreter) member(v Value, name string) Value {
 	switch v := v.(type) {
 	case *loop:
@@ -49,7 +49,7 @@ func (in *interpreter) member(v Value, name string) Value {
 
 func (in *interpreter) item(v, key Value) Value {
 	name, isText := key.(Text)
-	in.mustBe(v, in.show(key).S)
+	in.mustBeDefined(v, in.show(key).S)
 	switch v := v.(type) {
 	case *Dict:
 		if found, ok := in.find(v, key); ok {
@@ -77,7 +77,7 @@ func (in *interpreter) item(v, key Value) Value {
 	return Undefined{one(v) + " has no " + in.show(key).S}
 }
 
-// find is Get of a key that may be long.
+// find is Get that charges for a long key.
 func (in *interpreter) find(d *Dict, key Value) (Value, bool) {
 	if t, ok := key.(Text); ok {
 		in.room(len(t.S))
@@ -85,7 +85,7 @@ func (in *interpreter) find(d *Dict, key Value) (Value, bool) {
 	return d.Get(key)
 }
 
-// index reads a place from the start, or from the end where it is negative.
+// index converts a Python index, negative from the end, to one of n items; not ok: out of range.
 func index(key Value, n int) (int, bool) {
 	i, ok := whole(key)
 	if i < 0 {
@@ -121,7 +121,7 @@ func (in *interpreter) evalSlicing(e *syntax.Slicing) Value {
 	case Text:
 		return in.sliceText(v, given)
 	case Undefined:
-		in.mustBe(v, "a slice")
+		in.mustBeDefined(v, "a slice")
 	}
 	in.fail("%s has no slices", one(v))
 	return nil
@@ -146,7 +146,7 @@ func (in *interpreter) sliceText(v Text, given [3]*int) Value {
 	return in.made(j.text())
 }
 
-// bounds are Python's: places from the end, and beyond it.
+// bounds computes the range of a slice by the rules of Python, where indices may be negative or out of range.
 func bounds(given [3]*int, n, step int) (from, to int) {
 	low, high := 0, n
 	if step < 0 {
@@ -168,7 +168,7 @@ func bounds(given [3]*int, n, step int) (from, to int) {
 	return clip(given[0], low), clip(given[1], high)
 }
 
-// places are those of a slice of n items.
+// places are the indices of a slice of n items.
 func (in *interpreter) places(given [3]*int, n int) (at []int) {
 	step := 1
 	if given[2] != nil {

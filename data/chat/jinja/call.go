@@ -2,9 +2,9 @@ package jinja
 
 import "github.com/seed-7879b91d/grpo/data/chat/jinja/syntax"
 
-// given are the arguments of a call, with their values.
+// given are the evaluated arguments of a call.
 type given struct {
-	list  []Value // by place
+	list  []Value // positional
 	names []string
 	named []Value
 }
@@ -21,7 +21,7 @@ func (in *interpreter) given(a syntax.Arguments) (g given) {
 	return g
 }
 
-// get is the argument at a place or of a name.
+// get returns an argument by its position or name.
 func (g *given) get(place int, name string) (Value, bool) {
 	if place >= 0 && place < len(g.list) {
 		return g.list[place], true
@@ -34,7 +34,7 @@ func (g *given) get(place int, name string) (Value, bool) {
 	return nil, false
 }
 
-// only refuses arguments that a function does not have, which are named in the order of their places.
+// only refuses arguments other than those in names, which lists the parameters of the function in order.
 func (g *given) only(in *interpreter, of string, names ...string) {
 	if len(g.list) > len(names) {
 		in.fail("%s: found %d arguments, expected %d at most", of, len(g.list), len(names))
@@ -50,7 +50,7 @@ func (g *given) only(in *interpreter, of string, names ...string) {
 	}
 }
 
-// text, int and flag read an argument that may be missing.
+// text, int and flag read an optional argument.
 func (g *given) text(in *interpreter, place int, name, otherwise string) Text {
 	v, ok := g.get(place, name)
 	if !ok {
@@ -58,7 +58,7 @@ func (g *given) text(in *interpreter, place int, name, otherwise string) Text {
 	}
 	t, isText := v.(Text)
 	if !isText {
-		in.fail("%s: found %s, expected a str", name, named2(v))
+		in.fail("%s: found %s, expected a str", name, describe(v))
 	}
 	return t
 }
@@ -70,18 +70,18 @@ func (g *given) int(in *interpreter, place int, name string, otherwise int) int 
 	}
 	n, isInt := whole(v)
 	if !isInt {
-		in.fail("%s: found %s, expected a whole number", name, named2(v))
+		in.fail("%s: found %s, expected a whole number", name, describe(v))
 	}
 	return n
 }
 
-// flag is off where it is not given.
+// flag is false by default.
 func (g *given) flag(place int, name string) bool {
 	v, ok := g.get(place, name)
 	return ok && truth(v)
 }
 
-// function is what a template can call.
+// function is a built-in function or method.
 type function struct {
 	name string
 	call func(in *interpreter, a given) Value
@@ -102,7 +102,7 @@ func (in *interpreter) call(f Value, a given) Value {
 	return nil
 }
 
-// closure is a macro with the variables around it.
+// closure is a macro with the scope it was defined in.
 type closure struct {
 	*syntax.Macro
 	scope *scope

@@ -52,7 +52,7 @@ func (in *interpreter) value(e syntax.Expr) Value {
 	case *syntax.Tested:
 		return in.test(e.Name, in.eval(e.Of), in.given(e.Arguments))
 	}
-	panic(fmt.Sprintf("an expression of type %T", e)) // a mistake of ours
+	panic(fmt.Sprintf("an expression of type %T", e)) // a bug of this package
 }
 
 func (in *interpreter) evalVariable(e *syntax.Variable) Value {
@@ -154,7 +154,7 @@ func (in *interpreter) evalMapping(e *syntax.Mapping) Value {
 	return d
 }
 
-// key holds a value to what a dict of a template can have as a key.
+// key checks that a value can be the key of a dict.
 func (in *interpreter) key(v Value) Value {
 	switch v.(type) {
 	case Text, nil, bool, int, float64:
@@ -171,7 +171,7 @@ func (in *interpreter) evalArithmetic(e *syntax.Arithmetic) Value {
 		return in.made(concat(x, y))
 	}
 	if x, ok := a.(Text); ok {
-		if v, ok := in.ofText(e.Op, x, b); ok {
+		if v, ok := in.textArithmetic(e.Op, x, b); ok {
 			return v
 		}
 	}
@@ -195,8 +195,8 @@ func (in *interpreter) evalArithmetic(e *syntax.Arithmetic) Value {
 	return in.calculate(e.Op, a, b)
 }
 
-// ofText is an operation on a string.
-func (in *interpreter) ofText(op string, x Text, b Value) (Value, bool) {
+// textArithmetic evaluates an operator whose left operand is a string; not ok: undefined for these operands.
+func (in *interpreter) textArithmetic(op string, x Text, b Value) (Value, bool) {
 	switch op {
 	case "+":
 		if y, ok := b.(Text); ok {
@@ -213,7 +213,7 @@ func (in *interpreter) ofText(op string, x Text, b Value) (Value, bool) {
 	return nil, false
 }
 
-// repeats asks whether something of a cost may be made n times.
+// repeats charges n times a cost, guarding against overflow.
 func (in *interpreter) repeats(n, cost int) {
 	if n > 0 && cost > maxSteps/n {
 		in.charge(maxSteps + 1)
@@ -235,12 +235,12 @@ func (in *interpreter) calculate(op string, a, b Value) Value {
 	x, ok1 := whole(a)
 	y, ok2 := whole(b)
 	if ok1 && ok2 && op != "/" && !(op == "**" && y < 0) {
-		return in.ofInts(op, x, y)
+		return in.intArithmetic(op, x, y)
 	}
 	f, ok1 := number(a)
 	g, ok2 := number(b)
 	if !ok1 || !ok2 {
-		in.fail("%s: found %s and %s", op, named2(a), named2(b))
+		in.fail("%s: found %s and %s", op, describe(a), describe(b))
 	}
 	switch op {
 	case "+":
@@ -258,7 +258,7 @@ func (in *interpreter) calculate(op string, a, b Value) Value {
 	if op == "/" {
 		return f / g
 	}
-	// As Python does: the rest is exact, and has the sign of g.
+	// As in Python, the remainder is exact and has the sign of g.
 	rest := math.Mod(f, g)
 	if rest == 0 {
 		rest = math.Copysign(0, g)
@@ -271,16 +271,16 @@ func (in *interpreter) calculate(op string, a, b Value) Value {
 	return rest
 }
 
-// named2 names a value for a message: what an undefined one is says more than its kind.
-func named2(v Value) string {
+// describe names a value in a message: an undefined one by its origin, others by their type.
+func describe(v Value) string {
 	if u, ok := v.(Undefined); ok {
 		return "what is not there (" + u.what + ")"
 	}
 	return one(v)
 }
 
-// ofInts is an operation on whole numbers of 64 bits.
-func (in *interpreter) ofInts(op string, x, y int) Value {
+// intArithmetic evaluates an operator on 64-bit integers; overflow fails.
+func (in *interpreter) intArithmetic(op string, x, y int) Value {
 	switch op {
 	case "+", "-":
 		if op == "-" {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/chat/jinja/syntax"
 )
 
-// apply filters a value, which is block where the expression is of a filter block.
+// apply applies a filter to its operand; in a filter block the innermost operand is block, the text of the block.
 func (in *interpreter) apply(e *syntax.Filtered, block Value) Value {
 	in.enter()
 	defer in.leave()
@@ -84,7 +84,7 @@ func init() {
 	}
 }
 
-// attribute is a method, or a field of loop; unlike a.b, not what a dict has under the name.
+// attribute is a method, or a field of loop. Unlike a.b, it does not look up keys of a dict.
 func attribute(in *interpreter, v Value, a given) Value {
 	name := a.text(in, 0, "name", "").S
 	if m := in.member(v, name); m != nil {
@@ -128,7 +128,7 @@ func otherwise(in *interpreter, v Value, a given) Value {
 	return v
 }
 
-// end is the first item, or the last.
+// end is the first item (at 0) or the last (at -1).
 func (in *interpreter) end(v Value, at int) Value {
 	items := in.items(v)
 	if i, ok := index(at, len(items)); ok {
@@ -137,7 +137,7 @@ func (in *interpreter) end(v Value, at int) Value {
 	return Undefined{"nothing is there to be the first or the last"}
 }
 
-// indent puts blanks before the lines of a text, but for the first.
+// indent indents the lines of a text, by default not the first.
 func indent(in *interpreter, v Value, a given) Value {
 	a.only(in, "indent", "width", "first", "blank")
 	width, _ := a.get(0, "width")
@@ -191,7 +191,7 @@ func reversed(in *interpreter, v Value, _ given) Value {
 	return in.list(items)
 }
 
-// escaped writes what has a meaning in HTML in another way.
+// escaped escapes the special characters of HTML.
 func escaped(in *interpreter, v Value, _ given) Value {
 	t := in.show(v)
 	in.room(len(t.S) * 4)

@@ -1,9 +1,9 @@
 package jinja
 
-// globals are the functions that every template has.
+// globals are the global functions of every template.
 var globals map[string]Value
 
-func init() { // they call what looks names up here
+func init() { // a literal would be an initialization cycle: the functions refer to globals
 	globals = map[string]Value{}
 	for name, f := range map[string]func(in *interpreter, a given) Value{
 		"range":           rangeOf,

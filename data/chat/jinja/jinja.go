@@ -1,13 +1,13 @@
-// Package jinja renders the chat templates that models are published with: Jinja as Hugging Face's
-// transformers set it up (trim_blocks, lstrip_blocks, loop controls, generation blocks, tojson in its form,
+// Package jinja renders the chat templates that models are published with: Jinja as configured by Hugging
+// Face's transformers (trim_blocks, lstrip_blocks, loop controls, generation blocks, their tojson,
 // raise_exception, strftime_now).
 //
-// It is an interpreter of its own for two reasons. A template comes from a stranger, so each step, each
-// byte that is made and each level of depth is counted against a limit, and there is nothing in it that reads a
-// file, a clock or chance. And every text knows which of its bytes are somebody's words and which the
-// template's (Text), through all that a template does with it: a user who writes <|im_end|> cannot end a turn.
+// It is an interpreter of its own for two reasons. Templates are untrusted, so each step, each byte produced
+// and each level of nesting counts against a limit, and a template cannot read files, the clock or random
+// numbers. And every text records which of its bytes are data and which come from the template (Text),
+// through all operations on it: a user who writes <|im_end|> cannot end a turn.
 //
-// The package knows nothing of tokens, and of conversations only what it is given as variables.
+// The package knows nothing of tokens, and of conversations only the variables it is given.
 package jinja
 
 import (
@@ -18,21 +18,21 @@ import (
 
 // The limits of a template. Each step costs about 50 ns.
 const (
-	maxDepth     = 256 // of what is at work
+	maxDepth     = 256 // of nested statements, expressions and calls
 	maxSteps     = 3 << 20
-	bytesPerStep = 8 // of text that is made or searched
-	stepsPerItem = 4 // of a list that is made
+	bytesPerStep = 8 // of text that is produced or searched
+	stepsPerItem = 4 // of a list that is produced
 )
 
-// Template is a parsed template. Any number of goroutines may render it.
+// Template is a parsed template. It is safe for concurrent use.
 type Template struct{ body []syntax.Statement }
 
-// Refusal is what a template says with raise_exception.
+// Refusal is the error that a template raises by raise_exception.
 type Refusal struct{ Message string }
 
 func (r *Refusal) Error() string { return r.Message }
 
-// Parse reads a template.
+// Parse parses a template.
 func Parse(source string) (*Template, error) {
 	body, err := syntax.Parse(source)
 	if err != nil {
@@ -41,13 +41,13 @@ func Parse(source string) (*Template, error) {
 	return &Template{body}, nil
 }
 
-// Options say what a template may ask for beside its variables.
+// Options are inputs of a template in addition to its variables.
 type Options struct {
-	// Strftime formats the date that strftime_now asks for.
+	// Strftime implements strftime_now; nil: the template cannot ask for the date.
 	Strftime func(format string) (string, error)
 }
 
-// Render carries a template out. A *Refusal is what the template itself raises.
+// Render executes a template. The error is a *Refusal if the template itself raised it.
 func (t *Template) Render(vars *Dict, o Options) (text Text, err error) {
 	in := &interpreter{options: o, globals: vars, out: &joiner{}, scope: &scope{vars: map[string]Value{}}}
 	defer func() {
@@ -63,7 +63,7 @@ func (t *Template) Render(vars *Dict, o Options) (text Text, err error) {
 	return in.out.text(), nil
 }
 
-// interpreter is one rendering. What goes wrong is a panic with a *failure.
+// interpreter is the state of one rendering. Errors are panics with a *failure, which Render recovers.
 type interpreter struct {
 	options Options
 	globals *Dict
@@ -71,7 +71,7 @@ type interpreter struct {
 	out     *joiner
 	steps   int
 	depth   int
-	loops   int    // that are at work in the innermost macro
+	loops   int    // running in the innermost macro
 	left    signal // how the innermost loop is being left
 }
 
@@ -81,20 +81,20 @@ func (in *interpreter) fail(format string, args ...any) {
 	panic(&failure{fmt.Errorf(format, args...)})
 }
 
-// charge counts steps.
+// charge counts n steps, and fails beyond the limit.
 func (in *interpreter) charge(n int) {
 	if in.steps += n; in.steps > maxSteps || n < 0 {
 		in.fail("it takes more than %d steps", maxSteps)
 	}
 }
 
-// made counts a text that a template makes.
+// made charges for a text that was produced, and returns it.
 func (in *interpreter) made(t Text) Text {
 	in.charge(1 + len(t.S)/bytesPerStep + len(t.Data))
 	return t
 }
 
-// room asks whether a text of n bytes may be made.
+// room charges for a text of n bytes before it is produced or searched.
 func (in *interpreter) room(n int) { in.charge(n/bytesPerStep + 1) }
 
 func (in *interpreter) enter() {
@@ -106,13 +106,13 @@ func (in *interpreter) enter() {
 
 func (in *interpreter) leave() { in.depth-- }
 
-// list makes a list of values.
+// list charges for a list and makes it.
 func (in *interpreter) list(items []Value) *List {
 	in.charge(stepsPerItem * len(items))
 	return &List{Items: items}
 }
 
-// scope holds the variables that are set in a part of a template.
+// scope holds the variables of a block, inside an outer scope.
 type scope struct {
 	vars  map[string]Value
 	outer *scope
@@ -132,7 +132,7 @@ func (in *interpreter) lookup(name string) (Value, bool) {
 	return f, ok
 }
 
-// inner carries out what has variables of its own.
+// inner calls do with a new scope inside outer.
 func (in *interpreter) inner(outer *scope, do func()) {
 	before := in.scope
 	in.scope = &scope{map[string]Value{}, outer}
@@ -140,7 +140,7 @@ func (in *interpreter) inner(outer *scope, do func()) {
 	in.scope = before
 }
 
-// capture gives what is printed meanwhile.
+// capture returns the output of do.
 func (in *interpreter) capture(do func()) Text {
 	before := in.out
 	in.out = &joiner{}

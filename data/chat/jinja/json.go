@@ -11,7 +11,7 @@ import (
 	"unicode/utf16"
 )
 
-// FromJSON reads a JSON value whose texts are data, with the keys in their order.
+// FromJSON parses a JSON value. Its strings are data, and keys keep their order.
 func FromJSON(raw []byte) (Value, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -25,7 +25,7 @@ func FromJSON(raw []byte) (Value, error) {
 	return v, nil
 }
 
-// bigNumber is a whole number of more than 64 bits, which is only written out.
+// bigNumber is an integer of more than 64 bits. It can be printed but not calculated with.
 type bigNumber string
 
 func fromJSON(d *json.Decoder) (Value, error) {
@@ -45,7 +45,7 @@ func fromJSON(d *json.Decoder) (Value, error) {
 		if !strings.ContainsAny(v.String(), ".eE") {
 			return bigNumber(v), nil
 		}
-		f, _ := strconv.ParseFloat(v.String(), 64) // beyond the range it is infinite, as in Python
+		f, _ := strconv.ParseFloat(v.String(), 64) // infinite if out of range, as in Python
 		return f, nil
 	case json.Delim:
 		if v == '[' {
@@ -90,14 +90,14 @@ func dictFromJSON(d *json.Decoder) (Value, error) {
 type jsonWriter struct {
 	in          *interpreter
 	out         strings.Builder
-	data        bool // somebody's words are in it
+	data        bool // the output contains data
 	ascii, sort bool
-	indent      *string // of a level; nil: all in one line
+	indent      *string // per level; nil: all on one line
 	comma       string
 	colon       string
 }
 
-// toJSON is the filter tojson of transformers.
+// toJSON is the filter tojson, as transformers define it.
 func toJSON(in *interpreter, v Value, a given) Value {
 	a.only(in, "tojson", "ensure_ascii", "indent", "separators", "sort_keys")
 	w := &jsonWriter{in: in, comma: ", ", colon: ": ", ascii: a.flag(0, "ensure_ascii"), sort: a.flag(3, "sort_keys")}
@@ -163,7 +163,7 @@ func (w *jsonWriter) value(v Value, level int) {
 			w.value(v.values[order[i]], level+1)
 		})
 	default:
-		w.in.fail("tojson: %s cannot be written as JSON", named2(v))
+		w.in.fail("tojson: %s cannot be written as JSON", describe(v))
 	}
 }
 

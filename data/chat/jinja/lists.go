@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// reader gives the part of an item that a filter looks at: attribute="a.b", or the item itself.
+// reader returns a function that reads an attribute of an item, by a path such as "a.b"; nil: the item itself.
 func (in *interpreter) reader(path Value) func(Value) Value {
 	if path == nil {
 		return func(v Value) Value { return v }
@@ -28,7 +28,7 @@ func (in *interpreter) reader(path Value) func(Value) Value {
 	}
 }
 
-// itemsIfAny are none where there is nothing to go over: these filters take none for an empty list.
+// itemsIfAny are the items of v, or none if v is falsy, such as none: some filters accept that.
 func (in *interpreter) itemsIfAny(v Value) []Value {
 	if !truth(v) {
 		return nil
@@ -36,7 +36,7 @@ func (in *interpreter) itemsIfAny(v Value) []Value {
 	return in.items(v)
 }
 
-// folded is a value in lower case, where case does not count.
+// folded is a value in lower case, unless the comparison is case-sensitive.
 func (in *interpreter) folded(v Value, sensitive bool) Value {
 	if t, ok := v.(Text); ok && !sensitive {
 		in.room(len(t.S))
@@ -68,7 +68,7 @@ func mapped(in *interpreter, v Value, a given) Value {
 	return in.list(out)
 }
 
-// selecting makes select, reject and those that look at an attribute.
+// selecting makes the filters select, reject, selectattr and rejectattr.
 func selecting(want, byAttribute bool) filterFunc {
 	return func(in *interpreter, v Value, a given) Value {
 		var out []Value
@@ -110,7 +110,7 @@ func joined(in *interpreter, v Value, a given) Value {
 	return in.join(parts, a.text(in, 0, "d", ""))
 }
 
-// ordered sorts items by what read gives of them.
+// ordered sorts items by the key that read returns.
 func (in *interpreter) ordered(items []Value, read func(Value) Value, sensitive, backward bool) []Value {
 	keys := map[int]Value{}
 	order := make([]int, len(items))
@@ -142,7 +142,7 @@ func dictSort(in *interpreter, v Value, a given) Value {
 	a.only(in, "dictsort", "case_sensitive", "by", "reverse")
 	d, ok := v.(*Dict)
 	if !ok {
-		in.fail("dictsort: found %s, expected a dict", named2(v))
+		in.fail("dictsort: found %s, expected a dict", describe(v))
 	}
 	place := 0
 	if by := a.text(in, 1, "by", "key").S; by == "value" {
@@ -222,7 +222,7 @@ func sum(in *interpreter, v Value, a given) Value {
 	return total
 }
 
-// batch makes lists of n items.
+// batch splits the items into lists of n.
 func batch(in *interpreter, v Value, a given) Value {
 	a.only(in, "batch", "linecount", "fill_with")
 	n := a.int(in, 0, "linecount", 0)

@@ -2,7 +2,7 @@ package jinja
 
 import "github.com/seed-7879b91d/grpo/data/chat/jinja/syntax"
 
-// rounds goes over items; depth is that of loop(…) calls.
+// rounds runs a for statement over items; depth is that of the recursive calls loop(…).
 func (in *interpreter) rounds(s *syntax.For, items []Value, depth int) {
 	outer := in.scope
 	if s.Only != nil {
@@ -11,14 +11,14 @@ func (in *interpreter) rounds(s *syntax.For, items []Value, depth int) {
 	l := &loop{of: s, items: items, depth: depth, outer: outer}
 	in.loops++
 	for l.at = range items {
-		in.charge(2 * stepsPerItem) // for its variables, even where there is nothing in it
+		in.charge(2 * stepsPerItem) // for the variables, even if the body is empty
 		in.inner(outer, func() {
 			in.assign(s.Target, items[l.at])
 			in.scope.vars["loop"] = l
 			in.block(s.Body)
 		})
 		left := in.left
-		in.left = goOn
+		in.left = noJump
 		if left == breakLoop {
 			break
 		}
@@ -29,7 +29,7 @@ func (in *interpreter) rounds(s *syntax.For, items []Value, depth int) {
 	}
 }
 
-// chosen are the items for which the condition of the loop holds.
+// chosen are the items that fulfil the condition of a "for … if".
 func (in *interpreter) chosen(s *syntax.For, items []Value) (some []Value) {
 	for _, item := range items {
 		in.inner(in.scope, func() {
@@ -43,14 +43,14 @@ func (in *interpreter) chosen(s *syntax.For, items []Value) (some []Value) {
 	return some
 }
 
-// loop is the variable of that name.
+// loop is the variable loop in the body of a for statement.
 type loop struct {
 	of      *syntax.For
 	items   []Value
 	at      int
 	depth   int
 	outer   *scope
-	changed *List // what loop.changed was given last
+	changed *List // the arguments of the last loop.changed
 }
 
 func (l *loop) field(name string) Value {
@@ -103,7 +103,7 @@ func (l *loop) neighbour(by int, name string) Value {
 	return Undefined{name + " is undefined"}
 }
 
-// again is loop(items) in a recursive loop.
+// again is the call loop(items) in a recursive loop.
 func (l *loop) again(in *interpreter, a given) Value {
 	if !l.of.Recursive || len(a.list) != 1 {
 		in.fail("loop(…): expected a loop that is recursive, and one argument")

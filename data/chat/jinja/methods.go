@@ -9,8 +9,8 @@ import (
 	"github.com/seed-7879b91d/grpo/data/chat/jinja/syntax"
 )
 
-// method is what can be called on a value. What would change a list or a dict is not there: transformers
-// forbids it, too.
+// method is a method of a value. Methods that would change a list or a dict are missing, because
+// transformers forbid them, too.
 type method[T any] func(in *interpreter, self T, a given) Value
 
 func bound[T any](m method[T], self T) Value {
@@ -22,7 +22,7 @@ func bound[T any](m method[T], self T) Value {
 
 var textMethods map[string]method[Text]
 
-func init() { // their functions make texts of values, which ask for methods
+func init() { // a literal would be an initialization cycle: the methods refer to textMethods
 	textMethods = map[string]method[Text]{
 		"strip":        trimmer("strip", true, true),
 		"lstrip":       trimmer("lstrip", true, false),
@@ -74,7 +74,7 @@ func splitter(name string, bySep func(Text, string, int) []Text, bySpace func(Te
 		a.only(in, name, "sep", "maxsplit")
 		most := a.int(in, 1, "maxsplit", -1)
 		v, ok := a.get(0, "sep")
-		in.room(len(t.S) * bytesPerStep) // a part may be one byte
+		in.room(len(t.S) * bytesPerStep) // parts may be of one byte each
 		if !ok || v == nil {
 			if bySpace == nil && most >= 0 {
 				in.fail("%s: a limit without a separator is not supported", name)

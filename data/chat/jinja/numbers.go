@@ -35,11 +35,11 @@ func toInt(in *interpreter, v Value, a given) Value {
 			return integer(n)
 		}
 		if f, err := strconv.ParseFloat(s, 64); err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) {
-			return wholeOf(f)
+			return truncated(f)
 		}
 	case float64:
 		if !math.IsInf(v, 0) && !math.IsNaN(v) {
-			return wholeOf(v)
+			return truncated(v)
 		}
 	case bigNumber:
 		return v
@@ -54,8 +54,8 @@ func toInt(in *interpreter, v Value, a given) Value {
 	return 0
 }
 
-// wholeOf is a number without what is behind its point.
-func wholeOf(f float64) Value {
+// truncated is a number rounded towards zero.
+func truncated(f float64) Value {
 	n, _ := big.NewFloat(f).Int(nil)
 	return integer(n)
 }
@@ -75,10 +75,10 @@ func rounded(in *interpreter, v Value, a given) Value {
 	}
 	f, ok := number(v)
 	if !ok {
-		in.fail("round: found %s, expected a number", named2(v))
+		in.fail("round: found %s, expected a number", describe(v))
 	}
 	scale := math.Pow(10, float64(digits))
-	switch method { // a zero of ceil and floor has no sign, since they give whole numbers
+	switch method { // "+ 0" turns -0 into 0: in Python ceil and floor return integers
 	case "common":
 		if n, ok := whole(v); ok {
 			return integer(python.RoundInt(int64(n), digits))

@@ -2,18 +2,18 @@ package jinja
 
 import "github.com/seed-7879b91d/grpo/data/chat/jinja/syntax"
 
-// signal says how the innermost loop is being left.
+// signal says whether a break or continue of the innermost loop is pending.
 type signal int
 
 const (
-	goOn signal = iota
+	noJump signal = iota
 	breakLoop
-	nextRound
+	continueLoop
 )
 
 func (in *interpreter) block(all []syntax.Statement) {
 	for _, s := range all {
-		if in.left != goOn {
+		if in.left != noJump {
 			return
 		}
 		in.enter()
@@ -55,7 +55,7 @@ func (in *interpreter) runJump(s *syntax.Jump) {
 	if in.loops == 0 {
 		in.fail("break or continue outside of a loop")
 	}
-	in.left = nextRound
+	in.left = continueLoop
 	if s.Out {
 		in.left = breakLoop
 	}
@@ -114,7 +114,7 @@ func (in *interpreter) runWith(s *syntax.With) {
 	})
 }
 
-// items are those that a loop goes over.
+// items are the items that a loop over v visits.
 func (in *interpreter) items(v Value) []Value {
 	switch v := v.(type) {
 	case *List:

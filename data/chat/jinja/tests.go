@@ -19,8 +19,8 @@ func is[T any](_ *interpreter, v Value, _ given) bool {
 	return ok
 }
 
-// holds makes a test of a comparison.
-func holds(op string) func(in *interpreter, v Value, a given) bool {
+// comparison makes a test of a comparison operator.
+func comparison(op string) func(in *interpreter, v Value, a given) bool {
 	return func(in *interpreter, v Value, a given) bool {
 		other, ok := a.get(0, "other")
 		if !ok {
@@ -67,19 +67,19 @@ func init() {
 		"==": "eq equalto ==", "!=": "ne !=", "<": "lt lessthan <", ">": "gt greaterthan >", "<=": "le <=", ">=": "ge >=", "in": "in",
 	} {
 		for _, name := range strings.Fields(names) {
-			tests[name] = holds(op)
+			tests[name] = comparison(op)
 		}
 	}
 }
 
-// ofMethod makes a test of what a method says of a value as a text.
+// ofMethod makes a test that calls a method of the value as a text.
 func ofMethod(name string) func(in *interpreter, v Value, a given) bool {
 	return func(in *interpreter, v Value, a given) bool { return truth(textMethods[name](in, in.show(v), a)) }
 }
 
 func sequence(_ *interpreter, v Value, _ given) bool {
 	switch v := v.(type) {
-	case Text, *List, Undefined: // which is empty
+	case Text, *List, Undefined: // undefined counts as empty
 		return true
 	case *Dict:
 		return !v.namespace

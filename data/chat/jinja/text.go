@@ -8,17 +8,17 @@ import (
 	"github.com/seed-7879b91d/grpo/data/chat/jinja/syntax"
 )
 
-// Text is a string that knows which of its bytes are somebody's words and not the template's. Cut, trimmed,
-// joined or split, the parts still know it.
+// Text is a string that records which of its bytes are data and not from the template. Operations such as
+// slicing, trimming, joining and splitting keep the record.
 type Text struct {
 	S    string
-	Data []Span // in order, apart, none empty
+	Data []Span // sorted, disjoint, none empty
 }
 
-// Span is a part of a text, in bytes.
+// Span is a range of bytes in a text.
 type Span struct{ Start, End int }
 
-// Words is a text that is data from end to end.
+// Words is a text that is data as a whole.
 func Words(s string) Text {
 	if s == "" {
 		return Text{}
@@ -28,7 +28,7 @@ func Words(s string) Text {
 
 func plain(s string) Text { return Text{S: s} }
 
-// like is a text made of t as a whole: data where any of t is.
+// like is a text that was computed from all of t: it is data if any part of t is.
 func (t Text) like(s string) Text {
 	if len(t.Data) > 0 {
 		return Words(s)
@@ -46,7 +46,7 @@ func (t Text) slice(start, end int) Text {
 	return out
 }
 
-// joiner puts texts together.
+// joiner concatenates texts.
 type joiner struct {
 	s    strings.Builder
 	data []Span
@@ -74,7 +74,7 @@ func concat(texts ...Text) Text {
 	return j.text()
 }
 
-// trim cuts characters off the ends: those of chars, or white space where it is nil.
+// trim removes characters at the ends: those in chars, or white space if chars is nil.
 func (t Text) trim(chars *string, left, right bool) Text {
 	cut := syntax.IsSpace
 	if chars != nil {
@@ -90,7 +90,7 @@ func (t Text) trim(chars *string, left, right bool) Text {
 	return t.slice(start, end)
 }
 
-// split cuts at a separator, n times at most where n is not negative.
+// split splits at a separator, at most n times unless n is negative.
 func (t Text) split(sep string, n int) (parts []Text) {
 	start := 0
 	for n != 0 {
@@ -105,7 +105,7 @@ func (t Text) split(sep string, n int) (parts []Text) {
 	return append(parts, t.slice(start, len(t.S)))
 }
 
-// rsplit is split from the end.
+// rsplit splits from the end.
 func (t Text) rsplit(sep string, n int) (parts []Text) {
 	end := len(t.S)
 	for n != 0 {
@@ -122,7 +122,7 @@ func (t Text) rsplit(sep string, n int) (parts []Text) {
 	return parts
 }
 
-// fields cuts at runs of white space, n times at most where n is not negative.
+// fields splits at runs of white space, at most n times unless n is negative.
 func (t Text) fields(n int) (parts []Text) {
 	for rest := t.trim(nil, true, false); rest.S != ""; n-- {
 		i := strings.IndexFunc(rest.S, syntax.IsSpace)
@@ -136,7 +136,7 @@ func (t Text) fields(n int) (parts []Text) {
 	return parts
 }
 
-// lines cuts after line ends, which stay with keep.
+// lines splits at line ends, which are kept if keep is set.
 func (t Text) lines(keep bool) (parts []Text) {
 	start := 0
 	for i := 0; i < len(t.S); {
@@ -160,10 +160,10 @@ func (t Text) lines(keep bool) (parts []Text) {
 	return parts
 }
 
-// replace replaces old by new, n times at most where n is not negative.
+// replace replaces old by new, at most n times unless n is negative.
 func (t Text) replace(old, new Text, n int) Text {
 	var j joiner
-	if old.S == "" { // before each character and at the end
+	if old.S == "" { // insert new before each character and at the end
 		for i, r := range t.S {
 			if n == 0 {
 				j.add(t.slice(i, len(t.S)))
@@ -187,7 +187,7 @@ func (t Text) replace(old, new Text, n int) Text {
 	return j.text()
 }
 
-// runeCount and byteAt count as Python does, in characters.
+// runeCount and byteAt count characters, as Python does.
 func (t Text) runeCount() int { return utf8.RuneCountInString(t.S) }
 
 func (t Text) byteAt(char int) int {

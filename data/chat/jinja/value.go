@@ -11,28 +11,28 @@ import (
 // something that can be called.
 type Value any
 
-// Undefined stands for what is not there.
+// Undefined is the value of a missing variable, attribute or item; what describes it in messages.
 type Undefined struct{ what string }
 
 // List is a list or a tuple.
 type List struct {
 	Items []Value
 	tuple bool
-	group bool // of groupby: its items are grouper and list
+	group bool // a result of groupby: its items are grouper and list
 }
 
-// Dict is a mapping in the order of its keys.
+// Dict is a mapping that keeps the order of its keys.
 type Dict struct {
 	keys      []Value
 	values    []Value
 	index     map[string]int
-	namespace bool // can be set
+	namespace bool // its fields can be set
 }
 
 // NewDict makes an empty mapping.
 func NewDict() *Dict { return &Dict{index: map[string]int{}} }
 
-// Set adds a key or gives it another value.
+// Set adds a key or replaces its value.
 func (d *Dict) Set(key, value Value) {
 	name := keyOf(key)
 	if i, ok := d.index[name]; ok {
@@ -43,7 +43,7 @@ func (d *Dict) Set(key, value Value) {
 	d.keys, d.values = append(d.keys, key), append(d.values, value)
 }
 
-// Get finds the value of a key.
+// Get looks up a key.
 func (d *Dict) Get(key Value) (Value, bool) {
 	i, ok := d.index[keyOf(key)]
 	if !ok {
@@ -52,7 +52,7 @@ func (d *Dict) Get(key Value) (Value, bool) {
 	return d.values[i], true
 }
 
-// keyOf tells keys apart as Python does, for which 1, 1.0 and True are one.
+// keyOf makes a map key for which keys are equal as in Python, where 1, 1.0 and True are the same key.
 func keyOf(v Value) string {
 	switch v := v.(type) {
 	case Text:
@@ -66,7 +66,7 @@ func keyOf(v Value) string {
 	return "?"
 }
 
-// number reads an int, a float or a bool.
+// number converts an int, a float or a bool.
 func number(v Value) (float64, bool) {
 	if n, ok := whole(v); ok {
 		return float64(n), true
@@ -75,7 +75,7 @@ func number(v Value) (float64, bool) {
 	return f, ok
 }
 
-// whole reads an int or a bool.
+// whole converts an int or a bool.
 func whole(v Value) (int, bool) {
 	switch v := v.(type) {
 	case bool:
@@ -106,7 +106,7 @@ func truth(v Value) bool {
 	return true
 }
 
-// one is a value by its kind, as a message speaks of it.
+// one is the type of a value with its article, for messages.
 func one(v Value) string {
 	switch name := kind(v); name {
 	case "None":
@@ -118,7 +118,7 @@ func one(v Value) string {
 	}
 }
 
-// kind is the name of a value's type in Python, for messages.
+// kind is the name of the type of a value in Python.
 func kind(v Value) string {
 	switch v := v.(type) {
 	case nil:
@@ -149,7 +149,7 @@ func kind(v Value) string {
 	return "function"
 }
 
-// show is Python's str: what {{ … }} prints.
+// show is str of Python, which {{ … }} prints.
 func (in *interpreter) show(v Value) Text {
 	switch v := v.(type) {
 	case Text:
@@ -162,7 +162,7 @@ func (in *interpreter) show(v Value) Text {
 	return j.text()
 }
 
-// repr is Python's repr.
+// repr is repr of Python.
 func (in *interpreter) repr(j *joiner, v Value) {
 	in.enter()
 	defer in.leave()
@@ -212,7 +212,7 @@ func (in *interpreter) repr(j *joiner, v Value) {
 	}
 }
 
-// showFloat writes a float as Python does.
+// showFloat formats a float as Python does.
 func showFloat(f float64) string {
 	switch size := math.Abs(f); {
 	case math.IsInf(f, 1):
@@ -231,7 +231,7 @@ func showFloat(f float64) string {
 	return text
 }
 
-// quote writes a string as Python's repr.
+// quote formats a string as repr of Python does.
 func quote(s string) string {
 	q := byte('\'')
 	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
@@ -268,7 +268,7 @@ func escape(r rune) string {
 	return `\U` + strings.Repeat("0", 8-len(text)) + text
 }
 
-// equal is Python's ==.
+// equal is == of Python.
 func (in *interpreter) equal(a, b Value) bool {
 	in.enter()
 	defer in.leave()
@@ -315,7 +315,7 @@ func (in *interpreter) equal(a, b Value) bool {
 	return a == b
 }
 
-// compare orders numbers, strings and lists; verb is what the template asked for.
+// compare orders numbers, strings and lists; verb names the operation in messages.
 func (in *interpreter) compare(a, b Value, verb string) int {
 	in.enter()
 	defer in.leave()

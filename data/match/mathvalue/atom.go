@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// begins reports whether a token may begin a factor.
-func (p *parser) begins(token string) bool {
+// beginsFactor reports whether a token may begin a factor.
+func (p *parser) beginsFactor(token string) bool {
 	if token == "" || token == "|" && p.bars || infix(token) {
 		return false
 	}
@@ -15,7 +15,7 @@ func (p *parser) begins(token string) bool {
 		token[0] == '\\' && token != `\end` && token != `\\`
 }
 
-// atom is what has no sign in or beside it.
+// atom parses an operand: a number, a variable, a function with its argument, or something in brackets.
 func (p *parser) atom() *node {
 	token := p.peek()
 	if token == "" {
@@ -35,7 +35,7 @@ func (p *parser) atom() *node {
 	case token == "(" || token == "[":
 		return p.bracketed(token)
 	case token == "{":
-		n := p.deeper(p.answer)
+		n := p.nested(p.answer)
 		p.need("}")
 		return n
 	case token == "⦃":
@@ -58,15 +58,15 @@ func (p *parser) atom() *node {
 func (p *parser) between(function, end string) *node {
 	outside := p.bars
 	p.bars = end == "|"
-	n := &node{kind: call, text: function, args: []*node{p.deeper(p.sum)}}
+	n := &node{kind: call, text: function, args: []*node{p.nested(p.sum)}}
 	p.bars = outside
 	p.need(end)
 	return n
 }
 
-// bracketed is (a), which is a; or a tuple or an interval.
+// bracketed parses a parenthesised expression, a tuple or an interval.
 func (p *parser) bracketed(open string) *node {
-	inside := p.deeper(p.answer)
+	inside := p.nested(p.answer)
 	shut := p.peek()
 	if shut != ")" && shut != "]" {
 		p.failed = true
@@ -88,7 +88,7 @@ func (p *parser) set() *node {
 	if p.take("⦄") {
 		return n
 	}
-	inside := p.deeper(p.answer)
+	inside := p.nested(p.answer)
 	p.need("⦄")
 	if inside.kind == collection && inside.text == "" {
 		n.args = inside.args
@@ -98,7 +98,7 @@ func (p *parser) set() *node {
 	return n
 }
 
-// command is what begins with a backslash in LaTeX.
+// command parses a LaTeX command after its backslash.
 func (p *parser) command(name string) *node {
 	switch name {
 	case "frac":
@@ -123,31 +123,31 @@ func (p *parser) command(name string) *node {
 	return p.index(&node{kind: variable, text: name}) // \alpha and the like
 }
 
-// braced is {…}, or what stands in its place: \frac12, \sqrt2.
+// braced parses the argument of a command: {…}, or a single digit or atom as in \frac12 and \sqrt x.
 func (p *parser) braced() *node {
 	if p.take("{") {
-		n := p.deeper(p.answer)
+		n := p.nested(p.answer)
 		p.need("}")
 		return n
 	}
-	if t := p.peek(); len(t) > 1 && digit(t[0]) { // only the first digit belongs to it
+	if t := p.peek(); len(t) > 1 && digit(t[0]) { // the argument is the first digit only
 		p.tokens[p.at] = t[1:]
 		return &node{kind: number, text: t[:1]}
 	}
-	return p.deeper(p.atom)
+	return p.nested(p.atom)
 }
 
 func (p *parser) root() *node {
 	degree := &node{kind: number, text: "2"}
 	if p.take("[") {
-		degree = p.deeper(p.sum)
+		degree = p.nested(p.sum)
 		p.need("]")
 	}
 	one := &node{kind: number, text: "1"}
 	return &node{kind: power, args: []*node{p.braced(), {kind: quotient, args: []*node{one, degree}}}}
 }
 
-// function is a name with its argument: sin x, sin(x), sin^2 x, log_2 8.
+// function parses what follows the name of a function: sin x, sin(x), sin^2 x, log_2 8.
 func (p *parser) function(name string) *node {
 	n := &node{kind: call, text: name}
 	if name == "pi" {
@@ -158,10 +158,10 @@ func (p *parser) function(name string) *node {
 		base = p.braced()
 	}
 	if p.take("^") {
-		raised = p.deeper(p.exponent)
+		raised = p.nested(p.exponent)
 	}
 	if p.take("(") {
-		inside := p.deeper(p.answer)
+		inside := p.nested(p.answer)
 		p.need(")")
 		if n.args = []*node{inside}; inside.kind == collection && inside.text == "" {
 			n.args = inside.args
@@ -185,10 +185,10 @@ func isMinusOne(n *node) bool {
 	return n.kind == negative && n.args[0].kind == number && n.args[0].text == "1"
 }
 
-// argument is that of a function without brackets: sin x; sin 2x, where the variables behind a number belong to it; sin xy.
+// argument parses the argument of a function without brackets: x of sin x, and all of 2x and xy in sin 2x and sin xy.
 func (p *parser) argument() *node {
 	word := p.peek()
-	n := p.deeper(p.power)
+	n := p.nested(p.power)
 	counted := n.kind == number
 	for !p.failed && p.peek() != "" {
 		next := p.peek()
@@ -196,12 +196,12 @@ func (p *parser) argument() *node {
 			break
 		}
 		word = next
-		n = &node{kind: product, args: []*node{n, p.deeper(p.power)}}
+		n = &node{kind: product, args: []*node{n, p.nested(p.power)}}
 	}
 	return n
 }
 
-// variable reports whether the next token is one, and no power of Euler's number.
+// variable reports whether the next token is a variable; e before ^ is Euler's number.
 func (p *parser) variable(token string) bool {
 	switch {
 	case letter(token[0]):
@@ -213,7 +213,7 @@ func (p *parser) variable(token string) bool {
 	return token == "π"
 }
 
-// word is a function, a constant, or the first of variables beside each other.
+// word parses a function, a constant, or the first of several adjacent variables.
 func (p *parser) word(word string) *node {
 	switch {
 	case word == "sqrt":
@@ -223,14 +223,14 @@ func (p *parser) word(word string) *node {
 	case known(word):
 		return p.function(word)
 	}
-	if len(word) > 1 { // the others are factors of their own: in xy^2 the exponent is of y
+	if len(word) > 1 { // leave the others for later factors: in xy^2 the exponent belongs to y
 		p.at--
 		p.tokens[p.at] = word[1:]
 	}
 	return p.index(&node{kind: variable, text: word[:1]})
 }
 
-// index is the x_1 of a variable.
+// index appends a subscript to the name of a variable: x_1.
 func (p *parser) index(n *node) *node {
 	if n.kind != variable || !p.take("_") {
 		return n
@@ -241,13 +241,13 @@ func (p *parser) index(n *node) *node {
 	return n
 }
 
-// matrix is \begin{pmatrix} a & b \\ c & d \end{pmatrix}; its kind of brackets changes no value.
+// matrix parses \begin{pmatrix} a & b \\ c & d \end{pmatrix}; all kinds of brackets are equal.
 func (p *parser) matrix() *node {
 	p.environment()
 	n := &node{kind: matrix}
 	row := &node{kind: collection}
 	for !p.failed {
-		row.args = append(row.args, p.deeper(p.sum))
+		row.args = append(row.args, p.nested(p.sum))
 		switch {
 		case p.take("&"):
 			continue

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// spellings are written in one way before anything is read.
+// spellings maps the spellings of a symbol to one of them. A command mapped to itself is protected from its prefixes, as \leftarrow
+// from \left.
 var spellings = strings.NewReplacer(
 	`\leftarrow`, `\leftarrow`, `\rightarrow`, `\rightarrow`, `\pmod`, `\pmod`, `\cdots`, `\cdots`, `\leqslant`, "≤", `\geqslant`, "≥",
 	`\neq`, `\ne`, "≠", `\ne `,
@@ -29,7 +30,7 @@ var (
 	shortFrac = regexp.MustCompile(`\\frac\s*(\d)\s*(\d)`)
 )
 
-// clean takes away what changes no value: dollars, spacing, units behind a number, a full stop.
+// clean removes what does not change the value: dollar signs, spacing, units after a number, a full stop.
 func clean(s string) string {
 	s = ascii(strings.TrimSpace(s))
 	s = spellings.Replace(s)
@@ -40,7 +41,7 @@ func clean(s string) string {
 	return strings.TrimSpace(strings.TrimRight(strings.TrimSpace(s), ".;"))
 }
 
-// list is a text with commas for its or and and. Of inequalities, x > 1 and x < 3 is not what x > 1 or x < 3 is.
+// list replaces "or" and "and" by commas; between inequalities only "or", as "and" means their intersection.
 func list(s string) string {
 	if strings.ContainsAny(s, "<>≤≥") {
 		return eitherOr.ReplaceAllString(s, ", ")
@@ -50,7 +51,7 @@ func list(s string) string {
 
 var label = regexp.MustCompile(`^(?:([A-Za-z]{3,}[A-Za-z ]*)|[A-Za-z]\s*'+\s*(?:\([A-Za-z]\))?|\\frac\s*\{d[A-Za-z]\}\s*\{d[A-Za-z]\})\s*=`)
 
-// unlabelled is an answer without what it is said to be the value of, where the parser has no name for that: Area = 25, f'(x) = 2x.
+// unlabelled drops a left side that the parser cannot read as a name: Area = 25, f'(x) = 2x.
 func unlabelled(s string) string {
 	m := label.FindStringSubmatch(s)
 	if m == nil || m[1] != "" && !prose(m[1]) { // sin x = 1/2 is an equation
@@ -59,7 +60,7 @@ func unlabelled(s string) string {
 	return strings.TrimSpace(s[len(m[0]):])
 }
 
-// fraction is 0.1\overline{6} as (16-1)/90.
+// fraction writes a repeating decimal as a fraction: 0.1\overline{6} is (16-1)/90.
 func fraction(s string) string {
 	m := periodic.FindStringSubmatch(s)
 	before, again := "0"+m[1]+m[2], m[3]+m[4]
@@ -71,8 +72,8 @@ var (
 	unit    = []*regexp.Regexp{regexp.MustCompile(`\s*%`), regexp.MustCompile(`\s*°`)}
 )
 
-// readings are what a text may mean beside another: thousands may be grouped by commas, and signs of percent and degrees may be units where
-// the other text has none. 50% is 50 and a half, but not 0.5%.
+// readings are the possible meanings of a text that is compared with another. Commas may separate thousands or elements. A percent or
+// degree sign may be a mere unit if the other text has no such sign: 50% equals 50 and 0.5, but not 0.5%.
 func readings(s, beside string) (all []expression) {
 	texts := []string{s}
 	if merged := grouped.ReplaceAllStringFunc(s, func(n string) string { return strings.ReplaceAll(n, ",", "") }); merged != s {

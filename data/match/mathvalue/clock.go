@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// clock is a time of day with its half, and halfDay the half.
+// clock matches a time of day with am or pm, halfDay the am or pm alone.
 var (
 	clock   = regexp.MustCompile(`(?i)^0?(\d{1,2})(?::(\d\d))?\s*([ap])\.?\s?m\.?$`)
 	halfDay = regexp.MustCompile(`(?i)^[ap]\.?\s?m\.?$`)
 )
 
-// clocks are two answers of which one is a time of day, and whether they are the same where both are; beside another answer its half of the
-// day is a unit.
+// clocks compares two answers if both are times of day with am or pm. If only one is, it returns that one without its am or pm, which is
+// then a mere unit.
 func clocks(a, b string) (x, y string, both, same bool) {
 	s, t := clock.FindStringSubmatch(a), clock.FindStringSubmatch(b)
 	if s != nil && t != nil {

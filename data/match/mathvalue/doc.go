@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// longest is how many bytes of an answer are read as mathematics; what is longer is compared as text.
+// longest is the length in bytes up to which an answer is read as mathematics; longer ones are compared as text.
 const longest = 2000
 
 // Equal reports whether two answers have the same value.
@@ -45,7 +45,7 @@ func Equal(got, want string) bool {
 	return false
 }
 
-// words is a text without what changes nothing in prose.
+// words normalises a text for comparison as prose: case, spacing, and punctuation at its ends.
 func words(s string) string {
 	s = strings.TrimLeft(strings.Join(strings.Fields(strings.ToLower(s)), " "), ";:!? ")
 	for len(s) > 1 && s[0] == '.' && !digit(s[1]) { // .5 is not 5
@@ -54,18 +54,18 @@ func words(s string) string {
 	bare := strings.TrimRight(s, ".;:!? ")
 	behind := strings.TrimLeft(s[len(bare):], " ")
 	inWord := func(c byte) bool { return letter(c) || c >= utf8.RuneSelf }
-	if n := len(bare); n > 0 && !(n > 1 && inWord(bare[n-1]) && inWord(bare[n-2])) { // nor is 5! 5
+	if n := len(bare); n > 0 && !(n > 1 && inWord(bare[n-1]) && inWord(bare[n-2])) { // 5! is not 5
 		bare += behind[:len(behind)-len(strings.TrimLeft(behind, "!"))]
 	}
 	return bare
 }
 
-// prose reports whether a text has words in it that are no mathematics, or is nothing but a word.
+// prose reports whether a text contains words that are not mathematics.
 func prose(s string) bool {
 	run := 0
 	for i := 0; i < len(s); i++ {
 		switch c := s[i]; {
-		case c == '\\': // a command is no word
+		case c == '\\': // skip the name of a command
 			for i+1 < len(s) && letter(s[i+1]) {
 				i++
 			}
@@ -79,7 +79,7 @@ func prose(s string) bool {
 			run = 0
 		}
 	}
-	return strings.EqualFold(s, "no") || strings.EqualFold(s, "on") // words, while xy and ab are products
+	return strings.EqualFold(s, "no") || strings.EqualFold(s, "on") // other pairs of letters, as xy and ab, are products
 }
 
 func wordAround(s string, i int) string {

@@ -6,7 +6,7 @@ import (
 	"math/cmplx"
 )
 
-// functions of one argument; nil is one that apply knows.
+// functions are the known functions by name; nil: apply computes it itself.
 var functions = map[string]func(complex128) complex128{
 	"sin": cmplx.Sin, "cos": cmplx.Cos, "tan": cmplx.Tan, "cot": cmplx.Cot,
 	"sec":    func(z complex128) complex128 { return 1 / cmplx.Cos(z) },
@@ -17,7 +17,7 @@ var functions = map[string]func(complex128) complex128{
 	"pi": nil, "abs": nil, "floor": nil, "ceil": nil, "min": nil, "max": nil, "gcd": nil, "lcm": nil, "binom": nil,
 }
 
-// apply is the value of a function.
+// apply evaluates a function.
 func apply(name string, args []value) (v value, ok bool) {
 	if f := functions[name]; f != nil && len(args) == 1 {
 		z := f(args[0].near)

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// lex cuts a text into tokens: numbers, words, commands, and signs of one character. Environments' names are words.
+// lex splits a text into tokens: numbers, words, commands, and symbols of one character. The names of environments are words.
 func lex(s string) (tokens []string, ok bool) {
 	for i := 0; i < len(s); {
 		from := i
@@ -57,7 +57,7 @@ func numberEnd(s string, i int) int {
 	return exponentEnd(s, i)
 }
 
-// exponentEnd is behind the e-5 of 1e-5. An e with no digits behind it is Euler's number.
+// exponentEnd is the index after the exponent of 1e-5. An e without digits after it is Euler's number.
 func exponentEnd(s string, i int) int {
 	j := i
 	if j >= len(s) || s[j] != 'e' && s[j] != 'E' {

@@ -7,17 +7,17 @@ type node struct {
 	kind kind
 	text string  // of a number, the name of a variable or function, the brackets of a collection
 	args []*node // operands, arguments, elements
-	name string  // of what it is the value, where that counts: in x = 1, y = 2
+	name string  // the variable that has this value, if there are several: x = 1, y = 2
 
-	values [places + farPlaces]*worth // at places, as far as they are worked out
-	alike  map[*node]bool             // what it was found to be equal to, and what not
+	values [places + farPlaces]*worth // at each place; nil: not evaluated yet
+	alike  map[*node]bool             // the results of comparisons with other nodes
 	parts  *parts
 }
 
-// parts are what an expression has in it. Both signs of ± share what is before them, so that each node is looked at once.
+// parts says what an expression contains. It is cached in each node, because nodes are shared: both values of 1 ± 2 contain the same 1.
 type parts struct{ steps, variables bool }
 
-// has tells of what is in an expression.
+// has returns what an expression contains.
 func (n *node) has() parts {
 	if n.parts == nil {
 		n.parts = &parts{
@@ -32,7 +32,7 @@ func (n *node) has() parts {
 	return *n.parts
 }
 
-// worth is a value, or that there is none.
+// worth is the result of an evaluation; not ok: the expression has no value.
 type worth struct {
 	value
 	ok bool
@@ -47,18 +47,18 @@ const (
 	number   kind = iota // text is its decimal form
 	variable             // text is its name
 	infinity
-	sum     // of two
-	product // of two
+	sum     // of two args
+	product // of two args
 	quotient
 	power
 	negative
-	call       // of the function text
+	call       // of the function named text, or an operator between two operands that are compared in order
 	factorial  // of one
 	percentage // of one
-	collection // text is a pair of brackets: ⦃⦄, (), [], (], [), or "" for what is listed without
+	collection // text is a pair of brackets: ⦃⦄, (), [], (], [), or "" for a list without any
 	union      // of collections
 	matrix     // args are rows, which are collections
-	either     // ±: args are both
+	plusMinus  // ±: args are the two values
 )
 
 // depth bounds how deep an expression may be nested.

@@ -14,7 +14,7 @@ type parser struct {
 	failed bool
 }
 
-// parse reads a whole text.
+// parse parses a whole text.
 func parse(s string) (*node, bool) {
 	tokens, ok := lex(s)
 	if !ok || len(tokens) == 0 {
@@ -46,7 +46,7 @@ func (p *parser) need(token string) {
 	}
 }
 
-// answer is a list of relations, or of unions.
+// answer parses a list of relations, which may be a single one.
 func (p *parser) answer() *node {
 	var items []*node
 	for {
@@ -57,7 +57,7 @@ func (p *parser) answer() *node {
 	}
 	if !slices.ContainsFunc(items, func(n *node) bool { return n.name != items[0].name }) {
 		for _, n := range items {
-			n.name = "" // x = 1, x = 2 is 1, 2
+			n.name = "" // x = 1, x = 2 equals 1, 2
 		}
 	}
 	if len(items) == 1 {
@@ -66,13 +66,13 @@ func (p *parser) answer() *node {
 	return &node{kind: collection, args: items}
 }
 
-// relation is x = 5, whose value is 5; x ≥ 2, which is an interval; 1 < x ≤ 2, which is one too; or x ∈ a set.
+// relation parses x = 5 as 5 with the name x, x ≥ 2 and 1 < x ≤ 2 as intervals, x ∈ S as S, and equations between expressions.
 func (p *parser) relation() *node {
 	first := p.union()
 	op := p.peek()
 	if infix(op) {
 		p.at++
-		return &node{kind: call, text: op, args: []*node{first, p.deeper(p.relation)}}
+		return &node{kind: call, text: op, args: []*node{first, p.nested(p.relation)}}
 	}
 	if !isRelation(op) {
 		return first
@@ -120,7 +120,7 @@ func isRelation(op string) bool {
 	return slices.Contains([]string{"=", "∈", "<", ">", "≤", "≥"}, op)
 }
 
-// infix reports whether a token stands between two things without making a number of them: they are compared in their order.
+// infix reports whether a token is an operator that is not evaluated: 1:2, a \equiv b. Its operands are compared in order.
 func infix(op string) bool {
 	switch strings.TrimPrefix(op, `\`) {
 	case ":", "circ", "choose", "setminus", "cap", "wedge", "vee", "land", "lor", "to", "rightarrow", "Rightarrow", "leftarrow", "implies",
@@ -133,7 +133,7 @@ func infix(op string) bool {
 
 func rising(op string) bool { return op == "<" || op == "≤" }
 
-// named is x, f(x), or (x, y), which has a name for each.
+// named reports whether the left side of an equation is a name: x, f(x), or (x, y), for which name is "".
 func named(n *node) (name string, ok bool) {
 	switch {
 	case n.kind == variable:
@@ -144,7 +144,7 @@ func named(n *node) (name string, ok bool) {
 	return "", n.kind == collection && n.text == "()" && !slices.ContainsFunc(n.args, func(a *node) bool { return a.kind != variable })
 }
 
-// interval is where a variable is between two ends, with the signs that stand beside them.
+// interval makes the interval low op name op2 high; ≤ and ≥ close an end.
 func interval(name string, low *node, op string, high *node, op2 string) *node {
 	open, shut := "(", ")"
 	if op == "≤" || op == "≥" {
@@ -182,7 +182,7 @@ func (p *parser) sum() *node {
 			n = &node{kind: sum, args: []*node{n, {kind: negative, args: []*node{p.term()}}}}
 		case p.take("±"):
 			t := p.term()
-			n = &node{kind: either, args: []*node{{kind: sum, args: []*node{n, t}},
+			n = &node{kind: plusMinus, args: []*node{{kind: sum, args: []*node{n, t}},
 				{kind: sum, args: []*node{n, {kind: negative, args: []*node{t}}}}}}
 		default:
 			return n
@@ -191,7 +191,7 @@ func (p *parser) sum() *node {
 	return n
 }
 
-// term is factors beside each other, with or without a sign between them.
+// term parses factors with *, / or nothing between them.
 func (p *parser) term() *node {
 	n := p.signed()
 	for !p.failed {
@@ -200,7 +200,7 @@ func (p *parser) term() *node {
 			n = &node{kind: product, args: []*node{n, p.signed()}}
 		case p.take("/"):
 			n = &node{kind: quotient, args: []*node{n, p.signed()}}
-		case p.begins(next):
+		case p.beginsFactor(next):
 			n = &node{kind: product, args: []*node{n, p.factor()}}
 		default:
 			return n
@@ -209,53 +209,53 @@ func (p *parser) term() *node {
 	return n
 }
 
-// factor is a power, or a mixed number: 3 1/2, 3\frac12. Two numbers beside each other are nothing else.
+// factor parses a power or a mixed number: 3 1/2, 3\frac12. Any other two adjacent numbers are an error.
 func (p *parser) factor() *node {
-	counted := p.counts()
+	counted := p.atNumber()
 	n := p.power()
 	if !counted || n.kind != number {
 		return n
 	}
 	switch {
-	case p.counts():
+	case p.atNumber():
 		if over := p.atom(); over.kind == number && p.take("/") {
-			return p.raised(&node{kind: sum, args: []*node{n, {kind: quotient, args: []*node{over, p.atom()}}}})
+			return p.postfix(&node{kind: sum, args: []*node{n, {kind: quotient, args: []*node{over, p.atom()}}}})
 		}
 		p.failed = true
 	case p.peek() == `\frac`:
 		beside := p.atom()
-		if !strings.Contains(n.text, ".") && wholeFraction(beside) {
-			return p.raised(&node{kind: sum, args: []*node{n, beside}})
+		if !strings.Contains(n.text, ".") && fractionOfNumbers(beside) {
+			return p.postfix(&node{kind: sum, args: []*node{n, beside}})
 		}
-		return &node{kind: product, args: []*node{n, p.raised(beside)}}
+		return &node{kind: product, args: []*node{n, p.postfix(beside)}}
 	}
 	return n
 }
 
-// counts reports whether the next token is a number.
-func (p *parser) counts() bool {
+// atNumber reports whether the next token is a number.
+func (p *parser) atNumber() bool {
 	next := p.peek()
 	return next != "" && (digit(next[0]) || next[0] == '.')
 }
 
-func wholeFraction(n *node) bool {
+func fractionOfNumbers(n *node) bool {
 	return n.kind == quotient && n.text == "frac" && n.args[0].kind == number && n.args[1].kind == number
 }
 
 func (p *parser) signed() *node {
 	switch {
 	case p.take("-"):
-		return &node{kind: negative, args: []*node{p.deeper(p.signed)}}
+		return &node{kind: negative, args: []*node{p.nested(p.signed)}}
 	case p.take("+"):
-		return p.deeper(p.signed)
+		return p.nested(p.signed)
 	case p.take("±"):
-		n := p.deeper(p.signed)
-		return &node{kind: either, args: []*node{n, {kind: negative, args: []*node{n}}}}
+		n := p.nested(p.signed)
+		return &node{kind: plusMinus, args: []*node{n, {kind: negative, args: []*node{n}}}}
 	}
 	return p.factor()
 }
 
-func (p *parser) deeper(f func() *node) *node {
+func (p *parser) nested(f func() *node) *node {
 	if p.deep++; p.deep > depth {
 		p.failed = true
 		return &node{}
@@ -264,10 +264,10 @@ func (p *parser) deeper(f func() *node) *node {
 	return f()
 }
 
-func (p *parser) power() *node { return p.raised(p.atom()) }
+func (p *parser) power() *node { return p.postfix(p.atom()) }
 
-// raised is something with the signs behind it.
-func (p *parser) raised(n *node) *node {
+// postfix parses the postfix operators of n: !, %, ° and ^.
+func (p *parser) postfix(n *node) *node {
 	for !p.failed {
 		switch {
 		case p.take("!"):
@@ -278,7 +278,7 @@ func (p *parser) raised(n *node) *node {
 			half := &node{kind: number, text: "180"}
 			n = &node{kind: product, args: []*node{n, {kind: quotient, args: []*node{{kind: call, text: "pi"}, half}}}}
 		case p.take("^"):
-			n = &node{kind: power, args: []*node{n, p.deeper(p.exponent)}}
+			n = &node{kind: power, args: []*node{n, p.nested(p.exponent)}}
 		default:
 			return n
 		}
@@ -288,7 +288,7 @@ func (p *parser) raised(n *node) *node {
 
 func (p *parser) exponent() *node {
 	if p.take("-") {
-		return &node{kind: negative, args: []*node{p.deeper(p.exponent)}}
+		return &node{kind: negative, args: []*node{p.nested(p.exponent)}}
 	}
 	return p.power()
 }

@@ -2,17 +2,17 @@ package mathvalue
 
 import "slices"
 
-// places is at how many points expressions with variables are compared; further ones, which are of both signs and far apart, are for what
-// has steps or bends in it, as |x| has.
+// places is the number of points at which expressions with variables are compared. Expressions with steps or bends, such as |x|, are
+// compared at farPlaces others, which are of both signs and far apart.
 const places, farPlaces = 4, 16
 
 // same reports whether two readings have the same value.
-func same(a, b expression) bool { return equal(spread(a.root), spread(b.root)) }
+func same(a, b expression) bool { return equal(expandSigns(a.root), expandSigns(b.root)) }
 
-// spread makes a list of what has two signs: 1 ± 2 is 3, −1.
-func spread(n *node) *node {
-	if n.kind == either {
-		args := []*node{spread(n.args[0]), spread(n.args[1])}
+// expandSigns replaces ± by a list of both values: 1 ± 2 is 3, −1.
+func expandSigns(n *node) *node {
+	if n.kind == plusMinus {
+		args := []*node{expandSigns(n.args[0]), expandSigns(n.args[1])}
 		for _, a := range args {
 			a.name = n.name
 		}
@@ -21,7 +21,7 @@ func spread(n *node) *node {
 	if n.kind == union || n.kind == collection {
 		var args []*node
 		for _, a := range n.args {
-			a = spread(a)
+			a = expandSigns(a)
 			if n.kind == collection && (n.text == "" || n.text == "⦃⦄") && a.kind == collection && a.text == "" {
 				args = append(args, a.args...)
 			} else {
@@ -33,10 +33,10 @@ func spread(n *node) *node {
 	return n
 }
 
-// equal tells whether two parts have the same value. Of what has elements or sides each pair is compared once: elements are compared with
-// each other more than once on every level of sets in sets.
+// equal reports whether two nodes have the same value. The results for collections, calls and equations are cached: otherwise every level
+// of nested sets would multiply the number of comparisons.
 func equal(a, b *node) bool {
-	a, b = worked(unwrapped(a)), worked(unwrapped(b))
+	a, b = resultOf(unwrapped(a)), resultOf(unwrapped(b))
 	if !composed(a) && a.kind != call {
 		return compare(a, b)
 	}
@@ -51,11 +51,11 @@ func equal(a, b *node) bool {
 	return alike
 }
 
-// compare compares collections element by element: those in round and square brackets and in matrices in their order, all
-// others in any.
+// compare compares collections element by element, in order if they are in round or square brackets or in a matrix, else in any
+// order.
 func compare(a, b *node) bool {
 	if a.kind == union && intervals(b) || b.kind == union && intervals(a) {
-		return permuted(distinct(a.args), distinct(b.args))
+		return sameSet(distinct(a.args), distinct(b.args))
 	}
 	if a.kind != b.kind && (composed(a) || composed(b)) {
 		return false
@@ -66,11 +66,11 @@ func compare(a, b *node) bool {
 			return false
 		}
 		if unordered(a) {
-			return permuted(distinct(a.args), distinct(b.args)) && (a.text != "" || b.text != "" || asOften(a.args, b.args))
+			return sameSet(distinct(a.args), distinct(b.args)) && (a.text != "" || b.text != "" || equallyOften(a.args, b.args))
 		}
 		return inOrder(a.args, b.args)
 	case union:
-		return permuted(distinct(a.args), distinct(b.args))
+		return sameSet(distinct(a.args), distinct(b.args))
 	case matrix:
 		return inOrder(a.args, b.args)
 	case call:
@@ -84,7 +84,7 @@ func compare(a, b *node) bool {
 	return numbers(a, b)
 }
 
-// unwrapped is the only element of a list or of a union.
+// unwrapped replaces a list or union of one element by that element.
 func unwrapped(n *node) *node {
 	for (n.kind == union || n.kind == collection && n.text == "") && len(n.args) == 1 {
 		n = n.args[0]
@@ -92,16 +92,16 @@ func unwrapped(n *node) *node {
 	return n
 }
 
-// worked is the result of a calculation that is written out: 72 of 48 + 24 = 72.
-func worked(n *node) *node {
+// resultOf replaces a correct calculation by its result: 48 + 24 = 72 by 72.
+func resultOf(n *node) *node {
 	if n.kind == call && n.text == "=" && !n.has().variables && equal(n.args[0], n.args[1]) {
 		return n.args[1]
 	}
 	return n
 }
 
-// solved reports whether two equations are the same up to what is added to both of their sides, and what they are multiplied by: what one
-// side exceeds the other by is everywhere the same multiple of it. What says nothing, as x = x, is the same as nothing else.
+// solved reports whether two equations are equivalent: at every place the difference of the sides of one is the same multiple of that of
+// the other. An identity such as x = x, whose difference is 0, is equivalent to nothing.
 func solved(a, b *node) bool {
 	var first, second value
 	for place := range places {
@@ -117,14 +117,14 @@ func solved(a, b *node) bool {
 	return true
 }
 
-// exceeds is the difference of the sides of an equation, if there is one.
+// exceeds is the difference between the sides of an equation at a place; not ok: it is 0 or has no value.
 func (n *node) exceeds(place int) (value, bool) {
 	x, ok := n.args[0].at(place)
 	y, too := n.args[1].at(place)
 	return add(x, negated(y)), ok && too && !x.equal(y)
 }
 
-// intervals reports whether a list has nothing but intervals, of one variable, in it: such a list is their union.
+// intervals reports whether a list consists of intervals of one variable: it then stands for their union.
 func intervals(n *node) bool {
 	return n.kind == collection && n.text == "" && !slices.ContainsFunc(n.args, func(a *node) bool {
 		return a.kind != collection || len(a.args) != 2 || a.text == "" || a.text == "⦃⦄" || a.name != ""
@@ -133,7 +133,7 @@ func intervals(n *node) bool {
 
 func composed(n *node) bool { return n.kind == collection || n.kind == union || n.kind == matrix }
 
-// unordered reports whether it is a set, or a list without brackets.
+// unordered reports whether a collection is a set or a list without brackets.
 func unordered(n *node) bool { return n.text == "⦃⦄" || n.text == "" }
 
 func inOrder(a, b []*node) bool {
@@ -148,7 +148,7 @@ func inOrder(a, b []*node) bool {
 	return true
 }
 
-// equalElement compares rows of a matrix in their order too.
+// equalElement compares elements; lists without brackets, as the rows of a matrix, are compared in order.
 func equalElement(a, b *node) bool {
 	if a.kind == collection && a.text == "" && b.kind == collection && b.text == "" {
 		return inOrder(a.args, b.args)
@@ -156,7 +156,7 @@ func equalElement(a, b *node) bool {
 	return equal(a, b)
 }
 
-// distinct drops what is there twice.
+// distinct drops repeated values.
 func distinct(all []*node) (once []*node) {
 	for _, n := range all {
 		if !contains(once, n) {
@@ -175,8 +175,8 @@ func contains(all []*node, n *node) bool {
 	return false
 }
 
-// permuted compares what is distinct in any order: all of each is in the other.
-func permuted(a, b []*node) bool {
+// sameSet reports whether two lists of distinct values are equal as sets.
+func sameSet(a, b []*node) bool {
 	return within(a, b) && within(b, a)
 }
 
@@ -189,8 +189,8 @@ func within(a, b []*node) bool {
 	return true
 }
 
-// asOften reports whether each value is in two lists equally often, which it need not be in sets.
-func asOften(a, b []*node) bool {
+// equallyOften reports whether each value occurs equally often in two lists. In sets that does not matter.
+func equallyOften(a, b []*node) bool {
 	count := func(all []*node, n *node) (times int) {
 		for _, m := range all {
 			if equal(m, n) {
@@ -202,8 +202,8 @@ func asOften(a, b []*node) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(n *node) bool { return count(a, n) != count(b, n) })
 }
 
-// numbers compares two expressions at some places: where neither has variables, at each the same. At far places, some of which are whole,
-// both may have no value.
+// numbers compares the values of two expressions at several places; without variables the values are the same at each. At some of the
+// far places, both may be undefined.
 func numbers(a, b *node) bool {
 	from, to := 0, places
 	if a.has().steps || b.has().steps {
@@ -224,7 +224,7 @@ func numbers(a, b *node) bool {
 	return compared
 }
 
-// at is the value at a place, which is worked out once: an element of a set is compared with many.
+// at is the value at a place. It is cached, because an element of a set is compared with many others.
 func (n *node) at(place int) (value, bool) {
 	if n.values[place] == nil {
 		v, ok := scope{place}.evaluate(n)

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// value is a number: exact where it is rational and not too large, and as a complex number of double precision.
+// value is a number as a complex of double precision, and also exactly if it is rational and not too large.
 type value struct {
-	exact *big.Rat // nil: it is not known to be rational
+	exact *big.Rat // nil: not known to be rational, or too large
 	near  complex128
-	terms float64 // how large what was added up to it was: what cancels leaves an error of that
+	terms float64 // the magnitude of the terms it was computed from: the rounding error after cancellation is relative to it
 }
 
-// bits bounds the size of exact numbers: answers such as 2023^2024 are told apart. A power of a fraction, whose parts every step has to
-// reduce, is bounded by less.
+// bits bounds the size of exact numbers; it suffices to tell answers such as 2023^2024 apart. Powers of fractions have a lower bound,
+// because every operation on them reduces to lowest terms.
 const bits, fractionBits = 1 << 15, 1 << 12
 
 func exactly(r *big.Rat) value {
@@ -30,12 +30,12 @@ func exactly(r *big.Rat) value {
 
 func nearly(z complex128) value { return value{near: z, terms: max(cmplx.Abs(z), 1)} }
 
-// equal compares exactly where both are exact, else within what double precision leaves of a long calculation.
+// equal compares exactly if both are exact, else within the rounding error of a long calculation.
 func (v value) equal(w value) bool {
 	if v.exact != nil && w.exact != nil {
 		return v.exact.Num().Cmp(w.exact.Num()) == 0 && v.exact.Denom().Cmp(w.exact.Denom()) == 0 // both are in lowest terms
 	}
-	if cmplx.IsInf(v.near) || cmplx.IsInf(w.near) { // an exact number that is too large for double precision is none
+	if cmplx.IsInf(v.near) || cmplx.IsInf(w.near) { // an exact number too large for double precision is not infinity
 		return v.exact == nil && w.exact == nil && v.near == w.near
 	}
 	const within = 1e-9
@@ -43,10 +43,10 @@ func (v value) equal(w value) bool {
 	return cmplx.Abs(v.near-w.near) <= within*max(cmplx.Abs(v.near), cmplx.Abs(w.near), cancelled)
 }
 
-// scope is what variables stand for.
+// scope assigns a value to each variable.
 type scope struct{ place int }
 
-// evaluate is the value of an expression without collections; not ok: it has none.
+// evaluate computes the value of an expression without collections; not ok: it is undefined.
 func (s scope) evaluate(n *node) (v value, ok bool) {
 	var args []value
 	for _, a := range n.args {
@@ -83,7 +83,7 @@ func (s scope) evaluate(n *node) (v value, ok bool) {
 	return v, false
 }
 
-// decimal is a number as it is written. One with a huge exponent is not worth its digits.
+// decimal parses a number. Huge exponents are refused, as their digits would take too much memory.
 func decimal(text string) (value, bool) {
 	if _, power, _ := strings.Cut(strings.ToLower(text), "e"); len(power) > 4 {
 		return value{}, false
@@ -99,8 +99,8 @@ func decimal(text string) (value, bool) {
 	return exactly(r), true
 }
 
-// variable is a number that follows from a name and a place, irrational for all that anybody can tell. i and e are what they are. At far
-// places k, l, m and n are whole: there are roundings, and ⌈n/2⌉ is ⌊(n+1)/2⌋.
+// variable is a pseudorandom number determined by a name and a place. i and e are the constants. At far places k, l, m and n are integers,
+// because identities with rounding often need them: ⌈n/2⌉ is ⌊(n+1)/2⌋.
 func (s scope) variable(name string) value {
 	switch name {
 	case "i":
@@ -160,7 +160,7 @@ func over(a, b value) (value, bool) {
 	return value{near: a.near / b.near, terms: a.terms / cmplx.Abs(b.near)}, true
 }
 
-// raise is exact for whole exponents that are not large, and for roots that are rational.
+// raise is exact for integer exponents that are not too large, and for rational square roots.
 func raise(a, b value) (value, bool) {
 	if a.near == 0 && real(b.near) <= 0 {
 		return value{}, false
@@ -182,16 +182,16 @@ func raise(a, b value) (value, bool) {
 	}
 	z := cmplx.Pow(a.near, b.near)
 	if imag(a.near) == 0 && real(a.near) < 0 && oddRoot(b.exact) {
-		z = complex(-math.Pow(-real(a.near), real(b.near)), 0) // the real one of the cube roots
+		z = complex(-math.Pow(-real(a.near), real(b.near)), 0) // the real root, not the principal one
 	}
 	v := nearly(z)
-	if a.terms <= 2*cmplx.Abs(a.near) { // nothing cancelled, and e^{-40} is not 0
+	if a.terms <= 2*cmplx.Abs(a.near) { // nothing cancelled in a, so that a tiny result such as e^{-40} is not taken for 0
 		v.terms = cmplx.Abs(z)
 	}
 	return v, finite(z) && (z != 0 || a.near == 0)
 }
 
-// finite reports whether double precision has a number.
+// finite reports whether z is neither NaN nor infinite.
 func finite(z complex128) bool { return !cmplx.IsNaN(z) && !cmplx.IsInf(z) }
 
 func oddRoot(r *big.Rat) bool {

@@ -4,10 +4,10 @@ package driver
 
 import "context"
 
-// Built tells whether this binary has the GPU backend.
+// Built reports whether this binary has the GPU backend.
 const Built = false
 
-// Device is a card that is in use: there is none without the GPU backend.
+// Device is an open card, of which there is none without the GPU backend.
 type Device struct{}
 
 // Options are how a card is used.

@@ -2,8 +2,8 @@
 
 package driver
 
-// What cu has no calls for, and launches, for which its own takes five steps from Go to C. Its Context, its Function and its Stream
-// are structs of the driver's handle and nothing else, which is how the handle is had.
+// Calls that cu lacks, and launches, for which cu crosses from Go to C five times. The Context, Function and Stream of cu are structs
+// with the driver's handle as the only field, so that a cast of a pointer gives the handle.
 
 /*
 #cgo noescape grpo_cuda_launch
@@ -61,38 +61,38 @@ import (
 	"gorgonia.org/cu"
 )
 
-// allocHost gives pinned memory.
+// allocHost allocates pinned memory.
 func allocHost(bytes int) (unsafe.Pointer, error) {
 	var at unsafe.Pointer
 	return at, asError(C.cuMemHostAlloc(&at, C.size_t(bytes), 0))
 }
 
-// allowShared lets a function be launched with so much dynamic shared memory: more than 48 KiB must be asked for.
+// allowShared raises the dynamic shared memory that a function may be launched with; above 48 KiB the driver requires it.
 func allowShared(f cu.Function, bytes int) error {
 	return asError(C.cuFuncSetAttribute(*(*C.CUfunction)(unsafe.Pointer(&f)), C.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, C.int(bytes)))
 }
 
-// enterContext makes a context current for this thread, if it is not: the context of a device that is in use, by its number.
+// enterContext makes a context current for this thread, unless it is already: device is the number of its Device.
 func enterContext(c cu.CUContext, device uint64) error {
 	return asError(C.grpo_cuda_enter(*(*C.CUcontext)(unsafe.Pointer(&c)), C.uint64_t(device)))
 }
 
-// forgetContext leaves this thread without one.
+// forgetContext leaves this thread without a context.
 func forgetContext() { C.grpo_cuda_forget() }
 
-// launch queues a kernel, with the context of a device.
+// launch queues a kernel in the context of a device.
 func launch(d *Device, f cu.Function, s cu.Stream, grid, block *[3]uint32, shared int, args []Arg) error {
 	return asError(C.grpo_cuda_launch(*(*C.CUcontext)(unsafe.Pointer(&d.context)), C.uint64_t(d.number),
 		*(*C.CUfunction)(unsafe.Pointer(&f)), *(*C.CUstream)(unsafe.Pointer(&s)), (*C.uint)(&grid[0]), (*C.uint)(&block[0]),
 		C.uint(shared), (*C.uint64_t)(unsafe.SliceData(args)), C.int(len(args))))
 }
 
-// read copies from the card behind what is queued in a stream, and waits for it.
+// read queues a copy from the card in a stream, and waits for it.
 func read(s cu.Stream, to []byte, from Ptr) error {
 	return asError(C.grpo_cuda_read(*(*C.CUstream)(unsafe.Pointer(&s)), unsafe.Pointer(&to[0]), C.CUdeviceptr(from), C.size_t(len(to))))
 }
 
-// asError is an answer as cu would give it.
+// asError converts an answer of the driver to an error of cu.
 func asError(code C.CUresult) error {
 	if code == C.CUDA_SUCCESS {
 		return nil
@@ -100,7 +100,7 @@ func asError(code C.CUresult) error {
 	return likeCode(cu.Success, int(code))
 }
 
-// likeCode makes an error of the type of cu's answers.
+// likeCode makes an error of the unexported type of cu's errors.
 func likeCode[T interface {
 	~int
 	error

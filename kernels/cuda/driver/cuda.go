@@ -6,29 +6,28 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// What a card and its driver must have at the least: the kernels are PTX of version 7.0 for sm_80, which a driver of
-// CUDA 11.0 is the first to take.
+// The minimum requirements: the kernels are PTX 7.0 for sm_80, which drivers accept from CUDA 11.0 on.
 var (
 	LeastDriver     = Version{11, 0}
 	LeastCapability = Version{8, 0}
 )
 
-// How much pinned memory of the host transfers have.
+// The pinned host memory of Transfers.
 const (
 	stagingSlots = 4
-	stagingBytes = 1 << 20 // of a slot
+	stagingBytes = 1 << 20 // per slot
 	landingBytes = 256 << 10
 
-	// PinnedBytes is all of it.
+	// PinnedBytes is the total.
 	PinnedBytes = stagingSlots*stagingBytes + landingBytes
 )
 
-// Version is of CUDA or of a card's instructions, such as 12.4 or 9.0.
+// Version is a version of CUDA or a compute capability, such as 12.4 or 9.0.
 type Version struct{ Major, Minor int }
 
 func (v Version) String() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
 
-// Before tells whether v is older than another.
+// Before reports whether v is older than another version.
 func (v Version) Before(other Version) bool {
 	return v.Major < other.Major || v.Major == other.Major && v.Minor < other.Minor
 }
@@ -36,7 +35,7 @@ func (v Version) Before(other Version) bool {
 // Driver is what Probe found.
 type Driver struct {
 	Library string  // the path that was opened
-	Version Version // the newest CUDA that it serves
+	Version Version // the newest CUDA version that it supports
 	Cards   []Card
 }
 
@@ -47,17 +46,17 @@ func (d Driver) String() string {
 	return fmt.Sprintf("%s, CUDA %s, %d cards", d.Library, d.Version, len(d.Cards))
 }
 
-// Card is one device, as it was when it was looked at.
+// Card describes one device, as it was when it was queried.
 type Card struct {
 	Index      int
 	Name       string
 	Capability Version
 	Total      int64 // bytes of memory
-	Free       int64 // of them nobody has; 0 where the card cannot be used
+	Free       int64 // bytes of free memory; 0 if the card cannot be used
 	Processors int   // streaming multiprocessors
 	Shared     int   // bytes of shared memory that a block may ask for
 
-	// Trouble says why the card cannot be used; nil where it can.
+	// Trouble says why the card cannot be used; nil if it can.
 	Trouble error
 }
 
@@ -66,17 +65,17 @@ func (c Card) String() string { return fmt.Sprintf("card %d (%s)", c.Index, c.Na
 // Reason is why there is no GPU to compute on: a closed set.
 type Reason int
 
-// Where nothing is there at all (NoDriver, NoDevice) a program may well choose the processor; every other reason is one
-// that somebody should hear of.
+// If there is no GPU at all (NoDriver, NoDevice), a program may silently use the CPU; every other reason should be
+// reported to the user.
 const (
 	NotBuilt     Reason = iota + 1 // the binary has no GPU backend
 	NoDriver                       // no libcuda
-	DriverOld                      // a driver that does not take our PTX
+	DriverOld                      // a driver that does not accept our PTX
 	DriverBroken                   // a driver that does not start
 	NoDevice                       // a driver without a card
-	Prohibited                     // a card that its owner has closed to programs
-	Busy                           // a card that another process has for itself
-	CardOld                        // a card whose instructions are too few
+	Prohibited                     // a card in compute mode Prohibited
+	Busy                           // a card that another process uses exclusively
+	CardOld                        // a card whose compute capability is too low
 	NoMemory                       // a card with no memory left for a context
 )
 
@@ -88,10 +87,10 @@ type Unusable struct {
 
 func (u *Unusable) Error() string { return u.text }
 
-// Absent tells whether there is nothing there that could be used, in place of something that fails.
+// Absent reports whether there is no GPU, as opposed to one that fails.
 func (u *Unusable) Absent() bool { return u.Reason == NoDriver || u.Reason == NoDevice }
 
-// unusable is an error that the user can mend: another state of the device, or another one, the processor at the least.
+// unusable is an error that the user can resolve; its advice ends with the CPU as the last resort.
 func unusable(why Reason, format string, args ...any) error {
 	return badinput.Errorf("%w", &Unusable{why, fmt.Sprintf(format, args...) + ", or device=cpu"})
 }

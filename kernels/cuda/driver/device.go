@@ -17,33 +17,33 @@ import (
 
 // Options are how a card is used.
 type Options struct {
-	// Spin has a goroutine that waits for the card ask it over and over: it learns some 20 µs sooner that the card is
-	// done, and takes a whole core for it. Without, it sleeps, since what the processors do meanwhile, programs of a
-	// sandbox above all, is worth more than those microseconds in the milliseconds of a step.
+	// Spin makes waits for the card spin: they end some 20 µs sooner, but occupy a core. Otherwise waits block, since
+	// the work of the CPU in the meantime, programs of a sandbox above all, is worth more than these microseconds in a
+	// step of milliseconds.
 	Spin bool
 }
 
-// Device is a card that is in use: its primary context, and what was made in it.
+// Device is an open card: its primary context and the resources in it.
 type Device struct {
 	card    Card
 	device  cu.Device
 	context cu.CUContext
-	number  uint64 // of all that this process has opened, from 1 on
+	number  uint64 // counts the devices that this process has opened, from 1
 	spin    bool
 
 	lost     atomic.Pointer[Error]    // the first error that lasts
-	launched atomic.Pointer[Function] // the last
+	launched atomic.Pointer[Function] // the last kernel launched
 
 	closed atomic.Bool
 	mu     sync.Mutex
-	held   map[resource]struct{} // what has to be given back
-	sum    Held                  // of it
+	held   map[resource]struct{} // the resources to release
+	sum    Held                  // of held
 }
 
-// openings counts devices, so that a thread that had the context of one does not take it for that of the next.
+// openings counts devices, so that a thread does not take the context of a closed device for that of a later one.
 var openings atomic.Uint64
 
-// Open takes a card into use. Close gives it back.
+// Open opens a card. Close releases it.
 func Open(index int, o Options) (*Device, error) {
 	driver, err := library()
 	if err != nil {
@@ -85,10 +85,10 @@ func Open(index int, o Options) (*Device, error) {
 	return d, nil
 }
 
-// Card is what the device is, with what was free when it was opened.
+// Card describes the device; its Free is the memory that was free when the device was opened.
 func (d *Device) Card() Card { return d.card }
 
-// Memory is what the card has free now, and has in all.
+// Memory returns the free and the total memory of the card.
 func (d *Device) Memory() (free, total int64, err error) {
 	if err := d.enter(); err != nil {
 		return 0, 0, err
@@ -97,7 +97,7 @@ func (d *Device) Memory() (free, total int64, err error) {
 	return free, total, d.leave("asking for its free memory", err)
 }
 
-// Sync waits for everything that was queued on the card.
+// Sync waits for all work queued on the card.
 func (d *Device) Sync() error {
 	if err := d.enter(); err != nil {
 		return err
@@ -105,7 +105,7 @@ func (d *Device) Sync() error {
 	return d.leave("waiting for it", cu.Synchronize())
 }
 
-// enter makes the context current for the calling goroutine. Each enter without an error has its leave.
+// enter locks the goroutine to its thread and makes the context current. If it succeeds, leave must follow.
 func (d *Device) enter() error {
 	if err := d.usable(); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (d *Device) enter() error {
 	return d.begin()
 }
 
-// usable tells of a device that is closed or lost.
+// usable returns an error if the device is closed or lost.
 func (d *Device) usable() error {
 	if d.closed.Load() {
 		return fmt.Errorf("%s: used after it was closed", d.card)
@@ -124,7 +124,7 @@ func (d *Device) usable() error {
 	return nil
 }
 
-// begin is enter, also while the device is being closed.
+// begin is enter, but also works while the device is being closed.
 func (d *Device) begin() error {
 	if lost := d.lost.Load(); lost != nil {
 		return lost
@@ -136,8 +136,8 @@ func (d *Device) begin() error {
 	return nil
 }
 
-// leave ends what enter began, and says what became of it. What is done is a constant, so that a call without an error
-// costs nothing for it.
+// leave unlocks what enter locked, and converts the error of the call. doing should be a constant, so that a successful
+// call does not format it.
 func (d *Device) leave(doing string, err error) error {
 	runtime.UnlockOSThread()
 	if err == nil {
@@ -146,7 +146,7 @@ func (d *Device) leave(doing string, err error) error {
 	return d.failed(doing, err)
 }
 
-// failed is an error of a call, and keeps the first one that lasts.
+// failed converts the error of a call, and records the first one after which the card is lost.
 func (d *Device) failed(doing string, err error) error {
 	failure := cardError(d.card, doing, err)
 	if f := d.launched.Load(); f != nil {

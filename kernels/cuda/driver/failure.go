@@ -15,15 +15,15 @@ import (
 // Error is a call that the driver refused.
 type Error struct {
 	Card  Card
-	Doing string // what was asked for, such as "allocating 3.0 GiB"
+	Doing string // the operation, such as "allocating 3.0 GiB"
 	Code  int    // CUresult
-	Said  string // the driver's name and words for it
+	Said  string // the name and description of the code by the driver
 
-	// Launched is the kernel that was launched last: what a card finds wrong it says at some later call.
+	// Launched is the last kernel that was launched, because errors of a kernel are reported by later calls.
 	Launched string
 }
 
-// ErrLost marks that the card has stopped, and that nothing in this process will start it again.
+// ErrLost marks that the card cannot be used in this process any more.
 var ErrLost = errors.New("the card is lost to this process")
 
 // ErrMemory marks that the card has no memory left.
@@ -45,12 +45,12 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Is tells ErrLost and ErrMemory.
+// Is matches ErrLost and ErrMemory.
 func (e *Error) Is(target error) bool {
 	return target == ErrLost && lasting(e.Code) || target == ErrMemory && e.Code == C.CUDA_ERROR_OUT_OF_MEMORY
 }
 
-// lasting tells of an answer that every later call gets, too: a kernel went wrong, or the card did.
+// lasting reports whether every later call will fail, too, because a kernel or the card failed.
 func lasting(code int) bool {
 	switch code {
 	case C.CUDA_ERROR_ECC_UNCORRECTABLE, C.CUDA_ERROR_NVLINK_UNCORRECTABLE, C.CUDA_ERROR_EXTERNAL_DEVICE,
@@ -63,8 +63,8 @@ func lasting(code int) bool {
 	return false
 }
 
-// codeOf is the driver's answer that an error of cu stands for. cu does not export the type of its errors, but values of
-// it, which is enough to name it.
+// codeOf is the CUresult of an error of cu. cu does not export the type of its errors, but a type parameter can infer it
+// from an exported value.
 func codeOf(err error) int { return codeLike(cu.Success, err) }
 
 func codeLike[T ~int](_ T, err error) int {
@@ -77,7 +77,7 @@ func codeLike[T ~int](_ T, err error) int {
 	return C.CUDA_ERROR_UNKNOWN
 }
 
-// cardError is an error of cu about a card.
+// cardError converts an error of cu about a card.
 func cardError(card Card, doing string, err error) *Error {
 	code := codeOf(err)
 	return &Error{Card: card, Doing: doing, Code: code, Said: inWords(code)}

@@ -10,10 +10,10 @@ import (
 	"gorgonia.org/cu"
 )
 
-// Held is what was made on a card and not given back.
+// Held counts the resources of a card that have not been released.
 type Held struct {
-	Allocations, Bytes int64 // of memory on the card
-	Pins, Pinned       int64 // of memory of the host, and its bytes
+	Allocations, Bytes int64 // of device memory
+	Pins, Pinned       int64 // of host memory, and its bytes
 	Streams, Events    int64
 	Modules            int64
 }
@@ -40,7 +40,7 @@ func (h Held) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Leak is what Close found that nobody had given back. It has given it back itself.
+// Leak lists the resources that were not released before Close, which released them itself.
 type Leak struct {
 	Card Card
 	Held Held
@@ -48,20 +48,20 @@ type Leak struct {
 
 func (l *Leak) Error() string { return fmt.Sprintf("%s: closed with %s still held", l.Card, l.Held) }
 
-// resource is what has to be given back: a pointer to something of this package.
+// resource is something that must be released: a pointer to a type of this package.
 type resource interface {
-	count(h *Held, sign int64) // adds or takes away what it is
-	release() error            // makes the call
+	count(h *Held, sign int64) // adds it to h, or subtracts it
+	release() error            // calls the driver
 }
 
-// Held counts what was made and not given back.
+// Held returns the resources that have not been released.
 func (d *Device) Held() Held {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.sum
 }
 
-// keep puts a resource on the list.
+// keep records a resource.
 func (d *Device) keep(r resource) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -69,7 +69,7 @@ func (d *Device) keep(r resource) {
 	r.count(&d.sum, 1)
 }
 
-// drop gives a resource back. A second time is an error, since its address may be somebody else's by then.
+// drop releases a resource. A second release is an error, because its address may belong to another resource by then.
 func (d *Device) drop(r resource, what string) error {
 	d.mu.Lock()
 	_, known := d.held[r]
@@ -84,8 +84,8 @@ func (d *Device) drop(r resource, what string) error {
 	return r.release()
 }
 
-// Close waits for the card, and gives back it and all that was made on it; what others forgot to give back is a *Leak.
-// On a card that is lost there is nothing to give back, and no error: whoever used it was told.
+// Close waits for the card and releases it with all its resources; if some had not been released, the error is a *Leak.
+// On a lost card there is nothing to release, and no error: its users have had that error already.
 func (d *Device) Close() error {
 	if d.closed.Swap(true) {
 		return nil

@@ -18,19 +18,19 @@ import (
 	"gorgonia.org/cu"
 )
 
-// Built tells whether this binary has the GPU backend.
+// Built reports whether this binary has the GPU backend.
 const Built = true
 
 const (
-	// libraryVariable names another library than the driver's own.
+	// libraryVariable is the environment variable that names a library to use instead of the driver.
 	libraryVariable = "GRPO_CUDA_LIB"
 	usualLibrary    = "libcuda.so.1"
 )
 
-// library is the driver of this process: it is opened once, when somebody first asks.
+// library opens the driver on its first call, once per process.
 var library = sync.OnceValues(openLibrary)
 
-// openLibrary finds the driver, without its cards.
+// openLibrary loads the driver, without looking at its cards.
 func openLibrary() (Driver, error) {
 	asked := usualLibrary
 	if other := os.Getenv(libraryVariable); other != "" {
@@ -53,7 +53,7 @@ func openLibrary() (Driver, error) {
 		return Driver{}, unusable(DriverBroken, "%s is no CUDA driver: it has no cuInit; install the NVIDIA driver again", said)
 	}
 	driver := Driver{Library: said}
-	// An old driver is to be called old even where it does not start.
+	// Check the version first: if an old driver does not start, its age is the better message.
 	if v := cu.Version(); v > 0 {
 		driver.Version = Version{v / 1000, v % 1000 / 10}
 		if driver.Version.Before(LeastDriver) {
@@ -64,7 +64,7 @@ func openLibrary() (Driver, error) {
 	return driver, startError(said, int(answer))
 }
 
-// startError says why a driver does not start; nil where it does.
+// startError says why a driver does not start; nil if it does.
 func startError(path string, code int) error {
 	do := map[int]string{
 		C.CUDA_ERROR_STUB_LIBRARY:                   "this is the stub that comes with the toolkit: take its folder out of LD_LIBRARY_PATH",
@@ -86,7 +86,7 @@ func startError(path string, code int) error {
 	return unusable(DriverBroken, "%s does not start: %s; %s", path, inWords(code), advice)
 }
 
-// inWords is what the driver calls a code, such as "CUDA_ERROR_OUT_OF_MEMORY (2): out of memory".
+// inWords describes a code in the words of the driver, such as "CUDA_ERROR_OUT_OF_MEMORY (2): out of memory".
 func inWords(code int) string {
 	var name, text *C.char
 	C.cuGetErrorName(C.CUresult(code), &name)

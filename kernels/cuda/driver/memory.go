@@ -13,10 +13,10 @@ import (
 	"gorgonia.org/cu"
 )
 
-// Ptr is an address in the memory of a card.
+// Ptr is an address in device memory.
 type Ptr uint64
 
-// Memory is memory of a card.
+// Memory is an allocation of device memory.
 type Memory struct {
 	At    Ptr
 	Bytes int64
@@ -24,7 +24,7 @@ type Memory struct {
 	device *Device
 }
 
-// Alloc takes memory of the card. It begins at a multiple of 256 bytes and holds what somebody left there.
+// Alloc allocates device memory, aligned to 256 bytes and not initialised.
 func (d *Device) Alloc(bytes int64) (*Memory, error) {
 	if bytes <= 0 {
 		return nil, fmt.Errorf("%s: an allocation of %d bytes, expected more than 0", d.card, bytes)
@@ -41,18 +41,18 @@ func (d *Device) Alloc(bytes int64) (*Memory, error) {
 	return m, nil
 }
 
-// outOfMemory adds to a refused allocation how much it was, and what there is.
+// outOfMemory adds to the error of an allocation its size and the free and total memory.
 func (d *Device) outOfMemory(bytes int64, err error) error {
 	var refused *Error
 	if !errors.As(err, &refused) || !errors.Is(err, ErrMemory) {
 		return err
 	}
-	free, total, _ := d.Memory() // of no account where that fails, too
+	free, total, _ := d.Memory() // zeros if that fails, too
 	refused.Doing = fmt.Sprintf("allocating %s where %s of %s are free", size(bytes), size(free), size(total))
 	return refused
 }
 
-// Free gives the memory back. Nothing that is queued may use it any longer.
+// Free frees the memory, which queued work must no longer use.
 func (m *Memory) Free() error { return m.device.drop(m, "memory") }
 
 func (m *Memory) count(h *Held, sign int64) {
@@ -66,14 +66,13 @@ func (m *Memory) release() error {
 	return m.device.leave("freeing memory", cu.MemFree(cu.DevicePtr(m.At)))
 }
 
-// Pinned is memory of the host that stays where it is, so that the card reads and writes it by itself while the
-// processor goes on.
+// Pinned is page-locked host memory, which the card reads and writes by DMA while the CPU goes on.
 type Pinned struct {
 	bytes  []byte
 	device *Device
 }
 
-// Pin takes pinned memory, zeros. It is taken from all programs of the machine, so that there should be little of it.
+// Pin allocates pinned memory of zeros. It is lost to all other programs of the machine, so allocate little.
 func (d *Device) Pin(bytes int) (*Pinned, error) {
 	if bytes <= 0 {
 		return nil, fmt.Errorf("%s: a pinned allocation of %d bytes, expected more than 0", d.card, bytes)
@@ -91,10 +90,10 @@ func (d *Device) Pin(bytes int) (*Pinned, error) {
 	return p, nil
 }
 
-// Bytes are the memory, until Free. What a stream copies from it or to it must not be touched before the copy is done.
+// Bytes is the memory, valid until Free. Bytes that a stream copies must not be touched before the copy is done.
 func (p *Pinned) Bytes() []byte { return p.bytes }
 
-// Free gives the memory back.
+// Free frees the memory.
 func (p *Pinned) Free() error { return p.device.drop(p, "pinned memory") }
 
 func (p *Pinned) count(h *Held, sign int64) {
@@ -108,7 +107,7 @@ func (p *Pinned) release() error {
 	return p.device.leave("freeing pinned memory", cu.MemFreeHost(unsafe.Pointer(&p.bytes[0])))
 }
 
-// within gives the address of bytes [from, from+n) of the pinned memory.
+// within returns the address of bytes [from, from+n) of the pinned memory.
 func (p *Pinned) within(from, n int) (unsafe.Pointer, error) {
 	if from < 0 || n < 0 || from+n > len(p.bytes) {
 		return nil, fmt.Errorf("%s: bytes %d to %d of pinned memory of %d", p.device.card, from, from+n, len(p.bytes))
@@ -116,7 +115,7 @@ func (p *Pinned) within(from, n int) (unsafe.Pointer, error) {
 	return unsafe.Pointer(unsafe.SliceData(p.bytes[from:])), nil
 }
 
-// size is a number of bytes for a person.
+// size formats a number of bytes for messages.
 func size(bytes int64) string {
 	switch {
 	case bytes >= 1<<30:

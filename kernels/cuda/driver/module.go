@@ -14,13 +14,13 @@ import (
 	"gorgonia.org/cu"
 )
 
-// Module is PTX that the driver has compiled for its card.
+// Module is PTX compiled by the driver for a card.
 type Module struct {
 	device *Device
 	module cu.Module
 }
 
-// Refused is PTX that a driver does not compile, with what its compiler says.
+// Refused is the error for PTX that the driver does not compile, with the log of its compiler.
 type Refused struct {
 	Answer *Error
 	Log    string
@@ -34,15 +34,15 @@ func (r *Refused) Error() string {
 	return text + "; install a newer NVIDIA driver, or device=cpu"
 }
 
-// Unwrap gives the driver's answer.
+// Unwrap returns the driver's answer.
 func (r *Refused) Unwrap() error { return r.Answer }
 
-// logBytes is what the driver's compiler may say: its first complaints are the ones that matter.
+// logBytes is the size of the compiler's log; its first lines are the ones that matter.
 const logBytes = 8 << 10
 
-// Load compiles PTX. What the driver refuses is a *Refused.
+// Load compiles PTX. If the driver refuses it, the error is a *Refused.
 func (d *Device) Load(ptx string) (*Module, error) {
-	// The options hold addresses that the collector does not see, so they are of memory that is not its own.
+	// The options hold addresses that the garbage collector does not see, so the log is C memory.
 	log := C.calloc(1, logBytes)
 	defer C.free(log)
 	buffer := unsafe.Slice((*byte)(log), logBytes)
@@ -62,7 +62,7 @@ func (d *Device) Load(ptx string) (*Module, error) {
 	return m, nil
 }
 
-// firstLines are the first lines of a text, in one.
+// firstLines joins the first lines of a text.
 func firstLines(text string, most int) string {
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -76,7 +76,7 @@ func firstLines(text string, most int) string {
 	return strings.Join(lines, "; ")
 }
 
-// Close takes the module from the card. Its functions are of no use then.
+// Close unloads the module. Its functions must not be used afterwards.
 func (m *Module) Close() error { return m.device.drop(m, "a module") }
 
 func (m *Module) count(h *Held, sign int64) { h.Modules += sign }
@@ -88,23 +88,23 @@ func (m *Module) release() error {
 	return m.device.leave("unloading kernels", m.module.Unload())
 }
 
-// usualShared is the dynamic shared memory that a launch may have without asking before.
+// usualShared is the dynamic shared memory that a launch may use without AllowShared.
 const usualShared = 48 << 10
 
-// Function is a kernel, and what it takes.
+// Function is a kernel and its resource usage.
 type Function struct {
 	device   *Device
 	function cu.Function
 	name     string
 	allowed  int // bytes of dynamic shared memory
 
-	Registers int // a thread
-	Local     int // bytes of memory a thread, for what did not fit into registers
-	Shared    int // bytes a block, without what a launch asks for
-	Threads   int // of a block, at the most
+	Registers int // per thread
+	Local     int // bytes of local memory per thread, for spilled registers
+	Shared    int // bytes of static shared memory per block
+	Threads   int // maximum per block
 }
 
-// Function finds a kernel by the name that it has in the PTX.
+// Function looks up a kernel by its name in the PTX.
 func (m *Module) Function(name string) (*Function, error) {
 	d := m.device
 	if err := d.enter(); err != nil {
@@ -135,8 +135,8 @@ func (m *Module) Function(name string) (*Function, error) {
 // Name is the kernel's name in the PTX.
 func (f *Function) Name() string { return f.name }
 
-// AllowShared lets launches have so much dynamic shared memory: more than 48 KiB with what the kernel has itself must be
-// asked for, and a card has a limit to that.
+// AllowShared raises the dynamic shared memory that launches may use. It is required above 48 KiB, static shared memory
+// included; each card has a maximum.
 func (f *Function) AllowShared(bytes int) error {
 	d := f.device
 	if most := d.card.Shared - f.Shared; bytes > most {
@@ -155,10 +155,10 @@ func (f *Function) AllowShared(bytes int) error {
 	return nil
 }
 
-// Dim is a number of blocks, or of threads: x, y and z. 0 is 1.
+// Dim is a number of blocks or threads in x, y and z; 0 counts as 1.
 type Dim struct{ X, Y, Z int }
 
-// counts are its numbers as a launch has them.
+// counts are the numbers for a launch.
 func (d Dim) counts() *[3]uint32 {
 	return &[3]uint32{uint32(max(d.X, 1)), uint32(max(d.Y, 1)), uint32(max(d.Z, 1))}
 }
@@ -172,31 +172,31 @@ func (d Dim) String() string {
 	return fmt.Sprintf("%d × %d × %d", c[0], c[1], c[2])
 }
 
-// By has as many blocks side by side as there are columns for, of which each has so many.
+// By sets Y to the number of blocks for columns, each of which handles the given number.
 func (d Dim) By(columns, each int) Dim {
 	d.Y = (columns + each - 1) / each
 	return d
 }
 
-// Arg is an argument of a kernel: 8 bytes, of which a kernel takes as many as its parameter has.
+// Arg is an argument of a kernel: 8 bytes, of which the kernel reads as many as its parameter has.
 type Arg uint64
 
 // Address is an argument that is an address on the card.
 func Address(at Ptr) Arg { return Arg(at) }
 
-// Int is an argument of 64 bits, or of fewer if that is what the kernel has.
+// Int is an integer argument of up to 64 bits.
 func Int(n int) Arg { return Arg(n) }
 
-// Float is an argument of 32 bits.
+// Float is an argument of type float.
 func Float(x float32) Arg { return Arg(math.Float32bits(x)) }
 
-// Double passes a number in double precision.
+// Double is an argument of type double.
 func Double(x float64) Arg { return Arg(math.Float64bits(x)) }
 
-// mostArgs is the number of arguments that a launch may have.
+// mostArgs is the maximum number of arguments of a launch.
 const mostArgs = 32
 
-// Launch queues a kernel: so many blocks of so many threads, each with that much dynamic shared memory.
+// Launch queues a kernel: grid blocks of block threads, with shared bytes of dynamic shared memory per block.
 func (s *Stream) Launch(f *Function, grid, block Dim, shared int, args ...Arg) error {
 	if len(args) > mostArgs {
 		return fmt.Errorf("kernel %s: %d arguments, expected at most %d", f.name, len(args), mostArgs)

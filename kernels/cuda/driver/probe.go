@@ -12,14 +12,14 @@ import (
 	"gorgonia.org/cu"
 )
 
-// Probe looks for the driver and its cards. An error is about all of them; what is wrong with one card stands in its
-// Trouble. What is free on a card can only be asked within a context, so that it makes one for a moment.
+// Probe looks for the driver and its cards. An error concerns all of them; that of a single card is in its Trouble. The
+// free memory of a card can only be queried in a context, so Probe makes one for a moment.
 func Probe(ctx context.Context) (Driver, error) {
 	type answer struct {
 		driver Driver
 		err    error
 	}
-	done := make(chan answer, 1) // a driver that hangs is left behind
+	done := make(chan answer, 1) // buffered, so that the goroutine can end after ctx is done
 	go func() {
 		driver, err := probe()
 		done <- answer{driver, err}
@@ -57,7 +57,7 @@ func probe() (Driver, error) {
 	return driver, nil
 }
 
-// look asks a card for what is known without a context.
+// look queries the properties of a card that need no context.
 func look(index int) (Card, cu.Device, error) {
 	card := Card{Index: index}
 	device, err := cu.GetDevice(index)
@@ -96,7 +96,7 @@ func look(index int) (Card, cu.Device, error) {
 	return card, device, nil
 }
 
-// free makes a context for as long as it takes to ask what memory nobody has.
+// free makes a context for a moment, to query the free memory.
 func free(card Card, device cu.Device) (bytes int64, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -115,7 +115,7 @@ func free(card Card, device cu.Device) (bytes int64, err error) {
 	return bytes, nil
 }
 
-// contextError says why a card gives no context.
+// contextError says why a context could not be made on a card.
 func contextError(card Card, err error) error {
 	switch codeOf(err) {
 	case C.CUDA_ERROR_DEVICE_UNAVAILABLE:

@@ -11,14 +11,14 @@ import (
 	"gorgonia.org/cu"
 )
 
-// Stream is a queue of work for the card. What is queued is done in order. Read also waits for it; everything else
-// returns at once, and what goes wrong is told by a later call.
+// Stream is a queue of work for the card, which is done in order. Read and Sync wait for it; the other methods return at
+// once, and a later call returns the errors of the work.
 type Stream struct {
 	device *Device
 	stream cu.Stream
 }
 
-// NewStream makes a queue, which waits for no other unless an Event says so.
+// NewStream makes a stream, which waits for other streams only by an Event.
 func (d *Device) NewStream() (*Stream, error) {
 	if err := d.enter(); err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func (d *Device) NewStream() (*Stream, error) {
 	return s, nil
 }
 
-// Close ends the queue; what is in it is still done.
+// Close destroys the stream; work in it is still done.
 func (s *Stream) Close() error { return s.device.drop(s, "a stream") }
 
 func (s *Stream) count(h *Held, sign int64) { h.Streams += sign }
@@ -44,7 +44,7 @@ func (s *Stream) release() error {
 	return s.device.leave("ending a stream", s.stream.Destroy())
 }
 
-// Sync waits until all that was queued is done.
+// Sync waits until all queued work is done.
 func (s *Stream) Sync() error {
 	if err := s.device.enter(); err != nil {
 		return err
@@ -52,7 +52,7 @@ func (s *Stream) Sync() error {
 	return s.device.leave("waiting for a stream", s.stream.Synchronize())
 }
 
-// Read copies from the card, behind what is queued, and waits for it.
+// Read queues a copy from the card and waits for it.
 func (s *Stream) Read(to []byte, from Ptr) error {
 	if len(to) == 0 {
 		return nil
@@ -63,7 +63,7 @@ func (s *Stream) Read(to []byte, from Ptr) error {
 	return s.device.leave("copying from it", read(s.stream, to, from))
 }
 
-// Upload queues a copy of n pinned bytes, the first being number at, to the card.
+// Upload queues a copy of the pinned bytes [at, at+n) to the card.
 func (s *Stream) Upload(to Ptr, from *Pinned, at, n int) error {
 	source, err := from.within(at, n)
 	if err != nil || n == 0 {
@@ -75,7 +75,7 @@ func (s *Stream) Upload(to Ptr, from *Pinned, at, n int) error {
 	return s.device.leave("queueing a copy to it", cu.MemcpyHtoDAsync(cu.DevicePtr(to), source, int64(n), s.stream))
 }
 
-// Download queues a copy of n bytes from the card to pinned memory, the first being number at there.
+// Download queues a copy of n bytes from the card to the pinned bytes [at, at+n).
 func (s *Stream) Download(to *Pinned, at int, from Ptr, n int) error {
 	target, err := to.within(at, n)
 	if err != nil || n == 0 {
@@ -98,7 +98,7 @@ func (s *Stream) Copy(to, from Ptr, bytes int64) error {
 	return s.device.leave("queueing a copy", cu.MemcpyDtoDAsync(cu.DevicePtr(to), cu.DevicePtr(from), bytes, s.stream))
 }
 
-// Fill queues that each of so many bytes is set.
+// Fill queues setting each byte to a value.
 func (s *Stream) Fill(to Ptr, value byte, bytes int64) error {
 	if bytes == 0 {
 		return nil
@@ -109,13 +109,13 @@ func (s *Stream) Fill(to Ptr, value byte, bytes int64) error {
 	return s.device.leave("queueing a fill", cu.MemsetD8Async(cu.DevicePtr(to), value, bytes, s.stream))
 }
 
-// Event is a place in a stream: other streams and the host can wait for it.
+// Event marks a point in a stream, for which other streams and the host can wait.
 type Event struct {
 	device *Device
 	event  cu.Event
 }
 
-// NewEvent makes an event; one that is timed costs a little more.
+// NewEvent makes an event. A timed one costs a little more.
 func (d *Device) NewEvent(timed bool) (*Event, error) {
 	var flags cu.EventFlags
 	if !timed {
@@ -136,7 +136,7 @@ func (d *Device) NewEvent(timed bool) (*Event, error) {
 	return e, nil
 }
 
-// Close ends the event.
+// Close destroys the event.
 func (e *Event) Close() error { return e.device.drop(e, "an event") }
 
 func (e *Event) count(h *Held, sign int64) { h.Events += sign }
@@ -148,7 +148,7 @@ func (e *Event) release() error {
 	return e.device.leave("ending an event", cu.DestroyEvent(&e.event))
 }
 
-// Record puts the event behind what is queued now.
+// Record puts the event after the work that is queued now.
 func (s *Stream) Record(e *Event) error {
 	if err := s.device.enter(); err != nil {
 		return err
@@ -156,7 +156,7 @@ func (s *Stream) Record(e *Event) error {
 	return s.device.leave("recording an event", e.event.Record(s.stream))
 }
 
-// Wait has what is queued from here on wait for the event.
+// Wait makes work that is queued from now on wait for the event.
 func (s *Stream) Wait(e *Event) error {
 	if err := s.device.enter(); err != nil {
 		return err
@@ -172,7 +172,7 @@ func (e *Event) Sync() error {
 	return e.device.leave("waiting for an event", e.event.Synchronize())
 }
 
-// Done tells whether the card has come to the event.
+// Done reports whether the card has reached the event.
 func (e *Event) Done() (bool, error) {
 	if err := e.device.enter(); err != nil {
 		return false, err
@@ -184,7 +184,7 @@ func (e *Event) Done() (bool, error) {
 	return err == nil, e.device.leave("asking for an event", err)
 }
 
-// Since is the time from another event to this one; both are timed, and done.
+// Since is the time from an earlier event to this one. Both must be timed and done.
 func (e *Event) Since(earlier *Event) (time.Duration, error) {
 	if err := e.device.enter(); err != nil {
 		return 0, err

@@ -4,40 +4,40 @@ package driver
 
 import "errors"
 
-// line is what transfers begin at multiples of in pinned memory: a line of a cache.
+// line is the alignment of transfers in pinned memory: a cache line.
 const line = 64
 
-// Transfers carry bytes between ordinary memory of the host and the card by way of pinned memory, in the order of a stream. They are
-// used by one goroutine at a time.
+// Transfers copy between ordinary host memory and the card through pinned memory, in the order of a stream. Only one goroutine may use
+// them at a time.
 //
-// Uploads go through a ring of slots. A slot that is full has an event behind its copies, and is written again when the card has come
-// to that; so an upload waits only where the ring is full of what the card has not yet taken.
+// Uploads go through a ring of slots. The copies of a full slot are followed by an event, and the slot is reused when the card has
+// reached it. So an upload waits only if the card has not yet copied any slot of the ring.
 type Transfers struct {
 	stream *Stream
 
 	ring []slot
-	now  int // the slot that is being filled
-	used int // bytes of it
+	now  int // the index of the slot being filled
+	used int // bytes used of that slot
 
 	landing *Pinned
-	landed  int // bytes of it that are spoken for
+	landed  int // bytes of landing that are reserved
 	coming  []arrival
 }
 
-// slot is a part of the ring.
+// slot is a buffer of the ring.
 type slot struct {
 	pinned *Pinned
-	taken  *Event // by the card
-	queued bool   // behind copies that nobody has waited for
+	taken  *Event // the card has copied the slot
+	queued bool   // taken is recorded, and nobody has waited for it yet
 }
 
-// arrival is what lands at some place of the landing, and where it goes when it is there.
+// arrival is a queued copy to landing[at:], which Sync will move to to.
 type arrival struct {
 	to []byte
 	at int
 }
 
-// NewTransfers takes pinned memory for a stream.
+// NewTransfers allocates the pinned memory for transfers of a stream.
 func (s *Stream) NewTransfers() (*Transfers, error) {
 	return s.newTransfers(stagingSlots, stagingBytes, landingBytes)
 }
@@ -48,13 +48,13 @@ func (s *Stream) newTransfers(slots, bytes, landing int) (*Transfers, error) {
 	switch {
 	case err == nil:
 		return t, nil
-	case errors.Is(err, ErrLost): // and so is what was taken
+	case errors.Is(err, ErrLost): // the memory is lost, too
 		return nil, err
 	}
 	return nil, errors.Join(err, t.Close())
 }
 
-// take takes the memory, and what it is guarded by.
+// take allocates the memory and the events.
 func (t *Transfers) take(bytes, landing int) (err error) {
 	d := t.stream.device
 	for i := range t.ring {
@@ -69,7 +69,7 @@ func (t *Transfers) take(bytes, landing int) (err error) {
 	return err
 }
 
-// Close gives the pinned memory back, for which nothing may be under way.
+// Close frees the pinned memory. No transfer may be in progress.
 func (t *Transfers) Close() error {
 	var failures []error
 	for _, s := range t.ring {
@@ -86,7 +86,7 @@ func (t *Transfers) Close() error {
 	return errors.Join(failures...)
 }
 
-// Upload copies to the card, behind what is queued. The bytes are the caller's again when it returns.
+// Upload queues a copy to the card. The caller may reuse the bytes when it returns.
 func (t *Transfers) Upload(to Ptr, from []byte) error {
 	for len(from) > 0 {
 		s := &t.ring[t.now]
@@ -106,7 +106,7 @@ func (t *Transfers) Upload(to Ptr, from []byte) error {
 	return nil
 }
 
-// turn goes on to the next slot, when the card has taken what is in it.
+// turn goes on to the next slot, after it has waited for the card to copy that.
 func (t *Transfers) turn() error {
 	full := &t.ring[t.now]
 	if err := t.stream.Record(full.taken); err != nil {
@@ -122,8 +122,7 @@ func (t *Transfers) turn() error {
 	return next.taken.Sync()
 }
 
-// Fetch copies from the card, behind what is queued: the bytes are there after the next Sync. What is larger than the landing is waited
-// for.
+// Fetch queues a copy from the card; the bytes are valid after the next Sync. A copy larger than landing is waited for at once.
 func (t *Transfers) Fetch(to []byte, from Ptr) error {
 	switch {
 	case len(to) == 0:
@@ -143,7 +142,7 @@ func (t *Transfers) Fetch(to []byte, from Ptr) error {
 	return nil
 }
 
-// Sync waits until all that was queued is done, and hands over what was fetched.
+// Sync waits until all queued work is done, and delivers the fetched bytes.
 func (t *Transfers) Sync() error {
 	err := t.stream.Sync()
 	if err == nil {
@@ -155,7 +154,7 @@ func (t *Transfers) Sync() error {
 		}
 		t.now, t.used = 0, 0
 	}
-	clear(t.coming) // they are the caller's
+	clear(t.coming) // drop the references to the callers' memory
 	t.coming, t.landed = t.coming[:0], 0
 	return err
 }
