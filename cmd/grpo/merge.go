@@ -26,12 +26,12 @@ func newMergeCmd() *cobra.Command {
 	place := func() destination.Place { return destination.Place{Flag: "--out", Path: out, Folder: true, Anew: true} }
 	cmd := &cobra.Command{
 		Use:   "merge --model DIR --adapter DIR --out DIR",
-		Short: "Write a model with an adapter merged into its weights",
-		Long: `Writes W + (alpha/rank)·B·A for every adapted weight, rounded once to the encoding of the model, then
-compares what it wrote with that, number by number: every weight within the rounding of its encoding. An
-adapter that is smaller than this rounding, so that nearly all of it would be lost, is refused. Then it loads the
-model and compares log-probabilities. DIR appears only if all agree. Weights in four bits are decoded to bf16 first, and
-the result is in bf16; --quantize nf4 merges into those that a run with quantize=nf4 saw, so that the result is what it trained.`,
+		Short: "Merge an adapter into the weights of a model",
+		Long: `Writes W + (alpha/rank)·B·A for every adapted weight, rounded once to the encoding of the model. Then it checks every number
+that it wrote against that sum, within the rounding of the encoding, loads the model and compares log-probabilities. DIR appears
+only if all agree. An adapter so small that rounding would lose nearly all of it is refused. Four-bit weights are first decoded
+to bf16, and the result is in bf16. For the adapter of a run with quantize=nf4 give --quantize nf4: it is merged into the
+weights that the run saw, so the result is the model that was trained.`,
 		Example: `  grpo merge --model ~/Qwen3-0.6B --adapter runs/x/checkpoints/step_000060/adapter --out ~/Qwen3-0.6B-coder`,
 		Args:    usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
