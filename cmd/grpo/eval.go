@@ -112,11 +112,11 @@ func (f *evalFlags) run(cmd *cobra.Command, words []string) error {
 		return err
 	}
 	if f.recorded != "" && len(words) > 0 {
-		return badinput.Errorf("%s: with --run the settings are the run's; to ask with others, as a server at another address, leave "+
-			"--run out and type --adapter DIR of its checkpoint, or --model DIR where all of it was trained, with --data and the settings", words[0])
+		return badinput.Errorf("%s: with --run the settings are the run's; to evaluate with others, such as a server at another address, leave "+
+			"out --run and type --adapter DIR of its checkpoint (after train=full --model DIR), with --data and the settings", words[0])
 	}
 	if f.recorded == "" && cmd.Flags().Changed("step") {
-		return badinput.Errorf("--step: it is of a run; type --run DIR, too")
+		return badinput.Errorf("--step needs a run; type --run DIR, too")
 	}
 	if err := f.checkOut(cfg); err != nil { // before the evaluation, which may take hours
 		return err
@@ -308,13 +308,13 @@ func (f *evalFlags) ask(cfg *configs.Config) {
 // check refuses invalid numbers, by the names of the flags.
 func (f *evalFlags) check() error {
 	if f.split != "test" && f.data == "" {
-		return badinput.Errorf("--split %s: it is of the data; type --data SOURCE, too", f.split)
+		return badinput.Errorf("--split %s needs data; type --data SOURCE, too", f.split)
 	}
 	if err := dataset.CheckSplit(f.split); err != nil {
 		return badinput.Errorf("--split: %w", err)
 	}
 	if f.split != "test" && f.data == configs.DefaultPreset {
-		return badinput.Errorf("--split %s: of %s the held-out problems are asked; leave it out", f.split, f.data)
+		return badinput.Errorf("--split %s: %s is evaluated on its held-out problems; leave --split out", f.split, f.data)
 	}
 	for _, n := range []struct {
 		flag  string
@@ -331,7 +331,7 @@ func (f *evalFlags) check() error {
 		return badinput.Errorf("--k: found %d, expected at most --samples, which is %d", f.k, f.samples)
 	}
 	if f.samples > 0 && !(f.temperature > 0) {
-		return badinput.Errorf("--temperature: found %v, expected a number above 0; a greedy completion of each problem is there anyway",
+		return badinput.Errorf("--temperature: found %v, expected a number above 0; the greedy completion of each problem is always included",
 			f.temperature)
 	}
 	return nil

@@ -108,7 +108,7 @@ func merge(ctx context.Context, f *policyFlags, out string) (report string, err 
 		return "", err
 	}
 	return fmt.Sprintf("%s: %.1f %% of the adapter is in the rounded weights; "+
-		"log-probabilities differ from the adapter's by %.2g on average; the adapter moved them by %.2g%s",
+		"log-probabilities differ from the adapted model's by %.2g on average; the adapter changes them by %.2g%s",
 		out, 100*kept, meanDifference(adapted, merged), meanDifference(adapted, base), note), nil
 }
 
@@ -142,7 +142,7 @@ func (f *policyFlags) inNumbers(ctx context.Context, beside string) (dir, note s
 	if err == nil {
 		err = nf4.DequantiseModel(ctx, codes, dir)
 	}
-	return dir, "; the model's weights were in four bits, and were decoded to bf16 first: the result is no longer quantised", err
+	return dir, "; the model's four-bit weights were decoded to bf16 first: the result is no longer quantised", err
 }
 
 // roundingNoise is how much rounding all weights to 16 bits may change a log-probability on average. It is no bound: the
@@ -155,7 +155,7 @@ func compareMerged(base, adapted, merged [][]float32) error {
 	off, moved := meanDifference(adapted, merged), meanDifference(adapted, base)
 	if !(off <= roundingNoise && (off < moved/2 || moved < roundingNoise)) {
 		return fmt.Errorf("the merged model is not the adapted one: log-probabilities differ by %.3g on average, "+
-			"where the adapter moved them by %.3g; nothing was written", off, moved)
+			"and the adapter changes them by %.3g; nothing was written", off, moved)
 	}
 	return nil
 }

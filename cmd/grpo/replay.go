@@ -132,9 +132,9 @@ func (f *replayFlags) checkStart(given func(flag string) bool) error {
 	for _, flag := range []string{"adapter", "rank", "alpha", "targets", "seed"} {
 		switch {
 		case given(flag) && f.train == "full":
-			return badinput.Errorf("--%s: it is of an adapter, and train=full trains the model itself; leave one of them out", flag)
+			return badinput.Errorf("--%s is for an adapter, and train=full trains the model itself; leave one of them out", flag)
 		case given(flag) && f.adapter != "" && flag != "adapter" && f.rank == 0:
-			return badinput.Errorf("--%s: it is of a new adapter; leave it out, or type --rank R in place of --adapter", flag)
+			return badinput.Errorf("--%s is for a new adapter; leave it out, or type --rank R instead of --adapter", flag)
 		}
 	}
 	return nil

@@ -85,10 +85,10 @@ of completions are the run's, unless flags say otherwise.`,
 func (f *sampleFlags) follow(cmd *cobra.Command) error {
 	if f.recorded == "" {
 		if cmd.Flags().Changed("step") {
-			return badinput.Errorf("--step: it is of a run; type --run DIR in place of --model")
+			return badinput.Errorf("--step needs a run; type --run DIR instead of --model")
 		}
 		if f.problems != "" {
-			return badinput.Errorf("--data: its problems want the words of a run; type --run DIR in place of --model")
+			return badinput.Errorf("--data needs the prompt template of a run; type --run DIR instead of --model")
 		}
 		return nil
 	}

@@ -53,7 +53,7 @@ func trainArgs(cmd *cobra.Command, args []string) error {
 		switch {
 		case strings.Contains(a, "="):
 		case a == "train" || a == "run":
-			mistakes = append(mistakes, badinput.Errorf("%s: training has no verb; leave the word out and type grpo [key=value …]", a))
+			mistakes = append(mistakes, badinput.Errorf("%s: training needs no verb; leave the word out and type grpo [key=value …]", a))
 		case a == "version":
 			mistakes = append(mistakes, badinput.Errorf("version: that is a flag; type grpo --version"))
 		case configs.Key(a) != "":
@@ -181,7 +181,7 @@ func printOutcome(out io.Writer, trainer *grpo.Trainer) {
 		t.Row("has a program", fmt.Sprintf("%.3f", first.FormatRate), fmt.Sprintf("%.3f", last.FormatRate))
 		t.Flush()
 		if last.Change != nil {
-			fmt.Fprintf(out, "\npass@1, greedy, changed by %s\n", last.Change)
+			fmt.Fprintf(out, "\nchange of greedy pass@1: %s\n", last.Change)
 		}
 		if cfg := trainer.Settings(); cfg.Model == configs.DefaultPreset && cfg.TestData == cfg.Model {
 			fmt.Fprintf(out, "\n%s\n", tiny.About)

@@ -51,7 +51,7 @@ func sync(ctx context.Context, dir string) error {
 	cmd.Stdout, cmd.Stderr = said, said
 	cmd.WaitDelay = afterEnd
 	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
-		return fmt.Errorf("wandb sync: %w%s; mend that", err, said.Last())
+		return fmt.Errorf("wandb sync: %w%s; fix that", err, said.Last())
 	}
 	return nil
 }

@@ -292,7 +292,7 @@ func TestAClientSendsTheRun(t *testing.T) {
 	require.Less(t, time.Since(begun), 50*time.Second)
 	client("echo no key >&2\nexit 3\n")
 	require.Len(t, said(), 1)
-	require.Contains(t, said()[0], "the run was not sent: wandb sync: exit status 3: no key; mend that, then type wandb sync ")
+	require.Contains(t, said()[0], "the run was not sent: wandb sync: exit status 3: no key; fix that, then type wandb sync ")
 
 	t.Setenv("WANDB_MODE", "")
 	var lines []string

@@ -161,13 +161,13 @@ func Others(path string, own []string) (others []string) {
 // there. own are names of files that only runs have; precious are names that other programs use too.
 func CheckForeign(path string, own, precious []string) (others []string, err error) {
 	if _, err := os.Stat(filepath.Join(path, StateFile)); err == nil {
-		return nil, badinput.Errorf("run_dir=%s is a checkpoint of a run; type resume=%s to go on from it, or init_from=%s to fork it",
+		return nil, badinput.Errorf("run_dir=%s is a checkpoint of a run; type resume=%s to resume from it, or init_from=%s to fork it",
 			path, look.Word(path), look.Word(path))
 	}
 	others = Others(path, own)
 	for _, name := range others {
 		if slices.Contains(precious, name) {
-			return nil, badinput.Errorf("run_dir=%s holds a %s that is no run's; choose another one", path, name)
+			return nil, badinput.Errorf("run_dir=%s has a %s that belongs to no run; choose another directory", path, name)
 		}
 	}
 	return others, nil

@@ -119,7 +119,7 @@ func (s source) check() error {
 	}
 	_, err := os.Stat(filepath.Join(s.dir, metrics))
 	if errors.Is(err, fs.ErrPermission) {
-		return badinput.Errorf("%s: this user may not look there; have the run given to you, or choose another", s.dir)
+		return badinput.Errorf("%s: you may not read it; get permission, or choose another run", s.dir)
 	}
 	if err != nil {
 		return badinput.Errorf("%s: found no %s there; expected the directory of a run, as its run_dir names it", s.dir, metrics)
@@ -176,7 +176,7 @@ func (t *content) write(format string, out io.Writer) error {
 	var unwritten error // a write error, which is not an error of the record
 	err := t.each(t.rows, func(row []rows.Cell) error {
 		if slices.ContainsFunc(row, func(c rows.Cell) bool { return !t.columns.Has(c.Name) }) {
-			return badinput.Errorf("%s was written anew while it was read; type the same again", t.dir)
+			return badinput.Errorf("%s was replaced while it was read; type the same command again", t.dir)
 		}
 		unwritten = to.row(row)
 		return unwritten

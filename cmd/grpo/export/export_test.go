@@ -102,7 +102,7 @@ func TestARecordThatIsWrittenAnew(t *testing.T) {
 		require.NoError(t, err)
 		anew := strings.ReplaceAll(someMetrics, "mean_reward", "other_"+format)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, metrics), []byte(anew), 0o644))
-		require.ErrorContains(t, table.write(format, io.Discard), dir+" was written anew while it was read; type the same again")
+		require.ErrorContains(t, table.write(format, io.Discard), dir+" was replaced while it was read; type the same command again")
 	}
 }
 
@@ -254,7 +254,7 @@ func TestTablesOfTwoRunsAreNotMixed(t *testing.T) {
 	steps, err := source{other, "steps"}.read()
 	require.NoError(t, err)
 	broken := &content{source: source{dir, "evaluations"}, rows: 2} // whose record has columns that it has not
-	require.ErrorContains(t, together([]*content{steps, broken}, out, io.Discard), "written anew")
+	require.ErrorContains(t, together([]*content{steps, broken}, out, io.Discard), "was replaced")
 	unchanged()
 
 	_, err = exported(t, "parquet", other, "--table", "steps", "--out", out)

@@ -50,7 +50,7 @@ func (o *origin) check(verb string, args []string) error {
 	case len(args) == 1 && (o.model != "" || o.adapter != "" || o.quantize != "none"):
 		return badinput.Errorf("found the run %s beside --model, --adapter or --quantize; leave one of them out", args[0])
 	case len(args) == 0 && o.step >= 0:
-		return badinput.Errorf("--step: it is of a run; type grpo %s RUN --step %d --out DIR", verb, o.step)
+		return badinput.Errorf("--step needs a run; type grpo %s RUN --step %d --out DIR", verb, o.step)
 	case err != nil:
 		return badinput.Errorf("--quantize: %w", err)
 	}

@@ -178,7 +178,7 @@ func resultOf(run string, step int, talk io.Writer) (files []bundle.File, saved 
 		switch info, serr := os.Stat(at); {
 		case errors.Is(serr, fs.ErrNotExist):
 		case serr != nil: // it exists but cannot be read: do not omit it silently
-			err = errors.Join(err, badinput.Errorf("%w; mend that and type the same again", serr))
+			err = errors.Join(err, badinput.Errorf("%w; fix that and type the same again", serr))
 		case info.Mode().IsRegular():
 			files = append(files, onDisk(path.Join("training", name), at))
 		}

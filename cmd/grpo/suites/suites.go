@@ -64,17 +64,17 @@ func (f *Flags) Open(cmd *cobra.Command, source string, first int, words []strin
 	if f.Name == "" {
 		for _, flag := range only {
 			if changed(flag) {
-				return nil, badinput.Errorf("--%s: it is of a suite; type --suite %s, too", flag, strings.Join(suite.Names(), "|"))
+				return nil, badinput.Errorf("--%s needs a suite; type --suite %s, too", flag, strings.Join(suite.Names(), "|"))
 			}
 		}
 		return nil, nil
 	}
 	if changed("split") {
-		return nil, badinput.Errorf("--split: which part of %s is asked is a part of it; leave it out", f.Name)
+		return nil, badinput.Errorf("--split: %s prescribes its own part of the data; leave --split out", f.Name)
 	}
 	for _, key := range overruled {
 		if slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, key+"=") }) {
-			return nil, badinput.Errorf("%s: --suite asks in one turn, and judges by the set's own tests; leave it out", key)
+			return nil, badinput.Errorf("%s: --suite prompts in one turn, and judges by its own tests; leave it out", key)
 		}
 	}
 	s, err := suite.Find(f.Name)

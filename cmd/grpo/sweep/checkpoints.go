@@ -78,9 +78,9 @@ func (a *asked) check() error {
 	}
 	switch {
 	case a.split != "test" && a.data == "":
-		return badinput.Errorf("--split %s: it is of the data; type --data SOURCE, too", a.split)
+		return badinput.Errorf("--split %s needs data; type --data SOURCE, too", a.split)
 	case a.split != "test" && a.data == configs.DefaultPreset:
-		return badinput.Errorf("--split %s: of %s the held-out problems are asked; leave it out", a.split, a.data)
+		return badinput.Errorf("--split %s: %s is evaluated on its held-out problems; leave --split out", a.split, a.data)
 	case a.problems < -1 || a.k < 0 || a.samples < -1:
 		return badinput.Errorf("found --problems %d, --samples %d and --k %d, expected 0 or more", a.problems, a.samples, a.k)
 	case a.samples < 0 && a.k > 0:

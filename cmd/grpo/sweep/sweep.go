@@ -90,9 +90,9 @@ func (f *flags) run(cmd *cobra.Command, words []string, p Program) error {
 	defer screen.Unread()()
 	switch given := cmd.Flags().Changed; {
 	case given("rungs") && !f.halving:
-		return badinput.Errorf("--rungs: they are those of --halving; type --halving, too")
+		return badinput.Errorf("--rungs needs --halving; type --halving, too")
 	case given("random-seed") && f.random == 0:
-		return badinput.Errorf("--random-seed: nothing is drawn; type --random N, too")
+		return badinput.Errorf("--random-seed needs --random; type --random N, too")
 	}
 	plan, err := f.plan(words)
 	if err != nil {
@@ -100,7 +100,7 @@ func (f *flags) run(cmd *cobra.Command, words []string, p Program) error {
 	}
 	if f.dir == "" {
 		if plan == nil {
-			return badinput.Errorf("found nothing to do; type grpo sweep key=value,value, or grpo sweep --dir DIR to go on with one")
+			return badinput.Errorf("found nothing to do; type grpo sweep key=value,value, or grpo sweep --dir DIR to resume one")
 		}
 		f.dir = filepath.Join("runs", "sweep_"+time.Now().Format("2006_01_02-15_04_05"))
 	}
@@ -129,7 +129,7 @@ func (f *flags) run(cmd *cobra.Command, words []string, p Program) error {
 	d := sweep.Driver{Journal: j, AtOnce: f.atOnce, Say: say, Run: children{j, share}.run}
 	if err := d.Drive(ctx); err != nil {
 		if ctx.Err() != nil {
-			said := fmt.Sprintf("stopped, and the runs are saved; grpo sweep --dir %s goes on", look.Word(f.dir))
+			said := fmt.Sprintf("stopped, and the runs are saved; grpo sweep --dir %s resumes", look.Word(f.dir))
 			return errors.Join(p.Stopped(said), unexpected(err))
 		}
 		return f.unwritten(err)
@@ -165,7 +165,7 @@ func (f *flags) unwritten(err error) error {
 	if !disk.Full(err) {
 		return err
 	}
-	return fmt.Errorf("%w; %s, then type grpo sweep --dir %s to go on", err, disk.Remedy(err), look.Word(f.dir))
+	return fmt.Errorf("%w; %s, then type grpo sweep --dir %s to resume", err, disk.Remedy(err), look.Word(f.dir))
 }
 
 // unexpected drops the error of an interruption.
@@ -193,7 +193,7 @@ func (f *flags) plan(words []string) (*sweep.Plan, error) {
 	}
 	if len(words) == 0 {
 		if f.preset != "" || f.base != "" || f.random > 0 || f.halving {
-			return nil, badinput.Errorf("found no settings with values; type grpo sweep key=value,value, or grpo sweep --dir DIR alone to go on")
+			return nil, badinput.Errorf("found no settings with values; type grpo sweep key=value,value, or grpo sweep --dir DIR alone to resume")
 		}
 		return nil, nil
 	}
@@ -227,7 +227,7 @@ func (f *flags) ladder(base *configs.Config, words []string) ([]int, error) {
 	}
 	switch least := 1 << (min(f.rungs, 62) - 1); {
 	case cfg.MaxSteps < least:
-		return nil, badinput.Errorf("--halving: %d rungs want max_steps of %d or more, found %d", f.rungs, least, cfg.MaxSteps)
+		return nil, badinput.Errorf("--halving: %d rungs need max_steps of %d or more, found %d", f.rungs, least, cfg.MaxSteps)
 	case cfg.TestData == "" || cfg.EvalEvery < 1:
 		return nil, badinput.Errorf("--halving judges by held-out problems; give test_data, and an eval_every of 1 or more")
 	}

@@ -110,7 +110,7 @@ func BadFlag(cmd *cobra.Command, err error) error {
 			return NoVerb(cmd, words[0])
 		}
 		if key := configs.Key(name); key != "" {
-			return badinput.Errorf("--%s: it is a setting, and no flag; type %s=VALUE", name, key)
+			return badinput.Errorf("--%s is a setting, not a flag; type %s=VALUE", name, key)
 		}
 		if instead := configs.Habit(name, ""); instead != "" {
 			return badinput.Errorf("--%s: %s", name, instead)
