@@ -145,8 +145,8 @@ func TestEvalRefuses(t *testing.T) {
 	for line, says := range map[string][]string{
 		"--model /nowhere":               {`model "/nowhere"`, "no such directory", "owner/name"},
 		"--model " + dir:                 {"config.json"},
-		"run=runs/a":                     {"run: it is a flag here; type --run runs/a"},
-		"run_dir=runs/a":                 {"run_dir: it is a flag here; type --run runs/a"},
+		"run=runs/a":                     {"run is a flag here; type --run runs/a"},
+		"run_dir=runs/a":                 {"run_dir is a flag here; type --run runs/a"},
 		"--data /nowhere.jsonl":          {"--data /nowhere.jsonl: no such file"},
 		"--data " + empty:                {"empty.jsonl", "no rows"},
 		"--data " + split:                {`no split "test"`, "train"},
@@ -182,9 +182,9 @@ func TestEvalCoversItsSettings(t *testing.T) {
 
 // A setting that an evaluation does not read is refused, and one that a flag gives, too; all others are taken.
 func TestEvalTakesWhatItReads(t *testing.T) {
-	const useless = ": it is for training, and grpo eval has no use for it; leave it out"
+	const useless = " is for training, and grpo eval does not use it; leave it out"
 	for word, says := range map[string]string{
-		"temperature=0.01": "temperature: it is a flag here; type --temperature 0.01", "eval_temperature=0.1": "type --temperature 0.1",
+		"temperature=0.01": "temperature is a flag here; type --temperature 0.01", "eval_temperature=0.1": "type --temperature 0.1",
 		"max_prompt_chars=10": useless, "min_prompt_chars=10": useless, "truncate_prompts=true": useless, "min_problem_tests=1": useless,
 		"max_problem_tests=1": useless, "data_sources=a": useless, "difficulty_patience=3": useless, "cache_dataset=true": useless,
 		"learning_rate=3": useless, "lora_rank=3": useless, "train=full": useless, "loss=ppo": useless, "reward_clip=1": useless,

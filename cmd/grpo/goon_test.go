@@ -103,7 +103,7 @@ func TestLostSettingsComeBack(t *testing.T) {
 	require.NoError(t, os.Remove(config))
 	require.NoError(t, os.Remove(filepath.Join(run, "manifest.json")))
 	out, errs, code := shell(t, "", "--quiet", "run_dir="+run)
-	requireBadInput(t, out, errs, code, "has no config.json that says what was trained; give the settings by --preset or --config-file")
+	requireBadInput(t, out, errs, code, "has no config.json with its settings; give them by --preset or --config-file")
 }
 
 // Files that a run is made of are known again.

@@ -74,7 +74,7 @@ type Run struct {
 func Read(dir string) (*Run, error) {
 	r := &Run{Dir: dir}
 	if err := rundir.ReadJSON(filepath.Join(dir, ManifestFile), &r.Manifest); rundir.Damaged(err) {
-		return nil, badinput.Errorf("%w, with the settings of %s: type what was changed since the run began beside run_dir=%s again", err,
+		return nil, badinput.Errorf("%w, with the settings of %s: type the changes since the run began with run_dir=%s again", err,
 			ConfigFile, look.Word(dir))
 	} else if err != nil {
 		return nil, err

@@ -139,7 +139,7 @@ func TestADamagedManifestSaysWhatIsLost(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte(`{"starts": [`), 0o644))
 	_, err := Read(dir)
 	require.EqualError(t, err, path+": unexpected end of JSON input; remove it to continue without it, with the settings of config.json: "+
-		"type what was changed since the run began beside run_dir="+dir+" again")
+		"type the changes since the run began with run_dir="+dir+" again")
 	require.True(t, badinput.Is(err))
 }
 

@@ -97,7 +97,7 @@ func settingsOf(key, dir string) (*configs.Config, error) {
 	if !r.Known() {
 		saved, err := rundir.List(r.Dir)
 		if err == nil && (isCheckpoint(dir) || len(saved) > 0) {
-			return nil, badinput.Errorf("%s=%s: it has no %s that says what was trained; give the settings by --preset or --config-file",
+			return nil, badinput.Errorf("%s=%s has no %s with its settings; give them by --preset or --config-file",
 				key, dir, ConfigFile)
 		}
 		return nil, nil // Open reports what is wrong, if anything

@@ -56,7 +56,7 @@ func CheckMethod(cfg *configs.Config, method string) error {
 			return otherVerb(cfg, dir)
 		}
 	}
-	return badinput.Errorf("method: %s has a verb of its own; type %s", cfg.Method, cfg.Verb())
+	return badinput.Errorf("method: %s has a command of its own; type %s", cfg.Method, cfg.Verb())
 }
 
 // CheckAsks refuses to evaluate as the run did if the run is a warm-up, which has no problems.

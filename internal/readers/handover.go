@@ -44,7 +44,7 @@ const afterEnd = 2 * time.Second
 func sync(ctx context.Context, dir string) error {
 	client, err := exec.LookPath("wandb")
 	if err != nil {
-		return errors.New("WANDB_MODE=online wants the command wandb, and there is none on PATH; pip install wandb")
+		return errors.New("WANDB_MODE=online needs the command wandb, which is not on PATH; pip install wandb")
 	}
 	cmd := exec.CommandContext(ctx, client, "sync", dir)
 	said := &tail.Tail{}

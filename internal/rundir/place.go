@@ -102,11 +102,11 @@ func leads(path string) error {
 			if !filepath.IsAbs(to) {
 				to = filepath.Join(filepath.Dir(at), to)
 			}
-			return badinput.Errorf("run_dir: %s is a link to %s, where there is nothing; type mkdir -p %s to have it there, or choose another one",
+			return badinput.Errorf("run_dir: %s is a link to %s, which does not exist; type mkdir -p %s to create it, or choose another one",
 				at, to, look.Word(to))
 		}
 		if slices.Contains(parts[i:], "..") {
-			return badinput.Errorf("run_dir: %s leads through %s, which is not there; type run_dir=%s, or choose another one", path, at,
+			return badinput.Errorf("run_dir: %s leads through %s, which does not exist; type run_dir=%s, or choose another one", path, at,
 				look.Word(filepath.Clean(path)))
 		}
 		return nil

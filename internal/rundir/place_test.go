@@ -40,11 +40,11 @@ func TestAPathThatLeadsNowhere(t *testing.T) {
 	require.NoError(t, os.Symlink("no where", "link"))
 	require.NoError(t, os.Symlink("nothing", "link2"))
 	for path, says := range map[string]string{
-		"link": "run_dir: link is a link to no where, where there is nothing; type mkdir -p 'no where' to have it there, or choose another one",
-		"./link2/a/b": "run_dir: ./link2 is a link to nothing, where there is nothing; type mkdir -p nothing to have it there, " +
+		"link": "run_dir: link is a link to no where, which does not exist; type mkdir -p 'no where' to create it, or choose another one",
+		"./link2/a/b": "run_dir: ./link2 is a link to nothing, which does not exist; type mkdir -p nothing to create it, " +
 			"or choose another one",
-		"missing/../x":  "run_dir: missing/../x leads through missing, which is not there; type run_dir=x, or choose another one",
-		"a/b/../../../": "run_dir: a/b/../../../ leads through a, which is not there; type run_dir=.., or choose another one",
+		"missing/../x":  "run_dir: missing/../x leads through missing, which does not exist; type run_dir=x, or choose another one",
+		"a/b/../../../": "run_dir: a/b/../../../ leads through a, which does not exist; type run_dir=.., or choose another one",
 	} {
 		_, err := Claim(path)
 		require.EqualError(t, err, says)

@@ -120,7 +120,7 @@ func checkPage(page string, runs []string) error {
 	case err != nil:
 		return badinput.Errorf("--page: %w", err)
 	case !bytes.Contains(text[:min(len(text), 2000)], []byte(compare.PageMark)):
-		return badinput.Errorf("--page %s: there is a file that is no page of grpo compare; type --page FILE for another one, "+
+		return badinput.Errorf("--page %s: this file exists, and is not a page of grpo compare; type --page FILE for another one, "+
 			"or --page '' for none", page)
 	}
 	return nil

@@ -246,8 +246,8 @@ func TestTablesOfTwoRunsAreNotMixed(t *testing.T) {
 	other := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(other, "metrics.jsonl"), []byte(`{"step":1,"mean_reward":0.5}`+"\n"), 0o644))
 	_, err = exported(t, "parquet", other, "--out", out)
-	require.EqualError(t, err, "--out "+out+": found evaluations.parquet there, and "+other+" has no evaluations on record, "+
-		"so that it is of another run; choose another folder, or remove that file")
+	require.EqualError(t, err, "--out "+out+": found evaluations.parquet there, but "+other+" has no evaluations, "+
+		"so that file is of another run; choose another folder, or remove that file")
 	require.True(t, badinput.Is(err))
 	unchanged()
 

@@ -87,7 +87,7 @@ func (f *flags) checkJudge() error {
 	case j.JudgeURL != "" && j.JudgeModel == "":
 		return badinput.Errorf("--judge-model: found nothing; type --judge-model NAME, as the endpoint knows it")
 	case j.JudgeURL != "" && !strings.Contains(f.cfg.Weights, "judge="):
-		return badinput.Errorf("--judge-url: no weight makes use of the judge; type --reward weights --reward-weights judge=1, or leave it out")
+		return badinput.Errorf("--judge-url: no weight uses the judge; type --reward weights --reward-weights judge=1, or leave it out")
 	}
 	return nil
 }

@@ -225,7 +225,7 @@ func (r *rewarder) completion(v completionLine) (c reward.Completion, err error)
 	}
 	p, ok := r.byID[*v.Problem]
 	if !ok {
-		return c, badinput.Errorf("problem %q is not in %s, or was refused there; 'grpo data inspect --refused %s' tells",
+		return c, badinput.Errorf("problem %q is not in %s, or was refused; see 'grpo data inspect --refused %s'",
 			*v.Problem, r.source, r.source)
 	}
 	return reward.Completion{Problem: p, Text: *v.Completion, Bare: r.bare, Truncated: v.Truncated}, nil

@@ -40,7 +40,7 @@ all commands into a folder; man looks for yours in ~/.local/share/man/man1.`,
 			}
 			verb, rest, err := cmd.Root().Find(words)
 			if err != nil || len(rest) > 0 {
-				return badinput.Errorf("there is no verb %s; see '%s --help'", strings.Join(words, " "), cmd.Root().Name())
+				return badinput.Errorf("there is no command %s; see '%s --help'", strings.Join(words, " "), cmd.Root().Name())
 			}
 			return Write(cmd.OutOrStdout(), verb)
 		},
