@@ -33,7 +33,7 @@ func (t *Trainer) rewardKind() advice.Reward {
 
 // fatalError is the error that ends a run after fatal advice.
 func fatalError(a Advice) error {
-	finding := a.Finding + ": " + a.Try
+	finding := a.Finding + "; try " + a.Try
 	if a.Rule == advice.RewardErrors {
 		return &judging.StepError{Finding: finding}
 	}

@@ -22,7 +22,7 @@ func TestTooManyRewardErrorsStopTheRun(t *testing.T) {
 		return reward.Score{Excluded: reward.ExcludedInfra, Verdict: reward.INFRA}, nil
 	}
 	tr, _ := setup{words: []string{"eval_every=-1"}, options: []Option{WithGrader(reward.GraderFunc(failing))}}.open(t)
-	require.ErrorContains(t, tr.Run(t.Context()), "step 1: 12 of 12 completions could not be scored: fix the reward first")
+	require.ErrorContains(t, tr.Run(t.Context()), "step 1: 12 of 12 completions could not be scored; try fixing that first")
 }
 
 // The rules are given what the step says.

@@ -58,8 +58,8 @@ func TestTheAutopilotGoesBack(t *testing.T) {
 	aside, err := filepath.Glob(filepath.Join(dir, rundir.Checkpoints, rundir.Aside, "*", metricsFile))
 	require.NoError(t, err)
 	require.NotEmpty(t, aside, "what was undone is kept")
-	require.Contains(t, tr.Autopilot(), "in force at the end: learning_rate=")
-	require.Contains(t, l.warnings[0]+l.warnings[1], "goes back to step 0, and on with learning_rate=")
+	require.Contains(t, tr.Autopilot(), "settings at the end: learning_rate=")
+	require.Contains(t, l.warnings[0]+l.warnings[1], "goes back to step 0, and continues with learning_rate=")
 }
 
 // The steps that stand are taken again to the bit, with the settings that each of them had.
@@ -161,7 +161,7 @@ func TestTheAutopilotWantsSomewhereToGoBackToAndSomethingToMeasureOn(t *testing.
 	_, _, err := setup{words: piloted()}.tryOpen(t)
 	require.ErrorContains(t, err, "autopilot: it goes back to checkpoints, and this trainer is unrecorded")
 	_, _, err = setup{dir: t.TempDir(), words: piloted("test_data=", "eval_every=-1")}.tryOpen(t)
-	require.ErrorContains(t, err, "autopilot: no problems are held out, and a tenth of the 6 to train on is too little")
+	require.ErrorContains(t, err, "autopilot: no problems are held out, and a tenth of the 6 training problems is too few")
 }
 
 // A trial of the format's weight ends as it was begun, at 0 too; and what was sampled ahead is scored with the weight in force, by a run

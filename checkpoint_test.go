@@ -91,14 +91,14 @@ func TestACheckpointOfTwoSeedsIsRefused(t *testing.T) {
 	}
 }
 
-// A run whose last checkpoint is named has all of its steps, as one has that is named itself.
+// A run whose last checkpoint is named has done all of its steps, as one has that is named itself.
 func TestTheLastCheckpointMayBeNamed(t *testing.T) {
 	s := setup{dir: t.TempDir(), words: []string{"max_steps=2", "eval_every=-1", "save_every=1"}}
 	tr, _ := s.open(t)
 	run(t, tr)
 	s.words = append(s.words, "resume="+checkpoint(s.dir, 2))
 	tr, l := s.open(t)
-	require.Contains(t, tr.Origin(), "has all of its 2 steps")
+	require.Contains(t, tr.Origin(), "has done all of its 2 steps")
 	run(t, tr)
 	require.Empty(t, l.metrics)
 }

@@ -64,9 +64,9 @@ func TestAPolicyIsNotGoneOnWithAfterAPanic(t *testing.T) {
 	tr, _ = setup{dir: t.TempDir(), words: []string{"eval_every=-1"}, options: []Option{WithLoss(own)}}.open(t)
 	recovered(t, tr, StepOptions{Iterations: 2})
 	_, err := tr.Step(t.Context(), nil, StepOptions{})
-	require.ErrorContains(t, err, "go on from the last checkpoint: step 1: a function of the program's own panicked")
+	require.ErrorContains(t, err, "resume from the last checkpoint: step 1: a function of the program's own panicked")
 	_, err = tr.Save(t.Context())
-	require.ErrorContains(t, err, "half done")
+	require.ErrorContains(t, err, "not finished")
 }
 
 // Fields that a program sets itself are held to what words are.

@@ -78,7 +78,7 @@ func TestARunOutlivesItsData(t *testing.T) {
 	run(t, open(t, q, with...))
 	require.Len(t, q.metrics, 1)
 	require.Len(t, q.warnings, 1, "%v", q.warnings)
-	require.Contains(t, q.warnings[0], "settings changed since the run was started before: max_steps: 1 → 2")
+	require.Contains(t, q.warnings[0], "settings changed since the last start of the run: max_steps: 1 → 2")
 
 	// One that may go on with other data keeps its copy all the same, and what is refused is not on record.
 	manifest := filepath.Join(dir, provenance.ManifestFile)
@@ -101,12 +101,12 @@ func TestARunOutlivesItsData(t *testing.T) {
 	require.NoError(t, os.WriteFile(source, []byte(problems+strings.ReplaceAll(task, "%", "d")), 0o644))
 	_, err = tryOpen(t, nil, with...)
 	require.ErrorContains(t, err, "data: has the SHA-256")
-	require.ErrorContains(t, err, "allow_change=data to go on")
+	require.ErrorContains(t, err, "allow_change=data to accept the change")
 	q = &listener{}
 	run(t, open(t, q, append(with, "allow_change=data")...))
 	require.Len(t, q.warnings, 4, "%v", q.warnings)
 	require.Contains(t, q.warnings[0], "changed since the run began, as allowed: data")
-	require.Contains(t, q.warnings[1], "the problems are not those that the checkpoint was made with")
+	require.Contains(t, q.warnings[1], "the problems differ from those of the checkpoint")
 	require.Contains(t, q.warnings[2], "the data changed since the run began")
 }
 

@@ -30,7 +30,7 @@ func TestWhereARunBegins(t *testing.T) {
 		{resume: "auto", runDir: own, from: saved, in: own},
 		{resume: "auto", runDir: empty, in: empty},
 		{resume: "never", runDir: empty, in: empty},
-		{resume: "never", runDir: own, err: "has a run with 1 checkpoint, and resume=never; choose another run_dir, or resume=auto"},
+		{resume: "never", runDir: own, err: "has a run with 1 checkpoint, and resume=never; choose another run_dir, or type resume=auto"},
 		{resume: "never", runDir: unsaved, err: "has a run with 0 checkpoints, and resume=never; choose another run_dir"},
 		{resume: "auto", runDir: unsaved, in: unsaved},
 		{resume: own, from: saved, in: own},
@@ -38,7 +38,7 @@ func TestWhereARunBegins(t *testing.T) {
 		{resume: link, from: link, in: own},
 		{resume: saved, runDir: own + "/", from: saved, in: own + "/"},
 		{resume: own, runDir: empty, err: "leave run_dir out, or type init_from=" + own},
-		{resume: empty, err: "no checkpoint to go on from"},
+		{resume: empty, err: "no checkpoint to resume from"},
 		{resume: "auto", runDir: empty, initFrom: own, from: saved, in: empty, fork: true},
 		{resume: "auto", runDir: empty, initFrom: saved, from: saved, in: empty, fork: true},
 		{resume: "auto", runDir: other, initFrom: own, from: checkpoint(other, 2), in: other},
@@ -69,7 +69,7 @@ func TestACheckpointOutsideOfARunIsForkedOnly(t *testing.T) {
 	require.NoError(t, tr.Run(t.Context()))
 	require.NoError(t, os.CopyFS(alone, os.DirFS(checkpoint(dir, 2))))
 	cfg := &configs.Config{Resume: alone}
-	require.ErrorContains(t, provenance.SettleRunDir(cfg), "is a checkpoint outside of a run; type init_from="+alone)
+	require.ErrorContains(t, provenance.SettleRunDir(cfg), "is a checkpoint outside a run; type init_from="+alone)
 
 	t.Chdir(filepath.Join(dir, rundir.Checkpoints))
 	cfg.Resume = rundir.Name(2)

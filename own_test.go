@@ -55,7 +55,7 @@ func TestARunThatLosesItsOwnPartsIsRefused(t *testing.T) {
 		s.options = c.now
 		_, _, err := s.tryOpen(t)
 		require.ErrorContains(t, err, c.refused)
-		require.ErrorContains(t, err, "allow_change="+c.key+" to go on with it")
+		require.ErrorContains(t, err, "allow_change="+c.key+" to accept the change")
 		require.True(t, badinput.Is(err))
 		require.NotContains(t, err.Error(), "\n")
 		if c.sandbox {
@@ -83,7 +83,7 @@ func TestAForkIsToldOfOwnParts(t *testing.T) {
 		fork := setup{dir: t.TempDir(), words: []string{"max_steps=2", "eval_every=-1", "init_from=" + dir}, options: c.options}
 		_, l := fork.open(t)
 		require.Equal(t, c.told, strings.Contains(strings.Join(l.warnings, "\n"),
-			"not as in the run that this one is a fork of: reward: the program's own wrapper"), l.warnings)
+			"different from the run that this one is a fork of: reward: the program's own wrapper"), l.warnings)
 	}
 }
 
@@ -132,7 +132,7 @@ func TestAnotherJudgeIsTold(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, e.Close())
 		require.Equal(t, c.told, found.Change == nil)
-		require.Equal(t, c.told, strings.Contains(strings.Join(l.warnings, "\n"), "are not the run's figures: reward: the program's own wrapper"))
+		require.Equal(t, c.told, strings.Contains(strings.Join(l.warnings, "\n"), "compare with the run's: reward: the program's own wrapper"))
 	}
 	s.words, s.options = []string{"max_steps=4", "eval_every=2", "allow_change=reward"}, []Option{WrapGrader(same)}
 	tr, l := s.open(t)

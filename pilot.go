@@ -136,7 +136,7 @@ func (t *Trainer) goBack(step int, deeds []autopilot.Deed) (map[string]string, e
 		return nil, err
 	}
 	if aside != "" {
-		t.watcher.Warn(fmt.Sprintf("what the run had after step %d is set aside in %s", step, aside))
+		t.watcher.Warn(fmt.Sprintf("checkpoints and log lines after step %d were moved to %s", step, aside))
 	}
 	return s.Checksum, errors.Join(t.ledger.GoesBack(step), t.recall())
 }

@@ -18,14 +18,14 @@ func (t *Trainer) Plan() []string {
 	}
 	left := ""
 	if n := t.problems.Near; n > 0 {
-		left = fmt.Sprintf("; %d of these nearly the same as one to train on", n)
+		left = fmt.Sprintf("; %d of these nearly equal to a training problem", n)
 	}
 	if t.problems.Dropped != (data.Dropped{}) {
 		left += "; filters: " + t.problems.Dropped.String()
 	}
 	held := fmt.Sprintf("%d held out", len(t.HeldOut()))
 	if cfg.TestData == "" {
-		held = "none held out, so nothing is evaluated (test_data=FILE names them)"
+		held = "none held out, so no evaluation (test_data=FILE names held-out problems)"
 	}
 	trained := fmt.Sprintf("LoRA rank %d, %.2f M trained", cfg.LoRARank, float64(t.policy.TrainableCount())/1e6)
 	if t.policy.full {
@@ -50,7 +50,7 @@ func (t *Trainer) Plan() []string {
 func (t *Trainer) numbers() string {
 	order := "order=" + t.cfg.Order
 	if kernels.Emulates(t.backend) {
-		order += " (this processor has no tile unit: to the same bits, more slowly)"
+		order += " (this processor has no tile unit: the same bits, but slower)"
 	}
 	if t.cfg.Quantize != "none" {
 		order = "quantize=" + t.cfg.Quantize + ", " + order

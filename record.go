@@ -46,7 +46,7 @@ func (t *Trainer) begin(ctx context.Context) error {
 	case t.closed:
 		return errClosed
 	case t.broken != nil:
-		return fmt.Errorf("a step was left half done, go on from the last checkpoint: %w", t.broken)
+		return fmt.Errorf("a step was not finished; resume from the last checkpoint: %w", t.broken)
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case t.record == nil || t.record.begun:
@@ -68,7 +68,7 @@ func (t *Trainer) begin(ctx context.Context) error {
 		return rundir.Elsewhere(err)
 	}
 	if aside != "" {
-		t.watcher.Warn(fmt.Sprintf("what the run had after step %d is set aside in %s", t.step, aside))
+		t.watcher.Warn(fmt.Sprintf("checkpoints and log lines after step %d were moved to %s", t.step, aside))
 	}
 	for _, do := range []func() error{func() error { return t.problems.Keep(ctx) }, t.writeManifest, t.recall} {
 		if err := do(); err != nil {

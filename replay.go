@@ -137,9 +137,9 @@ func (r *replay) open(ctx context.Context, step int, restored bool) error {
 		return badinput.Errorf("run %s: order: %w", r.dir, err)
 	}
 	if start.Order != "" && start.Order != r.backend.Order() {
-		return badinput.Errorf("step %d of run %s was trained on a backend that takes sums in another order (%s; %s takes them %s): "+
-			"its bits cannot come out here; replay it on what it was trained on%s", step, r.dir, start.Order, r.backend.Name(), r.backend.Order(),
-			provenance.Rounding(r.backend.Order(), start.Order))
+		return badinput.Errorf("step %d of run %s was trained on a backend that adds sums in another order (%s; on %s it is %s): "+
+			"its bits cannot be reproduced here; replay it on the device that trained it%s", step, r.dir, start.Order, r.backend.Name(),
+			r.backend.Order(), provenance.Rounding(r.backend.Order(), start.Order))
 	}
 	r.start = start
 	loss, err := r.loss(start)
@@ -150,7 +150,7 @@ func (r *replay) open(ctx context.Context, step int, restored bool) error {
 		return err
 	}
 	if what := (provenance.Parts{"model": r.policy.print}).Differences(start.Parts)["model"]; what != "" {
-		return badinput.Errorf("step %d of run %s was trained on something else: %s; bring it back", step, r.dir, what)
+		return badinput.Errorf("step %d of run %s was trained with other files: %s; bring them back", step, r.dir, what)
 	}
 	r.learner, err = learning.Open(cfg, r.backend, r.policy.Policy, recipe.Own{Loss: loss})
 	return err
@@ -162,7 +162,7 @@ func (r *replay) reopenIfChanged(ctx context.Context, step int) (err error) {
 	if err != nil || start.Same(r.start) {
 		return err
 	}
-	const remedy = "step %d began with other settings, and the policy is kept in a file meanwhile: %w; set TMPDIR to a folder with room for it"
+	const remedy = "step %d began with other settings, and changing them takes a temporary file: %w; set TMPDIR to a folder with room for it"
 	dir, err := os.MkdirTemp("", "grpo-replay-")
 	if err != nil {
 		return fmt.Errorf(remedy, step, err)
@@ -196,7 +196,7 @@ func repeatStep(ctx context.Context, l *learning.Learner, groups []Group, record
 	compare := func(when, want string) error {
 		got, err := l.Policy.Hash()
 		if err == nil && got != want {
-			err = fmt.Errorf("the policy %s has SHA-256 %s, recorded was %s: settings, model or program are not those of the run", when, got, want)
+			err = fmt.Errorf("the policy %s has SHA-256 %s, the run recorded %s: settings, model or program differ from the run's", when, got, want)
 		}
 		return err
 	}
@@ -210,7 +210,7 @@ func repeatStep(ctx context.Context, l *learning.Learner, groups []Group, record
 	}
 	datums := datums(groups)
 	if m.Datums = len(datums); m.Datums != recorded.Datums {
-		return m, badinput.Errorf("the record has %d completions to learn from, the metrics say %d", len(datums), recorded.Datums)
+		return m, badinput.Errorf("the record has %d completions to train on, the metrics say %d", len(datums), recorded.Datums)
 	}
 	m.Update, err = l.Update(ctx, datums, recorded.Iterations, recorded.LearningRate, m.Staleness > 0)
 	if err != nil {

@@ -161,12 +161,12 @@ func TestStepsAreReplayedWithTheirOwnSettings(t *testing.T) {
 	require.Equal(t, []int{1, 2, 3, 4}, steps)
 	t.Setenv("TMPDIR", filepath.Join(dir, "none"))
 	_, _, err = replayed(t, dir, 4)
-	require.ErrorContains(t, err, "step 3 began with other settings, and the policy is kept in a file meanwhile: ")
+	require.ErrorContains(t, err, "step 3 began with other settings, and changing them takes a temporary file: ")
 	require.ErrorContains(t, err, "no such file or directory; set TMPDIR to a folder with room for it")
 
 	_, err = Replay(t.Context(), dir, 1, otherOrder{backend(t, 1)}, func(Metrics) {})
-	require.ErrorContains(t, err, "takes sums in another order (f32 in series, bf16 by pairs; cpu")
-	require.ErrorContains(t, err, "its bits cannot come out here; replay it on what it was trained on")
+	require.ErrorContains(t, err, "adds sums in another order (f32 in series, bf16 by pairs; on cpu")
+	require.ErrorContains(t, err, "its bits cannot be reproduced here; replay it on the device that trained it")
 }
 
 // A run of before there was a setting says nothing of it: it goes on and is replayed as it was, to the bit.

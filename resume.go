@@ -52,7 +52,7 @@ func (t *Trainer) openRecord() error {
 		return err
 	}
 	if done := t.origin.state.Step; t.cfg.MaxSteps >= 0 && (done > t.cfg.MaxSteps || done == t.cfg.MaxSteps && t.origin.earlier) {
-		return badinput.Errorf("max_steps: found %d, but %s is after %s already; type more than that, or leave it out",
+		return badinput.Errorf("max_steps: found %d, but %s has %s already; type a larger number, or leave it out",
 			t.cfg.MaxSteps, t.origin.checkpoint, plural.Of(done, "step"))
 	}
 	if err := footprint.FindAdapter(t.cfg, t.origin.checkpoint); err != nil {
@@ -83,7 +83,7 @@ func (t *Trainer) claim(named bool) error {
 	others, err := provenance.CheckPlace(dir.Path, append(slices.Clone(logFiles), autopilot.File, rollouts.Plain, rollouts.Compressed, logFile,
 		report.File))
 	if err == nil && len(others) > 0 {
-		t.watcher.Warn(fmt.Sprintf("run_dir %s holds other files and no run yet: %s", look.Line(dir.Path), look.Line(strings.Join(others, ", "))))
+		t.watcher.Warn(fmt.Sprintf("run_dir %s has other files, and no run yet: %s", look.Line(dir.Path), look.Line(strings.Join(others, ", "))))
 	}
 	return errors.Join(err, perr)
 }
@@ -99,7 +99,7 @@ func findOrigin(cfg *configs.Config, w Watcher) (o origin, err error) {
 	}
 	switch {
 	case cfg.Resume == "never" && rundir.Trained(cfg.RunDir, logFiles):
-		return o, badinput.Errorf("run_dir %s has a run with %s, and resume=never; choose another run_dir, or resume=auto to go on",
+		return o, badinput.Errorf("run_dir %s has a run with %s, and resume=never; choose another run_dir, or type resume=auto to resume it",
 			cfg.RunDir, plural.Of(len(all), "checkpoint"))
 	case len(all) > 0:
 		return namedOrigin("run_dir", cfg.RunDir, w)
@@ -133,7 +133,7 @@ func namedOrigin(key, dir string, w Watcher) (origin, error) {
 		return origin{}, badinput.Errorf("%s%s: %w", named, dir, rundir.Refused(damaged, originHint(key)))
 	}
 	for _, d := range damaged {
-		w.Warn(fmt.Sprintf("%v; an older one is used, %s", d, newest))
+		w.Warn(fmt.Sprintf("%v; using an older checkpoint, %s", d, newest))
 	}
 	return origin{checkpoint: newest, state: st}, nil
 }
@@ -141,7 +141,7 @@ func namedOrigin(key, dir string, w Watcher) (origin, error) {
 // originHint is the hint for a setting that names no usable checkpoint.
 func originHint(key string) string {
 	return cmp.Or(map[string]string{
-		"run_dir": "choose another run_dir to begin anew",
+		"run_dir": "choose another run_dir for a new run",
 		"run":     "expected the directory of a run that has one, or of one of its " + rundir.Checkpoints,
 	}[key], fmt.Sprintf("expected %s=DIR of a run, or of one of its %s", key, rundir.Checkpoints))
 }
@@ -166,8 +166,8 @@ func (t *Trainer) resume() error {
 		return err
 	}
 	if drifted {
-		t.watcher.Warn("the problems are not those that the checkpoint was made with: " +
-			"the run goes on at the same place among others, and is no replay any more")
+		t.watcher.Warn("the problems differ from those of the checkpoint: " +
+			"the run continues at the same position in the new data, and a replay will not match")
 	}
 	t.step, t.start, t.evaluated = s.Step, s.Step, s.Step
 	if t.origin.fork { // its data, rewards and settings are its own: advice and rollouts of the other run do not apply
@@ -186,11 +186,11 @@ func (t *Trainer) Origin() string {
 	o, from, dir := t.origin, look.Line(t.origin.checkpoint), look.Line(t.cfg.RunDir)
 	switch {
 	case o.checkpoint != "" && t.cfg.MaxSteps >= 0 && o.state.Step >= t.cfg.MaxSteps:
-		return fmt.Sprintf("%s has all of its %s; type max_steps=N for more", from, plural.Of(t.cfg.MaxSteps, "step"))
+		return fmt.Sprintf("%s: the run has done all of its %s; type max_steps=N for more", from, plural.Of(t.cfg.MaxSteps, "step"))
 	case o.checkpoint == "":
 		return "a new run in " + dir
 	case o.fork:
 		return fmt.Sprintf("a new run in %s from %s, after step %d", dir, from, o.state.Step)
 	}
-	return fmt.Sprintf("goes on from %s, after step %d", from, o.state.Step)
+	return fmt.Sprintf("resumes from %s, after step %d", from, o.state.Step)
 }

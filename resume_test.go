@@ -132,7 +132,7 @@ func TestGoingOnFromAnEarlierCheckpointSetsTheLaterAside(t *testing.T) {
 	want := files(t, dir)
 
 	_, _, err := setup{dir: dir, words: []string{"max_steps=2", "resume=" + checkpoint(dir, 2)}}.tryOpen(t)
-	require.ErrorContains(t, err, "after 2 steps already; type more than that", "nothing would be trained, and all that is later set aside")
+	require.ErrorContains(t, err, "has 2 steps already; type a larger number", "nothing would be trained, and all that is later set aside")
 	tr, _ = setup{dir: dir, words: []string{"max_steps=6", "resume=" + checkpoint(dir, 2)}}.open(t)
 	require.Equal(t, 2, tr.StepsDone())
 	left, err := rundir.List(dir)
@@ -184,7 +184,7 @@ func TestADamagedCheckpointIsReplaced(t *testing.T) {
 	_, _, err = s.tryOpen(t)
 	require.ErrorContains(t, err, "step_000004")
 	require.ErrorContains(t, err, "step_000002")
-	require.ErrorContains(t, err, "no checkpoint to go on from")
+	require.ErrorContains(t, err, "no checkpoint to resume from")
 }
 
 // A log that is shorter than a checkpoint says is named, and a checkpoint that it has enough for is used.
@@ -203,14 +203,14 @@ func TestAShortLogFallsBackToACheckpointThatFits(t *testing.T) {
 	require.Equal(t, 2, tr.StepsDone())
 	require.Len(t, l.warnings, 1)
 	require.Contains(t, l.warnings[0], "checkpoint "+checkpoint(s.dir, 4)+": "+log+" has ")
-	require.Contains(t, l.warnings[0], "an older one is used, "+checkpoint(s.dir, 2))
+	require.Contains(t, l.warnings[0], "using an older checkpoint, "+checkpoint(s.dir, 2))
 	run(t, tr)
-	require.Contains(t, l.warnings[1], "what the run had after step 2 is set aside in ")
+	require.Contains(t, l.warnings[1], "checkpoints and log lines after step 2 were moved to ")
 	requireSame(t, want, files(t, s.dir))
 
 	require.NoError(t, os.Remove(log))
 	_, _, err = s.tryOpen(t)
-	require.ErrorContains(t, err, "run_dir="+s.dir+": no checkpoint to go on from: logs are too short for 2 of them: checkpoint "+
+	require.ErrorContains(t, err, "run_dir="+s.dir+": no checkpoint to resume from: logs are too short for 2 of them: checkpoint "+
 		checkpoint(s.dir, 4)+": "+log+" has 0 bytes")
 	require.Equal(t, 1, strings.Count(err.Error(), "somebody shortened it"), "for all of them")
 	require.NotContains(t, err.Error(), checkpoint(s.dir, 2))
@@ -220,7 +220,7 @@ func TestAShortLogFallsBackToACheckpointThatFits(t *testing.T) {
 	require.NoError(t, os.Remove(filepath.Join(checkpoint(s.dir, 4), momentsFile)))
 	_, _, err = s.tryOpen(t)
 	require.ErrorContains(t, err, checkpoint(s.dir, 4))
-	require.ErrorContains(t, err, "no checkpoint to go on from: checkpoint "+checkpoint(s.dir, 2)+": "+log)
+	require.ErrorContains(t, err, "no checkpoint to resume from: checkpoint "+checkpoint(s.dir, 2)+": "+log)
 	require.ErrorContains(t, err, "type run_dir=DIR init_from="+checkpoint(s.dir, 2)+" to go on from it")
 }
 
@@ -238,7 +238,7 @@ func TestADamagedLineOfTheMetrics(t *testing.T) {
 	tr, _ = s.open(t)
 	err = tr.Run(t.Context())
 	require.True(t, badinput.Is(err))
-	require.ErrorContains(t, err, "; mend that line, or bring the file back from a copy, or type run_dir=DIR init_from="+s.dir+" to go on")
+	require.ErrorContains(t, err, "; fix that line, or bring the file back from a copy, or type run_dir=DIR init_from="+s.dir+" to continue")
 }
 
 // A run that nobody named is in a directory of its own, also where two begin in one second; one that never began
@@ -270,7 +270,7 @@ func TestTwoProcessesDoNotShareARun(t *testing.T) {
 	s := setup{dir: t.TempDir(), words: []string{"max_steps=1"}}
 	tr, _ := s.open(t)
 	_, _, err := s.tryOpen(t)
-	require.ErrorContains(t, err, "another process trains in "+s.dir)
+	require.ErrorContains(t, err, "another process is training in "+s.dir)
 	run(t, tr)
 	tr, _ = s.open(t)
 	require.Equal(t, 1, tr.StepsDone())

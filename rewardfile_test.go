@@ -66,7 +66,7 @@ func TestARewardFileThatFailsIsSeen(t *testing.T) {
 	require.Positive(t, lines(t, dir, "run", trainLogFile)[0]["reward_file_s"])
 	require.EqualValues(t, m.FileErrors, lines(t, dir, "run", metricsFile)[0]["reward_file_errors"])
 	if m.FileErrors > 1 {
-		require.ErrorContains(t, err, "mend the reward file")
+		require.ErrorContains(t, err, "fixing the reward file")
 	}
 }
 

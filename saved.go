@@ -108,7 +108,7 @@ func (s *Saved) Evaluator(ctx context.Context, b kernels.Backend, change func(*c
 		e.baseline = stats.Judged{} // nothing that this judge could be compared with
 	}
 	if what := s.run.OtherJudge(s.state.Step, own.names()); what != "" {
-		s.watcher.Warn("judged by something else than the run was, so these are not the run's figures: " + what)
+		s.watcher.Warn("judged differently than in the run, so these numbers do not compare with the run's: " + what)
 	}
 	if err = e.open(ctx, b, own); err == nil {
 		asked := provenance.Asked{Config: &cfg, Run: s.Settings, Model: e.policy.print, Problems: e.problems,

@@ -68,13 +68,13 @@ func TestFilesThatAreOthersSinceTheRun(t *testing.T) {
 		return l, found
 	}
 	l, found := asked()
-	require.NotContains(t, strings.Join(l.warnings, "\n"), "not as it was")
+	require.NotContains(t, strings.Join(l.warnings, "\n"), "changed since the run was trained")
 	require.NotNil(t, found.Change)
 
 	rewrite(wording, wording, "{{.Statement}}", "Please: {{.Statement}}")
 	l, found = asked()
 	require.Contains(t, strings.Join(l.warnings, "\n"),
-		"not as it was when the run was trained, so what comes out is not the run's: prompt_template: has the SHA-256")
+		"changed since the run was trained, so results do not compare with the run's: prompt_template: has the SHA-256")
 	require.NotNil(t, found.Change)
 	saved, err := OpenSaved(s.dir, -1, l)
 	require.NoError(t, err)
@@ -128,7 +128,7 @@ func TestWhatACheckpointIsEvaluatedWith(t *testing.T) {
 	require.NoError(t, os.WriteFile(settings, append(text, '\n'), 0o644))
 	_, warnings = evaluated(nil)
 	require.Len(t, warnings, 1)
-	require.Contains(t, warnings[0], "the model is not as it was when the run was trained: "+
+	require.Contains(t, warnings[0], "the model differs from the one that the run trained: "+
 		"model: tokenizer_config.json changed (fingerprint of all its files ")
 	l := &listener{}
 	saved, err := OpenSaved(s.dir, -1, l)

@@ -71,9 +71,9 @@ func TestAnUpdateThatBreaksTheModelIsNamed(t *testing.T) {
 	require.ErrorContains(t, tr.Run(t.Context()), "step 1: the update left log-probabilities that are not finite; lower learning_rate, "+
 		"which is 1e+30 now: type grpo run_dir="+tr.RunDir()+" learning_rate=0.001 to go on from the last checkpoint, if there is one")
 	_, err := tr.Save(t.Context())
-	require.ErrorContains(t, err, "half done")
+	require.ErrorContains(t, err, "not finished")
 	_, err = tr.Step(t.Context(), nil, StepOptions{})
-	require.ErrorContains(t, err, "half done")
+	require.ErrorContains(t, err, "not finished")
 
 	tr, _ = setup{dir: t.TempDir(), words: []string{"max_steps=3", "eval_every=-1", "learning_rate=3e38", "weight_decay=1000"}}.open(t)
 	err = tr.Run(t.Context())
@@ -170,7 +170,7 @@ func TestAStepThatCannotBeWrittenDownIsTheLast(t *testing.T) {
 	_, err = tr.Step(t.Context(), nil, StepOptions{})
 	require.ErrorContains(t, err, "step 2: record: ")
 	_, err = tr.Step(t.Context(), nil, StepOptions{})
-	require.ErrorContains(t, err, "half done, go on from the last checkpoint: record: ")
+	require.ErrorContains(t, err, "not finished; resume from the last checkpoint: record: ")
 	require.NoError(t, tr.save())
 	all, err := rundir.List(dir)
 	require.NoError(t, err)
@@ -269,17 +269,17 @@ func TestTrainingProblemsAreNotHeldOut(t *testing.T) {
 	s := open(t, q, "run_dir="+filepath.Join(dir, "run"), "data="+train, "test_data="+held, "eval_problems=0")
 	require.Len(t, s.HeldOut(), 2)
 	require.Contains(t, s.HeldOut()[0].Statement, "prints it d times")
-	require.Equal(t, []string{"2 problems of test_data are among those to train on (0 is 1 there), and are not evaluated"}, q.warnings)
+	require.Equal(t, []string{"2 problems of test_data are also in data (0 is 1 there), and are not evaluated"}, q.warnings)
 	_, err := tryOpen(t, q, "run_dir="+filepath.Join(dir, "run"), "data="+train, "test_data="+write("same.jsonl", "cb"))
 	require.ErrorContains(t, err, "test_data: all its problems are among those to train on (0 is 2 there)")
 
 	q.warnings = nil // of those that differ in how they are written, one is told
 	near := open(t, q, "run_dir="+filepath.Join(dir, "run"), "data="+train, "test_data="+write("near.jsonl", "xC"), "eval_problems=0")
 	require.Len(t, near.HeldOut(), 2)
-	require.Equal(t, []string{"1 held-out problem is nearly the same as one to train on (1 is 100 % of 2): what they show may be memory"},
+	require.Equal(t, []string{"1 held-out problem is nearly equal to a training problem (1 is 100 % of 2): their results may be memorised"},
 		q.warnings)
 	require.Contains(t, near.Plan()[2], "2 held out; prompts of up to")
-	require.Contains(t, near.Plan()[2], "; 1 of these nearly the same as one to train on")
+	require.Contains(t, near.Plan()[2], "; 1 of these nearly equal to a training problem")
 
 	saved := open(t, q, "run_dir="+filepath.Join(dir, "saved"), "data="+train, "test_data="+held, "eval_problems=0")
 	_, err = saved.Step(t.Context(), nil, StepOptions{})

@@ -110,7 +110,7 @@ func indivisible(all, parts int, what string) error {
 	if below == 0 {
 		fit = fmt.Sprintf("batch_size=%d", parts)
 	}
-	return badinput.Errorf("batch_size=%d: so many completions do not divide among "+what+"; type %s", all, parts, fit)
+	return badinput.Errorf("batch_size=%d: that number of completions does not divide among "+what+"; type %s", all, parts, fit)
 }
 
 // Batch is the size of a step in words: 8 prompts × 16 completions.

@@ -51,18 +51,18 @@ func (k *checker) conversations() {
 	if c.Env == "none" {
 		k.refuse(c.ConversationSeconds > 0, "conversation_seconds",
 			"conversation_seconds: env=none has no conversations; type conversation_seconds=0")
-		k.refuse(c.HealTemplate != "", "heal_template", "heal_template: env=none tells the model nothing; type env=heal, or leave it out")
+		k.refuse(c.HealTemplate != "", "heal_template", "heal_template: env=none has no second turn; type env=heal, or leave it out")
 		return
 	}
 	k.refuse(c.HealTemplate != "" && c.Env != "heal", "heal_template", "heal_template: env=%s does not use it; type env=heal, or leave it out",
 		c.Env)
 	k.refuse(c.ConversationSeconds > 0 && c.Deterministic, "deterministic",
-		"deterministic: with conversation_seconds a clock says what is left out; type deterministic=false or conversation_seconds=0")
+		"deterministic: conversation_seconds makes results depend on the clock; type deterministic=false or conversation_seconds=0")
 	k.refuse(c.MaxConversationTokens > 0 && c.MaxConversationTokens < c.MaxTokens, "max_conversation_tokens",
 		"max_conversation_tokens: found %d, less than one turn of max_tokens, which is %d; type max_conversation_tokens=0 for max_turns of them",
 		c.MaxConversationTokens, c.MaxTokens)
 	k.refuse(c.OverlongPenalty > 0, "overlong_penalty",
-		"overlong_penalty: it is for completions of one turn, and env=%s; type overlong_penalty=0", c.Env)
+		"overlong_penalty is for completions of one turn, and env=%s has several; type overlong_penalty=0", c.Env)
 	k.refuse(c.Env == "tools" && c.Sandbox == "fusion", "env",
 		"env: tools run in cells of this machine, and sandbox=fusion has none; type sandbox=local")
 }

@@ -24,9 +24,9 @@ func CheckEvaluation(words []string, flags map[string]string) error {
 	for _, word := range words {
 		key, value, _ := strings.Cut(word, "=")
 		if flag, ok := flags[key]; ok {
-			mistakes = append(mistakes, badinput.Errorf("%s: it is a flag here; type %s %s", key, flag, value))
+			mistakes = append(mistakes, badinput.Errorf("%s is a flag here; type %s %s", key, flag, value))
 		} else if Key(key) == key && !slices.Contains(ofEvaluations, key) {
-			mistakes = append(mistakes, badinput.Errorf("%s: it is for training, and grpo eval has no use for it; leave it out", key))
+			mistakes = append(mistakes, badinput.Errorf("%s is for training, and grpo eval does not use it; leave it out", key))
 		}
 	}
 	return join(mistakes)

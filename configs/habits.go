@@ -80,48 +80,48 @@ func named(others map[string]string) map[string]string {
 }
 
 const (
-	truncated = "training samples from the whole distribution, because the probabilities of a truncated one are not the model's " +
-		"and would bias the importance ratio; leave it out, or evaluate with "
-	adapting = "what is trained is train here; type "
+	truncated = "training samples from the whole distribution, because truncated sampling has other probabilities than the model " +
+		"and would bias the importance ratio; leave it out, or use it for evaluation, with "
+	adapting = "the setting train says what is trained; type "
 )
 
 // elsewhere are other keys that users may try, by what to do instead.
 var elsewhere = named(map[string]string{
-	"it stands in a file; on the command line type --preset NAME": "extends",
-	"it is a flag; type --quiet":                                  "quiet",
-	"it is a flag; type --json":                                   "json",
-	"it is a flag; type --preset NAME":                            "preset",
-	"a file of settings is a flag; type --config-file FILE":       "config config_file",
-	truncated + "eval_top_k":                                      "top_k",
-	truncated + "eval_top_p":                                      "top_p repetition_penalty",
-	truncated + "eval_min_p":                                      "min_p",
+	"extends is for a file; on the command line type --preset NAME": "extends",
+	"it is a flag; type --quiet":                                    "quiet",
+	"it is a flag; type --json":                                     "json",
+	"it is a flag; type --preset NAME":                              "preset",
+	"a file of settings is a flag; type --config-file FILE":         "config config_file",
+	truncated + "eval_top_k":                                        "top_k",
+	truncated + "eval_top_p":                                        "top_p repetition_penalty",
+	truncated + "eval_min_p":                                        "min_p",
 
 	// Sizes.
-	"a step is one batch here, of so many problems with so many completions each, and the program divides it as memory allows; " +
+	"a step is one batch: prompts_per_step × completions_per_prompt, divided into micro-batches as memory allows; " +
 		"type prompts_per_step=8 completions_per_prompt=16": "batch train_batch_size per_device_train_batch_size global_batch_size " +
 		"gradient_accumulation_steps micro_train_batch_size micro_batch_size mini_batch_size ppo_mini_batch_size steps_per_generation " +
 		"ppo_micro_batch_size_per_gpu micro_rollout_batch_size train_global_batch_size train_micro_batch_size generation_batch_size",
-	"an evaluation takes as much at a time as memory allows; leave it out, or type max_sequences=64": "per_device_eval_batch_size " +
+	"an evaluation runs as much at a time as memory allows; leave it out, or type max_sequences=64": "per_device_eval_batch_size " +
 		"eval_batch_size val_batch_size",
-	"prompts are measured in characters here; type max_prompt_chars=4000": "max_prompt_length prompt_max_len max_prompt_tokens",
-	"completions have a bound of their own here, without the prompt; type max_tokens=1024": "max_seq_length max_seq_len max_length max_len " +
+	"the prompt limit is in characters here; type max_prompt_chars=4000": "max_prompt_length prompt_max_len max_prompt_tokens",
+	"the length limit excludes the prompt here; type max_tokens=1024": "max_seq_length max_seq_len max_length max_len " +
 		"max_model_len max_total_sequence_length",
-	"a run is counted in steps here, of prompts_per_step problems each; type max_steps=200, or for a warm-up epochs=1": "num_train_epochs " +
+	"a run has a number of steps here, of prompts_per_step problems each; type max_steps=200, or for a warm-up epochs=1": "num_train_epochs " +
 		"total_epochs num_epochs max_num_epochs num_episodes max_epochs",
 
 	// Learning.
-	"the ends of the clip range are ratios here, of loss=ppo; for 0.2 on both sides type loss=ppo clip_low=0.8 clip_high=1.2": "epsilon " +
+	"the clip range is for loss=ppo here, given as ratios; for 0.2 on both sides type loss=ppo clip_low=0.8 clip_high=1.2": "epsilon " +
 		"epsilon_low epsilon_high clip_ratio clip_ratio_low clip_ratio_high eps_clip eps_clip_low_high cliprange clip_range clip_eps " +
 		"ratio_clip_min ratio_clip_max",
 	"it is counted in steps here; type warmup_steps=10": "warmup_ratio lr_warmup_ratio lr_warmup_steps_ratio",
-	"how the learning rate goes on is schedule here; type schedule=cosine scheduler_total_steps=200, or schedule=constant": "" +
+	"the learning rate schedule is schedule here; type schedule=cosine scheduler_total_steps=200, or schedule=constant": "" +
 		"lr_scheduler_type lr_scheduler scheduler",
-	"it is always Adam here; leave it out, or type adam_beta1=0.9":           "optim optimizer",
-	"papers are presets here, and the loss is loss; type --preset tiny,dapo": "loss_type",
-	"how rewards become advantages is advantage here; type advantage=std, or advantage=mean to divide by nothing": "scale_rewards " +
+	"the optimizer is always Adam; leave it out, or type adam_beta1=0.9":        "optim optimizer",
+	"methods of papers are presets here; type --preset tiny,dapo, or loss=NAME": "loss_type",
+	"the computation of advantages is advantage here; type advantage=std, or advantage=mean not to divide": "scale_rewards " +
 		"adv_estimator advantage_estimator norm_adv_by_std_in_grpo normalize_rewards",
-	"ratios of whole sequences are a loss here; type loss=gspo": "importance_sampling_level sequence_level_importance_ratios",
-	"the reference is the model without its adapter, and stays as it is; leave it out, or type kl_coef=0.001": "ref_model sync_ref_model " +
+	"sequence-level importance ratios are a loss here; type loss=gspo": "importance_sampling_level sequence_level_importance_ratios",
+	"the reference is always the model without its adapter; leave it out, or type kl_coef=0.001": "ref_model sync_ref_model " +
 		"reference_model use_kl_loss use_kl_in_reward",
 	"it is refill here; type refill=true":             "dynamic_sampling dynamic_filtering use_dynamic_sampling filter_groups",
 	"it is on_truncated here; type on_truncated=mask": "mask_truncated mask_truncated_completions overlong_filtering",
@@ -129,34 +129,34 @@ var elsewhere = named(map[string]string{
 		"reward_function custom_reward_function.path remote_rm_url reward_model",
 
 	// Models.
-	"what numbers are rounded to is precision here; type precision=bf16 or precision=f32": "bf16 fp16 dtype torch_dtype mixed_precision",
-	"frozen weights may have four bits here; type quantize=nf4":                           "load_in_4bit load_in_8bit quantization",
-	adapting + "train=lora":                                                       "use_peft use_lora peft",
-	adapting + "train=full":                                                       "full_finetuning full_finetune",
-	"an adapter has no dropout here; leave it out":                                "lora_dropout",
-	"the wording of the prompt is a file here; type prompt_template=FILE":         "system_prompt prompt prompt_file",
-	"it is the one among the model's files; leave it out, or type renderer=plain": "chat_template apply_chat_template",
+	"the number format is precision here; type precision=bf16 or precision=f32": "bf16 fp16 dtype torch_dtype mixed_precision",
+	"quantisation, to four bits, is quantize here; type quantize=nf4":           "load_in_4bit load_in_8bit quantization",
+	adapting + "train=lora":                                         "use_peft use_lora peft",
+	adapting + "train=full":                                         "full_finetuning full_finetune",
+	"adapters have no dropout; leave it out":                        "lora_dropout",
+	"the prompt template is a file here; type prompt_template=FILE": "system_prompt prompt prompt_file",
+	"the chat template is that of the model's files; leave it out, or type renderer=plain": "chat_template apply_chat_template",
 
 	// Runs.
-	"every step is written down; leave it out":                                      "logging_steps logging_strategy log_interval",
+	"every step is logged; leave it out":                                            "logging_steps logging_strategy log_interval",
 	"it is counted in steps here; type eval_every=10, or eval_every=-1 for never":   "eval_strategy evaluation_strategy",
 	"it is counted in steps here; type save_every=10, or save_every=-1 for the end": "save_strategy",
 	"type tensorboard=true or mlflow=DIR; for Weights & Biases put WANDB_PROJECT=NAME into the environment": "report_to logger use_wandb " +
 		"wandb wandb_project use_tensorboard",
-	"completions are kept unless you say otherwise; leave it out, or type record_rollouts=none": "log_completions save_rollouts",
-	"a run is published when it is done; type grpo publish RUN":                                 "push_to_hub hub_model_id",
+	"completions are recorded by default; leave it out, or type record_rollouts=none": "log_completions save_rollouts",
+	"a finished run is uploaded with its own command; type grpo publish RUN":          "push_to_hub hub_model_id",
 
 	// Machines.
-	"sampling is part of this program, with the very weights that are trained; leave it out": "use_vllm vllm_mode vllm_num_engines " +
+	"sampling is built in, with the weights that are trained; leave it out": "use_vllm vllm_mode vllm_num_engines " +
 		"fast_inference enforce_eager async_engine vllm_sync_backend rollout_backend",
-	"memory for keys and values is an amount here; leave it out, or type cache_memory=8GiB": "gpu_memory_utilization " +
+	"the memory of the KV cache is in bytes here; leave it out, or type cache_memory=8GiB": "gpu_memory_utilization " +
 		"vllm_gpu_memory_utilization",
-	"a run computes on one card, or on the processor; leave it out, or type device=cuda:0": "gpu gpus num_gpus nnodes n_gpus_per_node " +
+	"a run uses one card, or the processor; leave it out, or type device=cuda:0": "gpu gpus num_gpus nnodes n_gpus_per_node " +
 		"gpus_per_node num_nodes deepspeed fsdp zero_stage tensor_parallel_size tensor_model_parallel_size vllm_tensor_parallel_size",
-	"what computes is device here; type device=cpu": "use_cpu no_cuda cpu",
-	"what is computed again to save memory is recompute here; type recompute=blocks, or none": "gradient_checkpointing " +
+	"the device is device here; type device=cpu": "use_cpu no_cuda cpu",
+	"activation checkpointing is recompute here; type recompute=blocks, or none": "gradient_checkpointing " +
 		"enable_gradient_checkpointing use_gradient_checkpointing activation_checkpointing",
-	"sequences and kernels are arranged by this program; leave it out": "packing packing_samples flash_attn attn_implementation " +
+	"the program packs sequences and chooses kernels by itself; leave it out": "packing packing_samples flash_attn attn_implementation " +
 		"use_liger_kernel use_remove_padding remove_unused_columns",
 })
 

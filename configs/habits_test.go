@@ -22,10 +22,10 @@ func TestHabits(t *testing.T) {
 		"group=4":                       "group: it is completions_per_prompt here; type completions_per_prompt=4",
 		"policy.train.seed=3":           "policy.train.seed: settings have no sections here; type seed=3",
 		"max_completion_length=9":       "max_completion_length: it is max_tokens here; type max_tokens=9",
-		"logging_steps=1":               "logging_steps: every step is written down; leave it out",
-		"use_vllm=true":                 "use_vllm: sampling is part of this program, with the very weights that are trained; leave it out",
+		"logging_steps=1":               "logging_steps: every step is logged; leave it out",
+		"use_vllm=true":                 "use_vllm: sampling is built in, with the weights that are trained; leave it out",
 		"colour=red":                    "colour: this key is not known; 'grpo --print-config' lists all",
-		"max_prompt_length=512":         "max_prompt_length: prompts are measured in characters here; type max_prompt_chars=4000",
+		"max_prompt_length=512":         "max_prompt_length: the prompt limit is in characters here; type max_prompt_chars=4000",
 		"temprature=0.5":                "temprature: this key is not known; did you mean temperature?",
 		"lora_ranks=4":                  "lora_ranks: this key is not known; did you mean lora_rank?",
 		"custom_reward_function.path=a.py": "custom_reward_function.path: a reward of your own is a Python file here; " +

@@ -42,11 +42,11 @@ func (c *Config) idle(key string) string {
 	switch key {
 	case "difficulty_keep":
 		if c.DifficultyPatience == 0 {
-			return "difficulty_patience=0 deals every problem once an epoch; type difficulty_patience=3, or leave it out"
+			return "difficulty_patience=0 gives every problem once an epoch; type difficulty_patience=3, or leave it out"
 		}
 	case "eval_temperature", "eval_top_k", "eval_top_p", "eval_min_p":
 		if c.EvalSamples == 0 {
-			return "with eval_samples=0 all is greedy; type eval_samples=4 eval_k=4, or leave it out"
+			return "with eval_samples=0 evaluation is only greedy; type eval_samples=4 eval_k=4, or leave it out"
 		}
 	case "infra_threshold":
 		if c.InfraThreshold > infraWindow && c.Env == "none" {
@@ -54,11 +54,11 @@ func (c *Config) idle(key string) string {
 		}
 	case "reward_file":
 		if c.Reward == "weights" && !strings.Contains(c.RewardWeights, "custom") {
-			return "no weight makes use of it; type custom=0.5 among reward_weights, or leave it out"
+			return "no weight uses it; add custom=0.5 to reward_weights, or leave it out"
 		}
 	case "reward_weights":
 		if c.payless() {
-			return "all of them are 0, and no completion earns anything; type reward_weights=correct=1,format=0.1"
+			return "all of them are 0, so every reward is 0; type reward_weights=correct=1,format=0.1"
 		}
 	}
 	return c.talkless(key)

@@ -24,19 +24,19 @@ var idling = []struct{ words, says string }{
 	{"public_tests=2", "public_tests: env=none does not use it; type env=heal, or leave it out"},
 	{"env=program:p public_tests=2", "public_tests: env=program:p does not use it; type env=heal, or leave it out"},
 	{"openenv_reward=best", "openenv_reward: env=none does not use it; type env=openenv:URL, or leave it out"},
-	{"difficulty_keep=0.5", "difficulty_keep: difficulty_patience=0 deals every problem once an epoch; " +
+	{"difficulty_keep=0.5", "difficulty_keep: difficulty_patience=0 gives every problem once an epoch; " +
 		"type difficulty_patience=3, or leave it out"},
 	{"eval_samples=0 eval_k=0 eval_temperature=0.5",
-		"eval_temperature: with eval_samples=0 all is greedy; type eval_samples=4 eval_k=4, or leave it out"},
+		"eval_temperature: with eval_samples=0 evaluation is only greedy; type eval_samples=4 eval_k=4, or leave it out"},
 	{"eval_samples=0 eval_k=0 eval_top_p=0.5",
-		"eval_top_p: with eval_samples=0 all is greedy; type eval_samples=4 eval_k=4, or leave it out"},
+		"eval_top_p: with eval_samples=0 evaluation is only greedy; type eval_samples=4 eval_k=4, or leave it out"},
 	{"infra_threshold=257", "infra_threshold: found 257, expected at most 256, of as many completions; with that no run stops"},
 	{"reward=weights reward_weights=correct=1 reward_file=r.py",
-		"reward_file: no weight makes use of it; type custom=0.5 among reward_weights, or leave it out"},
+		"reward_file: no weight uses it; add custom=0.5 to reward_weights, or leave it out"},
 	{"reward=weights reward_weights=correct=0,format=0.0",
-		"reward_weights: all of them are 0, and no completion earns anything; type reward_weights=correct=1,format=0.1"},
+		"reward_weights: all of them are 0, so every reward is 0; type reward_weights=correct=1,format=0.1"},
 	{"reward=weights reward_weights=correct=0 kl_coef=0.1",
-		"reward_weights: all of them are 0, and no completion earns anything; type reward_weights=correct=1,format=0.1"},
+		"reward_weights: all of them are 0, so every reward is 0; type reward_weights=correct=1,format=0.1"},
 }
 
 func TestSettingsWithoutEffect(t *testing.T) {

@@ -19,5 +19,5 @@ func (k *checker) judge() {
 		"judge_url: reward=%s does not use it; type reward=weights reward_weights=judge=1, or a mix such as correct=1,judge=0.5", c.Reward)
 	k.refuse(c.JudgeModel == "", "judge_model", "judge_model: found nothing; type judge_model=NAME, as the endpoint knows it")
 	k.refuse(c.Deterministic, "deterministic",
-		"deterministic: with judge_url the rewards are another machine's; type deterministic=false, or leave judge_url out")
+		"deterministic: with judge_url the rewards come from another machine; type deterministic=false, or leave judge_url out")
 }

@@ -93,7 +93,7 @@ func TestFaultyFiles(t *testing.T) {
 		{head + "cache_memory: 8GB\n", `c.yaml:3: cache_memory: found "8GB", expected an amount of memory such as 8GiB`},
 		{head + "eval_every: 0\n", `c.yaml:3: eval_every: found 0, expected 1 or more; type eval_every=-1 to switch evaluation off`},
 		{head + "batch_size: 102\n",
-			`c.yaml:3: batch_size=102: so many completions do not divide among 4 prompts (group_size); type batch_size=100 or 104`},
+			`c.yaml:3: batch_size=102: that number of completions does not divide among 4 prompts (group_size); type batch_size=100 or 104`},
 		{head + "learning_rate: .nan\n", `c.yaml:3: learning_rate: found ".nan", expected a number`},
 		{"- version: 1\n", "c.yaml:1: found sequence, expected lines of key: value"},
 		{"version: 1\n---\nversion: 1\n", "c.yaml: found 2 documents, expected one"},

@@ -13,9 +13,9 @@ func (k *checker) objective() {
 	k.refuse(c.CompletionsPerPrompt > maxBatch, "completions_per_prompt",
 		"completions_per_prompt: found %d, expected at most %d", c.CompletionsPerPrompt, maxBatch)
 	k.refuse(c.Refill && c.MaxRefills == 0, "max_refills",
-		"max_refills: refill=true allows no round; type max_refills=%d, or refill=false", usualRefills)
+		"max_refills: refill=true needs at least one round; type max_refills=%d, or refill=false", usualRefills)
 	k.refuse(!c.Refill && c.MaxRefills > 0, "max_refills", "max_refills: there are none without refill=true")
-	const all = "refill: with %s=%s every group teaches something; type refill=false"
+	const all = "refill: with %s=%s every group gives a gradient; type refill=false"
 	k.refuse(c.Refill && c.batchwise(), "refill", all, "advantage", c.Advantage)
 	k.refuse(c.Refill && !c.batchwise() && c.KLCoef > 0 && c.KLIn == "reward", "refill", all, "kl_in", c.KLIn)
 }
@@ -37,7 +37,7 @@ func (k *checker) clipping() {
 			"clip_high: found %s, expected at least 1, the ratio of an unchanged policy; it bounds the ratio itself, as in clip_high=1.2",
 			formatNumber(c.ClipHigh))
 	}
-	k.refuse(c.ClipDual != 0 && c.Loss != "ppo", "clip_dual", "clip_dual: it is part of loss=ppo; leave it out, or type loss=ppo")
+	k.refuse(c.ClipDual != 0 && c.Loss != "ppo", "clip_dual", "clip_dual is for loss=ppo; leave it out, or type loss=ppo")
 	k.refuse(c.ClipDual != 0 && c.ClipDual <= c.ClipHigh, "clip_dual",
 		"clip_dual: found %s, expected a ratio above clip_high, which is %s; type clip_dual=3, or clip_dual=0",
 		formatNumber(c.ClipDual), formatNumber(c.ClipHigh))
@@ -48,7 +48,7 @@ func (k *checker) clipping() {
 // divergence checks the KL penalty.
 func (k *checker) divergence() {
 	c, d := k.c, Defaults()
-	const none = "%s: kl_coef=0 takes nothing off; leave it out, or type kl_coef=0.001"
+	const none = "%s: kl_coef=0 has no KL penalty; leave it out, or type kl_coef=0.001"
 	k.refuse(c.KLCoef == 0 && c.KLIn == d.KLIn && c.KLEstimator != d.KLEstimator, "kl_estimator", none, "kl_estimator")
 	k.refuse(c.KLCoef == 0 && c.KLIn != d.KLIn, "kl_in", none, "kl_in")
 	k.refuse(c.KLCoef > 0 && c.Train == "full", "kl_coef",
@@ -61,12 +61,12 @@ func (k *checker) divergence() {
 func (k *checker) shaping() {
 	c := k.c
 	k.refuse(c.OverlongPenalty == 0 && c.OverlongBuffer > 0, "overlong_buffer",
-		"overlong_buffer: overlong_penalty=0 takes nothing off; leave it out, or type overlong_penalty=1")
+		"overlong_buffer: overlong_penalty=0 has no penalty; leave it out, or type overlong_penalty=1")
 	k.refuse(c.OverlongPenalty > 0 && (c.OverlongBuffer < 1 || c.OverlongBuffer > c.MaxTokens), "overlong_buffer",
 		"overlong_buffer: found %d, expected 1 to max_tokens, which is %d; type overlong_buffer=%d",
 		c.OverlongBuffer, c.MaxTokens, usualBuffer(c.MaxTokens))
 	k.refuse(c.OverlongPenalty > 0 && c.OnTruncated == "mask", "overlong_penalty",
-		"overlong_penalty: on_truncated=mask leaves out the completions that it is for; type on_truncated=grade, or overlong_penalty=0")
+		"overlong_penalty: on_truncated=mask leaves out the penalised completions; type on_truncated=grade, or overlong_penalty=0")
 }
 
 // leastScale is the smallest useful scale of anything that is trained on. Below it, updates would be lost in single precision, and
@@ -101,15 +101,15 @@ func (k *checker) schedule() {
 	c := k.c
 	if c.Schedule == "constant" {
 		k.refuse(c.SchedulerTotalSteps > 0, "scheduler_total_steps",
-			"scheduler_total_steps: schedule=constant never falls; type schedule=linear or cosine, or leave it out")
+			"scheduler_total_steps: schedule=constant does not decay; type schedule=linear or cosine, or leave it out")
 		return
 	}
 	k.refuse(c.SchedulerTotalSteps == 0 && !c.Warmup(), "schedule",
-		"schedule: %s needs to know how many steps it falls over; type scheduler_total_steps=%s", c.Schedule, k.steps())
+		"schedule: %s needs the number of steps over which it decays; type scheduler_total_steps=%s", c.Schedule, k.steps())
 	k.refuse(c.SchedulerTotalSteps > 0 && c.WarmupSteps >= c.SchedulerTotalSteps, "warmup_steps",
 		"warmup_steps: found %d, expected less than scheduler_total_steps, which is %d", c.WarmupSteps, c.SchedulerTotalSteps)
 	k.refuse(c.SchedulerTotalSteps > 0 && c.MaxSteps > c.SchedulerTotalSteps, "max_steps",
-		"max_steps: %d steps go on after scheduler_total_steps, which is %d, where the learning rate is 0; type scheduler_total_steps=%d",
+		"max_steps: found %d, but the learning rate is 0 after scheduler_total_steps, which is %d; type scheduler_total_steps=%d",
 		c.MaxSteps, c.SchedulerTotalSteps, c.MaxSteps)
 }
 
@@ -123,6 +123,6 @@ func (k *checker) alpha() {
 		"lora_alpha: found %s, expected at least %s with lora_rank=%d: the policy would never move; %s",
 		formatNumber(alpha), formatNumber(leastScale*rank), k.c.LoRARank, k.usual("lora_alpha"))
 	k.refuse(alpha > rank/leastScale, "lora_alpha",
-		"lora_alpha: found %s, expected at most %s with lora_rank=%d: one step would leave nothing of the model; %s",
+		"lora_alpha: found %s, expected at most %s with lora_rank=%d: one step would destroy the model; %s",
 		formatNumber(alpha), formatNumber(rank/leastScale), k.c.LoRARank, k.usual("lora_alpha"))
 }

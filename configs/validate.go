@@ -45,7 +45,7 @@ type checker struct {
 func (c *Config) mistakes(base *Config) []mistake {
 	k := &checker{c: c, base: base}
 	k.refuse(c.Order == "pairs", "order",
-		"order: by pairs is how serial sums of bf16 are taken, to the same bits; type order=serial, or on a card leave it out")
+		"order: serial adds bf16 products in pairs, to the same bits; type order=serial, or on a card leave it out")
 	k.values()
 	k.numbers()
 	k.policyAndData()
@@ -227,7 +227,7 @@ func (k *checker) policyAndData() {
 		k.refuse(c.LoRAAlpha != 0, "lora_alpha", leave, "lora_alpha")
 		k.refuse(len(c.LoRATargets) > 0, "lora_targets", leave, "lora_targets")
 		k.refuse(c.Adapter != "", "adapter", leave, "adapter")
-		k.refuse(c.Serve != "", "serve", "serve: train=full changes the very weights that would be served; leave it out, "+
+		k.refuse(c.Serve != "", "serve", "serve: train=full changes the weights that would be served; leave it out, "+
 			"and type grpo serve --run DIR beside the run")
 		k.refuse(c.Quantize != "none", "quantize",
 			"quantize: %s is for frozen weights, and with train=full they are trained; type quantize=none, or train=lora", c.Quantize)
@@ -238,7 +238,7 @@ func (k *checker) policyAndData() {
 		k.refuse(len(c.LoRATargets) == 0, "lora_targets",
 			"lora_targets: found none; leave it out to adapt all seven, or type lora_targets=q_proj,v_proj")
 	}
-	k.refuse(c.Data == "" && c.Warmup(), "data", "data: found nothing; type data=FILE or data=owner/name, rows of what is to be learned")
+	k.refuse(c.Data == "" && c.Warmup(), "data", "data: found nothing; type data=FILE or data=owner/name, with rows to train on")
 	k.refuse(c.Data == "", "data", "data: found nothing; type data=FILE, data=owner/name or data=tiny")
 	k.refuse(c.DataSplit == "", "data_split", "data_split: found nothing; type data_split=train or data_split=all")
 	k.refuse(c.TestData != "" && c.TestSplit == "", "test_split", "test_split: found nothing; type test_split=test or test_split=all")
@@ -247,18 +247,18 @@ func (k *checker) policyAndData() {
 		other = "data_split=train"
 	}
 	k.refuse(c.TestData != "" && c.TestData == c.Data && c.TestSplit == c.DataSplit, "test_data",
-		"test_data: these are the problems that are trained on; type %s, or test_data= and eval_every=-1", other)
+		"test_data: these are the training problems; type %s, or test_data= and eval_every=-1", other)
 	k.refuse(c.MaxPromptChars > 0 && c.MinPromptChars > c.MaxPromptChars, "min_prompt_chars",
 		"min_prompt_chars: %d is above max_prompt_chars, which is %d: no problem would be left", c.MinPromptChars, c.MaxPromptChars)
 	k.refuse(c.MaxProblemTests > 0 && c.MinProblemTests > c.MaxProblemTests, "min_problem_tests",
 		"min_problem_tests: %d is above max_problem_tests, which is %d: no problem would be left", c.MinProblemTests, c.MaxProblemTests)
 	k.refuse(c.TruncatePrompts && c.MaxPromptChars == 0, "truncate_prompts",
-		"truncate_prompts: where to cut is not said; type max_prompt_chars=4000")
-	k.refuse(c.RejectBlocklisted && c.Blocklist == "", "reject_blocklisted", "reject_blocklisted: there is no list; type blocklist=FILE")
+		"truncate_prompts needs a length; type max_prompt_chars=4000")
+	k.refuse(c.RejectBlocklisted && c.Blocklist == "", "reject_blocklisted", "reject_blocklisted needs a list; type blocklist=FILE")
 	k.refuse(c.ExpectedDatasetHash != "" && c.Data == "tiny", "expected_dataset_hash",
-		"expected_dataset_hash: data=tiny is part of the program, and always the same; leave it out")
+		"expected_dataset_hash: data=tiny is built in, and always the same; leave it out")
 	k.refuse(c.CacheDataset && c.Data == "tiny" && c.TestData == "tiny", "cache_dataset",
-		"cache_dataset: data=tiny is part of the program; leave it out")
+		"cache_dataset: data=tiny is built in; leave it out")
 	k.refuse(c.ExpectedDatasetHash != "" && !sha256Hex.MatchString(c.ExpectedDatasetHash), "expected_dataset_hash",
 		"expected_dataset_hash: found %q, expected the 64 hexadecimal digits that 'grpo data fingerprint' prints", c.ExpectedDatasetHash)
 }
@@ -283,9 +283,9 @@ func (k *checker) reward() {
 		"reward_file: reward=%s does not use it; type reward=custom, or a mix such as reward=weights reward_weights=correct=1,custom=0.5",
 		c.Reward)
 	k.refuse(c.RewardPython != "" && c.RewardFile == "", "reward_python",
-		"reward_python: there is no file to run on it; type reward_file=FILE, or leave it out")
+		"reward_python runs a reward file; type reward_file=FILE, or leave it out")
 	k.refuse(!c.coefficient() && c.FormatCoef != 0, "format_coef",
-		"format_coef: it is part of reward=correct and fraction; leave it out, or type reward=weights with format=%s among reward_weights",
+		"format_coef is for reward=correct and fraction; leave it out, or type reward=weights with format=%s among reward_weights",
 		formatNumber(c.FormatCoef))
 	k.refuse(c.Comparator == "exact" && c.Tolerance != 0, "tolerance", "tolerance: comparator=exact has none; type comparator=tolerant")
 	k.refuse(c.Comparator == "tolerant" && c.Tolerance == 0, "tolerance",
@@ -294,7 +294,7 @@ func (k *checker) reward() {
 		"sandbox_url: sandbox=%s runs programs here; type sandbox=fusion, or leave it out", c.Sandbox)
 	k.refuse(c.Python == "", "python", "python: found nothing; type python=python3")
 	k.refuse(c.Deterministic && c.Sandbox == "fusion", "deterministic",
-		"deterministic: with sandbox=fusion the verdicts are another machine's; type sandbox=local or deterministic=false")
+		"deterministic: with sandbox=fusion the verdicts come from another machine; type sandbox=local or deterministic=false")
 }
 
 func (k *checker) run() {
@@ -310,14 +310,14 @@ func (k *checker) run() {
 		instead += " or eval_every=10"
 	}
 	k.refuse(c.EvalEvery < 0 && c.KeepBest > 0, "keep_best",
-		"keep_best: without evaluation no checkpoint is the best; type %s", instead)
+		"keep_best needs evaluations; type %s", instead)
 	_, err := recordEvery(c.RecordRollouts)
 	k.refuse(err != nil, "record_rollouts", "record_rollouts: found %q, expected all, none or a number of steps, 1 or more; "+
 		"type record_rollouts=all", c.RecordRollouts)
 	k.refuse(c.CompressRollouts && c.RecordRollouts == "none", "compress_rollouts",
 		"compress_rollouts: record_rollouts=none keeps nothing to compress; leave one of them out")
 	k.refuse(c.ServeKeys != "" && c.Serve == "" && c.Watch == "", "serve_keys",
-		"serve_keys: nothing is served; type serve=127.0.0.1:8000, or leave it out")
+		"serve_keys needs serve; type serve=127.0.0.1:8000, or leave it out")
 	k.refuse(c.Train == "full" && c.Precision == "int16", "precision",
 		"precision: int16 is for frozen weights of four bits, and with train=full they are trained; type precision=bf16 or precision=f32")
 	k.refuse(!deviceName.MatchString(c.Device), "device", "device: found %q, expected auto, cpu or cuda:N, the number of a card", c.Device)
@@ -326,5 +326,5 @@ func (k *checker) run() {
 		k.refuse(!slices.Contains(changeable, key), "allow_change", "allow_change: found %q, expected %s", key, or(changeable))
 	}
 	k.refuse(c.InitFrom != "" && c.Resume != "auto" && c.Resume != "never", "init_from",
-		"init_from: resume=%s names another checkpoint to go on from; leave one of them out", c.Resume)
+		"init_from: resume=%s names another checkpoint to start from; leave one of them out", c.Resume)
 }

@@ -128,7 +128,7 @@ func (k *checker) warmup() {
 			{"learn_turns", c.LearnTurns != d.LearnTurns}, {"held_out", c.HeldOut != 0}, {"dpo_beta", c.DPOBeta != 0},
 			{"dpo_loss", c.DPOLoss != d.DPOLoss}, {"label_smoothing", c.LabelSmoothing != 0},
 		} {
-			k.refuse(s.named, s.key, "%s: it is for a warm-up; type grpo sft or grpo dpo, or leave it out", s.key)
+			k.refuse(s.named, s.key, "%s is for a warm-up; type grpo sft or grpo dpo, or leave it out", s.key)
 		}
 		return
 	}
@@ -137,13 +137,13 @@ func (k *checker) warmup() {
 		"rows_per_step: found %d, expected 1 or more; type rows_per_step=%d", c.RowsPerStep, usualRows)
 	k.refuse(c.RowsPerStep > maxBatch, "rows_per_step", "rows_per_step: found %d, expected at most %d", c.RowsPerStep, maxBatch)
 	k.refuse(c.Epochs > math.MaxInt32, "epochs", "epochs: found %d, expected at most %d; type epochs=1", c.Epochs, math.MaxInt32)
-	k.refuse(c.RowTokens == 1, "row_tokens", "row_tokens: found 1, expected 2 or more, or 0; a token is learned after another")
+	k.refuse(c.RowTokens == 1, "row_tokens", "row_tokens: found 1, expected 2 or more, or 0: a token is predicted from others")
 	k.refuse(c.Epochs == 0 && c.MaxSteps < 0, "epochs", "epochs: found 0, and max_steps sets no end either; type epochs=1, or max_steps=100")
-	k.refuse(c.TestData != "" && c.HeldOut > 0, "held_out", "held_out: test_data=%s is what is held out; leave one of them out", c.TestData)
+	k.refuse(c.TestData != "" && c.HeldOut > 0, "held_out", "held_out: test_data=%s has the held-out rows; leave one of them out", c.TestData)
 	k.refuse(c.Data == "tiny" || c.TestData == "tiny", "data",
-		"data: tiny has problems for grpo; a warm-up learns from rows of your own; type data=FILE")
-	k.refuse(c.Serve != "", "serve", "serve: it is for grpo alone; leave it out, and type grpo serve --run DIR beside the run")
-	k.refuse(c.CacheDataset, "cache_dataset", "cache_dataset: it is for grpo alone; leave it out")
+		"data: tiny has problems for grpo; a warm-up needs rows of your own; type data=FILE")
+	k.refuse(c.Serve != "", "serve", "serve is only for grpo; leave it out, and type grpo serve --run DIR during the run")
+	k.refuse(c.CacheDataset, "cache_dataset", "cache_dataset is only for grpo; leave it out")
 	if c.Method == SFT {
 		k.refuse(c.DPOBeta != 0, "dpo_beta", other, "dpo_beta", DPO)
 		k.refuse(c.DPOLoss != d.DPOLoss, "dpo_loss", other, "dpo_loss", DPO)
@@ -151,10 +151,10 @@ func (k *checker) warmup() {
 		return
 	}
 	k.refuse(c.LearnTurns != d.LearnTurns, "learn_turns", other, "learn_turns", SFT)
-	k.refuse(c.Reduction != "sequence_sum", "reduction", "reduction: grpo dpo means over its pairs; leave it out")
+	k.refuse(c.Reduction != "sequence_sum", "reduction", "reduction: grpo dpo takes the mean over its pairs; leave it out")
 	k.refuse(!(c.DPOBeta > 0), "dpo_beta", "dpo_beta: found %s, expected a number above 0; type dpo_beta=0.1", formatNumber(c.DPOBeta))
 	k.refuse(c.LabelSmoothing > 0 && c.DPOLoss != "sigmoid", "label_smoothing",
-		"label_smoothing: it is part of dpo_loss=sigmoid; leave one of them out")
+		"label_smoothing is for dpo_loss=sigmoid; leave one of them out")
 }
 
 // ofWarmups are the settings that warm-ups use.
@@ -178,9 +178,9 @@ func CheckWords(method string, words []string) error {
 		if instead := ofOthers[key]; instead != "" && (key != "beta" || method == DPO) {
 			mistakes = append(mistakes, badinput.Errorf("%s: it is %s here; type %s=NUMBER", key, instead, instead))
 		} else if key == "method" {
-			mistakes = append(mistakes, badinput.Errorf("method: the verb says it; leave it out"))
+			mistakes = append(mistakes, badinput.Errorf("method: the command sets it; leave it out"))
 		} else if slices.Contains(keys(), key) && !slices.Contains(ofWarmups, key) {
-			mistakes = append(mistakes, badinput.Errorf("%s: it is for grpo, and grpo %s has no use for it; leave it out", key, method))
+			mistakes = append(mistakes, badinput.Errorf("%s is for grpo, and grpo %s does not use it; leave it out", key, method))
 		}
 	}
 	return join(mistakes)

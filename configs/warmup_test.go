@@ -11,7 +11,7 @@ func TestNamesOfOthersInAWarmUp(t *testing.T) {
 	require.ErrorContains(t, CheckWords(SFT, []string{"batch_size=8"}), "batch_size: it is rows_per_step here; type rows_per_step=NUMBER")
 	require.ErrorContains(t, CheckWords(DPO, []string{"beta=0.5"}), "beta: it is dpo_beta here; type dpo_beta=NUMBER")
 	require.NoError(t, CheckWords(SFT, []string{"rows_per_step=8", "tensorboard=true", "mlflow=x"}))
-	require.ErrorContains(t, CheckWords(SFT, []string{"autopilot=true"}), "has no use for it")
+	require.ErrorContains(t, CheckWords(SFT, []string{"autopilot=true"}), "does not use it")
 	_, err := Load(Source{Preset: "tiny", Overrides: []string{"lr=1"}})
 	require.ErrorContains(t, err, "lr: it is learning_rate here")
 }

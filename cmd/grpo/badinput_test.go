@@ -124,7 +124,7 @@ func TestBadFlagsAreRefusedInOneLine(t *testing.T) {
 		strings.Join(append(replay, "--rank", "4", "--targets", "q_proj,lm_head"), " "):                {"lm_head", "down_proj"},
 		strings.Join(append(replay, "--adapter", golden("qwen3-untied-sharded", "adapter")), " "):      {"adapter_model.safetensors"},
 		strings.Join(append(replay, "--rank", "4", "--adapter", golden("qwen3-tied", "adapter")), " "): {"one of them"},
-		strings.Join(append(replay, "--seed", "4", "--adapter", golden("qwen3-tied", "adapter")), " "): {"--seed: it is of a new adapter"},
+		strings.Join(append(replay, "--seed", "4", "--adapter", golden("qwen3-tied", "adapter")), " "): {"--seed is for a new adapter"},
 		strings.Join(append(replay, "--rank", "4", "train=full"), " "):                                 {"--rank", "train=full"},
 		strings.Join(append(replay, "--rank", "4", "--loss", "ppo", "clip_low=nan"), " "):              {"clip_low is NaN"},
 	} {

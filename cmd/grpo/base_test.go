@@ -50,7 +50,7 @@ func TestAdaptersStayWithTheirBase(t *testing.T) {
 		"sample --tokens "+tokens+" --model "+model+" --adapter "+link,
 	) {
 		out, errs, code := shell(t, "", strings.Fields(line)...)
-		requireBadInput(t, out, errs, code, "trained over another model: model: model.safetensors changed (fingerprint", "bring that one back",
+		requireBadInput(t, out, errs, code, "trained on another model: model: model.safetensors changed (fingerprint", "use that one",
 			"cp -r ", " COPY")
 	}
 	requireNothingMade(t, folder)
@@ -126,7 +126,7 @@ func TestDamagedAdaptersAreNotTaken(t *testing.T) {
 		for _, line := range overAdapter(t, model, adapter, folder) {
 			out, errs, code := shell(t, "", strings.Fields(line)...)
 			requireBadInput(t, out, errs, code, "checkpoint "+filepath.Dir(adapter)+": adapter/"+name+" is damaged: its sha256 is ",
-				"bring it back", "cp -r "+adapter+" COPY")
+				"restore it", "cp -r "+adapter+" COPY")
 		}
 		requireNothingMade(t, folder)
 		require.NoError(t, os.CopyFS(copied, os.DirFS(adapter)))

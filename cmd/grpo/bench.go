@@ -24,9 +24,9 @@ import (
 func newBenchCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure the hot paths beside the limits of this machine",
-		Long: `Each benchmark needs no files: it makes random, non-zero weights of a shape. It prints a table with the
-share of the limit that the hardware sets, measured in the same run, and one JSON line last. Rates are
+		Short: "Measure the hot paths, and compare them with the limits of this machine",
+		Long: `Benchmarks need no files: they make random, non-zero weights of a model's shape. Each prints a table,
+with the share of the hardware limit measured in the same run, and one JSON line last. Rates are
 medians.`,
 		Example: `  grpo bench train
   grpo bench decode --batch 32`,
@@ -61,26 +61,26 @@ type benchFlags struct {
 
 func (f *benchFlags) register(cmd *cobra.Command, rank int) {
 	f.registerSpeed(cmd)
-	cmd.Flags().StringVar(&f.Shape, "shape", "qwen3-0.6b", "one of "+strings.Join(model.Shapes(), ", ")+"; NAME/N is N layers of it")
+	cmd.Flags().StringVar(&f.Shape, "shape", "qwen3-0.6b", "one of "+strings.Join(model.Shapes(), ", ")+"; NAME/N: N layers of it")
 	cmd.Flags().IntVar(&f.Tokens, "tokens", 512, "rows of activations")
-	usage := "of the adapter"
+	usage := "rank of the LoRA adapter"
 	if rank == 0 {
 		usage += "; 0: none"
 	}
 	cmd.Flags().IntVar(&f.Rank, "rank", rank, usage)
-	cmd.Flags().IntVar(&f.Runs, "runs", 5, "timed runs, after one to warm up")
+	cmd.Flags().IntVar(&f.Runs, "runs", 5, "timed runs, after one warm-up run")
 }
 
 // registerRecompute adds the flag of benchmarks that train.
 func (f *benchFlags) registerRecompute(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.Recompute, "recompute", "auto",
-		"what is computed again to save memory: none, cheap, `blocks`, or auto, the first of them that fits")
+		"activations to recompute to save memory: none, cheap, `blocks`, or auto, the first of these that fits")
 }
 
 // registerSampling adds the flags of the sampler's benchmarks.
 func (f *benchFlags) registerSampling(cmd *cobra.Command, batch, context int) {
 	f.register(cmd, 0)
-	cmd.Flags().IntVar(&f.Batch, "batch", batch, "sequences")
+	cmd.Flags().IntVar(&f.Batch, "batch", batch, "number of sequences")
 	cmd.Flags().IntVar(&f.Context, "context", context, "tokens of each sequence")
 	usage.Unused(cmd, "tokens", "max-rows")
 }
@@ -121,7 +121,7 @@ func newBenchTrainCmd() *cobra.Command {
 	var f benchFlags
 	cmd := f.command(verb(bench.TrainVerb), func(ctx context.Context) (bench.Result, error) { return bench.Train(ctx, &f.Model) })
 	f.register(cmd, 16)
-	cmd.Flags().Lookup("rank").Usage += "; 0: none, all weights are trained"
+	cmd.Flags().Lookup("rank").Usage += "; 0: no adapter, train all weights"
 	f.registerRecompute(cmd)
 	return cmd
 }
@@ -134,7 +134,7 @@ func newBenchLongCmd() *cobra.Command {
 		return l.Run(ctx)
 	})
 	f.register(cmd, 16)
-	cmd.Flags().IntSliceVar(&l.Lengths, "lengths", []int{4096, 8192, 16384, 24576}, "tokens of the sequence")
+	cmd.Flags().IntSliceVar(&l.Lengths, "lengths", []int{4096, 8192, 16384, 24576}, "lengths of the sequence in tokens")
 	f.registerRecompute(cmd)
 	usage.Unused(cmd, "tokens", "max-rows", "runs")
 	return cmd
@@ -148,10 +148,11 @@ func newBenchGroupsCmd() *cobra.Command {
 		return g.Run(ctx)
 	})
 	f.register(cmd, 16)
-	cmd.Flags().IntVar(&g.Prompts, "prompts", 8, "groups")
-	cmd.Flags().IntVar(&g.Completions, "completions", 16, "of each prompt")
-	cmd.Flags().IntVar(&g.Prompt, "prompt-tokens", 512, "of each prompt")
-	cmd.Flags().IntVar(&g.Completion, "completion-tokens", 256, "of each completion")
+	cmd.Flags().IntVar(&g.Prompts, "prompts", 8, "number of prompts, and so of groups")
+	cmd.Flags().IntVar(&g.Completions, "completions", 16, "completions of each prompt")
+	cmd.Flags().IntVar(&g.Prompt, "prompt-tokens", 512, "tokens of each prompt")
+	cmd.Flags().IntVar(&g.Completion, "completion-tokens", 256, "tokens of each completion")
+	cmd.Flags().Lookup("max-rows").Usage = "tokens in a batch; 0: as many as a group has"
 	usage.Unused(cmd, "tokens")
 	return cmd
 }
@@ -160,7 +161,7 @@ func newBenchDecodeCmd() *cobra.Command {
 	var f benchFlags
 	cmd := f.command(verb(bench.DecodeVerb), func(ctx context.Context) (bench.Result, error) { return bench.Decode(ctx, &f.Sampling) })
 	f.registerSampling(cmd, 1, 32)
-	cmd.Flags().IntVar(&f.Group, "group", 1, "sequences that go on from one context, as samples of a prompt do")
+	cmd.Flags().IntVar(&f.Group, "group", 1, "sequences that share one context, like completions of one prompt")
 	return cmd
 }
 
@@ -180,7 +181,7 @@ func newBenchDraftsCmd() *cobra.Command {
 	})
 	f.registerSampling(cmd, 4, 128)
 	usage.Unused(cmd, "rank")
-	cmd.Flags().Float64SliceVar(&d.Alike, "alike", []float64{0, 0.7, 0.8, 0.9}, "`shares` of a text's tokens that are the completion's")
+	cmd.Flags().Float64SliceVar(&d.Alike, "alike", []float64{0, 0.7, 0.8, 0.9}, "`shares` of the draft text that match the completion")
 	return cmd
 }
 
@@ -204,10 +205,10 @@ func newBenchSandboxCmd() *cobra.Command {
 		Use: "sandbox [--runs N] [--completions N] [--tests N]",
 		Example: `  grpo bench sandbox
   grpo bench sandbox --completions 64 --tests 10`,
-		Short: "Runs of programs per second, beside the plain start of the interpreter",
-		Long: `Measures trivial programs in warm cells, one at a time and on all slots, and the judging of a whole step:
-completions that are all different, each with many tests. The plain start of the same interpreter,
-without any isolation, stands beside them.`,
+		Short: "Programs judged per second in the sandbox, compared with a bare interpreter",
+		Long: `Measures trivial programs in sandbox cells that are already started, one at a time and on all slots, and
+the judging of a whole step: completions that are all different, each with many tests. For comparison it
+starts the same interpreter without any isolation.`,
 		Args: usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
@@ -223,7 +224,7 @@ without any isolation, stands beside them.`,
 	}
 	flags.Register(cmd)
 	cmd.Flags().IntVar(&b.Runs, "runs", 2000, "trivial programs to run")
-	cmd.Flags().IntVar(&b.Completions, "completions", 128, "completions of the step")
+	cmd.Flags().IntVar(&b.Completions, "completions", 128, "completions of a step")
 	cmd.Flags().IntVar(&b.Tests, "tests", 20, "tests of each completion")
 	return cmd
 }
@@ -233,22 +234,22 @@ func newBenchStepCmd() *cobra.Command {
 	var onlyJSON bool
 	cmd := &cobra.Command{
 		Use:   "step [--preset P] [--steps N] [--rounds N] [--share S] [key=value …]",
-		Short: "Whole training steps, with nothing, scoring, or also sampling overlapped",
-		Long: `Takes the same training steps with each pipeline, on fresh sessions of one seed, and shows where their
-time goes, in medians: sampling, waiting for scores while nothing else runs, training. It is the real
-sampler, sandbox and trainer; nothing is written.
+		Short: "Whole training steps: no overlap, scoring overlapped, or also sampling",
+		Long: `Runs the same training steps with each pipeline, in fresh sessions of one seed, and shows the median time of
+sampling, of waiting for scores while nothing else runs, and of training. Sampler, sandbox and trainer are the real
+ones; nothing is written.
 
-Overlapping pays where the sandbox has processors of its own and sampling takes long enough to hide it.
-So, unless key=value say otherwise, the model computes on one core and the sandbox has one slot
-(threads=1 sandbox_slots=1), and a program has one test (max_tests=1). The tiny model draws a batch of tokens
-nearly for free and spends its step on training; so completions are drawn one at a time, bound by memory
-as the decoding of a large model is (max_sequences=1), and groups are small and teach nothing where
-everything is wrong, as hard problems do (prompts_per_step=16 completions_per_prompt=4 format_coef=0).
+Overlapping pays if the sandbox has processors of its own and sampling takes long enough to hide it. So, unless
+key=value say otherwise, the model computes on one core, the sandbox has one slot (threads=1 sandbox_slots=1), and
+a program has one test (max_tests=1). The tiny model samples a batch of tokens almost for free and spends its step
+on training; so completions are sampled one at a time, bound by memory like the decoding of a large model
+(max_sequences=1). Groups are small and give no gradient if all are wrong, as on hard problems (prompts_per_step=16
+completions_per_prompt=4 format_coef=0).
 
-Every program works for some milliseconds of processor time before it begins, as many as it takes for scoring
-to be the --share of a step of pipeline=off. With --sleep it sleeps instead, as if the sandbox were on
-another machine: for one whose cores have other work. A pipeline is compared with the off of its own round. At best
-is what it would be if everything were hidden that its sampling and training can hide.`,
+Every program first uses some milliseconds of processor time, enough for scoring to take the --share of a step of
+pipeline=off. With --sleep it sleeps instead, as if the sandbox were on another machine: use that if the cores here
+are busy. Each pipeline is compared with pipeline=off of the same round. The column "at best" is the speed if its
+sampling and training hid all that they can hide.`,
 		Example: `  grpo bench step
   grpo bench step --share 0.5 --steps 20
   grpo bench step --preset tiny --share 0 max_sequences=16 sandbox_slots=2`,
@@ -271,12 +272,12 @@ is what it would be if everything were hidden that its sampling and training can
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&b.Preset, "preset", configs.DefaultPreset, "settings to start from: "+strings.Join(configs.Presets(), ", "))
-	fl.IntVar(&b.Steps, "steps", 8, "steps that count, after one to warm up and before one to end")
-	fl.IntVar(&b.Rounds, "rounds", 3, "runs of each pipeline, in turn")
-	fl.Float64Var(&b.Share, "share", 1./3, "of a step of pipeline=off that scoring takes; 0: leave the programs as they are")
-	fl.BoolVar(&b.Sleep, "sleep", false, "programs sleep in place of working")
-	fl.BoolVar(&onlyJSON, "json", false, "only the line of JSON")
+	fl.StringVar(&b.Preset, "preset", configs.DefaultPreset, "preset to start from: "+strings.Join(configs.Presets(), ", "))
+	fl.IntVar(&b.Steps, "steps", 8, "measured steps, after one warm-up step and before a last one")
+	fl.IntVar(&b.Rounds, "rounds", 3, "rounds, each of which runs every pipeline once")
+	fl.Float64Var(&b.Share, "share", 1./3, "share of a step of pipeline=off that scoring is made to take; 0: leave the programs as they are")
+	fl.BoolVar(&b.Sleep, "sleep", false, "programs sleep instead of using the processor")
+	fl.BoolVar(&onlyJSON, "json", false, "print only the line of JSON")
 	return cmd
 }
 
@@ -285,15 +286,15 @@ func newBenchCardCmd() *cobra.Command {
 	var contract bool
 	cmd := &cobra.Command{
 		Use:   "card [--device cuda:N] [--size full|smoke] [--contract]",
-		Short: "What a card must prove, and how fast it is: one table, for the first minutes with one",
-		Long: `Proves on a card what the emulated device cannot show, and measures it beside its limits. Every operation keeps
-the contract of the kernels, the suite that all backends pass (--contract: that alone, case by case); a small model
-is that of the processor but for rounding; rows of products are the same bits in every batch and place; what the
-sampler recorded is what the trainer computes, over 100,000 tokens. Then the speeds of a model of 4 B parameters with
-random weights: decoding one sequence and 128, a prompt, LoRA training on 4k and 16k tokens, a step of 8 × 16. The
-limits are measured just before: reads of memory, fused multiply-adds, and products by mma.sync.
+		Short: "Check a new card and measure its speed, in one table",
+		Long: `Checks on a real card what the emulated device cannot show, and compares its speed with its limits. The checks: every
+operation passes the kernel tests of all backends (--contract: these alone, case by case); a small model agrees with
+the processor's but for rounding; rows of products have the same bits in every batch and place; sampler and trainer
+compute the same log-probabilities, over 100,000 tokens. The speeds are those of a 4 B model with random weights:
+decoding 1 and 128 sequences, a prompt, LoRA training on 4k and 16k tokens, a step of 8 × 16. The limits are measured
+just before: memory reads, fused multiply-adds, mma.sync products.
 
-It ends with exit code 1 where something does not hold. --size smoke is a tiny model, for an emulated card.`,
+If a check fails, the exit code is 1. --size smoke uses a tiny model, for an emulated card.`,
 		Example: `  grpo bench card
   GRPO_CUDA_LIB=$(make -s emulator | tail -n 1) bin/grpo bench card --size smoke`,
 		Args: usage.Takes(),
@@ -322,7 +323,7 @@ It ends with exit code 1 where something does not hold. --size smoke is a tiny m
 		},
 	}
 	registerDevice(cmd, &c.Device)
-	cmd.Flags().StringVar(&c.Size, "size", "full", "full, or `smoke`")
-	cmd.Flags().BoolVar(&contract, "contract", false, "only the contract of the kernels, each case as go test tells it")
+	cmd.Flags().StringVar(&c.Size, "size", "full", "size of the model: full, or `smoke`")
+	cmd.Flags().BoolVar(&contract, "contract", false, "run only the kernel tests, and print each case like go test")
 	return cmd
 }

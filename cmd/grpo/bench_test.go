@@ -136,7 +136,7 @@ func TestBenchesOfNothing(t *testing.T) {
 		} {
 			words := strings.Fields(line)
 			if strings.Contains(unused[verb], words[0]) && !strings.Contains(says, "at most") { // which no flag can be
-				says = words[0] + ": grpo bench " + verb + " has no use for it; leave it out"
+				says = words[0] + ": grpo bench " + verb + " does not use it; leave it out"
 			}
 			_, errs, code := shell(t, "", append([]string{"bench", verb, "--shape", "tiny"}, words...)...)
 			require.Equal(t, exitBadInput, code, verb)

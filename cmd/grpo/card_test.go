@@ -103,13 +103,13 @@ func TestCardTrains(t *testing.T) {
 	out, errs, code = onCard(t, folder, []string{"replay", "--run", whole, "--step", "3", "--device", "cuda:0"})
 	require.Zero(t, code, errs)
 	require.Contains(t, out, "trained_sha256")
-	const other = "took its sums in another order than this backend ("
+	const other = "added its sums in another order than this backend ("
 	_, errs, code = onCard(t, folder, []string{"run_dir=" + whole, "max_steps=4", "device=cpu"})
 	require.Equal(t, exitBadInput, code, errs)
 	require.Contains(t, errs, other+"f32 in series, bf16 "+automaticOrder()+", before f32 in series, bf16 and gradients of weights by mma")
 	_, errs, code = onCard(t, folder, []string{"replay", "--run", whole, "--step", "3", "--device", "cpu"})
 	require.Equal(t, exitBadInput, code, errs)
-	require.Contains(t, errs, "takes sums in another order")
+	require.Contains(t, errs, "adds sums in another order")
 	_, errs, code = onCard(t, folder, []string{"run_dir=" + whole, "max_steps=4"}, "GRPO_EMU_CAPABILITY=9.0")
 	require.Equal(t, exitBadInput, code, errs)
 	require.Contains(t, errs, "compute capability 9.0, before f32 in series, bf16 and gradients of weights by mma in steps of 16, "+
@@ -187,7 +187,7 @@ func TestCardTroubleIsOneLine(t *testing.T) {
 		{nil, "GRPO_EMU_CAPABILITY=7.5", exitBadInput, "has compute capability 7.5, the kernels need 8.0"},
 		{auto, "GRPO_EMU_BUSY=1", exitBadInput, "is busy: another process has it for itself"},
 		{nil, "GRPO_EMU_MEMORY=24M", exitBadInput,
-			"of the memory of card 0 (Emulated device), a twentieth of which is left alone; the largest that fits is "},
+			"of the memory of card 0 (Emulated device), of which a twentieth is kept free; the largest that fits is "},
 		{nil, "GRPO_EMU_OOM_AFTER=8M", exitFailed, "card 0 (Emulated device): allocating "},
 		{nil, "GRPO_EMU_LOST_AT=40", exitFailed, "nothing more runs on it in this process"},
 	} {

@@ -77,9 +77,9 @@ func TestDamagedCheckpoints(t *testing.T) {
 		require.GreaterOrEqual(t, at, 0, "%v\n%s", d, says)
 		line, _, _ := strings.Cut(says[at:], "\n")
 		require.Contains(t, line, d.file)
-		require.Contains(t, line, "an older one is used")
+		require.Contains(t, line, "using an older checkpoint")
 	}
-	require.Equal(t, len(all), strings.Count(says, "an older one is used"), says)
+	require.Equal(t, len(all), strings.Count(says, "using an older checkpoint"), says)
 	aside, err := filepath.Glob(filepath.Join(folder, "run", "checkpoints", "set_aside", "*", "step_*"))
 	require.NoError(t, err)
 	require.Len(t, aside, len(all))
@@ -93,7 +93,7 @@ func TestDamagedCheckpoints(t *testing.T) {
 	}
 	out, errs, code := shell(t, "", o.words(append(with, "run_dir="+filepath.Join(folder, "run"))...)...)
 	requireBadInput(t, out, errs, code, checkpoint(1), checkpoint(2), checkpoint(3),
-		"no checkpoint to go on from; choose another run_dir")
+		"no checkpoint to resume from; choose another run_dir")
 	require.Equal(t, before["metrics.jsonl"], remains(t, folder)["metrics.jsonl"])
 }
 

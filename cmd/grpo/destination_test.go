@@ -121,7 +121,7 @@ func TestTheFolderThatOneIsInIsNotReplaced(t *testing.T) {
 	_, call := workshop(t)
 	t.Chdir(t.TempDir())
 	out, errs, code := call("grpo merge --out", ".")
-	requireBadInput(t, out, errs, code, "--out .: it is the folder that you are in", "such as --out model")
+	requireBadInput(t, out, errs, code, "--out .: this is the current folder", "such as --out model")
 }
 
 // A link that leads to nothing is not replaced: what was written in its place would be elsewhere.
@@ -131,7 +131,7 @@ func TestALinkToNothingIsNotReplaced(t *testing.T) {
 	require.NoError(t, os.Symlink(filepath.Join(dir, "not", "there"), link))
 	for writer := range writers {
 		stdout, errs, code := call(writer, link)
-		requireBadInput(t, stdout, errs, code, "it is a link to "+filepath.Join(dir, "not", "there")+", where there is nothing")
+		requireBadInput(t, stdout, errs, code, "it is a link to "+filepath.Join(dir, "not", "there")+", which does not exist")
 	}
 }
 
@@ -155,7 +155,7 @@ func TestBadDestinationsAreToldAtOnce(t *testing.T) {
 		} else {
 			wrong[dir] = "found a directory, expected a file; type --"
 			wrong[filepath.Join(dir, "no", "x.jsonl")] = "there is no folder " + filepath.Join(dir, "no") + "; make it first"
-			wrong["/dev/null"] = "no ordinary file"
+			wrong["/dev/null"] = "not a regular file"
 		}
 		for out, says := range wrong {
 			stdout, errs, code := call(writer, out)
@@ -174,19 +174,19 @@ func TestWhatIsReadIsNotReplaced(t *testing.T) {
 	require.NoError(t, os.Link(tasks, hard))
 	for _, out := range []string{tasks, link, hard, filepath.Join(dir, "run", "..", "tasks.jsonl")} {
 		stdout, errs, code := call("grpo data convert --out", out)
-		requireBadInput(t, stdout, errs, code, "this is what is read")
+		requireBadInput(t, stdout, errs, code, "this is the input")
 	}
 	stdout, errs, code := shell(t, "", "data", "convert", dir, "--out", tasks)
-	requireBadInput(t, stdout, errs, code, "a file of "+dir+", which is read")
+	requireBadInput(t, stdout, errs, code, "a file of the input "+dir)
 	stdout, errs, code = shell(t, "", "eval", "--data", tasks, "--out", tasks)
-	requireBadInput(t, stdout, errs, code, "this is what is read")
+	requireBadInput(t, stdout, errs, code, "this is the input")
 	stdout, errs, code = call("grpo replay --dump-grads", datums)
-	requireBadInput(t, stdout, errs, code, "this is what is read")
+	requireBadInput(t, stdout, errs, code, "this is the input")
 	adapter := t.TempDir()
 	require.NoError(t, os.CopyFS(adapter, os.DirFS(golden("qwen3-tied", "adapter"))))
 	before := contents(t, adapter)
 	stdout, errs, code = shell(t, "", "replay", "--model", golden("qwen3-tied"), "--adapter", adapter, "--datums", datums, "--out", adapter)
-	requireBadInput(t, stdout, errs, code, "this is what is read")
+	requireBadInput(t, stdout, errs, code, "this is the input")
 	require.Equal(t, before, contents(t, adapter))
 	text, err := os.ReadFile(tasks)
 	require.NoError(t, err)

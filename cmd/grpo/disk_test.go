@@ -79,9 +79,9 @@ func TestFullDisks(t *testing.T) {
 			require.Len(t, lines, 1, string(text))
 			require.Contains(t, lines[0], c.says)
 			if c.code == exitFailed {
-				goesOn := "what was saved before stands: make room there, then type run_dir=run to go on"
+				goesOn := "the checkpoints saved before are intact: make room there, then type run_dir=run to resume"
 				if !strings.Contains(c.says, "step_000004") { // nor is the second step saved
-					goesOn = "nothing was saved before: make room there, then type run_dir=run to begin again"
+					goesOn = "nothing had been saved: make room there, then type run_dir=run to start again"
 				}
 				require.Contains(t, lines[0], "no space left on device; "+goesOn)
 				require.NotRegexp(t, `\.tmp|\.partial`, lines[0])

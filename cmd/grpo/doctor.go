@@ -19,11 +19,11 @@ func newDoctorCmd() *cobra.Command {
   grpo doctor --json
   grpo doctor --model ./Llama-3.1-8B-Instruct
   grpo doctor --mcp servers.json`,
-		Short: "Tell what this machine has, what it lacks, and what to do about it",
-		Long: `Builds a sandbox and attacks it: each claim stands beside the result of an attack that was made just now,
-and what is not protected stands below. Then the interpreter, processors, memory, disk and graphics cards.
-Of a model that is named: what its weights take in memory, as they are and in four bits each.
-The exit code is 0 where nothing needed is missing.`,
+		Short: "Check this machine: what it has, what is missing, and how to fix it",
+		Long: `Builds a sandbox and attacks it: prints each protection with the result of an attack made just now, and
+what is not protected. Then it lists the interpreter, processors, memory, disk and graphics cards, and
+with --model the memory of its weights, as published and in four bits. The exit code is 0 if nothing that
+grpo needs is missing.`,
 		Args: usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cells, err := flags.Cells()
@@ -55,8 +55,8 @@ The exit code is 0 where nothing needed is missing.`,
 		},
 	}
 	flags.Register(cmd)
-	cmd.Flags().StringVar(&name, "model", "", "a model's directory, or its name on the Hub: tell what memory its weights need")
-	cmd.Flags().StringVar(&servers, "mcp", "", "a file of MCP servers: start them, and tell what tools they have")
+	cmd.Flags().StringVar(&name, "model", "", "show the memory that the weights of this model need: its directory, or name on the Hub")
+	cmd.Flags().StringVar(&servers, "mcp", "", "start the MCP servers of this file, and list their tools")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

@@ -44,27 +44,27 @@ func newEvalCmd() *cobra.Command {
 	var f evalFlags
 	cmd := &cobra.Command{
 		Use:   "eval [--run DIR [--step N] | --model DIR|NAME [--adapter DIR] [key=value …]] [--data SOURCE]",
-		Short: "How a model does on problems: pass@1, pass@k, formats and verdicts",
-		Long: `Asks the model every problem, once greedily and --samples times at the temperature, and judges the
-programs. Nothing is trained, and there is no run directory. With --run, the model is what a run trained,
-asked as that run asks: its settings and problems, but for what flags say, and the policy of its last
-checkpoint or of the one of --step; so the numbers are those of the run's own evaluation, and come with the
-change since its first one. The problems that it trains on need not be there any more. Without --run, the
-settings are the defaults and key=value.
+		Short: "Evaluate a model on problems: pass@1, pass@k, formats and verdicts",
+		Long: `Prompts the model with every problem, once greedily and --samples times at the temperature, and judges the
+programs. It trains nothing and makes no run directory. With --run it evaluates the policy of a run at its last
+checkpoint, or at --step, with the run's settings and problems unless flags say otherwise. The numbers are then
+those of the run's own evaluation, with the change since its first one. The training data of the run may be gone.
+Without --run, the settings are the defaults and key=value.
 
-A prompt that leaves less room than --max-tokens in the model's positions has the rest for its completion; one
-that leaves none is left out. Both are counted.
+A prompt that leaves fewer than --max-tokens positions of the model gets a shorter completion; one that leaves
+none is skipped. Both are counted.
 
-pass@1 (greedy) comes with a bootstrap interval of 95 %; pass@1 and pass@k of the samples are unbiased
-estimates, and best of k is the mean of the best reward among the first k. --out writes for each completion
-{"problem","sample","temperature","text","tokens","truncated","verdict","score","passed","total"}: the greedy
-one has the temperature 0, the verdict is "" where nothing was run, and the score null where the machine
-failed. key=value are settings as those of a run, such as threads=2, eval_top_p=0.9 or sandbox=unsafe; those that
-are for training alone are refused.
+pass@1 (greedy) comes with a 95 % bootstrap interval; pass@1 and pass@k of the samples are unbiased estimates,
+and best of k is the mean of the best reward among the first k. --out writes for each completion
+{"problem","sample","temperature","text","tokens","truncated","verdict","score","passed","total"}: the greedy one
+has temperature 0, the verdict is "" if nothing was run, and the score is null if the machine failed. key=value
+are settings of a run, such as threads=2, eval_top_p=0.9 or sandbox=unsafe; settings that only training uses are
+refused.
 
---suite asks a set that papers report on, in their number of samples, temperature and tokens, unless flags say
-others; --data is then where the set lies, in place of the Hub. --card writes results and every setting, with the
-problems that are in what the model was trained on (--against). --oracle judges the set's own solutions instead.`,
+--suite evaluates on a published benchmark, with the papers' number of samples, temperature and tokens, unless
+flags say otherwise; --data then names a local copy or another source. --card writes the results and every
+setting, and lists the problems that are in the training data (--against). --oracle judges the benchmark's own
+solutions instead.`,
 		Example: `  grpo eval
   grpo eval --run runs/x
   grpo eval --run runs/x --step 20 --data tasks.jsonl --samples 8 --k 4
@@ -78,22 +78,22 @@ problems that are in what the model was trained on (--against). --oracle judges 
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.recorded, "run", "", "`directory` of a run, or of one of its checkpoints")
-	fl.IntVar(&f.step, "step", -1, "of the run, in place of the last that has a checkpoint")
+	fl.IntVar(&f.step, "step", -1, "evaluate the checkpoint of this step of the run, not the last")
 	fl.StringVar(&f.model, "model", configs.DefaultPreset,
-		"Hugging Face model directory, name on the Hub, or tiny, the one that is part of the program")
+		"Hugging Face model directory, name on the Hub, or tiny, the built-in model")
 	fl.StringVar(&f.adapter, "adapter", "", "PEFT adapter `directory`")
 	fl.StringVar(&f.data, "data", "",
-		"problems: what 'grpo data' reads, or tiny, those held out by the program; if not given: tiny, with --run its test_data")
+		"problems: a SOURCE as in 'grpo data', or tiny, the built-in held-out problems; if not given: tiny, or with --run its test_data")
 	fl.StringVar(&f.split, "split", "test", "part of the data: train, test, validation or all")
-	fl.IntVar(&f.problems, "problems", 0, "the first so many problems; 0: all; if not given: with --run as it evaluates")
-	fl.IntVar(&f.samples, "samples", 4, "completions of each problem at the temperature; 0: the greedy one only")
-	fl.IntVar(&f.k, "k", 0, "of pass@k and best of k; 0: as many as --samples")
-	fl.Float64Var(&f.temperature, "temperature", 1, "of the samples")
-	fl.IntVar(&f.maxToks, "max-tokens", 0, "tokens of a completion at most; 0: what the settings say")
-	fl.Uint64Var(&f.seed, "seed", 0, "seed of the draws")
+	fl.IntVar(&f.problems, "problems", 0, "only the first N problems; 0: all; if not given: all, or with --run as many as the run")
+	fl.IntVar(&f.samples, "samples", 4, "sampled completions of each problem, besides the greedy one; 0: none")
+	fl.IntVar(&f.k, "k", 0, "k of pass@k and best of k; 0: --samples")
+	fl.Float64Var(&f.temperature, "temperature", 1, "temperature of the sampled completions")
+	fl.IntVar(&f.maxToks, "max-tokens", 0, "most tokens of a completion; 0: max_tokens of the settings")
+	fl.Uint64Var(&f.seed, "seed", 0, "seed of the sampled completions")
 	registerDevice(cmd, &f.device)
-	fl.BoolVar(&f.json, "json", false, "one JSON object in place of the table")
-	fl.StringVar(&f.out, "out", "", "`file` for one line of JSON a completion")
+	fl.BoolVar(&f.json, "json", false, "print one JSON object instead of the table")
+	fl.StringVar(&f.out, "out", "", "write a line of JSON for each completion to this `file`")
 	f.suite.Register(cmd)
 	cmd.MarkFlagsMutuallyExclusive("run", "model")
 	cmd.MarkFlagsMutuallyExclusive("run", "adapter")
@@ -112,11 +112,11 @@ func (f *evalFlags) run(cmd *cobra.Command, words []string) error {
 		return err
 	}
 	if f.recorded != "" && len(words) > 0 {
-		return badinput.Errorf("%s: with --run the settings are the run's; to ask with others, as a server at another address, leave "+
-			"--run out and type --adapter DIR of its checkpoint, or --model DIR where all of it was trained, with --data and the settings", words[0])
+		return badinput.Errorf("%s: with --run the settings are the run's; to evaluate with others, such as a server at another address, leave "+
+			"out --run and type --adapter DIR of its checkpoint (after train=full --model DIR), with --data and the settings", words[0])
 	}
 	if f.recorded == "" && cmd.Flags().Changed("step") {
-		return badinput.Errorf("--step: it is of a run; type --run DIR, too")
+		return badinput.Errorf("--step needs a run; type --run DIR, too")
 	}
 	if err := f.checkOut(cfg); err != nil { // before the evaluation, which may take hours
 		return err
@@ -308,13 +308,13 @@ func (f *evalFlags) ask(cfg *configs.Config) {
 // check refuses invalid numbers, by the names of the flags.
 func (f *evalFlags) check() error {
 	if f.split != "test" && f.data == "" {
-		return badinput.Errorf("--split %s: it is of the data; type --data SOURCE, too", f.split)
+		return badinput.Errorf("--split %s needs data; type --data SOURCE, too", f.split)
 	}
 	if err := dataset.CheckSplit(f.split); err != nil {
 		return badinput.Errorf("--split: %w", err)
 	}
 	if f.split != "test" && f.data == configs.DefaultPreset {
-		return badinput.Errorf("--split %s: of %s the held-out problems are asked; leave it out", f.split, f.data)
+		return badinput.Errorf("--split %s: %s is evaluated on its held-out problems; leave --split out", f.split, f.data)
 	}
 	for _, n := range []struct {
 		flag  string
@@ -331,7 +331,7 @@ func (f *evalFlags) check() error {
 		return badinput.Errorf("--k: found %d, expected at most --samples, which is %d", f.k, f.samples)
 	}
 	if f.samples > 0 && !(f.temperature > 0) {
-		return badinput.Errorf("--temperature: found %v, expected a number above 0; a greedy completion of each problem is there anyway",
+		return badinput.Errorf("--temperature: found %v, expected a number above 0; the greedy completion of each problem is always included",
 			f.temperature)
 	}
 	return nil

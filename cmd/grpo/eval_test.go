@@ -145,14 +145,14 @@ func TestEvalRefuses(t *testing.T) {
 	for line, says := range map[string][]string{
 		"--model /nowhere":               {`model "/nowhere"`, "no such directory", "owner/name"},
 		"--model " + dir:                 {"config.json"},
-		"run=runs/a":                     {"run: it is a flag here; type --run runs/a"},
-		"run_dir=runs/a":                 {"run_dir: it is a flag here; type --run runs/a"},
+		"run=runs/a":                     {"run is a flag here; type --run runs/a"},
+		"run_dir=runs/a":                 {"run_dir is a flag here; type --run runs/a"},
 		"--data /nowhere.jsonl":          {"--data /nowhere.jsonl: no such file"},
 		"--data " + empty:                {"empty.jsonl", "no rows"},
 		"--data " + split:                {`no split "test"`, "train"},
 		"--data tiny --split tst":        {"--split: no split \"tst\"", "validation"},
 		"--split train":                  {"--split train", "type --data"},
-		"--data tiny --split all":        {"--split all", "held-out problems", "leave it out"},
+		"--data tiny --split all":        {"--split all", "held-out problems", "leave --split out"},
 		"--k 5":                          {"--k: found 5", "--samples, which is 4"},
 		"--samples -1":                   {"--samples: found -1"},
 		"--samples 1000000 --problems 0": {"--samples: found 1000000 of each of 210 problems", "type --samples 19972"},
@@ -182,9 +182,9 @@ func TestEvalCoversItsSettings(t *testing.T) {
 
 // A setting that an evaluation does not read is refused, and one that a flag gives, too; all others are taken.
 func TestEvalTakesWhatItReads(t *testing.T) {
-	const useless = ": it is for training, and grpo eval has no use for it; leave it out"
+	const useless = " is for training, and grpo eval does not use it; leave it out"
 	for word, says := range map[string]string{
-		"temperature=0.01": "temperature: it is a flag here; type --temperature 0.01", "eval_temperature=0.1": "type --temperature 0.1",
+		"temperature=0.01": "temperature is a flag here; type --temperature 0.01", "eval_temperature=0.1": "type --temperature 0.1",
 		"max_prompt_chars=10": useless, "min_prompt_chars=10": useless, "truncate_prompts=true": useless, "min_problem_tests=1": useless,
 		"max_problem_tests=1": useless, "data_sources=a": useless, "difficulty_patience=3": useless, "cache_dataset=true": useless,
 		"learning_rate=3": useless, "lora_rank=3": useless, "train=full": useless, "loss=ppo": useless, "reward_clip=1": useless,
@@ -255,12 +255,12 @@ func TestEvalOfARun(t *testing.T) {
 	out, errs, code := shell(t, "", "eval", "--run", dir, "--k", "3")
 	requireBadInput(t, out, errs, code, "--k: found 3, expected at most --samples, which is 2")
 	out, errs, code = shell(t, "", "eval", "--run", dir, "threads=1")
-	requireBadInput(t, out, errs, code, "with --run the settings are the run's; to ask with others", "leave --run out and type --adapter DIR")
+	requireBadInput(t, out, errs, code, "with --run the settings are the run's", "leave out --run and type --adapter DIR")
 	out, errs, code = shell(t, "", "sweep-checkpoints", dir, "--data", "none.jsonl")
 	requireBadInput(t, out, errs, code, "step 1: --data none.jsonl: no such file")
 	require.NoError(t, os.RemoveAll(filepath.Join(dir, "checkpoints")))
 	out, errs, code = shell(t, "", "eval", "--run", dir)
-	requireBadInput(t, out, errs, code, "run "+dir+": no checkpoint to go on from; expected the directory of a run that has one")
+	requireBadInput(t, out, errs, code, "run "+dir+": no checkpoint to resume from; expected the directory of a run that has one")
 }
 
 // A warm-up learns from rows and asks no problems: who wants its policy asked some is told how.
@@ -273,6 +273,6 @@ func TestEvalOfAWarmUp(t *testing.T) {
 	for _, words := range [][]string{{"eval", "--run", dir}, {"eval", "--run", dir, "--data", "tiny"}, {"sweep-checkpoints", dir}} {
 		out, errs, code := shell(t, "", words...)
 		requireBadInput(t, out, errs, code,
-			dir+" is a run of grpo sft, which asks no problems; type grpo eval --model tiny --adapter "+adapter)
+			dir+" is a run of grpo sft, which has no problems; type grpo eval --model tiny --adapter "+adapter)
 	}
 }

@@ -47,7 +47,7 @@ func TestSuites(t *testing.T) {
 	require.Equal(t, card, again)
 
 	card, out = askedSuite(t, "mbpp", "--style", "completion", "--shots", "0", "--problems", "1", "threads=1")
-	require.Contains(t, out, "contamination: not looked for")
+	require.Contains(t, out, "contamination: not searched")
 	require.Equal(t, []any{1, 0, "plain", 0}, []any{card.Problems, card.Samples, card.Renderer, card.Shots})
 	require.Equal(t, "Task: Write a function to remove the last letter x of a string {{as is}}.\nThe code has to pass these tests:\n"+
 		"assert drop_last(\"hello\",\"l\") == \"helo\"\nassert drop_last(\"abc\",\"x\") == \"abc\"\n"+
@@ -79,12 +79,12 @@ func TestMistakesAboutSuites(t *testing.T) {
 		says string
 	}{
 		{[]string{"--suite", "humanevil"}, "--suite: no suite \"humanevil\"; type one of livecodebench, humaneval"},
-		{[]string{"--from", "2024-08-01"}, "--from: it is of a suite; type --suite livecodebench|"},
+		{[]string{"--from", "2024-08-01"}, "--from needs a suite; type --suite livecodebench|"},
 		{[]string{"--suite", "livecodebench", "--from", "August"}, `--from: found "August", expected a day such as 2024-08-01`},
 		{[]string{"--suite", "gsm8k", "--from", "2024-08-01"}, "have no dates"},
-		{[]string{"--suite", "gsm8k", "env=heal"}, "env: --suite asks in one turn, and judges by the set's own tests; leave it out"},
-		{[]string{"--suite", "gsm8k", "reward_file=r.py"}, "reward_file: --suite asks in one turn"},
-		{[]string{"--suite", "gsm8k", "--split", "train"}, "--split: which part of gsm8k is asked"},
+		{[]string{"--suite", "gsm8k", "env=heal"}, "env: --suite prompts in one turn, and judges by its own tests; leave it out"},
+		{[]string{"--suite", "gsm8k", "reward_file=r.py"}, "reward_file: --suite prompts in one turn"},
+		{[]string{"--suite", "gsm8k", "--split", "train"}, "--split: gsm8k prescribes its own part"},
 		{[]string{"--suite", "gsm8k", "--card", "card.txt"}, "a name that ends in .md or .json"},
 		{[]string{"--suite", "gsm8k", "--data", "no/such/file.jsonl"}, "no such file"},
 		{[]string{"--suite", "gsm8k", "--data", excerpt("mbpp")}, `"question": found nothing, expected text`},

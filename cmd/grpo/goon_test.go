@@ -35,11 +35,11 @@ func TestANamedRunBringsItsSettings(t *testing.T) {
 		return out + errs
 	}
 	require.Contains(t, say("--print-config", "run_dir="+run), "\nmax_steps: 2\n")
-	require.Contains(t, say("--quiet", "run_dir="+run), "has all of its 2 steps")
+	require.Contains(t, say("--quiet", "run_dir="+run), "has done all of its 2 steps")
 	out, errs, code := shell(t, "", "--quiet", "run_dir="+run, "max_steps=1")
-	requireBadInput(t, out, errs, code, "max_steps: found 1", "after 2 steps already")
+	requireBadInput(t, out, errs, code, "max_steps: found 1", "has 2 steps already")
 	says := say("--quiet", "run_dir="+run, "max_steps=4", "grad_clip_norm=1e9")
-	require.Contains(t, says, "settings changed since the run was started before: grad_clip_norm: 0 → 1e9, max_steps: 2 → 4")
+	require.Contains(t, says, "settings changed since the last start of the run: grad_clip_norm: 0 → 1e9, max_steps: 2 → 4")
 	got := remains(t, folder)
 	require.Equal(t, whole["rollouts.jsonl"], got["rollouts.jsonl"], "which problems and which model there were")
 	now, err := os.ReadFile(filepath.Join(run, "config.json"))
@@ -66,7 +66,7 @@ func TestANamedRunBringsItsSettings(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []any{"tiny", "ppo", uint64(7), 2, 40, run},
 		[]any{cfg.Model, cfg.Loss, cfg.Seed, cfg.PromptsPerStep, cfg.MaxTokens, cfg.InitFrom})
-	require.Contains(t, say("--quiet", "run_dir="+child), "has all of its 5 steps")
+	require.Contains(t, say("--quiet", "run_dir="+child), "has done all of its 5 steps")
 	out, errs, code = shell(t, "", "--preset", "tiny_smoke", "--quiet", "run_dir="+run, "data=nowhere.jsonl", "eval_every=-1")
 	requireBadInput(t, out, errs, code, "data: tiny → nowhere.jsonl")
 
@@ -74,7 +74,7 @@ func TestANamedRunBringsItsSettings(t *testing.T) {
 	_, errs, code = shell(t, "", "--quiet", "run_dir="+run, "model="+narrow, "allow_change=model,prompt_template")
 	require.Equal(t, 2, code, errs)
 	require.Contains(t, errs, "does not fit the model")
-	require.Contains(t, errs, "as its config.json says")
+	require.Contains(t, errs, "as in its config.json")
 }
 
 // What a run began with is kept twice.
@@ -94,8 +94,8 @@ func TestLostSettingsComeBack(t *testing.T) {
 		}
 		out, errs, code := shell(t, "", "--quiet", "run_dir="+run)
 		require.Zero(t, code, errs)
-		require.Contains(t, errs, "config.json was missing or damaged: it is written again")
-		require.Contains(t, out+errs, "has all of its 2 steps")
+		require.Contains(t, errs, "config.json was missing or damaged, and is rewritten")
+		require.Contains(t, out+errs, "has done all of its 2 steps")
 		now, err := os.ReadFile(config)
 		require.NoError(t, err)
 		require.Equal(t, string(first), string(now))
@@ -103,7 +103,7 @@ func TestLostSettingsComeBack(t *testing.T) {
 	require.NoError(t, os.Remove(config))
 	require.NoError(t, os.Remove(filepath.Join(run, "manifest.json")))
 	out, errs, code := shell(t, "", "--quiet", "run_dir="+run)
-	requireBadInput(t, out, errs, code, "has no config.json that says what was trained; give the settings by --preset or --config-file")
+	requireBadInput(t, out, errs, code, "has no config.json with its settings; give them by --preset or --config-file")
 }
 
 // Files that a run is made of are known again.
@@ -130,13 +130,13 @@ func TestChangedFilesAreNoticed(t *testing.T) {
 		require.Equal(t, 2, code, errs)
 		require.Empty(t, out)
 		require.Contains(t, errs, key+": ")
-		require.Contains(t, errs, "allow_change="+key+" to go on with it")
+		require.Contains(t, errs, "allow_change="+key+" to accept the change")
 		out, errs, code = shell(t, "", "--dry-run", "run_dir="+run, "max_steps=3", "allow_change="+key)
 		require.Zero(t, code, errs)
-		require.Regexp(t, `run: goes on from .*, after step \d`, out)
+		require.Regexp(t, `run: resumes from .*, after step \d`, out)
 		if key == "model" {
 			out, errs, code = shell(t, "", "replay", "--run", run, "--step", "2")
-			requireBadInput(t, out, errs, code, "trained on something else: model: model.safetensors changed")
+			requireBadInput(t, out, errs, code, "trained with other files: model: model.safetensors changed")
 		}
 		require.NoError(t, os.WriteFile(path, was, 0o644))
 	}

@@ -23,10 +23,10 @@ func TestHabitsAreAnswered(t *testing.T) {
 		require.NoError(t, os.CopyFS(dir, os.DirFS(golden("qwen3-tied", "adapter"))))
 	}
 	for line, says := range map[string][]string{
-		"train":                            {"train: training has no verb", "type grpo [key=value …]"},
-		"train learning_rate=1e-4":         {"training has no verb"},
-		"run":                              {"training has no verb"},
-		"--learning_rate=1":                {"--learning_rate: it is a setting, and no flag; type learning_rate=VALUE"},
+		"train":                            {"train: training needs no verb", "type grpo [key=value …]"},
+		"train learning_rate=1e-4":         {"training needs no verb"},
+		"run":                              {"training needs no verb"},
+		"--learning_rate=1":                {"--learning_rate is a setting, not a flag; type learning_rate=VALUE"},
 		"--max-steps 3":                    {"type max_steps=VALUE"},
 		"--num-generations 8":              {"--num-generations: it is completions_per_prompt here; type completions_per_prompt=VALUE"},
 		"num_generations=8":                {"num_generations: it is completions_per_prompt here; type completions_per_prompt=8"},
@@ -34,7 +34,7 @@ func TestHabitsAreAnswered(t *testing.T) {
 		"learning_rate":                    {"learning_rate: a setting has a value; type learning_rate=VALUE"},
 		"beta=0.1":                         {"beta: it is kl_coef here", "type kl_coef=0.1"},
 		"beta=0.1 seed=x learning_rate=-1": {"beta: ", `seed: found "x"`, "learning_rate: found -1"},
-		"model seed train":                 {"model: a setting has a value; type model=VALUE", "seed: a setting", "training has no verb"},
+		"model seed train":                 {"model: a setting has a value; type model=VALUE", "seed: a setting", "training needs no verb"},
 		"adapter=" + run:                   {"adapter: ", "such as " + filepath.Join(run, "checkpoints", "step_000020", "adapter")},
 		"sample --model tiny --prompt x --adapter " + run: {"such as " + filepath.Join(run, "checkpoints", "step_000020", "adapter")},
 	} {

@@ -114,7 +114,7 @@ func TestStoppedRunsGoOn(t *testing.T) {
 			code, says := p.end(t)
 			require.Equal(t, exitInterrupted, code, says)
 			require.Contains(t, says, "grpo: stopping; once more to stop without saving")
-			require.Contains(t, says, "goes on\n")
+			require.Contains(t, says, "resumes\n")
 			saved, err := filepath.Glob(filepath.Join(folder, "run", "checkpoints", "step_*", "state.json"))
 			require.NoError(t, err)
 			require.Len(t, saved, 1)

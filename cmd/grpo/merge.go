@@ -26,12 +26,12 @@ func newMergeCmd() *cobra.Command {
 	place := func() destination.Place { return destination.Place{Flag: "--out", Path: out, Folder: true, Anew: true} }
 	cmd := &cobra.Command{
 		Use:   "merge --model DIR --adapter DIR --out DIR",
-		Short: "Write a model with an adapter merged into its weights",
-		Long: `Writes W + (alpha/rank)·B·A for every adapted weight, rounded once to the encoding of the model, then
-compares what it wrote with that, number by number: every weight within the rounding of its encoding. An
-adapter that is smaller than this rounding, so that nearly all of it would be lost, is refused. Then it loads the
-model and compares log-probabilities. DIR appears only if all agree. Weights in four bits are decoded to bf16 first, and
-the result is in bf16; --quantize nf4 merges into those that a run with quantize=nf4 saw, so that the result is what it trained.`,
+		Short: "Merge an adapter into the weights of a model",
+		Long: `Writes W + (alpha/rank)·B·A for every adapted weight, rounded once to the encoding of the model. Then it checks every number
+that it wrote against that sum, within the rounding of the encoding, loads the model and compares log-probabilities. DIR appears
+only if all agree. An adapter so small that rounding would lose nearly all of it is refused. Four-bit weights are first decoded
+to bf16, and the result is in bf16. For the adapter of a run with quantize=nf4 give --quantize nf4: it is merged into the
+weights that the run saw, so the result is the model that was trained.`,
 		Example: `  grpo merge --model ~/Qwen3-0.6B --adapter runs/x/checkpoints/step_000060/adapter --out ~/Qwen3-0.6B-coder`,
 		Args:    usage.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -108,7 +108,7 @@ func merge(ctx context.Context, f *policyFlags, out string) (report string, err 
 		return "", err
 	}
 	return fmt.Sprintf("%s: %.1f %% of the adapter is in the rounded weights; "+
-		"log-probabilities differ from the adapter's by %.2g on average; the adapter moved them by %.2g%s",
+		"log-probabilities differ from the adapted model's by %.2g on average; the adapter changes them by %.2g%s",
 		out, 100*kept, meanDifference(adapted, merged), meanDifference(adapted, base), note), nil
 }
 
@@ -142,7 +142,7 @@ func (f *policyFlags) inNumbers(ctx context.Context, beside string) (dir, note s
 	if err == nil {
 		err = nf4.DequantiseModel(ctx, codes, dir)
 	}
-	return dir, "; the model's weights were in four bits, and were decoded to bf16 first: the result is no longer quantised", err
+	return dir, "; the model's four-bit weights were decoded to bf16 first: the result is no longer quantised", err
 }
 
 // roundingNoise is how much rounding all weights to 16 bits may change a log-probability on average. It is no bound: the
@@ -155,7 +155,7 @@ func compareMerged(base, adapted, merged [][]float32) error {
 	off, moved := meanDifference(adapted, merged), meanDifference(adapted, base)
 	if !(off <= roundingNoise && (off < moved/2 || moved < roundingNoise)) {
 		return fmt.Errorf("the merged model is not the adapted one: log-probabilities differ by %.3g on average, "+
-			"where the adapter moved them by %.3g; nothing was written", off, moved)
+			"and the adapter changes them by %.3g; nothing was written", off, moved)
 	}
 	return nil
 }

@@ -15,8 +15,8 @@ func TestMistakesAreAnsweredInOurWords(t *testing.T) {
 		"sample --run x --model tiny":          "--model and --run do not go together; leave one of them out",
 		"replay --run x --step 2 --steps 3":    "--run and --steps do not go together; leave one of them out",
 		"replay --run x --step 2 --loss ppo":   "--loss and --run do not go together; leave one of them out",
-		"sweep seed=0..2 --rungs 2":            "--rungs: they are those of --halving; type --halving, too",
-		"sweep seed=0..2 --random-seed 2":      "--random-seed: nothing is drawn; type --random N, too",
+		"sweep seed=0..2 --rungs 2":            "--rungs needs --halving; type --halving, too",
+		"sweep seed=0..2 --random-seed 2":      "--random-seed needs --random; type --random N, too",
 		"tool mcp x --json read_file":          "--json lists the tools; leave it out to call read_file",
 		"tool trace x --call f --input 3":      "--input: with --call the tool takes none; leave one of them out, or type --json",
 		"tool trace x --json --form story":     "--form and --json do not go together",
@@ -48,10 +48,10 @@ func TestMistakesAreAnsweredInOurWords(t *testing.T) {
 		"eval --nonsense 3":                    "unknown flag: --nonsense (see 'grpo eval --help')",
 		"nonsense runs/a":                      `unknown command or setting "nonsense"; expected a verb or key=value (see 'grpo --help')`,
 		"bench gemm foo":                       `"foo"; grpo bench gemm takes flags alone`,
-		"bench gemm --rank 4":                  "--rank: grpo bench gemm has no use for it; leave it out",
-		"bench long --runs 2":                  "--runs: grpo bench long has no use for it",
+		"bench gemm --rank 4":                  "--rank: grpo bench gemm does not use it; leave it out",
+		"bench long --runs 2":                  "--runs: grpo bench long does not use it",
 		"sample --model tiny --prompt a --cache-bytes -5":                        "--cache-bytes and --max-sequences: found -5 and 0",
-		"sample --model tiny --prompt a --renderer plain --chat-date 2024-07-26": "--chat-date: it is for the model's own template",
+		"sample --model tiny --prompt a --renderer plain --chat-date 2024-07-26": "--chat-date is for the model's own template",
 		"sample --model tiny --tokens a --renderer plain":                        "--renderer and --tokens do not go together",
 		"sample --model tiny --prompt a --chat-date x":                           `--chat-date: found "x", expected a day`,
 		"help foo":                    "help foo: grpo has no verb foo; type grpo --help",
@@ -93,7 +93,7 @@ func TestAMisspeltVerbIsToldOfOnce(t *testing.T) {
 // What a sweep cannot make is said before it begins.
 func TestASweepOfWarmUps(t *testing.T) {
 	out, errs, code := shell(t, "", "sweep", "seed=0,1", "method=sft", "data=x", "--dry-run")
-	requireBadInput(t, out, errs, code, "method: sft has a verb of its own; type grpo sft")
+	requireBadInput(t, out, errs, code, "method: sft has a command of its own; type grpo sft")
 }
 
 // Help is there for what there is.

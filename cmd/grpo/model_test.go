@@ -192,7 +192,7 @@ func TestMergeVerb(t *testing.T) {
 	disk.Observer = nil
 	require.Zero(t, code, errs)
 	require.Equal(t, disk.Op{Kind: disk.SyncedFolder, Path: filepath.Dir(out)}, last, "the name of what was merged survives a power cut")
-	require.Contains(t, text, "log-probabilities differ from the adapter's by")
+	require.Contains(t, text, "log-probabilities differ from the adapted model's by")
 	entries, err := os.ReadDir(filepath.Dir(out))
 	require.NoError(t, err)
 	require.Len(t, entries, 1, "nothing but the merged model is left")
@@ -246,7 +246,7 @@ func TestQuantizeVerb(t *testing.T) {
 	require.Zero(t, code, errs)
 	_, errs, code = shell(t, sequence, "score", "--model", large, "--adapter", adapter)
 	require.Equal(t, 2, code)
-	require.Contains(t, errs, "was trained over another model: model: ")
+	require.Contains(t, errs, "was trained on another model: model: ")
 	_, errs, code = shell(t, "", "score", "--model", small, "--quantize", "int4")
 	require.Equal(t, 2, code)
 	require.Contains(t, errs, `--quantize: found "int4", expected none or nf4`)

@@ -42,7 +42,7 @@ func (f *policyFlags) register(cmd *cobra.Command) {
 
 // registerAll is register for a verb to which a model is optional.
 func (f *policyFlags) registerAll(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.model, "model", "", "Hugging Face model `directory`, a name on the Hub, or tiny: the program's own")
+	cmd.Flags().StringVar(&f.model, "model", "", "Hugging Face model `directory`, name on the Hub, or tiny, the built-in model")
 	cmd.Flags().StringVar(&f.adapter, "adapter", "", "PEFT adapter `directory`")
 	f.registerSpeed(cmd)
 	run := cmd.RunE
@@ -62,25 +62,25 @@ func (f *policyFlags) registerAll(cmd *cobra.Command) {
 
 // registerSpeed adds the flags about the machine.
 func (f *policyFlags) registerSpeed(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.precision, "precision", "auto", "what numbers are rounded to before they meet a bf16 weight: "+
-		"f32, not at all; `bf16`, faster where there are instructions for it; int16, with weights of four bits on a "+
-		"processor; auto, bf16 on a card")
+	cmd.Flags().StringVar(&f.precision, "precision", "auto", "rounding of activations before they are multiplied by a bf16 "+
+		"weight: f32, none; `bf16`, faster on processors with bf16 instructions; int16, for four-bit weights on a processor; "+
+		"auto, bf16 on a card, else f32")
 	cmd.Flags().StringVar(&f.kv, "kv-cache-dtype", "auto",
-		"what keys and values are rounded to: f32, `bf16`, or auto, on a card and with --order tiles as --precision says, else f32")
-	cmd.Flags().StringVar(&f.adapted, "adapter-precision", "auto", "what an adapter's matrices are rounded to in products, and what they are "+
-		"multiplied with: f32, `bf16`, or auto, bf16 with --precision bf16 and --order tiles, else f32")
-	cmd.Flags().StringVar(&f.quantize, "quantize", "none", "keep the layers of a bf16 model in four bits a weight: none or `nf4`")
-	cmd.Flags().StringVar(&f.order, "order", "auto", "in which order sums of products are taken: serial; `tiles`, as the tile unit of a "+
-		"processor does; auto, tiles where there is one. On a card: auto")
+		"number format of the KV cache: f32, `bf16`, or auto: that of --precision on a card and with --order tiles, else f32")
+	cmd.Flags().StringVar(&f.adapted, "adapter-precision", "auto", "rounding of an adapter's matrices and their inputs in products: "+
+		"f32, `bf16`, or auto, bf16 with --precision bf16 and --order tiles, else f32")
+	cmd.Flags().StringVar(&f.quantize, "quantize", "none", "store the layers of a bf16 model in four bits per weight: none or `nf4`")
+	cmd.Flags().StringVar(&f.order, "order", "auto", "order in which products are added: serial, one by one; `tiles`, that of a "+
+		"processor's tile unit (AMX); auto, tiles if the processor has one. On a card only auto")
 	registerDevice(cmd, &f.device)
-	cmd.Flags().IntVar(&f.threads, "threads", 0, "worker `threads`; 0: one per core. Results do not depend on it")
-	cmd.Flags().IntVar(&f.rows, "max-rows", 0, "tokens in a batch; 0: 512. Scores do not depend on it, gradients in the last bits")
+	cmd.Flags().IntVar(&f.threads, "threads", 0, "worker `threads`; 0: one per core. Results do not depend on them")
+	cmd.Flags().IntVar(&f.rows, "max-rows", 0, "tokens in a batch; 0: 512. Changes no scores, and only the last bits of gradients")
 }
 
 // registerDevice adds the flag --device.
 func registerDevice(cmd *cobra.Command, to *string) {
 	cmd.Flags().StringVar(to, "device", "auto",
-		"what computes: auto, cpu, or the card `cuda:N`; auto: the first card, or the processor where there is none")
+		"device: cpu, the card `cuda:N`, or auto: the first card, or the processor if there is no card")
 }
 
 // openDevice returns a function that opens a device. If that is a GPU and this program has no GPU backend, the process

@@ -42,8 +42,8 @@ func (f *promptFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.messages, "messages", "", "JSON Lines `file` of conversations; - for standard input")
 	fl.StringVar(&f.tokens, "tokens", "", "JSON Lines `file` of token prompts; - for standard input")
 	fl.StringVar(&f.renderer, "renderer", "", "chat format: plain, "+strings.Join(chat.Names(), ", ")+"; if not given, the model's template")
-	fl.StringVar(&f.chatDate, "chat-date", configs.Defaults().ChatDate, "`day` that the model's template takes for today")
-	fl.StringVar(&f.chatVars, "chat-vars", "", "`JSON` object with variables of the model's template")
+	fl.StringVar(&f.chatDate, "chat-date", configs.Defaults().ChatDate, "`day` that the model's chat template uses as today")
+	fl.StringVar(&f.chatVars, "chat-vars", "", "`JSON` object of variables for the model's chat template")
 	for _, words := range []string{"renderer", "chat-date", "chat-vars"} {
 		cmd.MarkFlagsMutuallyExclusive("tokens", words)
 	}

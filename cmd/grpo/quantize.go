@@ -25,10 +25,10 @@ func newQuantizeCmd() *cobra.Command {
 	place := func() destination.Place { return destination.Place{Flag: "--out", Path: out, Folder: true, Anew: true} }
 	cmd := &cobra.Command{
 		Use:   "quantize --model DIR --out DIR",
-		Short: "Write a model with its weights in four bits",
-		Long: `Writes the matrices of the layers of a model in bf16 in NF4, as bitsandbytes does: a code of four bits for each
-weight and a scale for each 64 of them, about 0.52 bytes a weight; with --double=false 0.56. The embedding, the head and the
-norms stay as they are. The result is a model like any other: train an adapter over it, sample from it, merge into it.
+		Short: "Quantise a model to four bits per weight",
+		Long: `Writes the layers' matrices of a bf16 model in NF4, in the format of bitsandbytes: a four-bit code for each weight and a
+scale for each 64 weights, about 0.52 bytes a weight, or 0.56 with --double=false. The embedding, the head and the norms
+stay as they are. The result is a model like any other: train an adapter on it, sample from it, merge into it.
 
 With --undo it decodes such a model to bf16 again.`,
 		Example: `  grpo quantize --model Qwen/Qwen3-4B --out ~/Qwen3-4B-nf4`,
@@ -49,10 +49,10 @@ With --undo it decodes such a model to bf16 again.`,
 		},
 	}
 	usage.First(cmd, func([]string) error { return place().Check() })
-	cmd.Flags().StringVar(&from, "model", "", "Hugging Face model `directory`, a name on the Hub, or tiny: the program's own")
+	cmd.Flags().StringVar(&from, "model", "", "Hugging Face model `directory`, name on the Hub, or tiny, the built-in model")
 	cmd.Flags().StringVar(&out, "out", "", "`directory` to write; must be empty or not there yet")
-	cmd.Flags().BoolVar(&double, "double", true, "quantise the scales too, to eight bits")
-	cmd.Flags().BoolVar(&undo, "undo", false, "decode a model in four bits to bf16")
+	cmd.Flags().BoolVar(&double, "double", true, "quantise the scales, too, to eight bits")
+	cmd.Flags().BoolVar(&undo, "undo", false, "decode a four-bit model to bf16")
 	cmd.MarkFlagsMutuallyExclusive("double", "undo")
 	must(cmd.MarkFlagRequired("model"))
 	must(cmd.MarkFlagRequired("out"))

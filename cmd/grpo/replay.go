@@ -55,15 +55,15 @@ func newReplayCmd() *cobra.Command {
 	f := replayFlags{adam: optim.Defaults(), learning: 4e-5, reduction: string(model.Sum), temper: 1, clipLow: -1, clipHigh: -1, train: "lora"}
 	cmd := &cobra.Command{
 		Use:   "replay (--run DIR --step N | --model DIR (--adapter DIR | --rank R --seed S) --datums FILE --steps N --out DIR [key=value …])",
-		Short: "Train on recorded datums, or take a step of a run again",
-		Long: `With --run, takes step N of a run again, from the checkpoint before it and with the completions that
-it recorded since, and fails unless the policy comes out as it was recorded, to the last bit.
+		Short: "Train on recorded datums, or repeat a step of a run and compare",
+		Long: `With --run, repeats step N of a run, from the checkpoint before it and with the completions recorded
+since then, and fails unless the policy is the recorded one, to the last bit.
 
 With --datums, takes N optimizer steps on the datums of a JSON Lines file, all of them in each step:
   {"tokens":[…], "ob_len":P, "logprobs":[len(tokens)-1 numbers], "advantage":A}
-logprobs[i] belongs to tokens[i+1]; the first ob_len tokens were observed and teach nothing. A datum of
-several turns has "spans":[[from,to],…] too: tokens in them alone were sampled, from ob_len on. Prints one
-line of JSON a step and writes a PEFT adapter to DIR (with train=full, a model).
+logprobs[i] belongs to tokens[i+1]; the first ob_len tokens are the prompt and are not trained on. A datum
+of several turns also has "spans":[[from,to],…]: from ob_len on, only tokens in spans were sampled. Prints
+one line of JSON a step and writes a PEFT adapter to DIR (with train=full, a model).
 
 Keys: learning_rate (4e-5), adam_beta1 (0.9), adam_beta2 (0.95), adam_eps (1e-12), weight_decay (0),
 grad_clip_norm (0: off), reduction (sum, token_mean, sequence_mean, sequence_sum), temperature (1), clip_low and
@@ -87,17 +87,17 @@ clip_high (of --loss ppo and cispo), train (lora, full), share_prefixes (false).
 	f.registerAll(cmd)
 	usage.First(cmd, func([]string) error { return f.checkOut() })
 	fl := cmd.Flags()
-	fl.StringVar(&f.datums, "datums", "", "JSON Lines `file`")
-	fl.StringVar(&f.out, "out", "", "`directory` for the result")
-	fl.StringVar(&f.dumpGrads, "dump-grads", "", "safetensors `file` for the first step's gradients")
-	fl.IntVar(&f.steps, "steps", 1, "optimizer steps")
+	fl.StringVar(&f.datums, "datums", "", "JSON Lines `file` of datums")
+	fl.StringVar(&f.out, "out", "", "`directory` to write the adapter or model to")
+	fl.StringVar(&f.dumpGrads, "dump-grads", "", "write the first step's gradients to this safetensors `file`")
+	fl.IntVar(&f.steps, "steps", 1, "number of optimizer steps")
 	fl.IntVar(&f.rank, "rank", 0, "`rank` of a new adapter")
 	fl.Float64Var(&f.alpha, "alpha", lora.Defaults().Alpha, "`alpha` of a new adapter")
 	fl.StringSliceVar(&f.targets, "targets", nil, "`modules` of a new adapter: q_proj,…; all seven if not given")
 	fl.Uint64Var(&f.seed, "seed", 0, "`seed` of a new adapter")
-	fl.StringVar(&f.lossName, "loss", "importance_sampling", "importance_sampling, ppo, cispo or cross_entropy")
+	fl.StringVar(&f.lossName, "loss", "importance_sampling", "loss: importance_sampling, ppo, cispo or cross_entropy")
 	fl.StringVar(&f.recorded, "run", "", "`directory` of a run")
-	fl.IntVar(&f.step, "step", 0, "`step` of the run")
+	fl.IntVar(&f.step, "step", 0, "`step` of the run to repeat")
 	cmd.MarkFlagsOneRequired("run", "datums")
 	cmd.MarkFlagsMutuallyExclusive("run", "datums")
 	cmd.MarkFlagsRequiredTogether("run", "step")
@@ -132,9 +132,9 @@ func (f *replayFlags) checkStart(given func(flag string) bool) error {
 	for _, flag := range []string{"adapter", "rank", "alpha", "targets", "seed"} {
 		switch {
 		case given(flag) && f.train == "full":
-			return badinput.Errorf("--%s: it is of an adapter, and train=full trains the model itself; leave one of them out", flag)
+			return badinput.Errorf("--%s is for an adapter, and train=full trains the model itself; leave one of them out", flag)
 		case given(flag) && f.adapter != "" && flag != "adapter" && f.rank == 0:
-			return badinput.Errorf("--%s: it is of a new adapter; leave it out, or type --rank R in place of --adapter", flag)
+			return badinput.Errorf("--%s is for a new adapter; leave it out, or type --rank R instead of --adapter", flag)
 		}
 	}
 	return nil

@@ -38,17 +38,17 @@ func newSampleCmd() *cobra.Command {
 	var f sampleFlags
 	cmd := &cobra.Command{
 		Use:   "sample (--run DIR [--step N] | --model DIR [--adapter DIR]) (--prompt TEXT | --messages FILE | --tokens FILE | --data SOURCE)",
-		Short: "Completions of prompts",
-		Long: `Draws completions in the chat format of the model and streams them to the terminal; with --json, writes
-one line per completion: {"prompt":i,"sample":j,"tokens":[…],"logprobs":[…],"text":"…","finish_reason":"stop|length"}.
+		Short: "Sample completions of prompts from a model or a run",
+		Long: `Samples completions in the chat format of the model and streams them to the terminal; with --json, writes one line per
+completion: {"prompt":i,"sample":j,"tokens":[…],"logprobs":[…],"text":"…","finish_reason":"stop|length"}.
 
---messages reads JSON Lines {"messages":[{"role":"user","content":"…"}]}, with "tools" if there are any; --tokens reads JSON Lines
-{"tokens":[…]}, prompts as they are, and needs no tokenizer. A completion depends on the seed, on its
-prompt's place among the prompts and on its own number, not on what is sampled beside it.
+--messages reads JSON Lines {"messages":[{"role":"user","content":"…"}]}, optionally with "tools"; --tokens reads JSON Lines
+{"tokens":[…]}, uses these prompts as they are, and needs no tokenizer. A completion depends on the seed, its prompt's place among the
+prompts, and its own number, not on what is sampled beside it.
 
-With --run, the model is what a run trained, its last checkpoint or the one of --step, spoken to as in training:
---prompt is the statement of a problem, in the words of the run's prompt template, and --data reads problems; the chat format, the stop
-strings, the temperature and the length of completions are the run's, but for what flags say.`,
+With --run, it samples from the policy of a run, at its last checkpoint or at --step, prompted as in training: --prompt is the
+statement of a problem, for the run's prompt template, and --data reads problems. The chat format, stop strings, temperature and length
+of completions are the run's, unless flags say otherwise.`,
 		Example: `  grpo sample --run runs/x --prompt "Read an integer x. Print x plus 1."
   grpo sample --run runs/x --step 20 --data tasks.jsonl --n 4 --temperature 0.7
   grpo sample --model ~/Qwen3-0.6B --prompt "Write a haiku in Python."
@@ -60,20 +60,20 @@ strings, the temperature and the length of completions are the run's, but for wh
 	f.promptFlags.register(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&f.recorded, "run", "", "`directory` of a run, or of one of its checkpoints")
-	fl.StringVar(&f.problems, "data", "", "problems, which 'grpo data' reads, in the words of the run")
-	fl.IntVar(&f.step, "step", -1, "of the run, in place of the last that has a checkpoint")
+	fl.StringVar(&f.problems, "data", "", "problems, a SOURCE as in 'grpo data', put into the run's prompt template")
+	fl.IntVar(&f.step, "step", -1, "sample from the checkpoint of this step of the run, not the last")
 	fl.IntVar(&f.n, "n", 1, "completions per prompt")
-	fl.Uint64Var(&f.seed, "seed", 0, "seed of the draws")
-	fl.IntVar(&f.params.MaxTokens, "max-tokens", 512, "tokens of a completion at most")
-	fl.Float32Var(&f.params.Temperature, "temperature", 1, "0: always the most likely token")
-	fl.Float32Var(&f.params.TopP, "top-p", 1, "draw from the fewest tokens with this probability together")
-	fl.IntVar(&f.params.TopK, "top-k", 0, "draw from the k most likely tokens; 0: all")
-	fl.Float32Var(&f.params.MinP, "min-p", 0, "draw from tokens with this share of the most likely one's probability")
+	fl.Uint64Var(&f.seed, "seed", 0, "seed of the sampling")
+	fl.IntVar(&f.params.MaxTokens, "max-tokens", 512, "most tokens of a completion")
+	fl.Float32Var(&f.params.Temperature, "temperature", 1, "sampling temperature; 0: always the most likely token")
+	fl.Float32Var(&f.params.TopP, "top-p", 1, "sample from the fewest tokens whose probabilities add up to this")
+	fl.IntVar(&f.params.TopK, "top-k", 0, "sample from the k most likely tokens; 0: all")
+	fl.Float32Var(&f.params.MinP, "min-p", 0, "sample from tokens with at least this share of the highest probability")
 	fl.StringArrayVar(&f.stop, "stop", nil, "`text` that ends a completion; may be given several times")
-	fl.BoolVar(&f.json, "json", false, "one line of JSON per completion")
-	fl.IntVar(&f.engine.MaxSequences, "max-sequences", 0, "completions at work at a time; 0: 64")
-	fl.BoolVar(&f.engine.NoDrafts, "no-drafts", false, "compute one token of a completion at a time, which changes only how long it takes")
-	fl.Int64Var(&f.engine.CacheBytes, "cache-bytes", 0, "memory for keys and values; 0: as needed, but no more than half of what is free")
+	fl.BoolVar(&f.json, "json", false, "print a line of JSON for each completion")
+	fl.IntVar(&f.engine.MaxSequences, "max-sequences", 0, "completions sampled at a time; 0: 64")
+	fl.BoolVar(&f.engine.NoDrafts, "no-drafts", false, "no speculative decoding; completions do not depend on it")
+	fl.Int64Var(&f.engine.CacheBytes, "cache-bytes", 0, "memory of the KV cache; 0: as needed, up to half of the free memory")
 	cmd.MarkFlagsOneRequired("run", "model")
 	for _, flag := range []string{"model", "adapter", "precision", "kv-cache-dtype", "adapter-precision", "quantize", "order"} {
 		cmd.MarkFlagsMutuallyExclusive("run", flag)
@@ -85,10 +85,10 @@ strings, the temperature and the length of completions are the run's, but for wh
 func (f *sampleFlags) follow(cmd *cobra.Command) error {
 	if f.recorded == "" {
 		if cmd.Flags().Changed("step") {
-			return badinput.Errorf("--step: it is of a run; type --run DIR in place of --model")
+			return badinput.Errorf("--step needs a run; type --run DIR instead of --model")
 		}
 		if f.problems != "" {
-			return badinput.Errorf("--data: its problems want the words of a run; type --run DIR in place of --model")
+			return badinput.Errorf("--data needs the prompt template of a run; type --run DIR instead of --model")
 		}
 		return nil
 	}

@@ -225,8 +225,8 @@ func TestEvalHasOnlyThePositionsOfTheModel(t *testing.T) {
 	var r outcome.Report
 	require.NoError(t, json.Unmarshal([]byte(out), &r))
 	require.Equal(t, []int{2, 1, 2}, []int{r.Problems, r.NoRoom, r.LessRoom})
-	require.Contains(t, errs, "1 problem of 3 is left out: the tokens of its prompt alone take the model's 80 positions")
-	require.Contains(t, errs, "2 problems of 3 leave less room than max_tokens=1000")
+	require.Contains(t, errs, "1 problem of 3 is left out: the tokens of its prompt alone fill the model's 80 positions")
+	require.Contains(t, errs, "2 problems of 3 leave room for fewer than max_tokens=1000 tokens")
 	require.Less(t, r.Sampled.Tokens, 4*80)
 
 	write(t, file, task("b", long))

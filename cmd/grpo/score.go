@@ -28,10 +28,10 @@ func newScoreCmd() *cobra.Command {
 	var temperature float32
 	cmd := &cobra.Command{
 		Use:   "score --model DIR [--adapter DIR] [--temperature T]",
-		Short: "Log-probabilities of token sequences",
+		Short: "Compute log-probabilities of token sequences",
 		Long: `Reads JSON Lines {"tokens":[…]} from standard input and writes, in the same order, {"logprobs":[…]}:
-len(tokens)-1 natural logarithms, logprobs[i] = log p(tokens[i+1] | tokens[..i]), of the distribution
-that is sampled at the temperature. A sequence's numbers do not depend on the others.`,
+len(tokens)-1 natural logarithms, logprobs[i] = log p(tokens[i+1] | tokens[..i]), at the sampling
+temperature. The numbers of a sequence do not depend on the others.`,
 		Example: `  echo '{"tokens":[9707,11,1879,0]}' | grpo score --model ~/Qwen3-0.6B
   grpo score --model ~/Qwen3-0.6B --adapter runs/x/checkpoints/step_000060/adapter --temperature 0.7 < sequences.jsonl`,
 		Args: usage.Takes(),

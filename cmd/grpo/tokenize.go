@@ -20,12 +20,12 @@ func newTokenizeCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tokenize --tokenizer FILE|DIR [--decode] [--plain]",
 		Short: "Turn texts into token ids, or ids into texts",
-		Long: `Reads JSON Lines on standard input and writes one line for each on standard output:
-{"text":…} becomes {"ids":[…]}, and the other way round with --decode. Other fields are passed over.
+		Long: `Reads JSON Lines on standard input and writes one line for each on standard output: {"text":…} becomes
+{"ids":[…]}, and the other way round with --decode. Other fields are ignored.
 
-The ids are those of Hugging Face's tokenizer without added start or end tokens: a special token that
-is written in the text, such as <|im_end|>, becomes its id. With --plain it is spelled out in ordinary
-tokens, which is what a training run does with every prompt.`,
+The ids are those of Hugging Face's tokenizer without added start or end tokens: a special token in
+the text, such as <|im_end|>, becomes its id. With --plain it is spelled out in ordinary tokens, as
+training does with every prompt.`,
 		Example: `  echo '{"text":"def add(a, b):"}' | grpo tokenize --tokenizer Qwen3-4B
   echo '{"ids":[750,912,2877,11,293,1648]}' | grpo tokenize --tokenizer Qwen3-4B/tokenizer.json --decode
   echo '{"text":"<|im_end|>"}' | grpo tokenize --tokenizer Qwen3-4B --plain`,
@@ -58,9 +58,9 @@ tokens, which is what a training run does with every prompt.`,
 			return encodeLines(encode, cmd.InOrStdin(), out)
 		},
 	}
-	cmd.Flags().StringVar(&path, "tokenizer", "", "tokenizer.json, the folder that holds it, or tiny, the model that is part of the program")
+	cmd.Flags().StringVar(&path, "tokenizer", "", "tokenizer.json, its folder, or tiny, the built-in model")
 	cmd.Flags().BoolVar(&decode, "decode", false, "read ids and write texts")
-	cmd.Flags().BoolVar(&plain, "plain", false, "take special tokens in the text for ordinary characters")
+	cmd.Flags().BoolVar(&plain, "plain", false, "treat special tokens in the text as ordinary characters")
 	return cmd
 }
 

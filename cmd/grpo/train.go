@@ -37,13 +37,13 @@ type trainFlags struct {
 func (f *trainFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.Var(usage.SeveralPresets(&f.preset), "preset",
-		"settings to start from, one or several as in tiny,dapo: "+strings.Join(configs.Presets(), ", ")+" (default "+configs.DefaultPreset+
-			", or those of the run that run_dir, resume or init_from names)")
-	fl.StringVar(&f.file, "config-file", "", "YAML `file` of settings; it says extends: PRESET or names every one")
+		"settings to start from, one or several, such as tiny,dapo: "+strings.Join(configs.Presets(), ", ")+" (default "+configs.DefaultPreset+
+			", or the settings of the run that run_dir, resume or init_from names)")
+	fl.StringVar(&f.file, "config-file", "", "YAML `file` of settings; it has a line extends: PRESET, or every setting")
 	fl.BoolVar(&f.printConfig, "print-config", false, "print the resolved settings and stop")
-	fl.BoolVar(&f.dryRun, "dry-run", false, "open everything, show the plan and the first prompt, and stop")
-	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no progress, only what must be said")
-	fl.BoolVar(&f.json, "json", false, "one line of JSON a step")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "open model and data, show the plan and the first prompt, and stop")
+	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no progress, only warnings and errors")
+	fl.BoolVar(&f.json, "json", false, "print a line of JSON for each step")
 }
 
 // trainArgs accepts key=value words, and refuses what looks like a verb that does not exist.
@@ -53,7 +53,7 @@ func trainArgs(cmd *cobra.Command, args []string) error {
 		switch {
 		case strings.Contains(a, "="):
 		case a == "train" || a == "run":
-			mistakes = append(mistakes, badinput.Errorf("%s: training has no verb; leave the word out and type grpo [key=value …]", a))
+			mistakes = append(mistakes, badinput.Errorf("%s: training needs no verb; leave the word out and type grpo [key=value …]", a))
 		case a == "version":
 			mistakes = append(mistakes, badinput.Errorf("version: that is a flag; type grpo --version"))
 		case configs.Key(a) != "":
@@ -181,7 +181,7 @@ func printOutcome(out io.Writer, trainer *grpo.Trainer) {
 		t.Row("has a program", fmt.Sprintf("%.3f", first.FormatRate), fmt.Sprintf("%.3f", last.FormatRate))
 		t.Flush()
 		if last.Change != nil {
-			fmt.Fprintf(out, "\npass@1, greedy, changed by %s\n", last.Change)
+			fmt.Fprintf(out, "\nchange of greedy pass@1: %s\n", last.Change)
 		}
 		if cfg := trainer.Settings(); cfg.Model == configs.DefaultPreset && cfg.TestData == cfg.Model {
 			fmt.Fprintf(out, "\n%s\n", tiny.About)

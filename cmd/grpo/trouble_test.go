@@ -52,15 +52,15 @@ func TestMistakesAreToldBeforeAnythingIsDone(t *testing.T) {
 		{"sandbox=local sandbox_url= python=nonexistent", []string{`"nonexistent": not found`, "python=PATH"}},
 		{"run_dir=" + file, []string{"run_dir", "not a directory", "choose another"}},
 		{"run_dir=" + file + "/run", []string{"run_dir", "not a directory", "choose another"}},
-		{"run_dir=" + other, []string{"run_dir=" + other, "holds a config.json that is no run's"}},
+		{"run_dir=" + other, []string{"run_dir=" + other, "has a config.json that belongs to no run"}},
 		{"run_dir=" + dir + "/run adapter=" + dir + "/none", []string{"adapter: ", dir + "/none", "no such file", "PEFT adapter"}},
 		{"run_dir=" + dir + "/run adapter=" + dir + "/empty", []string{"adapter: ", dir + "/empty", "no such file", "PEFT adapter"}},
-		{"run_dir=" + dir + "/link", []string{"run_dir: " + dir + "/link is a link to " + dir + "/nothing, where there is nothing"}},
-		{"run_dir=" + dir + "/none/../run", []string{"leads through " + dir + "/none, which is not there; type run_dir=" + dir + "/run"}},
-		{"run_dir=" + dir + "/.git", []string{"/.git is where git keeps a repository; choose a directory of the run's own"}},
+		{"run_dir=" + dir + "/link", []string{"run_dir: " + dir + "/link is a link to " + dir + "/nothing, which does not exist"}},
+		{"run_dir=" + dir + "/none/../run", []string{"leads through " + dir + "/none, which does not exist; type run_dir=" + dir + "/run"}},
+		{"run_dir=" + dir + "/.git", []string{"/.git is where git keeps a repository; choose a separate directory for the run"}},
 		{"run_dir=/proc/run", []string{"run_dir", "choose another"}},
-		{"resume=" + dir + "/none", []string{"resume=" + dir + "/none", "no checkpoint to go on from; expected resume=DIR of a run"}},
-		{"resume=" + dir + "/empty", []string{"no checkpoint to go on from"}},
+		{"resume=" + dir + "/none", []string{"resume=" + dir + "/none", "no checkpoint to resume from; expected resume=DIR of a run"}},
+		{"resume=" + dir + "/empty", []string{"no checkpoint to resume from"}},
 		{"run_dir=" + dir + "/run init_from=" + dir + "/empty", []string{"init_from=" + dir, "expected init_from=DIR of a run"}},
 		{"run_dir=" + dir + "/run resume=" + dir + "/empty", []string{"leave run_dir out"}},
 		{"run_dir=" + dir + "/run deterministic=true", []string{"deterministic", "sandbox=local"}},
@@ -130,21 +130,21 @@ func misfits(run, narrow string) map[string]misfit {
 			"allow_change=data,test_data "}},
 		"another loss":      {nil, []string{"loss=ppo"}, []string{"loss: importance_sampling → ppo", "init_from=" + run}},
 		"another reward":    {nil, []string{"reward=fraction", "advantage=std"}, []string{"advantage: mean → std, reward: correct → fraction"}},
-		"a fork of another": {nil, []string{"init_from=" + run + "2"}, []string{"init_from=" + run + "2", "has a run already"}},
+		"a fork of another": {nil, []string{"init_from=" + run + "2"}, []string{"init_from=" + run + "2", "already has a run"}},
 		"in a checkpoint":   {nil, []string{"run_dir=" + checkpoint}, []string{"is a checkpoint of a run; type resume=" + checkpoint}},
-		"above a run":       {nil, []string{"run_dir=" + filepath.Dir(run)}, []string{"has other runs in it, such as ", "choose a new one"}},
+		"above a run":       {nil, []string{"run_dir=" + filepath.Dir(run)}, []string{"contains other runs, such as ", "choose a new directory"}},
 		"in its checkpoints": {nil, []string{"run_dir=" + filepath.Dir(checkpoint)},
-			[]string{"are the checkpoints of a run; type run_dir=" + run}},
-		"another rank":       {nil, []string{"lora_rank=8"}, []string{checkpoint, "rank", "config.json says", "another run_dir"}},
+			[]string{"has the checkpoints of a run; type run_dir=" + run}},
+		"another rank":       {nil, []string{"lora_rank=8"}, []string{checkpoint, "rank", "as in its config.json", "another run_dir"}},
 		"another seed":       {nil, []string{"seed=7"}, []string{"seed: 0 → 7", "allow_change=seed "}},
-		"trained as a whole": {nil, []string{"train=full"}, []string{checkpoint, "what is trained", "config.json says"}},
-		"never resumed":      {nil, []string{"resume=never"}, []string{"2 checkpoints", "resume=auto to go on"}},
+		"trained as a whole": {nil, []string{"train=full"}, []string{checkpoint, "the trained weights", "as in its config.json"}},
+		"never resumed":      {nil, []string{"resume=never"}, []string{"2 checkpoints", "type resume=auto to resume it"}},
 		"a checkpoint that is not there": {nil, []string{"run_dir=", "resume=" + filepath.Join(run, "checkpoints", "step_000009")},
 			[]string{"step 9 has no checkpoint; there are 2, 4"}},
-		"settings edited":    {cooler, nil, []string{"config.json is not as the run began: temperature: 1 → 0.5; remove it"}},
-		"manifest damaged":   {halved("manifest.json"), nil, []string{"manifest.json", "remove it to go on without"}},
+		"settings edited":    {cooler, nil, []string{"config.json was edited since the run began: temperature: 1 → 0.5; remove it"}},
+		"manifest damaged":   {halved("manifest.json"), nil, []string{"manifest.json", "remove it to continue without it"}},
 		"metrics shortened":  {emptied("metrics.jsonl"), nil, []string{"metrics.jsonl", "somebody shortened it", "init_from=" + checkpoint}},
-		"trained in already": {held, nil, []string{"run_dir", "another process trains in " + run}},
+		"trained in already": {held, nil, []string{"run_dir", "another process is training in " + run}},
 	}
 }
 
@@ -214,7 +214,7 @@ func TestADirectoryOfControlCharacters(t *testing.T) {
 	run := filepath.Join(t.TempDir(), "a\x1b[31mb\nc")
 	words := o.words("max_steps=1", "eval_every=-1", "run_dir="+run)
 	words = slices.DeleteFunc(words, func(w string) bool { return w == "--quiet" })
-	for _, how := range []string{"a new run", "has all of its 1 step", "goes on from"} {
+	for _, how := range []string{"a new run", "has done all of its 1 step", "resumes from"} {
 		out, errs, code := shell(t, "", words...)
 		require.Zero(t, code, errs)
 		require.Contains(t, errs, how)

@@ -123,21 +123,21 @@ func (a *Advisor) OnStep(s Step) (out []Advice) {
 	a.Earned, a.Steps = a.Earned+s.Reward, a.Steps+1
 	wrong := a.onGrading(s, say)
 	if a.AllGood = next(a.AllGood, s.AllGood); a.AllGood >= patience {
-		say("all groups right", fmt.Sprintf("every completion was right in %d steps in a row", a.AllGood),
-			"evaluate, save, and go on with harder data")
+		say("all groups right", fmt.Sprintf("all completions were right in %d steps in a row", a.AllGood),
+			"evaluating, saving, and continuing with harder data")
 	}
 	if a.Idle = next(a.Idle, s.Groups > 0 && s.Skipped == s.Groups); a.Idle >= patience &&
 		!wrong && s.CheckerErrors == 0 && a.AllGood < patience {
 		how := map[Reward]string{Binary: " (reward=fraction)"}[s.Judge]
-		say("no group differs", fmt.Sprintf("in %d steps in a row all completions of every problem earned the same: nothing was learned", a.Idle),
-			"more completions_per_prompt, a higher temperature, or a reward that tells answers apart"+how)
+		finding := fmt.Sprintf("in %d steps in a row all completions of each problem got the same reward: nothing was learned", a.Idle)
+		say("no group differs", finding, "more completions_per_prompt, a higher temperature, or a finer reward"+how)
 	}
 	if s.Updated {
 		a.onPolicy(s, say)
 	}
 	a.onScore(s, say)
 	if a.BestFormat = max(a.BestFormat, s.Format); s.Format < a.BestFormat-formatFall {
-		say("format falls", fmt.Sprintf("%.0f %% of completions have a program, %.0f %% at best", 100*s.Format, 100*a.BestFormat),
+		say("format falls", fmt.Sprintf("%.0f %% of completions contain a program, down from %.0f %%", 100*s.Format, 100*a.BestFormat),
 			s.unlessStill("a larger format_coef, or a lower learning_rate"))
 	}
 	if s.Truncated > mostTruncated {
@@ -148,9 +148,9 @@ func (a *Advisor) OnStep(s Step) (out []Advice) {
 	}
 	if a.slow = next(a.slow, s.Seconds > 0 && s.Waited/s.Seconds > slowSandbox); a.slow >= patience && !a.saidSlow {
 		a.saidSlow = true // it is about the machine: once is enough
-		rule, try := report.SlowSandbox, "pipeline=full, more sandbox_slots where cores are idle, or fewer tests (max_tests)"
+		rule, try := report.SlowSandbox, "pipeline=full, more sandbox_slots if cores are idle, or fewer tests (max_tests)"
 		if s.Asks {
-			rule, try = report.SlowScores, "pipeline=full, more judge_slots where the judge has room for them, or a faster judge"
+			rule, try = report.SlowScores, "pipeline=full, more judge_slots if the judge has capacity, or a faster judge"
 		}
 		out = append(out, Advice{Rule: rule, Finding: fmt.Sprintf("%.0f %% of the step was spent waiting for scores", 100*s.Waited/s.Seconds),
 			Try: try})
@@ -161,7 +161,7 @@ func (a *Advisor) OnStep(s Step) (out []Advice) {
 			finding += "; the first: " + s.Why
 		}
 		if s.FileErrors > 0 && !strings.HasPrefix(s.Why, "judge: ") { // Why is about the first
-			try = "mend the reward file: grpo reward --reward-file tries it on completions of your own"
+			try = "fixing the reward file: grpo reward --reward-file tests it on completions of your own"
 		}
 		out = append(out, Advice{Rule: RewardErrors, Fatal: TooMany(n, s.Completions), Finding: finding, Try: try})
 	}
@@ -178,19 +178,19 @@ func TooMany(unscored, completions int) bool {
 func remedy(why string) string {
 	switch {
 	case strings.HasPrefix(why, "judge: ") && strings.Contains(why, "judge_budget"):
-		return "a larger judge_budget, or 0 for any number of requests"
+		return "a larger judge_budget, or 0 for no limit"
 	case strings.HasPrefix(why, "judge: "):
-		return "mend the judge first: grpo reward --judge-url tries it on completions of your own"
+		return "fixing the judge first: grpo reward --judge-url tests it on completions of your own"
 	case strings.HasPrefix(why, "the OpenEnv server "), strings.Contains(why, "the MCP server "): // after the tool's name
-		return "mend that server first"
+		return "fixing that server first"
 	case strings.HasPrefix(why, "the reward is "), strings.HasPrefix(why, "the component "):
-		return "a reward of ordinary size from what gives it: grpo reward tries completions of your own"
+		return "rewards of ordinary size: grpo reward tests yours on completions of your own"
 	case strings.HasPrefix(why, "the environment took longer "):
-		return "a larger conversation_seconds, or what answers sooner"
+		return "a larger conversation_seconds, or a faster environment"
 	case strings.Contains(why, "(pids.max)"), strings.Contains(why, "(ulimit -u)"):
-		return "more processes, as that says"
+		return "allowing more processes, as that says"
 	}
-	return "fix the reward first: grpo doctor"
+	return "fixing that first: grpo doctor checks the sandbox"
 }
 
 // onGrading applies the rules about grading. It reports whether all completions are really wrong: where a checker failed
@@ -198,13 +198,13 @@ func remedy(why string) string {
 func (a *Advisor) onGrading(s Step, say func(rule, finding, try string)) (wrong bool) {
 	if s.CheckerErrors > 0 {
 		say("checker errors", fmt.Sprintf("checkers failed on %d of %d answers, which count as wrong; the first: %s",
-			s.CheckerErrors, s.Completions, s.CheckerNote), "mend the checker in the data: grpo reward tries it on completions of your own")
+			s.CheckerErrors, s.Completions, s.CheckerNote), "fixing the checker in the data: grpo reward tests it on completions of your own")
 	}
 	if s.Judge == OwnReward {
 		a.Marked = a.Marked || s.Correct > 0
 		if a.Paid = next(a.Paid, s.Reward > 0 && !a.Marked); a.Paid >= patience && a.Said[unmarked] == 0 {
-			say(unmarked, "the program's own grader pays, and has called no completion correct: pass@1 stays 0 and says nothing",
-				"setting Components.Correct to 1 in the Score of what is right")
+			say(unmarked, "your own grader gives rewards, but has never marked a completion as correct: pass@1 stays 0 and means nothing",
+				"setting Components.Correct to 1 in the Score of right completions")
 		}
 	}
 	a.AllBad = next(a.AllBad, s.AllBad)
@@ -271,7 +271,7 @@ func (a *Advisor) OnEvaluation(e Evaluation) []Advice {
 	}
 	return []Advice{{Rule: rule, Finding: fmt.Sprintf("mean reward went from %.3f to %.3f since step %d, held-out pass@1 from %.3f to %.3f",
 		a.Early.Reward, now.Reward, a.Early.Step, a.Early.Greedy, now.Greedy),
-		Try: "read the best completions in rollouts.jsonl for a trick; " + tests + ", or an earlier checkpoint (resume=DIR)"}}
+		Try: "reading the best completions in rollouts.jsonl: do they exploit the reward? " + tests + ", or an earlier checkpoint (resume=DIR)"}}
 }
 
 func next(n int, again bool) int {

@@ -112,7 +112,7 @@ func TestARateThatMovesNothingIsSeen(t *testing.T) {
 		}
 		said := a.OnStep(s)
 		require.Equal(t, []string{"policy hardly moves"}, rules(said))
-		require.Equal(t, "3 steps in a row updated it, and the last moved it by nothing", said[0].Finding)
+		require.Equal(t, "3 updates in a row hardly changed the policy, and the last changed nothing", said[0].Finding)
 		require.Equal(t, try, said[0].Try)
 	}
 	a := Advisor{BestFormat: 0.9}
@@ -167,24 +167,24 @@ func TestTooManyErrorsAreFatal(t *testing.T) {
 	said := a.OnStep(Step{Number: 2, Completions: 10, Unscored: 3, FileErrors: 1, Why: "a ValueError"})[0]
 	require.True(t, said.Fatal)
 	require.Equal(t, "3 of 10 completions could not be scored; the first: a ValueError", said.Finding)
-	require.Contains(t, said.Try, "mend the reward file")
+	require.Contains(t, said.Try, "fixing the reward file")
 	said = a.OnStep(Step{Number: 3, Completions: 10, Unscored: 3, FileErrors: 1, Why: "judge: found no score in the answer"})[0]
-	require.Contains(t, said.Try, "mend the judge first")
+	require.Contains(t, said.Try, "fixing the judge first")
 }
 
 // What to do follows from who failed: grpo doctor knows the sandbox alone.
 func TestWhatMendsErrors(t *testing.T) {
 	for why, want := range map[string]string{
-		"":                                   "fix the reward first: grpo doctor",
-		"sandbox failed 3 times in a row: x": "fix the reward first: grpo doctor",
-		"x; this user may have 5 processes (ulimit -u)":      "more processes, as that says",
-		"judge: the 40 requests of judge_budget are used up": "a larger judge_budget, or 0 for any number of requests",
-		"judge: found no score in the answer \"x\"": "mend the judge first: grpo reward --judge-url tries it on " +
+		"":                                   "fixing that first: grpo doctor checks the sandbox",
+		"sandbox failed 3 times in a row: x": "fixing that first: grpo doctor checks the sandbox",
+		"x; this user may have 5 processes (ulimit -u)":      "allowing more processes, as that says",
+		"judge: the 40 requests of judge_budget are used up": "a larger judge_budget, or 0 for no limit",
+		"judge: found no score in the answer \"x\"": "fixing the judge first: grpo reward --judge-url tests it on " +
 			"completions of your own",
-		"the OpenEnv server http://x broke off: EOF":              "mend that server first",
-		"the MCP server \"x\" ended":                              "mend that server first",
-		"search: the MCP server \"x\" ended":                      "mend that server first",
-		"the environment took longer than the 1s for its answers": "a larger conversation_seconds, or what answers sooner",
+		"the OpenEnv server http://x broke off: EOF":              "fixing that server first",
+		"the MCP server \"x\" ended":                              "fixing that server first",
+		"search: the MCP server \"x\" ended":                      "fixing that server first",
+		"the environment took longer than the 1s for its answers": "a larger conversation_seconds, or a faster environment",
 	} {
 		var a Advisor
 		require.Equal(t, want, a.OnStep(Step{Number: 1, Completions: 10, Unscored: 1, Why: why})[0].Try, why)

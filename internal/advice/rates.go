@@ -81,7 +81,7 @@ func (a *Advisor) onPolicy(s Step, say func(rule, finding, try string)) {
 		s.LearningRate*calmer(s.KL))
 	switch {
 	case s.KL > klLeap:
-		say("policy leaps", fmt.Sprintf("one step moved the policy by kl %.3g, which is another policy", s.KL), away)
+		say("policy leaps", fmt.Sprintf("one step moved the policy by kl %.3g: it is a different policy now", s.KL), away)
 	case s.KL > klSpike && s.KL > klSwing*a.LastKL:
 		try := down
 		if s.Early() {
@@ -94,18 +94,18 @@ func (a *Advisor) onPolicy(s Step, say func(rule, finding, try string)) {
 		say("policy jumps", finding, try)
 	}
 	if a.Swings = next(a.Swings, a.swings(s.KL)); a.Swings >= patience {
-		say("policy swings", fmt.Sprintf("kl went up and down %d times in a row, to %.3g now", a.Swings, s.KL), down)
+		say("policy swings", fmt.Sprintf("kl rose and fell in turn %d times in a row, and is %.3g now", a.Swings, s.KL), down)
 	}
 	if s.LearningRate == 0 && s.Peak > 0 && s.Steps < 1 { // a run with an end never gets there
-		say("schedule is over", "the learning rate fell to 0, and the run has no end: steps change nothing any more",
+		say("schedule is over", "the learning rate fell to 0, but the run continues: its steps change nothing",
 			"to stop it, or a larger scheduler_total_steps")
 	}
 	full := s.Peak == 0 || s.LearningRate >= s.Peak/2 // neither warming up nor at the end of a schedule
 	if a.Still = next(a.Still, full && s.pace() < tooShort && s.Correct < solved); a.Still >= patience {
-		finding := fmt.Sprintf("%d steps in a row moved it by kl %.2g or so: all steps of the run come to %.2g nats a token at best",
-			a.Still, s.KL, s.pace())
+		finding := fmt.Sprintf("%d steps in a row moved the policy by about kl %.2g: all steps of the run change it by at most "+
+			"%.2g nats a token", a.Still, s.KL, s.pace())
 		if s.KL == 0 {
-			finding = fmt.Sprintf("%d steps in a row updated it, and the last moved it by nothing", a.Still)
+			finding = fmt.Sprintf("%d updates in a row hardly changed the policy, and the last changed nothing", a.Still)
 		}
 		try := fmt.Sprintf("learning_rate=%.2g", s.LearningRate*livelier(s))
 		if s.LearningRate == 0 {
@@ -122,14 +122,14 @@ func livelier(s Step) float64 { return min(max(enough/max(s.pace(), enough/mostU
 // unlessStill is what to try, unless the step did not move the policy: then any change is chance.
 func (s Step) unlessStill(try string) string {
 	if s.Updated && s.KL == 0 {
-		return "a higher learning_rate: the policy does not move, so this is chance"
+		return "a higher learning_rate: the policy does not change, so this is chance"
 	}
 	return try
 }
 
 // onScore applies the rule about rewards.
 func (a *Advisor) onScore(s Step, say func(rule, finding, try string)) {
-	score, what := s.Correct, "completions that are right"
+	score, what := s.Correct, "share of right completions"
 	if s.Judge == OwnReward && !a.Marked {
 		score, what = s.Reward, "the mean reward"
 	}

@@ -94,7 +94,7 @@ func TestAQuietRunIsLeftAlone(t *testing.T) {
 	w.run(t, 100)
 	require.Empty(t, w.did)
 	require.Empty(t, w.pilot.InForce())
-	require.Contains(t, w.pilot.Summary(), "nothing was found")
+	require.Contains(t, w.pilot.Summary(), "found nothing")
 	require.Equal(t, 90, w.pilot.Anchor, "it is measured now and then; the last step is for the run's own evaluation")
 }
 
@@ -296,7 +296,7 @@ func TestAFallWithoutACauseIsNoEndlessLoop(t *testing.T) {
 	require.Equal(t, []float64{0.01, 0.005}, []float64{w.did[0].Before, w.did[0].After})
 	last := w.did[mostReturns]
 	require.Equal(t, GoesOn, last.Did)
-	require.Contains(t, last.String(), "goes on as it is")
+	require.Contains(t, last.String(), "changes nothing")
 	require.Contains(t, last.Why, "did not help 6 times")
 }
 
@@ -309,7 +309,8 @@ func TestALostPolicy(t *testing.T) {
 	require.Equal(t, Return, w.pilot.Wants(3, false))
 	did, back := w.pilot.Decide(3, stats.Judged{})
 	require.Equal(t, 0, back)
-	require.Equal(t, "autopilot, step 3: goes back to step 0, and on with learning_rate=0.000625, which was 0.01; policy is lost: not finite",
+	require.Equal(t, "autopilot, step 3: goes back to step 0, and continues with learning_rate=0.000625, which was 0.01; "+
+		"policy is lost: not finite",
 		did[0].String())
 }
 

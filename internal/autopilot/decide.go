@@ -174,7 +174,7 @@ func (p *Pilot) adjustRate(step int) *Alarm {
 	if factor < tooSlow {
 		return nil
 	}
-	finding := fmt.Sprintf("at the pace of %d steps with it all steps of the run come to %.2g nats a token", len(paces), pace)
+	finding := fmt.Sprintf("at the pace of the last %d steps, all steps of the run change it by %.2g nats a token", len(paces), pace)
 	return &Alarm{Rule: aim, Finding: finding, Remedies: []advice.Remedy{{Setting: Rate, Factor: factor}}}
 }
 

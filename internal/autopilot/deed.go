@@ -70,10 +70,10 @@ func (d Deed) String() string {
 	case Keeps:
 		return fmt.Sprintf("autopilot, step %d: keeps %s: %s%s", d.Step, change, d.Why, score)
 	case GoesBack:
-		return fmt.Sprintf("autopilot, step %d: goes back to step %d, and on with %s, which was %.4g; %s: %s",
+		return fmt.Sprintf("autopilot, step %d: goes back to step %d, and continues with %s, which was %.4g; %s: %s",
 			d.Step, *d.To, change, d.Before, d.Rule, d.Why)
 	}
-	return fmt.Sprintf("autopilot, step %d: goes on as it is; %s: %s", d.Step, d.Rule, d.Why)
+	return fmt.Sprintf("autopilot, step %d: changes nothing; %s: %s", d.Step, d.Rule, d.Why)
 }
 
 // Summary says at the end of a run what was done; "" if nothing was.
@@ -82,7 +82,7 @@ func (p *Pilot) Summary() string {
 		return ""
 	}
 	if p.Last == (Counts{}) {
-		return "autopilot: nothing was found that it could act on"
+		return "autopilot: found nothing to act on"
 	}
 	text := fmt.Sprintf("autopilot: %s tried, %d kept, went back %s", plural.Of(p.Last.Tried, "change"), p.Last.Kept,
 		plural.Of(p.Last.Undone, "time"))
@@ -93,7 +93,7 @@ func (p *Pilot) Summary() string {
 		}
 	}
 	if len(now) > 0 {
-		text += "; in force at the end: " + strings.Join(now, ", ")
+		text += "; settings at the end: " + strings.Join(now, ", ")
 	}
 	return text
 }

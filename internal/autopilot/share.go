@@ -21,7 +21,7 @@ func Share(cfg *configs.Config, heldOut, train []data.Problem) (left, checks []d
 	}
 	n := Problems(len(train)/10, max(each, fewest))
 	if n < fewest {
-		return nil, nil, badinput.Errorf("autopilot: no problems are held out, and a tenth of the %d to train on is too little to measure on; "+
+		return nil, nil, badinput.Errorf("autopilot: no problems are held out, and a tenth of the %d training problems is too few to measure; "+
 			"type test_data=FILE, or autopilot=false", len(train))
 	}
 	return train[:len(train)-n], train[len(train)-n:], nil

@@ -81,11 +81,11 @@ func unpaired(base, r *Run, a, b *Evaluation) string {
 	case b == nil:
 		return "it was not evaluated"
 	case was == "" || is == "":
-		return "nobody wrote down which held-out problems these are"
+		return "the run did not record which held-out problems these are"
 	case was != is:
 		return "other held-out problems than " + base.Name
 	case len(a.Judged.Problems) == 0 || len(b.Judged.Problems) == 0:
-		return "nobody wrote down which problems were right"
+		return "the run did not record which problems were right"
 	case stats.Compare(a.Judged, b.Judged) == nil:
 		return "no held-out problem in common with " + base.Name
 	}

@@ -189,16 +189,16 @@ func TestWhatIsOutOfTheOrdinaryIsSaid(t *testing.T) {
 		"b is unfinished, with 2 of 4 steps":                     func(m *made) { m.steps = 2 },
 		"b is unfinished, with 4 of 6 steps; grpo sft run_dir=":  func(m *made) { m.change = warmedUp(3) },
 		"b was interrupted and resumed 2 times":                  func(m *made) { m.resumed, m.again = 2, 1 },
-		"b is of another model than a":                           func(m *made) { m.model = "other" },
+		"b has another model than a":                             func(m *made) { m.model = "other" },
 		"other held-out problems than a":                         func(m *made) { m.heldOut = "other" },
-		"nobody wrote down which held-out problems":              func(m *made) { m.heldOut = "" },
+		"the run did not record which held-out problems":         func(m *made) { m.heldOut = "" },
 		"it was not evaluated":                                   func(m *made) { m.evaluations = nil },
 		"a was evaluated last after step 4, b after step 2":      func(m *made) { m.evaluations = []stats.Judged{judged(2, 1, 0)} },
 		"b has 2 of its 3 held-out problems in common with the ": func(m *made) { m.evaluations = []stats.Judged{judged(4, 1, 0, 0)} },
-		"not asked or judged alike, which scores differ by, too: max_tokens": func(m *made) {
+		"prompted or judged differently, which also changes scores: max_tokens": func(m *made) {
 			m.change = func(c *configs.Config) { c.MaxTokens++ }
 		},
-		"not asked or judged alike, which scores differ by, too: tools, mcp": func(m *made) {
+		"prompted or judged differently, which also changes scores: tools, mcp": func(m *made) {
 			m.change = func(c *configs.Config) { c.Tools, c.MCP = []string{"python"}, "servers.json" }
 		},
 	} {
@@ -327,7 +327,7 @@ func TestSeedsAreSummarized(t *testing.T) {
 	require.InDelta(t, 0.1, f.Deviation(), 1e-15)
 	require.InDelta(t, 0.1/math.Sqrt(3), f.Error(), 1e-15)
 	require.True(t, math.IsNaN(s.Groups[1].Figures[0].Deviation()))
-	require.Equal(t, []string{"learning_rate=0.01: one run has no deviation"}, s.Notes)
+	require.Equal(t, []string{"learning_rate=0.01: one run has no standard deviation"}, s.Notes)
 	text, err := s.JSON()
 	require.NoError(t, err)
 	require.Contains(t, string(text), `"seeds": [`)

@@ -24,11 +24,11 @@ func (c *Comparison) notes() (notes []string) {
 	model := c.Base.Parts["model"].SHA256
 	for _, p := range c.Pairs {
 		if is := p.Run.Parts["model"].SHA256; is != model || p.Run.Settings.Model != c.Base.Settings.Model && is == "" {
-			notes = append(notes, fmt.Sprintf("%s is of another model than %s: %s, not %s", p.Run.Name, c.Base.Name,
+			notes = append(notes, fmt.Sprintf("%s has another model than %s: %s, not %s", p.Run.Name, c.Base.Name,
 				p.Run.Settings.Model, c.Base.Settings.Model))
 		}
 		if c.Base.HeldAt(c.Step) != nil && p.Run.HeldAt(c.Step) != nil && !sameRows(c.Base, p.Run) {
-			notes = append(notes, fmt.Sprintf("%s held other rows out than %s, so that their losses do not compare; %s", p.Run.Name,
+			notes = append(notes, fmt.Sprintf("%s held out other rows than %s, so their losses do not compare; %s", p.Run.Name,
 				c.Base.Name, holdTheSame))
 		}
 		switch a, b := c.Base.At(c.Step), p.Run.At(c.Step); {
@@ -54,7 +54,7 @@ func (c *Comparison) notes() (notes []string) {
 		}
 	}
 	if len(otherwise) > 0 {
-		notes = append(notes, "held-out problems are not asked or judged alike, which scores differ by, too: "+strings.Join(otherwise, ", "))
+		notes = append(notes, "held-out problems are prompted or judged differently, which also changes scores: "+strings.Join(otherwise, ", "))
 	}
 	return notes
 }
@@ -66,7 +66,7 @@ func (r *Run) notes() (notes []string) {
 		if last := r.last(); last >= 0 {
 			of = " of " + strconv.Itoa(last)
 		}
-		notes = append(notes, fmt.Sprintf("%s is unfinished, with %d%s steps; %s run_dir=%s goes on with it", r.Name, r.Done(), of,
+		notes = append(notes, fmt.Sprintf("%s is unfinished, with %d%s steps; %s run_dir=%s resumes it", r.Name, r.Done(), of,
 			r.Settings.Verb(), look.Word(r.Dir)))
 	}
 	if n := r.Resumes; n > 0 {

@@ -85,7 +85,7 @@ func (c *Comparison) detail() string {
 	if len(c.Pairs) < 2 || !slices.ContainsFunc(c.Pairs, func(p Pair) bool { return p.Greedy != nil }) {
 		return ""
 	}
-	return fmt.Sprintf("Each run is compared with %s alone, and intervals of 95 %% are each for itself: of twenty runs that are the same one "+
+	return fmt.Sprintf("Each run is compared only with %s, without correction for many comparisons: of twenty equal runs, one "+
 		"will seem to differ.", c.Base.Name)
 }
 
@@ -150,7 +150,7 @@ func (c *Comparison) costTable() report.Table {
 const mostListed = 200
 
 func (c *Comparison) problemTable() *report.Table {
-	t := report.Table{ID: "problems", Title: "Problems that one solves and the other does not", Wide: true,
+	t := report.Table{ID: "problems", Title: "Problems that only one of them solves", Wide: true,
 		Lead: "sampled: in any of the samples", Header: []string{"run", "it solves", cut(c.Base.Name, mostName) + " solves"}}
 	names := func(all []string) string {
 		if len(all) == 0 {
@@ -215,7 +215,7 @@ func curves(runs []*Run) []report.CurveGroup {
 		{report.CurveChart{Title: "KL from the reference"}, klRef},
 		{report.CurveChart{Title: "Entropy", Note: "nats per token"}, entropy},
 		{report.CurveChart{Title: "Gradient norm"}, gradNorm},
-		{report.CurveChart{Title: "Tokens of a completion", Note: "mean"}, length},
+		{report.CurveChart{Title: "Completion length", Note: "mean"}, length},
 		{report.CurveChart{Title: "Seconds per step", Seconds: true}, seconds},
 	} {
 		for i, r := range runs {

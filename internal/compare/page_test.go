@@ -15,7 +15,7 @@ func TestThePageExplainsWhatItHas(t *testing.T) {
 	text, err := c.Page().HTML()
 	require.NoError(t, err)
 	require.NotContains(t, string(text), `<th scope="col"></th>`)
-	require.Contains(t, c.Page().Detail, "Each run is compared with a alone")
+	require.Contains(t, c.Page().Detail, "Each run is compared only with a")
 	for i := range c.Pairs {
 		c.Pairs[i].Greedy = nil
 	}

@@ -18,7 +18,7 @@ func TestALineThatIsNone(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(bad, "metrics.jsonl"), []byte("{\"step\":1,\"kl\":NaN}\n"), 0o644))
 	_, err := Open([]string{bad})
 	require.True(t, badinput.Is(err))
-	require.ErrorContains(t, err, "metrics.jsonl:1: invalid character 'N' looking for beginning of value; mend that line, or bring "+
+	require.ErrorContains(t, err, "metrics.jsonl:1: invalid character 'N' looking for beginning of value; fix that line, or bring "+
 		"the file back from a copy, or leave "+bad+" out")
 }
 

@@ -152,19 +152,19 @@ func (g *Group) notes() (notes []string) {
 	seen := map[uint64]string{}
 	for _, r := range g.Runs {
 		if other, twice := seen[r.Settings.Seed]; twice {
-			notes = append(notes, fmt.Sprintf("%s and %s have the same seed and settings: they are one run twice", other, r.Name))
+			notes = append(notes, fmt.Sprintf("%s and %s have the same seed and settings: they are the same run twice", other, r.Name))
 		}
 		seen[r.Settings.Seed] = r.Name
 	}
 	if slices.ContainsFunc(g.Runs, func(r *Run) bool { return r.Held != nil && !sameRows(g.Runs[0], r) }) {
-		notes = append(notes, fmt.Sprintf("%s: each seed holds other rows out, so that losses differ by these, too; %s", g.short(), holdTheSame))
+		notes = append(notes, fmt.Sprintf("%s: each seed holds out other rows, which also changes losses; %s", g.short(), holdTheSame))
 	}
 	if own := g.Runs[0].Own; len(own) > 0 && len(g.Runs) > 1 {
 		notes = append(notes, fmt.Sprintf("%s: the %s of these runs came with a Go program, and whether it was the same in all of them is not "+
 			"on record; leave out those of another", g.short(), strings.Join(own, ", ")))
 	}
 	if len(g.Runs) == 1 {
-		notes = append(notes, fmt.Sprintf("%s: one run has no deviation", g.short()))
+		notes = append(notes, fmt.Sprintf("%s: one run has no standard deviation", g.short()))
 	}
 	return notes
 }

@@ -63,7 +63,7 @@ func TestWarmUpsAreComparedByTheirRows(t *testing.T) {
 	require.NoError(t, err)
 	text := strings.Join(strings.Fields(c.Text()), " ")
 	require.Contains(t, text, "held-out rows step rows loss before accuracy margin of steps a 1 9 1.25 2 0.500 0.125 1.75 b 1 9 1.75 2")
-	require.Contains(t, text, "b held other rows out than a")
+	require.Contains(t, text, "b held out other rows than a")
 	require.NotContains(t, text, "neither was evaluated")
 	table := c.Table(false).objects()[1]
 	require.Equal(t, []any{1.75, 1, 9, 1.75, 0.5, 0.125}, []any{table["train_loss"], table["held_out_at"], table["held_out_rows"],
@@ -76,7 +76,7 @@ func TestWarmUpsAreComparedByTheirRows(t *testing.T) {
 	require.ErrorContains(t, err, "it has some after 0, 1")
 
 	s := Summarize(runs)
-	require.Contains(t, strings.Join(s.Notes, "\n"), "each seed holds other rows out")
+	require.Contains(t, strings.Join(s.Notes, "\n"), "each seed holds out other rows")
 	means := map[string]float64{}
 	for _, f := range s.Groups[0].Figures {
 		means[f.Name+" "+f.At] = f.Mean()

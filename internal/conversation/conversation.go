@@ -145,7 +145,7 @@ func remedy(err error) string {
 	if errors.As(err, &infra) {
 		return "run 'grpo doctor' to see what is wrong"
 	}
-	return "mend that, and type the same again, which goes on from the last checkpoint"
+	return "fix that, and type the same again, which resumes from the last checkpoint"
 }
 
 // score is the score of an episode: that of its last graded turn, with the reward of the whole episode.

@@ -238,6 +238,6 @@ func TestStoppingWhileAServerBegins(t *testing.T) {
 
 // Who failed says what to do: grpo doctor looks at the sandbox, and knows nothing of somebody's server.
 func TestWhatMendsAnEnvironment(t *testing.T) {
-	require.Contains(t, remedy(&openenv.Down{URL: "http://x", Err: io.EOF}), "mend that, and type the same again")
+	require.Contains(t, remedy(&openenv.Down{URL: "http://x", Err: io.EOF}), "fix that, and type the same again")
 	require.Contains(t, remedy(fmt.Errorf("a turn: %w", &sandbox.InfraError{})), "grpo doctor")
 }

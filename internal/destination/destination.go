@@ -50,12 +50,12 @@ func (p Place) Check() error {
 	to, lerr := os.Readlink(p.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && lerr == nil: // a broken link
-		return badinput.Errorf("%s %s: it is a link to %s, where there is nothing; type the place itself, or choose another name",
+		return badinput.Errorf("%s %s: it is a link to %s, which does not exist; type the target itself, or choose another name",
 			p.Flag, p.Path, to)
 	case errors.Is(err, fs.ErrNotExist):
 		return p.checkFolder()
 	case errors.Is(err, fs.ErrPermission):
-		return badinput.Errorf("%s %s: it may not be looked at; choose another place", p.Flag, p.Path)
+		return badinput.Errorf("%s %s: you may not read it; choose another place", p.Flag, p.Path)
 	case err != nil: // for example, a parent is a file
 		return p.checkFolder()
 	case p.Folder && !info.IsDir():
@@ -64,10 +64,10 @@ func (p Place) Check() error {
 		return badinput.Errorf("%s %s: found a directory, expected a file; type %s %s", p.Flag, p.Path, p.Flag,
 			look.Word(filepath.Join(p.Path, p.Name)))
 	case !p.Folder && !info.Mode().IsRegular():
-		return badinput.Errorf("%s %s: this is no ordinary file, and a file would take its place; type %s %s", p.Flag, p.Path, p.Flag, p.Name)
+		return badinput.Errorf("%s %s: this is not a regular file, and would be replaced by one; type %s %s", p.Flag, p.Path, p.Flag, p.Name)
 	}
 	if here, err := os.Stat("."); err == nil && p.Anew && os.SameFile(info, here) {
-		return badinput.Errorf("%s %s: it is the folder that you are in, and another one would take its place; choose a new one, "+
+		return badinput.Errorf("%s %s: this is the current folder, and would be replaced; choose a new one, "+
 			"such as %[1]s model", p.Flag, p.Path)
 	}
 	if err := p.checkReads(info); err != nil {
@@ -94,12 +94,12 @@ func (p Place) checkReads(out os.FileInfo) error {
 			continue
 		}
 		if os.SameFile(info, out) {
-			return badinput.Errorf("%s %s: this is what is read, and it would be replaced; choose another name", p.Flag, p.Path)
+			return badinput.Errorf("%s %s: this is the input, and would be overwritten; choose another name", p.Flag, p.Path)
 		}
 		if !p.Folder && info.IsDir() {
 			for dir := range parents(resolve(p.Path)) {
 				if dir == resolve(in) {
-					return badinput.Errorf("%s %s: a file of %s, which is read; choose another name", p.Flag, p.Path, in)
+					return badinput.Errorf("%s %s: a file of the input %s; choose another name", p.Flag, p.Path, in)
 				}
 			}
 		}

@@ -16,5 +16,5 @@ func Remedy(err error) string {
 	if errors.Is(err, syscall.EFBIG) {
 		return "let files be larger (ulimit -f)"
 	}
-	return "mend that"
+	return "fix that"
 }

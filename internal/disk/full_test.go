@@ -11,7 +11,7 @@ import (
 
 func TestWhatToDoAboutADisk(t *testing.T) {
 	for why, want := range map[syscall.Errno]string{
-		syscall.ENOSPC: "make room there", syscall.EDQUOT: "make room there", syscall.EROFS: "mend that",
+		syscall.ENOSPC: "make room there", syscall.EDQUOT: "make room there", syscall.EROFS: "fix that",
 		syscall.EFBIG: "let files be larger (ulimit -f)",
 	} {
 		err := fmt.Errorf("log: %w", &fs.PathError{Op: "write", Path: "a", Err: why})

@@ -168,7 +168,7 @@ func TestWhatDoesNotFitIsRefusedByName(t *testing.T) {
 		{[]string{"lora_rank=30000"}, "the largest that fits is lora_rank="},
 		{[]string{"token_budget=3000000"}, "the largest that fits is token_budget="},
 		{[]string{"max_rows=60000", "train=full"}, "the largest that fits is max_rows="},
-		{[]string{"max_rows=480000", "lora_rank=30000"}, "no single setting is to blame"},
+		{[]string{"max_rows=480000", "lora_rank=30000"}, "lowering one setting is not enough"},
 		{[]string{"sandbox_slots=500"}, "sandbox_slots=500: this run needs 33."},
 		{[]string{"prompts_per_step=20000"}, "the largest that fits is prompts_per_step="},
 		{[]string{"sandbox_slots=500", "max_rows=480000"}, "lower max_tokens, max_rows, lora_rank and sandbox_slots together"},
@@ -289,7 +289,7 @@ func TestACardAndItsHostHaveARoomEach(t *testing.T) {
 	r.MaxRows = 60000
 	_, err = Of(r)
 	require.ErrorContains(t, err, "this process has 2.00 GB of the memory of card 0, "+
-		"a twentieth of which is left alone; the largest that fits is max_rows=")
+		"of which a twentieth is kept free; the largest that fits is max_rows=")
 
 	r.MaxRows = 512
 	rooms := roomsOf(r.Backend)

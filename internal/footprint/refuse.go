@@ -71,14 +71,14 @@ func (p *Plan) enough() bool {
 // refuse is the error of a run that is too large by some amount. It names a setting that makes it fit on that side: of those
 // that suffice alone, the one that takes the most memory, with its largest possible value.
 func (r Run) refuse(p *Plan, s side) error {
-	short := fmt.Sprintf("this run needs %s of memory, and this process has %s, a twentieth of which is left alone",
+	short := fmt.Sprintf("this run needs %s of memory, and this process has %s, of which a twentieth is kept free",
 		memory.GB(p.needs(s)), p.rooms[s])
 	if s == host {
 		key := "sandbox_slots"
 		if p.Of("report") > p.Of("sandbox") {
 			key = "prompts_per_step"
 		}
-		return badinput.Errorf("%s: %s besides the card's: %s; lower it, or end what else takes memory", key, short, p)
+		return badinput.Errorf("%s: %s, besides that of the card: %s; lower it, or stop other programs", key, short, p)
 	}
 	best, saved := knob{}, 0
 	for _, k := range r.knobs(p) {
@@ -106,7 +106,7 @@ func (r Run) refuse(p *Plan, s side) error {
 	case s == p.host() && p.Of("sandbox") > p.needs(s)/10:
 		together = "max_tokens, max_rows, lora_rank and sandbox_slots"
 	}
-	return badinput.Errorf("model=%s: %s, and no single setting is to blame: %s; take a smaller model, or lower %s together",
+	return badinput.Errorf("model=%s: %s, and lowering one setting is not enough: %s; take a smaller model, or lower %s together",
 		r.Model, short, p, together)
 }
 

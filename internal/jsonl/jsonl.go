@@ -107,7 +107,7 @@ func Whole(path string, fn func(line []byte) error) error {
 
 // Damaged is the error of an invalid line in a record, with what to do about it.
 func Damaged(path string, line int, err error) error {
-	return badinput.Errorf("%s:%d: %w; mend that line, or bring the file back from a copy", path, line, err)
+	return badinput.Errorf("%s:%d: %w; fix that line, or bring the file back from a copy", path, line, err)
 }
 
 // lines calls fn with every complete line, until fn returns an error.

@@ -100,7 +100,7 @@ func TestWholeLeavesOutAHalfWrittenLine(t *testing.T) {
 
 	err := Whole(path, func(line []byte) error { return json.Unmarshal(line, &lines) })
 	require.True(t, badinput.Is(err))
-	require.EqualError(t, err, path+":1: invalid character 'o' looking for beginning of value; mend that line, or bring the file "+
+	require.EqualError(t, err, path+":1: invalid character 'o' looking for beginning of value; fix that line, or bring the file "+
 		"back from a copy")
 }
 

@@ -23,7 +23,7 @@ func TestAbsentFilesAreToldOf(t *testing.T) {
 		"judge_prompt": func(c *configs.Config, path string) { c.JudgePrompt = path },
 	} {
 		for dir, says := range map[string]string{"": "; type " + key + "=FILE",
-			run: "; start in the directory where the run began, or have the run go on with " + key + "=FILE allow_change=" + key} {
+			run: "; start in the directory where the run began, or resume the run with " + key + "=FILE allow_change=" + key} {
 			cfg := configs.Defaults()
 			cfg.RunDir = dir
 			set(&cfg, "words.txt")

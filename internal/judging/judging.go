@@ -116,7 +116,7 @@ func (j *Judging) try(ctx context.Context, cfg *configs.Config, p *sources.Probl
 		}
 		first := fmt.Sprintf("the checker of problem %s: %s", (*set.problems)[faults[0].Index].ID, faults[0].Why)
 		if _, err := os.Stat(set.source); err == nil || len(faults) == len(*set.problems) {
-			return badinput.Errorf("%s=%s: %s; %d of %d problems have a checker that cannot be used: mend them or take them out",
+			return badinput.Errorf("%s=%s: %s; %d of %d problems have a checker that cannot be used: fix or remove them",
 				set.key, set.source, first, len(faults), len(*set.problems))
 		}
 		warn(fmt.Sprintf("%s=%s: %d problems are left out, for their checker cannot be used; the first: %s",

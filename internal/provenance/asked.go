@@ -46,11 +46,11 @@ func (a Asked) Compare(before Parts, warn func(string)) (sameProblems bool, err 
 		}
 	}
 	if what, differs := (Parts{"model": a.Model}).Differences(before)["model"]; differs {
-		warn("the model is not as it was when the run was trained: " + what)
+		warn("the model differs from the one that the run trained: " + what)
 	}
 	others := now.Differences(before)
 	for _, key := range slices.Sorted(maps.Keys(others)) {
-		warn("not as it was when the run was trained, so what comes out is not the run's: " + others[key])
+		warn("changed since the run was trained, so results do not compare with the run's: " + others[key])
 	}
 	_, otherProblems := others["test_data"]
 	return !otherProblems, nil

@@ -44,7 +44,7 @@ func TestEditedFilesOfAnEnvironmentAreTold(t *testing.T) {
 		}
 		warnings := told(*run, true)
 		require.Len(t, warnings, 1, key)
-		require.Contains(t, warnings[0], "not as it was when the run was trained, so what comes out is not the run's: "+key+": has the SHA-256")
+		require.Contains(t, warnings[0], "changed since the run was trained, so results do not compare with the run's: "+key+": has the SHA-256")
 		require.Empty(t, told(*run, false), key)
 		other := configs.Config{Env: "program:" + file("other.py", "a"), Blocklist: file("other", "a")}
 		require.Empty(t, told(other, true), "named anew, which is known")

@@ -61,7 +61,7 @@ func CheckBase(adapter, model string) error {
 	if _, err := os.Stat(filepath.Join(adapter, BaseFile)); err == nil {
 		how = "delete " + filepath.Join(adapter, BaseFile)
 	}
-	return badinput.Errorf("adapter %s was trained over another model: %s; bring that one back, or, to have it over this one all the same, %s",
+	return badinput.Errorf("adapter %s was trained on another model: %s; use that one, or, to use the adapter on this one anyway, %s",
 		adapter, what, how)
 }
 
@@ -113,8 +113,8 @@ func CheckWhole(trained string) error {
 	}
 	maps.DeleteFunc(s.Checksum, func(name, _ string) bool { return !strings.HasPrefix(name, what+"/") })
 	if err := rundir.Verify(filepath.Dir(dir), s.Checksum); err != nil {
-		return badinput.Errorf("checkpoint %s: %w; bring it back, give the %s of another checkpoint, or, to have it as it is all the same, "+
-			"copy it out of its run (cp -r %s COPY) and give the copy", filepath.Dir(filepath.Clean(trained)), err, what, trained)
+		return badinput.Errorf("checkpoint %s: %w; restore it, name the %s of another checkpoint, or, to use it as it is anyway, "+
+			"copy it out of its run (cp -r %s COPY) and name the copy", filepath.Dir(filepath.Clean(trained)), err, what, trained)
 	}
 	return nil
 }

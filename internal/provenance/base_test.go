@@ -58,8 +58,8 @@ func TestWhatIsBelowAnAdapter(t *testing.T) {
 		for _, named := range []string{adapter, link} {
 			err := CheckBase(named, model)
 			require.True(t, badinput.Is(err))
-			require.ErrorContains(t, err, "adapter "+named+" was trained over another model: model: "+name+" changed (fingerprint")
-			require.ErrorContains(t, err, "(the one before is NAME@1111111111111111111111111111111111111111); bring that one back")
+			require.ErrorContains(t, err, "adapter "+named+" was trained on another model: model: "+name+" changed (fingerprint")
+			require.ErrorContains(t, err, "(the one before is NAME@1111111111111111111111111111111111111111); use that one")
 			require.ErrorContains(t, err, "cp -r "+named+" COPY")
 		}
 		for _, free := range []string{"", copied, filepath.Join(filepath.Dir(adapter), ModelDir), filepath.Join(model, "none")} {
@@ -90,7 +90,7 @@ func TestWhatStandsBesideAnAdapter(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(model, "model.safetensors"), []byte("other"), 0o644))
 	err := CheckBase(copied, model)
 	require.True(t, badinput.Is(err))
-	require.ErrorContains(t, err, "adapter "+copied+" was trained over another model: model: model.safetensors changed (fingerprint")
+	require.ErrorContains(t, err, "adapter "+copied+" was trained on another model: model: model.safetensors changed (fingerprint")
 	require.ErrorContains(t, err, "delete "+filepath.Join(copied, BaseFile))
 	require.NoError(t, os.WriteFile(filepath.Join(copied, BaseFile), []byte("{"), 0o644))
 	require.ErrorContains(t, CheckBase(copied, model), BaseFile+": ")
@@ -111,14 +111,14 @@ func TestAQuantisedBase(t *testing.T) {
 		put(four, name, name+" in four bits")
 	}
 	of, ofFour := checkpointOf(t, model), checkpointOf(t, four)
-	require.ErrorContains(t, CheckBase(of, four), "trained over another model")
+	require.ErrorContains(t, CheckBase(of, four), "trained on another model")
 	require.NoError(t, WriteQuantised(model, four))
 	known := checkpointOf(t, four)
 	require.NoError(t, CheckBase(of, four))
 	require.NoError(t, CheckBase(known, model))
-	require.ErrorContains(t, CheckBase(ofFour, model), "trained over another model", "a run of before the record")
+	require.ErrorContains(t, CheckBase(ofFour, model), "trained on another model", "a run of before the record")
 	put(four, "model.safetensors", "other")
-	require.ErrorContains(t, CheckBase(of, four), "trained over another model", "the record is of other weights")
+	require.ErrorContains(t, CheckBase(of, four), "trained on another model", "the record is of other weights")
 	require.ErrorContains(t, CheckBase(known, four), "model.safetensors changed (fingerprint")
 }
 

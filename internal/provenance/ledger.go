@@ -89,8 +89,8 @@ func checkOrder(cfg, was *configs.Config, before, now string) error {
 	if before == "" || before == now || cfg.Allowed("device") || cfg.Allowed("order") && cfg.Order != was.Order {
 		return nil
 	}
-	return badinput.Errorf("run %s took its sums in another order than this backend (%s, before %s): go on with the device that it was "+
-		"begun on, or type init_from=%s run_dir=DIR for a run of its own, or allow_change=device to go on all the same%s",
+	return badinput.Errorf("run %s added its sums in another order than this backend (%s, before %s): resume it on the device that it "+
+		"began on, type init_from=%s run_dir=DIR for a new run, or allow_change=device to resume it here anyway%s",
 		cfg.RunDir, now, before, look.Word(cfg.RunDir), Rounding(now, before))
 }
 
@@ -116,7 +116,7 @@ func Rounding(now, before string) string {
 func (p *Past) CheckParts(cfg *configs.Config, before, now Parts, tell func(string)) error {
 	if p.Fork {
 		for _, what := range now.Differences(before) {
-			tell("not as in the run that this one is a fork of: " + what)
+			tell("different from the run that this one is a fork of: " + what)
 		}
 		return nil
 	}
@@ -189,7 +189,7 @@ func (r *Run) restored(tell func(string)) json.RawMessage {
 	if !r.lost {
 		return nil
 	}
-	tell(fmt.Sprintf("%s was missing or damaged: it is written again as %s has it", filepath.Join(r.Dir, ConfigFile), ManifestFile))
+	tell(fmt.Sprintf("%s was missing or damaged, and is rewritten from %s", filepath.Join(r.Dir, ConfigFile), ManifestFile))
 	return r.first
 }
 
@@ -202,14 +202,14 @@ func (p *Past) tell(cfg *configs.Config, m Manifest, start Start, tell func(stri
 		}
 	}
 	if n := len(before.Starts); n > 0 && before.Starts[n-1].Order != start.Order {
-		tell(fmt.Sprintf("this backend takes sums in another order than that of the run before (%s, before %s): last bits will differ",
+		tell(fmt.Sprintf("this backend adds sums in another order than the one before (%s, before %s): last bits will differ",
 			start.Order, before.Starts[n-1].Order))
 	}
 	if p.before == nil {
 		return
 	}
 	if changed := Changes(p.before, cfg); len(changed) > 0 {
-		tell("settings changed since the run was started before: " + list(changed))
+		tell("settings changed since the last start of the run: " + list(changed))
 	}
 }
 

@@ -74,7 +74,7 @@ type Run struct {
 func Read(dir string) (*Run, error) {
 	r := &Run{Dir: dir}
 	if err := rundir.ReadJSON(filepath.Join(dir, ManifestFile), &r.Manifest); rundir.Damaged(err) {
-		return nil, badinput.Errorf("%w, with the settings of %s: type what was changed since the run began beside run_dir=%s again", err,
+		return nil, badinput.Errorf("%w, with the settings of %s: type the changes since the run began with run_dir=%s again", err,
 			ConfigFile, look.Word(dir))
 	} else if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func (r *Run) checkFirst() error {
 	}
 	if changed := Changes(was, now); len(changed) > 0 {
 		path := filepath.Join(r.Dir, ConfigFile)
-		return badinput.Errorf("%s is not as the run began: %s; remove it, it is written again from %s, and type what is to be changed "+
+		return badinput.Errorf("%s was edited since the run began: %s; remove it (it is rewritten from %s), and type the changes "+
 			"beside run_dir=%s", path, list(changed), ManifestFile, look.Word(r.Dir))
 	}
 	return nil
@@ -141,7 +141,7 @@ func (r *Run) settings(changes map[string]json.RawMessage) (cfg *configs.Config,
 		}
 	}
 	if err != nil {
-		return nil, false, badinput.Errorf("%s: %w; remove it to go on without", filepath.Join(r.Dir, ConfigFile), err)
+		return nil, false, badinput.Errorf("%s: %w; remove it to continue without it", filepath.Join(r.Dir, ConfigFile), err)
 	}
 	if d.MaxRows == 0 {
 		d.MaxRows = rowsBefore

@@ -77,7 +77,7 @@ func (p *Past) CheckOwn(cfg *configs.Config, made int, now []string, tell func(s
 	all := run.OwnDifferences(start, now)
 	if p.Fork {
 		for _, key := range slices.Sorted(maps.Keys(all)) {
-			tell("not as in the run that this one is a fork of: " + all[key])
+			tell("different from the run that this one is a fork of: " + all[key])
 		}
 		return nil
 	}
@@ -92,8 +92,8 @@ func (p *Past) CheckOwn(cfg *configs.Config, made int, now []string, tell func(s
 	if len(said) == 0 {
 		return nil
 	}
-	return badinput.Errorf("run %s goes on with what it was begun with, and this is another: %s; go on in the program that trained it, "+
-		"or type init_from=%s run_dir=DIR for a run of its own, or allow_change=%s to go on with it",
+	return badinput.Errorf("run %s cannot be resumed with a change of %s; resume it in the program that trained it, "+
+		"type init_from=%s run_dir=DIR for a new run, or allow_change=%s to accept the change",
 		run.Dir, strings.Join(said, ", "), look.Word(run.Dir), strings.Join(keys, ","))
 }
 

@@ -145,7 +145,7 @@ func TestWhereARunBeganIsNotHandedOn(t *testing.T) {
 	now := cfg
 	require.NoError(t, CheckSettings(run, &cfg, &now))
 	now.InitFrom = "another"
-	require.ErrorContains(t, CheckSettings(run, &cfg, &now), "has a run already that did not begin there")
+	require.ErrorContains(t, CheckSettings(run, &cfg, &now), "already has a run, which began elsewhere")
 }
 
 // A checkpoint that says of its model no more than a sum has nothing to compare.

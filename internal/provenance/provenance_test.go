@@ -138,8 +138,8 @@ func TestADamagedManifestSaysWhatIsLost(t *testing.T) {
 	path := filepath.Join(dir, ManifestFile)
 	require.NoError(t, os.WriteFile(path, []byte(`{"starts": [`), 0o644))
 	_, err := Read(dir)
-	require.EqualError(t, err, path+": unexpected end of JSON input; remove it to go on without, with the settings of config.json: "+
-		"type what was changed since the run began beside run_dir="+dir+" again")
+	require.EqualError(t, err, path+": unexpected end of JSON input; remove it to continue without it, with the settings of config.json: "+
+		"type the changes since the run began with run_dir="+dir+" again")
 	require.True(t, badinput.Is(err))
 }
 
@@ -220,7 +220,7 @@ func TestARunKeepsItsOrder(t *testing.T) {
 	require.Equal(t, []string{"serial", "in serial"}, []string{cfg.Order, b.Order()})
 	err := goOn(set("tiles"), b)
 	require.True(t, badinput.Is(err))
-	require.ErrorContains(t, err, "order: serial → tiles; leave it out, or type init_from="+run)
+	require.ErrorContains(t, err, "order: serial → tiles; leave it out, type init_from="+run)
 	require.ErrorContains(t, err, "or allow_change=order to change this one")
 	require.NoError(t, goOn(set("tiles", "order"), b))
 	require.Equal(t, "in tiles", b.Order())
@@ -323,12 +323,12 @@ func TestWhyACheckpointWasNotTakenOver(t *testing.T) {
 	broken := &fs.PathError{Op: "read", Path: "a", Err: syscall.EIO}
 	for _, err := range []error{broken, badinput.Errorf("%w", broken), errors.New("no room")} {
 		said := Misfit("c", err)
-		require.EqualError(t, said, "checkpoint c could not be read: "+err.Error()+"; mend that, then type the same again to go on")
+		require.EqualError(t, said, "checkpoint c could not be read: "+err.Error()+"; fix that, then type the same again to resume")
 		require.ErrorIs(t, said, err)
 	}
 	said := Misfit("c", badinput.Errorf("a: tensor \"m\" has shape [1], expected [2]"))
-	require.ErrorContains(t, said, "checkpoint c does not fit the model and what is trained of it: a: tensor")
-	require.ErrorContains(t, said, "give what the run began with, as its config.json says, or another run_dir")
+	require.ErrorContains(t, said, "checkpoint c does not fit the model and the trained weights: a: tensor")
+	require.ErrorContains(t, said, "give the settings that the run began with, as in its config.json, or another run_dir")
 	require.True(t, badinput.Is(said))
 
 	full := t.TempDir()

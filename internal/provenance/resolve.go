@@ -97,7 +97,7 @@ func settingsOf(key, dir string) (*configs.Config, error) {
 	if !r.Known() {
 		saved, err := rundir.List(r.Dir)
 		if err == nil && (isCheckpoint(dir) || len(saved) > 0) {
-			return nil, badinput.Errorf("%s=%s: it has no %s that says what was trained; give the settings by --preset or --config-file",
+			return nil, badinput.Errorf("%s=%s has no %s with its settings; give them by --preset or --config-file",
 				key, dir, ConfigFile)
 		}
 		return nil, nil // Open reports what is wrong, if anything
@@ -142,12 +142,12 @@ func SettleRunDir(cfg *configs.Config) error {
 		run := rundir.RunOf(named)
 		whole, err := filepath.Abs(filepath.Join(atomicfile.Led(named), ".."))
 		if run != filepath.Clean(named) && (err != nil || filepath.Base(whole) != rundir.Checkpoints) {
-			return badinput.Errorf("resume=%s is a checkpoint outside of a run; type init_from=%s to go on from it in a run of its own",
+			return badinput.Errorf("resume=%s is a checkpoint outside a run; type init_from=%s to start a new run from it",
 				named, look.Word(named))
 		}
 		if cfg.RunDir != "" && filepath.Clean(cfg.RunDir) != run {
-			return badinput.Errorf("resume=%s goes on in %s, and run_dir is %s; leave run_dir out, "+
-				"or type init_from=%s to go on in another directory", named, run, cfg.RunDir, look.Word(named))
+			return badinput.Errorf("resume=%s continues in %s, but run_dir is %s; leave run_dir out, "+
+				"or type init_from=%s to continue in another directory", named, run, cfg.RunDir, look.Word(named))
 		}
 		cfg.RunDir = run
 	}
@@ -166,13 +166,13 @@ func CheckSettings(run string, before, now *configs.Config) error {
 		}
 	}
 	if from := now.InitFrom; from != "" && from != before.InitFrom {
-		return badinput.Errorf("init_from=%s: run_dir %s has a run already that did not begin there; choose another run_dir", from, run)
+		return badinput.Errorf("init_from=%s: run_dir %s already has a run, which began elsewhere; choose another run_dir", from, run)
 	}
 	if len(said) == 0 {
 		return nil
 	}
-	return badinput.Errorf("run %s goes on with what it was begun with, and this is another: %s; leave it out, "+
-		"or type init_from=%s run_dir=DIR for a run of its own, or allow_change=%s to change this one",
+	return badinput.Errorf("run %s cannot be resumed with a change of %s; leave it out, "+
+		"type init_from=%s run_dir=DIR for a new run, or allow_change=%s to change this one",
 		run, strings.Join(said, ", "), look.Word(run), strings.Join(keys, ","))
 }
 
@@ -190,7 +190,7 @@ func CheckParts(run string, before, now Parts, cfg *configs.Config) (allowed []s
 	if len(said) == 0 {
 		return allowed, nil
 	}
-	return nil, badinput.Errorf("run %s goes on with what it was begun with, and this is another: %s; bring it back, "+
-		"or type init_from=%s run_dir=DIR for a run of its own, or allow_change=%s to go on with it",
+	return nil, badinput.Errorf("run %s cannot be resumed with a change of %s; restore it, "+
+		"type init_from=%s run_dir=DIR for a new run, or allow_change=%s to accept the change",
 		run, strings.Join(said, ", "), look.Word(run), strings.Join(keys, ","))
 }

@@ -28,5 +28,5 @@ func TestRoundedProductsAreExplained(t *testing.T) {
 	back := Rounding(tiles, tiles+rounds)
 	require.Equal(t, runtime.GOARCH == "amd64", strings.Contains(back, "with GRPO_CPU=portable in front of the command"), back)
 	cfg := configs.Config{RunDir: "run"}
-	require.ErrorContains(t, checkOrder(&cfg, &cfg, tiles+rounds, tiles), "to go on all the same"+back)
+	require.ErrorContains(t, checkOrder(&cfg, &cfg, tiles+rounds, tiles), "to resume it here anyway"+back)
 }

@@ -119,11 +119,11 @@ func (r *Run) First(step int) (stats.Judged, error) {
 func Misfit(dir string, err error) error {
 	if at := (*fs.PathError)(nil); errors.As(err, &at) || !badinput.Is(err) {
 		if _, full := os.Stat(filepath.Join(dir, ModelDir)); full == nil && at != nil && filepath.Dir(at.Path) == filepath.Join(dir, AdapterDir) {
-			return badinput.Errorf("checkpoint %s has all weights of a model, and no adapter; type train=full, or another run_dir to begin anew, "+
-				"without init_from", dir)
+			return badinput.Errorf("checkpoint %s has the weights of a whole model, and no adapter; type train=full, or another run_dir "+
+				"for a new run, without init_from", dir)
 		}
-		return fmt.Errorf("checkpoint %s could not be read: %w; mend that, then type the same again to go on", dir, err)
+		return fmt.Errorf("checkpoint %s could not be read: %w; fix that, then type the same again to resume", dir, err)
 	}
-	return badinput.Errorf("checkpoint %s does not fit the model and what is trained of it: %w; "+
-		"give what the run began with, as its %s says, or another run_dir to begin anew, without init_from", dir, err, ConfigFile)
+	return badinput.Errorf("checkpoint %s does not fit the model and the trained weights: %w; "+
+		"give the settings that the run began with, as in its %s, or another run_dir for a new run, without init_from", dir, err, ConfigFile)
 }

@@ -29,7 +29,7 @@ func (r *Run) checkKnown() error {
 		return nil
 	}
 	strange := slices.Sorted(maps.Keys(had))
-	return badinput.Errorf("run %s has %s that this program does not know (%s): another release of grpo wrote it; go on with that one, "+
-		"or type init_from=%s run_dir=DIR to go on without %s in a run of its own", r.Dir, plural.Pick(len(had), "a setting", "settings"),
+	return badinput.Errorf("run %s has %s that this program does not know (%s): another release of grpo wrote it; use that one, "+
+		"or type init_from=%s run_dir=DIR to start a new run without %s", r.Dir, plural.Pick(len(had), "a setting", "settings"),
 		look.Line(strings.Join(strange, ", ")), look.Word(r.Dir), plural.Pick(len(had), "it", "them"))
 }

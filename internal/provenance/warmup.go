@@ -43,7 +43,7 @@ func ResolveWarmup(method string, s configs.Source) (*configs.Config, error) {
 
 // otherVerb is the error of a run that another verb made, and names it.
 func otherVerb(cfg *configs.Config, dir string) error {
-	return badinput.Errorf("%s is a run of %s; type %s run_dir=%s to go on with it", dir, cfg.Verb(), cfg.Verb(), look.Word(rundir.RunOf(dir)))
+	return badinput.Errorf("%s is a run of %s; type %s run_dir=%s to resume it", dir, cfg.Verb(), cfg.Verb(), look.Word(rundir.RunOf(dir)))
 }
 
 // CheckMethod refuses settings that belong to another verb.
@@ -56,7 +56,7 @@ func CheckMethod(cfg *configs.Config, method string) error {
 			return otherVerb(cfg, dir)
 		}
 	}
-	return badinput.Errorf("method: %s has a verb of its own; type %s", cfg.Method, cfg.Verb())
+	return badinput.Errorf("method: %s has a command of its own; type %s", cfg.Method, cfg.Verb())
 }
 
 // CheckAsks refuses to evaluate as the run did if the run is a warm-up, which has no problems.
@@ -68,7 +68,7 @@ func CheckAsks(run *configs.Config, trained string) error {
 	if run.Train != "full" {
 		how = look.Word(run.Model) + " --adapter " + how
 	}
-	return badinput.Errorf("%s is a run of %s, which asks no problems; type grpo eval --model %s --data SOURCE to ask it some",
+	return badinput.Errorf("%s is a run of %s, which has no problems; type grpo eval --model %s --data SOURCE to evaluate it on some",
 		run.RunDir, run.Verb(), how)
 }
 
@@ -104,7 +104,7 @@ func takeWeights(cfg *configs.Config) error {
 		return nil // Open reports what is wrong, if anything
 	}
 	if of.Train != cfg.Train {
-		return badinput.Errorf("init_from=%s: it has train=%s, and this run train=%s; type train=%s", from, of.Train, cfg.Train, of.Train)
+		return badinput.Errorf("init_from=%s has train=%s, and this run train=%s; type train=%s", from, of.Train, cfg.Train, of.Train)
 	}
 	checkpoint, whole := from, func(dir string) error {
 		var s struct {
@@ -118,7 +118,7 @@ func takeWeights(cfg *configs.Config) error {
 	if isCheckpoint(from) {
 		err = whole(from)
 	} else if checkpoint, _, err = rundir.Newest(from, whole); err == nil && checkpoint == "" {
-		err = badinput.Errorf("no checkpoint to go on from")
+		err = badinput.Errorf("no checkpoint to resume from")
 	}
 	if err != nil {
 		return badinput.Errorf("init_from=%s: %w", from, err)

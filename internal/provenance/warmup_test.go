@@ -41,14 +41,14 @@ func TestWhatIsTakenOfAWarmup(t *testing.T) {
 		return &cfg, takeWeights(&cfg)
 	}
 	_, err := from("grpo", "lora", run)
-	require.ErrorContains(t, err, "no checkpoint to go on from")
+	require.ErrorContains(t, err, "no checkpoint to resume from")
 	first, last := saved(1), saved(2)
 	cfg, err := from("grpo", "lora", run)
 	require.NoError(t, err)
 	require.Equal(t, []string{last, ""}, []string{cfg.Adapter, cfg.InitFrom})
 	_, err = from("grpo", "full", run)
 	require.True(t, badinput.Is(err))
-	require.ErrorContains(t, err, "it has train=lora, and this run train=full; type train=lora")
+	require.ErrorContains(t, err, "has train=lora, and this run train=full; type train=lora")
 
 	require.NoError(t, os.WriteFile(filepath.Join(last, "weights"), []byte("other"), 0o644))
 	cfg, err = from("grpo", "lora", run)

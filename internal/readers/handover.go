@@ -44,14 +44,14 @@ const afterEnd = 2 * time.Second
 func sync(ctx context.Context, dir string) error {
 	client, err := exec.LookPath("wandb")
 	if err != nil {
-		return errors.New("WANDB_MODE=online wants the command wandb, and there is none on PATH; pip install wandb")
+		return errors.New("WANDB_MODE=online needs the command wandb, which is not on PATH; pip install wandb")
 	}
 	cmd := exec.CommandContext(ctx, client, "sync", dir)
 	said := &tail.Tail{}
 	cmd.Stdout, cmd.Stderr = said, said
 	cmd.WaitDelay = afterEnd
 	if err := cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) {
-		return fmt.Errorf("wandb sync: %w%s; mend that", err, said.Last())
+		return fmt.Errorf("wandb sync: %w%s; fix that", err, said.Last())
 	}
 	return nil
 }

@@ -276,7 +276,7 @@ func TestAClientSendsTheRun(t *testing.T) {
 	shell := os.Getenv("PATH")
 	t.Setenv("PATH", bin)
 	require.Len(t, said(), 1)
-	require.Contains(t, said()[0], "there is none on PATH; pip install wandb, then type wandb sync "+l.dir+
+	require.Contains(t, said()[0], "which is not on PATH; pip install wandb, then type wandb sync "+l.dir+
 		"/wandb/offline-run-20260102_030000-")
 	client := func(text string) {
 		require.NoError(t, os.WriteFile(filepath.Join(bin, "wandb"), []byte("#!/bin/sh\n"+text), 0o755))
@@ -292,7 +292,7 @@ func TestAClientSendsTheRun(t *testing.T) {
 	require.Less(t, time.Since(begun), 50*time.Second)
 	client("echo no key >&2\nexit 3\n")
 	require.Len(t, said(), 1)
-	require.Contains(t, said()[0], "the run was not sent: wandb sync: exit status 3: no key; mend that, then type wandb sync ")
+	require.Contains(t, said()[0], "the run was not sent: wandb sync: exit status 3: no key; fix that, then type wandb sync ")
 
 	t.Setenv("WANDB_MODE", "")
 	var lines []string

@@ -30,7 +30,7 @@ func flags(info *debug.BuildInfo) []string {
 
 // build builds the program.
 func (b *builder) build(ctx context.Context, goTool string, from source, program string) error {
-	b.Say("an NVIDIA driver answers: building grpo with its GPU backend, which is done once and takes a minute or two")
+	b.Say("found an NVIDIA driver: building grpo with its GPU backend, once, which takes a minute or two")
 	if err := os.MkdirAll(filepath.Dir(program), 0o755); err != nil {
 		return err
 	}

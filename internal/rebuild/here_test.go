@@ -81,7 +81,7 @@ func TestHere(t *testing.T) {
 	require.Equal(t, "<nil>", start("auto", "GRPO_CUDA_LIB="+filepath.Join(b.home, "none.so")))
 	require.Equal(t, "<nil>", start("auto", there, "CARDS=0"))
 	require.Equal(t, "<nil>", start("auto", there, "INIT=100"))
-	require.Contains(t, start("cuda:1", there, "CARDS=0"), "cuda:1: there is no NVIDIA driver with a card here")
+	require.Contains(t, start("cuda:1", there, "CARDS=0"), "cuda:1: found no NVIDIA driver with a card")
 	require.Empty(t, b.builds())
 
 	if _, ok := checkout(filepath.Dir(compiledIn())); !ok { // a test that was built with -trimpath takes the checkout that it is in

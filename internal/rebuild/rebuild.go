@@ -45,7 +45,7 @@ func Here(ctx context.Context, device string) error {
 		return nil
 	case !Driver():
 		if device != "auto" {
-			return badinput.Errorf("%s: there is no NVIDIA driver with a card here: look at nvidia-smi, or take the processor, device=cpu", device)
+			return badinput.Errorf("%s: found no NVIDIA driver with a card: look at nvidia-smi, or use the processor, device=cpu", device)
 		}
 		return nil
 	}

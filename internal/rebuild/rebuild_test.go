@@ -113,8 +113,8 @@ func TestItIsBuiltOnce(t *testing.T) {
 	require.Equal(t, program, b.program())
 	require.True(t, strings.HasPrefix(program, b.home))
 	require.Equal(t, []string{"build -v -o " + program + ".half -tags=gpu -buildvcs=false ./cmd/grpo"}, b.builds())
-	require.Equal(t, []string{"an NVIDIA driver answers: building grpo with its GPU backend, " +
-		"which is done once and takes a minute or two"}, b.said)
+	require.Equal(t, []string{"found an NVIDIA driver: building grpo with its GPU backend, " +
+		"once, which takes a minute or two"}, b.said)
 	require.Equal(t, []int{0, 3, 1, 3, 2, 3, 3, 3}, b.progress)
 	flags, err := os.ReadFile(filepath.Join(b.fake, "flags"))
 	require.NoError(t, err)

@@ -22,7 +22,7 @@ func TestOthersAreApart(t *testing.T) {
 	others := eval(9, 0.6, 0.5, 0.7)
 	others.Problems = 50
 	alone, apart := curves(eval(0, 0.3, 0.2, 0.4), eval(9, 0.6, 0.5, 0.7)), curves(eval(0, 0.3, 0.2, 0.4), others)
-	require.Contains(t, apart, "a line begins anew where other problems were held out")
+	require.Contains(t, apart, "a line breaks where other problems were held out")
 	require.Contains(t, alone, "M20 700 980 400")
 	require.NotContains(t, apart, "M20 700 980 400")
 
@@ -32,9 +32,9 @@ func TestOthersAreApart(t *testing.T) {
 		return h
 	}
 	r := run{held: []heldRows{found(0, 9, 2), found(5, 7, 3), found(9, 7, 1)}, steps: []step{{Step: 9}}}
-	require.Equal(t, verdict{"good", "The held-out loss fell from 3 to 1", "Before, other rows were held out; their losses do not compare."},
+	require.Equal(t, verdict{"good", "The held-out loss fell from 3 to 1", "Earlier evaluations had other held-out rows, and do not compare."},
 		r.rowsSay())
-	require.Equal(t, "a line begins anew where other rows were held out", r.heldRows().Lead)
+	require.Equal(t, "a line breaks where other rows were held out", r.heldRows().Lead)
 	r.held = r.held[:2]
 	require.Equal(t, "The held-out loss is 3 after step 5", r.rowsSay().Sentence)
 }

@@ -81,13 +81,13 @@ func (s section) Only() bool { return s.Axis.Spans[len(s.Axis.Spans)-1][1] == 1 
 func reading(a *axis) string {
 	lead := ""
 	if len(a.Spans) >= enoughForTrend {
-		lead = "thin lines show what was measured, thick ones the moving average"
+		lead = "thin lines: measured values, thick lines: their moving average"
 	}
 	switch n, points := a.Spans[len(a.Spans)-1][1], len(a.Spans); {
 	case 2*n >= 3*points:
-		lead += fmt.Sprintf("; a point stands for about %d steps", (n+points/2)/points)
+		lead += fmt.Sprintf("; each point covers about %d steps", (n+points/2)/points)
 	case n > points:
-		lead += "; a point stands for a step or two"
+		lead += "; each point covers one or two steps"
 	}
 	return lead
 }
@@ -96,7 +96,7 @@ func reading(a *axis) string {
 func apart[T any](all []T, alike func(a, b *T) bool, gap func(at *T) T, what string) (out []T, lead string) {
 	for i := range all {
 		if i > 0 && !alike(&all[i-1], &all[i]) {
-			out, lead = append(out, gap(&all[i])), "a line begins anew where other "+what+" were held out"
+			out, lead = append(out, gap(&all[i])), "a line breaks where other "+what+" were held out"
 		}
 		out = append(out, all[i])
 	}
@@ -157,7 +157,7 @@ func (r *run) learning(a *axis) section {
 			r.line("tests passed", "c3", rate, func(s *step) float64 { return s.Fraction }),
 			r.line("has a program", "c2", rate, func(s *step) float64 { return s.Format }),
 		}},
-		plot{title: "Groups of one outcome", note: "share of groups; they teach where rewards differ all the same", share: true, stacked: true,
+		plot{title: "Groups with one outcome", note: "share of groups; they give a gradient only if rewards differ", share: true, stacked: true,
 			series: []series{
 				r.line("all right", "c1", rate, func(s *step) float64 { return s.AllGood }),
 				r.line("all wrong", "c2", rate, func(s *step) float64 { return s.AllBad }),
@@ -223,7 +223,7 @@ func (r *run) verdictMix() plot {
 func (r *run) completions(a *axis) section {
 	s := section{ID: "completions", Title: "Lengths", Axis: a}
 	s.add(
-		plot{title: "Tokens of a completion", note: "the band runs from the shortest to the longest",
+		plot{title: "Completion length", note: "in tokens; the band is from the shortest to the longest",
 			series: []series{r.band("mean", "c1", number,
 				func(s *step) float64 { return s.MeanLength },
 				func(s *step) float64 { return s.MinLength },
@@ -251,12 +251,12 @@ func (r *run) optimizer(a *axis) section {
 		plot{title: "KL between sampler and trainer", series: []series{
 			r.line("kl_v1", "c2", number, func(s *step) float64 { return s.KL1 }),
 			r.line("kl_v2", "c1", number, func(s *step) float64 { return s.KL2 })}},
-		plot{title: "Importance ratio", note: "the band runs from the least to the greatest of a token",
+		plot{title: "Importance ratio", note: "the band is from the smallest to the largest of a token",
 			series: []series{r.band("importance ratio", "c1", fine,
 				func(s *step) float64 { return s.RatioMean },
 				func(s *step) float64 { return s.RatioMin },
 				func(s *step) float64 { return s.RatioMax })}},
-		plot{title: "max|Δlogp| on policy", note: "the promise is 0", plain: true, reference: []float64{0},
+		plot{title: "max|Δlogp| on policy", note: "guaranteed to be 0", plain: true, reference: []float64{0},
 			series: []series{r.line("max|Δlogp| on policy", "c9", number, onPolicy)}},
 		plot{title: "max|Δlogp| at the last update of a step",
 			series: []series{r.line("max|Δlogp| at the last update of a step", "c4", number, func(s *step) float64 { return s.MaxDiff })}},

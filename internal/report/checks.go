@@ -57,7 +57,7 @@ func (r *run) kept() (check, bool) {
 		return check{"good", fmt.Sprintf("max|Δlogp| on policy was exactly 0 at %s: trainer and sampler agree to the bit",
 			every(measured, "update"))}, true
 	}
-	return check{"bad", fmt.Sprintf("max|Δlogp| on policy, promised to be 0, was not at %d of %s: up to %s, at step %d",
+	return check{"bad", fmt.Sprintf("max|Δlogp| on policy, guaranteed to be 0, was not 0 at %d of %s: up to %s, at step %d",
 		broken, count(measured, "update"), number(most), at)}, true
 }
 
@@ -72,7 +72,7 @@ func (r *run) ahead() (check, bool) {
 	if ahead == 0 {
 		return check{}, false
 	}
-	return check{"open", fmt.Sprintf("%s learned from completions sampled ahead, up to %s before; max|Δlogp| there was up to %s",
+	return check{"open", fmt.Sprintf("%s trained on completions sampled up to %s earlier; max|Δlogp| there was up to %s",
 		count(ahead, "step"), count(int(oldest), "update"), number(most))}, true
 }
 
@@ -88,16 +88,16 @@ func (r *run) scored() (check, bool) {
 	case all == 0:
 		return check{}, false
 	case failed == 0:
-		return check{"good", "The sandbox failed on none of " + count(int(all), "completion")}, true
+		return check{"good", "The sandbox did not fail on any of " + count(int(all), "completion")}, true
 	}
-	why := "the sandbox failed (grpo doctor), or the reward was no number"
+	why := "the sandbox failed (grpo doctor), or the reward was not a number"
 	if r.settings.JudgeURL != "" {
 		why = "the judge gave no score, " + why
 	}
 	if file := r.total(func(s *step) float64 { return s.FileErrors }); file > 0 {
 		why = "the reward file failed on " + grouped(int64(file)) + " of them"
 		if r.settings.Recorded != "none" {
-			why += " (the notes of recorded completions say how)"
+			why += " (see the notes of recorded completions)"
 		}
 	}
 	return check{"bad", fmt.Sprintf("%s of %s could not be scored: %s", grouped(int64(failed)), count(int(all), "completion"), why)}, true
@@ -109,12 +109,12 @@ func (r *run) taught() (check, bool) {
 	if groups == 0 {
 		return check{}, false
 	}
-	c := check{"open", fmt.Sprintf("%s of %s taught nothing, %s",
+	c := check{"open", fmt.Sprintf("%s of %s gave no gradient, %s",
 		grouped(int64(skipped)), count(int(groups), "group"), percent(skipped/groups))}
 	tokens := r.total(func(s *step) float64 { return s.Tokens })
 	wasted := r.total(func(s *step) float64 { return s.Wasted })
 	if wasted > 0 && tokens > 0 {
-		c.Text += fmt.Sprintf("; %s of the sampled tokens were theirs", percent(wasted/tokens))
+		c.Text += fmt.Sprintf("; %s of the sampled tokens were in them", percent(wasted/tokens))
 	}
 	if skipped > groups/2 {
 		c.Tone = "bad"
@@ -157,6 +157,6 @@ func (r *run) updates() (check, bool) {
 	if 2*without > len(r.steps) {
 		tone = "bad"
 	}
-	return check{tone, fmt.Sprintf("%d of %s changed nothing: no group had anything to teach, or the gradient was not finite",
+	return check{tone, fmt.Sprintf("%d of %s changed nothing: no group gave a gradient, or the gradient was non-finite",
 		without, count(len(r.steps), "step"))}, true
 }

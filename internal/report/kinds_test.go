@@ -39,5 +39,5 @@ func TestAListOfNoRuns(t *testing.T) {
 	require.NoError(t, err)
 	root := parse(t, string(text))
 	require.Equal(t, "No run yet", root.all("h1", "")[0].read())
-	require.Contains(t, root.read(), "below my runs, others appears here by itself. To begin one: grpo run_dir='my runs/first'")
+	require.Contains(t, root.read(), "New runs below my runs, others appear here by themselves. To start one: grpo run_dir='my runs/first'")
 }

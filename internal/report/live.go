@@ -30,9 +30,9 @@ var (
 type State string
 
 const (
-	GoingOn State = "Going on"
+	GoingOn State = "Running"
 	Idle    State = "Not running"
-	Over    State = "Over" // it has done all its steps
+	Over    State = "Finished" // it has done all its steps
 )
 
 // at is the state of a run, given whether a process trains it.

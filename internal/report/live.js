@@ -129,7 +129,7 @@ const goOn = () => {
 const away = why => {
 	const shown = document.querySelector(".away");
 	shown.hidden = !why;
-	if (why) shown.textContent = why + ": what is shown is old.";
+	if (why) shown.textContent = why + ": this page is out of date.";
 };
 // A browser has few connections to a server, for all its pages together: one that is not seen leaves its own to others, and looks now and
 // then how far the run is, since its name is seen all the same.

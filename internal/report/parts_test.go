@@ -51,18 +51,18 @@ func TestVerdict(t *testing.T) {
 		{run{evals: []evaluation{eval(0, 0.3, 0.2, 0.4), eval(5, nan, 0.7, 0.9), eval(9, 0.6, 0.5, 0.7)}},
 			verdict{"good", "Held-out pass@1 rose from 0.300 to 0.600", "The 95 % intervals do not overlap."}},
 		{run{evals: []evaluation{eval(0, 0.3, 0.2, 0.4), other}},
-			verdict{"open", "Held-out pass@1 is 0.600, of 50 problems", "Before, other problems were held out; their shares do not compare."}},
+			verdict{"open", "Held-out pass@1 is 0.600, of 50 problems", "Earlier evaluations had other held-out problems, and do not compare."}},
 		{run{evals: []evaluation{other, eval(10, 0.3, 0.2, 0.4), eval(19, 0.6, 0.5, 0.7)}},
 			verdict{"good", "Held-out pass@1 rose from 0.300 to 0.600",
-				"The 95 % intervals do not overlap. Before, other problems were held out; their shares do not compare."}},
+				"The 95 % intervals do not overlap. Earlier evaluations had other held-out problems, and do not compare."}},
 		{run{evals: []evaluation{eval(0, 0.9, 0.8, 1), eval(9, 0.6, 0.5, 0.7)}, judged: map[int]stats.Judged{
 			0: {Problems: []string{"a", "b", "c"}}, 9: {Problems: []string{"c", "d", "e"}}}},
 			verdict{"open", "Held-out pass@1 is 0.600, of 100 problems",
-				"Before, other problems were held out; their shares do not compare."}},
+				"Earlier evaluations had other held-out problems, and do not compare."}},
 		{run{steps: rewards(0.1, 0.2, 0.5, 0.7)},
 			verdict{"open", "Mean reward rose from 0.150 to 0.600",
-				"That is the last 2 steps against the first 2. " +
-					"Without a second evaluation on held-out problems, nobody can say whether that is learning."}},
+				"These are means of the last 2 steps and of the first 2. " +
+					"Without a second evaluation on held-out problems, this does not show whether the model learned."}},
 	} {
 		require.Equal(t, c.want, c.run.verdict())
 	}
@@ -91,7 +91,7 @@ func TestHeadlineOfPairs(t *testing.T) {
 	v := said(100, 40, 50)
 	require.Equal(t, "good", v.Tone, "although the intervals of the two overlap")
 	require.Equal(t, "Held-out pass@1 rose from 0.400 to 0.500", v.Sentence)
-	require.Regexp(t, `^Problem by problem it changed by \+0\.100, 95 % interval \[\+0\.0\d\d, \+0\.1\d\d\]: more than chance\.$`, v.Detail)
+	require.Regexp(t, `^Problem by problem, the change is \+0\.100, 95 % interval \[\+0\.0\d\d, \+0\.1\d\d\]: more than chance\.$`, v.Detail)
 	v = said(100, 50, 40)
 	require.Equal(t, "bad", v.Tone)
 	v = said(100, 40, 41)
@@ -99,7 +99,7 @@ func TestHeadlineOfPairs(t *testing.T) {
 	require.Equal(t, "Held-out pass@1 rose from 0.400 to 0.410, which may be chance", v.Sentence)
 	v = said(19, 0, 19)
 	require.Equal(t, "open", v.Tone)
-	require.Equal(t, "Held-out pass@1 was 0.000, and is now 1.000, of too few problems to say", v.Sentence)
+	require.Equal(t, "Held-out pass@1 was 0.000, and is now 1.000, but there are too few problems to tell", v.Sentence)
 	require.Contains(t, v.Detail, "19 problems are too few to say")
 	v = said(100, 0, 0)
 	require.Equal(t, "Held-out pass@1 stayed at 0.000", v.Sentence)
@@ -147,7 +147,7 @@ func TestBrokenPromiseIsSaid(t *testing.T) {
 	}
 	c, says := r.kept()
 	require.True(t, says)
-	require.Equal(t, check{"bad", "max|Δlogp| on policy, promised to be 0, was not at 2 of 4 updates: up to 3e-6, at step 2"}, c)
+	require.Equal(t, check{"bad", "max|Δlogp| on policy, guaranteed to be 0, was not 0 at 2 of 4 updates: up to 3e-6, at step 2"}, c)
 }
 
 // A step that was sampled ahead of an update breaks no promise.
@@ -160,7 +160,7 @@ func TestStepsSampledAheadAreNotOnPolicy(t *testing.T) {
 	}
 	require.Equal(t, []check{
 		{"good", "max|Δlogp| on policy was exactly 0 at the only update: trainer and sampler agree to the bit"},
-		{"open", "2 steps learned from completions sampled ahead, up to 1 update before; max|Δlogp| there was up to 0.1"},
+		{"open", "2 steps trained on completions sampled up to 1 update earlier; max|Δlogp| there was up to 0.1"},
 	}, r.checks())
 }
 
@@ -172,14 +172,14 @@ func TestUnscoredCompletionsAreSaid(t *testing.T) {
 	r := run{steps: []step{s}}
 	c, _ := r.scored()
 	require.Equal(t, check{"bad", "64 of 64 completions could not be scored: " +
-		"the sandbox failed (grpo doctor), or the reward was no number"}, c)
+		"the sandbox failed (grpo doctor), or the reward was not a number"}, c)
 	r.settings.JudgeURL = "http://host/v1"
 	c, _ = r.scored()
 	require.Contains(t, c.Text, "could not be scored: the judge gave no score, the sandbox failed (grpo doctor), or")
 	r.steps[0].FileErrors = 60
 	c, _ = r.scored()
 	require.Equal(t, check{"bad", "64 of 64 completions could not be scored: the reward file failed on 60 of them " +
-		"(the notes of recorded completions say how)"}, c)
+		"(see the notes of recorded completions)"}, c)
 	r.settings.Recorded = "none"
 	c, _ = r.scored()
 	require.Equal(t, "64 of 64 completions could not be scored: the reward file failed on 60 of them", c.Text)

@@ -80,10 +80,10 @@ func TestPageSaysWhatTheFilesSay(t *testing.T) {
 	require.Equal(t, []string{"0.212", "0.562", "0.525", "0.900", "1.000", "1.000"}, readAll(root.all("table", "numbers")[0].all("td", "")))
 	require.Equal(t, []string{
 		"max|Δlogp| on policy was exactly 0 at all 2 updates: trainer and sampler agree to the bit",
-		"The sandbox failed on none of 192 completions",
-		"9 of 24 groups taught nothing, 38 %; 38 % of the sampled tokens were theirs",
+		"The sandbox did not fail on any of 192 completions",
+		"9 of 24 groups gave no gradient, 38 %; 38 % of the sampled tokens were in them",
 		"16 of 192 completions cut off at max_tokens, 8 %",
-		"1 of 3 steps changed nothing: no group had anything to teach, or the gradient was not finite",
+		"1 of 3 steps changed nothing: no group gave a gradient, or the gradient was non-finite",
 	}, readAll(root.all("ul", "checks")[0].all("li", "")))
 
 	var sections []string
@@ -108,32 +108,32 @@ func values(root *element) map[string]string {
 
 // smallValues is what the readout of each chart of the small run shows.
 var smallValues = map[string]string{
-	"Share solved/pass@1, greedy":           "0.325 0.800",
-	"Share solved/pass@1, sampled":          "0.212 0.562",
-	"Share solved/pass@4":                   "0.525 0.900",
-	"Mean reward/reward":                    "0.119 0.338 0.656",
-	"Shares of completions/right":           "0.141 0.406 0.656",
-	"Shares of completions/tests passed":    "0.150 – 0.700",
-	"Shares of completions/has a program":   "0.781 0.844 0.984",
-	"Groups of one outcome/all right":       "0.250 0.000 0.125",
-	"Groups of one outcome/all wrong":       "0.500 0.000 0.000",
-	"Groups of one outcome/otherwise equal": "0.250 0.000 0.000",
-	"Verdicts/AC":                           "0.141 0.406 0.656",
-	"Verdicts/WA":                           "0.297 0.000 0.281",
-	"Verdicts/RTE":                          "0.281 0.000 0.031",
-	"Verdicts/CE":                           "0.062 0.000 0.016",
-	"Verdicts/TLE":                          "0.000 0.594 0.000",
-	"Verdicts/not run":                      "0.219 0.000 0.016",
-	"Tokens of a completion/mean":           "22.4 23.4 21.6",
-	"Cut off at max_tokens/truncated":       "0.250 0.000 0.000",
-	"Gradient norm/gradient norm":           "– 16.2 25.9", // the first step made no update
-	"Entropy/entropy":                       "– 0.175 0.0686",
-	"KL from the reference/kl_ref":          "– 0.0001 0.002",
-	"Seconds per step/sampling":             "0.25 0.5 0.5",
-	"Seconds per step/waiting for scores":   "0.5 0.375 0.5",
-	"Seconds per step/training":             "0 0.625 1",
-	"Tokens per second/tokens/s sampled":    "5,744 3,000 2,760",
-	"Tokens per second/tokens/s trained":    "– 2,400 1,180", // nothing was trained in the first step
+	"Share solved/pass@1, greedy":             "0.325 0.800",
+	"Share solved/pass@1, sampled":            "0.212 0.562",
+	"Share solved/pass@4":                     "0.525 0.900",
+	"Mean reward/reward":                      "0.119 0.338 0.656",
+	"Shares of completions/right":             "0.141 0.406 0.656",
+	"Shares of completions/tests passed":      "0.150 – 0.700",
+	"Shares of completions/has a program":     "0.781 0.844 0.984",
+	"Groups with one outcome/all right":       "0.250 0.000 0.125",
+	"Groups with one outcome/all wrong":       "0.500 0.000 0.000",
+	"Groups with one outcome/otherwise equal": "0.250 0.000 0.000",
+	"Verdicts/AC":                             "0.141 0.406 0.656",
+	"Verdicts/WA":                             "0.297 0.000 0.281",
+	"Verdicts/RTE":                            "0.281 0.000 0.031",
+	"Verdicts/CE":                             "0.062 0.000 0.016",
+	"Verdicts/TLE":                            "0.000 0.594 0.000",
+	"Verdicts/not run":                        "0.219 0.000 0.016",
+	"Completion length/mean":                  "22.4 23.4 21.6",
+	"Cut off at max_tokens/truncated":         "0.250 0.000 0.000",
+	"Gradient norm/gradient norm":             "– 16.2 25.9", // the first step made no update
+	"Entropy/entropy":                         "– 0.175 0.0686",
+	"KL from the reference/kl_ref":            "– 0.0001 0.002",
+	"Seconds per step/sampling":               "0.25 0.5 0.5",
+	"Seconds per step/waiting for scores":     "0.5 0.375 0.5",
+	"Seconds per step/training":               "0 0.625 1",
+	"Tokens per second/tokens/s sampled":      "5,744 3,000 2,760",
+	"Tokens per second/tokens/s trained":      "– 2,400 1,180", // nothing was trained in the first step
 }
 
 func TestChartsHoldTheNumbersOfTheFiles(t *testing.T) {
@@ -142,7 +142,7 @@ func TestChartsHoldTheNumbersOfTheFiles(t *testing.T) {
 	// Columns stand on each other: all right 0.25, all wrong 0.5, otherwise equal 0.25; then nothing; then 0.125.
 	var stacked []string
 	for _, f := range root.all("figure", "") {
-		if f.all("h3", "")[0].read() == "Groups of one outcome" {
+		if f.all("h3", "")[0].read() == "Groups with one outcome" {
 			for _, path := range f.all("path", "column") {
 				stacked = append(stacked, path.attr("class")+" "+path.attr("d"))
 			}
@@ -259,7 +259,7 @@ func TestWhatIsMissingIsLeftOut(t *testing.T) {
 			"Held-out pass@1 is 0.325 before the first step", "so far, step 0"},
 		"a step, half written": {map[string]string{"metrics.jsonl": lines[0] + lines[1][:70]},
 			"Held-out pass@1 is 0.325 before the first step", ""},
-		"a step": {map[string]string{"metrics.jsonl": lines[1]}, "Mean reward is 0.119 after 1 step", "nobody can say"},
+		"a step": {map[string]string{"metrics.jsonl": lines[1]}, "Mean reward is 0.119 after 1 step", "does not show whether"},
 		"one evaluation, a step": {map[string]string{"metrics.jsonl": lines[0] + lines[1]}, "Mean reward is 0.119 after 1 step",
 			"The only evaluation, at step 0, found held-out pass@1 0.325."},
 		"a damaged line": {map[string]string{"metrics.jsonl": lines[1] + "{\"step\":\n" + "{}\n" + lines[2]},

@@ -84,14 +84,14 @@ func TestTenThousandSteps(t *testing.T) {
 	require.Len(t, rules, 2, "those that hold, and those that do not any more")
 	require.Equal(t, mostRules, len(rules[0].all("li", ""))+len(rules[1].all("li", "")))
 	require.Len(t, root.all("article", ""), mostGroups)
-	require.Contains(t, root.all("section", "")[2].read(), "a point stands for about 50 steps")
+	require.Contains(t, root.all("section", "")[2].read(), "each point covers about 50 steps")
 }
 
 // How many steps a point stands for is said in whole steps, and of fewer than two nobody says that they are about one.
 func TestWhatAPointStandsFor(t *testing.T) {
 	for n, want := range map[int]string{
-		1: "", 2: "", 20: "", 200: "", 201: "a point stands for a step or two", 299: "a point stands for a step or two",
-		300: "a point stands for about 2 steps", 10_000: "a point stands for about 50 steps",
+		1: "", 2: "", 20: "", 200: "", 201: "each point covers one or two steps", 299: "each point covers one or two steps",
+		300: "each point covers about 2 steps", 10_000: "each point covers about 50 steps",
 	} {
 		lead := reading(evenly(make([]int, n)))
 		_, says, _ := strings.Cut(lead, "; ")

@@ -33,7 +33,7 @@ const (
 
 // GoesOn draws the page of a run that continues.
 func (p *Page) GoesOn() error {
-	return p.draw(status{word: "Going on"})
+	return p.draw(status{word: "Running"})
 }
 
 // Follow is GoesOn, unless the page was just drawn.
@@ -46,7 +46,7 @@ func (p *Page) Follow() error {
 
 // Ends draws the page of a run whose process ends; because is its error or nil.
 func (p *Page) Ends(because error) error {
-	s := status{word: "Over"}
+	s := status{word: "Finished"}
 	switch {
 	case errors.Is(because, context.Canceled), errors.Is(because, context.DeadlineExceeded):
 		s = status{word: "Stopped", command: p.command()}
@@ -72,7 +72,7 @@ func (p *Page) draw(s status) error {
 		p.longest = max(p.longest, began.Sub(p.drawn))
 	}
 	s.written, s.every = began, p.longest
-	if s.word == "Going on" {
+	if s.word == "Running" {
 		s.command = p.command()
 	}
 	text, err := render(p.Dir, s, p.Statement)
@@ -109,13 +109,13 @@ func (s status) shown() *shownStatus {
 	out := &shownStatus{Word: s.word, Why: look.Visible(look.Cut(s.why, 500)), Command: look.Visible(s.command), Tone: "open",
 		Machine: at.Format(time.RFC3339), Written: at.Format("2006-01-02 15:04:05 UTC")}
 	switch s.word {
-	case "Going on":
+	case "Running":
 		every := unsaid
 		if s.every > 0 {
 			every = 3*s.every + time.Minute
 		}
 		out.GoesOn, out.Every = true, int(every.Seconds())
-	case "Over":
+	case "Finished":
 		out.Tone = "good"
 	case "Ended by an error":
 		out.Tone = "bad"

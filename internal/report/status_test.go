@@ -45,7 +45,7 @@ func TestThePageSaysWhetherTheRunGoesOn(t *testing.T) {
 	}
 	require.NoError(t, p.GoesOn())
 	word, e := status()
-	require.Equal(t, "Going on", word)
+	require.Equal(t, "Running", word)
 	require.Equal(t, "900", e.attr("data-every"), "nobody knows yet how long an evaluation takes")
 	require.Equal(t, "2026-11-20T16:00:00Z", e.attr("data-written"))
 	require.Equal(t, "grpo run_dir="+p.Dir, e.all("span", "overdue")[0].all("code", "")[0].read())
@@ -67,8 +67,8 @@ func TestThePageSaysWhetherTheRunGoesOn(t *testing.T) {
 		because          error
 		word, tone, says string
 	}{
-		{nil, "Over", "good", "Written"},
-		{fmt.Errorf("step 4: %w", context.Canceled), "Stopped", "open", "To go on with it: grpo run_dir=" + p.Dir},
+		{nil, "Finished", "good", "Written"},
+		{fmt.Errorf("step 4: %w", context.Canceled), "Stopped", "open", "To resume it: grpo run_dir=" + p.Dir},
 		{errors.New("step 4: disk <full>"), "Ended by an error", "bad", "step 4: disk <full>"},
 	} {
 		require.NoError(t, p.Ends(c.because))

@@ -42,7 +42,7 @@ func (r *run) verdict() verdict {
 		v.Detail += " The only evaluation, at step " + strconv.Itoa(evals[0].Step) + ", found held-out pass@1 " + rate(evals[0].Greedy) +
 			"."
 	}
-	v.Detail = strings.TrimSpace(v.Detail + " Without a second evaluation on held-out problems, nobody can say whether that is learning.")
+	v.Detail = strings.TrimSpace(v.Detail + " Without a second evaluation on held-out problems, this does not show whether the model learned.")
 	return v
 }
 
@@ -55,7 +55,7 @@ func (r *run) alike() (evals []evaluation, others string) {
 		}
 	}
 	if len(evals) < len(known) {
-		others = " Before, other problems were held out; their shares do not compare."
+		others = " Earlier evaluations had other held-out problems, and do not compare."
 	}
 	return evals, others
 }
@@ -77,7 +77,7 @@ func (r *run) compare(evals []evaluation) verdict {
 		v.Sentence = "Held-out pass@1 is " + rate(last.Greedy) + ", of " + count(last.Problems, "problem")
 		return v
 	case few:
-		v.Sentence += ", of too few problems to say"
+		v.Sentence += ", but there are too few problems to tell"
 	case change > 0:
 		v.Sentence = "Held-out pass@1 rose from " + rate(first.Greedy) + " to " + rate(last.Greedy)
 	case change < 0:
@@ -89,7 +89,7 @@ func (r *run) compare(evals []evaluation) verdict {
 	switch {
 	case pairs != nil:
 		sure = pairs.Sure()
-		v.Detail = fmt.Sprintf("Problem by problem it changed by %+.3f, 95 %% interval [%+.3f, %+.3f]: %s.",
+		v.Detail = fmt.Sprintf("Problem by problem, the change is %+.3f, 95 %% interval [%+.3f, %+.3f]: %s.",
 			pairs.Mean, pairs.CI[0], pairs.CI[1], pairs.Verdict())
 	case few:
 		v.Detail = count(last.Problems, "problem") + plural.Pick(last.Problems, " is", " are") + " too few to say."
@@ -133,7 +133,7 @@ func (r *run) rewardsSay() verdict {
 		word = "fell from " + earned(first) + " to"
 	}
 	return verdict{"open", "Mean reward " + word + " " + earned(last),
-		fmt.Sprintf("That is the last %s against the first %d.", count(n, "step"), n)}
+		fmt.Sprintf("These are means of the last %s and of the first %d.", count(n, "step"), n)}
 }
 
 // total adds up the known values of a quantity over the steps.

@@ -70,7 +70,7 @@ func (r *run) rowsSay() verdict {
 		return verdict{Tone: "open", Sentence: "No step is done yet"}
 	case n == 0:
 		return verdict{Tone: "open", Sentence: "The loss is " + number(r.steps[len(r.steps)-1].Loss) + " after " + count(len(r.steps), "step"),
-			Detail: "Without held-out rows, nobody can say whether that is learning."}
+			Detail: "Without held-out rows, this does not show whether the model learned."}
 	case n == 1:
 		return verdict{Tone: "open", Sentence: fmt.Sprintf("The held-out loss is %s after step %d", number(held[0].Loss), held[0].Step),
 			Detail: others}
@@ -84,7 +84,7 @@ func (r *run) rowsSay() verdict {
 		v = verdict{Tone: "bad", Sentence: "The held-out loss rose from " + number(first.Loss) + " to " + number(last.Loss)}
 	}
 	if last.Accuracy == last.Accuracy {
-		v.Detail = "The chosen answer of a held-out pair earns more in " + rate(last.Accuracy) + " of them."
+		v.Detail = "The chosen answer of a held-out pair has the higher reward in " + rate(last.Accuracy) + " of them."
 	}
 	best := first
 	for _, h := range held {
@@ -110,7 +110,7 @@ func (r *run) sameRows() (held []heldRows, others string) {
 		}
 	}
 	if len(held) < len(r.held) {
-		others = "Before, other rows were held out; their losses do not compare."
+		others = "Earlier evaluations had other held-out rows, and do not compare."
 	}
 	return held, others
 }
@@ -135,7 +135,7 @@ func (r *run) heldRows() section {
 			series: []series{over("loss", "c1", number, func(h *heldRows) float64 { return h.Loss })}},
 		plot{title: "Loss of a conversation", plain: true, dots: true,
 			series: []series{over("per conversation", "c3", number, func(h *heldRows) float64 { return h.PerSequence })}},
-		plot{title: "Accuracy", note: "share of pairs whose chosen answer earns more", plain: true, dots: true, share: true,
+		plot{title: "Accuracy", note: "share of pairs whose chosen answer has the higher reward", plain: true, dots: true, share: true,
 			series: []series{over("accuracy", "c1", rate, func(h *heldRows) float64 { return h.Accuracy })}},
 		plot{title: "Rewards", note: "dpo_beta times log p − log ref", plain: true, dots: true, series: []series{
 			over("chosen", "c1", number, func(h *heldRows) float64 { return h.Chosen }),
@@ -152,7 +152,7 @@ func (r *run) lessons(a *axis) section {
 	}
 	s.add(
 		plot{title: "Loss", series: []series{r.line("loss", "c1", number, func(s *step) float64 { return s.Loss })}},
-		plot{title: "Accuracy", note: "share of pairs whose chosen answer earns more", share: true,
+		plot{title: "Accuracy", note: "share of pairs whose chosen answer has the higher reward", share: true,
 			series: []series{r.line("accuracy", "c1", rate, func(s *step) float64 { return s.Accuracy })}},
 		plot{title: "Rewards", note: "dpo_beta times log p − log ref", series: []series{
 			r.line("chosen", "c1", number, func(s *step) float64 { return s.Chosen }),

@@ -64,7 +64,7 @@ func (d *Dir) setAside(logs []string, p Point) (string, error) {
 		aside = datedPath(parent)
 	}
 	if err := d.keepEnds(aside, logs, p); err != nil {
-		return "", fmt.Errorf("what the run has after step %d was not set aside in %s: %w; %s, then type the same again", p.Step, aside,
+		return "", fmt.Errorf("checkpoints and log lines after step %d were not moved to %s: %w; %s, then type the same again", p.Step, aside,
 			relativeTo(aside+partial, err), disk.Remedy(err))
 	}
 	for _, dir := range later {

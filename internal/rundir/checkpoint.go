@@ -90,7 +90,7 @@ func Newest(dir string, read func(dir string) error) (newest string, refused []e
 			if i+1 < len(all) {
 				or = ", or name an older one, such as " + look.Word(all[i+1])
 			}
-			return "", refused, fmt.Errorf("%w; that need not be damage: mend it and type the same again%s", err, or)
+			return "", refused, fmt.Errorf("%w; that need not be damage: fix it and type the same command again%s", err, or)
 		}
 		refused = append(refused, err)
 	}
@@ -124,11 +124,11 @@ func Refused(refused []error, otherwise string) error {
 	}
 	switch short {
 	case 0:
-		last = fmt.Errorf("no checkpoint to go on from; %s", otherwise)
+		last = fmt.Errorf("no checkpoint to resume from; %s", otherwise)
 	case 1:
-		last = fmt.Errorf("no checkpoint to go on from: %w", last)
+		last = fmt.Errorf("no checkpoint to resume from: %w", last)
 	default:
-		last = fmt.Errorf("no checkpoint to go on from: logs are too short for %d of them: %w", short, last)
+		last = fmt.Errorf("no checkpoint to resume from: logs are too short for %d of them: %w", short, last)
 	}
 	return errors.Join(append(told, last)...)
 }
@@ -141,7 +141,7 @@ func Stopped(dir string, step int) string {
 	if _, err := os.Stat(filepath.Join(dir, Checkpoints, Name(step), StateFile)); err != nil {
 		return "stopped before the first step"
 	}
-	return fmt.Sprintf("stopped after step %d and saved; the same with run_dir=%s goes on", step, look.Word(dir))
+	return fmt.Sprintf("stopped after step %d and saved; the same command with run_dir=%s resumes", step, look.Word(dir))
 }
 
 // Save makes the checkpoint of a step from the files that write puts into an empty folder. It appears whole or not at
@@ -183,14 +183,14 @@ func (d *Dir) Unwritten(err error, verb string) error {
 	at, first := d.Path, disk.Remedy(err)+", then "
 	if m := (Moved{}); errors.As(err, &m) {
 		if at, first = m.Now, ""; at == "" {
-			return fmt.Errorf("%w; bring it back, then type %srun_dir=%s to go on", err, verb, look.Word(d.Path))
+			return fmt.Errorf("%w; move it back, then type %srun_dir=%s to resume", err, verb, look.Word(d.Path))
 		}
 	}
 	typed := verb + "run_dir=" + look.Word(at)
 	if saved, _ := List(at); len(saved) == 0 {
-		return fmt.Errorf("%w; nothing was saved before: %stype %s to begin again", err, first, typed)
+		return fmt.Errorf("%w; nothing had been saved: %stype %s to start again", err, first, typed)
 	}
-	return fmt.Errorf("%w; what was saved before stands: %stype %s to go on", err, first, typed)
+	return fmt.Errorf("%w; the checkpoints saved before are intact: %stype %s to resume", err, first, typed)
 }
 
 // relativeTo makes the path in an error relative to a folder, if it lies there, for messages that name the folder themselves.

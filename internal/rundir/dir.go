@@ -58,7 +58,7 @@ func (d *Dir) claim() error {
 	}
 	lock, err := Lock(d.Path)
 	if errors.Is(err, ErrTaken) {
-		return fmt.Errorf("another process trains in %s", d.Path)
+		return fmt.Errorf("another process is training in %s", d.Path)
 	}
 	d.lock = lock
 	return err
@@ -79,7 +79,7 @@ func (d *Dir) Begin(logs []string, p Point) (aside string, err error) {
 		return "", Elsewhere(fmt.Errorf("another process has trained in %s meanwhile", d.Path))
 	}
 	if err := Fits(d.Path, p); err != nil {
-		return "", badinput.Errorf("%w; type run_dir=DIR init_from=%s to go on in another directory", err, look.Word(d.Path))
+		return "", badinput.Errorf("%w; type run_dir=DIR init_from=%s to continue in another directory", err, look.Word(d.Path))
 	}
 	if err := errors.Join(atomicfile.Sweep(d.Path), d.sweep()); err != nil {
 		return "", err
@@ -180,9 +180,9 @@ func (d *Dir) moved() error {
 	}
 	now, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", d.lock.Fd()))
 	if at, serr := os.Stat(now); err != nil || serr != nil || !os.SameFile(own, at) {
-		return Moved{badinput.Errorf("%s was moved or removed while the run went on", d.Path), ""}
+		return Moved{badinput.Errorf("%s was moved or removed during the run", d.Path), ""}
 	}
-	return Moved{badinput.Errorf("%s was moved to %s while the run went on", d.Path, now), now}
+	return Moved{badinput.Errorf("%s was moved to %s during the run", d.Path, now), now}
 }
 
 // Lengths syncs the logs and returns their lengths. A caller may record them: they survive a power cut.
@@ -190,7 +190,7 @@ func (d *Dir) Lengths() (map[string]int64, error) {
 	n := map[string]int64{}
 	for name, f := range d.logs {
 		if f.Replaced() {
-			return nil, badinput.Errorf("%s was moved, removed or replaced (as editors do) while the run went on", d.File(name))
+			return nil, badinput.Errorf("%s was moved, removed or replaced (as editors do) during the run", d.File(name))
 		}
 		if err := f.Sync(); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -225,10 +225,10 @@ func ReadJSON(path string, v any) error {
 		return badinput.Errorf("%w; choose another run_dir", err)
 	}
 	if err != nil { // cannot be read, whatever its content
-		return badinput.Errorf("%w; mend that and type the same again", err)
+		return badinput.Errorf("%w; fix that and type the same again", err)
 	}
 	if err := json.Unmarshal(text, v); err != nil {
-		return badinput.Errorf("%s: %w; remove it to go on without", path, err)
+		return badinput.Errorf("%s: %w; remove it to continue without it", path, err)
 	}
 	return nil
 }
@@ -262,5 +262,5 @@ func Unread(err error, dir string) error {
 	if !badinput.Is(err) {
 		return err
 	}
-	return badinput.Errorf("%w, or type run_dir=DIR init_from=%s to go on in another directory", err, look.Word(dir))
+	return badinput.Errorf("%w, or type run_dir=DIR init_from=%s to continue in another directory", err, look.Word(dir))
 }

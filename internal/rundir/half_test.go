@@ -65,7 +65,7 @@ func TestWhatFindsNoRoomAside(t *testing.T) {
 	_, err = d.Begin([]string{"log"}, Point{})
 	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_FSIZE, &was))
 	aside := filepath.Join(path, Checkpoints, Aside, "after_step_000000")
-	require.EqualError(t, err, "what the run has after step 0 was not set aside in "+aside+": write log: file too large; "+
+	require.EqualError(t, err, "checkpoints and log lines after step 0 were not moved to "+aside+": write log: file too large; "+
 		"let files be larger (ulimit -f), then type the same again")
 
 	info, err := os.Stat(d.File("log"))

@@ -33,13 +33,14 @@ func TestTheNewestCheckpointIsNotPassedOverUnseen(t *testing.T) {
 	for _, no := range []syscall.Errno{syscall.EMFILE, syscall.EACCES, syscall.ENOMEM, syscall.ESTALE, syscall.ETIMEDOUT, syscall.ENOTCONN} {
 		with := fmt.Errorf("checkpoint: %w", &fs.PathError{Op: "open", Path: "state.json", Err: no})
 		found, refused, err := newest(last)(with)
-		require.EqualError(t, err, with.Error()+"; that need not be damage: mend it and type the same again, or name an older one, such as "+
+		require.EqualError(t, err, with.Error()+"; that need not be damage: fix it and type the same command again, "+
+			"or name an older one, such as "+
 			older)
 		require.ErrorIs(t, err, no)
 		require.Empty(t, found)
 		require.Empty(t, refused)
 		_, _, err = newest(older, last)(with)
-		require.ErrorContains(t, err, "type the same again, or name")
+		require.ErrorContains(t, err, "type the same command again, or name")
 		found, _, err = newest(older)(with)
 		require.NoError(t, err)
 		require.Equal(t, last, found)

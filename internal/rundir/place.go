@@ -102,11 +102,11 @@ func checkLinks(path string) error {
 			if !filepath.IsAbs(to) {
 				to = filepath.Join(filepath.Dir(at), to)
 			}
-			return badinput.Errorf("run_dir: %s is a link to %s, where there is nothing; type mkdir -p %s to have it there, or choose another one",
+			return badinput.Errorf("run_dir: %s is a link to %s, which does not exist; type mkdir -p %s to create it, or choose another one",
 				at, to, look.Word(to))
 		}
 		if slices.Contains(parts[i:], "..") {
-			return badinput.Errorf("run_dir: %s leads through %s, which is not there; type run_dir=%s, or choose another one", path, at,
+			return badinput.Errorf("run_dir: %s leads through %s, which does not exist; type run_dir=%s, or choose another one", path, at,
 				look.Word(filepath.Clean(path)))
 		}
 		return nil
@@ -161,13 +161,13 @@ func Others(path string, own []string) (others []string) {
 // there. own are names of files that only runs have; precious are names that other programs use too.
 func CheckForeign(path string, own, precious []string) (others []string, err error) {
 	if _, err := os.Stat(filepath.Join(path, StateFile)); err == nil {
-		return nil, badinput.Errorf("run_dir=%s is a checkpoint of a run; type resume=%s to go on from it, or init_from=%s to fork it",
+		return nil, badinput.Errorf("run_dir=%s is a checkpoint of a run; type resume=%s to resume from it, or init_from=%s to fork it",
 			path, look.Word(path), look.Word(path))
 	}
 	others = Others(path, own)
 	for _, name := range others {
 		if slices.Contains(precious, name) {
-			return nil, badinput.Errorf("run_dir=%s holds a %s that is no run's; choose another one", path, name)
+			return nil, badinput.Errorf("run_dir=%s has a %s that belongs to no run; choose another directory", path, name)
 		}
 	}
 	return others, nil

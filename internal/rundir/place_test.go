@@ -24,14 +24,14 @@ func TestADirectoryThatWasMovedIsSaidToBe(t *testing.T) {
 		require.NoDirExists(t, at)
 		return d.Unwritten(err, "grpo sft ").Error()
 	}
-	says := at + " was moved to " + now + " while the run went on; "
-	require.Equal(t, says+"what was saved before stands: type grpo sft run_dir='"+now+"' to go on", unwritten())
+	says := at + " was moved to " + now + " during the run; "
+	require.Equal(t, says+"the checkpoints saved before are intact: type grpo sft run_dir='"+now+"' to resume", unwritten())
 	require.NoError(t, os.RemoveAll(filepath.Join(now, Checkpoints)))
-	require.Equal(t, says+"nothing was saved before: type grpo sft run_dir='"+now+"' to begin again", unwritten())
+	require.Equal(t, says+"nothing had been saved: type grpo sft run_dir='"+now+"' to start again", unwritten())
 	require.NoError(t, os.Rename(now, at))
 	require.NoError(t, d.Save(2, saveFile("x")), "it is back")
 	require.NoError(t, os.RemoveAll(at))
-	require.Equal(t, at+" was moved or removed while the run went on; bring it back, then type grpo sft run_dir="+at+" to go on", unwritten())
+	require.Equal(t, at+" was moved or removed during the run; move it back, then type grpo sft run_dir="+at+" to resume", unwritten())
 }
 
 // A path through what is not there is told of at the start; what Claim looks at it does not make.
@@ -40,11 +40,11 @@ func TestAPathThatLeadsNowhere(t *testing.T) {
 	require.NoError(t, os.Symlink("no where", "link"))
 	require.NoError(t, os.Symlink("nothing", "link2"))
 	for path, says := range map[string]string{
-		"link": "run_dir: link is a link to no where, where there is nothing; type mkdir -p 'no where' to have it there, or choose another one",
-		"./link2/a/b": "run_dir: ./link2 is a link to nothing, where there is nothing; type mkdir -p nothing to have it there, " +
+		"link": "run_dir: link is a link to no where, which does not exist; type mkdir -p 'no where' to create it, or choose another one",
+		"./link2/a/b": "run_dir: ./link2 is a link to nothing, which does not exist; type mkdir -p nothing to create it, " +
 			"or choose another one",
-		"missing/../x":  "run_dir: missing/../x leads through missing, which is not there; type run_dir=x, or choose another one",
-		"a/b/../../../": "run_dir: a/b/../../../ leads through a, which is not there; type run_dir=.., or choose another one",
+		"missing/../x":  "run_dir: missing/../x leads through missing, which does not exist; type run_dir=x, or choose another one",
+		"a/b/../../../": "run_dir: a/b/../../../ leads through a, which does not exist; type run_dir=.., or choose another one",
 	} {
 		_, err := Claim(path)
 		require.EqualError(t, err, says)
@@ -94,7 +94,7 @@ func TestTheRunOfALink(t *testing.T) {
 // A name that is too long and a link that leads to itself are no files that somebody could remove; what cannot be read may be whole.
 func TestADirectoryThatCannotBeOpened(t *testing.T) {
 	dir := t.TempDir()
-	require.EqualError(t, ReadJSON(dir, nil), "read "+dir+": is a directory; mend that and type the same again")
+	require.EqualError(t, ReadJSON(dir, nil), "read "+dir+": is a directory; fix that and type the same again")
 	require.NoError(t, os.Symlink("circle", filepath.Join(dir, "circle")))
 	for _, run := range []string{strings.Repeat("r", 300), "circle"} {
 		err := ReadJSON(filepath.Join(dir, run, "manifest.json"), nil)

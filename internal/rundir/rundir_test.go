@@ -36,7 +36,7 @@ func TestClaimingWritesNothingAndKeepsOthersOut(t *testing.T) {
 	_, err = d.Begin(nil, Point{})
 	require.NoError(t, err)
 	_, err = Claim(path)
-	require.ErrorContains(t, err, "another process trains in "+path)
+	require.ErrorContains(t, err, "another process is training in "+path)
 	require.NoError(t, d.Close())
 	d, err = Claim(path)
 	require.NoError(t, err)
@@ -81,7 +81,7 @@ func TestWhatIsNoRunIsLeftAlone(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"file"}, others)
 	_, err = CheckForeign(dir, nil, []string{"file"})
-	require.ErrorContains(t, err, "holds a file that is no run's")
+	require.ErrorContains(t, err, "has a file that belongs to no run")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, StateFile), nil, 0o644))
 	_, err = CheckForeign(dir, nil, nil)
 	require.ErrorContains(t, err, "type resume="+dir)
@@ -114,10 +114,10 @@ func TestWhatBecameOfAStoppedRun(t *testing.T) {
 	require.Equal(t, "stopped before the first step", Stopped(dir, 0))
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, Checkpoints, Name(2)), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, Checkpoints, Name(2), StateFile), nil, 0o644))
-	require.Equal(t, "stopped after step 2 and saved; the same with run_dir="+dir+" goes on", Stopped(dir, 2))
+	require.Equal(t, "stopped after step 2 and saved; the same command with run_dir="+dir+" resumes", Stopped(dir, 2))
 	spaced := filepath.Join(t.TempDir(), "My Drive") // what is to be typed is one word to a shell
 	require.NoError(t, os.Symlink(dir, spaced))
-	require.Contains(t, Stopped(spaced, 2), " run_dir='"+spaced+"' goes on")
+	require.Contains(t, Stopped(spaced, 2), " run_dir='"+spaced+"' resumes")
 }
 
 func TestACheckpointIsWholeOrNotThere(t *testing.T) {
@@ -308,7 +308,7 @@ func TestALogThatIsReplacedIsNoticed(t *testing.T) {
 	} {
 		require.NoError(t, spoil(d.File("log")))
 		_, err = d.Lengths()
-		require.ErrorContains(t, err, "log was moved, removed or replaced (as editors do) while the run went on")
+		require.ErrorContains(t, err, "log was moved, removed or replaced (as editors do) during the run")
 	}
 	require.NoError(t, os.Rename(d.File("log~"), d.File("log")))
 	_, err = d.Lengths()
@@ -319,11 +319,11 @@ func TestALogThatIsReplacedIsNoticed(t *testing.T) {
 func TestWhyNothingCanBeGoneOnWith(t *testing.T) {
 	damaged, last, before := errors.New("a is damaged"), fmt.Errorf("b: %w; type b", Short{errors.New("cut")}), Short{errors.New("c: cut")}
 	for says, refused := range map[string][]error{
-		"no checkpoint to go on from; type x":                                           nil,
-		"a is damaged\nno checkpoint to go on from; type x":                             {damaged},
-		"no checkpoint to go on from: b: cut; type b":                                   {last},
-		"no checkpoint to go on from: logs are too short for 2 of them: b: cut; type b": {last, before},
-		"a is damaged\nno checkpoint to go on from: b: cut; type b":                     {last, damaged},
+		"no checkpoint to resume from; type x":                                           nil,
+		"a is damaged\nno checkpoint to resume from; type x":                             {damaged},
+		"no checkpoint to resume from: b: cut; type b":                                   {last},
+		"no checkpoint to resume from: logs are too short for 2 of them: b: cut; type b": {last, before},
+		"a is damaged\nno checkpoint to resume from: b: cut; type b":                     {last, damaged},
 	} {
 		require.EqualError(t, Refused(refused, "type x"), says)
 	}

@@ -56,7 +56,7 @@ func ReadState(dir string, state any, oldest, newest int) error {
 		return fmt.Errorf("%s: %w", StateFile, err)
 	}
 	if is.Version < oldest || is.Version > newest {
-		return fmt.Errorf("version %d, expected %d: another release of grpo wrote it; go on with that one", is.Version, newest)
+		return fmt.Errorf("version %d, expected %d: another release of grpo wrote it; use that one", is.Version, newest)
 	}
 	if err := CheckSeal(text, is.Seal); err != nil {
 		return fmt.Errorf("%s is damaged: %w", StateFile, err)

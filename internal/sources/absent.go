@@ -33,7 +33,7 @@ func Missing(cfg *configs.Config, key string, err error) error {
 	case !began(cfg):
 		return badinput.Errorf("%w; type %s=FILE", err, key)
 	}
-	return badinput.Errorf("%w; start in the directory where the run began, or have the run go on with %s=FILE allow_change=%[2]s", err, key)
+	return badinput.Errorf("%w; start in the directory where the run began, or resume the run with %s=FILE allow_change=%[2]s", err, key)
 }
 
 // elsewhere adds to the error of a run's missing model where its folder may be, as a relative path can look like a name on the Hub.
@@ -42,7 +42,7 @@ func elsewhere(cfg *configs.Config, err error) error {
 	if !errors.Is(none, fs.ErrNotExist) || filepath.IsAbs(cfg.Model) || cfg.Model == Embedded || !began(cfg) {
 		return err
 	}
-	where := "; if " + look.Word(cfg.Model) + " is a folder, start in the directory where the run began, or have the run go on with " +
+	where := "; if " + look.Word(cfg.Model) + " is a folder, start in the directory where the run began, or resume the run with " +
 		"model=DIR allow_change=model"
 	if badinput.Is(err) {
 		return badinput.Errorf("%w%s", err, where)

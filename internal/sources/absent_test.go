@@ -41,7 +41,7 @@ func TestAbsentWordsAreToldOf(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(run, "config.json"), nil, 0o600))
 	const open = ": open words.tmpl: no such file or directory"
 	for dir, says := range map[string]string{"": "KEY" + open + "; type KEY=FILE", "new": "KEY" + open + "; type KEY=FILE",
-		run: "KEY" + open + "; start in the directory where the run began, or have the run go on with KEY=FILE allow_change=KEY"} {
+		run: "KEY" + open + "; start in the directory where the run began, or resume the run with KEY=FILE allow_change=KEY"} {
 		cfg := configs.Defaults()
 		cfg.PromptTemplate, cfg.HealTemplate, cfg.RunDir = "words.tmpl", "words.tmpl", dir
 		_, err := Wording(&cfg)

@@ -23,7 +23,7 @@ func TestAModelOfSomebodyElse(t *testing.T) {
 	nobody.Here(t)
 	for _, name := range []string{"locked/model", filepath.Join(dir, "locked", "model")} {
 		_, err := ModelDir(t.Context(), name)
-		require.EqualError(t, err, `model "`+name+`": this user may not look there; have it given to you, or choose another model`)
+		require.EqualError(t, err, `model "`+name+`": you may not read it; get permission, or choose another model`)
 		require.True(t, badinput.Is(err))
 	}
 	_, err := tokenizer.Load(file)

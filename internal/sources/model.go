@@ -33,7 +33,7 @@ func ModelDir(ctx context.Context, name string) (string, error) {
 	if name == Embedded {
 		dir, why, err := cachedir.Find(filepath.Join("grpo", Embedded+"-"+tiny.Fingerprint()))
 		if err != nil {
-			return "", badinput.Errorf("no place for the embedded model: %w", err)
+			return "", badinput.Errorf("no room for the built-in model: %w", err)
 		}
 		notice.Warn(ctx, why)
 		return dir, tiny.Extract(dir)
@@ -43,10 +43,10 @@ func ModelDir(ctx context.Context, name string) (string, error) {
 	} else if err == nil { // it may look like a name on the Hub
 		return "", badinput.Errorf("model %q: found a file, expected a Hugging Face model directory", name)
 	} else if errors.Is(err, fs.ErrPermission) {
-		return "", badinput.Errorf("model %q: this user may not look there; have it given to you, or choose another model", name)
+		return "", badinput.Errorf("model %q: you may not read it; get permission, or choose another model", name)
 	}
 	if home := look.Home(name); home != "" {
-		return "", badinput.Errorf("model %q: no such directory; no shell has put your home directory in the place of ~: name %s", name, home)
+		return "", badinput.Errorf("model %q: no such directory; the shell did not replace ~ by your home directory: type %s", name, home)
 	}
 	id, revision, _ := strings.Cut(name, "@")
 	if strings.Count(id, "/") != 1 || strings.HasPrefix(id, ".") || strings.HasPrefix(id, "/") {
@@ -76,11 +76,11 @@ func isModel(dir string) error {
 	switch {
 	case has("tokenizer.json"):
 	case has("manifest.json", "checkpoints"), has("state.json", "optimizer.safetensors"):
-		return badinput.Errorf("model %q: this is a run, and no model; type --run %s to ask it, init_from=%[2]s to train on from it, or "+
-			"grpo export-model %[2]s --out DIR to make a model of what it trained", dir, word)
+		return badinput.Errorf("model %q is a run, not a model; type --run %s to use its policy, init_from=%[2]s to train it further, or "+
+			"grpo export-model %[2]s --out DIR to make a model of it", dir, word)
 	case has("adapter_config.json") && !has("config.json"):
-		return badinput.Errorf("model %q: this is an adapter, and no model; name the model that it was trained over, and the adapter beside it: "+
-			"--adapter %s, or adapter=%[2]s of a run", dir, word)
+		return badinput.Errorf("model %q is an adapter, not a model; name the model that it was trained on, and the adapter as well: "+
+			"--adapter %s, or adapter=%[2]s in a run", dir, word)
 	}
 	return nil
 }

@@ -179,8 +179,8 @@ func TestWhatARunMadeIsNoModel(t *testing.T) {
 		filepath.Join(step, "optimizer.safetensors"), filepath.Join(adapter, "adapter_config.json")} {
 		require.NoError(t, os.WriteFile(path, []byte("{}"), 0o600))
 	}
-	for path, says := range map[string]string{dir: "this is a run, and no model; type --run '" + dir + "'",
-		step: "type --run '" + step + "'", adapter: "this is an adapter, and no model; "} {
+	for path, says := range map[string]string{dir: "is a run, not a model; type --run '" + dir + "'",
+		step: "type --run '" + step + "'", adapter: "is an adapter, not a model; "} {
 		_, err := ModelDir(t.Context(), path)
 		require.ErrorContains(t, err, says)
 		require.True(t, badinput.Is(err))
@@ -193,7 +193,7 @@ func TestWhatARunMadeIsNoModel(t *testing.T) {
 	t.Setenv("HOME", "/home/ada")
 	asked := serveModel(t, nil)
 	_, err = ModelDir(t.Context(), "~/Qwen3-0.6B")
-	require.ErrorContains(t, err, "name /home/ada/Qwen3-0.6B")
+	require.ErrorContains(t, err, "type /home/ada/Qwen3-0.6B")
 	require.True(t, badinput.Is(err))
 	require.Empty(t, asked())
 }

@@ -83,11 +83,11 @@ func (p *Problems) makeRoom(ctx context.Context, cfg *configs.Config, held []dat
 		p.HeldOut = append(p.HeldOut, problem)
 	}
 	if p.NoRoom > 0 {
-		warn(fmt.Sprintf("%s of %d %s left out: %s alone take the model's %d positions", plural.Of(p.NoRoom, "problem"), len(held),
+		warn(fmt.Sprintf("%s of %d %s left out: %s alone fill the model's %d positions", plural.Of(p.NoRoom, "problem"), len(held),
 			plural.Pick(p.NoRoom, "is", "are"), plural.Pick(p.NoRoom, "the tokens of its prompt", "their prompts"), most))
 	}
 	if p.LessRoom > 0 {
-		warn(fmt.Sprintf("%s of %d %s less room than max_tokens=%d in the model's %d positions: their completions end there",
+		warn(fmt.Sprintf("%s of %d %s room for fewer than max_tokens=%d tokens in the model's %d positions: their completions are cut off there",
 			plural.Of(p.LessRoom, "problem"), len(held), plural.Pick(p.LessRoom, "leaves", "leave"), cfg.MaxTokens, most))
 	}
 	if len(held) > 0 && len(p.HeldOut) == 0 {
@@ -169,11 +169,11 @@ func (p *Problems) holdOut(cfg *configs.Config, trained, held []data.Problem, wa
 			"give others, or type test_data= eval_every=-1", sameAs)
 	}
 	if both > 0 {
-		warn(fmt.Sprintf("%s of test_data %s among those to train on (%s), and %[2]s not evaluated", plural.Of(both, "problem"),
+		warn(fmt.Sprintf("%s of test_data %s also in data (%s), and %[2]s not evaluated", plural.Of(both, "problem"),
 			plural.Pick(both, "is", "are"), sameAs))
 	}
 	if p.Near > 0 {
-		warn(fmt.Sprintf("%s nearly the same as one to train on (%s): what they show may be memory",
+		warn(fmt.Sprintf("%s nearly equal to a training problem (%s): their results may be memorised",
 			plural.Of(p.Near, "held-out problem")+plural.Pick(p.Near, " is", " are"), nearTo))
 	}
 	return nil

@@ -33,7 +33,7 @@ func TestOneProcessMakesTheRuns(t *testing.T) {
 	require.ErrorContains(t, late.Begin(), "another process has begun a sweep in "+dir+" meanwhile")
 	require.NoError(t, late.Close())
 	_, err = Claim(dir, &Plan{Words: []string{"seed=5"}})
-	require.ErrorContains(t, err, "other words or settings")
+	require.ErrorContains(t, err, "other settings")
 	again, err := Claim(dir, nil)
 	require.NoError(t, err, "who is refused has not kept it")
 	require.NoError(t, again.Begin())
@@ -77,8 +77,8 @@ func TestAJournalThatCannotBeWritten(t *testing.T) {
 	}{
 		{true, full, "--dir: write my runs/base.yaml: no space left on device; make room there, or choose another one"},
 		{true, fixed, "--dir: mkdir my runs/logs: read-only file system; choose another one"},
-		{false, full, "--dir: write my runs/base.yaml: no space left on device; make room there, then type grpo sweep --dir 'my runs' to go on"},
-		{false, fixed, "--dir: mkdir my runs/logs: read-only file system; mend that, then type grpo sweep --dir 'my runs' to go on"},
+		{false, full, "--dir: write my runs/base.yaml: no space left on device; make room there, then type grpo sweep --dir 'my runs' to resume"},
+		{false, fixed, "--dir: mkdir my runs/logs: read-only file system; fix that, then type grpo sweep --dir 'my runs' to resume"},
 	} {
 		err := (&Journal{dir: "my runs", fresh: c.fresh}).unwritten(c.err)
 		require.EqualError(t, err, c.says)

@@ -156,7 +156,7 @@ func (d *Driver) halve(rung int) error {
 	defer d.mu.Unlock()
 	for _, i := range race[(len(race)+1)/2:] {
 		d.Journal.Runs[i].State = Left
-		d.Say("%s is left behind after step %d", d.Journal.Runs[i].Name, d.Journal.Plan.Rungs[rung])
+		d.Say("%s is dropped after step %d", d.Journal.Runs[i].Name, d.Journal.Plan.Rungs[rung])
 	}
 	return d.Journal.write()
 }

@@ -83,7 +83,7 @@ func Open(dir string, plan *Plan) (*Journal, error) {
 	text, err := os.ReadFile(filepath.Join(dir, File))
 	if errors.Is(err, fs.ErrNotExist) {
 		if plan == nil {
-			return nil, badinput.Errorf("%s: there is no sweep to go on with; type grpo sweep key=value,value --dir %s to begin one", dir,
+			return nil, badinput.Errorf("%s: no sweep to resume; type grpo sweep key=value,value --dir %s to begin one", dir,
 				look.Word(dir))
 		}
 		return begin(dir, plan)
@@ -93,19 +93,19 @@ func Open(dir string, plan *Plan) (*Journal, error) {
 	}
 	j := &Journal{dir: dir}
 	if err := json.Unmarshal(text, j); err != nil || j.Version != 1 {
-		return nil, badinput.Errorf("%s is no journal of a sweep that this program reads; choose another --dir", filepath.Join(dir, File))
+		return nil, badinput.Errorf("%s is not the journal of a sweep, or of another release; choose another --dir", filepath.Join(dir, File))
 	}
 	if j.Plan.base, err = os.ReadFile(j.BasePath()); err != nil {
-		return nil, badinput.Errorf("%w; it is part of the sweep: bring it back, or choose another --dir", err)
+		return nil, badinput.Errorf("%w; it is part of the sweep: restore it, or choose another --dir", err)
 	}
 	if was := j.Plan.Base; fmt.Sprintf("%x", sha256.Sum256(j.Plan.base)) != was {
-		return nil, badinput.Errorf("%s is not as the sweep wrote it; bring it back, or choose another --dir", j.BasePath())
+		return nil, badinput.Errorf("%s was changed since the sweep wrote it; restore it, or choose another --dir", j.BasePath())
 	}
 	if j.whole, err = configs.Completed(j.BasePath(), bytes.Clone(j.Plan.base)); err != nil {
 		return nil, err
 	}
 	if plan != nil && !plan.equal(&j.Plan, j.whole) {
-		return nil, badinput.Errorf("%s has a sweep of other words or settings; type grpo sweep --dir %s to go on with that, or another --dir",
+		return nil, badinput.Errorf("%s has a sweep with other settings; type grpo sweep --dir %s to resume that one, or choose another --dir",
 			dir, look.Word(dir))
 	}
 	// Runs that were interrupted are resumed, failed ones are tried again (unless a race went on without them), and finished ones that
@@ -211,7 +211,7 @@ func (j *Journal) Begin() error {
 func (j *Journal) unwritten(err error) error {
 	switch {
 	case !j.fresh:
-		return fmt.Errorf("--dir: %w; %s, then type grpo sweep --dir %s to go on", err, disk.Remedy(err), look.Word(j.dir))
+		return fmt.Errorf("--dir: %w; %s, then type grpo sweep --dir %s to resume", err, disk.Remedy(err), look.Word(j.dir))
 	case disk.Full(err):
 		return badinput.Errorf("--dir: %w; make room there, or choose another one", err)
 	}

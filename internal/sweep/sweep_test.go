@@ -240,7 +240,7 @@ func TestHalvingGoesOnAfterAnyInterruption(t *testing.T) {
 func TestAJournalIsOfOneSweep(t *testing.T) {
 	dir := t.TempDir()
 	_, err := Open(dir, nil)
-	require.ErrorContains(t, err, "no sweep to go on with")
+	require.ErrorContains(t, err, "no sweep to resume")
 	p := &program{}
 	_, err = p.drive(t, dir, 1, []string{"seed=0..1", "max_steps=1"}, nil)
 	require.NoError(t, err)
@@ -250,13 +250,13 @@ func TestAJournalIsOfOneSweep(t *testing.T) {
 	other := &Plan{Words: []string{"seed=0..2"}}
 	other.SetBase(base)
 	_, err = Open(dir, other)
-	require.ErrorContains(t, err, "other words or settings")
+	require.ErrorContains(t, err, "other settings")
 	require.NoError(t, os.WriteFile(j.BasePath(), []byte("edited"), 0o644))
 	_, err = Open(dir, nil)
-	require.ErrorContains(t, err, "not as the sweep wrote it")
+	require.ErrorContains(t, err, "was changed since the sweep wrote it")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, File), []byte("{"), 0o644))
 	_, err = Open(dir, nil)
-	require.ErrorContains(t, err, "no journal of a sweep")
+	require.ErrorContains(t, err, "not the journal of a sweep")
 }
 
 // A sweep that an older release began goes on: what was no setting then is as it was, for the runs that are yet to begin, too.
@@ -291,7 +291,7 @@ func TestASweepOfAnOlderReleaseGoesOn(t *testing.T) {
 		require.NoError(t, err, "its words are typed again, where what came since changes nothing")
 		again.SetBase(base)
 		_, err = Open(dir, again)
-		require.ErrorContains(t, err, "other words or settings", "the settings of now are others")
+		require.ErrorContains(t, err, "other settings", "the settings of now are others")
 	}
 }
 

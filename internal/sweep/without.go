@@ -22,7 +22,7 @@ func (j *Journal) Without(typed []string) error {
 	}
 	for _, e := range named {
 		if e.State == Done || e.State == Left {
-			return badinput.Errorf("--without: %s is %s: it has its result, and nothing waits for it; leave it out of --without", e.Name, e.State)
+			return badinput.Errorf("--without: %s is %s: it has its result already; leave it out of --without", e.Name, e.State)
 		}
 		e.State, e.Again = Out, false
 	}
@@ -45,7 +45,7 @@ func (j *Journal) With(typed []string) error {
 		}
 		if i := slices.IndexFunc(j.Runs, func(o Entry) bool { return o.State == Left && len(o.Scores) > len(e.Scores) }); i >= 0 {
 			steps := j.Plan.Rungs[len(j.Runs[i].Scores)-1]
-			return badinput.Errorf("--with: the race left others behind at step %d, which %s had not reached; begin another sweep in another --dir",
+			return badinput.Errorf("--with: the race dropped others at step %d, which %s had not reached; begin another sweep in another --dir",
 				steps, e.Name)
 		}
 	}
@@ -122,5 +122,5 @@ func (j *Journal) GoOnWithout() string {
 	if len(names) > mostNamed {
 		which = "NAME,NAME"
 	}
-	return fmt.Sprintf("with --without %s to go on without %s", which, it)
+	return fmt.Sprintf("with --without %s to continue without %s", which, it)
 }

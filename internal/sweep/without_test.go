@@ -27,7 +27,7 @@ func TestARaceGoesOnWithoutARunThatWasTakenOut(t *testing.T) {
 	words, rungs, dir := []string{"seed=0..3", "max_steps=4"}, Rungs(4, 2), t.TempDir()
 	fails := map[string]error{"seed=1": errors.New("no memory")}
 	_, err := (&program{fails: fails}).drive(t, dir, 1, words, rungs)
-	require.ErrorContains(t, err, "to try it again, or with --without seed=1 to go on without it")
+	require.ErrorContains(t, err, "to try it again, or with --without seed=1 to continue without it")
 	_, err = without(t, dir, "seed=1")
 	require.NoError(t, err)
 	for i, want := range [][]string{{"seed=2 to 4", "seed=3 to 4"}, nil} {
@@ -51,7 +51,7 @@ func TestARaceGoesOnWithoutARunThatWasTakenOut(t *testing.T) {
 	j, err := without(t, dir, "seed=1")
 	require.NoError(t, err, "it may be typed again")
 	require.EqualError(t, j.With([]string{"seed=1"}),
-		"--with: the race left others behind at step 2, which seed=1 had not reached; begin another sweep in another --dir")
+		"--with: the race dropped others at step 2, which seed=1 had not reached; begin another sweep in another --dir")
 }
 
 // What was taken out by mistake is taken back, and the sweep ends as one that never lost it.

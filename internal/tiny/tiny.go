@@ -22,10 +22,10 @@ import (
 )
 
 // About says what the results of a run with the embedded model and problems mean.
-const About = `The base model was taught for a few minutes by authors who misread, slip and talk, by the same rules whatever the
-problem; the last of them mostly guessed what was meant. No held-out problem was among theirs, and no program that solves one.
-Some held-out problems are of families of which neither it nor this run was given any; make demo prints them apart, with pass@k
-up to 64.`
+const About = `The base model was trained for a few minutes on generated answers, most of them wrong, with the same kinds of mistakes for
+every problem; the last of them mostly guessed which reading was meant. They contained no held-out problem, and no program that
+solves one. Some held-out problems belong to families that neither the base model nor this run was trained on; make demo prints
+these separately, with pass@k up to 64.`
 
 //go:embed model train.jsonl heldout.jsonl prompt.tmpl heal.tmpl
 var files embed.FS

@@ -19,12 +19,12 @@ func (t *Trainer) Plan() []string {
 	if cfg.Adapter != "" {
 		trained += ", from " + cfg.Adapter
 	}
-	rows := fmt.Sprintf("%s to train on, %s of them to learn, %d held out; the longest has %s", plural.Of(s.train, rowsAre(cfg.Method)),
+	rows := fmt.Sprintf("%s to train on with %s in the loss, %d held out; the longest has %s", plural.Of(s.train, rowsAre(cfg.Method)),
 		plural.Of(s.learned, "token"), t.HeldOutRows(), plural.Of(s.longest, "token"))
 	for _, what := range []struct {
 		n    int
 		word string
-	}{{s.cut, "cut off"}, {s.empty, "left out for their length"}, {s.refused, "refused"}} {
+	}{{s.cut, "cut off"}, {s.empty, "left out as too long"}, {s.refused, "refused"}} {
 		if what.n > 0 {
 			rows += fmt.Sprintf("; %d %s", what.n, what.word)
 		}
@@ -55,7 +55,7 @@ func (t *Trainer) objective() string {
 		}
 		return text + "; the reference is the policy before the first step"
 	}
-	return fmt.Sprintf("−log p of what the assistant says (learn_turns=%s), reduction=%s", cfg.LearnTurns, cfg.Reduction)
+	return fmt.Sprintf("−log p of the assistant's messages (learn_turns=%s), reduction=%s", cfg.LearnTurns, cfg.Reduction)
 }
 
 // FirstRow is the first row as the model reads it; the tokens to train on are between «marks».
@@ -66,7 +66,7 @@ func (t *Trainer) FirstRow() string {
 		names = []string{"chosen:\n", "rejected:\n"}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "the first row, %s; what is learned stands between « and »:\n", first.where)
+	fmt.Fprintf(&b, "the first row, %s; tokens in the loss are between « and »:\n", first.where)
 	for i, name := range names {
 		for _, s := range first.sides[i] {
 			b.WriteString(name + t.marked(s) + "\n")

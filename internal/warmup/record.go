@@ -76,7 +76,7 @@ func (t *Trainer) claim(named bool) error {
 	t.watcher, t.closers = t.record, append(t.closers, dir, &t.record.journal)
 	others, err := provenance.CheckPlace(dir.Path, append(slices.Clone(logFiles), journalFile, referenceFile, report.File))
 	if err == nil && len(others) > 0 {
-		t.watcher.Warn(fmt.Sprintf("run_dir %s holds other files and no run yet: %s", look.Line(dir.Path), look.Line(strings.Join(others, ", "))))
+		t.watcher.Warn(fmt.Sprintf("run_dir %s has other files, and no run yet: %s", look.Line(dir.Path), look.Line(strings.Join(others, ", "))))
 	}
 	return errors.Join(err, perr)
 }
@@ -85,7 +85,7 @@ func (t *Trainer) claim(named bool) error {
 func (t *Trainer) begin(ctx context.Context) error {
 	switch {
 	case t.broken != nil:
-		return fmt.Errorf("a step was left half done, go on from the last checkpoint: %w", t.broken)
+		return fmt.Errorf("a step was not finished; resume from the last checkpoint: %w", t.broken)
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case t.record.begun:
@@ -103,7 +103,7 @@ func (t *Trainer) begin(ctx context.Context) error {
 		return rundir.Elsewhere(err)
 	}
 	if aside != "" {
-		t.watcher.Warn(fmt.Sprintf("what the run had after step %d is set aside in %s", t.step, aside))
+		t.watcher.Warn(fmt.Sprintf("checkpoints and log lines after step %d were moved to %s", t.step, aside))
 	}
 	if err := t.writeManifest(); err != nil {
 		return err

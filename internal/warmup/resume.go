@@ -51,7 +51,7 @@ func (t *Trainer) findOrigin() (o origin, err error) {
 	case "auto":
 	case "never":
 		if rundir.Trained(dir, logFiles) {
-			return o, badinput.Errorf("run_dir %s has a run, and resume=never; choose another run_dir, or resume=auto to go on", dir)
+			return o, badinput.Errorf("run_dir %s has a run, and resume=never; choose another run_dir, or type resume=auto to resume it", dir)
 		}
 	default:
 		key, dir = "resume", t.cfg.Resume
@@ -74,13 +74,13 @@ func (t *Trainer) findOrigin() (o origin, err error) {
 		return err
 	})
 	if err == nil && o.checkpoint == "" && (key == "resume" || len(all) > 0) {
-		err = badinput.Errorf("%s=%s: %w", key, dir, rundir.Refused(damaged, "choose another run_dir to begin anew"))
+		err = badinput.Errorf("%s=%s: %w", key, dir, rundir.Refused(damaged, "choose another run_dir for a new run"))
 	}
 	if o.checkpoint == "" {
 		o.state = state{}
 	}
 	for _, d := range damaged {
-		t.watcher.Warn(fmt.Sprintf("%v; an older one is used, %s", d, o.checkpoint))
+		t.watcher.Warn(fmt.Sprintf("%v; using an older checkpoint, %s", d, o.checkpoint))
 	}
 	return o, err
 }
@@ -124,7 +124,7 @@ func (t *Trainer) resume(ctx context.Context) error {
 		return err
 	}
 	if drifted {
-		t.watcher.Warn("the rows are not those that the checkpoint was made with: the run goes on at the same place among others")
+		t.watcher.Warn("the rows differ from those of the checkpoint: the run continues at the same position in the new data")
 	}
 	t.step, t.evaluated = s.Step, s.Evaluated
 	return nil
@@ -140,7 +140,7 @@ func (t *Trainer) Origin() string {
 	case o.checkpoint == "":
 		return "a new run in " + look.Line(t.cfg.RunDir)
 	case o.state.Step >= t.Steps():
-		return fmt.Sprintf("%s has all of its %s; type epochs=N or max_steps=N for more", from, plural.Of(t.Steps(), "step"))
+		return fmt.Sprintf("%s: the run has done all of its %s; type epochs=N or max_steps=N for more", from, plural.Of(t.Steps(), "step"))
 	}
-	return fmt.Sprintf("goes on from %s, after step %d", from, o.state.Step)
+	return fmt.Sprintf("resumes from %s, after step %d", from, o.state.Step)
 }

@@ -74,7 +74,7 @@ func openSet(ctx context.Context, cfg *configs.Config, lang *sources.Language, w
 		held = held[:min(n, len(held))]
 	}
 	if len(train) == 0 {
-		return nil, badinput.Errorf("data %s: no row is left to learn from; raise row_tokens, or lower held_out", cfg.Data)
+		return nil, badinput.Errorf("data %s: no row is left to train on; raise row_tokens, or lower held_out", cfg.Data)
 	}
 	s := r.set
 	s.rows, s.train = append(train, held...), len(train)
@@ -127,11 +127,11 @@ func (s *set) tell(most int, warn func(string)) {
 			plural.Pick(s.cut, "is", "are"), most))
 	}
 	if s.empty > 0 {
-		warn(fmt.Sprintf("%s %s left out: what there is to learn lies beyond %d tokens (row_tokens)", plural.Of(s.empty, "row"),
+		warn(fmt.Sprintf("%s %s left out: nothing to train on in the first %d tokens (row_tokens)", plural.Of(s.empty, "row"),
 			plural.Pick(s.empty, "is", "are"), most))
 	}
 	if s.both > 0 {
-		warn(fmt.Sprintf("%s held out %s among those to learn from (%s): what %s may be memory", plural.Of(s.both, "row"),
+		warn(fmt.Sprintf("%s held out %s also among the training rows (%s): what %s may be memorised", plural.Of(s.both, "row"),
 			plural.Pick(s.both, "is", "are"), s.same, plural.Pick(s.both, "it shows", "they show")))
 	}
 	if s.unread > 0 {

@@ -50,8 +50,8 @@ func TestRowsOnBothSidesAreToldOf(t *testing.T) {
 	other := filepath.Join(t.TempDir(), "other.jsonl")
 	require.NoError(t, os.WriteFile(other, append([]byte(`{"prompt": "a", "completion": "b"}`+"\n"), first...), 0o644))
 	for held, says := range map[string][]string{
-		path:  {"3 rows held out are among those to learn from (" + path + ":1 is " + path + ":1): what they show may be memory"},
-		other: {"1 row held out is among those to learn from (" + other + ":2 is " + path + ":1): what it shows may be memory"},
+		path:  {"3 rows held out are also among the training rows (" + path + ":1 is " + path + ":1): what they show may be memorised"},
+		other: {"1 row held out is also among the training rows (" + other + ":2 is " + path + ":1): what it shows may be memorised"},
 	} {
 		l := &listener{}
 		trainer, err := open(t, configs.SFT, l, "data="+path, "test_data="+held, "run_dir="+run)

@@ -272,7 +272,7 @@ func (t *Trainer) update(ctx context.Context, datums []model.Datum, m *Metrics) 
 				return err
 			}
 		}
-		t.watcher.Warn(fmt.Sprintf("step %d: no update: %v; %d of its %d sequences have such a gradient by themselves",
+		t.watcher.Warn(fmt.Sprintf("step %d: no update: %v; the gradient of %d of its %d sequences is non-finite",
 			m.Step, u.NonFinite, len(culprits), len(datums)))
 	}
 	m.took(u)
@@ -301,15 +301,15 @@ func (t *Trainer) settleSteps() error {
 			t.cfg.SchedulerTotalSteps = steps
 		}
 		if total := t.cfg.SchedulerTotalSteps; steps > total {
-			return badinput.Errorf("scheduler_total_steps: %d steps go on after it, which is %d, where the learning rate is 0; "+
+			return badinput.Errorf("scheduler_total_steps: the run has %d steps, but the learning rate is 0 after %d; "+
 				"type scheduler_total_steps=%d, or schedule=constant", steps, total, steps)
 		} else if t.cfg.WarmupSteps >= total {
-			return badinput.Errorf("warmup_steps: found %d, expected less than the %d steps that the learning rate falls over",
+			return badinput.Errorf("warmup_steps: found %d, expected less than the %d steps of the schedule",
 				t.cfg.WarmupSteps, total)
 		}
 	}
 	if done := t.origin.state.Step; done > steps {
-		return badinput.Errorf("max_steps: %s is after %d steps already, and the run has %d; type max_steps=%d or more, or more epochs",
+		return badinput.Errorf("max_steps: %s has %d steps already, and the run only %d; type max_steps=%d or more, or more epochs",
 			t.origin.checkpoint, done, steps, done)
 	}
 	return nil

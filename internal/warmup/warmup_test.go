@@ -245,8 +245,8 @@ func TestHandingOver(t *testing.T) {
 		"tensorboard=true"))
 	require.DirExists(t, filepath.Join(dir, "tensorboard"))
 	_, err := provenance.ResolveWarmup(configs.DPO, configs.Source{Overrides: []string{"run_dir=" + dir}})
-	require.EqualError(t, err, fmt.Sprintf("%s is a run of grpo sft; type grpo sft run_dir=%s to go on with it", dir, dir))
-	for dir, says := range map[string]string{dir: "is a run of grpo sft", dir + "2": "method: sft has a verb of its own; type grpo sft"} {
+	require.EqualError(t, err, fmt.Sprintf("%s is a run of grpo sft; type grpo sft run_dir=%s to resume it", dir, dir))
+	for dir, says := range map[string]string{dir: "is a run of grpo sft", dir + "2": "method: sft has a command of its own; type grpo sft"} {
 		require.ErrorContains(t, provenance.CheckMethod(&configs.Config{Method: configs.SFT, RunDir: dir}, "grpo"), says)
 	}
 	_, err = open(t, configs.SFT, &listener{}, "run_dir="+dir, "rows_per_step=2")

@@ -20,6 +20,6 @@ func TestAFolderOfSomebodyElse(t *testing.T) {
 	require.NoError(t, os.Chmod(filepath.Dir(filepath.Dir(locked)), 0o711))
 	nobody.Here(t)
 	_, err := find([]string{locked})
-	require.EqualError(t, err, locked+": this user may not look there; have it given to you, or leave it out")
+	require.EqualError(t, err, locked+": you may not read it; get permission, or leave it out")
 	require.True(t, badinput.Is(err))
 }

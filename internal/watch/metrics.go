@@ -112,9 +112,9 @@ func (s *Server) measured() string {
 	spent := fmt.Sprintf("%s %.6f\n", seconds, time.Duration(s.spent.Load()).Seconds())
 	for _, family := range []struct{ name, kind, help, text string }{
 		{"grpo_run_up", "gauge", "Whether a process trains the run.", up.String()},
-		{"grpo_run_step", "gauge", "Steps that the run has on record.", steps.String()},
-		{seconds, "counter", "Processor time of looking at runs, of drawing, and of telling who looks.", spent},
-		{"grpo_run_value", "gauge", "What the last step or evaluation has under a key of metrics.jsonl, and of train_log.jsonl as timing.",
+		{"grpo_run_step", "gauge", "Recorded steps of the run.", steps.String()},
+		{seconds, "counter", "Processor time of reading runs, drawing pages, and notifying readers.", spent},
+		{"grpo_run_value", "gauge", "Last value of a key of metrics.jsonl, and of train_log.jsonl as timing.",
 			all.String()},
 	} {
 		fmt.Fprintf(&text, "# HELP %s %s\n# TYPE %s %s\n%s", family.name, family.help, family.name, family.kind, family.text)

@@ -31,7 +31,7 @@ func TestMetricsOfRuns(t *testing.T) {
 # TYPE grpo_run_up gauge
 grpo_run_up{run="a \"b\"\\"} 0
 grpo_run_up{run="new"} 0
-# HELP grpo_run_step Steps that the run has on record.
+# HELP grpo_run_step Recorded steps of the run.
 # TYPE grpo_run_step gauge
 `
 	const value = `grpo_run_value{run="a \"b\"\\",table=`

@@ -36,7 +36,7 @@ func find(paths []string) (runs []run, refused error) {
 	for _, path := range paths {
 		info, serr := os.Stat(path)
 		if serr != nil || !info.IsDir() {
-			refused = cmp.Or(refused, badinput.Errorf("%s: expected the directory of a run, or one with runs in it, and found none", path))
+			refused = cmp.Or(refused, badinput.Errorf("%s: found no run; expected the directory of a run, or a folder with runs", path))
 			continue
 		}
 		whole, err := filepath.Abs(path)
@@ -48,7 +48,7 @@ func find(paths []string) (runs []run, refused error) {
 			continue
 		}
 		if _, rerr := os.ReadDir(whole); errors.Is(rerr, fs.ErrPermission) {
-			refused = cmp.Or(refused, badinput.Errorf("%s: this user may not look there; have it given to you, or leave it out", path))
+			refused = cmp.Or(refused, badinput.Errorf("%s: you may not read it; get permission, or leave it out", path))
 			continue
 		}
 		if whole, err = filepath.EvalSymlinks(whole); err != nil { // search below the target of a link

@@ -13,7 +13,7 @@ func (s *Server) completions(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	dir, state, ok := s.Where(name)
 	if !ok {
-		http.Error(w, "there is no run of that name here", http.StatusNotFound)
+		http.Error(w, "there is no run with that name here", http.StatusNotFound)
 		return
 	}
 	s.samples.Serve(w, r, browser.Run{Name: name, Dir: dir, GoesOn: state == report.GoingOn})

@@ -230,7 +230,7 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
 	}
 	ticket := r.URL.Query().Get("ticket")
 	if !s.Lets(ticket) {
-		http.Error(w, "open the address that was printed when this began; it ends in ?ticket=, and what lets in behind it", http.StatusForbidden)
+		http.Error(w, "open the address that was printed at the start; it ends in ?ticket= and the ticket", http.StatusForbidden)
 		return false
 	}
 	if r.URL.Path == metricsPath { // Prometheus keeps no cookies
@@ -268,7 +268,7 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	dir, state, ok := s.Where(name)
 	if !ok {
-		http.Error(w, "there is no run of that name here", http.StatusNotFound)
+		http.Error(w, "there is no run with that name here", http.StatusNotFound)
 		return
 	}
 	s.page(w, name, func() ([]byte, error) {
@@ -311,7 +311,7 @@ func (s *Server) page(w http.ResponseWriter, name string, draw func() ([]byte, e
 	page, err := s.redrawn(d, name, draw)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		http.Error(w, "the run is not there any more", http.StatusNotFound)
+		http.Error(w, "the run no longer exists", http.StatusNotFound)
 	case err != nil:
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 	default:

@@ -72,7 +72,7 @@ func TestRunsAreFound(t *testing.T) {
 
 	_, err = New(Options{Paths: []string{filepath.Join(root, "none")}})
 	require.True(t, badinput.Is(err))
-	require.ErrorContains(t, err, "none: expected the directory of a run, or one with runs in it")
+	require.ErrorContains(t, err, "none: found no run; expected the directory of a run, or a folder with runs")
 }
 
 // While one folder is not there, runs of the others come and go, and its own come back with it.
@@ -154,7 +154,7 @@ func TestPages(t *testing.T) {
 	require.NoError(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB))
 	require.NoError(t, s.look(false))
 	_, page = get(t, s, "/run/a/first%20run")
-	require.Contains(t, page, "<b>Going on</b>")
+	require.Contains(t, page, "<b>Running</b>")
 	require.NotContains(t, page, "grpo run_dir=")
 	require.NoError(t, syscall.Flock(int(f.Fd()), syscall.LOCK_UN))
 	require.NoError(t, s.look(false))

@@ -100,7 +100,7 @@ func (b *Step) calibrate(off func(work time.Duration) (*stepRun, error)) (neares
 			return 0, err
 		}
 		if r.programs == 0 {
-			return 0, badinput.Errorf("no completion had a program: there is nothing to run in the sandbox; " +
+			return 0, badinput.Errorf("no completion had a program, so the sandbox had nothing to run; " +
 				"choose a model that writes some")
 		}
 		compute := r.median(func(s stepTime) float64 { return s.total - s.score })

@@ -29,14 +29,14 @@ func Command() *cobra.Command {
 	var step int
 	cmd := &cobra.Command{
 		Use:   "compare RUN RUN… [--base RUN] [--step N] [--page FILE] [--format csv|markdown|json]",
-		Short: "Set runs beside each other: settings, curves, held-out scores with paired intervals",
-		Long: `Compares runs with the first one, or with --base: the settings that differ, held-out scores, reward, KL, entropy, lengths,
-time and tokens, and the problems that one solves and the other does not. Prints a table, and writes a page with the curves over
-each other that needs nothing but itself.
+		Short: "Compare runs: settings, curves, held-out scores with paired intervals",
+		Long: `Compares runs with the first one, or with --base: the settings that differ, held-out scores, reward, KL, entropy, lengths, time
+and tokens, and the problems that only one of them solves. Prints a table, and writes a self-contained page with the curves of
+all runs in the same charts.
 
-Scores are compared problem by problem, with an interval of 95 % from resampling the problems with a fixed seed. That wants the
-same held-out problems, by their SHA-256: of others it is said, and nothing is compared. So are runs that are unfinished, were
-resumed, or are of another model. Runs may be going on.`,
+Scores are compared problem by problem, with a 95 % interval from resampling the problems with a fixed seed. This needs the same
+held-out problems, by their SHA-256; otherwise the table says so, and the scores are not compared. It also says which runs are
+unfinished, were resumed, or are of another model. Runs may still be running.`,
 		Example: `  grpo compare runs/first runs/second
   grpo compare runs/sweep/runs/* --format markdown
   grpo compare runs/first runs/second --step 20 --page '' --format json`,
@@ -69,14 +69,14 @@ resumed, or are of another model. Runs may be going on.`,
 		},
 	}
 	addFormat(cmd, &format)
-	cmd.Flags().StringVar(&page, "page", DefaultPage, "`file` for the page, which is replaced where there is one of this verb; '' writes none")
-	cmd.Flags().StringVar(&base, "base", "", "`directory` of the run that the others are compared with; if not given: the first")
-	cmd.Flags().IntVar(&step, "step", -1, "compare the evaluations after this step, in place of the last of each run")
+	cmd.Flags().StringVar(&page, "page", DefaultPage, "`file` for the page; an earlier page of this command is replaced; '': no page")
+	cmd.Flags().StringVar(&base, "base", "", "`directory` of the run to compare the others with; if not given: the first")
+	cmd.Flags().IntVar(&step, "step", -1, "compare the evaluations after this step, not the last of each run")
 	return cmd
 }
 
 func addFormat(cmd *cobra.Command, format *string) {
-	cmd.Flags().StringVar(format, "format", "", "a table for programs: csv, `markdown` or json; if not given, one for the terminal")
+	cmd.Flags().StringVar(format, "format", "", "format: csv, `markdown` or json; if not given, a table for the terminal")
 }
 
 // atLeast requires that many runs.
@@ -120,7 +120,7 @@ func checkPage(page string, runs []string) error {
 	case err != nil:
 		return badinput.Errorf("--page: %w", err)
 	case !bytes.Contains(text[:min(len(text), 2000)], []byte(compare.PageMark)):
-		return badinput.Errorf("--page %s: there is a file that is no page of grpo compare; type --page FILE for another one, "+
+		return badinput.Errorf("--page %s: this file exists, and is not a page of grpo compare; type --page FILE for another one, "+
 			"or --page '' for none", page)
 	}
 	return nil

@@ -11,10 +11,10 @@ func Summarize() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "summarize RUN… [--format csv|markdown|json]",
-		Short: "Runs over seeds: mean, deviation, standard error, least and most of each figure",
-		Long: `Groups runs whose settings are equal but for the seed (and for what changes no result, as run_dir and threads), and whose model,
-data and other files are the same by their SHA-256. Of each group it gives for every figure, after each evaluation and at the
-end, the mean, the standard deviation (of so many runs less one), the standard error of the mean, the least and the greatest.`,
+		Short: "Summarise runs over seeds: mean, deviation, standard error, minimum and maximum",
+		Long: `Groups runs whose settings are the same except for the seed (and settings that change no result, such as run_dir and threads),
+and whose model, data and other files have the same SHA-256. For each group it prints, for every figure after each evaluation and
+at the end, the mean, the standard deviation (divided by n-1), the standard error of the mean, the minimum and the maximum.`,
 		Example: `  grpo summarize runs/sweep/runs/*
   grpo summarize runs/seed-0 runs/seed-1 runs/seed-2 --format csv`,
 		Args: atLeast("summarize", 1),

@@ -76,7 +76,7 @@ func examineSandbox(ctx context.Context, o sandbox.Options) []Finding {
 		cells.Stronger = append(cells.Stronger, fmt.Sprintf("%s: %s", r.Rung, r.Why))
 	}
 	if !cells.OK {
-		cells.Do = "programs can get past what is marked ✗: use a machine with user namespaces or landlock, or a Sandbox Fusion server"
+		cells.Do = "programs can break the protections marked ✗: use a machine with user namespaces or landlock, or a Sandbox Fusion server"
 	}
 	return []Finding{cells, {Name: "interpreter", OK: true, Found: report.Python + ", Python " + report.Version}}
 }
@@ -101,7 +101,7 @@ func examineServer(ctx context.Context, url string) Finding {
 		f.Found = url + ": " + err.Error()
 		return f
 	}
-	f.OK, f.Do, f.Found = true, "", client.URL()+" runs programs; how well it isolates them is its own affair"
+	f.OK, f.Do, f.Found = true, "", client.URL()+" runs programs, isolated by that server: grpo cannot check how well"
 	return f
 }
 
@@ -124,7 +124,7 @@ func (all Findings) Write(w io.Writer) {
 			fmt.Fprintf(w, "    - not protected: %s\n", text)
 		}
 		for _, text := range f.Stronger {
-			fmt.Fprintf(w, "    - not to be had here: %s\n", text)
+			fmt.Fprintf(w, "    - not possible here: %s\n", text)
 		}
 		for _, text := range f.Notes {
 			fmt.Fprintf(w, "    - %s\n", text)

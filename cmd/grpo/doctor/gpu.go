@@ -14,7 +14,7 @@ import (
 // examineGPU checks the driver and its GPUs; rebuilt is why this program could not be rebuilt with the GPU backend.
 func examineGPU(ctx context.Context, rebuilt error) Finding {
 	if !driver.Built && !rebuild.Driver() {
-		return Finding{Name: "gpu", OK: true, Found: "none that an NVIDIA driver answers for; grpo computes on the processors"}
+		return Finding{Name: "gpu", OK: true, Found: "no NVIDIA driver found; grpo computes on the processors"}
 	}
 	found, err := driver.Probe(ctx)
 	return aboutDriver(found, cmp.Or(rebuilt, err))
@@ -23,7 +23,7 @@ func examineGPU(ctx context.Context, rebuilt error) Finding {
 // aboutDriver is the result of a probe. Without a GPU nothing is missing. But a GPU that fails is a finding, as device=auto does not
 // silently fall back to the CPU.
 func aboutDriver(d driver.Driver, err error) Finding {
-	f := Finding{Name: "gpu", OK: true, Found: "an NVIDIA driver, which cannot be used"}
+	f := Finding{Name: "gpu", OK: true, Found: "an NVIDIA driver that cannot be used"}
 	var why *driver.Unusable
 	switch {
 	case errors.As(err, &why) && why.Absent():
@@ -34,7 +34,7 @@ func aboutDriver(d driver.Driver, err error) Finding {
 		f.Found = d.String()
 		f.Notes = aboutCards(d)
 		if len(d.Cards) > 0 && d.Cards[0].Trouble != nil {
-			f.OK, f.Do = false, "device=auto takes card 0, and stops there: "+instead(d)
+			f.OK, f.Do = false, "device=auto takes card 0, which does not work: "+instead(d)
 		}
 	}
 	return f
@@ -67,6 +67,6 @@ func aboutCards(d driver.Driver) (lines []string) {
 		return lines
 	}
 	return append(lines,
-		"runs there: everything that computes (device=auto takes card 0, device=cpu the processors)",
-		"proved on an NVIDIA H100, and in every test on an emulated card; on another, grpo bench card proves it and measures it")
+		"all computation runs there (device=auto takes card 0, device=cpu the processors)",
+		"tested on an NVIDIA H100, and on an emulated card in every test; grpo bench card checks and measures another card")
 }

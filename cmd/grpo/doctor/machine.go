@@ -28,13 +28,13 @@ func examineCores() Finding {
 
 // examineOrders lists the summation orders. Every processor supports all of them, so nothing can be missing.
 func examineOrders(unit cpu.TileUnit) Finding {
-	f := Finding{Name: "orders", OK: true, Found: "serial and tiles by instructions of their own; order=auto takes tiles"}
+	f := Finding{Name: "orders", OK: true, Found: "serial and tiles have instructions; order=auto takes tiles"}
 	why := unit.Reason
 	if forced := os.Getenv("GRPO_CPU"); unit.Native && forced != "" && forced != "amx" {
 		why = "GRPO_CPU is " + forced
 	}
 	if why != "" {
-		f.Found = "serial by instructions of its own, which order=auto takes; tiles emulated, to the same bits: " + why
+		f.Found = "serial has instructions, and order=auto takes it; tiles is emulated, to the same bits: " + why
 	}
 	return f
 }
@@ -44,7 +44,7 @@ func examineMemory() Finding {
 	if room, known := memory.Free(); known {
 		f.Found = "free for this process: " + room.String()
 		if room.Bytes < 2<<30 {
-			f.Do = "the smallest Qwen3 needs 2 GiB: end what else is running, or raise the limit"
+			f.Do = "the smallest Qwen3 needs 2 GiB: stop other programs, or raise the limit"
 		}
 	}
 	return f
@@ -67,14 +67,14 @@ func examineDisk() Finding {
 		free := int64(fs.Bavail) * int64(fs.Bsize)
 		path, err := filepath.Abs(dir)
 		if fs.Blocks == 0 {
-			found = append(found, "no size known of "+cmp.Or(path, dir))
+			found = append(found, "unknown size of "+cmp.Or(path, dir))
 			continue
 		}
 		found = append(found, fmt.Sprintf("%s free in %s", gib(free), cmp.Or(path, dir)))
 		if err == nil && free < 1<<30 {
 			f.OK, f.Do = false, "make room in "+path
 		} else if free < enoughDisk && f.Do == "" {
-			f.Do = fmt.Sprintf("a model of 4 B parameters and its checkpoints want %s", gib(enoughDisk))
+			f.Do = fmt.Sprintf("a model of 4 B parameters and its checkpoints need %s", gib(enoughDisk))
 		}
 	}
 	f.Found = strings.Join(found, ", ")

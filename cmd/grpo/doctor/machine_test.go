@@ -11,9 +11,9 @@ import (
 // Doctor says which orders of sums have instructions here, and why others have not.
 func TestDoctorOnOrders(t *testing.T) {
 	t.Setenv("GRPO_CPU", "")
-	require.Equal(t, Finding{Name: "orders", OK: true, Found: "serial and tiles by instructions of their own; order=auto takes tiles"},
+	require.Equal(t, Finding{Name: "orders", OK: true, Found: "serial and tiles have instructions; order=auto takes tiles"},
 		examineOrders(cpu.TileUnit{Native: true}))
-	const emulated = "serial by instructions of its own, which order=auto takes; tiles emulated, to the same bits: "
+	const emulated = "serial has instructions, and order=auto takes it; tiles is emulated, to the same bits: "
 	require.Equal(t, emulated+"no tiles", examineOrders(cpu.TileUnit{Reason: "no tiles"}).Found)
 	t.Setenv("GRPO_CPU", "avx2")
 	require.Equal(t, emulated+"GRPO_CPU is avx2", examineOrders(cpu.TileUnit{Native: true}).Found)

@@ -43,13 +43,13 @@ func examineModel(dir string, room memory.Room, known bool) (Finding, error) {
 		return Finding{}, err
 	}
 	f := Finding{Name: "model", Found: "weights " + memory.GB(stored), Notes: []string{
-		"adapter, activations and cache come on top: a run says what they take before it loads anything",
-		"that is on the processor; on a card bf16 takes about a third more, and four bits in layers about the same"}}
+		"adapter, activations and KV cache come on top: a run prints their size before it loads anything",
+		"these sizes are for the processor; on a card bf16 takes about a third more, four bits in layers about the same"}}
 	least := stored
 	if coded {
-		f.Found += " in four bits, as its files have them"
+		f.Found += " in four bits, as published"
 	} else if least, err = weightBytes(b, dir, model.NF4); err == nil {
-		f.Found += fmt.Sprintf(" as its files have them, %s with quantize=nf4", memory.GB(least))
+		f.Found += fmt.Sprintf(" as published, %s with quantize=nf4", memory.GB(least))
 	} else if badinput.Is(err) { // its weights are not bf16
 		f.Notes, least = append(f.Notes, err.Error()), stored
 	} else {
@@ -60,7 +60,7 @@ func examineModel(dir string, room memory.Room, known bool) (Finding, error) {
 	case !f.OK:
 		f.Do = "free for this process: " + room.String() + "; take a smaller model, or a machine with more memory"
 	case known && stored >= int(room.Bytes):
-		f.Do = "set quantize=nf4: only so do they fit into what is free for this process, " + room.String()
+		f.Do = "set quantize=nf4, or they do not fit into the memory free for this process, " + room.String()
 	}
 	return f, nil
 }

@@ -21,13 +21,13 @@ func TestExamineModel(t *testing.T) {
 	f, err := examineModel(plain, memory.Room{}, false)
 	require.NoError(t, err)
 	require.True(t, f.OK)
-	require.Regexp(t, `^weights [\d.]+ MB as its files have them, [\d.]+ MB with quantize=nf4$`, f.Found)
+	require.Regexp(t, `^weights [\d.]+ MB as published, [\d.]+ MB with quantize=nf4$`, f.Found)
 	require.Empty(t, f.Do)
 	require.NotContains(t, strings.Join(f.Notes, " "), "decodes", "a card multiplies codes of four bits as they are")
 
 	f, err = examineModel(golden("nf4-double"), memory.Room{Bytes: 1 << 40}, true)
 	require.NoError(t, err)
-	require.Contains(t, f.Found, "in four bits, as its files have them")
+	require.Contains(t, f.Found, "in four bits, as published")
 
 	b := backendtest.CPU(t, cpu.Options{Threads: 1})
 	defer b.Close()

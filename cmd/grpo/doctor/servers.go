@@ -19,7 +19,7 @@ func ExamineServers(ctx context.Context, path string) []Finding {
 		f := Finding{Name: "mcp", OK: true}
 		servers, err := mcp.Open(ctx, []mcp.Server{one}, mcp.Options{CallTime: time.Minute, Taken: tools.Names()})
 		if err != nil {
-			f.OK, f.Found, f.Do = false, err.Error(), "mend the entry of "+one.Name+" in "+path+", or set \"disabled\": true in it"
+			f.OK, f.Found, f.Do = false, err.Error(), "fix the entry of "+one.Name+" in "+path+", or set \"disabled\": true in it"
 		} else {
 			f.Found, f.Notes = servers.String(), servers.Notes
 			servers.Close()

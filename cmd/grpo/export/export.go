@@ -44,24 +44,23 @@ func Command() *cobra.Command {
 	var table, out string
 	cmd := &cobra.Command{
 		Use:   "export csv|jsonl|parquet|tensorboard|wandb|mlflow RUN [--table TABLE] [--out PLACE]",
-		Short: "Write the record of a run for spreadsheets, TensorBoard and other programs",
-		Long: `Writes down the run in the directory RUN, which may be going on. csv and jsonl write one of its tables:
+		Short: "Export the logs of a run to spreadsheets, TensorBoard and other programs",
+		Long: `Exports the run in the directory RUN, which may still be running. csv and jsonl write one of its tables:
   steps        a row for each step, of metrics.jsonl
   evaluations  a row for each evaluation, of metrics.jsonl
   timing       a row for each step, of train_log.jsonl
   rollouts     a row for each completion that was recorded (see record_rollouts), compressed or not
 
-Columns have the names of the JSON keys; what is inside of another has both, verdicts.AC. Lists of numbers have
-a column for each, pass@1_greedy_ci.0 and .1; tokens and log-probabilities stay lists in one cell. docs/runs.md says what
-each key means.
+Columns have the names of the JSON keys, nested ones with a dot: verdicts.AC. A list of numbers has a column for
+each, pass@1_greedy_ci.0 and .1; tokens and log-probabilities stay lists in one cell. docs/runs.md explains the keys.
 
-csv is RFC 4180 in UTF-8; a key that a row lacks, or has as null, is an empty cell. Completions are written by a model:
-let a spreadsheet import the column text as text, not as formulas. jsonl is a flat object for each row. parquet has the same
-columns with their types, in FILE.parquet, or a file for each table in a folder.
+csv is RFC 4180 in UTF-8; a missing key or null is an empty cell. A model wrote the completions: let a spreadsheet import
+the column text as text, not as formulas. jsonl has a flat object for each row. parquet has the same columns with types, as
+FILE.parquet, or as a folder with a file for each table.
 
-tensorboard, wandb and mlflow write all of the run but its rollouts below the folder --out: a file of events, the directory of
-an offline run for wandb sync, a run in a file store. A run writes the same while it goes on with tensorboard=true and
-mlflow=DIR, and where WANDB_PROJECT is set (docs/export.md).`,
+tensorboard, wandb and mlflow write the whole run except its rollouts to the folder --out: an event file, an offline run for
+wandb sync, a run in a file store. With tensorboard=true, mlflow=DIR, or WANDB_PROJECT set, a run writes the same during
+training (docs/export.md).`,
 		Example: `  grpo export csv runs/first --out steps.csv
   grpo export csv runs/first --table evaluations
   grpo export jsonl runs/first --table rollouts | grep '"problem":"two-sum"'
@@ -86,9 +85,9 @@ mlflow=DIR, and where WANDB_PROJECT is set (docs/export.md).`,
 			return s.export(args[0], out, cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().StringVar(&table, "table", "steps", "`table`: steps, evaluations, timing or rollouts")
+	cmd.Flags().StringVar(&table, "table", "steps", "`table` of csv or jsonl: steps, evaluations, timing or rollouts")
 	cmd.Flags().StringVar(&out, "out", "",
-		"`place` to write, outside of the run: a file, which is replaced, or a folder (default: it is printed)")
+		"`place` to write to, outside the run: a file, which is replaced, or a folder (default: standard output)")
 	return cmd
 }
 
@@ -120,7 +119,7 @@ func (s source) check() error {
 	}
 	_, err := os.Stat(filepath.Join(s.dir, metrics))
 	if errors.Is(err, fs.ErrPermission) {
-		return badinput.Errorf("%s: this user may not look there; have the run given to you, or choose another", s.dir)
+		return badinput.Errorf("%s: you may not read it; get permission, or choose another run", s.dir)
 	}
 	if err != nil {
 		return badinput.Errorf("%s: found no %s there; expected the directory of a run, as its run_dir names it", s.dir, metrics)
@@ -177,7 +176,7 @@ func (t *content) write(format string, out io.Writer) error {
 	var unwritten error // a write error, which is not an error of the record
 	err := t.each(t.rows, func(row []rows.Cell) error {
 		if slices.ContainsFunc(row, func(c rows.Cell) bool { return !t.columns.Has(c.Name) }) {
-			return badinput.Errorf("%s was written anew while it was read; type the same again", t.dir)
+			return badinput.Errorf("%s was replaced while it was read; type the same command again", t.dir)
 		}
 		unwritten = to.row(row)
 		return unwritten

@@ -102,7 +102,7 @@ func TestARecordThatIsWrittenAnew(t *testing.T) {
 		require.NoError(t, err)
 		anew := strings.ReplaceAll(someMetrics, "mean_reward", "other_"+format)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, metrics), []byte(anew), 0o644))
-		require.ErrorContains(t, table.write(format, io.Discard), dir+" was written anew while it was read; type the same again")
+		require.ErrorContains(t, table.write(format, io.Discard), dir+" was replaced while it was read; type the same command again")
 	}
 }
 
@@ -246,15 +246,15 @@ func TestTablesOfTwoRunsAreNotMixed(t *testing.T) {
 	other := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(other, "metrics.jsonl"), []byte(`{"step":1,"mean_reward":0.5}`+"\n"), 0o644))
 	_, err = exported(t, "parquet", other, "--out", out)
-	require.EqualError(t, err, "--out "+out+": found evaluations.parquet there, and "+other+" has no evaluations on record, "+
-		"so that it is of another run; choose another folder, or remove that file")
+	require.EqualError(t, err, "--out "+out+": found evaluations.parquet there, but "+other+" has no evaluations, "+
+		"so that file is of another run; choose another folder, or remove that file")
 	require.True(t, badinput.Is(err))
 	unchanged()
 
 	steps, err := source{other, "steps"}.read()
 	require.NoError(t, err)
 	broken := &content{source: source{dir, "evaluations"}, rows: 2} // whose record has columns that it has not
-	require.ErrorContains(t, together([]*content{steps, broken}, out, io.Discard), "written anew")
+	require.ErrorContains(t, together([]*content{steps, broken}, out, io.Discard), "was replaced")
 	unchanged()
 
 	_, err = exported(t, "parquet", other, "--table", "steps", "--out", out)

@@ -17,6 +17,6 @@ func TestARunOfSomebodyElse(t *testing.T) {
 	defer os.Chmod(dir, 0o700)
 	nobody.Here(t)
 	_, err := exported(t, "csv", dir)
-	require.EqualError(t, err, dir+": this user may not look there; have the run given to you, or choose another")
+	require.EqualError(t, err, dir+": you may not read it; get permission, or choose another run")
 	require.True(t, badinput.Is(err))
 }

@@ -88,7 +88,7 @@ func (s source) checkLeft(one bool, out string, all []*content) error {
 	for _, name := range tables[:3] {
 		has := slices.ContainsFunc(all, func(t *content) bool { return t.table == name })
 		if _, err := os.Lstat(filepath.Join(out, name+".parquet")); err == nil && !one && !has {
-			return badinput.Errorf("--out %s: found %s.parquet there, and %s has no %s on record, so that it is of another run; "+
+			return badinput.Errorf("--out %s: found %s.parquet there, but %s has no %s, so that file is of another run; "+
 				"choose another folder, or remove that file", out, name, s.dir, name)
 		}
 	}

@@ -21,10 +21,10 @@ type Sandbox struct{ cfg reward.Config }
 
 // Register adds the flags to a verb.
 func (f *Sandbox) Register(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.cfg.Sandbox, "sandbox", "auto", "auto: a server where SANDBOX_URL is set, else cells; "+
-		"local: cells; unsafe: cells, or nothing at all where there can be none")
-	cmd.Flags().IntVar(&f.cfg.Slots, "sandbox-slots", 0, "programs at once (default: SANDBOX_MAX_CONCURRENCY, else one per processor)")
-	cmd.Flags().StringVar(&f.cfg.Python, "python", "", "the interpreter (default: python3)")
+	cmd.Flags().StringVar(&f.cfg.Sandbox, "sandbox", "auto", "sandbox: auto, a server if SANDBOX_URL is set, else local; "+
+		"local, isolated cells here; unsafe, cells or, if impossible, no isolation")
+	cmd.Flags().IntVar(&f.cfg.Slots, "sandbox-slots", 0, "programs run at once (default: SANDBOX_MAX_CONCURRENCY, else one per processor)")
+	cmd.Flags().StringVar(&f.cfg.Python, "python", "", "Python interpreter (default: python3)")
 }
 
 // Cells are the options of the local sandbox.
@@ -40,23 +40,23 @@ type flags struct {
 
 func (f *flags) register(cmd *cobra.Command) {
 	f.Sandbox.Register(cmd)
-	cmd.Flags().StringVar(&f.cfg.Reward, "reward", "", "correct: all tests passed; fraction: the share of them; "+
-		"custom: the reward file alone; weights: the mix that --reward-weights names (default correct, or what the other flags say)")
+	cmd.Flags().StringVar(&f.cfg.Reward, "reward", "", "correct: 1 if all tests pass; fraction: the share that passes; "+
+		"custom: the reward file alone; weights: the mix of --reward-weights (default correct, or as the other flags imply)")
 	cmd.Flags().StringVar(&f.cfg.Weights, "reward-weights", "", "weights of the components format, compile, fraction, correct, "+
-		"length, custom and judge, as in correct=1,format=0.1")
+		"length, custom and judge, such as correct=1,format=0.1")
 	cmd.Flags().StringVar(&f.cfg.File, "reward-file", "", "Python file with compute_reward(completion: str, ground_truth: str) -> float, "+
-		"or compute_rewards(completions: list) -> list, which is given those of a problem together")
+		"or compute_rewards(completions: list) -> list, for all completions of a problem")
 	fl := cmd.Flags()
-	fl.StringVar(&f.judge.JudgeURL, "judge-url", "", "`address` of an API as OpenAI has it, a model of which judges; JUDGE_API_KEY is its key")
-	fl.StringVar(&f.judge.JudgeModel, "judge-model", "", "`model` to ask there")
-	fl.StringVar(&f.judge.JudgePrompt, "judge-prompt", "", "`file` with what is asked, a Go text/template")
-	fl.StringVar(&f.judge.JudgeScore, "judge-score", "", "`pattern` whose one group finds the score in an answer")
-	fl.IntVar(&f.judge.JudgeBudget, "judge-budget", 0, "requests that may be sent; 0: any number")
-	fl.IntVar(&f.judge.JudgeSlots, "judge-slots", 0, "requests at once; 0: 8")
-	fl.Float64Var(&f.judge.JudgeTimeout, "judge-timeout", 0, "seconds that the judge has for an answer; 0: 60")
-	cmd.Flags().Float64Var(&f.timeout, "reward-timeout", 6, "processor seconds of a test whose problem sets no limit")
-	cmd.Flags().IntVar(&f.cfg.MaxTests, "max-tests", 0, "judge by so many tests of a problem, the largest (default: all)")
-	cmd.Flags().StringVar(&f.truncation, "on-truncated", "grade", "what becomes of completions that were cut off: grade, mask or penalise")
+	fl.StringVar(&f.judge.JudgeURL, "judge-url", "", "`address` of an OpenAI-compatible API with the judge; JUDGE_API_KEY is its key")
+	fl.StringVar(&f.judge.JudgeModel, "judge-model", "", "`model` that judges")
+	fl.StringVar(&f.judge.JudgePrompt, "judge-prompt", "", "`file` with the judge's prompt, a Go text/template")
+	fl.StringVar(&f.judge.JudgeScore, "judge-score", "", "`pattern` (regular expression) whose one group is the score in an answer")
+	fl.IntVar(&f.judge.JudgeBudget, "judge-budget", 0, "most requests to the judge; 0: no limit")
+	fl.IntVar(&f.judge.JudgeSlots, "judge-slots", 0, "requests to the judge at once; 0: 8")
+	fl.Float64Var(&f.judge.JudgeTimeout, "judge-timeout", 0, "seconds to wait for an answer of the judge; 0: 60")
+	cmd.Flags().Float64Var(&f.timeout, "reward-timeout", 6, "processor seconds for a test, if its problem sets no limit")
+	cmd.Flags().IntVar(&f.cfg.MaxTests, "max-tests", 0, "judge by the N tests of a problem with the largest inputs (default: all)")
+	cmd.Flags().StringVar(&f.truncation, "on-truncated", "grade", "how to treat completions that were cut off: grade, mask or penalise")
 }
 
 // open makes the judge of the flags.
@@ -87,7 +87,7 @@ func (f *flags) checkJudge() error {
 	case j.JudgeURL != "" && j.JudgeModel == "":
 		return badinput.Errorf("--judge-model: found nothing; type --judge-model NAME, as the endpoint knows it")
 	case j.JudgeURL != "" && !strings.Contains(f.cfg.Weights, "judge="):
-		return badinput.Errorf("--judge-url: no weight makes use of the judge; type --reward weights --reward-weights judge=1, or leave it out")
+		return badinput.Errorf("--judge-url: no weight uses the judge; type --reward weights --reward-weights judge=1, or leave it out")
 	}
 	return nil
 }

@@ -33,10 +33,10 @@ func Command() *cobra.Command {
 		Long: `Reads JSON Lines {"problem":"id","completion":"…"} and writes for each, in the same order,
 {"problem","reward","format","correct","passed","total","verdict","tests":[…],"cpu_ms"}.
 
-Verdicts are AC, WA, TLE, MLE, OLE, RTE and CE; a test that was not run has the verdict "", and so has a
-completion without a program. INFRA is a failure of the sandbox: the reward is null then, never 0; so it is where the reward file fails.
-"truncated":true on a line says that the completion was cut off. A reward file with compute_rewards is given all completions of a problem
-together, in the order of their lines. --judge-url asks a model about each: --reward weights --reward-weights judge=1.`,
+Verdicts are AC, WA, TLE, MLE, OLE, RTE and CE; the verdict is "" for a test that was not run, and for a completion without a program.
+INFRA means that the sandbox or the reward file failed: the reward is then null, never 0. A line may have "truncated":true for a
+completion that was cut off. A reward file with compute_rewards gets all completions of a problem together, in the order of their lines.
+--judge-url lets a model judge each completion: --reward weights --reward-weights judge=1.`,
 		Example: `  grpo reward --problems tasks.jsonl --completions answers.jsonl
   grpo reward --problems tasks.jsonl --completions - --program --reward fraction < programs.jsonl
   grpo reward --problems tasks.jsonl --completions answers.jsonl --reward weights --reward-weights judge=1 \
@@ -69,9 +69,9 @@ together, in the order of their lines. --judge-url asks a model about each: --re
 			})(cmd, []string{problems})
 		},
 	}
-	cmd.Flags().StringVar(&problems, "problems", "", "JSON Lines of tasks, or whatever 'grpo data' reads")
-	cmd.Flags().StringVar(&completions, "completions", "", "JSON Lines of completions; - is standard input")
-	cmd.Flags().BoolVar(&program, "program", false, "completions are programs, without prose or fences")
+	cmd.Flags().StringVar(&problems, "problems", "", "JSON Lines of problems, or another SOURCE as in 'grpo data'")
+	cmd.Flags().StringVar(&completions, "completions", "", "JSON Lines of completions; - for standard input")
+	cmd.Flags().BoolVar(&program, "program", false, "completions are bare programs, without prose or code fences")
 	source.Register(cmd, "all")
 	f.register(cmd)
 	return cmd
@@ -225,7 +225,7 @@ func (r *rewarder) completion(v completionLine) (c reward.Completion, err error)
 	}
 	p, ok := r.byID[*v.Problem]
 	if !ok {
-		return c, badinput.Errorf("problem %q is not in %s, or was refused there; 'grpo data inspect --refused %s' tells",
+		return c, badinput.Errorf("problem %q is not in %s, or was refused; see 'grpo data inspect --refused %s'",
 			*v.Problem, r.source, r.source)
 	}
 	return reward.Completion{Problem: p, Text: *v.Completion, Bare: r.bare, Truncated: v.Truncated}, nil

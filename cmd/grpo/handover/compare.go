@@ -18,7 +18,7 @@ func compare(want, got *probe, kind string) (lines []string, err error) {
 		count += len(s)
 	}
 	if !(mean <= limits[kind]) {
-		return nil, fmt.Errorf("what was written is not the policy: log-probabilities differ by %.3g on average, expected at most %g for %s; "+
+		return nil, fmt.Errorf("the written model is not the policy: log-probabilities differ by %.3g on average, expected at most %g for %s; "+
 			"nothing was kept", mean, limits[kind], kind)
 	}
 	line := fmt.Sprintf("log-probabilities of %d tokens, read back: ", count)

@@ -47,16 +47,16 @@ func ExportModel(m Machine) *cobra.Command {
 	f := exportFlags{machine: m}
 	cmd := &cobra.Command{
 		Use:   "export-model RUN|--model DIR [--adapter DIR] --out DIR",
-		Short: "Write what a run trained as a model for other programs: safetensors, or GGUF for llama.cpp and Ollama",
-		Long: `Merges the adapter into the model, writes it in the format, opens what was written as a model again, and compares
-its log-probabilities and its greedy answers with those of the policy. DIR appears only if they agree; what differs is printed.
+		Short: "Export a trained model to other programs: safetensors, or GGUF for llama.cpp and Ollama",
+		Long: `Merges the adapter into the model, writes the model, loads the written files again, and compares log-probabilities
+and greedy answers with those of the policy. DIR appears only if they agree; differences are printed.
 
   safetensors  a Hugging Face directory, for transformers, vLLM and grpo itself
-  gguf         one file with tokenizer and chat template, for llama.cpp and what is made of it, and a Modelfile:
+  gguf         one file with tokenizer and chat template, for llama.cpp and programs based on it, and a Modelfile:
                type ollama create NAME -f DIR/Modelfile
 
---type is how a weight is written: bf16 and f16 have 16 bits, and are exact for models in the same; q8_0 has 8.5 bits and q4_0 4.5,
-of GGUF alone, which cost accuracy: the last lines say how much. Qwen2, Qwen3, Llama, Mistral and Gemma 2 can be written as GGUF.`,
+--type is the number format of the weights: bf16 and f16 (16 bits) are exact for a model of the same type; q8_0 (8.5 bits) and
+q4_0 (4.5), for GGUF only, cost accuracy: the last lines say how much. GGUF supports Qwen2, Qwen3, Llama, Mistral and Gemma 2.`,
 		Example: `  grpo export-model runs/x --out ~/coder --format gguf
   grpo export-model runs/x --step 20 --out ~/coder-q8 --format gguf --type q8_0
   grpo export-model --model ~/Qwen3-0.6B --adapter ~/adapter --out ~/merged`,
@@ -70,9 +70,9 @@ of GGUF alone, which cost accuracy: the last lines say how much. Qwen2, Qwen3, L
 	fl := cmd.Flags()
 	fl.StringVar(&f.out, "out", "", "`directory` to write; must be empty or not there yet")
 	fl.StringVar(&f.format, "format", formatSafetensors, "`format`: safetensors or gguf")
-	fl.StringVar(&f.kind, "type", "", "how weights are written: `bf16` or f16; for gguf also q8_0, q4_0 or f32 "+
-		"(default bf16; f16 of a model in f16)")
-	fl.StringVar(&f.device, "device", "auto", "what computes the comparison: auto, cpu, or the card `cuda:N`")
+	fl.StringVar(&f.kind, "type", "", "number format of the weights: `bf16` or f16; for gguf also q8_0, q4_0 or f32 "+
+		"(default bf16, or f16 for a model in f16)")
+	fl.StringVar(&f.device, "device", "auto", "device of the comparison: auto, cpu, or the card `cuda:N`")
 	fl.IntVar(&f.threads, "threads", 0, "worker `threads`; 0: one per core")
 	return cmd
 }

@@ -111,7 +111,7 @@ func (f found) rows(line func(string, ...any), step int) {
 	row := table(line, "rows", first.Step, last.Step, last.Rows)
 	row("loss", places(first.Loss), places(last.Loss))
 	if a, b := first.Preferences, last.Preferences; a != nil && b != nil {
-		row("pairs whose chosen answer earns more", places(a.Accuracy), places(b.Accuracy))
+		row("pairs whose chosen answer has the higher reward", places(a.Accuracy), places(b.Accuracy))
 		row("reward margin", look.Reward(a.Margin), look.Reward(b.Margin))
 		line("\nA reward is dpo_beta times log p − log p of the policy that the run began with.\n")
 	} else {

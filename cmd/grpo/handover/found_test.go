@@ -52,7 +52,7 @@ func TestTheCardOfAWarmUp(t *testing.T) {
 
 	text = said(t, 3, after(3), `{"kind":"held_out","step":0,"rows":3,"tokens":90,"loss":0.6931,"reward_margin":0,"accuracy":0}`,
 		`{"kind":"held_out","step":3,"rows":3,"tokens":90,"loss":0.5,"reward_margin":0.25,"accuracy":0.667}`)
-	require.Contains(t, text, "| pairs whose chosen answer earns more | 3 | 0.000 | 0.667 |")
+	require.Contains(t, text, "| pairs whose chosen answer has the higher reward | 3 | 0.000 | 0.667 |")
 	require.Contains(t, text, "| reward margin | 3 | 0.000 | 0.250 |")
 
 	cfg := configs.Defaults()

@@ -263,7 +263,7 @@ func TestMistakesAreAnswered(t *testing.T) {
 		"export-model":                                     "type grpo export-model RUN --out DIR",
 		"export-model runs/x":                              "--out is missing",
 		"export-model a b --out c":                         "one word too many",
-		"export-model --model tiny --out c --step 3":       "--step: it is of a run",
+		"export-model --model tiny --out c --step 3":       "--step needs a run",
 		"export-model runs/x --model tiny --out c":         "leave one of them out",
 		"export-model --model tiny --out c --format onnx":  "expected safetensors or gguf",
 		"export-model --model tiny --out c --type q8_0":    "type --format gguf --type q8_0",

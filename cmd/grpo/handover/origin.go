@@ -33,10 +33,10 @@ type origin struct {
 
 func (o *origin) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringVar(&o.model, "model", "", "in place of a run: Hugging Face model `directory`, a name on the Hub, or tiny: the program's own")
+	fl.StringVar(&o.model, "model", "", "instead of a run: Hugging Face model `directory`, name on the Hub, or tiny, the built-in model")
 	fl.StringVar(&o.adapter, "adapter", "", "PEFT adapter `directory`, with --model")
-	fl.IntVar(&o.step, "step", -1, "of the run, in place of the last that has a checkpoint")
-	fl.StringVar(&o.quantize, "quantize", "none", "what the adapter was trained over, with --model: none or `nf4`")
+	fl.IntVar(&o.step, "step", -1, "use the checkpoint of this step of the run, not the last")
+	fl.StringVar(&o.quantize, "quantize", "none", "quantisation that the adapter was trained with, with --model: none or `nf4`")
 }
 
 // check checks the flags before anything is opened.
@@ -50,7 +50,7 @@ func (o *origin) check(verb string, args []string) error {
 	case len(args) == 1 && (o.model != "" || o.adapter != "" || o.quantize != "none"):
 		return badinput.Errorf("found the run %s beside --model, --adapter or --quantize; leave one of them out", args[0])
 	case len(args) == 0 && o.step >= 0:
-		return badinput.Errorf("--step: it is of a run; type grpo %s RUN --step %d --out DIR", verb, o.step)
+		return badinput.Errorf("--step needs a run; type grpo %s RUN --step %d --out DIR", verb, o.step)
 	case err != nil:
 		return badinput.Errorf("--quantize: %w", err)
 	}

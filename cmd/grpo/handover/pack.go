@@ -32,15 +32,15 @@ func Package() *cobra.Command {
 	var f packFlags
 	cmd := &cobra.Command{
 		Use:   "package RUN --out FILE | --verify FILE | --new-key FILE",
-		Short: "Put what a run trained and what it was made of into one file that can be checked",
-		Long: `Writes one archive, a tar compressed with Zstandard, with the adapter of the run's last checkpoint (with train=full
-the model), a model card with the figures, and in training/ the settings, the manifest, the figures of every step and the report.
-SHA256SUMS in it lists a checksum of every file, and with --key it is signed. The same run gives the same bytes.
+		Short: "Pack a run's adapter and its records into one file that can be verified",
+		Long: `Writes one archive, a tar compressed with Zstandard, with the adapter of the run's last checkpoint (with train=full the model), a
+model card with the results, and in training/ the settings, the manifest, the metrics of every step and the report. Its SHA256SUMS
+has a checksum of every file; --key signs it. The same run gives the same bytes.
 
---verify finds a bit that was flipped anywhere, and files that are missing, were added or are there twice; with --key it wants the
-signature of that key, too. Nothing is unpacked: that does tar --zstd -xf FILE.
+--verify finds any flipped bit, and files that are missing, added or duplicated; with --key it also requires the signature of that
+key. It unpacks nothing: to unpack, type tar --zstd -xf FILE.
 
---new-key writes an ed25519 key to sign with, and beside it FILE.pub, which others check with.`,
+--new-key writes an ed25519 key to sign with, and beside it FILE.pub, with which others verify.`,
 		Example: `  grpo package runs/x --out x.tar.zst
   grpo package --verify x.tar.zst
   grpo package --new-key ~/.grpo-key
@@ -53,10 +53,10 @@ signature of that key, too. Nothing is unpacked: that does tar --zstd -xf FILE.
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.out, "out", "", "`file` to write; it is replaced")
-	fl.StringVar(&f.key, "key", "", "`file` of the secret key to sign with; with --verify, of the public key that must have signed")
-	fl.StringVar(&f.newKey, "new-key", "", "make a key in this `file`, and its public one in FILE"+bundle.PublicEnding)
-	fl.StringVar(&f.verify, "verify", "", "check the package in this `file`")
-	fl.IntVar(&f.step, "step", -1, "of the run, in place of the last that has a checkpoint")
+	fl.StringVar(&f.key, "key", "", "`file` of the secret key to sign with; with --verify, of the public key to check the signature with")
+	fl.StringVar(&f.newKey, "new-key", "", "make a secret key in this `file`, and its public key in FILE"+bundle.PublicEnding)
+	fl.StringVar(&f.verify, "verify", "", "verify the package in this `file`")
+	fl.IntVar(&f.step, "step", -1, "use the checkpoint of this step of the run, not the last")
 	cmd.MarkFlagsMutuallyExclusive("out", "verify", "new-key")
 	cmd.MarkFlagsMutuallyExclusive("key", "new-key")
 	cmd.MarkFlagsMutuallyExclusive("step", "verify")
@@ -178,7 +178,7 @@ func resultOf(run string, step int, talk io.Writer) (files []bundle.File, saved 
 		switch info, serr := os.Stat(at); {
 		case errors.Is(serr, fs.ErrNotExist):
 		case serr != nil: // it exists but cannot be read: do not omit it silently
-			err = errors.Join(err, badinput.Errorf("%w; mend that and type the same again", serr))
+			err = errors.Join(err, badinput.Errorf("%w; fix that and type the same again", serr))
 		case info.Mode().IsRegular():
 			files = append(files, onDisk(path.Join("training", name), at))
 		}

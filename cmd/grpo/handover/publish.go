@@ -27,13 +27,13 @@ func Publish() *cobra.Command {
 	var f publishFlags
 	cmd := &cobra.Command{
 		Use:   "publish RUN --repo OWNER/NAME",
-		Short: "Put what a run trained on the Hub, with a model card",
-		Long: `Makes the repository where there is none, and one commit in it: the adapter of the run's last checkpoint (with train=full
-the model), a card with what it was trained on and how it does on held-out problems, and in training/ the settings, the manifest,
-the figures of every step and the report. Other files of the repository stay. Problems and completions are not sent, but paths
-of this machine may be in the settings: look at --dry-run, which prints what would be sent, and sends nothing.
+		Short: "Upload a run's adapter or model to the Hub, with a model card",
+		Long: `Creates the repository if there is none, and adds one commit: the adapter of the run's last checkpoint (with train=full the
+model), a model card with the training data and the held-out results, and in training/ the settings, the manifest, the metrics of
+every step and the report. Other files in the repository stay. Problems and completions are not sent, but the settings may have paths
+of this machine: look at --dry-run, which prints what would be sent, and sends nothing.
 
-The token is that of HF_TOKEN, or of the file that hf auth login writes; it must be one that may write. HF_ENDPOINT names another Hub.`,
+The token is HF_TOKEN, or the one that hf auth login saved; it needs write access. HF_ENDPOINT names another Hub.`,
 		Example: `  grpo publish runs/x --repo me/coder --dry-run
   grpo publish runs/x --repo me/coder --private
   grpo publish runs/x --step 20 --repo me/coder`,
@@ -44,10 +44,10 @@ The token is that of HF_TOKEN, or of the file that hf auth login writes; it must
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.repo, "repo", "", "`owner/name` of the repository")
-	fl.StringVar(&f.message, "message", "", "of the commit (default: what the run is, and its step)")
-	fl.BoolVar(&f.private, "private", false, "a repository that is made can be seen by its owner alone")
-	fl.BoolVar(&f.dryRun, "dry-run", false, "print what would be sent, and send nothing")
-	fl.IntVar(&f.step, "step", -1, "of the run, in place of the last that has a checkpoint")
+	fl.StringVar(&f.message, "message", "", "message of the commit (default: the run and its step)")
+	fl.BoolVar(&f.private, "private", false, "if the repository is new, make it private")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "print what would be sent, but send nothing")
+	fl.IntVar(&f.step, "step", -1, "use the checkpoint of this step of the run, not the last")
 	return cmd
 }
 

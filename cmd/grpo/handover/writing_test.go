@@ -122,7 +122,7 @@ func TestAnotherModelIsNotKept(t *testing.T) {
 		require.NoError(t, err, kind)
 		for _, score := range []float32{-1 - float32(most)*1.1, float32(math.NaN())} {
 			_, err = compare(want, &probe{scores: [][]float32{{score}}}, kind)
-			require.ErrorContains(t, err, "what was written is not the policy", kind)
+			require.ErrorContains(t, err, "the written model is not the policy", kind)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 // last: before that, its prompt is waiting or prefilled, which takes long on a server with fewer slots than clients.
 type Abreast struct {
 	Most []int     `json:"most"` // at the same time
-	All  []float64 `json:"all"`  // share of the round during which all clients' completions were sampled
+	All  []float64 `json:"all"`  // share of the round, first request to last token, in which all clients' completions were sampled
 }
 
 // drawn is the first or the last token of a completion.

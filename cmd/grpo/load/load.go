@@ -33,14 +33,14 @@ type Load struct {
 // Register adds the flags.
 func (l *Load) Register(fl *pflag.FlagSet) {
 	fl.StringVar(&l.URL, "url", "",
-		"`address` of another server, such as http://127.0.0.1:8080; if not given, this program's own, over random weights")
-	fl.StringVar(&l.Name, "name", "", "its model, by its `name`")
-	fl.IntVar(&l.Clients, "batch", 16, "clients, each of which waits for one completion at a time")
+		"`address` of another server, such as http://127.0.0.1:8080; if not given, grpo serve with random weights")
+	fl.StringVar(&l.Name, "name", "", "`name` of the model on that server")
+	fl.IntVar(&l.Clients, "batch", 16, "number of clients; each waits for one completion at a time")
 	fl.IntVar(&l.Prompt, "context", 32, "tokens of each prompt")
 	fl.IntVar(&l.Completion, "completion", 64, "tokens of each completion")
-	fl.IntVar(&l.Long, "long", 2048, "tokens of prompts that arrive meanwhile in the second part; 0: leave that out")
-	fl.Float64Var(&l.Temperature, "temperature", 1, "0: the most likely token")
-	fl.IntVar(&l.TopK, "top-k", 0, "draw from so many of the most likely tokens; 0: all")
+	fl.IntVar(&l.Long, "long", 2048, "tokens of the long prompts of the second part; 0: skip it")
+	fl.Float64Var(&l.Temperature, "temperature", 1, "sampling temperature; 0: always the most likely token")
+	fl.IntVar(&l.TopK, "top-k", 0, "sample from the k most likely tokens; 0: all")
 }
 
 func (l *Load) check() error {
@@ -61,14 +61,15 @@ func (l *Load) check() error {
 // Verb is the command, without its action.
 var Verb = cobra.Command{
 	Use:   "serve [--shape S] [--batch B] [--url URL --name MODEL]",
-	Short: "Completions through HTTP, beside the sampler and the decoder without it",
-	Long: `Has B clients ask a server for streams of completions, over this machine's own network: first all at the same time, in
-rounds between which the same is asked of the sampler without HTTP, and of the decoder without a sampler; shares are
-medians over the rounds. Then each asks three times, for completions of half to three halves of the length, while prompts
-of --long tokens arrive one after the other. How long the first token took, and the times between tokens, stand beside
-the rates, and below them for which share of the time all B completions were drawn at once, and whether they ever were.
+	Short: "Completions over HTTP, compared with the sampler and the decoder alone",
+	Long: `B clients request streams of completions from a server, over the loopback network. In the first part all request at the
+same time, in rounds; between rounds the sampler does the same without HTTP, and the decoder without a sampler. Shares
+are medians over the rounds. In the second part each client requests three completions, of half to one and a half times
+the length, while prompts of --long tokens arrive one after another. The table has the time to the first token, the time
+between tokens and the rates; below it, the share of the time in which all B completions were sampled at once, and
+whether that ever happened.
 
-With --url any server of OpenAI's API is measured. It is sent ids of tokens, below 2,000, and ignore_eos.`,
+--url measures any server of OpenAI's API. It is sent token ids below 2,000, and ignore_eos.`,
 	Example: `  grpo bench serve
   grpo bench serve --batch 32 --long 0
   grpo bench serve --url http://127.0.0.1:8080 --name qwen`,

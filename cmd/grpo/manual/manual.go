@@ -22,9 +22,9 @@ func Command() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:   "manual [VERB …]",
-		Short: "The manual page of grpo, of a verb, or files of all",
-		Long: `Prints the page as man(1) reads it; the page of grpo itself has every setting. With --out, writes the pages of grpo and of all
-verbs into a folder: share/man/man1 of your own is where man looks for them.`,
+		Short: "Print the manual page of grpo or of a command, or write all of them",
+		Long: `Prints the page in the format of man(1); the page of grpo itself has every setting. With --out, writes the pages of grpo and of
+all commands into a folder; man looks for yours in ~/.local/share/man/man1.`,
 		Example: `  grpo manual | man -l -
   grpo manual bench decode | man -l -
   grpo manual --out ~/.local/share/man/man1 && man grpo-eval`,
@@ -40,12 +40,12 @@ verbs into a folder: share/man/man1 of your own is where man looks for them.`,
 			}
 			verb, rest, err := cmd.Root().Find(words)
 			if err != nil || len(rest) > 0 {
-				return badinput.Errorf("there is no verb %s; see '%s --help'", strings.Join(words, " "), cmd.Root().Name())
+				return badinput.Errorf("there is no command %s; see '%s --help'", strings.Join(words, " "), cmd.Root().Name())
 			}
 			return Write(cmd.OutOrStdout(), verb)
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", "", "write files for grpo and every verb into this `folder`")
+	cmd.Flags().StringVar(&out, "out", "", "write the pages of grpo and of every command into this `folder`")
 	return cmd
 }
 

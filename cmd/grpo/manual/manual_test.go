@@ -64,7 +64,7 @@ func TestAVerbThatIsNotThere(t *testing.T) {
 	root := program()
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetArgs([]string{"manual", "evil"})
-	require.EqualError(t, root.Execute(), "there is no verb evil; see 'grpo --help'")
+	require.EqualError(t, root.Execute(), "there is no command evil; see 'grpo --help'")
 	root.SetArgs([]string{"manual", "--out", t.TempDir(), "eval"})
 	require.EqualError(t, root.Execute(), "--out writes the pages of all verbs; leave eval out")
 }

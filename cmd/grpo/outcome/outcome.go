@@ -78,7 +78,7 @@ func (r *Report) Print(w io.Writer) error {
 		return err
 	}
 	if r.Change != nil {
-		_, err := fmt.Fprintf(w, "\npass@1, greedy, changed by %s\n", r.Change)
+		_, err := fmt.Fprintf(w, "\nchange of greedy pass@1: %s\n", r.Change)
 		return err
 	}
 	if r.Problems >= stats.Few {

@@ -13,13 +13,14 @@ func Command() *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{
 		Use:   "samples RUN [--listen ADDRESS]",
-		Short: "Browse what the model wrote in a run: any step, any problem, what changed",
-		Long: `Serves pages with all completions on record of a run: by step and by problem, filtered by verdict and outcome, the problems that
-were solved at one visit and not at the one before, and each group from near: the problem beside the best and the worst
-completion, what differs in them, the test that failed, and the tokens by probability or advantage. The run may be going on.
+		Short: "Browse the completions of a run: by step, by problem, and what changed",
+		Long: `Serves pages with all recorded completions of a run: by step and by problem, filtered by verdict and outcome, the problems that
+were solved at one visit but not at the one before, and each group in detail: the problem beside the best and the worst completion,
+their differences, the test that failed, and the tokens by probability or advantage. The run may still be running.
 
-A record of gigabytes, packed or not, is read once, with an index that is kept beside it as .rollouts.index and goes on with it; pages
-show what was found so far meanwhile. An address that other machines reach wants a ticket, which is part of what is printed.`,
+A record of gigabytes, compressed or not, is indexed once; the index is a file beside it, .rollouts.index, and grows with it.
+Meanwhile pages show what is indexed. On an address that other machines reach, the pages need a ticket, which is part of the
+printed address.`,
 		Example: `  grpo samples runs/first
   grpo samples runs/first --listen 127.0.0.1:7771`,
 		Args: usage.Takes("RUN"),
@@ -27,6 +28,6 @@ show what was found so far meanwhile. An address that other machines reach wants
 			return watch.Serve(cmd.Context(), cmd.OutOrStdout(), listen, args, "samples/")
 		},
 	}
-	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "`address` of the pages; port 0 is any that is free")
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "`address` of the pages; port 0: any free port")
 	return cmd
 }

@@ -70,7 +70,7 @@ func Listen(cfg *configs.Config, dry bool, stderr io.Writer) (b *Beside, err err
 			return nil, fmt.Errorf("serve_keys: %w", err)
 		}
 	case !b.local:
-		return nil, badinput.Errorf("serve=%s: others can reach it, and nobody needs a key; type serve_keys=FILE "+
+		return nil, badinput.Errorf("serve=%s: other machines can reach it without a key; type serve_keys=FILE "+
 			"(grpo serve --new-key NAME makes one)", cfg.Serve)
 	}
 	if b.local {

@@ -25,7 +25,7 @@ func (f *flags) given(typed *pflag.FlagSet) error {
 		}
 	}
 	if f.newAdmin && !typed.Changed("new-key") {
-		return badinput.Errorf("--admin: it is of a key that is made; type --new-key NAME --admin, or write admin behind its name " +
+		return badinput.Errorf("--admin is for a new key; type --new-key NAME --admin, or write admin behind its name " +
 			"in the file of --keys")
 	}
 	return usage.OfTemplate(typed, f.speech.Renderer)
@@ -47,7 +47,7 @@ func (f *flags) check() (served serving.Options, local bool, err error) {
 			return served, local, fmt.Errorf("--keys: %w", err)
 		}
 	} else if !local {
-		return served, local, badinput.Errorf("--listen %s: others can reach it, and nobody needs a key; type --keys FILE "+
+		return served, local, badinput.Errorf("--listen %s: other machines can reach it without a key; type --keys FILE "+
 			"(grpo serve --new-key NAME makes one)", f.listen)
 	}
 	if f.loadable != "" {

@@ -258,7 +258,7 @@ func TestMistakesOfServe(t *testing.T) {
 	defer taken.Close()
 	for want, cfg := range map[string]configs.Config{
 		"serve: found \"8000\", expected an address":         {Serve: "8000"},
-		"serve=0.0.0.0:0: others can reach it":               {Serve: "0.0.0.0:0"},
+		"serve=0.0.0.0:0: other machines can reach it":       {Serve: "0.0.0.0:0"},
 		"serve_keys: open /nowhere":                          {Serve: "127.0.0.1:0", ServeKeys: "/nowhere"},
 		"type another address, such as serve=127.0.0.1:8001": {Serve: taken.listener.Addr().String()},
 	} {

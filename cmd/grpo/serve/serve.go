@@ -72,17 +72,16 @@ func Command(machine Machine) *cobra.Command {
 	f := &flags{}
 	cmd := &cobra.Command{
 		Use:   "serve [--run NAME=DIR | --model NAME=DIR …] [--adapter NAME=DIR …]",
-		Short: "Serve policies to clients of OpenAI's API",
-		Long: `Serves models, and adapters over them, to any client of OpenAI's API: /v1/chat/completions, /v1/completions and
-/v1/models. The same request with the same seed gets the same answer, whatever else is asked meanwhile. At / there is a page to
-talk to them.
+		Short: "Serve models and adapters by OpenAI's API",
+		Long: `Serves models, and adapters over them, to any client of OpenAI's API: /v1/chat/completions, /v1/completions and /v1/models. The
+same request with the same seed gets the same answer, whatever other requests run meanwhile. / is a page to chat with them.
 
-With --run, it serves the model of a run and, named as the run's directory, the policy of its last checkpoint, in the words that it
-was trained with. While the run goes on, newer checkpoints take its place.
+--run serves the model of a run and, by the name of the run's directory, the policy of its last checkpoint, with the run's chat format
+and numerics. While the run continues, newer checkpoints replace it.
 
-On this machine's own address (--listen 127.0.0.1:8000) nobody needs a key. On any other one there must be --keys, a file with a
-line for each; --new-key makes one. The first interrupt lets running answers finish, for --drain at the most; the second ends at once.
-docs/serve.md has the fields of requests, metrics, and limits.`,
+On this machine's own address (--listen 127.0.0.1:8000) no key is needed. Any other address needs --keys, a file with a line for each
+key; --new-key makes one. The first interrupt lets running answers finish, for at most --drain; the second stops at once.
+docs/serve.md describes requests, metrics and limits.`,
 		Example: `  grpo serve
   grpo serve --run runs/x
   grpo serve --model ~/Qwen3-0.6B --adapter trained=runs/x/checkpoints/step_000060/adapter
@@ -108,47 +107,47 @@ func (f *flags) register(cmd *cobra.Command) {
 	fl.StringArrayVar(&f.models, "model", []string{"tiny"},
 		"model to serve: `NAME=DIR`, DIR, a name on the Hub, or tiny; may be given several times")
 	fl.StringArrayVar(&f.adapters, "adapter", nil,
-		"PEFT adapter to serve, `NAME=DIR`; NAME@MODEL=DIR where there are several models")
-	fl.StringVar(&f.loadable, "adapters", "", "`directory` below which requests may load adapters from (POST /v1/load_lora_adapter)")
-	fl.IntVar(&f.sampling.Adapters, "max-adapters", serving.UsualAdapters, "adapters of a model at a time")
+		"PEFT adapter to serve: `NAME=DIR`, or NAME@MODEL=DIR if there are several models; may be given several times")
+	fl.StringVar(&f.loadable, "adapters", "", "`directory` from which requests may load adapters (POST /v1/load_lora_adapter)")
+	fl.IntVar(&f.sampling.Adapters, "max-adapters", serving.UsualAdapters, "most adapters of a model at a time")
 	fl.StringArrayVar(&f.runs, "run", nil,
-		"run to serve, `NAME=DIR` or DIR: its model, and its policy, which is NAME or goes by the directory's name")
-	fl.StringVar(&f.store, "store", "", "`directory` of what Tinker's clients train: with it they are served, below /api/v1")
+		"run to serve, `NAME=DIR` or DIR: its model, and its policy as NAME, or by the name of the directory")
+	fl.StringVar(&f.store, "store", "", "serve Tinker clients below /api/v1, and store what they train in this `directory`")
 	fl.Int64Var(&f.storeBytes, "store-bytes", 0,
-		"`bytes` that the store may have; 0: as many as its disk has, but for the last GiB or twentieth")
+		"most `bytes` of the store; 0: all of its disk except the last GiB or twentieth")
 	fl.StringVar(&f.sessions, "sessions", "",
-		"`configuration`, a preset or a file, that training sessions of clients begin with (POST /v1/sessions); needs --store")
-	fl.IntVar(&f.maxSessions, "max-sessions", 8, "training sessions that are not finished, at a time")
+		"`configuration` of training sessions of clients (POST /v1/sessions): a preset or a file; needs --store")
+	fl.IntVar(&f.maxSessions, "max-sessions", 8, "most unfinished training sessions at a time")
 	fl.DurationVar(&f.keepSessions, "keep-sessions", 0,
-		"`time` after which a finished session is removed that nobody asks for, such as 720h; 0: it stays until it is deleted")
-	fl.StringVar(&f.listen, "listen", "127.0.0.1:8000", "`address` to listen on; port 0: any that is free")
-	fl.StringVar(&f.keys, "keys", "", "`file` of the keys that may ask; admin behind the name of one: it may load and unload adapters, too")
-	fl.StringVar(&f.newKey, "new-key", "", "make a key for `NAME`: it goes to standard error, and its line for --keys to standard output")
-	fl.BoolVar(&f.newAdmin, "admin", false, "of --new-key: the key may load and unload adapters")
-	fl.StringVar(&f.cert, "tls-cert", "", "certificate, a PEM `file`")
-	fl.StringVar(&f.key, "tls-key", "", "its key, a PEM `file`")
-	fl.StringArrayVar(&f.hosts, "host", nil, "`name` that requests may be sent to, besides this machine's own; may be given several times")
+		"remove a finished session after this `time` without requests, such as 720h; 0: keep it until it is deleted")
+	fl.StringVar(&f.listen, "listen", "127.0.0.1:8000", "`address` to listen on; port 0: any free port")
+	fl.StringVar(&f.keys, "keys", "", "`file` of the accepted keys; a key with admin behind its name may also load and unload adapters")
+	fl.StringVar(&f.newKey, "new-key", "", "make a key for `NAME`: print it to standard error, and its line for --keys to standard output")
+	fl.BoolVar(&f.newAdmin, "admin", false, "with --new-key: the key may load and unload adapters")
+	fl.StringVar(&f.cert, "tls-cert", "", "PEM `file` of the TLS certificate")
+	fl.StringVar(&f.key, "tls-key", "", "PEM `file` of the certificate's private key")
+	fl.StringArrayVar(&f.hosts, "host", nil, "host `name` to accept in requests, besides this machine's own; may be given several times")
 	fl.StringArrayVar(&f.origins, "origin", nil,
-		"`origin` of pages that may ask from a browser, such as https://example.com; may be given several times")
+		"`origin` of web pages that may send requests, such as https://example.com; may be given several times")
 	fl.StringVar(&f.speech.Renderer, "renderer", "",
 		"chat format: plain, "+strings.Join(chat.Names(), ", ")+"; if not given, the model's template")
-	fl.StringVar(&f.speech.ChatDate, "chat-date", configs.Defaults().ChatDate, "`day` that the model's template takes for today")
-	fl.StringVar(&f.speech.ChatVars, "chat-vars", "", "`JSON` object with variables of the model's template")
+	fl.StringVar(&f.speech.ChatDate, "chat-date", configs.Defaults().ChatDate, "`day` that the model's chat template uses as today")
+	fl.StringVar(&f.speech.ChatVars, "chat-vars", "", "`JSON` object of variables for the model's chat template")
 	fl.IntVar(&f.sampling.MaxLength, "max-context", 0,
-		"`tokens` of a prompt and its completion; 0: 4,096, or the model's positions where they are fewer")
-	fl.IntVar(&f.sampling.MaxSequences, "max-sequences", 0, "completions at work at a time; 0: 64")
+		"most `tokens` of a prompt with its completion; 0: 4,096, or the model's positions if these are fewer")
+	fl.IntVar(&f.sampling.MaxSequences, "max-sequences", 0, "completions sampled at a time; 0: 64")
 	fl.BoolVar(&f.sampling.NoDrafts, "no-drafts", false,
-		"compute one token of a completion at a time; else those that may come next, too, where that is faster. Answers do not depend on it")
-	fl.IntVar(&f.sampling.MaxWaiting, "max-waiting", 0, "prompts of a key that wait for a model, beyond which it gets no more; 0: 1,024")
+		"no speculative decoding, which is used where it is faster. Answers do not depend on it")
+	fl.IntVar(&f.sampling.MaxWaiting, "max-waiting", 0, "most waiting prompts of a key for a model; more are refused (429); 0: 1,024")
 	fl.Int64Var(&f.sampling.CacheBytes, "cache-bytes", 0,
-		"memory for keys and values of a model; 0: for --max-sequences of --max-context, but no more than half of what is free")
-	fl.IntVar(&f.maxN, "max-n", 128, "completions of each prompt of a request at the most")
-	fl.Int64Var(&f.gate.MaxBody, "max-body", 4<<20, "`bytes` of a request at the most")
-	fl.IntVar(&f.gate.Concurrent, "concurrent", 64, "requests of a key at work at a time")
-	fl.IntVar(&f.gate.Queue, "queue", 256, "requests of a key that wait beside them; more are told to come back later (429)")
-	fl.IntVar(&f.door.Connections, "max-connections", 1024, "connections at a time; more are closed")
-	fl.DurationVar(&f.door.Drain, "drain", 30*time.Second, "`time` that running answers have when the server stops")
-	fl.BoolVar(&f.logPrompts, "log-prompts", false, "log what is asked, too")
+		"memory of a model's KV cache; 0: room for --max-sequences of --max-context, up to half of the free memory")
+	fl.IntVar(&f.maxN, "max-n", 128, "most completions of each prompt of a request")
+	fl.Int64Var(&f.gate.MaxBody, "max-body", 4<<20, "most `bytes` of a request")
+	fl.IntVar(&f.gate.Concurrent, "concurrent", 64, "most running requests of a key")
+	fl.IntVar(&f.gate.Queue, "queue", 256, "most waiting requests of a key; more are told to retry later (429)")
+	fl.IntVar(&f.door.Connections, "max-connections", 1024, "most connections at a time; more are closed")
+	fl.DurationVar(&f.door.Drain, "drain", 30*time.Second, "`time` for running answers to finish when the server stops")
+	fl.BoolVar(&f.logPrompts, "log-prompts", false, "also log the prompts")
 	fl.BoolVar(&f.quiet, "quiet", false, "log nothing")
 	cmd.MarkFlagsRequiredTogether("tls-cert", "tls-key")
 	for _, own := range []string{"model", "renderer", "chat-date", "chat-vars"} {

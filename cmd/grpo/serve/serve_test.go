@@ -179,7 +179,7 @@ func TestServeMistakes(t *testing.T) {
 		"--max-waiting: found -1":             {"--max-waiting", "-1"},
 		"--cache-bytes: found -1":             {"--cache-bytes", "-1"},
 		"--max-adapters: found 0":             {"--max-adapters", "0"},
-		"--sessions: sessions are kept in a":  {"--sessions", "tiny"},
+		"--sessions needs a":                  {"--sessions", "tiny"},
 		"--sessions: \"tinny\" is neither a preset nor a file; type the path of a file, or one of": {"--sessions", "tinny", "--store", store},
 		"--sessions " + empty:                  {"--sessions", empty, "--store", store},
 		"--max-sessions: found 0":              {"--max-sessions", "0"},

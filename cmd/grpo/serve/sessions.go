@@ -24,7 +24,7 @@ import (
 // checkSessions reads the configuration of sessions.
 func (f *flags) checkSessions() (err error) {
 	if f.store == "" && (f.storeBytes != 0 || f.keepSessions != 0) {
-		return badinput.Errorf("--store-bytes, --keep-sessions: they are of a store; type --store DIR, too")
+		return badinput.Errorf("--store-bytes and --keep-sessions need a store; type --store DIR, too")
 	}
 	if _, err := os.Stat(filepath.Join(f.store, "secret")); err != nil { // no store yet
 		if err := (destination.Place{Flag: "--store", Path: f.store, Folder: true}).Check(); err != nil {
@@ -40,7 +40,7 @@ func (f *flags) checkSessions() (err error) {
 		return nil
 	}
 	if f.store == "" {
-		return badinput.Errorf("--sessions: sessions are kept in a store; type --store DIR, too")
+		return badinput.Errorf("--sessions needs a store; type --store DIR, too")
 	}
 	source := configs.Source{File: f.sessions}
 	if presets := configs.Presets(); allOf(strings.Split(f.sessions, ","), presets) {

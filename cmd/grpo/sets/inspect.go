@@ -26,7 +26,7 @@ func newInspectCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "inspect SOURCE",
 		Example: `  grpo data inspect problems.jsonl`,
-		Short:   "Count a data set by source and kind, list what was refused, show one prompt",
+		Short:   "Count a data set by source and kind, list refused rows, show one prompt",
 		Args:    usage.Takes("SOURCE"),
 		RunE: With(&flags, true, func(cmd *cobra.Command, set *dataset.Set, source string) error {
 			if asJSON {
@@ -44,9 +44,9 @@ func newInspectCmd() *cobra.Command {
 		}),
 	}
 	flags.Register(cmd, "train")
-	cmd.Flags().StringVar(&template, "template", "", "word the example by this prompt template")
-	cmd.Flags().StringVar(&example, "problem", "", "show the problem of this id (default: the first)")
-	cmd.Flags().BoolVar(&all, "refused", false, "list every refused row, not only the first of each reason")
+	cmd.Flags().StringVar(&template, "template", "", "render the example prompt with this template")
+	cmd.Flags().StringVar(&example, "problem", "", "show the problem with this id (default: the first)")
+	cmd.Flags().BoolVar(&all, "refused", false, "list every refused row, not only the first for each reason")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the counts and the refused rows as one JSON object")
 	cmd.MarkFlagsMutuallyExclusive("json", "template")
 	cmd.MarkFlagsMutuallyExclusive("json", "problem")

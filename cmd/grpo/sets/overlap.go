@@ -20,9 +20,9 @@ func newOverlapCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "overlap TRAIN TEST",
 		Example: `  grpo data overlap train.jsonl heldout.jsonl`,
-		Short:   "Say which problems of a data set are in another one, or nearly",
-		Long: `Compares what is asked, whatever the ids: the same statement but for its space, and statements of which 70 %
-of the runs of eight words are in another one. A run does the same with data and test_data.`,
+		Short:   "Find the problems of one data set that are in another, or nearly",
+		Long: `Compares statements, not ids: it finds equal statements (except for white space), and statements that share 70 %
+of their sequences of eight words with another one. A run does the same with data and test_data.`,
 		Args: usage.Takes("TRAIN", "TEST"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			test := flags
@@ -36,7 +36,7 @@ of the runs of eight words are in another one. A run does the same with data and
 		},
 	}
 	flags.Register(cmd, "train")
-	cmd.Flags().StringVar(&testSplit, "test-split", "", "the split of TEST, where it is not that of TRAIN")
+	cmd.Flags().StringVar(&testSplit, "test-split", "", "split of TEST, if it is not --split")
 	return cmd
 }
 

@@ -18,12 +18,12 @@ import (
 func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "data",
-		Short: "Look at data sets, fetch and convert them",
+		Short: "Inspect, fetch and convert data sets",
 		Long: `A SOURCE is a file of JSON Lines (.jsonl, .ndjson) or Parquet (.parquet), a folder of such files, or a
 data set on the Hugging Face Hub (owner/name, owner/name@revision).
 
-Downloads go to the Hub's standard cache: HF_HOME, HF_TOKEN, HF_ENDPOINT and HF_HUB_OFFLINE are heeded.
-docs/tasks.md describes the format of your own tasks.`,
+Downloads go to the Hub's standard cache: HF_HOME, HF_TOKEN, HF_ENDPOINT and HF_HUB_OFFLINE apply.
+docs/tasks.md describes the format of your own problems.`,
 		Example: `  grpo data inspect tasks.jsonl
   grpo data fetch agentica-org/DeepCoder-Preview-Dataset
   grpo data convert agentica-org/DeepCoder-Preview-Dataset --collection taco --out taco.jsonl`,
@@ -39,8 +39,8 @@ func newFetchCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "fetch SOURCE",
 		Example: `  grpo data fetch agentica-org/DeepCoder-Preview-Dataset`,
-		Short:   "Download a data set of the Hub, and say where its files lie",
-		Long:    "Downloads what is not in the cache yet. A download that was broken off goes on where it stopped.",
+		Short:   "Download a data set from the Hub, and print the paths of its files",
+		Long:    "Downloads what is not in the cache yet. An interrupted download continues where it stopped.",
 		Args:    usage.Takes("SOURCE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opt := flags.options(cmd)
@@ -86,8 +86,8 @@ func newConvertCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "convert SOURCE [--out FILE]",
 		Example: `  grpo data convert problems.parquet --out problems.jsonl`,
-		Short:   "Write a data set in normal form: JSON Lines, one problem with its tests on each",
-		Long:    "Rows that fit no known shape are left out and counted; 'grpo data inspect --refused' lists them.",
+		Short:   "Write a data set as JSON Lines: one problem with its tests per line",
+		Long:    "Rows of no known format are left out and counted; 'grpo data inspect --refused' lists them.",
 		Args:    usage.Takes("SOURCE"),
 		RunE: With(&flags, false, func(cmd *cobra.Command, set *dataset.Set, _ string) error {
 			var err error
@@ -107,6 +107,6 @@ func newConvertCmd() *cobra.Command {
 		return destination.Place{Flag: "--out", Path: path, Name: "problems.jsonl", Reads: args}.Check()
 	})
 	flags.Register(cmd, "train")
-	cmd.Flags().StringVar(&path, "out", "", "the file to write (default: standard output)")
+	cmd.Flags().StringVar(&path, "out", "", "file to write (default: standard output)")
 	return cmd
 }

@@ -20,10 +20,10 @@ type Flags struct {
 
 // Register adds them to a verb; split is the default.
 func (f *Flags) Register(cmd *cobra.Command, split string) {
-	cmd.Flags().StringVar(&f.split, "split", split, "train, test, validation, or all")
-	cmd.Flags().StringSliceVar(&f.collections, "collection", nil, "read these collections only, such as taco,lcbv5")
-	cmd.Flags().StringVar(&f.answerMatch, "answer-match", "", "match the answers of rows without a match: exact, regex, json_schema or math")
-	cmd.Flags().StringVar(&f.cacheDir, "cache-dir", "", "where normalised data sets are kept (default: in the user's cache)")
+	cmd.Flags().StringVar(&f.split, "split", split, "part of the data: train, test, validation, or all")
+	cmd.Flags().StringSliceVar(&f.collections, "collection", nil, "read only these collections, such as taco,lcbv5")
+	cmd.Flags().StringVar(&f.answerMatch, "answer-match", "", "how to compare answers if rows do not say: exact, regex, json_schema or math")
+	cmd.Flags().StringVar(&f.cacheDir, "cache-dir", "", "folder for normalised data sets (default: in the user's cache)")
 }
 
 // options converts the flags; progress is shown on standard error.

@@ -185,7 +185,7 @@ func (c *Card) Print(w io.Writer) error {
 		fmt.Fprintf(&b, "%-10s %4d problems  %s%s\n", g.Name, g.Problems, greedy, g.sampled())
 	}
 	if len(c.Deviations) > 0 {
-		b.WriteString("not as papers ask it: " + strings.Join(c.Deviations, "; ") + "\n")
+		b.WriteString("different from the papers: " + strings.Join(c.Deviations, "; ") + "\n")
 	}
 	b.WriteString(c.Contamination.String() + "\n")
 	_, err := io.WriteString(w, look.Visible(b.String()))

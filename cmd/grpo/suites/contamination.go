@@ -220,7 +220,7 @@ func alike(source string, others, held []data.Problem) (found []Alike) {
 // String is the result in a line.
 func (c *Contamination) String() string {
 	if c == nil {
-		return "contamination: not looked for; type --against SOURCE with what the model was trained on"
+		return "contamination: not searched; type --against SOURCE with the training data of the model"
 	}
 	var where []string
 	for _, a := range c.Against {

@@ -22,7 +22,7 @@ func (c *Card) Markdown() string {
 	}
 	line("\nPapers: %s.", c.Papers)
 	if len(c.Deviations) > 0 {
-		line("\nNot as papers ask it: %s.", strings.Join(c.Deviations, "; "))
+		line("\nDifferent from the papers: %s.", strings.Join(c.Deviations, "; "))
 	}
 	line("\n## Contamination\n\n%s.", strings.TrimPrefix(c.Contamination.String(), "contamination: "))
 	if c.Contamination != nil && len(c.Contamination.Worst) > 0 {

@@ -31,16 +31,16 @@ type Flags struct {
 // Register adds them to the verb.
 func (f *Flags) Register(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringVar(&f.Name, "suite", "", "a set that papers report on, asked as they do, by its `name`: "+strings.Join(suite.Names(), ", "))
-	fl.StringVar(&f.Card, "card", "", "`file` (.md or .json) for a card of the suite: results, and every setting")
-	fl.StringVar(&f.from, "from", "", "of a dated suite, problems of this `day` and later, such as 2024-08-01")
-	fl.StringVar(&f.to, "to", "", "of a dated suite, problems of this `day` and earlier")
-	fl.StringVar(&f.difficulty, "difficulty", "", "of a dated suite: easy, medium or hard")
-	fl.StringVar(&f.style, "style", string(suite.Chat), "how a suite is asked: chat, or completion for models without a chat template")
-	fl.IntVar(&f.shots, "shots", 0, "solved examples in the prompt of a suite; if not given: as papers ask it")
+	fl.StringVar(&f.Name, "suite", "", "`name` of a published benchmark, sampled as in papers: "+strings.Join(suite.Names(), ", "))
+	fl.StringVar(&f.Card, "card", "", "`file` (.md or .json) for a card with the results of the suite and every setting")
+	fl.StringVar(&f.from, "from", "", "for a dated suite: problems of this `day` and later, such as 2024-08-01")
+	fl.StringVar(&f.to, "to", "", "for a dated suite: problems of this `day` and earlier")
+	fl.StringVar(&f.difficulty, "difficulty", "", "for a dated suite: only easy, medium or hard problems")
+	fl.StringVar(&f.style, "style", string(suite.Chat), "prompts of a suite: chat, or completion for models without a chat template")
+	fl.IntVar(&f.shots, "shots", 0, "solved examples in the prompt of a suite; if not given: as in papers")
 	fl.StringSliceVar(&f.against, "against", nil,
-		"data sets to look for the problems of the suite in; if not given, with --run: what the run trained on; none: nowhere")
-	fl.BoolVar(&f.Oracle, "oracle", false, "judge the solutions that the suite has, in place of a model's")
+		"data sets to search for the problems of the suite; if not given, with --run: its training data; none: no search")
+	fl.BoolVar(&f.Oracle, "oracle", false, "judge the suite's own solutions, not a model's")
 	for _, ofModel := range []string{"out", "card", "against", "run", "adapter"} {
 		cmd.MarkFlagsMutuallyExclusive("oracle", ofModel)
 	}
@@ -64,17 +64,17 @@ func (f *Flags) Open(cmd *cobra.Command, source string, first int, words []strin
 	if f.Name == "" {
 		for _, flag := range only {
 			if changed(flag) {
-				return nil, badinput.Errorf("--%s: it is of a suite; type --suite %s, too", flag, strings.Join(suite.Names(), "|"))
+				return nil, badinput.Errorf("--%s needs a suite; type --suite %s, too", flag, strings.Join(suite.Names(), "|"))
 			}
 		}
 		return nil, nil
 	}
 	if changed("split") {
-		return nil, badinput.Errorf("--split: which part of %s is asked is a part of it; leave it out", f.Name)
+		return nil, badinput.Errorf("--split: %s prescribes its own part of the data; leave --split out", f.Name)
 	}
 	for _, key := range overruled {
 		if slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, key+"=") }) {
-			return nil, badinput.Errorf("%s: --suite asks in one turn, and judges by the set's own tests; leave it out", key)
+			return nil, badinput.Errorf("%s: --suite prompts in one turn, and judges by its own tests; leave it out", key)
 		}
 	}
 	s, err := suite.Find(f.Name)

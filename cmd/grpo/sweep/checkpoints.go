@@ -39,10 +39,10 @@ func Checkpoints(p Program) *cobra.Command {
 	var a asked
 	cmd := &cobra.Command{
 		Use:   "sweep-checkpoints RUN [--data SOURCE] [--samples N --k K] [--format csv|markdown|json]",
-		Short: "Evaluate every checkpoint of a run: pass@1, pass@k, best of k, and which is best",
-		Long: `Evaluates all checkpoints that keep_last and keep_best have kept, asked as the run asks, on its test_data or on --data. The best
-one by pass@1, greedy (of two alike: by the samples, then the earlier) is marked, and how to go on from it is said. Problems that
-choose a checkpoint flatter it: report its score on others.`,
+		Short: "Evaluate every checkpoint of a run, and mark the best: pass@1, pass@k, best of k",
+		Long: `Evaluates all checkpoints that keep_last and keep_best have kept, as the run evaluates, on its test_data or on --data. It marks
+the best one by greedy pass@1 (ties: by the samples, then the earlier one) and prints how to continue from it. The score on the
+problems that chose a checkpoint is optimistic: report its score on others.`,
 		Example: `  grpo sweep-checkpoints runs/first
   grpo sweep-checkpoints runs/first --data tasks.jsonl --samples 8 --k 4 --format csv`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -59,13 +59,13 @@ choose a checkpoint flatter it: report its score on others.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&a.data, "data", "", "problems: what 'grpo data' reads; if not given: the run's test_data")
+	fl.StringVar(&a.data, "data", "", "problems: a SOURCE as in 'grpo data'; if not given: the run's test_data")
 	fl.StringVar(&a.split, "split", "test", "part of the data: train, test, validation or all")
-	fl.IntVar(&a.problems, "problems", -1, "the first so many problems; 0: all; if neither this nor --data is given: as the run evaluates")
-	fl.IntVar(&a.samples, "samples", -1, "completions of each problem at eval_temperature; 0: the greedy one only; if not given: as the run")
-	fl.IntVar(&a.k, "k", 0, "of pass@k and best of k; 0: as many as --samples")
+	fl.IntVar(&a.problems, "problems", -1, "only the first N problems; 0: all; if neither this nor --data is given: as many as the run")
+	fl.IntVar(&a.samples, "samples", -1, "sampled completions of each problem, at eval_temperature; 0: none; if not given: as the run")
+	fl.IntVar(&a.k, "k", 0, "k of pass@k and best of k; 0: --samples")
 	fl.StringVar(&a.format, "format", "", "a table for programs: csv, `markdown` or json; if not given, one for the terminal")
-	fl.StringVar(&a.device, "device", "auto", "what computes: auto, cpu, or the card `cuda:N`")
+	fl.StringVar(&a.device, "device", "auto", "device: auto, cpu, or the card `cuda:N`")
 	return cmd
 }
 
@@ -78,9 +78,9 @@ func (a *asked) check() error {
 	}
 	switch {
 	case a.split != "test" && a.data == "":
-		return badinput.Errorf("--split %s: it is of the data; type --data SOURCE, too", a.split)
+		return badinput.Errorf("--split %s needs data; type --data SOURCE, too", a.split)
 	case a.split != "test" && a.data == configs.DefaultPreset:
-		return badinput.Errorf("--split %s: of %s the held-out problems are asked; leave it out", a.split, a.data)
+		return badinput.Errorf("--split %s: %s is evaluated on its held-out problems; leave --split out", a.split, a.data)
 	case a.problems < -1 || a.k < 0 || a.samples < -1:
 		return badinput.Errorf("found --problems %d, --samples %d and --k %d, expected 0 or more", a.problems, a.samples, a.k)
 	case a.samples < 0 && a.k > 0:

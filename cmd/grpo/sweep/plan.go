@@ -52,7 +52,7 @@ func (f *flags) describe(ctx context.Context, out io.Writer, j *sweep.Journal, a
 	}
 	fmt.Fprintf(out, "\nsettings: %s\n", strings.Join(j.Plan.Words, " "))
 	if len(j.Plan.Rungs) > 0 {
-		fmt.Fprintf(out, "halving: after steps %s the better half by held-out pass@1 goes on\n", strings.Trim(fmt.Sprint(j.Plan.Rungs), "[]"))
+		fmt.Fprintf(out, "halving: after steps %s the better half by held-out pass@1 continues\n", strings.Trim(fmt.Sprint(j.Plan.Rungs), "[]"))
 	}
 	share := []string(nil)
 	if f.atOnce > 1 {
@@ -62,7 +62,7 @@ func (f *flags) describe(ctx context.Context, out io.Writer, j *sweep.Journal, a
 		}
 		fmt.Fprintf(out, "%d runs at once, %d of %d cores each, and about %s of memory each", f.atOnce, threads, cores, memory.GB(bytes))
 	} else {
-		fmt.Fprintf(out, "in turn; a run takes about %s of memory", memory.GB(bytes))
+		fmt.Fprintf(out, "one after another; a run takes about %s of memory", memory.GB(bytes))
 	}
 	if known {
 		fmt.Fprintf(out, "; free: %s", room)

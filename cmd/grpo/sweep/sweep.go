@@ -52,36 +52,36 @@ func Command(p Program) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
 		Use:   "sweep [key=value,value …] [--file FILE] [--dir DIR] [--random N] [--halving] [--at-once N]",
-		Short: "Several runs, one for each combination of settings, and their comparison",
-		Long: `Makes a run for each combination of the values: key=a,b has two, seed=0..2 three. Brackets hold a value that has commas itself,
-lora_targets=[q_proj,v_proj],[o_proj]. Settings start from --preset or --config-file, as those of a run do. --random N draws N
-combinations by --random-seed; then ranges may be of any numbers, 1e-5..1e-3, by their magnitude where they are rates.
+		Short: "Train a run for each combination of settings, and compare the runs",
+		Long: `Makes a run for each combination of the values: key=a,b has two, seed=0..2 three. Brackets enclose a value with commas of its
+own, lora_targets=[q_proj,v_proj],[o_proj]. Other settings come from --preset or --config-file, as for a run. --random N draws N
+combinations, with the seed --random-seed; ranges may then be of any numbers, 1e-5..1e-3, log-uniform for rates.
 
-With --halving all runs go to a part of max_steps, the better half by held-out pass@1 goes on from its checkpoints to twice as many, and
-so on: --rungs 3 are a quarter, a half, and all. A run that lost its policy is out; for one that failed otherwise the race waits, and
-grpo sweep --dir DIR --without NAME goes on without it. In any sweep, a run that was taken out so is made no more, until --with NAME.
+--halving is successive halving: all runs do a part of max_steps, the better half by held-out pass@1 resumes to twice the steps, and so
+on: --rungs 3 are a quarter, a half, and all. A run whose numbers become non-finite is dropped. If a run fails otherwise, the race waits
+for it; grpo sweep --dir DIR --without NAME takes it out. --without takes a run out of any sweep, until --with NAME.
 
-The directory of the sweep has sweep.json, which says how far each run is, the runs in runs/, what they said in logs/, and at the end
-results.csv and comparison.html. ^C saves and stops; grpo sweep --dir DIR goes on, also after kill -9. A run that fails is told, the
-others go on, and grpo sweep --dir DIR tries it again. Runs are made in turn, or --at-once N, which share the cores; the plan
-(--dry-run) says what they take.`,
+The directory has sweep.json (the progress of each run), the runs in runs/, their output in logs/, and at the end results.csv and
+comparison.html. ^C saves and stops; grpo sweep --dir DIR resumes, also after kill -9. If a run fails, the sweep reports it and
+continues with the others; grpo sweep --dir DIR tries it again. Runs take turns, or --at-once N share the cores; the plan (--dry-run)
+shows what they need.`,
 		Example: `  grpo sweep learning_rate=1e-4,2e-4 seed=0..2 max_steps=40 --dir runs/rates
   grpo sweep --dir runs/rates
   grpo sweep learning_rate=1e-5..1e-3 seed=0..9 max_steps=40 --random 8 --halving --dry-run`,
 		RunE: func(cmd *cobra.Command, words []string) error { return f.run(cmd, words, p) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.dir, "dir", "", "`directory` of the sweep; if not given: a new one under runs, named by the time")
-	fl.StringVar(&f.file, "file", "", "YAML `file` of keys with their values, in place of words or beside them; it may say extends: PRESET")
-	fl.Var(usage.SeveralPresets(&f.preset), "preset", "settings to start from, as those of a run (default "+configs.DefaultPreset+")")
+	fl.StringVar(&f.dir, "dir", "", "`directory` of the sweep; if not given: a new one below runs, named by the time")
+	fl.StringVar(&f.file, "file", "", "YAML `file` of keys and their values, like key=value words; may have a line extends: PRESET")
+	fl.Var(usage.SeveralPresets(&f.preset), "preset", "settings to start from, as for a run (default "+configs.DefaultPreset+")")
 	fl.StringVar(&f.base, "config-file", "", "YAML `file` of settings to start from")
-	fl.IntVar(&f.random, "random", 0, "draw so many combinations; 0: all of them")
+	fl.IntVar(&f.random, "random", 0, "run N combinations drawn at random; 0: run all")
 	fl.Uint64Var(&f.seed, "random-seed", 0, "seed of --random")
-	fl.BoolVar(&f.halving, "halving", false, "leave the worse half behind at each rung")
-	fl.IntVar(&f.rungs, "rungs", 3, "rungs of --halving")
-	fl.IntVar(&f.atOnce, "at-once", 1, "runs at a time")
-	fl.StringArrayVar(&f.without, "without", nil, "go on without these runs, `NAME`[,NAME], as the plan names them")
-	fl.StringArrayVar(&f.with, "with", nil, "go on with these runs that were taken out, `NAME`[,NAME]")
+	fl.BoolVar(&f.halving, "halving", false, "successive halving: drop the worse half at each rung")
+	fl.IntVar(&f.rungs, "rungs", 3, "number of rungs of --halving")
+	fl.IntVar(&f.atOnce, "at-once", 1, "number of runs at a time")
+	fl.StringArrayVar(&f.without, "without", nil, "take these runs out: `NAME`[,NAME], as in the plan")
+	fl.StringArrayVar(&f.with, "with", nil, "put back these runs that were taken out: `NAME`[,NAME]")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "show the plan and stop")
 	return cmd
 }
@@ -90,9 +90,9 @@ func (f *flags) run(cmd *cobra.Command, words []string, p Program) error {
 	defer screen.Unread()()
 	switch given := cmd.Flags().Changed; {
 	case given("rungs") && !f.halving:
-		return badinput.Errorf("--rungs: they are those of --halving; type --halving, too")
+		return badinput.Errorf("--rungs needs --halving; type --halving, too")
 	case given("random-seed") && f.random == 0:
-		return badinput.Errorf("--random-seed: nothing is drawn; type --random N, too")
+		return badinput.Errorf("--random-seed needs --random; type --random N, too")
 	}
 	plan, err := f.plan(words)
 	if err != nil {
@@ -100,7 +100,7 @@ func (f *flags) run(cmd *cobra.Command, words []string, p Program) error {
 	}
 	if f.dir == "" {
 		if plan == nil {
-			return badinput.Errorf("found nothing to do; type grpo sweep key=value,value, or grpo sweep --dir DIR to go on with one")
+			return badinput.Errorf("found nothing to do; type grpo sweep key=value,value, or grpo sweep --dir DIR to resume one")
 		}
 		f.dir = filepath.Join("runs", "sweep_"+time.Now().Format("2006_01_02-15_04_05"))
 	}
@@ -129,7 +129,7 @@ func (f *flags) run(cmd *cobra.Command, words []string, p Program) error {
 	d := sweep.Driver{Journal: j, AtOnce: f.atOnce, Say: say, Run: children{j, share}.run}
 	if err := d.Drive(ctx); err != nil {
 		if ctx.Err() != nil {
-			said := fmt.Sprintf("stopped, and the runs are saved; grpo sweep --dir %s goes on", look.Word(f.dir))
+			said := fmt.Sprintf("stopped, and the runs are saved; grpo sweep --dir %s resumes", look.Word(f.dir))
 			return errors.Join(p.Stopped(said), unexpected(err))
 		}
 		return f.unwritten(err)
@@ -165,7 +165,7 @@ func (f *flags) unwritten(err error) error {
 	if !disk.Full(err) {
 		return err
 	}
-	return fmt.Errorf("%w; %s, then type grpo sweep --dir %s to go on", err, disk.Remedy(err), look.Word(f.dir))
+	return fmt.Errorf("%w; %s, then type grpo sweep --dir %s to resume", err, disk.Remedy(err), look.Word(f.dir))
 }
 
 // unexpected drops the error of an interruption.
@@ -193,7 +193,7 @@ func (f *flags) plan(words []string) (*sweep.Plan, error) {
 	}
 	if len(words) == 0 {
 		if f.preset != "" || f.base != "" || f.random > 0 || f.halving {
-			return nil, badinput.Errorf("found no settings with values; type grpo sweep key=value,value, or grpo sweep --dir DIR alone to go on")
+			return nil, badinput.Errorf("found no settings with values; type grpo sweep key=value,value, or grpo sweep --dir DIR alone to resume")
 		}
 		return nil, nil
 	}
@@ -227,7 +227,7 @@ func (f *flags) ladder(base *configs.Config, words []string) ([]int, error) {
 	}
 	switch least := 1 << (min(f.rungs, 62) - 1); {
 	case cfg.MaxSteps < least:
-		return nil, badinput.Errorf("--halving: %d rungs want max_steps of %d or more, found %d", f.rungs, least, cfg.MaxSteps)
+		return nil, badinput.Errorf("--halving: %d rungs need max_steps of %d or more, found %d", f.rungs, least, cfg.MaxSteps)
 	case cfg.TestData == "" || cfg.EvalEvery < 1:
 		return nil, badinput.Errorf("--halving judges by held-out problems; give test_data, and an eval_every of 1 or more")
 	}

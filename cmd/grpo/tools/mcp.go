@@ -23,8 +23,8 @@ func mcpCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp FILE [TOOL [ARGUMENTS]]",
 		Short: "List the tools of MCP servers, or call one of them",
-		Long: `Starts the servers that FILE names, as mcp=FILE does, and lists their tools under the names that a model calls them by;
-with TOOL, calls it and prints the text that the model would be given. ARGUMENTS is a JSON object.`,
+		Long: `Starts the servers in FILE, as mcp=FILE does, and lists their tools by the names under which a model calls them. With
+TOOL it calls that tool and prints the text that the model would get. ARGUMENTS is a JSON object.`,
 		Example: `  grpo tool mcp servers.json
   grpo tool mcp servers.json --json > tools.json
   grpo tool mcp servers.json read_file '{"path": "/data/notes.txt"}'`,
@@ -57,9 +57,9 @@ with TOOL, calls it and prints the text that the model would be given. ARGUMENTS
 			return callTool(cmd, servers, args[1:], max(text, 400))
 		},
 	}
-	cmd.Flags().Float64Var(&seconds, "seconds", 30, "seconds of a call")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "list the tools as a model is told of them, one JSON array")
-	cmd.Flags().IntVar(&text, "text", tools.DefaultText, "the most bytes of an answer")
+	cmd.Flags().Float64Var(&seconds, "seconds", 30, "seconds for a call")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "list the tools as the model gets them, in one JSON array")
+	cmd.Flags().IntVar(&text, "text", tools.DefaultText, "most bytes of an answer")
 	return cmd
 }
 

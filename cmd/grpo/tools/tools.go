@@ -27,9 +27,9 @@ import (
 func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tool",
-		Short: "Try the tools that a model may call: an interpreter, traces, public tests, MCP servers",
-		Long: `Calls a tool as a model would, in the sandbox of this machine, and prints the text that the model would be given.
-docs/tools.md says what the tools promise.`,
+		Short: "Try the tools that a model may call: Python, traces, public tests, MCP servers",
+		Long: `Calls a tool as a model would, in the sandbox of this machine, and prints the text that the model would get.
+docs/tools.md describes the tools.`,
 		Example: "  echo '6*7' | grpo tool python -",
 		Args:    usage.Takes(),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -47,9 +47,9 @@ type flags struct {
 
 func (f *flags) register(cmd *cobra.Command) {
 	f.cfg.Sandbox = "local"
-	cmd.Flags().StringVar(&f.cfg.Python, "python", "", "the interpreter (default: python3)")
-	cmd.Flags().IntVar(&f.options.Text, "text", 4000, "the most bytes of an answer")
-	cmd.Flags().Float64Var(&f.seconds, "seconds", 5, "processor seconds of a call")
+	cmd.Flags().StringVar(&f.cfg.Python, "python", "", "Python interpreter (default: python3)")
+	cmd.Flags().IntVar(&f.options.Text, "text", 4000, "most bytes of an answer")
+	cmd.Flags().Float64Var(&f.seconds, "seconds", 5, "processor seconds for a call")
 }
 
 // open makes the kit of a conversation about p; close ends everything that it started.
@@ -103,7 +103,7 @@ func pythonCommand() *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
 		Use:   "python FILE…",
-		Short: "Run files one after the other in one interpreter, each as a call of the tool",
+		Short: "Run Python files one after another in one interpreter, each as a tool call",
 		Example: `  grpo tool python first.py then.py
   echo '6*7' | grpo tool python -`,
 		Args: cobra.ArbitraryArgs,
@@ -138,7 +138,7 @@ func traceCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "trace FILE",
-		Short: "Show what a program does line by line: variables, calls, exceptions",
+		Short: "Trace a program line by line: variables, calls, exceptions",
 		Example: `  grpo tool trace prog.py --input "3 4"
   grpo tool trace solution.py --call add --args '[1, 2]' --form story`,
 		Args: usage.Takes("FILE"),
@@ -176,11 +176,11 @@ func traceCommand() *cobra.Command {
 		},
 	}
 	f.register(cmd)
-	cmd.Flags().StringVar(&form, "form", "lines", "lines, table or story")
-	cmd.Flags().StringVar(&input, "input", "", "what the program reads from standard input")
-	cmd.Flags().StringVar(&function, "call", "", "call this function in place of running the program alone")
-	cmd.Flags().StringVar(&list, "args", "[]", "its arguments, a JSON list")
-	cmd.Flags().IntVar(&f.options.Lines, "lines", 100_000, "the most lines that the program may run")
+	cmd.Flags().StringVar(&form, "form", "lines", "form of the trace: lines, table or story")
+	cmd.Flags().StringVar(&input, "input", "", "standard input of the program")
+	cmd.Flags().StringVar(&function, "call", "", "trace a call of this function, instead of the program alone")
+	cmd.Flags().StringVar(&list, "args", "[]", "arguments of --call, a JSON list")
+	cmd.Flags().IntVar(&f.options.Lines, "lines", 100_000, "most lines that the program may execute")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the trace as one JSON object")
 	cmd.MarkFlagsMutuallyExclusive("json", "form")
 	cmd.MarkFlagsMutuallyExclusive("json", "text")
@@ -203,7 +203,7 @@ func testsCommand() *cobra.Command {
 	var problems, id string
 	cmd := &cobra.Command{
 		Use:   "run_tests FILE --problems TASKS [--id ID]",
-		Short: "Run the public tests of a task on a program",
+		Short: "Run a problem's public tests on a program",
 		Example: `  grpo tool run_tests solution.py --problems tasks.jsonl
   grpo tool run_tests solution.py --problems tasks.jsonl --id sum --public-tests 2 --count-hidden`,
 		Args: usage.Takes("FILE"),
@@ -228,10 +228,10 @@ func testsCommand() *cobra.Command {
 		},
 	}
 	f.register(cmd)
-	cmd.Flags().StringVar(&problems, "problems", "", "JSON Lines of tasks (docs/tasks.md)")
-	cmd.Flags().StringVar(&id, "id", "", "the id of the task; without it the first")
-	cmd.Flags().IntVar(&f.options.PublicTests, "public-tests", 0, "how many tests are public, from the first, where the task marks none")
-	cmd.Flags().BoolVar(&f.options.CountHidden, "count-hidden", false, "say how many of the other tests pass, too")
+	cmd.Flags().StringVar(&problems, "problems", "", "JSON Lines of problems (docs/tasks.md)")
+	cmd.Flags().StringVar(&id, "id", "", "id of the problem (default: the first)")
+	cmd.Flags().IntVar(&f.options.PublicTests, "public-tests", 0, "if the problem marks no public tests, the first N are public")
+	cmd.Flags().BoolVar(&f.options.CountHidden, "count-hidden", false, "also print how many of the other tests pass")
 	return cmd
 }
 

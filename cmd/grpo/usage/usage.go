@@ -110,7 +110,7 @@ func BadFlag(cmd *cobra.Command, err error) error {
 			return NoVerb(cmd, words[0])
 		}
 		if key := configs.Key(name); key != "" {
-			return badinput.Errorf("--%s: it is a setting, and no flag; type %s=VALUE", name, key)
+			return badinput.Errorf("--%s is a setting, not a flag; type %s=VALUE", name, key)
 		}
 		if instead := configs.Habit(name, ""); instead != "" {
 			return badinput.Errorf("--%s: %s", name, instead)
@@ -233,7 +233,7 @@ func Unused(cmd *cobra.Command, flags ...string) {
 	First(cmd, func([]string) error {
 		for _, flag := range flags {
 			if cmd.Flags().Changed(flag) {
-				return badinput.Errorf("--%s: %s has no use for it; leave it out", flag, cmd.CommandPath())
+				return badinput.Errorf("--%s: %s does not use it; leave it out", flag, cmd.CommandPath())
 			}
 		}
 		return nil
@@ -244,7 +244,7 @@ func Unused(cmd *cobra.Command, flags ...string) {
 func OfTemplate(typed *pflag.FlagSet, renderer string) error {
 	for _, flag := range []string{"chat-date", "chat-vars"} {
 		if typed.Changed(flag) && renderer != "" && renderer != "auto" {
-			return badinput.Errorf("--%s: it is for the model's own template, and renderer %s is another; leave it out, or type --renderer auto",
+			return badinput.Errorf("--%s is for the model's own template, but renderer %s is another; leave it out, or type --renderer auto",
 				flag, renderer)
 		}
 	}

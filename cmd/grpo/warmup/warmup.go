@@ -49,24 +49,26 @@ type flags struct {
 func Commands(m Machine) []*cobra.Command {
 	return []*cobra.Command{
 		command(m, configs.SFT, &cobra.Command{
-			Short: "Warm a model up on conversations: supervised fine-tuning",
-			Long: `Trains an adapter, or with train=full all weights, on what the assistant says in conversations, as the model's own chat format
-has them: rows with "messages" (and "tools"), or with "prompt" and "completion". data is a JSON Lines or Parquet file, a folder of
-them, or a data set on the Hub. A share of the rows is held out (held_out), or test_data names others.
+			Short: "Supervised fine-tuning (SFT) on conversations",
+			Long: `Trains an adapter, or with train=full all weights, on the assistant's messages in conversations, in the model's own chat format.
+Rows have "messages" (and "tools"), or "prompt" and "completion". data is a JSON Lines or Parquet file, a folder of them, or a data
+set on the Hub. A share of the rows is held out (held_out), or test_data names held-out rows.
 
-The run is kept as every other: the same with run_dir=DIR goes on, to the same bytes. grpo init_from=DIR begins with what it learned.`,
+It makes a run like any other: the same command with run_dir=DIR resumes it, to the same bytes, and grpo init_from=DIR starts GRPO
+from it.`,
 			Example: `  grpo sft data=conversations.jsonl
   grpo sft data=conversations.jsonl model=Qwen/Qwen3-0.6B epochs=2 run_dir=runs/warm
   grpo sft data=conversations.jsonl --dry-run
   grpo init_from=runs/warm data=tasks.jsonl`,
 		}),
 		command(m, configs.DPO, &cobra.Command{
-			Short: "Teach a model to prefer one answer to another: direct preference optimisation",
+			Short: "Direct preference optimisation (DPO) on pairs of answers",
 			Long: `Trains an adapter, or with train=full all weights, on rows with "prompt", "chosen" and "rejected", texts or lists of messages.
-What the policy is kept near is the policy as the run begins: it says once what it thinks of each row, and there is no second model.
-A share of the rows is held out (held_out), or test_data names others.
+The reference policy is the policy at the start of the run: it scores each row once, so no second model is in memory. A share of the
+rows is held out (held_out), or test_data names held-out rows.
 
-The run is kept as every other: the same with run_dir=DIR goes on, to the same bytes. grpo init_from=DIR begins with what it learned.`,
+It makes a run like any other: the same command with run_dir=DIR resumes it, to the same bytes, and grpo init_from=DIR starts GRPO
+from it.`,
 			Example: `  grpo dpo data=preferences.jsonl
   grpo dpo data=preferences.jsonl init_from=runs/warm dpo_beta=0.2 run_dir=runs/preferred
   grpo dpo data=preferences.jsonl --dry-run`,
@@ -79,13 +81,13 @@ func command(m Machine, method string, cmd *cobra.Command) *cobra.Command {
 	cmd.Use, cmd.Args, cmd.RunE = method+" data=FILE [key=value …]", m.Args, f.run
 	cmd.ValidArgsFunction = usage.Settings
 	fl := cmd.Flags()
-	fl.Var(usage.SeveralPresets(&f.preset), "preset", "settings to take the model from, one of those of grpo (default "+configs.DefaultPreset+
-		", or those of the run that run_dir, resume or init_from names)")
-	fl.StringVar(&f.file, "config-file", "", "YAML `file` of settings; it says extends: PRESET or names every one")
+	fl.Var(usage.SeveralPresets(&f.preset), "preset", "preset of grpo to take the model from (default "+configs.DefaultPreset+
+		", or the settings of the run that run_dir, resume or init_from names)")
+	fl.StringVar(&f.file, "config-file", "", "YAML `file` of settings; it has a line extends: PRESET, or every setting")
 	fl.BoolVar(&f.printConfig, "print-config", false, "print the resolved settings and stop")
-	fl.BoolVar(&f.dryRun, "dry-run", false, "open everything, show the plan and the first row, and stop")
-	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no progress, only what must be said")
-	fl.BoolVar(&f.json, "json", false, "one line of JSON a step")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "open model and data, show the plan and the first row, and stop")
+	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no progress, only warnings and errors")
+	fl.BoolVar(&f.json, "json", false, "print a line of JSON for each step")
 	return cmd
 }
 
@@ -171,7 +173,7 @@ func (f *flags) outcome(out io.Writer, t *warmup.Trainer, dir string) {
 		table.Flush()
 	}
 	screen.Kept(out, dir)
-	fmt.Fprintf(out, "to go on with GRPO, type grpo init_from=%s\n", look.Line(look.Word(dir)))
+	fmt.Fprintf(out, "to continue with GRPO, type grpo init_from=%s\n", look.Line(look.Word(dir)))
 }
 
 // shown is a screen for the steps of a warm-up.

@@ -39,7 +39,7 @@ func Listen(cfg *configs.Config, dry bool, stderr io.Writer) (b *Beside, err err
 			return nil, fmt.Errorf("serve_keys: %w", err)
 		}
 	case !b.local:
-		return nil, badinput.Errorf("watch=%s: others can reach it, and nobody needs a key; type serve_keys=FILE "+
+		return nil, badinput.Errorf("watch=%s: other machines can reach it without a key; type serve_keys=FILE "+
 			"(grpo serve --new-key NAME makes one)", cfg.Watch)
 	}
 	if b.listener, err = net.Listen("tcp", cfg.Watch); err != nil {
@@ -75,7 +75,7 @@ func (b *Beside) With(ctx context.Context, t *grpo.Trainer, train func() error) 
 	}
 	fmt.Fprintf(b.stderr, "grpo: the run is at %s%s\n", where, elsewhere)
 	if !b.local {
-		fmt.Fprintln(b.stderr, "grpo: warning: keys travel in the clear; type watch=127.0.0.1:7770 behind a proxy that has TLS")
+		fmt.Fprintln(b.stderr, "grpo: warning: keys are sent unencrypted; type watch=127.0.0.1:7770 behind a proxy with TLS")
 	}
 	ctx, stop := context.WithCancel(ctx)
 	served := make(chan error, 1)

@@ -127,7 +127,7 @@ func TestTheAddressOfASetting(t *testing.T) {
 	none.Close()
 	for word, says := range map[string]string{
 		"watch=7770":         `watch: found "7770", expected an address`,
-		"watch=0.0.0.0:0":    "watch=0.0.0.0:0: others can reach it, and nobody needs a key; type serve_keys=FILE",
+		"watch=0.0.0.0:0":    "watch=0.0.0.0:0: other machines can reach it without a key; type serve_keys=FILE",
 		"watch=127.0.0.1:-1": "type another address, such as watch=127.0.0.1:7771",
 	} {
 		_, err := Listen(settingsOf(t, word), false, io.Discard)

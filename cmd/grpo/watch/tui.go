@@ -39,7 +39,7 @@ func watchHere(ctx context.Context, out io.Writer, paths []string, once bool) er
 	case 1:
 	default:
 		dir, _, _ := s.Where(runs[0])
-		return badinput.Errorf("--tui draws one run, and here are %d; type grpo watch %s --tui", len(runs), look.Word(dir))
+		return badinput.Errorf("--tui shows one run, and there are %d here; type grpo watch %s --tui", len(runs), look.Word(dir))
 	}
 	if columns, _, terminal := screen.Size(out); once || !terminal {
 		text, err := picture(s, runs[0], columns, 0)
@@ -81,7 +81,7 @@ func watchHere(ctx context.Context, out io.Writer, paths []string, once bool) er
 func picture(s *watch.Server, name string, columns, rows int) ([]string, error) {
 	dir, state, ok := s.Where(name)
 	if _, err := os.Stat(dir); !ok || errors.Is(err, fs.ErrNotExist) {
-		return []string{"the run is not there any more"}, nil
+		return []string{"the run no longer exists"}, nil
 	}
 	l, err := report.Look(dir, name, state)
 	if err != nil {

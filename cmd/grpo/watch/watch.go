@@ -17,15 +17,15 @@ func Command() *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
 		Use:   "watch [RUN|DIR …] [--listen ADDRESS | --tui]",
-		Short: "Show runs while they go on, in a browser or in the terminal",
-		Long: `Serves a page with all runs in the folders, and the report of each, drawn again within a second of every step, and its samples
-(see 'grpo samples'). The trainer is not asked: it may end, be killed and begin again meanwhile; runs that begin later appear by
-themselves. Nothing is written but the index of a large record of samples. Without a folder, that is runs.
+		Short: "Follow runs live, in a browser or in the terminal",
+		Long: `Serves a page with all runs in the folders, and for each run its report, redrawn within a second of every step, and its samples
+(see 'grpo samples'). It only reads files: the trainer may end, be killed and start again; new runs appear by themselves. It
+writes nothing but the index of a large record of samples. The default folder is runs.
 
-An address that other machines reach wants a ticket, which is part of the address that is printed. --tui draws one run in the
-terminal: curves, where the time goes, advice, and what the model wrote last.
+On an address that other machines reach, the pages need a ticket, which is part of the printed address. --tui shows one run in
+the terminal: curves, time, advice, and the model's latest completions.
 
-/metrics has the last values of all runs for Prometheus; where a ticket is wanted, /metrics?ticket=TICKET.`,
+/metrics has the latest values of all runs for Prometheus; if a ticket is needed, /metrics?ticket=TICKET.`,
 		Example: `  grpo watch
   grpo watch runs/first --tui
   grpo watch runs/first --tui --once
@@ -44,8 +44,8 @@ terminal: curves, where the time goes, advice, and what the model wrote last.
 		},
 	}
 	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:7770", "`address` of the pages")
-	cmd.Flags().BoolVar(&f.tui, "tui", false, "draw one run in the terminal")
-	cmd.Flags().BoolVar(&f.once, "once", false, "with --tui: draw it once, and end")
+	cmd.Flags().BoolVar(&f.tui, "tui", false, "show one run in the terminal")
+	cmd.Flags().BoolVar(&f.once, "once", false, "with --tui: draw once, and exit")
 	cmd.MarkFlagsMutuallyExclusive("listen", "tui")
 	return cmd
 }

@@ -70,7 +70,7 @@ func TestAPicture(t *testing.T) {
 	require.NoError(t, os.Rename(dir, dir+"-away")) // which is not known yet
 	gone, err := picture(s, "first", 80, 0)
 	require.NoError(t, err)
-	require.Equal(t, []string{"the run is not there any more"}, gone)
+	require.Equal(t, []string{"the run no longer exists"}, gone)
 	require.NoError(t, os.Rename(dir+"-away", dir))
 
 	err = watchHere(t.Context(), &out, []string{filepath.Join(dir, "none")}, true)

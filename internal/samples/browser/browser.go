@@ -202,19 +202,19 @@ func (p *page) draw() error {
 
 // empty explains why a run has no completions to show.
 func (p *page) empty() {
-	p.Title = "No completion is on record"
+	p.Title = "No completion is recorded"
 	switch {
 	case p.view.Building:
-		p.Title, p.Nothing = "The record is being read", "Completions appear here as they are found."
+		p.Title, p.Nothing = "The record is being read", "Completions appear here as they are read."
 	case p.view.Err != nil:
 		p.Nothing = "The record cannot be read: " + look.Visible(p.view.Err.Error()) + "."
 	case p.view.Total > 0:
-		p.Nothing = "There is a file, and no whole completion is in it yet."
+		p.Nothing = "The record has no complete completion yet."
 	case p.GoesOn:
-		p.Nothing = "The run has written none yet. With record_rollouts=none it will write none; with a number, those of every so many steps."
+		p.Nothing = "The run has written none yet. With record_rollouts=none it writes none; with record_rollouts=N, those of every N-th step."
 	default:
-		p.Nothing = "The run wrote none: record_rollouts=none keeps none, or it ended before its first step did. " +
-			"A run with record_rollouts=all, which is the default, has them all."
+		p.Nothing = "The run wrote none: it had record_rollouts=none, or ended before its first step was complete. " +
+			"With record_rollouts=all, the default, a run records all."
 	}
 }
 

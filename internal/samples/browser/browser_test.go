@@ -112,7 +112,7 @@ func TestViews(t *testing.T) {
 	has(t, read, "2 groups.")
 	has(t, read, "<b>other")
 	_, read = ask(t, b, run, "view=groups&step=3")
-	has(t, read, "No completion of this step is on record; the nearest: 2 and 4.")
+	has(t, read, "No completion of this step is recorded; the nearest: 2 and 4.")
 	for query, groups := range map[string]int{"verdict=AC": 2, "verdict=WA": 3, "verdict=TLE": 0, "problem=PLU": 3, "outcome=mixed": 1,
 		"outcome=all": 1, "outcome=none": 2, "outcome=left": 0, "problem=plus&verdict=AC": 1} {
 		page, read = ask(t, b, run, "view=groups&"+query)
@@ -156,7 +156,7 @@ func TestAGroupFromNear(t *testing.T) {
 	require.Regexp(t, `Sample 1 worst WA ?reward 0.25`, read)
 	has(t, page, `<span class="line mark">&#43;</span>`)
 	has(t, page, `<span class="line mark">-</span>`)
-	require.Regexp(t, `Test 2 was the first that failed: WA ?input ?1 2⟨U\+202E⟩ ?expected ?3 ?what came ?is not on record`, read)
+	require.Regexp(t, `Test 2 was the first that failed: WA ?input ?1 2⟨U\+202E⟩ ?expected ?3 ?output ?not recorded`, read)
 	has(t, page, `rel="prev"`)
 	has(t, page, `step=4`)
 
@@ -166,9 +166,9 @@ func TestAGroupFromNear(t *testing.T) {
 	has(t, page, `<span class="t up3" title="advantage &#43;0.5">t7 t8 </span>`)
 	has(t, page, `<span class="t down3" title="advantage -0.25">t7 t8 </span>`)
 	_, read = ask(t, b, run, "view=group&step=2&group=0&by=movement")
-	has(t, read, "How far the run moved each token is not on record")
+	has(t, read, "The record does not have the change of each token")
 	page, read = ask(t, b, run, "view=group&step=4&group=0")
-	has(t, read, "all earned the same; this is one")
+	has(t, read, "all got the same reward; this is one")
 	require.NotContains(t, page, "by=difference", "there is nothing to compare")
 	_, read = ask(t, b, run, "view=group&step=4&group=0&by=nothing")
 	has(t, read, "a␛[31mb")
@@ -179,7 +179,7 @@ func TestAGroupFromNear(t *testing.T) {
 
 	_, read = ask(t, b, of(t, completion(0, 0, 0, "p", "x", 1), `{"step":0,"group":0,"sample":1,"problem":"p","text":"\x"}`),
 		"view=group&step=0&group=0")
-	has(t, read, "1 line of this group is no completion")
+	has(t, read, "1 line of this group is not a completion")
 
 	nobody := New(Known{}, false)
 	defer nobody.Close()
@@ -213,15 +213,15 @@ func TestWhatIsNotThere(t *testing.T) {
 	b := New(Known{}, false)
 	defer b.Close()
 	_, read := ask(t, b, Run{Name: "none", Dir: t.TempDir()}, "")
-	has(t, read, "record_rollouts=none keeps none")
+	has(t, read, "it had record_rollouts=none")
 	_, read = ask(t, b, Run{Name: "none", Dir: t.TempDir(), GoesOn: true}, "view=flips")
 	has(t, read, "The run has written none yet")
 	_, read = ask(t, b, of(t, "garbage"), "")
-	require.Regexp(t, `Passed over: 1 part of the record ?rollouts.jsonl, byte 0: not a whole line of JSON`, read)
+	require.Regexp(t, `Skipped: 1 part of the record ?rollouts.jsonl, byte 0: not a whole line of JSON`, read)
 	_, read = ask(t, b, of(t, completion(0, 0, 0, "p", "x", 1), `{"step":`, completion(1, 0, 0, "p", "x", 1)), "view=flips")
-	has(t, read, "Passed over: 1 part")
+	has(t, read, "Skipped: 1 part")
 	has(t, read, "No flip in training")
-	has(t, read, "No problem that was drawn twice changed sides.")
+	has(t, read, "No problem flipped between two visits.")
 	name := strings.Repeat("é", 150)
 	_, read = ask(t, b, of(t, completion(1, 0, 0, name, "x", 1)), "view=groups")
 	require.Regexp(t, `(^|[^é])é{100}…`, read)

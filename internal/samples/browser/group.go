@@ -93,9 +93,9 @@ func (p *page) group() error {
 		p.Detail += fmt.Sprintf(" %d left out of the group.", g.Left)
 	}
 	if lost := int(g.Samples) - len(all); whole && lost > 0 {
-		n.Lost = count(lost, "line") + " of this group is no completion, and passed over."
+		n.Lost = count(lost, "line") + " of this group is not a completion, and was skipped."
 		if lost > 1 {
-			n.Lost = count(lost, "line") + " of this group are no completions, and passed over."
+			n.Lost = count(lost, "line") + " of this group are not completions, and were skipped."
 		}
 	}
 	p.Near = n
@@ -128,8 +128,8 @@ func (p *page) asked(n *near, s *samples.Sample) *Problem {
 		n.Prompt = look.Visible(look.Cut(strings.Join(p.known.Pieces(p.Dir, s.Prompt), ""), mostStatement))
 	}
 	if n.Prompt == "" {
-		n.Asked = "The record has the prompt as tokens. Its text is shown where the data of the run, or the tokenizer of its model, " +
-			"is on this machine."
+		n.Asked = "The record has the prompt as tokens only. To show its text, the data of the run, or the tokenizer of its model, " +
+			"must be on this machine."
 	}
 	return nil
 }
@@ -186,7 +186,7 @@ func (p *page) answers(n *near, best, other *samples.Sample, alone bool, problem
 	if alone {
 		n.Left.Which = "one"
 		if other.Score.Reward != nil && len(n.Siblings) > 1 {
-			n.Left.Which = "all earned the same; this is one"
+			n.Left.Which = "all got the same reward; this is one"
 		}
 	} else {
 		n.Right = about(other, problem)
@@ -205,8 +205,8 @@ func (p *page) answers(n *near, best, other *samples.Sample, alone bool, problem
 			return
 		}
 	case byMovement:
-		n.Reason = "How far the run moved each token is not on record: it keeps what the policy that drew a token thought of it, and no " +
-			"later one. grpo serve --run " + look.Visible(look.Word(p.Dir)) + " shows it for what you ask there."
+		n.Reason = "The record does not have the change of each token by training: it has only the log-probability under the policy that " +
+			"sampled the token. grpo serve --run " + look.Visible(look.Word(p.Dir)) + " shows the change for prompts of your own."
 	case byDifference:
 		if n.Right != nil {
 			n.Left.Blocks, n.Right.Blocks = compared(best, other)

@@ -45,7 +45,7 @@ func (p *page) problem() {
 	}
 	p.Title = look.Visible(name)
 	if len(all) == 0 {
-		p.Nothing = "No completion of a problem of this name is on record."
+		p.Nothing = "No completion of a problem with this name is recorded."
 		return
 	}
 	visits, right, of := history(all)
@@ -129,14 +129,14 @@ func (p *page) flips() error {
 	p.Filter.Outcomes = []choice{{"", "both ways", want == ""}, {"up", "not → solved", want == "up"}, {"down", "solved → not", want == "down"}}
 	if p.Title = count(up+down, "flip"); up+down == 0 {
 		p.Title, p.Filter.Outcomes = "No flip in training", nil
-		p.Nothing = "No problem that was drawn twice changed sides. A problem is solved when any completion of the group is right."
+		p.Nothing = "No problem flipped between two visits. A problem is solved when any completion of the group is right."
 		return p.heldOut(want)
 	}
-	p.Detail = fmt.Sprintf("A problem was solved that had not been at the visit before: %s. The other way round: %s. "+
-		"A problem is solved when any completion of the group is right; with few completions chance alone flips many.",
+	p.Detail = fmt.Sprintf("Newly solved since the visit before: %s. Solved before, and not any more: %s. "+
+		"A problem is solved when any completion of the group is right; with few completions, many flips are chance.",
 		count(up, "time"), count(down, "time"))
 	if len(all) == 0 {
-		p.Nothing = "No problem changed sides this way."
+		p.Nothing = "No problem flipped this way."
 	}
 	return p.heldOut(want)
 }

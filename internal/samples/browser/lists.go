@@ -200,7 +200,7 @@ func (p *page) groups() {
 		all = p.view.Step(step)
 		p.Title = "Step " + strconv.Itoa(step)
 		if len(all) == 0 {
-			p.Nothing = "No completion of this step is on record" + p.nearest(step)
+			p.Nothing = "No completion of this step is recorded" + p.nearest(step)
 		}
 	}
 	var taken []samples.Group
@@ -310,7 +310,7 @@ func (p *page) problems() {
 	})
 	p.Problems = cut(p, taken, "problem", f.Problem, "outcome", f.Outcome)
 	p.Filter, p.Title = f, count(len(taken), "problem")
-	p.Detail = "Those that are solved least come first. A problem is solved at a visit when any of its completions is right."
+	p.Detail = "The least solved come first. A problem is solved at a visit when any of its completions is right."
 }
 
 func count(n int, what string) string {

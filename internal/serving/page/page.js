@@ -87,8 +87,8 @@ async function open() {
 	$("tokens").value = Math.min(256, room / 2 | 0);
 	$("tokens").max = room;
 	$("hint").textContent = names.length > 1
-		? "Whatever you ask goes to both, with the same seed. Color the tokens to see how sure each was, and what training moved."
-		: "Ask it something. Color the tokens to see how sure it was of each.";
+		? "Your message goes to both, with the same seed. Color the tokens to see how probable each was, and what training changed."
+		: "Send a message. Color the tokens to see how probable each was.";
 	const tries = about.wording
 		? ["Define compute(x), which returns x plus 8.", "Read an integer x. Print x plus 1."]
 		: ["Write a Python function that reverses a string.", "Why is the sky blue?"];
@@ -125,7 +125,7 @@ const compares = () => $("right").value !== "" && $("right").value !== $("left")
 function told() {
 	const run = about.run, both = compares(), ours = run && $("left").value === run.base && $("right").value === run.trained;
 	$("title").textContent = both ? (ours ? "Before and after training" : "Two models, side by side") : "Talk to " + $("left").value;
-	$("eyebrow").replaceChildren(run ? "grpo run " : "grpo", ...(run ? [make("b", "", run.name), ", step " + run.step + (run.goes_on ? ", going on" : "")] : []));
+	$("eyebrow").replaceChildren(run ? "grpo run " : "grpo", ...(run ? [make("b", "", run.name), ", step " + run.step + (run.goes_on ? ", running" : "")] : []));
 	document.title = "grpo" + (run ? " · " + run.name : "");
 	$("leftname").textContent = ours ? "Before" : both ? "Left" : "Model";
 	$("rightname").textContent = ours ? "After" : $("right").value ? "Right" : "Beside it";
@@ -294,7 +294,7 @@ function plain(a) {
 
 const count = a => a.tokens.length + (a.tokens.length === 1 ? " token" : " tokens");
 const rate = a => (a.seconds > 0 && a.tokens.length > 1 ? `, ${(a.tokens.length / a.seconds).toFixed(0)} a second` : "");
-const why = { length: "cut at the most tokens", stopped: "stopped", tool_calls: "a call" };
+const why = { length: "cut off at max_tokens", stopped: "stopped", tool_calls: "a call" };
 
 function foot(a, how) {
 	if (!a.done) return [a.tokens.length ? count(a) : "waiting for its turn"];
@@ -406,7 +406,7 @@ function legend() {
 		return s;
 	};
 	if (how === "likely") {
-		box.replaceChildren("Chance of the token when it was drawn:", ...[0.99, 0.5, 0.1, 0.01, 0.001].map(p => sample(percent(Math.log(p)), rarity(Math.log(p)))), "Point at a token, or walk with the arrow keys.");
+		box.replaceChildren("Probability of the token when it was sampled:", ...[0.99, 0.5, 0.1, 0.01, 0.001].map(p => sample(percent(Math.log(p)), rarity(Math.log(p)))), "Point at a token, or walk with the arrow keys.");
 	} else if (how === "moved") {
 		box.replaceChildren(make("span", "", "log p of ", make("b", "", $("right").value), " less log p of ", make("b", "", $("left").value), ":"),
 			...[-4, -1, -0.2].map(m => sample(signed(m), shift(m), "down")), sample("as before", 0), ...[0.2, 1, 4].map(m => sample(signed(m), shift(m), "up")),

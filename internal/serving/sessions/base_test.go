@@ -52,7 +52,7 @@ func TestSavedAdaptersKnowTheirBase(t *testing.T) {
 	require.True(t, known)
 	sum := p.Files["model.safetensors"]
 	other := again([]byte(strings.ReplaceAll(string(written), sum, strings.Repeat("0", len(sum)))))
-	require.Contains(t, other, "trained over another model")
+	require.Contains(t, other, "trained on another model")
 	require.NotContains(t, models(), `"mine"`)
 
 	require.NoError(t, os.WriteFile(file, written, 0o600))

@@ -75,12 +75,12 @@ func TestAdaptersKnowTheirBase(t *testing.T) {
 		for _, path := range paths {
 			for _, use := range []func(*testing.T, *site, string) error{load, sample} {
 				err := use(t, s, path)
-				require.ErrorContains(t, err, "user: "+path+" was trained over another model than tiny is now: model: model.safetensors changed")
+				require.ErrorContains(t, err, "user: "+path+" was trained on another model than tiny is now: model: model.safetensors changed")
 			}
 		}
 		m := &client.Training{Session: n, ID: strings.Split(strings.TrimPrefix(paths[0], "tinker://"), "/")[0], Seq: 100}
 		_, err := m.Save(t.Context(), "three")
-		require.ErrorContains(t, err, "was trained over another model than tiny is now", "nor does what was in memory go on over it")
+		require.ErrorContains(t, err, "was trained on another model than tiny is now", "nor does what was in memory go on over it")
 	})
 	records, err := filepath.Glob(filepath.Join(store, "runs", "*", "*", "*", "base_model.json"))
 	require.NoError(t, err)

@@ -221,5 +221,5 @@ test("many pages of runs are open at a time", async t => {
 	await see(pages[2], true);
 	await pages[2].waitForFunction(n => document.querySelector("[data-end]").dataset.end.endsWith(` ${n}`), last.step + 1);
 	rmSync(`${runs}/${name}`, { recursive: true });
-	await pages[2].getByText("there is no run of that name here: what is shown is old.").waitFor();
+	await pages[2].getByText("there is no run with that name here: this page is out of date.").waitFor();
 });
