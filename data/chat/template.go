@@ -148,7 +148,7 @@ func messageValues(messages []Message) (*jinja.List, error) {
 			}
 			set("tool_calls", calls)
 		}
-		for _, of := range [][2]string{{"name", m.Name}, {"tool_call_id", m.ToolCallID}} { // in a fixed order, because a template may print the whole dict
+		for _, of := range [][2]string{{"name", m.Name}, {"tool_call_id", m.ToolCallID}} { // ordered: a template may print the dict
 			if of[1] != "" {
 				set(of[0], words(of[1]))
 			}

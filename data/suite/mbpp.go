@@ -99,8 +99,8 @@ func called(code, tests string) (names []string) {
 }
 
 // pythonBuiltins are functions that assertions apply to the result of a call.
-var pythonBuiltins = []string{"abs", "all", "any", "bool", "dict", "float", "int", "isclose", "isinstance", "len", "list", "max", "min", "round",
-	"set", "sorted", "str", "sum", "tuple", "frozenset", "not", "assert"}
+var pythonBuiltins = []string{"abs", "all", "any", "bool", "dict", "float", "int", "isclose", "isinstance", "len", "list", "max", "min",
+	"round", "set", "sorted", "str", "sum", "tuple", "frozenset", "not", "assert"}
 
 // outermost is the first function called in an assertion that is not a builtin.
 func outermost(test string) []string {
