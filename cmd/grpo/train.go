@@ -42,7 +42,7 @@ func (f *trainFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.file, "config-file", "", "YAML `file` of settings; it has a line extends: PRESET, or every setting")
 	fl.BoolVar(&f.printConfig, "print-config", false, "print the resolved settings and stop")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "open model and data, show the plan and the first prompt, and stop")
-	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no progress, only warnings and errors")
+	fl.BoolVarP(&f.quiet, "quiet", "q", false, "no progress, only warnings, advice and errors")
 	fl.BoolVar(&f.json, "json", false, "print a line of JSON for each step")
 }
 

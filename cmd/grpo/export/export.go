@@ -85,7 +85,7 @@ training (docs/export.md).`,
 			return s.export(args[0], out, cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().StringVar(&table, "table", "steps", "`table` of csv or jsonl: steps, evaluations, timing or rollouts")
+	cmd.Flags().StringVar(&table, "table", "steps", "`table` for csv, jsonl or one parquet file: steps, evaluations, timing or rollouts")
 	cmd.Flags().StringVar(&out, "out", "",
 		"`place` to write to, outside the run: a file, which is replaced, or a folder (default: standard output)")
 	return cmd
