@@ -1,5 +1,5 @@
-// Emulates the integer instructions that a compiler puts between those of the unit in a loop: moves, addresses, sums, comparisons, jumps.
-// Emulating them, too, saves signals, each of which is a way into the kernel and back.
+// Emulates the integer instructions that a compiler puts between those of the unit in a loop: moves, addresses, sums, shifts,
+// comparisons, jumps. Emulating them, too, saves signals, each of which is a way into the kernel and back.
 #define _GNU_SOURCE
 #include "decode.h"
 
@@ -8,13 +8,20 @@
 enum { ADD, OR, AND = 4, SUB, XOR, CMP, TEST, MOVE };
 enum { CARRY = 1, PARITY = 4, ZERO = 0x40, SIGN = 0x80, BY_LAHF = 0xd5, OVERFLOW = 0x800 };
 
+// Sets the flags of a context to those of an operation, after which lahf has put its own into ah and seto another into al.
+static void set_flags(greg_t *r, uint32_t of)
+{
+	r[REG_EFL] &= ~(BY_LAHF | OVERFLOW);
+	r[REG_EFL] |= (of >> 8 & BY_LAHF) | (of & 1 ? OVERFLOW : 0);
+}
+
 // The flags are taken from the operation itself.
 #define DO(which, name)                                                                                               \
 	case which:                                                                                                   \
 		__asm__(name " %2, %0\n\tlahf\n\tseto %%al" : "+r"(a), "=&a"(flags) : "r"(b) : "cc");                \
 		break;
 #define OPERATE(function, type)                                                                                       \
-	static uint64_t function(int what, type a, type b, greg_t *flags_after)                                       \
+	static uint64_t function(int what, type a, type b, greg_t *r)                                                 \
 	{                                                                                                             \
 		uint32_t flags = 0;                                                                                   \
 		switch (what) {                                                                                       \
@@ -22,12 +29,29 @@ enum { CARRY = 1, PARITY = 4, ZERO = 0x40, SIGN = 0x80, BY_LAHF = 0xd5, OVERFLOW
 		default:                                                                                              \
 			return b;                                                                                     \
 		}                                                                                                     \
-		*flags_after &= ~(BY_LAHF | OVERFLOW);                                                                \
-		*flags_after |= (flags >> 8 & BY_LAHF) | (flags & 1 ? OVERFLOW : 0);                                  \
+		set_flags(r, flags);                                                                                  \
 		return a;                                                                                             \
 	}
 OPERATE(operate_32, uint32_t)
 OPERATE(operate_64, uint64_t)
+
+// A shift to the left of a register by an immediate number of bits.
+static int shift(const uint8_t *at, int rex, greg_t *r)
+{
+	greg_t *to = grpo_register(r, (*at & 7) | (rex << 3 & 8));
+	uint8_t bits = at[1] & (rex & 8 ? 63 : 31);
+	if (*at >> 6 != 3 || !bits)
+		return 0;
+	uint64_t flags = 0, value = *to;
+	if (rex & 8)
+		__asm__("shl %%cl, %0\n\tlahf\n\tseto %%al" : "+r"(value), "=&a"(flags) : "c"(bits) : "cc");
+	else
+		__asm__("shl %%cl, %k0\n\tlahf\n\tseto %%al" : "+r"(value), "=&a"(flags) : "c"(bits) : "cc");
+	set_flags(r, flags);
+	*to = value;
+	r[REG_RIP] = (greg_t)(at + 2);
+	return 1;
+}
 
 static int holds(int condition, greg_t f)
 {
@@ -137,18 +161,42 @@ static int operation(const uint8_t *at, int rex, int opcode, int what, greg_t *r
 	uint64_t value = 0;
 	if (what != MOVE)
 		value = get(to, wide);
-	value = wide ? operate_64(what, value, other, &r[REG_EFL]) : operate_32(what, value, other, &r[REG_EFL]);
+	value = wide ? operate_64(what, value, other, r) : operate_32(what, value, other, r);
 	if (what != CMP && what != TEST)
 		put(to, value, wide || in_register); // a register's upper half becomes zero
 	r[REG_RIP] += i.length + bytes;
 	return 1;
 }
 
-// Opcodes of two bytes: jumps, no-ops and prefetches.
+static int on_rax(const uint8_t *at, int rex, int what, greg_t *r)
+{
+	uint64_t value = r[REG_RAX], other = immediate(at, 4);
+	value = rex & 8 ? operate_64(what, value, other, r) : operate_32(what, value, other, r);
+	if (what != CMP)
+		r[REG_RAX] = value;
+	r[REG_RIP] = (greg_t)(at + 4);
+	return 1;
+}
+
+// A move between registers under a condition. Without it, too, the upper half of a 32-bit register becomes zero.
+static int move_if(const uint8_t *at, int rex, greg_t *r)
+{
+	if (at[1] >> 6 != 3)
+		return 0;
+	greg_t *to = grpo_register(r, (at[1] >> 3 & 7) | (rex << 1 & 8));
+	uint64_t value = holds(*at & 15, r[REG_EFL]) ? *grpo_register(r, (at[1] & 7) | (rex << 3 & 8)) : *to;
+	*to = rex & 8 ? value : (uint32_t)value;
+	r[REG_RIP] = (greg_t)(at + 2);
+	return 1;
+}
+
+// Opcodes of two bytes: jumps, moves under a condition, no-ops and prefetches.
 static int second(const uint8_t *at, int rex, greg_t *r)
 {
 	if (*at >> 4 == 8)
 		return jump(at + 1, *at, r);
+	if (*at >> 4 == 4)
+		return move_if(at, rex, r);
 	if (*at != 0x18 && *at != 0x1F)
 		return 0;
 	instruction i = {.rm = at[1] & 7};
@@ -172,6 +220,8 @@ int grpo_execute_between(greg_t *r)
 		return jump(at, opcode, r);
 	if (opcode < 0x40 && ((opcode & 7) == 1 || (opcode & 7) == 3) && opcode >> 3 != 2 && opcode >> 3 != 3)
 		return operation(at, rex, opcode, opcode >> 3, r);
+	if (opcode < 0x40 && (opcode & 7) == 5 && opcode >> 3 != 2 && opcode >> 3 != 3) // rax and an immediate
+		return on_rax(at, rex, opcode >> 3, r);
 	if (opcode >> 3 == 0xB8 >> 3 && !(rex & 8)) {
 		*grpo_register(r, (opcode & 7) | (rex << 3 & 8)) = (uint32_t)immediate(at, 4);
 		r[REG_RIP] = (greg_t)(at + 4);
@@ -185,6 +235,8 @@ int grpo_execute_between(greg_t *r)
 		return of_group != 2 && of_group != 3 && operation(at, rex, opcode, of_group, r);
 	case 0x85:
 		return operation(at, rex, opcode, TEST, r);
+	case 0xC1:
+		return of_group == 4 && shift(at, rex, r);
 	case 0x89:
 	case 0x8B:
 	case 0x8D:

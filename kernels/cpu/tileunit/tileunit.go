@@ -38,7 +38,7 @@ func Try(rows, pairs, columns int, sums []float32, sumsRow int, left []uint16, l
 func Signals() int { return int(C.grpo_stand_in_signals()) }
 
 // Operations is the number of operations of TryBetween.
-const Operations = 22
+const Operations = 28
 
 // TryBetween runs instructions that compilers put between those of the tile unit, with such instructions between them, or without. It
 // returns the numbers in memory, and for every operation the flags after it and a register.

@@ -3,11 +3,13 @@
 
 #define ASK(jump, bit) jump " 1f\n\tlea " #bit "(%%rdx), %%rdx\n1:\t"
 #define CONDITIONS                                                                                                    \
-	ASK("jo", 1) ASK("jno", 2) ASK("jb", 4) ASK("jae", 8) ASK("je", 0x10) ASK("jne", 0x20) ASK("jbe", 0x40)       \
-	ASK("ja", 0x80) ASK("js", 0x100) ASK("jns", 0x200) ASK("jp", 0x400) ASK("jnp", 0x800) ASK("jl", 0x1000)       \
-	ASK("jge", 0x2000) ASK("jle", 0x4000) ASK("jg", 0x8000)
+	ASK("jb", 4) ASK("jae", 8) ASK("je", 0x10) ASK("jne", 0x20) ASK("jbe", 0x40) ASK("ja", 0x80)                  \
+	ASK("js", 0x100) ASK("jns", 0x200) ASK("jp", 0x400) ASK("jnp", 0x800)
+#define CONDITIONS_OF_OVERFLOW                                                                                        \
+	ASK("jo", 1) ASK("jno", 2) ASK("jl", 0x1000) ASK("jge", 0x2000) ASK("jle", 0x4000) ASK("jg", 0x8000)
 #define NOTE "mov %%rdx, (%%r13)\n\tmov %%rax, 8(%%r13)\n\tlea 16(%%r13), %%r13\n\t"
-#define AFTER(operation) operation "\n\tmov $0, %%edx\n\t" CONDITIONS NOTE
+#define AFTER(operation) operation "\n\tmov $0, %%edx\n\t" CONDITIONS CONDITIONS_OF_OVERFLOW NOTE
+#define AFTER_SHIFT(operation) operation "\n\tmov $0, %%edx\n\t" CONDITIONS NOTE // which leaves overflow undefined
 
 // `of` comes between the operations: an instruction of the unit, or nothing. The operands are a in rdi, b in rsi, rax, and the two numbers
 // at the beginning of `to`, after which the results are written.
@@ -20,7 +22,9 @@
 		of AFTER("sub 8(%%r12), %%rax") of AFTER("xor %%eax, 8(%%r12)") of AFTER("mov (%%r12), %%eax")        \
 		of AFTER("mov $0x87654321, %%eax") of AFTER("movq $-3, (%%r12)") of AFTER("or %%edi, (%%r12)")        \
 		of AFTER("lea -8(%%rsi,%%rdi,8), %%rax") of AFTER("imul 8(%%r12), %%rax")                             \
-		of AFTER("lea 0x12345(%%rdi,%%rsi,2), %%eax")                                                         \
+		of AFTER("lea 0x12345(%%rdi,%%rsi,2), %%eax") of AFTER_SHIFT("shl $4, %%rax")                         \
+		of AFTER("cmp $-128000, %%eax") of AFTER("cmp %%rsi, %%rdi\n\tcmovle %%rsi, %%rax")                   \
+		of AFTER("cmovb %%edi, %%eax") of AFTER_SHIFT("shl $7, %%eax") of AFTER("xor $0x12345678, %%eax")     \
 		of AFTER("jmp 2f\n\tud2\n2:\tnopl (%%rax)\n\tnopw 0(%%rax,%%rax,1)\n\tprefetcht1 (%%rsp)\n\tnop")     \
 		of                                                                                                    \
 		: "+r"(memory), "+r"(results)                                                                         \
