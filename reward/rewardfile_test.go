@@ -148,7 +148,8 @@ func TestARewardFileLoadsInTheTimeOfACell(t *testing.T) {
 
 // Opening a pool with a slow preload can be cancelled, as by ^C, and the next caller opens the pool.
 func TestOpeningAPoolIsBrokenOff(t *testing.T) {
-	l := &lazyPool{options: sandbox.Options{Slots: 1, Preload: "import time\ntime.sleep(3)\n"}}
+	t.Parallel()
+	l := &lazyPool{options: sandbox.Options{Slots: 1, Preload: "import time\ntime.sleep(.5)\n"}}
 	defer l.Close()
 	asked, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
