@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -94,6 +95,9 @@ func (s *Server) archive(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-tar")
+	if n := store.Packed(files); n > 0 {
+		w.Header().Set("Content-Length", strconv.FormatInt(n, 10))
+	}
 	if err := store.Pack(w, files, c.Time); err != nil {
 		s.Log.Warn("an archive was not sent to its end", "error", err)
 		panic(http.ErrAbortHandler) // abort the connection, or what was sent would look complete
