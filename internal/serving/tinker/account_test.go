@@ -69,6 +69,10 @@ func TestEachHasHisOwn(t *testing.T) {
 	require.ErrorContains(t, other.Load(t.Context(), path, true), "there is no model of")
 	require.NoError(t, ada.Call(t.Context(), "POST", run+"/checkpoints/weights/one/publish", nil, nil))
 	require.NoError(t, other.Load(t.Context(), path, true))
+	var tar []byte
+	require.NoError(t, eve.Call(t.Context(), "GET", run+"/checkpoints/weights/one/archive", nil, &tar), "what may be loaded may be fetched")
+	require.Contains(t, string(tar), "adapter_config.json")
+	eve.refused(t, http.StatusNotFound, "DELETE", run+"/checkpoints/weights/one", nil)
 	require.NoError(t, ada.Call(t.Context(), "DELETE", run+"/checkpoints/weights/one/publish", nil, nil))
 	require.ErrorContains(t, other.Load(t.Context(), path, true), "there is no model of")
 	require.NoError(t, m.Load(t.Context(), path, true))

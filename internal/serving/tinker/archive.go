@@ -39,7 +39,11 @@ func (s *Server) sign(payload string) string {
 
 // archiveAddress redirects a client to the archive of a checkpoint.
 func (s *Server) archiveAddress(w http.ResponseWriter, r *http.Request) {
-	m, c, err := s.about(r)
+	path := store.Path(r.PathValue("run"), r.PathValue("kind"), r.PathValue("name"))
+	c, m, err := s.checkpoint(s.who(r), "path", path) // who may load it may have it
+	if badinput.Is(err) {
+		err = notFound(err)
+	}
 	if err != nil {
 		s.fail(w, r, err)
 		return
