@@ -137,7 +137,7 @@ func TestAnArchive(t *testing.T) {
 			require.NoError(t, err)
 		}
 		require.Equal(t, []byte{}, found["checkpoint_complete"], "without it the SDK does not publish what it fetched")
-		require.Contains(t, string(found["adapter_config.json"]), `"lora_alpha": 32`)
+		require.Regexp(t, `(?s)"base_model_name_or_path": "tiny".*"lora_alpha": 32`, string(found["adapter_config.json"]))
 		paths, err := filepath.Glob(filepath.Join(store, "runs", "*", "sampler_weights", "one", "adapter_model.safetensors"))
 		require.NoError(t, err)
 		want, err := os.ReadFile(paths[0])
