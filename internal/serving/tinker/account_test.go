@@ -69,9 +69,26 @@ func TestEachHasHisOwn(t *testing.T) {
 	require.ErrorContains(t, other.Load(t.Context(), path, true), "there is no model of")
 	require.NoError(t, ada.Call(t.Context(), "POST", run+"/checkpoints/weights/one/publish", nil, nil))
 	require.NoError(t, other.Load(t.Context(), path, true))
+	var tar []byte
+	require.NoError(t, eve.Call(t.Context(), "GET", run+"/checkpoints/weights/one/archive", nil, &tar), "what may be loaded may be fetched")
+	require.Contains(t, string(tar), "adapter_config.json")
+	eve.refused(t, http.StatusNotFound, "DELETE", run+"/checkpoints/weights/one", nil)
 	require.NoError(t, ada.Call(t.Context(), "DELETE", run+"/checkpoints/weights/one/publish", nil, nil))
 	require.ErrorContains(t, other.Load(t.Context(), path, true), "there is no model of")
 	require.NoError(t, m.Load(t.Context(), path, true))
+
+	f, err := other.Do(t.Context(), "load_weights", map[string]any{"path": path, "weights_access_token": "tml-secret-of-ada"})
+	require.NoError(t, err)
+	_, err = f.Wait(t.Context())
+	require.ErrorContains(t, err, "there is no model of")
+	journals, err := filepath.Glob(filepath.Join(s.store, "runs", "*", "journal"))
+	require.NoError(t, err)
+	require.Len(t, journals, 2)
+	for _, journal := range journals {
+		text, err := os.ReadFile(journal)
+		require.NoError(t, err)
+		require.NotContains(t, string(text), "secret-of-ada")
+	}
 }
 
 // Whose something is is known after a restart; what was made without keys is everybody's.

@@ -87,7 +87,7 @@ func refuse(w http.ResponseWriter, code int, err error) {
 		w.Header().Set("Retry-After", "1")
 		w.Header().Set("Connection", "close") // returns the connection to a client that has too many open
 	}
-	writeJSON(w, code, map[string]string{"error": err.Error(), "detail": err.Error()})
+	writeJSON(w, code, map[string]string{"error": err.Error()})
 }
 
 func writeJSON(w http.ResponseWriter, code int, v any) {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,7 +39,11 @@ func (s *Server) sign(payload string) string {
 
 // archiveAddress redirects a client to the archive of a checkpoint.
 func (s *Server) archiveAddress(w http.ResponseWriter, r *http.Request) {
-	m, c, err := s.about(r)
+	path := store.Path(r.PathValue("run"), r.PathValue("kind"), r.PathValue("name"))
+	c, m, err := s.checkpoint(s.who(r), "path", path) // who may load it may have it
+	if badinput.Is(err) {
+		err = notFound(err)
+	}
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -94,6 +99,9 @@ func (s *Server) archive(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-tar")
+	if n := store.Packed(files); n > 0 {
+		w.Header().Set("Content-Length", strconv.FormatInt(n, 10))
+	}
 	if err := store.Pack(w, files, c.Time); err != nil {
 		s.Log.Warn("an archive was not sent to its end", "error", err)
 		panic(http.ErrAbortHandler) // abort the connection, or what was sent would look complete

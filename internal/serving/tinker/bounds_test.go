@@ -36,7 +36,7 @@ func TestOldRequestsAreForgotten(t *testing.T) {
 	again := map[string]any{"adam_params": map[string]any{"learning_rate": 1}}
 	_, err := m.Again(t.Context(), "optim_step", 2, again)
 	require.NoError(t, err, "nothing is done again")
-	require.Equal(t, 20, int(want["metrics"].(map[string]any)["step"].(float64)))
+	require.Equal(t, 20, int(want["metrics"].(map[string]any)["updates"].(float64)))
 
 	s.server.stop()
 	s.server.work.Wait()
@@ -47,7 +47,7 @@ func TestOldRequestsAreForgotten(t *testing.T) {
 	s.refused(t, http.StatusGone, "POST", "retrieve_future", old)
 	s.refused(t, http.StatusNotFound, "POST", "retrieve_future", map[string]string{"request_id": m.ID + "#22"})
 	m.Session = &client.Session{Client: s.Client, ID: n.ID}
-	require.EqualValues(t, 21, stepped(t, m, 1e-3)["metrics"].(map[string]any)["step"])
+	require.EqualValues(t, 21, stepped(t, m, 1e-3)["metrics"].(map[string]any)["updates"])
 }
 
 // A model that nobody asks anything has no requests in the memory; who polls for one gets what it came to, from the journal, and what is
@@ -100,7 +100,7 @@ func TestWhatASnapshotHasIsNotHeld(t *testing.T) {
 	require.Zero(t, s.server.account("").held)
 	m.Session = &client.Session{Client: s.Client}
 	learned(t, m, crossEntropy(lesson(text1, 3, 1)))
-	require.EqualValues(t, 2, stepped(t, m, 1e-2)["metrics"].(map[string]any)["step"])
+	require.EqualValues(t, 2, stepped(t, m, 1e-2)["metrics"].(map[string]any)["updates"])
 }
 
 // Sampling sessions, and what a session says of itself, are in the store alone.

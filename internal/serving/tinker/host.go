@@ -13,9 +13,12 @@ func Bases(h *serving.Host) []*Base {
 		if p.Adapter != nil {
 			continue
 		}
-		words := p.Language.Tokenizer
+		words, source := p.Language.Tokenizer, p.Language.Base
+		if source == p.Language.Dir {
+			source = p.Name // a client knows no directory of this machine
+		}
 		all = append(all, &Base{
-			Name: p.Name, Source: p.Language.Base, Dir: p.Language.Dir, Context: p.Live.Plan().MaxLength, Stops: p.Language.Stops,
+			Name: p.Name, Source: source, Dir: p.Language.Dir, Context: p.Live.Plan().MaxLength, Stops: p.Language.Stops,
 			Text:   func() sampler.TextStream { return words.NewStream(false) },
 			Policy: p.Model, Backend: h.Backend(), Turn: h.Turn(), Voice: choir.New(p.Live),
 		})

@@ -142,9 +142,13 @@ func TestRequestsThatAreWrong(t *testing.T) {
 		"data 1: target_tokens: found 6":      with(func(d *wire.Datum) { d.Tokens = d.Tokens[1:] }),
 		"data 1: weights: found shape [2]":    with(func(d *wire.Datum) { d.Inputs["weights"] = wire.Floats1([]float32{1, 2}) }),
 		"data 1: token 1000000 at position 0": with(func(d *wire.Datum) { d.Tokens[0] = 1000000 }),
-		"advantage +Inf at position 0": with(func(d *wire.Datum) {
+		"weights: found +Inf at position 0, expected a finite number": with(func(d *wire.Datum) {
 			d.Inputs["weights"] = wire.Floats1(slices.Repeat([]float32{float32(math.Inf(1))}, 6))
 		}),
+		"logprobs: found NaN at position 0": {Loss: "dro", Data: with(func(d *wire.Datum) {
+			d.Inputs["logprobs"] = wire.Floats1(slices.Repeat([]float32{float32(math.NaN())}, 6))
+			d.Inputs["advantages"] = d.Inputs["weights"]
+		}).Data[1:]},
 		"logprobs: found none, but the loss": {Loss: "dro", Data: crossEntropy(good).Data},
 		"data 1: target -5 at position 0": with(func(d *wire.Datum) {
 			d.Inputs["target_tokens"] = wire.Ints1(slices.Repeat([]int32{-5}, 6))

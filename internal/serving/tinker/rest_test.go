@@ -125,6 +125,7 @@ func TestAnArchive(t *testing.T) {
 			require.Equal(t, http.StatusNotFound, fetched.StatusCode)
 			continue
 		}
+		require.EqualValues(t, len(text), fetched.ContentLength, "so that a client can show how far it is")
 		found := map[string][]byte{}
 		for files := tar.NewReader(bytes.NewReader(text)); ; {
 			head, err := files.Next()
@@ -135,8 +136,8 @@ func TestAnArchive(t *testing.T) {
 			found[head.Name], err = io.ReadAll(files)
 			require.NoError(t, err)
 		}
-		require.Len(t, found, 2)
-		require.Contains(t, string(found["adapter_config.json"]), `"lora_alpha": 32`)
+		require.Equal(t, []byte{}, found["checkpoint_complete"], "without it the SDK does not publish what it fetched")
+		require.Regexp(t, `(?s)"base_model_name_or_path": "tiny".*"lora_alpha": 32`, string(found["adapter_config.json"]))
 		paths, err := filepath.Glob(filepath.Join(store, "runs", "*", "sampler_weights", "one", "adapter_model.safetensors"))
 		require.NoError(t, err)
 		want, err := os.ReadFile(paths[0])

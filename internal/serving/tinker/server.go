@@ -28,7 +28,7 @@ import (
 type Base struct {
 	Name      string // its name for clients
 	Tokenizer string // the tokenizer for clients to load, by its name on the Hub; "": Name
-	Source    string // base_model_name_or_path in saved adapters; "": Name
+	Source    string // base_model_name_or_path in saved adapters, for clients who fetch them; "": Name
 	Dir       string // directory of the model, whose fingerprint is saved with adapters; "": none is
 	Context   int    // the longest sequence, in tokens; 0: the model's positions
 	Stops     []int32

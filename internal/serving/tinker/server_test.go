@@ -217,7 +217,7 @@ func TestSavedStatesGoOnAsIfNothingHadBeen(t *testing.T) {
 	}
 	require.NoError(t, other.Load(t.Context(), path, false))
 	require.Equal(t, want[0], learned(t, other, lessons))
-	require.EqualValues(t, 1, stepped(t, other, 1e-2)["metrics"].(map[string]any)["step"])
+	require.EqualValues(t, 1, stepped(t, other, 1e-2)["metrics"].(map[string]any)["updates"])
 
 	wide, err := n.Train(t.Context(), "tiny", 8, 7)
 	require.NoError(t, err)
@@ -240,12 +240,12 @@ func TestARequestIsDoneOnce(t *testing.T) {
 	one := got[map[string]any](t)(m.Again(t.Context(), "optim_step", m.Seq, adam))
 	two := got[map[string]any](t)(m.Again(t.Context(), "optim_step", m.Seq, adam))
 	require.Equal(t, one, two)
-	require.EqualValues(t, 1, one["metrics"].(map[string]any)["step"])
+	require.EqualValues(t, 1, one["metrics"].(map[string]any)["updates"])
 	_, err := m.Again(t.Context(), "optim_step", m.Seq, map[string]any{"adam_params": map[string]any{"learning_rate": 2}})
 	var refused *client.Refused
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, http.StatusBadRequest, refused.Code)
-	require.EqualValues(t, 2, stepped(t, m, 1e-2)["metrics"].(map[string]any)["step"])
+	require.EqualValues(t, 2, stepped(t, m, 1e-2)["metrics"].(map[string]any)["updates"])
 }
 
 // A number that does not come is passed over after a while, and is too late then.
@@ -253,7 +253,7 @@ func TestAHoleIsWaitedFor(t *testing.T) {
 	s := serve(t, t.TempDir(), func(o *Options) { o.Hole = 50 * time.Millisecond })
 	m := train(t, s.connect(t), 1)
 	m.Seq++
-	require.EqualValues(t, 1, stepped(t, m, 1e-2)["metrics"].(map[string]any)["step"])
+	require.EqualValues(t, 1, stepped(t, m, 1e-2)["metrics"].(map[string]any)["updates"])
 	f, err := m.Again(t.Context(), "optim_step", 1, map[string]any{})
 	require.NoError(t, err)
 	_, err = f.Wait(t.Context())

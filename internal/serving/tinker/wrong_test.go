@@ -2,6 +2,7 @@ package tinker
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -34,6 +35,27 @@ func TestAWrongRequestUsesItsNumberUp(t *testing.T) {
 	require.ErrorContains(t, err, "expected protobuf, found Content-Type \\\"application/json\\\"")
 	s.refused(t, http.StatusBadRequest, "POST", "forward_backward", []byte("{}"))
 	learned(t, m, crossEntropy(lesson(text1, 3, 1))) // the number is free
+}
+
+// Numbers that Python writes and JSON does not have are told of by the name of their field, and the next request does not wait.
+func TestNumbersThatJSONDoesNotHave(t *testing.T) {
+	s := serve(t, t.TempDir())
+	n := s.connect(t)
+	m := train(t, n, 1)
+	for i, x := range []string{"NaN", "Infinity", "-Infinity"} {
+		promised := s.get(t, "POST", "optim_step", fmt.Appendf(nil,
+			`{"model_id": %q, "user": "NaN \" NaN", "adam_params": {"beta1": 0.9, "learning_rate": %s, "eps": NaN}, "seq_id": %d}`, m.ID, x, i+1))
+		failure := s.get(t, "POST", "retrieve_future", promised)
+		require.Equal(t, "user", failure["category"])
+		require.Equal(t, "learning_rate: found "+x+", expected a finite number", failure["error"])
+	}
+	m.Seq = 3
+	require.EqualValues(t, 1, stepped(t, m, 0)["metrics"].(map[string]any)["updates"])
+	err := s.Call(t.Context(), "POST", "asample", []byte(`{"sampling_session_id": "x", "sampling_params": {"temperature": NaN}}`), nil)
+	require.ErrorContains(t, err, "temperature: found NaN, expected a finite number")
+	require.NotContains(t, err.Error(), "detail", "a client shows all of it")
+	err = s.Call(t.Context(), "POST", "asample", []byte(`{"sampling_params": {"temperature": NaN}`), nil)
+	require.ErrorContains(t, err, "no JSON object")
 }
 
 // A body that does not come in time is the client's to send again, packed or not.

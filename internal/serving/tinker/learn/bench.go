@@ -224,7 +224,8 @@ func (b *Bench) Step(m *Model, c optim.Config, rate float64) (map[string]float64
 	if err != nil {
 		return nil, err
 	}
-	return map[string]float64{"grad_norm": u.GradNorm, "clip_scale": u.ClipScale, "step": float64(u.Step)}, nil
+	// Programs put these among numbers of their own, of which one is called step.
+	return map[string]float64{"grad_norm": u.GradNorm, "clip_scale": u.ClipScale, "updates": float64(u.Step)}, nil
 }
 
 // Clean reports whether no gradient is accumulated, so that Save loses nothing.

@@ -181,7 +181,11 @@ func (t *task) add(d wire.Datum) error {
 		return err
 	}
 	for c := range int(k) {
-		t.datums, t.of = append(t.datums, in.column(d.Tokens, targets.Ints, c, int(k))), append(t.of, len(t.shapes))
+		column := in.column(d.Tokens, targets.Ints, c, int(k))
+		if err := t.finite(column); err != nil {
+			return err
+		}
+		t.datums, t.of = append(t.datums, column), append(t.of, len(t.shapes))
 	}
 	t.shapes = append(t.shapes, targets.Shape)
 	return nil
@@ -251,6 +255,25 @@ func (in inputs) column(tokens []int32, targets []int64, c, k int) model.Datum {
 		}
 	}
 	return d
+}
+
+// finite refuses inputs that are no numbers where they are read, by the names that the client has for them.
+func (t *task) finite(d model.Datum) error {
+	weighs := weights
+	if t.loss.ratio {
+		weighs = advantages
+	}
+	for i, teaches := range d.Mask {
+		for _, in := range []struct {
+			name  string
+			value float32
+		}{{weighs, d.Advantages[i]}, {logprobs, d.OldLogProbs[i]}} {
+			if v := float64(in.value); teaches && (math.IsNaN(v) || math.IsInf(v, 0)) {
+				return badinput.Errorf("%s: found %v at position %d, expected a finite number", in.name, v, i)
+			}
+		}
+	}
+	return nil
 }
 
 // sum is the loss, computed from the log-probabilities of all rows.

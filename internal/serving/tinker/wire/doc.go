@@ -25,6 +25,12 @@ func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, args...))
 }
 
+// tooMuch is the error of a message that may not be as large as it is.
+type tooMuch string
+
+func (t tooMuch) Error() string        { return string(t) }
+func (t tooMuch) Is(target error) bool { return target == ErrMalformed }
+
 // field is one field of a message: a number, or bytes.
 type field struct {
 	num   protowire.Number

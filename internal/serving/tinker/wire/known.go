@@ -34,6 +34,9 @@ func Parse(text []byte, v any) error {
 		err = nil
 	}
 	if err != nil {
+		if clean, odd := Finite(text); odd != nil && json.Valid(clean) {
+			return odd
+		}
 		return badinput.Errorf("%w", body.Explain(err, v))
 	}
 	if err := body.Check(text); err != nil {
@@ -42,7 +45,8 @@ func Parse(text []byte, v any) error {
 	return nil
 }
 
-// Canonical writes a JSON object in canonical form, with sorted keys.
+// Canonical writes a JSON object in canonical form, with sorted keys, and without the key of somebody else that a load_weights may
+// have: what is canonical is stored.
 func Canonical(text []byte) ([]byte, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
@@ -50,6 +54,7 @@ func Canonical(text []byte) ([]byte, error) {
 	if err := dec.Decode(&v); err != nil {
 		return nil, badinput.Errorf("body: %w", err)
 	}
+	delete(v, "weights_access_token")
 	return json.Marshal(v)
 }
 

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -119,12 +120,10 @@ func (t *Tensor) count(dense, left int) (int, error) {
 	}
 	n := int64(1)
 	for _, d := range t.Shape {
-		if d < 0 || d > int64(left) {
-			return 0, malformed("shape %v, expected at most %d numbers in all tensors of a request", t.Shape, MaxElements)
+		if most := int64(left); d < 0 || d > most || n*d > most {
+			return 0, tooMuch(fmt.Sprintf("shape %v, expected at most %d numbers in all tensors of a request", t.Shape, MaxElements))
 		}
-		if n *= d; n > int64(left) {
-			return 0, malformed("shape %v, expected at most %d numbers in all tensors of a request", t.Shape, MaxElements)
-		}
+		n *= d
 	}
 	return int(n), nil
 }

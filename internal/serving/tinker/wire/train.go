@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -41,7 +42,7 @@ func ReadForwardBackward(body []byte) (r ForwardBackward, err error) {
 				d, err = readDatum(m, &left)
 			}
 			if r.Data = append(r.Data, d); err == nil && len(r.Data) > MaxDatums {
-				err = malformed("more than %d datums", MaxDatums)
+				err = tooMuch(fmt.Sprintf("more than %d datums", MaxDatums))
 			}
 		case 4:
 			r.Loss, err = f.text()
@@ -144,7 +145,7 @@ func (d *Datum) readChunk(message []byte, left *int) error {
 				}
 				tokens, err := intsOf(m)
 				if *left -= len(tokens); err == nil && *left < 0 {
-					err = malformed("more than %d numbers in a request", MaxElements)
+					err = tooMuch(fmt.Sprintf("more than %d numbers in a request", MaxElements))
 				}
 				d.Tokens = append(d.Tokens, tokens...)
 				return err
