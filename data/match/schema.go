@@ -67,7 +67,7 @@ type nowhere struct{}
 
 // Load implements jsonschema.URLLoader.
 func (nowhere) Load(url string) (any, error) {
-	return nil, fmt.Errorf("%s: schemas of other places are not read; expected the whole schema in one", url)
+	return nil, fmt.Errorf("%s: other documents are not read; put the whole schema into one", url)
 }
 
 // limited compiles a schema that counts its steps. The library offers no bound, but it checks the format of a subschema before the rest:

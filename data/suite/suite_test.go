@@ -198,8 +198,8 @@ func TestPickles(t *testing.T) {
 	_, err := contestTests(pack("\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00\x8c\x02[]\x94."))
 	require.NoError(t, err)
 	for p, says := range map[string]string{
-		"cos\nsystem\n(S'true'\ntR.":                      "instruction 0x63",
-		"\x80\x04\x8c\x05posix\x8c\x06system\x93.":        "more than one text",
+		"cos\nsystem\n(S'true'\ntR.":                      "opcode 0x63",
+		"\x80\x04\x8c\x05posix\x8c\x06system\x93.":        "more than one string",
 		"\x80\x04\x8c\x02[]\x94\x85R.":                    "instruction 0x85",
 		"\x80\x04\x8c\x02[":                               "ends too early",
 		"\x80\x04.":                                       "something else than one text",
