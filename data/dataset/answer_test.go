@@ -86,7 +86,7 @@ var refusedAnswers = []struct {
 	{"several ways", `{"prompt":"x","tests":[{"exact":"a"},{"regex":"a"}]}`, MixedKinds, "tests[1] is matched by regex, tests[0] by exact"},
 	{"match of other tests", `{"prompt":"x","match":"math","tests":[{"exact":"a"}]}`, BadTests,
 		`"match" says math, but the tests are matched by exact`},
-	{"limit of an answer", `{"prompt":"x","tests":[{"exact":"a","time_limit_ms":5}]}`, BadField, `found a limit of time or memory, but "exact" runs no program`},
+	{"limit of an answer", `{"prompt":"x","tests":[{"exact":"a","time_limit_ms":5}]}`, BadField, `found a limit of time or memory`},
 	{"checker of an answer", `{"prompt":"x","checker":"x","tests":[{"exact":"a"}]}`, BadField,
 		`"checker" is for programs`},
 	{"kind of an answer", `{"prompt":"x","kind":"stdin","tests":[{"exact":"a"}]}`, BadTests,
