@@ -43,7 +43,7 @@ func (s *Server) connect(ctx context.Context, p patience) (*session, error) {
 		return nil, fmt.Errorf("(%s) did not answer \"initialize\" within %v%s", s, p.start, made.said.Last())
 	}
 	if _, printed, is := strings.Cut(err.Error(), "client is closing: invalid "); is && made.cmd != nil {
-		return nil, fmt.Errorf("(%s) printed on its standard output what is no message (invalid %s)%s", s, printed, made.said.Last())
+		return nil, fmt.Errorf("(%s) printed something other than messages on its standard output (invalid %s)%s", s, printed, made.said.Last())
 	}
 	return nil, fmt.Errorf("(%s) cannot be started: %s%s", s, s.quiet(err), made.said.Last())
 }

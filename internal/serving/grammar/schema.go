@@ -169,7 +169,7 @@ func (c *compiler) check(o *object) {
 		}
 	}
 	if o.vals["uniqueItems"] == true {
-		c.fail(o.at, "uniqueItems is not supported; leave it out, and check what comes")
+		c.fail(o.at, "uniqueItems is not supported; leave it out, and check the answer")
 	}
 }
 

@@ -170,13 +170,13 @@ func TestRefused(t *testing.T) {
 		`{"multipleOf":0.3}`:                            "multipleOf: found 0.3; integers up to 1000 are supported, and powers of ten like 0.01",
 		`{"minimum":1e999}`:                             "minimum: 1e999 is out of reach",
 		`{"type":"integer","exclusiveMinimum":true}`:    "exclusiveMinimum: expected a number",
-		`{"type":"string","minLength":3,"maxLength":2}`: "want numbers of too many digits, or a value must contain itself",
-		`{"type":"integer","minimum":3,"maximum":2}`:    "nothing fits",
-		`false`: "nothing fits",
+		`{"type":"string","minLength":3,"maxLength":2}`: "need numbers of too many digits, or a value must contain itself",
+		`{"type":"integer","minimum":3,"maximum":2}`:    "no value matches",
+		`false`: "no value matches",
 		`{"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]}`: "a value must contain itself",
 		`{"type":"object","minProperties":2}`:                                "minProperties: found 2 where 0 properties are required",
 		`{"type":"object","maxProperties":2}`:                                "maxProperties: found 2",
-		`{"enum":[{"a":1}],"properties":{"a":{}}}`:                           "in enum or const beside what says more about it",
+		`{"enum":[{"a":1}],"properties":{"a":{}}}`:                           "in enum or const is not supported together",
 		`{"type":"array","minItems":5000}`:                                   "found 5000, at most 4096 is supported",
 	} {
 		_, err := JSONSchema(v, json.RawMessage(schema))

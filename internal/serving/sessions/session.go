@@ -232,7 +232,7 @@ func (n *session) join(j *job) (*job, error) {
 	case old != nil && old.sum == j.sum:
 		return old, nil
 	case old != nil && !old.failed():
-		return nil, refusal.Errorf(http.StatusConflict, "%s was asked for with other content before", j.key)
+		return nil, refusal.Errorf(http.StatusConflict, "%s was requested with other content before", j.key)
 	case len(n.queue) >= mostWaiting:
 		return nil, refusal.Busy(time.Second, "%d requests of this session wait; ask again when some are done", len(n.queue))
 	}

@@ -28,7 +28,7 @@ type ticket struct {
 	Until           int64 // in seconds
 }
 
-var errTicket = notFound(badinput.Errorf("this address is not one of an archive, or not any more; ask for another"))
+var errTicket = notFound(badinput.Errorf("this is no address of an archive, or it has expired; request another"))
 
 func (s *Server) sign(payload string) string {
 	mac := hmac.New(sha256.New, s.store.Secret)

@@ -54,7 +54,7 @@ func (s *Server) checkBase(base, dir, name string) error {
 		return nil
 	}
 	if what := was.Under(print); what != "" {
-		return badinput.Errorf("%s was trained on another model than %s is now: %s; it goes with a server that has the one of before",
+		return badinput.Errorf("%s was trained on another model than %s is now: %s; use it on a server with the earlier model",
 			name, base, what)
 	}
 	return nil

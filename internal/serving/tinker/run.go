@@ -162,7 +162,7 @@ func (r *run) accept(seq int64, kind, sum string, body []byte) (id string, err e
 	case r.waiting >= maxWaiting || r.bytes+len(body) > maxPending:
 		return "", tooMany("%d requests of %s wait; send the next when some are done", r.waiting, r.ID)
 	case r.account.full(len(body)) && kind == forwardBackward:
-		return "", tooMany("%d MB of requests are held that no optim_step has used; send the next after some", maxHeld>>20)
+		return "", tooMany("%d MB of requests wait for an optim_step; send that first", maxHeld>>20)
 	case r.unloaded: // future answers with the error
 		return id, nil
 	}
