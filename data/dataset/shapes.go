@@ -324,6 +324,9 @@ func (n functionNames) settle(kind data.Kind, tests []looseTest) (string, error)
 	if name == "" {
 		name = n.metadata
 	}
+	if name == "" {
+		return "", refuse(NoFunction, `the name of the function is missing; expected "fn_name", or "func_name" in the metadata`)
+	}
 	if !identifier(name) {
 		return "", refuse(NoFunction,
 			`found %s, expected the name of a Python function in "fn_name" or in the metadata's "func_name"`, clip(name))

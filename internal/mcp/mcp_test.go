@@ -235,7 +235,7 @@ func TestAddress(t *testing.T) {
 		named, err := Read(write(t, entry(path, token)))
 		require.NoError(t, err)
 		_, err = Open(t.Context(), named, Options{CallTime: time.Minute})
-		require.ErrorContains(t, err, "cannot be started")
+		require.ErrorContains(t, err, "cannot be reached")
 		require.ErrorContains(t, err, "check that the server is up, and its headers")
 		require.NotContains(t, err.Error(), "hush")
 		require.True(t, badinput.Is(err))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -170,6 +171,9 @@ func (s *Server) ask(ctx context.Context, method, path string, body, reply any) 
 func cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if lost := new(url.Error); errors.As(err, &lost) { // the message names the server already
+		return lost.Err
 	}
 	return err
 }
