@@ -46,7 +46,7 @@ func openOrBuild(ctx context.Context, dir string, files []File, opt Options) (*S
 	}
 	scratch, done, err := atomicfile.Beside(filepath.Join(filepath.Dir(dir), "set")) // also removes what killed processes left
 	if err != nil {
-		return nil, badinput.Errorf("no folder for the normalised data set: %w; set XDG_CACHE_HOME to a writable one", err)
+		return nil, badinput.Errorf("no folder for the normalised data set: %w; choose a writable cache folder", err)
 	}
 	defer done()
 	if err := build(ctx, scratch, files, opt); disk.Full(err) { // the error itself would name temporary files

@@ -150,7 +150,7 @@ func (d *download) fetch(ctx context.Context, blob string) error {
 			// What is there cannot be trusted: the next attempt starts over, and over a line that breaks it moves on again.
 			furthest, err = 0, errors.Join(err, part.Truncate(0))
 			if damaged++; damaged == attempts {
-				err = fmt.Errorf("%v (after %d attempts)", err, attempts)
+				err = fmt.Errorf("after %d attempts: %v", attempts, err)
 			}
 			return false, err
 		}

@@ -50,7 +50,7 @@ func (c *Client) retry(ctx context.Context, try func() (moved bool, err error)) 
 		case moved:
 			n = 0
 		case n == attempts || n == dialAttempts && t.dial:
-			return fmt.Errorf("%w (after %d attempts)", err, n)
+			return fmt.Errorf("after %d attempts: %w", n, err)
 		case t.after > longWait:
 			return fmt.Errorf("%w (the server asks to wait %s)", err, t.after)
 		}

@@ -223,7 +223,7 @@ func (v *verifier) expect(name string) (*tar.Header, error) {
 	case h == nil && errors.Is(v.err, io.EOF):
 		return nil, badinput.Errorf("%s is missing", name)
 	case h == nil:
-		return nil, badinput.Errorf("where %s should be: %w", name, v.err)
+		return nil, badinput.Errorf("cannot read %s: %w", name, v.err)
 	case h.Typeflag != tar.TypeReg || h.Linkname != "":
 		return nil, badinput.Errorf("%.100q is no ordinary file", h.Name)
 	case h.Name != folder+name && v.listed(h.Name):
