@@ -216,7 +216,7 @@ func (h *Host) reserve(name, base string) (*Policy, error) {
 	}
 	if base == "" {
 		if len(h.lives) > 1 {
-			return nil, badinput.Errorf("adapter %s: several models are served, and none is named as its base model", name)
+			return nil, badinput.Errorf("adapter %s: several models are served; name its base model with base_model_name", name)
 		}
 		base = h.policies[slices.IndexFunc(h.policies, func(p Policy) bool { return p.Adapter == nil })].Name
 	}

@@ -115,12 +115,12 @@ func TestMistakesOfNames(t *testing.T) {
 	h, err := Open(t.Context(), Options{Backend: b, Sampling: small, Models: []NamedDir{{"x", "tiny"}, {"y", "tiny"}}})
 	require.NoError(t, err)
 	for message, err := range map[string]error{
-		`the name "x" is taken; type another NAME=DIR`:                              h.LoadAdapter("x", "", "dir"),
-		`adapter z: several models are served, and none is named as its base model`: h.LoadAdapter("z", "", "dir"),
-		`adapter z: model "w" is not served here; there are: x, y`:                  h.LoadAdapter("z", "w", "dir"),
-		`model "z" is not served here; there are: x, y`:                             h.UnloadAdapter("z"),
-		`x is a model, and only adapters can be unloaded`:                           h.UnloadAdapter("x"),
-		`the name is empty; type NAME=DIR`:                                          h.LoadAdapter("", "x", "dir"),
+		`the name "x" is taken; type another NAME=DIR`:                                   h.LoadAdapter("x", "", "dir"),
+		`adapter z: several models are served; name its base model with base_model_name`: h.LoadAdapter("z", "", "dir"),
+		`adapter z: model "w" is not served here; there are: x, y`:                       h.LoadAdapter("z", "w", "dir"),
+		`model "z" is not served here; there are: x, y`:                                  h.UnloadAdapter("z"),
+		`x is a model, and only adapters can be unloaded`:                                h.UnloadAdapter("x"),
+		`the name is empty; type NAME=DIR`:                                               h.LoadAdapter("", "x", "dir"),
 	} {
 		require.EqualError(t, err, message)
 	}

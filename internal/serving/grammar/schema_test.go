@@ -160,7 +160,7 @@ func TestRefused(t *testing.T) {
 		`{"oneOf":[]}`:                "oneOf: expected a list of schemas",
 		`{"required":"a"}`:            "required: expected a list of names",
 		`{"properties":[]}`:           "properties: expected an object",
-		`{"$ref":"other.json"}`:       `$ref: found "other.json", expected the place of a schema in this text, like #/$defs/node`,
+		`{"$ref":"other.json"}`:       `$ref: found "other.json", expected a schema within this one, such as #/$defs/node`,
 		`{"$ref":"#"}`:                "refers to itself without anything in between",
 		`{"properties":{"a~/b":{"items":{"format":"colour"}}}}`: `schema #/properties/a~0~1b/items: format: found "colour", expected one of`,
 		`{"pattern":"(?=a)"}`:                           `the pattern "(?=a)": `,

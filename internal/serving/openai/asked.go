@@ -64,7 +64,7 @@ func (s *Server) drawing(f *fields, p *Policy, fewest int) (d drawing, err error
 		Obfuscation bool `json:"include_obfuscation"`
 	}
 	if exact(f, "stream_options", &o, `an object such as {"include_usage": true}`) && !d.stream {
-		f.wrong("stream_options", "it is of a stream; send \"stream\": true")
+		f.wrong("stream_options", "found without \"stream\": true")
 	}
 	d.usage = o.Usage
 	if d.params.TopP == 0 {

@@ -196,10 +196,10 @@ func TestMistakes(t *testing.T) {
 		with(`"reasoning_effort":"low"`):                       "chat_template_kwargs",
 		with(`"frequency_penalty":0.5`):                        "frequency_penalty: found 0.5",
 		with(`"colour":1`):                                     "colour: unknown field",
-		with(`"stream_options":{"include_usage":true}`):        "it is of a stream",
+		with(`"stream_options":{"include_usage":true}`):        "found without",
 		with(`"tools":[{"type":"web"}]`):                       "tool 0: found",
 		with(`"tool_choice":"sometimes"`):                      "tool_choice: found",
-		with(`"chat_template_kwargs":{"tools":[]}`):            "which the server itself gives",
+		with(`"chat_template_kwargs":{"tools":[]}`):            "which the server sets itself",
 		with(`"chat_template_kwargs":7`):                       "expected an object",
 	} {
 		status, text := post(t, h, "/v1/chat/completions", body)

@@ -45,7 +45,7 @@ func TestSavedAdaptersKnowTheirBase(t *testing.T) {
 		return log.String()
 	}
 	require.Empty(t, again(written))
-	require.Contains(t, again(nil), "it is not known which weights an adapter was trained over")
+	require.Contains(t, again(nil), "the base weights of an adapter are not recorded")
 	require.Contains(t, models(), `"mine"`)
 	p, known, err := provenance.BaseOf(filepath.Dir(file))
 	require.NoError(t, err)

@@ -95,7 +95,7 @@ func (s *Server) archive(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/x-tar")
 	if err := store.Pack(w, files, c.Time); err != nil {
-		s.Log.Warn("an archive was not sent to its end", "error", err)
+		s.Log.Warn("an archive was not sent completely", "error", err)
 		panic(http.ErrAbortHandler) // abort the connection, or what was sent would look complete
 	}
 }

@@ -48,7 +48,7 @@ func (s *Server) checkBase(base, dir, name string) error {
 	}
 	if !known {
 		if _, told := s.unsure.LoadOrStore(dir, true); !told {
-			s.Log.Warn("it is not known which weights of its base this was trained over; save it again to have that written down", "of", name,
+			s.Log.Warn("the base weights that this was trained over are not recorded; save it again to record them", "of", name,
 				"base", base)
 		}
 		return nil

@@ -293,14 +293,14 @@ func (r *run) skip() error {
 		r.enter(e)
 		r.finish(e, neverCame(rec.Seq))
 	}
-	r.s.Log.Warn("requests that did not come were passed over", "model", r.ID, "from", from, "count", len(records))
+	r.s.Log.Warn("missing requests were skipped", "model", r.ID, "from", from, "count", len(records))
 	return nil
 }
 
 // sleep makes a snapshot and removes the model from memory, unless a request has come in the meantime.
 func (r *run) sleep() bool {
 	if err := r.snapshot(r.next - 1); err != nil {
-		r.s.Log.Error("a model could not be kept", "model", r.ID, "error", err)
+		r.s.Log.Error("a model could not be saved", "model", r.ID, "error", err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
