@@ -68,8 +68,8 @@ func TestRefereeIsAComponent(t *testing.T) {
 	require.True(t, badinput.Is(err))
 	require.ErrorContains(t, err, "judge_url: the judge fails on a trial completion of problem p: found no score")
 	for says, cfg := range map[string]Config{
-		"but no judge_url= names": {Weights: "judge=1", Answers: true},
-		"no weight uses the judge":     {Answers: true, Judge: referee.Config{URL: "http://x"}},
+		"but no judge_url= names":  {Weights: "judge=1", Answers: true},
+		"no weight uses the judge": {Answers: true, Judge: referee.Config{URL: "http://x"}},
 	} {
 		_, err = Open(t.Context(), cfg)
 		require.ErrorContains(t, err, says)

@@ -213,7 +213,7 @@ func TestPickles(t *testing.T) {
 		require.ErrorContains(t, err, says, "%q", p)
 		require.True(t, badinput.Is(err))
 	}
-	for text, says := range map[string]string{"no base64!": "expected a list of tests", "AAAA": "something else than zlib's"} {
+	for text, says := range map[string]string{"no base64!": "expected a list of tests", "AAAA": "but not of zlib data"} {
 		_, err := contestTests(text)
 		require.ErrorContains(t, err, says)
 	}

@@ -303,7 +303,7 @@ func TestMistakes(t *testing.T) {
 		`judge_url: found "host:80", expected the address`: {URL: "host:80"},
 		"judge_prompt: template: judge_prompt:1":           {URL: "http://x", Prompt: "{{.Completion"},
 		"can't evaluate field Score":                       {URL: "http://x", Prompt: "{{.Completion}}{{.Score}}"},
-		"leaves out the completion":                  {URL: "http://x", Prompt: "{{.Statement}}"},
+		"leaves out the completion":                        {URL: "http://x", Prompt: "{{.Statement}}"},
 		"judge_score: error parsing regexp":                {URL: "http://x", Score: "("},
 		`judge_score: found 0 groups in "[0-9]"`:           {URL: "http://x", Score: "[0-9]"},
 	} {
