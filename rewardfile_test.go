@@ -26,7 +26,7 @@ func TestWhatCannotJudgeIsRefusedBeforeTheFirstStep(t *testing.T) {
 	}
 	file := write("reward.py", "def compute_reward(completion, ground_truth):\n    return {}['x']\n")
 	_, err := tryOpen(t, nil, "run_dir="+filepath.Join(dir, "run"), "reward=custom", "reward_file="+file)
-	require.ErrorContains(t, err, "reward_file="+file+" fails on a small completion of problem ")
+	require.ErrorContains(t, err, "reward_file="+file+" fails on a trial completion of problem ")
 	require.ErrorContains(t, err, "KeyError: 'x'")
 	require.True(t, badinput.Is(err))
 

@@ -72,9 +72,9 @@ func (f Filter) check(problems []Problem) error {
 	}
 	switch {
 	case f.MaxTests > 0 && f.MinTests > f.MaxTests:
-		return badinput.Errorf("filter: at least %d tests and at most %d leave nothing", f.MinTests, f.MaxTests)
+		return badinput.Errorf("filter: min_problem_tests=%d and max_problem_tests=%d contradict each other", f.MinTests, f.MaxTests)
 	case f.MaxPromptChars > 0 && f.MinPromptChars > f.MaxPromptChars:
-		return badinput.Errorf("filter: prompts of at least %d and at most %d characters leave nothing", f.MinPromptChars, f.MaxPromptChars)
+		return badinput.Errorf("min_prompt_chars=%d and max_prompt_chars=%d contradict each other", f.MinPromptChars, f.MaxPromptChars)
 	case f.TruncatePrompts && f.MaxPromptChars == 0:
 		return badinput.Errorf("truncate_prompts needs max_prompt_chars, which says where to cut")
 	}

@@ -58,8 +58,8 @@ func NewPool(problems []Problem, seed uint64, difficulty Difficulty) (*Pool, err
 		return nil, badinput.Errorf("no problem is left to train on; loosen the filters or give more data")
 	}
 	if d := difficulty; d.Patience < 0 || d.Patience > 0 && !(d.Keep >= 0.01 && d.Keep <= 1) {
-		return nil, badinput.Errorf("difficulty sampling: found patience %d and keep %v, "+
-			"expected patience of at least 0 and keep from 0.01 to 1", d.Patience, d.Keep)
+		return nil, badinput.Errorf("found difficulty_patience=%d and difficulty_keep=%v, expected a patience of 0 or more and a share from "+
+			"0.01 to 1", d.Patience, d.Keep)
 	}
 	p := &Pool{problems: problems, index: make(map[string]int, len(problems)), seed: seed, difficulty: difficulty, streaks: map[int]int{}}
 	for i := range problems {
@@ -178,7 +178,7 @@ func (p *Pool) Cursor() Cursor {
 // the run can go on, from the same position in a new order, but does not repeat the old one.
 func (p *Pool) Restore(c Cursor) (drifted bool, err error) {
 	if c.Seed != p.seed {
-		return false, badinput.Errorf("the checkpoint deals problems by seed %d, the run by seed %d; set seed=%d to resume",
+		return false, badinput.Errorf("the checkpoint has seed %d, but the run has seed %d; type seed=%d to resume",
 			c.Seed, p.seed, c.Seed)
 	}
 	drifted = c.Pool != p.fingerprint()

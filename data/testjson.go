@@ -53,12 +53,12 @@ func (v *wireTest) test() (Test, error) {
 		if k := v.AssertKeys; k.Assert != "" && noStdin && noCall && matches == 0 {
 			return Test{Assert: k.Assert, Setup: k.Setup, Given: k.Given, Calls: k.Calls, Public: v.Public, Limits: v.Limits}, nil
 		}
-		return Test{}, errors.New(`a test with "setup", "given" or "calls" has "assert", and nothing of another kind`)
+		return Test{}, errors.New(`"setup", "given" and "calls" need "assert", and no keys of other kinds of tests`)
 	case matches > 0:
 		if matches == 1 && noStdin && noCall && v.Limits == (Limits{}) {
 			return Test{Match: match, Public: v.Public}, nil
 		}
-		return Test{}, errors.New(`a test with "exact", "regex", "json_schema" or "math" has one of them, and nothing of a program`)
+		return Test{}, errors.New(`a test has only one of "exact", "regex", "json_schema" and "math", and then no keys of programs`)
 	case noCall && v.Stdin != nil && v.Stdout != nil:
 		return Test{Stdin: *v.Stdin, Stdout: *v.Stdout, Public: v.Public, Limits: v.Limits}, nil
 	case noStdin && v.Args != nil && v.Returns != nil:

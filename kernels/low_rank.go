@@ -94,7 +94,7 @@ func (c checker) lowRank(l *LowRank, z Cols, w Matrix, T int) {
 	c.matrix("A", l.A)
 	c.cols("z", z, l.A.Rows(), T)
 	if n := len(l.B); n == 0 || n != len(l.Windows) || l.A.Rows()%n != 0 || l.A.Cols() != w.Cols() {
-		c.fail("A [%d, %d], %d matrices B and %d windows of a linear [%d, %d] do not belong together", l.A.Rows(), l.A.Cols(), n,
+		c.fail("A [%d, %d], %d matrices B and %d windows do not fit a linear layer [%d, %d]", l.A.Rows(), l.A.Cols(), n,
 			len(l.Windows), w.Rows(), w.Cols())
 	}
 	for i, at := range l.Windows {

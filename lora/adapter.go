@@ -56,7 +56,7 @@ func (a *Adapter) checkFinite() error {
 	for _, e := range a.entries {
 		for i, x := range a.Of(e) {
 			if x-x != 0 {
-				return fmt.Errorf("lora: %s: element %d is %v, expected finite numbers: nobody could load it", e.Name, i, x)
+				return fmt.Errorf("lora: %s: element %d is %v, expected finite numbers", e.Name, i, x)
 			}
 		}
 	}

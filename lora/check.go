@@ -54,7 +54,7 @@ func CheckMergeContext(ctx context.Context, modelDir string, a *Adapter, mergedD
 	for _, name := range before.Names() {
 		if o, ok := before.Other(name); ok {
 			if m, _ := after.Other(name); !reflect.DeepEqual(o, m) {
-				return 0, fmt.Errorf("%s: it is no weight, and is another in the merged model", name)
+				return 0, fmt.Errorf("%s: it differs in the merged model, though it is no weight that the adapter changes", name)
 			}
 			continue
 		}
@@ -76,8 +76,8 @@ func CheckMergeContext(ctx context.Context, modelDir string, a *Adapter, mergedD
 	}
 	kept = all.share()
 	if kept < leastKept {
-		return kept, badinput.Errorf("only %.0f %% of what the adapter changes is left after rounding: it is too small for the encoding "+
-			"of the model's weights; keep it as an adapter, or merge it into a model in F32", 100*kept)
+		return kept, badinput.Errorf("only %.0f %% of the adapter's change is left after rounding to the number format of the weights; keep "+
+			"it as an adapter, or merge it into a model in F32", 100*kept)
 	}
 	return kept, nil
 }
@@ -109,7 +109,7 @@ func (a *Adapter) checkTensor(ctx context.Context, w, m tensorfile.Tensor) (proj
 	}
 	if pair[A] == nil {
 		if !bytes.Equal(w.Bytes, m.Bytes) {
-			return projection{}, fmt.Errorf("%s: no adapter belongs to this weight, and the merged one is another", w.Name)
+			return projection{}, fmt.Errorf("%s: the weight differs in the merged model, though the adapter does not change it", w.Name)
 		}
 		return projection{}, ctx.Err()
 	}

@@ -77,7 +77,7 @@ func TestCheckMergeRefusesWhatIsRoundedAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := CheckMerge(base, a, out)
-	if !badinput.Is(err) || !strings.Contains(err.Error(), "only 0 % of what the adapter changes is left") {
+	if !badinput.Is(err) || !strings.Contains(err.Error(), "only 0 % of the adapter's change is left") {
 		t.Errorf("%v", err)
 	}
 	if kept, err := CheckMerge(base, New(a.Layout), out); err != nil || kept != 1 {

@@ -78,8 +78,8 @@ func (a *Adapter) fits(model *tensorfile.Set) error {
 	}
 	for _, t := range a.Config.Targets {
 		if more := weightName(a.Dims.Layers, t); model.Has(more) {
-			return badinput.Errorf("%s: tensor %q is of a layer that the adapter's model does not have, whose layers are 0 to %d: "+
-				"expected the adapter of this model", model.Path(more), more, a.Dims.Layers-1)
+			return badinput.Errorf("%s: tensor %q is beyond the adapter's layers, 0 to %d; expected an adapter of this "+
+				"model", model.Path(more), more, a.Dims.Layers-1)
 		}
 	}
 	return nil

@@ -44,7 +44,7 @@ func TestMergeTakesAlongWhatIsNoWeight(t *testing.T) {
 	if err := os.WriteFile(path, damaged, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := CheckMerge(base, a, out); err == nil || !strings.Contains(err.Error(), "is another in the merged model") {
+	if _, err := CheckMerge(base, a, out); err == nil || !strings.Contains(err.Error(), "it differs in the merged model") {
 		t.Errorf("positions that are others: %v", err)
 	}
 }

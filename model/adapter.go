@@ -131,7 +131,7 @@ func (a *adapter) restore(dir string) error {
 		return err
 	}
 	if saved.Len() != a.Len() || !slices.Equal(saved.Entries(), a.Entries()) || saved.Scale() != a.Scale() {
-		return badinput.Errorf("%s: the adapter does not have the rank, scale and targets of the one in use, but %+v", dir, saved.Config)
+		return badinput.Errorf("%s: the adapter must have the rank, scale and targets of the one in use, found %+v", dir, saved.Config)
 	}
 	a.b.Upload(a.slab.Params, saved.Values)
 	a.publish()

@@ -28,7 +28,7 @@ type masters struct {
 func newMasters(b kernels.Backend, cfg Config, o Options) (*masters, error) {
 	p := o.Precision
 	if p == I16 {
-		return nil, badinput.Errorf("a precision of int16 is for frozen weights, and these are trained; take precision bf16 or f32")
+		return nil, badinput.Errorf("precision int16 is for frozen weights, and these are trained; take precision bf16 or f32")
 	}
 	w, err := newWeights(b, cfg, p)
 	if err != nil {
@@ -73,8 +73,7 @@ func (m *masters) fill(set *tensorfile.Set) error {
 		at := m.offsets[s.Name]
 		for _, p := range parts {
 			if p.codes != nil {
-				return badinput.Errorf("these weights are in four bits, and cannot be trained themselves; take train=lora, " +
-					"or a model in bf16")
+				return badinput.Errorf("weights in four bits cannot be trained; take train=lora, or a model in bf16")
 			}
 			n := p.numbers()
 			for some := range slices.Chunk(n.Bytes, atATime*n.Encoding.Size()) {

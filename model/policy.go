@@ -146,7 +146,7 @@ func newPolicy(b kernels.Backend, cfg Config, w *weights, t trainable, o Options
 // goroutine that uses the backend.
 func (p *Policy) Twin() (*Policy, error) {
 	if _, whole := p.trained.(*masters); whole {
-		return nil, badinput.Errorf("a model that is trained as a whole has no twin: its weights change; open it with train=lora")
+		return nil, badinput.Errorf("Twin shares frozen weights, and a model with train=full trains them; open it with train=lora")
 	}
 	twin := newPolicy(p.b, p.Config, p.weights, nothing{}, p.Options)
 	twin.order = p.order
@@ -157,7 +157,7 @@ func (p *Policy) Twin() (*Policy, error) {
 func (p *Policy) TwinWith(o Options) (*Policy, error) {
 	o = o.resolved(p.b, func() bool { return p.Precision == BF16 })
 	if o.weightOptions() != p.weightOptions() {
-		return nil, badinput.Errorf("the model is open with %s, and cannot be shared with %s", p.weightOptions(), o.weightOptions())
+		return nil, badinput.Errorf("the model is open with %s, and cannot be shared by a policy with %s", p.weightOptions(), o.weightOptions())
 	}
 	twin, err := p.Twin()
 	if err == nil {
@@ -171,13 +171,13 @@ func (p *Policy) TwinWith(o Options) (*Policy, error) {
 func (p *Policy) Attach(a *lora.Adapter) error {
 	given.All("model.Policy.Attach", "a", a)
 	if _, whole := p.trained.(*masters); whole {
-		return badinput.Errorf("an adapter cannot be attached to a model that is trained as a whole")
+		return badinput.Errorf("an adapter cannot be attached to a model with train=full")
 	}
 	if a.Dims != p.LoRADims() {
-		return badinput.Errorf("adapter for a model of sizes %+v, this one has %+v", a.Dims, p.LoRADims())
+		return badinput.Errorf("the adapter is for a model of sizes %+v, but this one has %+v", a.Dims, p.LoRADims())
 	}
 	if n := len(a.Values); n != a.Len() && n != 0 { // the adapter of a sketch has no values
-		return badinput.Errorf("adapter of %d numbers, its layout has %d", n, a.Len())
+		return badinput.Errorf("the adapter has %d numbers, but its layout has %d", n, a.Len())
 	}
 	t, err := newAdapter(p.b, a, p.Options)
 	if err != nil {
@@ -216,7 +216,7 @@ func (p *Policy) Spared() (ranges [][2]int) {
 	return ranges
 }
 
-var errQuantisedWhole = badinput.Errorf("quantize: weights in four bits cannot be trained themselves; type quantize=none, or train=lora")
+var errQuantisedWhole = badinput.Errorf("quantize: weights in four bits cannot be trained; type quantize=none, or train=lora")
 var errNoAdapter = errors.New("model: no adapter is attached")
 
 // Adapter copies the adapter's parameters to the host. It is an error if there is no adapter.

@@ -77,10 +77,10 @@ func ParseCache(s string) (Precision, error) {
 // checkWhole refuses I16 if the backend has no integer products, or the model no 4-bit weights. set are the model's tensors, or nil.
 func (o Options) checkWhole(b kernels.Backend, set *tensorfile.Set) error {
 	if o.Precision == I16 && !kernels.MultipliesWhole(b) {
-		return badinput.Errorf("a precision of int16 is for the processor, and this is %s; take precision bf16", b.Name())
+		return badinput.Errorf("precision int16 is for the processor, and this is %s; take precision bf16", b.Name())
 	}
 	if o.Precision == I16 && o.Quantise != NF4 && (set == nil || !nf4.Any(set)) {
-		return badinput.Errorf("a precision of int16 is for weights of four bits, and the model has none; take quantize nf4, or precision f32")
+		return badinput.Errorf("precision int16 is for weights of four bits, and the model has none; take quantize nf4, or precision f32")
 	}
 	return nil
 }

@@ -90,9 +90,9 @@ func TestWholeNumbersAreForFourBits(t *testing.T) {
 		dir       string
 		trainable bool
 	}{
-		"a precision of int16 is for weights of four bits, and the model has none": {b, "qwen3-tied", false},
-		"a precision of int16 is for the processor, and this is reference":         {r, "nf4-double", false},
-		"a precision of int16 is for frozen weights":                               {b, "qwen3-tied", true},
+		"precision int16 is for weights of four bits, and the model has none": {b, "qwen3-tied", false},
+		"precision int16 is for the processor, and this is reference":         {r, "nf4-double", false},
+		"precision int16 is for frozen weights":                               {b, "qwen3-tied", true},
 	} {
 		_, err := Open(c.b, goldenDir(c.dir), c.trainable, Options{Precision: I16})
 		require.ErrorContains(t, err, message)

@@ -84,7 +84,7 @@ func TestAnAdapterOfAnotherShapeIsNotRestored(t *testing.T) {
 		dir := t.TempDir()
 		require.NoError(t, fresh(t, p, c).Save(dir, "base"))
 		err = p.Restore(dir)
-		require.ErrorContains(t, err, "does not have the rank, scale and targets of the one in use, but ")
+		require.ErrorContains(t, err, "must have the rank, scale and targets of the one in use, found ")
 		require.ErrorContains(t, err, words)
 	}
 }

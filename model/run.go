@@ -40,7 +40,8 @@ func (p *Policy) ScoreTargets(ctx context.Context, datums []Datum, temperature f
 // It is an error for a fully trained model, which does not keep its original weights.
 func (p *Policy) ScoreBase(ctx context.Context, datums []Datum, temperature float32) ([][]float32, error) {
 	if _, whole := p.trained.(*masters); whole {
-		return nil, badinput.Errorf("a model that is trained as a whole keeps no weights from before; open it with train=lora")
+		return nil, badinput.Errorf("a model with train=full does not keep its original weights, so it has no reference policy; open it " +
+			"with train=lora")
 	}
 	p.inputs.run.Bare = true
 	defer func() { p.inputs.run.Bare = false }()

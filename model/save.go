@@ -28,7 +28,7 @@ func (p *Policy) SaveGradients(path string) error { return p.trained.saveGradien
 func (p *Policy) SaveModel(dir string) error {
 	m, ok := p.trained.(*masters)
 	if !ok {
-		return fmt.Errorf("model: only a model that is trained as a whole has weights to save")
+		return fmt.Errorf("model: only a model with train=full has weights to save")
 	}
 	if err := m.write(dir, kernels.EncodedBF16); err != nil {
 		return err

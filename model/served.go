@@ -25,9 +25,9 @@ func (d *Decoder) Serve(a *lora.Adapter) (*Served, error) {
 	case d.Adapters == 0:
 		return nil, fmt.Errorf("model: the decoder has no room for adapters")
 	case d.served == d.Adapters:
-		return nil, badinput.Errorf("all places for adapters are taken, there are %d; unload one, or make room for more", d.Adapters)
+		return nil, badinput.Errorf("all %d slots for adapters are taken; unload one, or allow for more", d.Adapters)
 	case a.Dims != d.p.LoRADims():
-		return nil, badinput.Errorf("adapter for a model of sizes %+v, this one has %+v", a.Dims, d.p.LoRADims())
+		return nil, badinput.Errorf("the adapter is for a model of sizes %+v, but this one has %+v", a.Dims, d.p.LoRADims())
 	}
 	corrections, err := adapted.Corrections(d.p.b, a, d.p.Options.AdapterPrecision.Trained())
 	if err != nil {
@@ -49,7 +49,7 @@ func (d *Decoder) Serve(a *lora.Adapter) (*Served, error) {
 // Withdraw removes an adapter, which no later run may use. The garbage collector frees its memory.
 func (d *Decoder) Withdraw(s *Served) {
 	if s == nil || s.d != d {
-		panic("model: the adapter is not this decoder's, or was withdrawn before")
+		panic("model: the adapter is not this decoder's, or has been withdrawn")
 	}
 	d.dropAdapters()
 	s.d, s.corrections = nil, nil

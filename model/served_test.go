@@ -169,7 +169,7 @@ func TestAdaptersComeAndGo(t *testing.T) {
 		require.NoError(t, err)
 		_, err = s.d.Serve(a)
 		require.True(t, badinput.Is(err), "%v", err)
-		require.ErrorContains(t, err, "all places for adapters are taken, there are 1")
+		require.ErrorContains(t, err, "all 1 slots for adapters are taken")
 		s.adapters, s.cached = []*Served{served}, 0
 		_, logps := s.run(4, []int{0})
 		said = append(said, logps[0])

@@ -188,7 +188,7 @@ func TestMisuseIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	n := len(a.Values)
 	a.Values = a.Values[:3]
-	require.ErrorContains(t, p.Attach(a), fmt.Sprintf("adapter of 3 numbers, its layout has %d", n))
+	require.ErrorContains(t, p.Attach(a), fmt.Sprintf("the adapter has 3 numbers, but its layout has %d", n))
 	after, err := p.Hash()
 	require.NoError(t, err)
 	require.Equal(t, before, after)

@@ -37,7 +37,7 @@ var (
 type nothing struct{}
 
 func errNothing() error {
-	return badinput.Errorf("nothing to train: attach an adapter, or open the model with train=full; and neither with Frozen")
+	return badinput.Errorf("nothing to train: attach an adapter, or open the model with train=full and without Frozen")
 }
 
 func (nothing) slabs() (params, grads kernels.Buffer) { return nil, nil }

@@ -36,10 +36,10 @@ func TestWhatIsNotTrainedIsRefused(t *testing.T) {
 	for _, err := range []error{
 		accumulate, prepare, frozen.Save(dir, goldenDir("qwen3-tied")), frozen.Restore(dir), frozen.SaveGradients(dir + "/g"),
 	} {
-		require.EqualError(t, err, "nothing to train: attach an adapter, or open the model with train=full; and neither with Frozen")
+		require.EqualError(t, err, "nothing to train: attach an adapter, or open the model with train=full and without Frozen")
 		require.True(t, badinput.Is(err))
 	}
-	require.EqualError(t, frozen.SaveModel(dir), "model: only a model that is trained as a whole has weights to save")
+	require.EqualError(t, frozen.SaveModel(dir), "model: only a model with train=full has weights to save")
 
 	whole, err := Open(b, goldenDir("qwen3-tied"), true, Options{})
 	require.NoError(t, err)
@@ -51,7 +51,7 @@ func TestWhatIsNotTrainedIsRefused(t *testing.T) {
 	}
 	adapter, err := openGolden(t, b, "qwen3-tied", "adapter", Options{}).Adapter()
 	require.NoError(t, err)
-	require.EqualError(t, whole.Attach(adapter), "an adapter cannot be attached to a model that is trained as a whole")
+	require.EqualError(t, whole.Attach(adapter), "an adapter cannot be attached to a model with train=full")
 }
 
 // Who only asks an adapter, or a model that was trained as a whole, has the same numbers and no room for gradients; those are refused.

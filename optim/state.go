@@ -94,7 +94,7 @@ func (a *Adam) checkMoments(f *tensorfile.Pieces, path string, step int) (err er
 				wrong[k] = badinput.Errorf("%s: tensor %q: element %d is %v, expected finite numbers", path, name, from+i, values[i])
 			}
 			if i := noSquare(values); k == 1 && i >= 0 && wrong[2] == nil {
-				wrong[2] = badinput.Errorf("%s: tensor %q: element %d is %v, expected at least 0: the state is none that a step left",
+				wrong[2] = badinput.Errorf("%s: tensor %q: element %d is %v, expected at least 0, as every step leaves it",
 					path, name, from+i, values[i])
 			}
 			return nil

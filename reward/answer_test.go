@@ -44,5 +44,5 @@ func TestAnswersNeedNoSandbox(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, `[{"regex":"(?i)paris"},{"regex":"^[^ ]*$"}]`, truth, "all that is wanted, where that is several")
 	_, err = j.See(t.Context(), "", &half, "print(1)")
-	require.ErrorContains(t, err, "not for programs")
+	require.ErrorContains(t, err, "has no tests for programs")
 }

@@ -29,7 +29,7 @@ type Marked[Item any] struct {
 	Score Score
 }
 
-var errAbandoned = errors.New("nobody asks for the scores any more")
+var errAbandoned = errors.New("scoring was abandoned")
 
 // NewBatch makes a batch of up to total completions. It uses the values of ctx but not its end, since a batch may outlive
 // the step that sampled it: to stop scoring, call Abandon. With late, scoring begins at Close.

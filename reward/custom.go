@@ -138,7 +138,7 @@ func (j *Judge) Try(ctx context.Context, p *data.Problem) error {
 		return fmt.Errorf("reward_file=%s: %w", j.custom.file, err)
 	}
 	if note != "" {
-		return badinput.Errorf("reward_file=%s fails on a small completion of problem %s: %s", j.custom.file, p.ID,
+		return badinput.Errorf("reward_file=%s fails on a trial completion of problem %s: %s", j.custom.file, p.ID,
 			strings.TrimPrefix(note, "reward file: "))
 	}
 	return nil

@@ -17,11 +17,11 @@ func TestParametersInAnotherPlace(t *testing.T) {
 	localPool(t).Close() // or skip
 	file := filepath.Join(t.TempDir(), "reward.py")
 	for parameters, says := range map[string]string{
-		"compute_reward(prompt, completion, ground_truth)": "the parameter completion in another place",
-		"compute_reward(ground_truth, completion)":         "the parameter completion in another place",
-		"compute_reward(completion, x, ground_truth=1)":    "the parameter ground_truth in another place",
-		"compute_reward(ground_truth, *rest)":              "the parameter ground_truth in another place",
-		"compute_rewards(prompts, completions)":            "the parameter completions in another place",
+		"compute_reward(prompt, completion, ground_truth)": "the parameter completion is in the wrong place",
+		"compute_reward(ground_truth, completion)":         "the parameter completion is in the wrong place",
+		"compute_reward(completion, x, ground_truth=1)":    "the parameter ground_truth is in the wrong place",
+		"compute_reward(ground_truth, *rest)":              "the parameter ground_truth is in the wrong place",
+		"compute_rewards(prompts, completions)":            "the parameter completions is in the wrong place",
 		"compute_reward(text, truth, prompt)":              "",
 		"compute_rewards(completions, ground_truth)":       "",
 	} {

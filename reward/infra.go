@@ -15,7 +15,7 @@ type InfraError struct {
 
 func (e *InfraError) Error() string {
 	return fmt.Sprintf(
-		"the sandbox failed for %d of the last %d completions, at last with: %s; run 'grpo doctor' to see what is wrong with it",
+		"the sandbox failed for %d of the last %d completions, most recently: %s; run 'grpo doctor' to see what is wrong with it",
 		e.Failed, e.Of, e.Last)
 }
 
@@ -31,11 +31,11 @@ type FileError struct {
 
 func (e *FileError) Error() string {
 	if e.Judge {
-		return fmt.Sprintf("the judge gave no score to %d of the last %d completions, at last with: %s; "+
-			"mend it, or set infra_threshold above %d to leave out as many", e.Failed, e.Of, e.Last, e.Limit)
+		return fmt.Sprintf("the judge gave no score to %d of the last %d completions, most recently: %s; fix it, or set infra_threshold "+
+			"above %d to tolerate that many", e.Failed, e.Of, e.Last, e.Limit)
 	}
-	return fmt.Sprintf("the reward file failed on %d of the last %d completions, at last with: %s; "+
-		"mend it, and go on with allow_change=reward_file, or set infra_threshold above %d to leave out as many", e.Failed, e.Of, e.Last, e.Limit)
+	return fmt.Sprintf("the reward file failed on %d of the last %d completions, most recently: %s; fix it and resume with "+
+		"allow_change=reward_file, or set infra_threshold above %d to tolerate that many", e.Failed, e.Of, e.Last, e.Limit)
 }
 
 // infraWatch stops grading when the sandbox, the reward file or the judge model failed for more than limit of the last

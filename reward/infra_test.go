@@ -39,7 +39,7 @@ func TestInfra(t *testing.T) {
 		require.ErrorAs(t, err, &stop)
 		require.Equal(t, 4, stop.Failed)
 		require.ErrorContains(t, err,
-			"for 4 of the last 5 completions, at last with: sandbox failed 3 times in a row: the cell is gone; run 'grpo doctor'")
+			"for 4 of the last 5 completions, most recently: sandbox failed 3 times in a row: the cell is gone; run 'grpo doctor'")
 	}
 	require.EqualValues(t, 4, j.Stats().Infra)
 }
@@ -118,7 +118,7 @@ func TestTestsThatCannotBeFetched(t *testing.T) {
 
 	p = data.Problem{ID: "p", Kind: data.Stdin}.WithLoader(1, emptyLoader{})
 	_, err = NewJudge(correct(t), newFake(), nil, nil).Grade(t.Context(), Completion{Problem: &p, Text: fenced("echo")})
-	require.EqualError(t, err, "problem p: there are no tests to judge by")
+	require.EqualError(t, err, "problem p has no tests")
 }
 
 type emptyLoader struct{}

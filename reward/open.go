@@ -146,7 +146,7 @@ func (cfg Config) rules() (r Rules, err error) {
 	case r.Weights.Judge != 0 && cfg.Judge.URL == "":
 		err = badinput.Errorf("the judge has weight %g, but no judge_url= names the endpoint of a model", r.Weights.Judge)
 	case r.Weights.Judge == 0 && cfg.Judge.URL != "":
-		err = badinput.Errorf("judge_url: no weight makes use of the judge; type reward=weights reward_weights=judge=1, or leave it out")
+		err = badinput.Errorf("judge_url: no weight uses the judge; type reward=weights reward_weights=judge=1, or leave it out")
 	}
 	return r, errors.Join(err, r.Check())
 }

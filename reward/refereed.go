@@ -60,7 +60,7 @@ func (j *Judge) consult(ctx context.Context, c Completion, s *Score) error {
 func (r *refereed) try(ctx context.Context, p *data.Problem) error {
 	o, err := r.score(ctx, p, smallCompletion)
 	if err == nil && o.note != "" {
-		err = badinput.Errorf("judge_url: asked about a small completion of problem %s: %s", p.ID, o.note)
+		err = badinput.Errorf("judge_url: the judge fails on a trial completion of problem %s: %s", p.ID, o.note)
 	}
 	return err
 }
@@ -68,7 +68,7 @@ func (r *refereed) try(ctx context.Context, p *data.Problem) error {
 // warnings say for how many completions since the last call the model gave no score.
 func (r *refereed) warnings() (w []string) {
 	if n, first := r.recent.take(); n > 0 {
-		w = []string{fmt.Sprintf("the judge scored %s not; the first time: %s", plural.Of(int(n), "completion"), first)}
+		w = []string{fmt.Sprintf("the judge gave no score to %s; the first time: %s", plural.Of(int(n), "completion"), first)}
 	}
 	return w
 }

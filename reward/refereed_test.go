@@ -56,7 +56,7 @@ func TestRefereeIsAComponent(t *testing.T) {
 		require.Equal(t, ExcludedJudge, s.Excluded)
 		require.Equal(t, `judge: found no score in the answer "hm"`, s.Note)
 		require.True(t, s.Excluded.Failed())
-		require.Equal(t, []string{`the judge scored 1 completion not; the first time: found no score in the answer "hm"`}, j.Warnings())
+		require.Equal(t, []string{`the judge gave no score to 1 completion; the first time: found no score in the answer "hm"`}, j.Warnings())
 	}
 	require.Empty(t, j.Warnings())
 	require.EqualValues(t, 4, asked.Load(), "what was not said is asked for again")
@@ -66,10 +66,10 @@ func TestRefereeIsAComponent(t *testing.T) {
 
 	err = open("mumble {{.Completion}}").Try(t.Context(), &p)
 	require.True(t, badinput.Is(err))
-	require.ErrorContains(t, err, "judge_url: asked about a small completion of problem p: found no score")
+	require.ErrorContains(t, err, "judge_url: the judge fails on a trial completion of problem p: found no score")
 	for says, cfg := range map[string]Config{
-		"but no judge_url= names": {Weights: "judge=1", Answers: true},
-		"no weight makes use":     {Answers: true, Judge: referee.Config{URL: "http://x"}},
+		"but no judge_url= names":  {Weights: "judge=1", Answers: true},
+		"no weight uses the judge": {Answers: true, Judge: referee.Config{URL: "http://x"}},
 	} {
 		_, err = Open(t.Context(), cfg)
 		require.ErrorContains(t, err, says)

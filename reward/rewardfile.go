@@ -125,7 +125,7 @@ func (cfg Config) openFile(ctx context.Context, options sandbox.Options, submiss
 	}
 	if len(takes.Misplaced) > 0 {
 		order := map[bool]string{false: "compute_reward(completion, ground_truth, …)", true: "compute_rewards(completions, …)"}[takes.Whole]
-		return nil, takes, badinput.Errorf("reward_file=%s: found the parameter %s in another place; it is given as in %s", cfg.File,
+		return nil, takes, badinput.Errorf("reward_file=%s: the parameter %s is in the wrong place; expected %s", cfg.File,
 			takes.Misplaced[0], order)
 	}
 	switch options.Preload = source; {

@@ -61,7 +61,7 @@ func TestLettersOfARewardFile(t *testing.T) {
 
 	write(t, path, "def compute_reward(completion, ground_truth):\n    return completion.count('\xe9')\n")
 	_, err = Open(t.Context(), cfg)
-	require.EqualError(t, err, "reward_file="+path+" is not UTF-8, and the letters in it would be others; save it as UTF-8")
+	require.EqualError(t, err, "reward_file="+path+" is not UTF-8; save it as UTF-8")
 	require.True(t, badinput.Is(err))
 }
 

@@ -20,7 +20,7 @@ type Seen struct {
 // tests only. A failure of the sandbox is an error that wraps a *sandbox.InfraError.
 func (j *Judge) See(ctx context.Context, group string, p *data.Problem, code string) ([]Seen, error) {
 	if p.Kind == data.Answer {
-		return nil, fmt.Errorf("problem %s: its tests are not for programs", p.ID)
+		return nil, fmt.Errorf("problem %s has no tests for programs", p.ID)
 	}
 	set := &testSet{problem: p}
 	if err := set.load(ctx, 0); err != nil {

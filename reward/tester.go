@@ -116,7 +116,7 @@ func (r *run) batch(ctx context.Context, order []int, limits sandbox.Limits) err
 	runner := r.runner
 	if r.set.problem.Kind == data.Assert {
 		if runner = r.assertions; runner == nil {
-			return fmt.Errorf("problem %s: its tests are assertions, and this judge has no cells for them: it has to come from Open",
+			return fmt.Errorf("problem %s: its tests are assertions, which need a judge made by reward.Open",
 				r.set.problem.ID)
 		}
 	}
@@ -138,7 +138,7 @@ func (r *run) batch(ctx context.Context, order []int, limits sandbox.Limits) err
 	case err != nil:
 		return err
 	case ran < len(order) && !r.stopped:
-		return fmt.Errorf("problem %s: the sandbox ran %d of %d tests and said nothing", r.set.problem.ID, ran, len(order))
+		return fmt.Errorf("problem %s: the sandbox ran %d of %d tests and gave no reason", r.set.problem.ID, ran, len(order))
 	case r.set.problem.Checker != "":
 		r.tests[order[0]], err = r.checked(ctx, order[0], last)
 		r.count(r.tests[order[0]])

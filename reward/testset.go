@@ -83,7 +83,7 @@ func (s *testSet) load(ctx context.Context, maxTests int) (err error) {
 		return err
 	}
 	if len(s.tests) == 0 {
-		return fmt.Errorf("problem %s: there are no tests to judge by", s.problem.ID)
+		return fmt.Errorf("problem %s has no tests", s.problem.ID)
 	}
 	if s.problem.Kind == data.Answer {
 		if s.matchers, err = matchersOf(s.problem, s.tests); err != nil {

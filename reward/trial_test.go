@@ -40,7 +40,7 @@ func TestARewardFileIsTried(t *testing.T) {
 			continue
 		}
 		require.True(t, badinput.Is(err), body)
-		require.ErrorContains(t, err, "reward_file="+file+" fails on a small completion of problem p: ", body)
+		require.ErrorContains(t, err, "reward_file="+file+" fails on a trial completion of problem p: ", body)
 		require.ErrorContains(t, err, message, body)
 	}
 }
@@ -70,8 +70,8 @@ func TestARewardFileThatFailsIsTold(t *testing.T) {
 	require.Empty(t, j.Warnings(), "each is told once")
 	for range 2 {
 		_, err := j.Grade(t.Context(), Completion{Problem: p, Text: "fail"})
-		require.EqualError(t, err, "the reward file failed on 3 of the last 4 completions, at last with: reward file: RTE KeyError: 'x'; "+
-			"mend it, and go on with allow_change=reward_file, or set infra_threshold above 2 to leave out as many")
+		require.EqualError(t, err, "the reward file failed on 3 of the last 4 completions, most recently: reward file: RTE KeyError: 'x'; "+
+			"fix it and resume with allow_change=reward_file, or set infra_threshold above 2 to tolerate that many")
 		require.True(t, badinput.Is(err))
 	}
 	unweighed := NewJudge(Rules{Weights: Weights{Correct: 1}}, newFake(), nil, file)

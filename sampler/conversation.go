@@ -27,7 +27,7 @@ type Turn struct {
 // check validates a reply to a sequence, for an engine whose sequences have at most maxLength tokens.
 func (m More) check(q *sequence, vocab, maxLength int) error {
 	if m.MaxTokens < 0 || m.MaxTokens == 0 && len(m.Tokens) > 0 {
-		return badinput.Errorf("max_tokens of a turn: found %d after %d tokens, expected 1 or more, or neither tokens nor a turn",
+		return badinput.Errorf("max_tokens of a turn: found %d with a reply of %d tokens, expected 1 or more, or 0 without a reply",
 			m.MaxTokens, len(m.Tokens))
 	}
 	if m.MaxTokens > math.MaxInt32 { // the sum with the length could overflow
@@ -39,7 +39,7 @@ func (m More) check(q *sequence, vocab, maxLength int) error {
 		}
 	}
 	if n := q.length() + len(m.Tokens) + m.MaxTokens; n > maxLength {
-		return badinput.Errorf("%d tokens, a reply of %d and max_tokens %d make %d, more than the %d that a sequence may have here", q.length(),
+		return badinput.Errorf("%d tokens, a reply of %d and max_tokens %d make %d, more than the maximum length of %d", q.length(),
 			len(m.Tokens), m.MaxTokens, n, maxLength)
 	}
 	return nil

@@ -246,11 +246,11 @@ func TestBadRepliesEndTheirConversation(t *testing.T) {
 	for message, more := range map[string]More{
 		"reply: token 384 at position 1, expected 0 to 383": {Tokens: []int32{1, 384}, MaxTokens: 1},
 
-		"max_tokens of a turn: found 0 after 1 tokens, expected 1 or more, or neither tokens nor a turn":  {Tokens: []int32{1}},
-		"max_tokens of a turn: found -1 after 0 tokens, expected 1 or more, or neither tokens nor a turn": {MaxTokens: -1},
-		"max_tokens of a turn: found 9223372036854775807, expected at most 2147483647":                    {MaxTokens: math.MaxInt64},
+		"max_tokens of a turn: found 0 with a reply of 1 tokens, expected 1 or more, or 0 without a reply":  {Tokens: []int32{1}},
+		"max_tokens of a turn: found -1 with a reply of 0 tokens, expected 1 or more, or 0 without a reply": {MaxTokens: -1},
+		"max_tokens of a turn: found 9223372036854775807, expected at most 2147483647":                      {MaxTokens: math.MaxInt64},
 
-		"7 tokens, a reply of 8 and max_tokens 50 make 65, more than the 64 that a sequence may have here": {make([]int32, 8), 50},
+		"7 tokens, a reply of 8 and max_tokens 50 make 65, more than the maximum length of 64": {make([]int32, 8), 50},
 	} {
 		fine := Request{Prompt: []int32{1, 2}, N: 1, Params: Params{MaxTokens: 5}}
 		bad := fine

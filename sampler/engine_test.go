@@ -273,12 +273,12 @@ func TestBadRequestsAreRefusedBeforeAnyWork(t *testing.T) {
 		"top_p: found -0.5, expected 0 to 1":                                 func(r *Request) { r.Params.TopP = -0.5 },
 		"min_p: found 1.5, expected 0 to 1":                                  func(r *Request) { r.Params.MinP = 1.5 },
 
-		"the most likely tokens: found -1 and of the prompt 0, expected 0 to 128":  func(r *Request) { r.Top = -1 },
-		"the most likely tokens: found 0 and of the prompt -1, expected 0 to 128":  func(r *Request) { r.PromptTop = -1 },
-		"the most likely tokens: found 129 and of the prompt 0, expected 0 to 128": func(r *Request) { r.Top = 129 },
-		"the most likely tokens: found 0 and of the prompt 129, expected 0 to 128": func(r *Request) { r.PromptTop = 129 },
+		"top log-probabilities: found -1 for the completion and 0 for the prompt, expected 0 to 128":  func(r *Request) { r.Top = -1 },
+		"top log-probabilities: found 0 for the completion and -1 for the prompt, expected 0 to 128":  func(r *Request) { r.PromptTop = -1 },
+		"top log-probabilities: found 129 for the completion and 0 for the prompt, expected 0 to 128": func(r *Request) { r.Top = 129 },
+		"top log-probabilities: found 0 for the completion and 129 for the prompt, expected 0 to 128": func(r *Request) { r.PromptTop = 129 },
 
-		"a prompt of 2 tokens and max_tokens 63 make 65, more than the 64 that a sequence may have here": func(r *Request) {
+		"a prompt of 2 tokens and max_tokens 63 make 65, more than the maximum length of 64": func(r *Request) {
 			r.Params.MaxTokens = 63
 		},
 	} {
@@ -291,12 +291,12 @@ func TestBadRequestsAreRefusedBeforeAnyWork(t *testing.T) {
 	require.Equal(t, "KV: none", none.String(), "what stands beside an error can be printed, too")
 	require.ErrorContains(t, err, "the model has 40960 positions")
 	_, err = NewPlan(p, Options{MaxLength: 64, CacheBytes: 1000})
-	require.ErrorContains(t, err, "one sequence of 64 tokens needs 3")
+	require.ErrorContains(t, err, "a sequence of 64 tokens needs 3")
 	_, err = NewPlan(p, Options{MaxLength: 64, CacheBytes: 1 << 60})
 	require.ErrorContains(t, err, "this process may take ")
 	for _, o := range []Options{{MaxSequences: 1 << 40}, {MaxSequences: math.MaxInt}, {TokenBudget: 1 << 40}} {
 		_, err = New(p, o) // before the cache is made, which takes a minute where half of a machine is free
-		require.ErrorContains(t, err, "beside the cache, and this process may take ")
+		require.ErrorContains(t, err, "besides the KV cache, but this process may take only ")
 		require.True(t, badinput.Is(err))
 	}
 }

@@ -69,7 +69,7 @@ func ExampleLive() {
 		log.Fatal(err)
 	}
 	ticket.Cancel()
-	l.Close()                         // no more requests are taken
+	l.Close()                         // the sampler takes no more requests
 	err = l.Run(context.Background()) // in a goroutine of its own, where requests come and go
 	if err != nil {
 		log.Fatal(err)

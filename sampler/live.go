@@ -12,13 +12,13 @@ import (
 )
 
 // ErrBusy refuses a request of a client that has MaxWaiting requests waiting.
-var ErrBusy = errors.New("as many requests wait as may: try again later")
+var ErrBusy = errors.New("too many requests are waiting; try again later")
 
 // ErrWithdrawn refuses a request for an adapter that is no longer served.
-var ErrWithdrawn = badinput.Errorf("the adapter of the request is not served any more")
+var ErrWithdrawn = badinput.Errorf("the adapter of the request was unloaded")
 
 // ErrClosed refuses a request to a Live that was closed, or that failed.
-var ErrClosed = errors.New("no more requests are taken")
+var ErrClosed = errors.New("the sampler takes no more requests")
 
 // Live samples requests that come and go, as a server needs it. Its methods are safe for concurrent use, except
 // for Run, which one goroutine calls. A request gets the tokens that Engine.Sample would draw for it, whatever
@@ -39,7 +39,7 @@ type Live struct {
 	queued     map[*group]bool // requests whose prefill has not begun, and that are not cancelled
 	waiting    map[string]int  // the number of these by client
 	freeBlocks int             // free and evictable blocks after the last iteration
-	err        error           // why no more requests are taken; nil while they are
+	err        error           // why the sampler takes no more requests; nil while they are
 	wake       chan struct{}
 	users      map[*model.Served]int // by adapter that is served: its unfinished requests
 	lastUsers  map[*model.Served]int // the same by adapter that is being withdrawn

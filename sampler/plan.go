@@ -108,8 +108,9 @@ func (p Plan) check(policy *model.Policy) error {
 	d := p.Decoder()
 	least := 4*float64(d.Sequences)*float64(d.TableStride) + rowBytes*float64(d.Rows)
 	if free, known := p.free(policy); known && least > float64(free) || least > math.MaxInt64 {
-		return badinput.Errorf("sampler: %s at a time with %s an iteration take %.3g GB or more beside the cache, and this process may take "+
-			"%s of memory yet; expected fewer of them", plural.Of(p.MaxSequences, "sequence"), plural.Of(d.Rows, "row"), least/1e9, memory.GB(free))
+		return badinput.Errorf("sampler: %s at a time with %s an iteration take %.3g GB or more besides the KV cache, but this process may "+
+			"take only %s more memory; expected fewer of "+
+			"them", plural.Of(p.MaxSequences, "sequence"), plural.Of(d.Rows, "row"), least/1e9, memory.GB(free))
 	}
 	return nil
 }
@@ -135,7 +136,7 @@ func NewPlan(p *model.Policy, o Options) (Plan, error) {
 	free, known := o.free(p)
 	switch {
 	case o.CacheBytes > 0 && known && o.CacheBytes > free:
-		return Plan{}, badinput.Errorf("a cache of %s: this process may take %s of memory yet; expected less than that",
+		return Plan{}, badinput.Errorf("a KV cache of %s is too large: this process may take only %s more memory",
 			memory.GB(o.CacheBytes), memory.GB(free))
 	case o.CacheBytes > 0:
 		want = int(o.CacheBytes / size)
@@ -144,7 +145,7 @@ func NewPlan(p *model.Policy, o Options) (Plan, error) {
 	}
 	if want < needed {
 		return Plan{}, badinput.Errorf(
-			"a cache of %d bytes has %d blocks of %d tokens; one sequence of %d tokens needs %d: expected at least %d bytes",
+			"a KV cache of %d bytes has %d blocks of %d tokens, but a sequence of %d tokens needs %d; expected at least %d bytes",
 			o.CacheBytes, want, plan.Block, o.MaxLength, needed, int64(needed)*size)
 	}
 	plan.Blocks, plan.CacheBytes = want, int64(want)*size

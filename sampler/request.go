@@ -133,7 +133,8 @@ func (r Request) check(c model.Config, maxLength int) error {
 	case p.TopK < 0:
 		return badinput.Errorf("top_k: found %d, expected 0 (all) or more", p.TopK)
 	case r.Top < 0 || r.Top > model.MostTops || r.PromptTop < 0 || r.PromptTop > model.MostTops:
-		return badinput.Errorf("the most likely tokens: found %d and of the prompt %d, expected 0 to %d", r.Top, r.PromptTop, model.MostTops)
+		return badinput.Errorf("top log-probabilities: found %d for the completion and %d for the prompt, expected 0 to "+
+			"%d", r.Top, r.PromptTop, model.MostTops)
 	case !(p.TopP >= 0 && p.TopP <= 1):
 		return badinput.Errorf("top_p: found %v, expected 0 to 1", p.TopP)
 	case !(p.MinP >= 0 && p.MinP <= 1):
@@ -153,7 +154,7 @@ func (r Request) check(c model.Config, maxLength int) error {
 		}
 	}
 	if n := len(r.Prompt) + p.MaxTokens; n > maxLength {
-		return badinput.Errorf("a prompt of %d tokens and max_tokens %d make %d, more than the %d that a sequence may have here",
+		return badinput.Errorf("a prompt of %d tokens and max_tokens %d make %d, more than the maximum length of %d",
 			len(r.Prompt), p.MaxTokens, n, maxLength)
 	}
 	return nil

@@ -94,7 +94,7 @@ func TestRewardFile(t *testing.T) {
 	require.Contains(t, errOut, "reward_file="+file+" failed on 1 completion; the first time: RTE ZeroDivisionError")
 	require.NoError(t, os.WriteFile(file, []byte("def compute_reward(completion, ground_truth):\n    return 'good'\n"), 0o644))
 	out, errOut, code = shell(t, "", "reward", "--problems", path, "--completions", completions, "--reward-file", file)
-	requireBadInput(t, out, errOut, code, "reward_file="+file+" fails on a small completion of problem add", `returned "good"`)
+	requireBadInput(t, out, errOut, code, "reward_file="+file+" fails on a trial completion of problem add", `returned "good"`)
 }
 
 // A problem whose checker cannot be used is refused, and the others are scored.

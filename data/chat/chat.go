@@ -163,7 +163,7 @@ func hash(template string) string { return fmt.Sprintf("%x", sha256.Sum256([]byt
 func ForModel(tok *tokenizer.Tokenizer, o Options) (*Renderer, error) {
 	switch name, ok := proved[hash(tok.ChatTemplate())]; {
 	case tok.ChatTemplate() == "" && len(tok.Templates()) > 0:
-		return nil, badinput.Errorf("the model has chat templates by the names of %s, and none that is the default; copy one of them to "+
+		return nil, badinput.Errorf("the model has the chat templates %s, and none named default; copy one of them to "+
 			"chat_template.jinja, or choose a renderer by name: %s, %s", strings.Join(tok.Templates(), ", "), plain, strings.Join(Names(), ", "))
 	case tok.ChatTemplate() == "":
 		return nil, badinput.Errorf("the model has no chat template; choose a renderer by name: %s, %s", plain, strings.Join(Names(), ", "))

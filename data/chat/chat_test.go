@@ -160,12 +160,12 @@ func checkRefused(t *testing.T, err error, want string) {
 func TestRefused(t *testing.T) {
 	call := func(c ToolCall) []Message { return []Message{{Role: "assistant", ToolCalls: []ToolCall{c}}} }
 	for want, messages := range map[string][]Message{
-		"conversation: no messages":                nil,
-		`message 1: found role "developer"`:        {user("a"), {Role: "developer"}},
-		"message 0: a user makes no tool calls":    {{Role: "user", ToolCalls: make([]ToolCall, 1)}},
-		"message 0: tool call 0: name: missing":    call(ToolCall{}),
-		"message 0: tool call 0: arguments: missi": call(ToolCall{Name: "f"}),
-		"tool call 0: arguments: not JSON":         call(ToolCall{Name: "f", Arguments: json.RawMessage(`{"a"`)}),
+		"conversation: no messages":                             nil,
+		`message 1: found role "developer"`:                     {user("a"), {Role: "developer"}},
+		"message 0: found tool calls in a message of role user": {{Role: "user", ToolCalls: make([]ToolCall, 1)}},
+		"message 0: tool call 0: name: missing":                 call(ToolCall{}),
+		"message 0: tool call 0: arguments: missi":              call(ToolCall{Name: "f"}),
+		"tool call 0: arguments: not JSON":                      call(ToolCall{Name: "f", Arguments: json.RawMessage(`{"a"`)}),
 	} {
 		_, _, err := renderer(t, "qwen3", small(t)).Prompt(messages)
 		checkRefused(t, err, want)

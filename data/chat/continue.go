@@ -22,7 +22,8 @@ func (r *Renderer) Continue(before []Message, ended bool, after []Message, tools
 	}
 	stop := r.Stop()
 	if len(stop) == 0 {
-		return nil, "", badinput.Errorf("the model's chat template puts no special token after an answer: no conversation can go on from one")
+		return nil, "", badinput.Errorf("the model's chat template writes no special token after an answer, so a conversation cannot " +
+			"continue after one")
 	}
 	var ids [2][]int32
 	var texts [2]string
@@ -38,7 +39,7 @@ func (r *Renderer) Continue(before []Message, ended bool, after []Message, tools
 	mark := r.tokenText(stop[0])
 	end, at := slices.Index(tokens, stop[0]), strings.Index(text, mark)
 	if end < 0 || at < 0 || len(tokens) == len(ids[0]) {
-		return nil, "", badinput.Errorf("the model's chat template leaves out what the assistant said: no conversation can go on from it")
+		return nil, "", badinput.Errorf("the model's chat template leaves out the assistant's answer, so a conversation cannot continue after it")
 	}
 	tokens, text = tokens[end:], text[at:]
 	if ended {

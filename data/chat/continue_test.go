@@ -123,9 +123,9 @@ func TestToolsThatAnswerCalls(t *testing.T) {
 
 func TestConversationsThatCannotGoOn(t *testing.T) {
 	for template, want := range map[string]string{
-		`{% for m in messages %}{{ m.content }}{% endfor %}`: "the model's chat template puts no special token after an answer",
+		`{% for m in messages %}{{ m.content }}{% endfor %}`: "the model's chat template writes no special token after an answer",
 		`{% for m in messages %}{{ '<|im_end|>' if m.role == 'assistant' else m.content + '<|im_end|>' }}{% endfor %}`: "" +
-			"the model's chat template leaves out what the assistant said",
+			"the model's chat template leaves out the assistant's answer",
 		`{% for m in messages %}{{ raise_exception('no') if loop.length == 3 else m.content + '<|im_end|>' }}{% endfor %}`: "" +
 			"the model's chat template refuses the conversation: no",
 	} {

@@ -23,7 +23,7 @@ var unpadded = map[byte]string{'d': "2", 'm': "1", 'I': "3"}
 func strftime(day string) (func(format string) (string, error), error) {
 	if day == "" {
 		return func(string) (string, error) {
-			return "", errors.New("it asks for the date of today, which would be another tomorrow: give one, chat_date=2024-07-26")
+			return "", errors.New("it uses today's date, so prompts would change from day to day; set a date, such as chat_date=2024-07-26")
 		}, nil
 	}
 	date, err := time.Parse(time.DateOnly, day)

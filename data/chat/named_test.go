@@ -28,9 +28,9 @@ func TestTemplatesInFilesOfTheirOwn(t *testing.T) {
 		{files: map[string]string{folder + "default.jinja": "D", folder + "tool_use.jinja": "T"}, plain: "D", tools: "T"},
 		{files: map[string]string{folder + "tool_use.jinja": "T", folder + "rag.jinja": "R", "tokenizer_config.json": `{"chat_template":"C"}`},
 			tools:   "T",
-			refused: "chat templates by the names of rag, tool_use, and none that is the default; copy one of them to chat_template.jinja"},
+			refused: "the chat templates rag, tool_use, and none named default; copy one of them to chat_template.jinja"},
 		{files: map[string]string{"tokenizer_config.json": `{"chat_template":[{"name":"rag","template":"R"}]}`},
-			refused: "the model has chat templates by the names of rag, and none"},
+			refused: "the model has the chat templates rag, and none"},
 	} {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "tokenizer.json"), words, 0o644))

@@ -83,10 +83,10 @@ func (r *Renderer) render(messages []Message, tools []Tool, prompt bool) ([]int3
 	query := lastQuery(messages)
 	for i, m := range messages {
 		if m.Structured != nil {
-			return nil, "", badinput.Errorf("message %d: content: found JSON, and the renderer %s writes strings alone", i, r.name)
+			return nil, "", badinput.Errorf("message %d: content: found JSON, but the renderer %s takes only strings", i, r.name)
 		}
 		if m.Role != roleAnswerer && len(m.ToolCalls) > 0 {
-			return nil, "", badinput.Errorf("message %d: a %s makes no tool calls, only an assistant does", i, m.Role)
+			return nil, "", badinput.Errorf("message %d: found tool calls in a message of role %s, expected them only in the assistant's", i, m.Role)
 		}
 		switch m.Role {
 		case roleSystem:

@@ -102,7 +102,7 @@ func TestDates(t *testing.T) {
 		t.Errorf("got %q", text)
 	}
 	_, _, err := withTemplate(t, template, Options{}).Conversation([]Message{user("a")})
-	checkRefused(t, err, "strftime_now: it asks for the date of today, which would be another tomorrow: give one, chat_date=")
+	checkRefused(t, err, "strftime_now: it uses today's date, so prompts would change from day to day; set a date, such as chat_date=")
 	_, _, err = withTemplate(t, `{{ strftime_now("%Q") }}`, Options{Date: "2024-07-06"}).Conversation([]Message{user("a")})
 	checkRefused(t, err, "strftime_now: the format %Q is not supported")
 	_, err = ForModel(small(t).WithChatTemplate("x"), Options{Date: "today"})
@@ -128,7 +128,7 @@ func TestTemplateRefuses(t *testing.T) {
 		checkRefused(t, err, want)
 	}
 	_, _, err = renderer(t, "qwen3", small(t)).Prompt([]Message{{Role: "tool", Structured: json.RawMessage("{}")}})
-	checkRefused(t, err, "message 0: content: found JSON, and the renderer qwen3 writes strings alone")
+	checkRefused(t, err, "message 0: content: found JSON, but the renderer qwen3 takes only strings")
 }
 
 // A template that drops thoughts rewrites the past, and one without an end of turn names none.

@@ -23,12 +23,12 @@ func (r *row) answerTest() ([]looseTest, error) {
 	cell := r.cells["answer"]
 	if s, ok := cell.(string); cell == nil || ok && strings.TrimSpace(s) == "" {
 		if r.cells["match"] != nil {
-			return nil, refuse(NoTests, `"match": found %q without an "answer" or tests beside it`, by)
+			return nil, refuse(NoTests, `"match": found %q, but the row has neither "answer" nor tests`, by)
 		}
 		return nil, refuse(NoTests, `expected "tests" or "ground_truth", or "answer" with "match"`)
 	}
 	if by == "" {
-		return nil, refuse(NoTests, `"answer": nothing says how to match it, expected "match" beside it: %s; `+
+		return nil, refuse(NoTests, `"answer": the row does not say how to compare it; add "match" (%s), `+
 			"or set answer_match for all rows", matchNames)
 	}
 	text, isText := cell.(string)
@@ -78,10 +78,10 @@ func (t *looseTest) answer() (out data.Test, err error) {
 	out.Match, _ = t.Match()
 	out.Public = t.Public
 	if t.TimeMS != 0 || t.MemoryMB != 0 {
-		return out, refuse(BadField, "found a limit beside %q, which runs nothing: leave it out", out.Match.By)
+		return out, refuse(BadField, "found a limit of time or memory, but %q runs no program; leave it out", out.Match.By)
 	}
 	if strings.TrimSpace(out.Match.Want) == "" {
-		return out, refuse(BadExpected, "%q: found blank text, expected what is wanted", out.Match.By)
+		return out, refuse(BadExpected, "%q: found blank text, expected the answer", out.Match.By)
 	}
 	if _, err := match.New(out.Match.By, out.Match.Want); err != nil {
 		return out, refuse(BadExpected, "%s", strings.Join(strings.Fields(err.Error()), " "))
@@ -108,7 +108,7 @@ func (r *row) settleAnswer(p *data.Problem, tests []data.Test) error {
 	}
 	for _, name := range programColumns {
 		if s, isText := r.cells[name].(string); r.cells[name] != nil && !(isText && s == "") {
-			return refuse(BadField, "%q: found one beside an answer that is no program: leave it out", name)
+			return refuse(BadField, "%q is for programs, and this problem asks for an answer; leave it out", name)
 		}
 	}
 	return nil

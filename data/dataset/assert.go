@@ -13,7 +13,7 @@ func (t *looseTest) assertion(out data.Test) (data.Test, error) {
 	}
 	for _, name := range t.Calls {
 		if !identifier(name) {
-			return out, refuse(NoFunction, `"calls": found %s, expected names of Python`, clip(name))
+			return out, refuse(NoFunction, `"calls": found %s, expected names of Python functions`, clip(name))
 		}
 	}
 	out.Assert, out.Setup, out.Given, out.Calls = t.Assert, t.Setup, t.Given, t.Calls
@@ -27,11 +27,11 @@ func (r *row) settleAssert(p *data.Problem, tests []data.Test) error {
 	}
 	for i := range tests {
 		if p.FuncName == "" && len(tests[i].Calls) == 0 {
-			return refuse(NoFunction, `tests[%d]: nothing says what it calls; expected "fn_name" in the row, or "calls" in the test`, i)
+			return refuse(NoFunction, `tests[%d]: the name of the function is missing; expected "fn_name" in the row, or "calls" in the test`, i)
 		}
 	}
 	if p.Checker != "" || p.Tolerance != 0 {
-		return refuse(BadField, `found "checker" or "tolerance" beside "assert", which decides by itself: leave it out`)
+		return refuse(BadField, `"checker" and "tolerance" do not apply to tests with "assert"; leave them out`)
 	}
 	return nil
 }

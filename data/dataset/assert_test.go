@@ -43,9 +43,9 @@ func TestAssertionsThatAreRefused(t *testing.T) {
 		`{"prompt":"x","fn_name":"f g","tests":[{"assert":"1"}]}`:                             `"fn_name"`,
 		`{"prompt":"x","fn_name":"class","tests":[{"args":[1],"returns":1}]}`:                 `found "class", expected the name`,
 		`{"prompt":"x","tests":[{"assert":"1","calls":["a b"]}]}`:                             `"calls": found "a b"`,
-		`{"prompt":"x","fn_name":"f","tests":[{"assert":"1","stdin":"","stdout":""}]}`:        `expected "assert" alone`,
+		`{"prompt":"x","fn_name":"f","tests":[{"assert":"1","stdin":"","stdout":""}]}`:        `a test with "assert" may have`,
 		`{"prompt":"x","fn_name":"f","tests":[{"assert":"1"},{"args":[1],"returns":1}]}`:      "of kind call",
-		`{"prompt":"x","fn_name":"f","checker":"def check(): pass","tests":[{"assert":"1"}]}`: "decides by itself",
+		`{"prompt":"x","fn_name":"f","checker":"def check(): pass","tests":[{"assert":"1"}]}`: "do not apply to tests with",
 		`{"prompt":"x","fn_name":"f","kind":"call","tests":[{"assert":"1"}]}`:                 "of kind assert",
 		`{"prompt":"x","fn_name":"f","tests":[{"setup":"1"}]}`:                                `or "assert"`,
 	} {

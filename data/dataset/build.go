@@ -85,7 +85,7 @@ func unchanged(ctx context.Context, files []File) error {
 			return err
 		}
 		if now.SHA256 != f.SHA256 {
-			return badinput.Errorf("%s was written to while it was read; type the same again once it is whole", f.Name)
+			return badinput.Errorf("%s changed while it was read; type the same command again when it is complete", f.Name)
 		}
 	}
 	return nil

@@ -69,7 +69,7 @@ func Open(ctx context.Context, source string, opt Options) (*Set, error) {
 	if root == "" {
 		var why string
 		if root, why, err = cachedir.Find(filepath.Join("grpo", "datasets")); err != nil {
-			return nil, badinput.Errorf("no place for the normalised data set: %w", err)
+			return nil, badinput.Errorf("no folder for the normalised data set: %w", err)
 		}
 		notice.Warn(ctx, why)
 	}
@@ -100,7 +100,7 @@ func noProblems(called string, refused []Refused) error {
 		return badinput.Errorf("%s: no rows in it", called)
 	}
 	if len(refused) == 1 {
-		return badinput.Errorf("%s: its one row was refused: %w", called, &refused[0])
+		return badinput.Errorf("%s: its only row was refused: %w", called, &refused[0])
 	}
 	return badinput.Errorf("%s: all %d rows were refused; the first: %w", called, len(refused), &refused[0])
 }
@@ -148,10 +148,10 @@ func newSeen() seen {
 // add refuses an id that an earlier row has, and the same problem under another id.
 func (s seen) add(n *normal, where string) error {
 	if first, twice := s.ids[n.problem.ID]; twice {
-		return refuse(Duplicate, "id %q is taken by %s", n.problem.ID, first)
+		return refuse(Duplicate, "the id %q is used by %s already", n.problem.ID, first)
 	}
 	if first, twice := s.asked[n.asked]; twice {
-		return refuse(Duplicate, "it is the problem of %s under another id", first)
+		return refuse(Duplicate, "it is the same problem as %s, with another id", first)
 	}
 	s.ids[n.problem.ID], s.asked[n.asked] = where, where
 	return nil

@@ -157,7 +157,7 @@ func TestRowsThatRepeatAreRefused(t *testing.T) {
 	refused := set.Manifest().Refused
 	require.Len(t, refused, 2)
 	require.Equal(t, Refused{Where: path + ":2", Reason: Duplicate,
-		Detail: "it is the problem of " + path + ":1 under another id"}, refused[0])
+		Detail: "it is the same problem as " + path + ":1, with another id"}, refused[0])
 	_, err = Read(t.Context(), "p.jsonl", strings.NewReader(`{"id":"a",`+asks+"}\n"+`{"id":"b",`+asks+"}\n"))
 	require.ErrorContains(t, err, "p.jsonl:2: duplicate")
 }

@@ -140,7 +140,7 @@ func (r *row) statement() (string, error) {
 	for _, name := range statementColumns {
 		s, err := r.textCell(name)
 		if raw, _ := r.cells[name].(json.RawMessage); err != nil && len(raw) > 0 && raw[0] == '[' {
-			err = refuse(BadField, `%q: found a list, expected a string: of messages the text of the user's `+
+			err = refuse(BadField, `%q: found a list, expected a string; from a list of messages take the content of the user's `+
 				`("From TRL or verl" in docs/tasks.md)`, name)
 		}
 		if err != nil {
@@ -212,7 +212,7 @@ func (r *row) markPublic(tests []data.Test) error {
 	}
 	for i := range tests {
 		if tests[i].Public {
-			return refuse(BadField, `"public_tests" says %d, but tests[%d] is marked "public" itself: expected one of the two`, n, i)
+			return refuse(BadField, `"public_tests" is %d, but tests[%d] has "public"; use one of the two`, n, i)
 		}
 		tests[i].Public = int64(i) < n
 	}

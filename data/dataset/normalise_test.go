@@ -158,7 +158,8 @@ var refusals = []struct {
 	{"no statement", `{` + stdin + `}`, NoStatement, `"prompt", "question" or "problem"`},
 	{"blank statement", `{"problem":" \n","prompt":null,` + stdin + `}`, NoStatement, ""},
 	{"statement of the wrong type", `{"prompt":[{"role":"user","content":"x"}],` + stdin + `}`, BadField,
-		`"prompt": found a list, expected a string: of messages the text of the user's ("From TRL or verl" in docs/tasks.md)`},
+		`"prompt": found a list, expected a string; from a list of messages take the content of the user's ("From TRL or verl" in ` +
+			`docs/tasks.md)`},
 	{"no tests", `{"prompt":"x","tests":null}`, NoTests, `"tests" or "ground_truth"`},
 	{"empty tests", `{"prompt":"x","tests":"[]"}`, NoTests, "empty"},
 	{"empty columns", `{"prompt":"x","tests":"{\"inputs\":[],\"outputs\":[]}"}`, NoTests, "empty"},
@@ -209,7 +210,7 @@ var refusals = []struct {
 		`"public_tests": found 2, expected at most 1`},
 	{"half a public test", `{"prompt":"x","public_tests":0.5,"tests":[{"stdin":"","stdout":""}]}`, BadField, "whole number"},
 	{"public twice", `{"prompt":"x","public_tests":1,"tests":[{"stdin":"","stdout":""},{"stdin":"1","stdout":"1","public":true}]}`, BadField,
-		`tests[1] is marked "public" itself`},
+		`tests[1] has "public"`},
 	{"a column twice", `{"prompt":"x","tests":[{"stdin":"","stdout":""}],"prompt":"y"}`, Doubled, `"prompt" is there twice`},
 	{"a key twice", `{"prompt":"x","tests":[{"stdin":"","stdout":"","stdin":"1"}]}`, Doubled, `"tests[0].stdin" is there twice`},
 	{"a key twice in a text", `{"prompt":"x","tests":"[{\"stdin\":\"\",\"stdout\":\"\",\"stdin\":\"1\"}]"}`, Doubled,

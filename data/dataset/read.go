@@ -45,8 +45,8 @@ func readFile(ctx context.Context, f File, keep bool, fn func(*row, error) error
 
 // otherFormats are other file formats by their first bytes, which a file of any name may have.
 var otherFormats = map[string]struct{ what, do string }{
-	"\x1f\x8b":         {"a file that gzip has packed", "gunzip -c <"},
-	"\x28\xb5\x2f\xfd": {"a file that zstd has packed", "zstd -dc"},
+	"\x1f\x8b":         {"a gzip file", "gunzip -c <"},
+	"\x28\xb5\x2f\xfd": {"a zstd file", "zstd -dc"},
 	"\xff\xfe":         {"text in UTF-16", "iconv -f UTF-16 -t UTF-8"},
 	"\xfe\xff":         {"text in UTF-16", "iconv -f UTF-16 -t UTF-8"},
 }
@@ -63,7 +63,7 @@ func readLines(in io.Reader, name string, emit func(*row, error) error) error {
 		if n == 1 {
 			for begin, is := range otherFormats {
 				if bytes.HasPrefix(line, []byte(begin)) {
-					return badinput.Errorf("%s: found %s, expected text in UTF-8; type %s %s > rows.jsonl, and name that",
+					return badinput.Errorf("%s: found %s, expected text in UTF-8; type %s %s > rows.jsonl, and use that file",
 						name, is.what, is.do, look.Word(name))
 				}
 			}
@@ -71,8 +71,8 @@ func readLines(in io.Reader, name string, emit func(*row, error) error) error {
 		}
 		if text := bytes.TrimSpace(line); len(text) > 0 {
 			if !begun && isList(text, br) {
-				return badinput.Errorf("%s: found one list of JSON, expected an object on each line; "+
-					"type jq -c '.[]' %s > rows.jsonl, and name that", name, look.Word(name))
+				return badinput.Errorf("%s: found one JSON list, expected an object on each line; type jq -c '.[]' %s > rows.jsonl, and use that "+
+					"file", name, look.Word(name))
 			}
 			begun = true
 			r := &row{where: fmt.Sprintf("%s:%d", name, n), line: text, size: len(text)}

@@ -84,7 +84,7 @@ func (r *row) split() error {
 	}
 	var fields map[string]*cell // nil for null
 	if err := json.Unmarshal(r.line, &fields); err != nil {
-		return refuse(NotJSON, "the line: %s", explainJSON(err))
+		return refuse(NotJSON, "%s", explainJSON(err))
 	}
 	if path := jsonl.Twice(r.line); path != "" {
 		return refuse(Doubled, "%q is there twice; leave one of them out", path)

@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -194,11 +195,11 @@ func (t *looseTest) ownKind() (data.Kind, error) {
 	case t.Assert != "" && matches == 0 && !anyStdin && !anyCall && !t.UnwrapOK && !present(t.Input) && !present(t.Output):
 		return data.Assert, nil
 	case t.Assert != "":
-		return 0, refuse(BadTests, `expected "assert" alone, with "setup", "given" and "calls" where it needs them`)
+		return 0, refuse(BadTests, `a test with "assert" may have "setup", "given" and "calls", and no other keys`)
 	case matches == 1 && !anyStdin && !anyCall && !t.UnwrapOK && !present(t.Input) && !present(t.Output):
 		return data.Answer, nil
 	case matches > 0:
-		return 0, refuse(BadTests, `expected one of "exact", "regex", "json_schema" and "math", and nothing of a program beside it`)
+		return 0, refuse(BadTests, `expected only one of "exact", "regex", "json_schema" and "math", and no keys of programs beside it`)
 	case present(t.Input) || present(t.Output):
 	case stdin && !anyCall && !t.UnwrapOK:
 		return data.Stdin, nil
@@ -321,12 +322,11 @@ func (n functionNames) settle(kind data.Kind, tests []looseTest) (string, error)
 			name = t
 		}
 	}
-	if name == "" {
-		name = n.metadata
+	if name = cmp.Or(name, n.metadata); name == "" {
+		return "", refuse(NoFunction, `the name of the function is missing; expected "fn_name", or "func_name" in the metadata`)
 	}
 	if !identifier(name) {
-		return "", refuse(NoFunction,
-			`found %s, expected the name of a Python function in "fn_name" or in the metadata's "func_name"`, clip(name))
+		return "", refuse(NoFunction, `found %s, expected the name of a Python function in "fn_name" or "func_name"`, clip(name))
 	}
 	return name, nil
 }

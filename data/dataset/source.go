@@ -91,13 +91,12 @@ var packed = map[string]string{".gz": "gzip -dk", ".zst": "zstd -d", ".xz": "xz 
 func checkIsRows(source string, info fs.FileInfo) error {
 	switch unpack := packed[path.Ext(source)]; {
 	case !info.Mode().IsRegular():
-		return errors.New("found a pipe or a device, and rows are read more than once; write them into a file, " +
-			"such as rows.jsonl, and name that")
+		return errors.New("found a pipe or a device, which cannot be read twice; write the rows to a file, such as rows.jsonl, and use that")
 	case unpack != "":
-		return fmt.Errorf("found a packed file, expected .jsonl (a row of JSON on each line), .ndjson or .parquet; type %s %s, "+
-			"and name what comes out", unpack, look.Word(source))
+		return fmt.Errorf("found a compressed file, expected .jsonl (a row of JSON on each line), .ndjson or .parquet; type %s %s, and use "+
+			"the unpacked file", unpack, look.Word(source))
 	case !readable(source):
-		return errors.New("found a file of another kind, expected .jsonl (a row of JSON on each line), .ndjson or .parquet")
+		return errors.New("unknown file format, expected .jsonl (a row of JSON on each line), .ndjson or .parquet")
 	}
 	return nil
 }

@@ -81,13 +81,13 @@ func TestPipesAndPackedFilesAreNoData(t *testing.T) {
 	require.NoError(t, os.Symlink(pipe, filepath.Join(dir, "link.jsonl")))
 	for _, name := range []string{pipe, filepath.Join(dir, "link.jsonl"), "/dev/null"} {
 		_, err := Open(t.Context(), name, Options{CacheDir: t.TempDir()})
-		require.ErrorContains(t, err, name+": found a pipe or a device, and rows are read more than once; write them into a file")
+		require.ErrorContains(t, err, name+": found a pipe or a device, which cannot be read twice; write the rows to a file")
 		require.True(t, badinput.Is(err))
 	}
 	_, err := Open(t.Context(), dir, Options{CacheDir: t.TempDir()}) // a folder with one in it
 	require.ErrorContains(t, err, "link.jsonl: found a pipe or a device")
 	_, err = Open(t.Context(), write(t, dir, "my rows.jsonl.gz", "\x1f\x8b"), Options{CacheDir: t.TempDir()})
-	require.ErrorContains(t, err, "type gzip -dk '"+filepath.Join(dir, "my rows.jsonl.gz")+"', and name what comes out")
+	require.ErrorContains(t, err, "type gzip -dk '"+filepath.Join(dir, "my rows.jsonl.gz")+"', and use the unpacked file")
 	require.True(t, badinput.Is(err))
 }
 
@@ -110,8 +110,8 @@ func TestAListIsNoJSONLines(t *testing.T) {
 		_, err := Open(t.Context(), path, Options{CacheDir: t.TempDir(), Strict: true})
 		require.True(t, badinput.Is(err), "%v", err)
 		if list {
-			require.EqualError(t, err, path+": found one list of JSON, expected an object on each line; type jq -c '.[]' '"+path+
-				"' > rows.jsonl, and name that")
+			require.EqualError(t, err, path+": found one JSON list, expected an object on each line; type jq -c '.[]' '"+path+
+				"' > rows.jsonl, and use that file")
 		} else {
 			require.ErrorContains(t, err, "found a JSON array, expected an object")
 		}
@@ -126,7 +126,7 @@ func TestNoSuchSource(t *testing.T) {
 		dir:                                      "no .jsonl",
 		write(t, dir, "x.csv", "a,b"):            "expected .jsonl",
 		write(t, dir, "sub/empty.jsonl", "\n"):   "no rows in it",
-		write(t, dir, "sub/bad.jsonl", "{}\n"):   "its one row was refused",
+		write(t, dir, "sub/bad.jsonl", "{}\n"):   "its only row was refused",
 	} {
 		if source == dir {
 			source = t.TempDir()
@@ -159,9 +159,9 @@ func TestFolderBehindALink(t *testing.T) {
 // A file that is packed, or in UTF-16, is told by what it begins with, whatever its name says.
 func TestAFileThatIsNoTextInUTF8(t *testing.T) {
 	for begin, want := range map[string]string{
-		"\x1f\x8b\x08\x00": "found a file that gzip has packed, expected text in UTF-8; type gunzip -c < %s > rows.jsonl, and name that",
-		"\x28\xb5\x2f\xfd": "found a file that zstd has packed",
-		"\xff\xfe{\x00":    "found text in UTF-16, expected text in UTF-8; type iconv -f UTF-16 -t UTF-8 %s > rows.jsonl, and name that",
+		"\x1f\x8b\x08\x00": "found a gzip file, expected text in UTF-8; type gunzip -c < %s > rows.jsonl, and use that file",
+		"\x28\xb5\x2f\xfd": "found a zstd file",
+		"\xff\xfe{\x00":    "found text in UTF-16, expected text in UTF-8; type iconv -f UTF-16 -t UTF-8 %s > rows.jsonl, and use that file",
 		"\xfe\xff\x00{":    "found text in UTF-16",
 	} {
 		path := filepath.Join(t.TempDir(), "rows.jsonl")

@@ -46,7 +46,7 @@ func openOrBuild(ctx context.Context, dir string, files []File, opt Options) (*S
 	}
 	scratch, done, err := atomicfile.Beside(filepath.Join(filepath.Dir(dir), "set")) // also removes what killed processes left
 	if err != nil {
-		return nil, badinput.Errorf("no place for the normalised data set: %w; set XDG_CACHE_HOME to a folder that can be written", err)
+		return nil, badinput.Errorf("no folder for the normalised data set: %w; choose a writable cache folder", err)
 	}
 	defer done()
 	if err := build(ctx, scratch, files, opt); disk.Full(err) { // the error itself would name temporary files
@@ -202,7 +202,7 @@ func (s *Set) readPart(ctx context.Context, offset, length int64, crc uint32, bu
 		return nil, fmt.Errorf("read tests: %w", err)
 	}
 	if crc32.Checksum(buf, castagnoli) != crc {
-		return nil, fmt.Errorf("%s is damaged at byte %d; remove the folder %s, and it is made anew", s.payload.Name(), offset, s.dir)
+		return nil, fmt.Errorf("%s is damaged at byte %d; delete the folder %s, which is then made again", s.payload.Name(), offset, s.dir)
 	}
 	return buf, nil
 }
@@ -232,7 +232,7 @@ func (s *Set) WriteNormal(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	if got := sum(h); got != s.manifest.SHA256 {
-		return fmt.Errorf("%s: the stored problems hash to %s, expected %s; remove the folder, and it is made anew",
+		return fmt.Errorf("%s: the stored problems hash to %s, expected %s; delete the folder, which is then made again",
 			s.dir, got, s.manifest.SHA256)
 	}
 	return nil

@@ -67,7 +67,7 @@ func TestWrittenWhileItIsRead(t *testing.T) {
 	change := func(int64, int64) { write(t, filepath.Dir(path), "a.jsonl", shapes[3].row) }
 	_, err := Open(ctx, path, Options{CacheDir: cache, Progress: change})
 	require.True(t, badinput.Is(err), "%v", err)
-	require.ErrorContains(t, err, "a.jsonl was written to while it was read")
+	require.ErrorContains(t, err, "a.jsonl changed while it was read")
 	left, err := os.ReadDir(cache)
 	require.NoError(t, err)
 	require.Empty(t, left)

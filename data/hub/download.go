@@ -41,7 +41,7 @@ type download struct {
 func (d *download) failed(err error) error {
 	var t transient
 	if err = fmt.Errorf("download %s of %s: %w", d.name, d.snapshot.repo, err); errors.As(err, &t) {
-		return fmt.Errorf("%w; run again, and it goes on where it stopped", err)
+		return fmt.Errorf("%w; type the same command again to resume the download", err)
 	}
 	return err
 }
@@ -150,7 +150,7 @@ func (d *download) fetch(ctx context.Context, blob string) error {
 			// What is there cannot be trusted: the next attempt starts over, and over a line that breaks it moves on again.
 			furthest, err = 0, errors.Join(err, part.Truncate(0))
 			if damaged++; damaged == attempts {
-				err = fmt.Errorf("%v (after %d attempts)", err, attempts)
+				err = fmt.Errorf("after %d attempts: %v", attempts, err)
 			}
 			return false, err
 		}
@@ -185,7 +185,7 @@ func (d *download) transfer(ctx context.Context, part *os.File, offset int64) (i
 	defer resp.Body.Close()
 	switch {
 	case resp.StatusCode == http.StatusRequestedRangeNotSatisfiable:
-		return 0, transient{err: errors.Join(errors.New("the file on the Hub is shorter than what is here"), part.Truncate(0))}
+		return 0, transient{err: errors.Join(errors.New("the file on the Hub is shorter than the part downloaded"), part.Truncate(0))}
 	case resp.StatusCode == http.StatusPartialContent &&
 		strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", offset)):
 	case resp.StatusCode == http.StatusOK: // the server does not resume

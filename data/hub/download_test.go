@@ -172,7 +172,7 @@ func TestADiskThatIsTooSmall(t *testing.T) {
 	c.free = func(string) (int64, bool) { return 250_000, true }
 	_, err := fetch(c, large)
 	require.True(t, badinput.Is(err), "%v", err)
-	require.ErrorContains(t, err, "o/d: 0.3 MB are to be downloaded and "+c.Cache+" has room for 0.2 MB; make room there, or set HF_HUB_CACHE")
+	require.ErrorContains(t, err, "o/d: the download needs 0.3 MB, but "+c.Cache+" has only 0.2 MB free; make room there, or set HF_HUB_CACHE")
 	require.Zero(t, h.count("GET /storage/"))
 
 	ctx, cancel := context.WithCancel(context.Background())

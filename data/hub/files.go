@@ -83,8 +83,8 @@ func (s *Snapshot) room(missing []*download) error {
 	if !known || wanted <= free {
 		return nil
 	}
-	return badinput.Errorf("%s: %s are to be downloaded and %s has room for %s; make room there, or set HF_HUB_CACHE to a folder "+
-		"on a larger disk", s.repo, gigabytes(wanted), s.client.Cache, gigabytes(free))
+	return badinput.Errorf("%s: the download needs %s, but %s has only %s free; make room there, or set HF_HUB_CACHE to a folder on a "+
+		"larger disk", s.repo, gigabytes(wanted), s.client.Cache, gigabytes(free))
 }
 
 // gigabytes is a size as the Hub's pages show it.

@@ -76,7 +76,7 @@ func FromEnv() (*Client, error) {
 		home = filepath.Join(cache, "huggingface")
 	} else if home == "" {
 		if home, notice, err = cachedir.Find("huggingface"); err != nil {
-			return nil, badinput.Errorf("no place for downloads: %w", err)
+			return nil, badinput.Errorf("no folder for downloads: %w", err)
 		}
 	}
 	token := strings.TrimSpace(either(os.Getenv("HF_TOKEN"), os.Getenv("HUGGING_FACE_HUB_TOKEN")))
@@ -215,7 +215,7 @@ func (s *Snapshot) fromHub(ctx context.Context) error {
 			return false, err
 		}
 		if err := json.Unmarshal(text, &answer); err != nil {
-			return false, fmt.Errorf("the Hub at %s answered with something else than JSON: %w", c.Endpoint, err)
+			return false, fmt.Errorf("the Hub at %s did not answer with JSON: %w", c.Endpoint, err)
 		}
 		return false, nil
 	})
@@ -298,6 +298,6 @@ func (s *Snapshot) missing(file string) error {
 	if file != "" {
 		what = file + " of " + what
 	}
-	return badinput.Errorf("%s is not in the cache %s, and HF_HUB_OFFLINE forbids to download it; unset it once and fetch",
+	return badinput.Errorf("%s is not in the cache %s, and HF_HUB_OFFLINE forbids the download; unset it and try again",
 		what, s.client.Cache)
 }

@@ -133,7 +133,7 @@ func TestSomethingElseThanAHub(t *testing.T) {
 	}))
 	defer page.Close()
 	_, err := New(page.URL, "", t.TempDir()).Snapshot(t.Context(), repo)
-	require.ErrorContains(t, err, "the Hub at "+page.URL+" answered with something else than JSON")
+	require.ErrorContains(t, err, "the Hub at "+page.URL+" did not answer with JSON")
 }
 
 // Files that are wanted together are counted, and told of as they come; one that is there already is told of by nobody.

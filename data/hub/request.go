@@ -50,7 +50,7 @@ func (c *Client) retry(ctx context.Context, try func() (moved bool, err error)) 
 		case moved:
 			n = 0
 		case n == attempts || n == dialAttempts && t.dial:
-			return fmt.Errorf("%w (after %d attempts)", err, n)
+			return fmt.Errorf("after %d attempts: %w", n, err)
 		case t.after > longWait:
 			return fmt.Errorf("%w (the server asks to wait %s)", err, t.after)
 		}
@@ -96,12 +96,12 @@ func (c *Client) do(ctx context.Context, method, address string, header http.Hea
 	}
 	resp, err := c.http.Do(req)
 	if errors.Is(err, errRedirects) {
-		return nil, badinput.Errorf("%w; look at HF_ENDPOINT; HF_HUB_OFFLINE=1 uses what is in the cache", err)
+		return nil, badinput.Errorf("%w; check HF_ENDPOINT, or set HF_HUB_OFFLINE=1 to use the cache", err)
 	}
 	if err != nil {
 		var op *net.OpError
 		return nil, transient{
-			err: fmt.Errorf("%w; HF_HUB_OFFLINE=1 uses what is in the cache",
+			err: fmt.Errorf("%w; set HF_HUB_OFFLINE=1 to use the cache",
 				err), dial: errors.As(err, &op) && op.Op == "dial",
 		}
 	}
@@ -178,10 +178,10 @@ func (c *Client) check(resp *http.Response, repo Repo, file string) error {
 		return badinput.Errorf("%s is gated (%d): accept its terms at %s, make a token at %s/settings/tokens and set HF_TOKEN",
 			repo, code, page, c.Endpoint)
 	case resp.Header.Get("X-Error-Code") == "GatedRepo":
-		return badinput.Errorf("%s is gated (%d), and the account of this HF_TOKEN is not let in: accept its terms at %s; a fine-grained token "+
-			"must also allow to read gated repositories", repo, code, page)
+		return badinput.Errorf("%s is gated (%d), and the account of this HF_TOKEN has no access: accept the terms at %s; a fine-grained "+
+			"token also needs access to gated repositories", repo, code, page)
 	case code == http.StatusUnauthorized && c.Token == "":
-		return badinput.Errorf("the Hub wants to know who asks (401): set HF_TOKEN (make one at %s/settings/tokens), or check the name: %s",
+		return badinput.Errorf("the Hub requires a token (401): set HF_TOKEN (make one at %s/settings/tokens), or check the name: %s",
 			c.Endpoint, page)
 	case code == http.StatusUnauthorized:
 		return badinput.Errorf("the Hub refuses this HF_TOKEN (401): check it at %s/settings/tokens, and the name: %s", c.Endpoint, page)

@@ -31,7 +31,7 @@ func TestRefusals(t *testing.T) {
 		{answer(401), "wrong", []string{"401", "refuses this HF_TOKEN"}},
 		{answer(403), "", []string{"403", "accept the terms"}},
 		{answer(401, "X-Error-Code", "GatedRepo"), "", []string{"o/d is gated", "accept its terms at", "/datasets/o/d", "set HF_TOKEN"}},
-		{answer(403, "X-Error-Code", "GatedRepo"), "mine", []string{"o/d is gated", "this HF_TOKEN is not let in", "/datasets/o/d"}},
+		{answer(403, "X-Error-Code", "GatedRepo"), "mine", []string{"o/d is gated", "this HF_TOKEN has no access", "/datasets/o/d"}},
 		{answer(404, "X-Error-Code", "RepoNotFound"), "", []string{"404", "check the name"}},
 		{answer(404), "", []string{"404", "check the name, and HF_ENDPOINT"}},
 		{answer(404, "X-Error-Code", "RevisionNotFound"), "", []string{`no revision "main"`}},

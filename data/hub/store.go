@@ -55,7 +55,7 @@ func (c *Client) store(ctx context.Context, repo Repo, f Upload) (oid string, se
 	o := answer.Objects[0]
 	switch {
 	case o.Error != nil:
-		return "", false, fmt.Errorf("the Hub refuses it: %.200s", o.Error.Message)
+		return "", false, fmt.Errorf("the Hub refuses the file: %.200s", o.Error.Message)
 	case o.Actions.Upload == nil:
 		return oid, false, nil // already stored
 	}
@@ -124,7 +124,7 @@ func (c *Client) putParts(ctx context.Context, f Upload, oid string, to *action,
 	}
 	size, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || size < 1 || (f.Size+size-1)/size > 10_000 {
-		return fmt.Errorf("the Hub wants parts of %.40s bytes, which cannot be", text)
+		return fmt.Errorf("the Hub asked for parts of %.40s bytes, expected a number above 0", text)
 	}
 	type part struct {
 		Number int    `json:"partNumber"`
@@ -159,7 +159,7 @@ func (c *Client) carry(ctx context.Context, method, address string, header http.
 	silence *time.Timer) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, address, body)
 	if err != nil {
-		return nil, fmt.Errorf("%.200q is no address: %w", address, err)
+		return nil, fmt.Errorf("%.200q is not a URL: %w", address, err)
 	}
 	req.Header = header.Clone()
 	req.Header.Set("User-Agent", "grpo")
@@ -176,7 +176,7 @@ func (c *Client) carry(ctx context.Context, method, address string, header http.
 	resp, err := c.http.Do(req)
 	if err != nil {
 		var op *net.OpError
-		return nil, transient{err: fmt.Errorf("%w; look at the network, and at HF_ENDPOINT", err), dial: errors.As(err, &op) && op.Op == "dial"}
+		return nil, transient{err: fmt.Errorf("%w; check the network, and HF_ENDPOINT", err), dial: errors.As(err, &op) && op.Op == "dial"}
 	}
 	return resp, nil
 }

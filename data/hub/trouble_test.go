@@ -163,7 +163,7 @@ func TestRedirectsInACircle(t *testing.T) {
 	})
 	c, waits := h.client(t)
 	_, err := c.Snapshot(t.Context(), repo)
-	require.ErrorContains(t, err, "more than 10 redirects; look at HF_ENDPOINT; HF_HUB_OFFLINE=1 uses what is in the cache")
+	require.ErrorContains(t, err, "more than 10 redirects; check HF_ENDPOINT, or set HF_HUB_OFFLINE=1 to use the cache")
 	require.True(t, badinput.Is(err))
 	require.Empty(t, *waits)
 }

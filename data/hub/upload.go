@@ -51,11 +51,11 @@ func (c *Client) Publish(ctx context.Context, repo Repo, private bool, message s
 		say = func(string) {}
 	}
 	if err := c.create(ctx, repo, private); err != nil {
-		return nil, fmt.Errorf("make %s: %w", repo.ID, err)
+		return nil, fmt.Errorf("create %s: %w", repo.ID, err)
 	}
 	wanted, err := c.preupload(ctx, repo, files)
 	if err != nil {
-		return nil, fmt.Errorf("ask %s how it wants the files: %w", repo.ID, err)
+		return nil, fmt.Errorf("ask %s how to upload the files: %w", repo.ID, err)
 	}
 	done := &Published{}
 	var body bytes.Buffer
@@ -73,7 +73,7 @@ func (c *Client) Publish(ctx context.Context, repo Repo, private bool, message s
 			say(f.Path)
 			oid, sent, err := c.store(ctx, repo, f)
 			if err != nil {
-				return nil, fmt.Errorf("send %s: %w", f.Path, err)
+				return nil, fmt.Errorf("upload %s: %w", f.Path, err)
 			}
 			if sent {
 				done.Stored++
@@ -98,7 +98,7 @@ func (c *Client) Publish(ctx context.Context, repo Repo, private bool, message s
 func (c *Client) checkUpload(repo Repo) error {
 	switch {
 	case c.Offline:
-		return badinput.Errorf("HF_HUB_OFFLINE forbids to publish %s; unset it", repo.ID)
+		return badinput.Errorf("HF_HUB_OFFLINE forbids publishing %s; unset it", repo.ID)
 	case c.Token == "":
 		return badinput.Errorf("publishing needs a token: make one that may write at %s/settings/tokens and set HF_TOKEN", c.Endpoint)
 	}
@@ -206,7 +206,7 @@ func (c *Client) send(ctx context.Context, address, kind string, body []byte, an
 			return false, stalled(ctx, transient{err: err})
 		}
 		if err := json.Unmarshal(text, answer); err != nil {
-			return false, fmt.Errorf("the Hub at %s answered with something else than JSON: %w", c.Endpoint, err)
+			return false, fmt.Errorf("the Hub at %s did not answer with JSON: %w", c.Endpoint, err)
 		}
 		return false, nil
 	})
@@ -249,4 +249,4 @@ func (f Upload) hash() (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-var errChanged = errors.New("the file changed meanwhile; wait until its run is at its end, and do it again")
+var errChanged = errors.New("the file changed during the upload; type the same command again when its run has ended")

@@ -283,7 +283,7 @@ func TestPublishRefusesAFileThatChanges(t *testing.T) {
 	f := upload("a.safetensors", bytesOf(100))
 	f.Size = 90
 	_, err := h.client().Publish(t.Context(), Repo{Type: Model, ID: "me/coder"}, false, "x", []Upload{f}, nil)
-	if err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
+	if err == nil || !strings.Contains(err.Error(), "changed during the upload") {
 		t.Fatal(err)
 	}
 }

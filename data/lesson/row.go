@@ -140,9 +140,9 @@ func (c *Conversation) check(name string) error {
 	learned := slices.IndexFunc(c.Messages[min(c.Given, len(c.Messages)):], assistants)
 	switch {
 	case learned < 0:
-		return badinput.Errorf("%s: %s: no message of the assistant to learn; found those of %s", c.Where, name, c.roles())
+		return badinput.Errorf("%s: %s: no message of the assistant to learn from; found messages of %s", c.Where, name, c.roles())
 	case c.Given+learned == 0:
-		return badinput.Errorf("%s: %s: it begins with the assistant; expected what it answers before", c.Where, name)
+		return badinput.Errorf("%s: %s: it begins with the assistant; expected another message before", c.Where, name)
 	}
 	return nil
 }

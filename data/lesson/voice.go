@@ -117,8 +117,8 @@ func (v *Voice) turn(c Conversation, i int) (tokens []int32, from int, err error
 	// it so: it begins with a token of its own.
 	said, ok := strings.CutPrefix(text, opening)
 	if !ok {
-		return nil, 0, badinput.Errorf("the chat format does not write this turn after what opens it, so it cannot be learned; "+
-			"found %.40q…, expected it to go on from …%.40q", text[min(len(text), commonStart(text, opening)):], tail(opening))
+		return nil, 0, badinput.Errorf("the chat template does not write this turn right after its generation prompt, so it cannot be "+
+			"learned; found %.40q…, expected it after …%.40q", text[min(len(text), commonStart(text, opening)):], tail(opening))
 	}
 	for _, special := range v.Tokenizer.SpecialTokens() {
 		if at := strings.LastIndex(said, special.Content); at >= 0 && slices.Contains(stop, special.ID) {

@@ -43,9 +43,21 @@ func compile(text string) (*schema, error) {
 		return nil, errors.New("found a number with an exponent beyond 10000")
 	}
 	if _, err := compiled(doc, nil); err != nil { // checks by the whole metaschema; limited applies part of it
-		return nil, err
+		return nil, explained(err)
 	}
 	return limited(doc)
+}
+
+// explained is an error of the compiler without its own names for the schema.
+func explained(err error) error {
+	if wrong := new(jsonschema.SchemaValidationError); errors.As(err, &wrong) {
+		_, places, _ := strings.Cut(wrong.Err.Error(), "\n- ")
+		return fmt.Errorf("not a valid JSON schema: %s", places)
+	}
+	if other := new(jsonschema.LoadURLError); errors.As(err, &other) {
+		return other.Err
+	}
+	return err
 }
 
 // compiled compiles a schema; the vocabulary, if not nil, sees each subschema.
@@ -67,7 +79,7 @@ type nowhere struct{}
 
 // Load implements jsonschema.URLLoader.
 func (nowhere) Load(url string) (any, error) {
-	return nil, fmt.Errorf("%s: schemas of other places are not read; expected the whole schema in one", url)
+	return nil, fmt.Errorf("%s: other documents are not read; put the whole schema into one", url)
 }
 
 // limited compiles a schema that counts its steps. The library offers no bound, but it checks the format of a subschema before the rest:

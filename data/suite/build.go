@@ -51,7 +51,7 @@ func (s *Suite) Build(ctx context.Context, o Options) (*Built, error) {
 	var err error
 	if b.Origin, err = dataset.OriginOf(ctx, source, opt); err != nil {
 		if o.Source == "" {
-			err = fmt.Errorf("--suite %s: %w; or --data names a copy of it", s.Name, err)
+			err = fmt.Errorf("--suite %s: %w; or type --data with a copy of it", s.Name, err)
 		}
 		return nil, err
 	}
@@ -59,11 +59,11 @@ func (s *Suite) Build(ctx context.Context, o Options) (*Built, error) {
 	if dir == "" {
 		var why string
 		if dir, why, err = cachedir.Find(filepath.Join("grpo", "suites")); err != nil {
-			return nil, badinput.Errorf("no place for the problems of %s: %w", s.Name, err)
+			return nil, badinput.Errorf("no folder for the problems of %s: %w", s.Name, err)
 		}
 		notice.Warn(ctx, why)
 	} else if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, badinput.Errorf("no place for the problems of %s: %w", s.Name, err)
+		return nil, badinput.Errorf("no folder for the problems of %s: %w", s.Name, err)
 	}
 	shots, err := s.shots(ctx, o)
 	if err != nil {
@@ -200,7 +200,7 @@ func (s *Suite) shots(ctx context.Context, o Options) (shots []Item, err error) 
 		opt.Split = "train"
 	}
 	if info, err := os.Stat(source); apart && err == nil && !info.IsDir() {
-		return nil, badinput.Errorf("--shots %d: examples are of the train split, and %s is one file; name the folder that both lie in, "+
+		return nil, badinput.Errorf("--shots %d: examples come from the train split, but %s is one file; name the folder with both splits, "+
 			"or type --shots 0 --style chat", o.Shots, source)
 	}
 	_, err = dataset.Records(ctx, source, opt, func(r dataset.Record) error {
@@ -221,7 +221,8 @@ func (s *Suite) shots(ctx context.Context, o Options) (shots []Item, err error) 
 	}
 	slices.SortStableFunc(shots, func(a, b Item) int { return cmp.Compare(rank(a), rank(b)) })
 	if len(shots) < o.Shots {
-		return nil, badinput.Errorf("--shots %d: %s has %d examples that are not asked; type --shots %d", o.Shots, source, len(shots), len(shots))
+		return nil, badinput.Errorf("--shots %d: %s has only %d examples besides the problems; type --shots "+
+			"%d", o.Shots, source, len(shots), len(shots))
 	}
 	return shots[:o.Shots], nil
 }

@@ -90,7 +90,7 @@ func contestTests(text string) (tests []contestTest, err error) {
 	}
 	unpack, err := zlib.NewReader(bytes.NewReader(packed))
 	if err != nil {
-		return nil, refuse("found base64 of something else than zlib's")
+		return nil, refuse("found base64, but not of zlib data")
 	}
 	pickled, err := io.ReadAll(io.LimitReader(unpack, mostTests+1))
 	if err != nil {

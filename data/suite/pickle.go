@@ -54,7 +54,7 @@ func pickledText(p []byte) (text []byte, err error) {
 			continue
 		case opStop:
 			if !found || len(p) > 0 {
-				return nil, refuse("the pickle holds something else than one text")
+				return nil, refuse("the pickle is not of one string")
 			}
 			return text, nil
 		case opShortBinUnicode:
@@ -64,14 +64,14 @@ func pickledText(p []byte) (text []byte, err error) {
 		case opBinUnicode8:
 			n = 8
 		default:
-			return nil, refuse("the pickle has the instruction 0x%02x, which is for something else than a text; it is not run", op[0])
+			return nil, refuse("the pickle has the opcode 0x%02x, which a string does not need; it is not run", op[0])
 		}
 		if found {
-			return nil, refuse("the pickle holds more than one text")
+			return nil, refuse("the pickle has more than one string")
 		}
 		text, found = take(size(n)), true
 		if err == nil && !utf8.Valid(text) {
-			err = refuse("the pickled text is not UTF-8")
+			err = refuse("the pickled string is not UTF-8")
 		}
 	}
 	return nil, err

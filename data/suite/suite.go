@@ -139,7 +139,7 @@ func (s *Suite) Check(o Options) error {
 	case !s.Dated && (!o.From.IsZero() || !o.To.IsZero()):
 		return badinput.Errorf("--from, --to: the problems of %s have no dates; leave them out", s.Name)
 	case !s.Dated && o.Difficulty != "":
-		return badinput.Errorf("--difficulty %s: the problems of %s have none; leave it out", o.Difficulty, s.Name)
+		return badinput.Errorf("--difficulty %s: the problems of %s have no difficulty; leave it out", o.Difficulty, s.Name)
 	case !o.From.IsZero() && !o.To.IsZero() && o.To.Before(o.From):
 		return badinput.Errorf("--to %s: it is before --from %s", o.To.Format(time.DateOnly), o.From.Format(time.DateOnly))
 	case s.Dated && o.Difficulty != "" && o.Difficulty != "easy" && o.Difficulty != "medium" && o.Difficulty != "hard":
@@ -147,9 +147,9 @@ func (s *Suite) Check(o Options) error {
 	case o.Shots < 0 || o.Shots > 32:
 		return badinput.Errorf("--shots: found %d, expected 0 to 32", o.Shots)
 	case o.Shots > 0 && !s.Shots:
-		return badinput.Errorf("--shots %d: papers ask %s without examples; leave it out", o.Shots, s.Name)
+		return badinput.Errorf("--shots %d: papers prompt %s without examples; leave it out", o.Shots, s.Name)
 	case s.Name == nameGSM8K && o.Style == Completion && o.Shots == 0:
-		return badinput.Errorf("--shots 0: without an example nothing tells a model how to end an answer; type --shots 8, or --style chat")
+		return badinput.Errorf("--shots 0: a base model needs examples to know where an answer ends; type --shots 8, or --style chat")
 	}
 	return nil
 }

@@ -198,12 +198,12 @@ func TestPickles(t *testing.T) {
 	_, err := contestTests(pack("\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00\x8c\x02[]\x94."))
 	require.NoError(t, err)
 	for p, says := range map[string]string{
-		"cos\nsystem\n(S'true'\ntR.":                      "instruction 0x63",
-		"\x80\x04\x8c\x05posix\x8c\x06system\x93.":        "more than one text",
-		"\x80\x04\x8c\x02[]\x94\x85R.":                    "instruction 0x85",
+		"cos\nsystem\n(S'true'\ntR.":                      "opcode 0x63",
+		"\x80\x04\x8c\x05posix\x8c\x06system\x93.":        "more than one string",
+		"\x80\x04\x8c\x02[]\x94\x85R.":                    "opcode 0x85",
 		"\x80\x04\x8c\x02[":                               "ends too early",
-		"\x80\x04.":                                       "something else than one text",
-		"\x80\x04\x8c\x02[].more":                         "something else than one text",
+		"\x80\x04.":                                       "is not of one string",
+		"\x80\x04\x8c\x02[].more":                         "is not of one string",
 		"\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\xff[].": "ends too early",
 		"X\x02\x00\x00\x00\xff\xfe.":                      "not UTF-8",
 		"X\x02\x00\x00\x00{}.":                            "no list of tests",
@@ -213,7 +213,7 @@ func TestPickles(t *testing.T) {
 		require.ErrorContains(t, err, says, "%q", p)
 		require.True(t, badinput.Is(err))
 	}
-	for text, says := range map[string]string{"no base64!": "expected a list of tests", "AAAA": "something else than zlib's"} {
+	for text, says := range map[string]string{"no base64!": "expected a list of tests", "AAAA": "but not of zlib data"} {
 		_, err := contestTests(text)
 		require.ErrorContains(t, err, says)
 	}

@@ -101,7 +101,7 @@ func (t *Tokenizer) addTokens(f *file) error {
 		match := added{a.Content, id, !a.Special && (ok || isBlank(a.Content))}
 		if a.Normalized && (t.normalize != nil || t.opening.always != "") {
 			if match.content = t.normalized(a.Content); match.content == "" {
-				return fmt.Errorf("%s: of %q normalization leaves nothing", at, a.Content)
+				return fmt.Errorf("%s: the normalizer makes %q empty", at, a.Content)
 			}
 			t.normal.add(match)
 			t.written.add(match)

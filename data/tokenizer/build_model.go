@@ -65,7 +65,7 @@ func (m *model) readVocab(b *bpe, s *spelling) ([]string, error) {
 		text, inPiece := s.token(buf, e.text)
 		if inPiece != "" {
 			if _, twice := b.vocab[inPiece]; twice {
-				return nil, fmt.Errorf("model.vocab: %q stands there twice", e.text)
+				return nil, fmt.Errorf("model.vocab: %q is there twice", e.text)
 			}
 			b.vocab[inPiece] = int32(e.id)
 		}

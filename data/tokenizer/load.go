@@ -34,7 +34,7 @@ func Load(path string) (*Tokenizer, error) {
 		return nil, badinput.Errorf("%s: no such file; expected a tokenizer.json or the folder of a model", path)
 	}
 	if errors.Is(err, fs.ErrPermission) {
-		return nil, badinput.Errorf("%w; have it given to you, or choose another model", err)
+		return nil, badinput.Errorf("%w; make it readable, or choose another model", err)
 	}
 	if err != nil {
 		return nil, err

@@ -67,7 +67,7 @@ var damaged = map[string]struct {
 	"unknown child": {func(f object) { child(f, 0)["type"] = "Whitespace" }, `pre_tokenizer.pretokenizers[0].type: found "Whitespace"`},
 	"bad pattern":   {func(f object) { child(f, 0)["pattern"] = object{"Regex": "("} }, "pre_tokenizer.pretokenizers[0].pattern.Regex:"},
 	"endless pattern": {func(f object) { child(f, 0)["pattern"] = object{"Regex": "(a+)+b"} },
-		"pre_tokenizer.pretokenizers[0].pattern.Regex: a pattern that takes for ever over some texts"},
+		"pre_tokenizer.pretokenizers[0].pattern.Regex: a pattern with catastrophic backtracking"},
 	"no pattern":     {func(f object) { delete(child(f, 0), "pattern") }, "pre_tokenizer.pretokenizers[0].pattern.Regex: missing"},
 	"other behavior": {func(f object) { child(f, 0)["behavior"] = "Removed" }, `found behavior "Removed"`},
 	"inverted":       {func(f object) { child(f, 0)["invert"] = true }, "invert true"},
@@ -96,7 +96,7 @@ var damaged = map[string]struct {
 		a := addedOf(f, 0)
 		f["normalizer"] = object{"type": "Replace", "pattern": object{"String": a["content"]}, "content": ""}
 		a["normalized"] = true
-	}, "normalization leaves nothing"},
+	}, "the normalizer makes"},
 	"added id huge": {func(f object) { addedOf(f, 0)["id"] = 1 << 40 }, "added_tokens[0].id: found"},
 	"added strips":  {func(f object) { addedOf(f, 2)["rstrip"] = true }, "added_tokens[2]:"},
 	"added a text":  {func(f object) { f["added_tokens"] = "x" }, "added_tokens: found a JSON string"},
@@ -157,7 +157,7 @@ func TestBrokenJSON(t *testing.T) {
 		"not JSON":       {"<html>", "not JSON at byte 1"},
 		"a comma more":   {`{"model": 1,}`, "not JSON at byte 13: invalid character '}'"},
 		"a list":         {"[]", "found a JSON array, expected an object"},
-		"repeated token": {repeated, `model.vocab: "a" stands there twice`},
+		"repeated token": {repeated, `model.vocab: "a" is there twice`},
 		"a pointer file": {"version https://git-lfs.github.com/spec/v1\n", "it is a pointer of Git LFS"},
 	} {
 		path := writeFile(t, filepath.Join(t.TempDir(), "tokenizer.json"), []byte(tc.data))

@@ -37,7 +37,7 @@ func Train(corpus iter.Seq[string], o TrainOptions) (*Trained, error) {
 	for tr.size() < o.VocabSize-len(o.Special) {
 		if !tr.mergeNext() {
 			return nil, badinput.Errorf(
-				"the corpus repeats enough for a vocabulary of %d tokens, not of %d: give more text or ask for fewer",
+				"the corpus is enough for a vocabulary of %d tokens, not of %d; give more text, or ask for fewer tokens",
 				tr.size()+len(o.Special), o.VocabSize)
 		}
 	}

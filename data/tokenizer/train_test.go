@@ -210,7 +210,7 @@ func TestTrainRefuses(t *testing.T) {
 		want   string
 	}{
 		"too small":      {func(o *TrainOptions) { o.VocabSize = 260 }, "found 260, expected 261"},
-		"too large":      {func(o *TrainOptions) { o.VocabSize = 100000 }, "the corpus repeats enough for a vocabulary of"},
+		"too large":      {func(o *TrainOptions) { o.VocabSize = 100000 }, "the corpus is enough for a vocabulary of"},
 		"unknown end":    {func(o *TrainOptions) { o.EOS = "</s>" }, `"</s>" is not one of the special tokens`},
 		"a byte":         {func(o *TrainOptions) { o.Special[0].Content = "a" }, `special token "a"`},
 		"the same twice": {func(o *TrainOptions) { o.Special[1].Content = "<|im_end|>" }, `special token "<|im_end|>"`},

@@ -168,28 +168,28 @@ func TestFilesThatAreNotAsListedAreNamed(t *testing.T) {
 			flipped := []byte(e.content)
 			flipped[bit/8] ^= 1 << (bit % 8)
 			changed[i+1].content = string(flipped)
-			require.ErrorContains(t, check(archive(t, changed)), e.name+" is not what was packed")
+			require.ErrorContains(t, check(archive(t, changed)), e.name+" was damaged or changed")
 		}
 	}
 	link := func(h *tar.Header) { h.Typeflag, h.Linkname, h.Size = tar.TypeSymlink, "/etc/passwd", 0 }
 	for says, files := range map[string][]entry{
-		"b is missing, or":                   {sums, honest[0], honest[2]},
-		"c is missing":                       {sums, honest[0], honest[1]},
-		`"grpo-run/d" is in it, but not in`:  {sums, honest[0], honest[1], honest[2], {name: "d"}},
-		`"grpo-run/c" is in it, but not`:     {sums, honest[0], honest[1], honest[2], honest[2]},
-		`or "a" is there twice`:              {sums, honest[0], honest[0], honest[1], honest[2]},
-		"it was added, or renamed":           {sums, honest[0], {name: "aa"}, honest[1], honest[2]},
-		"SHA256SUMS should be":               {honest[0], honest[1], honest[2]},
-		"is no ordinary file":                {sums, {name: "a", change: link}, honest[1], honest[2]},
-		"line 1 is no checksum and name":     {{name: Sums, content: "00  a\n"}},
-		"line 2 is no checksum and name":     {{name: Sums, content: sumsText(honest[:1]).content + "00  b\n"}},
-		"SHA256SUMS is not written as it":    {{name: Sums, content: strings.TrimSuffix(sums.content, "\n")}, honest[0], honest[1], honest[2]},
-		"a is there twice, or out of order":  {sumsText([]entry{honest[0], honest[0]}), honest[0], honest[0]},
-		"owner, mode or time":                {sums, {name: "a", content: "first", change: func(h *tar.Header) { h.Mode = 0o4755 }}},
-		"SHA256SUMS.sig has":                 {sums, {name: Signature, content: "x"}},
-		"SHA256SUMS has 1570001 bytes":       {{name: Sums, content: string(make([]byte, mostSums+1))}},
-		"SHA256SUMS is missing":              nil,
-		"SHA256SUMS.sig does not go with SH": {sums, {name: Signature, content: string(make([]byte, signatureSize))}},
+		"b is missing, or":                     {sums, honest[0], honest[2]},
+		"c is missing":                         {sums, honest[0], honest[1]},
+		`"grpo-run/d" is in it, but not in`:    {sums, honest[0], honest[1], honest[2], {name: "d"}},
+		`"grpo-run/c" is in it, but not`:       {sums, honest[0], honest[1], honest[2], honest[2]},
+		`or "a" is there twice`:                {sums, honest[0], honest[0], honest[1], honest[2]},
+		"it was added, or renamed":             {sums, honest[0], {name: "aa"}, honest[1], honest[2]},
+		"SHA256SUMS should be":                 {honest[0], honest[1], honest[2]},
+		"is no ordinary file":                  {sums, {name: "a", change: link}, honest[1], honest[2]},
+		"line 1 is no checksum and name":       {{name: Sums, content: "00  a\n"}},
+		"line 2 is no checksum and name":       {{name: Sums, content: sumsText(honest[:1]).content + "00  b\n"}},
+		"SHA256SUMS is not in its":             {{name: Sums, content: strings.TrimSuffix(sums.content, "\n")}, honest[0], honest[1], honest[2]},
+		"a is there twice, or out of order":    {sumsText([]entry{honest[0], honest[0]}), honest[0], honest[0]},
+		"owner, mode or time":                  {sums, {name: "a", content: "first", change: func(h *tar.Header) { h.Mode = 0o4755 }}},
+		"SHA256SUMS.sig has":                   {sums, {name: Signature, content: "x"}},
+		"SHA256SUMS has 1570001 bytes":         {{name: Sums, content: string(make([]byte, mostSums+1))}},
+		"SHA256SUMS is missing":                nil,
+		"SHA256SUMS.sig is no signature of SH": {sums, {name: Signature, content: string(make([]byte, signatureSize))}},
 	} {
 		err := check(archive(t, files))
 		require.ErrorContains(t, err, says)

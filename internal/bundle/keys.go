@@ -34,7 +34,7 @@ func signer(sums, signed []byte) (ed25519.PublicKey, error) {
 	}
 	key := ed25519.PublicKey(signed[:ed25519.PublicKeySize])
 	if !ed25519.Verify(key, append([]byte(meant), sums...), signed[ed25519.PublicKeySize:]) {
-		return nil, badinput.Errorf("%s does not go with %s: one of them was changed", Signature, Sums)
+		return nil, badinput.Errorf("%s is no signature of %s: one of them was changed", Signature, Sums)
 	}
 	return key, nil
 }

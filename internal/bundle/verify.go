@@ -44,7 +44,7 @@ func Verify(path string) (*Content, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, badinput.Errorf("%s is no file; expected a package that grpo package has written", path)
+		return nil, badinput.Errorf("%s is no file; expected a package written by grpo package", path)
 	}
 	c, err := verify(f, info.Size())
 	if err != nil {
@@ -55,7 +55,7 @@ func Verify(path string) (*Content, error) {
 
 func verify(f io.ReaderAt, size int64) (*Content, error) {
 	if size < sealSize {
-		return nil, badinput.Errorf("it has %d bytes: this is no package, or only the beginning of one", size)
+		return nil, badinput.Errorf("it has %d bytes: it is no package, or it is truncated", size)
 	}
 	sealed := checkSeal(f, size)
 	// Verify the content even if the seal is wrong, as its error is more specific.
@@ -77,10 +77,10 @@ func checkSeal(f io.ReaderAt, size int64) error {
 		return err
 	}
 	if binary.LittleEndian.Uint32(end) != sealMark {
-		return badinput.Errorf("it does not end as a package does: it was cut off, or something was added")
+		return badinput.Errorf("its end is not that of a package: it is truncated, or something was added")
 	}
 	if !bytes.Equal(end, seal(h)) {
-		return badinput.Errorf("its bytes are not those that were written")
+		return badinput.Errorf("its checksum is wrong: it was damaged or changed")
 	}
 	return nil
 }
@@ -138,7 +138,7 @@ type bounded struct {
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p)
 	if b.n += int64(n); b.n > freeBytes && b.n/mostRatio > b.packed.n {
-		return 0, badinput.Errorf("it unpacks to more than %d times its size: this is no honest package", mostRatio)
+		return 0, badinput.Errorf("it unpacks to more than %d times its size, which no package does", mostRatio)
 	}
 	return n, err
 }
@@ -209,7 +209,7 @@ func (v *verifier) file(want sum) error {
 		return badinput.Errorf("%s: %w", want.name, err)
 	}
 	if n != h.Size || [sha256.Size]byte(got.Sum(nil)) != want.hash {
-		return badinput.Errorf("%s is not what was packed: its checksum is another", want.name)
+		return badinput.Errorf("%s was damaged or changed: its checksum is wrong", want.name)
 	}
 	v.c.Files, v.c.Bytes = append(v.c.Files, want.name), v.c.Bytes+n
 	return nil
@@ -223,7 +223,7 @@ func (v *verifier) expect(name string) (*tar.Header, error) {
 	case h == nil && errors.Is(v.err, io.EOF):
 		return nil, badinput.Errorf("%s is missing", name)
 	case h == nil:
-		return nil, badinput.Errorf("where %s should be: %w", name, v.err)
+		return nil, badinput.Errorf("cannot read %s: %w", name, v.err)
 	case h.Typeflag != tar.TypeReg || h.Linkname != "":
 		return nil, badinput.Errorf("%.100q is no ordinary file", h.Name)
 	case h.Name != folder+name && v.listed(h.Name):
@@ -231,7 +231,7 @@ func (v *verifier) expect(name string) (*tar.Header, error) {
 	case h.Name != folder+name:
 		return nil, badinput.Errorf("found %.100q where %s should be: it was added, or renamed", h.Name, name)
 	case h.Format != tar.FormatUSTAR || h.Mode != 0o644 || !h.ModTime.Equal(modified) || h.Uid|h.Gid != 0 || h.Uname+h.Gname != "":
-		return nil, badinput.Errorf("%s: its owner, mode or time is not as in every package", name)
+		return nil, badinput.Errorf("%s: its owner, mode or time is not that of a package", name)
 	}
 	return h, nil
 }

@@ -144,7 +144,7 @@ func each(f File, to io.Writer) (int64, error) {
 
 // pack adds a file, which must be unchanged since its sum was computed.
 func pack(t *tar.Writer, f File, want sum, size int64) error {
-	changed := badinput.Errorf("%s changed while it was packed; wait until its run is at its end, and do it again", f.Name)
+	changed := badinput.Errorf("%s changed while it was packed; type the same command again when its run has ended", f.Name)
 	if err := t.WriteHeader(header(f.Name, size)); err != nil {
 		return err
 	}
@@ -205,7 +205,7 @@ func checkName(name string) error {
 		bad = bad || r <= ' ' && r != ' ' || r > '~' || strings.ContainsRune(`\:*?"<>|`, r)
 	}
 	if bad {
-		return badinput.Errorf("%.100q is no name of a file in a package", name)
+		return badinput.Errorf("%.100q is no valid file name for a package", name)
 	}
 	return nil
 }
@@ -229,7 +229,7 @@ func parseSums(text []byte) (list sumList, err error) {
 		list = append(list, s)
 	}
 	if !bytes.Equal(list.text(), text) {
-		return nil, badinput.Errorf("%s is not written as it should be", Sums)
+		return nil, badinput.Errorf("%s is not in its canonical form", Sums)
 	}
 	return list, nil
 }

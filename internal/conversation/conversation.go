@@ -126,7 +126,7 @@ func (r *Room) Sample(ctx context.Context, e *sampler.Engine, asks []Ask, n int,
 			return
 		default:
 			if failed++; failed > r.failures {
-				stop(fmt.Errorf("the environment failed in %d conversations, at last with: %w; %s", failed, p.Err, remedy(p.Err)))
+				stop(fmt.Errorf("the environment failed in %d conversations, most recently: %w; %s", failed, p.Err, remedy(p.Err)))
 				return
 			}
 		}
@@ -145,7 +145,7 @@ func remedy(err error) string {
 	if errors.As(err, &infra) {
 		return "run 'grpo doctor' to see what is wrong"
 	}
-	return "fix that, and type the same again, which resumes from the last checkpoint"
+	return "fix it, and type the same command again to resume from the last checkpoint"
 }
 
 // score is the score of an episode: that of its last graded turn, with the reward of the whole episode.

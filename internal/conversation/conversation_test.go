@@ -95,13 +95,14 @@ func TestProgramsThatFail(t *testing.T) {
 	for text, message := range map[string]string{
 		"import sys\nfor l in sys.stdin: print('{}', flush=True)": "",
 		"input()\nraise ValueError('no such thing')":              "ended without an answer: ValueError: no such thing",
-		"input()": "ended without an answer; expected that it answers each line that it reads, until",
+		"input()": "ended without an answer; it must answer each line that it reads, until",
 		"input()\nprint('hello', flush=True)\ninput()":                `answered "hello"`,
 		"input()\nprint('{\"over\": 1}', flush=True)":                 `answered "{\"over\": 1}" (field "over": found a JSON number,`,
 		"input()\nprint('{\"error\": \"my bad\"}', flush=True)":       "reports: my bad",
 		"input()\nprint('{} {\"over\": true}', flush=True)":           `answered "{} {\"over\": true}" (found "{\"over\": true}" at byte 3,`,
 		"import sys\ninput()\nwhile 1: sys.stdout.write('x' * 65536)": "answered with a line of more than 16 MiB; make it shorter",
-		"import time\ntime.sleep(9)":                                  "gave no answer within turn_seconds=0.1; make it faster, or raise that",
+		"import time\ntime.sleep(9)": "gave no answer within turn_seconds=0.1; make it faster, or raise " +
+			"turn_seconds",
 	} {
 		path := filepath.Join(t.TempDir(), "env.py")
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
@@ -121,7 +122,8 @@ func TestProgramsThatFail(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, episode.Answer{}, a)
 			_, err = e.Turn(t.Context(), said("x", 0, false))
-			require.ErrorContains(t, err, `answered a turn by {} or the like; where "last" is false it must say "messages", or "over": true`)
+			require.ErrorContains(t, err, `answered a turn without "messages" and without "over": true; unless "last" is true, one of them is `+
+				`needed`)
 			require.NoError(t, e.Close())
 		}
 		require.NoError(t, r.Close())
@@ -144,13 +146,13 @@ func TestWhatIsNoProgramIsToldAtTheStart(t *testing.T) {
 		{"folder.py", "", ": this is no ordinary file; expected a program, such as env=program:./env.py"},
 		{"empty.py", " \n", ": the file is empty; expected a program"},
 		{"empty", "", ": the file is empty; expected a program"},
-		{"syntax.py", "def f(:\n", ": the file is no Python program: SyntaxError: invalid syntax; python=" + python + " is asked"},
-		{"text", "hello\n", ": the first line of the file does not say what runs it; expected one such as #!/usr/bin/env python3"},
-		{"elsewhere", "#!/no/such/python3\nx", `: the first line of the file says "#!/no/such/python3", and there is no such program; expected`},
-		{"windows", "#!/bin/sh\r\nx\r\n", `: the first line of the file says "#!/bin/sh\r", and there is no such program; expected`},
-		{"module.py", "import nomodule\n", " ended before it was asked anything: ModuleNotFoundError: No module named 'nomodule'; expected"},
-		{"once.py", "print('{}')\n", " ended before it was asked anything; expected that it reads questions, a line each, until its input ends"},
-		{"closes", "#!/bin/sh\nexec >&-\nread a\n", " ended before it was asked anything; expected"},
+		{"syntax.py", "def f(:\n", ": the file is no valid Python: SyntaxError: invalid syntax (for python=" + python + ")"},
+		{"text", "hello\n", ": the first line of the file names no interpreter; expected one such as #!/usr/bin/env python3"},
+		{"elsewhere", "#!/no/such/python3\nx", `: the first line of the file says "#!/no/such/python3", but there is no such program; expected`},
+		{"windows", "#!/bin/sh\r\nx\r\n", `: the first line of the file says "#!/bin/sh\r", but there is no such program; expected`},
+		{"module.py", "import nomodule\n", " ended before it was asked anything: ModuleNotFoundError: No module named 'nomodule'; it must"},
+		{"once.py", "print('{}')\n", " ended before it was asked anything; it must read questions, one a line, until its input ends"},
+		{"closes", "#!/bin/sh\nexec >&-\nread a\n", " ended before it was asked anything; it must"},
 		{"garbage", "\x7fELF\x00\x00 not quite", " ended before it was asked anything: "},
 	} {
 		path := filepath.Join(dir, c.file)
@@ -206,8 +208,8 @@ func TestProgramsThatSayTooMuch(t *testing.T) {
 	for err == nil {
 		_, err = r.env.Open(t.Context(), &data.Problem{ID: "p", Kind: data.Stdin})
 	}
-	require.ErrorContains(t, err, "env=program:"+path+` said "{`)
-	require.ErrorContains(t, err, "without being asked; print one line for each that is read, and the rest to standard error")
+	require.ErrorContains(t, err, "env=program:"+path+` printed "{`)
+	require.ErrorContains(t, err, "without being asked; print one line for each line read, and everything else to standard error")
 	require.NoError(t, r.Close())
 }
 
@@ -224,7 +226,7 @@ print(json.dumps(ANSWER), flush=True)
 sys.stdin.readline()
 `
 	for answer, message := range map[string]string{
-		`{"question": asked["question"]}`: " answered question 1 when it was asked question 2; print one line for each that is read, " +
+		`{"question": asked["question"]}`: " answered question 1 when it was asked question 2; print one line for each line read, " +
 			`with its "question"`,
 		`{}`: "", // it is as before: nobody can tell
 	} {

@@ -83,10 +83,10 @@ const mostInspected = 1000
 // noteUntested adds a note that says for how many problems no test may be shown, so that the model is told only the verdict.
 func (r *Room) noteUntested(ctx context.Context, cfg *configs.Config, j *judging.Judging, problems []data.Problem) error {
 	problems = slices.DeleteFunc(problems, func(p data.Problem) bool { return p.Kind == data.Answer })
-	const told = "so that the model is told the verdict of its program alone"
+	const told = "so the model is told only the verdict of its program"
 	if j.Judge() == nil || j.Judge().Pool() == nil {
 		if len(problems) > 0 {
-			r.Notes = append(r.Notes, "env=heal: programs do not run in cells of this machine, and no test is shown, "+told)
+			r.Notes = append(r.Notes, "env=heal: programs do not run in the local sandbox and no test is shown, "+told)
 		}
 		return nil
 	}
@@ -109,7 +109,7 @@ func (r *Room) noteUntested(ctx context.Context, cfg *configs.Config, j *judging
 		}
 	}
 	if without > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("env=heal: %d of %s%s have no test that may be shown, %s; mark tests \"public\": true, or set "+
+		r.Notes = append(r.Notes, fmt.Sprintf("env=heal: %d of %s%s have no public test, %s; mark tests \"public\": true, or set "+
 			"public_tests=1", without, first, plural.Of(len(problems), "problem"), told))
 	}
 	return nil
@@ -150,7 +150,7 @@ func (d healer) say(f *Finding) (string, error) {
 		return "", badinput.Errorf("heal_template: %w%s", err, hint)
 	}
 	if strings.TrimSpace(out.String()) == "" {
-		return "", badinput.Errorf("heal_template: it says nothing of a program with the verdict %q; expected some words", f.Verdict)
+		return "", badinput.Errorf("heal_template: it writes nothing for a program with the verdict %q; expected some text", f.Verdict)
 	}
 	return out.String(), nil
 }

@@ -63,7 +63,7 @@ func TestHealing(t *testing.T) {
 
 	for spoilt, message := range map[string]string{
 		"{{.Nothing}}":            "in type *conversation.Finding; there are .Statement .Kind .FuncName .Program .Verdict .Test .Of",
-		"{{if .Program}}x{{end}}": "it says nothing of a program",
+		"{{if .Program}}x{{end}}": "it writes nothing for a program",
 		"{{":                      "heal_template: template: heal_template:1",
 	} {
 		require.NoError(t, os.WriteFile(words, []byte(spoilt), 0o644))
@@ -87,10 +87,10 @@ func TestHealingWithoutTestsToShow(t *testing.T) {
 		public int
 		says   string
 	}{
-		{j, both, 0, "env=heal: 1 of 2 problems have no test that may be shown, so that the model is told the verdict of its program alone; " +
+		{j, both, 0, "env=heal: 1 of 2 problems have no public test, so the model is told only the verdict of its program; " +
 			`mark tests "public": true, or set public_tests=1`},
-		{j, sources.Problems{Train: slices.Repeat([]data.Problem{p}, mostInspected+1)}, 0, "1000 of the first 1000 problems have no test"},
-		{own, both, 1, "programs do not run in cells of this machine, and no test is shown"},
+		{j, sources.Problems{Train: slices.Repeat([]data.Problem{p}, mostInspected+1)}, 0, "1000 of the first 1000 problems have no public test"},
+		{own, both, 1, "programs do not run in the local sandbox and no test is shown"},
 		{j, both, 1, ""},
 		{j, sources.Problems{HeldOut: both.HeldOut}, 0, ""},
 		{own, sources.Problems{Train: []data.Problem{answer}}, 0, ""},

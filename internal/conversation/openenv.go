@@ -115,7 +115,7 @@ func (w *world) reset(ctx context.Context, p *data.Problem) (*openEnvEpisode, st
 	}
 	text, err := w.text(r)
 	if err == nil && r.Done {
-		err = badinput.Errorf("env=openenv: the session is done as it begins; see metadata.reset of its row")
+		err = badinput.Errorf("env=openenv: the episode is done right after its reset; check metadata.reset of its row")
 	}
 	if err != nil {
 		session.Close()
@@ -145,8 +145,8 @@ func (w *world) Open(ctx context.Context, p *data.Problem) (episode.Episode, err
 	}
 	if text != want {
 		_ = e.Close()
-		return nil, badinput.Errorf("env=openenv: problem %s: the server begins with %.80q and with %.80q, though its seed is the same, and the "+
-			"conversations of a problem are compared; have it heed the seed, or leave what changes out by openenv_template", p.ID, want, text)
+		return nil, badinput.Errorf("env=openenv: problem %s: the server begins with %.80q, then with %.80q for the same seed, but all "+
+			"conversations of a problem must begin alike; make it use the seed, or leave out what changes with openenv_template", p.ID, want, text)
 	}
 	return e, nil
 }

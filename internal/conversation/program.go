@@ -197,7 +197,8 @@ func (p *program) exchange(ctx context.Context, line []byte) (answer []byte, err
 	select {
 	case early, there := <-p.lines:
 		if there { // or each answer from now on would be taken for that to another question
-			return nil, p.failed("said %.200q without being asked; print one line for each that is read, and the rest to standard error", early)
+			return nil, p.failed("printed %.200q without being asked; print one line for each line read, and everything else to standard "+
+				"error", early)
 		}
 	default:
 	}
@@ -228,13 +229,13 @@ func (p *program) exchange(ctx context.Context, line []byte) (answer []byte, err
 	p.reap() // its standard error is complete now
 	switch {
 	case off:
-		return nil, p.failed("was ended with a question that was called off")
+		return nil, p.failed("was stopped, as its question was cancelled")
 	case !inTime:
-		return nil, p.failed("gave no answer within turn_seconds=%g; make it faster, or raise that", p.within.Seconds())
+		return nil, p.failed("gave no answer within turn_seconds=%g; make it faster, or raise turn_seconds", p.within.Seconds())
 	case p.long != nil:
 		return nil, p.failed(tooLong, mostAnswer>>20)
 	}
-	return nil, p.failed("ended without an answer%s; expected that it answers each line that it reads, until its input ends", p.said.Last())
+	return nil, p.failed("ended without an answer%s; it must answer each line that it reads, until its input ends", p.said.Last())
 }
 
 // read parses an answer.
@@ -252,7 +253,7 @@ func (p *program) read(line []byte) (a reply, err error) {
 		return a, p.failed("reports: %s", a.Error)
 	}
 	if a.Question != nil && *a.Question != p.asked {
-		return a, p.failed(`answered question %d when it was asked question %d; print one line for each that is read, with its "question"`,
+		return a, p.failed(`answered question %d when it was asked question %d; print one line for each line read, with its "question"`,
 			*a.Question, p.asked)
 	}
 	return a, nil
@@ -290,7 +291,7 @@ type programEpisode struct {
 func (o *programEpisode) Turn(ctx context.Context, said episode.Said) (episode.Answer, error) {
 	a, err := o.ask(ctx, request{ID: o.id, Turn: &turn{Text: said.Raw, Turn: said.Turn, Last: said.Last, Finish: said.Finish}})
 	if err == nil && !a.Over && !said.Last && len(a.Messages) == 0 {
-		err = o.failed(`answered a turn by {} or the like; where "last" is false it must say "messages", or "over": true`)
+		err = o.failed(`answered a turn without "messages" and without "over": true; unless "last" is true, one of them is needed`)
 	}
 	return episode.Answer{Messages: a.Messages, Reward: a.Reward, Over: a.Over}, err
 }

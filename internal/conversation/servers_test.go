@@ -132,7 +132,7 @@ func TestOpenEnv(t *testing.T) {
 	r, err = Open(t.Context(), cfg, l, &judging.Judging{}, nil, nil)
 	require.NoError(t, err)
 	_, err = r.env.Open(t.Context(), &data.Problem{ID: p.ID})
-	require.ErrorContains(t, err, "though its seed is the same, and the conversations of a problem are compared; have it heed the seed")
+	require.ErrorContains(t, err, "for the same seed, but all conversations of a problem must begin alike; make it use the seed")
 	require.True(t, badinput.Is(err))
 	_, err = r.env.Open(t.Context(), &data.Problem{ID: "odd", Metadata: []byte(`{"reset": 7}`)})
 	require.ErrorContains(t, err, `metadata: field "reset": found a JSON number, expected an object, such as {"reset": {"seed"`)
@@ -149,7 +149,7 @@ func TestOpenEnvTemplate(t *testing.T) {
 	for text, want := range map[string]string{
 		"{{.prompt}} Please.{{with .messages}}{{.text}}{{end}}": "",
 		"{{": "openenv_template: template: openenv_template:1",
-		"{{.promt}} {{if not .turn}}{{.reply | print}}{{end}}": "found {{.promt}}, and the server's observations have messages, note, prompt, " +
+		"{{.promt}} {{if not .turn}}{{.reply | print}}{{end}}": "found {{.promt}}, but the server's observations have messages, note, prompt, " +
 			"reply, turn",
 	} {
 		require.NoError(t, os.WriteFile(words, []byte(text), 0o644))
@@ -188,7 +188,7 @@ func TestSessionsThatAreDoneAsTheyBegin(t *testing.T) {
 	_, err := Open(t.Context(), cfg, l, &judging.Judging{}, nil, nil)
 	require.NoError(t, err)
 	_, _, err = l.Prompt(t.Context(), &p)
-	require.EqualError(t, err, "problem plus: env=openenv: the session is done as it begins; see metadata.reset of its row")
+	require.EqualError(t, err, "problem plus: env=openenv: the episode is done right after its reset; check metadata.reset of its row")
 }
 
 // What a row says of a reset reaches the server as it stands.
@@ -238,6 +238,6 @@ func TestStoppingWhileAServerBegins(t *testing.T) {
 
 // Who failed says what to do: grpo doctor looks at the sandbox, and knows nothing of somebody's server.
 func TestWhatMendsAnEnvironment(t *testing.T) {
-	require.Contains(t, remedy(&openenv.Down{URL: "http://x", Err: io.EOF}), "fix that, and type the same again")
+	require.Contains(t, remedy(&openenv.Down{URL: "http://x", Err: io.EOF}), "fix it, and type the same command again")
 	require.Contains(t, remedy(fmt.Errorf("a turn: %w", &sandbox.InfraError{})), "grpo doctor")
 }

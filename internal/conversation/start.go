@@ -35,7 +35,7 @@ func (p *program) checkStarted() error {
 	if p.long != nil {
 		return p.failed(tooLong, mostAnswer>>20)
 	}
-	return p.failed("ended before it was asked anything%s; expected that it reads questions, a line each, until its input ends", p.said.Last())
+	return p.failed("ended before it was asked anything%s; it must read questions, one a line, until its input ends", p.said.Last())
 }
 
 // checkPython fails if Python cannot compile the file. It does not run it.
@@ -58,7 +58,7 @@ func checkPython(ctx context.Context, cfg *configs.Config, path string) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return badinput.Errorf("env=%s: the file is no Python program%s; python=%s is asked", cfg.Env, said.Last(), cfg.Python)
+		return badinput.Errorf("env=%s: the file is no valid Python%s (for python=%s)", cfg.Env, said.Last(), cfg.Python)
 	default:
 		return badinput.Errorf("env=%s: python=%s cannot be started: %w; type python=FILE", cfg.Env, cfg.Python, err)
 	}
@@ -91,12 +91,12 @@ func checkText(cfg *configs.Config, path string, executed bool) error {
 	first, _, _ = strings.Cut(first, "\n")
 	words := strings.Fields(strings.TrimSuffix(first, "\r"))
 	if !said || len(words) == 0 {
-		return badinput.Errorf("env=%s: the first line of the file does not say what runs it; expected one such as #!/usr/bin/env python3",
+		return badinput.Errorf("env=%s: the first line of the file names no interpreter; expected one such as #!/usr/bin/env python3",
 			cfg.Env)
 	}
 	if info, err := os.Stat(words[0]); err != nil || info.IsDir() || strings.HasSuffix(first, "\r") {
-		return badinput.Errorf("env=%s: the first line of the file says %.80q, and there is no such program; expected one such as "+
-			"#!/usr/bin/env python3, at whose end is nothing", cfg.Env, "#!"+first)
+		return badinput.Errorf("env=%s: the first line of the file says %.80q, but there is no such program; expected a line such as "+
+			"#!/usr/bin/env python3, with a Unix line end", cfg.Env, "#!"+first)
 	}
 	return nil
 }

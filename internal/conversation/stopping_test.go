@@ -50,7 +50,7 @@ func TestStoppingWhileAProgramAnswers(t *testing.T) {
 	require.NoError(t, e.Close())
 	require.NoError(t, r.Close())
 	_, err = r.env.Open(t.Context(), &data.Problem{ID: "p", Kind: data.Stdin})
-	require.ErrorContains(t, err, "was ended with a question that was called off")
+	require.ErrorContains(t, err, "was stopped, as its question was cancelled")
 }
 
 // A conversation whose time is up does not end the program, which others have, too.

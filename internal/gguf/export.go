@@ -175,7 +175,7 @@ func (f *File) Set() (*tensorfile.Set, error) {
 	}
 	for _, name := range f.order {
 		if !read[name] {
-			return nil, badinput.Errorf("%s: tensor %q is none of a %s", f.Path, name, cfg.Architecture)
+			return nil, badinput.Errorf("%s: tensor %q does not belong to a %s", f.Path, name, cfg.Architecture)
 		}
 	}
 	return tensorfile.MadeSet(f.Path, all)

@@ -105,7 +105,7 @@ func TestWhatReadersKnowOfGemma2(t *testing.T) {
 		return c
 	}
 	every := []string{"sliding_attention", "sliding_attention", "sliding_attention", "sliding_attention"}
-	require.ErrorContains(t, gemma2.check(config(map[string]any{"layer_types": every})), "layer 1 is not as every other is (layer_types)")
+	require.ErrorContains(t, gemma2.check(config(map[string]any{"layer_types": every})), "layer 1 differs from the others (layer_types)")
 
 	largest := config(map[string]any{"num_hidden_layers": 46, "query_pre_attn_scalar": 24})
 	require.NoError(t, gemma2.check(largest))

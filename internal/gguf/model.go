@@ -37,7 +37,7 @@ func (f *File) Text(tokens []int32) (string, error) {
 	var out []byte
 	for i, t := range tokens {
 		if t < 0 || int(t) >= len(texts) {
-			return "", badinput.Errorf("%s: it has no token %d", f.Path, t)
+			return "", badinput.Errorf("%s: there is no token %d", f.Path, t)
 		}
 		text, kind := texts[t], int(kinds[t])
 		switch {

@@ -53,7 +53,7 @@ func (f *File) Close() error { return f.mapping.Close() }
 func read(data []byte) (*File, error) {
 	c := &cursor{data: data}
 	if string(c.take(4)) != magic {
-		return nil, badinput.Errorf("it does not begin with %s: this is not such a file, or it is damaged", magic)
+		return nil, badinput.Errorf("it does not begin with %s: this is not a GGUF file, or it is damaged", magic)
 	}
 	if v := c.number(4); v != version {
 		return nil, badinput.Errorf("found version %d of the format, expected %d", v, version)

@@ -42,7 +42,7 @@ func (f *family) check(c model.Config) error {
 	}
 	for l := range c.Layers {
 		if c.Window > 0 && c.Sliding[l] != (l%2 == 0) {
-			return refuse("layer %d is not as every other is (layer_types)", l)
+			return refuse("layer %d differs from the others (layer_types)", l)
 		}
 	}
 	scalar := float64(c.Heads.Dim)

@@ -28,7 +28,7 @@ func Referee(cfg *configs.Config, warn func(string)) (r referee.Config, err erro
 	}
 	var why string
 	if r.Cache, why, err = cachedir.Find(filepath.Join("grpo", "judge")); err != nil {
-		return r, badinput.Errorf("no place for what the judge answers: %w", err)
+		return r, badinput.Errorf("no folder for the judge's answers: %w", err)
 	}
 	if why != "" {
 		warn(why)

@@ -235,8 +235,8 @@ func TestAddress(t *testing.T) {
 		named, err := Read(write(t, entry(path, token)))
 		require.NoError(t, err)
 		_, err = Open(t.Context(), named, Options{CallTime: time.Minute})
-		require.ErrorContains(t, err, "cannot be started")
-		require.ErrorContains(t, err, "see whether the server is up, and whether its headers are right")
+		require.ErrorContains(t, err, "cannot be reached")
+		require.ErrorContains(t, err, "check that the server is up, and its headers")
 		require.NotContains(t, err.Error(), "hush")
 		require.True(t, badinput.Is(err))
 	}
@@ -275,8 +275,8 @@ func TestFaults(t *testing.T) {
 	serve := `"command": ` + self() + `, "env": {"MCP_TEST": "serve"}`
 	for text, message := range map[string]string{
 		`"command": "/nowhere/at/all"`:                             "(/nowhere/at/all) cannot be started",
-		`"command": ` + self() + `, "env": {"MCP_TEST": "broken"}`: ": no such disk; type its command by itself to see what it lacks",
-		serve + `, "tools": ["cont"]`:                              `tools: it has none called "cont"; it has count, crash`,
+		`"command": ` + self() + `, "env": {"MCP_TEST": "broken"}`: ": no such disk; run its command by itself to see what is wrong",
+		serve + `, "tools": ["cont"]`:                              `tools: it has no tool "cont"; it has count, crash`,
 	} {
 		named, err := Read(write(t, `{"mcpServers": {"a": {`+text+`}}}`))
 		require.NoError(t, err)

@@ -107,7 +107,7 @@ func (h *host) list(ctx context.Context) (tools []*sdk.Tool, err error) {
 			err = fmt.Errorf("(%s) did not answer \"tools/list\" within %v%s", &h.Server, h.shared.start, s.said.Last())
 			return nil, h.advice(&Down{h.Name, err})
 		case err != nil:
-			return nil, h.advice(fmt.Errorf("mcp: the server %q does not say what tools it has: %w%s", h.Name, err, s.said.Last()))
+			return nil, h.advice(fmt.Errorf("mcp: the server %q does not list its tools: %w%s", h.Name, err, s.said.Last()))
 		}
 		names = append(names, t.Name)
 		if h.Tools == nil || slices.Contains(h.Tools, t.Name) {
@@ -117,7 +117,7 @@ func (h *host) list(ctx context.Context) (tools []*sdk.Tool, err error) {
 	}
 	switch {
 	case len(missing) > 0:
-		return nil, badinput.Errorf("mcp: server %q: tools: it has none called %q; it has %s", h.Name, missing[0], strings.Join(names, ", "))
+		return nil, badinput.Errorf("mcp: server %q: tools: it has no tool %q; it has %s", h.Name, missing[0], strings.Join(names, ", "))
 	case len(tools) == 0:
 		return nil, badinput.Errorf("mcp: the server %q has no tools; take it out of the file, or set \"disabled\": true", h.Name)
 	}
@@ -133,11 +133,11 @@ func (h *host) advice(err error) error {
 	if !errors.As(err, &down) {
 		return err
 	}
-	do := "type its command by itself to see what it lacks"
+	do := "run its command by itself to see what is wrong"
 	if h.URL != "" {
-		do = "see whether the server is up, and whether its headers are right"
+		do = "check that the server is up, and its headers"
 	}
-	return badinput.Errorf("mcp: %w; %s", err, do)
+	return badinput.Errorf("%w; %s", err, do)
 }
 
 var illegal = regexp.MustCompile(`[^A-Za-z0-9_-]`)

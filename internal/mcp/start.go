@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os/exec"
 	"strings"
 	"time"
@@ -43,7 +44,16 @@ func (s *Server) connect(ctx context.Context, p patience) (*session, error) {
 		return nil, fmt.Errorf("(%s) did not answer \"initialize\" within %v%s", s, p.start, made.said.Last())
 	}
 	if _, printed, is := strings.Cut(err.Error(), "client is closing: invalid "); is && made.cmd != nil {
-		return nil, fmt.Errorf("(%s) printed on its standard output what is no message (invalid %s)%s", s, printed, made.said.Last())
+		return nil, fmt.Errorf("(%s) printed something other than messages on its standard output (invalid %s)%s", s, printed, made.said.Last())
+	}
+	if lost := new(url.Error); errors.As(err, &lost) { // without the calls of the SDK, which say nothing to the user
+		err = lost.Err
+	}
+	if s.URL != "" {
+		return nil, fmt.Errorf("(%s) cannot be reached: %s", s, s.quiet(err))
+	}
+	if strings.HasSuffix(err.Error(), "client is closing: EOF") && made.cmd != nil {
+		return nil, fmt.Errorf("(%s) ended before it answered \"initialize\"%s", s, made.said.Last())
 	}
 	return nil, fmt.Errorf("(%s) cannot be started: %s%s", s, s.quiet(err), made.said.Last())
 }

@@ -136,8 +136,8 @@ func TestNoAnswerToWhatIsRequired(t *testing.T) {
 	for known, method := range map[string]string{"0s tools/list": "initialize", "0s initialize": "tools/list"} {
 		wait.Go(func() {
 			_, err := started(t, patience{start: 2 * time.Second, sign: 50 * time.Millisecond}, known)
-			assert.ErrorContains(t, err, fmt.Sprintf(`mcp: the MCP server "hand" (%s) did not answer %q within 2s`, os.Args[0], method))
-			assert.ErrorContains(t, err, "; type its command by itself to see what it lacks")
+			assert.ErrorContains(t, err, fmt.Sprintf(`the MCP server "hand" (%s) did not answer %q within 2s`, os.Args[0], method))
+			assert.ErrorContains(t, err, "; run its command by itself to see what is wrong")
 			assert.True(t, badinput.Is(err))
 		})
 	}
@@ -168,8 +168,8 @@ func TestAServerThatIsNotUnderstood(t *testing.T) {
 		`(unrecognized content type "smell"): listening`, call("echo", ""))
 
 	_, err = started(t, usual, "0s initialize tools/list greet refuse")
-	require.ErrorContains(t, err, "printed on its standard output what is no message "+
-		"(invalid character 'W' looking for beginning of value): listening; type its command")
+	require.ErrorContains(t, err, "printed something other than messages on its standard output "+
+		"(invalid character 'W' looking for beginning of value): listening; run its command")
 }
 
 // A tool that is listed twice is one, as it is listed first, and who reads the notes knows; a refusal without a text has words.

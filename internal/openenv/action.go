@@ -52,18 +52,18 @@ func choose(schema json.RawMessage, asked string) (field, error) {
 		return field{}, nil
 	case asked != "" && (len(names) == 0 || kind(asked) == ""):
 		if len(names) > 0 && !slices.Contains(names, asked) {
-			return field{}, badinput.Errorf("openenv_action: found %q, and the server's actions have %s", asked, strings.Join(names, ", "))
+			return field{}, badinput.Errorf("openenv_action: found %q, but the server's actions have %s", asked, strings.Join(names, ", "))
 		}
 		return field{asked, "string"}, nil
 	case asked != "":
 		if !slices.Contains(kinds, kind(asked)) {
-			return field{}, badinput.Errorf("openenv_action: %s is %s, which a text cannot be; type openenv_action=json for a model "+
-				"that writes the action itself", asked, kind(asked))
+			return field{}, badinput.Errorf("openenv_action: %s is %s, not a text; type openenv_action=json for a model that writes the action "+
+				"itself", asked, kind(asked))
 		}
 		return field{asked, kind(asked)}, nil
 	case len(names) == 0:
-		return field{}, badinput.Errorf("openenv_action: the server does not say at /schema what its actions have; " +
-			"type openenv_action=NAME of the field that the model's text is to be, or openenv_action=json")
+		return field{}, badinput.Errorf("openenv_action: the server's /schema does not list the fields of actions; type openenv_action=NAME " +
+			"of the field for the model's text, or openenv_action=json")
 	}
 	must := slices.DeleteFunc(s.Required, func(name string) bool { return name == "metadata" })
 	if len(must) == 0 { // if none is required, prefer the text
@@ -74,8 +74,8 @@ func choose(schema json.RawMessage, asked string) (field, error) {
 	if len(must) == 1 && slices.Contains(kinds, kind(must[0])) {
 		return field{must[0], kind(must[0])}, nil
 	}
-	return field{}, badinput.Errorf("openenv_action: the server's actions have %s; type openenv_action=NAME of the one that the model's "+
-		"text is to be, or openenv_action=json for a model that writes the action itself", strings.Join(names, ", "))
+	return field{}, badinput.Errorf("openenv_action: the server's actions have %s; type openenv_action=NAME of the field for the model's "+
+		"text, or openenv_action=json for a model that writes the action itself", strings.Join(names, ", "))
 }
 
 var (

@@ -161,16 +161,16 @@ func TestChoose(t *testing.T) {
 		{`{"properties": {"code": {"type": "string"}}, "required": ["code"]}`, "", "actions with code (string)"},
 		{two + `}`, "", "actions with b (string)"},
 		{two + `, "required": ["a"]}`, "", "actions with a (integer)"},
-		{two + `, "required": ["a", "b"]}`, "", "openenv_action: the server's actions have a, b; type openenv_action=NAME of the one that " +
-			"the model's text is to be, or openenv_action=json for a model that writes the action itself"},
+		{two + `, "required": ["a", "b"]}`, "", "openenv_action: the server's actions have a, b; type openenv_action=NAME of the field " +
+			"for the model's text, or openenv_action=json for a model that writes the action itself"},
 		{two + `, "required": ["a", "b"]}`, "json", "actions as JSON"},
 		{two + `}`, "a", "actions with a (integer)"},
-		{two + `}`, "c", `openenv_action: found "c", and the server's actions have a, b`},
+		{two + `}`, "c", `openenv_action: found "c", but the server's actions have a, b`},
 		{`{"properties": {"a": {"type": "array"}}}`, "a",
-			"openenv_action: a is array, which a text cannot be; type openenv_action=json for a model that writes the action itself"},
+			"openenv_action: a is array, not a text; type openenv_action=json for a model that writes the action itself"},
 		{``, "x", "actions with x (string)"},
-		{``, "", "openenv_action: the server does not say at /schema what its actions have; " +
-			"type openenv_action=NAME of the field that the model's text is to be, or openenv_action=json"},
+		{``, "", "openenv_action: the server's /schema does not list the fields of actions; " +
+			"type openenv_action=NAME of the field for the model's text, or openenv_action=json"},
 	} {
 		got, err := choose(json.RawMessage(c.schema), c.asked)
 		if err != nil {
@@ -270,7 +270,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 			w.Header().Set("Content-Length", "99")
 			fmt.Fprint(w, `{"done": true}`)
 		},
-		"answered /step with what is not understood": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") },
+		"answered /step with something unexpected": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") },
 		"gave no answer within 50ms; make it faster, or raise turn_seconds": func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body) // or nobody is told that who asked has gone
 			<-r.Context().Done()
@@ -301,19 +301,19 @@ func TestAnswersThatAreNone(t *testing.T) {
 	s := &Server{base: base}
 	s.freed, s.limit = sync.NewCond(&s.mu), 1
 	_, _, err = s.Begin(t.Context(), nil)
-	require.ErrorContains(t, err, `answered reset with what is not understood: its type is "reset"`)
+	require.ErrorContains(t, err, `answered reset with something unexpected: its type is "reset"`)
 	require.Zero(t, s.open)
 }
 
 // Who does not let grpo in, or fails, is told from a server that has no schema.
 func TestWhyASchemaIsNotTold(t *testing.T) {
 	for status, want := range map[int]string{
-		http.StatusUnauthorized:        "answered /schema with 401 Unauthorized: no; put the token that it takes into OPENENV_TOKEN",
-		http.StatusForbidden:           "answered /schema with 403 Forbidden: no; put the token that it takes into OPENENV_TOKEN",
-		http.StatusServiceUnavailable:  "answered /schema with 503 Service Unavailable: no; see whether it is up, and serves an environment",
-		http.StatusNotFound:            "answered /schema with 404 Not Found: no; see whether an OpenEnv server is there; of one that has no",
-		http.StatusTeapot:              "answered /schema with 418 I'm a teapot; see whether an OpenEnv server is there",
-		http.StatusInternalServerError: "answered /schema with 500 Internal Server Error: no; see whether it is up",
+		http.StatusUnauthorized:        "answered /schema with 401 Unauthorized: no; set OPENENV_TOKEN to its token",
+		http.StatusForbidden:           "answered /schema with 403 Forbidden: no; set OPENENV_TOKEN to its token",
+		http.StatusServiceUnavailable:  "answered /schema with 503 Service Unavailable: no; check that it is up, and serves an environment",
+		http.StatusNotFound:            "answered /schema with 404 Not Found: no; check that it is an OpenEnv server; if it has no",
+		http.StatusTeapot:              "answered /schema with 418 I'm a teapot; check that it is an OpenEnv server",
+		http.StatusInternalServerError: "answered /schema with 500 Internal Server Error: no; check that it is up",
 	} {
 		said := "no"
 		if status == http.StatusTeapot {

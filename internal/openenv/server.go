@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -83,7 +84,7 @@ func Open(ctx context.Context, o Options) (*Server, error) {
 	}
 	session, r, err := s.Begin(ctx, nil)
 	if err != nil {
-		return nil, badinput.Errorf("%w; see whether it is up, and serves an environment", err)
+		return nil, badinput.Errorf("%w; check that it is up, and serves an environment", err)
 	}
 	session.Close()
 	s.known = true
@@ -113,19 +114,19 @@ func (s *Server) learn(ctx context.Context) (err error) {
 	defer cancel()
 	status, failed := s.ask(ctx, http.MethodGet, "/schema", nil, &schema)
 	if failed != nil && status == 0 {
-		return badinput.Errorf("%w; see whether it is up, at that address", failed)
+		return badinput.Errorf("%w; check that it is up, and the address", failed)
 	}
 	s.fields = properties(schema.Observation)
 	s.field, err = choose(schema.Action, s.Options.Action)
 	switch { // a missing schema is fine; a refusal or a failure is not
 	case err == nil:
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return badinput.Errorf("%w; put the token that it takes into OPENENV_TOKEN", failed)
+		return badinput.Errorf("%w; set OPENENV_TOKEN to its token", failed)
 	case status >= 500:
-		return badinput.Errorf("%w; see whether it is up, and serves an environment", failed)
+		return badinput.Errorf("%w; check that it is up, and serves an environment", failed)
 	case failed != nil: // it need not be an OpenEnv server at all
-		return badinput.Errorf("%w; see whether an OpenEnv server is there; of one that has no /schema, type openenv_action=NAME of the field "+
-			"that the model's text is to be, or openenv_action=json", failed)
+		return badinput.Errorf("%w; check that it is an OpenEnv server; if it has no /schema, type openenv_action=NAME of the field for the "+
+			"model's text, or openenv_action=json", failed)
 	}
 	return err
 }
@@ -161,7 +162,7 @@ func (s *Server) ask(ctx context.Context, method, path string, body, reply any) 
 		return response.StatusCode, s.down("answered %s with %s%s", path, response.Status, said)
 	}
 	if err := json.Unmarshal(text, reply); err != nil {
-		return response.StatusCode, s.down("answered %s with what is not understood: %w", path, err)
+		return response.StatusCode, s.down("answered %s with something unexpected: %w", path, err)
 	}
 	return response.StatusCode, nil
 }
@@ -170,6 +171,9 @@ func (s *Server) ask(ctx context.Context, method, path string, body, reply any) 
 func cause(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
+	}
+	if lost := new(url.Error); errors.As(err, &lost) { // the message names the server already
+		return lost.Err
 	}
 	return err
 }

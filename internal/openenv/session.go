@@ -186,7 +186,7 @@ func (c *Session) exchange(ctx context.Context, kind string, data map[string]any
 		err = fmt.Errorf("its type is %.40q", reply.Type)
 	}
 	if err != nil {
-		return r, c.server.down("answered %s with what is not understood: %w", kind, err)
+		return r, c.server.down("answered %s with something unexpected: %w", kind, err)
 	}
 	return r, nil
 }

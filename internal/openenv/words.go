@@ -66,7 +66,7 @@ func (s *Server) checkWords(r Result) {
 	namedIn(named, s.Words.Root)
 	for _, name := range slices.Sorted(maps.Keys(named)) {
 		if _, there := has[name]; !there && !slices.Contains(s.fields, name) {
-			s.Notes = append(s.Notes, fmt.Sprintf("openenv_template: found {{.%s}}, and the server's observations have %s", name,
+			s.Notes = append(s.Notes, fmt.Sprintf("openenv_template: found {{.%s}}, but the server's observations have %s", name,
 				strings.Join(s.fields, ", ")))
 		}
 	}

@@ -48,7 +48,7 @@ type Adapter struct {
 }
 
 // ErrFull is the error of loading an adapter when its model has the most adapters that fit.
-var ErrFull = errors.New("as many adapters are served as there is room for")
+var ErrFull = errors.New("there is no room for another adapter")
 
 // Host serves policies by name. Its methods are safe for concurrent use.
 type Host struct {
@@ -216,7 +216,7 @@ func (h *Host) reserve(name, base string) (*Policy, error) {
 	}
 	if base == "" {
 		if len(h.lives) > 1 {
-			return nil, badinput.Errorf("adapter %s: there are several models, and it does not say over which of them it goes", name)
+			return nil, badinput.Errorf("adapter %s: several models are served; name its base model with base_model_name", name)
 		}
 		base = h.policies[slices.IndexFunc(h.policies, func(p Policy) bool { return p.Adapter == nil })].Name
 	}
@@ -225,10 +225,10 @@ func (h *Host) reserve(name, base string) (*Policy, error) {
 		return nil, badinput.Errorf("adapter %s: %w", name, err)
 	}
 	if below.Adapter != nil {
-		return nil, badinput.Errorf("adapter %s: %s is an adapter itself; expected a model below it, such as %s", name, base, below.Base)
+		return nil, badinput.Errorf("adapter %s: its base model %s is an adapter itself; expected a model, such as %s", name, base, below.Base)
 	}
 	if h.placed[below.Name] >= h.room {
-		return nil, badinput.Errorf("adapter %s: %w, %d over %s; unload one, or start the server with --max-adapters %d",
+		return nil, badinput.Errorf("adapter %s: %w besides the %d of %s; unload one, or start the server with --max-adapters %d",
 			name, ErrFull, h.room, below.Name, h.room+1)
 	}
 	h.loading[name] = true

@@ -104,8 +104,8 @@ func TestMistakesOfNames(t *testing.T) {
 	b := backend(t)
 	for message, models := range map[string][]NamedDir{
 		"nothing to serve: expected a model; type --model tiny, or --model DIR":                             nil,
-		`"x": something else of this name is served; type another NAME=DIR`:                                 {{"x", "tiny"}, {"x", "tiny"}},
-		`a name for what is served: found "a b", expected letters, digits and signs without spaces`:         {{"a b", "tiny"}},
+		`the name "x" is taken; type another NAME=DIR`:                                                      {{"x", "tiny"}, {"x", "tiny"}},
+		`the name "a b" has a space or a control character`:                                                 {{"a b", "tiny"}},
 		`model x: model "/nowhere": no such directory, and not the name of a model on the Hub (owner/name)`: {{"x", "/nowhere"}},
 	} {
 		_, err := Open(t.Context(), Options{Backend: b, Sampling: small, Models: models})
@@ -115,12 +115,12 @@ func TestMistakesOfNames(t *testing.T) {
 	h, err := Open(t.Context(), Options{Backend: b, Sampling: small, Models: []NamedDir{{"x", "tiny"}, {"y", "tiny"}}})
 	require.NoError(t, err)
 	for message, err := range map[string]error{
-		`"x": something else of this name is served; type another NAME=DIR`:                   h.LoadAdapter("x", "", "dir"),
-		`adapter z: there are several models, and it does not say over which of them it goes`: h.LoadAdapter("z", "", "dir"),
-		`adapter z: model "w" is not served here; there are: x, y`:                            h.LoadAdapter("z", "w", "dir"),
-		`model "z" is not served here; there are: x, y`:                                       h.UnloadAdapter("z"),
-		`x is a model, and stays; expected the name of an adapter`:                            h.UnloadAdapter("x"),
-		`a name for what is served: found none; type NAME=DIR`:                                h.LoadAdapter("", "x", "dir"),
+		`the name "x" is taken; type another NAME=DIR`:                                   h.LoadAdapter("x", "", "dir"),
+		`adapter z: several models are served; name its base model with base_model_name`: h.LoadAdapter("z", "", "dir"),
+		`adapter z: model "w" is not served here; there are: x, y`:                       h.LoadAdapter("z", "w", "dir"),
+		`model "z" is not served here; there are: x, y`:                                  h.UnloadAdapter("z"),
+		`x is a model, and only adapters can be unloaded`:                                h.UnloadAdapter("x"),
+		`the name is empty; type NAME=DIR`:                                               h.LoadAdapter("", "x", "dir"),
 	} {
 		require.EqualError(t, err, message)
 	}

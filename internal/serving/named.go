@@ -54,16 +54,15 @@ func CheckName(name string) error {
 	bad := func(r rune) bool { return !unicode.IsPrint(r) || unicode.IsSpace(r) || r == unicode.ReplacementChar }
 	switch {
 	case name == "":
-		return misnamed("type NAME=DIR", "a name for what is served: found none")
+		return misnamed("type NAME=DIR", "the name is empty")
 	case len(name) > longestName:
-		return misnamed("", "a name for what is served: it has %d bytes, at most %d are allowed", len(name), longestName)
+		return misnamed("", "the name has %d bytes, at most %d are allowed", len(name), longestName)
 	case strings.ContainsFunc(name, bad):
-		return misnamed("", "a name for what is served: found %q, expected letters, digits and signs without spaces", name)
+		return misnamed("", "the name %q has a space or a control character", name)
 	}
 	for part := range strings.SplitSeq(name, "/") {
 		if part == "" || part == "." || part == ".." { // clients and proxies normalise these away in /v1/models/NAME
-			return misnamed("type NAME=DIR",
-				"a name for what is served: found %q, expected something but . and .. between its slashes", name)
+			return misnamed("type NAME=DIR", "the name %q has an empty, . or .. part between its slashes", name)
 		}
 	}
 	return nil
@@ -95,12 +94,12 @@ func (e *NotFound) Error() string {
 
 // taken is the error of a name that is in use.
 func taken(name string) error {
-	return misnamed("type another NAME=DIR", "%q: something else of this name is served", name)
+	return misnamed("type another NAME=DIR", "the name %q is taken", name)
 }
 
 // notAnAdapter is the error of unloading a model, as if it were an adapter.
 func notAnAdapter(name string) error {
-	return badinput.Errorf("%s is a model, and stays; expected the name of an adapter", name)
+	return badinput.Errorf("%s is a model, and only adapters can be unloaded", name)
 }
 
 func names(policies []Policy) []string {

@@ -54,7 +54,7 @@ func TestPublishingTakesThePlaceOfTheOneBefore(t *testing.T) {
 		_, err := h.Publish(name, base, a)
 		require.True(t, badinput.Is(err), "%s: %v", name, err)
 	}
-	require.ErrorContains(t, h.ReplaceAdapter("x", newer), "x is a model, and stays")
+	require.ErrorContains(t, h.ReplaceAdapter("x", newer), "x is a model, and only adapters can be unloaded")
 	require.Error(t, h.ReplaceAdapter("nobody", newer))
 }
 

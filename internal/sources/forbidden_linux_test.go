@@ -27,6 +27,6 @@ func TestAModelOfSomebodyElse(t *testing.T) {
 		require.True(t, badinput.Is(err))
 	}
 	_, err := tokenizer.Load(file)
-	require.EqualError(t, err, "open "+file+": permission denied; have it given to you, or choose another model")
+	require.EqualError(t, err, "open "+file+": permission denied; make it readable, or choose another model")
 	require.True(t, badinput.Is(err))
 }

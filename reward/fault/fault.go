@@ -32,7 +32,7 @@ func Source(path string) (string, error) {
 	}
 	text = bytes.TrimPrefix(text, []byte("\ufeff")) // a byte order mark, which Python accepts in a file but not in a string
 	if !utf8.Valid(text) {
-		return "", badinput.Errorf("reward_file=%s is not UTF-8, and the letters in it would be others; save it as UTF-8", path)
+		return "", badinput.Errorf("reward_file=%s is not UTF-8; save it as UTF-8", path)
 	}
 	return string(text), nil
 }

@@ -221,7 +221,7 @@ func TestRefusals(t *testing.T) {
 		w.Header().Set("Location", "/elsewhere") // followed with GET, which loses the program
 		w.WriteHeader(http.StatusMovedPermanently)
 	})
-	require.ErrorContains(t, newClient(t, s, 1).Ping(t.Context()), "the server is at "+s.URL+"/elsewhere now; name that")
+	require.ErrorContains(t, newClient(t, s, 1).Ping(t.Context()), "redirects to "+s.URL+"/elsewhere; use that address")
 
 	s = fusiontest.NewServer(t, func(w http.ResponseWriter) {
 		fusiontest.Answer(w, map[string]any{"status": "Success", "run_result": map[string]any{"status": "Finished", "return_code": 0}})

@@ -184,7 +184,7 @@ func (c *Client) post(ctx context.Context, body []byte, l sandbox.Limits) (resp 
 	}
 	defer answer.Body.Close()
 	if answer.Request.Method != http.MethodPost { // the redirect has dropped the body, and the program with it
-		return resp, badinput.Errorf("SANDBOX_URL=%s: the server is at %s now; name that", c.url, answer.Request.URL)
+		return resp, badinput.Errorf("SANDBOX_URL=%s redirects to %s; use that address", c.url, answer.Request.URL)
 	}
 	// Room for output and value in base64, and for a megabyte of each stream that the server reads itself.
 	text, err := io.ReadAll(io.LimitReader(answer.Body, 3*l.Output+(8<<20)))
@@ -197,7 +197,7 @@ func (c *Client) post(ctx context.Context, body []byte, l sandbox.Limits) (resp 
 		return resp, badinput.Errorf("SANDBOX_URL=%s: the server answered %s: %.200s", c.url, answer.Status, text)
 	}
 	if err := json.Unmarshal(text, &resp); err != nil {
-		return resp, fmt.Errorf("%w: its answer is no JSON of the right form: %w", errTransient, err)
+		return resp, fmt.Errorf("%w: its answer is not the expected JSON: %w", errTransient, err)
 	}
 	if resp.Status != "Success" && resp.Status != "Failed" {
 		return resp, fmt.Errorf("%w: %s: %.200s", errTransient, resp.Status, resp.Message)

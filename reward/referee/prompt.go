@@ -43,7 +43,7 @@ func parsePrompt(text string) (*template.Template, error) {
 		return nil, badinput.Errorf("judge_prompt: %w", err)
 	}
 	if !strings.Contains(prompt, mark) {
-		return nil, badinput.Errorf("judge_prompt: the prompt leaves out what is to be judged; put {{.Completion}} where it belongs")
+		return nil, badinput.Errorf("judge_prompt: the prompt leaves out the completion; put {{.Completion}} where it belongs")
 	}
 	return t, nil
 }
@@ -91,12 +91,13 @@ func read(pattern *regexp.Regexp, answer string) (float64, error) {
 		if all := scoreKey.FindAllStringSubmatchIndex(answer, -1); all != nil {
 			last := all[len(all)-1]
 			if found = answer[last[4]:last[5]]; goesOn(answer, last[4], last[5], last[2] < last[3]) {
-				return 0, fmt.Errorf("found %s, expected a number alone for a score; judge_score says how others are read", clip(answer[last[0]:]))
+				return 0, fmt.Errorf("found %s, expected only a number as the score; set judge_score to read it from other "+
+					"answers", clip(answer[last[0]:]))
 			}
 		} else if all := number.FindAllStringIndex(answer, -1); all != nil {
 			last := all[len(all)-1]
 			if found = answer[last[0]:last[1]]; goesOn(answer, last[0], last[1], false) {
-				return 0, fmt.Errorf("found %s, expected a number alone for a score; judge_score says how others are read", clip(answer))
+				return 0, fmt.Errorf("found %s, expected only a number as the score; set judge_score to read it from other answers", clip(answer))
 			}
 		}
 	}
@@ -107,7 +108,7 @@ func read(pattern *regexp.Regexp, answer string) (float64, error) {
 	case err != nil:
 		return 0, fmt.Errorf("found the score %q, expected a number", found)
 	case !(x >= least && x <= most):
-		return 0, fmt.Errorf("found the score %s, expected %g to %g; judge_score says how others are read", found, least, most)
+		return 0, fmt.Errorf("found the score %s, expected %g to %g; set judge_score to read other scores", found, least, most)
 	}
 	return x, nil
 }

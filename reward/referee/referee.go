@@ -114,10 +114,10 @@ func (r *Referee) Ask(ctx context.Context, prompt string) (score float64, note s
 		return score, "", nil
 	}
 	if err := os.MkdirAll(filepath.Dir(kept), 0o755); err != nil {
-		return 0, "", fmt.Errorf("keep what the judge answered: %w", err)
+		return 0, "", fmt.Errorf("cache the judge's answer: %w", err)
 	}
 	if err := atomicfile.WriteBytes(kept, []byte(answer)); err != nil {
-		return 0, "", fmt.Errorf("keep what the judge answered: %w", err)
+		return 0, "", fmt.Errorf("cache the judge's answer: %w", err)
 	}
 	return score, "", nil
 }
@@ -184,7 +184,7 @@ func (r *Referee) send(ctx context.Context, body []byte) (answer string, again t
 	}
 	defer resp.Body.Close()
 	if resp.Request.Method != http.MethodPost { // the redirect has dropped the body, and the prompt with it
-		return "", -1, fmt.Errorf("%s: it is at %s now; name that in judge_url", r.endpoint, resp.Request.URL)
+		return "", -1, fmt.Errorf("%s redirects to %s; use that as judge_url", r.endpoint, resp.Request.URL)
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, mostReply))
 	if err != nil {
@@ -200,7 +200,8 @@ func (r *Referee) send(ctx context.Context, body []byte) (answer string, again t
 	}
 	answer, cut, err := parseReply(text)
 	if err == nil && cut && !stated(r.pattern, answer) { // its last number belongs to the reasoning: the score never came
-		return "", -1, fmt.Errorf("the answer was cut off before its score, %s; raise the limit of tokens there, or ask for less in judge_prompt",
+		return "", -1, fmt.Errorf("the answer was cut off before its score, %s; raise the token limit of the endpoint, or ask for a shorter "+
+			"answer in judge_prompt",
 			clip(answer))
 	}
 	return answer, 0, err

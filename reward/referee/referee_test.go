@@ -89,7 +89,7 @@ func TestAnswersAreKept(t *testing.T) {
 	require.NoError(t, os.RemoveAll(cfg.Cache))
 	require.NoError(t, os.WriteFile(cfg.Cache, nil, 0o644))
 	_, _, err := newReferee(t, cfg).Ask(t.Context(), "a")
-	require.ErrorContains(t, err, "keep what the judge answered")
+	require.ErrorContains(t, err, "cache the judge's answer")
 }
 
 // A temporary failure of the endpoint is retried, a refusal is not; both end in a note.
@@ -128,7 +128,7 @@ func TestFailures(t *testing.T) {
 	}{
 		{"broken", "502 Bad Gateway", tries}, {"late", "408 Request Timeout", tries}, {"odd", "expected choices", tries},
 		{"other", `404 Not Found: "no such page"`, 1}, {"refused", "404 Not Found: no such model", 1},
-		{"moved", "/elsewhere now; name that in judge_url", 1},
+		{"moved", "/elsewhere; use that as judge_url", 1},
 	} {
 		asked.Store(10)
 		_, note = ask(t, r, tt.prompt)
@@ -157,8 +157,8 @@ func TestAnAnswerThatWasCutOff(t *testing.T) {
 	cfg := Config{URL: url, Cache: t.TempDir()}
 	for range 2 {
 		_, note := ask(t, newReferee(t, cfg), "Let us see. Step 1")
-		require.Equal(t, `the answer was cut off before its score, "Let us see. Step 1"; raise the limit of tokens there, `+
-			`or ask for less in judge_prompt`, note)
+		require.Equal(t, `the answer was cut off before its score, "Let us see. Step 1"; raise the token limit `+
+			`of the endpoint, or ask for a shorter answer in judge_prompt`, note)
 	}
 	require.EqualValues(t, 2, asked.Load())
 	score, note := ask(t, newReferee(t, cfg), `{"score": 0.5}, since 1`)
@@ -256,17 +256,17 @@ func TestReadingScores(t *testing.T) {
 		{"", "It is 10 of 10.\n\n0.9.", 0.9, ""},
 		{"", "<think>0.9</think>\n.5", 0.5, ""},
 		{"", "-0.5", 0, "found the score -0.5, expected 0 to 1"},
-		{"", "Score: 7", 0, "found the score 7, expected 0 to 1; judge_score"},
+		{"", "Score: 7", 0, "found the score 7, expected 0 to 1; set judge_score"},
 		{"", `{"score": 1.2.3}`, 0, "expected a number"},
-		{"", `{"score": "1/10"}`, 0, `expected a number alone for a score; judge_score says how others are read`},
-		{"", `{"score": 1/10}`, 0, `found "\"score\": 1/10}", expected a number alone`},
-		{"", `{"score": 1/`, 0, `expected a number alone`},
-		{"", `{"score": 1 / 10}`, 0, `expected a number alone`},
-		{"", `{"score": "1 of 10"}`, 0, `expected a number alone`},
-		{"", `{"score": 0.8%}`, 0, `expected a number alone`},
+		{"", `{"score": "1/10"}`, 0, `expected only a number as the score; set judge_score to read it from other answers`},
+		{"", `{"score": 1/10}`, 0, `found "\"score\": 1/10}", expected only a number`},
+		{"", `{"score": 1/`, 0, `expected only a number`},
+		{"", `{"score": 1 / 10}`, 0, `expected only a number`},
+		{"", `{"score": "1 of 10"}`, 0, `expected only a number`},
+		{"", `{"score": 0.8%}`, 0, `expected only a number`},
 		{"", "{\"score\": \"0.5 \"}, 1/10", 0.5, ""},
-		{"", "Correctness: 0/1", 0, `found "Correctness: 0/1", expected a number alone`},
-		{"", "I give it 0.8 %", 0, `expected a number alone`},
+		{"", "Correctness: 0/1", 0, `found "Correctness: 0/1", expected only a number`},
+		{"", "I give it 0.8 %", 0, `expected only a number`},
 		{"", "and/or 0.5", 0.5, ""},
 		{"", "Good!", 0, `found no score in the answer "Good!"`},
 		{`Score: (-?[0-9.]+)`, "Score: 3\nScore: 7\n{\"score\": 1}", 7, ""},
@@ -303,7 +303,7 @@ func TestMistakes(t *testing.T) {
 		`judge_url: found "host:80", expected the address`: {URL: "host:80"},
 		"judge_prompt: template: judge_prompt:1":           {URL: "http://x", Prompt: "{{.Completion"},
 		"can't evaluate field Score":                       {URL: "http://x", Prompt: "{{.Completion}}{{.Score}}"},
-		"leaves out what is to be judged":                  {URL: "http://x", Prompt: "{{.Statement}}"},
+		"leaves out the completion":                        {URL: "http://x", Prompt: "{{.Statement}}"},
 		"judge_score: error parsing regexp":                {URL: "http://x", Score: "("},
 		`judge_score: found 0 groups in "[0-9]"`:           {URL: "http://x", Score: "[0-9]"},
 	} {

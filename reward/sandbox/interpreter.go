@@ -100,24 +100,24 @@ func findInterpreter(ctx context.Context, name string) (*interpreter, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case patient.Err() != nil:
-		return nil, badinput.Errorf("python %s: asked for its version and got no answer in %v; %s", path, describeTimeout, pythonAdvice)
+		return nil, badinput.Errorf("python %s: no answer within %v to the question for its version; %s", path, describeTimeout, pythonAdvice)
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.EAGAIN): // which says nothing about Python
 		return nil, badinput.Errorf("python %s: could not be started: %w; %s", path, err, remedy(err.Error()))
 	case err != nil && said != "":
-		return nil, badinput.Errorf("python %s: asked for its version and got %v: %s; %s", path, err, said, pythonAdvice)
+		return nil, badinput.Errorf("python %s does not tell its version (%v: %s); %s", path, err, said, pythonAdvice)
 	case err != nil:
-		return nil, badinput.Errorf("python %s: asked for its version and got %v; %s", path, err, pythonAdvice)
+		return nil, badinput.Errorf("python %s does not tell its version (%v); %s", path, err, pythonAdvice)
 	}
 	py := new(interpreter)
 	if err := json.Unmarshal(out, py); err != nil {
-		return nil, badinput.Errorf("python %s: asked for its version and got %.80q; %s", path, out, pythonAdvice)
+		return nil, badinput.Errorf("python %s does not tell its version (it printed %.80q); %s", path, out, pythonAdvice)
 	}
 	if py.Exe == "" {
 		return nil, badinput.Errorf("python %s: does not know its own path (sys.executable is empty)", path)
 	}
 	var major, minor int
 	if _, err := fmt.Sscanf(py.Version, "%d.%d", &major, &minor); err != nil || major < 3 || major == 3 && minor < 8 {
-		return nil, badinput.Errorf("python %s: asked for its version and got %.20q; %s", path, py.Version, pythonAdvice)
+		return nil, badinput.Errorf("python %s has the version %.20q; %s", path, py.Version, pythonAdvice)
 	}
 	described.Store(path, py)
 	return py, nil

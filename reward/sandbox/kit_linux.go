@@ -53,10 +53,10 @@ func newKit(rung Rung, py *interpreter, preload string) (kit, error) {
 		return newProcesses(py, preload, room.Dir, room.Close)
 	}
 	if !py.CTypes {
-		return nil, errors.New("the interpreter has no ctypes, which the system call filter of a test is installed with")
+		return nil, errors.New("the interpreter has no ctypes, which installs the system call filter of a test")
 	}
 	if rung == RungUID && os.Geteuid() != 0 {
-		return nil, errors.New("only root can give every cell a user of its own")
+		return nil, errors.New("only root can run every cell as a user of its own")
 	}
 	if low := jail.Lacks(0, 0, 0); low != "" {
 		return nil, &lowLimit{low}
@@ -65,7 +65,7 @@ func newKit(rung Rung, py *interpreter, preload string) (kit, error) {
 	var err error
 	if rung == RungFull {
 		if c.groups, err = findMemoryGroups(); err != nil {
-			return nil, fmt.Errorf("no control group can be made: %w", err)
+			return nil, fmt.Errorf("cannot create a control group: %w", err)
 		}
 	}
 	if rung < RungNamespaces {

@@ -34,13 +34,13 @@ func TestLowLimitsAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	openPool(t, 0, 1)
-	const most = ", and no process here may have more than "
+	const most = ", but no process here may have more than "
 	for text, limit := range map[string][2]int{
-		"a program gets 256 open files" + most + "100: have ulimit -Hn raised to 256 or more": {unix.RLIMIT_NOFILE, 100},
-		"too many open files; raise the number of files that a process may open":              {unix.RLIMIT_NOFILE, 8},
-		"64 pending signals" + most + "3: have ulimit -Hi raised to 64":                       {unix.RLIMIT_SIGPENDING, 3},
-		"KiB in a file" + most + "1024: have ulimit -Hf raised to":                            {unix.RLIMIT_FSIZE, 1 << 20},
-		"seconds of processor time" + most + "2: have ulimit -Ht raised to":                   {unix.RLIMIT_CPU, 2},
+		"a program gets 256 open files" + most + "100: raise ulimit -Hn to 256 or more": {unix.RLIMIT_NOFILE, 100},
+		"too many open files; raise the number of files that a process may open":        {unix.RLIMIT_NOFILE, 8},
+		"64 pending signals" + most + "3: raise ulimit -Hi to 64":                       {unix.RLIMIT_SIGPENDING, 3},
+		"KiB in a file" + most + "1024: raise ulimit -Hf to":                            {unix.RLIMIT_FSIZE, 1 << 20},
+		"seconds of processor time" + most + "2: raise ulimit -Ht to":                   {unix.RLIMIT_CPU, 2},
 	} {
 		cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
 		cmd.Env = append(os.Environ(), lowered+"="+strconv.Itoa(limit[0])+"="+strconv.Itoa(limit[1]))
@@ -85,8 +85,8 @@ func TestUselessInterpreters(t *testing.T) {
 		script("plain", "", 0o644):        "plain\": cannot be run: permission denied; install Python",
 		dir:                               "\": cannot be run: is a directory; install Python",
 		filepath.Join(dir, "none"):        "none\": not found; install Python",
-		script("silent", "exit 3", 0o755): "silent: asked for its version and got exit status 3; install Python",
-		script("talks", "echo Python 3.11", 0o755): "talks: asked for its version and got \"Python 3.11\\n\"; install Python",
+		script("silent", "exit 3", 0o755): "silent does not tell its version (exit status 3); install Python",
+		script("talks", "echo Python 3.11", 0o755): "talks does not tell its version (it printed \"Python 3.11\\n\"); install Python",
 	} {
 		_, err := findInterpreter(t.Context(), path)
 		require.ErrorContains(t, err, says)
@@ -97,7 +97,7 @@ func TestUselessInterpreters(t *testing.T) {
 		_, err := findInterpreter(t.Context(), script("python"+version, said, 0o755))
 		require.Equal(t, !ok, badinput.Is(err), version)
 		if !ok {
-			require.ErrorContains(t, err, "asked for its version and got \""+version+"\"; install Python 3.8 or later, or name one with python=PATH")
+			require.ErrorContains(t, err, "has the version \""+version+"\"; install Python 3.8 or later, or name one with python=PATH")
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -18,7 +18,8 @@ func (l Limits) sleepLeft(since time.Duration, t proc.Threads) (time.Duration, e
 	awake := since - t.Waited
 	switch late := since > busyFactor*l.Wall; {
 	case late && (!t.Alive || 2*t.Waited > since):
-		return 0, fmt.Errorf("the machine is too busy: a run of at most %v is not over after %v, and got no processor for most of it",
+		return 0, fmt.Errorf("the machine is too busy: a program with a limit of %v has not ended after %v, and waited for a processor most "+
+			"of that time",
 			l.Wall, since)
 	case late, t.Alive && !t.Runnable && awake >= l.Wall:
 		return 0, nil

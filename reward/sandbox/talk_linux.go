@@ -122,7 +122,7 @@ func (w *watch) awaitPid() (pid int, err error) {
 			return 0, errEnded
 		}
 		if !pollOne(w.cell.control, time.Now().Add(startTime)) {
-			return 0, fmt.Errorf("a cell did not say within %v which process is the test", startTime)
+			return 0, fmt.Errorf("a cell did not report within %v which process is the test", startTime)
 		}
 		if d, err := w.listen(); err != nil {
 			return 0, err

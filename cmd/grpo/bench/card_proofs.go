@@ -39,10 +39,10 @@ func (r *CardResult) prove(ctx context.Context, b kernels.Backend, size cardSize
 		worst = max(worst, math.Abs(float64(x)-float64(scores[1][i])))
 	}
 	away := apart(gradients[0], gradients[1])
-	r.found(proof{"a small model is that of the processor", worst < nearScores && away < nearGradients,
+	r.found(proof{"a small model agrees with the processor", worst < nearScores && away < nearGradients,
 		fmt.Sprintf("log-probabilities differ by %.2g at the most, gradients by %.2g of their norm", worst, away)})
 	cases, wrong, err := places(b, size)
-	r.found(proof{"a row is the same bits in every place", wrong == 0,
+	r.found(proof{"a row has the same bits at every place", wrong == 0,
 		fmt.Sprintf("%d of %d rows of products differ, in random batches", wrong, cases)})
 	return err
 }

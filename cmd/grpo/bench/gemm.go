@@ -62,7 +62,7 @@ func Gemm(ctx context.Context, m *Model) (*GemmResult, error) {
 func (r *GemmResult) Report() Report {
 	t := Report{Above: r.Limits.above(r.Backend),
 		Header: []string{"product", "rows × outputs × inputs", "forward", "of peak", "to input", "of peak"},
-		Below:  "head: forward scores tokens; to input are both products that their gradient takes. With softmax, as in a step\n"}
+		Below:  "head: forward is scoring with softmax; to input is both products of its gradient, as in a step\n"}
 	for _, p := range r.Products {
 		t.row(p.Name, fmt.Sprintf("%d × %d × %d", p.T, p.N, p.K), gflops(p.Forward), percent(p.ShareOfPeak),
 			gflops(p.Backward), percent(p.Backward/r.Limits.Products))

@@ -139,7 +139,7 @@ func packaged(t *testing.T, run string) {
 		require.NoError(t, err)
 	}
 	_, err = typed(t, "package", "--verify", one, "--key", key+".pub")
-	require.ErrorContains(t, err, "whole, but not signed")
+	require.ErrorContains(t, err, "is intact, but not signed")
 	_, err = typed(t, "package", run, "--out", two, "--key", key)
 	require.NoError(t, err)
 	out, err = typed(t, "package", "--verify", two, "--key", key+".pub")

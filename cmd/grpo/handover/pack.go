@@ -85,7 +85,7 @@ func makeKey(path string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s: the secret key; keep it to yourself\n%s%s: the public key %s, for those who check\n", path, path,
+	fmt.Fprintf(out, "%s: the secret key; keep it to yourself\n%s%s: the public key %s, to verify with\n", path, path,
 		bundle.PublicEnding, bundle.Fingerprint(key))
 	return nil
 }
@@ -104,7 +104,7 @@ func (f *packFlags) check(out io.Writer) error {
 			return err
 		}
 		if c.Signer == nil {
-			return badinput.Errorf("%s: it is whole, but not signed; expected the signature of %s (%s)", f.verify, f.key, bundle.Fingerprint(key))
+			return badinput.Errorf("%s is intact, but not signed; expected the signature of %s (%s)", f.verify, f.key, bundle.Fingerprint(key))
 		}
 		if !key.Equal(c.Signer) {
 			return badinput.Errorf("%s: it is signed by the key %s, expected %s (%s); do not use it", f.verify, bundle.Fingerprint(c.Signer),

@@ -140,7 +140,7 @@ func (f *flags) named(o *serving.Options) error {
 			return fmt.Errorf("--adapter %s: %w", text, err)
 		}
 		if adapter.Base == "" && len(o.Models) > 1 {
-			return badinput.Errorf("--adapter %s: there are several models; type NAME@MODEL=DIR with the name of that which it goes over", text)
+			return badinput.Errorf("--adapter %s: there are several models; type NAME@MODEL=DIR with the name of its base model", text)
 		}
 		if below := adapter.Base; below != "" && !slices.ContainsFunc(o.Models, func(m serving.NamedDir) bool { return m.Name == below }) {
 			return badinput.Errorf("--adapter %s: there is no model %q; type NAME@MODEL=DIR with the name of a --model", text, below)

@@ -33,10 +33,10 @@ func (f *flags) hearHangups(ctx context.Context, log *slog.Logger) (deaf func())
 			case <-hung:
 			}
 			if err := keys.Reread(); err != nil {
-				log.Error("the keys stay as they are", "file", f.keys, "why", err.Error())
+				log.Error("the keys could not be read again, and stay as they were", "file", f.keys, "why", err.Error())
 				continue
 			}
-			log.Info("the keys are read again", "file", f.keys)
+			log.Info("the keys were read again", "file", f.keys)
 		}
 	}()
 	return func() {

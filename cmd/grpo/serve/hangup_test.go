@@ -42,13 +42,13 @@ func TestHangups(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte(line), 0o600))
 	require.False(t, f.gate.Keys.Knows(bob))
 	hangUp(t)
-	require.Contains(t, <-lines, "the keys are read again")
+	require.Contains(t, <-lines, "the keys were read again")
 	require.True(t, f.gate.Keys.Knows(bob))
 	require.False(t, f.gate.Keys.Knows(ada))
 
 	require.NoError(t, os.WriteFile(file, []byte("nonsense"), 0o600))
 	hangUp(t)
-	require.Contains(t, <-lines, "the keys stay as they are")
+	require.Contains(t, <-lines, "the keys could not be read again, and stay as they were")
 	require.True(t, f.gate.Keys.Knows(bob))
 }
 

@@ -151,7 +151,7 @@ func mistakesOfRun(t *testing.T, dir string) {
 	for want, args := range map[string][]string{
 		"--run: ":                          {"--run", filepath.Join(dir, "nothing")},
 		"[model run] are set none":         {"--run", dir, "--model", "tiny"},
-		"something else of this name":      {"--run", "tiny=" + dir, "--listen", "127.0.0.1:0"},
+		"is taken":                         {"--run", "tiny=" + dir, "--listen", "127.0.0.1:0"},
 		"--run: \"x=\": expected NAME=DIR": {"--run", "x="},
 		"--run: found 2, expected one":     {"--run", dir, "--run", "other=" + dir},
 	} {

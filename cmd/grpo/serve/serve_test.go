@@ -144,7 +144,7 @@ func TestServe(t *testing.T) {
 	_, err = post(t, url+"/v1/chat/completions", `{"model":"tiny","messages":[{"role":"xyzzy"}]}`)
 	require.ErrorContains(t, err, "400")
 	_, err = post(t, url+"/v1/sessions", `{"settings":{"python":"/bin/sh"}}`)
-	require.ErrorContains(t, err, "is not a client's to change")
+	require.ErrorContains(t, err, "clients cannot set")
 	_, err = post(t, url+"/v1/load_lora_adapter", `{"lora_name":"a","lora_path":"b"}`)
 	require.ErrorContains(t, err, `there is no adapter_config.json in \"b\"`)
 	_, err = post(t, url+"/v1/responses", `{}`)
@@ -194,8 +194,8 @@ func TestServeMistakes(t *testing.T) {
 		"--host: found \"a b\"":                {"--host", "a b"},
 		"--chat-date: found \"today\"":         {"--chat-date", "today"},
 		"--adapter x@zz=/a: there is no model": {"--adapter", "x@zz=/a"},
-		"--adapter x/@tiny=/a: a name":         {"--adapter", "x/@tiny=/a"},
-		"--model: a name":                      {"--model", "a/../b=tiny"},
+		"--adapter x/@tiny=/a: the name":       {"--adapter", "x/@tiny=/a"},
+		"--model: the name":                    {"--model", "a/../b=tiny"},
 		"no such directory, and not the name":  {"--model", "/nowhere", "--listen", "127.0.0.1:0"},
 	} {
 		cmd := Command(machine)

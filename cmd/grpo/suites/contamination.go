@@ -225,7 +225,7 @@ func (c *Contamination) String() string {
 	var where []string
 	for _, a := range c.Against {
 		if a.Failed != "" {
-			return "contamination: unknown, for " + a.Source + " cannot be read: " + a.Failed
+			return "contamination: unknown, as " + a.Source + " cannot be read: " + a.Failed
 		}
 		where = append(where, fmt.Sprintf("the %d of %s", a.Problems, a.Source))
 	}

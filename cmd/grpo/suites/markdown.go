@@ -26,7 +26,7 @@ func (c *Card) Markdown() string {
 	}
 	line("\n## Contamination\n\n%s.", strings.TrimPrefix(c.Contamination.String(), "contamination: "))
 	if c.Contamination != nil && len(c.Contamination.Worst) > 0 {
-		line("\n| problem | is like | of | share |\n|---|---|---|---|")
+		line("\n| problem | similar to | of | share |\n|---|---|---|---|")
 		for _, w := range c.Contamination.Worst {
 			share := w.Share
 			if share < 1 { // less than all is never rounded to 100 %
@@ -37,7 +37,7 @@ func (c *Card) Markdown() string {
 	}
 	line("\n## Prompt\n")
 	if c.Prompt == "" {
-		line("The wording is grpo's own. The first problem, as the model was given it:\n")
+		line("The prompt template is grpo's default for the suite. The first problem, as the model was given it:\n")
 	} else {
 		line("The template:\n\n%s\n\nThe first problem, as the model was given it:\n", block(c.Prompt))
 	}
@@ -80,7 +80,7 @@ func (c *Card) figures(line func(string, ...any)) {
 	}
 	line("| cut off | %s | |", cut)
 	if c.NotJudged > 0 {
-		line("| not judged, for the machine failed | %d | |", c.NotJudged)
+		line("| not judged, as the machine failed | %d | |", c.NotJudged)
 	}
 	by := ""
 	for _, g := range c.Groups {
@@ -127,8 +127,8 @@ func (c *Card) rows() [][2]string {
 		{"style", c.Style}, {"examples in the prompt", fmt.Sprint(c.Shots)}, {"renderer", c.Renderer}, {"stop", strings.Join(quoted, ", ")},
 		{"samples", fmt.Sprint(c.Samples)}, {"k", fmt.Sprint(c.K)}, {"temperature", fmt.Sprint(c.Temperature)}, {"top_p", fmt.Sprint(c.TopP)},
 		{"top_k", some(c.TopK)}, {"min_p", zeroless(c.MinP)}, {"tokens at most", fmt.Sprint(c.MaxTokens)}, {"seed", fmt.Sprint(c.Seed)},
-		{"sandbox", sandbox}, {"processor time of a test", fmt.Sprintf("%v s, unless the problem says another", c.TimeLimit)},
-		{"memory of a test", fmt.Sprintf("%d MiB, unless the problem says another", c.MemoryLimit)},
+		{"sandbox", sandbox}, {"processor time of a test", fmt.Sprintf("%v s, unless the problem sets its own", c.TimeLimit)},
+		{"memory of a test", fmt.Sprintf("%d MiB, unless the problem sets its own", c.MemoryLimit)},
 		{"precision", c.Precision}, {"order of sums", c.Order}, {"computed by", c.Backend}, {"grpo", c.Program},
 	}
 }

@@ -226,7 +226,7 @@ func TestContamination(t *testing.T) {
 	require.NoError(t, flags.checkAgainst(t.Context()), "the first row that asks something")
 	c, err = (&Plan{flags: flags}).contamination(t.Context(), Evaluated{})
 	require.NoError(t, err, "an evaluation is not lost")
-	require.Contains(t, c.String(), "contamination: unknown, for "+path+" cannot be read: ")
+	require.Contains(t, c.String(), "contamination: unknown, as "+path+" cannot be read: ")
 	_, problems, err = open(t.Context(), "tiny", "train")
 	require.NoError(t, err)
 	require.NotEmpty(t, problems)

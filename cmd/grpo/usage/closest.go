@@ -48,9 +48,9 @@ func extended(word string, known []string) string {
 
 // NoVerb is the error of a word that is neither a verb nor, where these are accepted, a setting.
 func NoVerb(cmd *cobra.Command, word string) error {
-	path, what, wanted := cmd.CommandPath(), "unknown command or setting", "expected a verb or key=value"
+	path, what, wanted := cmd.CommandPath(), "unknown command or setting", "expected a command or key=value"
 	if cmd.HasParent() && cmd.HasAvailableSubCommands() {
-		what, wanted = "unknown command", "expected a verb of "+path
+		what, wanted = "unknown command", "expected a command of "+path
 	}
 	if near := Closest(cmd, word); near != "" {
 		return badinput.Errorf("%s %q; did you mean %s? type %[4]s %[3]s (see '%[4]s --help')", what, word, near, path)

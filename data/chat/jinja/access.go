@@ -23,7 +23,7 @@ func (in *interpreter) attribute(v Value, name string) Value {
 // mustBeDefined fails if v is undefined, since it has no attributes.
 func (in *interpreter) mustBeDefined(v Value, name string) {
 	if u, ok := v.(Undefined); ok {
-		in.fail("it asks for %s of what is not there: %s", name, u.what)
+		in.fail(".%s of an undefined value: %s", name, u.what)
 	}
 }
 

@@ -96,7 +96,7 @@ func (in *interpreter) call(f Value, a given) Value {
 	case *loop:
 		return f.again(in, a)
 	case Undefined:
-		in.fail("it calls what is not there: %s", f.what)
+		in.fail("call of an undefined value: %s", f.what)
 	}
 	in.fail("%s cannot be called", one(f))
 	return nil

@@ -58,9 +58,9 @@ func TestNotSupported(t *testing.T) {
 		"{{ 1 is escaped }}":                     `the test "escaped" is not supported; supported are !=,`,
 		"{{ lipsum() }}":                         "the function lipsum is not supported",
 		"{{ f(*x) }}":                            "* before an argument is not supported",
-		"{{ ''.zfill(3) }}":                      "it calls what is not there: a str has no zfill",
+		"{{ ''.zfill(3) }}":                      "call of an undefined value: a str has no zfill",
 		"{{ ''.__class__ }}{{ ''.__class__() }}": "a str has no __class__",
-		"{{ messages.append(1) }}":               "it asks for append of what is not there: messages is undefined",
+		"{{ messages.append(1) }}":               ".append of an undefined value: messages is undefined",
 		"{{ (1)() }}":                            "an int cannot be called",
 		"{{ none.x() }}":                         "None has no x",
 		"{{ raise_exception|tojson }}":           "tojson: a function cannot",
@@ -68,7 +68,7 @@ func TestNotSupported(t *testing.T) {
 		"{{ '%x' % 1 }}":                         "the format %x is not supported",
 		"{% for a in [1] %}":                     "{% for %} has no {% endfor %}",
 		"{{ '\xb1' }}":                           "found bytes that are not UTF-8",
-		"{% endif %}":                            "{% endif %} ends nothing that is open",
+		"{% endif %}":                            "{% endif %} closes no open block",
 	} {
 		if text, err := render(source, "{}"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %q, %v; expected %q", source, text.S, err, want)

@@ -131,7 +131,7 @@ func (in *interpreter) contains(all, v Value) bool {
 	case Undefined:
 		return false
 	}
-	in.fail("in: %s contains nothing", one(all))
+	in.fail("in: %s is no container", one(all))
 	return false
 }
 
@@ -274,7 +274,7 @@ func (in *interpreter) calculate(op string, a, b Value) Value {
 // describe names a value in a message: an undefined one by its origin, others by their type.
 func describe(v Value) string {
 	if u, ok := v.(Undefined); ok {
-		return "what is not there (" + u.what + ")"
+		return "an undefined value (" + u.what + ")"
 	}
 	return one(v)
 }

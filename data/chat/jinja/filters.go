@@ -134,7 +134,7 @@ func (in *interpreter) end(v Value, at int) Value {
 	if i, ok := index(at, len(items)); ok {
 		return items[i]
 	}
-	return Undefined{"nothing is there to be the first or the last"}
+	return Undefined{"an empty sequence has no first or last item"}
 }
 
 // indent indents the lines of a text, by default not the first.

@@ -34,7 +34,7 @@ func raise(in *interpreter, a given) Value {
 func strftimeNow(in *interpreter, a given) Value {
 	a.only(in, "strftime_now", "format")
 	if in.options.Strftime == nil {
-		in.fail("it asks strftime_now for the date of today, and none is given")
+		in.fail("it calls strftime_now, but no date is given")
 	}
 	text, err := in.options.Strftime(a.text(in, 0, "format", "").S)
 	if err != nil {

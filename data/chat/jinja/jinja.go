@@ -99,7 +99,7 @@ func (in *interpreter) room(n int) { in.charge(n/bytesPerStep + 1) }
 
 func (in *interpreter) enter() {
 	if in.depth++; in.depth > maxDepth {
-		in.fail("it goes more than %d deep", maxDepth)
+		in.fail("it nests more than %d deep", maxDepth)
 	}
 	in.charge(1)
 }

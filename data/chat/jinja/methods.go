@@ -159,7 +159,7 @@ func finder(name string, find func(s, part string) int) method[Text] {
 		in.room(len(t.S))
 		i := find(t.S, a.text(in, 0, "sub", "").S)
 		if i < 0 && name == "index" {
-			in.fail("index: the text is not there")
+			in.fail("index: the substring is not found")
 		}
 		if i < 0 {
 			return -1

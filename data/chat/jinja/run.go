@@ -131,6 +131,6 @@ func (in *interpreter) items(v Value) []Value {
 		}
 		return all
 	}
-	in.fail("%s has no items to go over", one(v))
+	in.fail("%s cannot be iterated", one(v))
 	return nil
 }

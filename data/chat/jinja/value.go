@@ -208,7 +208,7 @@ func (in *interpreter) repr(j *joiner, v Value) {
 		}
 		j.add(plain("}"))
 	default:
-		in.fail("%s is not written out", one(v))
+		in.fail("%s cannot be printed", one(v))
 	}
 }
 

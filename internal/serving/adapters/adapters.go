@@ -135,7 +135,7 @@ func (s *Server) load(w http.ResponseWriter, r *http.Request) error {
 func (s *Server) over(name, base string) error {
 	now, err := s.host.Find(name)
 	if err == nil && base != "" && base != now.Base {
-		return refusal.Field("base_model_name", "found %q, and %q goes over %q; unload it first, or leave base_model_name out",
+		return refusal.Field("base_model_name", "found %q, but the base model of %q is %q; unload it first, or leave base_model_name out",
 			refusal.Short(base, 200), name, now.Base)
 	}
 	return err
@@ -145,10 +145,10 @@ func (s *Server) over(name, base string) error {
 func (s *Server) find(given string) (string, error) {
 	if s.Dir == "" {
 		return "", refusal.Errorf(http.StatusForbidden,
-			"no adapters are loaded here; start the server with --adapters DIR, which has them below it")
+			"this server loads no adapters; start it with --adapters DIR, the directory that contains them")
 	}
 	outside := &refusal.Error{Status: http.StatusForbidden, Param: "lora_path", Message: fmt.Sprintf(
-		"lora_path: found %q, expected the directory of an adapter below the one that --adapters names, by its path from there",
+		"lora_path: found %q, expected the directory of an adapter, relative to the directory of --adapters",
 		refusal.Short(given, 200))}
 	local := given
 	if filepath.IsAbs(given) {
@@ -195,7 +195,7 @@ func (s *Server) unload(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if a.Name == "" {
-		return refusal.Field("lora_name", "missing, expected the name of an adapter that a request had loaded")
+		return refusal.Field("lora_name", "missing, expected the name of an adapter that a request loaded")
 	}
 	if err := s.drop(r.Context(), "lora_name", a.Name); err != nil {
 		return err
@@ -224,7 +224,7 @@ func (s *Server) drop(ctx context.Context, field, name string) error {
 			return &refusal.Error{Status: http.StatusNotFound, Param: field, Code: "model_not_found", Message: err.Error()}
 		}
 		return &refusal.Error{Status: http.StatusForbidden, Param: field,
-			Message: fmt.Sprintf("%s: %q was not loaded by a request, and stays", field, name)}
+			Message: fmt.Sprintf("%s: %q was not loaded by a request, so no request can unload it", field, name)}
 	}
 	if err := s.host.UnloadAdapter(name); err != nil {
 		return explain(err, "", "")

@@ -106,7 +106,7 @@ func TestAdaptersOverHTTP(t *testing.T) {
 		`\"mine\" is loaded already; unload it first, or send \"load_inplace\": true"`)
 	require.Contains(t, s.load(`{"lora_name":"mine","lora_path":"deep/two","load_inplace":true,"base_model_name":"tiny"}`), "200 Success")
 	require.Contains(t, s.load(`{"lora_name":"mine","lora_path":"one","load_inplace":true,"base_model_name":"other"}`),
-		`400 {"error":{"message":"base_model_name: found \"other\", and \"mine\" goes over \"tiny\"`)
+		`400 {"error":{"message":"base_model_name: found \"other\", but the base model of \"mine\" is \"tiny\"`)
 	second := s.says("mine", 8)
 	require.NotEqual(t, first, second)
 	whole, err := json.Marshal(filepath.Join(s.dir, "one"))
@@ -115,7 +115,7 @@ func TestAdaptersOverHTTP(t *testing.T) {
 	require.Equal(t, first, s.says("first", 8))
 	full := s.load(`{"lora_name":"more","lora_path":"three"}`)
 	require.Contains(t, full, "409 ")
-	require.Contains(t, full, "2 over tiny; unload one, or start the server with --max-adapters 3")
+	require.Contains(t, full, "besides the 2 of tiny; unload one, or start the server with --max-adapters 3")
 	require.Contains(t, s.load(`{"lora_name":"mine","lora_path":"one","load_inplace":true}`), "200 Success", "in its own place")
 	require.Equal(t, first, s.says("mine", 8))
 	require.EqualValues(t, 2, s.loaded.Load())
@@ -173,12 +173,12 @@ func TestWhatCannotBeLoaded(t *testing.T) {
 		require.Contains(t, s.load(fields), want, fields)
 	}
 	require.Contains(t, s.load(`{"lora_name":"tiny","lora_path":"one","load_inplace":true}`),
-		`400 {"error":{"message":"lora_name: \"tiny\": something else of this name is served; send another lora_name"`)
+		`400 {"error":{"message":"lora_name: the name \"tiny\" is taken; send another lora_name"`)
 	require.Contains(t, s.call("POST", "/v1/unload_lora_adapter", `{"lora_name":"tiny"}`), "403 ")
 	require.Contains(t, s.call("POST", "/v1/unload_lora_adapter", `{}`), `400 {"error":{"message":"lora_name: missing`)
 	require.Contains(t, s.call("DELETE", "/v1/models/zz", ""), "404 ")
 
 	none := serve(t, "")
 	require.Contains(t, none.load(`{"lora_name":"a","lora_path":"one"}`), "403 ")
-	require.Contains(t, none.load(`{"lora_name":"a","lora_path":"one"}`), "start the server with --adapters DIR")
+	require.Contains(t, none.load(`{"lora_name":"a","lora_path":"one"}`), "start it with --adapters DIR")
 }

@@ -157,11 +157,13 @@ func (g *Gate) admit(r *http.Request) error {
 	}
 	host = strings.ToLower(strings.Trim(host, "[]"))
 	if g.Hosts != nil && !slices.Contains(g.Hosts, host) {
-		return refusal.Errorf(http.StatusMisdirectedRequest, "no such host here: %.100q; start the server with --host to have it known", host)
+		return refusal.Errorf(http.StatusMisdirectedRequest, "the server does not know the host %.100q; start it with --host to accept that "+
+			"name", host)
 	}
 	origin := r.Header.Get("Origin")
 	if origin != "" && r.Method == http.MethodOptions && !slices.Contains(g.Origins, origin) || g.browsers.Check(r) != nil {
-		return refusal.Errorf(http.StatusForbidden, "pages of %.100q may not ask here; start the server with --origin to let them", origin)
+		return refusal.Errorf(http.StatusForbidden, "web pages of %.100q may not send requests here; start the server with --origin to let "+
+			"them", origin)
 	}
 	return nil
 }
@@ -286,7 +288,8 @@ func (g *Gate) enter(ctx context.Context, name string) (leave func(), err error)
 	if l.waiting >= g.Queue {
 		g.mu.Unlock()
 		g.Metrics.busy.Inc()
-		return nil, refusal.Busy(time.Second, "%d requests are at work and %d wait, as many as may; try again later", g.Concurrent, g.Queue)
+		return nil, refusal.Busy(time.Second, "%d requests are running and %d are waiting, which is the limit; try again "+
+			"later", g.Concurrent, g.Queue)
 	}
 	l.waiting++
 	g.mu.Unlock()

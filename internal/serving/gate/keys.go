@@ -70,7 +70,7 @@ func readKeys(path string) (list []key, err error) {
 				return nil, badinput.Errorf("%s:%d: there is another key named %s; give one of them another name", path, n, known.name)
 			}
 			if other.sum == known.sum { // or its name and rights would be ambiguous
-				return nil, badinput.Errorf("%s:%d: %s has the key of %s; make one of his own with grpo serve --new-key %s", path, n,
+				return nil, badinput.Errorf("%s:%d: %s has the key of %s; make another one with grpo serve --new-key %s", path, n,
 					known.name, other.name, known.name)
 			}
 		}

@@ -277,7 +277,7 @@ func TestWhoSendsFirstAndReadsThenHearsWhy(t *testing.T) {
 		{"/v1/x", shown[0], "413 larger than the 1000 bytes", 1000, leastHeard - 1<<20},
 		{"/v1/x", shown[0], "413 larger than the 9437184 bytes", 9 << 20, 4*9<<20 - 1<<20},
 		{"/v1/small", shown[0], "413 larger than the 9 bytes", 32 << 20, 12 << 20},
-		{"/v1/x", "wrong", "401 the key is not one that is known", 32 << 20, leastHeard - 1<<20},
+		{"/v1/x", "wrong", "401 the key is unknown", 32 << 20, leastHeard - 1<<20},
 	} {
 		address, _, _ := open(t, gateOf(t, less, Options{Keys: k, MaxBody: c.limit}), Door{})
 		for _, chunks := range []bool{false, true} {

@@ -10,7 +10,7 @@ import (
 
 // unknownKey is the refusal of an unknown key.
 var unknownKey = refusal.Prepared(&refusal.Error{Status: http.StatusUnauthorized, Code: "invalid_api_key",
-	Message: "the key is not one that is known here"})
+	Message: "the key is unknown"})
 
 // shownKey is the context key of the key that a request shows.
 type shownKey struct{}

@@ -24,10 +24,10 @@ func (c *compiler) exclusive(o *object, branches []conjunction) {
 			switch {
 			case found || c.b.err != nil:
 			case c.proofs > mostProofs:
-				c.fail(o.at, "oneOf: it is too large to tell that no value fits two of its branches; write anyOf")
+				c.fail(o.at, "oneOf: it is too large to prove that no value matches two of its branches; write anyOf")
 			default:
-				c.fail(o.at, "oneOf: a value may fit both of its branches %d and %d, from which no text can be kept; write anyOf, "+
-					"or require a property in both that has another const in each", i, j)
+				c.fail(o.at, "oneOf: a value may match both of its branches %d and %d, which a grammar cannot exclude; write anyOf, or require in "+
+					"both a property with a different const", i, j)
 			}
 		}
 	}

@@ -28,10 +28,10 @@ func TestWhatIsNotApart(t *testing.T) {
 		`{"oneOf":[{"type":"string","nullable":true},{"type":"null"}]}`,
 	} {
 		_, err := JSONSchema(v, json.RawMessage(schema))
-		require.ErrorContains(t, err, "schema #: oneOf: a value may fit both of its branches 0 and 1, from which no text", schema)
+		require.ErrorContains(t, err, "schema #: oneOf: a value may match both of its branches 0 and 1, which a grammar cannot exclude", schema)
 	}
 	_, err := JSONSchema(v, json.RawMessage(`{"items":{"oneOf":[{"type":"null"},{"type":"string"},true]}}`))
-	require.ErrorContains(t, err, "schema #/items: oneOf: a value may fit both of its branches 0 and 2")
+	require.ErrorContains(t, err, "schema #/items: oneOf: a value may match both of its branches 0 and 2")
 }
 
 // Whatever oneOf is taken, what is drawn fits one of its branches alone.
@@ -52,7 +52,7 @@ func TestDrawnOneOf(t *testing.T) {
 		require.NoError(t, err)
 		g, err := JSONSchema(v, text)
 		if err != nil {
-			require.Regexp(t, "oneOf: a value may fit both|nothing fits", err.Error(), "%s", text)
+			require.Regexp(t, "oneOf: a value may match both|no value matches", err.Error(), "%s", text)
 			continue
 		}
 		taken++
@@ -90,8 +90,8 @@ func TestManyBranches(t *testing.T) {
 	}
 	for schema, want := range map[string]string{
 		`{"oneOf":[` + strings.Join(tagged, ",") + `]}`:                    "",
-		`{"oneOf":[` + strings.Join(enums, ",") + `]}`:                     "oneOf: it is too large to tell",
-		`{"oneOf":[` + deep + `,` + deep + `],"$defs":{"x":` + deep + `}}`: "oneOf: a value may fit both",
+		`{"oneOf":[` + strings.Join(enums, ",") + `]}`:                     "oneOf: it is too large to prove",
+		`{"oneOf":[` + deep + `,` + deep + `],"$defs":{"x":` + deep + `}}`: "oneOf: a value may match both",
 	} {
 		began := cputime.Used()
 		_, err := JSONSchema(v, json.RawMessage(schema))

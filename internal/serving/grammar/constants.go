@@ -97,7 +97,7 @@ func (c *compiler) holds(of []schema, may types, v any, text string) bool {
 	case *object, []any:
 		for _, s := range of {
 			if s.about()&(objects|arrays) != 0 {
-				c.fail(s.at, "an object or array in enum or const beside what says more about it is not supported; say it in one of them")
+				c.fail(s.at, "an object or array in enum or const is not supported together with other keywords about it; use only one of them")
 			}
 		}
 	}

@@ -64,7 +64,7 @@ func (b *builder) node() int32 {
 		return 0
 	}
 	if len(b.nodes) >= mostNodes {
-		b.fail(badinput.Errorf("needs more than %d places in the text to be told apart; allow fewer items, or split it", mostNodes))
+		b.fail(badinput.Errorf("needs a grammar of more than %d states; allow fewer items, or split it", mostNodes))
 		return 0
 	}
 	b.nodes = append(b.nodes, node{})
@@ -168,7 +168,8 @@ func (b *builder) finish(start int32) error {
 	}
 	switch h := b.nodes[start].height; {
 	case h < 0:
-		return badinput.Errorf("nothing fits: limits contradict each other, or want numbers of too many digits, or a value must contain itself")
+		return badinput.Errorf("no value matches: limits contradict each other, or need numbers of too many digits, or a value must contain " +
+			"itself")
 	case h > mostHeight:
 		return badinput.Errorf("every document nests %d deep, expected at most %d", h, mostHeight)
 	}

@@ -136,7 +136,7 @@ func (c *compiler) all(of []schema, v any, through []*object) conjunction {
 		name, _ := ref.(string)
 		target, ok := resolve(c.root, name)
 		if !ok {
-			c.fail(o.at, "$ref: found %q, expected the place of a schema in this text, like #/$defs/node", automata.Cut(name))
+			c.fail(o.at, "$ref: found %q, expected a schema within this one, such as #/$defs/node", automata.Cut(name))
 		} else {
 			all = c.and(all, target, through)
 		}
@@ -169,7 +169,7 @@ func (c *compiler) check(o *object) {
 		}
 	}
 	if o.vals["uniqueItems"] == true {
-		c.fail(o.at, "uniqueItems is not supported; leave it out, and check what comes")
+		c.fail(o.at, "uniqueItems is not supported; leave it out, and check the answer")
 	}
 }
 

@@ -84,8 +84,8 @@ func (j *job) checkLogProbs() error {
 		}
 	}
 	if found > mostLikely {
-		return refusal.Field("logprobs", "the answer could have %d of them, expected at most %d; ask for fewer tokens, "+
-			"completions or likely ones", found, mostLikely)
+		return refusal.Field("logprobs", "the answer could have %d log-probabilities, expected at most %d; ask for fewer tokens, "+
+			"completions or top_logprobs", found, mostLikely)
 	}
 	return nil
 }
@@ -218,8 +218,8 @@ func (r *running) take(e event) error {
 	}
 	if e.done == nil && e.token.LogProb != e.token.LogProb ||
 		e.done != nil && slices.ContainsFunc(e.done.LogProbs, func(p float32) bool { return p != p }) {
-		return refusal.Errorf(http.StatusInternalServerError, "%s says nothing: its weights are so far off that its log-probabilities are "+
-			"no numbers; ask for another model", r.policy.Name)
+		return refusal.Errorf(http.StatusInternalServerError, "%s computes log-probabilities that are not finite, so its training has "+
+			"diverged; ask for another model", r.policy.Name)
 	}
 	if e.done == nil {
 		if d := c.token(e.token); !d.empty() {

@@ -64,7 +64,7 @@ func (s *Server) drawing(f *fields, p *Policy, fewest int) (d drawing, err error
 		Obfuscation bool `json:"include_obfuscation"`
 	}
 	if exact(f, "stream_options", &o, `an object such as {"include_usage": true}`) && !d.stream {
-		f.wrong("stream_options", "it is of a stream; send \"stream\": true")
+		f.wrong("stream_options", "found without \"stream\": true")
 	}
 	d.usage = o.Usage
 	if d.params.TopP == 0 {
@@ -107,7 +107,7 @@ func (f *fields) stops() (stops []string) {
 	add := func(_ int, part json.RawMessage) error {
 		var text string
 		if json.Unmarshal(part, &text) != nil || text == "" || len(text) > longestStop {
-			return refusal.Errorf(http.StatusBadRequest, "found %s, expected a text of 1 to %d bytes; null, [] and \"\" alone are none",
+			return refusal.Errorf(http.StatusBadRequest, "found %s, expected a text of 1 to %d bytes; null, [] and \"\" mean none",
 				brief(part), longestStop)
 		}
 		stops = append(stops, text)
@@ -138,7 +138,8 @@ func (d *drawing) room(p *Policy, prompt []int32, usual int) (maxTokens int, err
 	}
 	if maxTokens > left {
 		return 0, &refusal.Error{Status: http.StatusBadRequest, Code: "context_length_exceeded", Message: fmt.Sprintf(
-			"a prompt of %d tokens and %d of the completion are more than the %d that %s may have here; send less, or fewer max_tokens",
+			"a prompt of %d tokens and a completion of %d exceed the maximum context length of %d tokens of %s; shorten the prompt, or lower "+
+				"max_tokens",
 			len(prompt), maxTokens, p.MaxLength, p.Name)}
 	}
 	return maxTokens, nil
@@ -148,7 +149,7 @@ func (d *drawing) room(p *Policy, prompt []int32, usual int) (maxTokens int, err
 func (p *Policy) scored(prompt []int32) error {
 	if most := p.MaxLength - 1; len(prompt) > most {
 		return &refusal.Error{Status: http.StatusBadRequest, Code: "context_length_exceeded", Message: fmt.Sprintf(
-			"a prompt of %d tokens is more than the %d that %s can score here; send less", len(prompt), most, p.Name)}
+			"a prompt of %d tokens exceeds the %d that %s can score here; shorten it", len(prompt), most, p.Name)}
 	}
 	return nil
 }

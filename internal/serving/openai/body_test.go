@@ -66,7 +66,7 @@ func TestLogProbabilitiesOfManyEchoes(t *testing.T) {
 	status, text := post(t, New(scripted(t, "a"), Options{}), "/v1/completions",
 		`{"model":"tiny","echo":true,"max_tokens":1,"n":128,"logprobs":20,"prompt":`+prompt+`}`)
 	require.Equal(t, http.StatusBadRequest, status)
-	require.Contains(t, text, "could have 2421888 of them")
+	require.Contains(t, text, "could have 2421888 log-probabilities")
 }
 
 // Tokens of prompts may be many where nothing else may, and are not written out where they are refused.
@@ -87,7 +87,7 @@ func TestManyTokens(t *testing.T) {
 	require.Contains(t, text, "seed: found 1e17, expected a whole number, in digits")
 	status, text = post(t, h, "/v1/completions", `{"model":"tiny","prompt":[5],"max_tokens":1,"seed":1e2,"logit_bias":null,"x":null}`)
 	require.Equal(t, 200, status, text)
-	for fields, want := range map[string]string{`"n":41,"prompt":[[5]` + strings.Repeat(",[5]", 24) + `]`: "more than the 1024 of a request",
+	for fields, want := range map[string]string{`"n":41,"prompt":[[5]` + strings.Repeat(",[5]", 24) + `]`: "exceed the 1024 completions",
 		`"prompt":[5],"best_of":3`: "best_of: found 3"} {
 		status, text = post(t, h, "/v1/completions", `{"model":"tiny",`+fields+`}`)
 		require.Equal(t, 400, status)

@@ -40,7 +40,7 @@ func (s *Server) chatJob(f *fields, p *Policy) (*job, error) {
 		return nil, refusal.Field("chat_template_kwargs", "%s", refusal.Short(err.Error(), longestReason))
 	}
 	if len(use.list) > 0 && !chat.tools {
-		return nil, refusal.Field("tools", "the chat template of %s writes none; leave them out", p.Name)
+		return nil, refusal.Field("tools", "the chat template of %s does not support tools; leave them out", p.Name)
 	}
 	prompt, text, err := p.prompt(chat, messages, use.list)
 	if err != nil {

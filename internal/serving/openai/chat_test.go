@@ -189,17 +189,17 @@ func TestMistakes(t *testing.T) {
 		with(`"stop":[` + strings.Repeat(`"a",`, 16) + `"a"]`): "stop: found more than 16",
 		with(`"stop":7`):                                       "stop: found 7, expected a text or a list of texts",
 		with(`"max_tokens":0`):                                 "max_tokens: found 0, expected 1 or more",
-		with(`"max_tokens":1000`):                              "send less, or fewer max_tokens",
+		with(`"max_tokens":1000`):                              "shorten the prompt, or lower max_tokens",
 		with(`"seed":1.5`):                                     "seed: found 1.5",
 		with(`"audio":{}`):                                     "audio: found {}, which is not supported",
 		with(`"logit_bias":{"5":1}`):                           "logit_bias: found",
 		with(`"reasoning_effort":"low"`):                       "chat_template_kwargs",
 		with(`"frequency_penalty":0.5`):                        "frequency_penalty: found 0.5",
-		with(`"colour":1`):                                     "colour: no such field here",
-		with(`"stream_options":{"include_usage":true}`):        "it is of a stream",
+		with(`"colour":1`):                                     "colour: unknown field",
+		with(`"stream_options":{"include_usage":true}`):        "found without",
 		with(`"tools":[{"type":"web"}]`):                       "tool 0: found",
 		with(`"tool_choice":"sometimes"`):                      "tool_choice: found",
-		with(`"chat_template_kwargs":{"tools":[]}`):            "which the server itself gives",
+		with(`"chat_template_kwargs":{"tools":[]}`):            "which the server sets itself",
 		with(`"chat_template_kwargs":7`):                       "expected an object",
 	} {
 		status, text := post(t, h, "/v1/chat/completions", body)
@@ -211,7 +211,7 @@ func TestMistakes(t *testing.T) {
 	status, text := post(t, h, "/v1/chat/completions", `{"model":"x"}`)
 	require.Equal(t, http.StatusNotFound, status)
 	require.Contains(t, text, `model \"x\" is not served here; there are: tiny`)
-	for path, want := range map[string]string{"/v1/embeddings": "give no embeddings", "/v1/responses": "is not served here"} {
+	for path, want := range map[string]string{"/v1/embeddings": "not embeddings", "/v1/responses": "is not served here"} {
 		status, text = post(t, h, path, "{}")
 		require.Equal(t, http.StatusNotFound, status)
 		require.Contains(t, text, want)
@@ -276,7 +276,7 @@ func TestRequestsOutOfBounds(t *testing.T) {
 		with(`"chat_template_kwargs":{"a":"` + strings.Repeat("a", 5000) + `"}`): "expected at most 4096",
 		with(`"metadata":{"a":[1` + strings.Repeat(",1", mostValues) + `]}`):     "values, expected at most 65536",
 		with(`"a1":1` + strings.Repeat(`,"a":1`, mostFields)):                    "fields, expected at most 256",
-		with(`"n":128,"max_tokens":900,"logprobs":true,"top_logprobs":20`):       "could have 2419200 of them",
+		with(`"n":128,"max_tokens":900,"logprobs":true,"top_logprobs":20`):       "could have 2419200 log-probabilities",
 		`{"model":"tiny","messages":[{"role":"user","content":"` + long + `"}]}`: "context_length_exceeded",
 	} {
 		status, text := post(t, h, "/v1/chat/completions", body)
@@ -286,7 +286,7 @@ func TestRequestsOutOfBounds(t *testing.T) {
 	}
 	status, text := post(t, h, "/v1/completions", `{"model":"tiny","prompt":["`+long+`"]}`)
 	require.Equal(t, http.StatusBadRequest, status)
-	require.Contains(t, text, "a text of 1048576 bytes is more than the 1000 tokens")
+	require.Contains(t, text, "a text of 1048576 bytes exceeds the maximum context length of 1000 tokens")
 }
 
 // aToolNamed is a list of one tool, as a field.

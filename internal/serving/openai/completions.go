@@ -23,14 +23,14 @@ func (s *Server) textJob(f *fields, p *Policy) (*job, error) {
 	t.logprobs = f.count("logprobs", &t.top, 0, mostTop)
 	best := d.n
 	if f.count("best_of", &best, 1, math.MaxInt32) && best != d.n {
-		f.wrong("best_of", "found %d, and this server shows every completion that it draws; send n", best)
+		f.wrong("best_of", "found %d, but this server returns every completion; send n instead", best)
 	}
 	if err := f.done(); err != nil {
 		return nil, err
 	}
 	switch {
 	case d.n*len(prompts) > mostChoices:
-		return nil, refusal.Field("n", "%d prompts of %d completions are more than the %d of a request; send fewer",
+		return nil, refusal.Field("n", "%d prompts of %d completions exceed the %d completions of a request; send fewer",
 			len(prompts), d.n, mostChoices)
 	case d.none && !t.echo:
 		return nil, refusal.Field("max_tokens", "found 0, expected 1 or more, or \"echo\": true")

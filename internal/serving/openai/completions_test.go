@@ -105,7 +105,7 @@ func TestEcho(t *testing.T) {
 	long := strings.Repeat("5,", 999) + "5" // and no room for the token that the sampler draws behind it
 	status, text = post(t, New(s, Options{}), "/v1/completions", `{"model":"tiny","echo":true,"max_tokens":0,"prompt":[`+long+`]}`)
 	require.Equal(t, http.StatusBadRequest, status)
-	require.Contains(t, text, `a prompt of 1000 tokens is more than the 999 that tiny can score here; send less`)
+	require.Contains(t, text, `a prompt of 1000 tokens exceeds the 999 that tiny can score here; shorten it`)
 	require.Contains(t, text, `"code":"context_length_exceeded"`)
 }
 

@@ -200,11 +200,11 @@ func (p *Policy) shaped(q *sampler.Request, s shape, f *format, thinking bool) e
 	if s.document == nil {
 		field = "tools"
 		if !f.notation.Calls {
-			return refusal.Field("tool_choice", "how %s writes calls is not known here; leave it out", p.Name)
+			return refusal.Field("tool_choice", "the tool-call format of %s is unknown; leave it out", p.Name)
 		}
 		if s.words && f.notation.Open == "" {
 			return refusal.Field("tools",
-				`strict: %s writes calls without tags, so it can be held to them with "tool_choice": "required" alone`, p.Name)
+				`strict: %s writes calls without tags, so strict works only with "tool_choice": "required"`, p.Name)
 		}
 	}
 	c, err := p.Language.constraint(s, f.notation, thinking)

@@ -244,12 +244,12 @@ var neutral = map[string]struct {
 	values []string
 	advice string
 }{
-	"frequency_penalty":     {[]string{"0"}, "penalties would make a token depend on more than the policy"},
-	"presence_penalty":      {[]string{"0"}, "penalties would make a token depend on more than the policy"},
-	"repetition_penalty":    {[]string{"1"}, "penalties would make a token depend on more than the policy"},
+	"frequency_penalty":     {[]string{"0"}, "tokens are sampled from the model's own probabilities; leave it out"},
+	"presence_penalty":      {[]string{"0"}, "tokens are sampled from the model's own probabilities; leave it out"},
+	"repetition_penalty":    {[]string{"1"}, "tokens are sampled from the model's own probabilities; leave it out"},
 	"logit_bias":            {[]string{"{}"}, "leave it out"},
-	"modalities":            {[]string{`["text"]`}, "this server speaks text"},
-	"audio":                 {nil, "this server speaks text"},
+	"modalities":            {[]string{`["text"]`}, "this server is for text only"},
+	"audio":                 {nil, "this server is for text only"},
 	"functions":             {[]string{"[]"}, "send tools"},
 	"function_call":         {nil, "send tool_choice"},
 	"reasoning_effort":      {nil, `send chat_template_kwargs, such as {"enable_thinking": false}`},
@@ -273,7 +273,7 @@ func (f *fields) done() error {
 			continue
 		}
 		if n, ok := neutral[name]; !ok {
-			return refusal.Field(brief(name), "no such field here; docs/serve.md lists those that there are")
+			return refusal.Field(brief(name), "unknown field; docs/serve.md lists the supported ones")
 		} else if !slices.ContainsFunc(n.values, func(v string) bool { return same(v, compact(raw)) }) {
 			return refusal.Field(name, "found %s, which is not supported; %s", brief(raw), n.advice)
 		}

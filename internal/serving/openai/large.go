@@ -25,7 +25,7 @@ func (l *Language) longest() int {
 func (p *Policy) holds(bytes int) error {
 	if most := 3 * p.MaxLength * p.Language.longest(); bytes > most {
 		return &refusal.Error{Status: http.StatusBadRequest, Code: "context_length_exceeded", Message: fmt.Sprintf(
-			"a text of %d bytes is more than the %d tokens that %s may have here; send less", bytes, p.MaxLength, p.Name)}
+			"a text of %d bytes exceeds the maximum context length of %d tokens of %s; shorten it", bytes, p.MaxLength, p.Name)}
 	}
 	return nil
 }

@@ -122,7 +122,7 @@ func contentText(raw json.RawMessage) (string, error) {
 			return refusal.Errorf(http.StatusBadRequest, "part %d: found %s, expected {\"type\": \"text\", \"text\": …}", i, brief(part))
 		}
 		if p.Type != "text" {
-			return refusal.Errorf(http.StatusBadRequest, "part %d: found type %q, and the models here read text alone", i, brief(p.Type))
+			return refusal.Errorf(http.StatusBadRequest, "part %d: found type %q, but the models here read only text", i, brief(p.Type))
 		}
 		all.WriteString(*p.Text)
 		return nil

@@ -78,7 +78,7 @@ func (l *Language) format(raw json.RawMessage) (*format, error) {
 		}
 		for _, own := range []string{"messages", "tools", "documents", "add_generation_prompt"} {
 			if _, ok := vars[own]; ok {
-				return nil, badinput.Errorf("found %q, which the server itself gives the template", own)
+				return nil, badinput.Errorf("found %q, which the server sets itself", own)
 			}
 		}
 		if len(vars) > 0 {

@@ -93,7 +93,7 @@ func New(host Host, o Options) *Server {
 	s.handle("POST /v1/chat/completions", s.drawn(s.chatJob))
 	s.handle("POST /v1/completions", s.drawn(s.textJob))
 	s.mux.HandleFunc("/v1/embeddings", func(w http.ResponseWriter, _ *http.Request) {
-		refusal.Write(w, refusal.Errorf(http.StatusNotFound, "/v1/embeddings: the models here write text, and give no embeddings"))
+		refusal.Write(w, refusal.Errorf(http.StatusNotFound, "/v1/embeddings: the models here generate text, not embeddings"))
 	})
 	s.mux.HandleFunc("/", s.unknown(o))
 	return s

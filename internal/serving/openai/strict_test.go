@@ -101,7 +101,7 @@ func TestMethods(t *testing.T) {
 		h.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader("{}")))
 		require.Equal(t, 405, w.Code, call)
 		require.Equal(t, methods, w.Header().Get("Allow"))
-		require.Contains(t, w.Body.String(), `{"error":{"message":"`+method+" is no method of "+path+"; send "+
+		require.Contains(t, w.Body.String(), `{"error":{"message":"the method `+method+" is not allowed for "+path+"; send "+
 			strings.ReplaceAll(methods, ", ", " or ")+`","type":"invalid_request_error"`)
 	}
 	w := httptest.NewRecorder()
@@ -115,7 +115,7 @@ func TestAModelOfNoNumbers(t *testing.T) {
 	s.logProb = float32(math.NaN())
 	for _, stream := range []string{"", `,"stream":true`} {
 		_, text := post(t, New(s, Options{}), "/v1/chat/completions", `{"model":"tiny","messages":[{"role":"user","content":"a"}]`+stream+`}`)
-		require.Contains(t, text, "tiny says nothing: its weights are so far off")
+		require.Contains(t, text, "tiny computes log-probabilities that are not finite")
 		require.NotRegexp(t, `"content":"[^"]`, text)
 	}
 }

@@ -142,7 +142,7 @@ func (p *Page) words(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if p.Wording == nil {
-		refusal.Write(w, refusal.Errorf(http.StatusNotFound, "no run is served, so there is no wording; start the server with --run DIR"))
+		refusal.Write(w, refusal.Errorf(http.StatusNotFound, "no run is served, so there is no prompt template; start the server with --run DIR"))
 		return
 	}
 	messages, err := p.Wording.Messages(&data.Problem{Statement: asked.Statement, Kind: data.Stdin})
@@ -171,7 +171,7 @@ func (p *Page) report(w http.ResponseWriter, r *http.Request) {
 	}
 	text, err := os.ReadFile(p.Report)
 	if err != nil {
-		refusal.Write(w, refusal.Errorf(http.StatusNotFound, "there is no report: it is of a run that is served, and drawn with its first step"))
+		refusal.Write(w, refusal.Errorf(http.StatusNotFound, "there is no report yet; the report of a served run is written with its first step"))
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -57,7 +57,7 @@ func TestThePageIsWhole(t *testing.T) {
 	require.Equal(t, http.StatusMethodNotAllowed, get(p, "POST", "/", "").Code)
 	wrong := get(p, "PUT", "/page/page.js", "")
 	require.Equal(t, "GET, HEAD", wrong.Header().Get("Allow"))
-	require.Contains(t, wrong.Body.String(), `{"error":{"message":"PUT is no method of /page/page.js; send GET or HEAD"`)
+	require.Contains(t, wrong.Body.String(), `{"error":{"message":"the method PUT is not allowed for /page/page.js; send GET or HEAD"`)
 	require.Contains(t, get(p, "GET", "/page/", "").Body.String(), `{"error":{"message":"/page/ is no part of the page"`)
 	for _, path := range []string{own + "about", own + "wording", "/v1/models", "/metrics", "/pages.css"} {
 		require.False(t, Public(path), path)

@@ -25,5 +25,6 @@ func Method(w http.ResponseWriter, r *http.Request, methods []string) error {
 	}
 	there := strings.Join(methods, ", ")
 	w.Header().Set("Allow", there)
-	return Errorf(http.StatusMethodNotAllowed, "%s is no method of %.200s; send %s", r.Method, r.URL.Path, strings.Join(methods, " or "))
+	return Errorf(http.StatusMethodNotAllowed, "the method %s is not allowed for %.200s; send "+
+		"%s", r.Method, r.URL.Path, strings.Join(methods, " or "))
 }

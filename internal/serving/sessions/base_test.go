@@ -45,7 +45,7 @@ func TestSavedAdaptersKnowTheirBase(t *testing.T) {
 		return log.String()
 	}
 	require.Empty(t, again(written))
-	require.Contains(t, again(nil), "it is not known which weights an adapter was trained over")
+	require.Contains(t, again(nil), "the base weights of an adapter are not recorded")
 	require.Contains(t, models(), `"mine"`)
 	p, known, err := provenance.BaseOf(filepath.Dir(file))
 	require.NoError(t, err)
@@ -58,7 +58,7 @@ func TestSavedAdaptersKnowTheirBase(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, written, 0o600))
 	require.NoError(t, s.host.LoadAdapter("mine", "", filepath.Dir(file)), "the name is somebody else's now")
 	at := "/v1/sessions/" + r.ID
-	require.Contains(t, s.call("POST", at+"/save", `{"serve_as":"mine"}`), "something else of this name is served; send another serve_as")
+	require.Contains(t, s.call("POST", at+"/save", `{"serve_as":"mine"}`), "is taken; send another serve_as")
 	require.Contains(t, s.call("POST", at+"/save", `{"serve_as":"own"}`), `"served_as":"own"`)
 	require.Contains(t, s.call("DELETE", at, ""), "200 ")
 	require.Contains(t, models(), `"mine"`)

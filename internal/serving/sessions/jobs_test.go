@@ -81,7 +81,7 @@ func TestAStepThatFailedIsAskedForAnew(t *testing.T) {
 	require.NoError(t, err)
 	<-other.over
 	_, err = n.join(&job{key: "step 1", sum: "third"})
-	require.ErrorContains(t, err, "step 1 was asked for with other content before")
+	require.ErrorContains(t, err, "step 1 was requested with other content before")
 }
 
 // While a session is being removed its key begins no other, and who asks something of it hears that it is not there.

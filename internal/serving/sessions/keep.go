@@ -177,7 +177,7 @@ func (s *Server) archive(w http.ResponseWriter, r *http.Request, n *session) err
 	w.Header().Set("Content-Type", "application/x-tar")
 	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="adapter-%d.tar"`, step))
 	if err := pack(w, n.savedDir(step)); err != nil {
-		s.Log.Warn("an archive was not sent to its end", "error", err)
+		s.Log.Warn("an archive was not sent completely", "error", err)
 		panic(http.ErrAbortHandler) // abort the connection, or what was sent would look complete
 	}
 	return nil

@@ -98,7 +98,7 @@ func New(o Options) (*Server, error) {
 			continue
 		}
 		if n, err := s.recall(e.Name()); err != nil {
-			s.Log.Error("a session is not there", "folder", e.Name(), "error", err.Error())
+			s.Log.Error("a session could not be restored", "folder", e.Name(), "error", err.Error())
 		} else {
 			s.sessions[n.ID] = n
 		}

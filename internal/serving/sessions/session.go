@@ -132,7 +132,7 @@ func (s *Server) recall(name string) (*session, error) {
 	if r.ServedAs != "" && len(r.Saved) > 0 {
 		dir := n.savedDir(r.served())
 		if _, known, err := provenance.BaseOf(dir); err == nil && !known { // saved by an older release, which did not record the base model
-			s.Log.Warn("it is not known which weights an adapter was trained over; save it again to have that written down", "id", r.ID,
+			s.Log.Warn("the base weights of an adapter are not recorded; save it again to record them", "id", r.ID,
 				"adapter", r.ServedAs)
 		}
 		if err := s.Host.LoadAdapter(r.ServedAs, r.Model, dir); err != nil {
@@ -232,7 +232,7 @@ func (n *session) join(j *job) (*job, error) {
 	case old != nil && old.sum == j.sum:
 		return old, nil
 	case old != nil && !old.failed():
-		return nil, refusal.Errorf(http.StatusConflict, "%s was asked for with other content before", j.key)
+		return nil, refusal.Errorf(http.StatusConflict, "%s was requested with other content before", j.key)
 	case len(n.queue) >= mostWaiting:
 		return nil, refusal.Busy(time.Second, "%d requests of this session wait; ask again when some are done", len(n.queue))
 	}
@@ -306,7 +306,7 @@ func (n *session) forgetJob(j *job) {
 func (n *session) rest() {
 	_, _ = n.join(&job{over: make(chan struct{}), run: func(context.Context) ([]byte, error) {
 		if err := n.leave(); err != nil {
-			n.s.Log.Error("a session left the memory, and not in order", "id", n.ID, "error", err.Error())
+			n.s.Log.Error("a session was unloaded with an error", "id", n.ID, "error", err.Error())
 		}
 		return nil, nil
 	}})

@@ -255,11 +255,11 @@ func TestAStepCountsOnce(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, text, 0o600))
 	s.start(Options{Idle: time.Millisecond}) // it leaves the memory between two requests
 	require.Contains(t, s.call("POST", at+"/train_step", `{"step":2,"ids":["p1"]}`),
-		`409 {"error":{"message":"step 2 was asked for with other content before; the next is 3"`)
+		`409 {"error":{"message":"step 2 was requested with other content before; the next is 3"`)
 	require.Equal(t, second, s.call("POST", at+"/train_step", `{"step":2,"ids":["p2","p0"]}`))
 	require.Contains(t, s.call("GET", at, ""), `"steps":2`)
 	for ask, want := range map[string]string{
-		`{"step":2}`:                             `409 {"error":{"message":"step 2 was asked for with other content before; the next is 3"`,
+		`{"step":2}`:                             `409 {"error":{"message":"step 2 was requested with other content before; the next is 3"`,
 		`{"step":4}`:                             `409 {"error":{"message":"step: found 4, and the session has 2; expected 3"`,
 		`{}`:                                     `400 {"error":{"message":"step: missing, expected 3, the number of the session's next step"`,
 		`{"step":4.0}`:                           `409 {"error":{"message":"step: found 4, and the session has 2; expected 3"`,
@@ -289,7 +289,7 @@ func TestWhatAClientMayNotSay(t *testing.T) {
 	for _, key := range []string{"reward_file", "sandbox", "python", "run_dir", "model", "adapter", "data", "init_from", "blocklist",
 		"prompt_template", "sandbox_url", "threads", "device", "train", "reward_timeout", "chat_vars", "extends", "Seed"} {
 		got := s.call("POST", "/v1/sessions", `{"settings":{"`+key+`":"/etc/passwd"}}`)
-		require.Contains(t, got, `400 {"error":{"message":"settings: \"`+key+`\" is not a client's to change`)
+		require.Contains(t, got, `400 {"error":{"message":"settings: clients cannot set \"`+key+`\"`)
 	}
 	for ask, want := range map[string]string{
 		`{"settings":{"lora_rank":0}}`:                    "lora_rank",
@@ -302,7 +302,7 @@ func TestWhatAClientMayNotSay(t *testing.T) {
 		`{"problems":[{"prompt":"a"},{"prompt":"b"}]}`:    "problems: 1: ",
 		`{"problems":[[{"prompt":"a"}]]}`:                 "problems: 1: found a list, expected an object",
 		`{"problems":[]}`:                                 "problems: found an empty list",
-		`{"settings":{"learning_rate":1e400}}`:            "learning_rate: found 1e400, which no number can hold",
+		`{"settings":{"learning_rate":1e400}}`:            "learning_rate: found 1e400, which is out of range",
 		`{"settings":{"learning_rate":-1}}`:               "send learning_rate=0.0015",
 		`{"settings":{"num_iterations":65}}`:              "num_iterations: found 65, and a step has at most 64",
 		`{"settings":{"refill":true,"max_refills":100}}`:  "max_refills: found 100, and a step has at most 64; send a max_refills of 64",
@@ -334,7 +334,7 @@ func TestWhatAClientMayNotSay(t *testing.T) {
 		require.Contains(t, s.call("GET", at+"/saved/"+path, ""), "404 ")
 	}
 	require.Contains(t, s.call("POST", at+"/save", `{"serve_as":"../x"}`), `between its slashes; send another serve_as"`)
-	require.Regexp(t, `^400 {"error":{"message":"serve_as: \\"tiny\\": something else of this name is served; send another serve_as"`+
+	require.Regexp(t, `^400 {"error":{"message":"serve_as: the name \\"tiny\\" is taken; send another serve_as"`+
 		`.*"param":"serve_as"`, s.call("POST", at+"/save", `{"serve_as":"tiny"}`))
 	for ask, want := range map[string]string{`"n":0`: "n: found 0, expected 1 to 128", `"n":1000`: "", `"temperature":1e-50`: "or 0.000001"} {
 		require.Regexp(t, "^400 .*"+want, s.call("POST", at+"/sample", `{"ids":["x"],`+ask+`}`))

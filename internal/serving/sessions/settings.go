@@ -32,13 +32,13 @@ func words(settings map[string]json.RawMessage) ([]string, error) {
 	var all []string
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
 		if !slices.Contains(allowed, key) {
-			return nil, refusal.Field("settings", "%q is not a client's to change; expected some of %s", refusal.Short(key, 100),
+			return nil, refusal.Field("settings", "clients cannot set %q; expected some of %s", refusal.Short(key, 100),
 				strings.Join(allowed, ", "))
 		}
 		text := string(body.Whole(settings[key]))
 		var value any
 		if err := json.Unmarshal([]byte(text), &value); err != nil {
-			return nil, refusal.Field("settings", "%s: found %s, which no number can hold", key, refusal.Short(text, 50))
+			return nil, refusal.Field("settings", "%s: found %s, which is out of range", key, refusal.Short(text, 50))
 		}
 		switch v := value.(type) {
 		case string:

@@ -79,7 +79,7 @@ func (s *Server) trainStep(w http.ResponseWriter, r *http.Request, n *session) e
 
 // asked refuses a step that was done with other content.
 func asked(step, next int) error {
-	return refusal.Errorf(http.StatusConflict, "step %d was asked for with other content before; the next is %d", step, next)
+	return refusal.Errorf(http.StatusConflict, "step %d was requested with other content before; the next is %d", step, next)
 }
 
 // asked is the SHA-256 of the request for the step that was started last; "" if an older release started it.

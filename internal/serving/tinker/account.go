@@ -109,7 +109,7 @@ func (a *account) read(r *http.Request, most int64) (*incoming, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.reading+n > maxReading {
-		return nil, tooMany("%d MB of requests are on their way; send the next when some have come", a.reading>>20)
+		return nil, tooMany("%d MB of requests are being received; send the next when some have arrived", a.reading>>20)
 	}
 	a.reading += n
 	return &incoming{a, n}, nil

@@ -44,7 +44,7 @@ func (s *Server) adapter(v *voice) (*choir.Adapter, error) {
 		r := s.runs[v.Run]
 		s.mu.Unlock()
 		if r == nil {
-			return nil, badinput.Errorf("sampling_session_id: there is no model %.140q any more", v.Run)
+			return nil, badinput.Errorf("sampling_session_id: the model %.140q was unloaded or deleted", v.Run)
 		}
 		dir, err := r.MomentOf(v.Seq)
 		if err != nil {

@@ -29,7 +29,7 @@ type ticket struct {
 	Until           int64 // in seconds
 }
 
-var errTicket = notFound(badinput.Errorf("this address is not one of an archive, or not any more; ask for another"))
+var errTicket = notFound(badinput.Errorf("this is no address of an archive, or it has expired; request another"))
 
 func (s *Server) sign(payload string) string {
 	mac := hmac.New(sha256.New, s.store.Secret)
@@ -103,7 +103,7 @@ func (s *Server) archive(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", strconv.FormatInt(n, 10))
 	}
 	if err := store.Pack(w, files, c.Time); err != nil {
-		s.Log.Warn("an archive was not sent to its end", "error", err)
+		s.Log.Warn("an archive was not sent completely", "error", err)
 		panic(http.ErrAbortHandler) // abort the connection, or what was sent would look complete
 	}
 }

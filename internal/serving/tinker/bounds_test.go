@@ -131,7 +131,7 @@ func TestSessionsAreInTheStore(t *testing.T) {
 	_, err = s.Wait(t.Context(), unnamed[0].ID+"#0")
 	require.NoError(t, err)
 	_, err = unnamed[0].Sample(t.Context(), text1, free(1, 2, 1))
-	require.ErrorContains(t, err, "these weights are not kept any more")
+	require.ErrorContains(t, err, "these weights are gone")
 	s.get(t, "GET", "samplers/"+unnamed[1].ID, nil)
 	for _, id := range []string{unnamed[0].ID, m.ID + ":sample:999",
 		m.ID + ":sample:01", m.ID + ":sample:x", n.ID + ":sample:7", n.ID + "_sample_0", "../x"} {

@@ -75,7 +75,7 @@ func (s *Server) findBench(k benchKey) (*bench, error) {
 }
 
 // errLayouts is the error when there is no room for another layout.
-var errLayouts = errors.New("no more are")
+var errLayouts = errors.New("no more fit")
 
 // findBench returns the bench of a model that is brought to memory. If there is no room for its layout, an idle layout is evicted. If all
 // are busy the model waits, for at most Idle.

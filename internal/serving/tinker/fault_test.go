@@ -133,7 +133,7 @@ func TestWhatFailedForWantOfRoomStaysUndone(t *testing.T) {
 	f, err := m.ForwardBackward(t.Context(), q)
 	require.NoError(t, err)
 	_, err = f.Wait(t.Context())
-	require.ErrorContains(t, err, "no more are; unload one")
+	require.ErrorContains(t, err, "no more fit; unload one")
 	s.server.release(wide)
 	want := learned(t, other, q)
 	stepped(t, other, 1e-2)

@@ -43,7 +43,7 @@ func (r *run) owe(rec store.Record) {
 func (r *run) rest() {
 	if err := r.journal.Rest(); err != nil {
 		r.broken = err
-		r.s.Log.Error("a journal is not taken any further", "model", r.ID, "error", err)
+		r.s.Log.Error("a journal cannot be continued", "model", r.ID, "error", err)
 	}
 	if r.fading == nil {
 		r.fading = time.AfterFunc(r.s.Idle, r.fade)

@@ -48,13 +48,13 @@ func (s *Server) checkBase(base, dir, name string) error {
 	}
 	if !known {
 		if _, told := s.unsure.LoadOrStore(dir, true); !told {
-			s.Log.Warn("it is not known which weights of its base this was trained over; save it again to have that written down", "of", name,
+			s.Log.Warn("the base weights that this was trained over are not recorded; save it again to record them", "of", name,
 				"base", base)
 		}
 		return nil
 	}
 	if what := was.Under(print); what != "" {
-		return badinput.Errorf("%s was trained on another model than %s is now: %s; it goes with a server that has the one of before",
+		return badinput.Errorf("%s was trained on another model than %s is now: %s; use it on a server with the earlier model",
 			name, base, what)
 	}
 	return nil

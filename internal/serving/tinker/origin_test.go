@@ -97,6 +97,6 @@ func TestAdaptersKnowTheirBase(t *testing.T) {
 			}
 		}
 	})
-	require.Equal(t, len(paths), strings.Count(log.String(), "it is not known which weights"), log.String())
+	require.Equal(t, len(paths), strings.Count(log.String(), "are not recorded"), log.String())
 	require.Contains(t, log.String(), "of="+paths[0])
 }

@@ -162,7 +162,7 @@ func (r *run) accept(seq int64, kind, sum string, body []byte) (id string, err e
 	case r.waiting >= maxWaiting || r.bytes+len(body) > maxPending:
 		return "", tooMany("%d requests of %s wait; send the next when some are done", r.waiting, r.ID)
 	case r.account.full(len(body)) && kind == forwardBackward:
-		return "", tooMany("%d MB of requests are held that no optim_step has used; send the next after some", maxHeld>>20)
+		return "", tooMany("%d MB of requests wait for an optim_step; send that first", maxHeld>>20)
 	case r.unloaded: // future answers with the error
 		return id, nil
 	}
@@ -293,14 +293,14 @@ func (r *run) skip() error {
 		r.enter(e)
 		r.finish(e, neverCame(rec.Seq))
 	}
-	r.s.Log.Warn("requests that did not come were passed over", "model", r.ID, "from", from, "count", len(records))
+	r.s.Log.Warn("missing requests were skipped", "model", r.ID, "from", from, "count", len(records))
 	return nil
 }
 
 // sleep makes a snapshot and removes the model from memory, unless a request has come in the meantime.
 func (r *run) sleep() bool {
 	if err := r.snapshot(r.next - 1); err != nil {
-		r.s.Log.Error("a model could not be kept", "model", r.ID, "error", err)
+		r.s.Log.Error("a model could not be saved", "model", r.ID, "error", err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

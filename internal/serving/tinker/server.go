@@ -134,7 +134,7 @@ func New(o Options) (*Server, error) {
 	s.mux = s.routes()
 	s.work.Go(func() {
 		s.store.Expire(s.ctx, func(model string, err error) {
-			s.Log.Error("a checkpoint stays that expired", "model", model, "error", err)
+			s.Log.Error("an expired checkpoint could not be deleted", "model", model, "error", err)
 		})
 	})
 	return s, nil

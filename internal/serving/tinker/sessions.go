@@ -41,7 +41,7 @@ func (s *Server) dynamicConfig(*http.Request) (any, error) {
 }
 
 func (s *Server) token(*http.Request) (any, error) {
-	return nil, badinput.Errorf("auth/token: keys are used as they are here; set pjwt_auth_enabled to false")
+	return nil, badinput.Errorf("auth/token: this server takes keys directly; set pjwt_auth_enabled to false")
 }
 
 func (s *Server) createSession(r *http.Request) (any, error) {

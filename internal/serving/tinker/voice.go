@@ -117,7 +117,8 @@ func (s *Server) sampler(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if _, err := s.adapter(v); v.Run != "" && badinput.Is(err) {
-		return nil, notFound(badinput.Errorf("there is no %.140q, or not any more: of weights without a name only the latest are kept", v.ID))
+		return nil, notFound(badinput.Errorf("there is no %.140q: it was deleted, or had no name, and only the latest unnamed weights are "+
+			"kept", v.ID))
 	}
 	out := map[string]any{"sampler_id": v.ID, "base_model": v.Base}
 	if v.Path != "" {
@@ -193,8 +194,8 @@ func (s *Server) sample(ctx context.Context, v *voice, q *wire.Sample) (out wire
 			return out, x.Err
 		}
 		if slices.ContainsFunc(x.LogProbs, func(p float32) bool { return p != p }) {
-			return out, badinput.Errorf("the weights of %s are so far off that they say nothing: its log-probabilities are no numbers; sample "+
-				"from a checkpoint from before, and train on from there with a lower learning_rate", cmp.Or(v.Path, v.ID))
+			return out, badinput.Errorf("the training of %s has diverged: its log-probabilities are not finite; sample from an earlier "+
+				"checkpoint, and train on from there with a lower learning_rate", cmp.Or(v.Path, v.ID))
 		}
 		out.Sequences = append(out.Sequences, wire.Sequence{Length: x.Finish == sampler.Length, Tokens: x.Tokens, LogProbs: x.LogProbs})
 	}
@@ -233,7 +234,7 @@ func (b *Base) request(v *voice, q *wire.Sample) (r sampler.Request, err error) 
 	r = sampler.Request{N: 1, ScorePrompt: q.PromptLogProbs, PromptTop: q.PromptTop}
 	for _, c := range q.Prompt.Chunks {
 		if c.Type != "encoded_text" {
-			return r, badinput.Errorf("prompt: found a chunk of type %.40q, expected encoded_text: this model reads text alone", c.Type)
+			return r, badinput.Errorf("prompt: found a chunk of type %.40q, expected encoded_text: this model reads only text", c.Type)
 		}
 		r.Prompt = append(r.Prompt, c.Tokens...)
 	}

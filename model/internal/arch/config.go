@@ -159,7 +159,7 @@ func readDecoder(text []byte, own any, a absent) (Config, error) {
 		c.Heads.Dim = *r.HeadDim
 	} else if r.QHeads > 0 {
 		if c.Heads.Dim = r.Hidden / r.QHeads; r.Hidden%r.QHeads != 0 {
-			return Config{}, badinput.Errorf("num_attention_heads: found %d, which does not divide hidden_size %d; expected a head_dim then",
+			return Config{}, badinput.Errorf("num_attention_heads: found %d, which does not divide hidden_size %d; expected a divisor, or head_dim",
 				r.QHeads, r.Hidden)
 		}
 	}

@@ -116,7 +116,7 @@ func TestBadConfigsAreRefusedByName(t *testing.T) {
 		`num_hidden_layers: found -1, expected 1 to 4096`:                            {"num_hidden_layers": -1},
 		`num_attention_heads: found 4, expected a multiple of num_key_value_heads 3`: {"num_key_value_heads": 3},
 		`num_key_value_heads: found 0, expected 1 to 4096`:                           {"num_key_value_heads": nil},
-		`num_attention_heads: found 6, which does not divide hidden_size 64; expected a head_dim then`: {
+		`num_attention_heads: found 6, which does not divide hidden_size 64; expected a divisor, or head_dim`: {
 			"num_attention_heads": 6, "head_dim": nil},
 		`head_dim: found 33, expected an even number`:             {"head_dim": 33},
 		`hidden_act: found "gelu", expected "silu"`:               {"hidden_act": "gelu"},
@@ -133,7 +133,7 @@ func TestBadConfigsAreRefusedByName(t *testing.T) {
 			"rope_type", "llama3", "factor", 8.0, "low_freq_factor", 4.0, "high_freq_factor", 4.0, "original_max_position_embeddings", 64),
 		`rope_parameters.low_freq_factor: missing, type "llama3" needs it`: {
 			"rope_parameters": map[string]any{"rope_type": "llama3", "factor": 8.0}},
-		`rope_parameters.partial_rotary_factor: found 0.5, expected 1: heads that turn in part are not supported`: {
+		`rope_parameters.partial_rotary_factor: found 0.5, expected 1: partial rotary embedding is not supported`: {
 			"rope_parameters": map[string]any{"partial_rotary_factor": 0.5}},
 	} {
 		_, err := ParseConfig(edited(t, "qwen3-tied", changes))
@@ -163,7 +163,7 @@ func TestBadConfigsAreRefusedByName(t *testing.T) {
 
 func TestWhatWouldBePassedOverIsRefused(t *testing.T) {
 	for message, changes := range map[string]map[string]any{
-		`partial_rotary_factor: found 0.5, expected 1: heads that turn in part are not supported`: {"partial_rotary_factor": 0.5},
+		`partial_rotary_factor: found 0.5, expected 1: partial rotary embedding is not supported`: {"partial_rotary_factor": 0.5},
 		`rope_parameters: found one for each kind of layer, expected one for all`: {
 			"rope_parameters": map[string]any{"full_attention": map[string]any{"rope_theta": 1e6}}},
 		`rope_scaling: found beside rope_parameters, which say something else; expected one of them`: {

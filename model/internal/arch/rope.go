@@ -70,7 +70,7 @@ func (r rawConfig) readRope(c *Config, theta float64) error {
 	default:
 		c.RopeTheta = theta
 	}
-	const inPart = "partial_rotary_factor: found %g, expected 1: heads that turn in part are not supported"
+	const inPart = "partial_rotary_factor: found %g, expected 1: partial rotary embedding is not supported"
 	switch {
 	case r.Partial != nil && *r.Partial != 1:
 		return badinput.Errorf(inPart, *r.Partial)

@@ -64,7 +64,7 @@ func (p *parser) arguments() (a Arguments) {
 			}
 		}
 		if p.isOp("*") || p.isOp("**") {
-			p.fail("%s before an argument is not supported; write the arguments out", p.peek().text)
+			p.fail("%s before an argument is not supported; write out the arguments", p.peek().text)
 		}
 		if p.peek().kind == tokenName && p.tokens[p.at+1].kind == tokenOp && p.tokens[p.at+1].text == "=" {
 			a.Names = append(a.Names, p.next().text)

@@ -88,7 +88,7 @@ func (p *parser) tag() Statement {
 		return &Jump{name == "break"}
 	}
 	if strings.HasPrefix(name, "end") || name == "else" || name == "elif" {
-		p.fail("{%% %s %%} ends nothing that is open", name)
+		p.fail("{%% %s %%} closes no open block", name)
 	}
 	p.fail("the tag {%% %s %%} is not supported; supported are %s", name, strings.Join(supportedTags, ", "))
 	return nil

@@ -154,8 +154,8 @@ func (b *Bench) Run(ctx context.Context, m *Model, r wire.ForwardBackward) (out 
 			return err
 		}
 		if i, lost := t.lost(lp); lost {
-			return badinput.Errorf("data %d: its log-probabilities are no numbers, so far off are the weights of the model: load_weights of "+
-				"a checkpoint from before, and go on with a lower learning_rate", i)
+			return badinput.Errorf("data %d: its log-probabilities are not finite, so the training has diverged: load_weights of an earlier "+
+				"checkpoint, and go on with a lower learning_rate", i)
 		}
 		if !r.ForwardOnly {
 			m.dirty = true

@@ -93,7 +93,7 @@ func Known(r wire.ForwardBackward) error {
 	for i, d := range r.Data {
 		for _, name := range slices.Sorted(maps.Keys(d.Inputs)) {
 			if name == clipLow || name == clipHigh || name == beta {
-				return badinput.Errorf("data %d: loss_fn_inputs: found %q, which is one for all data here; send it in loss_fn_config", i, name)
+				return badinput.Errorf("data %d: loss_fn_inputs: found %q, which has one value for all data; send it in loss_fn_config", i, name)
 			}
 			if !slices.Contains(all, name) {
 				return wire.Unknown(fmt.Sprintf("data %d: loss_fn_inputs: ", i), name, settings.Nearest(name, all), all)
@@ -153,7 +153,7 @@ func noSetting(loss, key string, there []string) error {
 func (t *task) add(d wire.Datum) error {
 	n := len(d.Tokens)
 	if d.Other != "" {
-		return badinput.Errorf("model_input has %s, but this model reads text alone", d.Other)
+		return badinput.Errorf("model_input has %s, but this model reads only text", d.Other)
 	}
 	targets, ok := d.Inputs[targetTokens]
 	k := int64(1)

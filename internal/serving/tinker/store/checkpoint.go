@@ -139,7 +139,7 @@ func (r *Run) Moments() (all []int64, err error) {
 func (r *Run) MomentOf(seq int64) (string, error) {
 	path := filepath.Join(r.dir, moments, strconv.FormatInt(seq, 10))
 	if _, err := os.Stat(path); err != nil {
-		return "", badinput.Errorf("these weights are not kept any more: only the latest are, where they have no name; save them with one")
+		return "", badinput.Errorf("these weights are gone: only the latest unnamed weights are kept; save them with a name")
 	}
 	now := time.Now()
 	return path, os.Chtimes(path, now, now)

@@ -285,7 +285,7 @@ func TestMoments(t *testing.T) {
 	_, err := r.MomentOf(4)
 	require.NoError(t, err)
 	_, err = r.MomentOf(2)
-	require.ErrorContains(t, err, "save them with one")
+	require.ErrorContains(t, err, "save them with a name")
 }
 
 func TestSnapshots(t *testing.T) {

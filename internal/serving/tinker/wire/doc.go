@@ -19,7 +19,7 @@ const (
 )
 
 // ErrMalformed is the error of a body that is not the expected message.
-var ErrMalformed = errors.New("the body is not a protobuf message of this kind")
+var ErrMalformed = errors.New("not a protobuf message of this call")
 
 func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, args...))

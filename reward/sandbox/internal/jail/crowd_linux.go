@@ -34,8 +34,8 @@ func crowded(root string) string {
 			most, err := strconv.Atoi(read(dir, "pids.max")) // not a number but "max" if there is no limit
 			used, uerr := strconv.Atoi(read(dir, "pids.current"))
 			if err == nil && uerr == nil && most-used < processesPerCell {
-				return fmt.Sprintf("the control group of this process may have %d processes and threads (pids.max), and has %d; "+
-					"have that raised by %d or more where it is set (--pids-limit of a container, TasksMax of a service)", most, used, processesPerCell)
+				return fmt.Sprintf("the control group of this process may have %d processes and threads (pids.max), and has %d; raise the limit "+
+					"by %d or more where it is set (--pids-limit of a container, TasksMax of a service)", most, used, processesPerCell)
 			}
 			if at == "/" {
 				break
@@ -47,8 +47,8 @@ func crowded(root string) string {
 		return "" // the limit does not apply to root
 	}
 	if used := threads(filepath.Join(root, "proc"), os.Getuid()); int(may.Cur)-used < processesPerCell {
-		return fmt.Sprintf("this user may have %d processes and threads (ulimit -u), and has %d; type ulimit -u %d, "+
-			"or have it raised where it is set", may.Cur, used, used+2*processesPerCell)
+		return fmt.Sprintf("this user may have %d processes and threads (ulimit -u), and has %d; type ulimit -u %d, or raise the limit "+
+			"where it is set", may.Cur, used, used+2*processesPerCell)
 	}
 	return ""
 }

@@ -41,7 +41,7 @@ func TestCrowded(t *testing.T) {
 			require.Empty(t, said, name)
 			continue
 		}
-		require.Contains(t, said, "may have 50 processes and threads (pids.max), and has 30; have that raised by 40 or more", name)
+		require.Contains(t, said, "may have 50 processes and threads (pids.max), and has 30; raise the limit by 40 or more", name)
 	}
 }
 

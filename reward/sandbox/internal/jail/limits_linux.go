@@ -35,8 +35,8 @@ func Lacks(seconds, bytes, space int64) string {
 			continue
 		}
 		gets := (l.gets + l.unit - 1) / l.unit
-		return fmt.Sprintf("a program gets %d %s, and no process here may have more than %d: have ulimit -H%s raised to %d or more where "+
-			"it is set (limits.conf, the login, --ulimit of a container)", gets, l.what, may.Max/uint64(l.unit), l.flag, gets)
+		return fmt.Sprintf("a program gets %d %s, but no process here may have more than %d: raise ulimit -H%s to %d or more where it is "+
+			"set (limits.conf, the login, --ulimit of a container)", gets, l.what, may.Max/uint64(l.unit), l.flag, gets)
 	}
 	return ""
 }

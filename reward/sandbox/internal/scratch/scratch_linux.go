@@ -47,7 +47,7 @@ func NewRoom() (*Room, error) {
 	}
 	lock, err := openDirectory(dir)
 	if err == nil && !disk.Lock(lock) {
-		err = fmt.Errorf("%s: somebody else locks it", dir)
+		err = fmt.Errorf("%s: another process has it locked", dir)
 	}
 	if err == nil {
 		// Cells, which may be other users, can pass through to their own directories but not list it.
