@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The binary names no library of the driver's: it starts where there is none, and where there is one it is not loaded.
+// The binary does not link to a driver library: it starts where there is none, and does not load one where there is.
 func TestNothingIsLinked(t *testing.T) {
 	self, err := elf.Open("/proc/self/exe")
 	require.NoError(t, err)
@@ -29,7 +29,7 @@ func TestNothingIsLinked(t *testing.T) {
 	}
 }
 
-// The jumps are assembled for both machines, where there is a compiler for the other.
+// The assembler text of the jumps is accepted for both architectures, if there is a compiler for the other one.
 func TestTheLoaderAssembles(t *testing.T) {
 	for _, compiler := range []string{"gcc", "aarch64-linux-gnu-gcc"} {
 		t.Run(compiler, func(t *testing.T) {
