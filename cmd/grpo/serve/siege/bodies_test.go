@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// bodies are attacks by what is sent, however it may be read.
+// bodies are attacks by request bodies, of valid or invalid content.
 var bodies = []attack{
 	{name: "bodies of 1 GB, with a length, in chunks, without a length, at both protocols", do: gigabytes, memory: 256},
 	{name: "8 bodies of 1 GB in chunks at a time, no key", do: uninvited},
@@ -23,7 +23,7 @@ var bodies = []attack{
 	{name: "32 times 4 MB of text that is one word, of token ids", do: words, memory: 600, cpu: 60 * time.Second},
 }
 
-// zeros is a body of so many bytes.
+// zeros is a body of `left` equal bytes.
 type zeros struct {
 	left int64
 	of   byte
@@ -52,7 +52,7 @@ func gigabytes(c *castle) string {
 		go io.Copy(conn, length)
 		got.add(first(c.answers(conn, 10*time.Second)))
 		conn.Close()
-		status, _ := c.ask("POST", path, c.mallory, &zeros{1 << 30, ' '}) // in chunks
+		status, _ := c.ask("POST", path, c.mallory, &zeros{1 << 30, ' '}) // chunked
 		got.add(status)
 	}
 	list := c.raw("POST "+texts+" HTTP/1.0\r\nHost: localhost\r\nAuthorization: Bearer "+c.mallory+"\r\n\r\n"+strings.Repeat(" ",
@@ -103,7 +103,7 @@ func packed(c *castle) string {
 	return got.String()
 }
 
-// chat is a conversation with more fields.
+// chat is a chat request with additional fields.
 func chat(more string) string {
 	return `{"model":"tiny","max_tokens":1,"messages":[{"role":"user","content":"a"}],` + more + `}`
 }
@@ -140,12 +140,12 @@ func malformed(c *castle) string {
 		require.Less(c.t, len(text), 1500, "%.80s", body)
 		got.add(status)
 	}
-	status, text := c.post(texts, `{"model":"tiny","prompt":"\ud83d\ude00\u0000","max_tokens":1}`) // JSON that can be read
+	status, text := c.post(texts, `{"model":"tiny","prompt":"\ud83d\ude00\u0000","max_tokens":1}`) // a valid surrogate pair, and NUL
 	require.Equal(c.t, 200, status, "%s", text)
 	return got.String()
 }
 
-// flood sends the same body many times at once.
+// flood sends the same body n times at once.
 func (c *castle) flood(n int, got *tally, path, body string) {
 	var all sync.WaitGroup
 	for range n {
@@ -161,7 +161,7 @@ func (c *castle) flood(n int, got *tally, path, body string) {
 	all.Wait()
 }
 
-// list is n parts in a text of at most 4 MB.
+// list is a JSON list with as many parts as fit into 4 MB.
 func list(open, part, end string) string {
 	const most = 4<<20 - 4096
 	var b strings.Builder

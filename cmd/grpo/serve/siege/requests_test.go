@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// requests are attacks by what is asked for.
+// requests are attacks by valid JSON with hostile parameters.
 var requests = []attack{
 	{name: "schemas and patterns that cost much", do: schemas, memory: 600, cpu: 60 * time.Second},
 	{name: "200 sets of variables for the template", do: variables, cpu: 20 * time.Second},
@@ -19,7 +19,7 @@ var requests = []attack{
 		cpu: 60 * time.Second},
 }
 
-// document asks for an answer that fits a schema.
+// document requests an answer that fits a schema.
 func document(schema string) string {
 	return chat(`"response_format":{"type":"json_schema","json_schema":{"schema":` + schema + `}}`)
 }
@@ -46,7 +46,7 @@ func schemas(c *castle) string {
 			got.add(status)
 		}
 	}
-	for i := range 40 { // others each time: few are kept
+	for i := range 40 { // different ones each time, since only a few are cached
 		status, _ := c.post(chats, document(fmt.Sprintf(`{"pattern":"[a-z]{%d}(a|b)*a(a|b){9}","maxLength":%d}`, i, 100+i)))
 		got.add(status)
 	}

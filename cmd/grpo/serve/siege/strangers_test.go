@@ -16,7 +16,7 @@ const (
 	texts  = "/v1/completions"
 )
 
-// strangers have no key, or try whether names lead anywhere.
+// strangers are attacks without a key, or by names of things that belong to others or do not exist.
 var strangers = []attack{
 	{name: "no key, and a key where none is read", quick: true, do: oddKeys},
 	{name: "20,000 wrong keys", asks: 20000, do: wrongKeys},
@@ -48,7 +48,7 @@ func oddKeys(c *castle) string {
 	return got.String()
 }
 
-// wrongKeys tells whether a key that is nearly right is answered at another pace than one that is all wrong.
+// wrongKeys checks that a nearly correct key is not answered at another speed than an entirely wrong one.
 func wrongKeys(c *castle) string {
 	var took [2][]time.Duration
 	for i := range 20000 {
@@ -71,7 +71,7 @@ func wrongKeys(c *castle) string {
 		median[1].Microseconds())
 }
 
-// hostileNames are names of things that are not there, written in ways that could lead somewhere.
+// hostileNames are names of nothing that exists, in spellings that might escape from their folder.
 var hostileNames = []string{"..", "../../etc/passwd", "%2e%2e%2f%2e%2e%2fetc%2fpasswd", "..%2f..%2fsecret", "..%5c..%5csecret",
 	"%00", "tiny%00", "tiny/",
 	"/etc/passwd", "%2fetc%2fpasswd", ".", "%2e", "tiny%2f..%2ftiny2", "ｔiny", "%ef%bd%94iny", "tiny%0a", "tiny%20", "TINY", "%ff%fe",
@@ -87,7 +87,7 @@ func paths(c *castle) string {
 			"/api/v1/training_runs/a/checkpoints/" + name + "/a/archive", "/api/v1/training_runs/a/checkpoints/weights/" + name + "/archive",
 			"/api/v1/archives/" + name, "/api/v1/archives/" + name + ".x"} {
 			status, text := c.ask("GET", path, c.mallory, nil)
-			if status == 200 { // a path that is cleaned may be that of a list
+			if status == 200 { // a cleaned path may be that of a list
 				require.NotContains(c.t, text, "root:", path)
 				require.NotContains(c.t, text, "secret", path)
 				continue
@@ -113,7 +113,7 @@ func paths(c *castle) string {
 	return got.String()
 }
 
-// logged tries to write lines of its own to the log.
+// logged tries to forge lines of the log.
 func logged(c *castle) string {
 	var got tally
 	for _, path := range []string{"/a%0a%7b%22level%22:%22ERROR%22%7d", "/%1b%5b2J", "/\u2028", "/%e2%80%a8x", "/" +

@@ -87,7 +87,7 @@ func archives(c *castle) string {
 	var got tally
 	for at := strings.LastIndex(address, "/") + 1; at < len(address); at++ {
 		forged := address[:at] + string(address[at]^1) + address[at+1:]
-		if at == len(address)-1 { // of the last letter, the last bits say nothing
+		if at == len(address)-1 { // the last bits of the last letter have no meaning
 			forged = address[:at]
 		}
 		got.add(statusOf(c.ask("GET", forged, "", nil)))
@@ -126,7 +126,7 @@ func checkpoints(c *castle) string {
 func polls(c *castle) string {
 	_, m, _ := c.trained(c.mallory)
 	ctx := context.Background()
-	m.Seq++ // one that does not come
+	m.Seq++ // a sequence number that is never sent
 	_, err := m.OptimStep(ctx, 1)
 	require.NoError(c.t, err)
 	var got tally
@@ -212,7 +212,7 @@ func fill(c *castle) string {
 	return "no end"
 }
 
-// fullDisk puts the store on a small disk, which somebody else fills.
+// fullDisk puts the store on a small disk, which another file fills.
 func fullDisk(c *castle) string {
 	dir := c.t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=24m"); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// wires are attacks by the way in which something is sent.
+// wires are attacks by the way in which a request is sent.
 var wires = []attack{
 	{name: "shapes that two readers may read in two ways (smuggling)", quick: true, do: smuggled},
 	{name: "floods of headers: 10,000, 1 MB, 500 alike", quick: true, do: headers},
@@ -28,7 +28,7 @@ var wires = []attack{
 	{name: "10,000 connections", do: crowd, memory: 128},
 }
 
-// raw sends something over a connection of its own.
+// raw sends bytes over a connection of its own.
 func (c *castle) raw(text string, got *tally) []int {
 	return c.rawPatiently(text, got, 300*time.Millisecond)
 }
@@ -76,7 +76,7 @@ func smuggled(c *castle) string {
 		"TLS":                     "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + strings.Repeat("a", 200),
 		"noise":                   strings.Repeat("\x00\xff\r\n", 5000),
 	} {
-		if name == "length and chunks" { // chunks count, as HTTP has it: what comes after them is another request
+		if name == "length and chunks" { // chunked encoding wins, by the standard: the rest is another request
 			last := strings.TrimSuffix(text, "\r\n") + "Connection: close\r\n\r\n"
 			require.Equal(c.t, []int{400, 200}, c.rawPatiently(last, &got, time.Minute))
 			continue
@@ -108,7 +108,7 @@ func pipelined(c *castle) string {
 	return fmt.Sprintf("%d, one after the other", list[0])
 }
 
-// trickle has clients send a part, and then a byte now and then until they are cut off.
+// trickle has clients send the beginning of a request, and then a byte now and then until they are cut off.
 func trickle(c *castle, n int, text string) (first, last time.Duration, got *tally) {
 	got = &tally{}
 	var all sync.WaitGroup
@@ -157,7 +157,7 @@ func slowBodies(c *castle) string {
 	return fmt.Sprintf("%s, after %s to %s", got, brief(first), brief(last))
 }
 
-// slowReaders ask for long streams and take none of it.
+// slowReaders request long streams and read none of them.
 func slowReaders(c *castle) string {
 	body := `{"model":"tiny","prompt":"a","max_tokens":1900,"ignore_eos":true,"stream":true,"n":8,"logprobs":20}`
 	for range 4 {
@@ -190,7 +190,7 @@ func halfClosed(c *castle) string {
 	return got.String()
 }
 
-// crowd opens more connections than the server takes. Somebody who was not there before gets in all the same.
+// crowd opens more connections than the server accepts. A new client must still be served.
 func crowd(c *castle) string {
 	var limit syscall.Rlimit
 	require.NoError(c.t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
