@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/cputime"
 )
 
-// What no machine has the memory for is refused at once, with what to type.
+// A run that no machine has enough memory for is refused at once, with the setting to change.
 func TestARunThatCannotFitIsRefused(t *testing.T) {
 	before := cputime.Used()
 	_, _, err := setup{words: []string{"max_rows=2000000000"}}.tryOpen(t)
@@ -21,7 +21,7 @@ func TestARunThatCannotFitIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "; the largest that fits is max_rows=")
 }
 
-// The plan says what the memory is for, and a run holds what its plan says.
+// The plan says what the memory is for, and a run allocates what its plan says.
 func TestThePlanSaysWhatTheMemoryIsFor(t *testing.T) {
 	tr, _ := setup{words: []string{"max_steps=3", "warmup_steps=9"}}.open(t)
 	text := strings.Join(tr.Plan(), "\n")
