@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// echo is a grader that remembers what it was given.
+// echo is a grader that records its completions.
 type echo struct{ seen []reward.Completion }
 
 func (e *echo) Grade(_ context.Context, c reward.Completion) (reward.Score, error) {

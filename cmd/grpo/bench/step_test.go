@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Settings of the command line take the place of the benchmark's own.
+// Settings of the command line override the benchmark's own.
 func TestStepArranges(t *testing.T) {
 	b := Step{Words: []string{"threads=2", "seed=3"}}
 	require.NoError(t, b.arrange())
@@ -16,8 +16,8 @@ func TestStepArranges(t *testing.T) {
 	require.Equal(t, "threads=1", arrangement[0], "those of the benchmark stay as they are")
 }
 
-// In a world where 30 programs a step run on two slots, with 3 ms each beside their work, the share that was
-// asked for is found; one that is exceeded without any work is left.
+// With a model of 30 programs a step on two slots, with 3 ms of overhead each, the requested share is found; a share that is exceeded
+// without any load is kept.
 func TestStepCalibrates(t *testing.T) {
 	off := func(work time.Duration) (*stepRun, error) {
 		score := 15 * (0.003 + work.Seconds())
