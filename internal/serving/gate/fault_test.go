@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A handler that panics is in the log, with the place, and its client gets an answer, or none that looks whole.
+// A handler that panics is logged with the place, and its client gets an error, or a response that is recognisably cut off.
 func TestAHandlerThatPanics(t *testing.T) {
 	var log bytes.Buffer
 	g := gateOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
