@@ -20,7 +20,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
-// followed is a page on a clock that the test moves, in a directory of the small run.
+// followed is a page of the small run, with a clock that the test advances.
 func followed(t *testing.T) (p *Page, now *time.Time, read func() *element) {
 	t.Helper()
 	clock := time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC)
@@ -136,8 +136,7 @@ func TestRemovedCheckpointsAreMarked(t *testing.T) {
 	require.Len(t, list.all("tr", "gone"), 8)
 }
 
-// What everybody needs to read a page: its language, its title, one heading after the other, tables that say what their
-// columns are, charts that say what they show.
+// Accessibility of a page: its language, its title, headings in order, tables with header cells, charts with descriptions.
 func TestThePageCanBeReadByEverybody(t *testing.T) {
 	p, _, read := followed(t)
 	p.Statement = func(string) string { return "Print it." }
@@ -177,7 +176,7 @@ func TestThePageCanBeReadByEverybody(t *testing.T) {
 	}
 }
 
-// Text stands out from what it is on by 4.5 to 1, on a light screen and on a dark one.
+// The contrast of text is at least 4.5 to 1, in light and in dark mode.
 func TestTextStandsOut(t *testing.T) {
 	css := look.Style
 	light, dark, found := strings.Cut(css, "prefers-color-scheme: dark")

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Prometheus' own parser reads the values, which are those of the last rows, also of a run that goes back.
+// Prometheus' own parser reads the values, which are those of the last rows, also in a run that goes back.
 func TestMetricsOfRuns(t *testing.T) {
 	root := t.TempDir()
 	dir := newRun(t, filepath.Join(root, `a "b"\`), 1)
@@ -61,7 +61,7 @@ grpo_run_up{run="new"} 0
 	require.NotContains(t, look(), "b")
 }
 
-// Prometheus keeps no cookie: the ticket in the address is enough.
+// Prometheus keeps no cookies: the ticket in the address is enough.
 func TestMetricsWithATicket(t *testing.T) {
 	root := t.TempDir()
 	newRun(t, filepath.Join(root, "one"), 1)
@@ -78,10 +78,10 @@ func TestMetricsWithATicket(t *testing.T) {
 	require.Equal(t, http.StatusSeeOther, code, "in a browser it does not stay in the address")
 }
 
-// slow is somebody who takes what he asked for slowly.
+// slow is a client that reads slowly.
 type slow struct {
 	*httptest.ResponseRecorder
-	free  func() bool // whether others are served meanwhile
+	free  func() bool // reports whether others are served meanwhile
 	alone bool
 }
 
