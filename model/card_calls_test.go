@@ -14,14 +14,14 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cuda/emu"
 )
 
-// countsVariable names the file that the device counts the calls of a process in, from when its library is loaded.
+// countsVariable names the file to which the device writes the counts of calls of a process.
 const countsVariable = "GRPO_EMU_COUNTS"
 
-// The host waits for a card once in a step of decoding, for the tokens, and once in a batch of training, for the statistics; nothing
-// else that it calls makes it wait, and each thread sets its context once.
+// The host waits for a card once per decoding step, for the tokens, and once per training batch, for the statistics; no other call makes
+// it wait, and each thread sets its context once.
 func TestCallsOfAStepOnACard(t *testing.T) {
 	path := os.Getenv(countsVariable)
-	if path == "" { // the library may be loaded already: the test is another process
+	if path == "" { // this process may have loaded the library already, so the test runs in another one
 		again := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestCallsOfAStepOnACard$")
 		again.Env = append(os.Environ(), countsVariable+"="+filepath.Join(t.TempDir(), "counts"))
 		out, err := again.CombinedOutput()
@@ -49,7 +49,7 @@ func TestCallsOfAStepOnACard(t *testing.T) {
 			Draws: []Draw{{Row: 2, Uniform: 0.5, InvTemp: 1, TopP: 1}}})
 		require.NoError(t, err)
 	}
-	step() // memory between launches is taken at the first
+	step() // the first step allocates scratch memory
 	decoding := calls(step)
 	require.EqualValues(t, 1, decoding.Waits, "for the tokens")
 	require.EqualValues(t, 10, decoding.Uploads, "what rows and draws are")

@@ -11,10 +11,10 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
 
-// wideOnly is a backend as it would be without buffers of bf16.
+// wideOnly is a backend without buffers of bf16.
 type wideOnly struct{ kernels.Backend }
 
-// What waits for gradients in bf16 changes no number of the forward pass; gradients a little, and not by what is computed again.
+// With rows stored in bf16 for the gradients, the forward pass is unchanged; gradients change a little, whatever is recomputed.
 func TestWhatWaitsInBF16(t *testing.T) {
 	racing.Alone(t)
 	backendtest.On(t, kerneltest.NewReference(), testNarrow)

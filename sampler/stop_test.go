@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
-// letters spells token n as the n-th letter.
+// letters decodes token n to the n-th letter.
 type letters struct{}
 
 func (letters) Push(token int32) string { return string('a' + token) }
@@ -50,7 +50,7 @@ func TestStopStringsEndCompletions(t *testing.T) {
 	require.Equal(t, want.LogProbs[:len(got.Tokens)], got.LogProbs)
 }
 
-// A completion that its last token ends is whole, whether there is room for another one or not. Who watches hears of every token.
+// A completion that is stopped by its last token is complete, whether or not there was room for another one. A listener gets every token.
 func TestAStopWithoutRoomForMore(t *testing.T) {
 	p := open(t, backend(t), "qwen3-tied", "")
 	e := engine(t, p, Options{MaxLength: 64})
