@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Settings that hang on another follow it, unless they are named.
+// Settings that depend on another one follow it, unless they are set.
 func TestFollow(t *testing.T) {
 	load := func(words string) *Config {
 		c, err := Load(Source{Overrides: strings.Fields(words)})
