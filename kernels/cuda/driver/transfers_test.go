@@ -27,7 +27,7 @@ func init() {
 }
 
 // carried uploads pieces of all sizes through a small ring, and downloads them through a small buffer.
-func carried(between func(*Transfers)) error {
+func carried(afterUpload func(*Transfers)) error {
 	d, err := Open(0, Options{})
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func carried(between func(*Transfers)) error {
 			piece := bytes.Clone(want[at : at+size])
 			err = t.Upload(m.At+Ptr(at), piece)
 			clear(piece) // Upload has copied it, so it may be overwritten
-			between(t)
+			afterUpload(t)
 			at += size
 		}
 		for at := 0; at < n && err == nil; {
