@@ -35,7 +35,7 @@ func TestProblemsAreReproduced(t *testing.T) {
 }
 
 func TestHeldOutFamiliesRecombineWhatIsTrained(t *testing.T) {
-	w := newWorld()
+	w := newFamilySplit()
 	require.Len(t, w.heldOut, heldOutFamilies)
 	require.Len(t, w.validation, validationFamilies)
 	require.Len(t, w.train, len(ops)*len(outputs)-heldOutFamilies-validationFamilies)
@@ -70,7 +70,7 @@ func spaceless(text string) string {
 // training run, and no problem of a held-out family is posed. The same holds for the validation split.
 func TestNoAnswerIsInTheCorpus(t *testing.T) {
 	racing.Alone(t)
-	w := newWorld()
+	w := newFamilySplit()
 	s := w.problems()
 	var statements, programs []string
 	for _, p := range slices.Concat(s.heldOut, s.validation) {
@@ -135,7 +135,7 @@ func judge(t *testing.T) *reward.Judge {
 // program, except for some ops where it does not matter. One family of each op is tested.
 func TestAnswersAgainstTheTests(t *testing.T) {
 	j := judge(t)
-	w := newWorld()
+	w := newFamilySplit()
 	c := newCorpus(w, w.problems())
 	rng := rand.New(rand.NewPCG(5, 5))
 	var right, wrong []reward.Completion
@@ -171,7 +171,7 @@ func TestAnswersAgainstTheTests(t *testing.T) {
 // The mixture of the corpus: right answers, ones without a program, badly fenced ones, and second answers. A right first answer has no
 // second one, and no second answer repeats the first.
 func TestAnswersAreAMixture(t *testing.T) {
-	w := newWorld()
+	w := newFamilySplit()
 	c := newCorpus(w, w.problems())
 	for _, lesson := range []struct {
 		name          string
@@ -219,7 +219,7 @@ func TestAnswersAreAMixture(t *testing.T) {
 
 // Guesses confuse only ops that are worded alike, and never need a number that the statement does not have.
 func TestGuessesWantNothingElse(t *testing.T) {
-	w := newWorld()
+	w := newFamilySplit()
 	c := newCorpus(w, w.problems())
 	rng := rand.New(rand.NewPCG(7, 7))
 	for _, f := range w.train {
@@ -261,7 +261,7 @@ func TestSlipsFallAnywhere(t *testing.T) {
 // One training step of each lesson: models of the same seed are equal to the byte, with any number of threads, and can be opened.
 func TestModelsRepeat(t *testing.T) {
 	racing.Alone(t)
-	w := newWorld()
+	w := newFamilySplit()
 	corpus := newCorpus(w, w.problems())
 	var files [2]string
 	for i, threads := range []int{2, 1} {
