@@ -52,8 +52,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// castle is a server under attack: ada is an ordinary client, mallory the attacker, who has a key, too.
-type castle struct {
+// target is a server under attack: ada is an ordinary client, mallory the attacker, who has a key, too.
+type target struct {
 	t            *testing.T
 	cmd          *exec.Cmd
 	address, url string
@@ -65,11 +65,11 @@ type castle struct {
 
 var said = regexp.MustCompile(`serving .* on (https?://(\S+))/v1`)
 
-// build starts a server with additional flags.
-func build(t *testing.T, flags ...string) *castle {
+// start starts a server with additional flags.
+func start(t *testing.T, flags ...string) *target {
 	t.Helper()
 	dir := t.TempDir()
-	c := &castle{t: t, store: filepath.Join(dir, "store"), log: filepath.Join(dir, "log")}
+	c := &target{t: t, store: filepath.Join(dir, "store"), log: filepath.Join(dir, "log")}
 	var lines string
 	for name, to := range map[string]*string{"ada": &c.ada, "mallory": &c.mallory} {
 		key, line, err := gate.NewKey(name)
@@ -103,13 +103,13 @@ func build(t *testing.T, flags ...string) *castle {
 	return c
 }
 
-func (c *castle) said() string {
+func (c *target) said() string {
 	text, _ := os.ReadFile(c.log)
 	return string(text)
 }
 
 // ping is the request that ada repeats during an attack.
-func (c *castle) ping(to *http.Client) (time.Duration, error) {
+func (c *target) ping(to *http.Client) (time.Duration, error) {
 	began := time.Now()
 	r, err := http.NewRequest("GET", c.url+"/v1/models", nil)
 	if err != nil {
@@ -134,7 +134,7 @@ type cost struct {
 }
 
 // measure has ada send requests during an attack. She must always be answered.
-func (c *castle) measure(do func()) (k cost) {
+func (c *target) measure(do func()) (k cost) {
 	c.t.Helper()
 	ada := &http.Client{Transport: c.http.Transport.(*http.Transport).Clone(), Timeout: time.Minute}
 	_, err := c.ping(ada)
@@ -165,10 +165,10 @@ func (c *castle) measure(do func()) (k cost) {
 	return k
 }
 
-func (c *castle) proc(name string) string { return fmt.Sprintf("/proc/%d/%s", c.cmd.Process.Pid, name) }
+func (c *target) proc(name string) string { return fmt.Sprintf("/proc/%d/%s", c.cmd.Process.Pid, name) }
 
 // memory reads a line of the process's status, in bytes.
-func (c *castle) memory(line string) int64 {
+func (c *target) memory(line string) int64 {
 	text, err := os.ReadFile(c.proc("status"))
 	require.NoError(c.t, err)
 	_, after, _ := strings.Cut(string(text), line+":")
@@ -178,7 +178,7 @@ func (c *castle) memory(line string) int64 {
 }
 
 // processor is the processor time of the process.
-func (c *castle) processor() time.Duration {
+func (c *target) processor() time.Duration {
 	text, err := os.ReadFile(c.proc("stat"))
 	require.NoError(c.t, err)
 	_, after, _ := strings.Cut(string(text), ") ")
@@ -192,7 +192,7 @@ func (c *castle) processor() time.Duration {
 }
 
 // ask sends a request to a path without cleaning it; headers are names, each followed by its value.
-func (c *castle) ask(method, path, key string, body io.Reader, headers ...string) (status int, text string) {
+func (c *target) ask(method, path, key string, body io.Reader, headers ...string) (status int, text string) {
 	r, err := http.NewRequest(method, c.url+"/", body)
 	require.NoError(c.t, err)
 	r.URL.Opaque = path // not cleaned
@@ -212,7 +212,7 @@ func (c *castle) ask(method, path, key string, body io.Reader, headers ...string
 }
 
 // honest sends n of the cheapest valid requests, one after the other.
-func (c *castle) honest(n int) {
+func (c *target) honest(n int) {
 	for range n {
 		status, _ := c.ask("GET", models, c.mallory, nil)
 		require.Equal(c.t, 200, status)
@@ -220,11 +220,11 @@ func (c *castle) honest(n int) {
 }
 
 // post sends JSON with mallory's key.
-func (c *castle) post(path, body string) (int, string) {
+func (c *target) post(path, body string) (int, string) {
 	return c.ask("POST", path, c.mallory, strings.NewReader(body))
 }
 
-func (c *castle) dial() net.Conn {
+func (c *target) dial() net.Conn {
 	c.t.Helper()
 	conn, err := net.Dial("tcp", c.address)
 	require.NoError(c.t, err)
@@ -233,7 +233,7 @@ func (c *castle) dial() net.Conn {
 }
 
 // answers reads the statuses that arrive on a connection until it ends, or nothing arrives for `patience`.
-func (c *castle) answers(conn net.Conn, patience time.Duration) (list []int) {
+func (c *target) answers(conn net.Conn, patience time.Duration) (list []int) {
 	in := bufio.NewReader(conn)
 	for {
 		conn.SetReadDeadline(time.Now().Add(patience))
@@ -247,7 +247,7 @@ func (c *castle) answers(conn net.Conn, patience time.Duration) (list []int) {
 }
 
 // tinker is a training client with the given key.
-func (c *castle) tinker(key string) *client.Client {
+func (c *target) tinker(key string) *client.Client {
 	return &client.Client{URL: c.url, Key: key, Patience: 20 * time.Second}
 }
 

@@ -58,7 +58,7 @@ func frame(kind, flags byte, stream uint32, payload []byte) []byte {
 var getRoot = append([]byte{0x82, 0x87, 0x84, 0x41, 9}, "localhost"...)
 
 // flooded sends HTTP/2 frames over a connection until the server closes it, and returns how many it accepted.
-func (c *castle) flooded(most int, frames func(i int) []byte) int {
+func (c *target) flooded(most int, frames func(i int) []byte) int {
 	conn, err := tls.Dial("tcp", c.address, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	require.NoError(c.t, err)
 	defer conn.Close()
@@ -75,7 +75,7 @@ func (c *castle) flooded(most int, frames func(i int) []byte) int {
 	return most
 }
 
-func rapidReset(c *castle) string {
+func rapidReset(c *target) string {
 	n := 0
 	for range 4 {
 		n += c.flooded(50000, func(i int) []byte {
@@ -86,7 +86,7 @@ func rapidReset(c *castle) string {
 	return fmt.Sprintf("%d were taken", n)
 }
 
-func continuations(c *castle) string {
+func continuations(c *target) string {
 	more := append([]byte{0x40, 1, 'x', 0x7f, 0x80, 0x7f}, make([]byte, 1000)...) // a header of 16 KB, in parts
 	n := c.flooded(100000, func(i int) []byte {
 		if i == 0 {

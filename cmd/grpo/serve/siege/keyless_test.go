@@ -16,8 +16,8 @@ const (
 	texts  = "/v1/completions"
 )
 
-// strangers are attacks without a key, or by names of things that belong to others or do not exist.
-var strangers = []attack{
+// keylessAttacks are attacks without a key, or by names of things that belong to others or do not exist.
+var keylessAttacks = []attack{
 	{name: "no key, and a key where none is read", quick: true, do: oddKeys},
 	{name: "20,000 wrong keys", asks: 20000, do: wrongKeys},
 	{name: "names that lead out of their folder", quick: true, do: paths},
@@ -25,7 +25,7 @@ var strangers = []attack{
 	{name: "10,000 paths, for the metrics", asks: 15000, do: labels},
 }
 
-func oddKeys(c *castle) string {
+func oddKeys(c *target) string {
 	var got tally
 	for _, headers := range [][]string{
 		nil, {"Authorization", ""}, {"Authorization", c.ada}, {"Authorization", "Basic " + c.ada}, {"Authorization", "Bearer  " + c.ada},
@@ -49,7 +49,7 @@ func oddKeys(c *castle) string {
 }
 
 // wrongKeys checks that a nearly correct key is not answered at another speed than an entirely wrong one.
-func wrongKeys(c *castle) string {
+func wrongKeys(c *target) string {
 	var took [2][]time.Duration
 	for i := range 20000 {
 		key := c.ada[:len(c.ada)-1] + "!"
@@ -78,7 +78,7 @@ var hostileNames = []string{"..", "../../etc/passwd", "%2e%2e%2f%2e%2e%2fetc%2fp
 	"~root", "$HOME",
 	"tiny;id", "con", strings.Repeat("a", 4000), strings.Repeat("../", 900), strings.Repeat("%2e", 900)}
 
-func paths(c *castle) string {
+func paths(c *target) string {
 	var got tally
 	for _, name := range hostileNames {
 		for _, path := range []string{models + "/" + name, "/api/v1/sessions/" + name, "/api/v1/samplers/" + name,
@@ -114,7 +114,7 @@ func paths(c *castle) string {
 }
 
 // logged tries to forge lines of the log.
-func logged(c *castle) string {
+func logged(c *target) string {
 	var got tally
 	for _, path := range []string{"/a%0a%7b%22level%22:%22ERROR%22%7d", "/%1b%5b2J", "/\u2028", "/%e2%80%a8x", "/" +
 		strings.Repeat("%0d%0a", 200)} {
@@ -131,7 +131,7 @@ func logged(c *castle) string {
 	return got.String()
 }
 
-func labels(c *castle) string {
+func labels(c *target) string {
 	for i := range 10000 {
 		c.ask([]string{"GET", "BREW", fmt.Sprintf("M%d", i)}[i%3], fmt.Sprintf([]string{"/x%d", models + "/%d", "/api/v1/%d"}[i%3], i),
 			c.mallory, nil)

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// bodies are attacks by request bodies, of valid or invalid content.
-var bodies = []attack{
+// bodyAttacks are attacks by request bodies, of valid or invalid content.
+var bodyAttacks = []attack{
 	{name: "bodies of 1 GB, with a length, in chunks, without a length, at both protocols", do: gigabytes, memory: 256},
 	{name: "8 bodies of 1 GB in chunks at a time, no key", do: uninvited},
 	{name: "bodies that unpack to 1 GB (gzip, zstd)", do: packed, memory: 256},
@@ -41,7 +41,7 @@ func (z *zeros) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func gigabytes(c *castle) string {
+func gigabytes(c *target) string {
 	var got tally
 	for _, path := range []string{chats, texts, "/api/v1/forward_backward", "/api/v1/asample", "/api/v1/create_session",
 		"/api/v1/telemetry"} {
@@ -68,7 +68,7 @@ func first(list []int) any {
 	return list[0]
 }
 
-func uninvited(c *castle) string {
+func uninvited(c *target) string {
 	var all sync.WaitGroup
 	var got tally
 	for range 8 {
@@ -81,7 +81,7 @@ func uninvited(c *castle) string {
 	return got.String()
 }
 
-func packed(c *castle) string {
+func packed(c *target) string {
 	var zipped, small bytes.Buffer
 	g := gzip.NewWriter(&zipped)
 	io.Copy(g, &zeros{1 << 30, ' '})
@@ -108,7 +108,7 @@ func chat(more string) string {
 	return `{"model":"tiny","max_tokens":1,"messages":[{"role":"user","content":"a"}],` + more + `}`
 }
 
-func malformed(c *castle) string {
+func malformed(c *target) string {
 	var got tally
 	for _, body := range []string{
 		"", "null", "[]", "{", `{"a":}`, `{"model":"tiny"`, "\xef\xbb\xbf{}", "{}{}", `{"model":"tiny",}`, `{'model':'tiny'}`,
@@ -146,7 +146,7 @@ func malformed(c *castle) string {
 }
 
 // flood sends the same body n times at once.
-func (c *castle) flood(n int, got *tally, path, body string) {
+func (c *target) flood(n int, got *tally, path, body string) {
 	var all sync.WaitGroup
 	for range n {
 		all.Go(func() {
@@ -176,7 +176,7 @@ func list(open, part, end string) string {
 	return b.String() + end
 }
 
-func fields(c *castle) string {
+func fields(c *target) string {
 	var got tally
 	for _, body := range []string{
 		list(`{"model":"tiny","messages":[{"role":"user","content":"a"}]`, `,"%d":1`, `}`),
@@ -194,7 +194,7 @@ func fields(c *castle) string {
 	return got.String()
 }
 
-func words(c *castle) string {
+func words(c *target) string {
 	var got tally
 	for _, body := range []string{
 		list(`{"model":"tiny","prompt":"`, "a", `"}`),
