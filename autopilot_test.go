@@ -49,7 +49,7 @@ func TestTheAutopilotGoesBack(t *testing.T) {
 	recorded, err := jsonl.OfKind[Metrics](filepath.Join(dir, metricsFile), "")
 	require.NoError(t, err)
 	for i, m := range recorded {
-		require.Equal(t, i+1, m.Step, "a step is on record once")
+		require.Equal(t, i+1, m.Step, "each step is on record once")
 		require.Equal(t, m.LearningRate, m.Autopilot[autopilot.Rate])
 		seen[m.Step] = true
 	}
@@ -57,7 +57,7 @@ func TestTheAutopilotGoesBack(t *testing.T) {
 	require.Greater(t, len(l.metrics), 9, "some were undone")
 	aside, err := filepath.Glob(filepath.Join(dir, rundir.Checkpoints, rundir.Aside, "*", metricsFile))
 	require.NoError(t, err)
-	require.NotEmpty(t, aside, "what was undone is kept")
+	require.NotEmpty(t, aside, "undone lines are set aside")
 	require.Contains(t, tr.Autopilot(), "settings at the end: learning_rate=")
 	require.Contains(t, l.warnings[0]+l.warnings[1], "goes back to step 0, and continues with learning_rate=")
 }
@@ -154,7 +154,7 @@ func TestWhatIsSaidCountsMoreThanWhatWasTried(t *testing.T) {
 	require.Equal(t, 0.02, tr.learner.Peak())
 	run(t, tr)
 	require.Empty(t, l.metrics[0].Autopilot)
-	require.NotEmpty(t, deeds(t, s.dir), "what it did stays on record")
+	require.NotEmpty(t, deeds(t, s.dir), "the autopilot's actions stay on record")
 }
 
 func TestTheAutopilotWantsSomewhereToGoBackToAndSomethingToMeasureOn(t *testing.T) {

@@ -58,7 +58,7 @@ func TestAForkIsResumedAsOne(t *testing.T) {
 	tr, l := s.open(t)
 	require.NoError(t, tr.begin(t.Context()))
 	require.NoError(t, tr.evaluateIfDue(t.Context()))
-	require.Len(t, l.evals, 1, "where it begins, too, which is no multiple of eval_every")
+	require.Len(t, l.evals, 1, "also at its beginning, which is no multiple of eval_every")
 	_, err := tr.Step(t.Context(), nil, StepOptions{})
 	require.NoError(t, err)
 	_, err = tr.Save(t.Context())

@@ -47,7 +47,7 @@ func TestRunsOfConversationsAreEqualToTheByte(t *testing.T) {
 			require.Zero(t, m.OnPolicy)
 			require.Greater(t, m.Conversations.Turns, 1.5)
 			require.Len(t, m.Conversations.SolvedByTurn, 3)
-			require.LessOrEqual(t, m.MaxLength, 3*12, "what others say is not counted")
+			require.LessOrEqual(t, m.MaxLength, 3*12, "tokens of the environment are not counted")
 		}
 		require.NotNil(t, l.evals[0].Conversations)
 		got := files(t, s.dir)
@@ -183,7 +183,7 @@ func TestEnvironmentsThatFail(t *testing.T) {
 	for _, n := range m.Conversations.Endings {
 		ended += n
 	}
-	require.Equal(t, 2*6-1, ended, "nobody knows how that one would have gone on")
+	require.Equal(t, 2*6-1, ended, "an unfinished conversation has no result")
 	tr, _ = setup{words: words, options: []Option{WithEnvironment(guesses{fails: broken})}}.open(t)
 	_, err = tr.Step(t.Context(), nil, StepOptions{})
 	require.ErrorContains(t, err, "the environment failed in 9 conversations, at last with: ")

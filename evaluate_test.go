@@ -79,7 +79,7 @@ func TestPassAtKIsOfK(t *testing.T) {
 	require.Contains(t, string(text), `"pass@k":null,"best_of_k":null,"k_left_out":3`)
 	text, err = json.Marshal(failing(func(int32) bool { return false }))
 	require.NoError(t, err)
-	require.NotContains(t, string(text), "left_out", "nothing is said where nothing is left out")
+	require.NotContains(t, string(text), "left_out", "no count without excluded completions")
 }
 
 // best@k is of k judged completions: one that the machine failed to judge is not among them.
@@ -92,7 +92,7 @@ func TestTheBestIsOfKThatWereJudged(t *testing.T) {
 	require.Equal(t, -1.0, g.bestOf(2))
 	require.Equal(t, 5.0, g.bestOf(3))
 	g.Rollouts[2].Score.Excluded = reward.ExcludedTruncated
-	require.Equal(t, -3.0, g.bestOf(2), "what was cut off was judged")
+	require.Equal(t, -3.0, g.bestOf(2), "truncated completions count as judged")
 	require.Zero(t, (&Group{}).bestOf(2))
 }
 
@@ -179,7 +179,7 @@ func TestOtherProblemsAreHeldOut(t *testing.T) {
 	first, last = tr.Evaluations()
 	require.Equal(t, 4, first.Step, "the first of the three problems")
 	require.Equal(t, 4, last.Change.Since)
-	require.Equal(t, 4, tr.advisor.Early.Step, "and what advice compares the later ones with")
+	require.Equal(t, 4, tr.advisor.Early.Step, "the advice's reference as well")
 	best := func(problems int) int {
 		all, err := tr.record.evaluations()
 		require.NoError(t, err)
@@ -193,5 +193,5 @@ func TestOtherProblemsAreHeldOut(t *testing.T) {
 	tr, _ = s.open(t)
 	run(t, tr) // no step is left
 	again, _ := tr.Evaluations()
-	require.Equal(t, 4, again.Step, "it is recalled so")
+	require.Equal(t, 4, again.Step, "it is restored from the record")
 }

@@ -29,7 +29,7 @@ func TestThePlanSaysWhatTheMemoryIsFor(t *testing.T) {
 	for _, name := range []string{"weights ", "adapter ", "moments ", "activations ", "scorer ", "cache ", "sampler ", "report ", "free: "} {
 		require.Contains(t, text, name)
 	}
-	require.NotContains(t, text, "sandbox 0", "an own grader needs none")
+	require.NotContains(t, text, "sandbox 0", "a custom grader needs no sandbox")
 	planned := tr.sampling.memory
 	require.InEpsilon(t, tr.policy.WeightBytes(), planned.Of("weights"), 0.02)
 	require.Equal(t, tr.sampling.engine.CacheBytes, planned.Sampler.CacheBytes)

@@ -70,10 +70,10 @@ func TestTheReferenceIsTheModelWithoutItsAdapter(t *testing.T) {
 		// Each datum is trained on twice and scored by the reference once.
 		require.Equal(t, 3*(first.Datums+second.Datums), passes)
 		if in == "reward" {
-			require.Zero(t, *first.KLRef, "of the completions, which the reference could have drawn as well")
+			require.Zero(t, *first.KLRef, "0 before the first update, when policy and reference agree")
 		} else {
-			require.Equal(t, passes, l.trained, "the reference is some of the work")
-			require.Positive(t, *first.KLRef, "of the second update")
+			require.Equal(t, passes, l.trained, "passes of the reference count as progress")
+			require.Positive(t, *first.KLRef, "measured at the second update")
 		}
 		require.NotZero(t, *second.KLRef)
 		require.Equal(t, []float64{1, 0}, []float64{*first.TISMean, *first.TISShare})

@@ -51,7 +51,7 @@ func TestAForkGoesOnInItsOwnDirectory(t *testing.T) {
 	q, latest := &listener{}, filepath.Join(t.TempDir(), "latest") // which may become another run
 	require.NoError(t, os.Symlink(parent, latest))
 	s := open(t, q, "run_dir="+child, "init_from="+latest, "max_steps=3", "learning_rate=1e-5")
-	require.Zero(t, s.advisor, "its data and rewards may be others: what steps of the other run earned is no measure of its own")
+	require.Zero(t, s.advisor, "a fork may have other data and rewards, so the earlier steps are no reference")
 	run(t, s)
 	require.Len(t, q.metrics, 1)
 	require.Equal(t, 3, q.metrics[0].Step)

@@ -49,7 +49,7 @@ func TestARunThatLosesItsOwnPartsIsRefused(t *testing.T) {
 		run(t, tr)
 		s.words[0] = "max_steps=2"
 		tr, l := s.open(t)
-		require.Empty(t, l.warnings, "it goes on as it is")
+		require.Empty(t, l.warnings, "the run continues unchanged")
 		require.NoError(t, tr.Close())
 
 		s.options = c.now
@@ -67,7 +67,7 @@ func TestARunThatLosesItsOwnPartsIsRefused(t *testing.T) {
 		run(t, tr)
 		s.words = s.words[:2]
 		tr, l = s.open(t)
-		require.Empty(t, l.warnings, "it was said, and is what the run goes on with")
+		require.Empty(t, l.warnings, "the change was allowed once, and is now the run's own")
 		require.NoError(t, tr.Close())
 	}
 }
@@ -162,7 +162,7 @@ func TestAReplayKnowsWhoseTheLossWas(t *testing.T) {
 	_, err = Replay(t.Context(), s.dir, 2, backend(t, 0), nil, WithLoss(pull))
 	require.NoError(t, err)
 	_, _, err = replayed(t, s.dir, 1)
-	require.NoError(t, err, "the step before had no loss of its own")
+	require.NoError(t, err, "step 1 had the built-in loss")
 }
 
 // A finished run that is opened again still reports its evaluations.

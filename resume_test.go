@@ -64,7 +64,7 @@ func TestASampledAheadRunLearnsFromThePolicyBefore(t *testing.T) {
 			require.Equal(t, l.metrics[i-1].Trained, m.Policy)
 		}
 	}
-	require.Nil(t, tr.ahead, "nothing is drawn for a step that does not come")
+	require.Nil(t, tr.ahead, "nothing is sampled ahead after the last step")
 	kept, path := rolloutBatch{policy: "p", updates: 2, refilled: 3, epoch: 4}, filepath.Join(t.TempDir(), "ahead.json")
 	tr.ahead = &kept
 	require.NoError(t, tr.saveAhead(path))
@@ -132,12 +132,12 @@ func TestGoingOnFromAnEarlierCheckpointSetsTheLaterAside(t *testing.T) {
 	want := files(t, dir)
 
 	_, _, err := setup{dir: dir, words: []string{"max_steps=2", "resume=" + checkpoint(dir, 2)}}.tryOpen(t)
-	require.ErrorContains(t, err, "has 2 steps already; type a larger number", "nothing would be trained, and all that is later set aside")
+	require.ErrorContains(t, err, "has 2 steps already; type a larger number", "no step is left to train, and later lines would be set aside")
 	tr, _ = setup{dir: dir, words: []string{"max_steps=6", "resume=" + checkpoint(dir, 2)}}.open(t)
 	require.Equal(t, 2, tr.StepsDone())
 	left, err := rundir.List(dir)
 	require.NoError(t, err)
-	require.Len(t, left, 3, "nothing is changed before the run goes on")
+	require.Len(t, left, 3, "nothing is changed before the first step")
 	require.NoError(t, tr.begin(t.Context()))
 	left, err = rundir.List(dir)
 	require.NoError(t, err)
@@ -176,7 +176,7 @@ func TestADamagedCheckpointIsReplaced(t *testing.T) {
 	requireSame(t, want, files(t, s.dir))
 	log, err := os.ReadFile(filepath.Join(s.dir, logFile))
 	require.NoError(t, err)
-	require.Contains(t, string(log), "optimizer.safetensors is damaged", "also what was said before the log was open")
+	require.Contains(t, string(log), "optimizer.safetensors is damaged", "also messages from before the log was opened")
 
 	for _, c := range []int{2, 4} {
 		require.NoError(t, os.Remove(filepath.Join(checkpoint(s.dir, c), momentsFile)))

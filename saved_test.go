@@ -87,7 +87,7 @@ func TestFilesThatAreOthersSinceTheRun(t *testing.T) {
 	rewrite(held, held, `"prompt":"ask`, `"prompt":"ask ask`)
 	l, found = asked()
 	require.Contains(t, strings.Join(l.warnings, "\n"), "test_data: has the SHA-256")
-	require.Nil(t, found.Change, "of problems with the same names")
+	require.Nil(t, found.Change, "the problems have the same ids")
 }
 
 // If the model of a checkpoint has changed, its evaluation reports that. It is compared with the run's first evaluation only for the same

@@ -286,7 +286,7 @@ func TestTrainingProblemsAreNotHeldOut(t *testing.T) {
 	require.NoError(t, err)
 	e, err := OpenRun(t.Context(), saved.RunDir(), backend(t, 0), nil, nil, WithGrader(reward.GraderFunc(vowels)))
 	require.NoError(t, err)
-	require.Len(t, e.HeldOut(), 2, "nor are they by who evaluates the run")
+	require.Len(t, e.HeldOut(), 2, "an evaluation of the run leaves them out, too")
 	require.Contains(t, e.HeldOut()[0].Statement, "prints it d times")
 	require.NoError(t, e.Close())
 }

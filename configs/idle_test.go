@@ -62,13 +62,13 @@ func TestSettingsWithoutEffect(t *testing.T) {
 		}
 		require.NoError(t, old.Validate(), c.words)
 		_, err = Load(Source{Base: &old, Overrides: append(words, "max_steps=7")})
-		require.NoError(t, err, "a run that was begun with it goes on, and is forked")
+		require.NoError(t, err, "a run that has the setting can be resumed and forked")
 		_, err = Load(Source{Overrides: words, GoesOn: func(*Config) bool { return true }})
 		require.NoError(t, err, "also where a preset is named again")
 		printed := filepath.Join(t.TempDir(), "printed.yaml")
 		require.NoError(t, os.WriteFile(printed, old.Marshal(), 0o644))
 		_, err = Load(Source{File: printed, Overrides: []string{"max_steps=7"}})
-		require.NoError(t, err, "what was printed can be used again")
+		require.NoError(t, err, "printed settings can be loaded again")
 		require.NotEmpty(t, old.idle(key))
 	}
 }

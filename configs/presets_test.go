@@ -27,7 +27,7 @@ func TestPresets(t *testing.T) {
 		require.NoError(t, err)
 		alone, err := Load(Source{Preset: name})
 		require.NoError(t, err)
-		require.Equal(t, "tiny", c.Model, "a recipe says nothing of models")
+		require.Equal(t, "tiny", c.Model, "a recipe must not set the model")
 		require.Equal(t, []any{alone.Loss, alone.ClipHigh, alone.Advantage, alone.Reduction, alone.KLCoef, alone.KLIn},
 			[]any{c.Loss, c.ClipHigh, c.Advantage, c.Reduction, c.KLCoef, c.KLIn})
 	}

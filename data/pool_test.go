@@ -154,7 +154,7 @@ func TestDifficultySampling(t *testing.T) {
 	q.Observe("0", 7, 8)
 	require.False(t, q.skip(0))
 	q.Observe("0", 0, 0)
-	require.False(t, q.skip(0), "no completions say nothing")
+	require.False(t, q.skip(0), "a visit without completions does not count")
 	for _, solved := range []int{8, 0, 8} {
 		q.Observe("0", solved, 8)
 		require.True(t, q.skip(0), "%d after what was otherwise", solved)

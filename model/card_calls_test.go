@@ -52,13 +52,13 @@ func TestCallsOfAStepOnACard(t *testing.T) {
 	step() // the first step allocates scratch memory
 	decoding := calls(step)
 	require.EqualValues(t, 1, decoding.Waits, "for the tokens")
-	require.EqualValues(t, 10, decoding.Uploads, "what rows and draws are")
-	require.EqualValues(t, 2, decoding.Downloads, "tokens and their log-probabilities")
+	require.EqualValues(t, 10, decoding.Uploads, "uploads: the rows and the draws")
+	require.EqualValues(t, 2, decoding.Downloads, "downloads: tokens and their log-probabilities")
 	require.Zero(t, decoding.Copies+decoding.Fills)
 	require.LessOrEqual(t, decoding.Launches, uint64(25*p.Layers+12))
 	require.LessOrEqual(t, decoding.Contexts, uint64(1), "the goroutine may have moved")
 	require.Equal(t, decoding.Calls, decoding.Launches+decoding.Uploads+decoding.Downloads+decoding.Waits+decoding.Contexts)
-	require.Zero(t, testing.AllocsPerRun(10, step), "of Go's memory in a step of decoding")
+	require.Zero(t, testing.AllocsPerRun(10, step), "allocations on the Go heap in a decoding step")
 	t.Logf("a step of decoding: %+v", decoding)
 
 	datums := []Datum{NewDatum([]int32{1, 2, 3, 4}, 2, []float32{0, -1, -1}, 1)}

@@ -85,7 +85,7 @@ func TestTensorsThatNoModelReadsChooseNoPrecision(t *testing.T) {
 		written, err := tensorfile.OpenModel(dir)
 		require.NoError(t, err)
 		defer written.Close()
-		require.NoError(t, consistent.Check(cfg, written), "what no model reads is no part of it")
+		require.NoError(t, consistent.Check(cfg, written), "unused tensors do not count")
 		return consistent.OnlyBF16(cfg, written)
 	}
 	require.True(t, only(""))

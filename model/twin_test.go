@@ -91,7 +91,7 @@ func TestTheBaseIsScoredInPlace(t *testing.T) {
 		p.Progress = func(int, int) { passes++ }
 		got := score(p, base)
 		once := passes
-		require.Equal(t, want, score(p, adapted), "the adapter is still there")
+		require.Equal(t, want, score(p, adapted), "the adapter is still attached")
 		require.Equal(t, 2*once, passes)
 		require.Equal(t, before, within.now, "bytes")
 		for i, all := range score(openGolden(t, b, "qwen3-tied", "", Options{}), adapted) {

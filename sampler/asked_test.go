@@ -49,7 +49,7 @@ func TestWhatIsToldOfTokens(t *testing.T) {
 			require.Equal(t, got.Prompt[1:], scored[1:])
 			require.Equal(t, got.PromptTop, top)
 			require.Equal(t, scores[0], slices.Concat(got.Prompt[1:], got.Raw))
-			require.Zero(t, got.Cached, "what is scored is computed")
+			require.Zero(t, got.Cached, "scored tokens are not taken from the cache")
 			first := len(r.Prompt)
 			checkTop(t, r.PromptTop, whole[:first], got.Prompt, got.PromptTop, 1)
 			checkTop(t, r.Top, got.Tokens, got.Raw, got.Top, 0)

@@ -15,14 +15,14 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// world is an environment: its reply follows from the turn, and it ends conversations after some. Every other reply comes from another
-// goroutine, in any order.
-type world struct {
+// environment replies by what a turn says, and ends conversations after some turns. Every other reply comes from another goroutine, in any
+// order.
+type environment struct {
 	vocab, turns int
 	late         sync.WaitGroup
 }
 
-func (w *world) next(sofar Rollout, reply func(More)) {
+func (w *environment) next(sofar Rollout, reply func(More)) {
 	sum := uint64(len(sofar.Tokens))
 	for _, t := range sofar.Tokens {
 		sum = splitmix.At(sum+uint64(t), 0)
@@ -40,7 +40,7 @@ func (w *world) next(sofar Rollout, reply func(More)) {
 }
 
 // conversations are requests of all kinds, most of which continue after their first turn.
-func (w *world) conversations(n int) []Request {
+func (w *environment) conversations(n int) []Request {
 	asked := requests(w.vocab, 1, n)
 	for i := range asked {
 		if i%4 != 3 {
@@ -83,7 +83,7 @@ func checkTurns(t *testing.T, p *model.Policy, asked []Request, rollouts []Rollo
 func TestNothingAroundAConversationChangesIt(t *testing.T) {
 	for _, name := range []string{"qwen3-tied", "mistral-yarn"} {
 		p := open(t, backend(t), name, "adapter")
-		w := &world{vocab: p.Vocab, turns: 3}
+		w := &environment{vocab: p.Vocab, turns: 3}
 		asked := w.conversations(6)
 		var want []Rollout
 		alone := engine(t, p, Options{MaxLength: 272, MaxSequences: 1, TokenBudget: 29, NoDrafts: true})
@@ -130,7 +130,7 @@ func TestNothingAroundAConversationChangesIt(t *testing.T) {
 // The cache is kept between turns: each token is computed once, and the last one, which nobody reads, never.
 func TestAConversationIsComputedOnce(t *testing.T) {
 	p := open(t, backend(t), "qwen3-tied", "adapter")
-	w := &world{vocab: p.Vocab, turns: 5}
+	w := &environment{vocab: p.Vocab, turns: 5}
 	for _, samples := range []int{1, 3} {
 		e := engine(t, p, Options{MaxLength: 320})
 		r := Request{Prompt: []int32{5, 6, 7, 8, 9}, N: samples, Params: Params{Temperature: 1, MaxTokens: 7}, Next: w.next}
@@ -267,7 +267,7 @@ func TestBadRepliesEndTheirConversation(t *testing.T) {
 // Stops and constraints start over with each turn, and log-probabilities keep their positions.
 func TestEachTurnStartsAnew(t *testing.T) {
 	p := open(t, backend(t), "qwen3-tied", "adapter")
-	w := &world{vocab: p.Vocab, turns: 3}
+	w := &environment{vocab: p.Vocab, turns: 3}
 	watches := 0
 	r := Request{Prompt: []int32{4, 5, 6}, N: 1, Raw: true, Top: 2, Next: w.next, Params: Params{Temperature: 1.2, MaxTokens: 6,
 		Watch: func() func(int32) bool {

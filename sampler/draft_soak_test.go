@@ -25,7 +25,7 @@ func (n *neighbours) Allow(mask []uint32) {
 func (n *neighbours) Accept(token int32) { n.last = int(token) }
 
 // askedAtRandom are requests of every kind, some of which repeat others.
-func askedAtRandom(rng *rand.Rand, w *world) []Request {
+func askedAtRandom(rng *rand.Rand, w *environment) []Request {
 	asked := make([]Request, 1+rng.IntN(10))
 	for i := range asked {
 		r := Request{Prompt: randomTokens(rng, []int{2, 5, w.vocab}[rng.IntN(3)], 1+rng.IntN(60)), N: 1 + rng.IntN(4),
@@ -65,7 +65,7 @@ func TestDraftsChangeNothingWhateverIsAsked(t *testing.T) {
 	for seed := range n {
 		rng := rand.New(rand.NewPCG(uint64(seed), 1))
 		p := policies[seed%len(policies)]
-		w := &world{vocab: p.Vocab, turns: 1 + rng.IntN(3)}
+		w := &environment{vocab: p.Vocab, turns: 1 + rng.IntN(3)}
 		asked := askedAtRandom(rng, w)
 		o := Options{MaxLength: 280, NoDrafts: true}
 		want := sampleAll(t, engine(t, p, o), asked)
@@ -103,7 +103,7 @@ func byAndBy(t *testing.T, rng *rand.Rand, l *Live, asked []Request) (all []Roll
 			}
 			require.NoError(t, l.iterate())
 			for _, q := range l.s.sequences {
-				require.LessOrEqual(t, len(q.table), l.s.blocksFor(q.length()), "what was drafted keeps no blocks")
+				require.LessOrEqual(t, len(q.table), l.s.blocksFor(q.length()), "drafts must not keep blocks")
 			}
 		}
 	}

@@ -61,7 +61,7 @@ func TestDraftsSaveIterations(t *testing.T) {
 	require.Less(t, d.end, uint32(300), "each token once, and some before each piece")
 	require.Less(t, draw("ada"), 20)
 	require.Greater(t, d.chances[longestGram].rate, 0.9)
-	require.Greater(t, draw("bob"), 150, "what others were told is not his")
+	require.Greater(t, draw("bob"), 150, "other clients' texts give no drafts")
 }
 
 // If the whole cache is remembered, drafts replace the blocks used longest ago.
@@ -116,7 +116,7 @@ func TestACorpusFindsWhatWasSaid(t *testing.T) {
 			missed++
 		}
 	}
-	require.Less(t, missed, 20, "two of six tokens in a row were said")
+	require.Less(t, missed, 20, "at least two of six tokens must match")
 }
 
 func contains(text, part []int32) bool {

@@ -287,7 +287,7 @@ func TestBadRequestsAreRefusedBeforeAnyWork(t *testing.T) {
 		require.EqualError(t, err, "request 1: "+message)
 	}
 	none, err := NewPlan(p, Options{MaxLength: 1 << 20})
-	require.Equal(t, "KV: none", none.String(), "what stands beside an error can be printed, too")
+	require.Equal(t, "KV: none", none.String(), "a plan can be printed even beside an error")
 	require.ErrorContains(t, err, "the model has 40960 positions")
 	_, err = NewPlan(p, Options{MaxLength: 64, CacheBytes: 1000})
 	require.ErrorContains(t, err, "one sequence of 64 tokens needs 3")

@@ -55,6 +55,6 @@ func TestAFailingMachineEndsAllRequests(t *testing.T) {
 		require.ErrorIs(t, err, ErrClosed)
 		require.ErrorIs(t, err, errBroken)
 		require.Equal(t, l.s.Blocks, l.FreeBlocks())
-		require.Equal(t, left > 0, len(l.s.tree.roots) > 0, "what was computed at last is not relied on")
+		require.Equal(t, left > 0, len(l.s.tree.roots) > 0, "results of the failed iteration are discarded")
 	}
 }

@@ -149,14 +149,14 @@ func TestAFullOrClosedLiveRefuses(t *testing.T) {
 	_, err = l.SubmitAll(many, nil)
 	require.ErrorContains(t, err, "0 listeners for 5 requests, expected one for each")
 	_, err = l.Submit(r, Listener{})
-	require.NoError(t, err, "of those nothing was taken")
+	require.NoError(t, err, "none of those was accepted")
 	all, err := l.SubmitAll(many, make([]Listener, 5))
 	require.NoError(t, err)
 	for _, ticket := range all {
 		ticket.Cancel()
 	}
 	_, err = l.SubmitAll(many, make([]Listener, 5))
-	require.NoError(t, err, "what is given up does not wait")
+	require.NoError(t, err, "cancelled requests do not count as waiting")
 	_, err = l.Submit(r, Listener{})
 	require.ErrorIs(t, err, ErrBusy)
 	l.receive() // hands the requests over to be drawn
@@ -166,7 +166,7 @@ func TestAFullOrClosedLiveRefuses(t *testing.T) {
 	l.Close()
 	_, err = l.Submit(r, Listener{})
 	require.ErrorIs(t, err, ErrClosed)
-	require.NoError(t, l.Run(t.Context()), "what was taken is done")
+	require.NoError(t, l.Run(t.Context()), "accepted requests are completed")
 	for _, got := range h.wait(t, r) {
 		require.Equal(t, Length, got.Finish)
 	}

@@ -135,7 +135,7 @@ func TestTheOldestBlocksGiveWay(t *testing.T) {
 		require.Less(t, len(table), len(c.gone)/2)
 		pool.release(table)
 	}
-	require.False(t, tree.evict(), "somebody runs on it")
+	require.False(t, tree.evict(), "the block is in use")
 	require.Empty(t, tree.find(new(model.Served), []int32{1, 2}, 1), "another adapter computes other keys and values")
 	pool.release(used)
 	tree.forget(nil)
@@ -204,13 +204,13 @@ func TestRequestsSpeakWithTheirAdapters(t *testing.T) {
 	_, err = l.Submit(r, on)
 	require.NoError(t, err)
 	l.Withdraw(served[1])
-	require.Len(t, h.done, r.N, "it is gone when its requests are done")
+	require.Len(t, h.done, r.N, "a withdrawn adapter is removed when its requests are done")
 	_, err = l.Submit(r, on)
 	require.ErrorIs(t, err, ErrWithdrawn)
 	l.Withdraw(served[1])
 	require.NotContains(t, l.s.tree.roots, served[1])
 	_, err = l.Serve(golden)
-	require.NoError(t, err, "its place is free")
+	require.NoError(t, err, "its slot is free")
 }
 
 // Withdrawing an adapter while other requests arrive and leave: freed memory is counted once, as make race checks.

@@ -46,7 +46,7 @@ func TestStopStringsEndCompletions(t *testing.T) {
 	got := sampleAll(t, e, []Request{stopped})[0]
 	require.Equal(t, Stop, got.Finish)
 	require.LessOrEqual(t, len(got.Tokens), 6)
-	require.Equal(t, want.Tokens[:len(got.Tokens)], got.Tokens, "what stops a completion changes nothing before")
+	require.Equal(t, want.Tokens[:len(got.Tokens)], got.Tokens, "stops do not change earlier tokens")
 	require.Equal(t, want.LogProbs[:len(got.Tokens)], got.LogProbs)
 }
 

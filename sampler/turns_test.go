@@ -90,7 +90,7 @@ func TestABigRequestGivesAPlaceToASmallOne(t *testing.T) {
 	require.Equal(t, 21, q.first[second])
 	require.Equal(t, 1, q.ended[small])
 	q.finish()
-	require.Less(t, q.l.s.Preempted, 10, "of others a place is taken when it is free")
+	require.Less(t, q.l.s.Preempted, 10, "other slots are taken when they become free")
 }
 
 // Two requests that arrive together have half of the slots each, and a long prompt keeps only one from others.
@@ -126,9 +126,9 @@ func TestMoreRequestsThanPlaces(t *testing.T) {
 	last := q.ask("", "", 5, 20, 9) // behind the fourth
 	for q.first[last] < 0 {
 		q.steps(1)
-		require.LessOrEqual(t, ended()-before, 3, "those that end together let the next ones in")
+		require.LessOrEqual(t, ended()-before, 3, "sequences that end free their slots for the next ones")
 	}
-	require.Zero(t, q.l.s.Preempted, "each has one place")
+	require.Zero(t, q.l.s.Preempted, "each has one slot")
 	q.finish()
 }
 

@@ -131,7 +131,7 @@ func TestDamagedAdaptersAreNotTaken(t *testing.T) {
 		}
 		requireNothingMade(t, folder)
 		require.NoError(t, os.CopyFS(copied, os.DirFS(adapter)))
-		require.NotEmpty(t, score(copied), "of a copy nobody knows what it was")
+		require.NotEmpty(t, score(copied), "a copy has no recorded hash")
 		require.NoError(t, os.RemoveAll(copied))
 		require.NoError(t, os.WriteFile(path, was, 0o644))
 	}

@@ -110,7 +110,7 @@ func TestLeftoversAreSwept(t *testing.T) {
 		write(t, filepath.Join(run, ".config.json.1234.tmp"), "{")
 		require.NoError(t, os.CopyFS(filepath.Join(run, "checkpoints", "step_000002.mine"), os.DirFS(filepath.Dir(own))))
 		got, _ := o.finish(t, folder, words...)
-		require.Contains(t, got, "checkpoints/step_000002.mine/notes", "no name of a checkpoint")
+		require.Contains(t, got, "checkpoints/step_000002.mine/notes", "not the name of a checkpoint")
 		for name := range got {
 			require.NotContains(t, name, "partial")
 			require.NotContains(t, name, ".tmp")

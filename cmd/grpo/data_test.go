@@ -152,7 +152,7 @@ func TestDataFromTheHub(t *testing.T) {
 	require.Zero(t, code, errOut)
 	snapshot := filepath.Join(os.Getenv("HF_HOME"), "hub/datasets--us--tasks/snapshots", commit)
 	require.Equal(t, filepath.Join(snapshot, "easy/train-00000-of-00001.jsonl")+"\n", out)
-	require.Regexp(t, `^1/1 us/tasks/easy/train-00000-of-00001.jsonl: \d+ B`, errOut, "what is fetched is told of, and not on standard output")
+	require.Regexp(t, `^1/1 us/tasks/easy/train-00000-of-00001.jsonl: \d+ B`, errOut, "downloads are reported on standard error")
 
 	server.Close()
 	t.Setenv("HF_HUB_OFFLINE", "1")

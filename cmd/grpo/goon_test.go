@@ -40,7 +40,7 @@ func TestANamedRunBringsItsSettings(t *testing.T) {
 	says := say("--quiet", "run_dir="+run, "max_steps=4", "grad_clip_norm=1e9")
 	require.Contains(t, says, "settings changed since the last start of the run: grad_clip_norm: 0 → 1e9, max_steps: 2 → 4")
 	got := remains(t, folder)
-	require.Equal(t, whole["rollouts.jsonl"], got["rollouts.jsonl"], "which problems and which model there were")
+	require.Equal(t, whole["rollouts.jsonl"], got["rollouts.jsonl"], "the problems and the model are on record")
 	now, err := os.ReadFile(filepath.Join(run, "config.json"))
 	require.NoError(t, err)
 	require.Equal(t, string(first), string(now))

@@ -159,7 +159,7 @@ func TestASecondInterruptEndsAtOnce(t *testing.T) {
 	p.stopping(t)
 	time.Sleep(2 * onePress)
 	_, alive := looked(p.Process.Pid)
-	require.True(t, alive, "it ends its step first")
+	require.True(t, alive, "the first interrupt waits for the step")
 	before := p.spent(t)
 	require.NoError(t, p.Process.Signal(syscall.SIGINT))
 	_, says := p.end(t)

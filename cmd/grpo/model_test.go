@@ -152,7 +152,7 @@ func TestReplayOfAWholeModel(t *testing.T) {
 	require.Len(t, lines, 20)
 	require.NoError(t, json.Unmarshal([]byte(lines[0]), &first))
 	require.NoError(t, json.Unmarshal([]byte(lines[19]), &last))
-	require.Less(t, last.Loss, first.Loss/2, "a model learns five tokens by heart")
+	require.Less(t, last.Loss, first.Loss/2, "the loss on five tokens must fall")
 
 	scores, errs, code := shell(t, `{"tokens":[5,9,300,17,2]}`, "score", "--model", filepath.Join(dir, "model"))
 	require.Zero(t, code, errs)

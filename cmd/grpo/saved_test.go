@@ -77,7 +77,7 @@ func TestEvalFindsWhatTheRunFound(t *testing.T) {
 	require.Contains(t, first.Checkpoint, "step_000003")
 
 	others, _, _ := evaluate(t, "--run", dir, "--data", held, "--split", "train", "--samples", "0")
-	require.Equal(t, 14, others.Problems, "nobody knows what a set that is named here has in common with the run")
+	require.Equal(t, 14, others.Problems, "a set named here is not compared with the run")
 	require.Nil(t, others.Change)
 }
 
@@ -161,7 +161,7 @@ func TestSampleGoesOnWithATextAsTheRunDid(t *testing.T) {
 	require.Equal(t, want, got)
 	got, errs, code = shell(t, "", "sample", "--run", dir, "--prompt", statement, "--json", "--renderer", "qwen3_instruct")
 	require.Zero(t, code, errs)
-	require.NotEqual(t, want, got, "a flag has the last word")
+	require.NotEqual(t, want, got, "a flag overrides the run's setting")
 	questions := filepath.Join(t.TempDir(), "questions.jsonl")
 	require.NoError(t, os.WriteFile(questions, []byte(`{"id":"q","prompt":"What is 1+1?","answer":"2"}`), 0o644))
 	_, errs, code = shell(t, "", "sample", "--run", dir, "--data", questions)

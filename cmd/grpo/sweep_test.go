@@ -59,7 +59,7 @@ func TestSweepsEndAlike(t *testing.T) {
 		}), "it ended before")
 		out, errs, code := shell(t, "", "sweep", "--dir", filepath.Join(folder, "sweep"))
 		requireBadInput(t, out, errs, code, "makes the runs of "+filepath.Join(folder, "sweep"), "wait until it is done")
-		require.Positive(t, p.kill(t), "the run is a process, and ended with its parent")
+		require.Positive(t, p.kill(t), "the run's process must end with its parent")
 	}
 	code, says = begin(folder, "sweep", "--dir", "sweep").end(t)
 	require.Zero(t, code, says)

@@ -111,8 +111,8 @@ func shortened(name string, to func(n int) int) func(*testing.T, string) func() 
 	}
 }
 
-// cooler edits the stored settings of a run.
-func cooler(t *testing.T, run string) func() {
+// editedSettings edits the stored settings of a run.
+func editedSettings(t *testing.T, run string) func() {
 	path := filepath.Join(run, "config.json")
 	was, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -140,7 +140,7 @@ func misfits(run, narrow string) map[string]misfit {
 		"never resumed":      {nil, []string{"resume=never"}, []string{"2 checkpoints", "type resume=auto to resume it"}},
 		"a checkpoint that is not there": {nil, []string{"run_dir=", "resume=" + filepath.Join(run, "checkpoints", "step_000009")},
 			[]string{"step 9 has no checkpoint; there are 2, 4"}},
-		"settings edited":    {cooler, nil, []string{"config.json was edited since the run began: temperature: 1 → 0.5; remove it"}},
+		"settings edited":    {editedSettings, nil, []string{"config.json was edited since the run began: temperature: 1 → 0.5; remove it"}},
 		"manifest damaged":   {halved("manifest.json"), nil, []string{"manifest.json", "remove it to continue without it"}},
 		"metrics shortened":  {emptied("metrics.jsonl"), nil, []string{"metrics.jsonl", "somebody shortened it", "init_from=" + checkpoint}},
 		"trained in already": {held, nil, []string{"run_dir", "another process is training in " + run}},

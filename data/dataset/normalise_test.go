@@ -129,7 +129,7 @@ func TestShapes(t *testing.T) {
 				delete(got, "source")
 			}
 			require.Equal(t, want, got)
-			require.Contains(t, lineOf(n), c.want[strings.Index(c.want, `"tests":`):], "the tests keep their very digits")
+			require.Contains(t, lineOf(n), c.want[strings.Index(c.want, `"tests":`):], "numbers in tests keep their digits")
 
 			again, err := normaliseLine(lineOf(n))
 			require.NoError(t, err)

@@ -158,7 +158,7 @@ func TestTruncatedAndDamagedFiles(t *testing.T) {
 
 			h.setTrouble(nil)
 			got, err := fetch(c, large)
-			require.NoError(t, err, "the next run mends it")
+			require.NoError(t, err, "the next run downloads it")
 			require.Equal(t, h.large[large], got)
 		})
 	}

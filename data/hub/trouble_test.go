@@ -132,7 +132,7 @@ func TestATokenOfTwoLines(t *testing.T) {
 	c.Token = "hf_a\nhf_b"
 	_, err := c.Snapshot(t.Context(), repo)
 	require.ErrorContains(t, err, "HF_TOKEN, or the file that has the token: found more than one line")
-	require.Empty(t, *waits, "another attempt mends nothing")
+	require.Empty(t, *waits, "there must be no other attempt")
 }
 
 // A password in the endpoint is sent to the Hub, and not shown in any message.

@@ -70,7 +70,7 @@ func TestSpans(t *testing.T) {
 	all, _ = spoken(t, v, `{"prompt": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"},
 		{"role": "user", "content": "c"}],
 		"answer": "d"}`)
-	require.Equal(t, []string{first + "b<|im_end|>" + second + "«d<|im_end|>»"}, all, "what is given is not learned")
+	require.Equal(t, []string{first + "b<|im_end|>" + second + "«d<|im_end|>»"}, all, "the prompt is not trained")
 }
 
 // If a chat format drops old thoughts, each turn is trained as it was when it was the last.

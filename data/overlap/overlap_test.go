@@ -71,7 +71,7 @@ func TestTheFirstOfThoseThatAreAsLike(t *testing.T) {
 		require.InDelta(t, 20.0/23, got.Like[0], 1e-9)
 	}
 	again := problem("again", strings.Repeat(asked.Statement+" ", 3))
-	require.Equal(t, []float64{1}, Find([]data.Problem{again}, []data.Problem{asked}).Like, "what is said several times is as like as once")
+	require.Equal(t, []float64{1}, Find([]data.Problem{again}, []data.Problem{asked}).Like, "repetition does not change similarity")
 }
 
 // Words that hundreds of problems of the set share do not make a statement similar to any.

@@ -267,7 +267,7 @@ func TestWhatIsRefused(t *testing.T) {
 		}
 		_, err = s.Build(t.Context(), c.o)
 		require.ErrorContains(t, err, c.says, c.row)
-		require.NotContains(t, err.Error(), c.o.CacheDir, "a file that nobody knows")
+		require.NotContains(t, err.Error(), c.o.CacheDir, "a file with an internal name")
 		require.True(t, badinput.Is(err), "%v", err)
 	}
 	_, err := Find("humanevil")

@@ -98,7 +98,7 @@ func TestRatesThatAreFarOffAreSeen(t *testing.T) {
 	require.Empty(t, still(1, as))
 	require.Empty(t, still(1.0/30, func(s *Step) { s.Peak *= 3 }), "it warms up")
 	require.Empty(t, still(1.0/30, func(s *Step) { s.Correct = 0.95 }), "it knows how")
-	require.Empty(t, still(1.0/2, func(s *Step) { s.Steps = 4 }), "a try is taken for longer than it is")
+	require.Empty(t, still(1.0/2, func(s *Step) { s.Steps = 4 }), "a short trial run is not judged")
 	require.NotEmpty(t, still(1.0/30, func(s *Step) { s.Steps = -1 }))
 }
 
@@ -130,7 +130,7 @@ func TestARunWithoutAnEndIsToldThatItsScheduleIsOver(t *testing.T) {
 	require.Empty(t, a.OnStep(Step{Number: 1, Updated: true, KL: 1e-3, Peak: 1, LearningRate: 0.1, Steps: -1}))
 	said := a.OnStep(Step{Number: 2, Updated: true, Peak: 1, Steps: -1})
 	require.Equal(t, []string{"schedule is over"}, rules(said))
-	require.Empty(t, said[0].Remedies, "no other setting mends it")
+	require.Empty(t, said[0].Remedies, "no other setting is suggested")
 	require.Empty(t, a.OnStep(Step{Number: 3, Updated: true, Peak: 1, Steps: -1}), "once is enough for a while")
 }
 

@@ -25,9 +25,9 @@ func TestWhatAKilledWriterLeftIsRemoved(t *testing.T) {
 	require.NoError(t, os.Symlink(".a.csv.notes.tmp", filepath.Join(dir, ".a.csv.9.tmp")))
 	kept = append(kept, ".a.csv.8.tmp", ".a.csv.9.tmp", "a.csv")
 	require.NoError(t, Result(path, func(w io.Writer) error {
-		require.Len(t, names(t, dir), len(kept), "its own, and none of those that were left")
+		require.Len(t, names(t, dir), len(kept), "only its own temporary file, and none that was left")
 		require.NoError(t, ResultBytes(path, []byte("of another")))
-		require.Len(t, names(t, dir), len(kept)+1, "its own is not taken for left")
+		require.Len(t, names(t, dir), len(kept)+1, "its own temporary file is not removed")
 		_, err := io.WriteString(w, "whole")
 		return err
 	}))

@@ -35,7 +35,7 @@ func TestTheUmaskHolds(t *testing.T) {
 		is(mode, written, result, filepath.Join(folder, "file"))
 		is(0o755&^fs.FileMode(mask), folder)
 
-		require.NoError(t, os.Chmod(written, 0o600), "one that is there keeps who may read it")
+		require.NoError(t, os.Chmod(written, 0o600), "an existing file keeps its permissions")
 		require.NoError(t, Write(written, func(io.Writer) error {
 			found, err := filepath.Glob(filepath.Join(dir, ".written.*.tmp"))
 			require.NoError(t, err)

@@ -27,8 +27,8 @@ func scored(step, right int) stats.Judged {
 	return j
 }
 
-// world is a simulated run: a score that depends on the step and the settings, and checkpoints.
-type world struct {
+// simulation is a simulated run: a score that depends on the step and the settings, and checkpoints.
+type simulation struct {
 	pilot    *Pilot
 	saved    map[int]advice.Advisor
 	advisor  advice.Advisor
@@ -39,14 +39,14 @@ type world struct {
 	did      []Deed
 }
 
-func newWorld() *world {
+func newSimulation() *simulation {
 	own := Values{Rate: 0.01, Temperature: 1, Format: 0.1, Completions: 8, Overlong: 0}
-	return &world{pilot: New(own), saved: map[int]advice.Advisor{}, right: func(int, *Pilot) int { return 30 },
+	return &simulation{pilot: New(own), saved: map[int]advice.Advisor{}, right: func(int, *Pilot) int { return 30 },
 		kl: func(float64) float64 { return 1e-3 }}
 }
 
 // run takes steps as the trainer does; the pilot is saved and restored before each.
-func (w *world) run(t *testing.T, steps int) {
+func (w *simulation) run(t *testing.T, steps int) {
 	t.Helper()
 	for taken := 0; ; taken++ {
 		require.Less(t, taken, 20*steps, "it does not come to an end: %v", w.did)
@@ -90,7 +90,7 @@ func copied(t *testing.T, a advice.Advisor) (b advice.Advisor) {
 }
 
 func TestAQuietRunIsLeftAlone(t *testing.T) {
-	w := newWorld()
+	w := newSimulation()
 	w.run(t, 100)
 	require.Empty(t, w.did)
 	require.Empty(t, w.pilot.InForce())
@@ -104,7 +104,7 @@ func square(rate float64) float64 { return min(rate*rate*10, 3) }
 // A rate far from one that moves the policy well is corrected within a few steps: a hundred steps at 0.0067 give 3 nats.
 func TestARateIsFound(t *testing.T) {
 	for _, rate := range []float64{0.3, 10, 0.01 / 30, 0.01 / 1000} {
-		w := newWorld()
+		w := newSimulation()
 		w.pilot.Own[Rate], w.kl = rate, square
 		w.right = func(_ int, p *Pilot) int {
 			if p.Value(Rate) > 0.1 {
@@ -124,7 +124,7 @@ func TestARateIsFound(t *testing.T) {
 
 // The search for a pace ends, even if the pace does not follow the rate; a rate at which the policy jumped is not returned to.
 func TestAPaceThatDoesNotFollowTheRate(t *testing.T) {
-	w := newWorld()
+	w := newSimulation()
 	w.kl = func(float64) float64 { return 1e-6 }
 	w.run(t, 200)
 	paced := 0
@@ -139,7 +139,7 @@ func TestAPaceThatDoesNotFollowTheRate(t *testing.T) {
 
 // The first steps of an optimizer move the policy farther than later ones, and do not prove a rate sufficient.
 func TestFirstStepsTellNoPace(t *testing.T) {
-	w := newWorld()
+	w := newSimulation()
 	w.pilot.Own[Rate] = 0.01 / 100
 	w.kl = func(rate float64) float64 {
 		kl := square(rate)
@@ -155,7 +155,7 @@ func TestFirstStepsTellNoPace(t *testing.T) {
 
 // A rate at which the policy jumped is an upper bound, however little a smaller one moves it.
 func TestARateThatJumpedIsARoof(t *testing.T) {
-	w := newWorld()
+	w := newSimulation()
 	w.kl = func(rate float64) float64 {
 		if w.step <= 8 {
 			return 1e-3
@@ -176,7 +176,7 @@ func TestARateThatJumpedIsARoof(t *testing.T) {
 
 // If a lowered rate still makes the policy leap, it is lowered further, and not raised again.
 func TestALoweredRateThatLeapsIsLoweredFurther(t *testing.T) {
-	w := newWorld()
+	w := newSimulation()
 	w.pilot.Own[Rate] = 0.1
 	w.kl = func(rate float64) float64 {
 		switch {
@@ -201,7 +201,7 @@ func TestALoweredRateThatLeapsIsLoweredFurther(t *testing.T) {
 
 // A jump in the first step is undone, and the new rate depends on how far it went, since no other step proves the rate safe.
 func TestAFirstStepThatJumps(t *testing.T) {
-	w := newWorld()
+	w := newSimulation()
 	w.kl = func(rate float64) float64 {
 		if rate >= 0.01 {
 			return 0.15
@@ -216,7 +216,7 @@ func TestAFirstStepThatJumps(t *testing.T) {
 // One leap among many steps halves the rate; a second one soon after lowers it by how far it went.
 func TestALeapOfARateThatWasBorne(t *testing.T) {
 	for _, again := range []bool{false, true} {
-		w := newWorld()
+		w := newSimulation()
 		leapt := 0
 		w.kl = func(float64) float64 {
 			if w.step == 31 && (leapt == 0 || again && leapt == 1) {
@@ -240,7 +240,7 @@ func TestALeapOfARateThatWasBorne(t *testing.T) {
 // If training rewards fall, which are of other problems in each step, an evaluation is made; nothing is changed unless it falls, too.
 func TestAFallOfStepsAloneIsNone(t *testing.T) {
 	for _, fell := range []bool{false, true} {
-		w := newWorld()
+		w := newSimulation()
 		w.evidence = func(s *advice.Step) {
 			if s.Number > 12 {
 				s.Correct, s.Reward = 0.1, 0.1
@@ -265,7 +265,7 @@ func TestAFallOfStepsAloneIsNone(t *testing.T) {
 
 // A change after which the score falls is undone, and not tried again for a while.
 func TestAChangeThatDoesHarmIsUndone(t *testing.T) {
-	w := newWorld()
+	w := newSimulation()
 	w.evidence = func(s *advice.Step) { s.Skipped = 8 }
 	w.right = func(step int, p *Pilot) int {
 		if p.Value(Temperature) > 1 {
@@ -288,7 +288,7 @@ func TestAChangeThatDoesHarmIsUndone(t *testing.T) {
 
 // If the score falls without a recent change, the rate is halved; if that does not help, the run continues in the end.
 func TestAFallWithoutACauseIsNoEndlessLoop(t *testing.T) {
-	w := newWorld()
+	w := newSimulation()
 	w.right = func(step int, _ *Pilot) int { return max(30-3*step, 0) }
 	w.run(t, 30)
 	require.Equal(t, GoesBack, w.did[0].Did)
@@ -301,7 +301,7 @@ func TestAFallWithoutACauseIsNoEndlessLoop(t *testing.T) {
 
 // A non-finite policy is not evaluated; without a checkpoint to go back to, nothing can be done.
 func TestALostPolicy(t *testing.T) {
-	w := newWorld()
+	w := newSimulation()
 	require.False(t, w.pilot.Breaks(errors.New("not finite")))
 	w.run(t, 3)
 	require.True(t, w.pilot.Breaks(errors.New("not finite")))

@@ -77,7 +77,7 @@ func TestTheFirstOfTheMostUrgentFindingsCounts(t *testing.T) {
 // The best of many evaluations was partly luck: less than a tenth below it the run continues, however certain the difference.
 func TestALittleBelowTheBestIsNoFall(t *testing.T) {
 	for below, falls := range map[int]bool{5: false, 7: true} {
-		w := newWorld()
+		w := newSimulation()
 		w.right = func(step int, _ *Pilot) int {
 			if step > 5 {
 				return 30 - below

@@ -18,7 +18,7 @@ func TestTheUsersCacheIsTaken(t *testing.T) {
 	require.Equal(t, filepath.Join(home, "grpo/x"), dir)
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Empty(t, left, "what was tried leaves nothing")
+	require.Empty(t, left, "the test file is removed")
 }
 
 // A home that is missing, or not a folder, is replaced by a temporary folder, which is the same each time.

@@ -31,5 +31,5 @@ func TestLock(t *testing.T) {
 		err, said = said[0], said[1:]
 		return err
 	}
-	require.False(t, Lock(open()), "a signal that came between is no answer")
+	require.False(t, Lock(open()), "an interrupted call is repeated")
 }

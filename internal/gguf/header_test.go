@@ -120,7 +120,7 @@ func TestWhatReadersKnowOfGemma2(t *testing.T) {
 	require.NoError(t, gemma2.check(without))
 	got, err = configOf(t, without)
 	require.NoError(t, err)
-	require.GreaterOrEqual(t, got.Window, without.MaxPositions, "a window of no tokens is another thing than none")
+	require.GreaterOrEqual(t, got.Window, without.MaxPositions, "a window of 0 tokens differs from none")
 }
 
 // Frequency divisors that differ from those of the file's own scaling are refused: they belong to another model.

@@ -45,7 +45,7 @@ func TestDequantiseModel(t *testing.T) {
 		}
 		require.Empty(t, want, "not written")
 		require.NotContains(t, configOf(t, out), "quantization_config")
-		require.FileExists(t, filepath.Join(out, "score.json"), "what stands beside the weights goes with them")
+		require.FileExists(t, filepath.Join(out, "score.json"), "other files are copied with the weights")
 	}
 }
 

@@ -157,7 +157,7 @@ func TestWhoComputesTheLoss(t *testing.T) {
 	r, err := Of(cfg, Own{Loss: own})
 	require.NoError(t, err)
 	require.InDelta(t, 7, r.Objective.Custom(nil), 0)
-	require.NoError(t, r.Begin(t.Context(), nil, nil), "nobody asks the reference")
+	require.NoError(t, r.Begin(t.Context(), nil, nil), "the reference is not used")
 }
 
 // The importance corrections of a step are those of its first update, also in the second, and for a single datum.
@@ -255,7 +255,7 @@ func TestAdjust(t *testing.T) {
 	require.InDelta(t, 0.7, r.Objective.Temperature, 1e-6)
 	r.Compare.Longest = 3
 	r.Adjust(1, 0.5, 0)
-	require.Equal(t, 1, r.Compare.Buffer, "a fifth of three is none, and none would be no penalty")
+	require.Equal(t, 1, r.Compare.Buffer, "a fifth of 3 is 0, and 0 would disable the penalty")
 }
 
 // Each enabled term reports its effect on the step; a disabled one reports nothing, and not 0.

@@ -26,7 +26,7 @@ func TestTheLossOfAWarmUpIsShown(t *testing.T) {
 	require.Equal(t, []string{"loss", "1.25", "accuracy", "0.750"}, []string{lines[0].Name, lines[0].Last, lines[1].Name, lines[1].Last})
 	require.Equal(t, "Loss; at the end loss 1.25", Listed{run: r}.Chart().Spoken)
 	r.settings.Method = "grpo"
-	require.Nil(t, Listed{run: r}.Chart(), "a loss of drawn completions says nothing")
+	require.Nil(t, Listed{run: r}.Chart(), "the loss of an RL run is not shown")
 }
 
 // The terminal shows what is known of a run, and the times of the last timed step.
@@ -52,5 +52,5 @@ func TestEvaluationsOfFewProblems(t *testing.T) {
 	require.Equal(t, 0.5, e.settle().PassAtK)
 	require.InDelta(t, 0.51, e.settle().CI[0], 0.01)
 	e.Problems = 0
-	require.Equal(t, [2]float64{1, 1}, e.settle().CI, "nobody says of how many")
+	require.Equal(t, [2]float64{1, 1}, e.settle().CI, "the number of problems is unknown")
 }

@@ -93,7 +93,7 @@ func TestALogThatCannotBeReadIsNotCut(t *testing.T) {
 	require.NoError(t, os.WriteFile(d.File("first"), []byte("a\n"), 0o644))
 	require.NoError(t, d.keepEnds(filepath.Join(path, "kept"), logs, Point{}))
 	err = d.keepEnds(filepath.Join(d.File("first"), "kept"), logs, Point{})
-	require.ErrorIs(t, err, syscall.ENOTDIR, "where they would be kept is none")
+	require.ErrorIs(t, err, syscall.ENOTDIR, "the place to set lines aside cannot be made")
 
 	require.NoError(t, os.Remove(d.File("second")))
 	require.NoError(t, os.Mkdir(d.File("second"), 0o755))

@@ -112,7 +112,7 @@ func TestAPlaceThatNobodyCanWriteTo(t *testing.T) {
 	require.ErrorContains(t, err, "write /proc: ")
 	require.NotContains(t, err.Error(), "probe")
 	_, err = Reserve("/proc/run")
-	require.ErrorContains(t, err, "choose another one", "no number behind the name makes room there")
+	require.ErrorContains(t, err, "choose another one", "no suffix of the name helps there")
 }
 
 // Hidden files, and those at the root of a file system, do not count as a user's files.

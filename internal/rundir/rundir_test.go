@@ -157,7 +157,7 @@ func TestCheckpointsAreListedRetainedAndSetAside(t *testing.T) {
 		require.NoError(t, d.Save(step, saveFile("x")))
 	}
 	measures := []map[int]float64{{1: 0.5, 2: 0.9, 3: 0.1, 4: 0.2}, {3: 0.4, 5: 0.3}}
-	require.NoError(t, d.Retain(1, 1, measures, 2), "by each measure the best, beside what stays in any case")
+	require.NoError(t, d.Retain(1, 1, measures, 2), "the best by each measure, besides the last ones")
 	all, err = List(d.Path)
 	require.NoError(t, err)
 	require.Equal(t, []string{d.Checkpoint(5), d.Checkpoint(3), d.Checkpoint(2), d.Checkpoint(1)}, all)
@@ -204,7 +204,7 @@ func TestEndsOfLogsAreSetAside(t *testing.T) {
 	}
 	require.Empty(t, goOn(Point{}, "a\n", "half of b"))
 	p := Point{Step: 1, Logs: map[string]int64{"metrics": 2, "other": 2}}
-	require.Empty(t, goOn(p, "b\n", "c\n"), "less than a line is no work")
+	require.Empty(t, goOn(p, "b\n", "c\n"), "a partial line is not worth keeping")
 	first := goOn(p, "b\n")
 	require.Equal(t, filepath.Join(path, Checkpoints, Aside, "after_step_000001"), first)
 	require.Equal(t, first, goOn(p, "b\n", "c\n", "d\n", "half"))

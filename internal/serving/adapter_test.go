@@ -42,7 +42,7 @@ func TestAdaptersComeAndGo(t *testing.T) {
 	require.Equal(t, "x", taught.Base)
 
 	spoken, own := ask(t, taught, "Print 2.", 5), ask(t, base, "Print 2.", 5)
-	require.NoError(t, h.UnloadAdapter("taught"), "it waits for those that speak")
+	require.NoError(t, h.UnloadAdapter("taught"), "unloading waits for running requests")
 	got, bare := <-spoken, <-own
 	require.NoError(t, got.Err)
 	require.NotEqual(t, sampler.Cancelled, got.Finish)

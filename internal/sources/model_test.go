@@ -187,7 +187,7 @@ func TestWhatARunMadeIsNoModel(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(adapter, "config.json"), []byte("{}"), 0o600))
 	_, err := ModelDir(t.Context(), adapter)
-	require.NoError(t, err, "people keep an adapter beside its model")
+	require.NoError(t, err, "an adapter may be beside its model")
 
 	t.Chdir(t.TempDir())
 	t.Setenv("HOME", "/home/ada")

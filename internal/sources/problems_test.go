@@ -46,7 +46,7 @@ func TestACopyIsNotReadInPlaceOfOtherData(t *testing.T) {
 		return p
 	}
 	require.NoError(t, open(old, "exact").Keep(t.Context()))
-	require.Equal(t, "a", open(other, "exact").Train[0].ID, "as nobody allowed another")
+	require.Equal(t, "a", open(other, "exact").Train[0].ID, "other data was not allowed")
 	p := open(other, "exact", "data")
 	require.Equal(t, "b", p.Train[0].ID)
 	require.ErrorContains(t, p.Keep(t.Context()), "holds another data set")

@@ -96,7 +96,7 @@ func TestWhatAChangeIsWorth(t *testing.T) {
 		ones[i] = 1
 	}
 	c := Compare(judged(0, zeros...), judged(5, zeros...))
-	require.Equal(t, "+0.000 [-0.114, +0.114] since step 0, may be chance", c.String(), "that nothing changed is no proof that nothing will")
+	require.Equal(t, "+0.000 [-0.114, +0.114] since step 0, may be chance", c.String(), "an observed change of 0 is no proof")
 	c = Compare(judged(0, zeros...), judged(5, ones...))
 	require.Equal(t, "+1.000 [+0.886, +1.000] since step 0, more than chance", c.String())
 	c = Compare(judged(0, ones...), judged(5, zeros...))

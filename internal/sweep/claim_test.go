@@ -35,7 +35,7 @@ func TestOneProcessMakesTheRuns(t *testing.T) {
 	_, err = Claim(dir, &Plan{Words: []string{"seed=5"}})
 	require.ErrorContains(t, err, "other settings")
 	again, err := Claim(dir, nil)
-	require.NoError(t, err, "who is refused has not kept it")
+	require.NoError(t, err, "a refused process must not hold the lock")
 	require.NoError(t, again.Begin())
 	require.NoError(t, again.Close())
 }

@@ -187,11 +187,11 @@ func TestARunThatFailsStopsNoOther(t *testing.T) {
 	j, err = (&program{fails: map[string]error{"seed=1": ErrLost}}).drive(t, dir, 1, []string{"seed=0..3", "max_steps=4"}, nil)
 	require.NoError(t, err)
 	failed, may = j.Failures()
-	require.Equal(t, []int{1, 0}, []int{failed, may}, "its settings lead there each time")
+	require.Equal(t, []int{1, 0}, []int{failed, may}, "it fails each time")
 	again := &program{}
 	j, err = again.drive(t, dir, 1, []string{"seed=0..3", "max_steps=4"}, nil)
 	require.NoError(t, err)
-	require.Equal(t, []string{"seed=1 to 4"}, again.calls, "what failed is tried again, and nothing else")
+	require.Equal(t, []string{"seed=1 to 4"}, again.calls, "only failed runs are repeated")
 	plain := &program{}
 	want, err := plain.drive(t, t.TempDir(), 1, []string{"seed=0..3", "max_steps=4"}, nil)
 	require.NoError(t, err)
@@ -293,7 +293,7 @@ func TestASweepOfAnOlderReleaseGoesOn(t *testing.T) {
 		require.NoError(t, err, "its words are typed again, where what came since changes nothing")
 		again.SetBase(base)
 		_, err = Open(dir, again)
-		require.ErrorContains(t, err, "other settings", "the settings of now are others")
+		require.ErrorContains(t, err, "other settings", "today's settings differ")
 	}
 }
 

@@ -33,6 +33,6 @@ func TestRowsInBF16(t *testing.T) {
 	require.True(t, bytes.Equal(want, got))
 	for first, all := range RowsInBF16(kernels.HostRows{Encoding: kernels.EncodedBF16, Bytes: want}, cols) {
 		require.Zero(t, first)
-		require.True(t, &all.Bytes[0] == &want[0], "what is in bf16 is not copied")
+		require.True(t, &all.Bytes[0] == &want[0], "bf16 rows are not copied")
 	}
 }

@@ -38,7 +38,7 @@ grpo_run_up{run="new"} 0
 	text := look()
 	require.True(t, strings.HasPrefix(text, head+`grpo_run_step{run="a \"b\"\\"} 1`+"\n"), text)
 	require.Regexp(t, `(?m)^# TYPE grpo_watch_processor_seconds_total counter\ngrpo_watch_processor_seconds_total \d+\.\d+$`, text)
-	require.NotContains(t, look(), "grpo_watch_processor_seconds_total 0.000000\n", "what was asked for before is counted")
+	require.NotContains(t, look(), "grpo_watch_processor_seconds_total 0.000000\n", "earlier requests are counted")
 	require.True(t, strings.HasSuffix(text, value+"\"steps\",key=\"completions\"} 8\n"+value+"\"steps\",key=\"mean_reward\"} 0.1\n"), text)
 
 	logs := filepath.Join(dir, "metrics.jsonl")

@@ -83,7 +83,7 @@ func TestStepsAreToldInNumbers(t *testing.T) {
 				require.Equal(t, fmt.Sprintf("0.%d00", i), told.steps[0].Charts["Mean reward"][0].Text)
 				require.Less(t, len(told.text), 8000)
 			}
-			require.LessOrEqual(t, changed, 1, "then after 300 times as long as that takes")
+			require.LessOrEqual(t, changed, 1, "the pause is 300 times the drawing time")
 			require.Empty(t, s.drawn, "nothing was drawn for it")
 		})
 	}

@@ -252,7 +252,7 @@ func TestProducts(t *testing.T) {
 			for _, line := range figure.FindAllStringSubmatch(out, -1) {
 				t.Log(line[1])
 			}
-			require.Empty(t, figure.ReplaceAllString(out, ""), "the device has nothing to tell")
+			require.Empty(t, figure.ReplaceAllString(out, ""), "the device found something")
 		})
 	}
 }
@@ -272,7 +272,7 @@ func TestTheChoiceOfTiles(t *testing.T) {
 	require.Equal(t, "64x64", card.choose(f32Tiles, 16384, 2560).name)
 	require.Equal(t, "32x32", card.choose(f32Tiles, 16384, 16).name)
 	require.Equal(t, "32x32", card.choose(f32Tiles, 16, 2560).name)
-	require.Zero(t, card.sumsOfGradW(9728, 2560, 16384), "there is a block for every processor")
+	require.Zero(t, card.sumsOfGradW(9728, 2560, 16384), "there is a block for every multiprocessor")
 	require.Zero(t, card.sumsOfGradW(16, 2560, 512), "there is one chain")
 	require.Equal(t, 32*16*2560, card.sumsOfGradW(16, 2560, 16384))
 }

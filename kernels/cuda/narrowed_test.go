@@ -188,7 +188,7 @@ func TestWhichProductsNarrow(t *testing.T) {
 		require.LessOrEqual(t, 2*rows*strip, narrowedBytes(130, 1), "which %s reads", tile.name)
 	}
 	require.Equal(t, 32, tile16x16.stripsIn(0, 1).rows)
-	require.Equal(t, 2*4096*19456, narrowedBytes(100000, 19456), "which are narrowed one after the other")
+	require.Equal(t, 2*4096*19456, narrowedBytes(100000, 19456), "the chunks share the memory")
 }
 
 func TestNarrowedInPTX(t *testing.T) {

@@ -59,7 +59,7 @@ func TestTheCardOfAWarmUp(t *testing.T) {
 	cfg.Method, cfg.Data = configs.SFT, "/rows/sft.jsonl"
 	require.Equal(t, "34 rows of sft.jsonl", problems(provenance.Manifest{Problems: 34}, &cfg))
 	require.Equal(t, configs.SFT, kind(&cfg))
-	require.NotContains(t, again(&cfg), "grpo replay", "which takes steps again that have completions")
+	require.NotContains(t, again(&cfg), "grpo replay", "a warm-up cannot be replayed")
 }
 
 // A single evaluation gives no comparison of before and after.

@@ -198,7 +198,7 @@ func TestServingBesideTraining(t *testing.T) {
 	}
 	manifest, err := os.ReadFile(filepath.Join(served, "manifest.json"))
 	require.NoError(t, err)
-	require.NotContains(t, string(manifest), address, "it is no part of what a run is")
+	require.NotContains(t, string(manifest), address, "serving is not part of a run's settings")
 }
 
 // A full model keeps being served, and the log says that a newer one is there.

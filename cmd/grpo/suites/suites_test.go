@@ -219,12 +219,12 @@ func TestContamination(t *testing.T) {
 	c.Worst = []Alike{{Problem: "b", Other: "7", Share: 0.998}}
 	require.Contains(t, c.String(), "(b is 99 % of 7)", "which is not the same")
 	c.Worst[0].Problem = "a|b\nc"
-	require.Contains(t, (&Card{Contamination: c}).Markdown(), "\n| a\\|b c | 7 |  | 0.99 |\n", "a row of a table stays one")
+	require.Contains(t, (&Card{Contamination: c}).Markdown(), "\n| a\\|b c | 7 |  | 0.99 |\n", "a row of a table stays one row")
 	_, _, err = open(t.Context(), filepath.Join(excerpts, "solutions.jsonl"), "train")
 	require.ErrorContains(t, err, "no row says what is asked")
 	require.NoError(t, os.WriteFile(path, []byte("{\"question\":\"Add two numbers.\"}\n{\n"), 0o644))
 	flags := &Flags{against: []string{path}}
-	require.NoError(t, flags.checkAgainst(t.Context()), "the first row that asks something")
+	require.NoError(t, flags.checkAgainst(t.Context()), "the first row with a problem's text")
 	c, err = (&Plan{flags: flags}).contamination(t.Context(), Evaluated{})
 	require.NoError(t, err, "an evaluation is not lost")
 	require.Contains(t, c.String(), "contamination: unknown, for "+path+" cannot be read: ")

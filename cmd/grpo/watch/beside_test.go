@@ -153,6 +153,6 @@ func TestTheAddressOfASetting(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, dry)
 	again, err := net.Listen("tcp", free)
-	require.NoError(t, err, "a dry run gives the address back")
+	require.NoError(t, err, "a dry run frees the address")
 	require.NoError(t, again.Close())
 }

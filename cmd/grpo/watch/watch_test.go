@@ -58,7 +58,7 @@ func TestAPicture(t *testing.T) {
 	}
 	for line := range strings.Lines(out.String()) {
 		require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), 80, line)
-		require.NotContains(t, line, "\x1b", "what a model wrote cannot steer the terminal")
+		require.NotContains(t, line, "\x1b", "control characters must be escaped")
 	}
 
 	s, err := watch.New(watch.Options{Paths: []string{dir}})

@@ -30,7 +30,7 @@ func TestTurns(t *testing.T) {
 	soon, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	bob, err := turns.Take(soon, "bob")
-	require.NoError(t, err, "one whom nobody waited for has left nothing behind")
+	require.NoError(t, err, "a cancelled client leaves nothing")
 	refused("ada", "there are two again")
 	eve()
 	bob()

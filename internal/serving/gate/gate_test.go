@@ -287,7 +287,7 @@ func TestTurns(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
 	stop(refusal.Errorf(http.StatusServiceUnavailable, "the server is stopping"))
 	_, err = g.enter(ctx, "ada")
-	require.ErrorContains(t, err, "the server is stopping", "who waits then hears why it ends")
+	require.ErrorContains(t, err, "the server is stopping", "a waiting request gets the reason")
 }
 
 // Paths and statuses are counted; clients cannot make the table grow without bound.

@@ -95,7 +95,7 @@ func TestARefusalDoesNotWaitForTheBody(t *testing.T) {
 		require.Contains(t, string(text), "no key")
 	}
 	_, err = in.ReadByte()
-	require.ErrorIs(t, err, io.EOF, "what is left of a body is no request")
+	require.ErrorIs(t, err, io.EOF, "the rest of a body is not parsed as a request")
 }
 
 // Requests that do not finish in time are cancelled with a reason.

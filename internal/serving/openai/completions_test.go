@@ -98,7 +98,7 @@ func TestEcho(t *testing.T) {
 	require.Zero(t, none.Usage.Completion)
 
 	both := continued(t, New(s, Options{}), `"max_tokens":0,"max_completion_tokens":1,`+fields)
-	require.Equal(t, 1, both.Usage.Completion, "the newer of two names counts")
+	require.Equal(t, 1, both.Usage.Completion, "the newer name of a field counts")
 	status, text := post(t, New(s, Options{}), "/v1/completions", `{"model":"tiny","prompt":"a","max_tokens":0}`)
 	require.Equal(t, http.StatusBadRequest, status)
 	require.Contains(t, text, `or \"echo\": true`)

@@ -90,7 +90,7 @@ func TestTheReportWantsATicket(t *testing.T) {
 	r.Header.Set("Content-Type", "multipart/form-data; boundary=a")
 	w = httptest.NewRecorder()
 	p.ServeHTTP(w, r)
-	require.Equal(t, http.StatusUnauthorized, w.Code, "the body of a stranger is not taken apart")
+	require.Equal(t, http.StatusUnauthorized, w.Code, "the body of a request without a key is not parsed")
 	p.Known = func(context.Context) bool { return true }
 	require.Equal(t, http.StatusOK, get(p, "GET", report, "").Code, "a key was shown")
 	p.Known = nil

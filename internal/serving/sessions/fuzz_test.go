@@ -76,7 +76,7 @@ func FuzzSessions(f *testing.F) {
 		}
 		if w.Code >= 400 {
 			require.Less(t, w.Body.Len(), 8000)
-			require.NotContains(t, w.Body.String(), above, "where things lie is none of a client's business")
+			require.NotContains(t, w.Body.String(), above, "errors must not show paths")
 		}
 		s.mu.Lock()
 		for id, other := range s.sessions {

@@ -24,7 +24,7 @@ func TestANameSpeaksAsBefore(t *testing.T) {
 	_, err = r.Save(t.Context(), "")
 	require.NoError(t, err)
 	require.Equal(t, said, s.says("mine"))
-	require.NotContains(t, s.call("POST", "/v1/sessions/"+r.ID+"/finish", `{}`), "served_as", "what is kept now is not what is served")
+	require.NotContains(t, s.call("POST", "/v1/sessions/"+r.ID+"/finish", `{}`), "served_as", "the kept adapter is not the published one")
 	s.stop()
 	require.NoError(t, s.host.UnloadAdapter("mine"))
 	s.start(Options{})

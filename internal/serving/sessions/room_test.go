@@ -60,7 +60,7 @@ func TestDrainEndsPolls(t *testing.T) {
 	n.jobs["x"].answer = []byte("{}")
 	w := httptest.NewRecorder()
 	require.NoError(t, n.do(w, httptest.NewRequest("POST", "/", nil), "x", "", nil))
-	require.Equal(t, "{}\n", w.Body.String(), "what is done is answered")
+	require.Equal(t, "{}\n", w.Body.String(), "a finished job is answered")
 }
 
 // If there is no room for what would be written, the request is refused.

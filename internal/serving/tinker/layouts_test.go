@@ -75,7 +75,7 @@ func TestALayoutWithoutWorkMakesRoom(t *testing.T) {
 			require.NoError(t, err)
 			rank++
 		}
-		require.ElementsMatch(t, []int{rank - 2, rank - 1}, ranks(), "the one that was asked last before the others made room")
+		require.ElementsMatch(t, []int{rank - 2, rank - 1}, ranks(), "the least recently used layout made room")
 	}))
 
 	turn := s.server.bases["tiny"].Turn

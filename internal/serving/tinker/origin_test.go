@@ -80,7 +80,7 @@ func TestAdaptersKnowTheirBase(t *testing.T) {
 		}
 		m := &client.Training{Session: n, ID: strings.Split(strings.TrimPrefix(paths[0], "tinker://"), "/")[0], Seq: 100}
 		_, err := m.Save(t.Context(), "three")
-		require.ErrorContains(t, err, "was trained on another model than tiny is now", "nor does what was in memory go on over it")
+		require.ErrorContains(t, err, "was trained on another model than tiny is now", "the state of a model does not continue over it")
 	})
 	records, err := filepath.Glob(filepath.Join(store, "runs", "*", "*", "*", "base_model.json"))
 	require.NoError(t, err)

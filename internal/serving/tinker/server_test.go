@@ -298,7 +298,7 @@ func TestAModelThatIsUnloaded(t *testing.T) {
 	require.NoError(t, err)
 	_, err = f.Wait(t.Context())
 	require.ErrorContains(t, err, "was unloaded")
-	require.NotContains(t, s.server.runs[m.ID].entries, m.Seq, "nothing of it is kept")
+	require.NotContains(t, s.server.runs[m.ID].entries, m.Seq, "nothing of the model is left")
 
 	s.server.stop()
 	s.server.work.Wait() // all is on disk, and the journal is as short as possible

@@ -191,7 +191,7 @@ func TestAnswersAreAMixture(t *testing.T) {
 					require.Empty(t, d.second)
 				case !program:
 					talk++
-					require.Nil(t, d.shown, "a test of an answer without a program")
+					require.Nil(t, d.shown, "an answer without a program is not shown a test")
 				case !fence:
 					bare++
 				case !strings.HasSuffix(d.first.text, "```"):

@@ -118,7 +118,7 @@ func TestLongAttention(t *testing.T) {
 		of1, _ := o.packedRows(card, alone, []int32{0, 1}, h, kv)
 		got := p.rows(run{0, 0, alone}, run{1, T - 1, qkv[last:]})
 		require.Equal(t, of1, got[:h.OutWidth()], "a row at the start, beside a late one")
-		require.Equal(t, out[(T-1)*h.OutWidth():], got[h.OutWidth():], "a row with parts side by side")
+		require.Equal(t, out[(T-1)*h.OutWidth():], got[h.OutWidth():], "a row whose parts are computed in parallel")
 	}
 }
 

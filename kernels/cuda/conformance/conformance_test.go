@@ -58,7 +58,7 @@ func opened(t *testing.T) func() *cuda.Backend {
 		if !os.IsNotExist(err) {
 			require.NoError(t, err)
 		}
-		require.Empty(t, string(told), "the device has nothing to tell")
+		require.Empty(t, string(told), "the device found something")
 	})
 	return func() *cuda.Backend {
 		b, err := cuda.NewBackend(d)

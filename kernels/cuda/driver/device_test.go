@@ -99,7 +99,7 @@ func TestEvents(t *testing.T) {
 	plain, err := d.NewEvent(false)
 	require.NoError(t, err)
 	_, err = plain.Since(before)
-	require.Error(t, err, "which was not timed")
+	require.Error(t, err, "the event was not timed")
 	for _, e := range []*Event{before, after, plain} {
 		require.NoError(t, e.Close())
 	}
@@ -157,7 +157,7 @@ func TestLeaks(t *testing.T) {
 	again := opened(t)
 	free, _, err := again.Memory()
 	require.NoError(t, err)
-	require.Equal(t, int64(1<<29), free, "all of it came back")
+	require.Equal(t, int64(1<<29), free, "not all memory was freed")
 	flags, _, err = again.device.PrimaryCtxState()
 	require.NoError(t, err)
 	require.Equal(t, cu.SchedBlockingSync, flags)

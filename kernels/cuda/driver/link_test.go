@@ -18,14 +18,14 @@ func TestNothingIsLinked(t *testing.T) {
 	defer self.Close()
 	libraries, err := self.ImportedLibraries()
 	require.NoError(t, err)
-	require.Contains(t, libraries, "libc.so.6", "what is linked is seen")
+	require.Contains(t, libraries, "libc.so.6", "the list must include libraries that are linked")
 	for _, name := range libraries {
 		require.NotContains(t, name, "libcuda")
 	}
 	symbols, err := self.DynamicSymbols()
 	require.NoError(t, err)
 	for _, s := range symbols {
-		require.NotRegexp(t, `^cu[A-Z]`, s.Name, "a driver that something else loads would meet ours")
+		require.NotRegexp(t, `^cu[A-Z]`, s.Name, "driver functions must be hidden from other libraries")
 	}
 }
 

@@ -47,7 +47,7 @@ func TestLaunch(t *testing.T) {
 	back := make([]byte, 16)
 	require.NoError(t, s.Read(back, m.At))
 	require.Equal(t, floats(1.5, 2.5, 3.5, 4), back)
-	require.Zero(t, testing.AllocsPerRun(100, func() { _ = launch() }), "a launch is made hundreds of times a step")
+	require.Zero(t, testing.AllocsPerRun(100, func() { _ = launch() }), "a launch must not allocate: a step has hundreds")
 
 	err = s.Launch(saxpy, Dim{X: 1}, Dim{X: 1025}, 0)
 	require.EqualError(t, err, "kernel saxpy, 1 blocks of 1025 threads: card 0 (Test Card): launching: "+
@@ -74,7 +74,7 @@ func TestSharedMemory(t *testing.T) {
 		"kernel "+name+": 49152 bytes of dynamic shared memory, expected at most 48128: AllowShared comes first")
 	require.NoError(t, wide.AllowShared(90000))
 	require.NoError(t, launch(90000))
-	require.NoError(t, wide.AllowShared(1), "less than there is")
+	require.NoError(t, wide.AllowShared(1), "less than the device has")
 	require.NoError(t, launch(90000))
 	require.EqualError(t, wide.AllowShared(165889),
 		"card 0 (Test Card): kernel "+name+": 165889 bytes of shared memory for a block, expected at most 165888")

@@ -27,7 +27,7 @@ func TestNothingTouchesTheDriver(t *testing.T) {
 	require.NoFileExists(t, touched)
 	out, ok = apart.Run(t, "probe", env)
 	require.True(t, ok, out)
-	require.FileExists(t, touched, "the library says when it is loaded")
+	require.FileExists(t, touched, "the library prints when it is loaded")
 }
 
 func TestProbe(t *testing.T) {
@@ -98,7 +98,7 @@ func TestCardsThatCannotBeUsed(t *testing.T) {
 				var why *Unusable
 				require.ErrorAs(t, err, &why)
 				require.Equal(t, c.reason, why.Reason)
-				require.False(t, why.Absent(), "a card that fails is no reason to take the processor in silence")
+				require.False(t, why.Absent(), "auto must not silently use the processor if a card fails")
 			}
 		})
 	}

@@ -59,7 +59,7 @@ func kernels(t *testing.T) map[string]Kernel {
 		found, err := Parse(string(text))
 		require.NoError(t, err, file)
 		for _, k := range found {
-			require.NotContains(t, all, k.Name, "two files have it")
+			require.NotContains(t, all, k.Name, "the name is in two files")
 			all[k.Name] = k
 		}
 	}
@@ -95,7 +95,7 @@ func TestKernelsReadWide(t *testing.T) {
 		}
 	}
 	require.Positive(t, min(all["narrow"].Loads[16], all["narrow"].Stores[8], all["widen"].Loads[8], all["widen"].Stores[16]))
-	require.Equal(t, 2*4, all["draw_cuts"].Loads[16], "four loads of a thread under way, in each of two truncations")
+	require.Equal(t, 2*4, all["draw_cuts"].Loads[16], "four loads in flight per thread, in each of two truncations")
 	for name, k := range all {
 		if strings.HasPrefix(name, "attention_bf16") || strings.HasPrefix(name, "attention_f32") {
 			require.GreaterOrEqual(t, k.Loads[16], 3+1, "%s: copies of keys, the first and the next, and of values, and queries", name)
@@ -113,7 +113,7 @@ func TestKernelsAreWhatTheCompilerMakes(t *testing.T) {
 	require.NoError(t, err)
 	files, err := filepath.Glob(source + "/*.cu")
 	require.NoError(t, err)
-	require.Len(t, made, len(files), "make ptx; files of kernels that are gone go by hand")
+	require.Len(t, made, len(files), "type make ptx, and remove files without a source by hand")
 	_, missing := exec.LookPath("clang++-19")
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".cu") + ".ptx"

@@ -116,7 +116,7 @@ func TestGradientsReadWhatWaitsInBF16(t *testing.T) {
 		require.Equal(t, twice, out, name)
 		require.Equal(t, c.read, read, name)
 		require.NoError(t, p.Close())
-		require.NoError(t, p.Close(), "which has nothing left to do")
+		require.NoError(t, p.Close(), "no operation is left")
 	}
 }
 

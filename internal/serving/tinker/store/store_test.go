@@ -184,7 +184,7 @@ func TestCheckpoints(t *testing.T) {
 	require.ErrorIs(t, r.Save(c, false, write("other")), ErrTaken)
 	require.NoError(t, r.Save(c, true, write("other")))
 	_, err = r.Change(found, func(*Checkpoint) error { return nil })
-	require.ErrorIs(t, err, os.ErrNotExist, "it is another by now")
+	require.ErrorIs(t, err, os.ErrNotExist, "the checkpoint was replaced")
 	found, err = r.Find(Weights, "a")
 	require.NoError(t, err)
 	require.EqualValues(t, 5, found.Size)
