@@ -240,8 +240,8 @@ func TestADirectoryThatIsNoStore(t *testing.T) {
 // If the number of models in memory is limited, others are loaded when one leaves, and results do not change.
 func TestModelsTakeSeats(t *testing.T) {
 	var want, got []any
-	for _, seats := range []int{16, 1} {
-		s := serve(t, t.TempDir(), func(o *Options) { o.Models = seats })
+	for _, models := range []int{16, 1} {
+		s := serve(t, t.TempDir(), func(o *Options) { o.Models = models })
 		n := s.connect(t)
 		one, two := train(t, n, 7), train(t, n, 8)
 		got = nil
@@ -249,7 +249,7 @@ func TestModelsTakeSeats(t *testing.T) {
 			got = append(got, learned(t, one, crossEntropy(lesson(text1, 3, 1))), learned(t, two, crossEntropy(lesson(text2, 3, 1))))
 			got = append(got, stepped(t, two, 1e-2), stepped(t, one, 1e-2))
 		}
-		require.Equal(t, min(seats, 2), len(s.server.account("").seats))
+		require.Equal(t, min(models, 2), len(s.server.account("").modelSlots))
 		if want == nil {
 			want = got
 		}

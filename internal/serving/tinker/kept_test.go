@@ -59,7 +59,7 @@ func TestAModelAtWorkDoesNotFade(t *testing.T) {
 	turn.Lock()
 	f, err := m.ForwardBackward(t.Context(), crossEntropy(lesson(text1, 3, 1)))
 	require.NoError(t, err)
-	s.server.runs[m.ID].fade()
+	s.server.runs[m.ID].dropIdle()
 	turn.Unlock()
 	_, err = f.Wait(t.Context())
 	require.NoError(t, err)

@@ -35,13 +35,13 @@ func TestTwoSamplingSessionsOfANumber(t *testing.T) {
 	path, err := train(t, n, 1).SaveSampler(t.Context(), "a")
 	require.NoError(t, err)
 	for k := range 8 {
-		voice := func(key, value string) func() error {
+		open := func(key, value string) func() error {
 			return func() error {
 				return s.Call(t.Context(), "POST", "create_sampling_session",
 					map[string]any{"session_id": n.ID, "sampling_session_seq_id": 100 + k, key: value}, nil)
 			}
 		}
-		require.Equal(t, 1, both(voice("base_model", "tiny"), voice("model_path", path)))
+		require.Equal(t, 1, both(open("base_model", "tiny"), open("model_path", path)))
 	}
 }
 
@@ -155,7 +155,7 @@ func TestASampleOfWhatIsSavedAgain(t *testing.T) {
 	}
 	v, err := n.Voice(t.Context(), "", path)
 	require.NoError(t, err)
-	known, err := s.server.voice(v.ID)
+	known, err := s.server.samplingSession(v.ID)
 	require.NoError(t, err)
 	w, err := s.server.adapter(known)
 	require.NoError(t, err)
