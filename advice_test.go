@@ -25,7 +25,7 @@ func TestTooManyRewardErrorsStopTheRun(t *testing.T) {
 	require.ErrorContains(t, tr.Run(t.Context()), "step 1: 12 of 12 completions could not be scored; try fixing that first")
 }
 
-// The rules are given what the step says.
+// The advice rules see the step's own metrics.
 func TestEvidenceIsTheStepsOwn(t *testing.T) {
 	m := Metrics{Step: 7, RewardStats: RewardStats{MeanReward: 0.5, MeanCorrect: 0.125, FormatRate: 0.75},
 		GroupStats: GroupStats{GroupsTotal: 8, GroupsSkipped: 3, AllGood: 1},
@@ -39,14 +39,14 @@ func TestEvidenceIsTheStepsOwn(t *testing.T) {
 	require.Equal(t, want, evidence(m, Timing{Total: 10, Score: 2}, advice.Graded))
 }
 
-// They are given what the step has of its run, too: how many steps that has of its own, the peak of the learning rate, and how many
-// updates the moments are of.
+// They also see the state of the run: how many steps it has made itself, the peak learning rate, and the number of updates behind Adam's
+// moments.
 func TestAStepIsJudgedAsOneOfItsRun(t *testing.T) {
 	tr, _ := setup{words: []string{"max_steps=510", "learning_rate=0.002"}}.open(t)
 	tr.start, tr.pilot = 10, &autopilot.Pilot{Aims: 50}
 	m := Metrics{Step: 11, Update: Update{Updated: true, LearningRate: 0.001}}
 	m.Stats.KL2 = 0.02
-	for _, updates := range []int{5, 6} { // the first ones tell nothing
+	for _, updates := range []int{5, 6} { // the first updates say nothing about the moments
 		require.NoError(t, tr.learner.Adam.Resume(&optim.State{Steps: updates}))
 		require.NoError(t, tr.conclude(m, Timing{}, nil))
 	}
@@ -54,7 +54,7 @@ func TestAStepIsJudgedAsOneOfItsRun(t *testing.T) {
 	require.InDelta(t, 500*math.Sqrt(2*0.02)*2, tr.pilot.Paces[0], 1e-9)
 }
 
-// A checker that fails on answers is told of at once, and the problems are not blamed.
+// A checker that fails on answers is reported at once, and the problems are not blamed.
 func TestACheckerThatFailsIsSeen(t *testing.T) {
 	dir := t.TempDir()
 	train := filepath.Join(dir, "train.jsonl")
@@ -84,7 +84,7 @@ func TestACheckerThatFailsIsSeen(t *testing.T) {
 	}
 }
 
-// An own grader that never says "correct" is told so, and is not told of settings that it does not use.
+// If a program's own grader never says "correct", the advice says so, and does not name settings that such a grader ignores.
 func TestAnOwnGraderIsTold(t *testing.T) {
 	pays := func(value func(reward.Completion) float64) *listener {
 		grade := func(_ context.Context, c reward.Completion) (reward.Score, error) {

@@ -20,7 +20,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// piloted are words for a run whose rate is far too high, so that it goes back, and tries.
+// piloted are settings of a run whose learning rate is far too high, so that the autopilot goes back and tries another.
 func piloted(words ...string) []string {
 	return override([]string{"autopilot=true", "max_steps=9", "learning_rate=3", "eval_samples=0", "eval_k=0"}, words)
 }
@@ -32,7 +32,7 @@ func deeds(t *testing.T, dir string) []autopilot.Deed {
 	return all
 }
 
-// A rate that is far too high is seen at once: the run goes back with a smaller one, says so, and loses nothing.
+// A learning rate that is far too high is noticed at once: the run goes back, uses a smaller one, reports that, and loses nothing.
 func TestTheAutopilotGoesBack(t *testing.T) {
 	dir := t.TempDir()
 	tr, l := setup{dir: dir, words: piloted()}.open(t)
@@ -49,7 +49,7 @@ func TestTheAutopilotGoesBack(t *testing.T) {
 	recorded, err := jsonl.OfKind[Metrics](filepath.Join(dir, metricsFile), "")
 	require.NoError(t, err)
 	for i, m := range recorded {
-		require.Equal(t, i+1, m.Step, "a step is on record once")
+		require.Equal(t, i+1, m.Step, "each step is on record once")
 		require.Equal(t, m.LearningRate, m.Autopilot[autopilot.Rate])
 		seen[m.Step] = true
 	}
@@ -57,17 +57,17 @@ func TestTheAutopilotGoesBack(t *testing.T) {
 	require.Greater(t, len(l.metrics), 9, "some were undone")
 	aside, err := filepath.Glob(filepath.Join(dir, rundir.Checkpoints, rundir.Aside, "*", metricsFile))
 	require.NoError(t, err)
-	require.NotEmpty(t, aside, "what was undone is kept")
+	require.NotEmpty(t, aside, "undone lines are set aside")
 	require.Contains(t, tr.Autopilot(), "settings at the end: learning_rate=")
 	require.Contains(t, l.warnings[0]+l.warnings[1], "goes back to step 0, and continues with learning_rate=")
 }
 
-// The steps that stand are taken again to the bit, with the settings that each of them had.
+// Replays of the steps that remain have the same bits, with the settings that each step had.
 func TestPilotedStepsAreReplayed(t *testing.T) {
 	racing.Again(t)
 	dir := t.TempDir()
 	tr, _ := setup{dir: dir, words: piloted("pipeline=full", "learning_rate=0.0001", "max_steps=5")}.open(t)
-	tr.pilot.Now[autopilot.Temperature] = 1.3 // as if it had been tried
+	tr.pilot.Now[autopilot.Temperature] = 1.3 // as if the autopilot had tried it
 	tr.putInForce()
 	run(t, tr)
 	require.NoError(t, os.RemoveAll(checkpoint(dir, 2)))
@@ -77,8 +77,8 @@ func TestPilotedStepsAreReplayed(t *testing.T) {
 	require.Contains(t, steps, 4)
 }
 
-// Where the autopilot goes back behind the step that its process began after, the steps that are made again have the settings of that
-// process; and where the checkpoint is gone that it would go back to, it goes back to the one that the run goes on from.
+// If the autopilot goes back to before the step from which its process resumed, the repeated steps have the settings of that process. If
+// the checkpoint for that is gone, it goes back to the one from which the run resumed.
 func TestTheAutopilotGoesBackBehindItsProcess(t *testing.T) {
 	dir := t.TempDir()
 	calm := []string{"learning_rate=0.0001", "max_steps=3", "save_every=1", "keep_last=0"}
@@ -102,7 +102,7 @@ func TestTheAutopilotGoesBackBehindItsProcess(t *testing.T) {
 	require.True(t, slices.ContainsFunc(deeds(t, dir), func(d autopilot.Deed) bool { return d.To != nil && *d.To == 2 }))
 }
 
-// The checkpoint that the autopilot would go back to stays, however few are kept.
+// The checkpoint that the autopilot would go back to is kept, however few are kept.
 func TestWhereTheAutopilotGoesBackToIsKept(t *testing.T) {
 	racing.Again(t)
 	dir := t.TempDir()
@@ -115,8 +115,8 @@ func TestWhereTheAutopilotGoesBackToIsKept(t *testing.T) {
 	require.DirExists(t, checkpoint(dir, 4))
 }
 
-// A run with an autopilot that is interrupted at the beginning of any phase, and resumed, ends as one that never was. Here
-// at some phases, with GRPO_KILLS=20 at each.
+// A run with an autopilot that is interrupted at the beginning of any phase and resumed ends like an uninterrupted one. This tests some
+// phases; GRPO_KILLS=20 tests each.
 func TestPilotedRunsAreResumedToTheByte(t *testing.T) {
 	for _, words := range racing.First(piloted("pipeline=full", "max_steps=4", "save_every=1", "keep_last=1"), piloted("max_steps=6")) {
 		whole := setup{dir: t.TempDir(), words: words}
@@ -135,7 +135,7 @@ func TestPilotedRunsAreResumedToTheByte(t *testing.T) {
 	}
 }
 
-// What was tried in place of a setting gives way to what somebody says of it, and without the autopilot to what the run says.
+// A setting given by the user overrides a value that the autopilot tried; without the autopilot the run's own setting counts.
 func TestWhatIsSaidCountsMoreThanWhatWasTried(t *testing.T) {
 	s := setup{dir: t.TempDir(), words: piloted("max_steps=4")}
 	tr, _ := s.open(t)
@@ -154,7 +154,7 @@ func TestWhatIsSaidCountsMoreThanWhatWasTried(t *testing.T) {
 	require.Equal(t, 0.02, tr.learner.Peak())
 	run(t, tr)
 	require.Empty(t, l.metrics[0].Autopilot)
-	require.NotEmpty(t, deeds(t, s.dir), "what it did stays on record")
+	require.NotEmpty(t, deeds(t, s.dir), "the autopilot's actions stay on record")
 }
 
 func TestTheAutopilotWantsSomewhereToGoBackToAndSomethingToMeasureOn(t *testing.T) {
@@ -164,8 +164,8 @@ func TestTheAutopilotWantsSomewhereToGoBackToAndSomethingToMeasureOn(t *testing.
 	require.ErrorContains(t, err, "autopilot: no problems are held out, and a tenth of the 6 training problems is too few")
 }
 
-// A trial of the format's weight ends as it was begun, at 0 too; and what was sampled ahead is scored with the weight in force, by a run
-// that goes on as by one that never stopped.
+// A trial of format_weight has the same result after a resume, also with weight 0; and completions sampled ahead are scored with the
+// weight in force when the run is resumed.
 func TestATriedWeightOfTheFormat(t *testing.T) {
 	rows := filepath.Join(t.TempDir(), "p.jsonl")
 	require.NoError(t, os.WriteFile(rows, []byte(manyRows(6)), 0o644))
@@ -194,7 +194,7 @@ func TestATriedWeightOfTheFormat(t *testing.T) {
 
 	tr, _ = s.open(t)
 	require.Equal(t, want, ahead(tr))
-	delete(tr.pilot.Now, autopilot.Format) // as where it was tried in vain
+	delete(tr.pilot.Now, autopilot.Format) // as after a trial that did not help
 	tr.putInForce()
 	again, err := tr.restoreAhead(filepath.Join(checkpoint(s.dir, 1), aheadFile))
 	require.NoError(t, err)
@@ -202,7 +202,7 @@ func TestATriedWeightOfTheFormat(t *testing.T) {
 	require.NotContains(t, ahead(tr), -0.5)
 }
 
-// A grader that failed on what was sampled ahead, which is not used any more, ends the run after it went back, and not on half of the way.
+// If the grader failed on completions sampled ahead that are no longer needed, the run ends after it has gone back, and not halfway.
 func TestTheAutopilotGoesBackWhereTheGraderFailed(t *testing.T) {
 	var gone []data.Problem
 	drawn := make(chan struct{})
@@ -219,7 +219,7 @@ func TestTheAutopilotGoesBackWhereTheGraderFailed(t *testing.T) {
 	require.NoError(t, tr.steer(t.Context()))
 	require.NoError(t, tr.save())
 	cursor := tr.pool.Cursor()
-	gone = tr.pool.Take(4)[2:] // those of the next step
+	gone = tr.pool.Take(4)[2:] // the problems of the next step
 	_, err := tr.pool.Restore(cursor)
 	require.NoError(t, err)
 	_, err = tr.Step(t.Context(), nil, StepOptions{})
@@ -237,8 +237,8 @@ func TestTheAutopilotGoesBackWhereTheGraderFailed(t *testing.T) {
 	require.Less(t, tr.learner.Peak(), 3.0)
 }
 
-// What was sampled ahead of problems that are others now, or are left out, is passed over. So it is with an autopilot that joins a run
-// without held-out problems, which measures on some that were trained on.
+// Completions sampled ahead are discarded if their problems have changed or were left out: also if an autopilot joins a run without
+// held-out problems, and takes some training problems to measure on.
 func TestTheAutopilotJoinsARunThatSampledAhead(t *testing.T) {
 	rows := filepath.Join(t.TempDir(), "p.jsonl")
 	require.NoError(t, os.WriteFile(rows, []byte(manyRows(80)), 0o644))
@@ -264,7 +264,7 @@ func TestTheAutopilotJoinsARunThatSampledAhead(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// manyRows are rows of problems that differ.
+// manyRows are n different problems.
 func manyRows(n int) string {
 	var text strings.Builder
 	for i := range n {

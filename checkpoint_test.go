@@ -14,8 +14,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/snapshot"
 )
 
-// A checkpoint that is there already, as an interrupt left it before the step was evaluated or the autopilot looked at it, is one of
-// after that once that is done: a run that goes on from it does neither again. And what its process had no time to remove is removed.
+// A checkpoint saved by an interrupt before the step was evaluated, or before the autopilot looked at it, is updated once that is done: a
+// run resumed from it repeats neither. Files that its process had no time to remove are removed.
 func TestACheckpointIsOfTheWholeStep(t *testing.T) {
 	s := setup{dir: t.TempDir(), words: piloted("learning_rate=0.0001", "max_steps=5", "save_every=1", "keep_last=0", "eval_every=1")}
 	tr, _ := s.open(t)
@@ -48,7 +48,7 @@ func TestACheckpointIsOfTheWholeStep(t *testing.T) {
 	require.NoDirExists(t, checkpoint(s.dir, 1))
 }
 
-// What a checkpoint has of the run comes back with it: in a fork also where that began, which may draw with another seed.
+// The state of the run in a checkpoint is restored; in a fork also where the fork began, which may use another seed.
 func TestAForkIsResumedAsOne(t *testing.T) {
 	racing.Again(t)
 	parent := setup{dir: t.TempDir(), words: []string{"max_steps=3", "save_every=3"}}
@@ -58,7 +58,7 @@ func TestAForkIsResumedAsOne(t *testing.T) {
 	tr, l := s.open(t)
 	require.NoError(t, tr.begin(t.Context()))
 	require.NoError(t, tr.evaluateIfDue(t.Context()))
-	require.Len(t, l.evals, 1, "where it begins, too, which is no multiple of eval_every")
+	require.Len(t, l.evals, 1, "also at its beginning, which is no multiple of eval_every")
 	_, err := tr.Step(t.Context(), nil, StepOptions{})
 	require.NoError(t, err)
 	_, err = tr.Save(t.Context())
@@ -73,7 +73,7 @@ func TestAForkIsResumedAsOne(t *testing.T) {
 	require.Equal(t, cursor, tr.pool.Cursor())
 }
 
-// A checkpoint that deals its problems by another seed than its own is no fork's beginning, whatever seed the fork has.
+// A checkpoint whose problems are dealt with another seed than its own is not the beginning of a fork, whatever the fork's seed.
 func TestACheckpointOfTwoSeedsIsRefused(t *testing.T) {
 	parent := setup{dir: t.TempDir(), words: []string{"max_steps=1", "eval_every=-1"}}
 	tr, _ := parent.open(t)
@@ -91,7 +91,7 @@ func TestACheckpointOfTwoSeedsIsRefused(t *testing.T) {
 	}
 }
 
-// A run whose last checkpoint is named has done all of its steps, as one has that is named itself.
+// Naming a run's last checkpoint is like naming the run: all of its steps are done.
 func TestTheLastCheckpointMayBeNamed(t *testing.T) {
 	s := setup{dir: t.TempDir(), words: []string{"max_steps=2", "eval_every=-1", "save_every=1"}}
 	tr, _ := s.open(t)
@@ -103,7 +103,7 @@ func TestTheLastCheckpointMayBeNamed(t *testing.T) {
 	require.Empty(t, l.metrics)
 }
 
-// A run that lost what it said of its settings goes on in the order of sums that its checkpoint says.
+// If a run's record of its settings is lost, the order of summation is taken from the checkpoint.
 func TestACheckpointKnowsItsOrder(t *testing.T) {
 	for _, order := range []string{"serial", "tiles"} {
 		s := setup{dir: t.TempDir(), words: []string{"max_steps=1", "eval_every=-1", "order=" + order}}

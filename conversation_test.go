@@ -26,7 +26,7 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// inTurns are runs of conversations with a model that says anything: most turns are cut off.
+// inTurns are runs of conversations with a model that writes noise, so that most turns are cut off.
 func inTurns(t *testing.T, dir string, words ...string) setup {
 	t.Helper()
 	template := filepath.Join(t.TempDir(), "heal")
@@ -35,7 +35,7 @@ func inTurns(t *testing.T, dir string, words ...string) setup {
 		"turn_reward=best", "max_steps=3", "eval_samples=0", "eval_k=0", "prompts_per_step=1"}, words...)}
 }
 
-// Conversations are learned from as they were drawn, to the bit, however many threads there are.
+// Training on conversations gives the same bits with any number of threads.
 func TestRunsOfConversationsAreEqualToTheByte(t *testing.T) {
 	var want map[string]string
 	for _, threads := range []int{1, 2} {
@@ -47,7 +47,7 @@ func TestRunsOfConversationsAreEqualToTheByte(t *testing.T) {
 			require.Zero(t, m.OnPolicy)
 			require.Greater(t, m.Conversations.Turns, 1.5)
 			require.Len(t, m.Conversations.SolvedByTurn, 3)
-			require.LessOrEqual(t, m.MaxLength, 3*12, "what others say is not counted")
+			require.LessOrEqual(t, m.MaxLength, 3*12, "tokens of the environment are not counted")
 		}
 		require.NotNil(t, l.evals[0].Conversations)
 		got := files(t, s.dir)
@@ -58,8 +58,8 @@ func TestRunsOfConversationsAreEqualToTheByte(t *testing.T) {
 	}
 }
 
-// A run of conversations that is interrupted ends as one that never was, also where those of the next step are drawn already, and where
-// tools answer; and its steps can be taken again.
+// A run of conversations that is interrupted ends like an uninterrupted one, also if those of the next step are sampled ahead, and with
+// tools; and its steps can be replayed.
 func TestInterruptedConversations(t *testing.T) {
 	ahead := inTurns(t, "", "pipeline=full")
 	answered := setup{options: []Option{WithEnvironment(guesses{})}, words: []string{"env=own", "max_turns=5", "max_conversation_tokens=100",
@@ -91,7 +91,7 @@ func interruptedConversations(t *testing.T, s setup) {
 	require.Equal(t, []int{3}, steps)
 }
 
-// A context that ends with a word of its own ends a run as any other does: it is saved as of its last whole step.
+// If a context is cancelled with a cause, the run is saved as of its last whole step, as usual.
 func TestConversationsAreStoppedWithAWord(t *testing.T) {
 	s := inTurns(t, t.TempDir(), "save_every=-1", "eval_every=-1")
 	tr, l := s.open(t)
@@ -105,8 +105,8 @@ func TestConversationsAreStoppedWithAWord(t *testing.T) {
 	require.DirExists(t, checkpoint(s.dir, 1))
 }
 
-// requireConversations holds steps to what was drawn: where they are not drawn ahead, the trainer's log-probabilities are the
-// sampler's to the bit, also of turns that were cut off and after a resume.
+// requireConversations compares steps with what was drawn: unless sampled ahead, the trainer's log-probabilities equal the sampler's to
+// the bit, also for turns that were cut off and after a resume.
 func requireConversations(t *testing.T, s setup, steps []Metrics) {
 	t.Helper()
 	require.NotEmpty(t, steps)
@@ -119,10 +119,10 @@ func requireConversations(t *testing.T, s setup, steps []Metrics) {
 	}
 }
 
-// guesses is an environment with a tool that answers whatever is said, and with moods.
+// guesses is an environment with a tool that always answers, and that can be told to fail.
 type guesses struct {
-	fails error         // at a second turn
-	times *atomic.Int32 // how often; nil: always
+	fails error         // at the second turn
+	times *atomic.Int32 // the number of failures left; nil: always
 }
 
 func (g guesses) Open(context.Context, *data.Problem) (Episode, error) { return guess{g}, nil }
@@ -140,7 +140,7 @@ func (g guess) Turn(_ context.Context, said Said) (Answer, error) {
 
 func (guess) Close() error { return nil }
 
-// A Go program can bring an environment. What it says is read and not learned from, and whose it was is on record.
+// A Go program can bring an environment. Its messages are read but not trained on, and the record says that it was the program's own.
 func TestAnOwnEnvironment(t *testing.T) {
 	s := setup{dir: t.TempDir(), words: []string{"env=own", "max_turns=2", "max_conversation_tokens=120", "max_steps=2", "eval_every=-1",
 		"deterministic=true"}, options: []Option{WithEnvironment(guesses{}), WithGroups(func(_ int, groups []Group) error {
@@ -170,7 +170,7 @@ func TestAnOwnEnvironment(t *testing.T) {
 	require.EqualError(t, err, "env: the program brings an environment of its own, and env=none; type env=own")
 }
 
-// What the machine fails is left out, and too much of it ends the run; what an environment fails ends it at once.
+// Failures of the machine exclude a conversation, and too many end the run; a failure of the environment ends it at once.
 func TestEnvironmentsThatFail(t *testing.T) {
 	broken := &sandbox.InfraError{Attempts: 3, Err: errors.New("no cells")}
 	words := []string{"env=own", "max_turns=2", "max_conversation_tokens=120", "max_steps=1", "eval_every=-1"}
@@ -183,7 +183,7 @@ func TestEnvironmentsThatFail(t *testing.T) {
 	for _, n := range m.Conversations.Endings {
 		ended += n
 	}
-	require.Equal(t, 2*6-1, ended, "nobody knows how that one would have gone on")
+	require.Equal(t, 2*6-1, ended, "an unfinished conversation has no result")
 	tr, _ = setup{words: words, options: []Option{WithEnvironment(guesses{fails: broken})}}.open(t)
 	_, err = tr.Step(t.Context(), nil, StepOptions{})
 	require.ErrorContains(t, err, "the environment failed in 9 conversations, most recently: ")
@@ -196,7 +196,7 @@ func TestEnvironmentsThatFail(t *testing.T) {
 	require.ErrorContains(t, err, "a bug")
 }
 
-// The program of the documentation is learned from.
+// A run trains with the program of the documentation.
 func TestAProgramAsEnvironment(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is not on PATH")
@@ -208,7 +208,8 @@ func TestAProgramAsEnvironment(t *testing.T) {
 	require.Greater(t, l.metrics[0].Conversations.Turns, 1.0)
 }
 
-// A run against a server: what it says is read and not learned from, twice the same, and its steps are taken again without it.
+// A run with an environment server: its messages are read but not trained on, two runs are equal, and its steps are replayed without the
+// server.
 func TestARunAgainstAServer(t *testing.T) {
 	game := &openenvtest.Server{Sessions: 5, Turns: 2}
 	at := httptest.NewServer(game)
@@ -231,7 +232,7 @@ func TestARunAgainstAServer(t *testing.T) {
 	}
 	most, _, _ := game.Most()
 	require.LessOrEqual(t, most, 5)
-	require.Eventually(t, func() bool { // a busy server may be waited for longer than who leaves it waits
+	require.Eventually(t, func() bool { // a busy server may keep the run waiting
 		_, _, open := game.Most()
 		return open == 0
 	}, time.Minute, time.Millisecond)
@@ -242,7 +243,8 @@ func TestARunAgainstAServer(t *testing.T) {
 	require.Equal(t, []int{1, 2}, steps)
 }
 
-// Conversations that were drawn ahead while a server was away are not gone on with: the step would end the run whatever was mended since.
+// Conversations sampled ahead while a server was unreachable are discarded: otherwise the resumed step would end the run although the
+// server is back.
 func TestFailuresThatWereDrawnAheadArePassedOver(t *testing.T) {
 	tr, l := setup{words: []string{"max_steps=1", "eval_every=-1"}}.open(t)
 	path := filepath.Join(t.TempDir(), "ahead.json")

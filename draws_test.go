@@ -21,8 +21,8 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// A draw depends on the seed, the step, the problem and the sample alone: where the policy stays as it is, a step draws the same whether
-// it is sampled ahead or not, and whether the pool deals its problems or the caller names them; and no two steps draw alike.
+// A draw depends only on the seed, the step, the problem and the sample. With an unchanged policy, a step draws the same whether it is
+// sampled ahead or not, and whether the pool deals its problems or the caller names them; no two steps draw alike.
 func TestADrawIsOfItsStep(t *testing.T) {
 	sampled := func(words []string, named bool) (steps []string) {
 		words = append(words, "max_steps=3", "eval_every=-1", "prompts_per_step=6")
@@ -54,7 +54,7 @@ func TestADrawIsOfItsStep(t *testing.T) {
 	require.Equal(t, want, sampled([]string{"pipeline=off"}, true))
 }
 
-// An evaluation draws other completions of a problem than any step does.
+// An evaluation draws other completions of a problem than any step.
 func TestAnEvaluationIsNoStep(t *testing.T) {
 	var drawn [][]int32
 	keep := func(_ int, groups []Group) error {
@@ -80,8 +80,8 @@ func TestAnEvaluationIsNoStep(t *testing.T) {
 	}
 }
 
-// A deterministic run ends where sampler and trainer disagree about what the policy of now has drawn; that they do about what an older
-// one drew, as was sampled ahead, is no reason.
+// A deterministic run ends if sampler and trainer disagree about draws of the current policy. For draws of an older policy, sampled
+// ahead, that is no reason.
 func TestADeterministicRunKnowsWhatIsOld(t *testing.T) {
 	words := []string{"deterministic=true", "eval_every=-1", "max_steps=3"}
 	tr, l := setup{words: append(words, "pipeline=full")}.open(t)
@@ -91,7 +91,7 @@ func TestADeterministicRunKnowsWhatIsOld(t *testing.T) {
 
 	tr, l = setup{words: append(words, "pipeline=off"), options: []Option{WithGroups(func(step int, groups []Group) error {
 		if step == 2 {
-			groups[0].Rollouts[0].LogProbs[0] += 0.5 // as another sampler might have said
+			groups[0].Rollouts[0].LogProbs[0] += 0.5 // as if sampler and trainer disagreed
 		}
 		return nil
 	})}}.open(t)
@@ -99,7 +99,7 @@ func TestADeterministicRunKnowsWhatIsOld(t *testing.T) {
 	require.Len(t, l.metrics, 1)
 }
 
-// What every completion solves, or none, is dealt seldom from then on; a problem that nobody could score was not tried.
+// Problems that every completion solves, or none, are dealt rarely from then on; a problem without a valid score counts as not tried.
 func TestProblemsThatTeachNothingAreDealtSeldom(t *testing.T) {
 	lost := true
 	grader := func(ctx context.Context, c reward.Completion) (reward.Score, error) {
@@ -136,7 +136,7 @@ func TestProblemsThatTeachNothingAreDealtSeldom(t *testing.T) {
 	require.Contains(t, dealt, "p2")
 }
 
-// What was sampled ahead is shown to the grader of a run that goes on as it was to that of the run that sampled it.
+// After a resume, the grader gets completions sampled ahead exactly as in the run that sampled them.
 func TestWhatIsScoredAgainIsTheSame(t *testing.T) {
 	seen := make(chan reward.Completion, 1000)
 	grader := func(ctx context.Context, c reward.Completion) (reward.Score, error) {
@@ -152,7 +152,7 @@ func TestWhatIsScoredAgainIsTheSame(t *testing.T) {
 		for len(seen) > 0 {
 			c := <-seen
 			require.Equal(t, 5, c.MaxTokens)
-			peers := reflect.ValueOf(c.Peers).Elem().FieldByName("resolved").Len() // what judges them together asks
+			peers := reflect.ValueOf(c.Peers).Elem().FieldByName("resolved").Len() // what a joint grader of the group reads
 			all[fmt.Sprint(c.Problem.ID, c.Place)] = fmt.Sprint(c.Text, c.Truncated, c.Tokens, c.MaxTokens, peers)
 		}
 		return all
@@ -172,12 +172,12 @@ func TestWhatIsScoredAgainIsTheSame(t *testing.T) {
 	}
 }
 
-// Of several problems, the one whose completions make the gradient not finite is named, and no other.
+// If one of several problems makes the gradient non-finite, it is named, and no other.
 func TestTheProblemThatIsTheCauseIsNamed(t *testing.T) {
 	grader := func(ctx context.Context, c reward.Completion) (reward.Score, error) {
 		s := reward.Score{Reward: float64(c.Place % 2)}
 		if c.Problem.ID == "p3" {
-			s.Reward *= 1e30 // whose square is more than a float32 can hold
+			s.Reward *= 1e30 // its square overflows a float32
 		}
 		return s, nil
 	}
@@ -188,7 +188,7 @@ func TestTheProblemThatIsTheCauseIsNamed(t *testing.T) {
 	require.Regexp(t, `the cause: sample \d of problem p3(, sample \d of problem p3)*$`, l.warnings[len(l.warnings)-1])
 }
 
-// An update that leaves no numbers behind ends no run that has an autopilot: it goes back, with a smaller rate, and on.
+// With an autopilot, an update that makes weights non-finite does not end the run: it goes back, and continues with a smaller rate.
 func TestTheAutopilotGoesBackFromAnUpdateThatBreaks(t *testing.T) {
 	s := setup{dir: t.TempDir(), words: piloted("learning_rate=1e20", "max_steps=2")}
 	tr, l := s.open(t)
@@ -197,7 +197,7 @@ func TestTheAutopilotGoesBackFromAnUpdateThatBreaks(t *testing.T) {
 	require.NotEmpty(t, l.metrics)
 }
 
-// What truncates the draws of an evaluation does so: with one token to choose from, completions are the most likely ones.
+// Truncation of draws applies to evaluations: with top_k=1, completions are greedy.
 func TestDrawsOfAnEvaluationAreTruncated(t *testing.T) {
 	differ := func(words ...string) bool {
 		tr, _ := setup{words: words}.open(t)
@@ -218,7 +218,7 @@ func TestDrawsOfAnEvaluationAreTruncated(t *testing.T) {
 	}
 }
 
-// A completion ends with a token that ends a turn, and has none before its end; or where it has max_tokens, or all positions of the model.
+// A completion ends with a token that ends a turn, and has none before its end; or at max_tokens, or at the model's last position.
 func TestWhereCompletionsEnd(t *testing.T) {
 	dir, most := t.TempDir(), 70
 	require.NoError(t, os.CopyFS(dir, os.DirFS("data/tokenizer/testdata/small")))
@@ -257,7 +257,7 @@ func TestWhereCompletionsEnd(t *testing.T) {
 	require.Positive(t, cut)
 }
 
-// Groups that agree with themselves are counted, with what was drawn for them.
+// Groups with equal rewards are counted, with the tokens drawn for them.
 func TestWhatWasDrawnInVain(t *testing.T) {
 	group := func(tokens int, advantages ...float64) (g Group) {
 		g.Advantages = advantages
@@ -270,7 +270,7 @@ func TestWhatWasDrawnInVain(t *testing.T) {
 	require.Equal(t, []int{3, 2, 2*3 + 2*4}, []int{s.GroupsTotal, s.GroupsSkipped, s.WastedTokens})
 }
 
-// What a step that fails had sampled ahead is scored no more, nor is an evaluation that is given up.
+// Completions sampled ahead by a step that fails are not scored any more, nor are those of an evaluation that is cancelled.
 func TestNobodyScoresWhatIsGivenUp(t *testing.T) {
 	var scoring atomic.Int32
 	never := func(ctx context.Context) (reward.Score, error) {

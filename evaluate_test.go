@@ -20,7 +20,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// What the machine failed to judge in an evaluation is neither right nor wrong; what was cut off is wrong.
+// Completions that the machine failed to judge are neither right nor wrong in an evaluation; truncated ones are wrong.
 func TestAnEvaluationLeavesOutWhatWasNotJudged(t *testing.T) {
 	grade := func(s reward.Score) Evaluation {
 		scores := map[string]reward.Score{"h0": {Excluded: reward.ExcludedInfra, Verdict: reward.INFRA}, "h1": s,
@@ -50,7 +50,7 @@ func TestAnEvaluationLeavesOutWhatWasNotJudged(t *testing.T) {
 	require.Equal(t, 3, e.NotJudged)
 }
 
-// pass@k is never of fewer than k, and a sandbox that failed proves nothing.
+// pass@k is never computed from fewer than k samples, and a sandbox failure counts as neither.
 func TestPassAtKIsOfK(t *testing.T) {
 	var asked atomic.Int32
 	failing := func(fails func(n int32) bool) Evaluation {
@@ -66,7 +66,7 @@ func TestPassAtKIsOfK(t *testing.T) {
 		require.NoError(t, err)
 		return e
 	}
-	e := failing(func(n int32) bool { return n == 4 }) // one of the sampled ones
+	e := failing(func(n int32) bool { return n == 4 }) // one of the samples
 	require.Equal(t, Sampled{K: 2, PassAt1: 1, PassAtK: 1, BestOfK: 1, LeftOut: 1}, *e.Sampled)
 	require.Equal(t, 1.0, e.GreedyCI[1])
 	require.InDelta(t, 0.438, e.GreedyCI[0], 1e-3, "three of three problems do not prove that all are right")
@@ -79,10 +79,10 @@ func TestPassAtKIsOfK(t *testing.T) {
 	require.Contains(t, string(text), `"pass@k":null,"best_of_k":null,"k_left_out":3`)
 	text, err = json.Marshal(failing(func(int32) bool { return false }))
 	require.NoError(t, err)
-	require.NotContains(t, string(text), "left_out", "nothing is said where nothing is left out")
+	require.NotContains(t, string(text), "left_out", "no count without excluded completions")
 }
 
-// The best of k is of k that were judged: one that the machine failed to judge takes no place among them.
+// best@k is of k judged completions: one that the machine failed to judge is not among them.
 func TestTheBestIsOfKThatWereJudged(t *testing.T) {
 	var g Group
 	for _, s := range []reward.Score{{Reward: -3}, {Excluded: reward.ExcludedInfra}, {Reward: -1}, {Reward: 5}} {
@@ -92,12 +92,11 @@ func TestTheBestIsOfKThatWereJudged(t *testing.T) {
 	require.Equal(t, -1.0, g.bestOf(2))
 	require.Equal(t, 5.0, g.bestOf(3))
 	g.Rollouts[2].Score.Excluded = reward.ExcludedTruncated
-	require.Equal(t, -3.0, g.bestOf(2), "what was cut off was judged")
+	require.Equal(t, -3.0, g.bestOf(2), "truncated completions count as judged")
 	require.Zero(t, (&Group{}).bestOf(2))
 }
 
-// A run tells of each evaluation by how much it differs from the first, problem by problem, also after it was
-// interrupted.
+// Each evaluation of a run reports its difference from the first, problem by problem, also after an interruption.
 func TestEvaluationsAreComparedWithTheFirst(t *testing.T) {
 	s := setup{dir: t.TempDir(), words: []string{"max_steps=4", "eval_every=2"}}
 	tr, l := s.open(t)
@@ -113,7 +112,7 @@ func TestEvaluationsAreComparedWithTheFirst(t *testing.T) {
 	require.Equal(t, want, l.evals[len(l.evals)-1].Change)
 }
 
-// An evaluator has no optimizer, holds no gradients and reads no problems to train on; it finds what the run's own evaluation found.
+// An evaluator has no optimizer, no gradients and no training problems; its results are those of the run's own evaluation.
 func TestAnEvaluatorAgreesWithTheRun(t *testing.T) {
 	dir := t.TempDir()
 	tr, l := setup{dir: dir, words: []string{"max_steps=4"}}.open(t)
@@ -137,7 +136,7 @@ func TestAnEvaluatorAgreesWithTheRun(t *testing.T) {
 	require.Equal(t, 4, found.Step)
 }
 
-// What a run began with is read by the run alone: who evaluates or asks it reads what it has learned.
+// Only the run itself needs the adapter that it began with: an evaluator reads what the run has learned.
 func TestAnEvaluatorReadsNoAdapterThatTheRunBeganWith(t *testing.T) {
 	words := []string{"max_steps=1", "eval_every=-1"}
 	before := setup{dir: filepath.Join(t.TempDir(), "run"), words: words}
@@ -153,7 +152,7 @@ func TestAnEvaluatorReadsNoAdapterThatTheRunBeganWith(t *testing.T) {
 	require.NoError(t, os.RemoveAll(adapter))
 	saved, err := OpenSaved(after.dir, -1, nil)
 	require.NoError(t, err)
-	_, err = saved.Language(t.Context()) // of who asks it, serves it or exports it
+	_, err = saved.Language(t.Context()) // for sampling, serving and export
 	require.NoError(t, err)
 	e, err := OpenRun(t.Context(), after.dir, backend(t, 0), nil, nil, WithGrader(reward.GraderFunc(vowels)))
 	require.NoError(t, err)
@@ -163,7 +162,7 @@ func TestAnEvaluatorReadsNoAdapterThatTheRunBeganWith(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// Where other problems are held out since, nothing is compared with what was found before, and the best of both sets stay.
+// If the held-out problems change, an evaluation is not compared with earlier ones, and the best checkpoint for each set is kept.
 func TestOtherProblemsAreHeldOut(t *testing.T) {
 	racing.Again(t)
 	words := []string{"eval_every=1", "save_every=1", "keep_last=1", "keep_best=1"}
@@ -180,11 +179,11 @@ func TestOtherProblemsAreHeldOut(t *testing.T) {
 	first, last = tr.Evaluations()
 	require.Equal(t, 4, first.Step, "the first of the three problems")
 	require.Equal(t, 4, last.Change.Since)
-	require.Equal(t, 4, tr.advisor.Early.Step, "and what advice compares the later ones with")
+	require.Equal(t, 4, tr.advisor.Early.Step, "the advice's reference as well")
 	best := func(problems int) int {
 		all, err := tr.record.evaluations()
 		require.NoError(t, err)
-		all = slices.DeleteFunc(all, func(e Evaluation) bool { return e.Problems != problems || e.Step == 0 }) // which has no checkpoint
+		all = slices.DeleteFunc(all, func(e Evaluation) bool { return e.Problems != problems || e.Step == 0 }) // step 0 has no checkpoint
 		return slices.MaxFunc(all, func(a, b Evaluation) int { return cmp.Compare(a.Greedy, b.Greedy) }).Step
 	}
 	for _, step := range []int{best(1), best(3), 6} {
@@ -192,7 +191,7 @@ func TestOtherProblemsAreHeldOut(t *testing.T) {
 	}
 
 	tr, _ = s.open(t)
-	run(t, tr) // nothing is left to do
+	run(t, tr) // no step is left
 	again, _ := tr.Evaluations()
-	require.Equal(t, 4, again.Step, "it is recalled so")
+	require.Equal(t, 4, again.Step, "it is restored from the record")
 }

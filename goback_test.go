@@ -15,8 +15,8 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// A run that goes back is as it was then: the problems that were dealt, what is evaluated, what was advised, and the record. What the
-// autopilot did stays, and it is told which steps were undone.
+// A run that goes back has its earlier state: the dealt problems, the evaluations, the advice, and the record. The actions of the
+// autopilot stay, and it learns which steps were undone.
 func TestAllGoesBackButTheAutopilot(t *testing.T) {
 	dir := t.TempDir()
 	tr, _ := setup{dir: dir, words: piloted("learning_rate=0.0001", "max_steps=5", "save_every=1", "keep_last=0", "eval_every=1")}.open(t)
@@ -44,7 +44,7 @@ func TestAllGoesBackButTheAutopilot(t *testing.T) {
 	require.Equal(t, []int{3, 4, 5}, undone)
 	first, last := tr.Evaluations()
 	require.LessOrEqual(t, last.Step, 2)
-	require.NotEmpty(t, first.GreedyTry.Groups, "what is compared with at the end")
+	require.NotEmpty(t, first.GreedyTry.Groups, "the reference of later comparisons")
 	left, err := jsonl.OfKind[Metrics](tr.record.File(metricsFile), "")
 	require.NoError(t, err)
 	require.Len(t, left, 2)
@@ -57,8 +57,8 @@ func TestAllGoesBackButTheAutopilot(t *testing.T) {
 	require.NotEmpty(t, last.GreedyTry.Groups)
 }
 
-// A run that goes on without its autopilot has what that did until then on record, and not what it did later; and what was sampled
-// ahead with its settings is passed over.
+// A run that continues without its autopilot has the autopilot's earlier actions on record, but not its later ones; completions sampled
+// ahead with its settings are discarded.
 func TestWithoutItsAutopilotARunGoesBackToo(t *testing.T) {
 	racing.Again(t)
 	s := setup{dir: t.TempDir(), words: piloted("pipeline=full", "learning_rate=0.0001", "max_steps=6", "save_every=1", "keep_last=0")}
@@ -75,13 +75,13 @@ func TestWithoutItsAutopilotARunGoesBackToo(t *testing.T) {
 
 	s = setup{dir: t.TempDir(), words: piloted("pipeline=full", "learning_rate=0.0001")}
 	tr, _ = s.open(t)
-	tr.pilot.Now[autopilot.Temperature], tr.pilot.Now[autopilot.Completions] = 1.3, 4 // as if that had been tried
+	tr.pilot.Now[autopilot.Temperature], tr.pilot.Now[autopilot.Completions] = 1.3, 4 // as if it had tried these
 	tr.putInForce()
 	m, err := tr.Step(t.Context(), nil, StepOptions{})
 	require.NoError(t, err)
 	require.True(t, m.Updated)
 	require.Equal(t, 2*4, m.Completions)
-	require.Zero(t, m.OnPolicy, "it is drawn at the temperature that it is trained at")
+	require.Zero(t, m.OnPolicy, "completions are drawn at the temperature in force")
 	_, err = tr.Save(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, tr.Close())
@@ -93,7 +93,8 @@ func TestWithoutItsAutopilotARunGoesBackToo(t *testing.T) {
 	}
 }
 
-// What the machine failed to judge is not what the autopilot measures; of an own grader it is the reward, as nothing need be correct.
+// The autopilot does not measure completions that the machine failed to judge. With a program's own grader it measures the reward, since
+// nothing need be "correct".
 func TestWhatTheAutopilotMeasures(t *testing.T) {
 	var lost string
 	grader := func(ctx context.Context, c reward.Completion) (reward.Score, error) {

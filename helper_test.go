@@ -32,7 +32,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// vowels is a grader that needs no sandbox: it pays for the share of vowels in a text.
+// vowels is a grader that needs no sandbox: the reward is the share of vowels in a text.
 func vowels(_ context.Context, c reward.Completion) (reward.Score, error) {
 	n := 0
 	for _, r := range c.Text {
@@ -48,13 +48,13 @@ func vowels(_ context.Context, c reward.Completion) (reward.Score, error) {
 	return s, nil
 }
 
-// listener is a watcher that remembers.
+// listener is a watcher that records events.
 type listener struct {
 	metrics  []Metrics
 	evals    []Evaluation
 	advice   []Advice
 	warnings []string
-	trained  int // units that training was said to have
+	trained  int // units of the last training event
 	onStep   func(Metrics)
 	onPhase  func(name string)
 }
@@ -81,9 +81,9 @@ func (l *listener) Warn(what string)                   { l.warnings = append(l.w
 
 // setup is a run of the golden model with a small tokenizer and the vowels grader, which needs no Python.
 type setup struct {
-	threads  int    // 0: one, for the model is so small that others would mostly wait
-	deferred bool   // on a backend that is as opaque and as late as a device
-	dir      string // of the run; "": nothing is recorded
+	threads  int    // 0: one, since the model is so small that others would mostly wait
+	deferred bool   // on a backend with opaque memory and deferred operations, like a device
+	dir      string // of the run; "": without a record
 	words    []string
 	options  []Option
 }
@@ -103,7 +103,7 @@ func (s setup) tryOpen(t testing.TB) (*Trainer, *listener, error) {
 		b = deferred.New(b)
 	}
 	dir := goldenModel(t)
-	// Prompts are short, and so are the pieces of work: a prompt is read in several, a step is several batches.
+	// Prompts are short and so are chunks and batches, so that a prompt is read in several chunks, and a step has several batches.
 	words := []string{"model=" + dir, "data=" + filepath.Join(dir, "p.jsonl"), "test_data=" + filepath.Join(dir, "h.jsonl"),
 		"prompt_template=" + filepath.Join(dir, "wording"), "token_budget=48", "max_rows=128",
 		"seed=11", "lora_rank=8", "prompts_per_step=2", "completions_per_prompt=6", "max_tokens=12", "max_sequences=16",
@@ -130,7 +130,7 @@ func backend(t testing.TB, threads int) kernels.Backend {
 	return b
 }
 
-// override gives settings in which the later of two words about one key counts.
+// override gives settings in which the last word for a key counts.
 func override(words, later []string) []string {
 	said := func(word string) bool {
 		key, _, _ := strings.Cut(word, "=")
@@ -139,8 +139,8 @@ func override(words, later []string) []string {
 	return append(slices.DeleteFunc(slices.Clone(words), said), later...)
 }
 
-// goldenModel is a directory with the weights of the golden model, the small tokenizer, a wording that adds nothing,
-// and problems p0 to p5 and h0 to h2. It is one for all tests: where the model is stands in what is saved.
+// goldenModel is a directory with the weights of the golden model, the small tokenizer, an empty prompt template, and problems p0 to p5
+// and h0 to h2. All tests share it, since the path of the model is part of what is saved.
 func goldenModel(t testing.TB) string {
 	t.Helper()
 	dir, err := golden()
@@ -160,7 +160,7 @@ var golden = sync.OnceValues(func() (string, error) {
 		whole, aerr := filepath.Abs(from)
 		err = errors.Join(err, aerr, os.Symlink(whole, filepath.Join(dir, filepath.Base(from))))
 	}
-	verbs := map[string]string{"p": "say", "h": "ask"} // for ids only name
+	verbs := map[string]string{"p": "say", "h": "ask"} // problems that differ only in their ids are equal
 	for prefix, n := range map[string]int{"p": 6, "h": 3} {
 		var text strings.Builder
 		for i := range n {
@@ -174,7 +174,7 @@ var golden = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	plainpython.First()
-	debug.SetGCPercent(400) // hundreds of small trainers come and go
+	debug.SetGCPercent(400) // hundreds of small trainers are opened and closed
 	code := m.Run()
 	if dir, err := golden(); err == nil {
 		os.RemoveAll(dir)
@@ -182,7 +182,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// files reads what a run left behind that must not depend on the clock.
+// files reads the files of a run that must not depend on the clock.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -196,7 +196,7 @@ func files(t *testing.T, dir string) map[string]string {
 		}
 		out[name] = string(text)
 	}
-	s.Logs = nil // some of them tell the time
+	s.Logs = nil // some logs have times
 	text, err := json.Marshal(s)
 	require.NoError(t, err)
 	out[rundir.StateFile] = string(text)
@@ -210,7 +210,7 @@ func files(t *testing.T, dir string) map[string]string {
 	return out
 }
 
-// requireSame shows where two runs part.
+// requireSame shows where the files of two runs differ.
 func requireSame(t *testing.T, want, got map[string]string) {
 	t.Helper()
 	for name, text := range want {
@@ -226,12 +226,12 @@ func requireSame(t *testing.T, want, got map[string]string) {
 	}
 }
 
-// checkpoint is that of a step of the run in dir.
+// checkpoint is the checkpoint of a step of the run in dir.
 func checkpoint(dir string, step int) string {
 	return filepath.Join(dir, rundir.Checkpoints, rundir.Name(step))
 }
 
-// open opens a trainer of the embedded model with the real sandbox, made small by overrides.
+// open opens a trainer of the embedded model with the real sandbox, made small by settings.
 func open(t *testing.T, w Watcher, overrides ...string) *Trainer {
 	t.Helper()
 	tr, err := tryOpen(t, w, overrides...)
@@ -255,8 +255,8 @@ func tryOpen(t *testing.T, w Watcher, overrides ...string) (*Trainer, error) {
 	return tr, err
 }
 
-// stride is how many moments lie between two at which something is cut off: twice as many as with GRPO_KILLS=1, which divides it; from
-// 20 on something is cut off at each.
+// stride is the distance between two moments at which a test interrupts: a test has twice as many as with GRPO_KILLS=1, which divides it;
+// from GRPO_KILLS=20 on it interrupts at each moment.
 func stride(t *testing.T, short int) int {
 	t.Helper()
 	kills, err := strconv.Atoi(cmp.Or(os.Getenv("GRPO_KILLS"), "0"))
@@ -267,7 +267,7 @@ func stride(t *testing.T, short int) int {
 	case kills == 0:
 		short *= 2
 	}
-	if racing.Detected { // it is the same code at every moment
+	if racing.Detected { // the code is the same at every moment
 		short *= 5
 	}
 	return max(1, short/max(1, kills))
@@ -279,7 +279,7 @@ func run(t *testing.T, tr *Trainer) {
 	require.NoError(t, tr.Close())
 }
 
-// runUntil opens a run and interrupts it when so many phases have begun, unless it ends before.
+// runUntil opens a run and interrupts it when the given number of phases have begun, unless it ends before.
 func (s setup) runUntil(t *testing.T, phases int) error {
 	tr, l := s.open(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -294,7 +294,7 @@ func (s setup) runUntil(t *testing.T, phases int) error {
 	return err
 }
 
-// runInPieces interrupts a run again and again, each time so many phases later than the time before, until it ends.
+// runInPieces interrupts a run repeatedly, each time `more` phases later than the time before, until it ends.
 func (s setup) runInPieces(t *testing.T, first, more int) {
 	for phases := first; ; phases += more {
 		err := s.runUntil(t, phases)
@@ -305,7 +305,7 @@ func (s setup) runInPieces(t *testing.T, first, more int) {
 	}
 }
 
-// lines are the decoded lines of a file of a run.
+// lines are the decoded lines of a run's JSONL file.
 func lines(t *testing.T, path ...string) (all []map[string]any) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(path...))

@@ -19,27 +19,27 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
-// What a file, a function, a line and a package may have at the most.
+// The limits of a file, a function, a line and a package.
 const (
 	mostFileLines     = 350
 	mostFunctionLines = 60
 	mostLineRunes     = 140
-	mostPackageLines  = 3000 // of Go that is no test, in one directory
+	mostPackageLines  = 3000 // non-test Go, in one directory
 )
 
 // broadPackages may be larger: the reference implementation of every kernel is one package.
 var broadPackages = []string{"kernels/cpu"}
 
-// generated marks files that nobody writes by hand.
+// generated marks files that are generated.
 var generated = regexp.MustCompile(`(?m)^(//|/\*) Code generated .* DO NOT EDIT\.`)
 
-// source is a file that is written by hand.
+// source is a hand-written file.
 type source struct {
 	path, text string
 	lines      []string
 }
 
-// TestHouseRules holds what keeps the code readable: a function fits a screen, a file a sitting.
+// TestHouseRules limits sizes to keep the code readable: a function fits a screen, a file can be read at a sitting.
 func TestHouseRules(t *testing.T) {
 	racing.Alone(t)
 	packages := map[string]int{}
@@ -68,7 +68,7 @@ func TestHouseRules(t *testing.T) {
 	}
 }
 
-// wanted complains and goes on, so that one run tells all there is to mend.
+// wanted reports a fault without stopping, so that one run reports all.
 func wanted(t *testing.T, ok bool, format string, args ...any) {
 	t.Helper()
 	if !ok {
@@ -76,7 +76,7 @@ func wanted(t *testing.T, ok bool, format string, args ...any) {
 	}
 }
 
-// sources are the hand-written files of the module; hidden folders and test data are passed over.
+// handwritten returns the hand-written files of the module, without hidden folders and test data.
 func handwritten(t *testing.T) (files []source) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -102,7 +102,7 @@ func handwritten(t *testing.T) (files []source) {
 	return files
 }
 
-// longFunctions names the functions of a file that are too long, literals outside of functions among them.
+// longFunctions names the functions of a file that are too long, function literals outside of functions included.
 func longFunctions(t *testing.T, path, text string) (complaints []string) {
 	t.Helper()
 	positions := token.NewFileSet()
@@ -127,7 +127,7 @@ func longFunctions(t *testing.T, path, text string) (complaints []string) {
 	return complaints
 }
 
-// The rule finds what it is about, and nothing else.
+// longFunctions reports functions that are too long, and no others.
 func TestLongFunctionsAreFound(t *testing.T) {
 	body := strings.Repeat("\n", mostFunctionLines-1)
 	text := "package p\nfunc fits() {" + body + "}\nfunc (t) long() {" + body + "\n}\nvar f = func() {" + body + "\n}\n"

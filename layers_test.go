@@ -19,8 +19,7 @@ import (
 
 const module = "github.com/seed-7879b91d/grpo"
 
-// layers is the house: what each room may import of the module, besides itself and the cellar. Imports
-// point down.
+// layers says which packages of the module each layer may import, besides itself and the cellar. Imports point down.
 var layers = map[string][]string{
 	"": slices.Concat(belowTrainer, roomsOfTrainer),
 	"cmd/grpo": slices.Concat(belowCommands, []string{"cmd/grpo/bench", "cmd/grpo/doctor", "cmd/grpo/export", "cmd/grpo/outcome",
@@ -30,7 +29,7 @@ var layers = map[string][]string{
 		"internal/tiny", "internal/serving", "internal/serving/adapters", "internal/serving/gate", "internal/serving/openai",
 		"internal/serving/page", "internal/serving/refusal", "internal/serving/sessions", "internal/serving/tinker", "internal/sources",
 		"internal/judging", "internal/learning", "internal/warmup", "kernels/cuda/driver"}),
-	"cmd/grpo/bench":       slices.Concat(belowCommands, []string{"kernels/kerneltest"}), // a card is held to the contract by the command, too
+	"cmd/grpo/bench":       slices.Concat(belowCommands, []string{"kernels/kerneltest"}), // the command also tests a card against the contract
 	"cmd/grpo/outcome":     belowCommands,
 	"cmd/grpo/screen":      belowCommands,
 	"sampler":              {"model", "kernels", "data", "lora"},
@@ -54,7 +53,7 @@ var layers = map[string][]string{
 	"internal/snapshot":   {"data", "internal/advice", "internal/autopilot", "internal/provenance", "internal/rundir"},
 	"internal/tally":      {"reward", "sampler"},
 	"internal/atomicfile": {},
-	// of tests
+	// only for tests
 	"internal/backendtest": {"kernels", "kernels/cpu", "kernels/cuda", "kernels/cuda/driver", "kernels/kerneltest"},
 	"internal/plainpython": {},
 	"internal/racing":      {},
@@ -71,7 +70,7 @@ var layers = map[string][]string{
 		"internal/tiny", "reward", "sampler"},
 	"internal/mcp":         {"internal/apart"},
 	"internal/openenv":     {},
-	"internal/footprint":   slices.Concat(belowTrainer, []string{"kernels/cuda/driver"}), // which says what a card pins on the host
+	"internal/footprint":   slices.Concat(belowTrainer, []string{"kernels/cuda/driver"}), // for the memory that a card pins on the host
 	"internal/gguf":        {"data", "internal/nf4", "internal/tensorfile", "kernels", "model"},
 	"internal/samples":     {},
 	"internal/watch":       {"internal/report", "internal/rows", "internal/rundir", "internal/samples"},
@@ -131,26 +130,26 @@ var layers = map[string][]string{
 		"lora", "model", "optim", "sampler"},
 }
 
-// roomsOfTrainer are the trainer's own.
+// roomsOfTrainer are the trainer's own packages.
 var roomsOfTrainer = []string{"internal/advice", "internal/autopilot", "internal/conversation", "internal/episode", "internal/footprint",
 	"internal/judging", "internal/learning", "internal/objective", "internal/provenance", "internal/readers", "internal/recipe",
 	"internal/remote",
 	"internal/report", "internal/rollouts", "internal/rundir", "internal/snapshot", "internal/sources", "internal/tally", "internal/tiny"}
 
-// belowTrainer and belowCommands are what the trainer and the commands stand on. Only commands choose a backend.
+// belowTrainer and belowCommands are the layers below the trainer and the commands. Only commands choose a backend.
 var (
 	belowTrainer  = []string{"sampler", "reward", "model", "lora", "optim", "kernels", "data", "configs"}
 	belowCommands = slices.Concat(belowTrainer, []string{"", "kernels/cpu", "kernels/device"})
 )
 
-// cellar is what every room may import: it knows nothing of models.
+// cellar are the packages that every layer may import: they know nothing of models.
 var cellar = []string{"internal/atomicfile", "internal/badinput", "internal/cachedir", "internal/cputime", "internal/disk",
 	"internal/forms", "internal/given", "internal/jsonl", "internal/look", "internal/loopback", "internal/memory", "internal/meter",
 	"internal/nobody", "internal/notice", "internal/openfile",
 	"internal/plainpython", "internal/plural", "internal/racing", "internal/settings", "internal/splitmix", "internal/stats", "internal/tail",
 	"internal/version"}
 
-// homes are the rooms that a library may be used in.
+// homes are the layers that may import a library.
 var homes = map[string][]string{
 	"github.com/schollz/progressbar":    {"cmd/grpo/screen"},
 	"github.com/spf13":                  {"cmd/grpo"},
@@ -174,8 +173,8 @@ var homes = map[string][]string{
 	"github.com/modelcontextprotocol":   {"internal/mcp"},
 }
 
-// room is the layer that a package of the module belongs to; sub-packages live in their parent's,
-// unless they have one of their own. A package of internal/ has one of its own.
+// room is the layer of a package of the module. Sub-packages belong to their parent's layer unless they have an entry of their own, as
+// packages of internal/ must.
 func room(pkg string) string {
 	path := strings.TrimPrefix(strings.TrimPrefix(pkg, module), "/")
 	for at := path; ; {
@@ -197,7 +196,7 @@ func TestImportsPointDown(t *testing.T) {
 	}
 }
 
-// The page on architecture knows every room.
+// docs/architecture.md names every layer.
 func TestThePageNamesTheRooms(t *testing.T) {
 	text, err := os.ReadFile("docs/architecture.md")
 	require.NoError(t, err)
@@ -248,7 +247,7 @@ func homeOf(path string) []string {
 	return nil
 }
 
-// Who does not ask for the GPU backend needs no header of the driver, and no flag that says where it is.
+// Without the build tag gpu, no header of the driver is needed, and no flag for its location.
 func TestTheHeaderOfTheDriverIsForTheTagAlone(t *testing.T) {
 	list := "{{$p := .}}{{range .CgoFiles}}{{$p.ImportPath}} {{$p.Dir}}/{{.}}\n{{end}}"
 	out, err := exec.Command("go", "list", "-deps", "-f", list, "./...").Output()

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/cputime"
 )
 
-// What no machine has the memory for is refused at once, with what to type.
+// A run that no machine has enough memory for is refused at once, with the setting to change.
 func TestARunThatCannotFitIsRefused(t *testing.T) {
 	before := cputime.Used()
 	_, _, err := setup{words: []string{"max_rows=2000000000"}}.tryOpen(t)
@@ -21,7 +21,7 @@ func TestARunThatCannotFitIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "; the largest that fits is max_rows=")
 }
 
-// The plan says what the memory is for, and a run holds what its plan says.
+// The plan says what the memory is for, and a run allocates what its plan says.
 func TestThePlanSaysWhatTheMemoryIsFor(t *testing.T) {
 	tr, _ := setup{words: []string{"max_steps=3", "warmup_steps=9"}}.open(t)
 	text := strings.Join(tr.Plan(), "\n")
@@ -29,7 +29,7 @@ func TestThePlanSaysWhatTheMemoryIsFor(t *testing.T) {
 	for _, name := range []string{"weights ", "adapter ", "moments ", "activations ", "scorer ", "cache ", "sampler ", "report ", "free: "} {
 		require.Contains(t, text, name)
 	}
-	require.NotContains(t, text, "sandbox 0", "an own grader needs none")
+	require.NotContains(t, text, "sandbox 0", "a custom grader needs no sandbox")
 	planned := tr.sampling.memory
 	require.InEpsilon(t, tr.policy.WeightBytes(), planned.Of("weights"), 0.02)
 	require.Equal(t, tr.sampling.engine.CacheBytes, planned.Sampler.CacheBytes)

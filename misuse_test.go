@@ -15,13 +15,13 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// recovered takes a step in which something panics.
+// recovered makes a step in which something panics.
 func recovered(t *testing.T, tr *Trainer, o StepOptions) {
 	t.Helper()
 	require.Panics(t, func() { _, _ = tr.Step(t.Context(), nil, o) })
 }
 
-// Where a function of the program's own panics and the program recovers, the step did not happen.
+// If a function of the program panics and the program recovers, the step has no effect.
 func TestAStepThatPanicsIsUndone(t *testing.T) {
 	none := []string{"eval_every=-1"}
 	tr, _ := setup{words: none}.open(t)
@@ -49,7 +49,7 @@ func TestAStepThatPanicsIsUndone(t *testing.T) {
 	}
 }
 
-// A policy that was left between two updates is of no step.
+// A policy between two updates belongs to no step, so it is not used further.
 func TestAPolicyIsNotGoneOnWithAfterAPanic(t *testing.T) {
 	policies := map[string]bool{}
 	var tr *Trainer
@@ -69,7 +69,7 @@ func TestAPolicyIsNotGoneOnWithAfterAPanic(t *testing.T) {
 	require.ErrorContains(t, err, "not finished")
 }
 
-// Fields that a program sets itself are held to what words are.
+// Fields that a program sets in a Config are checked like settings.
 func TestFieldsOfAConfigAreChecked(t *testing.T) {
 	for want, change := range map[string]func(*configs.Config){
 		`advantage: found "median"`:            func(c *configs.Config) { c.Advantage = "median" },
@@ -90,7 +90,7 @@ func TestFieldsOfAConfigAreChecked(t *testing.T) {
 	}
 }
 
-// So are those that a program changes of a run's settings.
+// So are a program's changes to the settings of a run.
 func TestChangesOfARunsSettingsAreChecked(t *testing.T) {
 	dir := t.TempDir()
 	tr, _ := setup{dir: dir, words: []string{"max_steps=1", "eval_every=-1"}}.open(t)
@@ -106,7 +106,7 @@ func TestOptionsOfNothingChangeNothing(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What a program forgot to give is named at the door.
+// Nil arguments are refused by name.
 func TestArgumentsThatAreNil(t *testing.T) {
 	var nothing context.Context
 	cfg, err := configs.Load(configs.Source{Preset: "tiny"})

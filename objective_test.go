@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// certain is a reference to which every token is certain: the divergence of a token from it is its own log-probability.
+// certain is a reference policy that is certain of every token, so that a token's divergence from it is the token's own log-probability.
 type certain struct{}
 
 func (certain) ScoreBase(_ context.Context, datums []model.Datum, _ float32) (scores [][]float32, err error) {
@@ -23,8 +23,8 @@ func (certain) ScoreBase(_ context.Context, datums []model.Datum, _ float32) (sc
 	return scores, nil
 }
 
-// Where tokens differ in their advantages, each has its own, also behind a completion that is left out: rewards less the divergences
-// from the token on, which are brought to a mean of 0 and a standard deviation of 1.
+// With a penalty in the reward, each token has an advantage of its own, also after a completion that is left out: the reward minus the
+// divergences from the token on, normalised to mean 0 and standard deviation 1.
 func TestAdvantagesOfTokens(t *testing.T) {
 	drawn := func(logprobs ...float32) Rollout {
 		return Rollout{Tokens: make([]int32, len(logprobs)), LogProbs: logprobs}
@@ -56,8 +56,8 @@ func TestAdvantagesOfTokens(t *testing.T) {
 	require.Zero(t, groups[0].Advantages[0])
 }
 
-// A penalty for leaving the reference, in the loss or in the reward, is measured: nothing before the first update, and
-// something after it. On policy no correction is one.
+// The divergence from the reference, in the loss or in the reward, is 0 before the first update, and positive after it. On-policy
+// importance ratios are 1.
 func TestTheReferenceIsTheModelWithoutItsAdapter(t *testing.T) {
 	for _, in := range []string{"loss", "reward"} {
 		tr, l := setup{words: []string{"max_steps=2", "eval_every=-1", "kl_coef=0.1", "kl_in=" + in, "tis=sequence", "num_iterations=2",
@@ -67,13 +67,13 @@ func TestTheReferenceIsTheModelWithoutItsAdapter(t *testing.T) {
 		tr.learner.Policy.Progress = func(n, tokens int) { passes += n; before(n, tokens) }
 		run(t, tr)
 		first, second := l.metrics[0], l.metrics[1]
-		// Each datum is trained on twice and scored by the reference once; in the reward, which is before, all are.
+		// Each datum is trained on twice and scored by the reference once.
 		require.Equal(t, 3*(first.Datums+second.Datums), passes)
 		if in == "reward" {
-			require.Zero(t, *first.KLRef, "of the completions, which the reference could have drawn as well")
+			require.Zero(t, *first.KLRef, "0 before the first update, when policy and reference agree")
 		} else {
-			require.Equal(t, passes, l.trained, "the reference is some of the work")
-			require.Positive(t, *first.KLRef, "of the second update")
+			require.Equal(t, passes, l.trained, "passes of the reference count as progress")
+			require.Positive(t, *first.KLRef, "measured at the second update")
 		}
 		require.NotZero(t, *second.KLRef)
 		require.Equal(t, []float64{1, 0}, []float64{*first.TISMean, *first.TISShare})
@@ -85,7 +85,7 @@ func TestTheReferenceIsTheModelWithoutItsAdapter(t *testing.T) {
 	}
 }
 
-// Completions that are no better than the others of their group are left out, and counted.
+// Completions that are no better than others of their group are left out, and counted.
 func TestPositiveOnly(t *testing.T) {
 	tr, l := setup{words: []string{"max_steps=1", "eval_every=-1", "positive_only=true"}, options: []Option{
 		WithGroups(func(_ int, groups []Group) error {

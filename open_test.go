@@ -48,10 +48,10 @@ func TestAForkGoesOnInItsOwnDirectory(t *testing.T) {
 	run(t, open(t, nil, "run_dir="+parent))
 	before := lines(t, parent, metricsFile)
 
-	q, latest := &listener{}, filepath.Join(t.TempDir(), "latest") // which is another run some day
+	q, latest := &listener{}, filepath.Join(t.TempDir(), "latest") // which may become another run
 	require.NoError(t, os.Symlink(parent, latest))
 	s := open(t, q, "run_dir="+child, "init_from="+latest, "max_steps=3", "learning_rate=1e-5")
-	require.Zero(t, s.advisor, "its data and rewards may be others: what steps of the other run earned is no measure of its own")
+	require.Zero(t, s.advisor, "a fork may have other data and rewards, so the earlier steps are no reference")
 	run(t, s)
 	require.Len(t, q.metrics, 1)
 	require.Equal(t, 3, q.metrics[0].Step)
@@ -63,7 +63,7 @@ func TestAForkGoesOnInItsOwnDirectory(t *testing.T) {
 	require.Equal(t, checkpoint(parent, 2), m.Origin)
 }
 
-// A run keeps a copy of its data, and goes on when the source is gone or has changed.
+// A run keeps a copy of its data, and can be resumed when the source is gone or has changed.
 func TestARunOutlivesItsData(t *testing.T) {
 	racing.Again(t)
 	dir, source := t.TempDir(), filepath.Join(t.TempDir(), "tasks.jsonl")
@@ -71,7 +71,7 @@ func TestARunOutlivesItsData(t *testing.T) {
 	problems := strings.ReplaceAll(task, "%", "a") + strings.ReplaceAll(task, "%", "b") + strings.ReplaceAll(task, "%", "c")
 	require.NoError(t, os.WriteFile(source, []byte(problems), 0o644))
 	with, half := []string{"run_dir=" + dir, "data=" + source, "cache_dataset=true", "eval_every=-1"}, filepath.Join(dir, "data", "train")
-	require.NoError(t, errors.Join(os.MkdirAll(half, 0o755), os.WriteFile(filepath.Join(half, "problems.jsonl"), nil, 0o644))) // of a kill
+	require.NoError(t, errors.Join(os.MkdirAll(half, 0o755), os.WriteFile(filepath.Join(half, "problems.jsonl"), nil, 0o644))) // by a kill
 	run(t, open(t, nil, append(with, "max_steps=1")...))
 	require.NoError(t, os.Remove(source))
 	q := &listener{}
@@ -80,7 +80,7 @@ func TestARunOutlivesItsData(t *testing.T) {
 	require.Len(t, q.warnings, 1, "%v", q.warnings)
 	require.Contains(t, q.warnings[0], "settings changed since the last start of the run: max_steps: 1 → 2")
 
-	// One that may go on with other data keeps its copy all the same, and what is refused is not on record.
+	// A run that may continue with other data keeps its copy all the same, and refused data is not on record.
 	manifest := filepath.Join(dir, provenance.ManifestFile)
 	was, err := os.ReadFile(manifest)
 	require.NoError(t, err)
@@ -93,7 +93,7 @@ func TestARunOutlivesItsData(t *testing.T) {
 	require.Equal(t, string(was), string(is))
 	require.NoError(t, changed.Close())
 
-	// Without a copy the change is noticed.
+	// Without a copy a change is noticed.
 	require.NoError(t, os.WriteFile(source, []byte(problems), 0o644))
 	dir = t.TempDir()
 	with = []string{"run_dir=" + dir, "data=" + source, "eval_every=-1"}
@@ -145,8 +145,7 @@ func TestWhatHappenedIsLoggedAndDrawn(t *testing.T) {
 	}
 }
 
-// An adapter of a model that was downloaded names it as others can find it; whatever else is saved says
-// where its other files are.
+// An adapter of a downloaded model names the model as others can find it; other saved files give the paths of theirs.
 func TestAnAdapterNamesItsBase(t *testing.T) {
 	racing.Again(t)
 	const commit = "0123456789abcdef0123456789abcdef01234567"
@@ -176,7 +175,7 @@ func TestAnAdapterNamesItsBase(t *testing.T) {
 	require.FileExists(t, filepath.Join(out, "config.json"))
 }
 
-// Where a server judges because its address is in the environment, that is known when it is asked.
+// If SANDBOX_URL sets the judge in the environment, Deterministic takes that into account.
 func TestASandboxElsewhereIsNotDeterministic(t *testing.T) {
 	racing.Again(t)
 	t.Setenv("SANDBOX_URL", fusiontest.NewServer(t).URL)
@@ -184,7 +183,7 @@ func TestASandboxElsewhereIsNotDeterministic(t *testing.T) {
 	require.EqualError(t, err, "deterministic: a sandbox on another machine may judge differently; set sandbox=local, or deterministic=false")
 }
 
-// A reward that is out of all proportion is told of before the update that fails with it.
+// A disproportionate reward is reported before the update that fails because of it.
 func TestAHugeRewardIsTold(t *testing.T) {
 	racing.Again(t)
 	huge := func(ctx context.Context, c reward.Completion) (reward.Score, error) {

@@ -77,7 +77,7 @@ func TestACheckpointOutsideOfARunIsForkedOnly(t *testing.T) {
 	require.Equal(t, "..", cfg.RunDir)
 }
 
-// A log that was shortened hinders the run itself from going on where it no longer reaches, however it is named, and nobody else.
+// If a log is shorter than the last checkpoint says, the run itself falls back to an earlier one; forks and evaluations do not.
 func TestAShortLogHindersTheRunAlone(t *testing.T) {
 	dir := t.TempDir()
 	tr, _ := setup{dir: dir, words: []string{"max_steps=4", "eval_every=-1"}}.open(t)
@@ -93,7 +93,7 @@ func TestAShortLogHindersTheRunAlone(t *testing.T) {
 	}
 }
 
-// A run goes on with another seed where that is allowed, and deals its problems by it.
+// A run may continue with another seed if that is allowed; its problems are then dealt with that seed.
 func TestAnotherSeedIsAllowed(t *testing.T) {
 	s := setup{dir: t.TempDir(), words: []string{"max_steps=2", "eval_every=-1"}}
 	tr, _ := s.open(t)

@@ -18,10 +18,10 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// same puts nothing around a grader.
+// same returns the grader unchanged.
 func same(g reward.Grader) reward.Grader { return g }
 
-// push is an own loss.
+// push is a loss of the program's own.
 func push(s *model.LossSequence) float64 {
 	for i := range s.Grad {
 		s.Grad[i] = -s.Weight[i] * s.Advantage[i]
@@ -29,14 +29,14 @@ func push(s *model.LossSequence) float64 {
 	return 0
 }
 
-// A run goes on with the parts of the program's own that it began with, and with others where that is said.
+// A run continues with the program's own parts that it began with, and with others only if that is allowed.
 func TestARunThatLosesItsOwnPartsIsRefused(t *testing.T) {
 	racing.Again(t)
 	type change struct {
 		key         string
 		before, now []Option
 		refused     string
-		sandbox     bool // is opened without the own grader
+		sandbox     bool // reopened without the own grader
 	}
 	for _, c := range racing.First([]change{
 		{"reward", nil, []Option{WrapGrader(same)}, "reward: the program's own wrapper (WrapGrader), before nothing around", false},
@@ -49,7 +49,7 @@ func TestARunThatLosesItsOwnPartsIsRefused(t *testing.T) {
 		run(t, tr)
 		s.words[0] = "max_steps=2"
 		tr, l := s.open(t)
-		require.Empty(t, l.warnings, "it goes on as it is")
+		require.Empty(t, l.warnings, "the run continues unchanged")
 		require.NoError(t, tr.Close())
 
 		s.options = c.now
@@ -67,7 +67,7 @@ func TestARunThatLosesItsOwnPartsIsRefused(t *testing.T) {
 		run(t, tr)
 		s.words = s.words[:2]
 		tr, l = s.open(t)
-		require.Empty(t, l.warnings, "it was said, and is what the run goes on with")
+		require.Empty(t, l.warnings, "the change was allowed once, and is now the run's own")
 		require.NoError(t, tr.Close())
 	}
 }
@@ -87,7 +87,7 @@ func TestAForkIsToldOfOwnParts(t *testing.T) {
 	}
 }
 
-// What older releases recorded does not say at each start which parts were own.
+// Records of older releases do not say at each start which parts were the program's own.
 func TestARunOfAnOlderReleaseGoesOn(t *testing.T) {
 	s := setup{dir: t.TempDir(), words: []string{"max_steps=1", "eval_every=-1"}}
 	tr, _ := s.open(t)
@@ -105,7 +105,7 @@ func TestARunOfAnOlderReleaseGoesOn(t *testing.T) {
 	require.Empty(t, l.warnings)
 }
 
-// Without parts of its own the manifest of a run says nothing of them.
+// Without own parts, the manifest of a run does not mention them.
 func TestOwnPartsAreRecordedWhereThereAreAny(t *testing.T) {
 	dir := t.TempDir()
 	run(t, open(t, nil, "run_dir="+dir, "max_steps=1", "eval_every=-1"))
@@ -114,7 +114,7 @@ func TestOwnPartsAreRecordedWhereThereAreAny(t *testing.T) {
 	require.NotContains(t, string(text), `"own"`)
 }
 
-// Figures by another judge are not the run's, and are not compared with them.
+// Results by another judge are not compared with the run's.
 func TestAnotherJudgeIsTold(t *testing.T) {
 	dir := t.TempDir()
 	s := setup{dir: dir, words: []string{"max_steps=2", "eval_every=2"}}
@@ -144,7 +144,7 @@ func TestAnotherJudgeIsTold(t *testing.T) {
 // Each step is replayed with the loss that was in force.
 func TestAReplayKnowsWhoseTheLossWas(t *testing.T) {
 	racing.Again(t)
-	pull := func(s *model.LossSequence) float64 { // which moves the policy otherwise than the settings' own loss
+	pull := func(s *model.LossSequence) float64 { // moves the policy differently from the built-in loss
 		for i := range s.Grad {
 			s.Grad[i] = s.Weight[i] * s.Advantage[i]
 		}
@@ -156,16 +156,16 @@ func TestAReplayKnowsWhoseTheLossWas(t *testing.T) {
 	s.words, s.options = append(s.words[1:], "max_steps=2", "allow_change=loss"), []Option{WithLoss(pull)}
 	tr, _ = s.open(t)
 	run(t, tr)
-	require.NoError(t, os.RemoveAll(checkpoint(s.dir, 1))) // so that both steps are taken again
+	require.NoError(t, os.RemoveAll(checkpoint(s.dir, 1))) // so that both steps are replayed
 	_, _, err := replayed(t, s.dir, 2)
 	require.ErrorContains(t, err, "replay it there, with WithLoss")
 	_, err = Replay(t.Context(), s.dir, 2, backend(t, 0), nil, WithLoss(pull))
 	require.NoError(t, err)
 	_, _, err = replayed(t, s.dir, 1)
-	require.NoError(t, err, "the step before had no loss of its own")
+	require.NoError(t, err, "step 1 had the built-in loss")
 }
 
-// What a run found stays known when it is opened again with nothing left to do.
+// A finished run that is opened again still reports its evaluations.
 func TestAFinishedRunStillTellsWhatItFound(t *testing.T) {
 	s := setup{dir: t.TempDir(), words: []string{"max_steps=2", "eval_every=2"}}
 	tr, _ := s.open(t)
@@ -188,7 +188,7 @@ func TestAFinishedRunStillTellsWhatItFound(t *testing.T) {
 	require.NotContains(t, many.Summary(), "too few", "where the record does not say which problems were judged")
 }
 
-// A grader that calls completions right in part is told once what is expected, and the run goes on as it did.
+// If a grader returns "correct" for some completions only in part, the run warns once, and continues unchanged.
 func TestAGraderThatIsUndecided(t *testing.T) {
 	for correct, told := range map[float64]int{0.5: 1, -1: 1, 1: 0, 0: 0} {
 		grader := reward.GraderFunc(func(context.Context, reward.Completion) (reward.Score, error) {

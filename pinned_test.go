@@ -10,8 +10,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
-// A run that was recorded is taken again to the same bytes by every later release. So the policy after two steps is written down
-// here, for settings that differ in what is computed: a change of one of these is a change of all runs that were recorded with them.
+// Every later release must replay a recorded run to the same bytes. So the policy after two steps is recorded here, for settings with
+// different computations: a change here changes all runs recorded with such settings.
 func TestTheBitsOfARunAreKept(t *testing.T) {
 	racing.Again(t)
 	if runtime.GOARCH != "amd64" || strings.Contains(backend(t, 1).Name(), "portable") {

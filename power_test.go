@@ -18,17 +18,17 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
-// node is a file or a folder as a disk has it: what it holds, and what of that is there for good.
+// node is a file or a folder on a disk: its content, and the durable part of that.
 type node struct {
 	names map[string]*node // of a folder
 	text  []byte
 	kept  []byte // the text when it was last synced
-	least int    // how short the text was since
+	least int    // the shortest length since then
 }
 
-// change is names of folders that come and go together.
+// change is a rename, or names removed and added together.
 type change struct {
-	gone, come       *node // folders
+	gone, come       *node // removed, added
 	goneName, asName string
 	moved            *node
 }
@@ -42,12 +42,12 @@ func (c change) apply(names func(*node) map[string]*node) {
 	}
 }
 
-// cutDisk knows what is on a disk, and what may be after a power cut: texts as they were synced or as far as they
-// came, names as their folder was synced, and of later changes of names the first few, in their order.
+// cutDisk knows the content of a disk, and what may remain after a power cut: texts as last synced or as far as they were written, names
+// as their folder was last synced, and the first few of the later changes of names, in order.
 type cutDisk struct {
 	root    string
 	top     *node
-	kept    map[*node]map[string]*node // names that are there for good
+	kept    map[*node]map[string]*node // durable names
 	pending []change
 }
 
@@ -77,7 +77,7 @@ func (d *cutDisk) rename(c change) {
 	d.pending = append(d.pending, c)
 }
 
-// do repeats what was done to the disk.
+// do applies an operation to the model of the disk.
 func (d *cutDisk) do(op disk.Op) {
 	folder, name := filepath.Dir(op.Path), filepath.Base(op.Path)
 	switch op.Kind {
@@ -116,7 +116,7 @@ func (d *cutDisk) do(op disk.Op) {
 	}
 }
 
-// luck is what a power cut takes: of changed names the first so many stay, of a text that was not synced what text says.
+// luck says what survives a power cut: the first n changes of names, and of an unsynced text what text returns.
 type luck struct {
 	names func(pending int) int
 	text  func(n *node) []byte
@@ -125,13 +125,13 @@ type luck struct {
 func asKept(n *node) []byte    { return n.kept }
 func asWritten(n *node) []byte { return n.text }
 
-// lucks are the extremes, and what lies between.
+// lucks are the extremes, and some between.
 func lucks(lots *rand.Rand) []luck {
 	none, all := func(int) int { return 0 }, func(n int) int { return n }
 	some := func(n int) int { return lots.IntN(n + 1) }
 	return []luck{
 		{none, asKept}, {all, asKept}, {none, asWritten}, {all, asWritten}, {some, asKept},
-		{some, func(n *node) []byte { // a part of it, and then nothing where something was
+		{some, func(n *node) []byte { // a part of it, and zeros for the rest
 			text := slices.Clone(n.text)
 			clear(text[n.least+lots.IntN(len(text)-n.least+1):])
 			return text
@@ -139,7 +139,7 @@ func lucks(lots *rand.Rand) []luck {
 	}
 }
 
-// left writes what a power cut leaves into a folder, and tells what that is.
+// left writes what a power cut leaves to a folder, and describes it.
 func (d *cutDisk) left(l luck, to string) string {
 	kept := map[*node]map[string]*node{}
 	for n, names := range d.kept {
@@ -186,14 +186,14 @@ func sortedNames(names map[string]*node) []string {
 	return all
 }
 
-// recorded does something, and gives what it did to the disk below root.
+// recorded returns the disk operations below root that do causes.
 func recorded(t *testing.T, root string, do func()) (ops []disk.Op) {
 	t.Helper()
 	var guard sync.Mutex
 	disk.Observer = func(op disk.Op) {
 		guard.Lock()
 		defer guard.Unlock()
-		if strings.HasPrefix(op.Path, root) && !strings.Contains(op.Path, "report.html") { // which nobody reads back
+		if strings.HasPrefix(op.Path, root) && !strings.Contains(op.Path, "report.html") { // nobody reads it back
 			ops = append(ops, op)
 		}
 	}
@@ -202,9 +202,9 @@ func recorded(t *testing.T, root string, do func()) (ops []disk.Op) {
 	return ops
 }
 
-// A run whose machine loses its power goes on, and ends as one that was never cut, to the byte. The power is cut
-// between any two things that a run does to its disk which begins, saves, is stopped in the middle of an evaluation,
-// goes on, is killed after it went on from a checkpoint, and ends. Here at some of them, with GRPO_KILLS=20 at each.
+// A run whose machine loses power can be resumed, and ends like an uninterrupted one, to the byte. The power is cut between any two disk
+// operations of a run that begins, saves, is stopped during an evaluation, is resumed, is killed after it resumed from a checkpoint, and
+// ends. This tests some of the moments; GRPO_KILLS=20 tests each.
 func TestThePowerIsCut(t *testing.T) {
 	racing.Again(t)
 	for _, recording := range []string{"compress_rollouts=true", "record_rollouts=all"} {
@@ -232,7 +232,7 @@ func powerIsCut(t *testing.T, words ...string) {
 		require.NoError(t, tr.Close())
 	}
 	ops := recorded(t, root, func() {
-		session(func(l *listener, cancel func()) { // in the evaluation after the second step, which is saved before it
+		session(func(l *listener, cancel func()) { // during the evaluation after the second step, which is saved before
 			stepped := false
 			l.onStep = func(m Metrics) { stepped = m.Step == 2 }
 			l.onPhase = func(string) {
@@ -259,7 +259,7 @@ func powerIsCut(t *testing.T, words ...string) {
 	})
 }
 
-// everyCut calls then with a folder that has what a power cut left, for each that leaves something else.
+// everyCut calls then with a folder with the remains of each power cut that leaves a different state.
 func everyCut(t *testing.T, root string, ops []disk.Op, then func(left, when string)) {
 	t.Helper()
 	stride := stride(t, 47)

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/readers"
 )
 
-// A run that is written down for other readers, and interrupted meanwhile, comes to what it comes to without; and what they read is
-// what its directory says.
+// Writing the files of other readers (TensorBoard and the like) does not change a run, interrupted or not; and their content matches the
+// run's directory.
 func TestOtherReadersChangeNoResult(t *testing.T) {
 	plain := setup{dir: t.TempDir(), words: []string{"max_steps=3", "eval_every=2"}}
 	tr, _ := plain.open(t)

@@ -19,14 +19,14 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// replayed takes a step of a run again and gives the numbers of the steps that this took.
+// replayed replays a step of a run, and returns the numbers of the steps that this took.
 func replayed(t *testing.T, run string, step int) (steps []int, after *Replayed, err error) {
 	t.Helper()
 	after, err = Replay(t.Context(), run, step, backend(t, 3), func(m Metrics) { steps = append(steps, m.Step) })
 	return steps, after, err
 }
 
-// The first kind and conversations are runs of the embedded model in real cells, the others of a smaller one.
+// The first kind and conversations are runs of the embedded model in a real sandbox, the others of a smaller model.
 func TestRecordedStepsComeOutTheSame(t *testing.T) {
 	for i, kind := range racing.First([][]string{
 		{"pipeline=full", "refill=true", "max_refills=1", "loss=ppo", "clip_dual=3", "kl_coef=0.1", "entropy_coef=0.01", "tis=token"},
@@ -48,7 +48,7 @@ func TestRecordedStepsComeOutTheSame(t *testing.T) {
 			steps, after, err := replayed(t, dir, step)
 			require.NoError(t, err)
 			require.Equal(t, want, steps)
-			if step == 3 { // what it saves is the run's own last checkpoint
+			if step == 3 { // it saves the run's own last checkpoint
 				out := t.TempDir()
 				require.NoError(t, after.Save(out))
 				files, err := filepath.Glob(filepath.Join(out, "*.safetensors"))
@@ -64,7 +64,7 @@ func TestRecordedStepsComeOutTheSame(t *testing.T) {
 	}
 }
 
-// The adapter that a run began with is needed for what no checkpoint of the run is before.
+// The adapter that a run began with is needed only to replay steps before the first checkpoint.
 func TestAReplayWithoutTheFirstAdapter(t *testing.T) {
 	racing.Again(t)
 	few := []string{"max_steps=3", "save_every=2", "eval_every=-1"}
@@ -122,7 +122,7 @@ func TestAChangedRecordIsNoticed(t *testing.T) {
 		`"advantages":[1,1]`: "and 2 advantages, expected as many",
 		`"conversation":{"turns":[{"start":0,"end":99999}]}`: "the turns of its conversation do not stand in its",
 	} {
-		first := strings.TrimSuffix(all[0], "}\n") + "," + what + "}\n" // of a key that is there twice the last one counts
+		first := strings.TrimSuffix(all[0], "}\n") + "," + what + "}\n" // of a duplicate key the last value counts
 		require.NoError(t, os.WriteFile(path, []byte(strings.Replace(string(text), all[0], first, 1)), 0o644))
 		_, _, err = replayed(t, dir, 1)
 		require.ErrorContains(t, err, want)
@@ -130,7 +130,7 @@ func TestAChangedRecordIsNoticed(t *testing.T) {
 	}
 }
 
-// A run whose settings changed on its way is replayed with those that were in force at each step.
+// A run whose settings changed is replayed with those in force at each step; a directory that is no run is refused.
 func TestWhatIsNoRunIsNotReplayed(t *testing.T) {
 	dir := t.TempDir()
 	tr, _ := setup{dir: dir, words: []string{"max_steps=1", "eval_every=-1", "save_every=1"}}.open(t)
@@ -169,7 +169,7 @@ func TestStepsAreReplayedWithTheirOwnSettings(t *testing.T) {
 	require.ErrorContains(t, err, "its bits cannot be reproduced here; replay it on the device that trained it")
 }
 
-// A run of before there was a setting says nothing of it: it goes on and is replayed as it was, to the bit.
+// A run recorded before a setting existed continues, and is replayed, as before, to the bit.
 func TestARunOfBeforeASetting(t *testing.T) {
 	racing.Again(t)
 	usual := []string{"max_steps=4", "eval_every=-1"}
@@ -218,8 +218,8 @@ func testRunOfBefore(t *testing.T, key, setting string, words []string) {
 	}
 }
 
-// A run in the order of tiles goes on in it and is replayed in it on any machine, without being told, and after the backend
-// has computed something else in between.
+// A run in tile order continues and is replayed in that order on any machine, without being told, and after the backend has computed in
+// another order in between.
 func TestARunInTilesStaysInTiles(t *testing.T) {
 	racing.Again(t)
 	words := []string{"precision=bf16", "order=tiles", "max_steps=4", "eval_every=-1"}
@@ -258,7 +258,7 @@ func TestARunInTilesStaysInTiles(t *testing.T) {
 	require.ErrorContains(t, err, "order: tiles → serial; leave it out")
 }
 
-// otherOrder is a backend that says it sums in another way.
+// otherOrder is a backend that reports another order of summation.
 type otherOrder struct{ kernels.Backend }
 
 func (otherOrder) Order() string { return "as they come" }

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// kinds are ways to run whose interruption differs.
+// kinds are settings of runs that differ in what an interruption meets.
 var kinds = map[string][]string{
 	"plain":                          nil,
 	"scores at the end, two updates": {"pipeline=off", "num_iterations=2"},
@@ -27,8 +27,8 @@ var kinds = map[string][]string{
 		"refill=true", "max_refills=2", "prompts_per_step=3", "pipeline=full", "eval_every=1"},
 }
 
-// A run that is interrupted at the beginning of any phase and resumed ends as one that never was. Here at
-// some phases, with GRPO_KILLS=20 at each.
+// A run that is interrupted at the beginning of any phase and resumed ends like an uninterrupted one. This tests some phases;
+// GRPO_KILLS=20 tests each.
 func TestResumedRunsAreEqualToTheByte(t *testing.T) {
 	const again = 5
 	for name, words := range kinds {
@@ -50,7 +50,7 @@ func TestResumedRunsAreEqualToTheByte(t *testing.T) {
 	}
 }
 
-// With a step sampled ahead the data is one update old, which is known and counted.
+// A step that was sampled ahead is one update off policy, which is counted.
 func TestASampledAheadRunLearnsFromThePolicyBefore(t *testing.T) {
 	tr, l := setup{words: []string{"max_steps=6", "pipeline=full", "eval_every=-1"}}.open(t)
 	require.NoError(t, tr.Run(t.Context()))
@@ -64,14 +64,14 @@ func TestASampledAheadRunLearnsFromThePolicyBefore(t *testing.T) {
 			require.Equal(t, l.metrics[i-1].Trained, m.Policy)
 		}
 	}
-	require.Nil(t, tr.ahead, "nothing is drawn for a step that does not come")
+	require.Nil(t, tr.ahead, "nothing is sampled ahead after the last step")
 	kept, path := rolloutBatch{policy: "p", updates: 2, refilled: 3, epoch: 4}, filepath.Join(t.TempDir(), "ahead.json")
 	tr.ahead = &kept
 	require.NoError(t, tr.saveAhead(path))
 	tr.ahead = nil
 	again, err := tr.restoreAhead(path)
 	require.NoError(t, err)
-	again.rounds = nil // of nothing
+	again.rounds = nil // it has no rounds
 	require.Equal(t, kept, *again)
 	last := l.metrics[len(l.metrics)-1]
 	require.Contains(t, last.Summary(Timing{}), "  1 update old, max|Δlogp| ")
@@ -86,7 +86,7 @@ func TestASampledAheadRunLearnsFromThePolicyBefore(t *testing.T) {
 	}
 }
 
-// Who interrupts does not wait for the scores of a step that is sampled ahead: they are asked for again.
+// An interrupt does not wait for the scores of a step sampled ahead: they are requested again.
 func TestAnInterruptDoesNotWaitForScores(t *testing.T) {
 	words := []string{"max_steps=3", "pipeline=full", "eval_every=-1"}
 	whole := setup{dir: t.TempDir(), words: words}
@@ -101,7 +101,7 @@ func TestAnInterruptDoesNotWaitForScores(t *testing.T) {
 	}
 	var waiting atomic.Int32
 	patient := func(ctx context.Context, c reward.Completion) (reward.Score, error) {
-		if !first[c.Problem.ID] { // it is of a later step, and never ends before it is told to
+		if !first[c.Problem.ID] { // a completion of a later step, which does not end before it is told to
 			waiting.Add(1)
 			defer waiting.Add(-1)
 			<-ctx.Done()
@@ -132,12 +132,12 @@ func TestGoingOnFromAnEarlierCheckpointSetsTheLaterAside(t *testing.T) {
 	want := files(t, dir)
 
 	_, _, err := setup{dir: dir, words: []string{"max_steps=2", "resume=" + checkpoint(dir, 2)}}.tryOpen(t)
-	require.ErrorContains(t, err, "has 2 steps already; type a larger number", "nothing would be trained, and all that is later set aside")
+	require.ErrorContains(t, err, "has 2 steps already; type a larger number", "no step is left to train, and later lines would be set aside")
 	tr, _ = setup{dir: dir, words: []string{"max_steps=6", "resume=" + checkpoint(dir, 2)}}.open(t)
 	require.Equal(t, 2, tr.StepsDone())
 	left, err := rundir.List(dir)
 	require.NoError(t, err)
-	require.Len(t, left, 3, "nothing is changed before the run goes on")
+	require.Len(t, left, 3, "nothing is changed before the first step")
 	require.NoError(t, tr.begin(t.Context()))
 	left, err = rundir.List(dir)
 	require.NoError(t, err)
@@ -156,7 +156,7 @@ func TestGoingOnFromAnEarlierCheckpointSetsTheLaterAside(t *testing.T) {
 	requireSame(t, want, files(t, dir))
 }
 
-// A checkpoint that is damaged is named, the one before is used, and it is written again when the run comes by.
+// A damaged checkpoint is reported by name, the one before is used, and the damaged one is replaced when its step is reached again.
 func TestADamagedCheckpointIsReplaced(t *testing.T) {
 	racing.Again(t)
 	s := setup{dir: t.TempDir(), words: []string{"max_steps=4"}}
@@ -176,7 +176,7 @@ func TestADamagedCheckpointIsReplaced(t *testing.T) {
 	requireSame(t, want, files(t, s.dir))
 	log, err := os.ReadFile(filepath.Join(s.dir, logFile))
 	require.NoError(t, err)
-	require.Contains(t, string(log), "optimizer.safetensors is damaged", "also what was said before the log was open")
+	require.Contains(t, string(log), "optimizer.safetensors is damaged", "also messages from before the log was opened")
 
 	for _, c := range []int{2, 4} {
 		require.NoError(t, os.Remove(filepath.Join(checkpoint(s.dir, c), momentsFile)))
@@ -187,7 +187,7 @@ func TestADamagedCheckpointIsReplaced(t *testing.T) {
 	require.ErrorContains(t, err, "no checkpoint to resume from")
 }
 
-// A log that is shorter than a checkpoint says is named, and a checkpoint that it has enough for is used.
+// If a log is shorter than a checkpoint says, it is reported by name, and an earlier checkpoint that fits is used.
 func TestAShortLogFallsBackToACheckpointThatFits(t *testing.T) {
 	racing.Again(t)
 	s := setup{dir: t.TempDir(), words: []string{"max_steps=4"}}
@@ -224,7 +224,7 @@ func TestAShortLogFallsBackToACheckpointThatFits(t *testing.T) {
 	require.ErrorContains(t, err, "type run_dir=DIR init_from="+checkpoint(s.dir, 2)+" to go on from it")
 }
 
-// A line of the metrics that is damaged is named, with what can be done.
+// A damaged line of the metrics is reported by number, with what can be done.
 func TestADamagedLineOfTheMetrics(t *testing.T) {
 	s := setup{dir: t.TempDir(), words: []string{"max_steps=2"}}
 	tr, _ := s.open(t)
@@ -241,8 +241,7 @@ func TestADamagedLineOfTheMetrics(t *testing.T) {
 	require.ErrorContains(t, err, "; fix that line, or bring the file back from a copy, or type run_dir=DIR init_from="+s.dir+" to continue")
 }
 
-// A run that nobody named is in a directory of its own, also where two begin in one second; one that never began
-// leaves nothing.
+// A run without a name gets a directory of its own, even if two begin in the same second; one that never began leaves nothing.
 func TestRunsWithoutANameHaveTheirOwn(t *testing.T) {
 	data := goldenModel(t)
 	t.Chdir(t.TempDir())
@@ -265,7 +264,7 @@ func TestRunsWithoutANameHaveTheirOwn(t *testing.T) {
 	}
 }
 
-// Whoever opens a run has it for himself, from the start.
+// A run is locked from the moment it is opened.
 func TestTwoProcessesDoNotShareARun(t *testing.T) {
 	s := setup{dir: t.TempDir(), words: []string{"max_steps=1"}}
 	tr, _ := s.open(t)
@@ -276,8 +275,8 @@ func TestTwoProcessesDoNotShareARun(t *testing.T) {
 	require.Equal(t, 1, tr.StepsDone())
 }
 
-// A run that was killed before its first checkpoint is kept, settings and all, when another one begins in its place.
-// A manifest that somebody removed is made anew.
+// A run killed before its first checkpoint is set aside as a whole, settings included, when another one begins in its place. A removed
+// manifest is written again.
 func TestARunWithoutCheckpointsIsSetAsideAsAWhole(t *testing.T) {
 	racing.Again(t)
 	dir := t.TempDir()

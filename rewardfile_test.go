@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// A reward file, or a checker, that cannot work is refused when the run is opened, which a dry run does too.
+// A reward file or checker that cannot work is refused when the run is opened, and so by a dry run.
 func TestWhatCannotJudgeIsRefusedBeforeTheFirstStep(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -41,7 +41,7 @@ func TestWhatCannotJudgeIsRefusedBeforeTheFirstStep(t *testing.T) {
 	}
 }
 
-// Completions that a reward file fails on are left out, counted and told of at once.
+// Completions on which a reward file fails are left out, counted and reported at once.
 func TestARewardFileThatFailsIsSeen(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "reward.py")
@@ -50,7 +50,7 @@ func TestARewardFileThatFailsIsSeen(t *testing.T) {
 	l := &listener{}
 	tr := open(t, l, "run_dir="+filepath.Join(dir, "run"), "reward=custom", "reward_file="+file, "infra_threshold=200", "eval_every=-1",
 		"temperature=3", "max_steps=4")
-	err := tr.Run(t.Context()) // which may stop: too many are left out
+	err := tr.Run(t.Context()) // may stop the run: too many are left out
 	require.NotEmpty(t, l.metrics)
 	m := l.metrics[0]
 	require.NotZero(t, m.FileErrors)
@@ -70,7 +70,7 @@ func TestARewardFileThatFailsIsSeen(t *testing.T) {
 	}
 }
 
-// A run that ends because a reward file fails too often is saved as of its last whole step.
+// If a reward file fails so often that the run ends, the last whole step is saved.
 func TestARewardFileThatFailsLosesNoStep(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "reward.py")
@@ -84,7 +84,7 @@ func TestARewardFileThatFailsLosesNoStep(t *testing.T) {
 	require.FileExists(t, filepath.Join(dir, "run", "checkpoints", fmt.Sprintf("step_%06d", tr.StepsDone()), "state.json"))
 }
 
-// A reward that is no number takes its completion out of the group; the run goes on.
+// A NaN reward excludes its completion from the group; the run continues.
 func TestARewardThatIsNoNumberIsLeftOut(t *testing.T) {
 	odd := []float64{1e200, math.Inf(1), math.NaN()}
 	for _, advantage := range []string{"mean", "std"} {
@@ -112,7 +112,7 @@ func TestARewardThatIsNoNumberIsLeftOut(t *testing.T) {
 	}
 }
 
-// findings are those of all advice.
+// findings are the findings of all advice.
 func findings(l *listener) string {
 	var text strings.Builder
 	for _, a := range l.advice {
@@ -131,7 +131,7 @@ func locked(f reward.GraderFunc) reward.Grader {
 	})
 }
 
-// Noise of the last bit is no contrast, however large the rewards are.
+// Rewards that differ only by rounding give no contrast, however large they are.
 func TestRewardsThatDifferByRoundingTeachNothing(t *testing.T) {
 	for _, rewards := range [][]float64{{1e-17, 0, 0}, {0.3, 0.1 + 0.2, 0.3}, {1e10, 1e10 + 4e-6, 1e10}, {-7e33, -7e33 * (1 + 2e-16), -7e33}} {
 		g := Group{Advantages: StdAdvantages(rewards)}

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
 
-// unpacked is what a run recorded of its completions, in whatever files.
+// unpacked is the completions recorded by a run, decompressed.
 func unpacked(t *testing.T, dir string) (text string, steps []int) {
 	t.Helper()
 	for _, name := range []string{rollouts.Plain, rollouts.Compressed} {
@@ -37,7 +37,7 @@ func unpacked(t *testing.T, dir string) (text string, steps []int) {
 	return text, steps
 }
 
-// However completions are recorded, the run is the same; compressed, they are the same lines, in less.
+// The format of the record does not change the run; a compressed record has the same lines in fewer bytes.
 func TestRecordsOfEachForm(t *testing.T) {
 	racing.Again(t)
 	at := func(words ...string) (dir string, left map[string]string) {
@@ -85,7 +85,7 @@ func TestRecordsOfEachForm(t *testing.T) {
 	}
 }
 
-// A run may change how it records on its way. What it goes back behind is cut in every file, and set aside.
+// A run may change the format of its record. If it goes back, later lines are cut from every file, and set aside.
 func TestRecordsChangeTheirFormOnTheWay(t *testing.T) {
 	racing.Again(t)
 	dir := filepath.Join(t.TempDir(), "run")

@@ -16,8 +16,8 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// A checkpoint of where the first evaluation was made is compared with nothing, a later one with that; both know the model that they
-// were made of. The format weighs there what it weighed in the run, where the autopilot had tried another weight.
+// A checkpoint made at the first evaluation is compared with nothing, a later one with the first; both name the model that they were
+// trained from. Evaluations use the run's format_weight, even if the autopilot had tried another.
 func TestCheckpointsAreEvaluatedAsTheRunWas(t *testing.T) {
 	s := setup{dir: t.TempDir(), words: piloted("learning_rate=0.0001", "max_steps=2", "save_every=1", "keep_last=0", "eval_every=1")}
 	tr, _ := s.open(t)
@@ -42,7 +42,8 @@ func TestCheckpointsAreEvaluatedAsTheRunWas(t *testing.T) {
 	}
 }
 
-// Files that the run was asked with and that are others since are told of, and changed problems are compared with none of before.
+// If files that were used for an evaluation of the run have changed, that is reported, and changed problems are not compared with earlier
+// results.
 func TestFilesThatAreOthersSinceTheRun(t *testing.T) {
 	held, wording := filepath.Join(t.TempDir(), "held.jsonl"), filepath.Join(t.TempDir(), "wording")
 	rewrite := func(to, from, old, instead string) {
@@ -86,11 +87,11 @@ func TestFilesThatAreOthersSinceTheRun(t *testing.T) {
 	rewrite(held, held, `"prompt":"ask`, `"prompt":"ask ask`)
 	l, found = asked()
 	require.Contains(t, strings.Join(l.warnings, "\n"), "test_data: has the SHA-256")
-	require.Nil(t, found.Change, "of problems with the same names")
+	require.Nil(t, found.Change, "the problems have the same ids")
 }
 
-// Who evaluates a checkpoint is told where its model is not as it was, and is compared with the run's first evaluation where the same
-// part of the same problems is asked alone.
+// If the model of a checkpoint has changed, its evaluation reports that. It is compared with the run's first evaluation only for the same
+// part of the same problems.
 func TestWhatACheckpointIsEvaluatedWith(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, os.DirFS("data/tokenizer/testdata/small")))
@@ -112,7 +113,7 @@ func TestWhatACheckpointIsEvaluatedWith(t *testing.T) {
 	require.Empty(t, warnings)
 	others, err := os.ReadFile(filepath.Join(goldenModel(t), "p.jsonl"))
 	require.NoError(t, err)
-	renamed := filepath.Join(dir, "renamed.jsonl") // other problems under the same names
+	renamed := filepath.Join(dir, "renamed.jsonl") // other problems under the same ids
 	require.NoError(t, os.WriteFile(renamed, bytes.ReplaceAll(others, []byte(`"id":"p`), []byte(`"id":"h`)), 0o644))
 	for _, change := range []func(*configs.Config) error{
 		func(c *configs.Config) error { c.TestSplit = "all"; return nil },

@@ -20,16 +20,16 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// loop is a program that trains by GRPO over the wire. It has the problems, the wording and the grader of a trainer, which
-// trains nothing itself.
+// loop is a program that trains by GRPO over the wire. It uses the problems, prompts and grader of a trainer, which does not train
+// itself.
 type loop struct {
 	*Trainer
 	session *client.Session
 	model   *client.Training
 }
 
-// GRPO as a client of the Tinker server writes it learns the tiny task. GRPO_TINKER_STEPS says how many steps; make tinker
-// has 150. Held-out problems are answered greedily before and after.
+// A client of the Tinker server that implements GRPO learns the tiny task. GRPO_TINKER_STEPS is the number of steps; make tinker runs
+// 150. Held-out problems are answered greedily before and after.
 func TestALoopOverTheWireLearns(t *testing.T) {
 	steps, err := strconv.Atoi(os.Getenv("GRPO_TINKER_STEPS"))
 	if err != nil {
@@ -67,7 +67,7 @@ func TestALoopOverTheWireLearns(t *testing.T) {
 	require.Greater(t, after, before)
 }
 
-// draw samples n completions of each prompt, all at once.
+// draw samples n completions of each prompt, concurrently.
 func (l *loop) draw(t *testing.T, prompts []Prompt, n int, params map[string]any) []Scored {
 	voice, err := l.model.Voice(t.Context())
 	require.NoError(t, err)
@@ -112,7 +112,7 @@ func (l *loop) grade(t *testing.T, p *Prompt, voice *client.Voice, a client.Ask)
 	return scored
 }
 
-// step is one of GRPO: both calls that train are in flight.
+// step is a GRPO step: both training calls are in flight together.
 func (l *loop) step(t *testing.T, step int) (mean float64) {
 	prompts, err := l.policy.prompts(t.Context(), l.pool.Take(l.cfg.PromptsPerStep), 0)
 	require.NoError(t, err)
@@ -138,7 +138,7 @@ func (l *loop) step(t *testing.T, step int) (mean float64) {
 	return mean
 }
 
-// greedy is the share of held-out problems that the model solves.
+// greedy is the share of held-out problems that the model solves greedily.
 func (l *loop) greedy(t *testing.T) (share float64) {
 	prompts, err := l.policy.prompts(t.Context(), append([]data.Problem(nil), l.problems.HeldOut...), 0)
 	require.NoError(t, err)

@@ -16,8 +16,8 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// A client of the Tinker server that brings the completions of a step, with the log-probabilities that they were drawn with
-// and their advantages, gets the adapter that the trainer got, byte by byte.
+// A Tinker client that sends the completions of a step, with the log-probabilities that they were drawn with and their advantages, gets
+// the same adapter as the trainer, byte for byte.
 func TestATinkerClientTrainsAsTheTrainer(t *testing.T) {
 	for _, share := range []string{"share_prefixes=true", "share_prefixes=false"} {
 		dir := t.TempDir()
@@ -37,7 +37,7 @@ func TestATinkerClientTrainsAsTheTrainer(t *testing.T) {
 	}
 }
 
-// trainedByClient takes one step over the wire, from where the trainer began, and gives the file of the adapter.
+// trainedByClient makes one step over the wire, from the trainer's initial state, and returns the adapter file.
 func trainedByClient(t *testing.T, tr *Trainer, taught []model.Datum) []byte {
 	t.Helper()
 	b := backend(t, 1)
@@ -75,7 +75,7 @@ func trainedByClient(t *testing.T, tr *Trainer, taught []model.Datum) []byte {
 	return text
 }
 
-// wireDatum is a datum as a client sends it.
+// wireDatum converts a datum to the wire format.
 func wireDatum(d model.Datum) wire.Datum {
 	return wire.Datum{Tokens: d.Tokens, Inputs: map[string]wire.Tensor{"target_tokens": wire.Ints1(d.Targets),
 		"logprobs": wire.Floats1(d.OldLogProbs), "advantages": wire.Floats1(d.Advantages)}}

@@ -54,11 +54,11 @@ func TestRunsAreEqualToTheByte(t *testing.T) {
 	}
 }
 
-// Where numbers are rounded, runs are equal likewise, the ratio is 1 at the start of every step; and they are other runs.
+// With rounded rows, too, runs are equal to the byte and the ratio is 1 at the start of every step; but they differ from runs without.
 func TestRoundedRunsAreEqualToTheByte(t *testing.T) {
 	racing.Again(t)
 	run := func(threads int, precision string) map[string]string {
-		// deterministic, or the run would go on where the two differ
+		// deterministic, so that the run ends if sampler and trainer differ
 		s := setup{threads: threads, dir: t.TempDir(), words: []string{"max_steps=5", "deterministic=true", "precision=" + precision}}
 		tr, _ := s.open(t)
 		require.NoError(t, tr.Run(t.Context()))
@@ -89,7 +89,7 @@ func TestTheLastAndTheBestCheckpointsStay(t *testing.T) {
 	require.LessOrEqual(t, len(all), 3)
 }
 
-// Only an evaluation of a step that has a checkpoint can keep one.
+// Only an evaluation of a step with a checkpoint can be the best.
 func TestTheBestIsAmongTheSaved(t *testing.T) {
 	racing.Again(t)
 	dir := t.TempDir()
@@ -108,7 +108,7 @@ func TestTheBestIsAmongTheSaved(t *testing.T) {
 }
 
 func TestWhatTheMachineFailedToScoreIsLeftOut(t *testing.T) {
-	var n atomic.Int32 // completions are graded side by side
+	var n atomic.Int32 // completions are graded concurrently
 	broken := func(ctx context.Context, c reward.Completion) (reward.Score, error) {
 		if n.Add(1) == 1 {
 			return reward.Score{Excluded: reward.ExcludedInfra, Verdict: reward.INFRA}, nil
@@ -128,7 +128,7 @@ func TestAdvantages(t *testing.T) {
 	require.Equal(t, []float64{-1, 1}, StdAdvantages([]float64{0, 1}))
 	require.True(t, stats.Negligible(StdAdvantages([]float64{0.3, 0.3, 0.3})))
 
-	for _, why := range []reward.Exclusion{reward.ExcludedInfra, reward.ExcludedReward, reward.ExcludedTruncated} { // which take no part
+	for _, why := range []reward.Exclusion{reward.ExcludedInfra, reward.ExcludedReward, reward.ExcludedTruncated} { // excluded from the group
 		drawn := Rollout{Tokens: []int32{7}, LogProbs: []float32{-1}}
 		g := Group{Prompt: Prompt{Tokens: []int32{3}}, Rollouts: []Scored{{drawn, reward.Score{Reward: 1}},
 			{drawn, reward.Score{Reward: 5, Excluded: why}}, {drawn, reward.Score{}}}}
@@ -139,7 +139,7 @@ func TestAdvantages(t *testing.T) {
 	}
 }
 
-// A group is what its rollouts say, in whatever order they come.
+// Rollouts carry their group and index, so they may arrive in any order.
 func TestRolloutsSayWhereTheyBelong(t *testing.T) {
 	var scored []Scored
 	for _, at := range [][2]int{{1, 2}, {0, 0}, {1, 0}, {0, 2}, {1, 1}, {0, 1}} {
@@ -170,7 +170,7 @@ func TestNothingToLearnMeansNoUpdate(t *testing.T) {
 	require.Equal(t, before.Values, after.Values)
 }
 
-// Groups that teach nothing are replaced as often as may be, and those that teach are enough.
+// Groups that teach nothing are replaced a limited number of times, and only until enough groups teach.
 func TestRefillsHaveAnEnd(t *testing.T) {
 	same := func(context.Context, reward.Completion) (reward.Score, error) { return reward.Score{Reward: 1}, nil }
 	refilled := func(g reward.GraderFunc) (Metrics, error) {
@@ -196,7 +196,7 @@ func TestMetricsCarryNoClock(t *testing.T) {
 	}
 }
 
-// The steps of a trainer are its own, whoever calls for them: the warm-up is over once.
+// Steps on problems of the caller count as steps of the trainer: the warm-up happens once.
 func TestStepsOnProblemsOfTheCaller(t *testing.T) {
 	dir := t.TempDir()
 	tr, _ := setup{dir: dir, words: []string{"warmup_steps=2", "learning_rate=0.001"}}.open(t)
@@ -216,7 +216,7 @@ func TestStepsOnProblemsOfTheCaller(t *testing.T) {
 	require.Equal(t, 2, m.GroupsTotal)
 	require.NotEqual(t, cursor, tr.Pool().Cursor())
 
-	// Every step is on record, in full, whoever called for it.
+	// Every step is recorded in full, whoever called it.
 	require.Len(t, lines(t, dir, metricsFile), 4)
 	require.Len(t, lines(t, dir, trainLogFile), 4)
 	require.Len(t, lines(t, dir, rollouts.Plain), 3*3*6+2*6)
@@ -236,7 +236,7 @@ func TestStepsOnProblemsOfTheCaller(t *testing.T) {
 }
 
 func TestAnUnrecordedTrainerWritesNothing(t *testing.T) {
-	goldenModel(t) // made before the directory changes
+	goldenModel(t) // before the working directory changes
 	t.Chdir(t.TempDir())
 	tr, _ := setup{words: []string{"max_steps=2"}}.open(t)
 	require.NoError(t, tr.Run(t.Context()))

@@ -22,8 +22,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// A grader that fails fails every step that needs it, also one that was sampled ahead; nobody waits for
-// scores that will not come.
+// A failing grader fails every step that needs it, also one that was sampled ahead; nobody waits for scores that will not come.
 func TestABrokenGraderIsAnErrorEachTime(t *testing.T) {
 	for _, pipeline := range []string{"score", "full", "off"} {
 		var gone atomic.Bool
@@ -57,14 +56,13 @@ func TestABrokenGraderIsAnErrorEachTime(t *testing.T) {
 		}
 		_, err = tr.Save(t.Context())
 		require.NoError(t, err)
-		if err := tr.Close(); err != nil { // where a step is sampled ahead
+		if err := tr.Close(); err != nil { // with a step sampled ahead
 			require.ErrorContains(t, err, "the sandbox is gone")
 		}
 	}
 }
 
-// A step that fails after it has begun to change the policy leaves one that belongs to no step: it is not trained
-// on, and not saved.
+// A step that fails while it changes the policy leaves one that belongs to no step: it is neither trained further nor saved.
 func TestAnUpdateThatBreaksTheModelIsNamed(t *testing.T) {
 	tr, _ := setup{dir: t.TempDir(), words: []string{"max_steps=3", "eval_every=-1", "learning_rate=1e30", "schedule=linear",
 		"scheduler_total_steps=4", "warmup_steps=2"}}.open(t)
@@ -82,13 +80,13 @@ func TestAnUpdateThatBreaksTheModelIsNamed(t *testing.T) {
 		" learning_rate=0.001 to go on")
 }
 
-// An interrupt saves the last whole step, and never a policy that a step has half changed.
+// An interrupt saves the last whole step, and never a half-updated policy.
 func TestAHalfUpdatedPolicyIsNotSaved(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
 	calls := 0
 	breaks := func(s *model.LossSequence) float64 {
-		if calls++; calls > 2*6 { // in the second iteration
+		if calls++; calls > 2*6 { // during the second iteration
 			cancel()
 			return math.NaN()
 		}
@@ -106,7 +104,7 @@ func TestAHalfUpdatedPolicyIsNotSaved(t *testing.T) {
 	require.Empty(t, all)
 }
 
-// Who interrupts while the policy is changed has the step: it is ended, recorded and saved.
+// An interrupt during an update lets the step end: it is recorded and saved.
 func TestAnInterruptedUpdateIsEnded(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -117,7 +115,7 @@ func TestAnInterruptedUpdateIsEnded(t *testing.T) {
 		}
 		return 0
 	}
-	words := []string{"max_steps=3", "eval_every=-1", "max_rows=1024"} // all of it is one batch
+	words := []string{"max_steps=3", "eval_every=-1", "max_rows=1024"} // one batch
 	tr, l := setup{dir: dir, words: words, options: []Option{WithLoss(interrupts)}}.open(t)
 	require.ErrorIs(t, tr.Run(ctx), context.Canceled)
 	require.Equal(t, 1, tr.StepsDone())
@@ -126,7 +124,7 @@ func TestAnInterruptedUpdateIsEnded(t *testing.T) {
 	require.DirExists(t, checkpoint(dir, 1))
 }
 
-// The scores of a step that was sampled ahead are asked for again when the grader works again; all comes out as if it had never failed.
+// The scores of a step sampled ahead are requested again when the grader works again; the result is as if it had never failed.
 func TestABrokenGraderMayRecover(t *testing.T) {
 	s := setup{words: []string{"max_steps=4", "eval_every=-1", "pipeline=full"}}
 	tr, want := s.open(t)
@@ -158,12 +156,12 @@ func TestABrokenGraderMayRecover(t *testing.T) {
 	require.Equal(t, want.metrics, got.metrics)
 }
 
-// A step of which the record has half is not gone on from: what follows would be on a record with a gap.
+// If a step cannot be recorded in full, the run ends: a later step would leave a gap in the record.
 func TestAStepThatCannotBeWrittenDownIsTheLast(t *testing.T) {
 	dir := t.TempDir()
 	tr, _, err := setup{dir: dir, words: []string{"max_steps=3", "eval_every=-1"}}.tryOpen(t)
 	require.NoError(t, err)
-	defer tr.Close() // which says of the log that it is closed
+	defer tr.Close() // Close reports that the log is closed
 	_, err = tr.Step(t.Context(), nil, StepOptions{})
 	require.NoError(t, err)
 	require.NoError(t, tr.record.Log(trainLogFile).(io.Closer).Close())
@@ -202,7 +200,7 @@ func TestWhatCannotBeMeantIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, errClosed)
 }
 
-// A directory that another process has filled since it was looked at is left alone.
+// A directory that another process filled in the meantime is not touched.
 func TestARunThatAppearsMeanwhileIsLeftAlone(t *testing.T) {
 	s := setup{dir: filepath.Join(t.TempDir(), "run"), words: []string{"max_steps=1", "eval_every=-1"}}
 	late, _ := s.open(t)
@@ -214,9 +212,9 @@ func TestARunThatAppearsMeanwhileIsLeftAlone(t *testing.T) {
 	requireSame(t, before, files(t, s.dir))
 }
 
-// A gradient that is not finite changes nothing, and its sample is named.
+// A non-finite gradient changes nothing, and the sample is named.
 func TestANonFiniteGradientIsSkipped(t *testing.T) {
-	for _, size := range []float64{1.6e38, 1e30} { // of the latter only the square is more
+	for _, size := range []float64{1.6e38, 1e30} { // of the latter only the square overflows
 		nonFinite(t, size)
 	}
 }
@@ -242,7 +240,7 @@ func nonFinite(t *testing.T, size float64) {
 	require.Contains(t, lines(t, saved)[0], "advantage")
 }
 
-// So it is where the divergence from the reference is infinite, too, of which nothing is said: the update did not happen.
+// The same for an infinite divergence from the reference, which is not reported itself: the update did not happen.
 func TestAnInfiniteDivergenceIsSkipped(t *testing.T) {
 	tr, l := setup{dir: t.TempDir(), words: []string{"max_steps=1", "eval_every=-1", "num_iterations=2", "temperature=0.003", "kl_coef=0.1",
 		"kl_in=loss", "kl_estimator=k3", "learning_rate=1", "seed=0"}}.open(t)
@@ -259,7 +257,7 @@ func TestTrainingProblemsAreNotHeldOut(t *testing.T) {
 		path := filepath.Join(dir, name)
 		var text strings.Builder
 		for i, what := range strings.Split(tasks, "") {
-			text.WriteString(strings.NewReplacer("%", fmt.Sprint(i), "$", what).Replace(task)) // ids only name
+			text.WriteString(strings.NewReplacer("%", fmt.Sprint(i), "$", what).Replace(task)) // problems that differ only in their ids are equal
 		}
 		require.NoError(t, os.WriteFile(path, []byte(text.String()), 0o644))
 		return path
@@ -273,7 +271,7 @@ func TestTrainingProblemsAreNotHeldOut(t *testing.T) {
 	_, err := tryOpen(t, q, "run_dir="+filepath.Join(dir, "run"), "data="+train, "test_data="+write("same.jsonl", "cb"))
 	require.ErrorContains(t, err, "test_data: all its problems are among those to train on (0 is 2 there)")
 
-	q.warnings = nil // of those that differ in how they are written, one is told
+	q.warnings = nil // samples that differ only in spelling are reported once
 	near := open(t, q, "run_dir="+filepath.Join(dir, "run"), "data="+train, "test_data="+write("near.jsonl", "xC"), "eval_problems=0")
 	require.Len(t, near.HeldOut(), 2)
 	require.Equal(t, []string{"1 held-out problem is nearly equal to a training problem (1 is 100 % of 2): their results may be memorised"},
@@ -288,7 +286,7 @@ func TestTrainingProblemsAreNotHeldOut(t *testing.T) {
 	require.NoError(t, err)
 	e, err := OpenRun(t.Context(), saved.RunDir(), backend(t, 0), nil, nil, WithGrader(reward.GraderFunc(vowels)))
 	require.NoError(t, err)
-	require.Len(t, e.HeldOut(), 2, "nor are they by who evaluates the run")
+	require.Len(t, e.HeldOut(), 2, "an evaluation of the run leaves them out, too")
 	require.Contains(t, e.HeldOut()[0].Statement, "prints it d times")
 	require.NoError(t, e.Close())
 }

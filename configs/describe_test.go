@@ -19,7 +19,7 @@ import (
 	"github.com/seed-7879b91d/grpo/optim"
 )
 
-// Every field has a key, a help text, a section and a default that reads back.
+// Every field has a key, a help text, a section and a default that can be parsed.
 func TestDescribeCoversEveryField(t *testing.T) {
 	structure, seen := settled(), map[string]bool{}
 	described := Describe()
@@ -40,7 +40,7 @@ func TestDescribeCoversEveryField(t *testing.T) {
 	}
 }
 
-// A help text that names another key names one that exists.
+// Keys named in help texts exist.
 func TestHelpNamesKeysThatExist(t *testing.T) {
 	known := map[string]bool{"group_size": true, "batch_size": true, "compute_reward": true, "compute_rewards": true, "ground_truth": true}
 	for _, f := range Describe() {
@@ -59,7 +59,7 @@ func TestHelpNamesKeysThatExist(t *testing.T) {
 	}
 }
 
-// Choices are those of the packages that obey them, and so are the usual clip ranges.
+// Enumerations, and the usual clip ranges, are those of the packages that implement them.
 func TestChoicesAreThoseOfThePackages(t *testing.T) {
 	values := map[string][]string{}
 	for _, f := range Describe() {
@@ -105,7 +105,7 @@ func spelled[T ~string](all []T) (names []string) {
 
 var update = flag.Bool("update", false, "write docs/config.md anew")
 
-// docs/config.md says what Describe says. 'go test ./configs -update' writes it anew.
+// docs/config.md is the output of Describe. 'go test ./configs -update' writes it.
 func TestDocument(t *testing.T) {
 	const path = "../docs/config.md"
 	want := document()
@@ -134,7 +134,7 @@ func document() []byte {
 	return out.Bytes()
 }
 
-// models are the presets that are no recipes.
+// models are the presets that are not recipes.
 func models() []string {
 	return slices.DeleteFunc(Presets(), func(name string) bool { return slices.Contains(Recipes(), name) })
 }

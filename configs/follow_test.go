@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Settings that hang on another follow it, unless they are named.
+// Settings that depend on another one follow it, unless they are set.
 func TestFollow(t *testing.T) {
 	load := func(words string) *Config {
 		c, err := Load(Source{Overrides: strings.Fields(words)})
@@ -33,7 +33,7 @@ func TestFollow(t *testing.T) {
 	require.Equal(t, []int{0, 2, 4, 8}, []int{load("eval_samples=0").EvalK, load("eval_samples=2").EvalK, load("eval_samples=9").EvalK,
 		load("eval_samples=9 eval_k=8").EvalK})
 	require.Equal(t, "t.jsonl", load("data=x.jsonl test_data=t.jsonl").TestData)
-	require.Equal(t, []any{"", -1}, []any{load("data=x.jsonl").TestData, load("data=x.jsonl").EvalEvery}, "nothing is held out")
+	require.Equal(t, []any{"", -1}, []any{load("data=x.jsonl").TestData, load("data=x.jsonl").EvalEvery}, "no problems are held out")
 	require.Equal(t, 32, load("train=lora").LoRARank)
 
 	write(t,

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What other trainers call a setting is answered with what it is called here, and with the value where that means the same.
+// Other trainers' names of settings are answered with the name here, and with the value if it has the same meaning.
 func TestHabits(t *testing.T) {
 	for word, message := range map[string]string{
 		"num_generations=8":             "num_generations: it is completions_per_prompt here; type completions_per_prompt=8",
@@ -40,7 +40,7 @@ func TestHabits(t *testing.T) {
 	}
 }
 
-// What docs/config.md has of other trainers is answered where it is typed.
+// The names of other trainers in docs/config.md are answered when they are typed.
 func TestHabitsOfThePage(t *testing.T) {
 	_, table, there := strings.Cut(documentHead, "| there | here |")
 	require.True(t, there)
@@ -58,7 +58,7 @@ func TestHabitsOfThePage(t *testing.T) {
 	require.Greater(t, found, 15)
 }
 
-// What is told to be typed is there to be typed, and no setting is hidden by a habit.
+// The recommended settings exist, and no setting is shadowed by another trainer's name.
 func TestHabitsNameSettings(t *testing.T) {
 	typed := regexp.MustCompile(`\b([a-z_0-9]+)=`)
 	for name, here := range synonyms {

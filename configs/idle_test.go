@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// idling are settings that have no effect beside others, and what is said of them.
+// idling are settings without effect beside others, and the messages about them.
 var idling = []struct{ words, says string }{
 	{"max_turns=5", "max_turns: env=none does not use it; type env=heal or env=tools, or leave it out"},
 	{"max_conversation_tokens=90000", "max_conversation_tokens: env=none does not use it; type env=heal or env=tools, or leave it out"},
@@ -48,7 +48,7 @@ func TestSettingsWithoutEffect(t *testing.T) {
 
 		key, _, _ := strings.Cut(c.says, ":")
 		old := Defaults()
-		for _, word := range words { // of a release that took them
+		for _, word := range words { // as by a release that accepted them
 			key, text, _ := strings.Cut(word, "=")
 			v := value{text: text, isList: key == "tools", list: strings.Split(text, ",")}
 			for i, known := range keys() {
@@ -62,18 +62,18 @@ func TestSettingsWithoutEffect(t *testing.T) {
 		}
 		require.NoError(t, old.Validate(), c.words)
 		_, err = Load(Source{Base: &old, Overrides: append(words, "max_steps=7")})
-		require.NoError(t, err, "a run that was begun with it goes on, and is forked")
+		require.NoError(t, err, "a run that has the setting can be resumed and forked")
 		_, err = Load(Source{Overrides: words, GoesOn: func(*Config) bool { return true }})
 		require.NoError(t, err, "also where a preset is named again")
 		printed := filepath.Join(t.TempDir(), "printed.yaml")
 		require.NoError(t, os.WriteFile(printed, old.Marshal(), 0o644))
 		_, err = Load(Source{File: printed, Overrides: []string{"max_steps=7"}})
-		require.NoError(t, err, "what was printed can be used again")
+		require.NoError(t, err, "printed settings can be loaded again")
 		require.NotEmpty(t, old.idle(key))
 	}
 }
 
-// What is there for another setting that is changed, and what has its usual value, is no mistake.
+// A setting that depends on another is accepted if that one is changed, too, or if it has its default.
 func TestSettingsThatHaveAnEffect(t *testing.T) {
 	for _, words := range []string{"env=heal max_turns=5 turn_reward=discounted turn_discount=0.4 public_tests=2 turn_seconds=9",
 		"env=tools tools=python max_conversation_tokens=90000", "env=own turn_reward=best tools=trace", "max_turns=2 turn_reward=last",

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// write makes a file called c.yaml and goes where it is, so that messages are short.
+// write writes c.yaml in a new folder and changes to it, so that messages are short.
 func write(t *testing.T, text string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -25,11 +25,11 @@ func TestLayers(t *testing.T) {
 		Overrides: []string{"learning_rate=1e-3", "lora_targets=q_proj,v_proj", "seed=18446744073709551615"}})
 	require.NoError(t, err)
 	want := Defaults()
-	require.Equal(t, want.Temperature, c.Temperature)             // of the defaults
-	require.Equal(t, "tiny", c.Model)                             // of the preset below the preset
-	require.Equal(t, 15, c.MaxSteps)                              // of the preset
-	require.Equal(t, 4, c.LoRARank)                               // of the file
-	require.Equal(t, 1e-3, c.LearningRate)                        // of the words
+	require.Equal(t, want.Temperature, c.Temperature)             // a default
+	require.Equal(t, "tiny", c.Model)                             // from the preset of the preset
+	require.Equal(t, 15, c.MaxSteps)                              // from the preset
+	require.Equal(t, 4, c.LoRARank)                               // from the file
+	require.Equal(t, 1e-3, c.LearningRate)                        // from an override
 	require.Equal(t, []string{"q_proj", "v_proj"}, c.LoRATargets) //
 	require.Equal(t, []string{"a,b", "#"}, c.Stop)
 	require.Equal(t, []string{"x", "y"}, c.DataSources)
@@ -47,7 +47,7 @@ func TestLayers(t *testing.T) {
 	require.Equal(t, "tiny", below.Model)
 }
 
-// The settings of a run are a base like a preset, and words change them and what follows from them.
+// The settings of a run are a base like a preset: overrides change them and the settings that follow.
 func TestSettingsOfARunAreABase(t *testing.T) {
 	base, err := Load(Source{Preset: "tiny_smoke", Overrides: []string{"max_steps=7", "lora_targets=q_proj"}})
 	require.NoError(t, err)
@@ -62,7 +62,7 @@ func TestSettingsOfARunAreABase(t *testing.T) {
 	require.ErrorContains(t, err, "give one of them")
 }
 
-// Each faulty file gets one line that says where, what and what instead.
+// A faulty file gives one line that says where, what was found, and what is expected.
 func TestFaultyFiles(t *testing.T) {
 	const head = "version: 1\nextends: tiny\n"
 	for _, c := range []struct{ text, message string }{
@@ -117,7 +117,7 @@ func TestFaultyFiles(t *testing.T) {
 	require.True(t, badinput.Is(err))
 }
 
-// A file without a preset names everything; the error lists what it does not.
+// A file without a preset must set everything; the error lists what is missing.
 func TestCompleteFile(t *testing.T) {
 	d := Defaults()
 	whole := string(d.Marshal())
@@ -132,7 +132,7 @@ func TestCompleteFile(t *testing.T) {
 	require.Equal(t, "4 prompts × 16 completions", c.Batch())
 }
 
-// Whatever a file holds, it is read or refused as bad input; what is read survives being written.
+// Any file is read or refused as bad input; what is read can be written and read again.
 func FuzzFile(f *testing.F) {
 	d := Defaults()
 	f.Add(string(d.Marshal()))

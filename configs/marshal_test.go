@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// What Marshal writes, and what JSON writes, loads as the same value, without any preset.
+// Values written by Marshal, and by JSON, load as the same, without a preset.
 func TestRoundTrip(t *testing.T) {
 	sources := []Source{
 		{Overrides: []string{"train=full", "loss=cispo", "reward=weights", "reward_weights=correct=1,format=0.1", "refill=true",
@@ -41,7 +41,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// The written file explains itself, in lines that fit a screen.
+// The written file has comments, in lines that fit a screen.
 func TestMarshal(t *testing.T) {
 	d := Defaults()
 	text := string(d.Marshal())
@@ -67,7 +67,7 @@ func TestChanged(t *testing.T) {
 	require.True(t, Changed(&before, &after)[0].Guarded)
 }
 
-// Any text that a word can carry survives being written.
+// Any text in an override can be written and read again.
 func FuzzText(f *testing.F) {
 	for _, s := range []string{"", "a", " a ", "null", "~", "a: b", "- x", "'", `"\`, "\x00", "\u0085\u2028\ufeff", "é", "0x1", "\r\n",
 		"<>&"} {

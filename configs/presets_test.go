@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every preset is valid, and says what it is for.
+// Every preset is valid, and has a description.
 func TestPresets(t *testing.T) {
 	require.Subset(t, Presets(), []string{DefaultPreset, defaultsName, "tiny_smoke", "qwen3_0.6b", "qwen3_1.7b", "qwen3_4b"})
 	for _, name := range Presets() {
@@ -27,7 +27,7 @@ func TestPresets(t *testing.T) {
 		require.NoError(t, err)
 		alone, err := Load(Source{Preset: name})
 		require.NoError(t, err)
-		require.Equal(t, "tiny", c.Model, "a recipe says nothing of models")
+		require.Equal(t, "tiny", c.Model, "a recipe must not set the model")
 		require.Equal(t, []any{alone.Loss, alone.ClipHigh, alone.Advantage, alone.Reduction, alone.KLCoef, alone.KLIn},
 			[]any{c.Loss, c.ClipHigh, c.Advantage, c.Reduction, c.KLCoef, c.KLIn})
 	}
@@ -44,7 +44,7 @@ func TestPresets(t *testing.T) {
 			`a file of your own is --config-file FILE`)
 }
 
-// Presets that had the names of graphics cards are found by those, too.
+// Presets formerly named after graphics cards are found by their old names, too.
 func TestOldNamesOfPresets(t *testing.T) {
 	for old, now := range map[string]string{"4090_qwen3": "qwen3_1.7b", "qwen3_4b_h100": "qwen3_4b"} {
 		want, err := Load(Source{Preset: now})

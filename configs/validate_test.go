@@ -196,7 +196,7 @@ var mistakes = []struct{ words, message string }{
 	{"data=\xff test_data=x", "data: found bytes that are not UTF-8"},
 }
 
-// Each contradiction and each value out of range gets one line with what to type.
+// Each contradiction and each value out of range gives one line with what to type.
 func TestMistakes(t *testing.T) {
 	for _, c := range mistakes {
 		_, err := Load(Source{Overrides: strings.Fields(c.words)})
@@ -205,7 +205,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// What to type is what somebody started from: a preset, or the settings of a run.
+// The recommended value is that of the base: a preset, or the settings of a run.
 func TestMistakesNameTheValueOfThePreset(t *testing.T) {
 	for words, message := range map[string]string{
 		"learning_rate=-1":        "learning_rate: found -1, expected 0 or more; type learning_rate=0.0015",
@@ -223,11 +223,11 @@ func TestMistakesNameTheValueOfThePreset(t *testing.T) {
 	require.NoError(t, err)
 	_, err = Load(Source{Base: base, Overrides: []string{"learning_rate=-1"}})
 	require.EqualError(t, err, "learning_rate: found -1, expected 0 or more; type learning_rate=2e-4")
-	base.LearningRate = -1 // which is what it starts from
+	base.LearningRate = -1 // the base's own value
 	require.EqualError(t, base.Validate(), "learning_rate: found -1, expected 0 or more; type learning_rate=4e-5")
 }
 
-// So many threads are a slip, and fail before a machine has tried to start them.
+// A huge number of threads is a mistake, and refused before a machine tries to start them.
 func TestTooManyThreads(t *testing.T) {
 	_, err := Load(Source{Overrides: []string{"threads=999999"}})
 	require.EqualError(t, err, fmt.Sprintf("threads: found 999999, expected at most %d; type threads=%d, one a core",

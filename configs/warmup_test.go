@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Who knows other trainers is told what a setting is called here.
+// Other trainers' names of settings are answered in a warm-up, too.
 func TestNamesOfOthersInAWarmUp(t *testing.T) {
 	require.ErrorContains(t, CheckWords(SFT, []string{"batch_size=8"}), "batch_size: it is rows_per_step here; type rows_per_step=NUMBER")
 	require.ErrorContains(t, CheckWords(DPO, []string{"beta=0.5"}), "beta: it is dpo_beta here; type dpo_beta=NUMBER")
@@ -16,7 +16,7 @@ func TestNamesOfOthersInAWarmUp(t *testing.T) {
 	require.ErrorContains(t, err, "lr: it is learning_rate here")
 }
 
-// What a warm-up is told to type is what it takes.
+// Settings recommended in errors of a warm-up are accepted by it.
 func TestWhatAWarmUpIsToldToType(t *testing.T) {
 	for words, says := range map[string]string{"dpo_beta=-1": "type dpo_beta=0.1", "dpo_beta=1e-300": "type dpo_beta=0.1",
 		"rows_per_step=-1": "type rows_per_step=16", "epochs=-1": "type epochs=1", "max_steps=0": "type max_steps=100, or"} {
@@ -34,7 +34,7 @@ func TestTheStepsOfAWarmUp(t *testing.T) {
 	}
 }
 
-// A value that cannot be read is one mistake, and no other one besides because there is nothing in its place.
+// A value that cannot be parsed gives one error, and no others because of its missing value.
 func TestAWarmUpWithAValueThatCannotBeRead(t *testing.T) {
 	for word, says := range map[string]string{
 		"epochs=0.5":  `epochs: found "0.5", expected a whole number`,
@@ -45,7 +45,7 @@ func TestAWarmUpWithAValueThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A learning rate that the run is too short for is told of; one that comes to its peak with the last step is as asked for.
+// A warm-up of the learning rate that is longer than the run is reported; one that reaches its peak at the last step is accepted.
 func TestALearningRateThatNeverComesToItsPeak(t *testing.T) {
 	cfg := Config{WarmupSteps: 500, LearningRate: 0.0015}
 	require.Equal(t, "; the learning rate rises to the end (warmup_steps=500) and comes to 0.0006, not to 0.0015", cfg.Rise(200))

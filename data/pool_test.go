@@ -41,7 +41,7 @@ func TestPermutationIsPinned(t *testing.T) {
 	require.Equal(t, []int{6, 1, 4, 7, 0, 8, 3, 9, 5, 2}, permutation(1<<63, 0, 10))
 }
 
-// Every place is as likely for every problem: chi-squared over 2,000 epochs of 10 problems.
+// Every position is equally likely for every problem: chi-squared over 2,000 epochs of 10 problems.
 func TestPermutationIsUniform(t *testing.T) {
 	const n, epochs = 10, 2000
 	var counts [n][n]float64
@@ -60,7 +60,7 @@ func TestPermutationIsUniform(t *testing.T) {
 	require.InDelta(t, 81, chi, 4*12.7)
 }
 
-// Every problem comes once an epoch, and never twice in one subset, whatever the sizes.
+// Every problem is dealt once an epoch, and never twice in one step, whatever the sizes.
 func TestPoolDealsEveryProblemOnceAnEpoch(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 5, 7, 12} {
 		for size := 1; size <= n; size++ {
@@ -103,8 +103,7 @@ func TestSeedAndEpochDecideTheOrder(t *testing.T) {
 	require.NotEqual(t, first, ids(newPool(t, 50, 2, Difficulty{}).Take(50)), "another seed")
 }
 
-// A run that is stopped anywhere and resumed from its cursor is dealt the same, with difficulty
-// sampling and across epochs.
+// A run that is stopped anywhere and resumed from its cursor is dealt the same problems, with difficulty sampling and across epochs.
 func TestCursorResumesExactly(t *testing.T) {
 	difficulty := Difficulty{Patience: 2, Keep: 0.3}
 	step := func(p *Pool) []string {
@@ -122,7 +121,7 @@ func TestCursorResumesExactly(t *testing.T) {
 		require.NoError(t, err)
 		var c Cursor
 		require.NoError(t, json.Unmarshal(text, &c))
-		if step(broken); straight.Epoch()%2 == 0 { // or it is the same pool, which goes back
+		if step(broken); straight.Epoch()%2 == 0 { // or the same pool is restored
 			broken = newPool(t, 11, 5, difficulty)
 		}
 		drifted, err := broken.Restore(c)
@@ -135,8 +134,7 @@ func TestCursorResumesExactly(t *testing.T) {
 	require.Positive(t, straight.Epoch())
 }
 
-// Problems that teach nothing come less often, about as rarely as asked, and come back at once when
-// a visit disagrees.
+// Problems that teach nothing are dealt less often, at about the requested rate, and return at once when a visit gives another result.
 func TestDifficultySampling(t *testing.T) {
 	p := newPool(t, 40, 9, Difficulty{Patience: 2, Keep: 0.25})
 	visits := map[bool]int{}
@@ -156,7 +154,7 @@ func TestDifficultySampling(t *testing.T) {
 	q.Observe("0", 7, 8)
 	require.False(t, q.skip(0))
 	q.Observe("0", 0, 0)
-	require.False(t, q.skip(0), "no completions say nothing")
+	require.False(t, q.skip(0), "a visit without completions does not count")
 	for _, solved := range []int{8, 0, 8} {
 		q.Observe("0", solved, 8)
 		require.True(t, q.skip(0), "%d after what was otherwise", solved)
@@ -199,7 +197,7 @@ func TestNewPoolRefuses(t *testing.T) {
 	}
 }
 
-// A problem that is passed over because the subset has it comes once, however often the epochs wrap.
+// A problem that is deferred because the step has it already is dealt once, however often epochs wrap.
 func TestNoProblemComesTwiceInASubset(t *testing.T) {
 	var problems []Problem
 	for i := range 10 {
@@ -216,7 +214,7 @@ func TestNoProblemComesTwiceInASubset(t *testing.T) {
 			if problem.ID == "p8" || problem.ID == "p9" {
 				solved = 0
 			}
-			p.Observe(problem.ID, solved, 1+solved*(step%2)) // most agree with themselves
+			p.Observe(problem.ID, solved, 1+solved*(step%2)) // most visits give equal results
 		}
 	}
 }

@@ -81,7 +81,7 @@ func TestLimits(t *testing.T) {
 	require.Equal(t, int64(2<<20), l.Memory())
 }
 
-// The lists that the store keeps are what encoding/json makes of the tests one by one.
+// The lists that the store keeps equal the JSON of the tests one by one.
 func TestEncodeTestsEqualsJSON(t *testing.T) {
 	tests := []Test{
 		{Stdin: "a\u2028\x00\"\\\t\x7f</é😀", Limits: Limits{MemoryMB: 3}},
@@ -101,7 +101,7 @@ func TestEncodeTestsEqualsJSON(t *testing.T) {
 	require.ErrorContains(t, err, "tests[1]")
 }
 
-// Nothing has to be there that could run a program where no set has a problem that wants one.
+// A set without problems that expect a program needs nothing that runs programs.
 func TestAllAnswers(t *testing.T) {
 	answers, programs := []Problem{{Kind: Answer}, {Kind: Answer}}, []Problem{{Kind: Answer}, {Kind: Call}}
 	require.True(t, AllAnswers(answers, nil))

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 )
 
-// changed is an adapter with numbers of another, as change gives them.
+// changed is a copy of an adapter with its numbers changed.
 func changed(a *Adapter, change func(e Entry, values []float32)) *Adapter {
 	b := New(a.Layout)
 	copy(b.Values, a.Values)
@@ -31,7 +31,7 @@ func scaled(a *Adapter, by float32) *Adapter {
 	})
 }
 
-// swapped gives the layers of an adapter in the opposite order, those of one side only.
+// swapped reverses the order of layers in the matrices of one side.
 func swapped(a *Adapter, side Side) *Adapter {
 	return changed(a, func(e Entry, values []float32) {
 		if e.Side == side {
@@ -41,7 +41,7 @@ func swapped(a *Adapter, side Side) *Adapter {
 	})
 }
 
-// Whatever the size of an adapter, its own merge passes, and that of another one does not.
+// For an adapter of any magnitude, its own merge passes the check, and another adapter's does not.
 func TestCheckMergeKnowsTheAdapter(t *testing.T) {
 	base := writeBase(t, 0)
 	whole := random(t, Config{Rank: 5, Alpha: 7, Targets: AllTargets()}, small, 11)
@@ -69,7 +69,7 @@ func TestCheckMergeKnowsTheAdapter(t *testing.T) {
 	}
 }
 
-// An adapter that is less than the rounding of every weight is not merged.
+// An adapter that is lost in the rounding of every weight is not merged.
 func TestCheckMergeRefusesWhatIsRoundedAway(t *testing.T) {
 	base, out := writeBase(t, 0), filepath.Join(t.TempDir(), "merged")
 	a := scaled(random(t, Config{Rank: 5, Alpha: 7, Targets: []Target{Q}}, small, 11), 1e-30)
@@ -85,7 +85,7 @@ func TestCheckMergeRefusesWhatIsRoundedAway(t *testing.T) {
 	}
 }
 
-// Weights that nobody adapts are the same to the bit.
+// Weights without an adapter must be equal to the bit.
 func TestCheckMergeSeesOtherWeights(t *testing.T) {
 	base, out := writeBase(t, 0), filepath.Join(t.TempDir(), "merged")
 	a := random(t, Config{Rank: 5, Alpha: 7, Targets: []Target{Q}}, small, 11)
@@ -104,7 +104,7 @@ func TestCheckMergeSeesOtherWeights(t *testing.T) {
 	}
 }
 
-// A weight in another encoding is another model on the disk, though its numbers be the same.
+// A weight in another encoding makes another model on disk, even if its numbers are the same.
 func TestCheckMergeSeesAnotherEncoding(t *testing.T) {
 	base, out := writeBase(t, 0), filepath.Join(t.TempDir(), "merged")
 	a := New(random(t, Config{Rank: 5, Alpha: 7, Targets: AllTargets()}, small, 11).Layout)
@@ -132,7 +132,7 @@ func TestCheckMergeSeesAnotherEncoding(t *testing.T) {
 	}
 }
 
-// An adapter of another model is refused in words, by Merge and by its check.
+// An adapter of another model is refused with a message, by Merge and by its check.
 func TestCheckMergeOfAnotherModel(t *testing.T) {
 	base, out := writeBase(t, 0), filepath.Join(t.TempDir(), "merged")
 	c := Config{Rank: 5, Alpha: 7, Targets: AllTargets()}

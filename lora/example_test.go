@@ -8,7 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo/lora"
 )
 
-// Qwen3-0.6B, as far as its adapters are concerned.
+// The dimensions of Qwen3-0.6B that its adapters depend on.
 var qwen06 = lora.Dims{Layers: 28, Hidden: 1024, Q: 2048, KV: 1024, Intermediate: 3072}
 
 func ExampleNewLayout() {
@@ -58,7 +58,7 @@ func ExampleAdapter_Save() {
 	// [q_proj v_proj] 2 true
 }
 
-// A model that is not there is an error that says so, and nothing is written.
+// A missing model gives an error, and nothing is written.
 func ExampleMerge() {
 	layout, err := lora.NewLayout(lora.Defaults(), qwen06)
 	if err != nil {

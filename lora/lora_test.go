@@ -9,7 +9,7 @@ import (
 
 var small = Dims{Layers: 3, Hidden: 20, Q: 24, KV: 7, Intermediate: 33}
 
-// mustLayout is a layout for tests that are not about making one.
+// mustLayout is a layout for tests of something else.
 func mustLayout(t testing.TB, c Config, d Dims) *Layout {
 	t.Helper()
 	l, err := NewLayout(c, d)
@@ -41,8 +41,8 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// checkLayout holds a layout to its promises: every matrix has its place, the padding is as it must be, and
-// each offset and each pair is found.
+// checkLayout checks the properties of a layout: every matrix has its place, the padding is right, and each offset and each pair is
+// found.
 func checkLayout(t *testing.T, rank int, targets []Target) {
 	t.Helper()
 	l := mustLayout(t, Config{Rank: rank, Alpha: 7, Targets: targets}, small)
@@ -59,7 +59,7 @@ func checkLayout(t *testing.T, rank int, targets []Target) {
 		if e.Rows != wantRows || e.Cols != wantCols || e.Layer != i/(2*len(targets)) {
 			t.Errorf("entry %d is %+v, expected %dx%d", i, e, wantRows, wantCols)
 		}
-		// The A matrices of one input follow one another; all else starts at a multiple of 16.
+		// The A matrices of one input are adjacent; everything else starts at a multiple of 16.
 		follows := i > 0 && e.Side == A && l.Entries()[i-1].Side == A
 		if follows && e.Offset != end || !follows && e.Offset != (end+15)/16*16 {
 			t.Errorf("entry %+v stands after offset %d", e, end)
@@ -208,7 +208,7 @@ func TestInit(t *testing.T) {
 	}
 }
 
-// A run must be repeatable with every later version: the start is fixed for all time.
+// Every later version must be able to repeat a run: the initial values are fixed for all time.
 func TestInitIsFixed(t *testing.T) {
 	a := New(mustLayout(t, Config{Rank: 4, Alpha: 4, Targets: AllTargets()}, small))
 	a.Init(42)

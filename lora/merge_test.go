@@ -19,8 +19,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// writeBase makes a model directory of small's shape: weights in three encodings and two shards, and
-// the files that stand beside them.
+// writeBase writes a model directory of small's shape: weights in three encodings and two shards, and the other files of a model.
 func writeBase(t testing.TB, bad float64) string {
 	dir := t.TempDir()
 	shards := map[string][]tensorfile.Source{}
@@ -65,7 +64,7 @@ func writeBase(t testing.TB, bad float64) string {
 	return dir
 }
 
-// writeCompanions makes the files that stand beside the weights.
+// writeCompanions writes the files beside the weights.
 func writeCompanions(t testing.TB, dir string) {
 	for name, text := range map[string]string{
 		"config.json":          `{"architectures": []}`,
@@ -86,7 +85,7 @@ func writeCompanions(t testing.TB, dir string) {
 			t.Fatal(err)
 		}
 	}
-	// The Hub's cache is made of links.
+	// The Hub's cache consists of links.
 	if err := os.Symlink(filepath.Join(dir, "LICENSE"), filepath.Join(dir, "NOTICE")); err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +102,7 @@ func exactMerge(w float32, alpha float64, rank int, b, a func(r int) float32) *b
 	return sum.Add(sum, number(float64(w)))
 }
 
-// Each merged number is a nearest number of its encoding to the exact one; the rest is copied.
+// Each merged number is a nearest number of its encoding to the exact one; all else is copied.
 func TestMerge(t *testing.T) {
 	base, out := writeBase(t, 0), filepath.Join(t.TempDir(), "deep", "merged")
 	a := random(t, Config{Rank: 5, Alpha: 7, Targets: []Target{Q, K, O, Up, Down}}, small, 11)
@@ -148,7 +147,7 @@ func TestMerge(t *testing.T) {
 	checkCompanions(t, out)
 }
 
-// entriesOf gives the adapter's pair for a weight of the base, or entries without rows.
+// entriesOf returns the adapter's pair for a weight of the base, or entries without rows.
 func entriesOf(a *Adapter, weight string) (ea, eb Entry) {
 	for _, e := range a.Entries() {
 		switch {
@@ -204,7 +203,7 @@ func checkMerged(t *testing.T, a *Adapter, ea, eb Entry, w, m tensorfile.Tensor)
 		exact := exactMerge(was[i], a.Config.Alpha, a.Config.Rank,
 			func(r int) float32 { return a.Of(eb)[row*eb.Cols+r] }, func(r int) float32 { return a.Of(ea)[r*ea.Cols+col] })
 		x, _ := exact.Float64()
-		// Half the distance between neighbours, and what double precision itself leaves open.
+		// Half the distance between neighbours, and the error of double precision itself.
 		bits := map[kernels.Encoding]int{kernels.EncodedBF16: 8, kernels.EncodedF16: 11, kernels.EncodedF32: 24}[m.Encoding]
 		half := math.Ldexp(1, max(math.Ilogb(x), -14)-bits)
 		if math.Abs(float64(is[i])-x) > half*(1+1e-6) {
@@ -217,11 +216,11 @@ func checkMerged(t *testing.T, a *Adapter, ea, eb Entry, w, m tensorfile.Tensor)
 	}
 }
 
-// The same merge twice gives the same bytes; a wider one than a block of rows, too.
+// Merging twice gives the same bytes, also with more rows than a block.
 func TestMergeRepeats(t *testing.T) {
 	base := writeBase(t, 0)
 	a := random(t, Defaults(), small, 4)
-	first, second := filepath.Join(t.TempDir(), "m"), t.TempDir() // an empty folder will do
+	first, second := filepath.Join(t.TempDir(), "m"), t.TempDir() // an empty folder is accepted
 	for _, out := range []string{first, second} {
 		if err := Merge(base, a, out); err != nil {
 			t.Fatal(err)
@@ -234,7 +233,7 @@ func TestMergeRepeats(t *testing.T) {
 	}
 }
 
-// A correction of zero changes nothing; a long weight passes in several blocks.
+// A correction of zero changes nothing; a long weight is processed in several blocks.
 func TestMergeOfNothingChangesNothing(t *testing.T) {
 	const out, in = 1031, 9
 	values := make([]float32, out*in)
@@ -263,7 +262,7 @@ func TestMergeOfNothingChangesNothing(t *testing.T) {
 	}
 }
 
-// Whatever goes wrong, nothing stands where the merged model should be.
+// After any error there is no merged model.
 func TestMergeRefuses(t *testing.T) {
 	a := random(t, Defaults(), small, 4)
 	large := small
@@ -310,7 +309,7 @@ func BenchmarkMergeDown(b *testing.B) {
 	}
 }
 
-// once is a context that is done after it was asked some times.
+// once is a context that is cancelled after Err was called a number of times.
 type once struct {
 	context.Context
 	left atomic.Int64
@@ -323,7 +322,7 @@ func (o *once) Err() error {
 	return nil
 }
 
-// Who is stopped, whenever that is, leaves nothing, and does not check to the end.
+// Cancelling a merge at any moment leaves nothing, and ends the check early.
 func TestAStoppedMergeLeavesNothing(t *testing.T) {
 	base, whole := writeBase(t, 0), filepath.Join(t.TempDir(), "merged")
 	a := random(t, Defaults(), small, 4)

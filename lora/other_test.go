@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tensorfile"
 )
 
-// A tensor that is no weight, such as a list of positions, is merged as it is, and one that is another afterwards is found.
+// A tensor that is not a weight, such as a list of positions, is copied, and the check notices if it differs.
 func TestMergeTakesAlongWhatIsNoWeight(t *testing.T) {
 	base, out := t.TempDir(), filepath.Join(t.TempDir(), "merged")
 	before := open(t, writeBase(t, 0))
@@ -49,7 +49,7 @@ func TestMergeTakesAlongWhatIsNoWeight(t *testing.T) {
 	}
 }
 
-// An adapter that a program forgot to make is told of by name.
+// A nil adapter is refused by name.
 func TestNoAdapterIsNotSaved(t *testing.T) {
 	defer func() {
 		if said := recover(); said != "lora.Adapter.Save: the argument a is nil, expected an adapter, such as lora.New makes" {

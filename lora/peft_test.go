@@ -15,7 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// What PEFT and vLLM look for, under the names that they use.
+// The keys and names that PEFT and vLLM expect.
 func TestSavedConfig(t *testing.T) {
 	dir := t.TempDir()
 	if err := random(t, Config{Rank: 8, Alpha: 16, Targets: []Target{Up, Q}}, small, 5).Save(dir, "some/base"); err != nil {
@@ -48,7 +48,7 @@ func saved(t *testing.T) string {
 	return dir
 }
 
-// edit is such a directory with other words in its configuration.
+// edit is such a directory with its configuration edited.
 func edit(t *testing.T, old, new string) string {
 	t.Helper()
 	dir := saved(t)
@@ -63,7 +63,7 @@ func edit(t *testing.T, old, new string) string {
 	return dir
 }
 
-// PEFT spells out the modules of a small model one by one. One that is not there in every layer is missed.
+// PEFT lists the modules of a small model one by one. A module missing in a layer is refused.
 func TestTargetsMayBePaths(t *testing.T) {
 	paths := func(layers int) (s string) {
 		for i := range layers {
@@ -89,7 +89,7 @@ func TestTargetsMayBePaths(t *testing.T) {
 	}
 }
 
-// PEFT writes no type of task where it was told none; nothing of the adapter depends on it.
+// PEFT writes no task_type if none was given; an adapter does not depend on it.
 func TestAnAdapterWithoutATaskIsRead(t *testing.T) {
 	want, err := Load(saved(t), small)
 	if err != nil {
@@ -143,7 +143,7 @@ func TestLoadRefuses(t *testing.T) {
 	} {
 		file := configName
 		if strings.Contains(c.want, "lora_A") {
-			file = weightsName // here the two do not fit each other
+			file = weightsName // here the two do not match
 		}
 		check(c.new, edit(t, c.old, c.new), small, file+": ", c.want)
 	}
@@ -162,7 +162,7 @@ func TestLoadRefuses(t *testing.T) {
 	check("long", edit(t, `{`, strings.Repeat(" ", maxConfig)+`{`), small, configName, "at most 1048576 are allowed")
 }
 
-// The adapters of the reference hold exactly the numbers of their files, and survive a round trip.
+// The reference adapters have exactly the numbers of their files, and survive a round trip.
 func TestReferenceAdapters(t *testing.T) {
 	for model, d := range map[string]Dims{
 		"qwen3-tied":           {Layers: 3, Hidden: 64, Q: 128, KV: 64, Intermediate: 160},
@@ -198,7 +198,7 @@ func TestReferenceAdapters(t *testing.T) {
 	}
 }
 
-// rawTensors reads a safetensors file without the package that is under test.
+// rawTensors reads a safetensors file without the package under test.
 func rawTensors(t *testing.T, path string) map[string][]byte {
 	data := mustRead(t, path)
 	n := 8 + int(binary.LittleEndian.Uint64(data))
@@ -216,7 +216,7 @@ func rawTensors(t *testing.T, path string) map[string][]byte {
 	return out
 }
 
-// No text makes the parser panic, and what it accepts can be laid out and written again.
+// No text makes the parser panic, and an accepted one can be laid out and written again.
 func FuzzParseConfig(f *testing.F) {
 	text, err := encodeConfig(Defaults(), "base")
 	if err != nil {

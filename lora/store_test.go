@@ -46,7 +46,7 @@ func TestSaveAndLoad(t *testing.T) {
 	}
 }
 
-// An adapter of another shape takes the place of an old one; the two are never mixed.
+// Saving over an adapter of another shape replaces it; the two are never mixed.
 func TestSaveOverAnother(t *testing.T) {
 	dir := t.TempDir()
 	if err := random(t, Config{Rank: 8, Alpha: 16, Targets: []Target{Up, Q}}, small, 5).Save(dir, "x"); err != nil {
@@ -56,7 +56,7 @@ func TestSaveOverAnother(t *testing.T) {
 	if err := a.Save(dir, "x"); err != nil {
 		t.Fatal(err)
 	}
-	a.Values[3] = float32(math.NaN()) // as nothing here saves it
+	a.Values[3] = float32(math.NaN()) // Save itself refuses this
 	if err := a.WriteTensors(filepath.Join(dir, weightsName), a.Values); err != nil {
 		t.Fatal(err)
 	}
@@ -122,14 +122,14 @@ func TestSaveFails(t *testing.T) {
 	}
 }
 
-// Stopped between its two files, Save leaves a folder that Load refuses, never a mixture.
+// If Save is stopped between its two files, Load refuses the folder; there is never a mixture.
 func TestSaveIsNeverMixed(t *testing.T) {
 	dir := t.TempDir()
 	first := random(t, Config{Rank: 8, Alpha: 16, Targets: []Target{Up}}, small, 5)
 	if err := first.Save(dir, "x"); err != nil {
 		t.Fatal(err)
 	}
-	// A folder in the place of the weights stops Save there.
+	// A folder in place of the weights file stops Save there.
 	if err := os.Remove(filepath.Join(dir, weightsName)); err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestSaveIsNeverMixed(t *testing.T) {
 	}
 }
 
-// Values that are not those of the layout, or that Load would refuse, are told of before anything is written.
+// Values that do not fit the layout, or that Load would refuse, are reported before anything is written.
 func TestSaveRefuses(t *testing.T) {
 	whole := random(t, Config{Rank: 2, Alpha: 2, Targets: []Target{V, O}}, small, 5)
 	nan := changed(whole, func(Entry, []float32) {})
@@ -190,7 +190,7 @@ func TestSaveRefuses(t *testing.T) {
 	short.Hash()
 }
 
-// What Load would refuse is not written: a configuration that was changed after its layout was made.
+// The same for a configuration that was changed after its layout was made.
 func TestSaveRefusesAnotherConfiguration(t *testing.T) {
 	for want, change := range map[string]func(l *Layout){
 		"alpha is 0, expected":             func(l *Layout) { l.Config.Alpha = 0 },
@@ -210,7 +210,7 @@ func TestSaveRefusesAnotherConfiguration(t *testing.T) {
 	}
 }
 
-// Room of the caller's may be of another size, which is refused, and may hold anything: the padding is zero all the same.
+// Memory of the caller may have another size, which is refused, and any content: the padding becomes zero.
 func TestLoadIntoRoomThatWasUsed(t *testing.T) {
 	dir := t.TempDir()
 	d := Dims{Layers: 1, Hidden: 5, Q: 7, KV: 3, Intermediate: 2}

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/optim"
 )
 
-// trainingStep is one step of a training after the first: gradients, update, publication.
+// trainingStep is a later step of a training: gradients, update, publication.
 func trainingStep(t testing.TB) func() {
 	var train goldenTrain
 	readJSON(t, &train, "qwen3-tied", "train.json")
@@ -41,11 +41,11 @@ func TestAStepAllocatesNothing(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(20, trainingStep(t)))
 }
 
-// living is a backend that knows how many bytes its buffers have, and the most that they had at a time.
+// living is a backend that counts the bytes of its live buffers, and their peak.
 type living struct {
 	kernels.Backend
 	now, most int
-	refuse    bool // the next allocation
+	refuse    bool // the next allocation fails
 }
 
 func (l *living) Alloc(t kernels.DType, n int) (kernels.Buffer, error) {
@@ -62,7 +62,7 @@ func (l *living) Release(b kernels.Buffer) {
 	l.Backend.Release(b)
 }
 
-// What is too small for a sequence is given back before it grows. A policy that found no room for one scores others.
+// Memory that is too small for a sequence is freed before it is replaced. A policy that found no room for one can score others.
 func TestWhatGrowsNeverLivesTwice(t *testing.T) {
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
 		l := &living{Backend: b}

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/program"
 )
 
-// A sequence alone, packed with others in any order, in any bucket: the same bits.
+// A sequence has the same bits alone and packed with others, in any order, in any batch size.
 func TestScoresDoNotDependOnThePacking(t *testing.T) {
 	inEveryPrecision(t, func(t *testing.T, b kernels.Backend, o Options) {
 		rng := rand.New(rand.NewPCG(1, 2))
@@ -50,7 +50,7 @@ func TestScoresDoNotDependOnThePacking(t *testing.T) {
 	})
 }
 
-// Gradients, kept or computed again, are the same bits; and so are those of a second run.
+// Gradients have the same bits whatever is recomputed, and in a second run.
 func TestGradientsDoNotDependOnWhatIsKept(t *testing.T) {
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
 		var train goldenTrain
@@ -74,7 +74,7 @@ func TestGradientsDoNotDependOnWhatIsKept(t *testing.T) {
 	})
 }
 
-// Gradients do not depend on what the policy saw before: not on the room that a long sequence once made.
+// Gradients do not depend on what the policy computed before, such as the memory that a long sequence left.
 func TestGradientsDoNotDependOnTheHistory(t *testing.T) {
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
 		var train goldenTrain
@@ -97,7 +97,7 @@ func TestGradientsDoNotDependOnTheHistory(t *testing.T) {
 	})
 }
 
-// The memory that a schedule shares between values is never shared by two that are in use at once.
+// Blocks of memory that a schedule shares between values never overlap while both are in use.
 func TestArenaBlocksInUseDoNotOverlap(t *testing.T) {
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
 		p := openGolden(t, b, "qwen3-tied", "adapter", Options{})
@@ -161,7 +161,7 @@ func testThreads(t *testing.T, name string, o Options) {
 	}
 }
 
-// The trainer's log-probabilities, from which ratios are made, are the scorer's.
+// The trainer's log-probabilities, used for importance ratios, equal the scorer's.
 func TestTrainerAndScorerAgreeToTheBit(t *testing.T) {
 	inEveryPrecision(t, func(t *testing.T, b kernels.Backend, o Options) {
 		var train goldenTrain

@@ -14,14 +14,14 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cuda/emu"
 )
 
-// countsVariable names the file that the device counts the calls of a process in, from when its library is loaded.
+// countsVariable names the file to which the device writes the counts of calls of a process.
 const countsVariable = "GRPO_EMU_COUNTS"
 
-// The host waits for a card once in a step of decoding, for the tokens, and once in a batch of training, for the statistics; nothing
-// else that it calls makes it wait, and each thread sets its context once.
+// The host waits for a card once per decoding step, for the tokens, and once per training batch, for the statistics; no other call makes
+// it wait, and each thread sets its context once.
 func TestCallsOfAStepOnACard(t *testing.T) {
 	path := os.Getenv(countsVariable)
-	if path == "" { // the library may be loaded already: the test is another process
+	if path == "" { // this process may have loaded the library already, so the test runs in another one
 		again := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestCallsOfAStepOnACard$")
 		again.Env = append(os.Environ(), countsVariable+"="+filepath.Join(t.TempDir(), "counts"))
 		out, err := again.CombinedOutput()
@@ -49,16 +49,16 @@ func TestCallsOfAStepOnACard(t *testing.T) {
 			Draws: []Draw{{Row: 2, Uniform: 0.5, InvTemp: 1, TopP: 1}}})
 		require.NoError(t, err)
 	}
-	step() // memory between launches is taken at the first
+	step() // the first step allocates scratch memory
 	decoding := calls(step)
 	require.EqualValues(t, 1, decoding.Waits, "for the tokens")
-	require.EqualValues(t, 10, decoding.Uploads, "what rows and draws are")
-	require.EqualValues(t, 2, decoding.Downloads, "tokens and their log-probabilities")
+	require.EqualValues(t, 10, decoding.Uploads, "uploads: the rows and the draws")
+	require.EqualValues(t, 2, decoding.Downloads, "downloads: tokens and their log-probabilities")
 	require.Zero(t, decoding.Copies+decoding.Fills)
 	require.LessOrEqual(t, decoding.Launches, uint64(25*p.Layers+12))
 	require.LessOrEqual(t, decoding.Contexts, uint64(1), "the goroutine may have moved")
 	require.Equal(t, decoding.Calls, decoding.Launches+decoding.Uploads+decoding.Downloads+decoding.Waits+decoding.Contexts)
-	require.Zero(t, testing.AllocsPerRun(10, step), "of Go's memory in a step of decoding")
+	require.Zero(t, testing.AllocsPerRun(10, step), "allocations on the Go heap in a decoding step")
 	t.Logf("a step of decoding: %+v", decoding)
 
 	datums := []Datum{NewDatum([]int32{1, 2, 3, 4}, 2, []float32{0, -1, -1}, 1)}

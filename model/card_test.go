@@ -19,9 +19,9 @@ import (
 	"github.com/seed-7879b91d/grpo/optim"
 )
 
-// These tests run the program whole on an emulated card; docs/cuda.md says what that proves.
+// These tests run the whole model on an emulated card; docs/cuda.md says what that proves.
 
-// onCard runs the test in each precision, with how far a log-probability may be from the float64 reference.
+// onCard runs the test in each precision, with the tolerance of log-probabilities against the float64 reference.
 func onCard(t *testing.T, test func(t *testing.T, b kernels.Backend, o Options, off float64)) {
 	for p, off := range map[Precision]float64{F32: 1e-4, BF16: 2e-2} {
 		t.Run(p.String(), func(t *testing.T) {
@@ -30,7 +30,7 @@ func onCard(t *testing.T, test func(t *testing.T, b kernels.Backend, o Options, 
 	}
 }
 
-// worstOf is the largest difference between two numbers at the same place.
+// worstOf is the largest difference between corresponding numbers.
 func worstOf(want [][]float64, got [][]float32) (worst float64) {
 	for i := range want {
 		for k := range want[i] {
@@ -61,7 +61,7 @@ func TestScoresOfACardMatchTheFloat64Reference(t *testing.T) {
 	})
 }
 
-// A model in four bits stays so on a card, in less memory, and gives the scores and gradients of the same weights in bf16, to the bit.
+// A 4-bit model stays in 4 bits on a card, in less memory, and gives the scores and gradients of the same weights in bf16, to the bit.
 func TestFourBitsStayOnACard(t *testing.T) {
 	b := backendtest.Card(t)
 	defer func() { require.NoError(t, b.Close()) }()
@@ -94,7 +94,7 @@ func TestFourBitsStayOnACard(t *testing.T) {
 	require.NotZero(t, slices.Max(gradients[0]))
 }
 
-// Gradients, and where two steps of the optimizer lead.
+// Gradients, and the adapter after two steps of the optimizer.
 func TestTrainingOnACardMatchesTheFloat64Reference(t *testing.T) {
 	onCard(t, func(t *testing.T, b kernels.Backend, o Options, off float64) {
 		for _, name := range plainCases {
@@ -139,12 +139,12 @@ func TestTrainingOnACardMatchesTheFloat64Reference(t *testing.T) {
 	})
 }
 
-// Rows that wait for gradients wait in bf16: no number of the forward pass changes, and gradients do not by what is computed again.
+// With rows stored in bf16 for the gradients, no number of the forward pass changes, and gradients do not depend on recomputation.
 func TestWhatWaitsInBF16OnACard(t *testing.T) {
 	backendtest.On(t, backendtest.Card(t), testNarrow)
 }
 
-// What is said of other backends holds on a card.
+// The tests of serving on other backends hold on a card, too.
 func TestServingOnACard(t *testing.T) {
 	backendtest.On(t, backendtest.Card(t), func(t *testing.T, b kernels.Backend) {
 		testServed(t, b, "qwen3-tied", Options{Precision: BF16, Cache: BF16})
@@ -152,7 +152,7 @@ func TestServingOnACard(t *testing.T) {
 	})
 }
 
-// A model that is trained as a whole has the gradients of the processor, but for what is rounded.
+// A fully trained model has the processor's gradients, but for rounding.
 func TestAWholeModelTrainsInBF16OnACard(t *testing.T) {
 	processor := backendtest.CPU(t, cpu.Options{})
 	defer func() { require.NoError(t, processor.Close()) }()

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
-// A conversation teaches what its turns teach, one by one; what others said in it is read, and its numbers are not looked at.
+// Training on a conversation equals training on its turns one by one; log-probabilities of other speakers' tokens are ignored.
 func TestAConversationTeachesItsTurns(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{})
 	defer b.Close()

@@ -114,7 +114,7 @@ func TestPackKeepsEveryTokenOnce(t *testing.T) {
 	}
 }
 
-// Arguments that make no datum are told by their names, and not by an index somewhere.
+// Invalid arguments of a datum are refused by name, and do not cause an index error somewhere else.
 func TestArgumentsThatMakeNoDatum(t *testing.T) {
 	tokens, logprobs := []int32{1, 2, 3}, []float32{0, -1}
 	for _, c := range []struct {

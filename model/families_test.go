@@ -16,12 +16,12 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
-// families are the golden models of the architectures beside Qwen3's. Windows of 8, of Gemma 2 and Mistral, are shorter than
-// nearly every sequence here.
+// families are the golden models of architectures other than Qwen3. The windows of 8, in Gemma 2 and Mistral, are shorter than nearly
+// every sequence here.
 var families = goldenCases[2:]
 
-// Scores are the same bits alone, packed and sharing, and those that the trainer has; gradients are the same bits whatever is
-// kept, and the same but for the order of their sums where prefixes are shared.
+// Scores have the same bits alone, packed and with shared prefixes, and equal the trainer's; gradients do not depend on recomputation,
+// and with shared prefixes only on the order of sums.
 func TestOtherFamiliesHoldTheLaws(t *testing.T) {
 	racing.Alone(t)
 	for _, o := range []Options{{}, {Precision: BF16, Cache: BF16}} {
@@ -65,7 +65,7 @@ func TestOtherFamiliesHoldTheLaws(t *testing.T) {
 	}
 }
 
-// A new model of each family is saved, read, trained as a whole, saved and read again, and stays the same model.
+// A new model of each family is saved, read, fully trained, saved and read again, and stays the same model.
 func TestNewModelsOfOtherFamilies(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{})
 	defer b.Close()
@@ -100,7 +100,7 @@ func TestNewModelsOfOtherFamilies(t *testing.T) {
 	}
 }
 
-// A config.json that is not that of the tensors beside it is refused, with both numbers.
+// A config.json that contradicts the tensors is refused, with both numbers.
 func TestConfigsThatContradictTheTensors(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{})
 	defer b.Close()
@@ -144,7 +144,7 @@ func TestConfigsThatContradictTheTensors(t *testing.T) {
 	}
 }
 
-// A model whose config.json does not say what it was published in is the same one once it was trained as a whole and saved.
+// A model whose config.json does not name the type of its weights computes the same after it was fully trained and saved.
 func TestATrainedModelStaysAsPublished(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{})
 	defer b.Close()

@@ -22,10 +22,10 @@ import (
 var (
 	plainCases  = []string{"qwen3-tied", "qwen3-untied-sharded"}
 	familyCases = slices.Concat(plainCases, []string{"llama-rope-scaled", "qwen2-bias", "gemma2-softcap", "mistral-yarn"})
-	goldenCases = slices.Concat(familyCases, []string{"nf4-double", "nf4-single"}) // weights of four bits, too
+	goldenCases = slices.Concat(familyCases, []string{"nf4-double", "nf4-single"}) // also with 4-bit weights
 )
 
-// goldenOn are those that a backend trains: the reference, which is slow, two of them.
+// goldenOn are the cases to train on a backend: on the reference, which is slow, two of them.
 func goldenOn(b kernels.Backend) []string {
 	if b.Order() == kerneltest.NewReference().Order() {
 		return plainCases
@@ -44,13 +44,13 @@ func readJSON(t testing.TB, v any, path ...string) {
 	require.NoError(t, json.Unmarshal(text, v))
 }
 
-// roundings are the ways in which a policy may round, besides not at all.
+// roundings are the precisions of a policy, except f32.
 var roundings = map[string]Options{
 	"bf16": {Precision: BF16}, "bf16 cache": {Cache: BF16}, "bf16 and bf16 cache": {Precision: BF16, Cache: BF16},
 	"bf16 everywhere": {Precision: BF16, Cache: BF16, AdapterPrecision: BF16},
 }
 
-// inEveryPrecision is backendtest.OnEach for what also holds where numbers are rounded, and in the order of tiles.
+// inEveryPrecision is backendtest.OnEach for properties that hold in every precision, and in tile order.
 func inEveryPrecision(t *testing.T, test func(t *testing.T, b kernels.Backend, o Options)) {
 	backendtest.OnEach(t, func(t *testing.T, b kernels.Backend) { test(t, b, Options{}) })
 	for name, o := range roundings {

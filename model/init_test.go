@@ -64,7 +64,7 @@ func TestNewModelIsInitialisedAsDocumented(t *testing.T) {
 		require.InDelta(t, c.spread, math.Sqrt(squares/n), 4*c.spread/math.Sqrt(2*n), c.tensor)
 	}
 
-	// What is saved is what was in memory, rounded to eight bits of precision: hardly another model.
+	// The saved model is the one in memory, rounded to 8 bits of precision: the scores hardly differ.
 	again, err := Open(kerneltest.NewReference(), dir, false, Options{})
 	require.NoError(t, err)
 	sequence := [][]int32{{1, 2, 3, 4, 95, 0, 17}}

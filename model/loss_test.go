@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/optim"
 )
 
-// The kernel's losses, written as a user would.
+// The kernel's losses, written as custom losses.
 
 func ownImportanceSampling(s *LossSequence) (loss float64) {
 	for i := range s.LogP {
@@ -48,8 +48,7 @@ func ownSequenceRatio(s *LossSequence) (loss float64) {
 	return loss
 }
 
-// accumulated are the gradients and the statistics of an objective over the golden datums, in batches of
-// several sequences.
+// accumulated are the gradients and the statistics of an objective over the golden datums, in batches of several sequences.
 func accumulated(t *testing.T, b kernels.Backend, r Recompute, datums []Datum, o Objective) ([]float32, Stats) {
 	t.Helper()
 	p := openGolden(t, b, "qwen3-tied", "train_init", Options{Recompute: r, MaxRows: 64})
@@ -88,7 +87,7 @@ func TestACustomLossEqualsTheKernels(t *testing.T) {
 	})
 }
 
-// onPolicy gives the datums the log-probabilities that the model itself assigns.
+// onPolicy sets the datums' log-probabilities to the model's own.
 func onPolicy(t *testing.T, p *Policy, datums []Datum) {
 	t.Helper()
 	for i, d := range datums {
@@ -99,8 +98,7 @@ func onPolicy(t *testing.T, p *Policy, datums []Datum) {
 	}
 }
 
-// Where the sampler and the trainer agree, all ratios are one, and the ratio of a sequence teaches what those
-// of its tokens do.
+// If sampler and trainer agree, all ratios are one, and a sequence ratio has the gradient of token ratios.
 func TestALossOfWholeSequences(t *testing.T) {
 	var train goldenTrain
 	readJSON(t, &train, "qwen3-tied", "train.json")
@@ -114,8 +112,8 @@ func TestALossOfWholeSequences(t *testing.T) {
 	})
 }
 
-// Every sequence is shown once and whole, with the rows that count and the log-probabilities of a score. One
-// that teaches nothing is not shown.
+// A custom loss gets every sequence once and whole, with the trained rows and the log-probabilities of a score, but no sequence without
+// trained rows.
 func TestACustomLossSeesEverySequence(t *testing.T) {
 	var train goldenTrain
 	readJSON(t, &train, "qwen3-tied", "train.json")
@@ -159,7 +157,7 @@ func TestACustomLossSeesEverySequence(t *testing.T) {
 	}
 	require.ElementsMatch(t, want, seen)
 
-	// What is not a number is found where every such gradient is.
+	// A NaN gradient is located as usual.
 	params, grads, locate := p.Slabs()
 	adam, err := optim.NewAdam(b, params, grads, optim.Defaults(), locate)
 	require.NoError(t, err)
@@ -183,7 +181,7 @@ func TestACustomLossGivesAllDerivatives(t *testing.T) {
 	}
 }
 
-// A reduction that is none is refused: its sum would be taken for another. None at all is Sum.
+// An invalid reduction is refused, since its sum would be mistaken for another. The zero value is Sum.
 func TestAReductionThatIsNoneIsRefused(t *testing.T) {
 	var train goldenTrain
 	readJSON(t, &train, "qwen3-tied", "train.json")

@@ -11,10 +11,10 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
 
-// wideOnly is a backend as it would be without buffers of bf16.
+// wideOnly is a backend without buffers of bf16.
 type wideOnly struct{ kernels.Backend }
 
-// What waits for gradients in bf16 changes no number of the forward pass; gradients a little, and not by what is computed again.
+// With rows stored in bf16 for the gradients, the forward pass is unchanged; gradients change a little, whatever is recomputed.
 func TestWhatWaitsInBF16(t *testing.T) {
 	racing.Alone(t)
 	backendtest.On(t, kerneltest.NewReference(), testNarrow)
@@ -43,10 +43,10 @@ func testNarrow(t *testing.T, b kernels.Backend) {
 
 	again, stats, blocks := run(b, RecomputeBlocks)
 	require.Equal(t, wideStats, stats)
-	require.Equal(t, narrow, again, "kept or computed again")
+	require.Equal(t, narrow, again, "gradients do not depend on recomputation")
 	require.Less(t, blocks, bytes)
 
 	none, stats, _ := run(b, RecomputeNone)
 	require.Equal(t, wideStats, stats)
-	require.Equal(t, narrow, none, "kept or computed again")
+	require.Equal(t, narrow, none, "gradients do not depend on recomputation")
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/lora"
 )
 
-// prompt is one sequence from its first row on, whose draws are those of draw for each row, if that asks for one.
+// prompt is one sequence from its first row on, with the draws that draw returns for rows.
 func prompt(tokens []int32, stride int, draw func(row int) *Draw) *Rows {
 	r := &Rows{Tokens: tokens, Starts: []int32{0, int32(len(tokens))}}
 	for p := range tokens {
@@ -29,8 +29,8 @@ func prompt(tokens []int32, stride int, draw func(row int) *Draw) *Rows {
 	return r
 }
 
-// What a decoder says of tokens that it is given, of the most likely ones, and beside a mask is what the scorer says of them, to the bit;
-// and asking for it changes no draw.
+// A decoder's log-probabilities of given tokens, of the most likely ones, and with a mask equal the scorer's, to the bit; requesting them
+// changes no draw.
 func TestWhatDrawsAreAskedForIsWhatScoreSays(t *testing.T) {
 	inEveryPrecision(t, testOptions)
 }
@@ -47,7 +47,7 @@ func testOptions(t *testing.T, b kernels.Backend, o Options) {
 	require.NoError(t, err)
 	tokens := []int32{5, 9, 11, 3, 2, 40, 7, 1, 30, 6}
 	const temperature = 0.7
-	// Of each row: the next token at 1, then one drawn at a temperature, with the most likely ones.
+	// For each row: the next token at temperature 1, then a draw at another temperature, with the most likely tokens.
 	wish := func(row int) Draw {
 		return Draw{Uniform: float64(row) / 11, InvTemp: 1 / float32(temperature), TopP: 0.6}
 	}
@@ -70,7 +70,7 @@ func testOptions(t *testing.T, b kernels.Backend, o Options) {
 	require.Equal(t, scores[0], got.LogProbs[n:])
 	wide := 3
 	require.Len(t, got.TopTokens, wide*len(r.Draws))
-	var said [][]int32 // what comes after each row, by the sequence that it makes
+	var said [][]int32 // the token after each row, by sequence
 	var logps []float32
 	for row := range tokens {
 		tops := got.TopLogProbs[row*wide : (row+1)*wide]
@@ -93,8 +93,8 @@ func testOptions(t *testing.T, b kernels.Backend, o Options) {
 	})
 }
 
-// testOptionsChangeNoDraw: plain rows draw what they draw with masks of everything, and drew when they were asked for more; where
-// the mask has one token that one comes.
+// testOptionsChangeNoDraw: rows draw the same with masks that allow everything, and without the options; if a mask allows one token, that
+// one is drawn.
 func testOptionsChangeNoDraw(t *testing.T, d *Decoder, asked Drawn, rows func() *Rows) {
 	plain := rows()
 	n := len(plain.Draws)
@@ -110,7 +110,7 @@ func testOptionsChangeNoDraw(t *testing.T, d *Decoder, asked Drawn, rows func() 
 		plain.Masks[i] = ^uint32(0)
 	}
 	clear(plain.Masks[2*words : 3*words])
-	plain.Masks[2*words+1] = 1 << 5 // token 37 alone may come after row 2
+	plain.Masks[2*words+1] = 1 << 5 // only token 37 is allowed after row 2
 	masked := kept(t, d, plain)
 	require.EqualValues(t, 37, masked.Tokens[2])
 	require.Zero(t, masked.LogProbs[2])
@@ -121,7 +121,7 @@ func testOptionsChangeNoDraw(t *testing.T, d *Decoder, asked Drawn, rows func() 
 	require.Equal(t, asked.Raw[:n], masked.Raw)
 }
 
-// kept runs rows; the results outlive the next run.
+// kept runs rows, and copies the results, which the next run overwrites.
 func kept(t *testing.T, d *Decoder, r *Rows) Drawn {
 	t.Helper()
 	got, err := d.Run(r)
@@ -130,7 +130,7 @@ func kept(t *testing.T, d *Decoder, r *Rows) Drawn {
 		TopTokens: slices.Clone(got.TopTokens), TopLogProbs: slices.Clone(got.TopLogProbs)}
 }
 
-// What cannot be is refused, and the decoder goes on.
+// Invalid draws are refused, and the decoder works afterwards.
 func TestDrawsThatCannotBe(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{})
 	defer b.Close()

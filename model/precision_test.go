@@ -14,8 +14,8 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/consistent"
 )
 
-// Rounding what meets the weights, or keys and values, moves log-probabilities, but no further than eight bits of each
-// number may; and it takes place, forward and backward.
+// Rounding factors of weights, or keys and values, changes log-probabilities, but no more than 8 bits per number explain; and it is done,
+// forward and backward.
 func TestRoundingMovesScoresALittle(t *testing.T) {
 	racing.Alone(t)
 	for _, name := range goldenCases {
@@ -26,7 +26,7 @@ func TestRoundingMovesScoresALittle(t *testing.T) {
 	}
 }
 
-// In whole numbers they move as little: weights are not rounded to bf16 there, which is most of it.
+// In integers they change as little: weights are not rounded to bf16 there, which has most of the effect.
 func TestWholeNumbersMoveScoresALittle(t *testing.T) {
 	for _, name := range []string{"nf4-double", "nf4-single"} {
 		whole := testRounding(t, name, Options{Precision: I16}, kernels.Serial)
@@ -34,8 +34,7 @@ func TestWholeNumbersMoveScoresALittle(t *testing.T) {
 	}
 }
 
-// A tile unit multiplies bf16 alone, so that with order=tiles a cache and an adapter are rounded where everything else is; the plan
-// knows it.
+// A tile unit multiplies only bf16, so with order=tiles a cache and an adapter are rounded if the model is; the plan agrees.
 func TestWhatIsRoundedWhereNobodySays(t *testing.T) {
 	for _, c := range []struct {
 		precision, others Precision
@@ -63,7 +62,7 @@ func TestWhatIsRoundedWhereNobodySays(t *testing.T) {
 	}
 }
 
-// Whether the weights are bf16 is said by those that the model is computed from: what else is in the files is passed over.
+// The precision is chosen by the weights that the model uses; other tensors in the files do not count.
 func TestTensorsThatNoModelReadsChooseNoPrecision(t *testing.T) {
 	set, err := tensorfile.OpenModel(goldenDir("qwen3-tied"))
 	require.NoError(t, err)
@@ -86,7 +85,7 @@ func TestTensorsThatNoModelReadsChooseNoPrecision(t *testing.T) {
 		written, err := tensorfile.OpenModel(dir)
 		require.NoError(t, err)
 		defer written.Close()
-		require.NoError(t, consistent.Check(cfg, written), "what no model reads is no part of it")
+		require.NoError(t, consistent.Check(cfg, written), "unused tensors do not count")
 		return consistent.OnlyBF16(cfg, written)
 	}
 	require.True(t, only(""))

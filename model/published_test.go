@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// A change of the masters that nobody published is found, and named.
+// An update of the master weights that was not published is detected, and reported.
 func TestAnUnpublishedAdapterIsFound(t *testing.T) {
 	racing.Alone(t)
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {

@@ -19,8 +19,8 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
 
-// A model that is quantised while it is read is the one that QuantiseModel writes, to the bit, in as much memory; the plan knows
-// how much that is.
+// A model that is quantised while it is read equals the one that QuantiseModel writes, to the bit, in as much memory, which the plan
+// knows.
 func TestAModelQuantisedWhileItIsReadIsTheOneThatIsWritten(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{Threads: 2})
 	defer b.Close()
@@ -49,11 +49,11 @@ func TestAModelQuantisedWhileItIsReadIsTheOneThatIsWritten(t *testing.T) {
 	}
 }
 
-// What cannot be quantised is refused, by the plan as by the reading.
+// What cannot be quantised is refused, by the plan and when it is read.
 func TestWhatIsNotQuantised(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{})
 	defer b.Close()
-	wide := t.TempDir() // a model in f32
+	wide := t.TempDir() // an f32 model
 	whole, err := Open(b, goldenDir("qwen3-tied"), true, Options{})
 	require.NoError(t, err)
 	require.NoError(t, whole.Save(wide, goldenDir("qwen3-tied")))
@@ -79,7 +79,7 @@ func TestWhatIsNotQuantised(t *testing.T) {
 	require.ErrorContains(t, err, `found "int8", expected none or nf4`)
 }
 
-// Products in whole numbers are for weights of four bits, on a backend that has them; the plan says so, too.
+// Integer products need 4-bit weights, and a backend that has them; the plan refuses it, too.
 func TestWholeNumbersAreForFourBits(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{})
 	defer b.Close()
@@ -112,7 +112,7 @@ func TestWholeNumbersAreForFourBits(t *testing.T) {
 	require.ErrorContains(t, err, `found "int16", expected auto, f32 or bf16`)
 }
 
-// Random weights in four bits are those of the same shape in bf16, quantised, in the memory of four bits and a scale.
+// Random 4-bit weights are those of the same shape in bf16, quantised, in the memory of codes and scales.
 func TestRandomWeightsInFourBits(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{Threads: 2})
 	defer b.Close()
@@ -127,7 +127,7 @@ func TestRandomWeightsInFourBits(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Weights of four bits that were f16 or f32 before are the numbers that they decode to: the model is the one that has these in its files.
+// 4-bit weights that were f16 or f32 before are decoded without rounding to bf16: the model equals one with the decoded weights.
 func TestFourBitsOfOtherTypes(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{})
 	defer b.Close()

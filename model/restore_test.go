@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/optim"
 )
 
-// improve takes a step on the golden datums.
+// improve makes a step on the golden datums.
 func improve(t *testing.T, b kernels.Backend, p *Policy) {
 	t.Helper()
 	var train goldenTrain
@@ -30,7 +30,7 @@ func improve(t *testing.T, b kernels.Backend, p *Policy) {
 	p.Publish()
 }
 
-// What was trained, saved and restored into a policy that had gone elsewhere is the same to the bit.
+// A trained policy that is saved, and restored into one that was trained differently, is the same to the bit.
 func TestRestoreGivesBackWhatSaveWrote(t *testing.T) {
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
 		base := goldenDir("qwen3-tied")
@@ -97,7 +97,7 @@ func fresh(t *testing.T, p *Policy, c lora.Config) *lora.Adapter {
 	return a
 }
 
-// What is attached takes the place of the adapter before, though sequences were scored with that.
+// An attached adapter replaces the one before, even after sequences were scored with that.
 func TestAnAdapterTakesThePlaceOfAnother(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{Threads: 1})
 	defer b.Close()
@@ -118,7 +118,7 @@ func TestAnAdapterTakesThePlaceOfAnother(t *testing.T) {
 	require.NotEqual(t, before, score(p))
 }
 
-// A change of the masters that nobody published is found in a model that is trained as a whole, too.
+// An update of the weights that was not published is detected in full training, too.
 func TestUnpublishedWeightsAreFound(t *testing.T) {
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
 		p, err := Open(b, goldenDir("qwen3-tied"), true, Options{})

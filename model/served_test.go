@@ -18,7 +18,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model/internal/adapted"
 )
 
-// someAdapter is one that changes what a model says.
+// someAdapter is an adapter that changes the scores.
 func someAdapter(t *testing.T, p *Policy, c lora.Config, seed uint64) *lora.Adapter {
 	t.Helper()
 	l, err := lora.NewLayout(c, p.LoRADims())
@@ -36,14 +36,14 @@ func someAdapter(t *testing.T, p *Policy, c lora.Config, seed uint64) *lora.Adap
 	return a
 }
 
-// serving are a decoder and what it is asked.
+// serving is a decoder with its sequences.
 type serving struct {
 	t        *testing.T
 	d        *Decoder
 	tokens   [][]int32
 	cached   int // positions of all sequences
 	stride   int
-	adapters []*Served // of the sequences; nil: none is named
+	adapters []*Served // of the sequences; nil: the base model
 }
 
 func newServing(t *testing.T, p *Policy, tokens [][]int32, adapters int) *serving {
@@ -55,7 +55,8 @@ func newServing(t *testing.T, p *Policy, tokens [][]int32, adapters int) *servin
 	return &serving{t: t, d: d, tokens: tokens, stride: stride}
 }
 
-// run computes the sequences up to a position in that order, and draws after each row: by sequence, the tokens and their log-probabilities.
+// run computes the sequences up to a position in the given order, and draws after each row. It returns, by sequence, the tokens and their
+// log-probabilities.
 func (s *serving) run(to int, order []int) (tokens [][]int32, logps [][]float32) {
 	s.t.Helper()
 	var r Rows
@@ -85,7 +86,7 @@ func (s *serving) run(to int, order []int) (tokens [][]int32, logps [][]float32)
 	return tokens, logps
 }
 
-// Rows with adapters of several ranks, targets and scales, and rows without one, in any order in a run, have the numbers of a policy with
+// Rows with adapters of several ranks, targets and scales, and rows without one, in any order in a run, have the results of a policy with
 // that adapter attached, and of its scorer, to the bit.
 func TestServedRowsAreThoseOfTheirAdapter(t *testing.T) {
 	inEveryPrecision(t, func(t *testing.T, b kernels.Backend, o Options) {
@@ -100,7 +101,7 @@ func TestServedRowsAreThoseOfTheirAdapter(t *testing.T) {
 }
 
 func testServed(t *testing.T, b kernels.Backend, name string, o Options) {
-	p := openGolden(t, b, name, "adapter", o) // which a serving decoder does not see
+	p := openGolden(t, b, name, "adapter", o) // a serving decoder does not use the attached adapter
 	rng := rand.New(rand.NewPCG(8, 1))
 	sequences := make([][]int32, 5)
 	for i := range sequences {
@@ -112,7 +113,7 @@ func testServed(t *testing.T, b kernels.Backend, name string, o Options) {
 		someAdapter(t, p, lora.Config{Rank: 2, Alpha: 6, Targets: lora.AllTargets()}, 1), nil,
 		someAdapter(t, p, lora.Config{Rank: 5, Alpha: 2, Targets: []lora.Target{lora.Q, lora.V, lora.Up, lora.Down}}, 2),
 	}
-	of := []int{0, 0, 1, 2, 0} // the sequences: neighbours alike, bare ones, and one that comes again
+	of := []int{0, 0, 1, 2, 0} // the sequences: equal neighbours, ones without, and one that returns
 	s := newServing(t, p, sequences, 2)
 	served := make([]*Served, len(adapters))
 	for _, i := range []int{0, 2} {
@@ -121,7 +122,7 @@ func testServed(t *testing.T, b kernels.Backend, name string, o Options) {
 		var err error
 		served[i], err = s.d.Serve(handed)
 		require.NoError(t, err)
-		clear(handed.Values) // what is served is a copy
+		clear(handed.Values) // the decoder has its own copy
 	}
 	for _, i := range of {
 		s.adapters = append(s.adapters, served[i])
@@ -155,7 +156,7 @@ func testServed(t *testing.T, b kernels.Backend, name string, o Options) {
 	require.NotEqual(t, logps[0], logps[2])
 }
 
-// Adapters come and go between runs; one that has gone is refused, and its memory is given back.
+// Adapters are added and removed between runs; a removed one is refused, and its memory is freed.
 func TestAdaptersComeAndGo(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{})
 	defer b.Close()

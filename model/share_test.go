@@ -16,9 +16,9 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
-// kin are datums that begin alike in many ways: all with the same few tokens, groups with the same prompt, completions that
-// part early or late, ends that others go on from, and some twice. What they learn from differs even where their tokens do
-// not; a few targets are not the next token.
+// kin are datums with many kinds of shared prefixes: the same few first tokens, groups with the same prompt, completions that diverge
+// early or late, ends that others continue, and some duplicates. The trained tokens differ even where tokens do not; a few targets are
+// not the next token.
 func kin(random *rand.Rand, vocab int) (datums []Datum) {
 	some := func(n int) []int32 {
 		tokens := make([]int32, n)
@@ -33,7 +33,7 @@ func kin(random *rand.Rand, vocab int) (datums []Datum) {
 		group := len(datums)
 		for range 5 {
 			tokens := append(slices.Clone(prompt), some(2+random.IntN(40))...)
-			if other := group + random.IntN(5); other < len(datums) { // goes on from somewhere in another one, or nowhere
+			if other := group + random.IntN(5); other < len(datums) { // continues another one from somewhere, or none
 				whole := append(slices.Clone(datums[other].Tokens), datums[other].Targets[datums[other].Rows()-1])
 				tokens = append(whole[:len(prompt)+random.IntN(len(whole)-len(prompt))+1], some(random.IntN(20))...)
 			}
@@ -56,7 +56,7 @@ func kin(random *rand.Rand, vocab int) (datums []Datum) {
 	return datums
 }
 
-// tokensOf are the tokens that the last row of each span reads, itself among them.
+// tokensOf are the tokens that the last row of a span reads, including its own.
 func (b *Batch) tokensOf(t *testing.T, row int32) []int32 {
 	span := 0
 	for b.Starts[span+1] <= row {
@@ -76,8 +76,8 @@ func (b *Batch) tokensOf(t *testing.T, row int32) []int32 {
 	return tokens
 }
 
-// Each token that a datum learns from is in the batches once, with the row that read what the datum read; no batch takes
-// more than it may; nothing is there twice in one.
+// Each trained token of a datum is in the batches once, at a row that reads what the datum's does; no batch exceeds its limits; no batch
+// has a row twice.
 func TestATrieHasEverySequence(t *testing.T) {
 	racing.Alone(t)
 	all, alone := 0, 0
@@ -89,7 +89,7 @@ func TestATrieHasEverySequence(t *testing.T) {
 		for _, b := range new(packer).pack(datums, maxRows, SequenceMean, true) {
 			require.True(t, b.Rows()+len(b.Again) <= maxRows || len(b.Sequences) == 1 && len(b.Again) == 0)
 			all += b.Rows()
-			read := make([][]int32, len(b.Tokens)) // by each row
+			read := make([][]int32, len(b.Tokens)) // by row
 			for row := range b.Tokens {
 				read[row] = b.tokensOf(t, int32(row))
 				if end := b.Starts[1:]; slices.Contains(end, int32(row+1)) {
@@ -111,7 +111,7 @@ func TestATrieHasEverySequence(t *testing.T) {
 					require.Equal(t, []float32{d.OldLogProbs[p], d.Advantages[p], SequenceMean.Weight(d.Trainable(), len(datums), 0)},
 						[]float32{b.OldLogProbs[place], b.Advantages[place], b.Weights[place]})
 					row := place
-					for int(row) >= b.Rows() { // a further token has a pair, and a further pair a row
+					for int(row) >= b.Rows() { // a further target has a pair, whose row is found there
 						if int(row) < len(b.Targets) {
 							require.Equal(t, d.Targets[p], b.Targets[row])
 						}
@@ -135,7 +135,7 @@ func TestATrieHasEverySequence(t *testing.T) {
 	require.Less(t, all, alone)
 }
 
-// Where nothing is shared, batches are what they are without.
+// Sequences without common prefixes are packed as without sharing.
 func TestStrangersShareNothing(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	var datums []Datum
@@ -172,8 +172,8 @@ func sharedGradients(t *testing.T, p *Policy, b kernels.Backend, datums []Datum,
 	return values, stats
 }
 
-// A loss adds up to the same, and its gradients are the same but for rounding, whatever it is, whatever is trained, and
-// whatever is computed again: usually each loss with one of the three choices of that.
+// With shared prefixes the loss is the same, and gradients are the same but for rounding, for every loss, every kind of training, and
+// every kind of recomputation: by default each loss with one of the three kinds.
 func TestSharedPrefixesHaveTheGradientsOfTheirSequences(t *testing.T) {
 	racing.Alone(t)
 	objectives := []Objective{{Custom: ownSequenceRatio, Reduction: SequenceMean}, {Custom: ownCrossEntropy, Reduction: Sum}}
@@ -224,7 +224,7 @@ func TestSharedPrefixesHaveTheGradientsOfTheirSequences(t *testing.T) {
 	}
 }
 
-// precisions are all ways of rounding, not to do so among them.
+// precisions are all precisions, f32 included.
 func precisions() map[string]Options {
 	all := maps.Clone(roundings)
 	all["f32"] = Options{}
@@ -241,7 +241,7 @@ func openFor(t *testing.T, b kernels.Backend, full bool, o Options) *Policy {
 	return p
 }
 
-// Scores are the same bits, whatever they share and on every backend; so are a custom loss's log-probabilities.
+// Scores have the same bits whatever is shared, and on every backend; so do a custom loss's log-probabilities.
 func TestSharedPrefixesHaveTheScoresOfTheirSequences(t *testing.T) {
 	racing.Alone(t)
 	inEveryPrecision(t, func(t *testing.T, b kernels.Backend, o Options) {
@@ -283,7 +283,7 @@ func TestSharedPrefixesHaveTheScoresOfTheirSequences(t *testing.T) {
 	})
 }
 
-// Gradients do not depend on the threads, on what is kept, or on what was computed before.
+// Gradients do not depend on threads, on recomputation, or on what was computed before.
 func TestSharedGradientsAreTheSameBits(t *testing.T) {
 	for word, o := range precisions() {
 		var want []float32
@@ -301,7 +301,7 @@ func TestSharedGradientsAreTheSameBits(t *testing.T) {
 	}
 }
 
-// A program's memory is what it is without.
+// Sharing prefixes does not change a program's memory.
 func TestSharedPrefixesTakeNoMoreMemory(t *testing.T) {
 	var bytes [2]int
 	for i, share := range []bool{false, true} {

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Ratios so small that no square of one is above 0 can be written down, too.
+// Statistics can be written as JSON even if the squares of ratios underflow.
 func TestStatisticsOfRatiosThatVanish(t *testing.T) {
 	var s Stats
 	s.add(&[kernels.NumStats]float64{kernels.StatRows: 2, kernels.StatRatio: 3e-170, kernels.StatRatioMin: 1e-170,

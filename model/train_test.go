@@ -83,7 +83,7 @@ func TestGradientsMatchTheFloat64Reference(t *testing.T) {
 	})
 }
 
-// A whole training: the losses and norms of every step, and where the adapter ends.
+// A whole training: the losses and norms of every step, and the final adapter.
 func TestTrainingMatchesTheFloat64Reference(t *testing.T) {
 	racing.Alone(t)
 	backendtest.OnAll(t, func(t *testing.T, b kernels.Backend) {
@@ -123,8 +123,7 @@ func TestTrainingMatchesTheFloat64Reference(t *testing.T) {
 	})
 }
 
-// Every base weight's gradient against a difference quotient in the direction of the gradient: the
-// loss must fall as fast as the gradient says.
+// The gradients of all base weights against a difference quotient in their direction: the loss must fall as fast as the gradient says.
 func TestFullGradientsPredictTheLoss(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{})
 	defer b.Close()
@@ -169,7 +168,7 @@ func TestFullGradientsPredictTheLoss(t *testing.T) {
 	}
 }
 
-// What would end as gradients that are no numbers, or as weights that nobody gave, is said where it comes from.
+// Misuse that would end as NaN gradients, or as weights that nobody set, is refused where it occurs.
 func TestMisuseIsRefused(t *testing.T) {
 	var train goldenTrain
 	readJSON(t, &train, "qwen3-tied", "train.json")

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/lora"
 )
 
-// A policy that trains nothing, or no adapter, says so wherever it is asked.
+// A policy that trains nothing, or has no adapter, refuses calls that need it.
 func TestWhatIsNotTrainedIsRefused(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{Threads: 1})
 	defer b.Close()
@@ -54,7 +54,8 @@ func TestWhatIsNotTrainedIsRefused(t *testing.T) {
 	require.EqualError(t, whole.Attach(adapter), "an adapter cannot be attached to a model with train=full")
 }
 
-// Who only asks an adapter, or a model that was trained as a whole, has the same numbers and no room for gradients; those are refused.
+// An adapter, or a fully trained model, that is opened only for inference has the same scores and no memory for gradients, which are
+// refused.
 func TestWhatIsFrozenHasNoGradients(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{Threads: 1})
 	defer b.Close()
@@ -101,7 +102,7 @@ func TestWhatIsFrozenHasNoGradients(t *testing.T) {
 	}
 }
 
-// Norms, biases and the embedding have sizes of their own, which weight decay must not shrink.
+// Norms, biases and the embedding are exempt from weight decay.
 func TestNormsAndTheEmbeddingAreSpared(t *testing.T) {
 	racing.Alone(t)
 	b := backendtest.CPU(t, cpu.Options{Threads: 1})

@@ -13,7 +13,8 @@ import (
 	"github.com/seed-7879b91d/grpo/lora"
 )
 
-// Policies over the same weights learn by turns, and each is what it is alone: hashes, gradients and scores, to the bit.
+// Policies that share weights are trained by turns, and each gets the results that it has alone: hashes, gradients and scores, to the
+// bit.
 func TestTwinsDoNotMoveEachOther(t *testing.T) {
 	for _, b := range []kernels.Backend{backendtest.CPU(t, cpu.Options{}), deferred.New(backendtest.CPU(t, cpu.Options{}))} {
 		first := openGolden(t, b, "qwen3-tied", "train_init", Options{})
@@ -56,7 +57,7 @@ func values(t *testing.T, of func() (*lora.Adapter, error)) []float32 {
 	return a.Values
 }
 
-// A twin takes memory for what is its own, and none for weights.
+// A twin needs memory only for its own adapter and gradients, not for weights.
 func TestTwinsShareTheirWeights(t *testing.T) {
 	l := kernels.NewLedger(backendtest.CPU(t, cpu.Options{}))
 	p, err := Random(l, "tiny", Options{})
@@ -71,7 +72,7 @@ func TestTwinsShareTheirWeights(t *testing.T) {
 	require.Equal(t, p.WeightBytes(), twin.WeightBytes())
 }
 
-// What the weights say without the adapter takes a pass of the program that there is, and no memory.
+// Scoring with the base, without the adapter, uses the existing program, and no more memory.
 func TestTheBaseIsScoredInPlace(t *testing.T) {
 	var train goldenTrain
 	readJSON(t, &train, "qwen3-tied", "train.json")
@@ -90,7 +91,7 @@ func TestTheBaseIsScoredInPlace(t *testing.T) {
 		p.Progress = func(int, int) { passes++ }
 		got := score(p, base)
 		once := passes
-		require.Equal(t, want, score(p, adapted), "the adapter is still there")
+		require.Equal(t, want, score(p, adapted), "the adapter is still attached")
 		require.Equal(t, 2*once, passes)
 		require.Equal(t, before, within.now, "bytes")
 		for i, all := range score(openGolden(t, b, "qwen3-tied", "", Options{}), adapted) {

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
-// asked is a context that is done after so many have asked whether it is.
+// asked is a context that is cancelled after Err was called a number of times.
 type asked struct {
 	context.Context
 	left *int
@@ -29,7 +29,7 @@ func (a asked) Err() error {
 	return nil
 }
 
-// Who is stopped while a model is read does not wait until all of it has been.
+// Cancelling ends the reading of a model early.
 func TestOpeningAModelCanBeStopped(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{Threads: 1})
 	defer b.Close()
@@ -55,8 +55,8 @@ func TestOpeningAModelCanBeStopped(t *testing.T) {
 	}
 }
 
-// A model with a weight that is no number is refused by the name of its tensor, before anything is computed with it: an adapter over
-// it as a model that is trained as a whole, and numbers that stand beside codes of four bits.
+// A non-finite weight is refused by the name of its tensor, before anything is computed: in a base with an adapter, in full training, and
+// in numbers beside 4-bit codes.
 func TestWeightsThatAreNoNumbersAreRefused(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{Threads: 1})
 	defer b.Close()
@@ -68,7 +68,7 @@ func TestWeightsThatAreNoNumbersAreRefused(t *testing.T) {
 			var sources []tensorfile.Source
 			for _, n := range set.Names() {
 				tensor, err := set.Tensor(n)
-				if err != nil { // codes
+				if err != nil { // 4-bit codes
 					codes, shape, err := set.Bytes(n)
 					require.NoError(t, err)
 					sources = append(sources, tensorfile.FromBytes(n, codes, shape...))
@@ -96,8 +96,8 @@ func TestWeightsThatAreNoNumbersAreRefused(t *testing.T) {
 	}
 }
 
-// What is saved of a model that is trained as a whole says of its weights what they are, f32, and says it once; unless what the model
-// computes hangs on what its config.json said.
+// The config.json saved by full training names the type of its weights, f32, once; unless the model's computation depends on the type in
+// its own config.json.
 func TestASavedModelSaysItsType(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{Threads: 1})
 	defer b.Close()
@@ -110,7 +110,7 @@ func TestASavedModelSaysItsType(t *testing.T) {
 		text, err := os.ReadFile(filepath.Join(goldenDir(name), "config.json"))
 		require.NoError(t, err)
 		base, dir := t.TempDir(), t.TempDir()
-		newer := bytes.Replace(text, []byte("torch_dtype"), []byte("dtype"), 1) // as newer programs write it
+		newer := bytes.Replace(text, []byte("torch_dtype"), []byte("dtype"), 1) // the key of newer programs
 		require.NoError(t, os.WriteFile(filepath.Join(base, "config.json"), newer, 0o644))
 		require.NoError(t, p.Save(dir, base))
 		text, err = os.ReadFile(filepath.Join(dir, "config.json"))
@@ -120,7 +120,7 @@ func TestASavedModelSaysItsType(t *testing.T) {
 	}
 }
 
-// What makes a model of weights goes along with them, byte for byte.
+// The other files of a model are copied with its weights, byte for byte.
 func TestASavedModelHasWhatIsBesideItsWeights(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{Threads: 1})
 	defer b.Close()

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/lora"
 )
 
-// grown is how much of Go's memory something takes, what is collected meanwhile included.
+// grown is the growth of Go's memory during do, collected garbage included.
 func grown(t *testing.T, do func() error) uint64 {
 	t.Helper()
 	var before, after runtime.MemStats
@@ -25,7 +25,7 @@ func grown(t *testing.T, do func() error) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// A run knows its memory before it begins, and a checkpoint in its middle holds no copy of the model beside that.
+// A run's memory is known before it begins, and saving a checkpoint does not copy the model.
 func TestAWholeModelIsSavedInLittleMemory(t *testing.T) {
 	backendtest.On(t, backendtest.CPU(t, cpu.Options{}), func(t *testing.T, b kernels.Backend) {
 		cfg, err := ReadConfig(goldenDir("qwen3-tied"))
@@ -50,7 +50,7 @@ func TestAWholeModelIsSavedInLittleMemory(t *testing.T) {
 			require.Less(t, grown(t, c.do), uint64(params.Len()), "%s: a quarter of the model", c.what)
 		}
 
-		// What went through the host in pieces is all there, in its place.
+		// All pieces that went through the host are in their places.
 		b.Zero(params)
 		require.NoError(t, p.Restore(dir))
 		got := make([]float32, params.Len())
@@ -74,7 +74,7 @@ func TestAWholeModelIsSavedInLittleMemory(t *testing.T) {
 	})
 }
 
-// The plan of a run has room for one copy of the adapter on the host: it is hashed after each step, saved and read in that one.
+// The plan has room for one copy of the adapter on the host: it is hashed after each step, saved and read in that copy.
 func TestAnAdapterIsSavedAndReadInOneCopy(t *testing.T) {
 	backendtest.On(t, backendtest.CPU(t, cpu.Options{}), func(t *testing.T, b kernels.Backend) {
 		p, err := Open(b, goldenDir("qwen3-tied"), false, Options{Precision: F32, Cache: F32})
@@ -91,9 +91,9 @@ func TestAnAdapterIsSavedAndReadInOneCopy(t *testing.T) {
 		dir := t.TempDir()
 		require.Less(t, grown(t, func() error { _, err := p.Hash(); return err }), uint64(layout.Len()), "a quarter of the adapter")
 		require.Less(t, grown(t, func() error { return p.Save(dir, goldenDir("qwen3-tied")) }), uint64(layout.Len()))
-		require.Less(t, grown(t, func() error { return p.Restore(dir) }), uint64(layout.Len()), "as a run that goes on does")
+		require.Less(t, grown(t, func() error { return p.Restore(dir) }), uint64(layout.Len()), "as a resumed run does")
 		require.NoError(t, p.SaveGradients(dir+"/gradients.safetensors"))
-		require.Equal(t, first, own.Hash(), "who asks for the adapter has a copy to keep")
+		require.Equal(t, first, own.Hash(), "Adapter returns a copy")
 		require.Equal(t, first, a.Hash())
 	})
 }

@@ -16,7 +16,7 @@ import (
 
 var allBF16 = Options{Precision: BF16, Cache: BF16}
 
-// inBothOrders is for what a model that is trained as a whole does in bf16.
+// inBothOrders is for full training in bf16, in both orders of summation.
 func inBothOrders(t *testing.T, test func(t *testing.T, b kernels.Backend)) {
 	for _, order := range []kernels.Order{kernels.Serial, kernels.Tiles} {
 		t.Run(order.String(), func(t *testing.T) {
@@ -25,8 +25,7 @@ func inBothOrders(t *testing.T, test func(t *testing.T, b kernels.Backend)) {
 	}
 }
 
-// Products of a model that is trained as a whole read its weights rounded to bf16, and its scores are those of that model, frozen: to
-// the bit.
+// In full training, products read the weights rounded to bf16, and scores equal those of the saved model, opened frozen: to the bit.
 func TestAWholeModelRoundsItsWeights(t *testing.T) {
 	inBothOrders(t, func(t *testing.T, b kernels.Backend) {
 		for _, name := range familyCases {
@@ -48,7 +47,7 @@ func TestAWholeModelRoundsItsWeights(t *testing.T) {
 			random := rand.New(rand.NewPCG(1, 1))
 			for _, s := range m.order {
 				for i := m.offsets[s.Name]; i < m.offsets[s.Name]+s.Size() && !s.Vector; i++ {
-					values[i] *= 1 + 0.01*random.Float32() // and vectors are still of bf16
+					values[i] *= 1 + 0.01*random.Float32() // vectors stay bf16
 				}
 			}
 			b.Upload(m.slab.Params, values)
@@ -75,7 +74,7 @@ func TestAWholeModelRoundsItsWeights(t *testing.T) {
 	})
 }
 
-// wholeGradients are those of a model that is trained as a whole, and the model.
+// wholeGradients are the gradients of full training, and the model.
 func wholeGradients(t *testing.T, b kernels.Backend, name string, o Options) (p *Policy, grads []float32) {
 	var train goldenTrain
 	readJSON(t, &train, name, "train.json")
@@ -89,7 +88,7 @@ func wholeGradients(t *testing.T, b kernels.Backend, name string, o Options) (p 
 	return p, grads
 }
 
-// compareSlots demands that each tensor's gradient is near the exact one, and not the same.
+// compareSlots requires that each tensor's gradient is close to the exact one, but not equal.
 func compareSlots(t *testing.T, p *Policy, got, exact []float32) (worst float64) {
 	m := p.trained.(*masters)
 	for _, s := range m.order {
@@ -102,7 +101,7 @@ func compareSlots(t *testing.T, p *Policy, got, exact []float32) (worst float64)
 	return worst
 }
 
-// Each tensor's gradient in bf16 is near that of numbers that are not rounded, and it is what comes out on any number of threads.
+// Each tensor's gradient in bf16 is close to the unrounded one, and does not depend on the number of threads.
 func TestGradientsOfAWholeModelInBF16(t *testing.T) {
 	racing.Alone(t)
 	gradients := func(name string, o Options, with cpu.Options) (p *Policy, grads []float32) {
@@ -124,7 +123,7 @@ func TestGradientsOfAWholeModelInBF16(t *testing.T) {
 	}
 }
 
-// In bf16, too, what is trained learns: weights in f32 take steps that numbers of eight bits could not.
+// Full training in bf16 learns: f32 master weights take steps that would be lost in 8 bits.
 func TestAWholeModelLearnsInBF16(t *testing.T) {
 	inBothOrders(t, func(t *testing.T, b kernels.Backend) {
 		var train goldenTrain

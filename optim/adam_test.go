@@ -37,7 +37,7 @@ func TestAdamRepeats(t *testing.T) {
 	})
 }
 
-// A bowl of very different curvatures is descended.
+// Adam minimises a quadratic with very different curvatures.
 func TestAdamDescends(t *testing.T) {
 	onEach(t, func(t *testing.T, b kernels.Backend) {
 		curvature := []float32{1e-3, 1, 1e3, 30}
@@ -63,11 +63,11 @@ func TestAdamDescends(t *testing.T) {
 	})
 }
 
-// A gradient that is not finite is found wherever it stands, and the step does not happen.
+// A non-finite gradient is found at any index, and the step does not happen.
 func TestNonFiniteGradient(t *testing.T) {
 	racing.Alone(t)
 	onEach(t, func(t *testing.T, b kernels.Backend) {
-		const n = chunk + 30 // the last ones come in a second piece
+		const n = chunk + 30 // the last ones are in a second chunk
 		p := newProblem(t, b, make([]float32, n), Defaults())
 		p.step(draws(2, n), 0.1)
 		before := p.all()
@@ -91,7 +91,7 @@ func TestNonFiniteGradient(t *testing.T) {
 		if u := p.step(draws(3, n), 0.1); u.Step != 2 {
 			t.Errorf("the next good step is %+v", u)
 		}
-		// Large gradients that are clipped are no cause: their squares are summed in double precision.
+		// Large gradients that are clipped are fine: their squares are summed in double precision.
 		huge := make([]float32, n)
 		huge[5] = math.MaxFloat32
 		p.cfg.ClipNorm = 1
@@ -101,7 +101,7 @@ func TestNonFiniteGradient(t *testing.T) {
 	})
 }
 
-// Step leaves the gradients; ZeroGrad zeroes them. What has no gradient does not move.
+// Step keeps the gradients; ZeroGrad zeroes them. Parameters with gradient 0 do not move.
 func TestGradientsAreLeftUntilZeroed(t *testing.T) {
 	onEach(t, func(t *testing.T, b kernels.Backend) {
 		p := newProblem(t, b, draws(1, 20), Defaults())
@@ -235,7 +235,7 @@ func TestReferenceSettings(t *testing.T) {
 	}
 }
 
-// What is spared is improved as ever, and does not decay.
+// Spared parameters are updated as usual, without weight decay.
 func TestSparedParametersDoNotDecay(t *testing.T) {
 	onEach(t, func(t *testing.T, b kernels.Backend) {
 		const n = 40
@@ -265,7 +265,7 @@ func TestSparedParametersDoNotDecay(t *testing.T) {
 	})
 }
 
-// Ranges that are out of order, overlap or reach beyond the slab are refused, and those of before stay.
+// Ranges that are unordered, overlap or exceed the slab are refused, and the earlier ones stay.
 func TestSpareRefuses(t *testing.T) {
 	p := newProblem(t, kerneltest.NewReference(), draws(1, 40), Defaults())
 	given := [][2]int{{0, 5}, {5, 5}, {5, 7}, {37, 40}}
@@ -286,7 +286,7 @@ func TestSpareRefuses(t *testing.T) {
 	}
 }
 
-// An optimizer needs a backend and slabs, and makes do without names for their numbers.
+// An optimizer needs a backend and slabs; names of their numbers are optional.
 func TestNewAdamWithout(t *testing.T) {
 	b := kerneltest.NewReference()
 	alloc := func(values []float32) kernels.Buffer {
@@ -316,7 +316,7 @@ func TestNewAdamWithout(t *testing.T) {
 	}
 }
 
-// What finds no room gives back what was there before it.
+// If memory runs out, all buffers allocated before are freed.
 func TestNewAdamWithoutRoom(t *testing.T) {
 	for room := range 3 {
 		b := &crowded{Backend: kerneltest.NewReference(), room: 2}
@@ -329,7 +329,7 @@ func TestNewAdamWithoutRoom(t *testing.T) {
 	}
 }
 
-// crowded has room for some more buffers.
+// crowded is a backend that has room for a few more buffers.
 type crowded struct {
 	kernels.Backend
 	room, taken int

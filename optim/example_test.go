@@ -8,7 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo/optim"
 )
 
-// Descend x²/2, whose gradient is x.
+// Minimise x²/2, whose gradient is x.
 func Example() {
 	b := kerneltest.NewReference()
 	params, _ := b.Alloc(kernels.F32, 1)
@@ -22,7 +22,7 @@ func Example() {
 	}
 	x := []float32{1}
 	for range 4 {
-		b.Copy(grads, params) // gradients, by whoever computes them
+		b.Copy(grads, params) // the gradients, usually from the model
 		update, err := adam.Step(0.25)
 		if err != nil {
 			fmt.Println(err)

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
 
-// A file of moments is taken over, and is then saved as the same state; or it is refused as input, changes nothing,
-// and no number in it is a reason to allocate more than a little.
+// A file of moments is loaded, and saved as the same state; or it is refused as input, changes nothing, and no number in it causes a
+// large allocation.
 func FuzzLoadState(f *testing.F) {
 	const n = 40
 	good := newProblem(f, kerneltest.NewReference(), draws(1, n), Defaults())
@@ -66,7 +66,7 @@ func FuzzLoadState(f *testing.F) {
 	})
 }
 
-// same compares bits: a number may be none.
+// same compares bits: numbers may be NaN.
 func same(a, b []float32) bool {
 	return slices.EqualFunc(a, b, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
 }

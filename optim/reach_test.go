@@ -13,8 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// A step that would make a number infinite does not happen, whatever makes it so; the next one with sane settings does, and is what
-// it would have been.
+// A step that would make a number infinite does not happen, for whatever reason; the next one with valid settings has the usual result.
 func TestAStepThatWouldOverflow(t *testing.T) {
 	const n = 100
 	plain := Config{Beta1: 0.9, Beta2: 0.95, Eps: 1e-12}
@@ -23,7 +22,7 @@ func TestAStepThatWouldOverflow(t *testing.T) {
 		cfg    Config
 		rate   float64
 		bad    float32 // the last gradient
-		square bool    // it is the gradient's fault
+		square bool    // the gradient is the cause
 	}{
 		{"rate", plain, 1e39, 1, false},
 		{"decay", Config{Beta1: 0.9, Beta2: 0.95, Eps: 1e-12, WeightDecay: 1e25}, 1e15, 1, false},
@@ -70,7 +69,7 @@ func TestAStepThatWouldOverflow(t *testing.T) {
 	}
 }
 
-// Rates that are absurd, but leave numbers that are some, are a program's own affair: the result is that of the kernel alone.
+// Absurd learning rates with finite results are allowed: the result is the kernel's.
 func TestARateThatIsHuge(t *testing.T) {
 	onEach(t, func(t *testing.T, b kernels.Backend) {
 		p := newProblem(t, b, draws(1, 100), Defaults())
@@ -84,7 +83,7 @@ func TestARateThatIsHuge(t *testing.T) {
 	})
 }
 
-// The bound grows with every step, and what is bounded need not: it is measured again before anything is done on trial.
+// The bound of parameters grows with every step although they may not: it is measured again before a step is tried.
 func TestTheBoundIsMeasuredAgain(t *testing.T) {
 	onEach(t, func(t *testing.T, b kernels.Backend) {
 		p := newProblem(t, b, draws(1, 100), Defaults())
@@ -97,10 +96,10 @@ func TestTheBoundIsMeasuredAgain(t *testing.T) {
 	})
 }
 
-// A saved state of numbers that are none is refused.
+// A saved state with NaN is refused.
 func TestAStateOfNoNumbers(t *testing.T) {
 	onEach(t, func(t *testing.T, b kernels.Backend) {
-		const n = chunk + 30 // the last ones come in a second piece
+		const n = chunk + 30 // the last ones are in a second chunk
 		p := newProblem(t, b, make([]float32, n), Defaults())
 		bad := make([]float32, n)
 		bad[n-3] = float32(math.Inf(1))
@@ -116,7 +115,7 @@ func TestAStateOfNoNumbers(t *testing.T) {
 	})
 }
 
-// Who writes the parameters between two steps says so, and the step that would overflow from there does not happen.
+// If parameters were written between two steps, and this was announced, a step that would overflow from there does not happen.
 func TestParametersThatWereWritten(t *testing.T) {
 	onEach(t, func(t *testing.T, b kernels.Backend) {
 		cfg := Defaults()
@@ -137,8 +136,7 @@ func TestParametersThatWereWritten(t *testing.T) {
 	})
 }
 
-// What is large already counts: parameters, that decay or do not, and moments that no gradient made, the more the fewer steps
-// are behind them.
+// Numbers that are large already count: parameters, with decay or without, and moments, the more the fewer steps are behind them.
 func TestAStepFromLargeNumbers(t *testing.T) {
 	const n = 20
 	plain := Config{Beta1: 0.9, Beta2: 0.95, Eps: 1e-12, WeightDecay: 100}
@@ -147,8 +145,8 @@ func TestAStepFromLargeNumbers(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		cfg      Config
-		moments  bool    // are large; otherwise the parameters
-		number   float32 // the last of them
+		moments  bool    // the moments are large; otherwise the parameters
+		number   float32 // the last one
 		gradient float32 // each
 		rate     float64
 	}{
@@ -174,8 +172,8 @@ func TestAStepFromLargeNumbers(t *testing.T) {
 	}
 }
 
-// A number that a step would lose is named by its place in the slab, in whatever piece of it: of several the first one, unless a
-// gradient further on is the cause.
+// A number that would overflow is reported by its index in the slab, in whatever chunk: the first of several, unless a later gradient is
+// the cause.
 func TestWhereAStepWouldOverflow(t *testing.T) {
 	const n = 2*pieceLen + 30
 	onEach(t, func(t *testing.T, b kernels.Backend) {

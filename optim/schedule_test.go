@@ -63,7 +63,7 @@ func TestAShapeThatIsNone(t *testing.T) {
 	}
 }
 
-// Who counts from another number gets a number, too.
+// A step number below 1 gives a number, too.
 func TestAStepBeforeTheFirst(t *testing.T) {
 	for _, shape := range []Shape{Constant, Linear, Cosine} {
 		for _, warmup := range []int{0, 3} {

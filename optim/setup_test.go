@@ -12,13 +12,13 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest/deferred"
 )
 
-// onEach runs a test on the plain backend and on the one that is as late and as opaque as a device.
+// onEach runs a test on the reference backend, and on one with opaque memory and deferred operations, like a device.
 func onEach(t *testing.T, test func(t *testing.T, b kernels.Backend)) {
 	t.Run("plain", func(t *testing.T) { test(t, kerneltest.NewReference()) })
 	t.Run("deferred", func(t *testing.T) { test(t, deferred.New(kerneltest.NewReference())) })
 }
 
-// problem is a slab that is being optimized.
+// problem is a slab that is being optimised.
 type problem struct {
 	*Adam
 	t testing.TB
@@ -51,7 +51,7 @@ func (p problem) get(b kernels.Buffer) []float32 {
 	return out
 }
 
-// step uploads gradients and steps.
+// step uploads gradients and makes a step.
 func (p problem) step(grads []float32, lr float64) Update {
 	p.t.Helper()
 	p.b.Upload(p.grads, grads)
@@ -76,7 +76,7 @@ func draws(seed uint64, n int) []float32 {
 	return out
 }
 
-// Of one buffer a step would make neither parameters nor gradients.
+// Parameters and gradients must be different buffers.
 func TestNewAdamOfOneBuffer(t *testing.T) {
 	b := deferred.New(kerneltest.NewReference())
 	slab, err := b.Alloc(kernels.F32, 4)

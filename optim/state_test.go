@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
 
-// A run that is saved and taken up again ends with the same bits as one that went through.
+// A run that is saved and resumed ends with the same bits as an uninterrupted one.
 func TestStateContinues(t *testing.T) {
 	racing.Alone(t)
 	onEach(t, func(t *testing.T, b kernels.Backend) {
@@ -116,7 +116,7 @@ func read(t *testing.T, path string) []byte {
 	return data
 }
 
-// A state that no steps can have left is refused by name, parked or saved, and changes nothing.
+// A state that no steps can produce is refused by name, parked or saved, and changes nothing.
 func TestAStateThatCannotBe(t *testing.T) {
 	const n = 40
 	nan, inf := float32(math.NaN()), float32(math.Inf(-1))
@@ -176,8 +176,8 @@ func TestAStateThatCannotBe(t *testing.T) {
 	}
 }
 
-// Two sets of parameters that are improved by turns in the memory of one end with the bits of each alone; the first turn of each
-// begins from nothing, whatever the other left.
+// Two sets of parameters that are trained by turns in one memory end with the bits of each alone; the first turn of each begins from
+// zero, whatever the other left.
 func TestSetsByTurns(t *testing.T) {
 	const n, rounds = 40, 3
 	gradient := func(set, round int) []float32 { return draws(uint64(10*set+round+5), n) }
@@ -210,7 +210,7 @@ func TestSetsByTurns(t *testing.T) {
 	})
 }
 
-// watched calls f before what is brought to the backend.
+// watched calls f before each upload.
 type watched struct {
 	kernels.Backend
 	f func()
@@ -221,7 +221,7 @@ func (w watched) Upload(dst kernels.Buffer, src any) {
 	w.Backend.Upload(dst, src)
 }
 
-// A state is read in pieces: a mapping of it would be as large as both moments, which no plan of memory has.
+// A state is read in pieces: mapping the file would take as much memory as both moments, which is not planned.
 func TestAStateIsNotMapped(t *testing.T) {
 	if _, err := os.Stat("/proc/self/maps"); err != nil {
 		t.Skip(err)

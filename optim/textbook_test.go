@@ -7,7 +7,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// textbook is Adam as the paper writes it, for all parameters, in double precision throughout.
+// textbook is Adam as in the paper, for all parameters, in double precision.
 type textbook struct {
 	p, m, v []float64
 	b1, b2  float64 // powers of the betas
@@ -74,8 +74,8 @@ func TestAdamAgainstTextbook(t *testing.T) {
 	}
 }
 
-// The moments decay by the betas in single precision, and are corrected by them to the bit: after one step the mean of the gradient
-// is the gradient.
+// The moments decay by the betas in single precision, and are corrected by the same to the bit: after one step the corrected mean is the
+// gradient.
 func TestCorrectionsAreOfTheBetasOfTheKernel(t *testing.T) {
 	for _, c := range []Config{Defaults(), {Beta1: 0.95, Beta2: 0.999, Eps: 1e-8}} {
 		s := c.kernelStep(0.1, Update{Step: 1, ClipScale: 1})

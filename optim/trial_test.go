@@ -12,11 +12,11 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
 
-// A step that is tried first takes no copy of the slabs on the host, and is that of the kernel, whatever of the slab is spared.
+// A step that is tried first takes no copy of the slabs on the host, and has the kernel's result, whatever is spared.
 func TestAStepOnTrialTakesLittleMemory(t *testing.T) {
 	const n, huge = 9*pieceLen + 7, 1e30
 	onEach(t, func(t *testing.T, b kernels.Backend) {
-		late := strings.HasSuffix(t.Name(), "deferred") // and copies all that passes through it
+		late := strings.HasSuffix(t.Name(), "deferred") // it also copies all uploads and downloads
 		cfg := Defaults()
 		cfg.WeightDecay = 1e-30
 		p, plain := newProblem(t, b, draws(1, n), cfg), newProblem(t, b, draws(1, n), cfg)
@@ -46,12 +46,12 @@ func TestAStepOnTrialTakesLittleMemory(t *testing.T) {
 			t.Error("the step is another")
 		}
 		before := p.all()
-		cfg.WeightDecay = 1e-28 // of numbers around 1e30
+		cfg.WeightDecay = 1e-28 // for numbers around 1e30
 		if err := p.Configure(cfg); err != nil {
 			t.Fatal(err)
 		}
 		step(3e38, func(err error) bool { return errors.As(err, new(*OverflowError)) })
-		g[n-2] = 1e20 // later than what the rate makes infinite
+		g[n-2] = 1e20 // at a later index than the overflow by the rate
 		p.b.Upload(p.grads, g)
 		step(3e38, func(err error) bool { return errors.As(err, new(*NonFiniteError)) })
 		if !slices.Equal(p.all(), before) {
@@ -60,12 +60,12 @@ func TestAStepOnTrialTakesLittleMemory(t *testing.T) {
 	})
 }
 
-// lost is a backend whose sums are wrong, as those of a broken card are.
+// lost is a backend whose sums are wrong, like those of a broken card.
 type lost struct{ kernels.Backend }
 
 func (b lost) SumSquares(out, x kernels.Buffer, n int) { b.Upload(out, []float64{math.Inf(1)}) }
 
-// A norm that is no number is an error also where no gradient is the cause: a step that did not happen is not passed over.
+// A non-finite norm is an error even if no gradient explains it: a step that did not happen is not ignored.
 func TestANormThatNoGradientExplains(t *testing.T) {
 	p := newProblem(t, lost{kerneltest.NewReference()}, draws(1, 3), Defaults())
 	u, err := p.Step(1)

@@ -35,7 +35,7 @@ func TestAnswersNeedNoSandbox(t *testing.T) {
 	require.Equal(t, 0.25, s.Reward)
 	require.Equal(t, 1.0, grade(t, j, Completion{Problem: &words, Text: "Paris"}).Components.Correct)
 
-	require.Empty(t, j.tester.sets.open, "nothing of a problem is kept that nobody is judged by")
+	require.Empty(t, j.tester.sets.open, "the set must be released")
 
 	truth, err := groundTruth(t.Context(), &half)
 	require.NoError(t, err)

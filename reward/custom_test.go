@@ -46,7 +46,7 @@ func TestCheckersRunApart(t *testing.T) {
 			told = []string{"checkers failed on 1 answers, which count as wrong; the first time: " + how}
 		}
 		require.Equal(t, told, j.Warnings())
-		require.Empty(t, j.Warnings(), "each is told once")
+		require.Empty(t, j.Warnings(), "each warning is given once")
 	}
 	trusted.broken = 1
 	p := data.Problem{ID: "p", Kind: data.Stdin, Checker: "longer "}.WithTests(data.Test{Stdin: "xx", Stdout: "xx"})
@@ -82,7 +82,7 @@ func TestCustomReward(t *testing.T) {
 	require.Equal(t, ExcludedCustom, s.Excluded)
 	require.Equal(t, "reward file: no value", s.Note)
 	s = grade(t, j, Completion{Problem: &p, Text: "fail"})
-	require.Equal(t, ExcludedCustom, s.Excluded, "left out, and no zero")
+	require.Equal(t, ExcludedCustom, s.Excluded, "excluded, and not scored 0")
 	require.Equal(t, "reward file: RTE KeyError: 'x'", s.Note)
 	require.Equal(t, Stats{Graded: 4, CustomErrors: 2, LastCustomError: s.Note}, j.Stats())
 

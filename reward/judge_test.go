@@ -94,7 +94,7 @@ func TestMaxTests(t *testing.T) {
 	require.Equal(t, 1.0, s.Reward)
 	require.Equal(t, 2, grade(t, j, Completion{Problem: echoProblem("p", 4)}).Total)
 	s = grade(t, j, Completion{Problem: echoProblem("q", 1), Text: fenced("echo")})
-	require.Equal(t, []Verdict{AC}, s.Tests, "all of them, where there are no more")
+	require.Equal(t, []Verdict{AC}, s.Tests, "all tests if there are no more")
 
 	call := data.Problem{ID: "c", Kind: data.Call, FuncName: "f"}.WithTests(data.Test{Args: []json.RawMessage{json.RawMessage("123")},
 		Returns: json.RawMessage("1")}, data.Test{Args: []json.RawMessage{json.RawMessage("1"), json.RawMessage("2")},

@@ -49,7 +49,7 @@ func TestRefereeIsAComponent(t *testing.T) {
 	}
 	require.EqualValues(t, 2, asked.Load())
 	require.Equal(t, ExcludedTruncated, grade(t, j, Completion{Problem: &p, Text: "b", Truncated: true}).Excluded)
-	require.EqualValues(t, 2, asked.Load(), "nobody asks about what is left out")
+	require.EqualValues(t, 2, asked.Load(), "the judge is not asked about excluded completions")
 
 	for range 2 {
 		s := grade(t, j, Completion{Problem: &p, Text: "mumble"})
@@ -59,7 +59,7 @@ func TestRefereeIsAComponent(t *testing.T) {
 		require.Equal(t, []string{`the judge gave no score to 1 completion; the first time: found no score in the answer "hm"`}, j.Warnings())
 	}
 	require.Empty(t, j.Warnings())
-	require.EqualValues(t, 4, asked.Load(), "what was not said is asked for again")
+	require.EqualValues(t, 4, asked.Load(), "a missing score is requested again")
 	_, err := j.Grade(t.Context(), Completion{Problem: &p, Text: "mumble"})
 	require.True(t, badinput.Is(err))
 	require.ErrorContains(t, err, "the judge gave no score to 3 of the last 5 completions")

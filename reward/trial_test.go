@@ -67,7 +67,7 @@ func TestARewardFileThatFailsIsTold(t *testing.T) {
 		"reward_file=r.py writes to standard error: slow", "reward_file=r.py writes to standard error: and loud",
 		"reward_file=r.py writes to standard error: a", "reward_file=r.py writes to standard error: b",
 		"reward_file=r.py writes to standard error: c"}, j.Warnings())
-	require.Empty(t, j.Warnings(), "each is told once")
+	require.Empty(t, j.Warnings(), "each warning is given once")
 	for range 2 {
 		_, err := j.Grade(t.Context(), Completion{Problem: p, Text: "fail"})
 		require.EqualError(t, err, "the reward file failed on 3 of the last 4 completions, most recently: reward file: RTE KeyError: 'x'; "+

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// What is told of a token besides is what Score says of it, whatever is drawn from; the prompt's tokens are scored
-// once, and neither changes what is drawn.
+// Requested log-probabilities equal those of Score, whatever the distribution that is drawn from; the prompt's tokens are scored once,
+// and requesting either changes no draw.
 func TestWhatIsToldOfTokens(t *testing.T) {
 	p := open(t, backend(t), "qwen3-tied", "adapter")
 	asked := turns(rand.New(rand.NewPCG(9, 9)), p.Vocab, 3, 2)
@@ -29,7 +29,7 @@ func TestWhatIsToldOfTokens(t *testing.T) {
 		h, on := listen(r)
 		var scored []float32
 		var top [][]Likely
-		before := false // every token, and once
+		before := false // every token, once
 		on.Prompt = func(scores []float32, t [][]Likely) {
 			before = scored == nil && len(h.tokens) == 0
 			scored, top = slices.Clone(scores), slices.Clone(t)
@@ -49,7 +49,7 @@ func TestWhatIsToldOfTokens(t *testing.T) {
 			require.Equal(t, got.Prompt[1:], scored[1:])
 			require.Equal(t, got.PromptTop, top)
 			require.Equal(t, scores[0], slices.Concat(got.Prompt[1:], got.Raw))
-			require.Zero(t, got.Cached, "what is scored is computed")
+			require.Zero(t, got.Cached, "scored tokens are not taken from the cache")
 			first := len(r.Prompt)
 			checkTop(t, r.PromptTop, whole[:first], got.Prompt, got.PromptTop, 1)
 			checkTop(t, r.Top, got.Tokens, got.Raw, got.Top, 0)
@@ -57,7 +57,7 @@ func TestWhatIsToldOfTokens(t *testing.T) {
 	}
 }
 
-// checkTop holds the most likely tokens at each place to the token that is there, and its log-probability.
+// checkTop compares the most likely tokens at each position with the token there, and its log-probability.
 func checkTop(t *testing.T, n int, tokens []int32, logprobs []float32, tops [][]Likely, from int) {
 	t.Helper()
 	if n == 0 {
@@ -77,7 +77,7 @@ func checkTop(t *testing.T, n int, tokens []int32, logprobs []float32, tops [][]
 	}
 }
 
-// rising allows tokens of the same remainder by three that are larger than the one before, as long as there are.
+// rising is a constraint: larger tokens with the same remainder by three, as long as there are any.
 type rising struct {
 	vocab, last int
 	asked, came int
@@ -95,7 +95,7 @@ func (r *rising) Allow(mask []uint32) {
 
 func (r *rising) Accept(token int32) { r.last, r.came = int(token), r.came+1 }
 
-// Constraints of requests beside others hold, each sample having its own; one that allows nothing more fails alone.
+// Constraints hold beside other requests, each sample having its own; one that allows no token fails alone.
 func TestConstraintsHold(t *testing.T) {
 	p := open(t, backend(t), "qwen3-tied", "")
 	free := Request{Prompt: []int32{4, 5, 6}, N: 2, Params: Params{Temperature: 1.2, MaxTokens: 25}}
@@ -131,7 +131,7 @@ func TestConstraintsHold(t *testing.T) {
 	require.Equal(t, want, others.wait(t, free))
 }
 
-// Each is told what he asked for alone, whatever is asked beside him.
+// Each request gets only the log-probabilities that it asked for.
 func TestNobodyIsToldWhatOthersAsked(t *testing.T) {
 	p := open(t, backend(t), "qwen3-tied", "")
 	plain := Request{Prompt: []int32{4, 5, 6}, N: 1, Params: Params{Temperature: 1, MaxTokens: 9}}
@@ -162,7 +162,7 @@ func TestNobodyIsToldWhatOthersAsked(t *testing.T) {
 	}
 }
 
-// A number of most likely tokens that is beyond any vocabulary is all of them, and no small one by what single words of it hold.
+// A requested number of most likely tokens beyond 32 bits means all of them, and is not truncated to a small one.
 func TestMoreMostLikelyTokensThanThereAre(t *testing.T) {
 	e := engine(t, open(t, backend(t), "qwen3-tied", ""), Options{MaxLength: 64})
 	all := Request{Prompt: []int32{4, 5, 6}, N: 2, Params: Params{Temperature: 1.2, MaxTokens: 25}}
@@ -171,7 +171,7 @@ func TestMoreMostLikelyTokensThanThereAre(t *testing.T) {
 	require.Equal(t, want, sampleAll(t, e, []Request{all}))
 }
 
-// What a constraint says of tokens that the vocabulary does not have, in the last word of its mask, counts for nothing.
+// Bits of a mask beyond the vocabulary, in its last word, have no effect.
 func TestAMaskEndsWithTheVocabulary(t *testing.T) {
 	s := scheduler{Engine: &Engine{cfg: model.Config{Vocab: 40}}}
 	every := &sequence{constraint: words{^uint32(0), ^uint32(0)}}
@@ -184,7 +184,7 @@ func TestAMaskEndsWithTheVocabulary(t *testing.T) {
 	require.ErrorIs(t, none.err, errNothingAllowed)
 }
 
-// words are what a constraint writes.
+// words is a constraint that returns a fixed mask.
 type words []uint32
 
 func (w words) Allow(mask []uint32) { copy(mask, w) }

@@ -12,15 +12,15 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// On an emulated card, in each precision: what the sampler records is what the trainer's kernels compute, bit for bit, and a request
-// draws the same alone and beside others, in small pieces and large ones.
+// On an emulated card, in each precision: recorded log-probabilities are those of the trainer's kernels, bit for bit, and a request draws
+// the same alone and beside others, in any chunks.
 func TestOnACard(t *testing.T) {
 	for _, o := range []model.Options{{Precision: model.BF16, Cache: model.BF16}, {}} {
 		t.Run(o.Precision.String(), func(t *testing.T) {
 			b := backendtest.Card(t)
 			defer func() { require.NoError(t, b.Close()) }()
 			p := openWith(t, b, "qwen3-untied-sharded", "adapter", o)
-			if o.Cache == model.BF16 { // of which most is read at a time
+			if o.Cache == model.BF16 { // whose kernels read most positions at a time
 				freesBehindTheWindow(t, openWith(t, b, "mistral-yarn", "", o))
 			}
 			asked := requests(p.Vocab, 0.7, 7)
@@ -44,8 +44,8 @@ func TestOnACard(t *testing.T) {
 	}
 }
 
-// freesBehindTheWindow draws a sequence whose blocks behind the window another one takes, and scores both. The device tells of reads
-// of what nobody wrote.
+// freesBehindTheWindow draws a sequence whose blocks before the window are reused by another one, and scores both. The device reports
+// reads of memory that was not written.
 func freesBehindTheWindow(t *testing.T, p *model.Policy) {
 	t.Helper()
 	e := engine(t, p, Options{MaxLength: 192, MaxSequences: 2, TokenBudget: 64, CacheBytes: int64(7 * p.BlockBytes())})

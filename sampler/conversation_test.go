@@ -15,14 +15,14 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// world answers turns with tokens that follow from what was said, and ends conversations after some. Every other reply comes from
-// another goroutine, in any order.
-type world struct {
+// environment replies by what a turn says, and ends conversations after some turns. Every other reply comes from another goroutine, in any
+// order.
+type environment struct {
 	vocab, turns int
 	late         sync.WaitGroup
 }
 
-func (w *world) next(sofar Rollout, reply func(More)) {
+func (w *environment) next(sofar Rollout, reply func(More)) {
 	sum := uint64(len(sofar.Tokens))
 	for _, t := range sofar.Tokens {
 		sum = splitmix.At(sum+uint64(t), 0)
@@ -39,8 +39,8 @@ func (w *world) next(sofar Rollout, reply func(More)) {
 	w.late.Go(func() { reply(more) })
 }
 
-// conversations are requests of all kinds, of which most go on after their first turn.
-func (w *world) conversations(n int) []Request {
+// conversations are requests of all kinds, most of which continue after their first turn.
+func (w *environment) conversations(n int) []Request {
 	asked := requests(w.vocab, 1, n)
 	for i := range asked {
 		if i%4 != 3 {
@@ -51,7 +51,7 @@ func (w *world) conversations(n int) []Request {
 	return asked
 }
 
-// checkTurns holds the numbers of what was drawn to what the trainer computes, and those of the rest to 0.
+// checkTurns compares the log-probabilities of drawn tokens with the trainer's, and requires 0 for the others.
 func checkTurns(t *testing.T, p *model.Policy, asked []Request, rollouts []Rollout) {
 	t.Helper()
 	var sequences [][]int32
@@ -78,12 +78,12 @@ func checkTurns(t *testing.T, p *model.Policy, asked []Request, rollouts []Rollo
 	}
 }
 
-// The same conversations alone, beside others, in any chunks, in caches that must give way, and in a Live that remembers: the same
-// tokens and the same bits, which are the trainer's.
+// The same conversations alone, beside others, in any chunks, in caches so small that sequences are preempted, and in a Live with a
+// prefix cache: the same tokens and bits, which are the trainer's.
 func TestNothingAroundAConversationChangesIt(t *testing.T) {
 	for _, name := range []string{"qwen3-tied", "mistral-yarn"} {
 		p := open(t, backend(t), name, "adapter")
-		w := &world{vocab: p.Vocab, turns: 3}
+		w := &environment{vocab: p.Vocab, turns: 3}
 		asked := w.conversations(6)
 		var want []Rollout
 		alone := engine(t, p, Options{MaxLength: 272, MaxSequences: 1, TokenBudget: 29, NoDrafts: true})
@@ -102,7 +102,7 @@ func TestNothingAroundAConversationChangesIt(t *testing.T) {
 			e := engine(t, p, o)
 			require.Equal(t, want, sampleAll(t, e, asked), "%s, %+v", name, o)
 			require.Equal(t, o.CacheBytes == tight, e.Preempted+e.Dropped > 0, "%+v: %d preempted, %d dropped", o, e.Preempted, e.Dropped)
-			// But for the last token of a prompt, which samples that begin later follow anew.
+			// Except for the last token of a prompt, which is computed again for samples that begin later.
 			require.Equal(t, o.CacheBytes == tight, e.Recomputed > len(want), "%+v: %d tokens", o, e.Recomputed)
 			l := live(t, p, o)
 			got := make([]Rollout, 0, len(want))
@@ -127,10 +127,10 @@ func TestNothingAroundAConversationChangesIt(t *testing.T) {
 	}
 }
 
-// What is in the cache stays there between turns: each token is computed once, and the last one, which nobody reads, never.
+// The cache is kept between turns: each token is computed once, and the last one, which nobody reads, never.
 func TestAConversationIsComputedOnce(t *testing.T) {
 	p := open(t, backend(t), "qwen3-tied", "adapter")
-	w := &world{vocab: p.Vocab, turns: 5}
+	w := &environment{vocab: p.Vocab, turns: 5}
 	for _, samples := range []int{1, 3} {
 		e := engine(t, p, Options{MaxLength: 320})
 		r := Request{Prompt: []int32{5, 6, 7, 8, 9}, N: samples, Params: Params{Temperature: 1, MaxTokens: 7}, Next: w.next}
@@ -145,7 +145,7 @@ func TestAConversationIsComputedOnce(t *testing.T) {
 	w.late.Wait()
 }
 
-// Who waits for a tool takes nobody's place, nor their memory: all others are done before the tool answers.
+// A conversation that waits for a tool holds neither a slot nor memory: all others are done before the tool answers.
 func TestASlowToolHoldsNobodyUp(t *testing.T) {
 	p := open(t, backend(t), "qwen3-tied", "adapter")
 	tight := int64(p.BlockBytes()) * int64(128/p.CacheBlock()+1)
@@ -190,14 +190,14 @@ func TestASlowToolHoldsNobodyUp(t *testing.T) {
 	}
 }
 
-// replier keeps what a conversation waits for.
+// replier stores the reply functions of waiting conversations.
 type replier struct {
 	came chan func(More)
 }
 
 func (r *replier) next(_ Rollout, reply func(More)) { r.came <- reply }
 
-// The end of a call or of a request takes what waits for a reply along, and a reply that comes later does nothing.
+// Cancelling a request, or the end of a call, also ends conversations that wait for a reply; a later reply has no effect.
 func TestRepliesMayComeTooLate(t *testing.T) {
 	p := open(t, backend(t), "qwen3-tied", "")
 	r := &replier{came: make(chan func(More), 2)}
@@ -207,7 +207,7 @@ func TestRepliesMayComeTooLate(t *testing.T) {
 	go func() {
 		reply := <-r.came
 		reply(More{MaxTokens: 3})
-		reply(More{}) // which somebody said already
+		reply(More{}) // replied already
 		r.came <- <-r.came
 		cancel()
 	}()
@@ -239,7 +239,7 @@ func TestRepliesMayComeTooLate(t *testing.T) {
 	require.Equal(t, l.s.Blocks, l.s.FreeBlocks())
 }
 
-// A reply that nothing can be made of ends its conversation alone, and says why.
+// An invalid reply ends only its own conversation, with the reason.
 func TestBadRepliesEndTheirConversation(t *testing.T) {
 	p := open(t, backend(t), "qwen3-tied", "")
 	e := engine(t, p, Options{MaxLength: 64})
@@ -264,10 +264,10 @@ func TestBadRepliesEndTheirConversation(t *testing.T) {
 	}
 }
 
-// What ends a turn and what may come in it starts anew with each, and what is told of tokens besides keeps their places.
+// Stops and constraints start over with each turn, and log-probabilities keep their positions.
 func TestEachTurnStartsAnew(t *testing.T) {
 	p := open(t, backend(t), "qwen3-tied", "adapter")
-	w := &world{vocab: p.Vocab, turns: 3}
+	w := &environment{vocab: p.Vocab, turns: 3}
 	watches := 0
 	r := Request{Prompt: []int32{4, 5, 6}, N: 1, Raw: true, Top: 2, Next: w.next, Params: Params{Temperature: 1.2, MaxTokens: 6,
 		Watch: func() func(int32) bool {

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// Over many draws from a fixed model, tokens come as often as they should, for each way to truncate: usually a quarter of the draws.
+// Over many draws from a fixed model, tokens have the right frequencies, for each kind of truncation: by default a quarter of the draws.
 func TestDrawsFollowTheDistribution(t *testing.T) {
 	t.Parallel()
 	draws := forms.Usual(50_000, 200_000)
@@ -122,7 +122,7 @@ func exact(logp []float64, params Params) []float64 {
 	return kept
 }
 
-// chiSquare compares counts with what is expected; cells that expect few are joined.
+// chiSquare compares counts with expected ones; small cells are merged.
 func chiSquare(counts []int, expected []float64, n int) (statistic float64, cells int) {
 	restCount, restExpected := 0, 0.0
 	add := func(count int, e float64) {
@@ -134,7 +134,7 @@ func chiSquare(counts []int, expected []float64, n int) (statistic float64, cell
 		e := p * float64(n)
 		switch {
 		case e == 0 && counts[v] > 0:
-			return math.Inf(1), cells // drawn, but cut off
+			return math.Inf(1), cells // drawn, but truncated
 		case e >= 10:
 			add(counts[v], e)
 		default:
@@ -147,7 +147,7 @@ func chiSquare(counts []int, expected []float64, n int) (statistic float64, cell
 	return statistic, cells
 }
 
-// chiSquareLimit is what a right sampler stays below 9,999 times out of 10,000 (Wilson and Hilferty).
+// chiSquareLimit is a bound that a correct sampler exceeds once in 10,000 times (Wilson and Hilferty).
 func chiSquareLimit(freedom int) float64 {
 	const z = 3.719
 	k := float64(freedom)

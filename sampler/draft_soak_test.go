@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// neighbours allows a third of the tokens, which the one before decides.
+// neighbours is a constraint: a third of the tokens, depending on the one before.
 type neighbours struct{ vocab, last int }
 
 func (n *neighbours) Allow(mask []uint32) {
@@ -24,8 +24,8 @@ func (n *neighbours) Allow(mask []uint32) {
 
 func (n *neighbours) Accept(token int32) { n.last = int(token) }
 
-// askedAtRandom are requests of every kind, some of which say again what others do.
-func askedAtRandom(rng *rand.Rand, w *world) []Request {
+// askedAtRandom are requests of every kind, some of which repeat others.
+func askedAtRandom(rng *rand.Rand, w *environment) []Request {
 	asked := make([]Request, 1+rng.IntN(10))
 	for i := range asked {
 		r := Request{Prompt: randomTokens(rng, []int{2, 5, w.vocab}[rng.IntN(3)], 1+rng.IntN(60)), N: 1 + rng.IntN(4),
@@ -54,8 +54,8 @@ func askedAtRandom(rng *rand.Rand, w *world) []Request {
 	return asked
 }
 
-// Whatever is asked, at once or by and by, and with whatever memory: with all drafts that can be there are the same bytes as without
-// any. How often goes with GRPO_SOAK.
+// For all requests, at once or one after the other, and with any memory: the maximum of drafts gives the same bytes as none. GRPO_SOAK
+// sets the number of rounds.
 func TestDraftsChangeNothingWhateverIsAsked(t *testing.T) {
 	n := often(t, 8)
 	b, policies := backend(t), []*model.Policy(nil)
@@ -65,7 +65,7 @@ func TestDraftsChangeNothingWhateverIsAsked(t *testing.T) {
 	for seed := range n {
 		rng := rand.New(rand.NewPCG(uint64(seed), 1))
 		p := policies[seed%len(policies)]
-		w := &world{vocab: p.Vocab, turns: 1 + rng.IntN(3)}
+		w := &environment{vocab: p.Vocab, turns: 1 + rng.IntN(3)}
 		asked := askedAtRandom(rng, w)
 		o := Options{MaxLength: 280, NoDrafts: true}
 		want := sampleAll(t, engine(t, p, o), asked)
@@ -76,10 +76,10 @@ func TestDraftsChangeNothingWhateverIsAsked(t *testing.T) {
 		l, err := NewLive(p, o)
 		require.NoError(t, err)
 		l.s.drafts.eager = true
-		for range 2 { // the second time from what was said the first time
+		for range 2 { // the second time with drafts from the first
 			for _, got := range [][]Rollout{sampleAll(t, e, asked), byAndBy(t, rng, l, asked)} {
 				require.Len(t, got, len(want))
-				for i := range want { // of which some numbers are none
+				for i := range want { // some numbers are NaN
 					require.Equal(t, fmt.Sprint(want[i]), fmt.Sprint(got[i]), "seed %d, %+v", seed, o)
 				}
 			}
@@ -88,7 +88,7 @@ func TestDraftsChangeNothingWhateverIsAsked(t *testing.T) {
 	}
 }
 
-// byAndBy gives what is drawn for requests that come in any order, one after the other.
+// byAndBy draws requests one after the other, in random order.
 func byAndBy(t *testing.T, rng *rand.Rand, l *Live, asked []Request) (all []Rollout) {
 	left := 0
 	steps := func(n int) {
@@ -103,7 +103,7 @@ func byAndBy(t *testing.T, rng *rand.Rand, l *Live, asked []Request) (all []Roll
 			}
 			require.NoError(t, l.iterate())
 			for _, q := range l.s.sequences {
-				require.LessOrEqual(t, len(q.table), l.s.blocksFor(q.length()), "what was drafted keeps no blocks")
+				require.LessOrEqual(t, len(q.table), l.s.blocksFor(q.length()), "drafts must not keep blocks")
 			}
 		}
 	}
@@ -127,7 +127,7 @@ func byAndBy(t *testing.T, rng *rand.Rand, l *Live, asked []Request) (all []Roll
 	return all
 }
 
-// Where nothing is drafted no texts are kept, as the plan of memory has it.
+// Without drafts no corpus is kept, as planned.
 func TestWithoutDraftsNothingIsKept(t *testing.T) {
 	e := engine(t, open(t, backend(t), "qwen3-tied", ""), Options{MaxLength: 64, NoDrafts: true})
 	require.Zero(t, e.DraftBytes())

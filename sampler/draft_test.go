@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// What is drafted changes neither tokens nor bits, whatever comes with them, and saves iterations.
+// Drafts change neither tokens nor bits, with any options, and save iterations.
 func TestDraftsChangeNothing(t *testing.T) {
 	inEveryPrecision(t, func(t *testing.T, b kernels.Backend, rounding model.Options) {
 		for _, name := range []string{"qwen3-tied", "mistral-yarn"} {
@@ -29,7 +29,7 @@ func TestDraftsChangeNothing(t *testing.T) {
 			require.Zero(t, plain.Drafted)
 			o.NoDrafts = false
 			e := engine(t, p, o)
-			for range 2 { // the second time from what was said the first time
+			for range 2 { // the second time with drafts from the first
 				require.Equal(t, want, sampleAll(t, e, asked))
 				t.Logf("%s: %d drafted, %d of them drawn", name, e.Drafted, e.Accepted)
 			}
@@ -40,7 +40,7 @@ func TestDraftsChangeNothing(t *testing.T) {
 	})
 }
 
-// A sequence that is known is drawn in a few iterations.
+// A sequence that was drawn before is drawn in a few iterations.
 func TestDraftsSaveIterations(t *testing.T) {
 	p := open(t, backend(t), "qwen3-tied", "")
 	l, err := NewLive(p, Options{MaxLength: 256})
@@ -61,10 +61,10 @@ func TestDraftsSaveIterations(t *testing.T) {
 	require.Less(t, d.end, uint32(300), "each token once, and some before each piece")
 	require.Less(t, draw("ada"), 20)
 	require.Greater(t, d.chances[longestGram].rate, 0.9)
-	require.Greater(t, draw("bob"), 150, "what others were told is not his")
+	require.Greater(t, draw("bob"), 150, "other clients' texts give no drafts")
 }
 
-// Where the whole cache is remembered, a draft takes what was used longest ago.
+// If the whole cache is remembered, drafts replace the blocks used longest ago.
 func TestDraftsTakeWhatIsOnlyRemembered(t *testing.T) {
 	p := open(t, backend(t), "qwen3-tied", "")
 	l, err := NewLive(p, Options{MaxLength: 256, MaxSequences: 2})
@@ -87,12 +87,12 @@ func TestDraftsTakeWhatIsOnlyRemembered(t *testing.T) {
 	require.Equal(t, again, draw(1, 200))
 }
 
-// What is found did come after those tokens, and what was said last is found.
+// A match in the corpus did follow those tokens, and the latest text is found.
 func TestACorpusFindsWhatWasSaid(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	c := newCorpus(1 << 14)
 	said := map[uint64][][]int32{}
-	missed := 0 // as others had the same hash
+	missed := 0 // hash collisions
 	for range 400 {
 		salt, text := rng.Uint64N(2), randomTokens(rng, 6, 1+rng.IntN(40))
 		before := rng.IntN(len(text))
@@ -116,7 +116,7 @@ func TestACorpusFindsWhatWasSaid(t *testing.T) {
 			missed++
 		}
 	}
-	require.Less(t, missed, 20, "two of six tokens in a row were said")
+	require.Less(t, missed, 20, "at least two of six tokens must match")
 }
 
 func contains(text, part []int32) bool {
@@ -128,7 +128,7 @@ func contains(text, part []int32) bool {
 	return false
 }
 
-// The ring goes round: what was said long ago is not found, nor is anything that nobody said.
+// The ring of the corpus wraps around: old text is not found, nor text that was never added.
 func TestACorpusForgets(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	c := newCorpus(maxCorpus)
@@ -152,11 +152,11 @@ func TestACorpusForgets(t *testing.T) {
 	require.Greater(t, found, tried*95/100)
 	next, _ = c.follow(0, first[:9:9], nil, 16)
 	require.Len(t, next, 9)
-	c.add(0, randomTokens(rng, 1<<30, 3*c.size), 7) // more than there is room for
+	c.add(0, randomTokens(rng, 1<<30, 3*c.size), 7) // longer than the ring
 	require.Equal(t, int32(separator), c.at(c.end-1))
 }
 
-// Nobody finds what others said: where their text has come round to the place of one's own, and where a hash is the same.
+// Texts of other clients are never found: also if theirs overwrote one's own in the ring, or has the same hash.
 func TestACorpusTellsNobodyOfOthers(t *testing.T) {
 	c := newCorpus(1 << 14)
 	text := []int32{1, 2, 3}
@@ -181,11 +181,11 @@ func TestACorpusTellsNobodyOfOthers(t *testing.T) {
 	require.Zero(t, n)
 }
 
-// Nothing is drafted while a sequence is computed again, which would lack the rows, and might lack the blocks.
+// There are no drafts while a preempted sequence is recomputed: they could take its rows and blocks.
 func TestNothingIsDraftedWhileOthersAreComputedAgain(t *testing.T) {
 	e := engine(t, open(t, backend(t), "qwen3-tied", ""), Options{MaxLength: 128, MaxSequences: 2, TokenBudget: 20})
 	r := Request{Prompt: []int32{1, 2, 3}, N: 2, Params: Params{MaxTokens: 120}}
-	sampleAll(t, e, []Request{r}) // so that it is known
+	sampleAll(t, e, []Request{r}) // so that it is in the corpus
 	s := &scheduler{Engine: e, replies: newReplies()}
 	defer s.close()
 	s.add(newGroup(0, r, Listener{}))
@@ -205,7 +205,7 @@ func TestNothingIsDraftedWhileOthersAreComputedAgain(t *testing.T) {
 	require.Greater(t, e.Drafted, drafted)
 }
 
-// Drafts take the rows, draws and blocks that others leave, and none behind the end of a turn.
+// Drafts use only rows, draws and blocks that are left over, and none after the end of a turn.
 func TestDraftsTakeWhatOthersLeave(t *testing.T) {
 	e := engine(t, open(t, backend(t), "qwen3-tied", ""), Options{MaxLength: 128, MaxSequences: 2, TokenBudget: 40})
 	s := &scheduler{Engine: e, replies: newReplies()}
@@ -249,8 +249,8 @@ func TestDraftsTakeWhatOthersLeave(t *testing.T) {
 	}
 }
 
-// What drawing takes, by which prompts have their rows, is measured without drafts, as none are made while there are prompts; and what
-// a row costs is measured without prompts.
+// The time per draw, which limits prompt rows, is measured without drafts, since there are none beside prompts; the time per row is
+// measured without prompts.
 func TestDraftsAreNotTakenForDrawing(t *testing.T) {
 	q := newQueue(t, Options{MaxLength: 128, TokenBudget: 24, Pace: time.Second})
 	s := q.l.s
@@ -273,7 +273,7 @@ func TestDraftsAreNotTakenForDrawing(t *testing.T) {
 	require.Greater(t, s.Accepted, 50)
 }
 
-// machine takes so long for an iteration, and a part of that longer or shorter.
+// machine models the time of an iteration: a fixed part, a part per row, and relative noise.
 type machine struct{ fixed, each, noise float64 }
 
 // without is the time without noise, in milliseconds.
@@ -282,18 +282,18 @@ func (m machine) without(rows int) float64 { return m.fixed + m.each*float64(row
 func (m machine) time(rng *rand.Rand, rows int) time.Duration {
 	t := m.without(rows) * (1 + m.noise*(2*rng.Float64()-1))
 	if m.noise > 0 && rng.IntN(20) == 0 {
-		t *= 5 // something else had the machine
+		t *= 5 // another program had the processor
 	}
 	return time.Duration(t * float64(time.Millisecond))
 }
 
-// What a row costs is found by what iterations take, and tokens are drafted where they pay: what is drawn in a second is within a tenth
-// of the best number of drafts behind every draw.
+// The cost of a row is learned from iterations, and drafts are made where they pay: the rate is within a tenth of that of the best fixed
+// number of drafts.
 func TestDraftsAreMadeWhereTheyPay(t *testing.T) {
 	for name, c := range map[string]struct {
 		machine
 		running int
-		before  float64 // the chance of a draft in the beginning
+		before  float64 // the initial estimate of a draft's acceptance
 		chance  float64
 	}{
 		"weights are read":       {machine{20, 0.1, 0}, 4, 0.9, 0.9},

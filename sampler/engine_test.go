@@ -20,7 +20,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// families are the golden models of the architectures that came later.
+// families are the golden models of architectures other than Qwen3.
 var families = []string{"llama-rope-scaled", "qwen2-bias", "gemma2-softcap", "mistral-yarn"}
 
 func TestGreedyMatchesTheFloat64Reference(t *testing.T) {
@@ -51,7 +51,7 @@ func TestGreedyMatchesTheFloat64Reference(t *testing.T) {
 				require.Equal(t, Length, got.Finish)
 				for i := range w.Completion {
 					if w.Margins[i] <= 1e-3 {
-						break // a tie to any reader; what follows depends on it
+						break // a tie: the tokens after it depend on how it is broken
 					}
 					require.Equal(t, w.Completion[i], got.Tokens[i], "%s with %s, token %d", name, w.With, i)
 					require.InDelta(t, w.LogProbs[i], got.LogProbs[i], 2e-4)
@@ -61,7 +61,7 @@ func TestGreedyMatchesTheFloat64Reference(t *testing.T) {
 	})
 }
 
-// What the sampler records is what the trainer's kernels compute, bit for bit.
+// Recorded log-probabilities are those of the trainer's kernels, bit for bit.
 func TestSamplerAndScorerAgreeToTheBit(t *testing.T) {
 	inEveryPrecision(t, func(t *testing.T, b kernels.Backend, rounding model.Options) {
 		for _, name := range []string{"qwen3-tied", "qwen3-untied-sharded"} {
@@ -81,7 +81,7 @@ func TestSamplerAndScorerAgreeToTheBit(t *testing.T) {
 	})
 }
 
-// So it is with a model that is trained as a whole, after an update of its weights.
+// The same in full training, after an update of the weights.
 func TestAWholeModelSamplesWhatItScores(t *testing.T) {
 	for _, order := range []kernels.Order{kernels.Serial, kernels.Tiles} {
 		b := backendtest.CPU(t, cpu.Options{Order: order})
@@ -107,8 +107,8 @@ func TestAWholeModelSamplesWhatItScores(t *testing.T) {
 	}
 }
 
-// So do those of other families, whose window is shorter than most completions, beside others, in chunks, with blocks that
-// requests share, and in a cache that must give way.
+// The same for other families, whose window is shorter than most completions, beside others, in chunks, with shared blocks, and in a
+// cache so small that sequences are preempted.
 func TestOtherFamiliesSampleWhatTheyScore(t *testing.T) {
 	for _, cache := range []model.Precision{model.F32, model.BF16} {
 		b := backendtest.CPU(t, cpu.Options{Threads: 2})
@@ -133,8 +133,8 @@ func TestOtherFamiliesSampleWhatTheyScore(t *testing.T) {
 	}
 }
 
-// Where every layer reads a window alone, sequences that are much longer than it need few blocks, and draw what they score. Where
-// some layers read all, they need all.
+// If every layer has a window, sequences much longer than it need few blocks, and log-probabilities are the scorer's. If some layers have
+// none, all blocks are needed.
 func TestBlocksBehindAWindowAreFree(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{Threads: 2})
 	defer b.Close()
@@ -152,7 +152,7 @@ func TestBlocksBehindAWindowAreFree(t *testing.T) {
 		e := engine(t, p, o)
 		rollouts := sampleAll(t, e, asked)
 		require.Equal(t, name != "mistral-yarn", e.Preempted > 0, "%s: %d times", name, e.Preempted)
-		// Prompts that come and go overwrite whole blocks as soon as they are free.
+		// Further prompts overwrite whole blocks as soon as they are free.
 		for i := range 40 {
 			asked = append(asked, Request{Prompt: randomTokens(rng, p.Vocab, 40), N: 1, Key: Key{Problem: 2 + i},
 				Params: Params{Temperature: 1, MaxTokens: 9}})
@@ -167,7 +167,7 @@ func TestBlocksBehindAWindowAreFree(t *testing.T) {
 		slid := false
 		for step(t, live) {
 			at := slices.IndexFunc(live.s.sequences, func(q *sequence) bool { return q.state == running && q.freed > 0 })
-			if at >= 0 && !slid { // one that gave blocks up gives up the rest, and is computed again
+			if at >= 0 && !slid { // a sequence that freed blocks behind its window frees the rest, too, and is recomputed
 				slid = true
 				live.s.preempt(live.s.sequences[at])
 			}
@@ -183,8 +183,7 @@ func TestBlocksBehindAWindowAreFree(t *testing.T) {
 	}
 }
 
-// The same request alone, beside others, in any chunks, with a cache so small that it must give way:
-// the same tokens and the same bits.
+// The same request alone, beside others, in any chunks, with a cache so small that it is preempted: the same tokens and bits.
 func TestNothingAroundARequestChangesIt(t *testing.T) {
 	t.Parallel()
 	inEveryPrecision(t, func(t *testing.T, b kernels.Backend, rounding model.Options) {
@@ -213,7 +212,7 @@ func TestNothingAroundARequestChangesIt(t *testing.T) {
 	})
 }
 
-// 1 thread or 8: the same tokens and the same bits.
+// 1 thread or 8: the same tokens and bits.
 func TestThreadsChangeNothing(t *testing.T) {
 	var want []Rollout
 	for _, threads := range []int{1, 8, 3} {
@@ -288,20 +287,20 @@ func TestBadRequestsAreRefusedBeforeAnyWork(t *testing.T) {
 		require.EqualError(t, err, "request 1: "+message)
 	}
 	none, err := NewPlan(p, Options{MaxLength: 1 << 20})
-	require.Equal(t, "KV: none", none.String(), "what stands beside an error can be printed, too")
+	require.Equal(t, "KV: none", none.String(), "a plan can be printed even beside an error")
 	require.ErrorContains(t, err, "the model has 40960 positions")
 	_, err = NewPlan(p, Options{MaxLength: 64, CacheBytes: 1000})
 	require.ErrorContains(t, err, "a sequence of 64 tokens needs 3")
 	_, err = NewPlan(p, Options{MaxLength: 64, CacheBytes: 1 << 60})
 	require.ErrorContains(t, err, "this process may take ")
 	for _, o := range []Options{{MaxSequences: 1 << 40}, {MaxSequences: math.MaxInt}, {TokenBudget: 1 << 40}} {
-		_, err = New(p, o) // before the cache is made, which takes a minute where half of a machine is free
+		_, err = New(p, o) // before the cache is allocated, which takes a minute with half of a machine's memory
 		require.ErrorContains(t, err, "besides the KV cache, but this process may take only ")
 		require.True(t, badinput.Is(err))
 	}
 }
 
-// A cache of no given size takes half of what is free, if it could use so much; one of a given size may take all of it, and no more.
+// A cache of unset size takes half of the free memory, if it can use that much; one of a set size may take all of it, and no more.
 func TestACacheFitsWhatIsFree(t *testing.T) {
 	p := open(t, backend(t), "qwen3-tied", "")
 	size := int64(p.BlockBytes())

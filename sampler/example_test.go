@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// small opens a model whose weights mean nothing, in place of model.Open and a directory.
+// small opens a model with random weights, in place of model.Open and a directory.
 func small() (p *model.Policy, closeBackend func() error) {
 	b, err := device.Open("cpu", 1)
 	if err != nil {
@@ -23,7 +23,7 @@ func small() (p *model.Policy, closeBackend func() error) {
 	return p, b.Close
 }
 
-// A completion depends on its key, and not on what is drawn beside it.
+// A completion depends on its key, and not on other requests.
 func ExampleEngine_Sample() {
 	p, closeBackend := small()
 	defer closeBackend()
@@ -48,7 +48,7 @@ func ExampleEngine_Sample() {
 	// Output: 4 length true
 }
 
-// Requests that come and go: one is heard of token by token, one is given up.
+// Requests are submitted at any time: one is observed token by token, one is cancelled.
 func ExampleLive() {
 	p, closeBackend := small()
 	defer closeBackend()
@@ -70,7 +70,7 @@ func ExampleLive() {
 	}
 	ticket.Cancel()
 	l.Close()                         // the sampler takes no more requests
-	err = l.Run(context.Background()) // in a goroutine of its own, where requests come and go
+	err = l.Run(context.Background()) // usually in a goroutine of its own
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -9,11 +9,11 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// failing is a backend that breaks after so many waits for it.
+// failing is a backend that fails after a number of waits.
 type failing struct {
 	kernels.Backend
 	left  int
-	broke func() // is called then
+	broke func() // called then
 }
 
 var errBroken = errors.New("the machine is broken")
@@ -26,7 +26,7 @@ func (f *failing) Sync() error {
 	return f.Backend.Sync()
 }
 
-// A machine that fails ends all requests with its error, those that wait or come meanwhile too, and no more are taken.
+// A failing backend ends all requests with its error, also waiting ones and those that arrive meanwhile, and no more are accepted.
 func TestAFailingMachineEndsAllRequests(t *testing.T) {
 	for _, left := range []int{0, 8} {
 		b := &failing{Backend: backend(t), left: 1 << 30}
@@ -55,6 +55,6 @@ func TestAFailingMachineEndsAllRequests(t *testing.T) {
 		require.ErrorIs(t, err, ErrClosed)
 		require.ErrorIs(t, err, errBroken)
 		require.Equal(t, l.s.Blocks, l.FreeBlocks())
-		require.Equal(t, left > 0, len(l.s.tree.roots) > 0, "what was computed at last is not relied on")
+		require.Equal(t, left > 0, len(l.s.tree.roots) > 0, "results of the failed iteration are discarded")
 	}
 }

@@ -19,7 +19,7 @@ func golden(name ...string) string {
 	return filepath.Join(append([]string{"..", "model", "testdata", "golden"}, name...)...)
 }
 
-// inEveryPrecision is backendtest.OnEach for what also holds where numbers are rounded, and in the order of tiles.
+// inEveryPrecision is backendtest.OnEach for properties that hold in every precision, and in tile order.
 func inEveryPrecision(t *testing.T, test func(t *testing.T, b kernels.Backend, o model.Options)) {
 	backendtest.OnEach(t, func(t *testing.T, b kernels.Backend) { test(t, b, model.Options{}) })
 	for name, o := range map[string]model.Options{"bf16": {Precision: model.BF16}, "bf16 cache": {Cache: model.BF16}} {
@@ -51,7 +51,7 @@ func openWith(t testing.TB, b kernels.Backend, name, adapter string, o model.Opt
 	return p
 }
 
-// engine drafts as much as it can, whatever that costs.
+// engine is an Engine with as many drafts as possible, whatever they cost.
 func engine(t testing.TB, p *model.Policy, o Options) *Engine {
 	t.Helper()
 	e, err := New(p, o)
@@ -68,7 +68,7 @@ func sampleAll(t testing.TB, e *Engine, requests []Request) []Rollout {
 	return rollouts
 }
 
-// requests are prompts of all kinds of lengths, some asking for several completions.
+// requests are prompts of various lengths, some with several completions.
 func requests(vocab int, temperature float32, n int) []Request {
 	rng := rand.New(rand.NewPCG(5, 6))
 	all := make([]Request, n)

@@ -16,14 +16,14 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// backend is closed after what runs on it has ended.
+// backend is closed after all that runs on it has ended.
 func backend(t testing.TB) kernels.Backend {
 	b := backendtest.CPU(t, cpu.Options{})
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
 	return b
 }
 
-// live is a sampler over a small model that runs until the test ends.
+// live is a Live over a small model that runs until the test ends.
 func live(t testing.TB, p *model.Policy, o Options) *Live {
 	t.Helper()
 	l, err := NewLive(p, o)
@@ -42,7 +42,7 @@ func live(t testing.TB, p *model.Policy, o Options) *Live {
 	return l
 }
 
-// heard collects what comes of a request.
+// heard records the events of a request.
 type heard struct {
 	tokens map[int][]Token // by sample
 	done   chan Rollout
@@ -56,7 +56,7 @@ func listen(r Request) (*heard, Listener) {
 	}
 }
 
-// wait gives the rollouts in the order of their samples, after a look at whether the tokens were told of as they came.
+// wait returns the rollouts in the order of samples, and checks the tokens that were reported as they came.
 func (h *heard) wait(t testing.TB, r Request) []Rollout {
 	t.Helper()
 	all := make([]Rollout, r.N)
@@ -73,7 +73,7 @@ func (h *heard) wait(t testing.TB, r Request) []Rollout {
 	return all
 }
 
-// Requests of many clients at once, each of which waits for its own, are drawn as Sample draws them.
+// Concurrent requests of many clients, each of which waits for its own, give the results of Sample.
 func TestLiveDrawsWhatSampleDraws(t *testing.T) {
 	b := backend(t)
 	p := open(t, b, "qwen3-tied", "adapter")
@@ -124,7 +124,7 @@ func TestCancelledRequestsEndAndOthersGoOn(t *testing.T) {
 		require.Equal(t, want[r.Sample].Tokens[:len(r.Tokens)], r.Tokens)
 	}
 	require.Equal(t, want, h.wait(t, long))
-	ticket.Cancel() // once more, after its end
+	ticket.Cancel() // again, after its end
 }
 
 func TestAFullOrClosedLiveRefuses(t *testing.T) {
@@ -142,38 +142,38 @@ func TestAFullOrClosedLiveRefuses(t *testing.T) {
 	require.ErrorIs(t, err, ErrBusy)
 	_, err = l.Submit(Request{N: 1}, Listener{})
 	require.True(t, badinput.Is(err), "%v", err)
-	r.From = "ada" // whose own line it is; what is asked at once is taken at once
+	r.From = "ada" // ada has a queue of her own; concurrent requests are admitted together
 	many := slices.Repeat([]Request{r}, 5)
 	_, err = l.SubmitAll(append(many, Request{N: 1}), make([]Listener, 6))
 	require.True(t, badinput.Is(err), "%v", err)
 	_, err = l.SubmitAll(many, nil)
 	require.ErrorContains(t, err, "0 listeners for 5 requests, expected one for each")
 	_, err = l.Submit(r, Listener{})
-	require.NoError(t, err, "of those nothing was taken")
+	require.NoError(t, err, "none of those was accepted")
 	all, err := l.SubmitAll(many, make([]Listener, 5))
 	require.NoError(t, err)
 	for _, ticket := range all {
 		ticket.Cancel()
 	}
 	_, err = l.SubmitAll(many, make([]Listener, 5))
-	require.NoError(t, err, "what is given up does not wait")
+	require.NoError(t, err, "cancelled requests do not count as waiting")
 	_, err = l.Submit(r, Listener{})
 	require.ErrorIs(t, err, ErrBusy)
-	l.receive() // to those who draw
+	l.receive() // hands the requests over to be drawn
 	_, err = l.Submit(r, Listener{})
 	require.ErrorIs(t, err, ErrBusy)
 	r.From = ""
 	l.Close()
 	_, err = l.Submit(r, Listener{})
 	require.ErrorIs(t, err, ErrClosed)
-	require.NoError(t, l.Run(t.Context()), "what was taken is done")
+	require.NoError(t, l.Run(t.Context()), "accepted requests are completed")
 	for _, got := range h.wait(t, r) {
 		require.Equal(t, Length, got.Finish)
 	}
 	require.Equal(t, l.s.Blocks, l.s.FreeBlocks())
 }
 
-// A prompt that is begun waits no more, scored or not, and is not counted twice where it is given up later.
+// A prompt that has begun no longer counts as waiting, scored or not, and is not counted again if it is cancelled later.
 func TestWhatIsBegunDoesNotWait(t *testing.T) {
 	l, err := NewLive(open(t, backend(t), "qwen3-tied", ""), Options{MaxLength: 64, MaxSequences: 8, MaxWaiting: 2})
 	require.NoError(t, err)
@@ -228,7 +228,7 @@ func TestTheEndOfTheContextEndsRequests(t *testing.T) {
 	require.Equal(t, l.s.Blocks, l.s.FreeBlocks())
 }
 
-// Iterations of 64 sequences by a call of Sample, and by a Live, which remembers and looks for what came.
+// Iterations of 64 sequences by a call of Sample, and by a Live, which also maintains the prefix cache and receives requests.
 func BenchmarkIterations(b *testing.B) {
 	p := open(b, backend(b), "qwen3-tied", "")
 	o := Options{MaxLength: 256, MaxSequences: 64}

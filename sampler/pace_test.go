@@ -7,8 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// On a machine where a row of a prompt takes a millisecond, iterations come to take what is meant, and drawing gets half of the
-// time at the least.
+// On a machine where a prompt row takes a millisecond, iterations approach the intended time, and drawing gets at least half of it.
 func TestPromptsTakeTheTimeThatIsMeant(t *testing.T) {
 	for _, c := range []struct{ goal, drawing, least, most time.Duration }{
 		{200 * time.Millisecond, 40 * time.Millisecond, 180 * time.Millisecond, 200 * time.Millisecond},
@@ -34,20 +33,20 @@ func TestPromptsTakeTheTimeThatIsMeant(t *testing.T) {
 		require.GreaterOrEqual(t, took, c.least, "%+v", c)
 		require.LessOrEqual(t, took, c.most, "%+v", c)
 		require.LessOrEqual(t, p.rows, 512)
-		p.saw(4, 1, time.Millisecond) // a short prompt says nothing of longer ones
+		p.saw(4, 1, time.Millisecond) // a short prompt says nothing about longer ones
 		require.LessOrEqual(t, p.rows, 512)
 	}
 }
 
-// Machines of every kind read a long prompt beside streams in about twice the time that it takes alone, or what the streams leave
-// of it: also where the streams began together with it, and nothing was measured; where twice as many come meanwhile; and where one
-// iteration in five takes four times as long, as something else runs there.
+// On various machines, a long prompt beside streams takes about twice the time that it takes alone, or what the streams leave of it: also
+// if the streams began together with it, and nothing was measured; if twice as many arrive meanwhile; and if one iteration in five takes
+// four times as long, as other programs run there.
 func TestALongPromptHasHalfOfTheTime(t *testing.T) {
 	const length = 8192
 	us := time.Microsecond
 	for _, c := range []struct {
 		name             string
-		step, draw, row  time.Duration // of each iteration, and of each row of it
+		step, draw, row  time.Duration // of each iteration, and of each row in it
 		streams          int
 		measured, double bool
 		noise            bool
@@ -95,8 +94,8 @@ func TestALongPromptHasHalfOfTheTime(t *testing.T) {
 	}
 }
 
-// The prompt of a request beside many streams, where time is counted in rows: a row of a prompt takes 1 ms, a draw takes 4. The
-// prompt is read in about twice the rows' time, and between two tokens of a stream there is twice what there was, at the most.
+// A prompt beside many streams, with time counted in rows: a prompt row takes 1 ms, a draw takes 4. The prompt takes about twice the time
+// of its rows, and the time between two tokens of a stream at most doubles.
 func TestALongPromptBesideManyStreams(t *testing.T) {
 	const length, streams = 460, 16
 	q := newQueue(t, Options{MaxLength: 512, MaxSequences: 24, TokenBudget: 256, Pace: time.Millisecond})
@@ -119,7 +118,7 @@ func TestALongPromptBesideManyStreams(t *testing.T) {
 		if q.iteration > 2 && took > 2*4*streams {
 			late++
 		}
-		if q.iteration > 1 { // in the first nobody is drawn yet
+		if q.iteration > 1 { // the first iteration draws nothing yet
 			require.LessOrEqual(t, took, 3*4*streams)
 		}
 	}

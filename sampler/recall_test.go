@@ -11,8 +11,8 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// draw submits requests to a sampler, one as soon as the one before is done, and gives all rollouts, whose blocks in the
-// cache are not compared.
+// draw submits requests to a sampler, one after the other, and returns all rollouts, without the counts of cached blocks, which are
+// returned separately.
 func draw(t testing.TB, l *Live, asked []Request) (all []Rollout, cached []int) {
 	t.Helper()
 	for i, r := range asked {
@@ -28,7 +28,7 @@ func draw(t testing.TB, l *Live, asked []Request) (all []Rollout, cached []int) 
 	return all, cached
 }
 
-// turns are the turns of some conversations, each of which goes on from the one before with some tokens of its own.
+// turns are the turns of some conversations, each of which continues the one before with some tokens of its own.
 func turns(rng *rand.Rand, vocab, conversations, each int) (asked []Request) {
 	system := randomTokens(rng, vocab, 40)
 	for c := range conversations {
@@ -50,7 +50,7 @@ func randomTokens(rng *rand.Rand, vocab, n int) []int32 {
 	return tokens
 }
 
-// What is found in the cache changes no bit, for each kind of attention; also where what is remembered must give way.
+// Prefixes found in the cache change no bit, for each kind of attention; also if remembered blocks are evicted.
 func TestWhatIsRememberedChangesNothing(t *testing.T) {
 	b := backend(t)
 	for _, name := range append([]string{"qwen3-tied"}, families...) {
@@ -70,7 +70,7 @@ func TestWhatIsRememberedChangesNothing(t *testing.T) {
 	}
 }
 
-// A completion is remembered too: the prompt that goes on from it is found in the cache.
+// Completions are cached, too: a prompt that continues one finds it.
 func TestCompletionsAreRemembered(t *testing.T) {
 	p := open(t, backend(t), "qwen3-tied", "")
 	l := live(t, p, Options{MaxLength: 160})
@@ -84,7 +84,7 @@ func TestCompletionsAreRemembered(t *testing.T) {
 	require.Equal(t, []int{92 / p.CacheBlock() * p.CacheBlock()}, cached, "all that was computed, in full blocks")
 }
 
-// What was found of a prompt is what others had computed, and not what its own request had before it gave its blocks up.
+// The cached tokens of a prompt are those computed by other requests, and not its own from before it was preempted.
 func TestWhatARequestComputedItselfWasNotFound(t *testing.T) {
 	q := newQueue(t, Options{MaxLength: 128})
 	q.ask("", "", 80, 1, 6)
@@ -99,7 +99,7 @@ func TestWhatARequestComputedItselfWasNotFound(t *testing.T) {
 	q.finish()
 }
 
-// The block that was used longest ago is given up first, and never one that somebody runs on.
+// The least recently used block is evicted first, and never one that is in use.
 func TestTheOldestBlocksGiveWay(t *testing.T) {
 	pool := newBlockPool(5)
 	tree := newTree(2, pool)
@@ -135,7 +135,7 @@ func TestTheOldestBlocksGiveWay(t *testing.T) {
 		require.Less(t, len(table), len(c.gone)/2)
 		pool.release(table)
 	}
-	require.False(t, tree.evict(), "somebody runs on it")
+	require.False(t, tree.evict(), "the block is in use")
 	require.Empty(t, tree.find(new(model.Served), []int32{1, 2}, 1), "another adapter computes other keys and values")
 	pool.release(used)
 	tree.forget(nil)
@@ -143,7 +143,7 @@ func TestTheOldestBlocksGiveWay(t *testing.T) {
 	require.Zero(t, pool.evictable)
 }
 
-// secondAdapter is another than the golden one, of another rank.
+// secondAdapter is another adapter than the golden one, of another rank.
 func secondAdapter(t testing.TB, p *model.Policy) *lora.Adapter {
 	layout, err := lora.NewLayout(lora.Config{Rank: 3, Alpha: 40, Targets: []lora.Target{lora.Q, lora.V, lora.Down}}, p.LoRADims())
 	require.NoError(t, err)
@@ -156,8 +156,8 @@ func secondAdapter(t testing.TB, p *model.Policy) *lora.Adapter {
 	return a
 }
 
-// Requests with adapters of their own, which begin alike, draw what a policy draws that has the adapter; and when one is
-// withdrawn its requests are waited for, its blocks go, and it is refused.
+// Requests with adapters, with common prefixes, draw what a policy with the adapter draws; withdrawing an adapter waits for its requests,
+// evicts its blocks, and later requests are refused.
 func TestRequestsSpeakWithTheirAdapters(t *testing.T) {
 	b := backend(t)
 	p := open(t, b, "qwen3-tied", "")
@@ -180,7 +180,7 @@ func TestRequestsSpeakWithTheirAdapters(t *testing.T) {
 		served[i+1], err = l.Serve(a)
 		require.NoError(t, err)
 	}
-	for range 2 { // the second time around all is found in the cache
+	for range 2 { // the second time all is found in the cache
 		for k, r := range asked {
 			var listeners []*heard
 			for _, a := range served {
@@ -204,16 +204,16 @@ func TestRequestsSpeakWithTheirAdapters(t *testing.T) {
 	_, err = l.Submit(r, on)
 	require.NoError(t, err)
 	l.Withdraw(served[1])
-	require.Len(t, h.done, r.N, "it is gone when its requests are done")
+	require.Len(t, h.done, r.N, "a withdrawn adapter is removed when its requests are done")
 	_, err = l.Submit(r, on)
 	require.ErrorIs(t, err, ErrWithdrawn)
 	l.Withdraw(served[1])
 	require.NotContains(t, l.s.tree.roots, served[1])
 	_, err = l.Serve(golden)
-	require.NoError(t, err, "its place is free")
+	require.NoError(t, err, "its slot is free")
 }
 
-// While an adapter is withdrawn, requests of others come and leave: what both give back is counted once, as make race sees.
+// Withdrawing an adapter while other requests arrive and leave: freed memory is counted once, as make race checks.
 func TestAnAdapterIsWithdrawnWhileOthersLeave(t *testing.T) {
 	b := backend(t)
 	p := open(t, b, "qwen3-tied", "")

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A reply that fills a sequence to the last token that it may have is taken.
+// A reply that exactly fills a sequence is accepted.
 func TestAReplyThatFits(t *testing.T) {
 	r := Request{Prompt: []int32{1, 2}, N: 1, Params: Params{MaxTokens: 5}}
 	r.Next = func(sofar Rollout, reply func(More)) {
@@ -21,7 +21,7 @@ func TestAReplyThatFits(t *testing.T) {
 	require.Equal(t, []Turn{{0, 5, Length}, {13, 62, Length}}, got.Turns)
 }
 
-// A reply to an earlier turn that comes once more, when the next waits for its own, is passed over.
+// A repeated reply to an earlier turn, while the next one waits, is ignored.
 func TestAReplyToAnEarlierTurn(t *testing.T) {
 	r := Request{Prompt: []int32{1, 2}, N: 1, Params: Params{MaxTokens: 5}}
 	var first func(More)

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// emptied is a scheduler with a group of one sequence that waits, all of whose blocks are taken.
+// emptied is a scheduler with a group of one waiting sequence, all of whose blocks were taken.
 func emptied(t *testing.T) (*scheduler, *group, []int32) {
 	s := &scheduler{Engine: engine(t, open(t, backend(t), "qwen3-tied", ""), Options{MaxLength: 128, MaxSequences: 2}), replies: newReplies()}
 	t.Cleanup(s.close)
@@ -22,7 +22,7 @@ func emptied(t *testing.T) (*scheduler, *group, []int32) {
 	return s, g, taken
 }
 
-// A prefix that nobody stands on makes room, and that is all that had to happen: nobody else gives way, and nobody is kept waiting.
+// An unused prefix is evicted, and that is enough: no sequence is preempted, and none has to wait.
 func TestAnIdlePrefixMakesRoom(t *testing.T) {
 	s, g, taken := emptied(t)
 	g.prefix, g.prefilled = taken, len(taken)*s.Block
@@ -35,7 +35,7 @@ func TestAnIdlePrefixMakesRoom(t *testing.T) {
 	require.Equal(t, s.Blocks, s.FreeBlocks())
 }
 
-// Who cannot go on for want of blocks waits, and keeps none of those that it was found.
+// A sequence that cannot continue for want of blocks waits, and releases those found in the cache.
 func TestAWaitingSequenceKeepsNothingThatIsRemembered(t *testing.T) {
 	s, g, taken := emptied(t)
 	q := g.pending[0]
@@ -45,7 +45,7 @@ func TestAWaitingSequenceKeepsNothingThatIsRemembered(t *testing.T) {
 	require.Equal(t, taken[:1], s.blocks.free)
 }
 
-// Once the window of all of its sequences is behind the prompt, the group has no blocks any more: what is taken is theirs alone.
+// Once the windows of all sequences are past the prompt, the group has no blocks any more: all blocks are the sequences' own.
 func TestAPromptBehindAWindowIsGivenUp(t *testing.T) {
 	p := open(t, backend(t), "mistral-yarn", "")
 	s := &scheduler{Engine: engine(t, p, Options{MaxLength: 352, MaxSequences: 4, TokenBudget: 32}), replies: newReplies()}
@@ -65,7 +65,7 @@ func TestAPromptBehindAWindowIsGivenUp(t *testing.T) {
 	require.Equal(t, s.Blocks-theirs, s.FreeBlocks())
 }
 
-// The blocks of a prompt stay as long as somebody may begin on them, reads them or has them written.
+// The blocks of a prompt are kept as long as a sequence may begin on them, reads them or writes them.
 func TestAPromptIsKeptAsLongAsItIsNeeded(t *testing.T) {
 	p := open(t, backend(t), "mistral-yarn", "")
 	s := &scheduler{Engine: engine(t, p, Options{MaxLength: 352, MaxSequences: 4, TokenBudget: 32})}
@@ -96,7 +96,7 @@ func TestAPromptIsKeptAsLongAsItIsNeeded(t *testing.T) {
 	}
 }
 
-// Nobody else takes the blocks of a prompt in whose place other blocks would do, while rows of it are written there.
+// The blocks of a prompt are not replaced by equal blocks of another one while rows of it are being written.
 func TestAPromptInWorkKeepsItsBlocks(t *testing.T) {
 	s, g, taken := emptied(t)
 	s.tree = newTree(s.Block, s.blocks)

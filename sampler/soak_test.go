@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
-// randomRequests are up to 30, of which the first has that number.
+// randomRequests are up to 30 requests, numbered from first on.
 func randomRequests(rng *rand.Rand, vocab, first int) []Request {
 	batch := make([]Request, 1+rng.IntN(30))
 	for i := range batch {
@@ -29,7 +29,7 @@ func randomRequests(rng *rand.Rand, vocab, first int) []Request {
 	return batch
 }
 
-// often is the usual number of a test, and as many times that as GRPO_SOAK is times the requests of TestSoak.
+// often is the usual number of repetitions, scaled by GRPO_SOAK relative to the default number of requests of TestSoak.
 func often(t *testing.T, usual int) int {
 	s := os.Getenv("GRPO_SOAK")
 	if s == "" {
@@ -42,8 +42,7 @@ func often(t *testing.T, usual int) int {
 
 const soakRequests = 1000
 
-// Many requests with random lengths, stops and cancellations end with every block free and steady
-// memory. GRPO_SOAK sets their number.
+// Many requests with random lengths, stops and cancellations leave every block free, and memory steady. GRPO_SOAK sets their number.
 func TestSoak(t *testing.T) {
 	n := often(t, soakRequests)
 	b := backendtest.CPU(t, cpu.Options{})

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// step is an iteration of a Live that nobody runs. It reports whether there was work.
+// step makes one iteration of a Live that is not running. It reports whether there was work.
 func step(t testing.TB, l *Live) bool {
 	t.Helper()
 	l.receive()
@@ -22,7 +22,7 @@ func step(t testing.TB, l *Live) bool {
 	return true
 }
 
-// A prompt that takes many iterations holds neither those up that are drawn, nor short prompts behind it.
+// A prompt that takes many iterations delays neither sequences that are drawn, nor short prompts behind it.
 func TestALongPromptHoldsNobodyUp(t *testing.T) {
 	p := open(t, backend(t), "qwen3-tied", "")
 	l, err := NewLive(p, Options{MaxLength: 512, MaxSequences: 8, TokenBudget: 40})
@@ -55,20 +55,20 @@ func TestALongPromptHoldsNobodyUp(t *testing.T) {
 	require.LessOrEqual(t, at[1], 13, "once the others are drawn the long prompt has the rest")
 }
 
-// crowd is a Live over little memory, at which requests of many kinds arrive and some of which leave.
+// crowd is a Live with little memory, to which requests of many kinds are submitted, some of which are cancelled.
 type crowd struct {
 	t       *testing.T
 	rng     *rand.Rand
 	l       *Live
 	served  []*model.Served
-	known   [][]int32 // prompts and completions that were there, to begin with
+	known   [][]int32 // earlier prompts and completions, to begin with
 	asked   []Request
 	drawn   [][]Rollout
-	found   int // tokens in the cache
+	found   int // tokens found in the cache
 	waiting int
 }
 
-// arrive submits a request, which often begins like one before.
+// arrive submits a request, which often shares a prefix with an earlier one.
 func (c *crowd) arrive() {
 	prompt := randomTokens(c.rng, c.l.s.cfg.Vocab, 1+c.rng.IntN(30))
 	if n := len(c.known); n > 0 && c.rng.IntN(3) > 0 {
@@ -80,7 +80,7 @@ func (c *crowd) arrive() {
 		From:   []string{"", "ada"}[c.rng.IntN(2)],
 		Params: Params{Temperature: c.rng.Float32() * 2, MaxTokens: 1 + c.rng.IntN(37), StopTokens: []int32{int32(c.rng.IntN(99))}}}
 	if c.rng.IntN(20) == 0 {
-		r.N = 10 // more than there are places for
+		r.N = 10 // more than there are slots
 	}
 	i := len(c.asked)
 	c.asked, c.drawn, c.known = append(c.asked, r), append(c.drawn, nil), append(c.known, prompt)
@@ -120,8 +120,8 @@ func (c *crowd) decoding() (all []*sequence) {
 	return all
 }
 
-// Requests that come and go, join conversations, leave early, give up their blocks and find them again draw what they
-// draw alone; each that is drawn gets a token in each iteration, and nothing is left. Their number goes with GRPO_SOAK.
+// Requests that are submitted, cancelled, preempted and resumed, conversations among them, draw what they draw alone; each running
+// sequence gets a token in each iteration, and nothing is left allocated. GRPO_SOAK scales their number.
 func TestACrowdDrawsWhatEachDrawsAlone(t *testing.T) {
 	n := often(t, 150)
 	b := backend(t)
@@ -132,7 +132,7 @@ func TestACrowdDrawsWhatEachDrawsAlone(t *testing.T) {
 	for _, blocks := range []int{14, 60} {
 		o := Options{MaxLength: 128, MaxSequences: 6, TokenBudget: 48, Adapters: 1, CacheBytes: int64(p.BlockBytes() * blocks)}
 		if blocks == 60 {
-			o.Pace = time.Nanosecond // prompts have as few rows as may be
+			o.Pace = time.Nanosecond // as few prompt rows as possible
 		}
 		l, err := NewLive(p, o)
 		require.NoError(t, err)
@@ -153,7 +153,7 @@ func TestACrowdDrawsWhatEachDrawsAlone(t *testing.T) {
 	}
 }
 
-// run has so many requests arrive, at random moments, and ends when all are done.
+// run submits n requests at random moments, and ends when all are done.
 func (c *crowd) run(n int) {
 	s := c.l.s
 	for len(c.asked) < n || c.waiting > 0 {
@@ -180,7 +180,7 @@ func (c *crowd) run(n int) {
 	require.Equal(c.t, s.Blocks, s.FreeBlocks())
 }
 
-// compare draws each request alone, and looks at what the crowd drew of it.
+// compare draws each request alone, and compares.
 func (c *crowd) compare(alone map[*model.Served]*Engine) {
 	cancelled := 0
 	for i, r := range c.asked {
@@ -204,7 +204,7 @@ func (c *crowd) compare(alone map[*model.Served]*Engine) {
 	require.Positive(c.t, cancelled)
 }
 
-// Each that runs has its row in each iteration, also where the budget that is asked for has fewer.
+// Each running sequence has its row in each iteration, even if the budget has fewer rows.
 func TestASmallBudgetHoldsNobodyUp(t *testing.T) {
 	q := newQueue(t, Options{MaxLength: 64, MaxSequences: 6, TokenBudget: 2})
 	q.ask("", "", 1, 6, 20)
@@ -216,7 +216,7 @@ func TestASmallBudgetHoldsNobodyUp(t *testing.T) {
 	q.finish()
 }
 
-// Samples that begin together wait for each other where scores have taken draws.
+// Samples that begin together wait for each other if scores have taken the draws.
 func TestSamplesBeginWhereThereAreDraws(t *testing.T) {
 	p := open(t, backend(t), "qwen3-tied", "")
 	asked := []Request{
@@ -229,13 +229,13 @@ func TestSamplesBeginWhereThereAreDraws(t *testing.T) {
 	require.Equal(t, want[0].Prompt[1:], got[0].Prompt[1:])
 }
 
-// Scores, and samples that begin together, have more draws than rows. What was preempted waits beside them where a decoder has no more.
+// Scores, and samples that begin together, need more draws than rows. Preempted sequences wait if the decoder has no more.
 func TestNoIterationHasMoreDrawsThanTheDecoder(t *testing.T) {
 	q := newQueue(t, Options{MaxLength: 128, MaxSequences: 7, TokenBudget: 8})
 	q.ask("", "", 30, 2, 9)
 	q.steps(1)
 	s := q.l.s
-	for len(s.sequences[1].tokens) < 4 { // a block is full then
+	for len(s.sequences[1].tokens) < 4 { // then a block is full
 		q.steps(1)
 	}
 	q.ask("", "", 1, 3, 5)

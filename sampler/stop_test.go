@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
-// letters spells token n as the n-th letter.
+// letters decodes token n to the n-th letter.
 type letters struct{}
 
 func (letters) Push(token int32) string { return string('a' + token) }
@@ -46,11 +46,11 @@ func TestStopStringsEndCompletions(t *testing.T) {
 	got := sampleAll(t, e, []Request{stopped})[0]
 	require.Equal(t, Stop, got.Finish)
 	require.LessOrEqual(t, len(got.Tokens), 6)
-	require.Equal(t, want.Tokens[:len(got.Tokens)], got.Tokens, "what stops a completion changes nothing before")
+	require.Equal(t, want.Tokens[:len(got.Tokens)], got.Tokens, "stops do not change earlier tokens")
 	require.Equal(t, want.LogProbs[:len(got.Tokens)], got.LogProbs)
 }
 
-// A completion that its last token ends is whole, whether there is room for another one or not. Who watches hears of every token.
+// A completion that is stopped by its last token is complete, whether or not there was room for another one. A listener gets every token.
 func TestAStopWithoutRoomForMore(t *testing.T) {
 	p := open(t, backend(t), "qwen3-tied", "")
 	e := engine(t, p, Options{MaxLength: 64})

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// A temperature that logits cannot be divided by is refused, not drawn at.
+// A temperature by which logits cannot be divided is refused.
 func TestTemperaturesThatNothingCanBeDrawnAt(t *testing.T) {
 	for _, good := range []float32{0, 1e-6, 0.7, 1, 1e30} {
 		require.NoError(t, CheckTemperature(good))

@@ -8,22 +8,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// queue is a Live that nobody runs, and what is drawn for the requests to it.
+// queue is a Live that is not running, with what is drawn for its requests.
 type queue struct {
 	t         *testing.T
 	l         *Live
 	rng       *rand.Rand
 	iteration int
 	asked     []Request
-	first     []int // the iteration of the first token of each request; -1: there is none
+	first     []int // the iteration of each request's first token; -1: none yet
 	ended     []int // sequences of each
 	drawn     [][]Rollout
-	heard     func() // of each token; nil: nobody
+	heard     func() // called for each token; nil: nothing
 }
 
 func newQueue(t *testing.T, o Options) *queue {
 	p := open(t, backend(t), "qwen3-tied", "")
-	if o.CacheBytes > 0 { // in blocks
+	if o.CacheBytes > 0 { // counted in blocks
 		o.CacheBytes *= int64(p.BlockBytes())
 	}
 	l, err := NewLive(p, o)
@@ -31,7 +31,7 @@ func newQueue(t *testing.T, o Options) *queue {
 	return &queue{t: t, l: l, rng: rand.New(rand.NewPCG(7, 8))}
 }
 
-// ask submits n completions of so many tokens, and gives the request's number.
+// ask submits n completions of the given number of tokens, and returns the request's number.
 func (q *queue) ask(from, job string, prompt, n, tokens int) int {
 	i := len(q.asked)
 	r := Request{Prompt: randomTokens(q.rng, q.l.s.cfg.Vocab, prompt), N: n, Key: Key{Problem: i}, From: from, Job: job,
@@ -62,7 +62,7 @@ func (q *queue) steps(n int) {
 	}
 }
 
-// finish takes all iterations that are left, and compares what was drawn with what each request draws alone.
+// finish makes all remaining iterations, and compares the results with those of each request alone.
 func (q *queue) finish() {
 	for step(q.t, q.l) {
 		q.iteration++
@@ -74,7 +74,7 @@ func (q *queue) finish() {
 	}
 }
 
-// A request that asks for much has all places; one that comes meanwhile has one at the next iteration, and only one is given up.
+// A large request gets all slots; one that arrives meanwhile gets a slot at the next iteration, for which only one sequence is preempted.
 func TestABigRequestGivesAPlaceToASmallOne(t *testing.T) {
 	q := newQueue(t, Options{MaxLength: 128, MaxSequences: 8})
 	big := q.ask("", "", 40, 24, 60)
@@ -90,10 +90,10 @@ func TestABigRequestGivesAPlaceToASmallOne(t *testing.T) {
 	require.Equal(t, 21, q.first[second])
 	require.Equal(t, 1, q.ended[small])
 	q.finish()
-	require.Less(t, q.l.s.Preempted, 10, "of others a place is taken when it is free")
+	require.Less(t, q.l.s.Preempted, 10, "other slots are taken when they become free")
 }
 
-// Two that come together have half of the places each, and a long prompt keeps no more than one from others.
+// Two requests that arrive together have half of the slots each, and a long prompt keeps only one from others.
 func TestPlacesAreShared(t *testing.T) {
 	q := newQueue(t, Options{MaxLength: 512, MaxSequences: 8, TokenBudget: 40})
 	q.ask("", "", 5, 24, 12)
@@ -109,7 +109,7 @@ func TestPlacesAreShared(t *testing.T) {
 	q.finish()
 }
 
-// Where there are more requests than places, each that ends a sequence goes behind those that wait.
+// With more requests than slots, each that ends a sequence goes to the end of the queue.
 func TestMoreRequestsThanPlaces(t *testing.T) {
 	q := newQueue(t, Options{MaxLength: 128, MaxSequences: 3})
 	for i := range 4 {
@@ -126,13 +126,13 @@ func TestMoreRequestsThanPlaces(t *testing.T) {
 	last := q.ask("", "", 5, 20, 9) // behind the fourth
 	for q.first[last] < 0 {
 		q.steps(1)
-		require.LessOrEqual(t, ended()-before, 3, "those that end together let the next ones in")
+		require.LessOrEqual(t, ended()-before, 3, "sequences that end free their slots for the next ones")
 	}
-	require.Zero(t, q.l.s.Preempted, "each has one place")
+	require.Zero(t, q.l.s.Preempted, "each has one slot")
 	q.finish()
 }
 
-// Who asks much at once, in many requests, leaves half of the places to somebody else.
+// A client with many requests leaves half of the slots to another one.
 func TestThoseWhoAskTakeTurns(t *testing.T) {
 	q := newQueue(t, Options{MaxLength: 128, MaxSequences: 6})
 	for range 12 {
@@ -154,7 +154,7 @@ func TestThoseWhoAskTakeTurns(t *testing.T) {
 	q.finish()
 }
 
-// Many requests of one job are as one of many completions.
+// Many requests of one job are scheduled like one with many completions.
 func TestRequestsOfAJobTakeTurnsAsOne(t *testing.T) {
 	q := newQueue(t, Options{MaxLength: 128, MaxSequences: 6})
 	for range 12 {
@@ -167,13 +167,13 @@ func TestRequestsOfAJobTakeTurnsAsOne(t *testing.T) {
 		require.Equal(t, q.iteration-1, q.first[i])
 	}
 	require.Equal(t, 2, q.l.s.Preempted)
-	i := q.ask("bob", "list", 6, 1, 40) // whose job is another's by its name alone
+	i := q.ask("bob", "list", 6, 1, 40) // another client's job may have the same name
 	q.steps(1)
 	require.Equal(t, q.iteration-1, q.first[i])
 	q.finish()
 }
 
-// Where blocks are short, one sequence gives up its own in an iteration, however many wait.
+// If blocks are short, one sequence is preempted per iteration, however many wait.
 func TestOneAtATimeGivesItsBlocksUp(t *testing.T) {
 	q := newQueue(t, Options{MaxLength: 64, MaxSequences: 8})
 	q.ask("", "", 5, 4, 20)
@@ -187,7 +187,7 @@ func TestOneAtATimeGivesItsBlocksUp(t *testing.T) {
 	q.finish()
 }
 
-// Who ended is in no line any more, and who waits for a reply stands behind all, and before nobody of the same job.
+// An ended sequence is in no queue, and one that waits for a reply is behind all others, and before none of the same job.
 func TestThoseWhoAreAwayAreNotInLine(t *testing.T) {
 	s := &scheduler{Engine: &Engine{Plan: Plan{Options: Options{MaxSequences: 8}}}, tree: new(tree)}
 	s.add(newGroup(0, Request{N: 4}, Listener{}))
@@ -204,7 +204,7 @@ func TestThoseWhoAreAwayAreNotInLine(t *testing.T) {
 	require.Equal(t, []int{0, 1}, []int{a[2].rank, a[3].rank})
 }
 
-// Where there is hardly any memory, one that came last has blocks taken from the one that has most, for a prompt of many blocks too.
+// With hardly any memory, a new request gets blocks of the sequence that has most, also for a prompt of many blocks.
 func TestBlocksAreGivenUpForThoseWithout(t *testing.T) {
 	q := newQueue(t, Options{MaxLength: 128, MaxSequences: 8, TokenBudget: 24, CacheBytes: 9})
 	q.ask("", "", 40, 24, 80)

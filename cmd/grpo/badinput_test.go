@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each mistake is one line that names the file and what is wrong there, with exit code 2.
+// Each mistake gives one line that names the file and the fault, and exit code 2.
 func TestBadModelsAreRefusedInOneLine(t *testing.T) {
 	weights, shard := "model.safetensors", "model-00002-of-00003.safetensors"
 	for name, c := range map[string]struct {
@@ -53,7 +53,7 @@ func TestBadModelsAreRefusedInOneLine(t *testing.T) {
 	}
 }
 
-// Weights that are not in bf16 are rounded where somebody says so, and no precision or device is taken for another.
+// Weights that are not in bf16 are rounded only if that is requested, and an unknown precision or device is refused.
 func TestBadPrecisionsAndDevicesAreRefusedInOneLine(t *testing.T) {
 	halves := spoiled(t, "qwen3-tied", func(dir string) {
 		rewrite(t, filepath.Join(dir, "model.safetensors"), func(b []byte) []byte {
@@ -157,7 +157,7 @@ func TestBadDatumsAreRefusedInOneLine(t *testing.T) {
 	}
 }
 
-// A datum that breaks the update is named, and is the input's fault.
+// A datum that makes the gradient non-finite is named, and reported as bad input.
 func TestADatumWithoutAGradientIsNamed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "datums")
 	require.NoError(t, os.WriteFile(file, []byte(`{"tokens":[5,6,7,8], "ob_len":2, "logprobs":[0,-6,-3], "advantage":1}

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
-// An adapter of a run belongs to the model that it was trained over: no verb lays it over another one, which says so and what to type.
+// An adapter of a run belongs to the model that it was trained on: every verb refuses to apply it to another one, and says what to type.
 func TestAdaptersStayWithTheirBase(t *testing.T) {
 	racing.Again(t)
 	needsCells(t)
@@ -28,7 +28,7 @@ func TestAdaptersStayWithTheirBase(t *testing.T) {
 	require.NoError(t, os.CopyFS(copied, os.DirFS(adapter)))
 	require.NoError(t, os.Symlink(adapter, link))
 	tokens := write(t, filepath.Join(folder, "t.jsonl"), `{"tokens":[5,6,7]}`+"\n")
-	spoken := []string{"generation_config.json", "chat_template.jinja"} // which say how the model is asked, and no more
+	spoken := []string{"generation_config.json", "chat_template.jinja"} // these affect prompts, not weights
 	for _, name := range spoken {
 		path := filepath.Join(model, name)
 		if _, err := os.Stat(path); err == nil {
@@ -59,13 +59,13 @@ func TestAdaptersStayWithTheirBase(t *testing.T) {
 	require.NotEmpty(t, got)
 }
 
-// smallest are the words of a run of one small step over a model.
+// smallest are the arguments of a run of one small step of a model.
 func smallest(model string) []string {
 	return []string{"--quiet", "--preset", "tiny_smoke", "model=" + model, "threads=1", "max_steps=1", "prompts_per_step=2", "eval_every=-1",
 		"completions_per_prompt=2", "max_tokens=4", "lora_rank=2", "lora_alpha=4"}
 }
 
-// overAdapter are the verbs that lay a named adapter over a model, with what they need and make in a folder.
+// overAdapter are the verbs that apply a named adapter to a model, with the files in folder that they need and write.
 func overAdapter(t *testing.T, model, adapter, folder string) []string {
 	datums := write(t, filepath.Join(folder, "d.jsonl"), `{"tokens":[1,2,3],"ob_len":1,"logprobs":[-1,-1],"advantage":1}`)
 	chats := write(t, filepath.Join(folder, "c.jsonl"), `{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]}`)
@@ -83,7 +83,7 @@ func overAdapter(t *testing.T, model, adapter, folder string) []string {
 	}
 }
 
-// requireNothingMade wants none of them to have made anything.
+// requireNothingMade requires that none of them has written its result.
 func requireNothingMade(t *testing.T, folder string) {
 	t.Helper()
 	for _, made := range []string{"exported", "merged", "next", "new", "warm"} {
@@ -91,7 +91,8 @@ func requireNothingMade(t *testing.T, folder string) {
 	}
 }
 
-// No verb takes an adapter out of a checkpoint that is not as it was saved: a flipped bit, another alpha. A copy is taken as it is.
+// No verb accepts an adapter from a checkpoint whose files have changed: a flipped bit, another alpha. A copy outside is accepted as it
+// is.
 func TestDamagedAdaptersAreNotTaken(t *testing.T) {
 	racing.Again(t)
 	needsCells(t)
@@ -130,14 +131,14 @@ func TestDamagedAdaptersAreNotTaken(t *testing.T) {
 		}
 		requireNothingMade(t, folder)
 		require.NoError(t, os.CopyFS(copied, os.DirFS(adapter)))
-		require.NotEmpty(t, score(copied), "of a copy nobody knows what it was")
+		require.NotEmpty(t, score(copied), "a copy has no recorded hash")
 		require.NoError(t, os.RemoveAll(copied))
 		require.NoError(t, os.WriteFile(path, was, 0o644))
 	}
 	require.Equal(t, whole, score(adapter))
 }
 
-// A model that was trained as a whole is one of a checkpoint, too.
+// The same for a fully trained model in a checkpoint.
 func TestDamagedModelsAreNotTaken(t *testing.T) {
 	racing.Again(t)
 	needsCells(t)
@@ -146,7 +147,7 @@ func TestDamagedModelsAreNotTaken(t *testing.T) {
 	run := filepath.Join(folder, "run")
 	model := filepath.Join(run, "checkpoints", "step_000001", "model")
 	words := smallest("tiny")
-	words = words[:len(words)-2] // of an adapter
+	words = words[:len(words)-2] // those of an adapter
 	_, errs, code := shell(t, "", append(words, "run_dir="+run, "train=full")...)
 	require.Zero(t, code, errs)
 	out, errs, code := shell(t, `{"tokens":[5,6,7]}`, "score", "--model", model, "--threads", "1")

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
-// lastLine reads the line that a benchmark prints for programs.
+// lastLine decodes the JSON line at the end of a benchmark's output.
 func lastLine(t *testing.T, out string, v any) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(out), "\n")
@@ -77,8 +77,8 @@ func TestBenchSandbox(t *testing.T) {
 	}
 }
 
-// Each benchmark of a model prints a table, and last what it measured, in the words that others read. Usually once for each: training with
-// nf4 weights is among all forms.
+// Each benchmark of a model prints a table, and last the measurements as JSON, whose keys other programs rely on. By default each runs
+// once; training with nf4 weights is only among all forms.
 func TestBenchesOfAModel(t *testing.T) {
 	type trial struct {
 		line  string
@@ -97,7 +97,7 @@ func TestBenchesOfAModel(t *testing.T) {
 	for _, b := range racing.First(all[:forms.Usual(len(all)-1, len(all))]...) {
 		words := strings.Fields(b.line)
 		once := []string{"--runs", "1"}
-		if words[0] == "long" { // which has as many runs as lengths
+		if words[0] == "long" { // it has a run for each length
 			once = nil
 		}
 		out, errs, code := shell(t, "", slices.Concat([]string{"bench", words[0], "--shape", "tiny"}, once, words[1:])...)
@@ -108,9 +108,9 @@ func TestBenchesOfAModel(t *testing.T) {
 		require.Equal(t, words[0], r["bench"])
 		limits := r["limits"].(map[string]any)
 		require.Positive(t, limits["peak_flops"])
-		if backend, _ := r["backend"].(string); strings.Contains(backend, "amx") { // tiles, of which f32 takes three
+		if backend, _ := r["backend"].(string); strings.Contains(backend, "amx") { // an f32 product takes three tile products
 			require.Greater(t, limits["peak_product_flops"], limits["peak_flops"])
-		} else if !strings.Contains(b.line, "bf16") { // what auto is on a processor
+		} else if !strings.Contains(b.line, "bf16") { // then auto is f32
 			require.Equal(t, limits["peak_flops"], limits["peak_product_flops"])
 		}
 		for _, name := range b.rates {
@@ -122,7 +122,7 @@ func TestBenchesOfAModel(t *testing.T) {
 	}
 }
 
-// Sizes of which nothing can be measured are refused by every benchmark of a model, and so are those that it has no use for.
+// Every benchmark of a model refuses sizes with which nothing can be measured, and flags that it does not use.
 func TestBenchesOfNothing(t *testing.T) {
 	unused := map[string]string{"decode": "--tokens", "prefill": "--tokens", "gemm": "--rank", "long": "--tokens --runs"}
 	for _, verb := range []string{"decode", "gemm", "train", "prefill", "long"} {
@@ -135,7 +135,7 @@ func TestBenchesOfNothing(t *testing.T) {
 			"--tokens 9223372036854775807": "--tokens: found 9223372036854775807, expected at most 2147483647",
 		} {
 			words := strings.Fields(line)
-			if strings.Contains(unused[verb], words[0]) && !strings.Contains(says, "at most") { // which no flag can be
+			if strings.Contains(unused[verb], words[0]) && !strings.Contains(says, "at most") { // no flag has such a value
 				says = words[0] + ": grpo bench " + verb + " does not use it; leave it out"
 			}
 			_, errs, code := shell(t, "", append([]string{"bench", verb, "--shape", "tiny"}, words...)...)
@@ -145,7 +145,7 @@ func TestBenchesOfNothing(t *testing.T) {
 	}
 }
 
-// Lengths that no exponent can be fitted to, groups of nothing, and layers that no model can have, are refused by name.
+// Lengths to which no exponent can be fitted, empty groups, and impossible layers are refused by name.
 func TestBenchesThatCannotBeMeant(t *testing.T) {
 	for line, says := range map[string]string{
 		"long --lengths 16":                      "--lengths: found [16], expected two lengths or more",

@@ -23,11 +23,11 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cuda/emu"
 )
 
-// The default run on an emulated card, with sizes that it executes in seconds.
+// The default run on an emulated card, with sizes that take seconds there.
 var cardRun = []string{"device=cuda:0", "max_steps=3", "prompts_per_step=2", "completions_per_prompt=4", "max_tokens=24", "max_sequences=8",
 	"eval_every=-1", "save_every=1", "keep_last=0"}
 
-// replacing gives words, of which later ones take the place of those of the same key.
+// replacing returns arguments in which later ones replace earlier ones of the same key.
 func replacing(words []string, later ...string) []string {
 	return append(slices.DeleteFunc(slices.Clone(words), func(word string) bool {
 		key, _, _ := strings.Cut(word, "=")
@@ -35,7 +35,7 @@ func replacing(words []string, later ...string) []string {
 	}), later...)
 }
 
-// onCard runs the command in a folder, on a card that has these faults.
+// onCard runs the command in a folder, on a card with the given faults.
 func onCard(t *testing.T, folder string, words []string, faults ...string) (out, errs string, code int) {
 	t.Helper()
 	backendtest.Emulate(t)
@@ -51,7 +51,7 @@ func onCard(t *testing.T, folder string, words []string, faults ...string) (out,
 	return stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()
 }
 
-// trained is what a run left behind that must be the same in every run of the same.
+// trained are the files of a run that must be the same in equal runs.
 func trained(t *testing.T, run string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -64,9 +64,9 @@ func trained(t *testing.T, run string) map[string]string {
 	return all
 }
 
-// A run trains on a card as it does on a processor: the sampler and the trainer agree to the bit, what auto stood for is recorded, a
-// recorded step is taken again to the last bit, and one that loses its card in the second step goes on to the same bytes. What was
-// begun on one device is refused on the other.
+// A run trains on a card as on a processor: sampler and trainer agree to the bit, the values chosen for auto are recorded, a recorded
+// step is replayed to the last bit, and a run that loses its card in the second step is resumed to the same bytes. A run begun on one
+// device is refused on the other.
 func TestCardTrains(t *testing.T) {
 	needsCells(t)
 	folder := t.TempDir()
@@ -91,7 +91,7 @@ func TestCardTrains(t *testing.T) {
 
 	made, err := emu.ReadCounts(counts)
 	require.NoError(t, err)
-	secondStep := strconv.FormatUint(made.Launches/2, 10) // of three that are alike
+	secondStep := strconv.FormatUint(made.Launches/2, 10) // three steps of equal length
 	_, errs, code = onCard(t, folder, run(cut), "GRPO_EMU_FAIL_LAUNCH="+secondStep)
 	require.Equal(t, exitFailed, code, errs)
 	require.Equal(t, 1, strings.Count(errs, "\n"), errs)
@@ -125,7 +125,7 @@ func TestCardTrains(t *testing.T) {
 	require.Contains(t, errs, "run "+processor+" "+other)
 }
 
-// automaticOrder says which order of bf16 sums order=auto takes on this processor.
+// automaticOrder is the order of bf16 sums that order=auto chooses on this processor.
 func automaticOrder() string {
 	if cpu.Tiles().Native {
 		return "in tiles"
@@ -133,7 +133,7 @@ func automaticOrder() string {
 	return "by pairs"
 }
 
-// The default run takes two steps on a card, in its full size: the sampler and the trainer agree to the bit, and what it teaches is kept.
+// The default run makes two steps on a card, at full size: sampler and trainer agree to the bit, and the result is saved.
 func TestCardTakesTheDefaultRun(t *testing.T) {
 	needsCells(t)
 	dir := filepath.Join(t.TempDir(), "run")
@@ -157,7 +157,7 @@ func TestCardTakesTheDefaultRun(t *testing.T) {
 	}
 }
 
-// records are the lines of a file.
+// records are the decoded lines of a file.
 func records[T any](t *testing.T, path string) (all []T) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -170,7 +170,7 @@ func records[T any](t *testing.T, path string) (all []T) {
 	return all
 }
 
-// What is wrong with a card is one line before anything is trained; auto is the processor only where there is no card.
+// Each fault of a card is reported in one line before training; auto chooses the processor only if there is no card.
 func TestCardTroubleIsOneLine(t *testing.T) {
 	folder := t.TempDir()
 	auto := []string{"device=auto", "--dry-run", "--quiet"}
@@ -205,7 +205,7 @@ func TestCardTroubleIsOneLine(t *testing.T) {
 	}
 }
 
-// Every verb that computes takes a card: scores of a card are near those of the processor, and a merged model is the adapted one.
+// Every verb that computes can use a card: its scores are close to the processor's, and a merged model scores like the adapted one.
 func TestCardServesEveryVerb(t *testing.T) {
 	folder, model, adapter := t.TempDir(), absolute(t, golden("qwen3-tied")), absolute(t, golden("qwen3-tied", "adapter"))
 	prompts := write(t, filepath.Join(folder, "prompts.jsonl"), `{"tokens":[5,6,7,8]}`+"\n")
@@ -241,7 +241,7 @@ func absolute(t *testing.T, path string) string {
 	return path
 }
 
-// The benchmark of a card proves and measures everything, in its smallest size.
+// The benchmark of a card checks and measures everything, in its smallest size.
 func TestCardBench(t *testing.T) {
 	out, errs, code := onCard(t, t.TempDir(), []string{"bench", "card", "--size", "smoke"})
 	require.Zero(t, code, errs)

@@ -15,10 +15,10 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
-// damage is done to a file of a checkpoint.
+// damage is a kind of damage to a file of a checkpoint.
 type damage struct{ file, how string }
 
-// damages are of every kind, to every file of a checkpoint.
+// damages are all kinds of damage to all files of a checkpoint.
 func damages() (all []damage) {
 	files := []string{"ahead.json", "adapter/adapter_config.json", "adapter/adapter_model.safetensors", "optimizer.safetensors", "state.json"}
 	for _, how := range []string{"short", "flipped", "gone"} {
@@ -45,15 +45,15 @@ func (d damage) do(t *testing.T, checkpoint string) {
 		}
 		at := len(text) / 2
 		if d.file == "state.json" {
-			at = bytes.Index(text, []byte(`"step": `)) + len(`"step": `) // which leaves it valid JSON
+			at = bytes.Index(text, []byte(`"step": `)) + len(`"step": `) // the text stays valid JSON
 		}
 		text[at] ^= 1
 		return text
 	})
 }
 
-// Every file of a checkpoint can be cut short, have a bit that is not as it was, or be gone: that is
-// told, and the last checkpoint that is whole is gone on from.
+// Each file of a checkpoint can be truncated, have a flipped bit, or be missing: that is reported, and the run resumes from the last
+// intact checkpoint.
 func TestDamagedCheckpoints(t *testing.T) {
 	racing.Again(t)
 	o := newOracle(t)
@@ -85,7 +85,7 @@ func TestDamagedCheckpoints(t *testing.T) {
 	require.Len(t, aside, len(all))
 	requireSameEnd(t, want, got)
 
-	// Nothing is left to go on from.
+	// No intact checkpoint is left.
 	require.NoError(t, os.RemoveAll(filepath.Join(folder, "run", "checkpoints", "set_aside")))
 	before := remains(t, folder)
 	for step := 1; step <= 3; step++ {
@@ -97,20 +97,20 @@ func TestDamagedCheckpoints(t *testing.T) {
 	require.Equal(t, before["metrics.jsonl"], remains(t, folder)["metrics.jsonl"])
 }
 
-// What processes left that were killed while they wrote is gone when the run goes on, and only that.
+// Partial files of processes that were killed while writing are removed when the run is resumed, and nothing else.
 func TestLeftoversAreSwept(t *testing.T) {
 	racing.Again(t)
 	o := newOracle(t)
 	folder := filepath.Join(t.TempDir(), "[a-b]*")
 	run := filepath.Join(folder, "run")
 	own := write(t, filepath.Join(t.TempDir(), "notes"), "mine")
-	for _, words := range [][]string{{"max_steps=2"}, {"max_steps=4"}} { // anew, and resumed
+	for _, words := range [][]string{{"max_steps=2"}, {"max_steps=4"}} { // restarted, and resumed
 		require.NoError(t, os.MkdirAll(filepath.Join(run, "checkpoints", "step_000009.partial", "adapter"), 0o755))
 		require.NoError(t, os.MkdirAll(filepath.Join(run, "checkpoints", "step_000001.old.partial"), 0o755))
 		write(t, filepath.Join(run, ".config.json.1234.tmp"), "{")
 		require.NoError(t, os.CopyFS(filepath.Join(run, "checkpoints", "step_000002.mine"), os.DirFS(filepath.Dir(own))))
 		got, _ := o.finish(t, folder, words...)
-		require.Contains(t, got, "checkpoints/step_000002.mine/notes", "no name of a checkpoint")
+		require.Contains(t, got, "checkpoints/step_000002.mine/notes", "not the name of a checkpoint")
 		for name := range got {
 			require.NotContains(t, name, "partial")
 			require.NotContains(t, name, ".tmp")
@@ -120,7 +120,7 @@ func TestLeftoversAreSwept(t *testing.T) {
 	want, _ := o.finish(t, t.TempDir())
 	requireSameEnd(t, want, remains(t, folder))
 
-	// The last thing that a run does is to forget old checkpoints.
+	// Old checkpoints are removed at the very end of a run.
 	got, _ := o.finish(t, folder, "keep_last=1", "keep_best=0")
 	names := slices.Collect(maps.Keys(got))
 	require.NotContains(t, names, "checkpoints/step_000002")

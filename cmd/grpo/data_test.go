@@ -48,7 +48,7 @@ func TestDataInspect(t *testing.T) {
 		require.Contains(t, out, want)
 	}
 
-	t.Setenv("HF_TOKEN_PATH", filepath.Dir(path)) // which cannot be read; the Hub is not asked for a file that is here
+	t.Setenv("HF_TOKEN_PATH", filepath.Dir(path)) // which cannot be read; for a local file the Hub is not asked
 	out, errOut, code = shell(t, "", "data", "inspect", path, "--json")
 	require.Zero(t, code, errOut)
 	var v struct {
@@ -72,8 +72,8 @@ func TestDataInspect(t *testing.T) {
 	require.Contains(t, out, "no statement")
 }
 
-// The fingerprint is the hash of the converted file, and converting that changes nothing.
-// A data set that others wrote cannot steer the terminal of who looks at it, nor can a prompt of it that --dry-run shows.
+// The fingerprint is the hash of the converted file, and converting that again changes nothing. Control characters in a data set do not
+// reach the terminal, nor do those of a prompt shown by --dry-run.
 func TestADataSetCannotSteerTheTerminal(t *testing.T) {
 	path := tasks(t)
 	const evil = `{"id":"a\u001b[31m","prompt":"Add\u001b]0;x\u0007 1.\u202e","tests":[{"stdin":"1","stdout":"2"}],"c\u001b[2J":1}` + "\n"
@@ -88,7 +88,7 @@ func TestADataSetCannotSteerTheTerminal(t *testing.T) {
 	}
 }
 
-// Nor can what an error quotes.
+// Nor do those quoted in an error.
 func TestAnErrorCannotSteerTheTerminal(t *testing.T) {
 	_, errOut, code := shell(t, "", "compare", "a\x1b[31m\u202eb", "c")
 	require.Equal(t, 2, code)
@@ -128,7 +128,7 @@ func TestDataRefusesBadInput(t *testing.T) {
 	}
 }
 
-// A data set of the Hub: fetched once, then read without a network.
+// A data set of the Hub is downloaded once, and then read without a network.
 func TestDataFromTheHub(t *testing.T) {
 	tasks(t)
 	const commit = "0123456789abcdef0123456789abcdef01234567"
@@ -152,7 +152,7 @@ func TestDataFromTheHub(t *testing.T) {
 	require.Zero(t, code, errOut)
 	snapshot := filepath.Join(os.Getenv("HF_HOME"), "hub/datasets--us--tasks/snapshots", commit)
 	require.Equal(t, filepath.Join(snapshot, "easy/train-00000-of-00001.jsonl")+"\n", out)
-	require.Regexp(t, `^1/1 us/tasks/easy/train-00000-of-00001.jsonl: \d+ B`, errOut, "what is fetched is told of, and not on standard output")
+	require.Regexp(t, `^1/1 us/tasks/easy/train-00000-of-00001.jsonl: \d+ B`, errOut, "downloads are reported on standard error")
 
 	server.Close()
 	t.Setenv("HF_HUB_OFFLINE", "1")
@@ -166,7 +166,7 @@ func TestDataFromTheHub(t *testing.T) {
 	require.Contains(t, errOut, "HF_HUB_OFFLINE")
 }
 
-// Ids only name: what is asked tells whether a problem is in both sets.
+// Ids do not matter: two sets share a problem if its text is in both.
 func TestOverlap(t *testing.T) {
 	task := `{"id":"%d","prompt":"Print %s.","tests":[{"stdin":"","stdout":"1"}]}` + "\n"
 	dir := t.TempDir()

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// writers are the flags that say where a result goes, and how each verb that has one is called.
+// writers are the flags for the path of a result, each with the command lines of the verbs that have it.
 var writers = map[string]struct {
 	line   string
 	folder bool
@@ -48,7 +48,7 @@ func TestWritersAreKnown(t *testing.T) {
 	check(newRoot())
 }
 
-// workshop is a folder with a run that was trained, problems and datums.
+// workshop is a folder with a trained run, problems and datums.
 func workshop(t *testing.T) (dir string, call func(writer, out string) (stdout, stderr string, code int)) {
 	t.Helper()
 	dir = t.TempDir()
@@ -83,8 +83,7 @@ func contents(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// No verb writes into a run: not over its files, not beside them, not by way of a link, and not into a checkpoint that
-// somebody copied.
+// No verb writes into a run: not over its files, not beside them, not through a link, and not into a copy of a checkpoint.
 func TestNothingIsWrittenIntoARun(t *testing.T) {
 	dir, call := workshop(t)
 	run := filepath.Join(dir, "run")
@@ -107,7 +106,7 @@ func TestNothingIsWrittenIntoARun(t *testing.T) {
 	requireBadInput(t, stdout, errs, code, "is a run", filepath.Join(dir, "answers.jsonl"))
 }
 
-// A table that was exported may have a name of a run's files; it makes no run of the folder that it is in.
+// An exported table may have the name of a run's file; that does not make its folder a run.
 func TestAFolderWithATableIsNoRun(t *testing.T) {
 	dir, call := workshop(t)
 	write(t, filepath.Join(dir, "metrics.jsonl"), "{}\n")
@@ -116,7 +115,7 @@ func TestAFolderWithATableIsNoRun(t *testing.T) {
 	require.Zero(t, code, errs)
 }
 
-// A folder that takes the place of the one that somebody is in would be another one than he sees.
+// The current directory is not replaced: the shell would stay in the old one.
 func TestTheFolderThatOneIsInIsNotReplaced(t *testing.T) {
 	_, call := workshop(t)
 	t.Chdir(t.TempDir())
@@ -124,7 +123,7 @@ func TestTheFolderThatOneIsInIsNotReplaced(t *testing.T) {
 	requireBadInput(t, out, errs, code, "--out .: this is the current folder", "such as --out model")
 }
 
-// A link that leads to nothing is not replaced: what was written in its place would be elsewhere.
+// A dangling link is not replaced: the result would be written elsewhere.
 func TestALinkToNothingIsNotReplaced(t *testing.T) {
 	dir, call := workshop(t)
 	link := filepath.Join(dir, "nowhere")
@@ -135,11 +134,11 @@ func TestALinkToNothingIsNotReplaced(t *testing.T) {
 	}
 }
 
-// What cannot be written at the end is known at the beginning, and nothing is left of looking.
+// An unusable destination is reported before the work begins, and the check leaves no files.
 func TestBadDestinationsAreToldAtOnce(t *testing.T) {
 	dir, call := workshop(t)
 	file := write(t, filepath.Join(dir, "file"), "mine")
-	locked := "/proc" // where not even root can make a file
+	locked := "/proc" // where not even root can create a file
 	if os.Geteuid() != 0 {
 		locked = filepath.Join(dir, "locked")
 		require.NoError(t, os.Mkdir(locked, 0o555))
@@ -165,7 +164,7 @@ func TestBadDestinationsAreToldAtOnce(t *testing.T) {
 	}
 }
 
-// A file is not read and replaced at once, whatever it is called.
+// A verb does not replace a file that it reads, whatever path names it.
 func TestWhatIsReadIsNotReplaced(t *testing.T) {
 	dir, call := workshop(t)
 	tasks, datums := filepath.Join(dir, "tasks.jsonl"), filepath.Join(dir, "datums.jsonl")

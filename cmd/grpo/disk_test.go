@@ -15,8 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
-// ownMounts is how a command gets mounts of its own: in a user namespace, which most machines give to everybody, or
-// as root.
+// ownMounts are flags of unshare to get a mount namespace: in a user namespace, which most machines allow to everybody, or as root.
 func ownMounts(t *testing.T) (flags string) {
 	t.Helper()
 	var why []byte
@@ -31,8 +30,8 @@ func ownMounts(t *testing.T) (flags string) {
 	return ""
 }
 
-// A run that has no room ends in one line and goes on where there is some: where the file system is larger, or what
-// has filled it is gone. Usually every second of these disks.
+// A run on a full disk ends with one line, and can be resumed once there is room: because the file system has grown, or files were
+// removed. By default only every second of these disks is tested.
 func TestFullDisks(t *testing.T) {
 	racing.Again(t)
 	mounts := ownMounts(t)
@@ -80,7 +79,7 @@ func TestFullDisks(t *testing.T) {
 			require.Contains(t, lines[0], c.says)
 			if c.code == exitFailed {
 				goesOn := "the checkpoints saved before are intact: make room there, then type run_dir=run to resume"
-				if !strings.Contains(c.says, "step_000004") { // nor is the second step saved
+				if !strings.Contains(c.says, "step_000004") { // the second step is not saved either
 					goesOn = "nothing had been saved: make room there, then type run_dir=run to start again"
 				}
 				require.Contains(t, lines[0], "no space left on device; "+goesOn)
@@ -94,8 +93,8 @@ func TestFullDisks(t *testing.T) {
 	}
 }
 
-// A model that has no room where it is to be made: the line names what was typed, not the folder that it is made in, and says what to do.
-// That folder is gone, and so is one that was made for the result.
+// If there is no room for a model, the line names the path that was typed, not the temporary folder, and says what to do. That folder is
+// removed, and so is one that was created for the result.
 func TestFullDisksOfResults(t *testing.T) {
 	racing.Again(t)
 	mounts := ownMounts(t)
@@ -148,7 +147,7 @@ func manyProblems() string {
 	return text.String()
 }
 
-// A cache without room for a data set is told of by its own name, and has nothing of it afterwards.
+// If the cache has no room for a data set, the error names the cache, where nothing is left.
 func TestTheCacheHasNoRoom(t *testing.T) {
 	mounts := ownMounts(t)
 	exe, err := os.Executable()
@@ -170,7 +169,7 @@ func TestTheCacheHasNoRoom(t *testing.T) {
 	}
 }
 
-// A log that cannot be written is told of at the end, and costs nothing.
+// If the log cannot be written, that is reported at the end, and has no other consequence.
 func TestTheLogHasNoRoom(t *testing.T) {
 	racing.Again(t)
 	if _, err := os.Stat("/dev/full"); err != nil {

@@ -22,9 +22,9 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
-// Commands of the pages are typed, in the order of a page, in a folder of its own with what its reader has by then. Here those of
-// some pages that take little; `make docs-run` types all, in a fresh clone of what is committed, but for those of which the page
-// says why not.
+// The commands of the pages are run as typed, in the order of a page, each page in a folder with what its reader has by then. This test
+// covers some quick pages; `make docs-run` covers all, in a fresh clone of what is committed, except commands that a page excludes with a
+// reason.
 func TestThePagesAsTyped(t *testing.T) {
 	if racing.Detected {
 		t.Skip("processes, which the detector does not see into")
@@ -50,10 +50,10 @@ func TestThePagesAsTyped(t *testing.T) {
 	t.Logf("%d commands were run; not run: %v", ran, not)
 }
 
-// quickPages are those whose commands take little together.
+// quickPages are pages whose commands are quick.
 var quickPages = []string{"tasks.md", "tools.md"}
 
-// typing is what a shell has before a command of a page: the program that is tested, and sizes for runs of which the page leaves them open.
+// typing is the shell code before a command of a page: the program under test, and run sizes that the page leaves open.
 const typing = `set -euo pipefail
 few=(prompts_per_step=1 completions_per_prompt=2 max_tokens=32 eval_problems=4)
 grpo() {
@@ -71,10 +71,10 @@ bin/grpo() { grpo "$@"; }
 go() { if [ "$1 $2" = "run ./cmd/grpo" ]; then shift 2; grpo "$@"; else command go "$@"; fi }
 `
 
-// reading is somebody who types what a page says.
+// reading is the session of a reader of a page.
 type reading struct {
 	page, dir, home, kept string
-	serving               *exec.Cmd // what was begun and does not end by itself
+	serving               *exec.Cmd // a process that does not end by itself
 	served                chan error
 	ran                   int
 }
@@ -103,13 +103,13 @@ func (r *reading) read(t *testing.T, not map[string]int) {
 	}
 }
 
-// presetIsTiny tells whether a preset's model is part of the program.
+// presetIsTiny reports whether a preset's model is embedded in the program.
 func presetIsTiny(preset string) bool {
 	c, err := grpo.Resolve(configs.Source{Preset: preset})
 	return err == nil && c.Model == "tiny"
 }
 
-// have makes what the reader of a page has: a run, with the seed that its name ends in, or a file of internal/doctest/testdata.
+// have creates what the reader of a page has: a run, with the seed at the end of its name, or a file of internal/doctest/testdata.
 func (r *reading) have(t *testing.T, thing string) {
 	to := filepath.Join(r.dir, thing)
 	require.NoError(t, os.MkdirAll(filepath.Dir(to), 0o755))
@@ -130,14 +130,14 @@ func (r *reading) have(t *testing.T, thing string) {
 	require.NoError(t, os.CopyFS(to, os.DirFS(kept)))
 }
 
-// endless are verbs that go on until they are stopped, and what makes them end.
+// endless are verbs that run until they are stopped; ends are flags with which they end.
 var (
 	endless = regexp.MustCompile(`^(bin/)?grpo (serve|watch|samples)\b`)
-	alone   = regexp.MustCompile(`\b(serve|watch)=`)       // wants the address of the server before
-	ends    = regexp.MustCompile(`--new-key|--tui|--help`) // --tui draws once where there is no terminal
+	alone   = regexp.MustCompile(`\b(serve|watch)=`)       // needs the address of the server beforehand
+	ends    = regexp.MustCompile(`--new-key|--tui|--help`) // --tui draws once if there is no terminal
 )
 
-// typed types one command and gives what it said. A server is there until the next one begins.
+// typed runs one command and returns its output. A server runs until the next one is started.
 func (r *reading) typed(t *testing.T, text string) (said string, err error) {
 	exe, err := os.Executable()
 	require.NoError(t, err)
@@ -164,7 +164,7 @@ func (r *reading) typed(t *testing.T, text string) (said string, err error) {
 	return string(out), err
 }
 
-// serve starts what does not end, and waits for the address that it says.
+// serve starts a server, and waits for the address that it prints.
 func (r *reading) serve(t *testing.T, cmd *exec.Cmd) (said string, err error) {
 	r.stopServing(t)
 	out, err := os.Create(filepath.Join(t.TempDir(), "said"))
@@ -190,7 +190,7 @@ func (r *reading) serve(t *testing.T, cmd *exec.Cmd) (said string, err error) {
 	}
 }
 
-// stopServing ends the last server, as ^C does.
+// stopServing stops the last server, as ^C does.
 func (r *reading) stopServing(t *testing.T) {
 	if r.serving == nil {
 		return

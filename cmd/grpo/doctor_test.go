@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/doctor"
 )
 
-// noDriver is the driver of a machine without one, whatever this machine has.
+// noDriver stands for a machine without a driver, whatever this machine has.
 const noDriver = "/no/such/library.so"
 
 func TestDoctor(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
-// evaluate runs the verb and reads what it says, and its line for each completion.
+// evaluate runs the verb, and returns its report and its line for each completion.
 func evaluate(t *testing.T, args ...string) (r outcome.Report, lines []outcome.Line, text string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "out.jsonl")
@@ -34,7 +34,7 @@ func evaluate(t *testing.T, args ...string) (r outcome.Report, lines []outcome.L
 	return r, lines, string(written)
 }
 
-// What the report says follows from the lines, and the lines from the seed.
+// The report follows from the lines, and the lines from the seed.
 func TestEval(t *testing.T) {
 	racing.Again(t)
 	needsCells(t)
@@ -74,7 +74,7 @@ func TestEval(t *testing.T) {
 	passAt1, passAt2 := 0.0, 0.0
 	for _, c := range correct {
 		passAt1 += c / 3 / 12
-		passAt2 += (1 - (3-c)*(2-c)/6) / 12 // both of the two wrong
+		passAt2 += (1 - (3-c)*(2-c)/6) / 12 // both samples are among the wrong ones
 	}
 	require.Positive(t, passAt1)
 	require.InDelta(t, passAt1, r.Sampled.PassAt1, 1e-12)
@@ -100,7 +100,7 @@ func TestEvalPrintsATable(t *testing.T) {
 	require.NotContains(t, out, "temperature")
 }
 
-// An adapter of any rank changes what the model says; one that was not trained changes nothing.
+// An adapter of any rank changes the model's output; an untrained one does not.
 func TestEvalOfAnAdapterAndAFileOfTasks(t *testing.T) {
 	racing.Again(t)
 	needsCells(t)
@@ -121,7 +121,7 @@ func TestEvalOfAnAdapterAndAFileOfTasks(t *testing.T) {
 	require.Equal(t, 48, trained.MaxTokens)
 }
 
-// Fewer tokens, or more, than a run's other settings go with can be asked for.
+// An evaluation may use another max_tokens than the run, even if the run's other settings do not fit it.
 func TestEvalWithOtherLengthsThanTheRun(t *testing.T) {
 	cfg := configs.Defaults()
 	cfg.OverlongPenalty, cfg.OverlongBuffer, cfg.MaxTokens = 0.5, 20, 96
@@ -169,7 +169,7 @@ func TestEvalRefuses(t *testing.T) {
 	}
 }
 
-// Every setting that a flag gives is refused by its key.
+// A setting that has a flag is refused as key=value.
 func TestEvalCoversItsSettings(t *testing.T) {
 	known := configs.Defaults()
 	for key, flag := range covered {
@@ -180,7 +180,7 @@ func TestEvalCoversItsSettings(t *testing.T) {
 	}
 }
 
-// A setting that an evaluation does not read is refused, and one that a flag gives, too; all others are taken.
+// A setting that an evaluation does not read is refused, and so is one that has a flag; all others are accepted.
 func TestEvalTakesWhatItReads(t *testing.T) {
 	const useless = " is for training, and grpo eval does not use it; leave it out"
 	for word, says := range map[string]string{
@@ -229,7 +229,7 @@ func TestEvalTakesWhatItReads(t *testing.T) {
 	}
 }
 
-// A run is evaluated as it evaluated itself: the same settings, problems and draws.
+// Evaluating a run gives the results of its own evaluation: the same settings, problems and draws.
 func TestEvalOfARun(t *testing.T) {
 	racing.Again(t)
 	needsCells(t)
@@ -263,7 +263,7 @@ func TestEvalOfARun(t *testing.T) {
 	requireBadInput(t, out, errs, code, "run "+dir+": no checkpoint to resume from; expected the directory of a run that has one")
 }
 
-// A warm-up learns from rows and asks no problems: who wants its policy asked some is told how.
+// A warm-up has no problems: the error says how to evaluate its policy on some.
 func TestEvalOfAWarmUp(t *testing.T) {
 	rows, dir := filepath.Join(t.TempDir(), "rows.jsonl"), filepath.Join(t.TempDir(), "warm")
 	require.NoError(t, os.WriteFile(rows, []byte(`{"prompt":"Say 1","completion":"1."}`+"\n"), 0o644))

@@ -15,7 +15,7 @@ func excerpt(name string) string {
 	return filepath.Join("..", "..", "data", "suite", "testdata", name+".jsonl")
 }
 
-// askedSuite asks a suite, and reads its card.
+// askedSuite evaluates on a suite, and returns the card.
 func askedSuite(t *testing.T, name string, args ...string) (card suites.Card, out string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "card.json")
@@ -28,7 +28,7 @@ func askedSuite(t *testing.T, name string, args ...string) (card suites.Card, ou
 	return card, out
 }
 
-// A card says what was asked and how; asked again, the same.
+// The card of an evaluation says what was evaluated and how; a second evaluation gives the same card.
 func TestSuites(t *testing.T) {
 	needsCells(t)
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
@@ -54,7 +54,7 @@ func TestSuites(t *testing.T) {
 		"assert drop_last(\"\",\"x\") == \"\"\n[BEGIN]\n", card.FirstPrompt)
 }
 
-// With a run, what it trained on is looked into, and its own problems are not what is asked.
+// With a run, its training data is checked for overlap; the suite's problems are evaluated, not the run's.
 func TestASuiteOfARun(t *testing.T) {
 	needsCells(t)
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
@@ -91,7 +91,7 @@ func TestMistakesAboutSuites(t *testing.T) {
 		{[]string{"--suite", "gsm8k", "--data", excerpt("gsm8k"), "--style", "completion"}, "--shots 8: "},
 		{[]string{"--suite", "livecodebench", "--data", excerpt("livecodebench"), "--oracle"}, "has no solutions"},
 		{[]string{"--suite", "humaneval", "--oracle", "--card", "card.md"}, "--card and --oracle do not go together"},
-		// What is missing is told before a suite is fetched.
+		// Missing files are reported before a suite is downloaded.
 		{[]string{"--suite", "livecodebench", "--data", "no/such/file.jsonl", "--oracle"}, "--oracle: LiveCodeBench, code generation has no"},
 		{[]string{"--suite", "gsm8k", "--data", "no/such/file.jsonl", "--run", "no/run"}, "no/run is not the directory of a run"},
 		{[]string{"--suite", "gsm8k", "--data", "no/such/file.jsonl", "--model", "no-model"}, `model "no-model": no such directory`},

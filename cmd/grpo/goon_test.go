@@ -16,8 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
-// A run that is named alone goes on with its own settings; what is typed beside it is changed, and what it began with
-// is kept.
+// A run named alone continues with its own settings; settings typed with it override those, and the initial ones stay on record.
 func TestANamedRunBringsItsSettings(t *testing.T) {
 	racing.Again(t)
 	o := newOracle(t)
@@ -41,7 +40,7 @@ func TestANamedRunBringsItsSettings(t *testing.T) {
 	says := say("--quiet", "run_dir="+run, "max_steps=4", "grad_clip_norm=1e9")
 	require.Contains(t, says, "settings changed since the last start of the run: grad_clip_norm: 0 → 1e9, max_steps: 2 → 4")
 	got := remains(t, folder)
-	require.Equal(t, whole["rollouts.jsonl"], got["rollouts.jsonl"], "which problems and which model there were")
+	require.Equal(t, whole["rollouts.jsonl"], got["rollouts.jsonl"], "the problems and the model are on record")
 	now, err := os.ReadFile(filepath.Join(run, "config.json"))
 	require.NoError(t, err)
 	require.Equal(t, string(first), string(now))
@@ -77,7 +76,7 @@ func TestANamedRunBringsItsSettings(t *testing.T) {
 	require.Contains(t, errs, "as in its config.json")
 }
 
-// What a run began with is kept twice.
+// The settings of a run are stored twice.
 func TestLostSettingsComeBack(t *testing.T) {
 	racing.Again(t)
 	o := newOracle(t)
@@ -106,7 +105,7 @@ func TestLostSettingsComeBack(t *testing.T) {
 	requireBadInput(t, out, errs, code, "has no config.json with its settings; give them by --preset or --config-file")
 }
 
-// Files that a run is made of are known again.
+// Changes of a run's input files are noticed.
 func TestChangedFilesAreNoticed(t *testing.T) {
 	racing.Again(t)
 	o := newOracle(t)
@@ -143,7 +142,7 @@ func TestChangedFilesAreNoticed(t *testing.T) {
 	_, errs, code := shell(t, "", "--quiet", "run_dir="+run, "max_steps=3")
 	require.Zero(t, code, errs)
 
-	// A checkpoint of an older release says nothing of them, and is gone on from.
+	// A checkpoint of an older release has no hashes of them; the run resumes from it all the same.
 	for _, dir := range []string{"step_000002", "step_000003"} {
 		rewrite(t, filepath.Join(run, "checkpoints", dir, "state.json"), older(t))
 	}
@@ -152,7 +151,7 @@ func TestChangedFilesAreNoticed(t *testing.T) {
 	require.Zero(t, code, errs)
 }
 
-// older makes a state one of version 2.
+// older converts a state to version 2.
 func older(t *testing.T) func([]byte) []byte {
 	return func(text []byte) []byte {
 		var s map[string]any

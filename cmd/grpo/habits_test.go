@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
-// What people type who know other trainers is answered with what to type here.
+// Settings and flags of other trainers are answered with the equivalent here.
 func TestHabitsAreAnswered(t *testing.T) {
 	run := filepath.Join(t.TempDir(), "run")
 	for _, step := range []string{"step_000010", "step_000020"} {
@@ -43,7 +43,7 @@ func TestHabitsAreAnswered(t *testing.T) {
 	}
 }
 
-// The model of the program has its name wherever a model is asked for.
+// The name of the embedded model is accepted wherever a model is expected.
 func TestEveryVerbKnowsTheModelOfTheProgram(t *testing.T) {
 	racing.Again(t)
 	dir, err := grpo.ModelDir(t.Context(), "tiny")
@@ -82,7 +82,7 @@ func TestSampleStopsAtTheEndOfATurn(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, tok.EncodeSpecial("<|im_end|>"), turnEnd[:1])
 
-	// A model whose files name another token.
+	// A model whose config names another token.
 	other := t.TempDir()
 	require.NoError(t, os.CopyFS(other, os.DirFS(dir)))
 	for _, name := range []string{"config.json", "generation_config.json", "tokenizer_config.json"} {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every verb that does something shows how it is used.
+// Every verb that does something has examples.
 func TestEveryVerbHasExamples(t *testing.T) {
 	var check func(cmd *cobra.Command)
 	check = func(cmd *cobra.Command) {

@@ -22,12 +22,12 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/forms"
 )
 
-// phases are moments of a run, as its sandbox sees them.
+// phases are moments of a run, as seen by its sandbox.
 var phases = map[string]struct {
 	words  []string
 	signal syscall.Signal
-	trains bool // after it has asked for its verdicts; or it waits for one
-	seldom bool // with GRPO_FORMS=all alone: a phase and a signal that others have, too, or a signal that is caught with the others
+	trains bool // interrupted during training, after all verdicts; else while it waits for a verdict
+	seldom bool // tested only with GRPO_FORMS=all: other entries have its phase and signal, or the signal is handled like others
 }{
 	"evaluates": {[]string{"eval_problems=40"}, syscall.SIGINT, false, false},
 	"samples":   {[]string{"eval_every=-1", "prompts_per_step=8", "completions_per_prompt=8"}, syscall.SIGTERM, false, false},
@@ -36,19 +36,19 @@ var phases = map[string]struct {
 	"spent":     {[]string{"eval_every=-1", "num_iterations=20", "pipeline=off"}, syscall.SIGXCPU, true, true},
 }
 
-// questions are what a run asks its sandbox for, one of which may have to wait.
+// questions are the requests of a run to its sandbox, one of which may be made to wait.
 type questions struct {
 	asked   atomic.Int64
-	waiting chan bool // has something when one waits
-	goOn    chan bool // closed when none waits any more
+	waiting chan bool // gets a value when a request waits
+	goOn    chan bool // closed to let requests go on
 	release func()    // closes it
 }
 
-// hold has every question wait of which this is so.
+// hold makes every request wait for which so is true.
 func hold(t *testing.T, o *oracle, so func() bool) *questions {
 	q := &questions{waiting: make(chan bool, 1), goOn: make(chan bool)}
 	q.release = sync.OnceFunc(func() { close(q.goOn) })
-	t.Cleanup(q.release) // or the server would wait for its answers
+	t.Cleanup(q.release) // else the server would wait for its requests at the end
 	o.whenAsked(func() {
 		q.asked.Add(1)
 		if so() {
@@ -62,7 +62,7 @@ func hold(t *testing.T, o *oracle, so func() bool) *questions {
 	return q
 }
 
-// awaitTraining waits until a run has worked for a while since it asked for something, or waits for an answer.
+// awaitTraining waits until a run has used some processor time since its last request, or until a request waits.
 func (q *questions) awaitTraining(t *testing.T, p *process, work time.Duration) {
 	t.Helper()
 	asked, before := int64(0), time.Duration(0)
@@ -74,7 +74,7 @@ func (q *questions) awaitTraining(t *testing.T, p *process, work time.Duration) 
 	}), "the run has ended")
 }
 
-// stopping waits until a process has said that it stops.
+// stopping waits until a process has printed that it stops.
 func (p *process) stopping(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -86,10 +86,10 @@ func (p *process) stopping(t *testing.T) {
 	require.NoError(t, ctx.Err(), "it does not stop")
 }
 
-// A run that is asked to stop saves what it has, says so, and goes on as if nothing had been.
+// A run that is asked to stop saves its state, says so, and ends like an uninterrupted one when it is resumed.
 func TestStoppedRunsGoOn(t *testing.T) {
 	last := []string{"max_steps=2", "save_every=-1"}
-	alone := map[string]func() map[string]string{} // by its words: what a run leaves that nobody stops
+	alone := map[string]func() map[string]string{} // by arguments: the files of an uninterrupted run
 	for _, phase := range phases {
 		alone[fmt.Sprint(phase.words)] = sync.OnceValue(func() map[string]string {
 			return finish(t, t.TempDir(), newOracle(t).words(slices.Concat(phase.words, last)...)...)
@@ -109,7 +109,7 @@ func TestStoppedRunsGoOn(t *testing.T) {
 			q.awaitTraining(t, p, 100*time.Millisecond)
 			require.NoError(t, p.Process.Signal(phase.signal))
 			p.stopping(t)
-			require.NoError(t, p.Process.Signal(phase.signal)) // a shell sends SIGHUP as well, and timeout(1) its own twice
+			require.NoError(t, p.Process.Signal(phase.signal)) // a shell also sends SIGHUP, and timeout(1) sends its signal twice
 			q.release()
 			code, says := p.end(t)
 			require.Equal(t, exitInterrupted, code, says)
@@ -123,7 +123,7 @@ func TestStoppedRunsGoOn(t *testing.T) {
 	}
 }
 
-// stopAtOnce stops a run with the first thing that it prints.
+// stopAtOnce stops a run at the first line that it prints.
 type stopAtOnce struct {
 	bytes.Buffer
 	stop context.CancelFunc
@@ -134,7 +134,7 @@ func (s *stopAtOnce) Write(p []byte) (int, error) {
 	return s.Buffer.Write(p)
 }
 
-// A run that is stopped once it is open, and before it has begun, has saved nothing and does not say that it has.
+// A run that is stopped after it was opened, but before its first step, has saved nothing and does not claim to.
 func TestStoppedBeforeTheFirstStep(t *testing.T) {
 	needsCells(t)
 	dir := filepath.Join(t.TempDir(), "run")
@@ -148,18 +148,18 @@ func TestStoppedBeforeTheFirstStep(t *testing.T) {
 	require.NoDirExists(t, dir)
 }
 
-// Who does not want to wait for the end of the step asks twice.
+// A second interrupt ends a run without waiting for the end of the step.
 func TestASecondInterruptEndsAtOnce(t *testing.T) {
 	o := newOracle(t)
 	words := o.words("eval_every=-1", "num_iterations=2000", "pipeline=off", "max_steps=1")
 	q := hold(t, o, func() bool { return false })
 	p := start(t, t.TempDir(), words...)
-	q.awaitTraining(t, p, 300*time.Millisecond) // it trains for many seconds
+	q.awaitTraining(t, p, 300*time.Millisecond) // training takes many seconds here
 	require.NoError(t, p.Process.Signal(syscall.SIGINT))
 	p.stopping(t)
 	time.Sleep(2 * onePress)
 	_, alive := looked(p.Process.Pid)
-	require.True(t, alive, "it ends its step first")
+	require.True(t, alive, "the first interrupt waits for the step")
 	before := p.spent(t)
 	require.NoError(t, p.Process.Signal(syscall.SIGINT))
 	_, says := p.end(t)
@@ -167,13 +167,13 @@ func TestASecondInterruptEndsAtOnce(t *testing.T) {
 	require.Equal(t, syscall.SIGINT, p.ProcessState.Sys().(syscall.WaitStatus).Signal())
 }
 
-// A verb that saves nothing promises nothing, and says in its own words that it was stopped. Usually three of them.
+// Verbs that save nothing do not claim to, and print that they were stopped. By default three of them are tested.
 func TestStoppedVerbsSaySo(t *testing.T) {
 	needsCells(t)
 	exe, err := os.Executable()
 	require.NoError(t, err)
 	datums := write(t, filepath.Join(t.TempDir(), "d.jsonl"), `{"tokens":[1,2,3],"ob_len":1,"logprobs":[-1,-1],"advantage":1}`)
-	const ofChildren = "bench sandbox --runs 10000000" // its work is other processes': little of it is its own
+	const ofChildren = "bench sandbox --runs 10000000" // the work is done by child processes, so its own processor time is small
 	for _, line := range forms.Each(2, "eval --samples 4000 threads=1", "bench gemm --shape tiny --runs 1000000", ofChildren,
 		"sample --model tiny --prompt x --n 20000 --json",
 		"replay --model tiny --rank 1 --steps 1000000 --out adapter --threads 1 --datums "+datums) {
@@ -186,7 +186,7 @@ func TestStoppedVerbsSaySo(t *testing.T) {
 			p := startCommand(t, t.TempDir(), exec.Command(exe, strings.Fields(line)...))
 			work := 300 * time.Millisecond
 			if line == ofChildren {
-				work /= 3 // twice what it takes until its programs begin
+				work /= 3 // three times this until its programs begin
 			}
 			p.waitFor(func() bool {
 				said, err := os.ReadFile(p.errs)
@@ -205,7 +205,7 @@ func TestStoppedVerbsSaySo(t *testing.T) {
 	}
 }
 
-// What children say that were interrupted, too, is not what a verb says; what a run says of its saving is kept.
+// Messages of child processes that were interrupted too are not repeated as the verb's failure; a run's message about saving is kept.
 func TestStoppedVerbsHideNoFailure(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
@@ -222,7 +222,7 @@ func TestStoppedVerbsHideNoFailure(t *testing.T) {
 	require.EqualError(t, broken(ctx, root, errors.New("disk full")), "disk full")
 }
 
-// What waits for its standard input ends when it is interrupted, though nothing comes.
+// A verb that waits for standard input ends when it is interrupted.
 func TestInterruptedBeforeItsInput(t *testing.T) {
 	for _, words := range [][]string{{"tokenize", "--tokenizer", "tiny"}, {"score", "--model", "tiny"},
 		{"sample", "--model", "tiny", "--messages", "-"}} {

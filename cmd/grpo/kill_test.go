@@ -19,8 +19,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
-// A run ends with the same bits whatever becomes of the processes that do its work, and however many
-// threads they have. GRPO_KILLS=20 kills it more than a few times.
+// A run ends with the same bits however often its processes are killed, and with any number of threads. GRPO_KILLS=20 kills more often.
 func TestRunsEndAlike(t *testing.T) {
 	racing.Again(t)
 	if runtime.GOOS != "linux" {
@@ -52,8 +51,8 @@ func TestRunsEndAlike(t *testing.T) {
 	}
 }
 
-// The run of a preset, GRPO_PRESET with such settings as GRPO_WORDS has, killed GRPO_KILLS times as it goes on, ends with the same
-// bits as one that was left alone.
+// The run of the preset GRPO_PRESET, with the settings GRPO_WORDS, is killed GRPO_KILLS times and resumed; it ends with the same bits as
+// an uninterrupted one.
 func TestAPresetEndsAlike(t *testing.T) {
 	preset := os.Getenv("GRPO_PRESET")
 	if preset == "" {
@@ -69,14 +68,13 @@ func TestAPresetEndsAlike(t *testing.T) {
 	killedAgainAndAgain(t, kills, words, took, want)
 }
 
-// pace is how long a run takes to open everything and from one line of metrics to the next, and how many
-// of them it writes.
+// pace is the time that a run takes to open and between lines of metrics, and the number of lines.
 type pace struct {
 	opening, line time.Duration
 	lines         int
 }
 
-// timed runs to the end without trouble.
+// timed is an uninterrupted run to the end.
 func timed(t *testing.T, words []string) (remain map[string]string, took pace) {
 	t.Helper()
 	folder := t.TempDir()
@@ -92,14 +90,14 @@ func timed(t *testing.T, words []string) (remain map[string]string, took pace) {
 	return remains(t, folder), took
 }
 
-// lines is how many steps and evaluations the run in a folder has written down.
+// lines is the number of steps and evaluations in a run's metrics.
 func lines(folder string) int {
 	text, _ := os.ReadFile(filepath.Join(folder, "run", "metrics.jsonl"))
 	return bytes.Count(text, []byte("\n"))
 }
 
-// killedAtSomeMoment kills runs at moments spread over their course, the first of some as they open, and
-// has them ended on other threads.
+// killedAtSomeMoment kills runs at moments spread over their course, some also while they open, and resumes them with another number of
+// threads.
 func killedAtSomeMoment(t *testing.T, n int, words []string, took pace, want map[string]string) {
 	seed := rand.Uint64()
 	lots := rand.New(rand.NewPCG(seed, 0))
@@ -121,12 +119,12 @@ func killedAtSomeMoment(t *testing.T, n int, words []string, took pace, want map
 	}
 }
 
-// killedAgainAndAgain kills one run at random moments of its course, and goes on with it each time.
+// killedAgainAndAgain kills one run at random moments, and resumes it each time.
 func killedAgainAndAgain(t *testing.T, n int, words []string, took pace, want map[string]string) {
 	seed := rand.Uint64()
 	lots := rand.New(rand.NewPCG(seed, 2))
 	t.Logf("seed %d", seed)
-	moments := make([]float64, n) // in lines of metrics
+	moments := make([]float64, n) // measured in lines of metrics
 	for i := range moments {
 		moments[i] = lots.Float64() * float64(took.lines)
 	}
@@ -143,20 +141,20 @@ func killedAgainAndAgain(t *testing.T, n int, words []string, took pace, want ma
 	requireSameRun(t, want, finish(t, folder, words...))
 }
 
-// soFar says how far the run in a folder came.
+// soFar describes the progress of the run in a folder.
 func soFar(folder string) string {
 	saved, _ := filepath.Glob(filepath.Join(folder, "run", "checkpoints", "step_??????"))
 	return fmt.Sprintf("%d lines of metrics, %d checkpoints, %d parts of one", lines(folder), len(saved), len(unfinished(folder)))
 }
 
-// unfinished are the parts of checkpoints in a folder.
+// unfinished are partial checkpoints in a folder.
 func unfinished(folder string) []string {
 	parts, _ := filepath.Glob(filepath.Join(folder, "run", "checkpoints", "*.partial"))
 	return parts
 }
 
-// killedWhileSaving kills runs again and again, each time a little after one began to write another
-// checkpoint than its first, or to remove an old one.
+// killedWhileSaving kills runs repeatedly, each time shortly after one began to write a checkpoint after its first, or to remove an old
+// one.
 func killedWhileSaving(t *testing.T, n int, words []string, want map[string]string) {
 	seed := rand.Uint64()
 	lots := rand.New(rand.NewPCG(seed, 1))
@@ -176,9 +174,9 @@ func killedWhileSaving(t *testing.T, n int, words []string, want map[string]stri
 		family = max(family, relatives)
 		if len(unfinished(folder)) > 0 {
 			hits++
-			require.Positive(t, relatives, "its cells were not found") // which it still has while it saves
+			require.Positive(t, relatives, "its cells were not found") // sandbox processes are still running while it saves
 		}
-		if !again { // it is about to end, or has
+		if !again { // the run is about to end, or has ended
 			requireSameRun(t, want, finish(t, folder, words...))
 			folder, runs = t.TempDir(), runs+1
 		}

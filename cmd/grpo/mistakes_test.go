@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What the libraries of the command line find wrong is said in our words, with what to type.
+// Errors of the command line libraries are rephrased, with what to type.
 func TestMistakesAreAnsweredInOurWords(t *testing.T) {
 	for line, says := range map[string]string{
 		"sample":                               "--run or --model is required; type grpo sample --run DIRECTORY",
@@ -67,7 +67,7 @@ func TestMistakesAreAnsweredInOurWords(t *testing.T) {
 	}
 }
 
-// What is there and is not what it was taken for is answered with what to type.
+// A path to something of another kind than expected is answered with what to type.
 func TestAnotherThingThanWasMeant(t *testing.T) {
 	for line, says := range map[string]string{
 		"../grpo":             "../grpo: a setting names a directory; type run_dir=../grpo",
@@ -79,7 +79,7 @@ func TestAnotherThingThanWasMeant(t *testing.T) {
 	}
 }
 
-// Words after a verb that does not exist are what it would have taken, and no mistakes of their own.
+// After a misspelt verb only the verb is reported: its arguments are not mistakes of their own.
 func TestAMisspeltVerbIsToldOfOnce(t *testing.T) {
 	for _, line := range []string{"show runs/a", "nonsense runs/a seed=1"} {
 		out, errs, code := shell(t, "", strings.Fields(line)...)
@@ -90,13 +90,13 @@ func TestAMisspeltVerbIsToldOfOnce(t *testing.T) {
 	}
 }
 
-// What a sweep cannot make is said before it begins.
+// An impossible sweep is refused before it begins.
 func TestASweepOfWarmUps(t *testing.T) {
 	out, errs, code := shell(t, "", "sweep", "seed=0,1", "method=sft", "data=x", "--dry-run")
 	requireBadInput(t, out, errs, code, "method: sft has a command of its own; type grpo sft")
 }
 
-// Help is there for what there is.
+// The help of cobra's own verbs works, too.
 func TestHelpersHelp(t *testing.T) {
 	for line, says := range map[string]string{
 		"help": "grpo [key=value", "help eval": "pass@1", "help bench gemm": "gemm",

@@ -103,8 +103,7 @@ func TestReplayVerb(t *testing.T) {
 	}
 }
 
-// compareFiles wants every tensor of got within a relative distance of want, both after base is taken
-// off, if there is one.
+// compareFiles requires every tensor of got to be within a relative distance of want; if base is given, both after base is subtracted.
 func compareFiles(t *testing.T, want, got, base string, within float64) {
 	t.Helper()
 	open := func(path string) *tensorfile.File {
@@ -153,7 +152,7 @@ func TestReplayOfAWholeModel(t *testing.T) {
 	require.Len(t, lines, 20)
 	require.NoError(t, json.Unmarshal([]byte(lines[0]), &first))
 	require.NoError(t, json.Unmarshal([]byte(lines[19]), &last))
-	require.Less(t, last.Loss, first.Loss/2, "a model learns five tokens by heart")
+	require.Less(t, last.Loss, first.Loss/2, "the loss on five tokens must fall")
 
 	scores, errs, code := shell(t, `{"tokens":[5,9,300,17,2]}`, "score", "--model", filepath.Join(dir, "model"))
 	require.Zero(t, code, errs)
@@ -162,7 +161,7 @@ func TestReplayOfAWholeModel(t *testing.T) {
 	require.Less(t, -(got.LogProbs[1] + got.LogProbs[2] + got.LogProbs[3]), last.Loss, "what was saved is what was trained")
 }
 
-// Datums share what they begin with where that is asked for: the same loss, and how many rows were saved.
+// Datums may share a common prefix if that is requested: the loss is the same, and the number of saved rows is reported.
 func TestReplayOfDatumsThatBeginAlike(t *testing.T) {
 	dir := t.TempDir()
 	datums := filepath.Join(dir, "datums.jsonl")
@@ -201,7 +200,7 @@ func TestMergeVerb(t *testing.T) {
 	require.Contains(t, errs, "not empty")
 }
 
-// A model in four bits is merged into as its numbers; quantised, it is a model like any other, and decoded one again.
+// A 4-bit model is merged into by its dequantised weights; a quantised model is a model like any other, and dequantises to a plain one.
 func TestQuantizeVerb(t *testing.T) {
 	dir := t.TempDir()
 	small, large, merged := filepath.Join(dir, "small"), filepath.Join(dir, "large"), filepath.Join(dir, "merged")
@@ -222,7 +221,7 @@ func TestQuantizeVerb(t *testing.T) {
 	other, err := os.ReadFile(filepath.Join(merged+"large", "model.safetensors"))
 	require.NoError(t, err)
 	require.True(t, bytes.Equal(one, other))
-	// The same, without the model in four bits on the disk.
+	// The same without writing the 4-bit model to disk.
 	text, errs, code = shell(t, "", "merge", "--model", golden("qwen3-tied"), "--quantize", "nf4",
 		"--adapter", golden("qwen3-tied", "adapter"), "--out", merged)
 	require.Zero(t, code, errs)
@@ -236,7 +235,7 @@ func TestQuantizeVerb(t *testing.T) {
 	again, _, code := shell(t, sequence, "score", "--model", golden("qwen3-tied"), "--quantize", "nf4")
 	require.Zero(t, code)
 	require.Equal(t, text, again)
-	// An adapter over the numbers goes with the codes that were made of them.
+	// An adapter trained on the dequantised weights may be applied to the codes.
 	adapter, trained := filepath.Join(dir, "adapter"), golden("qwen3-tied")
 	require.NoError(t, os.CopyFS(adapter, os.DirFS(golden("qwen3-tied", "adapter"))))
 	part, err := provenance.OfModel(trained)
@@ -255,7 +254,7 @@ func TestQuantizeVerb(t *testing.T) {
 	require.Contains(t, errs, "in four bits already")
 }
 
-// What no verb would open is not quantised, and what is said of sizes is of the files that the model is read from.
+// A model that no verb could open is not quantised, and the reported sizes count only the files that the model is read from.
 func TestQuantizeTakesWhatCanBeOpened(t *testing.T) {
 	dir := t.TempDir()
 	from, out := filepath.Join(dir, "a[1]"), filepath.Join(dir, "out")
@@ -275,7 +274,7 @@ func TestQuantizeTakesWhatCanBeOpened(t *testing.T) {
 		require.NoFileExists(t, out)
 		require.NoError(t, os.WriteFile(config, was, 0o644))
 	}
-	write(t, filepath.Join(from, "consolidated.safetensors"), strings.Repeat("x", 5<<20)) // the same weights in another form
+	write(t, filepath.Join(from, "consolidated.safetensors"), strings.Repeat("x", 5<<20)) // a copy of the weights in another format
 	text, errs, code := shell(t, "", "quantize", "--model", from, "--out", out)
 	require.Zero(t, code, errs)
 	require.Regexp(t, `out: 0\.[1-9] MiB of weights, 0\.[1-9] MiB before`, text)

@@ -19,11 +19,11 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
-// oracle answers as a sandbox server does, but from the programs' looks and at once, now and then with what the embedded problems
-// expect: trouble needs runs, and no Python.
+// oracle is a sandbox server that does not run programs: it answers at once, by a hash of the program, sometimes with what the embedded
+// problems expect. Tests of interruptions need runs, but no Python.
 type oracle struct {
 	*httptest.Server
-	asked atomic.Pointer[func()] // by a request, before the answer; nil: nobody listens
+	asked atomic.Pointer[func()] // called at a request, before the answer; nil: nothing
 }
 
 func newOracle(t *testing.T) *oracle {
@@ -33,10 +33,10 @@ func newOracle(t *testing.T) *oracle {
 	return o
 }
 
-// whenAsked calls f at every request from now on.
+// whenAsked sets the function that is called at every request.
 func (o *oracle) whenAsked(f func()) { o.asked.Store(&f) }
 
-// expected is what the embedded problems expect of programs that read and print, by what they read.
+// expected are the expected outputs of the embedded problems, by input.
 var expected = sync.OnceValue(func() map[string][]string {
 	train, heldOut, _ := tiny.Problems()
 	by := map[string][]string{}
@@ -49,7 +49,7 @@ var expected = sync.OnceValue(func() map[string][]string {
 	return by
 })
 
-// guess is in two cases of three what some problem expects of a program that reads this.
+// guess is a correct output of some problem with this input, in two of three cases.
 func guess(program, input []byte) string {
 	h := sha256.Sum256(append(program, input...))
 	if known := expected()[string(input)]; len(known) > 0 && h[0]%3 > 0 {
@@ -67,7 +67,7 @@ func (o *oracle) answer(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "not understood", http.StatusBadRequest)
 		return
 	}
-	stdout := "42\n" // to the program that asks whether anybody is there
+	stdout := "42\n" // the answer to the probe program
 	if program := req.Files["request"]; !bytes.Contains(program, []byte("6 * 7")) {
 		if asked := o.asked.Load(); asked != nil {
 			(*asked)()
@@ -80,14 +80,14 @@ func (o *oracle) answer(w http.ResponseWriter, r *http.Request) {
 		"run_result": map[string]any{"status": "Finished", "return_code": 0}})
 }
 
-// words are a run of four steps that this server judges.
+// words are the arguments of a run of four steps, judged by this server.
 func (o *oracle) words(others ...string) []string {
 	words := set(small, "max_steps=4", "max_tokens=40", "eval_problems=2", "eval_every=2", "save_every=2", "keep_last=0",
 		"sandbox=fusion", "sandbox_url="+o.URL, "deterministic=false")
 	return set(words, others...)
 }
 
-// finish runs to the end in this process, in a folder of its own or a given one.
+// finish runs to the end in this process, in a new or a given folder.
 func (o *oracle) finish(t *testing.T, folder string, others ...string) (files map[string]string, says string) {
 	t.Helper()
 	_, says, code := shell(t, "", o.words(append(others, "run_dir="+filepath.Join(folder, "run"))...)...)
@@ -95,7 +95,7 @@ func (o *oracle) finish(t *testing.T, folder string, others ...string) (files ma
 	return remains(t, folder), says
 }
 
-// requireSameEnd compares what two runs did, and where it led, whatever else they saved on the way.
+// requireSameEnd compares the steps and the results of two runs, whichever checkpoints they saved on the way.
 func requireSameEnd(t *testing.T, want, got map[string]string) {
 	t.Helper()
 	last := ""

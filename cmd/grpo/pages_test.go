@@ -19,8 +19,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
-// What a page tells to type is something that can be typed: verbs, flags and settings are there, with values that they take;
-// make has the target; and a pattern of tests finds some.
+// The commands on the pages are valid: their verbs, flags and settings exist and accept the values, make has the targets, and a pattern
+// of tests matches some.
 func TestTheCommandsOfThePages(t *testing.T) {
 	racing.Alone(t)
 	counts := map[string]int{}
@@ -51,7 +51,7 @@ func TestTheCommandsOfThePages(t *testing.T) {
 	require.Greater(t, counts["go"], 10)
 }
 
-// A command that a page had wrong is told.
+// Invalid commands are found.
 func TestCommandsThatCannotBeTyped(t *testing.T) {
 	for line, says := range map[string]string{
 		"grpo evaluate runs/x":                "evaluate",
@@ -71,18 +71,18 @@ func TestCommandsThatCannotBeTyped(t *testing.T) {
 	}
 }
 
-// pages are those that users read.
+// pages are the pages for users.
 func pages(t *testing.T) []string {
 	docs, err := filepath.Glob("../../docs/*.md")
 	require.NoError(t, err)
-	docs = slices.DeleteFunc(docs, func(p string) bool { return filepath.Base(p) == "log.md" }) // what once was typed
+	docs = slices.DeleteFunc(docs, func(p string) bool { return filepath.Base(p) == "log.md" }) // its commands were valid once
 	return append(docs, "../../README.md", "../../CONTRIBUTING.md")
 }
 
-// quoted is what stands between backticks.
+// quoted matches text between backticks.
 var quoted = regexp.MustCompile("`([^`\n]+(?:\n[^`\n]+)?)`")
 
-// inBlocks are the commands of a page's blocks.
+// inBlocks are the commands in a page's code blocks.
 func inBlocks(t *testing.T, path, text string) (commands [][]string) {
 	page, err := doctest.Parse(text)
 	require.NoError(t, err, path)
@@ -94,7 +94,7 @@ func inBlocks(t *testing.T, path, text string) (commands [][]string) {
 	return commands
 }
 
-// inSentences are the commands that a page's sentences speak of; those of grpo may lack their arguments.
+// inSentences are the commands quoted in a page's sentences; those of grpo may lack their arguments.
 func inSentences(page string) (commands [][]string) {
 	for _, span := range quoted.FindAllStringSubmatch(page, -1) {
 		found, err := doctest.Words(span[1])
@@ -111,15 +111,15 @@ func inSentences(page string) (commands [][]string) {
 	return commands
 }
 
-// takes wants a command line that the program takes.
+// takes requires that the program accepts a command line.
 func takes(t *testing.T, where string, words []string) {
 	if strings.Contains(strings.Join(words, " "), "…") {
-		return // a form, not a command
+		return // a placeholder, not a command
 	}
 	assert.NoError(t, typed(words), where)
 }
 
-// namesOnly wants the verb and the flags that a sentence speaks of.
+// namesOnly requires that the quoted verb and flags exist.
 func namesOnly(t *testing.T, where string, words []string) {
 	verb, rest, err := newRoot().Find(words)
 	assert.NoError(t, err, where)
@@ -133,7 +133,7 @@ func namesOnly(t *testing.T, where string, words []string) {
 	}
 }
 
-// typed reads a command line as far as it can be read without doing what it asks for.
+// typed parses a command line as far as that is possible without executing it.
 func typed(words []string) error {
 	root := newRoot()
 	verb, rest, err := root.Find(words)
@@ -150,7 +150,7 @@ func typed(words []string) error {
 	return resolves(verb, args)
 }
 
-// resolves reads the words of a training run; what it goes on from need not be there.
+// resolves parses the arguments of a training run; the files that it names need not exist.
 func resolves(verb *cobra.Command, words []string) error {
 	words = slices.DeleteFunc(slices.Clone(words), func(w string) bool {
 		key, _, _ := strings.Cut(w, "=")
@@ -170,7 +170,7 @@ func hasTarget(t *testing.T, where string, words []string) {
 	}
 }
 
-// findsTests wants each alternative of a -run or -bench pattern to be a test of the packages that are named.
+// findsTests requires each alternative of a -run or -bench pattern to match a test of the named packages.
 func findsTests(t *testing.T, where string, words []string) {
 	var dirs []string
 	pattern, kind := "", "Test|Example|Fuzz"
@@ -196,7 +196,7 @@ func findsTests(t *testing.T, where string, words []string) {
 	}
 }
 
-// testsOf are the tests of a package, or of all below a folder.
+// testsOf are the tests of a package, or of all packages below a folder.
 func testsOf(t *testing.T, where, dir, kind string) (names []string) {
 	dir, all := strings.CutSuffix(dir, "/...")
 	top := filepath.Join("../..", dir)
@@ -222,7 +222,7 @@ func testsOf(t *testing.T, where, dir, kind string) (names []string) {
 	return names
 }
 
-// What the page of troubles says that the program says is what it says.
+// The messages that the page of troubles quotes are messages of the program.
 func TestTheMessagesOfThePages(t *testing.T) {
 	page, err := os.ReadFile("../../docs/troubleshooting.md")
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/plainpython"
 )
 
-// asCommand makes the test binary the command, for tests that need a process to kill.
+// asCommand makes the test binary run the command, for tests that need a process to kill.
 const asCommand = "GRPO_AS_COMMAND"
 
 func TestMain(m *testing.M) {
@@ -27,11 +27,11 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	plainpython.First()
-	debug.SetGCPercent(400) // hundreds of small trainers come and go
+	debug.SetGCPercent(400) // hundreds of small trainers are opened and closed
 	os.Exit(m.Run())
 }
 
-// process is a trainer of its own.
+// process is a run in a process of its own.
 type process struct {
 	*exec.Cmd
 	errs string // the file with its standard error
@@ -45,7 +45,7 @@ func start(t *testing.T, folder string, words ...string) *process {
 	return startCommand(t, folder, exec.Command(exe, append(words, "run_dir=run")...))
 }
 
-// startCommand starts a command line that leads to the test binary.
+// startCommand starts a command line that runs the test binary.
 func startCommand(t *testing.T, folder string, cmd *exec.Cmd) *process {
 	t.Helper()
 	errs, err := os.CreateTemp(t.TempDir(), "stderr")
@@ -53,7 +53,7 @@ func startCommand(t *testing.T, folder string, cmd *exec.Cmd) *process {
 	defer errs.Close()
 	p := &process{Cmd: cmd, errs: errs.Name()}
 	p.Dir, p.Stderr = folder, errs
-	if signal.Ignored(os.Interrupt) { // as in the background of a script; a process that catches it does not pass that on
+	if signal.Ignored(os.Interrupt) { // as in the background of a script; child processes of a process that catches it do not inherit that
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
 	p.Env = append(os.Environ(), asCommand+"=1", "SANDBOX_URL=")
@@ -62,7 +62,7 @@ func startCommand(t *testing.T, folder string, cmd *exec.Cmd) *process {
 	return p
 }
 
-// end waits for the end and gives the exit code and what was said.
+// end waits for the end, and returns the exit code and standard error.
 func (p *process) end(t *testing.T) (code int, says string) {
 	t.Helper()
 	err := p.Wait()
@@ -74,11 +74,11 @@ func (p *process) end(t *testing.T) (code int, says string) {
 	return p.ProcessState.ExitCode(), string(text)
 }
 
-// kill ends the process between two of its instructions, and sees that what it started ends, too. It
-// gives the number of the processes that there were.
+// kill kills the process at an arbitrary instruction, and waits until the processes that it started have ended, too. It returns their
+// number.
 func (p *process) kill(t *testing.T) int {
 	t.Helper()
-	require.NoError(t, p.Process.Signal(syscall.SIGSTOP)) // what stands still has no new children
+	require.NoError(t, p.Process.Signal(syscall.SIGSTOP)) // a stopped process starts no children
 	family := descendants(t, p.Process.Pid)
 	require.NoError(t, p.Process.Kill())
 	p.Wait()
@@ -91,20 +91,20 @@ func (p *process) kill(t *testing.T) int {
 	}
 }
 
-// relative is a process, which its number alone does not name for long.
+// relative is a process, identified by number and start time, since numbers are reused.
 type relative struct {
 	pid    int
 	parent int
 	born   string
 }
 
-// looked reads what /proc says of a process.
+// looked reads the state of a process from /proc.
 func looked(pid int) (r relative, alive bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return r, false
 	}
-	words := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // from the third on
+	words := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // fields from the third on
 	parent, err := strconv.Atoi(words[1])
 	return relative{pid, parent, words[19]}, err == nil && words[0] != "Z"
 }
@@ -114,7 +114,7 @@ func (r relative) alive() bool {
 	return alive && now.born == r.born
 }
 
-// descendants are the processes that a process has started, and those that these have, and so on.
+// descendants are the processes started by a process, and by those, and so on.
 func descendants(t *testing.T, pid int) (family []relative) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -134,12 +134,12 @@ func descendants(t *testing.T, pid int) (family []relative) {
 	return family
 }
 
-// spent is the processor time of a process so far, which its kernel counts in hundredths of a second.
+// spent is the processor time of a process so far, in steps of a hundredth of a second.
 func (p *process) spent(t *testing.T) time.Duration {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Process.Pid))
 	require.NoError(t, err)
-	words := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // from the third on
+	words := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // fields from the third on
 	total := 0
 	for _, word := range words[11:13] {
 		ticks, err := strconv.Atoi(word)
@@ -149,7 +149,7 @@ func (p *process) spent(t *testing.T) time.Duration {
 	return time.Duration(total) * 10 * time.Millisecond
 }
 
-// waitFor waits until something is so; false says that the process ended before.
+// waitFor waits until so is true; false means that the process ended before.
 func (p *process) waitFor(so func() bool) bool {
 	for !so() {
 		if _, alive := looked(p.Process.Pid); !alive {

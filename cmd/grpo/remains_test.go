@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// small is a run of a second that evaluates, saves and forgets while it trains. It has one thread, for a tiny model
-// keeps others waiting at the cost of the tests beside it, and keys and values of as many sequences as it ever has.
+// small is a run of a second that evaluates, saves and removes checkpoints. It has one thread, since more would mostly wait for each
+// other, and slow down tests beside it, and a cache for as many sequences as it ever has.
 var small = []string{"--preset", "tiny_smoke", "--quiet", "threads=1", "prompts_per_step=2", "completions_per_prompt=4", "max_tokens=32",
 	"max_tests=2", "eval_problems=4", "eval_every=3", "max_steps=6", "save_every=1", "keep_last=3", "warmup_steps=0",
 	"max_sequences=16"}
@@ -27,7 +27,7 @@ func finish(t *testing.T, folder string, words ...string) map[string]string {
 	return remains(t, folder)
 }
 
-// set gives words with other values for some keys.
+// set returns arguments with other values for some keys.
 func set(words []string, others ...string) []string {
 	key := func(word string) string { before, _, _ := strings.Cut(word, "="); return before }
 	kept := slices.DeleteFunc(slices.Clone(words), func(w string) bool {
@@ -36,11 +36,10 @@ func set(words []string, others ...string) []string {
 	return append(kept, others...)
 }
 
-// clocked is what a line of rollouts says of the time.
+// clocked matches the times in a line of rollouts.
 var clocked = regexp.MustCompile(`,"(cpu_ms":[0-9.e+-]+|cached":true)`)
 
-// remains is what a run left in a folder: all its files, and of those that no clock has a part in the
-// content.
+// remains are the files of a run, with the content of those that do not depend on the clock.
 func remains(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -67,7 +66,7 @@ func remains(t *testing.T, folder string) map[string]string {
 	return files
 }
 
-// timeless is the state of a checkpoint without what hangs on a clock.
+// timeless is the state of a checkpoint without values that depend on the clock.
 func timeless(t *testing.T, text []byte) []byte {
 	t.Helper()
 	var s map[string]any
@@ -78,13 +77,13 @@ func timeless(t *testing.T, text []byte) []byte {
 	delete(s, "seal")
 	sums, ok := s["sha256"].(map[string]any)
 	require.True(t, ok)
-	delete(sums, "ahead.json") // conversations in it have the time of their judge; without that it is compared itself
+	delete(sums, "ahead.json") // conversations in it have their judging time; without that the file is compared itself
 	text, err := json.Marshal(s)
 	require.NoError(t, err)
 	return text
 }
 
-// requireSameRun shows where two runs part.
+// requireSameRun shows where two runs differ.
 func requireSameRun(t *testing.T, want, got map[string]string) {
 	t.Helper()
 	names := func(files map[string]string) (all []string) {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// namedTasks writes problems that completions can name.
+// namedTasks writes problems with ids.
 func namedTasks(t *testing.T) string {
 	t.Helper()
 	path := tasks(t)
@@ -67,7 +67,7 @@ func TestReward(t *testing.T) {
 	require.Contains(t, out, `"reward":0.5,`)
 }
 
-// withoutTime drops the time from each line, having looked that it is there.
+// withoutTime removes the time from each line, and requires that it was there.
 func withoutTime(t *testing.T, out string) (lines []string) {
 	t.Helper()
 	for line := range strings.Lines(out) {
@@ -132,7 +132,7 @@ func TestRewardRefuses(t *testing.T) {
 		require.Contains(t, errOut, message)
 		require.Equal(t, 1, strings.Count(errOut, "\n"))
 	}
-	// What comes before a bad line is scored.
+	// The lines before a bad line are scored.
 	out, errOut, code := shell(t, `{"problem":"add","completion":""}`+"\n"+`{"problem":"sub","completion":""}`,
 		"reward", "--problems", path, "--completions", "-")
 	require.Equal(t, exitBadInput, code)

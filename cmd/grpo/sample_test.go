@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 )
 
-// sampled reads what sample --json wrote.
+// sampled decodes the output of sample --json.
 func sampled(t *testing.T, out string) (lines []sampleLine) {
 	t.Helper()
 	for _, text := range strings.Split(strings.TrimSpace(out), "\n") {
@@ -54,7 +54,7 @@ func TestSampleVerbIsGreedyAtTemperatureZero(t *testing.T) {
 	}
 }
 
-// What sample prints, score prints: digit for digit.
+// score prints the same numbers as sample, digit for digit.
 func TestSampleAndScoreVerbsAgree(t *testing.T) {
 	prompts := `{"tokens":[5,9,300]}` + "\n" + `{"tokens":[7]}` + "\n"
 	args := []string{"--model", golden("qwen3-tied"), "--adapter", golden("qwen3-tied", "adapter"), "--temperature", "0.7"}
@@ -123,7 +123,7 @@ func TestBadSamplesAreRefusedInOneLine(t *testing.T) {
 	}
 }
 
-// A model that has a template of its own is spoken to in it: the turns, the day, and where an answer ends.
+// Prompts are rendered with the model's own template: the turns, the date, and the end of an answer.
 func TestSampleVerbRendersTheModelsTemplate(t *testing.T) {
 	const template = `{{ strftime_now('%Y') }}{% for m in messages %}<|im_start|>{{ m.content|trim }}<|im_end|>{% endfor %}`
 	dir := spoiled(t, "qwen3-tied", func(dir string) {

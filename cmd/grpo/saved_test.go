@@ -18,7 +18,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
-// embedded are the first n of a file of the embedded problems, without the first few.
+// embedded are n lines of a file of the embedded problems, from a given one on.
 func embedded(t *testing.T, name string, from, n int) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "internal", "tiny", name))
@@ -26,7 +26,7 @@ func embedded(t *testing.T, name string, from, n int) []string {
 	return strings.SplitAfter(string(text), "\n")[from : from+n]
 }
 
-// own is a finished run on tasks of its own, two of which are held out and trained on, too.
+// own is a finished run on its own problems, two of which are in both the training and the held-out data.
 func own(t *testing.T, words ...string) (dir, train, held string) {
 	t.Helper()
 	needsCells(t)
@@ -46,7 +46,7 @@ func own(t *testing.T, words ...string) (dir, train, held string) {
 	return dir, train, held
 }
 
-// What eval finds is what the run found: of the same problems, though those that the run trains on are gone.
+// eval gives the run's own results on the same problems, even if the training data is gone.
 func TestEvalFindsWhatTheRunFound(t *testing.T) {
 	racing.Again(t)
 	dir, train, held := own(t)
@@ -77,11 +77,11 @@ func TestEvalFindsWhatTheRunFound(t *testing.T) {
 	require.Contains(t, first.Checkpoint, "step_000003")
 
 	others, _, _ := evaluate(t, "--run", dir, "--data", held, "--split", "train", "--samples", "0")
-	require.Equal(t, 14, others.Problems, "nobody knows what a set that is named here has in common with the run")
+	require.Equal(t, 14, others.Problems, "a set named here is not compared with the run")
 	require.Nil(t, others.Change)
 }
 
-// A run that keeps copies of its data is evaluated on them.
+// If a run has copies of its data, it is evaluated on them.
 func TestEvalReadsWhatTheRunKeeps(t *testing.T) {
 	racing.Again(t)
 	dir, train, held := own(t, "cache_dataset=true")
@@ -93,8 +93,7 @@ func TestEvalReadsWhatTheRunKeeps(t *testing.T) {
 	require.Equal(t, 8, r.Problems)
 }
 
-// What was trained is spoken to as in training: the tokens of the prompt are those on record, and the run's settings
-// hold where nothing was said.
+// sample --run prompts as in training: the tokens of the prompt are those on record, and the run's settings apply unless overridden.
 func TestSampleSpeaksAsTheRunDid(t *testing.T) {
 	racing.Again(t)
 	dir, train, _ := own(t, `stop=["\n"]`)
@@ -140,7 +139,7 @@ func TestSampleSpeaksAsTheRunDid(t *testing.T) {
 	}
 }
 
-// A run whose texts are in no chat format is asked in none.
+// A run without a chat format is sampled without one.
 func TestSampleGoesOnWithATextAsTheRunDid(t *testing.T) {
 	racing.Again(t)
 	dir, _, _ := own(t, "renderer=plain", "answer_match=exact")
@@ -162,14 +161,14 @@ func TestSampleGoesOnWithATextAsTheRunDid(t *testing.T) {
 	require.Equal(t, want, got)
 	got, errs, code = shell(t, "", "sample", "--run", dir, "--prompt", statement, "--json", "--renderer", "qwen3_instruct")
 	require.Zero(t, code, errs)
-	require.NotEqual(t, want, got, "a flag has the last word")
+	require.NotEqual(t, want, got, "a flag overrides the run's setting")
 	questions := filepath.Join(t.TempDir(), "questions.jsonl")
 	require.NoError(t, os.WriteFile(questions, []byte(`{"id":"q","prompt":"What is 1+1?","answer":"2"}`), 0o644))
 	_, errs, code = shell(t, "", "sample", "--run", dir, "--data", questions)
 	require.Zero(t, code, errs)
 }
 
-// A checkpoint that is not there any more is named as such, wherever it is asked for.
+// A checkpoint that was removed is reported as such by every verb.
 func TestPrunedCheckpointsAreNamed(t *testing.T) {
 	racing.Again(t)
 	dir, _, _ := own(t)
@@ -192,7 +191,7 @@ func TestPrunedCheckpointsAreNamed(t *testing.T) {
 	}
 }
 
-// narrowPositions is the embedded model with fewer positions, under the wording that it was trained with.
+// narrowPositions is the embedded model with fewer positions, and the template that it was trained with.
 func narrowPositions(t *testing.T, positions int) (dir string, wording string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "model")
@@ -208,8 +207,8 @@ func narrowPositions(t *testing.T, positions int) (dir string, wording string) {
 	return dir, "prompt_template=" + filepath.Join("..", "..", "internal", "tiny", "prompt.tmpl")
 }
 
-// A prompt that leaves less room than a completion may want is evaluated in what it leaves, and counted; one that
-// leaves none is left out, and counted.
+// If a prompt leaves fewer positions than max_tokens, the completion ends there, and is counted; a prompt that leaves none is left out,
+// and counted.
 func TestEvalHasOnlyThePositionsOfTheModel(t *testing.T) {
 	needsCells(t)
 	tasks(t)
@@ -236,7 +235,7 @@ func TestEvalHasOnlyThePositionsOfTheModel(t *testing.T) {
 	require.Contains(t, errs, "none of its problems (1) leaves room")
 }
 
-// An adapter that does not fit is refused before the weights of the model are looked at.
+// An adapter that does not fit is refused before the model's weights are read.
 func TestAdaptersAreCheckedFirst(t *testing.T) {
 	needsCells(t)
 	tasks(t)
@@ -245,7 +244,7 @@ func TestAdaptersAreCheckedFirst(t *testing.T) {
 	_, errs, code := shell(t, "", "--quiet", "--preset", "tiny_smoke", "threads=1", "run_dir="+run, "max_steps=1", "prompts_per_step=2",
 		"lora_rank=4", "lora_alpha=8", "completions_per_prompt=2", "eval_every=-1")
 	require.Zero(t, code, errs)
-	adapter := filepath.Join(filepath.Dir(run), "adapter") // out of its run, it may be laid over any model that it fits
+	adapter := filepath.Join(filepath.Dir(run), "adapter") // outside of its run it may be applied to any model that it fits
 	require.NoError(t, os.CopyFS(adapter, os.DirFS(filepath.Join(run, "checkpoints", "step_000001", "adapter"))))
 	foreign := golden("qwen3-tied", "adapter")
 	weights := filepath.Join(model, "model.safetensors")
@@ -263,7 +262,7 @@ func TestAdaptersAreCheckedFirst(t *testing.T) {
 	}
 }
 
-// Nobody needs a home: there is one word about it, and the work is done.
+// Without a home directory there is one warning, and everything works.
 func TestWithoutAHome(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	for _, name := range []string{"HOME", "XDG_CACHE_HOME", "HF_HOME"} {

@@ -22,7 +22,7 @@ func golden(name ...string) string {
 	return filepath.Join(append([]string{"..", "..", "model", "testdata", "golden"}, name...)...)
 }
 
-// shell runs a command line and returns what a shell would see.
+// shell runs a command line, and returns its output and exit code.
 func shell(t *testing.T, stdin string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -37,7 +37,7 @@ func readJSONFile(t *testing.T, v any, path string) {
 	require.NoError(t, json.Unmarshal(text, v))
 }
 
-// noCells says why no program can be run here, or nil.
+// noCells says why no sandbox can be used here, or nil.
 var noCells = sync.OnceValue(func() error {
 	if _, err := exec.LookPath("python3"); err != nil {
 		return badinput.Errorf("there is no python3 to run programs with")
@@ -49,7 +49,7 @@ var noCells = sync.OnceValue(func() error {
 	return err
 })
 
-// needsCells skips a test where no program can be run.
+// needsCells skips a test if no sandbox can be used.
 func needsCells(t *testing.T) {
 	t.Helper()
 	if err := noCells(); badinput.Is(err) {
@@ -59,7 +59,7 @@ func needsCells(t *testing.T) {
 	}
 }
 
-// spoiled is a copy of a golden model that edit has damaged.
+// spoiled is a copy of a golden model, damaged by edit.
 func spoiled(t *testing.T, name string, edit func(dir string)) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -68,7 +68,7 @@ func spoiled(t *testing.T, name string, edit func(dir string)) string {
 	return dir
 }
 
-// rewrite replaces the content of a file by what fn makes of it.
+// rewrite replaces the content of a file by the result of fn.
 func rewrite(t *testing.T, path string, fn func([]byte) []byte) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -76,7 +76,7 @@ func rewrite(t *testing.T, path string, fn func([]byte) []byte) {
 	require.NoError(t, os.WriteFile(path, fn(text), 0o644))
 }
 
-// requireBadInput wants one line that says so, exit code 2, and no output.
+// requireBadInput requires a single line with the given texts, exit code 2, and no output.
 func requireBadInput(t *testing.T, out, errs string, code int, says ...string) {
 	t.Helper()
 	require.Equal(t, 2, code, errs)
@@ -88,7 +88,7 @@ func requireBadInput(t *testing.T, out, errs string, code int, says ...string) {
 	}
 }
 
-// write makes a file and gives its path.
+// write writes a file and returns its path.
 func write(t *testing.T, path, text string) string {
 	t.Helper()
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))

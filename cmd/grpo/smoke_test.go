@@ -13,9 +13,8 @@ import (
 	"github.com/seed-7879b91d/grpo"
 )
 
-// The default run: the embedded model must get better at problems that it was not trained on, and every step
-// must start on policy. The programs that it samples say so with less chance than the greedy ones, of which there is one
-// a problem; those must get better, too. make smoke runs it.
+// The default run: the embedded model must get better at held-out problems, and every step must start on policy. With samples that is
+// less due to chance than with greedy completions, of which there is one per problem; those must get better, too. make smoke runs it.
 func TestSmoke(t *testing.T) {
 	if os.Getenv("GRPO_SMOKE") == "" {
 		t.Skip("more than a minute of training; make smoke runs it")

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
-// A verb whose answer cannot be written fails, whichever way it prints.
+// A verb whose output cannot be written fails, whichever way it prints.
 func TestFullOutputs(t *testing.T) {
 	racing.Again(t)
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
@@ -65,7 +65,7 @@ func TestFullOutputs(t *testing.T) {
 	}
 }
 
-// Whoever reads what export-model prints may go away: the model is there, and nothing else.
+// If the reader of export-model's output goes away, the model is complete all the same, without partial files.
 func TestNobodyReadsWhatAnExportSays(t *testing.T) {
 	exe, err := os.Executable()
 	require.NoError(t, err)
@@ -84,7 +84,7 @@ func TestNobodyReadsWhatAnExportSays(t *testing.T) {
 	require.Equal(t, "result", left[0].Name())
 }
 
-// Whoever reads what a run prints may go away: it trains and saves to the end, and says that something is missing.
+// If the reader of a run's output goes away, it trains and saves to the end, and reports that output is missing.
 func TestNobodyReadsTheOutput(t *testing.T) {
 	o := newOracle(t)
 	exe, err := os.Executable()

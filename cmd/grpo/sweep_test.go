@@ -16,8 +16,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/sweep"
 )
 
-// A sweep ends in the same results whatever becomes of the processes that make it. GRPO_SWEEPS=1 takes nine runs in real cells,
-// and kills more often.
+// A sweep ends with the same results however often its processes are killed. GRPO_SWEEPS=1 makes nine runs in real sandboxes, and kills
+// more often.
 func TestSweepsEndAlike(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("processes are looked for in /proc")
@@ -59,7 +59,7 @@ func TestSweepsEndAlike(t *testing.T) {
 		}), "it ended before")
 		out, errs, code := shell(t, "", "sweep", "--dir", filepath.Join(folder, "sweep"))
 		requireBadInput(t, out, errs, code, "makes the runs of "+filepath.Join(folder, "sweep"), "wait until it is done")
-		require.Positive(t, p.kill(t), "the run is a process, and ended with its parent")
+		require.Positive(t, p.kill(t), "the run's process must end with its parent")
 	}
 	code, says = begin(folder, "sweep", "--dir", "sweep").end(t)
 	require.Zero(t, code, says)
@@ -77,7 +77,7 @@ func settingsOnly(words []string) []string {
 	})
 }
 
-// checkpointsOf sees that every checkpoint of a run is evaluated as the run did it, and one is marked.
+// checkpointsOf requires that every checkpoint of a run is evaluated as the run did it, and that one is marked.
 func checkpointsOf(t *testing.T, run string) {
 	out, errs, code := shell(t, "", "sweep-checkpoints", run, "--format", "json")
 	require.Zero(t, code, errs)
@@ -114,7 +114,7 @@ func checkpointsOf(t *testing.T, run string) {
 	requireBadInput(t, out, errs, code, "has no checkpoints")
 }
 
-// A sweep, too, goes on where nobody reads what it prints any more, and says so at its end.
+// A sweep, too, continues if the reader of its output goes away, and reports that at its end.
 func TestASweepOutlivesItsReader(t *testing.T) {
 	exe, err := os.Executable()
 	require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 
 const smallTokenizer = "../../data/tokenizer/testdata/small"
 
-// tokenizeLines runs the verb on lines and wants it to succeed.
+// tokenizeLines runs the verb on lines and requires that it succeeds.
 func tokenizeLines(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
 	out, errs, code := shell(t, stdin, append([]string{"tokenize"}, args...)...)

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
-// What is wrong with a command line is said in one line, and nothing is written.
+// Each mistake on a command line is reported in one line, and nothing is written.
 func TestMistakesAreToldBeforeAnythingIsDone(t *testing.T) {
 	o := newOracle(t)
 	dir := t.TempDir()
@@ -76,15 +76,14 @@ func TestMistakesAreToldBeforeAnythingIsDone(t *testing.T) {
 	require.Equal(t, before, after)
 }
 
-// misfit is a reason not to go on with a run: what is done to its directory and taken back, or what is
-// asked of it, and what is said.
+// misfit is a reason to refuse to resume a run: a change to its directory, with its undoing, or arguments, and the message.
 type misfit struct {
 	spoil func(t *testing.T, run string) (mend func())
 	words []string
 	says  []string
 }
 
-// held has another process train in the run.
+// held starts a process that trains in the run.
 func held(t *testing.T, run string) (mend func()) {
 	f, err := os.Open(run)
 	require.NoError(t, err)
@@ -92,12 +91,12 @@ func held(t *testing.T, run string) (mend func()) {
 	return func() { f.Close() }
 }
 
-// halved cuts a file of the run short.
+// halved truncates a file of the run to half.
 func halved(name string) func(*testing.T, string) func() {
 	return shortened(name, func(n int) int { return n / 2 })
 }
 
-// emptied leaves nothing of a file of the run.
+// emptied truncates a file of the run to nothing.
 func emptied(name string) func(*testing.T, string) func() {
 	return shortened(name, func(int) int { return 0 })
 }
@@ -112,8 +111,8 @@ func shortened(name string, to func(n int) int) func(*testing.T, string) func() 
 	}
 }
 
-// cooler is a run whose settings somebody edited where they are kept.
-func cooler(t *testing.T, run string) func() {
+// editedSettings edits the stored settings of a run.
+func editedSettings(t *testing.T, run string) func() {
 	path := filepath.Join(run, "config.json")
 	was, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -141,7 +140,7 @@ func misfits(run, narrow string) map[string]misfit {
 		"never resumed":      {nil, []string{"resume=never"}, []string{"2 checkpoints", "type resume=auto to resume it"}},
 		"a checkpoint that is not there": {nil, []string{"run_dir=", "resume=" + filepath.Join(run, "checkpoints", "step_000009")},
 			[]string{"step 9 has no checkpoint; there are 2, 4"}},
-		"settings edited":    {cooler, nil, []string{"config.json was edited since the run began: temperature: 1 → 0.5; remove it"}},
+		"settings edited":    {editedSettings, nil, []string{"config.json was edited since the run began: temperature: 1 → 0.5; remove it"}},
 		"manifest damaged":   {halved("manifest.json"), nil, []string{"manifest.json", "remove it to continue without it"}},
 		"metrics shortened":  {emptied("metrics.jsonl"), nil, []string{"metrics.jsonl", "somebody shortened it", "init_from=" + checkpoint}},
 		"trained in already": {held, nil, []string{"run_dir", "another process is training in " + run}},
@@ -164,7 +163,7 @@ func narrowed(t *testing.T) string {
 	return dir
 }
 
-// dropLayer takes the tensors of one layer out of a file.
+// dropLayer removes the tensors of one layer from a file.
 func dropLayer(t *testing.T, path, layer string) {
 	f, err := tensorfile.Open(path)
 	require.NoError(t, err)
@@ -181,7 +180,7 @@ func dropLayer(t *testing.T, path, layer string) {
 	require.NoError(t, tensorfile.Write(path, kept, f.Metadata()))
 }
 
-// A run that is not to be gone on with as asked is left as it is.
+// A run that cannot be resumed as requested is left unchanged.
 func TestRunsThatDoNotFitAreLeftAlone(t *testing.T) {
 	racing.Again(t)
 	o := newOracle(t)
@@ -207,7 +206,7 @@ func TestRunsThatDoNotFitAreLeftAlone(t *testing.T) {
 	requireSameEnd(t, whole, got)
 }
 
-// The name of a directory is one line of signs that can be seen, wherever a run tells of it.
+// Control characters in the name of a run's directory are escaped, and the name stays on one line, in all output.
 func TestADirectoryOfControlCharacters(t *testing.T) {
 	racing.Again(t)
 	o := newOracle(t)

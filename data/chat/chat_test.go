@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
-// Tokenizers are read one after the other: a heap that may grow is cheaper than one that is looked through for each of them.
+// Many tokenizers are loaded: letting the heap grow is cheaper than a garbage collection for each of them.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400)
 	m.Run()
@@ -31,7 +31,7 @@ func load(t testing.TB, path string) *tokenizer.Tokenizer {
 	return tok
 }
 
-// small is a tokenizer with the tokens of a turn and of thoughts, but none for tools.
+// small is a tokenizer with the tokens of turns and thoughts, but none for tools.
 func small(t testing.TB) *tokenizer.Tokenizer {
 	return load(t, filepath.Join("..", "tokenizer", "testdata", "small"))
 }
@@ -98,7 +98,7 @@ func interpreted(t testing.TB, name string, tok *tokenizer.Tokenizer, template s
 	return r
 }
 
-// checkProved holds the hand-written renderers to the templates that they stand for.
+// checkProved compares the hand-written renderers with the templates that they replace.
 func checkProved(t *testing.T, qwen3 string) {
 	tok, rnd := small(t), rand.New(rand.NewPCG(8, 0))
 	for _, name := range Names() {
@@ -149,7 +149,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// checkRefused wants an input error that says want.
+// checkRefused requires an input error with the text want.
 func checkRefused(t *testing.T, err error, want string) {
 	t.Helper()
 	if err == nil || !badinput.Is(err) || !strings.Contains(err.Error(), want) {
@@ -192,7 +192,7 @@ func TestTokenizerWithoutTurns(t *testing.T) {
 	checkRefused(t, err, "no special token <|im_start|>")
 }
 
-// A template that is not one of the proved ones is interpreted, and so are those with variables.
+// A template without a hand-written renderer is interpreted, and so is one with variables.
 func TestForModel(t *testing.T) {
 	for _, tc := range []struct {
 		template, vars, want string

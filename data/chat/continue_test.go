@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// grown is a conversation as its sequence grows, and as its template writes it at the end.
+// grown are the text of a conversation as its sequence grows, and as its template renders it at the end.
 func grown(t *testing.T, r *Renderer, turns [][]Message, tools []Tool) (grown, written string) {
 	t.Helper()
 	before := turns[0]
@@ -47,8 +47,8 @@ func reversed(s []int32) []int32 {
 	return s
 }
 
-// checkGrowth wants that what a growing sequence says is what the template writes of the whole conversation, where it keeps the past
-// as it was: turns of users and of tools, whatever they say, as far as the template has any.
+// checkGrowth requires that both are equal if the template does not rewrite the past: for turns of users and of tools, with any content,
+// if the template supports them.
 func checkGrowth(t *testing.T, r *Renderer, faithful bool) {
 	t.Helper()
 	tool := []Message{{Role: roleTool, Content: "1", ToolCallID: "call00001"}}
@@ -62,7 +62,7 @@ func checkGrowth(t *testing.T, r *Renderer, faithful bool) {
 				turn = slices.Insert(turn, 1, Message{Role: roleTool, Content: nasty[rnd.IntN(len(nasty))], ToolCallID: "call00001"})
 			}
 			if len(turn) > 2 && rnd.IntN(2) == 0 {
-				turn = turn[:len(turn)-1] // tools alone
+				turn = turn[:len(turn)-1] // only tools
 			}
 			turns = append(turns, turn)
 		}
@@ -84,13 +84,13 @@ func rewritten(turns [][]Message) bool {
 func TestConversationsGrow(t *testing.T) {
 	tok := small(t)
 	for _, name := range Names() {
-		// Empty thoughts that stood in the prompt are gone when the answer is past.
+		// Empty thoughts that were part of the prompt are dropped when the answer is in the past.
 		checkGrowth(t, renderer(t, name, tok), name != "qwen3_disable_thinking")
 	}
 	checkGrowth(t, withTemplate(t, Template, Options{}), true)
 }
 
-// What a template would drop later stays where it was drawn.
+// Thoughts that a template would drop later stay in the sequence, as they were drawn.
 func TestThoughtsStayInAGrowingConversation(t *testing.T) {
 	r := renderer(t, "qwen3", small(t))
 	got, want := grown(t, r, [][]Message{{user("a")}, {answer("<think>\nhm\n</think>\n\nb"), user("c")}}, nil)
@@ -98,14 +98,14 @@ func TestThoughtsStayInAGrowingConversation(t *testing.T) {
 	if head := "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n"; got != head+"<think>\nhm\n</think>\n\nb"+end || want != head+"b"+end {
 		t.Errorf("grown %q, written %q", got, want)
 	}
-	// Nor is it dropped, while no user asks again, by the template.
+	// Nor does the template drop them before the next message of a user.
 	got, want = grown(t, r, [][]Message{{user("a")}, {answer("<think>\nhm\n</think>\n\nb"), {Role: roleTool, Content: "1"}}}, nil)
 	if got != want {
 		t.Errorf("grown %q, written %q", got, want)
 	}
 }
 
-// A template that wants a call before what a tool says gets one.
+// If a template requires a call before a tool's result, one is added.
 func TestToolsThatAnswerCalls(t *testing.T) {
 	r := withTemplate(t, `{%- for m in messages %}{%- if m.role == 'tool' %}
 {%- if not messages[loop.index0 - 1].tool_calls or m.tool_call_id|length != 9 %}{{ raise_exception('no call of 9 letters') }}{% endif %}

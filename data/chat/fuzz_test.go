@@ -14,8 +14,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// Whatever is said in a conversation, it is refused in one line or rendered so that the tokens are the text, that
-// nothing in a message begins or ends a turn, and that it comes out the same after it was written to a file.
+// Any conversation is refused in one line, or rendered so that the tokens are the text, no message begins or ends a turn, and the result
+// is the same after it was written to a file.
 func FuzzConversation(f *testing.F) {
 	text, err := os.ReadFile(filepath.Join(tokenizertest.Qwen3(f), "chat_vectors.json"))
 	if err != nil {
@@ -72,8 +72,8 @@ func count(ids []int32, id int32) (n int) {
 	return n
 }
 
-// turns is how many turns a conversation has: adjacent answers of tools share one, and tools make one for the system
-// where it says nothing itself.
+// turns is the number of turns of a conversation: adjacent results of tools share one, and tools add a system turn if there is no system
+// message.
 func turns(messages []Message, tools []Tool) int {
 	n := len(slices.CompactFunc(slices.Clone(messages), func(a, b Message) bool { return a.Role == roleTool && b.Role == roleTool }))
 	if len(tools) > 0 && messages[0].Role != roleSystem {

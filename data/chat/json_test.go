@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The right column is what Python prints.
+// The right column is Python's output.
 func TestPythonJSON(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"b":1,"a":[true,null,{}],"c":[]}`:                    `{"b": 1, "a": [true, null, {}], "c": []}`,

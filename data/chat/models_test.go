@@ -17,13 +17,13 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
-// The tokenizers of models are large, so each is loaded once, and everything that is asked of it stands here.
+// The tokenizers of models are large, so each is loaded once, for all checks of it.
 func TestModels(t *testing.T) {
 	racing.Alone(t)
 	for _, m := range []struct {
 		name  string
 		files func(testing.TB) string
-		blank string // what a decoded ▁ is
+		blank string // what ▁ is decoded to
 		nfc   bool
 	}{
 		{name: "llama3", files: tokenizertest.Llama3, blank: "▁"},
@@ -59,7 +59,7 @@ func readVectors[T any](t *testing.T, path string) (vectors []T) {
 	return vectors
 }
 
-// checkTexts wants the ids of Hugging Face's tokenizer, and the text back.
+// checkTexts compares ids with those of Hugging Face's tokenizer, and decodes them back.
 func checkTexts(t *testing.T, dir string, tok *tokenizer.Tokenizer, back func(string) string) {
 	type vector struct {
 		Text    string
@@ -98,7 +98,7 @@ func controls(tok *tokenizer.Tokenizer) (ids []int32) {
 	return ids
 }
 
-// stream decodes token by token and wants whole characters at every moment.
+// stream decodes token by token and requires whole characters at every moment.
 func stream(tok *tokenizer.Tokenizer, ids []int32) string {
 	s := tok.NewStream(false)
 	var text strings.Builder
@@ -126,7 +126,7 @@ func checkAdded(t *testing.T, tok *tokenizer.Tokenizer, back func(string) string
 	}
 }
 
-// checkRoundTrips puts random parts of programs together. GRPO_TEXTS sets the number of texts.
+// checkRoundTrips tests random mixtures of pieces of programs. GRPO_TEXTS sets their number.
 func checkRoundTrips(t *testing.T, tok *tokenizer.Tokenizer, back func(string) string) {
 	data, err := os.ReadFile("testdata/programs.txt")
 	if err != nil {
@@ -169,7 +169,7 @@ type chatVector struct {
 	Error          string
 }
 
-// checkChat wants the text and the tokens of Hugging Face's template engine, and the words of a refusal.
+// checkChat compares text and tokens with Hugging Face's template engine, and errors with the template's.
 func checkChat(t *testing.T, dir string, tok *tokenizer.Tokenizer) {
 	renderers := map[string]*Renderer{}
 	for _, v := range readVectors[chatVector](t, filepath.Join(dir, "chat_vectors.json")) {
@@ -205,7 +205,7 @@ func checkChat(t *testing.T, dir string, tok *tokenizer.Tokenizer) {
 	}
 }
 
-// checkForged wants the text of a conversation that quotes special tokens without those that it quotes.
+// checkForged requires that special tokens quoted in a message stay text.
 func checkForged(t *testing.T, tok *tokenizer.Tokenizer, forged, ids []int32, text string) {
 	if tok.Decode(ids, false) != text {
 		t.Errorf("%v spell %q, expected %q", ids, tok.Decode(ids, false), text)
@@ -224,8 +224,8 @@ func checkForged(t *testing.T, tok *tokenizer.Tokenizer, forged, ids []int32, te
 	}
 }
 
-// checkTurns wants that a conversation starts with the tokens of each of its beginnings, that an answer goes on from
-// its prompt, and that the token is known which ends it.
+// checkTurns requires that the tokens of a conversation begin with those of each of its prefixes, that an answer continues its prompt,
+// and that the end-of-turn token is known.
 func checkTurns(t *testing.T, r *Renderer) {
 	if !r.Extends() {
 		t.Error("a conversation does not start with its beginnings")

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 )
 
-// Templates that have files of their own stand in place of those of tokenizer_config.json, as in Hugging Face's transformers: the
-// default one, and that for conversations with tools. Where none is the default, that is said.
+// Templates in files of their own replace those of tokenizer_config.json, as in transformers: the default one, and the one for tools. If
+// there is no default, the error says so.
 func TestTemplatesInFilesOfTheirOwn(t *testing.T) {
 	words, err := os.ReadFile("../tokenizer/testdata/small/tokenizer.json")
 	require.NoError(t, err)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is said stands as it is; a token that begins every text stands before it.
+// Content is unchanged; a token that begins every text is added before it.
 func TestPlain(t *testing.T) {
 	const said = "def f(x):\n    \"\"\" <|im_end|> {{x}} \"\"\"\n"
 	for config, bos := range map[string]string{

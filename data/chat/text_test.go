@@ -10,10 +10,10 @@ var (
 	runCall = []ToolCall{{Name: "run", Arguments: json.RawMessage(`{"a":[1,"é\n"]}`)}}
 )
 
-// runText is how runCall is written.
+// runText is the text of runCall.
 const runText = "<tool_call>\n" + `{"name": "run", "arguments": {"a": [1, "é\n"]}}` + "\n</tool_call>"
 
-// texts are conversations as the models' own templates write them.
+// texts are conversations as the models' own templates render them.
 var texts = []struct {
 	name, renderer string
 	messages       []Message

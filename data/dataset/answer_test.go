@@ -9,7 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/match"
 )
 
-// TestAnswers: a row may want an answer in words in place of a program.
+// TestAnswers: a row may expect an answer in words instead of a program.
 func TestAnswers(t *testing.T) {
 	for _, c := range []struct{ row, want string }{
 		{`{"prompt":"x","match":"math","answer":"It is 8*9=<<8*9=72>>72.\n#### 72"}`,
@@ -43,7 +43,7 @@ func TestAnswers(t *testing.T) {
 	require.Equal(t, `[{"math":"7"}]`, string(n.tests))
 }
 
-// TestOtherAnswers: what stands beside the tests of programs under these names is another collection's, and not read.
+// TestOtherAnswers: other collections use these names beside the tests of programs; they are ignored there.
 func TestOtherAnswers(t *testing.T) {
 	const tests = `"tests":[{"stdin":"","stdout":"1"}]`
 	r := &row{source: "src", line: []byte(`{"id":"a","prompt":"x","answer":{"a":1},"match":[2],` + tests + `}`), answers: match.Math}

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 )
 
-// Assertions come back from the normal form as they were.
+// Assertions survive the normal form unchanged.
 func TestAssertions(t *testing.T) {
 	rows := `{"prompt":"x","fn_name":"f","kind":"assert","tests":[{"assert":"assert f(1) == 2","setup":"a = 1","given":"b = 2",` +
 		`"calls":["g"],"public":true,"time_limit_ms":5},{"assert":"assert f(2)"}]}

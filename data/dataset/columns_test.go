@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 )
 
-// What a row has beside its problem is kept where somebody wants it, and changes neither problem nor fingerprint.
+// Other columns of a row are kept if requested, and change neither the problem nor the fingerprint.
 func TestColumnsAreKept(t *testing.T) {
 	const rows = `{"id":"a","prompt":"p","level":3,"hint":"h","none":null,"answer":"8","tests":[{"stdin":"1","stdout":"2"}]}` + "\n" +
 		`{"id":"b","prompt":"q","match":"math","answer":"1+1\n#### 2","tags":["x"]}` + "\n" +
@@ -52,7 +52,7 @@ func TestColumnsAreKept(t *testing.T) {
 	}
 }
 
-// What pandas writes where a column of numbers has none is none, and no reason to refuse a row.
+// What pandas writes for a missing number counts as missing, and does not make a row invalid.
 func TestColumnsWithoutANumber(t *testing.T) {
 	type record struct {
 		Prompt    string    `parquet:"prompt"`
@@ -86,7 +86,7 @@ func TestColumnsWithoutANumber(t *testing.T) {
 	require.ErrorContains(t, err, `"tolerance": json: unsupported value: +Inf`)
 }
 
-// A Parquet file is read for all its columns then.
+// All columns of a Parquet file are then read.
 func TestColumnsOfParquet(t *testing.T) {
 	type record struct {
 		Prompt string `parquet:"prompt"`

@@ -19,7 +19,7 @@ import (
 
 var ctx = context.Background()
 
-// write makes a file below a fresh folder and returns its path.
+// write writes a file and returns its path.
 func write(t *testing.T, dir, name, text string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
@@ -39,7 +39,7 @@ func open(t *testing.T, source string, opt Options) *Set {
 	return set
 }
 
-// allShapes is a file with every shape, then rows that are refused.
+// allShapes is a file with rows of every shape, then rows that are refused.
 func allShapes() string {
 	var b strings.Builder
 	for _, c := range shapes {
@@ -83,7 +83,7 @@ func TestOpenCountsAndRefuses(t *testing.T) {
 	require.Equal(t, m.Tests, tests)
 }
 
-// A set in memory holds the same problems as one in a store, and is strict.
+// A data set in memory has the same problems as one in a store, and refuses invalid rows.
 func TestRead(t *testing.T) {
 	text := shapes[0].row + "\n" + shapes[1].row + "\n"
 	got, err := Read(ctx, "mix.jsonl", strings.NewReader(text))
@@ -113,8 +113,7 @@ func TestStrictNamesTheRow(t *testing.T) {
 	require.ErrorContains(t, err, fmt.Sprintf("3 of %d rows refused; 'grpo data inspect --refused' lists them", len(shapes)+3))
 }
 
-// What convert writes is a data set of its own: the same problems, the same fingerprint, which is
-// the hash of the file.
+// The output of convert is a data set with the same problems and the same fingerprint, which is the hash of the file.
 func TestNormalFormReadsBack(t *testing.T) {
 	dir := t.TempDir()
 	set := open(t, write(t, dir, "mix.jsonl", allShapes()), Options{})
@@ -145,7 +144,7 @@ func TestExpectedHash(t *testing.T) {
 	}
 }
 
-// A row that asks what an earlier one does is refused, whatever it is called; one that asks it with something else beside is not.
+// A row with the question of an earlier one is refused, whatever its id; one with an additional part is not.
 func TestRowsThatRepeatAreRefused(t *testing.T) {
 	const asks = `"prompt":"p","tests":[{"stdin":"","stdout":"1"}]`
 	path := write(t, t.TempDir(), "p.jsonl", `{"id":"a",`+asks+"}\n"+`{"id":"b",`+asks+"}\n{"+asks+"}\n"+

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/prompt"
 )
 
-// Every example of docs/tasks.md is read without complaint.
+// Every example of docs/tasks.md is accepted.
 func TestDocumentedExamples(t *testing.T) {
 	page, err := os.ReadFile("../../docs/tasks.md")
 	require.NoError(t, err)

@@ -34,14 +34,14 @@ func parquetBytes(f *testing.F, codec compress.Codec) []byte {
 	return out.Bytes()
 }
 
-// What the reader may allocate for a file of some kilobytes, all together: pages are decompressed, and the library has
-// buffers of its own, but no number in a header is a reason to allocate gigabytes.
+// The total allocations allowed for a file of some kilobytes: pages are decompressed, and the library has buffers of its own, but no
+// number in a header may cause gigabytes.
 const parquetAllowance = 256 << 20
 
 var errEnoughRows = errors.New("enough rows")
 
-// A damaged file gives rows, of which each knows its place, or an input error that names the file; and memory stays
-// bounded, whatever the file says of itself. The second reading is like the first.
+// A damaged file gives rows with their positions, or an input error that names the file; memory is bounded, whatever the file claims. A
+// second reading gives the same.
 func FuzzParquet(f *testing.F) {
 	for _, codec := range []compress.Codec{&parquet.Uncompressed, &parquet.Snappy, &parquet.Gzip, &parquet.Zstd} {
 		f.Add(parquetBytes(f, codec))

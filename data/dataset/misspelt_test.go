@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A column that looks like one that is read is named with it, unless the row has that one, too.
+// A column whose name is similar to a known one is reported, unless the row has that one, too.
 func TestMisspeltColumnsAreNamed(t *testing.T) {
 	path := write(t, t.TempDir(), "p.jsonl",
 		`{"id":"a","prompt":"p","tolerence":1,"level":3,"tests":[{"stdin":"","stdout":"1","time_limit":5}]}`+"\n"+
@@ -20,7 +20,7 @@ func TestMisspeltColumnsAreNamed(t *testing.T) {
 		"tolerence (did you mean tolerance?)", "tolernace (did you mean tolerance?)"}, m.Misspellings())
 }
 
-// What public sets have beside is no slip.
+// The additional columns of public sets are not reported.
 func TestFurtherColumnsAreNoSlips(t *testing.T) {
 	for name, near := range map[string]string{"chekcer": "checker", "time_limit": "time_limit_ms", "timeLimitMs": "time_limit_ms",
 		"time_limit_s": "time_limit_ms", "startercode": "starter_code", "public_test": "public_tests", "Tolerance": "tolerance"} {

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 )
 
-// shapes has every record shape that is read, with its problem in normal form. The id of a nameless
-// row is the hash of its content and is checked elsewhere.
+// shapes has every record shape that is accepted, with its problem in normal form. The id of a row without one is the hash of its
+// content, and is checked elsewhere.
 var shapes = []struct{ name, row, want string }{
 	{
 		"primeintellect stdin",
@@ -129,7 +129,7 @@ func TestShapes(t *testing.T) {
 				delete(got, "source")
 			}
 			require.Equal(t, want, got)
-			require.Contains(t, lineOf(n), c.want[strings.Index(c.want, `"tests":`):], "the tests keep their very digits")
+			require.Contains(t, lineOf(n), c.want[strings.Index(c.want, `"tests":`):], "numbers in tests keep their digits")
 
 			again, err := normaliseLine(lineOf(n))
 			require.NoError(t, err)
@@ -138,7 +138,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// stdin is one good test.
+// stdin is a valid test.
 const stdin = `"tests":[{"stdin":"","stdout":""}]`
 
 var refusals = []struct {
@@ -222,7 +222,7 @@ var refusals = []struct {
 	{"public as text", `{"prompt":"x","tests":[{"stdin":"","stdout":"","public":"yes"}]}`, BadTests, "public"},
 }
 
-// TestPublicTests: tests that may be seen are marked one by one, whichever way the row says it, and in every shape.
+// TestPublicTests: public tests are marked one by one, whichever way the row says it, and in every shape.
 func TestPublicTests(t *testing.T) {
 	for _, row := range []string{
 		`{"prompt":"x","tests":[{"stdin":"1","stdout":"1","public":true},{"stdin":"2","stdout":"2"}]}`,
@@ -239,7 +239,7 @@ func TestPublicTests(t *testing.T) {
 	require.Equal(t, `[{"args":[],"returns":1,"public":true}]`, string(n.tests))
 }
 
-// Rows that no answer could solve, or whose meaning is a guess, are refused by name.
+// Rows that no answer could solve, or that are ambiguous, are refused with the reason.
 func TestRefusals(t *testing.T) {
 	for _, c := range append(refusals, refusedAnswers...) {
 		t.Run(c.name, func(t *testing.T) {
@@ -252,7 +252,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// unquote agrees with encoding/json on everything that checkText lets pass.
+// unquote agrees with encoding/json on all texts that checkText accepts.
 func FuzzUnquote(f *testing.F) {
 	for _, s := range []string{`""`, `"plain"`, `"\"\\\/\b\f\n\r\t"`, `"\u00e9\ud83d\ude00\u0000x"`, `"\\ud800"`, `"\ud800"`, `"é😀"`,
 		`"\\\\\\u0041\u0041"`} {
@@ -272,7 +272,7 @@ func FuzzUnquote(f *testing.F) {
 	})
 }
 
-// Whatever a line holds, it is refused or becomes a problem whose normal form is its own.
+// Any line is refused, or becomes a problem whose normal form reads back as itself.
 func FuzzNormalise(f *testing.F) {
 	for _, c := range shapes {
 		f.Add(c.row)

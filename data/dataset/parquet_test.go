@@ -43,8 +43,8 @@ func writeParquet[T any](t *testing.T, path string, perGroup int64, rows ...T) {
 	require.NoError(t, f.Close())
 }
 
-// The same rows give the same problems from Parquet as from JSON Lines: text columns, null columns,
-// a struct for the metadata, several row groups.
+// The same rows give the same problems from Parquet and from JSON Lines: text columns, null columns, a struct for the metadata, several
+// row groups.
 func TestParquetEqualsLines(t *testing.T) {
 	dir := t.TempDir()
 	name, empty := "total", ""
@@ -70,7 +70,7 @@ func TestParquetEqualsLines(t *testing.T) {
 	require.Equal(t, map[string]int{"solutions": 4}, fromParquet.Manifest().Unread)
 }
 
-// Tests may also be a table inside the table, in place of a string of JSON.
+// Tests may also be a nested table, instead of a string of JSON.
 func TestParquetNestedTests(t *testing.T) {
 	type record struct {
 		Prompt string        `parquet:"prompt"`
@@ -101,7 +101,7 @@ func TestDamagedParquet(t *testing.T) {
 	}
 }
 
-// A file that is compressed with what no reader here has is not called damaged.
+// A file with an unsupported compression is not reported as damaged.
 func TestParquetOfAnotherCompression(t *testing.T) {
 	type said struct {
 		Prompt string `parquet:"prompt"`
@@ -110,7 +110,7 @@ func TestParquetOfAnotherCompression(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.parquet")
 	for codec, name := range map[byte]string{
-		0x0e: "", // LZ4_RAW, which is read
+		0x0e: "", // LZ4_RAW, which is supported
 		0x0a: "LZ4",
 		0x06: "LZO",
 	} {
@@ -118,7 +118,7 @@ func TestParquetOfAnotherCompression(t *testing.T) {
 		w := parquet.NewGenericWriter[said](&out, parquet.Compression(&parquet.Lz4Raw))
 		_, err := w.Write([]said{{strings.Repeat("What? ", 100), "x"}})
 		require.NoError(t, errors.Join(err, w.Close()))
-		text := bytes.ReplaceAll(out.Bytes(), []byte{0x15, 0x0e}, []byte{0x15, codec}) // the field of the codec
+		text := bytes.ReplaceAll(out.Bytes(), []byte{0x15, 0x0e}, []byte{0x15, codec}) // the codec's field
 		require.NoError(t, os.WriteFile(path, text, 0o644))
 		in, err := os.Open(path)
 		require.NoError(t, err)
@@ -136,7 +136,7 @@ func TestParquetOfAnotherCompression(t *testing.T) {
 	}
 }
 
-// Numbers without a sign are not taken for negative ones.
+// Unsigned numbers are not read as negative ones.
 func TestParquetUnsigned(t *testing.T) {
 	type answer struct {
 		Prompt string `parquet:"prompt"`

@@ -34,14 +34,14 @@ func testScale() (s scale, full bool) {
 	return scale{250, 4 << 20}, false
 }
 
-// synthetic calls fn with every row of the set: tests as a string of JSON, in the three styles of the
-// large collections, of sizes that vary by a factor of a hundred.
+// synthetic calls fn with every row of the set: tests as a string of JSON, in the three styles of the large collections, of sizes that
+// vary by a factor of a hundred.
 func synthetic(s scale, fn func(statement, tests string)) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	statement := bytes.Repeat([]byte("Given n numbers, print their sum. "), 60)
 	for i := range s.problems {
 		size := s.bytes / s.problems / 2
-		if i%10 == 0 { // a tenth of the problems holds more than half of the bytes
+		if i%10 == 0 { // a tenth of the problems has more than half of the bytes
 			size *= 11
 		}
 		size = size/2 + rng.IntN(size)
@@ -110,9 +110,8 @@ func writeSyntheticParquet(t *testing.T, path string, s scale) {
 	require.NoError(t, w.Close())
 }
 
-// A set of the size of the real one loads within a minute and a gigabyte, and a step's problems come
-// with their tests in less than 50 ms. The figures are held only at full size; at any size every
-// problem must be there.
+// A set of the full size loads within a minute and a gigabyte, and a step's problems come with their tests in less than 50 ms. These
+// limits apply only at full size; at any size every problem must be there.
 func TestScale(t *testing.T) {
 	racing.Alone(t)
 	s, full := testScale()
@@ -158,7 +157,7 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// resetPeak and peakMemory measure the high-water mark of the process, where the system keeps one.
+// resetPeak and peakMemory measure the peak memory of the process, if the system counts it.
 func resetPeak() {
 	debug.FreeOSMemory()
 	_ = os.WriteFile("/proc/self/clear_refs", []byte("5"), 0o200)
@@ -172,7 +171,7 @@ func peakMemory() int64 {
 	return kb << 10
 }
 
-// A row that is larger than all rows under way may be is read alone.
+// A row larger than the budget of rows in flight is read alone.
 func TestABudgetHasRoomForOneRow(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	b := newBudget(10)

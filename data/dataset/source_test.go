@@ -15,7 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// The layout of a data set with collections and splits, in a folder.
+// The layout of a data set in a folder, with configurations and splits.
 func TestFolders(t *testing.T) {
 	dir := t.TempDir()
 	row := func(s string) string { return `{"problem":"` + s + `","tests":[{"input":"","output":"` + s + `"}]}` }
@@ -61,7 +61,7 @@ func TestFolders(t *testing.T) {
 	require.ErrorContains(t, err, "taco/train-00000-of-00002.jsonl is missing")
 }
 
-// A set in thousands of files is looked through at once.
+// A set of thousands of files is listed quickly.
 func TestManyShards(t *testing.T) {
 	var names []string
 	for i := range 3000 {
@@ -73,7 +73,7 @@ func TestManyShards(t *testing.T) {
 	require.Less(t, time.Since(began), 20*time.Second)
 }
 
-// What can be read only once is refused before anybody waits for it, and of what is packed it is told how to unpack it.
+// A pipe is refused at once, since it can be read only once, and a compressed file with how to decompress it.
 func TestPipesAndPackedFilesAreNoData(t *testing.T) {
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe.jsonl")
@@ -84,14 +84,14 @@ func TestPipesAndPackedFilesAreNoData(t *testing.T) {
 		require.ErrorContains(t, err, name+": found a pipe or a device, which cannot be read twice; write the rows to a file")
 		require.True(t, badinput.Is(err))
 	}
-	_, err := Open(t.Context(), dir, Options{CacheDir: t.TempDir()}) // a folder with one in it
+	_, err := Open(t.Context(), dir, Options{CacheDir: t.TempDir()}) // a folder with such a file
 	require.ErrorContains(t, err, "link.jsonl: found a pipe or a device")
 	_, err = Open(t.Context(), write(t, dir, "my rows.jsonl.gz", "\x1f\x8b"), Options{CacheDir: t.TempDir()})
 	require.ErrorContains(t, err, "type gzip -dk '"+filepath.Join(dir, "my rows.jsonl.gz")+"', and use the unpacked file")
 	require.True(t, badinput.Is(err))
 }
 
-// Some editors begin a file with a mark of its encoding.
+// Some editors begin a file with a byte order mark.
 func TestAMarkAtTheBeginningIsPassedOver(t *testing.T) {
 	row := `{"prompt": "p", "tests": [{"stdin": "1", "stdout": "2"}]}`
 	d, err := Open(t.Context(), write(t, t.TempDir(), "x.jsonl", "\ufeff"+row+"\n"), Options{CacheDir: t.TempDir()})
@@ -99,7 +99,7 @@ func TestAMarkAtTheBeginningIsPassedOver(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
-// A list that was saved as JSON Lines is told of as what it is, whether it stands on one line or on many.
+// A JSON list in a file for JSON Lines is reported as such, on one line or on many.
 func TestAListIsNoJSONLines(t *testing.T) {
 	row := `{"prompt": "p", "tests": [{"stdin": "1", "stdout": "2"}]}`
 	for text, list := range map[string]bool{
@@ -137,7 +137,7 @@ func TestNoSuchSource(t *testing.T) {
 	}
 }
 
-// Who is stopped while rows are hashed is not told of other rows.
+// If hashing rows is cancelled, the error is not that rows have changed.
 func TestAStoppedOrigin(t *testing.T) {
 	stopped, stop := context.WithCancel(ctx)
 	stop()
@@ -145,7 +145,7 @@ func TestAStoppedOrigin(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// A folder may be reached by a link.
+// A folder may be reached through a link.
 func TestFolderBehindALink(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "rows/a.jsonl", `{"problem":"a","tests":[{"input":"","output":"a"}]}`)
@@ -156,7 +156,7 @@ func TestFolderBehindALink(t *testing.T) {
 	require.Equal(t, []File{{Path: filepath.Join(link, "a.jsonl"), Name: filepath.Join(link, "a.jsonl"), Collection: "link"}}, files)
 }
 
-// A file that is packed, or in UTF-16, is told by what it begins with, whatever its name says.
+// A file that is compressed, or in UTF-16, is recognised by its first bytes, whatever its name.
 func TestAFileThatIsNoTextInUTF8(t *testing.T) {
 	for begin, want := range map[string]string{
 		"\x1f\x8b\x08\x00": "found a gzip file, expected text in UTF-8; type gunzip -c < %s > rows.jsonl, and use that file",

@@ -14,11 +14,11 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// The store is made once, is made anew when the file changes, and a damaged one is not trusted.
+// The store is built once, rebuilt when the file changes, and not used if it is damaged.
 func TestStoreIsCachedAndChecked(t *testing.T) {
 	cache, path := t.TempDir(), write(t, t.TempDir(), "a.jsonl", shapes[0].row)
 	built := 0
-	require.NoError(t, os.MkdirAll(filepath.Join(cache, ".set.making-12", "half"), 0o755)) // of a process that was killed
+	require.NoError(t, os.MkdirAll(filepath.Join(cache, ".set.making-12", "half"), 0o755)) // by a process that was killed
 	opt := Options{CacheDir: cache, Progress: func(int64, int64) { built++ }}
 	first := open(t, path, opt)
 	require.Equal(t, 1, built)
@@ -61,7 +61,7 @@ func TestStoreIsCachedAndChecked(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// A store is of the content that its fingerprint is of: what is written to while it is read is no store.
+// A store must have the content of its fingerprint: if a file changes while it is read, there is an error.
 func TestWrittenWhileItIsRead(t *testing.T) {
 	cache, path := t.TempDir(), write(t, t.TempDir(), "a.jsonl", shapes[0].row)
 	change := func(int64, int64) { write(t, filepath.Dir(path), "a.jsonl", shapes[3].row) }
@@ -74,7 +74,7 @@ func TestWrittenWhileItIsRead(t *testing.T) {
 	require.Len(t, open(t, path, Options{CacheDir: cache}).Problems(), 1)
 }
 
-// Sets that are read at the same time leave the limit of the process as it was before the first of them.
+// Concurrent readers of sets leave the process's memory limit as it was before the first of them.
 func TestLimitOfMemoryIsGivenBack(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	first := limitMemory()

@@ -29,7 +29,7 @@ func TestSummary(t *testing.T) {
 	require.Equal(t, 1, sum.Refusals[0].Rows)
 }
 
-// What became of a set since a run began is told by its files; the same problems from elsewhere are the same.
+// Drift compares the files of a set with those when a run began; the same problems from elsewhere count as the same.
 func TestDrift(t *testing.T) {
 	then := Manifest{SHA256: "a", Version: 3, Problems: 7, Files: []File{{Name: "same", SHA256: "1"}, {Name: "other", SHA256: "2"},
 		{Name: "gone", SHA256: "3"}}}
@@ -43,7 +43,7 @@ func TestDrift(t *testing.T) {
 	require.Empty(t, now.Drift(then))
 }
 
-// Rows are handed out as they are, without problems made of them, and what is no row is an error with its place.
+// Records returns rows as they are, without making problems of them; a line that is no row is an error with its position.
 func TestRecords(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rows.jsonl")
 	require.NoError(t, os.WriteFile(path, []byte(`{"a":[1, 2],"b":null,"prompt":"x"}`+"\n\n"+`{"c":"d"}`+"\n"), 0o644))

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A misspelt key of a test is named, as a misspelt column is.
+// A misspelt key of a test is reported like a misspelt column.
 func TestUnknownKeysOfTestsAreNamed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "p.jsonl")
 	require.NoError(t, os.WriteFile(path, []byte(

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// cut answers a transfer with its first n bytes and breaks the connection.
+// cut answers a transfer with its first n bytes and closes the connection.
 func cut(h *fakeHub, n int) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		if !strings.HasPrefix(r.URL.Path, "/storage/") {
@@ -41,7 +41,7 @@ func cut(h *fakeHub, n int) func(http.ResponseWriter, *http.Request) bool {
 	}
 }
 
-// A line that breaks every 40,000 bytes needs eight attempts, more than are allowed without progress.
+// A connection that breaks every 40,000 bytes needs eight attempts, more than are allowed without progress.
 func TestResumeAfterBrokenTransfers(t *testing.T) {
 	h := newFakeHub(t)
 	c, _ := h.client(t)
@@ -53,7 +53,7 @@ func TestResumeAfterBrokenTransfers(t *testing.T) {
 	require.Equal(t, 1, h.count("GET /storage/"+large+" bytes=280000-"))
 }
 
-// A later process goes on where an earlier one was stopped.
+// A later process resumes the download of an earlier one.
 func TestResumeInAnotherProcess(t *testing.T) {
 	h := newFakeHub(t)
 	c, _ := h.client(t)
@@ -80,7 +80,7 @@ func TestResumeInAnotherProcess(t *testing.T) {
 func TestServerThatCannotResume(t *testing.T) {
 	h := newFakeHub(t)
 	c, _ := h.client(t)
-	var asked atomic.Int32 // over several connections
+	var asked atomic.Int32 // on several connections
 	h.setTrouble(func(w http.ResponseWriter, r *http.Request) bool {
 		if !strings.HasPrefix(r.URL.Path, "/storage/") {
 			return false
@@ -88,7 +88,7 @@ func TestServerThatCannotResume(t *testing.T) {
 		if asked.Add(1) == 1 {
 			return cut(h, 1000)(w, r)
 		}
-		w.Write(h.large[large]) // 200, whatever the Range
+		w.Write(h.large[large]) // 200, whatever Range says
 		return true
 	})
 	got, err := fetch(c, large)
@@ -96,8 +96,7 @@ func TestServerThatCannotResume(t *testing.T) {
 	require.Equal(t, h.large[large], got)
 }
 
-// A silent connection is broken off and resumed. Only the one that is silent is watched so closely: others are slow where the
-// machine is busy.
+// A stalled connection is closed and resumed. Only that one has a short time-out: others may be slow on a busy machine.
 func TestStalledTransfer(t *testing.T) {
 	h := newFakeHub(t)
 	c, _ := h.client(t)
@@ -107,7 +106,7 @@ func TestStalledTransfer(t *testing.T) {
 		return sleep(ctx, d)
 	}
 	arrived := make(chan bool)
-	var asked atomic.Int32 // over several connections
+	var asked atomic.Int32 // on several connections
 	h.setTrouble(func(w http.ResponseWriter, r *http.Request) bool {
 		if !strings.HasPrefix(r.URL.Path, "/storage/") || asked.Add(1) > 1 {
 			return false
@@ -137,7 +136,7 @@ func TestStalledTransfer(t *testing.T) {
 	require.Equal(t, 1, h.count("GET /storage/"+large+" bytes=500-"))
 }
 
-// A file that always ends too early, and one that arrives changed, are errors, never a result.
+// A file that is always truncated, and one that arrives with other content, are errors, and never a result.
 func TestTruncatedAndDamagedFiles(t *testing.T) {
 	for name, content := range map[string][]byte{"truncated": bytesOf(250_000), "damaged": append([]byte{1}, bytesOf(300_000)[1:]...)} {
 		t.Run(name, func(t *testing.T) {
@@ -159,13 +158,13 @@ func TestTruncatedAndDamagedFiles(t *testing.T) {
 
 			h.setTrouble(nil)
 			got, err := fetch(c, large)
-			require.NoError(t, err, "the next run mends it")
+			require.NoError(t, err, "the next run downloads it")
 			require.Equal(t, h.large[large], got)
 		})
 	}
 }
 
-// A disk that is too small is found before anything is transferred; what is there already counts.
+// A disk without enough room is noticed before anything is transferred; existing files count.
 func TestADiskThatIsTooSmall(t *testing.T) {
 	h := newFakeHub(t)
 	c, _ := h.client(t)
@@ -202,7 +201,7 @@ func TestFreeOfAFolderThatIsNotThere(t *testing.T) {
 	above, known := free(filepath.Join(dir, "not", "yet"))
 	require.True(t, known)
 	require.InDelta(t, there, above, 1<<30)
-	if runtime.GOOS == "linux" { // where this has no size
+	if runtime.GOOS == "linux" { // where a sparse file takes no room
 		_, known = free("/proc")
 		require.False(t, known)
 	}

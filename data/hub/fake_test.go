@@ -19,9 +19,8 @@ import (
 
 const commit = "0123456789abcdef0123456789abcdef01234567"
 
-// fakeHub behaves like the Hub: small files are served directly under git's blob name, large ones
-// through a redirect to a second host, under their SHA-256. trouble, where set, sees each request
-// first and says whether it has answered it.
+// fakeHub behaves like the Hub: small files are served directly under git's blob name, large ones through a redirect to a second host,
+// under their SHA-256. trouble, if set, sees each request first and reports whether it has answered it.
 type fakeHub struct {
 	hub, storage *httptest.Server
 	small, large map[string][]byte
@@ -110,8 +109,7 @@ func (h *fakeHub) serveHub(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNotFound)
 }
 
-// client is a client of h with an empty cache that does not wait between attempts; waits receives
-// how long it would have.
+// client is a client of h with an empty cache that does not wait between attempts; waits records how long it would have.
 func (h *fakeHub) client(t *testing.T) (c *Client, waits *[]time.Duration) {
 	c = New(h.hub.URL+"/", "", t.TempDir())
 	waits = new([]time.Duration)

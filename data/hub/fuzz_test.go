@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// answers is a Hub that is made of functions, without a network.
+// answers is a Hub made of a function, without a network.
 type answers func(r *http.Request) *http.Response
 
 func (a answers) RoundTrip(r *http.Request) (*http.Response, error) { return a(r), nil }
@@ -35,7 +35,7 @@ func fuzzClient(t *testing.T, hub answers) *Client {
 	return c
 }
 
-// confined wants nothing but the cache in its parent, which the test owns.
+// confined requires that only the cache is in its parent folder, which belongs to the test.
 func confined(t *testing.T, c *Client) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(c.Cache))
@@ -44,8 +44,8 @@ func confined(t *testing.T, c *Client) {
 	}
 }
 
-// What the Hub says of a repository is refused, or is a commit with files inside of the cache that is known without
-// the Hub from then on.
+// The Hub's description of a repository is refused, or gives a commit whose files are in the cache, and which is then known without the
+// Hub.
 func FuzzListing(f *testing.F) {
 	f.Add(200, []byte(`{"_id":"66","id":"o/d","sha":"`+commit+`","private":false,"siblings":[`+
 		`{"rfilename":".gitattributes"},{"rfilename":"README.md"},{"rfilename":"data/train-00000-of-00001.parquet"}],"downloads":7}`))
@@ -84,7 +84,7 @@ func FuzzListing(f *testing.F) {
 	})
 }
 
-// A file is what its answers say, with their size and hash, or is not there.
+// A file has the content of the answers, with their size and hash, or does not exist.
 func FuzzFile(f *testing.F) {
 	const hello = "hello\n"
 	blob, sum := `"ce013625030ba8dba906f756967f9e9ca394464a"`, `"5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03"`
@@ -113,7 +113,7 @@ func FuzzFile(f *testing.F) {
 		name := strings.Trim(strings.TrimPrefix(etag, "W/"), `"`)
 		partly := filepath.Join(c.folder(s.repo), "blobs", name+".incomplete")
 		if filepath.Dir(partly) == filepath.Join(c.folder(s.repo), "blobs") && os.MkdirAll(filepath.Dir(partly), 0o755) == nil {
-			os.WriteFile(partly, had, 0o644) // an earlier process came so far; not every ETag is a name
+			os.WriteFile(partly, had, 0o644) // a partial file of an earlier process; not every ETag is a valid name
 		}
 		path, err := s.Download(t.Context(), "f")
 		confined(t, c)

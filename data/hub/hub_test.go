@@ -20,7 +20,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/notice"
 )
 
-// Both ways of serving land in the cache layout that other tools expect, and the token stays home.
+// Both ways of serving fill the cache in the layout of other tools, and the token is not sent to the storage.
 func TestDownloadFillsTheStandardCache(t *testing.T) {
 	h := newFakeHub(t)
 	h.token = "secret"
@@ -76,7 +76,7 @@ func TestOffline(t *testing.T) {
 	require.ErrorContains(t, err, "README.md of o/d is not in the cache")
 	require.Equal(t, requests, h.count(""), "offline asks nobody")
 
-	// A cache that another tool filled has no listing.
+	// A cache filled by another tool has no listing.
 	require.NoError(t, os.RemoveAll(filepath.Join(c.Cache, "datasets--o--d", "listings")))
 	s, err := c.Snapshot(context.Background(), repo)
 	require.NoError(t, err)
@@ -113,7 +113,7 @@ func TestFromEnv(t *testing.T) {
 	require.Equal(t, []any{"http://mirror", "from-env", "/elsewhere", true}, []any{c.Endpoint, c.Token, c.Cache, c.Offline})
 }
 
-// An endpoint that is no address is told of at once: no other attempt mends it.
+// An invalid endpoint is reported at once, without further attempts.
 func TestAnEndpointThatIsNoAddress(t *testing.T) {
 	for _, endpoint := range []string{"huggingface.co", "ftp://huggingface.co", "https://", "http://a b"} {
 		c := New(endpoint, "secret", t.TempDir())
@@ -126,7 +126,7 @@ func TestAnEndpointThatIsNoAddress(t *testing.T) {
 	}
 }
 
-// What answers in place of a Hub, as a page to log in to a network does, is named.
+// If something else than a Hub answers, such as a captive portal, the error says so.
 func TestSomethingElseThanAHub(t *testing.T) {
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "<html>log in</html>")
@@ -136,7 +136,7 @@ func TestSomethingElseThanAHub(t *testing.T) {
 	require.ErrorContains(t, err, "the Hub at "+page.URL+" did not answer with JSON")
 }
 
-// Files that are wanted together are counted, and told of as they come; one that is there already is told of by nobody.
+// Files downloaded together are counted, and reported as they arrive; an existing one is not reported.
 func TestProgressCountsTheFiles(t *testing.T) {
 	h := newFakeHub(t)
 	c, _ := h.client(t)
@@ -156,7 +156,7 @@ func TestProgressCountsTheFiles(t *testing.T) {
 	require.Len(t, told, n)
 }
 
-// Where the cache cannot be written, a temporary one takes its place, and what it holds is read all the same.
+// If the cache is not writable, a temporary one is used, and the read-only one is still read.
 func TestACacheThatCannotBeWritten(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	t.Setenv("HF_HUB_CACHE", "")
@@ -184,7 +184,7 @@ func TestACacheThatCannotBeWritten(t *testing.T) {
 	require.Contains(t, said[0], "HF_HOME")
 	require.Equal(t, 2, h.count("GET /storage/"))
 
-	c.Cache, c.held = t.TempDir(), full // as of a file system that is mounted to be read
+	c.Cache, c.held = t.TempDir(), full // like a read-only file system
 	got, err := fetch(c, large)
 	require.NoError(t, err)
 	require.Equal(t, h.large[large], got)

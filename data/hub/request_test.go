@@ -60,7 +60,7 @@ func TestRefusals(t *testing.T) {
 func TestTooManyRequests(t *testing.T) {
 	h := newFakeHub(t)
 	c, waits := h.client(t)
-	var asked atomic.Int32 // over several connections
+	var asked atomic.Int32 // on several connections
 	h.setTrouble(func(w http.ResponseWriter, r *http.Request) bool {
 		n := asked.Add(1)
 		if n > 2 {

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// A link that points to what is no longer there, as after the cache was moved with absolute links, is made anew.
+// A dangling link, as after the cache was moved with absolute links, is replaced.
 func TestALinkThatLeadsNowhere(t *testing.T) {
 	h := newFakeHub(t)
 	c, _ := h.client(t)
@@ -30,7 +30,7 @@ func TestALinkThatLeadsNowhere(t *testing.T) {
 	require.Equal(t, h.small["README.md"], got)
 }
 
-// Where a file system has no links, files lie where a link would lead from, and are not asked for again.
+// On a file system without links, files are stored where the links would be, and are not downloaded again.
 func TestACacheWithoutLinks(t *testing.T) {
 	t.Cleanup(func() { makeLink = os.Symlink })
 	why := syscall.ENOSPC
@@ -55,8 +55,8 @@ func TestACacheWithoutLinks(t *testing.T) {
 	require.Equal(t, h.large[large], got)
 }
 
-// A file that arrives changed over a line that breaks each time, and one whose server begins anew each time and never gets
-// further, are errors, too: no attempt counts as one that moved on for what was there before.
+// A file that always arrives changed over a breaking connection, and one whose server always restarts from the beginning, are errors,
+// too: attempts count as progress only by new bytes.
 func TestADownloadThatGetsNowhere(t *testing.T) {
 	for says, answer := range map[string]func(h *fakeHub, n int32) func(http.ResponseWriter, *http.Request) bool{
 		"damaged": func(h *fakeHub, n int32) func(http.ResponseWriter, *http.Request) bool {
@@ -80,7 +80,7 @@ func TestADownloadThatGetsNowhere(t *testing.T) {
 				}
 				return sleep(ctx, d)
 			}
-			var asked atomic.Int32 // over several connections
+			var asked atomic.Int32 // on several connections
 			h.setTrouble(func(w http.ResponseWriter, r *http.Request) bool {
 				return strings.HasPrefix(r.URL.Path, "/storage/") && answer(h, asked.Add(1))(w, r)
 			})
@@ -93,7 +93,7 @@ func TestADownloadThatGetsNowhere(t *testing.T) {
 	}
 }
 
-// A Hub that falls silent in the middle of its answer is asked again.
+// If the Hub stalls in the middle of an answer, it is asked again.
 func TestAnswersThatStall(t *testing.T) {
 	var asked atomic.Int32
 	silent := func(w http.ResponseWriter, r *http.Request) bool {
@@ -125,17 +125,17 @@ func TestAnswersThatStall(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A token that no request can carry is refused at once.
+// A token with a line end is refused at once.
 func TestATokenOfTwoLines(t *testing.T) {
 	h := newFakeHub(t)
 	c, waits := h.client(t)
 	c.Token = "hf_a\nhf_b"
 	_, err := c.Snapshot(t.Context(), repo)
 	require.ErrorContains(t, err, "HF_TOKEN, or the file that has the token: found more than one line")
-	require.Empty(t, *waits, "another attempt mends nothing")
+	require.Empty(t, *waits, "there must be no other attempt")
 }
 
-// A password in the address of the Hub reaches the Hub, and no message.
+// A password in the endpoint is sent to the Hub, and not shown in any message.
 func TestAPasswordInTheEndpoint(t *testing.T) {
 	h := newFakeHub(t)
 	at := strings.TrimPrefix(h.hub.URL, "http://")
@@ -147,14 +147,14 @@ func TestAPasswordInTheEndpoint(t *testing.T) {
 		}
 		return false
 	})
-	_, err := fetch(c, large) // the storage refuses requests that know it
+	_, err := fetch(c, large) // the storage refuses requests that have it
 	require.NoError(t, err)
 	require.Zero(t, asked.Load(), "requests without it")
 	_, err = c.Snapshot(t.Context(), Repo{Type: Dataset, ID: "o/none"})
 	require.ErrorContains(t, err, "there is no "+h.hub.URL+"/datasets/o/none (404)")
 }
 
-// An address that leads in a circle does so again: nobody waits for further attempts.
+// A redirect loop is reported without further attempts.
 func TestRedirectsInACircle(t *testing.T) {
 	h := newFakeHub(t)
 	h.setTrouble(func(w http.ResponseWriter, r *http.Request) bool {

@@ -20,7 +20,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// writableHub is a Hub that takes repositories and commits, with a storage of large files on another host.
+// writableHub is a Hub that accepts repositories and commits, with a storage for large files on another host.
 type writableHub struct {
 	hub, storage *httptest.Server
 
@@ -28,7 +28,7 @@ type writableHub struct {
 	parts    int // bytes of a part of a large file; 0: in one piece
 	made     map[string]any
 	stored   map[string][]byte // by address
-	objects  map[string]bool   // that the storage has
+	objects  map[string]bool   // in the storage
 	files    map[string]string // of the last commit
 	verified []string
 	message  string
@@ -107,7 +107,7 @@ func (h *writableHub) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// batch says what is to be done with a large file.
+// batch answers how to upload a large file.
 func (h *writableHub) batch(o map[string]any) map[string]any {
 	oid, size := o["oid"].(string), int(o["size"].(float64))
 	switch {
@@ -169,7 +169,7 @@ func TestPublish(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			h := newWritableHub(t)
 			h.parts, h.objects[oid] = c.parts, c.there
-			failures := 2 // that another attempt mends, of the Hub and of the storage
+			failures := 2 // temporary ones, of the Hub and of the storage
 			h.trouble = func(w http.ResponseWriter, r *http.Request) bool {
 				if failures > 0 && (r.Method == http.MethodPut || strings.Contains(r.URL.Path, "preupload")) {
 					failures--
@@ -178,7 +178,7 @@ func TestPublish(t *testing.T) {
 				}
 				return false
 			}
-			for range 2 { // the repository is there the second time
+			for range 2 { // the second time the repository exists
 				done, err := h.client().Publish(t.Context(), model, true, "a message", files, nil)
 				if err != nil {
 					t.Fatal(err)
@@ -208,7 +208,7 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// counted is a file that counts what is read of it.
+// counted is a file that counts the bytes read from it.
 type counted struct {
 	*bytes.Reader
 	read *int
@@ -224,7 +224,7 @@ func (c counted) WriteTo(w io.Writer) (int64, error) { return io.Copy(w, struct{
 
 func (c counted) Close() error { return nil }
 
-// A file that goes in parts is read as often as one that goes in one piece, however many there are.
+// A file uploaded in parts is read as often as one in one piece, however many parts there are.
 func TestPartsAreReadOnce(t *testing.T) {
 	h, read, weights := newWritableHub(t), 0, bytesOf(10_000)
 	h.parts = 200
@@ -277,7 +277,7 @@ func TestPublishSaysWhatToType(t *testing.T) {
 	}
 }
 
-// A file that is another one by the time that it is sent is no file to publish.
+// If a file changes before it is sent, publishing fails.
 func TestPublishRefusesAFileThatChanges(t *testing.T) {
 	h := newWritableHub(t)
 	f := upload("a.safetensors", bytesOf(100))
@@ -288,7 +288,7 @@ func TestPublishRefusesAFileThatChanges(t *testing.T) {
 	}
 }
 
-// A transfer that whoever gets it stops reading is broken off, and made again.
+// If the receiver of a transfer stops reading, the transfer is cancelled and repeated.
 func TestPublishToWhoStopsReading(t *testing.T) {
 	t.Parallel()
 	large := bytesOf(8 << 20)
@@ -301,7 +301,7 @@ func TestPublishToWhoStopsReading(t *testing.T) {
 				if deaf || !strings.Contains(r.Method+r.URL.Path, at) {
 					return false
 				}
-				conn, _, err := w.(http.Hijacker).Hijack() // and nobody reads
+				conn, _, err := w.(http.Hijacker).Hijack() // never read from
 				if err != nil {
 					t.Error(err)
 				}

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/tokenizer"
 )
 
-// record is a row of this JSON.
+// record is a row with this JSON.
 func record(t *testing.T, text string) dataset.Record {
 	t.Helper()
 	r := dataset.Record{Where: "f:1"}
@@ -34,7 +34,7 @@ func voice(t *testing.T, renderer string) *Voice {
 	return &Voice{Renderer: r, Tokenizer: tok, Most: 1 << 20}
 }
 
-// spoken are the sequences of a row, with what is learned between « and ».
+// spoken are the sequences of a row, with the trained parts between « and ».
 func spoken(t *testing.T, v *Voice, text string) (all []string, cut bool) {
 	t.Helper()
 	c, err := ReadConversation(record(t, text))
@@ -55,7 +55,7 @@ func spoken(t *testing.T, v *Voice, text string) (all []string, cut bool) {
 const twoTurns = `{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"},
 	{"role": "user", "content": "c"}, {"role": "assistant", "content": "d", "name": null}]}`
 
-// What the assistant says is learned with what ends its turn, and nothing else: of every turn, or of the last.
+// The assistant's text and the end of its turn are trained, and nothing else: of every turn, or of the last.
 func TestSpans(t *testing.T) {
 	v := voice(t, "qwen3_instruct")
 	const first = "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n"
@@ -70,10 +70,10 @@ func TestSpans(t *testing.T) {
 	all, _ = spoken(t, v, `{"prompt": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"},
 		{"role": "user", "content": "c"}],
 		"answer": "d"}`)
-	require.Equal(t, []string{first + "b<|im_end|>" + second + "«d<|im_end|>»"}, all, "what is given is not learned")
+	require.Equal(t, []string{first + "b<|im_end|>" + second + "«d<|im_end|>»"}, all, "the prompt is not trained")
 }
 
-// A chat format that drops old thoughts writes a turn later otherwise than it was said: each is learned as it was.
+// If a chat format drops old thoughts, each turn is trained as it was when it was the last.
 func TestTurnsThatAreRewritten(t *testing.T) {
 	all, _ := spoken(t, voice(t, "qwen3"), `{"messages": [{"role": "user", "content": "a"},
 		{"role": "assistant", "content": "b", "reasoning_content": "x"}, {"role": "user", "content": "c"},
@@ -84,8 +84,7 @@ func TestTurnsThatAreRewritten(t *testing.T) {
 	require.Contains(t, all[1], "«<think>\ny\n</think>\n\nd<|im_end|>»")
 }
 
-// A turn that begins with what would be one token together with the end of the prompt is said as the model would: after the
-// tokens that it is asked with.
+// If the first token of a turn would merge with the end of the prompt, the turn is tokenized separately, as the model would generate it.
 func TestTurnsBeginWithATokenOfTheirOwn(t *testing.T) {
 	v := voice(t, "qwen3_instruct")
 	c, err := ReadConversation(record(t, `{"prompt": "a", "completion": "\n\n\nb"}`))
@@ -99,7 +98,7 @@ func TestTurnsBeginWithATokenOfTheirOwn(t *testing.T) {
 	require.Equal(t, "\n\n\nb<|im_end|>", v.Tokenizer.Decode(sequences[0].Tokens[len(asked):], false))
 }
 
-// Tools are declared, and calls of them are learned.
+// Tools are declared, and calls of them are trained.
 func TestTools(t *testing.T) {
 	for _, tools := range []string{`[{"type": "function", "function": {"name": "f", "parameters": {}}}]`,
 		`"[{\"type\": \"function\", \"function\": {\"name\": \"f\", \"parameters\": {}}}]"`} {
@@ -112,7 +111,7 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// What is longer than fits is cut off, and said to be; what has nothing left to learn is left out.
+// A row that is too long is truncated, and reported so; one with nothing left to train is left out.
 func TestCut(t *testing.T) {
 	v := voice(t, "qwen3_instruct")
 	whole, cut := spoken(t, v, twoTurns)
@@ -132,7 +131,7 @@ func TestCut(t *testing.T) {
 	require.Empty(t, none)
 }
 
-// Preferences have a prompt, or what both sides begin with is one.
+// A preference has a prompt, or the common prefix of both sides is the prompt.
 func TestPreferences(t *testing.T) {
 	for _, text := range []string{
 		`{"prompt": "a", "chosen": "b", "rejected": "c"}`,

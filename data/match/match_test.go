@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Schemas ask for much that is dropped at once: a heap that may grow is cheaper than one that is looked through every time.
+// Schemas allocate much that is soon garbage: letting the heap grow is cheaper than collecting it each time.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400)
 	m.Run()
@@ -75,8 +75,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A schema's formats count as its draft says, fences inside of a document are part of it, and numbers that nobody can calculate with are
-// of no schema.
+// Formats are checked as the schema's draft says, fences inside of a document are part of it, and numbers with too many digits to compute
+// with fit no schema.
 func TestDocuments(t *testing.T) {
 	for _, c := range []struct {
 		schema, text string
@@ -92,7 +92,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// A value with units, with what is counted, and with sentences behind it; and mixed numbers.
+// Values with units, with what is counted, and with sentences after them; and mixed numbers.
 func TestAnswersWithMoreThanAValue(t *testing.T) {
 	for _, c := range []struct {
 		by              By
@@ -140,7 +140,7 @@ func TestAnswersWithMoreThanAValue(t *testing.T) {
 	}
 }
 
-// Answers in bold, as code, as formulas that are set apart, and between thoughts.
+// Answers in bold, as code, as displayed formulas, and between thoughts.
 func TestAnswersAsModelsSetThem(t *testing.T) {
 	for _, c := range []struct {
 		by         By
@@ -174,7 +174,7 @@ func judged(t *testing.T, by By, want, text string, answered, right bool) {
 	assert.Equal(t, [2]bool{answered, right}, [2]bool{r.Answered, r.Right}, "%s %q: %q, took %q", by, want, text, r.Got)
 }
 
-// A number with an exponent that no calculation ends with is no answer, and no end of the program.
+// A number with a huge exponent is no answer, and does not stop the program.
 func TestHugeNumbersInJSON(t *testing.T) {
 	for _, schema := range []string{`{"minimum": 1}`, `{"items": {"multipleOf": 3}}`, `{"type": "integer"}`,
 		`{"properties": {"a": {"const": 5}}}`} {
@@ -223,7 +223,7 @@ func FuzzMatch(f *testing.F) {
 	})
 }
 
-// Texts that are made to keep a grader busy take no more than their length.
+// Texts made to keep a grader busy take time proportional to their length.
 func TestLongTexts(t *testing.T) {
 	m, err := New(Math, "1")
 	require.NoError(t, err)
@@ -232,7 +232,7 @@ func TestLongTexts(t *testing.T) {
 	}
 }
 
-// What a schema asks of an answer twice at each level ends, and is not right.
+// A schema that doubles its work at each level is stopped, and the answer is not right.
 func TestSchemasThatDoubleTheirWork(t *testing.T) {
 	deep := strings.Repeat("[", 40) + strings.Repeat("]", 40)
 	for schema, takes := range map[string]bool{

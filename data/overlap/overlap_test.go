@@ -18,7 +18,7 @@ func problem(id, statement string) data.Problem {
 	return data.Problem{ID: id, Statement: statement, Kind: data.Stdin}
 }
 
-// drawn is a statement of n words that is like no other.
+// drawn is a random statement of n words.
 func drawn(r *rand.Rand, n int) string {
 	words := make([]string, n)
 	for i := range words {
@@ -47,7 +47,7 @@ func TestIdsOnlyName(t *testing.T) {
 	require.InDelta(t, 1-8.0/73, got.Like[2], 1e-9)
 }
 
-// How an answer begins is part of what is asked.
+// Starter code is part of a problem's text.
 func TestStarterCodeIsPartOfATask(t *testing.T) {
 	begun := problem("0", "Complete the class.")
 	begun.StarterCode = "class Stack:\n    pass"
@@ -56,7 +56,7 @@ func TestStarterCodeIsPartOfATask(t *testing.T) {
 	require.Equal(t, []int{0, -1}, Find([]data.Problem{begun}, []data.Problem{same, other}).Same)
 }
 
-// A statement of 30 words is compared by its runs of eight; of others that are as like it, the first is told of.
+// A statement of 30 words is compared by its runs of eight; of equally similar problems the first is reported.
 func TestTheFirstOfThoseThatAreAsLike(t *testing.T) {
 	words := strings.Fields(drawn(rand.New(rand.NewPCG(5, 6)), 30))
 	asked := problem("x", strings.Join(words, " "))
@@ -65,16 +65,16 @@ func TestTheFirstOfThoseThatAreAsLike(t *testing.T) {
 	for i := range 40 {
 		others = append(others, problem(fmt.Sprint(i), strings.Join(words, " ")))
 	}
-	for range 10 { // they are compared on all cores, in any order
+	for range 10 { // they are compared in parallel, in any order
 		got := Find(others, []data.Problem{asked})
 		require.Equal(t, []int{0}, got.Near)
 		require.InDelta(t, 20.0/23, got.Like[0], 1e-9)
 	}
 	again := problem("again", strings.Repeat(asked.Statement+" ", 3))
-	require.Equal(t, []float64{1}, Find([]data.Problem{again}, []data.Problem{asked}).Like, "what is said several times is as like as once")
+	require.Equal(t, []float64{1}, Find([]data.Problem{again}, []data.Problem{asked}).Like, "repetition does not change similarity")
 }
 
-// A statement in words that hundreds of problems of the set have as well is near none by them.
+// Words that hundreds of problems of the set share do not make a statement similar to any.
 func TestWordsOfHundredsTellNothing(t *testing.T) {
 	phrase := drawn(rand.New(rand.NewPCG(7, 8)), 40)
 	var set []data.Problem
@@ -90,7 +90,7 @@ func TestWordsOfHundredsTellNothing(t *testing.T) {
 	}
 }
 
-// Phrases that everybody uses make no two problems alike, and two large sets take seconds.
+// Common phrases make no two problems similar, and large sets are compared in seconds.
 func TestLargeSetsAreComparedInSeconds(t *testing.T) {
 	n := 25_000
 	if racing.Detected {

@@ -22,7 +22,7 @@ func user(t *testing.T, b *Builder, p data.Problem) string {
 	return m[0].Content
 }
 
-// What stands around the wording of each kind of problem in the default prompt.
+// The parts of the default prompt around the instructions for each kind of problem.
 const (
 	defaultHead = "You are a careful programmer. Solve the task below in Python 3, correctly for every input that it allows" +
 		" and fast enough for the largest.\n\n### Task\n\nDouble {{it}}.\n\n### How to answer\n\n"
@@ -56,7 +56,7 @@ var defaultWordings = []struct {
 	},
 }
 
-// The whole default prompt, letter by letter: what a model was trained on must not change unseen.
+// The whole default prompt, letter by letter: it must not change unnoticed, since models were trained on it.
 func TestDefaultPrompt(t *testing.T) {
 	for _, c := range defaultWordings {
 		c.problem.Statement = "\nDouble {{it}}.\n"
@@ -103,7 +103,7 @@ func TestStatementsAreNotTemplates(t *testing.T) {
 	require.Equal(t, 1, strings.Count(text, statement))
 }
 
-// What wants no program is asked for none, and a template that says nothing of it is told where it does.
+// Problems without a program are not asked for one, and a template that does not handle them is refused with how to.
 func TestAnswers(t *testing.T) {
 	p := data.Problem{Kind: data.Answer, Match: "math", Statement: "What is 1+1?\n"}
 	require.Equal(t, "What is 1+1?\n\nPut the final answer in \\boxed{}.", user(t, Default(), p))

@@ -48,7 +48,7 @@ func hubOf(t *testing.T, id string, files map[string]string) {
 	t.Setenv("HF_ENDPOINT", server.URL)
 }
 
-// Without --data a set comes from the Hub: of one that has several parts, its own.
+// Without --data a set is downloaded from the Hub: of one with several configurations, the right one.
 func TestSetsOfTheHub(t *testing.T) {
 	text := func(name string) string {
 		all, err := os.ReadFile(filepath.Join("testdata", name+".jsonl"))

@@ -19,7 +19,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// build makes the problems of an excerpt, and reads them as the data set that they are then.
+// build makes the problems of an excerpt, and reads them as a data set.
 func build(t *testing.T, name string, o Options) (*Built, []data.Problem) {
 	t.Helper()
 	s, err := Find(name)
@@ -61,7 +61,7 @@ func day(text string) time.Time {
 	return at
 }
 
-// Both kinds of tests, public and private ones, plain and packed by each protocol that writes a text.
+// Both kinds of tests, public and private, plain and packed by each version of pickle that writes a text.
 func TestLiveCodeBench(t *testing.T) {
 	_, problems := build(t, "livecodebench", Options{})
 	require.Equal(t, []string{"lamp_a", "jar_b", "mir_c", "stp_d"}, ids(problems))
@@ -126,7 +126,7 @@ func TestGSM8K(t *testing.T) {
 	require.Equal(t, []string{"gsm8k/1", "gsm8k/2"}, ids(problems))
 	require.Equal(t, data.Answer, problems[1].Kind)
 	require.Equal(t, "1500", testsOf(t, problems[1])[0].Match.Want)
-	dir := t.TempDir() // as the set lies on the Hub
+	dir := t.TempDir() // in the layout of the Hub
 	for name, from := range map[string]string{"test": "gsm8k", "train": "gsm8k"} {
 		text, err := os.ReadFile(filepath.Join("testdata", from+".jsonl"))
 		require.NoError(t, err)
@@ -139,7 +139,7 @@ func TestGSM8K(t *testing.T) {
 	require.Equal(t, " 5", b.Suite.Ended(" 5\nQuestion: next"))
 }
 
-// The same rows give the same files from Parquet: lists are lists there, and days may be moments.
+// The same rows give the same files from Parquet, where lists are lists, and dates may be timestamps.
 func TestParquetIsTheSame(t *testing.T) {
 	type full struct {
 		TaskID    int32    `parquet:"task_id"`
@@ -186,7 +186,7 @@ func TestParquetIsTheSame(t *testing.T) {
 	require.Equal(t, "2024-08-01", Of(&problems[0]).Date)
 }
 
-// A pickle that is more than a text is not run, and is refused by the instruction that it has.
+// A pickle that is more than a text is not executed, and refused by the name of its opcode.
 func TestPickles(t *testing.T) {
 	pack := func(p string) string {
 		var b bytes.Buffer
@@ -267,14 +267,14 @@ func TestWhatIsRefused(t *testing.T) {
 		}
 		_, err = s.Build(t.Context(), c.o)
 		require.ErrorContains(t, err, c.says, c.row)
-		require.NotContains(t, err.Error(), c.o.CacheDir, "a file that nobody knows")
+		require.NotContains(t, err.Error(), c.o.CacheDir, "a file with an internal name")
 		require.True(t, badinput.Is(err), "%v", err)
 	}
 	_, err := Find("humanevil")
 	require.ErrorContains(t, err, "type one of livecodebench, humaneval, mbpp, mbpp-sanitized, gsm8k")
 }
 
-// What was made once is taken from there, and what is damaged or of other rows is made anew.
+// Built problems are reused; damaged ones, or those of other rows, are built again.
 func TestBuiltOnce(t *testing.T) {
 	s, _ := Find("gsm8k")
 	path, cache := filepath.Join(t.TempDir(), "rows.jsonl"), t.TempDir()
@@ -284,7 +284,7 @@ func TestBuiltOnce(t *testing.T) {
 		require.NoError(t, err)
 		return b
 	}
-	require.NoError(t, os.MkdirAll(filepath.Join(cache, ".suite.making-12", "half"), 0o755)) // of a process that was killed
+	require.NoError(t, os.MkdirAll(filepath.Join(cache, ".suite.making-12", "half"), 0o755)) // by a process that was killed
 	first := write("1")
 	left, err := filepath.Glob(filepath.Join(cache, ".*"))
 	require.NoError(t, err)
@@ -297,11 +297,11 @@ func TestBuiltOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, os.SameFile(info, same))
 	require.NotEqual(t, first.Tasks, write("2").Tasks)
-	require.NoError(t, os.Remove(first.Tasks)) // as who clears a cache of large files does
+	require.NoError(t, os.Remove(first.Tasks)) // as when a cache is cleared of large files
 	require.FileExists(t, write("1").Tasks)
 }
 
-// Where no problem is left, the first that was refused is named by its place, and not by a file that nobody has heard of.
+// If every problem is refused, the error names the first one by its position, and not by an internal file.
 func TestAllRefused(t *testing.T) {
 	row := map[string]any{"question_id": "a", "question_content": "x", "contest_date": "2024-08-10", "metadata": `{"func_name": "f"}`,
 		"public_test_cases":  `[{"input": "1", "output": "1", "testtype": "stdin"}]`,

@@ -12,8 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/cputime"
 )
 
-// pythonSource is some megabytes of Python: the standard library where there is one, or else a small
-// program over and over.
+// pythonSource is some megabytes of Python: the standard library, or else a small program repeated.
 func pythonSource(b *testing.B) string {
 	b.Helper()
 	var text strings.Builder
@@ -53,7 +52,7 @@ func benchmarkEncode(b *testing.B, tok *Tokenizer, text string, fresh bool) {
 		tokens += len(tok.Encode(text))
 		spent += cputime.Used() - start
 	}
-	b.ReportMetric(float64(tokens)/spent.Seconds(), "tokens/s") // of processor time: others may be at work
+	b.ReportMetric(float64(tokens)/spent.Seconds(), "tokens/s") // processor time, as other programs may run
 }
 
 // BenchmarkEncode encodes Python, also with an empty cache of pieces in each round (cold), and one long word.

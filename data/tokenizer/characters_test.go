@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// charFile is a tokenizer of Gemma's kind: characters, bytes for the others, and some random merges.
+// charFile is a tokenizer of Gemma's kind: characters, byte fallback, and some random merges.
 func charFile(r *rand.Rand, merges int) object {
 	vocab := object{}
 	add := func(token string) { vocab[token] = len(vocab) }
@@ -65,8 +65,8 @@ func charTokenizer(t testing.TB, f object) *Tokenizer {
 	return tok
 }
 
-// Merged in parts between the seams, a text has the tokens of the definition: the earliest merge of the whole text,
-// the leftmost where it fits more than once, again and again.
+// Merging a text in parts between seams gives the tokens of the definition: repeatedly the earliest merge in the whole text, the leftmost
+// if it applies more than once.
 func TestSeams(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 0))
 	for range 20 {
@@ -108,7 +108,7 @@ func mergeByDefinition(b *bpe, text string) []int32 {
 	}
 }
 
-// A character has its token wherever Unicode has it, the first of all tokens too.
+// Every character of the vocabulary is encoded as its token, the first id included.
 func TestCharactersWithATokenOfTheirOwn(t *testing.T) {
 	f := charFile(rand.New(rand.NewPCG(4, 0)), 10)
 	vocab := f["model"].(object)["vocab"].(object)
@@ -142,8 +142,7 @@ func TestByteFallback(t *testing.T) {
 	}
 }
 
-// A token that is in the vocabulary and not special, or all blank, means its text and is read from any text; the others
-// have to be meant.
+// An added token that is in the vocabulary and not special, or all blank, matches its text in any input; other added tokens do not.
 func TestOrdinaryAddedTokens(t *testing.T) {
 	tok := charTokenizer(t, charFile(rand.New(rand.NewPCG(5, 0)), 10))
 	h1, _ := tok.TokenID("<h1>")
@@ -216,7 +215,7 @@ func TestDamagedCharFiles(t *testing.T) {
 	}
 }
 
-// Upstream's pipeline gives the ids of a vocabulary of characters, too.
+// Upstream's pipeline gives the same ids for a vocabulary of characters, too.
 func TestUpstreamOfCharacters(t *testing.T) {
 	tok := charTokenizer(t, charFile(rand.New(rand.NewPCG(7, 0)), 20))
 	for _, text := range []string{"a", "ab c", "cab é\nz 日"} {

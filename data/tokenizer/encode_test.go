@@ -15,8 +15,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
-// slow is the encoder as the definition has it: the regexp engine cuts the text, and the pair of lowest
-// rank is merged again and again, found each time by looking at all pairs.
+// slow is the encoder by its definition: the regexp engine splits the text, and the pair of lowest rank is merged repeatedly, found each
+// time by looking at all pairs.
 type slow struct {
 	split splitter
 	ranks map[[2]string]int
@@ -68,7 +68,7 @@ func (s *slow) encode(text string) []int32 {
 	return ids
 }
 
-// seeds are texts on which tokenizers go wrong.
+// seeds are texts on which tokenizers often fail.
 var seeds = []string{
 	"", " ", "\n", "\r\n \n  x", "a", "it's IT'S we'LL 'ſ 'x '", "x=12345;y", "٣٤Ⅷ½²",
 	"def f(x):\n    return x  \n\n\n", "\t\t\tx", "   ", "a  b   c", "!!!\n\nx", " !\n", "日本語 テキスト",
@@ -130,7 +130,7 @@ func TestQwen3AgainstSlow(t *testing.T) {
 	}
 }
 
-// A piece just under and just over the limit of the small merge must come out by one rule.
+// Pieces just below and just above the limit of the small merge are merged by the same rule.
 func TestMergeSmallAndLongAgree(t *testing.T) {
 	tok := small(t)
 	r := newRand(2)
@@ -168,7 +168,7 @@ func TestUserTextNeverBecomesSpecial(t *testing.T) {
 func TestSpecialsAreCutOutBeforeNormalization(t *testing.T) {
 	tok := small(t)
 	end, _ := tok.TokenID("<|im_end|>")
-	// The mark after > must not become part of it, and the text around is normalized by itself.
+	// The combining mark after > must not merge with it, and the text around a special token is normalized separately.
 	got := tok.EncodeSpecial("e<|im_end|>\u0301e\u0301")
 	want := slices.Concat(tok.Encode("e"), []int32{end}, tok.Encode("\u0301\u00e9"))
 	if !slices.Equal(got, want) {
@@ -178,7 +178,7 @@ func TestSpecialsAreCutOutBeforeNormalization(t *testing.T) {
 
 func TestIgnoreMerges(t *testing.T) {
 	tok := small(t)
-	tok.bpe.vocab["qzj"] = 383 // a token that no merge makes
+	tok.bpe.vocab["qzj"] = 383 // a token that no merge produces
 	if ids := tok.Encode("qzj"); len(ids) != 3 {
 		t.Errorf("without ignore_merges: %v, expected three bytes", ids)
 	}

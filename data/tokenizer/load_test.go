@@ -26,7 +26,7 @@ func smallFile(t testing.TB) (text []byte, parsed object) {
 	return text, parsed
 }
 
-// damaged are changes to a good file, with what the message must say.
+// damaged are changes to a valid file, with what the error must say.
 var damaged = map[string]struct {
 	change func(f object)
 	want   string
@@ -120,7 +120,7 @@ func writeFile(t testing.TB, path string, data []byte) string {
 	return path
 }
 
-// checkRefused wants a one-line input error that names the file and says want.
+// checkRefused requires a one-line input error that names the file and has the text want.
 func checkRefused(t *testing.T, path string, err error, want string) {
 	t.Helper()
 	if err == nil || !badinput.Is(err) {
@@ -229,7 +229,7 @@ func TestDamagedCompanions(t *testing.T) {
 	}
 }
 
-// A link that leads nowhere is no file that is absent: other tokens would end a completion, or other words open it.
+// A dangling link is not treated like a missing file: other tokens would end a completion, or another template be used.
 func TestLinksThatLeadNowhere(t *testing.T) {
 	for _, name := range []string{"tokenizer_config.json", "generation_config.json", "chat_template.jinja"} {
 		dir, path := beside(t, "other", "")
@@ -242,8 +242,8 @@ func TestLinksThatLeadNowhere(t *testing.T) {
 	}
 }
 
-// Both ways to write a merge are read, with the same result.
-// DeepSeek's vocabulary has the special tokens, whose characters are outside of the alphabet of bytes, beside added_tokens.
+// Both formats of a merge are read, with the same result. DeepSeek's vocabulary has the special tokens, with characters outside of the
+// byte alphabet, as well as added_tokens.
 func TestAddedTokenInTheVocabulary(t *testing.T) {
 	_, parsed := smallFile(t)
 	vocabOf(parsed)["<｜end▁of▁sentence｜>"] = 999
@@ -268,7 +268,7 @@ func TestMergesAsPairs(t *testing.T) {
 		left, right, _ := strings.Cut(m.(string), " ")
 		list[i] = []any{left, right}
 	}
-	data, _ := json.Marshal(f) // which also writes < as an escape
+	data, _ := json.Marshal(f) // also escapes <
 	tok, err := parse(data)
 	if err != nil {
 		t.Fatal(err)
@@ -278,13 +278,13 @@ func TestMergesAsPairs(t *testing.T) {
 	}
 }
 
-// Whatever the file holds, reading it ends, with a usable tokenizer or a message on one line.
+// Reading any file ends, with a usable tokenizer or an error on one line.
 func FuzzParse(f *testing.F) {
 	text, _ := smallFile(f)
 	f.Add(text)
 	for _, tc := range damaged {
 		if strings.Contains(tc.want, "takes for ever") {
-			continue // which TestDamagedFiles waits for
+			continue // these are slow, and TestDamagedFiles has them
 		}
 		_, parsed := smallFile(f)
 		tc.change(parsed)
@@ -299,7 +299,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		tok.split = scanner(gpt2End) // a pattern of the fuzzer's may take for ever
+		tok.split = scanner(gpt2End) // the fuzzer's pattern may take for ever
 		for _, text := range seeds {
 			ids := tok.EncodeSpecial(text)
 			for _, id := range ids {

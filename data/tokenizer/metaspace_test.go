@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// sentencePiece is a small vocabulary with the parts that tokenizers of Llama 2, TinyLlama and Mistral have, in every variant, and
-// what Hugging Face's tokenizers (in JavaScript, 0.2.0) make of texts: ids with special tokens read as such, and both ways to decode
-// them. Of a Metaspace that splits, which those pass over, the pieces were cut by the definition.
+// sentencePiece is a small vocabulary with the components of the tokenizers of Llama 2, TinyLlama and Mistral, in every variant, with the
+// results of Hugging Face's tokenizers (in JavaScript, 0.2.0) for texts: ids with special tokens parsed, and both ways to decode them.
+// For a Metaspace that splits, which those ignore, the pieces were made by the definition.
 type sentencePiece struct {
 	AddedTokens json.RawMessage `json:"added_tokens"`
 	Model       json.RawMessage `json:"model"`
@@ -46,7 +46,7 @@ func (s *sentencePiece) of(t testing.TB, i int, change func(f object)) object {
 	return f
 }
 
-// named is of for the variant of a name.
+// named is of, by the name of the variant.
 func (s *sentencePiece) named(t testing.TB, name string, change func(f object)) object {
 	t.Helper()
 	for i, v := range s.Variants {
@@ -106,7 +106,7 @@ func TestSentencePieceVectors(t *testing.T) {
 	}
 }
 
-// Only what begins a whole text begins as the first: not what is put behind other tokens.
+// Only the beginning of the whole text gets the prefix, and not text after other tokens.
 func TestOnlyTheFirstTextBegins(t *testing.T) {
 	s := readSentencePiece(t)
 	tok := charTokenizer(t, s.named(t, "first", nil))
@@ -122,7 +122,7 @@ func TestOnlyTheFirstTextBegins(t *testing.T) {
 	}
 }
 
-// A text of which normalization leaves nothing has no tokens, wherever it stands.
+// A text that is empty after normalization has no tokens, at any position.
 func TestNothingLeftHasNoTokens(t *testing.T) {
 	s := readSentencePiece(t)
 	tok := charTokenizer(t, s.named(t, "always", func(f object) {
@@ -133,7 +133,7 @@ func TestNothingLeftHasNoTokens(t *testing.T) {
 	}
 }
 
-// Special tokens that are looked for after normalization carry the opening, as Hugging Face's do.
+// Special tokens that are matched after normalization include the prefix, as in Hugging Face's.
 func TestNormalizedTokensWithAnOpening(t *testing.T) {
 	s := readSentencePiece(t)
 	tok := charTokenizer(t, s.of(t, 0, func(f object) {
@@ -159,7 +159,7 @@ func TestNormalizedTokensWithAnOpening(t *testing.T) {
 	}
 }
 
-// The decoder Metaspace makes spaces of blanks, and nothing of those in the first token that is there: by its definition.
+// The Metaspace decoder turns ▁ into spaces, and drops it at the start of the first token, by its definition.
 func TestMetaspaceDecoder(t *testing.T) {
 	s := readSentencePiece(t)
 	for scheme, want := range map[string]string{"always": "def  x ", "first": "def  x ", "never": " def  x "} {

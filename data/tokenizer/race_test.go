@@ -2,5 +2,5 @@
 
 package tokenizer
 
-// underRace says that the race detector slows everything down.
+// underRace reports that the race detector is on, which slows everything down.
 const underRace = true

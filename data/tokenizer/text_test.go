@@ -9,7 +9,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// The replacements are those of the Unicode standard, chapter 3, table 3-8, and of every browser.
+// Replacements are those of the Unicode standard, chapter 3, table 3-8, and of all browsers.
 func TestBrokenUTF8(t *testing.T) {
 	for in, want := range map[string]string{
 		"\x61\xF1\x80\x80\xE1\x80\xC2\x62\x80\x63\x80\xBF\x64": "a\uFFFD\uFFFD\uFFFDb\uFFFDc\uFFFD\uFFFDd",
@@ -79,7 +79,7 @@ func TestStreamUnfinished(t *testing.T) {
 func TestDecodeSkipsControlTokensOnly(t *testing.T) {
 	tok := small(t)
 	ids := tok.EncodeSpecial("<|im_start|><think>a</think>b<|im_end|>")
-	ids = append(ids, -1, 100000) // ids without a token stand for nothing
+	ids = append(ids, -1, 100000) // ids without a token decode to nothing
 	if got := tok.Decode(ids, true); got != "<think>a</think>b" {
 		t.Errorf("without control tokens: %q", got)
 	}
@@ -109,7 +109,7 @@ func TestPlainNFC(t *testing.T) {
 	}
 }
 
-// The normalizer of golang.org/x/text puts U+034F into a long run of marks; the form has none.
+// The normalizer of golang.org/x/text inserts U+034F into a long run of marks; NFC does not.
 func TestNFCOfManyMarks(t *testing.T) {
 	for text, want := range map[string]string{
 		"e" + strings.Repeat("\u0301", 40):             "\u00e9" + strings.Repeat("\u0301", 39),

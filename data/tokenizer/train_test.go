@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// smallOptions are those of testdata/small, trained on testdata/corpus.txt.
+// smallOptions are the options with which testdata/small was trained on testdata/corpus.txt.
 func smallOptions() TrainOptions {
 	return TrainOptions{
 		VocabSize: 384,
@@ -42,7 +42,7 @@ func corpus(t testing.TB) string {
 	return string(data)
 }
 
-// lines is the corpus as many texts.
+// lines splits the corpus into texts.
 func lines(text string) []string { return strings.SplitAfter(text, "\n\n") }
 
 func train(t testing.TB, texts []string, o TrainOptions) *Trained {
@@ -54,7 +54,7 @@ func train(t testing.TB, texts []string, o TrainOptions) *Trained {
 	return trained
 }
 
-// small is the tokenizer that is in the tree, so that tests of it need no other file.
+// small is the tokenizer in the tree, so that its tests need no other file.
 func small(t testing.TB) *Tokenizer {
 	t.Helper()
 	tok, err := Load("testdata/small")
@@ -88,7 +88,7 @@ func TestTrainGolden(t *testing.T) {
 	}
 }
 
-// The order of the texts does not matter, nor does the order in which Go walks its maps.
+// The result depends neither on the order of texts, nor on the order of Go's maps.
 func TestTrainIsDeterministic(t *testing.T) {
 	texts := lines(corpus(t))
 	want := train(t, texts, smallOptions()).file.Model
@@ -101,7 +101,7 @@ func TestTrainIsDeterministic(t *testing.T) {
 	}
 }
 
-// naiveTrain is the definition: count all pairs anew for every merge.
+// naiveTrain is the definition: count all pairs again for every merge.
 func naiveTrain(texts []string, merges int) [][2]string {
 	counts := map[string]int{}
 	split, _ := newSplitter(qwenPattern)
@@ -226,7 +226,7 @@ func TestTrainRefuses(t *testing.T) {
 
 func TestTrainIsFast(t *testing.T) {
 	racing.Alone(t)
-	// 3 MB in which no two pieces of a line are alike.
+	// 3 MB in which no two pieces of a line are equal.
 	var texts []string
 	r := newRand(1)
 	for range 30000 {

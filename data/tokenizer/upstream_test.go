@@ -12,8 +12,8 @@ import (
 	"github.com/sugarme/tokenizer/pretrained"
 )
 
-// The tests in this file hold the faults of github.com/sugarme/tokenizer v0.3.0 that parts of this
-// package work around. One that fails tells of a version without the fault: drop the work-around.
+// The tests in this file document faults of github.com/sugarme/tokenizer v0.3.0 that this package works around. If one fails, the fault
+// is fixed: drop the work-around.
 
 func upstreamIDs(t *testing.T, u *upstream.Tokenizer, text string) (ids []int32) {
 	t.Helper()
@@ -27,7 +27,7 @@ func upstreamIDs(t *testing.T, u *upstream.Tokenizer, text string) (ids []int32)
 	return ids
 }
 
-// The parts fit: with all of them the upstream pipeline gives our ids.
+// With all of our components, the upstream pipeline gives our ids.
 func TestUpstreamWithOurParts(t *testing.T) {
 	tok := small(t)
 	u := tok.Upstream()
@@ -68,7 +68,7 @@ func TestUpstreamFaultNFC(t *testing.T) {
 	}
 }
 
-// pieces runs a pre-tokenizer by itself.
+// pieces runs a single pre-tokenizer.
 func pieces(t *testing.T, p upstream.PreTokenizer, text string) []string {
 	t.Helper()
 	pre, err := p.PreTokenize(upstream.NewPreTokenizedString(text))
@@ -88,13 +88,13 @@ func TestUpstreamFaultByteLevelSplits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// One piece of Qwen's pattern: the sign leads the word.
+	// One piece of Qwen's pattern: the symbol is part of the word.
 	if got := pieces(t, p, "(word"); len(got) == 1 {
 		t.Errorf("ByteLevel heeds use_regex now (%q): drop its part in upstreamSplitter", got)
 	}
 }
 
-// The last character of white space leads the next word, whether or not it is a blank.
+// The last white space character is part of the next word, even if it is not a blank.
 func TestUpstreamFaultWhiteSpace(t *testing.T) {
 	p := &pretokenizer.ByteLevel{}
 	var want []string
@@ -125,7 +125,7 @@ func smallBPE(t *testing.T) *bpemodel.BPE {
 	return m
 }
 
-// Pairs of one rank are merged from the left: of nine blanks the odd one comes last.
+// Pairs of one rank are merged from the left: of nine blanks the odd one is last.
 func TestUpstreamFaultMergeOrder(t *testing.T) {
 	tok := small(t)
 	blanks := strings.Repeat(" ", 9)

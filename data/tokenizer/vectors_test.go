@@ -18,7 +18,7 @@ type vector struct {
 	IDs  []int32
 }
 
-// The vectors are what Hugging Face's tokenizer makes of texts with special tokens read as such.
+// The vectors are the output of Hugging Face's tokenizer for texts with special tokens parsed.
 func TestQwen3Vectors(t *testing.T) {
 	racing.Alone(t)
 	tok, dir := qwen3(t)
@@ -44,7 +44,7 @@ func hasAdded(tok *Tokenizer, ids []int32) bool {
 	return slices.ContainsFunc(ids, func(id int32) bool { _, ok := tok.control[id]; return ok })
 }
 
-// A second of processor time: other processes do not count.
+// At most a second of processor time, without other processes.
 func TestQwen3LoadsFast(t *testing.T) {
 	if underRace {
 		t.Skip("the race detector tells nothing about speed")

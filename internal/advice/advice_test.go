@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// rules gives the names of the rules that spoke.
+// rules returns the names of the rules that fired.
 func rules(advice []Advice) (names []string) {
 	for _, a := range advice {
 		names = append(names, a.Rule)
@@ -65,8 +65,8 @@ func TestFallingFormatAndJumpsAreSeen(t *testing.T) {
 	require.Equal(t, []string{"policy jumps"}, rules(a.OnStep(Step{Number: 3, Format: 0.9, Updated: true, KL: 0.2})))
 }
 
-// A rate that is far too high or too low is seen within a few steps, by how far these move the policy; a run that is short,
-// warms up, or has learned what there is, is no such case.
+// A learning rate that is far too high or too low is noticed within a few steps, by how far these move the policy; not in a short run, a
+// warm-up, or a run that has nothing left to learn.
 func TestRatesThatAreFarOffAreSeen(t *testing.T) {
 	var a Advisor
 	said := a.OnStep(Step{Number: 1, Updated: true, KL: 0.7, LearningRate: 0.06})
@@ -76,7 +76,7 @@ func TestRatesThatAreFarOffAreSeen(t *testing.T) {
 	said = a.OnStep(Step{Number: 2, Updated: true, KL: 2.9, LearningRate: 0.06})
 	require.Empty(t, said, "it does not nag")
 
-	// By a rate r, with 2.7e-3·r² and less from the third step on, as the embedded model does.
+	// The divergence is 2.7e-3·r² for a rate r, and less from the third step on, as with the embedded model.
 	still := func(r float64, change func(*Step)) (names []string) {
 		var a Advisor
 		for step := 1; step <= 6; step++ {
@@ -98,11 +98,11 @@ func TestRatesThatAreFarOffAreSeen(t *testing.T) {
 	require.Empty(t, still(1, as))
 	require.Empty(t, still(1.0/30, func(s *Step) { s.Peak *= 3 }), "it warms up")
 	require.Empty(t, still(1.0/30, func(s *Step) { s.Correct = 0.95 }), "it knows how")
-	require.Empty(t, still(1.0/2, func(s *Step) { s.Steps = 4 }), "a try is taken for longer than it is")
+	require.Empty(t, still(1.0/2, func(s *Step) { s.Steps = 4 }), "a short trial run is not judged")
 	require.NotEmpty(t, still(1.0/30, func(s *Step) { s.Steps = -1 }))
 }
 
-// A rate of 0, and one that is lost in rounding, move the policy by exactly nothing.
+// A rate of 0, and one whose updates are lost in rounding, do not move the policy at all.
 func TestARateThatMovesNothingIsSeen(t *testing.T) {
 	for rate, try := range map[float64]string{0: "a learning_rate above 0", 1e-12: "learning_rate=1.6e-11"} {
 		var a Advisor
@@ -124,17 +124,17 @@ func TestARateThatMovesNothingIsSeen(t *testing.T) {
 	}
 }
 
-// A run that goes on until it is stopped goes on behind its schedule, too, where it learns nothing.
+// In a run without an end the schedule may be over: if it learns nothing, the advice says so.
 func TestARunWithoutAnEndIsToldThatItsScheduleIsOver(t *testing.T) {
 	var a Advisor
 	require.Empty(t, a.OnStep(Step{Number: 1, Updated: true, KL: 1e-3, Peak: 1, LearningRate: 0.1, Steps: -1}))
 	said := a.OnStep(Step{Number: 2, Updated: true, Peak: 1, Steps: -1})
 	require.Equal(t, []string{"schedule is over"}, rules(said))
-	require.Empty(t, said[0].Remedies, "no other setting mends it")
+	require.Empty(t, said[0].Remedies, "no other setting is suggested")
 	require.Empty(t, a.OnStep(Step{Number: 3, Updated: true, Peak: 1, Steps: -1}), "once is enough for a while")
 }
 
-// The pace of a run is that of its full rate, and is not told by the first steps of an optimizer.
+// The pace of a run is measured at its full learning rate, and not in the first steps of an optimizer.
 func TestThePaceOfARun(t *testing.T) {
 	s := Step{Updated: true, Updates: 10, KL: 0.5e-4, LearningRate: 1, Peak: 1, Steps: 200}
 	require.InDelta(t, 2, s.Pace(), 1e-9, "200 steps of 0.01")
@@ -156,7 +156,7 @@ func TestAScoreThatFallsIsSeen(t *testing.T) {
 	}
 	require.Equal(t, []string{"score falls"}, said)
 	a = Advisor{}
-	for step := range 60 { // problems differ
+	for step := range 60 { // each step has other problems
 		require.Empty(t, a.OnStep(Step{Number: step + 1, Correct: 0.3 + 0.25*float64(step%2)}))
 	}
 }
@@ -172,7 +172,7 @@ func TestTooManyErrorsAreFatal(t *testing.T) {
 	require.Contains(t, said.Try, "fixing the judge first")
 }
 
-// What to do follows from who failed: grpo doctor knows the sandbox alone.
+// The remedy depends on what failed: grpo doctor only checks the sandbox.
 func TestWhatMendsErrors(t *testing.T) {
 	for why, want := range map[string]string{
 		"":                                   "fixing that first: grpo doctor checks the sandbox",
@@ -222,7 +222,7 @@ func TestSwingsAreSeen(t *testing.T) {
 	}
 }
 
-// A reward that rises while held-out problems stay where they were is earned by a trick.
+// If the reward rises while results on held-out problems do not, the reward is being hacked.
 func TestRewardWithoutSkillIsSeen(t *testing.T) {
 	for _, c := range []struct {
 		rewards, greedy []float64
@@ -248,7 +248,7 @@ func TestRewardWithoutSkillIsSeen(t *testing.T) {
 	}
 }
 
-// All tests are advised where not all are taken.
+// More tests are advised only if not all are used.
 func TestMoreTestsAreAdvisedWhereThereAreSome(t *testing.T) {
 	for most, more := range map[int]bool{0: false, 4: true} {
 		a := Advisor{Early: &milestone{}, Earned: 1, Steps: 1}
@@ -258,7 +258,7 @@ func TestMoreTestsAreAdvisedWhereThereAreSome(t *testing.T) {
 	}
 }
 
-// What the advisor remembers survives a checkpoint, but for what hangs on the clock.
+// The advisor's state survives a checkpoint, except what depends on the clock.
 func TestTheAdvisorIsSaved(t *testing.T) {
 	var a Advisor
 	for step := range 5 {
@@ -275,7 +275,7 @@ func TestTheAdvisorIsSaved(t *testing.T) {
 	require.Equal(t, a, b)
 }
 
-// "All groups wrong" is said where nothing is learned and nobody else is to blame, and names what the run can use.
+// "All groups wrong" is reported if nothing is learned and nothing else explains it, with settings that the run can use.
 func TestWhatIsSaidOfWrongAnswers(t *testing.T) {
 	idle := Step{AllBad: true, Groups: 4, Skipped: 4, Completions: 16}
 	for name, c := range map[string]struct {
@@ -306,7 +306,7 @@ func TestWhatIsSaidOfWrongAnswers(t *testing.T) {
 	}
 }
 
-// An own grader that pays and calls nothing correct is told once; one that ever did is not.
+// A program's own grader that rewards, but calls nothing correct, is reported once; one that ever did is not.
 func TestAnOwnGraderThatCallsNothingCorrect(t *testing.T) {
 	for _, correct := range []float64{0, 0.1} {
 		var a Advisor
@@ -327,7 +327,8 @@ func TestAnOwnGraderThatCallsNothingCorrect(t *testing.T) {
 	}
 }
 
-// A jump halves the rate; one of the first updates goes by how far it went, and the policy before it is the better one.
+// A jump halves the rate; after one of the first updates the new rate depends on how far it went, and the policy before it is the better
+// one.
 func TestAJumpOfTheFirstUpdates(t *testing.T) {
 	for updates, factor := range map[int]float64{3: calmer(0.2), 30: leastDown} {
 		var a Advisor

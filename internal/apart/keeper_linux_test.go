@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMain is the test, or where it is told so a program that runs a script apart until it is killed.
+// TestMain runs the tests, or a program that runs a script apart until it is killed.
 func TestMain(m *testing.M) {
 	if script := os.Getenv("APART_TEST"); script != "" {
 		cmd := exec.Command("sh", "-c", script)
@@ -28,20 +28,21 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// gone waits for the end of processes, whose numbers files hold.
+// gone waits for the end of the processes whose ids are in the files.
 func gone(t *testing.T, files ...string) {
 	t.Helper()
 	for _, file := range files {
 		pid, err := os.ReadFile(file)
 		require.NoError(t, err)
-		require.Eventually(t, func() bool { // a process that ended may stand there until its new parent looks
+		require.Eventually(t, func() bool { // a process that ended may be a zombie until its new parent reaps it
 			state, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/stat")
 			return err != nil || strings.Contains(string(state), ") Z ")
 		}, time.Minute, 10*time.Millisecond, file)
 	}
 }
 
-// family is a script that starts a child with a child, one that left its group, and one whose parent has ended, and says so.
+// family is a script that starts a child with a child, one that left its process group, and one whose parent has ended, and writes their
+// ids.
 func family(dir string) (script string, files []string) {
 	for _, name := range []string{"self", "child", "grandchild", "away", "orphan"} {
 		files = append(files, filepath.Join(dir, name))
@@ -55,7 +56,7 @@ echo all
 `, files[0], files[1], files[2], files[3], files[4], strings.Join(files, " ")), files
 }
 
-// Nothing that a program has started outlives this process, whatever ends that.
+// No process that a program has started outlives this process, however that ends.
 func TestKilled(t *testing.T) {
 	script, files := family(t.TempDir())
 	parent := exec.Command(os.Args[0])
@@ -72,7 +73,7 @@ func TestKilled(t *testing.T) {
 	gone(t, files...)
 }
 
-// A program that ends takes along what it has started, hears of signals, and ends as it would alone.
+// When a program ends, the processes that it started end, too; it gets signals, and its exit is passed on.
 func TestEnds(t *testing.T) {
 	script, files := family(t.TempDir())
 	cmd := exec.Command("sh", "-c", script+"trap 'exit 7' TERM\necho ready\nwhile :; do sleep 0.01; done\n")
@@ -83,7 +84,7 @@ func TestEnds(t *testing.T) {
 	lines := bufio.NewScanner(out)
 	for lines.Scan() && lines.Text() != "ready" {
 	}
-	require.NoError(t, cmd.Process.Signal(orphaned)) // as of a thread of this process: it lives
+	require.NoError(t, cmd.Process.Signal(orphaned)) // as if by another thread of this process, which lives
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 	rest, err := io.ReadAll(out)
 	require.NoError(t, err)
@@ -93,7 +94,7 @@ func TestEnds(t *testing.T) {
 	gone(t, files...)
 }
 
-// What cannot be started is said.
+// A program that cannot be started gives an error.
 func TestNotStarted(t *testing.T) {
 	cmd := exec.Command("/nowhere/at/all")
 	Set(cmd)

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
-// An error names the file that was to be written, and never the temporary one.
+// Errors name the file to be written, and never the temporary one.
 func TestErrorsNameTheFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a")

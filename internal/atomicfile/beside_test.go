@@ -13,8 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a killed process left is removed by the next that makes the same; what somebody is at work in is not, nor what is called
-// otherwise, nor a file.
+// The remains of a killed process are removed by the next one that makes the same result; folders in use, other names, and files are not.
 func TestWhatAKillLeftIsRemoved(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "o")
@@ -49,8 +48,7 @@ func TestWhatAKillLeftIsRemoved(t *testing.T) {
 	require.Error(t, err)
 }
 
-// What cannot be written in a folder beside is told of as the path that it is beside, however deep folders are in each other; other
-// errors stay.
+// Errors about the temporary folder name the path of the result instead, also for nested paths; other errors are unchanged.
 func TestErrorsNameWhatIsMade(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "o")
 	beside, done, err := Beside(path)
@@ -72,7 +70,7 @@ func TestErrorsNameWhatIsMade(t *testing.T) {
 	require.Equal(t, error(read), Named(path, read))
 }
 
-// Of many that make the same at once each has a folder to itself until it is done.
+// Of many concurrent writers of the same result, each has a folder of its own until it is done.
 func TestManyMakeTheSame(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "o")
 	var all sync.WaitGroup

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// A link to an empty folder leads to what was made, and stays a link.
+// If the path is a link to an empty folder, the result replaces that folder, and the link stays.
 func TestAFolderThatIsALink(t *testing.T) {
 	folder, link := filepath.Join(t.TempDir(), "folder"), filepath.Join(t.TempDir(), "link")
 	require.NoError(t, os.Mkdir(folder, 0o755))
@@ -27,7 +27,7 @@ func TestAFolderThatIsALink(t *testing.T) {
 	require.Equal(t, folder, to)
 }
 
-// A folder takes the place of no file, and one that was lost meanwhile is told of.
+// A folder does not replace a file, and one that another writer completed first is reported.
 func TestAFolderThatCannotBe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "folder")
 	require.ErrorIs(t, Folder(path, os.RemoveAll), fs.ErrNotExist)
@@ -39,7 +39,7 @@ func TestAFolderThatCannotBe(t *testing.T) {
 	require.FileExists(t, path)
 
 	path = filepath.Join(t.TempDir(), "folder")
-	err = Folder(path, func(string) error { // while somebody else makes the same
+	err = Folder(path, func(string) error { // while another writer makes the same
 		require.NoError(t, os.Mkdir(path, 0o755))
 		return os.WriteFile(filepath.Join(path, "other"), nil, 0o644)
 	})
@@ -47,7 +47,7 @@ func TestAFolderThatCannotBe(t *testing.T) {
 	require.FileExists(t, filepath.Join(path, "other"))
 }
 
-// Nor does a result take the place of a link, but of what it leads to.
+// The same for a link: the result replaces its target.
 func TestAResultThatIsALink(t *testing.T) {
 	file, link := filepath.Join(t.TempDir(), "file"), filepath.Join(t.TempDir(), "link")
 	require.NoError(t, os.WriteFile(file, []byte("old"), 0o644))

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a killed writer of a file left beside it is removed by the next that writes the same; what somebody is writing is not, nor what
-// is called otherwise, nor a folder, nor a link.
+// The temporary file of a killed writer is removed by the next writer of the same file; files in use, other names, folders and links are
+// not.
 func TestWhatAKilledWriterLeftIsRemoved(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.csv")
@@ -25,9 +25,9 @@ func TestWhatAKilledWriterLeftIsRemoved(t *testing.T) {
 	require.NoError(t, os.Symlink(".a.csv.notes.tmp", filepath.Join(dir, ".a.csv.9.tmp")))
 	kept = append(kept, ".a.csv.8.tmp", ".a.csv.9.tmp", "a.csv")
 	require.NoError(t, Result(path, func(w io.Writer) error {
-		require.Len(t, names(t, dir), len(kept), "its own, and none of those that were left")
+		require.Len(t, names(t, dir), len(kept), "only its own temporary file, and none that was left")
 		require.NoError(t, ResultBytes(path, []byte("of another")))
-		require.Len(t, names(t, dir), len(kept)+1, "its own is not taken for left")
+		require.Len(t, names(t, dir), len(kept)+1, "its own temporary file is not removed")
 		_, err := io.WriteString(w, "whole")
 		return err
 	}))
@@ -39,10 +39,10 @@ func TestWhatAKilledWriterLeftIsRemoved(t *testing.T) {
 	require.EqualError(t, ResultBytes(none, nil), "write "+none+": no such file or directory")
 }
 
-// A file that is replaced keeps who may read it.
+// Replacing a file keeps its permissions.
 func TestTheModeIsKept(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
-	for _, mode := range []os.FileMode{0o644, 0o600, 0o664} { // the first, of no file, is what everybody may read
+	for _, mode := range []os.FileMode{0o644, 0o600, 0o664} { // the first, of a new file, is readable by everybody
 		if mode != 0o644 {
 			require.NoError(t, os.Chmod(path, mode))
 		}
@@ -62,7 +62,7 @@ func names(t *testing.T, dir string) (all []string) {
 	return all
 }
 
-// Of many that write the same file at once each succeeds, and the file is one of theirs.
+// Of many concurrent writers of the same file, each succeeds, and the file is that of one of them.
 func TestManyWriteTheSame(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	var all sync.WaitGroup

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Who has others read nothing by a umask has them read nothing of what is written here either, also while it is written.
+// The umask applies to files written here, also while they are written.
 func TestTheUmaskHolds(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
 	for mask, mode := range map[int]fs.FileMode{0o077: 0o600, 0o027: 0o640, 0o022: 0o644, 0: 0o644} {
@@ -35,7 +35,7 @@ func TestTheUmaskHolds(t *testing.T) {
 		is(mode, written, result, filepath.Join(folder, "file"))
 		is(0o755&^fs.FileMode(mask), folder)
 
-		require.NoError(t, os.Chmod(written, 0o600), "one that is there keeps who may read it")
+		require.NoError(t, os.Chmod(written, 0o600), "an existing file keeps its permissions")
 		require.NoError(t, Write(written, func(io.Writer) error {
 			found, err := filepath.Glob(filepath.Join(dir, ".written.*.tmp"))
 			require.NoError(t, err)

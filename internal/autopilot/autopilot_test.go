@@ -15,7 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
-// scored are so many problems, of which the first are right.
+// scored is an evaluation of a fixed number of problems, the first `right` of which are solved.
 func scored(step, right int) stats.Judged {
 	j := stats.Judged{Step: step}
 	for i := range 60 {
@@ -27,8 +27,8 @@ func scored(step, right int) stats.Judged {
 	return j
 }
 
-// world is a run of which only so much is real: a score that hangs on the step and the settings, and checkpoints.
-type world struct {
+// simulation is a simulated run: a score that depends on the step and the settings, and checkpoints.
+type simulation struct {
 	pilot    *Pilot
 	saved    map[int]advice.Advisor
 	advisor  advice.Advisor
@@ -39,14 +39,14 @@ type world struct {
 	did      []Deed
 }
 
-func newWorld() *world {
+func newSimulation() *simulation {
 	own := Values{Rate: 0.01, Temperature: 1, Format: 0.1, Completions: 8, Overlong: 0}
-	return &world{pilot: New(own), saved: map[int]advice.Advisor{}, right: func(int, *Pilot) int { return 30 },
+	return &simulation{pilot: New(own), saved: map[int]advice.Advisor{}, right: func(int, *Pilot) int { return 30 },
 		kl: func(float64) float64 { return 1e-3 }}
 }
 
-// run takes steps as the trainer does, in a pilot that is saved and read before each.
-func (w *world) run(t *testing.T, steps int) {
+// run takes steps as the trainer does; the pilot is saved and restored before each.
+func (w *simulation) run(t *testing.T, steps int) {
 	t.Helper()
 	for taken := 0; ; taken++ {
 		require.Less(t, taken, 20*steps, "it does not come to an end: %v", w.did)
@@ -90,7 +90,7 @@ func copied(t *testing.T, a advice.Advisor) (b advice.Advisor) {
 }
 
 func TestAQuietRunIsLeftAlone(t *testing.T) {
-	w := newWorld()
+	w := newSimulation()
 	w.run(t, 100)
 	require.Empty(t, w.did)
 	require.Empty(t, w.pilot.InForce())
@@ -98,14 +98,13 @@ func TestAQuietRunIsLeftAlone(t *testing.T) {
 	require.Equal(t, 90, w.pilot.Anchor, "it is measured now and then; the last step is for the run's own evaluation")
 }
 
-// kl goes with the square of the rate, and is about 1e-3 at 0.01.
+// The divergence grows with the square of the rate, and is about 1e-3 at 0.01.
 func square(rate float64) float64 { return min(rate*rate*10, 3) }
 
-// Rates that are far from what moves a policy come to where they should be within a few steps: a hundred steps at 0.0067 come
-// to 3 nats.
+// A rate far from one that moves the policy well is corrected within a few steps: a hundred steps at 0.0067 give 3 nats.
 func TestARateIsFound(t *testing.T) {
 	for _, rate := range []float64{0.3, 10, 0.01 / 30, 0.01 / 1000} {
-		w := newWorld()
+		w := newSimulation()
 		w.pilot.Own[Rate], w.kl = rate, square
 		w.right = func(_ int, p *Pilot) int {
 			if p.Value(Rate) > 0.1 {
@@ -123,9 +122,9 @@ func TestARateIsFound(t *testing.T) {
 	}
 }
 
-// Aiming at a pace ends, also where the policy's pace does not follow the rate; and a rate that jumped is no aim.
+// The search for a pace ends, even if the pace does not follow the rate; a rate at which the policy jumped is not returned to.
 func TestAPaceThatDoesNotFollowTheRate(t *testing.T) {
-	w := newWorld()
+	w := newSimulation()
 	w.kl = func(float64) float64 { return 1e-6 }
 	w.run(t, 200)
 	paced := 0
@@ -138,9 +137,9 @@ func TestAPaceThatDoesNotFollowTheRate(t *testing.T) {
 	require.Positive(t, paced)
 }
 
-// The first steps of an optimizer go farther than those that follow, and do not say that a rate is enough.
+// The first steps of an optimizer move the policy farther than later ones, and do not prove a rate sufficient.
 func TestFirstStepsTellNoPace(t *testing.T) {
-	w := newWorld()
+	w := newSimulation()
 	w.pilot.Own[Rate] = 0.01 / 100
 	w.kl = func(rate float64) float64 {
 		kl := square(rate)
@@ -154,9 +153,9 @@ func TestFirstStepsTellNoPace(t *testing.T) {
 	require.True(t, got > 0.0067/tooSlow && got < 0.0067*tooSlow, "it became %g: %v", got, w.did)
 }
 
-// A rate at which the policy jumped is not come back to, however little a smaller one moves it.
+// A rate at which the policy jumped is an upper bound, however little a smaller one moves it.
 func TestARateThatJumpedIsARoof(t *testing.T) {
-	w := newWorld()
+	w := newSimulation()
 	w.kl = func(rate float64) float64 {
 		if w.step <= 8 {
 			return 1e-3
@@ -175,16 +174,16 @@ func TestARateThatJumpedIsARoof(t *testing.T) {
 	}
 }
 
-// A rate that was lowered and leaps is not given back: lower it goes.
+// If a lowered rate still makes the policy leap, it is lowered further, and not raised again.
 func TestALoweredRateThatLeapsIsLoweredFurther(t *testing.T) {
-	w := newWorld()
+	w := newSimulation()
 	w.pilot.Own[Rate] = 0.1
 	w.kl = func(rate float64) float64 {
 		switch {
 		case w.step <= 20:
 			return 1e-3
 		case rate >= 0.1:
-			return 0.15 // a jump, half of which leaps
+			return 0.15 // a jump; half of the rate still leaps
 		case rate >= 0.01:
 			return 0.9
 		}
@@ -200,9 +199,9 @@ func TestALoweredRateThatLeapsIsLoweredFurther(t *testing.T) {
 	require.InDelta(t, 0.05/16, w.did[1].After, 1e-5)
 }
 
-// A first step that jumps is undone, and the rate goes by how far it went: no other step speaks for it.
+// A jump in the first step is undone, and the new rate depends on how far it went, since no other step proves the rate safe.
 func TestAFirstStepThatJumps(t *testing.T) {
-	w := newWorld()
+	w := newSimulation()
 	w.kl = func(rate float64) float64 {
 		if rate >= 0.01 {
 			return 0.15
@@ -214,10 +213,10 @@ func TestAFirstStepThatJumps(t *testing.T) {
 	require.InDelta(t, 0.01*math.Sqrt(0.003/0.15), w.did[0].After, 1e-5)
 }
 
-// One leap in many steps halves the rate; a second one at once goes by how far it went.
+// One leap among many steps halves the rate; a second one soon after lowers it by how far it went.
 func TestALeapOfARateThatWasBorne(t *testing.T) {
 	for _, again := range []bool{false, true} {
-		w := newWorld()
+		w := newSimulation()
 		leapt := 0
 		w.kl = func(float64) float64 {
 			if w.step == 31 && (leapt == 0 || again && leapt == 1) {
@@ -238,10 +237,10 @@ func TestALeapOfARateThatWasBorne(t *testing.T) {
 	}
 }
 
-// Steps that earn less, of other problems each, have those measured that are held out, and change nothing where these do not fall.
+// If training rewards fall, which are of other problems in each step, an evaluation is made; nothing is changed unless it falls, too.
 func TestAFallOfStepsAloneIsNone(t *testing.T) {
 	for _, fell := range []bool{false, true} {
-		w := newWorld()
+		w := newSimulation()
 		w.evidence = func(s *advice.Step) {
 			if s.Number > 12 {
 				s.Correct, s.Reward = 0.1, 0.1
@@ -264,9 +263,9 @@ func TestAFallOfStepsAloneIsNone(t *testing.T) {
 	}
 }
 
-// A change under which the score falls is taken back, and is not tried again for a while.
+// A change after which the score falls is undone, and not tried again for a while.
 func TestAChangeThatDoesHarmIsUndone(t *testing.T) {
-	w := newWorld()
+	w := newSimulation()
 	w.evidence = func(s *advice.Step) { s.Skipped = 8 }
 	w.right = func(step int, p *Pilot) int {
 		if p.Value(Temperature) > 1 {
@@ -287,9 +286,9 @@ func TestAChangeThatDoesHarmIsUndone(t *testing.T) {
 	require.Equal(t, Values{Completions: 16}, w.pilot.InForce(), "and no more than twice as many")
 }
 
-// Where the score falls and nothing was tried the rate is halved; where that does not help the run goes on in the end.
+// If the score falls without a recent change, the rate is halved; if that does not help, the run continues in the end.
 func TestAFallWithoutACauseIsNoEndlessLoop(t *testing.T) {
-	w := newWorld()
+	w := newSimulation()
 	w.right = func(step int, _ *Pilot) int { return max(30-3*step, 0) }
 	w.run(t, 30)
 	require.Equal(t, GoesBack, w.did[0].Did)
@@ -300,9 +299,9 @@ func TestAFallWithoutACauseIsNoEndlessLoop(t *testing.T) {
 	require.Contains(t, last.Why, "did not help 6 times")
 }
 
-// Of a policy that is lost nothing is measured; without a place to go back to nothing can be done.
+// A non-finite policy is not evaluated; without a checkpoint to go back to, nothing can be done.
 func TestALostPolicy(t *testing.T) {
-	w := newWorld()
+	w := newSimulation()
 	require.False(t, w.pilot.Breaks(errors.New("not finite")))
 	w.run(t, 3)
 	require.True(t, w.pilot.Breaks(errors.New("not finite")))
@@ -334,7 +333,7 @@ func TestWhatIsMeasuredOn(t *testing.T) {
 	require.NotContains(t, Own(&cfg, false), Format, "another grader pays for it")
 }
 
-// One change is one change.
+// The summary counts one change as one.
 func TestTheSummaryCounts(t *testing.T) {
 	p := &Pilot{}
 	p.Last = Counts{Tried: 1, Undone: 1}

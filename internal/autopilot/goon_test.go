@@ -10,8 +10,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
-// Who goes on with settings of their own has these in force: what was tried in their place ends, and a rate that was too large is
-// forgotten with the rate that it was found at. What nobody changed stays as the pilot left it.
+// Settings given by the user are in force: trials of other values end, and a rate that was too large is forgotten with the rate at which
+// that was found. What the user did not change stays as the pilot left it.
 func TestOwnSettingsComeBeforeWhatWasTried(t *testing.T) {
 	begun := func() *Pilot {
 		p := New(Values{Rate: 0.01, Temperature: 1})
@@ -39,12 +39,12 @@ func TestOwnSettingsComeBeforeWhatWasTried(t *testing.T) {
 	require.Zero(t, p.Aims)
 
 	p = begun()
-	p.GoesOn(Values{Rate: 0.01}) // a temperature that is not to be changed now
+	p.GoesOn(Values{Rate: 0.01}) // a temperature, which may not be changed now
 	require.Equal(t, Values{Rate: 0.005}, p.InForce())
 	require.Nil(t, p.Trial)
 }
 
-// What was sampled ahead is of use where it was drawn with the settings that are in force.
+// Completions sampled ahead can be used if they were drawn with the settings in force.
 func TestWhatWasSampledAheadIsOfUse(t *testing.T) {
 	for _, c := range []struct {
 		fresh, engaged, tried, passes bool
@@ -61,7 +61,7 @@ func TestWhatWasSampledAheadIsOfUse(t *testing.T) {
 	require.False(t, (*Pilot)(nil).Passes(false))
 }
 
-// Of findings the most urgent counts, and of those the first.
+// Of several findings the most urgent counts, and of those the first.
 func TestTheFirstOfTheMostUrgentFindingsCounts(t *testing.T) {
 	says := func(rule string, u advice.Urgency) advice.Advice {
 		return advice.Advice{Rule: rule, Urgency: u, Remedies: []advice.Remedy{{Setting: Rate, Factor: 2}}}
@@ -74,10 +74,10 @@ func TestTheFirstOfTheMostUrgentFindingsCounts(t *testing.T) {
 	require.Equal(t, "f", p.Alarm.Rule)
 }
 
-// Of many measurements the best had luck: below it by less than a tenth the run goes on, certain as the fall is.
+// The best of many evaluations was partly luck: less than a tenth below it the run continues, however certain the difference.
 func TestALittleBelowTheBestIsNoFall(t *testing.T) {
 	for below, falls := range map[int]bool{5: false, 7: true} {
-		w := newWorld()
+		w := newSimulation()
 		w.right = func(step int, _ *Pilot) int {
 			if step > 5 {
 				return 30 - below
@@ -89,7 +89,7 @@ func TestALittleBelowTheBestIsNoFall(t *testing.T) {
 	}
 }
 
-// Once going back has not helped, what the run has then is what it is held to.
+// After going back has not helped, the present score is the new reference.
 func TestWhatDidNotHelpIsNotHeldAgainstTheRun(t *testing.T) {
 	p := New(Values{Rate: 0.01})
 	p.Decide(0, scored(0, 30))
@@ -104,7 +104,7 @@ func TestWhatDidNotHelpIsNotHeldAgainstTheRun(t *testing.T) {
 	require.Equal(t, -1, back, "%v", deeds)
 }
 
-// A first step that leaps says how far the rate is off, as no other step speaks for it.
+// A first step that leaps shows how far the rate is off, since there is no other step.
 func TestAFirstStepThatLeaps(t *testing.T) {
 	for at, after := range map[int]float64{1: 0.01 / 10, calmSteps: 0.01 / 10, calmSteps + 1: 0.01 / 2} {
 		p := New(Values{Rate: 0.01})
@@ -116,7 +116,7 @@ func TestAFirstStepThatLeaps(t *testing.T) {
 	}
 }
 
-// A step up that lost the policy is tried again in a smaller one at once, which stays below it; another remedy rests.
+// An increase that broke the policy is tried again at once with a smaller value, below it; another remedy rests.
 func TestAStepUpThatWasTooFar(t *testing.T) {
 	up := &Alarm{Rule: still, Remedies: []advice.Remedy{{Setting: Rate, Factor: 4}}}
 	p := New(Values{Rate: 0.01, Temperature: 1})
@@ -146,14 +146,14 @@ func TestAStepUpThatWasTooFar(t *testing.T) {
 	require.Len(t, deeds, 1)
 }
 
-// The first steps of an optimizer tell nothing of a rate that is larger by trial: it is decided on as many steps later.
+// The first steps of an optimizer say nothing about an increased rate, so the trial is decided as many steps later.
 func TestATrialWaitsForStepsThatTell(t *testing.T) {
 	for early, due := range map[bool]int{true: 6, false: 5} {
 		p := New(Values{Rate: 0.01})
 		p.Trial = &Trial{Rule: still, Setting: Rate, Before: 0.01, After: 0.04, Due: 5}
 		p.Heard(advice.Step{Number: 1, Updated: true, Updates: map[bool]int{true: 1, false: 100}[early], KL: 1e-9, LearningRate: 0.04}, nil)
 		require.Equal(t, due, p.Trial.Due)
-		p.Trial.After, p.Trial.Due = 0.005, 5 // a smaller rate is no step up
+		p.Trial.After, p.Trial.Due = 0.005, 5 // a smaller rate is no increase
 		p.Heard(advice.Step{Number: 2, Updates: 2, LearningRate: 0.005}, nil)
 		require.Equal(t, 5, p.Trial.Due)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 )
 
-// What a run is asked later is paid as its own evaluations were.
+// A later evaluation of a run rewards like the run's own evaluations.
 func TestACheckpointJudgesAsTheRunDid(t *testing.T) {
 	cfg := configs.Defaults()
 	cfg.Autopilot, cfg.FormatCoef = true, 0.1

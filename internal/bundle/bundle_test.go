@@ -73,7 +73,7 @@ func TestTheSameFilesGiveTheSameBytes(t *testing.T) {
 	require.EqualValues(t, 3008, c.Bytes)
 	require.Nil(t, c.Signer)
 
-	z, err := zstd.NewReader(bytes.NewReader(one)) // an ordinary reader passes over the end
+	z, err := zstd.NewReader(bytes.NewReader(one)) // an ordinary reader skips the frame at the end
 	require.NoError(t, err)
 	defer z.Close()
 	names := []string{}
@@ -88,7 +88,7 @@ func TestTheSameFilesGiveTheSameBytes(t *testing.T) {
 	require.Equal(t, []string{"grpo-run/SHA256SUMS", "grpo-run/a.txt", "grpo-run/b/none", "grpo-run/b/weights.bin", "grpo-run/z.txt"}, names)
 }
 
-// Every bit of an archive, of each kind of place at least, and of a signed one.
+// A flipped bit is found: in each kind of place of an archive, signed or not.
 func TestAFlippedBitOfTheArchiveIsFound(t *testing.T) {
 	_, content := packed(t, someFiles(), newKey(t))
 	require.NoError(t, check(content))
@@ -99,7 +99,7 @@ func TestAFlippedBitOfTheArchiveIsFound(t *testing.T) {
 		require.Error(t, err, "bit %d of byte %d of %d", bit%8, bit/8, len(content))
 		require.True(t, badinput.Is(err), "%v", err)
 		if edge := 8 * 64; bit < edge || bit > 8*len(content)-edge {
-			bit++ // the frames' own bytes
+			bit++ // skips the header bytes of frames
 		} else {
 			bit += 61
 		}
@@ -111,13 +111,13 @@ func TestAFlippedBitOfTheArchiveIsFound(t *testing.T) {
 	require.Error(t, check(append(bytes.Clone(content), content...)))
 }
 
-// entry is a file of an archive that somebody else made.
+// entry is a file of a foreign archive.
 type entry struct {
 	name, content string
 	change        func(h *tar.Header)
 }
 
-// archive packs entries as they are, with a seal that fits.
+// archive packs entries unchanged, with a valid seal.
 func archive(t *testing.T, entries []entry) []byte {
 	t.Helper()
 	var plain bytes.Buffer
@@ -209,7 +209,7 @@ func TestNamesThatLeadElsewhereAreRefused(t *testing.T) {
 	require.NoError(t, checkName("checkpoints/step_000012/adapter model (1).safetensors"))
 }
 
-// A few kilobytes that claim to be gigabytes end soon, and what a header claims is not believed.
+// A few kilobytes that would unpack to gigabytes are refused soon, and sizes in headers are not trusted.
 func TestBombsEnd(t *testing.T) {
 	bomb := entry{name: "a", content: string(make([]byte, 66<<20))}
 	err := check(archive(t, []entry{sumsText([]entry{bomb}), bomb}))
@@ -258,10 +258,10 @@ func TestSignatures(t *testing.T) {
 	require.ErrorContains(t, err, "is no ed25519 key")
 }
 
-// Of a pair of keys both are there or none: with one alone the same command would be refused the next time.
+// A pair of keys is written as a whole or not at all: with only one of them, the same command would be refused the next time.
 func TestHalfAPairOfKeysIsNotLeft(t *testing.T) {
 	dir := t.TempDir()
-	_, err := NewKey(filepath.Join(dir, strings.Repeat("k", 255-len(PublicEnding)+1))) // the name of the public one is too long
+	_, err := NewKey(filepath.Join(dir, strings.Repeat("k", 255-len(PublicEnding)+1))) // the name of the public key is too long
 	require.ErrorContains(t, err, "file name too long")
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)

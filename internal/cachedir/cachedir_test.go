@@ -18,10 +18,10 @@ func TestTheUsersCacheIsTaken(t *testing.T) {
 	require.Equal(t, filepath.Join(home, "grpo/x"), dir)
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Empty(t, left, "what was tried leaves nothing")
+	require.Empty(t, left, "the test file is removed")
 }
 
-// A home that is not there, or is no folder, is no reason not to work; each time the same place is found again.
+// A home that is missing, or not a folder, is replaced by a temporary folder, which is the same each time.
 func TestATemporaryFolderTakesItsPlace(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o644))
@@ -44,7 +44,7 @@ func TestATemporaryFolderTakesItsPlace(t *testing.T) {
 	require.ErrorContains(t, err, "set XDG_CACHE_HOME")
 }
 
-// Models and programs are read from there: a folder that others can write to is not used.
+// Models and programs are read from the cache, so a folder that others can write to is not used.
 func TestNobodyElsesFolder(t *testing.T) {
 	own := filepath.Join(t.TempDir(), "grpo")
 	dir, err := ours(own)
@@ -66,7 +66,7 @@ func TestNobodyElsesFolder(t *testing.T) {
 	require.NotEqual(t, link, dir)
 }
 
-// A home that is no absolute path gets no cache below wherever somebody stands.
+// If the home is a relative path, no cache is made in the current directory.
 func TestARelativeHome(t *testing.T) {
 	here := t.TempDir()
 	t.Chdir(here)
@@ -82,7 +82,7 @@ func TestARelativeHome(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// What is tried has a name that nobody has heard of: where it fails the folder is named.
+// The test file in a folder has an internal name: errors name the folder.
 func TestAFolderThatNobodyCanWriteTo(t *testing.T) {
 	if _, err := os.Stat("/proc/self"); err != nil {
 		t.Skip("there is no folder here in which nobody can make a file")

@@ -21,7 +21,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
-// made is a run to write down.
+// made is a run to be written.
 type made struct {
 	heldOut, model string // hashes
 	change         func(c *configs.Config)
@@ -31,7 +31,7 @@ type made struct {
 	evaluations    []stats.Judged
 }
 
-// write writes the run as a directory has it.
+// write writes the run's directory.
 func (m made) write(t *testing.T, dir string) string {
 	t.Helper()
 	cfg := configs.Defaults()
@@ -86,7 +86,7 @@ func judged(step int, correct ...float64) stats.Judged {
 	return j
 }
 
-// written compares runs as they are written down; the first is the base.
+// written compares runs written to disk; the first is the base.
 func written(t *testing.T, all ...made) *Comparison {
 	t.Helper()
 	folder := t.TempDir()
@@ -101,8 +101,8 @@ func written(t *testing.T, all ...made) *Comparison {
 	return c
 }
 
-// exactly is the interval of 95 % of the mean of n gains over all n^n resamplings, each as likely as another, in whole
-// numbers. A quantile that sampling could miss is none to test with.
+// exactly is the 95 % interval of the mean of n gains over all n^n equally likely resamplings, in integer arithmetic. It requires that
+// sampling cannot miss a quantile.
 func exactly(t *testing.T, gains []int) [2]float64 {
 	t.Helper()
 	n := len(gains)
@@ -136,7 +136,7 @@ func exactly(t *testing.T, gains []int) [2]float64 {
 	return ends
 }
 
-// The intervals are those of all resamplings of the problems.
+// The intervals are those over all resamplings of the problems.
 func TestIntervalsAreThoseOfAllResamplings(t *testing.T) {
 	pairOf := func(gains []int) *Side {
 		var before, after []float64
@@ -160,7 +160,7 @@ func TestIntervalsAreThoseOfAllResamplings(t *testing.T) {
 		require.InDelta(t, want[0], got[0], 1e-12, "%v", gains)
 		require.InDelta(t, want[1], got[1], 1e-12, "%v", gains)
 	}
-	// Where nothing changed, every resampling is the same: Wilson's bound of 0 of n is z²/(n+z²).
+	// Without any change, all resamplings are equal: Wilson's bound of 0 of n is z²/(n+z²).
 	z2 := 1.959963984540054 * 1.959963984540054
 	require.InDelta(t, z2/(4+z2), pairOf([]int{0, 0, 0, 0}).Change.CI[1], 1e-12)
 }
@@ -182,7 +182,7 @@ func TestProblemsChangeHands(t *testing.T) {
 	require.Equal(t, Setting{"learning_rate", []string{c.Settings[0].Values[0], "0.001"}}, c.Settings[0])
 }
 
-// What keeps runs from being compared is said, and nothing is compared then.
+// If runs cannot be compared, the reason is given, and nothing is compared.
 func TestWhatIsOutOfTheOrdinaryIsSaid(t *testing.T) {
 	good := made{heldOut: "h", model: "m", steps: 4, evaluations: []stats.Judged{judged(4, 1, 0)}}
 	for said, change := range map[string]func(m *made){
@@ -212,7 +212,7 @@ func TestWhatIsOutOfTheOrdinaryIsSaid(t *testing.T) {
 	}
 }
 
-// several are runs with everything that can be wide.
+// several are runs with long values in every column.
 func several(t *testing.T) *Comparison {
 	var all []made
 	for i := range 4 {
@@ -267,7 +267,7 @@ func TestTablesFit(t *testing.T) {
 	require.ErrorContains(t, CheckFormat("xml"), "expected csv, markdown or json")
 }
 
-// The page is XML, has a curve of each run in each chart, and nothing of a run becomes a part of it.
+// The page is valid XML, has a curve of each run in each chart, and texts of runs are escaped.
 func TestThePageHasEveryRun(t *testing.T) {
 	c := several(t)
 	text, err := c.Page().HTML()
@@ -309,7 +309,7 @@ func TestSeedsAreSummarized(t *testing.T) {
 			}
 		}
 		m := made{heldOut: "h", model: "m", steps: 4, evaluations: []stats.Judged{j}, change: func(c *configs.Config) {
-			c.Seed, c.Threads = uint64(i), i // threads change no result
+			c.Seed, c.Threads = uint64(i), i // threads do not change results
 			if i == 3 {
 				c.LearningRate = 1e-2
 			}

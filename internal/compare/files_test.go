@@ -9,7 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 )
 
-// Groups of the same settings whose files differ are told apart by these, also where others differ in settings.
+// Groups with equal settings but other files are distinguished by the files, also beside groups with other settings.
 func TestSummariesOfOtherFiles(t *testing.T) {
 	rate := func(c *configs.Config) { c.LearningRate = 1e-2 }
 	heldOut := made{heldOut: "0123456789", model: "m", steps: 4, change: rate}
@@ -30,8 +30,7 @@ func TestSummariesOfOtherFiles(t *testing.T) {
 	}
 }
 
-// Runs whose grader came with a Go program are no seeds of those that were judged by the settings; that nobody knows whether it was the
-// same grader is said.
+// Runs with a program's own grader are not grouped with runs without; whether two such graders were the same is unknown, and reported so.
 func TestSummariesOfOwnGraders(t *testing.T) {
 	own := []string{"grader"}
 	seed := func(c *configs.Config) { c.Seed = 7 }
@@ -47,7 +46,7 @@ func TestSummariesOfOwnGraders(t *testing.T) {
 		"of them is not on record; leave out those of another")
 }
 
-// Runs that differ in a setting that changes no result, as its help has it, are of one group.
+// Runs that differ in a setting that does not change results, as its help says, are in one group.
 func TestWhatChangesNoResultMakesNoGroup(t *testing.T) {
 	for _, f := range configs.Describe() {
 		if strings.Contains(f.Help, "changes no result") || strings.Contains(f.Help, "changes no number") {

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
-// A page names its columns, and explains intervals where there are some.
+// A page explains its columns, and intervals if there are some.
 func TestThePageExplainsWhatItHas(t *testing.T) {
 	c := several(t)
 	text, err := c.Page().HTML()
@@ -23,9 +23,9 @@ func TestThePageExplainsWhatItHas(t *testing.T) {
 	require.Equal(t, "4 runs, not compared problem by problem", c.Page().Title, "they may be of the same problems for all that is known")
 }
 
-// A run that is better for sure is the headline, also beside one whose larger gain may be chance.
+// The headline names a run that is significantly better, even beside one with a larger gain that may be chance.
 func TestTheHeadlineIsWhatIsSure(t *testing.T) {
-	won := func(right, lost int) stats.Judged { // of 100 problems, of which the base has the first 50
+	won := func(right, lost int) stats.Judged { // of 100 problems; the base solves the first 50
 		return judged(4, slices.Concat(slices.Repeat([]float64{0}, lost), slices.Repeat([]float64{1}, 50-lost),
 			slices.Repeat([]float64{1}, right), slices.Repeat([]float64{0}, 50-right))...)
 	}
@@ -38,7 +38,7 @@ func TestTheHeadlineIsWhatIsSure(t *testing.T) {
 	require.Equal(t, "a is not surpassed", written(t, base, wild, worse).Page().Title)
 	require.Equal(t, "No run differs from a by more than chance", written(t, base, wild).Page().Title)
 
-	for i, run := range []*made{&base, &wild} { // of their samples one run is right in half, the other in all
+	for i, run := range []*made{&base, &wild} { // half of the samples of one run are right, all of the other's
 		j := &run.evaluations[0]
 		n := len(j.Problems)
 		j.Sampled = &stats.Tried{Problems: j.Problems, Judged: slices.Repeat([]int{2}, n), Right: slices.Repeat([]int{1 + i}, n)}

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
-// A line that cannot be read is named, with what to do about it.
+// An unreadable line is named, with what to do about it.
 func TestALineThatIsNone(t *testing.T) {
 	bad := made{heldOut: "h", model: "m", steps: 1}.write(t, filepath.Join(t.TempDir(), "bad"))
 	require.NoError(t, os.WriteFile(filepath.Join(bad, "metrics.jsonl"), []byte("{\"step\":1,\"kl\":NaN}\n"), 0o644))
@@ -22,7 +22,7 @@ func TestALineThatIsNone(t *testing.T) {
 		"the file back from a copy, or leave "+bad+" out")
 }
 
-// A step of which nothing was scored has no reward, though its line has 0 for it.
+// A step without scores has no reward, although its line says 0.
 func TestAStepThatWasNotScored(t *testing.T) {
 	dir := made{heldOut: "h", model: "m", steps: 1}.write(t, filepath.Join(t.TempDir(), "a"))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "metrics.jsonl"), []byte(`{"step":1,"mean_reward":0.5,"completions":4,"excluded":3}
@@ -34,7 +34,7 @@ func TestAStepThatWasNotScored(t *testing.T) {
 	require.NotEqual(t, r.Steps[1].Reward, r.Steps[1].Reward, "it is not known")
 }
 
-// So has an evaluation in which the machine judged nothing no share, though its line has 0 for it.
+// An evaluation in which the machine judged nothing has no share, although its line says 0.
 func TestAnEvaluationThatJudgedNothing(t *testing.T) {
 	dir := made{heldOut: "h", model: "m", steps: 1}.write(t, filepath.Join(t.TempDir(), "a"))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "metrics.jsonl"), []byte(`{"kind":"evaluation","step":0,"problems":3,`+
@@ -49,7 +49,7 @@ func TestAnEvaluationThatJudgedNothing(t *testing.T) {
 	require.Equal(t, []float64{0, 0}, []float64{some.Greedy, some.PassAt1})
 }
 
-// Of a line whose lists are not as long as each other, what both have is compared.
+// If lists in a line have different lengths, the common part is compared.
 func TestALineWithoutAllItsResults(t *testing.T) {
 	whole, cut := judged(4, 1, 0, 1), judged(4, 0, 1)
 	cut.Problems = append(cut.Problems, "p2")

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
-// Who types the command of a finished run again has not resumed it: nothing was left to train.
+// Starting a finished run again does not count as a resume: nothing was left to train.
 func TestAFinishedRunIsNotResumed(t *testing.T) {
 	good := made{heldOut: "h", model: "m", steps: 4, evaluations: []stats.Judged{judged(4, 1, 0)}}
 	typed := good
@@ -31,7 +31,7 @@ func TestAFinishedRunIsNotResumed(t *testing.T) {
 	require.Equal(t, []string{"0", "0"}, []string{rows[1][resumed], rows[2][resumed]})
 }
 
-// Which problems were held out is asked of the step that is compared: a run may have gone on with others since.
+// The held-out problems are those of the compared step: a run may have continued with others.
 func TestHeldOutProblemsAreThoseOfTheStep(t *testing.T) {
 	every := func(c *configs.Config) { c.EvalEvery, c.TestData = 2, "held.jsonl" }
 	of := made{heldOut: "one", model: "m", steps: 4, change: every, evaluations: []stats.Judged{judged(2, 1, 0), judged(4, 1, 0)}}

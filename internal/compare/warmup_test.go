@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 )
 
-// warmedUp makes a run a warm-up over rows of the number that is in its manifest, in steps of 16.
+// warmedUp makes a run a warm-up over the rows counted in its manifest, in steps of 16.
 func warmedUp(epochs int) func(c *configs.Config) {
 	return func(c *configs.Config) { c.Method, c.MaxSteps, c.Epochs, c.RowsPerStep = configs.SFT, -1, epochs, 16 }
 }
@@ -23,7 +23,7 @@ func TestAWarmUpThatHasAllItsEpochsIsFinished(t *testing.T) {
 	require.NotContains(t, strings.Join(written(t, m, m).Notes, "\n"), "unfinished")
 }
 
-// lessons are lines of the metrics of a warm-up, of held-out rows and of steps.
+// lessons are metrics of a warm-up: evaluations on held-out rows, and steps.
 func lessons(loss float64) []any {
 	return []any{
 		map[string]any{"kind": "held_out", "step": 0, "rows": 9, "loss": 2.0, "accuracy": 0.0, "reward_margin": 0.0},
@@ -32,7 +32,7 @@ func lessons(loss float64) []any {
 	}
 }
 
-// warmUps are two of other seeds, with what they found written down.
+// warmUps are two warm-ups with different seeds, with their results.
 func warmUps(t *testing.T) (runs []*Run) {
 	t.Helper()
 	folder := t.TempDir()
@@ -56,7 +56,7 @@ func warmUps(t *testing.T) (runs []*Run) {
 	return runs
 }
 
-// Warm-ups are compared by the rows that they held out: in the terminal, on the page and in tables, after any evaluation.
+// Warm-ups are compared by their held-out rows: in the terminal, on the page and in tables, whatever evaluation is last.
 func TestWarmUpsAreComparedByTheirRows(t *testing.T) {
 	runs := warmUps(t)
 	c, err := New(runs, 0, 1)
@@ -85,13 +85,13 @@ func TestWarmUpsAreComparedByTheirRows(t *testing.T) {
 		[]float64{means["held_out_loss 0"], means["held_out_loss end"], means["held_out_accuracy end"], means["train_loss end"]})
 }
 
-// Tables of other runs have no columns for rows, so that programs find them as they were.
+// Tables of other runs have no columns for rows, so that they do not change for programs that read them.
 func TestOtherRunsHaveNoColumnsForRows(t *testing.T) {
 	m := made{heldOut: "h", model: "m", steps: 6}
 	require.NotContains(t, written(t, m, m).Table(true).Header, "held_out_loss")
 }
 
-// Names of problems, which others wrote, cannot steer the terminal, nor can those of runs.
+// Control characters in names of problems and runs do not reach the terminal.
 func TestNamesInATerminal(t *testing.T) {
 	m := made{heldOut: "h", model: "m", steps: 1}
 	runs, err := Open([]string{m.write(t, filepath.Join(t.TempDir(), "a\x1b[31m")), m.write(t, filepath.Join(t.TempDir(), "b"))})

@@ -67,7 +67,7 @@ func Open(ctx context.Context, cfg *configs.Config, l *sources.Language, j *judg
 	case cfg.EnvProgram() != "":
 		err = r.program(ctx, cfg)
 	case cfg.EnvServer() != "":
-		err = r.world(ctx, cfg, l)
+		err = r.connectOpenEnv(ctx, cfg, l)
 	}
 	return r, err
 }

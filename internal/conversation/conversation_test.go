@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// place opens what the embedded model's conversations need, the sandbox included.
+// place opens what conversations of the embedded model need, the sandbox included.
 func place(t *testing.T, words ...string) (*configs.Config, *sources.Language, *judging.Judging, data.Problem) {
 	t.Helper()
 	if _, err := exec.LookPath("python3"); err != nil {
@@ -52,7 +52,7 @@ const (
 	right = "```python\nprint(int(input()) + 5)\n```"
 )
 
-// The model is told of tools with each problem, and calls the ones that there are.
+// Each prompt describes the tools, and the model can call them.
 func TestToolsAreOffered(t *testing.T) {
 	cfg, l, j, p := place(t, "env=tools", "public_tests=1")
 	_, before, err := l.Prompt(t.Context(), &p)
@@ -85,9 +85,9 @@ func TestToolsAreOffered(t *testing.T) {
 	require.EqualError(t, err, "env=tools runs programs in a sandbox, and the grader is the program's own; type env=own or none")
 }
 
-func init() { startupGrace = time.Millisecond } // what ends at once is told by the first question as well
+func init() { startupGrace = time.Millisecond } // a program that ends at once is noticed at the first question, too
 
-// A program that fails is a line that says how.
+// If a program fails, the error is one line that says how.
 func TestProgramsThatFail(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is not on PATH")
@@ -132,14 +132,14 @@ func TestProgramsThatFail(t *testing.T) {
 	require.EqualError(t, err, "env=program:./none.py: found no such file; expected a program, such as env=program:./env.py")
 }
 
-// What can be no program, or ends at once, is told before anything is asked: the model is not even loaded then.
+// A file that cannot be a program, or a program that ends at once, is reported at the start, before the model is loaded.
 func TestWhatIsNoProgramIsToldAtTheStart(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("python3 is not on PATH")
 	}
 	defer func(before time.Duration) { startupGrace = before }(startupGrace)
-	startupGrace = time.Minute // it is over as soon as the program is
+	startupGrace = time.Minute // ends as soon as the program does
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "folder.py"), 0o755))
 	for _, c := range []struct{ file, text, message string }{
@@ -169,7 +169,7 @@ func TestWhatIsNoProgramIsToldAtTheStart(t *testing.T) {
 	require.ErrorContains(t, err, "python=./nosuchpython cannot be started: ")
 }
 
-// A program is often begun by another, and leaves others behind: they hold its output open, and nobody waits for them.
+// A program may be started by a script and leave other processes behind, which hold its output open: nobody waits for them.
 func TestProgramsThatLeaveOthersBehind(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
@@ -191,7 +191,7 @@ func TestProgramsThatLeaveOthersBehind(t *testing.T) {
 			require.NoError(t, r.Close())
 			text, err := os.ReadFile(pid)
 			require.NoError(t, err)
-			require.Eventually(t, func() bool { // a process that ended may stand there until its new parent looks
+			require.Eventually(t, func() bool { // a process that ended may be a zombie until its new parent reaps it
 				state, err := os.ReadFile("/proc/" + strings.TrimSpace(string(text)) + "/stat")
 				return err != nil || strings.Contains(string(state), ") Z ")
 			}, time.Minute, 10*time.Millisecond)
@@ -199,7 +199,7 @@ func TestProgramsThatLeaveOthersBehind(t *testing.T) {
 	}
 }
 
-// A line too many is an answer to another question from then on.
+// After an extra line, every answer would belong to another question, so it is an error.
 func TestProgramsThatSayTooMuch(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "env.sh")
 	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\necho '{}'\nwhile read a; do echo '{}'; done\n"), 0o755))
@@ -213,7 +213,7 @@ func TestProgramsThatSayTooMuch(t *testing.T) {
 	require.NoError(t, r.Close())
 }
 
-// An answer too many that comes when the next question has been asked is known by the number of its question, where the program says it.
+// An extra answer that arrives after the next question is recognised by the number of its question, if the program repeats it.
 func TestProgramsThatAnswerTwice(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is not on PATH")
@@ -228,7 +228,7 @@ sys.stdin.readline()
 	for answer, message := range map[string]string{
 		`{"question": asked["question"]}`: " answered question 1 when it was asked question 2; print one line for each line read, " +
 			`with its "question"`,
-		`{}`: "", // it is as before: nobody can tell
+		`{}`: "", // without the number nobody can tell
 	} {
 		path := filepath.Join(t.TempDir(), "env.py")
 		require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(twice, "ANSWER", answer)), 0o644))
@@ -247,7 +247,7 @@ sys.stdin.readline()
 	}
 }
 
-// What conversations come to is counted by turn.
+// The statistics of conversations are counted by turn.
 func TestStats(t *testing.T) {
 	var s Stats
 	require.Nil(t, s.Whole())

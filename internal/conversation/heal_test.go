@@ -17,7 +17,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// A program that is wrong is told of the first public test that it fails, and of no other; the one that mends it ends the episode.
+// After a wrong program the model is shown the first public test that it fails, and no other; a right one ends the episode.
 func TestHealing(t *testing.T) {
 	words := filepath.Join(t.TempDir(), "words")
 	const all = "{{.Program}} {{.Verdict}} {{.Test}}/{{.Of}} {{.Outcome}} {{.Input}} {{.Expected}} {{.Got}}\n"
@@ -73,7 +73,7 @@ func TestHealing(t *testing.T) {
 	}
 }
 
-// Where nothing may be shown of what a program fails, that is said when the run begins, with how many problems it is so of.
+// If tests may not be shown, the run says so at its start, with the number of problems.
 func TestHealingWithoutTestsToShow(t *testing.T) {
 	cfg, l, j, p := place(t, "public_tests=0")
 	seen := p.WithTests(data.Test{Stdin: "37\n", Stdout: "42\n"}, data.Test{Stdin: "5\n", Stdout: "10\n", Public: true})

@@ -23,8 +23,8 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/tools"
 )
 
-// world is the environment of env=openenv:URL. Each conversation is a session of the server, and each turn an action in it.
-type world struct {
+// openEnvironment is the environment of env=openenv:URL. Each conversation is a session of the server, and each turn an action in it.
+type openEnvironment struct {
 	server *openenv.Server
 	reward func(rewards []float64) float64
 
@@ -32,8 +32,8 @@ type world struct {
 	begins map[string]string // the first observation of a session, by problem ID
 }
 
-// world connects to the server of env=openenv:URL. From then on the first observation of a session ends the prompt of its problem.
-func (r *Room) world(ctx context.Context, cfg *configs.Config, l *sources.Language) error {
+// connectOpenEnv connects to the server of env=openenv:URL. From then on the first observation of a session ends the prompt of its problem.
+func (r *Room) connectOpenEnv(ctx context.Context, cfg *configs.Config, l *sources.Language) error {
 	o := openenv.Options{URL: cfg.EnvServer(), Action: cfg.OpenEnvAction, Within: time.Duration(cfg.TurnSeconds * float64(time.Second))}
 	if cfg.OpenEnvTemplate != "" {
 		text, err := openfile.Read(cfg.OpenEnvTemplate)
@@ -48,7 +48,7 @@ func (r *Room) world(ctx context.Context, cfg *configs.Config, l *sources.Langua
 	if err != nil {
 		return err
 	}
-	w := &world{server: server, reward: sum, begins: map[string]string{}}
+	w := &openEnvironment{server: server, reward: sum, begins: map[string]string{}}
 	switch cfg.OpenEnvReward {
 	case "last":
 		w.reward = episode.LastReward
@@ -69,7 +69,7 @@ func sum(rewards []float64) (all float64) {
 }
 
 // begin returns the first observation of a session about a problem. It asks the server only once.
-func (w *world) begin(ctx context.Context, p *data.Problem) (string, error) {
+func (w *openEnvironment) begin(ctx context.Context, p *data.Problem) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if text, known := w.begins[p.ID]; known {
@@ -104,7 +104,7 @@ func parameters(p *data.Problem) (map[string]any, error) {
 }
 
 // reset starts a session about a problem.
-func (w *world) reset(ctx context.Context, p *data.Problem) (*openEnvEpisode, string, error) {
+func (w *openEnvironment) reset(ctx context.Context, p *data.Problem) (*openEnvEpisode, string, error) {
 	said, err := parameters(p)
 	if err != nil {
 		return nil, "", err
@@ -121,17 +121,17 @@ func (w *world) reset(ctx context.Context, p *data.Problem) (*openEnvEpisode, st
 		session.Close()
 		return nil, "", err
 	}
-	return &openEnvEpisode{world: w, session: session}, text, nil
+	return &openEnvEpisode{openEnvironment: w, session: session}, text, nil
 }
 
 // text is an observation as the model reads it.
-func (w *world) text(r openenv.Result) (string, error) {
+func (w *openEnvironment) text(r openenv.Result) (string, error) {
 	text, err := w.server.Text(r)
 	return tools.Fit(text, 4*tools.DefaultText), err
 }
 
 // Open starts the session of a conversation. It must begin with the observation that the prompt has.
-func (w *world) Open(ctx context.Context, p *data.Problem) (episode.Episode, error) {
+func (w *openEnvironment) Open(ctx context.Context, p *data.Problem) (episode.Episode, error) {
 	want, err := w.begin(ctx, p)
 	if err != nil {
 		return nil, err
@@ -153,7 +153,7 @@ func (w *world) Open(ctx context.Context, p *data.Problem) (episode.Episode, err
 
 // openEnvEpisode is a conversation: a session, and its rewards so far.
 type openEnvEpisode struct {
-	*world
+	*openEnvironment
 	session *openenv.Session
 	rewards []float64
 	wrong   int

@@ -28,7 +28,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward/sandbox"
 )
 
-// mcpServer is a server with a tool that repeats a text so many times, and the file that names it.
+// mcpServer is a server with a tool that repeats a text, and the file that names the server.
 func mcpServer(t *testing.T) string {
 	t.Helper()
 	s := sdk.NewServer(&sdk.Implementation{Name: "example", Version: "1"}, nil)
@@ -47,7 +47,7 @@ func mcpServer(t *testing.T) string {
 	return path
 }
 
-// The tools of servers stand beside those of the sandbox, or alone: then a run needs no sandbox.
+// Tools of servers can be offered together with those of the sandbox, or alone: then a run needs no sandbox.
 func TestToolsOfServers(t *testing.T) {
 	for _, own := range []string{"tools=[trace]", "tools=[]"} {
 		cfg, l, j, p := place(t, "env=tools", "mcp="+mcpServer(t), own)
@@ -89,7 +89,7 @@ func TestToolsOfServers(t *testing.T) {
 	require.True(t, badinput.Is(err))
 }
 
-// A conversation is a session: what it begins with ends the prompt, and what the model says is an action.
+// A conversation is a session: its first observation is appended to the prompt, and each of the model's turns is an action.
 func TestOpenEnv(t *testing.T) {
 	game := &openenvtest.Server{}
 	at := httptest.NewServer(game)
@@ -121,7 +121,7 @@ func TestOpenEnv(t *testing.T) {
 	require.True(t, machineFailed(err, &s))
 	require.Equal(t, reward.ExcludedInfra, s.Excluded)
 	require.NoError(t, e.Close())
-	require.Eventually(t, func() bool { // who vanishes says no goodbye that could be waited for
+	require.Eventually(t, func() bool { // a client that disappears does not close its session
 		_, _, open := game.Most()
 		return open == 0
 	}, time.Minute, time.Millisecond)
@@ -141,7 +141,7 @@ func TestOpenEnv(t *testing.T) {
 	require.ErrorAs(t, err, &down)
 }
 
-// What the model is told of an observation may be a template's.
+// A template can put observations into words.
 func TestOpenEnvTemplate(t *testing.T) {
 	at := httptest.NewServer(&openenvtest.Server{})
 	defer at.Close()
@@ -156,7 +156,7 @@ func TestOpenEnvTemplate(t *testing.T) {
 		cfg, l, _, p := place(t, "env=openenv:"+at.URL, "openenv_template="+words)
 		p.Metadata = []byte(`{"reset": {"seed": 7}}`)
 		r, err := Open(t.Context(), cfg, l, &judging.Judging{}, nil, nil)
-		if strings.HasPrefix(want, "found") { // which another observation may have
+		if strings.HasPrefix(want, "found") { // another observation may have it
 			require.NoError(t, err)
 			require.Equal(t, []string{"openenv_template: " + want}, r.Notes)
 			continue
@@ -174,7 +174,7 @@ func TestOpenEnvTemplate(t *testing.T) {
 	}
 }
 
-// A session that is over before anything was said is none.
+// A session that is done at its reset is an error.
 func TestSessionsThatAreDoneAsTheyBegin(t *testing.T) {
 	at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/reset" {
@@ -191,7 +191,7 @@ func TestSessionsThatAreDoneAsTheyBegin(t *testing.T) {
 	require.EqualError(t, err, "problem plus: env=openenv: the episode is done right after its reset; check metadata.reset of its row")
 }
 
-// What a row says of a reset reaches the server as it stands.
+// Reset parameters of a row are passed to the server unchanged.
 func TestParametersOfAReset(t *testing.T) {
 	all, err := parameters(&data.Problem{ID: "p", Metadata: []byte(`{"reset": {"task": 9007199254740993, "level": 1.0}}`)})
 	require.NoError(t, err)
@@ -201,7 +201,7 @@ func TestParametersOfAReset(t *testing.T) {
 	require.Contains(t, string(text), `"seed":2055610871`, "of the problem's ID, in every run that asks for it")
 }
 
-// Who stops a run does not wait until a slow server has begun each problem.
+// Stopping a run does not wait for a slow server to reset its sessions.
 func TestStoppingWhileProblemsBegin(t *testing.T) {
 	cfg, l, _, p := place(t)
 	ctx, stop := context.WithCancel(t.Context())
@@ -212,15 +212,15 @@ func TestStoppingWhileProblemsBegin(t *testing.T) {
 	require.Equal(t, 1, begun)
 }
 
-// Nor for the one that is slow to begin.
+// Nor for a single one that is slow.
 func TestStoppingWhileAServerBegins(t *testing.T) {
 	game := &openenvtest.Server{Plain: true}
 	ctx, stop := context.WithCancel(t.Context())
 	resets := 0
 	at := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/reset" {
-			if resets++; resets > 1 { // the first was to see whether the server can
-				_, _ = io.Copy(io.Discard, r.Body) // else nobody notices that the other side is gone
+			if resets++; resets > 1 { // the first reset was to test the server
+				_, _ = io.Copy(io.Discard, r.Body) // else the end of the connection is not noticed
 				stop()
 				<-r.Context().Done()
 				return
@@ -236,7 +236,7 @@ func TestStoppingWhileAServerBegins(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// Who failed says what to do: grpo doctor looks at the sandbox, and knows nothing of somebody's server.
+// The remedy depends on what failed: grpo doctor only checks the sandbox, and not an environment server.
 func TestWhatMendsAnEnvironment(t *testing.T) {
 	require.Contains(t, remedy(&openenv.Down{URL: "http://x", Err: io.EOF}), "fix it, and type the same command again")
 	require.Contains(t, remedy(fmt.Errorf("a turn: %w", &sandbox.InfraError{})), "grpo doctor")

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/sources"
 )
 
-// outsider starts a program that says each conversation to be open, and then does what the rest of its script says.
+// outsider starts a program that opens each conversation, and then does what the rest of its script says.
 func outsider(t *testing.T, rest string) (r *Room, asked string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -30,7 +30,7 @@ func outsider(t *testing.T, rest string) (r *Room, asked string) {
 	return r, asked
 }
 
-// Who stops a run does not wait for the answer of a program, nor for those to what would be asked at the end.
+// Stopping a run does not wait for an answer of a program, nor for answers to later questions.
 func TestStoppingWhileAProgramAnswers(t *testing.T) {
 	r, asked := outsider(t, "sleep 600\n")
 	ctx, stop := context.WithCancel(t.Context())
@@ -53,7 +53,7 @@ func TestStoppingWhileAProgramAnswers(t *testing.T) {
 	require.ErrorContains(t, err, "was stopped, as its question was cancelled")
 }
 
-// A conversation whose time is up does not end the program, which others have, too.
+// A conversation that times out does not end the program, which serves others, too.
 func TestAConversationThatIsLateLeavesTheProgram(t *testing.T) {
 	r, _ := outsider(t, "sleep 0.3; echo '{}'\nread a; echo '{}'\n")
 	e, err := r.env.Open(t.Context(), &data.Problem{ID: "p", Kind: data.Stdin})
@@ -66,7 +66,7 @@ func TestAConversationThatIsLateLeavesTheProgram(t *testing.T) {
 	require.NoError(t, r.Close())
 }
 
-// What python= names may be a script that leaves others behind: nobody waits for these.
+// python= may name a script that leaves processes behind: nobody waits for them.
 func TestAPythonThatLeavesOthersBehind(t *testing.T) {
 	t.Parallel()
 	python, err := exec.LookPath("python3")

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Work counts, and waiting does not.
+// Working counts, and waiting does not.
 func TestUsed(t *testing.T) {
 	before := Used()
 	time.Sleep(300 * time.Millisecond)
@@ -18,7 +18,7 @@ func TestUsed(t *testing.T) {
 	}
 }
 
-// The work of a thread counts, and that of others does not.
+// The work of this thread counts, and that of others does not.
 func TestThread(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("nothing tells")

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// What is to be typed can be pasted into a shell, also where a folder has a space in its name.
+// A path in a command to type can be pasted into a shell, even if it has a space.
 func TestWhatIsToBeTypedIsOneWord(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a b")
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "run"), 0o755))
@@ -22,11 +22,11 @@ func TestWhatIsToBeTypedIsOneWord(t *testing.T) {
 	require.ErrorContains(t, err, "such as --out '"+filepath.Join(dir, "steps.csv")+"'")
 }
 
-// A name for which there is no room once it is longer, as it is while it is written, is refused before the work; the longest that has
-// room is taken, and written.
+// A name that is too long once the suffix of the temporary file is added is refused before the work; the longest possible one is
+// accepted.
 func TestNamesThatAreTooLong(t *testing.T) {
 	dir := t.TempDir()
-	const most = 255 // on the file systems that tests run on
+	const most = 255 // on the file systems of tests
 	name := func(n int) string { return filepath.Join(dir, strings.Repeat("n", n)) }
 	file, anew, folder := Place{Flag: "--out"}, Place{Flag: "--out", Folder: true, Anew: true}, Place{Flag: "--out", Folder: true}
 	for _, c := range []struct {
@@ -58,7 +58,7 @@ func TestNamesThatAreTooLong(t *testing.T) {
 	require.Len(t, left, 1)
 }
 
-// A ~ that no shell has read makes no folder of that name beside everything else.
+// An unexpanded ~ does not create a folder of that name.
 func TestATildeIsNoFolder(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("HOME", "/home/ada")

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is done to files is told in the order in which it was done, and folders that are made are synced.
+// The observer sees all operations on files in order, and new folders are synced.
 func TestTheObserverHearsEverything(t *testing.T) {
 	dir := t.TempDir()
 	at := func(parts ...string) string { return filepath.Join(append([]string{dir}, parts...)...) }

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A lock is one process's, as long as its file is open. Where there are none, as on some clusters' disks, everybody has it.
+// A lock belongs to one process, as long as its file is open. File systems without locks, as on some clusters, grant it to all.
 func TestLock(t *testing.T) {
 	open := func() *os.File {
 		f, err := os.Open(t.TempDir() + "/..")
@@ -31,5 +31,5 @@ func TestLock(t *testing.T) {
 		err, said = said[0], said[1:]
 		return err
 	}
-	require.False(t, Lock(open()), "a signal that came between is no answer")
+	require.False(t, Lock(open()), "an interrupted call is repeated")
 }

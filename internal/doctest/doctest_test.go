@@ -50,10 +50,10 @@ func TestCommandsOfAPage(t *testing.T) {
 	}, p.Commands)
 }
 
-// What a page says wrongly about its commands is told with its line.
+// Faulty marks of a page's commands are reported with their line.
 func TestPagesThatCannotBeTyped(t *testing.T) {
 	for says, edit := range map[string][2]string{
-		"line 22: not run, wants a card":  {"bench -->", "sample -->"}, // the mark is stale
+		"line 22: not run, wants a card":  {"bench -->", "sample -->"}, // the mark is out of date
 		"line 22: <!-- not run: wants":    {"<!-- not run, wants", "<!-- not run: wants"},
 		"line 25: grop doctor: is no com": {"grpo doctor", "grop doctor"},
 	} {

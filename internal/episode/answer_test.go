@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// fixed gives every episode the same answer; without one it opens none.
+// fixed gives every episode the same answer; without one it does not open any.
 type fixed struct{ answer *Answer }
 
 func (f fixed) Open(context.Context, *data.Problem) (Episode, error) {
@@ -25,7 +25,7 @@ func (f fixed) Open(context.Context, *data.Problem) (Episode, error) {
 func (f fixed) Turn(context.Context, Said) (Answer, error) { return *f.answer, nil }
 func (f fixed) Close() error                               { return nil }
 
-// What could not be compared or written down ends the step before anybody learned from it, and no episode is no crash.
+// Values that could not be compared or recorded, such as NaN, end the step before training, and a missing episode does not crash.
 func TestAnswersAreHeldToNumbers(t *testing.T) {
 	of := func(f fixed) error {
 		x := &attempt{player: &player{Talk: &Talk{}, ctx: t.Context(), env: f, work: new(sync.WaitGroup)}}
@@ -46,7 +46,7 @@ func TestAnswersAreHeldToNumbers(t *testing.T) {
 	require.ErrorContains(t, of(fixed{&Answer{Score: score}}), "unsupported value: NaN, expected numbers")
 }
 
-// delayed takes this long for an answer, unless it is called off before, and gives it in any case.
+// delayed takes a while for an answer, unless it is cancelled, and returns it in any case.
 type delayed struct {
 	fixed
 	takes time.Duration
@@ -64,7 +64,7 @@ func (d delayed) Turn(ctx context.Context, _ Said) (Answer, error) {
 	return *d.answer, nil
 }
 
-// What an environment took for earlier answers is gone from its time, and an answer that is there counts, however late.
+// The time of an environment is shared by all its answers, and an answer that has arrived counts, however late.
 func TestTimeIsThatOfAllAnswers(t *testing.T) {
 	of := func(d delayed) error {
 		x := &attempt{player: &player{Talk: &Talk{Limits: Limits{Time: time.Hour}}, ctx: t.Context(), env: d, work: new(sync.WaitGroup)}}

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// script plays an episode in which a model says those texts, and gives the tokens after the prompt.
+// script plays an episode with these texts as the model's turns, and returns the tokens after the prompt.
 func script(t *testing.T, k *Talk, env Environment, start Start, texts ...string) (*attempt, sampler.Rollout) {
 	t.Helper()
 	p, err := k.open(t.Context(), 2000, env, start, hot)
@@ -34,7 +34,7 @@ func script(t *testing.T, k *Talk, env Environment, start Start, texts ...string
 	return p.tries[0], r
 }
 
-// withTools is a start that tells of tools.
+// withTools is the start of a conversation with tools.
 func withTools() Start {
 	start := starts("three")[0]
 	start.Tools = []chat.Tool{chat.Tool(`{"type":"function","function":{"name":"run"}}`)}
@@ -47,7 +47,7 @@ const (
 	noCall = "<tool_call>{\"name\": \"run\", \"arguments\": ["
 )
 
-// What a model calls is told apart from what it says, by the notation of its chat format, where it was told of tools.
+// Calls are parsed from the model's turns by the notation of its chat format, if it was offered tools.
 func TestCallsAreHeard(t *testing.T) {
 	k, _, _ := talk(t, sampler.Options{MaxLength: 320})
 	q := &quiz{}
@@ -70,7 +70,7 @@ func TestCallsAreHeard(t *testing.T) {
 	require.Equal(t, twoCalls, q.turns[1][0].Text)
 }
 
-// kit repeats what it is called with.
+// kit has tools that return their arguments.
 type kit struct{ closed *int }
 
 func (k kit) Call(_ context.Context, name string, args json.RawMessage) (string, error) {
@@ -82,12 +82,12 @@ func (k kit) Call(_ context.Context, name string, args json.RawMessage) (string,
 
 func (k kit) Close() { *k.closed++ }
 
-// Wrong has it that the call of the first turn was.
+// Wrong reports that the call of the first turn was invalid.
 func (k kit) Wrong() int { return 1 }
 
 var _ Kit = (*tools.Kit)(nil)
 
-// A model calls tools, is told what they say and what is wrong with its calls, and its last words are graded.
+// A model calls tools, gets their results and errors of its calls, and its last turn is graded.
 func TestAnEnvironmentWithTools(t *testing.T) {
 	k, _, _ := talk(t, sampler.Options{MaxLength: 320})
 	closed := 0

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// in has a talk in the chat format of a template that looks at each message m first, and says no to some.
+// in is a talk in a chat format whose template refuses messages for which `refusal` is true.
 func in(t *testing.T, refusal string) *Talk {
 	t.Helper()
 	k, _, _ := talk(t, sampler.Options{MaxLength: 320})
@@ -24,8 +24,8 @@ func in(t *testing.T, refusal string) *Talk {
 	return k
 }
 
-// A chat format may refuse some pasts: calls, which are there as they were written then, or two turns of the model without one of
-// somebody else's between them, which no conversation has.
+// A chat format may refuse histories: with calls, which are then written as text, or with two turns of the model in a row, which no
+// conversation has.
 func TestFormatsThatRefuseAPast(t *testing.T) {
 	const alternating = "(m.role == 'user') != (loop.index0 % 2 == 0)"
 	for _, refusal := range []string{"false", "m.tool_calls", alternating, "m.tool_calls or " + alternating} {

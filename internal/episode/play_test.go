@@ -24,7 +24,7 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// quiz asks again, and rewards how often it was answered. What it does at a problem follows from its ID.
+// quiz asks repeatedly, and rewards each answer. The problem's ID selects its behaviour.
 type quiz struct {
 	mu           sync.Mutex
 	opened, left int
@@ -81,7 +81,7 @@ func (q *question) Close() error {
 	return nil
 }
 
-// talk speaks with a small model, whose turns end by some of its tokens.
+// talk speaks with a small model in which some tokens end a turn.
 func talk(t *testing.T, o sampler.Options) (*Talk, *model.Policy, *sampler.Engine) {
 	t.Helper()
 	b := backendtest.CPU(t, cpu.Options{})
@@ -112,8 +112,8 @@ func starts(ids ...string) (list []Start) {
 
 var hot = sampler.Params{Temperature: 1}
 
-// Episodes end as they are meant to, each is closed, and what they are made of is what a chat format writes of their messages, with
-// the turns as they were drawn.
+// Episodes end as intended, each is closed, and their tokens are those that the chat format renders for the messages, with the model's
+// turns as they were drawn.
 func TestEpisodes(t *testing.T) {
 	k, p, e := talk(t, sampler.Options{MaxLength: 320, MaxSequences: 3})
 	q := &quiz{}
@@ -147,7 +147,7 @@ func TestEpisodes(t *testing.T) {
 	}
 }
 
-// checkText holds the tokens of an episode to its messages.
+// checkText compares the tokens of an episode with its messages.
 func checkText(t *testing.T, k *Talk, start Start, got Played) {
 	t.Helper()
 	sequence := slices.Clone(got.Prompt)
@@ -168,7 +168,7 @@ func checkText(t *testing.T, k *Talk, start Start, got Played) {
 	require.Equal(t, sequence, slices.Concat(got.Prompt, got.Tokens))
 }
 
-// checkDatum trains on an episode: the trainer agrees with the sampler to the bit, about the tokens that were drawn.
+// checkDatum trains on an episode: the trainer agrees with the sampler to the bit on the drawn tokens.
 func checkDatum(t *testing.T, p *model.Policy, got Played) {
 	t.Helper()
 	drawn := 0
@@ -185,7 +185,7 @@ func checkDatum(t *testing.T, p *model.Policy, got Played) {
 	require.Zero(t, stats.MaxDiff)
 }
 
-// Episodes depend on nothing that happens beside them: neither how many are played, nor how long others take.
+// Episodes do not depend on each other: neither on their number, nor on how long others take.
 func TestEpisodesStandAlone(t *testing.T) {
 	k, _, e := talk(t, sampler.Options{MaxLength: 320, MaxSequences: 2})
 	slow := make(chan struct{})
@@ -194,7 +194,7 @@ func TestEpisodesStandAlone(t *testing.T) {
 	played, err := k.Play(t.Context(), e, &quiz{slow: slow}, all, hot, func(p Played) {
 		if p.Request > 0 {
 			if others--; others == 0 {
-				close(slow) // which answers when all others are over
+				close(slow) // so that it answers when all others are over
 			}
 		}
 	})
@@ -205,13 +205,13 @@ func TestEpisodesStandAlone(t *testing.T) {
 	for _, all := range [][]Played{played, again} {
 		for i := range all {
 			require.Positive(t, all[i].Took)
-			all[i].Took = 0 // which is the clock's
+			all[i].Took = 0 // depends on the clock
 		}
 	}
 	require.Equal(t, played, again)
 }
 
-// The budgets hold: of tokens in a turn and in all, and of time.
+// The limits hold: tokens of a turn, tokens of an episode, and time.
 func TestBudgets(t *testing.T) {
 	k, _, e := talk(t, sampler.Options{MaxLength: 320})
 	k.Stops, k.Tokens, k.Turns = k.Renderer.Stop(), 60, 9
@@ -247,7 +247,7 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// Who gives up waits for the environment, and every episode is closed.
+// Cancelling waits for the environment, and every episode is closed.
 func TestEpisodesAreCancelled(t *testing.T) {
 	k, _, e := talk(t, sampler.Options{MaxLength: 320})
 	ctx, cancel := context.WithCancel(t.Context())

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/lora"
 )
 
-// Matrices of other targets may be as large: an adapter is held to the targets that the settings name, and not to sizes alone.
+// An adapter with other target modules is refused, even if the sizes of its matrices agree.
 func TestAnAdapterOfOtherTargetsIsRefused(t *testing.T) {
 	d := lora.Dims{Layers: 2, Hidden: 16, Q: 16, KV: 8, Intermediate: 24}
 	cfg := configs.Defaults()
@@ -25,7 +25,7 @@ func TestAnAdapterOfOtherTargetsIsRefused(t *testing.T) {
 	require.ErrorContains(t, CheckAdapter(&cfg, d), "type lora_rank=4 lora_alpha=8 lora_targets=k_proj,up_proj")
 }
 
-// Who goes on with a run whose first adapter was moved, or removed, learns what to type.
+// If the first adapter of a resumed run was moved or removed, the error says what to type.
 func TestAnAdapterThatIsGone(t *testing.T) {
 	cfg := configs.Defaults()
 	require.NoError(t, FindAdapter(&cfg, ""))

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// A card that has as much memory as a run plans is enough for all that the run does, and nearly all of it is used.
+// On a card with as much memory as planned, a run does not fail, and uses nearly all of it.
 func TestOnACardThePlanIsEnough(t *testing.T) {
 	b := backendtest.Card(t)
 	defer func() { require.NoError(t, b.Close()) }()
@@ -49,11 +49,11 @@ func TestOnACardThePlanIsEnough(t *testing.T) {
 	params1 := sampler.Params{Temperature: 1, MaxTokens: 4}
 	_, err = e.Sample(t.Context(), []sampler.Request{{Prompt: []int32{1, 2, 3}, N: 12, Params: params1}}, sampler.Events{})
 	require.NoError(t, err)
-	var datums []model.Datum // of a batch that is as large as it may be
+	var datums []model.Datum // the largest possible batch
 	for rows := r.Config.MaxRows; rows > 1; {
 		tokens := make([]int32, min(rows, p.Sampler.MaxLength))
 		for k := range tokens {
-			tokens[k] = int32((k + len(datums)) % 100) // so that they share nothing
+			tokens[k] = int32((k + len(datums)) % 100) // so that they share no prefix
 		}
 		rows -= len(tokens)
 		datums = append(datums, model.NewDatum(tokens, 1, make([]float32, len(tokens)-1), 1))

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// room is a backend with so many bytes.
+// room is a backend with a given amount of memory.
 type room struct {
 	kernels.Backend
 	bytes int64
@@ -22,8 +22,8 @@ func (r room) Free() (memory.Room, bool) {
 	return memory.Room{Bytes: r.bytes, Limit: "the test"}, r.bytes > 0
 }
 
-// What nobody says of batches and of what is computed again is as much as fits: cheap things twice if the longest sequence can be
-// had so, then as much of a group as there is room for, and at last nothing twice.
+// Unset max_rows and recompute are chosen by the memory: cheap recomputation if the longest sequence fits with it, then as many rows of a
+// group as fit, and at last no recomputation.
 func TestThePlanSettlesWhatIsLeftOpen(t *testing.T) {
 	open := []string{"max_rows=0", "max_tokens=1500", "max_sequences=8", "completions_per_prompt=12"}
 	for _, c := range []struct {
@@ -47,7 +47,7 @@ func TestThePlanSettlesWhatIsLeftOpen(t *testing.T) {
 		{[]string{"share_prefixes=false"}, 40e9, 512, model.RecomputeNone, "batches of 512 tokens, sequences of up to 1554"},
 		{[]string{"max_rows=700"}, 40e9, 700, model.RecomputeNone, "batches of 700 tokens, sequences of up to 1554"},
 		{[]string{"share_prefixes=false"}, 22e7, 512, model.RecomputeCheap, "recompute=cheap, as none would take 89.5 MB for 1554 tokens"},
-		{nil, 0, 1554, model.RecomputeCheap, "sequences of up to 1554; recompute=cheap"}, // nobody knows how much there is
+		{nil, 0, 1554, model.RecomputeCheap, "sequences of up to 1554; recompute=cheap"}, // the free memory is unknown
 	} {
 		r := run(t, append(slices.DeleteFunc(slices.Clone(open), func(word string) bool {
 			key, _, _ := strings.Cut(word, "=")
@@ -61,7 +61,7 @@ func TestThePlanSettlesWhatIsLeftOpen(t *testing.T) {
 		require.Equal(t, c.recompute, p.Model.Recompute, p.Why)
 		require.Contains(t, p.Why, c.why)
 
-		// The settings that were settled make the same plan.
+		// The chosen settings give the same plan.
 		r.MaxRows, r.Recompute = p.Model.MaxRows, p.Model.Recompute.String()
 		again, err := r.plan(p.rooms)
 		require.NoError(t, err)
@@ -70,7 +70,7 @@ func TestThePlanSettlesWhatIsLeftOpen(t *testing.T) {
 	}
 }
 
-// Plans that share a sketch are those that each makes with one of its own, in whatever order.
+// Sharing a sketch does not change plans, in whatever order they are made.
 func TestASharedSketchChangesNoPlan(t *testing.T) {
 	for _, words := range [][]string{{}, {"train=full"}, {"precision=bf16", "kv_cache_dtype=bf16"}, {"quantize=nf4"}, {"serve=:0"}} {
 		r := run(t, words...)

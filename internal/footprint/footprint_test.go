@@ -23,16 +23,16 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// Plans come and go: a heap that may grow is cheaper than one that is looked through for each of them.
+// Many plans are made: letting the heap grow is cheaper than a garbage collection for each of them.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400)
 	m.Run()
 }
 
-// counting is a backend that remembers what was allocated.
+// counting is a backend that counts allocations.
 type counting struct {
 	kernels.Backend
-	kernels.Quantiser // of which NewQuantised alone is asked for
+	kernels.Quantiser // only NewQuantised is called
 	buffers           int
 	matrices          []kernels.Matrix
 }
@@ -60,7 +60,7 @@ func (c *counting) NewCache(h kernels.Heads, t kernels.DType, layers, blocks int
 	return k, err
 }
 
-// take is what is held since the last call.
+// take returns the bytes allocated since the last call, and not freed.
 func (c *counting) take() int {
 	n := c.buffers
 	for _, m := range c.matrices {
@@ -82,7 +82,7 @@ func run(t *testing.T, words ...string) Run {
 	return Run{Config: cfg, Backend: b, Dir: dir, Prompt: 54, Learns: true, Cells: true}
 }
 
-// What is planned is what a run then allocates.
+// A run allocates what was planned.
 func TestThePlanIsWhatIsAllocated(t *testing.T) {
 	for _, words := range [][]string{
 		nil, {"max_rows=2000", "lora_rank=4", "max_sequences=7"}, {"train=full", "recompute=blocks"},
@@ -131,7 +131,7 @@ func TestThePlanIsWhatIsAllocated(t *testing.T) {
 	}
 }
 
-// servedBeside holds what is allocated to answer beside training to the plan, which has the parts of a matrix one by one.
+// servedBeside compares the allocations for serving during training with the plan, which lists the parts of a matrix.
 func servedBeside(t *testing.T, c *counting, policy *model.Policy, p *Plan) {
 	t.Helper()
 	twin, err := policy.Twin()
@@ -146,12 +146,12 @@ func servedBeside(t *testing.T, c *counting, policy *model.Policy, p *Plan) {
 		_, err = live.Serve(a)
 		require.NoError(t, err)
 	}
-	got := c.take() + 2*4*len(a.Values) // on their way
+	got := c.take() + 2*4*len(a.Values) // being uploaded
 	require.GreaterOrEqual(t, p.Of("serve"), got)
 	require.InEpsilon(t, got, p.Of("serve"), 0.04)
 }
 
-// roomOf is that of a machine without a card.
+// roomOf is the memory of a machine without a card.
 func roomOf(bytes int64) (r rooms) {
 	r[device].Room, r[device].known = memory.Room{Bytes: bytes, Limit: "the machine's memory"}, true
 	return r
@@ -185,7 +185,7 @@ func TestWhatDoesNotFitIsRefusedByName(t *testing.T) {
 		require.ErrorContains(t, err, "this process has 2.00 GB of the machine's memory")
 		require.NotContains(t, err.Error(), "\n")
 
-		// The value that is named fits, and uses what there is.
+		// The recommended value fits, and uses the available memory.
 		_, word, ok := strings.Cut(err.Error(), "the largest that fits is ")
 		if !ok {
 			continue
@@ -198,7 +198,7 @@ func TestWhatDoesNotFitIsRefusedByName(t *testing.T) {
 	}
 }
 
-// What a run needs has bends: whatever the room, the value that is named is the largest that fits, to three digits.
+// The memory is not linear in a setting: at any size, the recommended value is the largest that fits, to three digits.
 func TestTheLargestThatFits(t *testing.T) {
 	needs := func(rows int) int {
 		r := run(t, "recompute=cheap", fmt.Sprintf("max_rows=%d", rows))
@@ -222,7 +222,7 @@ func TestTheLargestThatFits(t *testing.T) {
 	}
 }
 
-// Where only what is computed again is to blame, the fastest choice that fits is named.
+// If only recompute can be changed, the fastest choice that fits is named.
 func TestTheFastestChoiceOfRecomputeThatFits(t *testing.T) {
 	small := []string{"max_rows=1", "max_tokens=1", "lora_rank=1", "max_sequences=1", "token_budget=1", "prompts_per_step=1"}
 	planned := func(recompute string, room rooms) (Run, *Plan) {
@@ -241,7 +241,7 @@ func TestTheFastestChoiceOfRecomputeThatFits(t *testing.T) {
 	}
 }
 
-// A cache of no given size takes half of what is left, and is never the reason why a run is refused.
+// A cache of unset size takes half of the remaining memory, and is never the reason to refuse a run.
 func TestACacheFitsIntoWhatIsLeft(t *testing.T) {
 	r := run(t, "max_sequences=100000")
 	for _, bytes := range []int64{4e8, 1e9, 4e9} {
@@ -252,7 +252,7 @@ func TestACacheFitsIntoWhatIsLeft(t *testing.T) {
 	}
 }
 
-// One of a given size that has no room for a single sequence is told of by its setting.
+// If a cache of a set size cannot hold a single sequence, the error names the setting.
 func TestACacheHasRoomForOneSequence(t *testing.T) {
 	r := run(t, "cache_memory=10KiB")
 	_, err := r.plan(roomOf(1e9))
@@ -260,14 +260,14 @@ func TestACacheHasRoomForOneSequence(t *testing.T) {
 	require.ErrorContains(t, err, "raise it, or leave it out")
 }
 
-// card is a backend whose memory is apart.
+// card is a backend with memory of its own.
 type card struct{ kernels.Backend }
 
 func (card) Free() (memory.Room, bool) {
 	return memory.Room{Bytes: 2e9, Limit: "the memory of card 0", Apart: true}, true
 }
 
-// A card has a room of its own: what is on the host takes nothing of it, and what is refused is refused for what is short.
+// A card and its host have separate limits: host allocations do not count on the card, and a refusal names the memory that is short.
 func TestACardAndItsHostHaveARoomEach(t *testing.T) {
 	r := run(t, "recompute=cheap", "sandbox_slots=2")
 	r.Backend = card{r.Backend}

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
 
-// Where rows wait in bf16, what a training batch holds of each token is little more than half.
+// With rows stored in bf16, a training batch needs little more than half the memory per token.
 func TestWhatWaitsInBF16IsPlanned(t *testing.T) {
 	racing.Alone(t)
 	dir, c := hollow(t, "qwen3-4b")

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/memory"
 )
 
-// The same for the memory of a card of 24 GiB in a machine of 32, with all that is chosen.
+// The same for a card of 24 GiB in a machine of 32 GiB, with the chosen settings.
 func TestPresetsTakeWhatTheTableSaysOnACard(t *testing.T) {
 	b := backendtest.Card(t)
 	defer func() { require.NoError(t, b.Close()) }()

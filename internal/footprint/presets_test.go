@@ -24,7 +24,7 @@ import (
 
 var update = flag.Bool("update", false, "write the tables of docs/presets.md anew")
 
-// presets are those that are no model of the program, with the shapes of their models, and the memory that each is for.
+// presets are the presets whose model is not embedded, with the shape of their model, and the memory that each is meant for.
 var presets = map[string]struct {
 	shape string
 	gib   int
@@ -34,13 +34,13 @@ var presets = map[string]struct {
 	"4090_gemma2": {"gemma2-9b", 24},
 }
 
-// left is what a run finds of so many GiB, after a system or the driver of a card.
+// left is the memory that a run finds of a number of GiB, after a system or the driver of a card.
 func left(gib int) int64 { return int64(gib)<<30 - 1<<29 }
 
-// prompt is how many tokens the longest prompt of the tables has.
+// prompt is the length of the longest prompt in the tables.
 const prompt = 1024
 
-// hollow writes a model of a published shape whose weights are a hole in a file: it can be planned with.
+// hollow writes a model of a published shape with sparse weight files, which is enough to plan.
 func hollow(t *testing.T, shape string) (dir string, c model.Config) {
 	t.Helper()
 	c, err := model.ShapeNamed(shape)
@@ -68,7 +68,7 @@ func hollow(t *testing.T, shape string) (dir string, c model.Config) {
 	return dir, c
 }
 
-// parts are the columns of the tables: what is held for which purposes.
+// parts are the columns of the tables: memory by purpose.
 var parts = []struct {
 	name  string
 	items []string
@@ -77,11 +77,11 @@ var parts = []struct {
 	{"activations", []string{"activations", "scorer", "batches"}}, {"cache", []string{"cache", "sampler"}},
 }
 
-// chosen are the last columns.
+// chosen matches the last columns, the chosen settings.
 var chosen = regexp.MustCompile(`\| (\d+) \| \d+ \| (\w+) \|$`)
 
-// tabulated is the line of a preset: what it holds, in GB, of a room. Where there is a line it has what is left to choose from there,
-// which spares planning all that is not chosen.
+// tabulated is the line of a preset: the memory by purpose, in GB. The settings in an existing line are used as a starting point, which
+// saves planning other choices.
 func tabulated(t *testing.T, b kernels.Backend, name, shape string, room rooms, line string) string {
 	t.Helper()
 	cfg, err := configs.Load(configs.Source{Preset: name})
@@ -119,8 +119,8 @@ func tabulated(t *testing.T, b kernels.Backend, name, shape string, room rooms, 
 
 var figure = regexp.MustCompile(`\d+\.\d\d`)
 
-// checkTable compares a table of docs/presets.md, which begins with that head, with what is computed anew from each of its lines:
-// words are the same, and figures nearly.
+// checkTable compares the table of docs/presets.md with the given head with newly computed lines: words must be equal, and numbers
+// nearly.
 func checkTable(t *testing.T, head string, names []string, anew func(name, line string) string) {
 	t.Helper()
 	const path = "../../docs/presets.md"
@@ -146,7 +146,7 @@ func checkTable(t *testing.T, head string, names []string, anew func(name, line 
 			"stale: run 'go test ./internal/footprint -run Presets -update'")
 		want, got := figure.FindAllString(now, -1), figure.FindAllString(line, -1)
 		for k := range want {
-			w, _ := strconv.ParseFloat(want[k], 64) // which the expression has seen
+			w, _ := strconv.ParseFloat(want[k], 64) // the expression has matched it
 			g, _ := strconv.ParseFloat(got[k], 64)
 			require.InDelta(t, w, g, 0.02+0.02*w, line)
 		}
@@ -157,11 +157,11 @@ func checkTable(t *testing.T, head string, names []string, anew func(name, line 
 const columns = "| preset | model | weights as | weights | adapter | activations | cache | all together | of " +
 	"| a batch | longest | computed again |"
 
-// The memory that each preset takes on a processor is what docs/presets.md says, from the shapes of the models as they were
-// published, and fits into what it is for.
+// The memory of each preset on a processor is what docs/presets.md says, for the published shapes of the models, and fits into the memory
+// that it is meant for.
 func TestPresetsTakeWhatTheTableSays(t *testing.T) {
 	racing.Alone(t)
-	b, err := cpu.New(cpu.Options{Threads: 2, Variant: "portable"}) // which has the same sizes everywhere
+	b, err := cpu.New(cpu.Options{Threads: 2, Variant: "portable"}) // its sizes are the same on all machines
 	require.NoError(t, err)
 	defer func() { require.NoError(t, b.Close()) }()
 	names := slices.DeleteFunc(configs.Presets(), func(name string) bool {

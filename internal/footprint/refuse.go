@@ -8,8 +8,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/memory"
 )
 
-// knob is a setting that affects the memory.
-type knob struct {
+// memorySetting is a setting that affects the memory.
+type memorySetting struct {
 	key   string
 	value int // the current value
 	least int
@@ -17,8 +17,8 @@ type knob struct {
 	text  func(v int) string
 }
 
-// knobs are the settings of a run that affect memory, with their values. The cheapest to change comes first.
-func (r Run) knobs(p *Plan) []knob {
+// memorySettings are the settings of a run that affect memory, with their values. The cheapest to change comes first.
+func (r Run) memorySettings(p *Plan) []memorySetting {
 	plain := func(v int) string { return fmt.Sprint(v) }
 	rows := r.MaxRows
 	if rows == 0 {
@@ -28,7 +28,7 @@ func (r Run) knobs(p *Plan) []knob {
 	if budget == 0 {
 		budget = 512
 	}
-	all := []knob{
+	all := []memorySetting{
 		{"max_rows", rows, 1, func(c *configs.Config, v int) { c.MaxRows = v }, plain},
 		{"token_budget", budget, 1, func(c *configs.Config, v int) { c.TokenBudget = v }, plain},
 		{"max_sequences", r.MaxSequences, 1, func(c *configs.Config, v int) { c.MaxSequences = v }, plain},
@@ -37,21 +37,21 @@ func (r Run) knobs(p *Plan) []knob {
 		{"lora_rank", r.LoRARank, 1, func(c *configs.Config, v int) { c.LoRARank = v }, plain},
 	}
 	if r.Reads {
-		return []knob{all[0], all[len(all)-1]} // max_rows and lora_rank
+		return []memorySetting{all[0], all[len(all)-1]} // max_rows and lora_rank
 	}
 	if r.Cells {
-		all = append(all, knob{"sandbox_slots", r.slots(), 1, func(c *configs.Config, v int) { c.SandboxSlots = v }, plain})
+		all = append(all, memorySetting{"sandbox_slots", r.slots(), 1, func(c *configs.Config, v int) { c.SandboxSlots = v }, plain})
 	}
 	if r.CacheMemory > 0 {
 		const mib = 1 << 20
-		all = append(all, knob{"cache_memory", int(r.CacheMemory) / mib, (p.least + mib - 1) / mib,
+		all = append(all, memorySetting{"cache_memory", int(r.CacheMemory) / mib, (p.least + mib - 1) / mib,
 			func(c *configs.Config, v int) { c.CacheMemory = configs.Bytes(v) * mib }, func(v int) string { return fmt.Sprintf("%dMiB", v) }})
 	}
 	return all
 }
 
-// with is the plan with another value of a knob; nil if that is impossible.
-func (r Run) with(p *Plan, k knob, v int) *Plan {
+// with is the plan with another value of a setting; nil if that is impossible.
+func (r Run) with(p *Plan, k memorySetting, v int) *Plan {
 	c := *r.Config
 	k.set(&c, v)
 	r.Config, r.sketch = &c, nil
@@ -80,8 +80,8 @@ func (r Run) refuse(p *Plan, s side) error {
 		}
 		return badinput.Errorf("%s: %s, besides that of the card: %s; lower it, or stop other programs", key, short, p)
 	}
-	best, saved := knob{}, 0
-	for _, k := range r.knobs(p) {
+	best, saved := memorySetting{}, 0
+	for _, k := range r.memorySettings(p) {
 		if k.value <= k.least {
 			continue
 		}
@@ -94,7 +94,7 @@ func (r Run) refuse(p *Plan, s side) error {
 		return badinput.Errorf("%s=%s: %s; the largest that fits is %s=%s", best.key, best.text(best.value), short, best.key, best.text(v))
 	}
 	for _, thriftier := range thriftierThan[r.Recompute] {
-		choice := knob{set: func(c *configs.Config, _ int) { c.Recompute = thriftier }}
+		choice := memorySetting{set: func(c *configs.Config, _ int) { c.Recompute = thriftier }}
 		if again := r.with(p, choice, 0); r.Learns && again != nil && again.enough() {
 			return badinput.Errorf("recompute=%s: %s; type recompute=%s", r.Recompute, short, thriftier)
 		}
@@ -113,9 +113,9 @@ func (r Run) refuse(p *Plan, s side) error {
 // thriftierThan are the values of recompute that take less memory, the fastest first.
 var thriftierThan = map[string][]string{"none": {"cheap", "blocks"}, "cheap": {"blocks"}}
 
-// largest is the largest value of a knob that fits, to three digits, by binary search: the memory is monotonic in a knob but not
+// largest is the largest value of a setting that fits, to three digits, by binary search: the memory is monotonic in a setting but not
 // linear, as it is the maximum of several sums.
-func (r Run) largest(p *Plan, k knob) int {
+func (r Run) largest(p *Plan, k memorySetting) int {
 	roomFor := func(v int) bool {
 		again := r.with(p, k, v)
 		return again != nil && again.enough()

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// The rows of a head are in the order that llama.cpp reads: its halves interleaved. Writing and reading back alone would not tell.
+// The rows of a head are in llama.cpp's order, with the halves interleaved. A round trip alone would not show that.
 func TestTheOrderOfRows(t *testing.T) {
 	var rows []int
 	for r := range 16 {
@@ -28,7 +28,7 @@ func TestTheOrderOfRows(t *testing.T) {
 	require.Equal(t, []float32{1, 3, 2, 4}, written)
 }
 
-// In four bits the embedding and the head have eight, vectors are exact, and what is not made of blocks is in f16.
+// In a 4-bit file the embedding and the head have 8 bits, vectors are f32, and rows that are no multiple of a block are f16.
 func TestTypesThatFit(t *testing.T) {
 	require.Equal(t, Q8, Q4.fitting(embedding, []int{8, 64}))
 	require.Equal(t, Q8, Q4.fitting(head, []int{8, 64}))

@@ -51,7 +51,7 @@ func changed(t *testing.T, name string, settings map[string]any) (dir string) {
 	return dir
 }
 
-// scores are the log-probabilities of some tokens that a model has.
+// scores are the log-probabilities of some tokens by a model.
 func scores(t *testing.T, open func(b kernels.Backend, o model.Options) (*model.Policy, error)) [][]float32 {
 	t.Helper()
 	b, err := cpu.New(cpu.Options{Threads: 1})
@@ -77,12 +77,12 @@ func furthest(a, b [][]float32) (most float64) {
 	return most
 }
 
-// Each family comes back as the model that it was: its shape, and what it computes.
+// Each family is read back as the same model: its shape, and its log-probabilities.
 func TestEveryFamilyComesBack(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		settings map[string]any
-		reads    string // the architecture that it is read back as
+		reads    string // the architecture after reading
 		exact    bool
 	}{
 		{"qwen3-tied", nil, "Qwen3ForCausalLM", true},
@@ -125,7 +125,7 @@ func TestEveryFamilyComesBack(t *testing.T) {
 	}
 }
 
-// withoutRope leaves out what has been compared, with the rounding of the format.
+// withoutRope removes what was compared already, with the rounding of the format.
 func withoutRope(c model.Config) model.Config {
 	c.RopeScaling, c.RopeTheta, c.Sliding = model.Config{}.RopeScaling, 0, nil
 	return c
@@ -158,7 +158,7 @@ func TestModelsThatReadersWouldMisreadAreRefused(t *testing.T) {
 	notes, err := Export(t.Context(), changed(t, "mistral-yarn", nil), path, "x", BF16)
 	require.NoError(t, err)
 	require.Contains(t, notes[0], "its context is 8 tokens there, not 4096")
-	for _, wide := range []int{4096, 5000} { // one that all positions fit into is none
+	for _, wide := range []int{4096, 5000} { // a window of all positions counts as none
 		notes, err := Export(t.Context(), changed(t, "mistral-yarn", map[string]any{"sliding_window": wide}), path, "x", BF16)
 		require.NoError(t, err)
 		require.NotContains(t, notes, "")
@@ -172,7 +172,7 @@ func TestModelsThatReadersWouldMisreadAreRefused(t *testing.T) {
 	}
 }
 
-// The codes are those of the format's definition, written down number by number.
+// Encoded blocks are those of the format's definition, written out by hand.
 func TestBlocksAreThoseOfTheFormat(t *testing.T) {
 	x := make([]float32, 32)
 	x[0], x[1], x[2], x[16], x[31] = -8, 4, 1.5, 7.9, 0.4
@@ -185,7 +185,7 @@ func TestBlocksAreThoseOfTheFormat(t *testing.T) {
 
 	got = make([]byte, 18)
 	require.NoError(t, Q4.encode(got, x, nil))
-	// The scale is −8/−8; codes are 8 + x, rounded, and 15 at the most.
+	// The scale is −8/−8; codes are 8 + x, rounded, and at most 15.
 	require.Equal(t, []byte{0x00, 0x3c, 0 | 15<<4, 12 | 8<<4, 10 | 8<<4}, got[:5])
 	require.Equal(t, byte(8|8<<4), got[2+15])
 	back := make([]float32, 32)
@@ -194,7 +194,7 @@ func TestBlocksAreThoseOfTheFormat(t *testing.T) {
 	require.Equal(t, []float32{7, 0}, back[16:18])
 }
 
-// Random numbers of all sizes come back within the bounds, and what is beyond them is found.
+// Random numbers of all magnitudes decode within the error bounds, and larger errors are found.
 func TestEncodingIsChecked(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	room, wide := make([]float32, 64), make([]float64, 64)
@@ -217,7 +217,7 @@ func TestEncodingIsChecked(t *testing.T) {
 	require.ErrorContains(t, F16.encode(make([]byte, 2), []float32{70000}, wide), "type --type bf16")
 }
 
-// Numbers below the normal ones are rounded to a step, and not to a share of what they are.
+// Subnormal numbers are rounded to an absolute step, and not to a relative one.
 func TestTheSmallestNumbersAreWritten(t *testing.T) {
 	x, room, wide := []float32{1e-39, -3e-41, 1e-45, 0}, make([]float32, 4), make([]float64, 4)
 	for _, kind := range []Type{F32, BF16, F16} {
@@ -249,7 +249,7 @@ func TestBytesOfAFile(t *testing.T) {
 	}
 }
 
-// What is cut off, and what one byte of the header is changed in, is refused or read as something whole: never a panic.
+// A truncated file, or one with a changed byte in its header, is refused or read as a valid one, without a panic.
 func TestDamagedFilesAreRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	_, err := Export(t.Context(), changed(t, "llama-rope-scaled", nil), path, "x", Q8)
@@ -296,7 +296,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// A norm that somebody wrote in 16 bits is read as one, less what was added to it.
+// The weight of a norm stored in 16 bits is read, and what the format adds to it is subtracted.
 func TestANormIn16Bits(t *testing.T) {
 	for kind, one := range map[Type][]byte{F16: {0x00, 0x3c}, BF16: {0x80, 0x3f}} {
 		raw, err := change{offset: 1}.back(bytes.Repeat(one, 3), place{kind: kind, shape: []int{3}}, 2)
@@ -305,18 +305,18 @@ func TestANormIn16Bits(t *testing.T) {
 	}
 }
 
-// A bias of blocks, which nobody writes, has no rows to turn.
+// A quantised bias, which no program writes, is refused, since its rows cannot be permuted.
 func TestABiasOfBlocksIsRefused(t *testing.T) {
 	_, err := change{heads: 2, width: 16}.back(make([]byte, 34), place{kind: Q8, shape: []int{32}}, 4)
 	require.ErrorContains(t, err, "q8_0 has blocks of 32")
 }
 
-// Who is stopped leaves nothing.
+// A cancelled export leaves no file.
 func TestAStoppedExportLeavesNothing(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
 	path := filepath.Join(t.TempDir(), "model.gguf")
-	for _, kind := range []Type{BF16, Q8} { // copied, and made
+	for _, kind := range []Type{BF16, Q8} { // copied, and encoded
 		_, err := Export(ctx, changed(t, "qwen3-tied", nil), path, "x", kind)
 		require.ErrorIs(t, err, context.Canceled)
 		require.False(t, badinput.Is(err))

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// A header that says something twice, or of its tensors what is not so, would be read as other numbers than were meant.
+// Headers with duplicates, or with wrong facts about tensors, are refused: they would be read as other numbers than intended.
 func TestHeadersThatMisleadAreRefused(t *testing.T) {
 	two := []Tensor{{Name: "t", Type: F32, Shape: []int{2, 3}}, {Name: "u", Type: F32, Shape: []int{3}}}
 	same := func(b []byte) []byte { return b }
@@ -30,10 +30,10 @@ func TestHeadersThatMisleadAreRefused(t *testing.T) {
 		`tensor "t" is there twice`:           {nil, []Tensor{two[0], two[0]}, same},
 		"general.alignment: found 64":         {[]Pair{{"general.alignment", uint32(64)}}, two, same},
 		"found 5 dimensions, expected 1 to 4": {nil, []Tensor{{Name: "t", Type: F32, Shape: []int{1, 1, 1, 1, 2}}}, same},
-		"offset 0, expected 32": {nil, two, func(b []byte) []byte { // of the second one: both would be the first one's numbers
+		"offset 0, expected 32": {nil, two, func(b []byte) []byte { // of the second tensor: both would have the first one's numbers
 			return binary.LittleEndian.AppendUint64(b[:len(b)-8], 0)
 		}},
-		"found a side of 4294967299": {nil, two, func(b []byte) []byte { // 3, but for a bit that a side has no room for
+		"found a side of 4294967299": {nil, two, func(b []byte) []byte { // 3, but for a bit beyond the width of a side
 			b[len(b)-8-4-4] = 1
 			return b
 		}},
@@ -54,7 +54,7 @@ func TestHeadersThatMisleadAreRefused(t *testing.T) {
 	}
 }
 
-// What is written as it is in the model is looked at, too.
+// Weights that are copied without conversion are checked, too.
 func TestBytesThatAreNoNumbersAreRefused(t *testing.T) {
 	from := tensorfile.Tensor{Name: "w", File: "f", Encoding: kernels.EncodedBF16, Shape: []int{1, 2}, Bytes: []byte{0x80, 0x3f, 0x80, 0x7f}}
 	var out bytes.Buffer
@@ -65,7 +65,7 @@ func TestBytesThatAreNoNumbersAreRefused(t *testing.T) {
 	require.NoError(t, change{}.write(&out, from, BF16))
 	require.Equal(t, from.Bytes, out.Bytes())
 
-	// Nor is a number that no scale of 16 bits reaches written as an infinite one.
+	// Nor is a number beyond the range of a 16-bit scale written as infinity.
 	huge := tensorfile.Tensor{Name: "w", File: "f", Encoding: kernels.EncodedF32, Shape: []int{1, 32}, Bytes: make([]byte, 128)}
 	binary.LittleEndian.PutUint32(huge.Bytes, math.Float32bits(1e9))
 	for _, kind := range []Type{Q8, Q4} {
@@ -75,7 +75,7 @@ func TestBytesThatAreNoNumbersAreRefused(t *testing.T) {
 	}
 }
 
-// configOf is the shape of a model, as a file with its settings says it.
+// configOf is the shape of a model, read back from a file with its settings.
 func configOf(t *testing.T, c model.Config, more ...Tensor) (model.Config, error) {
 	t.Helper()
 	return configWith(t, c, nil, more...)
@@ -94,8 +94,8 @@ func configWith(t *testing.T, c model.Config, pairs []Pair, more ...Tensor) (mod
 	return f.Config()
 }
 
-// Of Gemma 2, readers take three things as given: every other layer looks through the window, scores are divided by the root of a
-// head's width, and in the model of 46 layers by that of the width for each head.
+// Readers of Gemma 2 assume three things: every other layer has the window, scores are divided by the square root of the head size, and
+// in the model of 46 layers by that of hidden size / heads.
 func TestWhatReadersKnowOfGemma2(t *testing.T) {
 	config := func(settings map[string]any) model.Config {
 		all := map[string]any{"query_pre_attn_scalar": 32}
@@ -120,10 +120,10 @@ func TestWhatReadersKnowOfGemma2(t *testing.T) {
 	require.NoError(t, gemma2.check(without))
 	got, err = configOf(t, without)
 	require.NoError(t, err)
-	require.GreaterOrEqual(t, got.Window, without.MaxPositions, "a window of no tokens is another thing than none")
+	require.GreaterOrEqual(t, got.Window, without.MaxPositions, "a window of 0 tokens differs from none")
 }
 
-// Divisors of frequencies that are not those of the file's own scaling are another model's.
+// Frequency divisors that differ from those of the file's own scaling are refused: they belong to another model.
 func TestOtherFrequenciesAreRefused(t *testing.T) {
 	c, err := model.ReadConfig(filepath.Join(golden, "llama-rope-scaled"))
 	require.NoError(t, err)
@@ -148,7 +148,7 @@ func TestOtherFrequenciesAreRefused(t *testing.T) {
 	}
 }
 
-// A file may say that there is no scaling, instead of saying nothing.
+// A file may state that there is no scaling.
 func TestAScalingOfNone(t *testing.T) {
 	c, err := model.ReadConfig(filepath.Join(golden, "qwen3-tied"))
 	require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// What other readers go by and this package's own does not is held here to what llama.cpp expects.
+// Properties that other readers rely on and this package's reader does not are compared here with what llama.cpp expects.
 
 func TestWhatReadersAreToldOfAShape(t *testing.T) {
 	c, err := model.ReadConfig(changed(t, "llama-rope-scaled", map[string]any{"rope_scaling": map[string]any{"type": "linear", "factor": 4}}))
@@ -33,7 +33,7 @@ func TestWhatReadersAreToldOfAShape(t *testing.T) {
 		Positions(model.Config{Architecture: "none", Window: 8, MaxPositions: 9})})
 }
 
-// Frequencies are divided: by nothing where waves are short, by the factor where they are long.
+// Frequencies are divided by 1 for short wavelengths, by the factor for long ones.
 func TestDivisorsOfFrequencies(t *testing.T) {
 	c, err := model.ReadConfig("../../model/testdata/golden/llama-rope-scaled")
 	require.NoError(t, err)
@@ -44,7 +44,7 @@ func TestDivisorsOfFrequencies(t *testing.T) {
 	}
 }
 
-// Norms of Gemma 2 are what multiplies, which in its own files they are less one.
+// A GGUF has Gemma 2's norm weights as factors, while its own files have them minus one.
 func TestNormsOfGemma2AreWhole(t *testing.T) {
 	dir := changed(t, "gemma2-softcap", map[string]any{"query_pre_attn_scalar": 32})
 	path := filepath.Join(t.TempDir(), "x")
@@ -75,7 +75,7 @@ func TestKindsOfTokens(t *testing.T) {
 	}
 	require.Equal(t, []string{"<unk>", "<0x0A>", "  ", "▁", "[PAD4]"}, pairs["tokenizer.ggml.tokens"])
 	require.Equal(t, []int32{unknownToken, byteToken, userToken, normalToken, unusedToken}, pairs["tokenizer.ggml.token_type"])
-	w = words{} // of bytes: there the letter ▁ is itself, as in some that tools are called with
+	w = words{} // in a byte-level vocabulary ▁ is an ordinary letter
 	require.NoError(t, json.Unmarshal([]byte(`{"added_tokens":[{"id":1,"content":"<tool▁call>"}],"model":{"vocab":{"x":0}}}`), &w))
 	require.Equal(t, []string{"x", "<tool▁call>"}, w.tokens(2)[0].Value)
 	for pre, want := range map[string]bool{
@@ -93,7 +93,7 @@ func TestKindsOfTokens(t *testing.T) {
 	}
 }
 
-// A row of the embedding without a token gets a text that no token has, as readers want each of them once.
+// A row of the embedding without a token gets a unique text, as readers require.
 func TestRowsWithoutATokenHaveTextsOfTheirOwn(t *testing.T) {
 	var w words
 	require.NoError(t, json.Unmarshal([]byte(`{"added_tokens":[{"id":1,"content":"[[PAD3]]","special":true}],
@@ -101,7 +101,7 @@ func TestRowsWithoutATokenHaveTextsOfTheirOwn(t *testing.T) {
 	require.Equal(t, []string{"[PAD3]", "[[PAD3]]", "[PAD2]", "[[[PAD3]]]", "[PAD4]"}, w.tokens(5)[0].Value)
 }
 
-// A token that may begin a text does so where the tokenizer puts it there, and the end of a turn is another than that of a text.
+// The beginning-of-text token is added if the tokenizer adds it, and the end of a turn may differ from the end of a text.
 func TestTokensAtTheEnds(t *testing.T) {
 	dir := t.TempDir()
 	text, err := os.ReadFile("../../data/tokenizer/testdata/small/tokenizer.json")
@@ -133,7 +133,7 @@ func TestTokensAtTheEnds(t *testing.T) {
 	}
 }
 
-// Whole numbers of a header are read with the sign that their kind has, and without one where it has none.
+// Integers of a header are read as signed or unsigned by their type.
 func TestSignsOfNumbers(t *testing.T) {
 	for kind, want := range map[uint32]int64{
 		isUint8: 254, isInt8: -2, isUint16: 254 | 255<<8, isInt16: -2, isUint32: 1<<32 - 2, isInt32: -2, isInt64: -2,

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// reread writes a header of these pairs, and reads it.
+// reread writes a header with these pairs, and reads it.
 func reread(t *testing.T, pairs []Pair) *File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "x")
@@ -38,7 +38,7 @@ func TestAVocabularyOfBytes(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, tok.Decode([]int32{id}, false), got)
 	}
-	broken := []int32{139, 140, 65, 130, 799} // bytes that are no characters beside each other, and a row of the embedding that has no token
+	broken := []int32{139, 140, 65, 130, 799} // bytes that form no characters together, and a row of the embedding without a token
 	got, err := f.Text(broken)
 	require.NoError(t, err)
 	require.Equal(t, tok.Decode(broken, false), got)
@@ -56,7 +56,7 @@ func TestAVocabularyOfBytes(t *testing.T) {
 	require.ErrorContains(t, err, "it has 768 tokens, the model's vocab_size is 700; type --format safetensors")
 }
 
-// The variants of SentencePiece's vocabularies, with what Hugging Face's tokenizers make of tokens.
+// The variants of SentencePiece vocabularies, compared with what Hugging Face's tokenizers make of tokens.
 func TestAVocabularyOfCharacters(t *testing.T) {
 	text, err := os.ReadFile("../../data/tokenizer/testdata/sentencepiece/vectors.json")
 	require.NoError(t, err)
@@ -133,7 +133,7 @@ func TestWaysToCutTextAreNamed(t *testing.T) {
 	}
 }
 
-// Scores order merges as their ranks do.
+// Scores give merges the same order as their ranks.
 func TestScoresAreRanks(t *testing.T) {
 	var w words
 	require.NoError(t, json.Unmarshal([]byte(`{"model":{"byte_fallback":true,"vocab":{"a":0,"b":1,"ab":2,"abb":3},

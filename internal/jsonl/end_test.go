@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whatever fits between the first newline of the end and the last is there, line by line, and nothing that was cut.
+// End returns the lines between the first and the last newline of the tail, and no partial ones.
 func TestEnd(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lines")
 	for _, text := range []string{"", "\n", "one\n", "one\ntwo\n", "one\ntwo\nthr", "no end", "\n\none\n\n"} {

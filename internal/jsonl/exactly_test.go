@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A key with other capitals is refused, also beside the one that is meant; all else is as for json.Unmarshal.
+// A key in other case is refused, also beside the right one; everything else is as in json.Unmarshal.
 func TestExactly(t *testing.T) {
 	type inner struct {
 		Layers int `json:"num_layers"`

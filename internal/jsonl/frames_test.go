@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// frame packs so many lines that say which frame they are of, and something long that does not repeat.
+// frame packs lines with their frame's number, and long text that does not repeat.
 func frame(t *testing.T, n, lines, size int) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -51,7 +51,7 @@ func last(t *testing.T, path string) (names []string) {
 	return names
 }
 
-// Wherever a packed file ends, the lines before are read, and the last frame that has its end is found.
+// Wherever a packed file is truncated, the lines before are read, and the last complete frame is found.
 func TestPackedLinesAreReadAsFarAsTheyCame(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.jsonl"+Packed)
 	frames := [][]byte{frame(t, 0, 2, 100), frame(t, 1, 1, 100), frame(t, 2, 2, 100)}
@@ -81,7 +81,7 @@ func TestPackedLinesAreReadAsFarAsTheyCame(t *testing.T) {
 	}
 }
 
-// The last frame is found when it is longer than what is looked at first, and has the bytes in it that one begins with.
+// The last frame is found even if it is longer than the first read, and contains the magic bytes of a frame.
 func TestTheLastFrameIsFoundFromBehind(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.jsonl"+Packed)
 	long := frame(t, 7, 600, 3000)
@@ -92,7 +92,7 @@ func TestTheLastFrameIsFoundFromBehind(t *testing.T) {
 	var out bytes.Buffer
 	f, err := NewFrame(&out)
 	require.NoError(t, err)
-	_, err = f.enc.Write(append([]byte("x"+string(beginning)+fmt.Sprint(rand.Perm(99))), '\n')) // too odd to be packed
+	_, err = f.enc.Write(append([]byte("x"+string(beginning)+fmt.Sprint(rand.Perm(99))), '\n')) // incompressible
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
 	require.Contains(t, out.String()[1:], string(beginning))

@@ -26,7 +26,7 @@ func TestMarshal(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A line that is not what it should be is refused by file and number, blank lines are counted.
+// A faulty line is refused by file and number; blank lines are counted.
 func TestEachRefuses(t *testing.T) {
 	for text, says := range map[string]string{
 		"{\"name\":5}":                   `f:1: field "name": found a JSON number, expected a text`,
@@ -54,7 +54,7 @@ func TestEachLoosePassesOverFields(t *testing.T) {
 	require.Equal(t, []record{{Name: "a"}, {Size: 2}}, got)
 }
 
-// A field that is read is there once, whatever else others write.
+// A field that is read may occur only once; unknown fields are ignored.
 func TestEachLooseRefusesAFieldTwice(t *testing.T) {
 	for line, refused := range map[string]string{
 		`{"name":"a","name":"b"}`: "name", `{"name":"a","Name":"b"}`: "Name", `{"age":1,"Age":2,"name":"a","age":3}`: "",
@@ -69,7 +69,7 @@ func TestEachLooseRefusesAFieldTwice(t *testing.T) {
 	}
 }
 
-// Some editors and shells put a mark before UTF-8.
+// Some editors and shells write a byte order mark.
 func TestAMarkBeforeTheFirstLine(t *testing.T) {
 	var got []record
 	err := EachLoose(strings.NewReader("\ufeff{\"name\":\"a\"}\r\n"), "f", func(_ int, r record) error {
@@ -80,7 +80,7 @@ func TestAMarkBeforeTheFirstLine(t *testing.T) {
 	require.Equal(t, []record{{Name: "a"}}, got)
 }
 
-// Only an input error of the caller is told with file and line; any other ends reading as it is.
+// Only an input error of the caller is reported with file and line; other errors are returned unchanged.
 func TestErrorsOfTheCaller(t *testing.T) {
 	mine := errors.New("the disk is full")
 	require.Equal(t, mine, Each(strings.NewReader("{}"), "f", func(int, record) error { return mine }))
@@ -106,7 +106,7 @@ func TestWholeLeavesOutAHalfWrittenLine(t *testing.T) {
 
 func TestLinesOfAKind(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.jsonl")
-	text := "{\"n\":1}\n{\"kind\":\"a\",\"n\":2}\n{\"n\":3}\n{\"kind\":\"a\",\"n\":4" // the last is half written
+	text := "{\"n\":1}\n{\"kind\":\"a\",\"n\":2}\n{\"n\":3}\n{\"kind\":\"a\",\"n\":4" // the last line is truncated
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 	type line struct{ N int }
 	plain, err := OfKind[line](path, "")
@@ -117,7 +117,7 @@ func TestLinesOfAKind(t *testing.T) {
 	require.Equal(t, []line{{2}}, named)
 }
 
-// A null in a list is no zero.
+// A null in a list is refused, and not read as zero.
 func TestListsHaveNoHoles(t *testing.T) {
 	type record struct {
 		Numbers List[float32] `json:"numbers"`

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Half a pair is found wherever it stands, and nothing else is taken for one.
+// Half a surrogate pair is found anywhere, and nothing else is mistaken for one.
 func TestHalfPair(t *testing.T) {
 	for text, want := range map[string]int{
 		`"a"`: -1, `"\ud83d\ude00"`: -1, `"\\ud83d"`: -1, `"\ud7ff\ue000"`: -1, `"\\\ud83d"`: 3, `"\ud83d"`: 1, `"\uDE00"`: 1,
@@ -18,7 +18,7 @@ func TestHalfPair(t *testing.T) {
 	}
 }
 
-// What encoding/json would put U+FFFD in place of is what is found.
+// What encoding/json would replace by U+FFFD is found.
 func FuzzHalfPair(f *testing.F) {
 	f.Add(`"\ud83d\ude00"`)
 	f.Add(`"\\\ud83d"`)

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What follows a value is named by its beginning, in whole characters, and its place.
+// Text after a value is reported with its beginning, in whole characters, and its position.
 func TestRest(t *testing.T) {
 	for text, says := range map[string]string{
 		"{}": "", "{} \r\n\t": "", "{}x\n": `found "x" at byte 2`, "{}\n {\"a\": 1}": `found "{\"a\": 1}" at byte 4`,

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The members of an object are handed out as they are written, whatever is inside of them, and what is half an object is known for it.
+// The members of an object are returned unparsed, whatever they contain, and an incomplete object is an error.
 func TestSkim(t *testing.T) {
 	skim := func(text string) (members []string, whole bool) {
 		whole = Skim([]byte(text), func(name, value []byte) { members = append(members, string(name)+"="+string(value)) })

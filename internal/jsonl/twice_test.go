@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Who writes a field twice is told which, at any depth, however it is spelt; the same name in two objects is no fault.
+// A duplicate field is reported by its path, at any depth and in any spelling; the same name in two objects is fine.
 func TestTwice(t *testing.T) {
 	var many []string
 	for i := range 40 {
@@ -51,25 +51,25 @@ func TestAFieldTwiceIsRefused(t *testing.T) {
 	require.EqualError(t, read(`{"a": 1}`+"\n"+`{"a": 1, "b": 1, "a": 2}`), `x.jsonl:2: field "a" is there twice; leave one of them out`)
 }
 
-// FuzzTwice compares with a decoder that hands out names one by one.
+// FuzzTwice compares with a decoder that returns names one by one.
 func FuzzTwice(f *testing.F) {
 	for _, text := range []string{`{"a":1,"a":2}`, `[[1,[2]],{"a":{"b":[]},"b":"]"}]`,
 		`{"a\\":[1,{"x":[2]}],"a":"\""}`, `[{"a":[1,"]"],"a":0}]`, `[x`} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		path := Twice(text) // of what is no JSON it must only end
+		path := Twice(text) // for invalid JSON it must only return
 		if json.Valid(text) {
 			require.Equal(t, slow(t, json.NewDecoder(bytes.NewReader(text))), path != "", "%q: %q", text, path)
 		}
 	})
 }
 
-// slow tells whether a name is twice in an object of a text.
+// slow reports whether an object in a text has a duplicate name.
 func slow(t *testing.T, d *json.Decoder) bool {
 	type level struct {
 		names map[string]bool // nil in a list
-		value bool            // comes next, not a name
+		value bool            // a value is next, not a name
 	}
 	var at []level
 	twice := false

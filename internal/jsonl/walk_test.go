@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Frames are found one behind the other without what is in them, wherever the file ends.
+// Frames are found one after the other without decompressing, wherever the file ends.
 func TestFrameEnd(t *testing.T) {
 	frames := [][]byte{frame(t, 0, 2, 100), frame(t, 1, 1, 300_000), frame(t, 2, 40, 30)}
 	text := bytes.Join(frames, nil)
@@ -58,15 +58,15 @@ func FuzzSkim(f *testing.F) {
 		})
 		var want map[string]json.RawMessage
 		if json.Unmarshal(text, &want) != nil || want == nil || bytes.ContainsAny(text, "\\") || twice {
-			return // it is not held to what is wrong with a text, nor to how names are escaped
+			return // errors and escaped names may differ
 		}
 		for _, v := range want {
 			if len(v) > 1 && v[0] == '[' && v[1] != '"' && bytes.ContainsAny(v[1:], "[\"{") {
-				return // of a list that begins with a number, nothing else is expected
+				return // for lists of numbers nothing else is required
 			}
 		}
 		require.True(t, ok, "%q", text)
-		if utf8.Valid(text) { // or names that differ may be the same to encoding/json
+		if utf8.Valid(text) { // else names that differ may be equal for encoding/json
 			require.Equal(t, len(want), len(members))
 		}
 		for name, v := range want {

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/sources"
 )
 
-// A file that a setting names and that is not there is refused with what to type, before any program runs.
+// A missing file named by a setting is refused with what to type, before any program runs.
 func TestAbsentFilesAreToldOf(t *testing.T) {
 	t.Chdir(t.TempDir())
 	run := t.TempDir()

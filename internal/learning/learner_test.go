@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// learner is one of a small model that is trained as a whole, with datums that it sampled.
+// learner trains all weights of a small model; the datums were sampled from it.
 func learner(t *testing.T, b kernels.Backend, words ...string) (*Learner, []model.Datum) {
 	t.Helper()
 	cfg, err := configs.Load(configs.Source{Preset: "defaults", Overrides: append([]string{"train=full"}, words...)})
@@ -36,8 +36,8 @@ func learner(t *testing.T, b kernels.Backend, words ...string) (*Learner, []mode
 	return l, datums
 }
 
-// Where the trainer does not say of a token what the sampler said, a run that is deterministic ends before it learns from that, unless
-// the completions are of an older policy.
+// If the trainer's log-probabilities differ from the sampler's, a deterministic run ends before it trains on them, unless the completions
+// are of an older policy.
 func TestASamplerThatDisagreesIsNoticed(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{Threads: 1})
 	defer b.Close()
@@ -70,8 +70,8 @@ func TestASamplerThatDisagreesIsNoticed(t *testing.T) {
 	}
 }
 
-// How far a step moved the policy is what its tokens say of it: log q − log p on average, and the half of its square, of every third
-// sequence where all of them would fill three batches.
+// Drift is measured on the tokens of a step: the mean of log q − log p, and half of its mean square, on every third sequence if all of
+// them would fill three batches.
 func TestDriftIsOfTheTokensOfABatch(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{Threads: 1})
 	defer b.Close()
@@ -105,7 +105,7 @@ func TestDriftIsOfTheTokensOfABatch(t *testing.T) {
 	require.Zero(t, got, "nothing was drawn")
 }
 
-// An update is Adam's with the settings of the run, each of them.
+// An update is Adam's, with all the run's settings of the optimizer.
 func TestTheOptimizerHasTheSettingsOfTheRun(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{Threads: 1})
 	defer b.Close()

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/optim"
 )
 
-// What is to be lowered is what broke the policy: a decay that takes more off than there is, or the learning rate.
+// The error names the setting that broke the policy: a weight decay of more than 1 per step, or the learning rate.
 func TestWhatBrokeThePolicyIsNamed(t *testing.T) {
 	const atLast = " to go on from the last checkpoint, if there is one"
 	for _, c := range []struct {
@@ -30,7 +30,7 @@ func TestWhatBrokeThePolicyIsNamed(t *testing.T) {
 	}
 }
 
-// Of a process that ended only its words are left, and they tell what its error would have told.
+// Of a process that ended only its output is left, from which the error is recognised.
 func TestWordsOfALostPolicy(t *testing.T) {
 	l, cfg := Learner{rate: 1e30}, &configs.Config{RunDir: "r", Method: "grpo"}
 	other := errors.New("no memory")

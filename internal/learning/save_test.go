@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// What is saved is read as it was, conversations too; what cannot be is known.
+// Saved datums are read unchanged, conversations included; values that cannot be saved give an error.
 func TestSavedDatumsAreRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "d.jsonl")
 	all := []model.Datum{

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// Each update of a step begins with a gradient of its own, and what is told is of the last one. A step that has begun to change the
-// policy is ended, whoever has asked to stop meanwhile.
+// Each update of a step begins with a fresh gradient, and the statistics are of the last one. A step that has begun to change the policy
+// is completed even if a stop is requested.
 func TestUpdatesOfAStep(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{Threads: 1})
 	defer b.Close()
@@ -27,7 +27,7 @@ func TestUpdatesOfAStep(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, one.Updated)
 	require.Equal(t, 1, l.Adam.Steps())
-	first, err := l.Update(t.Context(), datums, 1, 0, false) // which changes nothing
+	first, err := l.Update(t.Context(), datums, 1, 0, false) // changes nothing
 	require.NoError(t, err)
 	require.NotZero(t, first.Rows)
 	again, err := l.Update(t.Context(), datums, 2, 0, false)
@@ -35,7 +35,7 @@ func TestUpdatesOfAStep(t *testing.T) {
 	require.Equal(t, first.GradNorm, again.GradNorm)
 	require.Equal(t, first.Stats, again.Stats)
 
-	datums[0].OldLogProbs[len(datums[0].OldLogProbs)-1] += 1 // which is clipped
+	datums[0].OldLogProbs[len(datums[0].OldLogProbs)-1] += 1 // so that it is clipped
 	clipped, err := l.Update(t.Context(), datums, 1, 0, true)
 	require.NoError(t, err)
 	twice, err := l.Update(t.Context(), datums, 2, 0, true)
@@ -57,7 +57,7 @@ func TestUpdatesOfAStep(t *testing.T) {
 	require.Equal(t, before+3, l.Adam.Steps())
 }
 
-// A datum that the gradient is not finite for is found by itself, no update is made with it, and none of it is left behind.
+// A datum with a non-finite gradient is identified, no update is made, and its gradient is discarded.
 func TestCulprits(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{Threads: 1})
 	defer b.Close()
@@ -79,7 +79,7 @@ func TestCulprits(t *testing.T) {
 	require.Zero(t, norm)
 }
 
-// A policy that computes no numbers any more is known for it, by what an update has found or by a datum.
+// A policy that computes NaN is recognised by the result of an update, or by a datum.
 func TestAPolicyThatIsLost(t *testing.T) {
 	b := backendtest.CPU(t, cpu.Options{Threads: 1})
 	defer b.Close()

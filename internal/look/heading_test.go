@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The names of runs in a headline are whole; what only looks like one, or is a part of a word, is not taken for one.
+// Names of runs in a headline are replaced only as a whole, not within other words.
 func TestNamesInAHeadline(t *testing.T) {
 	names := []string{"seed-1", "seed-10", "better", "", "e", "<b>"}
 	name := func(text string) HeadingPart { return HeadingPart{text, true} }

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What cannot be seen gets a sign, but for joiners where writing wants them.
+// Invisible characters get a symbol, except joiners where a script needs them.
 func TestVisible(t *testing.T) {
 	for text, shown := range map[string]string{
 		"print(1)\n\tend":                  "print(1)\n\tend",
@@ -30,10 +30,10 @@ func TestVisible(t *testing.T) {
 	}
 }
 
-// A path is one line, whatever is in its name.
+// A path is shown on one line, whatever its name contains.
 func TestLine(t *testing.T) { require.Equal(t, "a␛b␊c␉d", Line("a\x1bb\nc\td")) }
 
-// sight is how light of red, green and blue arrives at who sees all, and at who lacks, or nearly lacks, one of the three kinds of cones.
+// sight maps red, green and blue light to what people see with all cones, and with one of the three kinds missing or weak.
 var sight = map[string][3][3]float64{
 	"all":    {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}},
 	"protan": {{0.152, 1.053, -0.205}, {0.115, 0.786, 0.099}, {-0.004, -0.048, 1.052}},
@@ -41,7 +41,7 @@ var sight = map[string][3][3]float64{
 	"tritan": {{1.256, -0.077, -0.179}, {-0.078, 0.931, 0.148}, {0.005, 0.691, 0.304}},
 }
 
-// seen is a color in Oklab, in which distances are as people see them.
+// seen is a color in Oklab, in which distances are perceptual.
 func seen(t *testing.T, color string, by [3][3]float64) (lab [3]float64) {
 	n, err := strconv.ParseUint(strings.TrimPrefix(color, "#"), 16, 32)
 	require.NoError(t, err)
@@ -65,7 +65,7 @@ func seen(t *testing.T, color string, by [3][3]float64) (lab [3]float64) {
 	return times([3][3]float64{{0.2105, 0.7936, -0.0041}, {1.9780, -2.4286, 0.4506}, {0.0259, 0.7828, -0.8087}}, here)
 }
 
-// The nine colors of curves can be told apart in light and in dark, also by the color-blind.
+// The nine colors of curves can be distinguished in light and dark mode, also by the color-blind.
 func TestColorsCanBeToldApart(t *testing.T) {
 	light, dark, ok := strings.Cut(Style, "@media")
 	require.True(t, ok)

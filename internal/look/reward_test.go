@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A reward is seen whatever its size, and no longer than it need be.
+// A reward is visible at any magnitude, with no more digits than needed.
 func TestReward(t *testing.T) {
 	for v, want := range map[float64]string{0: "0.000", 0.5: "0.500", 0.4666667: "0.467", -1: "-1.000", 12.34567: "12.346", 0.0625: "0.0625",
 		0.00123456: "0.00123", 1e-5: "1e-5", -2.5e-7: "-2.5e-7", 1234.5: "1,235", 1e7: "10M", -12345678: "-12.3M", 3e15: "3e15", 1e38: "1e38"} {
@@ -18,7 +18,7 @@ func TestReward(t *testing.T) {
 		[]string{SignedReward(0.25), SignedReward(-0.25), SignedReward(0), SignedReward(3e-6)})
 }
 
-// Numbers that round up to the next size are written as those of that size, and what is not all of something is not told of as that.
+// Numbers that round up to the next unit are written in that unit, and less than all is never shown as all.
 func TestNumbersAtTheEnds(t *testing.T) {
 	for v, want := range map[float64]string{999.4: "999", 999.6: "1,000", 999.7: "1,000", -999.7: "-1,000", 999999.6: "1M",
 		1234567: "1.23M", 998.6e6: "999M", 999.4e6: "999M", 999.6e6: "1000M", 999.7e6: "1000M", 1e9: "1000M", 1.2346e9: "1235M",

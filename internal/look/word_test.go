@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A shell makes the path of it again, and what needs no quotes has none.
+// A shell reads the quoted word as the path, and a word that needs no quotes has none.
 func TestWord(t *testing.T) {
 	for _, path := range []string{"runs/first", "/a-b_c/d.e:f,g@h+i#01", "Größe→日本"} {
 		require.Equal(t, path, Word(path))
@@ -21,7 +21,7 @@ func TestWord(t *testing.T) {
 	}
 }
 
-// A path with a ~ that no shell has read is said as the shell would have read it; what is no such path is nothing.
+// Home expands a leading ~ like a shell; for other paths it returns nothing.
 func TestHome(t *testing.T) {
 	t.Setenv("HOME", "/home/a b")
 	require.Equal(t, "'/home/a b/runs'", Home("~/runs"))

@@ -19,7 +19,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// TestMain is the test, or where it is told so a server that speaks on its standard input and output.
+// TestMain runs the tests, or a server on standard input and output.
 func TestMain(m *testing.M) {
 	switch os.Getenv("MCP_TEST") {
 	case "serve":
@@ -43,7 +43,7 @@ type number struct {
 
 func said(parts ...sdk.Content) *sdk.CallToolResult { return &sdk.CallToolResult{Content: parts} }
 
-// exampleServer is a server with tools of every kind.
+// exampleServer is a server with all kinds of tools.
 func exampleServer() *sdk.Server {
 	s := sdk.NewServer(&sdk.Implementation{Name: "example", Version: "1"}, nil)
 	count := 0
@@ -96,7 +96,7 @@ func open(t *testing.T, within time.Duration, text string) *Servers {
 	return openIn(t, within, usual, text)
 }
 
-// openIn starts those that are waited for so long.
+// openIn starts servers with a given patience.
 func openIn(t *testing.T, within time.Duration, p patience, text string) *Servers {
 	t.Helper()
 	named, err := Read(write(t, text))
@@ -107,7 +107,7 @@ func openIn(t *testing.T, within time.Duration, p patience, text string) *Server
 	return all
 }
 
-// converse opens the tools of a conversation, which are called by the function.
+// converse opens the tools of a conversation, and returns a function that calls them.
 func converse(t *testing.T, all *Servers) (*Kit, func(name, args string) string) {
 	t.Helper()
 	k, err := all.Kit(t.Context())
@@ -126,7 +126,7 @@ func self() string {
 	return string(text)
 }
 
-// A command answers calls with texts, ends and is started again, and gets no more of the environment than it is to.
+// A server that is a command answers calls, is restarted if it ends, and gets only the allowed environment variables.
 func TestCommand(t *testing.T) {
 	t.Setenv("MCP_SECRET", "hush")
 	t.Setenv("MCP_OTHER", "loud")
@@ -170,7 +170,7 @@ func TestCommand(t *testing.T) {
 		[]any{schema.Type, schema.Function.Name, schema.Function.Description, schema.Function.Parameters.Required})
 }
 
-// What one conversation leaves with a server that is its own no other finds; a shared server keeps it.
+// State that one conversation leaves in its own server is not seen by others; a shared server keeps it.
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	for _, isolate := range []bool{false, true} {
@@ -190,7 +190,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// A server that is slow with one call is kept, with what was left there.
+// A server that is slow with one call is kept, with its state.
 func TestASlowCall(t *testing.T) {
 	t.Parallel()
 	all := open(t, 500*time.Millisecond, `{"servers": {"ex": {"command": `+self()+`, "env": {"MCP_TEST": "serve"}}}}`)
@@ -201,7 +201,7 @@ func TestASlowCall(t *testing.T) {
 	require.Equal(t, "3", call("count", `{"n": 1}`))
 }
 
-// A server elsewhere is told the headers, and nobody else is; what hangs is left.
+// A server with an address gets the configured headers, and no other does; a call that hangs is abandoned.
 func TestAddress(t *testing.T) {
 	t.Setenv("MCP_TOKEN", "hush")
 	away := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -242,7 +242,7 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// A file that is wrong, and a server that is not there, are said in a line.
+// A faulty file, and a server that cannot be reached, give an error of one line.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for text, message := range map[string]string{

@@ -22,7 +22,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// results are what a server that was written by hand says to the methods that it knows. "refuse" is one that says so of all others.
+// results are the answers of a handwritten server to the methods that it knows. "refuse" makes it refuse all others.
 var results = map[string]string{
 	"initialize":      `{"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {"name": "hand", "version": "1"}}`,
 	"server/discover": `{"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "resultType": "complete"}`,
@@ -30,7 +30,7 @@ var results = map[string]string{
 	"tools/call":      `{"content": [{"type": "text", "text": "hello"}], "resultType": "complete"}`,
 }
 
-// answer is what such a server answers to a message; "" is nothing at all.
+// answer is such a server's answer to a message; "" means none.
 func answer(known []string, line []byte) string {
 	var asked struct {
 		ID     json.RawMessage
@@ -58,7 +58,7 @@ func answer(known []string, line []byte) string {
 	return ""
 }
 
-// knows serves a pipe. What it knows begins with the time that it takes to be ready.
+// knows runs a server on a pipe. What it knows begins with its start-up time.
 func knows(known []string, in io.Reader, out io.Writer) {
 	if wait, err := time.ParseDuration(known[0]); err == nil {
 		time.Sleep(wait)
@@ -74,10 +74,10 @@ func knows(known []string, in io.Reader, out io.Writer) {
 	}
 }
 
-// hurried waits briefly for what a server need not answer.
+// hurried has a short patience for optional answers.
 var hurried = patience{start: time.Minute, sign: 100 * time.Millisecond}
 
-// started starts a server that knows some methods, and nothing of the others.
+// started starts a server that knows some methods, and does not answer others.
 func started(t *testing.T, p patience, known string) (*Servers, error) {
 	t.Helper()
 	named, err := Read(write(t, fmt.Sprintf(`{"mcpServers": {"hand": {"command": %s, "env": {"MCP_TEST": "knows", "MCP_KNOWS": %q}}}}`,
@@ -86,8 +86,8 @@ func started(t *testing.T, p patience, known string) (*Servers, error) {
 	return openWith(t.Context(), named, Options{CallTime: time.Minute}, p)
 }
 
-// A server that says nothing to what it need not know is waited for briefly, and works; of one that is slow to be ready no protocol is
-// missed.
+// Optional answers of a server are waited for only briefly, and it works without them; with a server that starts slowly, no version of
+// the protocol is skipped.
 func TestNoAnswerToWhatIsOptional(t *testing.T) {
 	t.Parallel()
 	for _, known := range []string{
@@ -104,7 +104,7 @@ func TestNoAnswerToWhatIsOptional(t *testing.T) {
 	}
 }
 
-// The same over HTTP, where nothing is an answer that does not come.
+// The same over HTTP, where a missing answer is a response that does not come.
 func TestNoAnswerOverHTTP(t *testing.T) {
 	t.Parallel()
 	over := make(chan struct{})
@@ -129,7 +129,7 @@ func TestNoAnswerOverHTTP(t *testing.T) {
 	k.Close()
 }
 
-// What a server must answer is said by name, with the time that was waited and what to do.
+// A missing required answer is an error that names the method, the time waited and what to do.
 func TestNoAnswerToWhatIsRequired(t *testing.T) {
 	t.Parallel()
 	var wait sync.WaitGroup
@@ -144,7 +144,7 @@ func TestNoAnswerToWhatIsRequired(t *testing.T) {
 	wait.Wait()
 }
 
-// Of a server whose program prints something else than answers that is said, and not that it ended.
+// If a server's program prints something else than answers, the error says so, and not that it ended.
 func TestAServerThatPrints(t *testing.T) {
 	t.Parallel()
 	all, err := started(t, usual, "0s initialize tools/list print refuse")
@@ -156,7 +156,7 @@ func TestAServerThatPrints(t *testing.T) {
 		"(invalid character 'd' looking for beginning of value): listening", call("echo", ""))
 }
 
-// So is it of one that answers what cannot be read, and of one that prints before anything was answered.
+// The same for unreadable answers, and for output before the first answer.
 func TestAServerThatIsNotUnderstood(t *testing.T) {
 	t.Parallel()
 	all, err := started(t, usual, "0s initialize tools/list new refuse")
@@ -172,7 +172,7 @@ func TestAServerThatIsNotUnderstood(t *testing.T) {
 		"(invalid character 'W' looking for beginning of value): listening; run its command")
 }
 
-// A tool that is listed twice is one, as it is listed first, and who reads the notes knows; a refusal without a text has words.
+// A tool that is listed twice counts once, as listed first, with a note; a refusal without a text gets one.
 func TestAServerThatRepeatsItselfAndIsSilent(t *testing.T) {
 	t.Parallel()
 	all, err := started(t, usual, "0s initialize twice silent refuse")
@@ -187,8 +187,7 @@ func TestAServerThatRepeatsItselfAndIsSilent(t *testing.T) {
 	require.Equal(t, 1, k.Wrong())
 }
 
-// A server over HTTP that fails is no server that answers: the model is told so, and where it stays away the conversation is left out.
-// What may be secret of its address is not said.
+// If a server over HTTP fails, the model is told; if it stays away, the conversation is excluded. Secrets in its address are not shown.
 func TestAServerOverHTTPThatIsGone(t *testing.T) {
 	t.Parallel()
 	fails := false
@@ -221,7 +220,7 @@ func TestAServerOverHTTPThatIsGone(t *testing.T) {
 	require.NotContains(t, err.Error(), "hush")
 }
 
-// Who waits while another has a server started waits no longer than he may, and nothing is started for those who are gone.
+// Waiting while another conversation starts a server is limited by one's own time, and no server is started for those who have gone.
 func TestWaitingForAServerThatIsNotReady(t *testing.T) {
 	t.Parallel()
 	starts := filepath.Join(t.TempDir(), "starts")
@@ -249,7 +248,7 @@ func TestWaitingForAServerThatIsNotReady(t *testing.T) {
 	require.Equal(t, "x\n", string(text))
 }
 
-// A server that stops reading is given up as one that does not answer, also where a call is longer than its pipe holds.
+// A server that stops reading counts as one that does not answer, even if a call is longer than its pipe's buffer.
 func TestAServerThatReadsNothing(t *testing.T) {
 	t.Parallel()
 	all := openIn(t, 200*time.Millisecond, hurried, `{"mcpServers": {"hand": {"command": `+self()+`,

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tree is a root of files of the kernel, by path.
+// tree is a root of kernel files, by path.
 func tree(t *testing.T, files map[string]string) system {
 	t.Helper()
 	root := t.TempDir()
@@ -21,7 +21,7 @@ func tree(t *testing.T, files map[string]string) system {
 	return system(root)
 }
 
-// bytes are what the limits of a tree leave, in order.
+// bytes are the free bytes under each limit of a tree, in order.
 func bytes(all []Room) (free []int64) {
 	for _, r := range all {
 		free = append(free, r.Bytes)

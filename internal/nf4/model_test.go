@@ -23,7 +23,7 @@ func configOf(t *testing.T, dir string) (config map[string]any) {
 	return config
 }
 
-// A model of codes becomes the numbers that the reference says, and nothing else of it changes.
+// Dequantising a model gives the reference's numbers, and changes nothing else.
 func TestDequantiseModel(t *testing.T) {
 	for _, name := range []string{"nf4-double", "nf4-single"} {
 		dir, out := filepath.Join(golden, name), filepath.Join(t.TempDir(), "out")
@@ -45,11 +45,11 @@ func TestDequantiseModel(t *testing.T) {
 		}
 		require.Empty(t, want, "not written")
 		require.NotContains(t, configOf(t, out), "quantization_config")
-		require.FileExists(t, filepath.Join(out, "score.json"), "what stands beside the weights goes with them")
+		require.FileExists(t, filepath.Join(out, "score.json"), "other files are copied with the weights")
 	}
 }
 
-// The matrices of the layers become what Quantise makes of them, on any number of runs; the rest stays.
+// Quantising a model gives each matrix of its layers what Quantise returns, with any number of concurrent runs; the rest is unchanged.
 func TestQuantiseModel(t *testing.T) {
 	for _, double := range []bool{false, true} {
 		dir, out := filepath.Join(golden, "qwen3-untied-sharded"), filepath.Join(t.TempDir(), "out")
@@ -79,7 +79,7 @@ func TestQuantiseModel(t *testing.T) {
 	require.ErrorContains(t, err, "no codes of four bits")
 }
 
-// A matrix of one row, whose last weight has half a byte to itself, is quantised and comes back as any other.
+// A matrix of one row, whose last weight has only half of a byte, is quantised and restored like others.
 func TestAMatrixOfOneRow(t *testing.T) {
 	const name, n = "model.layers.0.mlp.up_proj.weight", 65
 	tensor := tensorfile.Tensor{Name: name, Encoding: kernels.EncodedBF16, Shape: []int{1, n}, Bytes: make([]byte, 2*n)}
@@ -97,7 +97,7 @@ func TestAMatrixOfOneRow(t *testing.T) {
 	require.Equal(t, want.Encode(), got.Bytes)
 }
 
-// A model that codes of four bits cannot be made of, or numbers not be made of again, is refused in words.
+// A model that cannot be quantised, or dequantised, is refused with a reason.
 func TestModelsThatCannotBeRewritten(t *testing.T) {
 	const name = "model.layers.0.mlp.up_proj.weight"
 	numbers := random(1, 2*64)
@@ -134,7 +134,7 @@ func TestModelsThatCannotBeRewritten(t *testing.T) {
 	}
 }
 
-// Only what was bf16 is said to have been.
+// OnlyBF16 reports whether all quantised weights were bf16 before.
 func TestWhatWasQuantised(t *testing.T) {
 	for dtype, want := range map[string]bool{"bfloat16": true, "float16": false, "float32": false} {
 		q := Quantise(random(1, 2*64), 2, 64, false)
@@ -148,7 +148,7 @@ func TestWhatWasQuantised(t *testing.T) {
 	}
 }
 
-// Who is stopped leaves nothing.
+// A cancelled rewrite leaves no files.
 func TestAStoppedRewriteLeavesNothing(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
@@ -160,7 +160,7 @@ func TestAStoppedRewriteLeavesNothing(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// A weight of several runs is that of one.
+// Quantising a weight in several runs gives the same as in one.
 func TestRunsMakeOneWeight(t *testing.T) {
 	weights := random(3, 3*runLength+130)
 	bytes := make([]byte, 2*len(weights))
@@ -179,7 +179,7 @@ func TestRunsMakeOneWeight(t *testing.T) {
 	require.Equal(t, 1, released)
 }
 
-// What is no weight of a network, such as a list of positions, goes through as it is.
+// A tensor that is not a weight, such as a list of positions, is copied.
 func TestWhatIsNoWeightIsCarriedAlong(t *testing.T) {
 	dir, codes, out := t.TempDir(), filepath.Join(t.TempDir(), "codes"), filepath.Join(t.TempDir(), "out")
 	set := open(t, filepath.Join(golden, "qwen3-tied"))

@@ -29,7 +29,7 @@ func open(t *testing.T, dir string) *tensorfile.Set {
 	return set
 }
 
-// answer is what a case says of one weight.
+// answer is the expected result for a weight.
 type answer struct {
 	Shape  []int  `json:"shape"`
 	Double bool   `json:"double"`
@@ -46,7 +46,7 @@ func answers(t *testing.T, dir string) map[string]answer {
 	return all
 }
 
-// sum is the SHA-256 of weights in an encoding that holds them exactly.
+// sum is the SHA-256 of weights in an encoding that represents them exactly.
 func sum(weights []float32, e kernels.Encoding) string {
 	wide := make([]float64, len(weights))
 	for i, w := range weights {
@@ -64,7 +64,7 @@ func decode(m *Matrix) []float32 {
 	return w
 }
 
-// Every weight of the cases decodes to the reference's bits, before and after rounding, from any place on.
+// Every weight of the cases decodes to the reference's bits, before and after rounding, from any offset.
 func TestWeightsDecodeToTheReference(t *testing.T) {
 	for _, name := range []string{"nf4-double", "nf4-single"} {
 		dir := filepath.Join(golden, name)
@@ -88,7 +88,7 @@ func TestWeightsDecodeToTheReference(t *testing.T) {
 	}
 }
 
-// The values of eight-bit codes are those that every file brings along, but for the last bit.
+// The values of 8-bit codes are those stored in every file, up to the last bit.
 func TestDynamicValues(t *testing.T) {
 	table, err := floats(open(t, filepath.Join(golden, "nf4-double")), "model.layers.0.mlp.up_proj.weight.nested_quant_map", 256)
 	require.NoError(t, err)
@@ -98,7 +98,7 @@ func TestDynamicValues(t *testing.T) {
 	}
 }
 
-// What was quantised is quantised to itself: a block's largest weight is its scale.
+// Quantising dequantised weights gives the same codes: the largest weight of a block is its scale.
 func TestQuantisingTwiceChangesNothing(t *testing.T) {
 	dir := filepath.Join(golden, "nf4-single")
 	set := open(t, dir)
@@ -121,8 +121,8 @@ func random(seed uint64, n int) []float32 {
 	return w
 }
 
-// Written and read again, a matrix is the same; each weight is the nearest that its block has, whether blocks end with rows
-// or not, and the last may be short.
+// A matrix that is written and read is the same; each weight is the nearest one of its block, whether blocks end with rows or not; the
+// last block may be short.
 func TestWhatIsWrittenIsRead(t *testing.T) {
 	for _, c := range []struct {
 		rows, cols int
@@ -147,7 +147,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 			for _, v := range values {
 				best = min(best, math.Abs(float64(v*scale)-float64(weights[i])))
 			}
-			slack := 1e-7 + 0.02*float64(scale)*b2f(c.double) // the scale that chose the codes was not rounded yet
+			slack := 1e-7 + 0.02*float64(scale)*b2f(c.double) // codes were chosen with the scale before its own rounding
 			require.InDelta(t, best, math.Abs(float64(w)-float64(weights[i])), slack, "weight %d", i)
 		}
 	}
@@ -160,7 +160,7 @@ func b2f(b bool) float64 {
 	return 0
 }
 
-// The beginnings of two states.
+// The beginnings of two quantisation states.
 const (
 	sound = `"quant_type":"nf4","blocksize":64,"dtype":"bfloat16","shape":[5,64]`
 	half  = `{"quant_type":"nf4","blocksize":64,"dtype":"float16","shape":[5,64],"nested_blocksize":256,"nested_dtype":"float32"`
@@ -228,7 +228,7 @@ func TestDamagedWeights(t *testing.T) {
 	}
 }
 
-// The block with the largest weights is found wherever it is, whatever the sign of its scale; a scale for each scale is read, too.
+// The block with the largest weights is found anywhere, whatever the sign of its scale; nested scales are read, too.
 func TestScalesOfAnySignAndBlock(t *testing.T) {
 	read := func(quantised bool, state string, parts ...tensorfile.Source) (*Matrix, error) {
 		all := append(parts, tensorfile.FromBytes("w"+stateName, []byte(state), len(state)))

@@ -42,7 +42,7 @@ func TestAnOwnComparisonIsHeldToNumbers(t *testing.T) {
 	}
 }
 
-// Over a whole step a token is compared with all others: long completions weigh more.
+// Normalised over a step, a token is compared with all others, so that long completions weigh more.
 func TestOverTheStep(t *testing.T) {
 	for _, baseline := range []bool{false, true} {
 		rewards := []float64{1, 0, 3, 2}
@@ -109,7 +109,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// The soft penalty of DAPO: none up to its buffer, all of it at the end.
+// The soft length penalty of DAPO: none up to its buffer, the full one at the end.
 func TestOverlong(t *testing.T) {
 	s := Shaping{Longest: 20, Buffer: 4, Penalty: 2}
 	for tokens, want := range map[int]float64{1: 0, 16: 0, 17: 0.5, 18: 1, 20: 2, 25: 2} {
@@ -121,7 +121,7 @@ func TestOverlong(t *testing.T) {
 	require.InDelta(t, (0.5+1)/4, a.Overlong, 1e-12)
 }
 
-// An own function may give the same slice for every group: each has its own advantages all the same.
+// A custom function may reuse its slice for every group: each group keeps its own advantages.
 func TestAnOwnComparisonMayUseItsMemoryAgain(t *testing.T) {
 	memory := make([]float64, 2)
 	again := func(rewards []float64) []float64 { return memory[:copy(memory, Mean(rewards))] }
@@ -131,7 +131,7 @@ func TestAnOwnComparisonMayUseItsMemoryAgain(t *testing.T) {
 	require.Equal(t, [][]float64{{0.5, -0.5}, {-4, 4}}, a.Samples)
 }
 
-// A share is of what was moved: on both sides of a bound, and not what lies on it.
+// Shares count the values that a bound has changed, on both sides, but not values on it.
 func TestSharesOfWhatWasBounded(t *testing.T) {
 	c := Comparison{Shaping: Shaping{Clip: 2}, Within: Mean, Bound: 2}
 	a, err := c.Of([]Group{{Samples: []Sample{{Reward: -5}, {Reward: 2}}}})

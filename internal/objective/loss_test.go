@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// random is a sequence of n tokens with everything that a loss may want to know.
+// random is a sequence of n tokens with all inputs of losses.
 func random(r *rand.Rand, n int) *Sequence {
 	draw := func(scale, shift float64) []float64 {
 		x := make([]float64, n)
@@ -26,7 +26,7 @@ func random(r *rand.Rand, n int) *Sequence {
 	return s
 }
 
-// slope wants the gradient of a loss to be the derivative of a formula of log-probabilities.
+// slope requires that the gradient of a loss is the derivative of a formula of log-probabilities.
 func slope(t *testing.T, s *Sequence, formula func(logp []float64) float64) {
 	t.Helper()
 	const h = 1e-6
@@ -38,7 +38,7 @@ func slope(t *testing.T, s *Sequence, formula func(logp []float64) float64) {
 	}
 }
 
-// held checks value and gradient of a loss against a formula, on many random sequences.
+// held checks the value and the gradient of a loss against a formula, on many random sequences.
 func held(t *testing.T, l Loss, formula func(s *Sequence, logp []float64) float64) (seen Seen) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(1, 2))
@@ -69,7 +69,7 @@ func TestDualClip(t *testing.T) {
 	require.Positive(t, seen.Dual)
 }
 
-// The corrections are constants: they are of the policy before the step.
+// Truncated importance ratios are constants of the policy before the step.
 func TestTruncatedImportanceSampling(t *testing.T) {
 	for _, truncation := range []Truncation{PerToken, PerSequence} {
 		l := Loss{Kind: PPO, Low: 0.8, High: 1.2, Truncation: truncation, Cap: 1.3}
@@ -109,7 +109,7 @@ func TestDivergences(t *testing.T) {
 	}
 }
 
-// What k1 and k3 say of tokens drawn from p has the mean KL(p ‖ ref), and the gradients of k2 have that of the divergence.
+// The means of k1 and k3 over tokens drawn from p are KL(p ‖ ref), and the gradient of k2 is that of the divergence.
 func TestDivergencesOnAverage(t *testing.T) {
 	logits, reference := []float64{0.3, -1, 2, 0}, softmax([]float64{-0.2, 1, 0.5, 0.1})
 	p := softmax(logits)
@@ -135,7 +135,7 @@ func TestDivergencesOnAverage(t *testing.T) {
 	differ(t, logits, gradient, kl)
 }
 
-// The bonus for entropy has the gradient of the entropy on average over tokens drawn from the policy, or from another.
+// The entropy bonus has the mean gradient of the entropy, over tokens drawn from the policy or from another one.
 func TestEntropyOnAverage(t *testing.T) {
 	logits := []float64{0.3, -1, 2, 0}
 	entropy := func(logits []float64) (sum float64) {
@@ -147,7 +147,7 @@ func TestEntropyOnAverage(t *testing.T) {
 	p := softmax(logits)
 	for _, q := range [][]float64{p, softmax([]float64{1, 0, 0.5, -1})} {
 		gradient, l, seen := make([]float64, len(p)), Loss{Kind: CrossEntropy, Entropy: 0.7}, Seen{}
-		for a := range p { // drawn with the probability q
+		for a := range p { // drawn with probability q
 			s := &Sequence{LogP: []float64{math.Log(p[a])}, Old: []float64{math.Log(q[a])}, Advantage: []float64{0}, Weight: []float64{2},
 				Entropy: []float64{entropy(logits)}, Grad: make([]float64, 1)}
 			require.InDelta(t, -0.7*2*entropy(logits), l.Of(s, &seen), 1e-12)
@@ -158,7 +158,7 @@ func TestEntropyOnAverage(t *testing.T) {
 		differ(t, logits, gradient, func(logits []float64) float64 { return -0.7 * 2 * entropy(logits) })
 	}
 
-	// Where all tokens are as likely, entropy is at its greatest, and none of them says otherwise.
+	// If all tokens are equally likely, the entropy is maximal, and no token has a gradient.
 	l, seen := Loss{Kind: CrossEntropy, Entropy: 1}, Seen{}
 	s := &Sequence{LogP: []float64{-math.Log(4)}, Old: []float64{-1}, Advantage: []float64{0}, Weight: []float64{1},
 		Entropy: []float64{math.Log(4)}, Grad: make([]float64, 1)}
@@ -178,7 +178,7 @@ func softmax(logits []float64) []float64 {
 	return p
 }
 
-// chosen is 1 where token a is logit j's.
+// chosen is 1 if a = j.
 func chosen(a, j int) float64 {
 	if a == j {
 		return 1
@@ -186,7 +186,7 @@ func chosen(a, j int) float64 {
 	return 0
 }
 
-// differ wants a gradient by logits to be that of f.
+// differ requires that a gradient with respect to logits is that of f.
 func differ(t *testing.T, logits, gradient []float64, f func(logits []float64) float64) {
 	t.Helper()
 	const h = 1e-6
@@ -198,7 +198,7 @@ func differ(t *testing.T, logits, gradient []float64, f func(logits []float64) f
 	}
 }
 
-// GSPO is PPO with the geometric mean of a sequence's ratios, also beside a divergence from the reference.
+// GSPO is PPO with the geometric mean of a sequence's ratios, also with a divergence from the reference.
 func TestGSPOIsOfAWholeSequence(t *testing.T) {
 	seen := held(t, Loss{Kind: GSPO, Low: 0.9, High: 1.1, KL: 0.3, Estimator: K2}, func(s *Sequence, logp []float64) (sum float64) {
 		product := 1.0
@@ -216,7 +216,7 @@ func TestGSPOIsOfAWholeSequence(t *testing.T) {
 	require.Positive(t, seen.High)
 }
 
-// With one advantage for all tokens of a sequence, GSPO-token is GSPO; with others it is not.
+// GSPO-token equals GSPO if all tokens of a sequence have the same advantage, and not otherwise.
 func TestGSPOTokenIsGSPOWhereTokensAgree(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	var seen Seen
@@ -239,7 +239,7 @@ func TestGSPOTokenIsGSPOWhereTokensAgree(t *testing.T) {
 	}
 }
 
-// What a loss did is counted: on which side a ratio was clipped, where the advantage says anything, and what corrections were.
+// The statistics of a loss: on which side ratios were clipped, if the advantage has an effect, and the importance corrections.
 func TestLossesTellWhatTheyDid(t *testing.T) {
 	told := func(l Loss, ratios, advantages []float64) (seen Seen) {
 		n := len(ratios)

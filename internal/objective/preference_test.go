@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The loss of a pair is the formula of the paper, and its slope what differences of the loss say, wherever the pair stands.
+// The loss of a pair is the paper's formula, and its slope is confirmed by differences, at any margin.
 func TestPreference(t *testing.T) {
 	logSigmoid := func(x float64) float64 { return math.Log(1 / (1 + math.Exp(-x))) }
 	for _, p := range []Preference{{Beta: 0.1}, {Beta: 0.5, Smoothing: 0.2}, {Beta: 0.3, Squared: true}} {
@@ -26,7 +26,7 @@ func TestPreference(t *testing.T) {
 	}
 }
 
-// Far out, where exp leaves double precision, there are numbers still.
+// For large margins, where exp overflows, results are still finite.
 func TestPreferenceFarOut(t *testing.T) {
 	p := Preference{Beta: 1}
 	loss, slope := p.Of(-2000)

@@ -20,7 +20,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/openenv/openenvtest"
 )
 
-// reach serves the game, and reaches it.
+// reach serves the game, and connects to it.
 func reach(t *testing.T, game *openenvtest.Server) (*Server, *httptest.Server) {
 	t.Helper()
 	at := httptest.NewServer(game)
@@ -30,7 +30,7 @@ func reach(t *testing.T, game *openenvtest.Server) (*Server, *httptest.Server) {
 	return s, at
 }
 
-// play says something in a session.
+// play sends a text in a session.
 func play(t *testing.T, s *Server, c *Session, text string) (Result, error) {
 	t.Helper()
 	action, err := s.Act(text)
@@ -77,7 +77,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// A reward may say whether an action was right.
+// A boolean reward says whether an action was right.
 func TestRewardThatIsNoNumber(t *testing.T) {
 	for text, want := range map[string]Reward{"true": 1, "false": 0, "0.5": 0.5} {
 		var r Result
@@ -87,7 +87,7 @@ func TestRewardThatIsNoNumber(t *testing.T) {
 	require.Error(t, json.Unmarshal([]byte(`{"reward": "1"}`), new(Result)))
 }
 
-// A session that is cut off is an error, and the next one is not.
+// A session whose connection breaks is an error, and the next one works.
 func TestCutOff(t *testing.T) {
 	s, _ := reach(t, &openenvtest.Server{})
 	c, _, err := s.Begin(t.Context(), nil)
@@ -105,7 +105,7 @@ func TestCutOff(t *testing.T) {
 	c.Close()
 }
 
-// A server that has room for few sessions is asked for no more, and all get their turn.
+// No more sessions are opened than a server has room for, and all get their turn.
 func TestFewSessions(t *testing.T) {
 	for _, plain := range []bool{false, true} {
 		game := &openenvtest.Server{Sessions: 2, Plain: plain}
@@ -130,7 +130,7 @@ func TestFewSessions(t *testing.T) {
 	}
 }
 
-// Who finds a server full waits for one of its own sessions to end, and leaves the server alone meanwhile.
+// If a server is full, a session waits for another one of its own to end, and does not ask the server again meanwhile.
 func TestRoomForOneSession(t *testing.T) {
 	game := &openenvtest.Server{Sessions: 1}
 	s, _ := reach(t, game)
@@ -154,7 +154,7 @@ func TestRoomForOneSession(t *testing.T) {
 	require.Zero(t, s.open)
 }
 
-// The field of an action is the one that the schema asks for.
+// The field of an action is chosen by the schema.
 func TestChoose(t *testing.T) {
 	const two = `{"properties": {"b": {"type": "string"}, "a": {"type": "integer"}, "metadata": {"type": "object"}}`
 	for _, c := range []struct{ schema, asked, want string }{
@@ -182,7 +182,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// A text is the action that its field can hold.
+// A text is converted to the type of its field.
 func TestAct(t *testing.T) {
 	for _, c := range []struct {
 		field
@@ -220,7 +220,7 @@ func TestAct(t *testing.T) {
 	}
 }
 
-// An observation is put into words by a template, where there is one.
+// An observation is put into words by the template, if there is one.
 func TestText(t *testing.T) {
 	s := &Server{base: nil, Options: Options{Words: template.Must(template.New("").Parse("{{.a}} of {{index .b 1}}\n"))}}
 	text, err := s.Text(Result{Observation: json.RawMessage(`{"a": "x", "b": [1, 2]}`)})
@@ -245,7 +245,7 @@ func TestText(t *testing.T) {
 	require.Equal(t, "z:\none\ntwo\na: [1]", text)
 }
 
-// What is no server, or none of this kind, is said in a line.
+// An address without a server, or with another kind of server, gives an error of one line.
 func TestFaults(t *testing.T) {
 	nothing := httptest.NewServer(http.NotFoundHandler())
 	defer nothing.Close()
@@ -263,7 +263,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// An answer that breaks off, that nobody understands or that does not come is an error, and no observation of nothing.
+// An answer that is truncated, invalid, or does not come is an error, and never an empty observation.
 func TestAnswersThatAreNone(t *testing.T) {
 	answers := map[string]http.HandlerFunc{
 		"broke off: unexpected EOF": func(w http.ResponseWriter, _ *http.Request) {
@@ -272,7 +272,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 		},
 		"answered /step with something unexpected": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") },
 		"gave no answer within 50ms; make it faster, or raise turn_seconds": func(_ http.ResponseWriter, r *http.Request) {
-			_, _ = io.Copy(io.Discard, r.Body) // or nobody is told that who asked has gone
+			_, _ = io.Copy(io.Discard, r.Body) // else the server does not notice the end of the connection
 			<-r.Context().Done()
 		},
 	}
@@ -305,7 +305,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 	require.Zero(t, s.open)
 }
 
-// Who does not let grpo in, or fails, is told from a server that has no schema.
+// A server that refuses access, or fails, is distinguished from one that has no schema.
 func TestWhyASchemaIsNotTold(t *testing.T) {
 	for status, want := range map[int]string{
 		http.StatusUnauthorized:        "answered /schema with 401 Unauthorized: no; set OPENENV_TOKEN to its token",

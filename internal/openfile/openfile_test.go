@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A pipe is read to its end where somebody writes, however late, and is not waited for where nobody does.
+// A pipe with a writer is read to its end, however late; one without a writer is not waited for.
 func TestPipes(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
@@ -25,7 +25,7 @@ func TestPipes(t *testing.T) {
 	require.Empty(t, text)
 	require.NoError(t, f.Close())
 
-	r, w, err := os.Pipe() // as <(command) gives
+	r, w, err := os.Pipe() // like <(command)
 	require.NoError(t, err)
 	defer r.Close()
 	go func() {

@@ -1,10 +1,10 @@
-"""Cases to compare by: small models with random weights, and what exact arithmetic makes of them.
+"""Test cases: small models with random weights, and their results in float64.
 
     python3 cases.py draw SEED DIR [FAMILY]   a new model, adapters, inputs and answers; a family is Qwen3, Llama, …
-    python3 cases.py answer DIR ...           the answers anew, for the weights and inputs that are there
-    python3 cases.py check DIR ...            whether the answers there are those of the reference
+    python3 cases.py answer DIR ...           computes the answers again, for the weights and inputs in DIR
+    python3 cases.py check DIR ...            whether the answers in DIR are those of the reference
 
-model/testdata/golden/README.md says what the files of a case are.
+model/testdata/golden/README.md describes the files of a case.
 """
 
 import json
@@ -33,7 +33,7 @@ def store(directory, name, value):
 
 
 def answers(directory, inputs):
-    """What the reference makes of a case: its files by name, without those that are tensors, and these."""
+    """The reference's results for a case: its JSON files by name, the first gradients, and the trained adapter."""
     config, weights = read_model(directory)
     adapter = Adapter.read(os.path.join(directory, "adapter"))
     models = {"base": Model(config, weights), "adapter": Model(config, weights, adapter)}
@@ -57,7 +57,7 @@ def answers(directory, inputs):
 
 
 def inputs_of(directory):
-    """What was asked of a case that has its answers."""
+    """The inputs of a case, read from its answers."""
     learned = load(directory, "train.json")
     return {
         "sequences": [s["tokens"] for s in load(directory, "score.json")],
@@ -75,7 +75,7 @@ def answer(directory, inputs):
     end.write(os.path.join(directory, "train_final"))
 
 
-# What the rotary positions of a drawn model may be scaled by: to act within the length of the cases, from few positions on.
+# Scalings of rotary positions for drawn models: with contexts so short that they matter within the length of the cases.
 SCALINGS = [
     None,
     {"rope_type": "linear", "factor": 4.0},
@@ -89,7 +89,7 @@ FAMILIES = ["Qwen3", "Qwen2", "Llama", "Mistral", "Gemma2"]
 
 
 def family_of(rng, family, config):
-    """What a family has beside the settings of all."""
+    """The settings of a family beyond the common ones."""
     pick = lambda *of: of[rng.integers(len(of))]
     config.update(architectures=[family + "ForCausalLM"], model_type=family.lower())
     for key in ("attention_bias", "use_sliding_window", "sliding_window"):
@@ -112,14 +112,14 @@ def family_of(rng, family, config):
 
 
 def biases_of(config, module):
-    """Whether a product of a layer adds something."""
+    """Whether a linear of a layer has a bias."""
     if config["model_type"] == "qwen2":
         return module in ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")
     return config.get("attention_bias" if module.startswith("self_attn") else "mlp_bias", False)
 
 
 def draw(seed, directory, family="Qwen3"):
-    """A model whose shape, too, depends on the seed, rounded to bf16; adapters in f32; inputs; answers."""
+    """A model in bf16, whose shape also depends on the seed; adapters in f32; inputs; answers."""
     rng = np.random.default_rng([seed, FAMILIES.index(family)] if family != "Qwen3" else seed)
     pick = lambda *of: of[rng.integers(len(of))]
     width, groups, kv = int(pick(16, 32, 64)), int(pick(1, 2, 3, 4)), int(pick(1, 2, 3))
@@ -154,7 +154,7 @@ def draw(seed, directory, family="Qwen3"):
 
 
 def draw_weights(rng, c):
-    """Normal numbers whose products keep about the size of what goes in, as bf16."""
+    """Normal bf16 numbers, scaled so that a product has about the magnitude of its input."""
     hidden, inner = c["hidden_size"], c["intermediate_size"]
     queries, keys = (c[n] * c["head_dim"] for n in ("num_attention_heads", "num_key_value_heads"))
     shapes, biases = {"model.embed_tokens": (c["vocab_size"], hidden), "model.norm": (hidden,)}, {}
@@ -185,8 +185,8 @@ def draw_weights(rng, c):
 
 
 def readable(config, directory):
-    """A model like one of a case that readers of GGUF compute otherwise, without what they do: where one cannot be compared with
-    llama.cpp, this one is."""
+    """A model like one of a case, without the features that readers of GGUF compute differently. It is compared with llama.cpp if
+    the case itself cannot be."""
     c = dict(config, rope_scaling=dict(config.get("rope_scaling") or {}) or None)
     family, scaling = c["model_type"], c["rope_scaling"]
     if scaling:
@@ -217,7 +217,7 @@ def draw_adapter(rng, weights, rank, targets):
 
 
 def draw_datum(rng, model, tokens, advantage):
-    """A completion by a policy that is a little other than the model; the prompt has no log-probabilities."""
+    """A completion by a policy close to the model; the prompt has no log-probabilities."""
     prompt = 1 + len(tokens) // 4
     old = model.score(tokens)[0] + 0.2 * rng.standard_normal(len(tokens) - 1)
     old[: prompt - 1] = 0
@@ -225,7 +225,7 @@ def draw_datum(rng, model, tokens, advantage):
 
 
 def gap(got, want):
-    """The largest difference between two trees of numbers; what is no number must be equal."""
+    """The largest difference between two trees of numbers; other values must be equal."""
     if isinstance(want, dict):
         assert got.keys() == want.keys(), f"{sorted(got)} in place of {sorted(want)}"
         return max((gap(got[k], want[k]) for k in want), default=0)

@@ -1,9 +1,9 @@
-"""Holds grpo to an independent float64 reference, and prints how far it is off.
+"""Compares grpo with an independent float64 reference, and prints the differences.
 
     python3 parity.py --grpo bin/grpo [--seed N] [--cases K] [--keep DIR] [--llama COMMAND]
 
-Two kinds of cases: the committed ones, whose answers must be those of the reference, and as many new ones as
-asked for of each family, drawn from the seed. On each, grpo scores, samples greedily, trains, merges, and reads and writes adapters in
+There are two kinds of cases: the committed ones, whose answers must be those of the reference, and K new ones
+of each family, drawn from the seed. On each, grpo scores, samples greedily, trains, merges, and reads and writes adapters in
 PEFT's format, with and without an adapter.
 """
 
@@ -25,7 +25,7 @@ from tensors import Adapter, read_model, read_tensors
 HERE = os.path.dirname(os.path.abspath(__file__))
 COMMITTED = os.path.join(HERE, "..", "..", "model", "testdata", "golden")
 
-# What single precision may make of it; a wrong formula costs a hundred times as much.
+# Limits for rounding in single precision; a wrong formula differs by a hundred times as much.
 LIMITS = {
     "committed answers, beside the reference": 1e-9,
     "log-probabilities": 2e-5,
@@ -56,7 +56,7 @@ class Table:
         self.worst[what] = count + 1, max(worst, difference)
 
     def print(self):
-        """Whether all is within its limit."""
+        """Whether all differences are within their limits."""
         fine = True
         for what, (count, worst) in self.worst.items():
             ok = worst <= LIMITS[what]
@@ -70,7 +70,7 @@ class Grpo:
         self.command, self.table = command, table
 
     def __call__(self, *arguments, lines=()):
-        """The lines of JSON that a verb prints."""
+        """The JSON lines that a verb prints."""
         text = "".join(json.dumps(line) + "\n" for line in lines)
         done = subprocess.run([self.command, *map(str, arguments)], input=text, capture_output=True, text=True)
         if done.returncode != 0:
@@ -105,7 +105,7 @@ class Grpo:
                         lines=[{"tokens": want["prompt"]}])
             for i in range(n):
                 if want["margins"][i] < 1e-3:
-                    break  # a tie in single precision, on which all that follows depends
+                    break  # a tie in single precision: the tokens after it depend on how it is broken
                 self.table.add("greedy: wrong tokens", int(got["tokens"][i] != want["completion"][i]))
                 self.table.add("greedy: log-probabilities", abs(got["logprobs"][i] - want["logprobs"][i]))
 
@@ -131,7 +131,7 @@ class Grpo:
         self.compare_peft(case, [*replay, "--steps", 1], scratch, out)
 
     def compare_peft(self, case, replay, scratch, trained):
-        """An adapter that is read and written keeps every bit; one that grpo wrote means to others what it means to grpo."""
+        """Reading and writing an adapter keeps every bit; the reference scores an adapter written by grpo as grpo does."""
         kept, copied = os.path.join(case, "adapter"), os.path.join(scratch, "copied")
         self(*replay, "--adapter", kept, "--out", copied, "learning_rate=0")
         a, b = Adapter.read(kept), Adapter.read(copied)
@@ -156,17 +156,17 @@ class Grpo:
             if factors:
                 down, up = (a.tensors[n] for n in factors)
                 w = w + a.scale * up @ down
-            # Rounded once from float64 it would be off by half a unit; single precision adds a little.
+            # Rounding once from float64 is off by half a unit at most; single precision adds a little.
             unit = 2.0 ** (np.floor(np.log2(np.maximum(np.abs(w), 1e-3))) - 7)
             self.table.add("merged weights: units in the last place of bf16", np.max(np.abs(merged[name] - w) / unit))
 
     def compare_llama(self, case, command, scratch, sequences=None):
-        """Log-probabilities of grpo beside those of llama.cpp, which reads the model as grpo has written it; what it refuses that
-        for, or None."""
+        """Compares log-probabilities of grpo with those of llama.cpp, which reads the GGUF that grpo writes. Returns why grpo
+        refuses to write one, or None."""
         sequences = sequences or [s["tokens"] for s in cases.load(case, "score.json")]
         config = cases.load(case, "config.json")
         gemma = config["architectures"] == ["Gemma2ForCausalLM"]
-        if not gemma and config.get("sliding_window"):  # which is not part of the format: what fits into one is compared
+        if not gemma and config.get("sliding_window"):  # GGUF has no window here: sequences are cut to its length
             sequences = [s[:config["sliding_window"]] for s in sequences]
         done = subprocess.run([*command, case, scratch], input="".join(" ".join(map(str, s)) + "\n" for s in sequences),
                               capture_output=True, text=True, env={**os.environ, "GRPO": self.command})
@@ -181,7 +181,7 @@ class Grpo:
         return None
 
     def compare_like(self, case, command, scratch):
-        """The same of a model like that of a case, without what readers of GGUF would compute otherwise."""
+        """The same for a model like that of a case, without the features that readers of GGUF compute differently."""
         like = os.path.join(scratch, "like")
         os.mkdir(like)
         cases.readable(cases.load(case, "config.json"), like)

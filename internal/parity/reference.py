@@ -2,8 +2,8 @@
 Mistral and Gemma 2, with their ways to scale rotary positions.
 
 It shares nothing with grpo: no code, no kernels, no order of sums. Every operation gives its value and a
-function that takes the loss's derivative by that value to the one by its input; what an adapter's
-factors gather goes into a dictionary. Sequences are computed one by one.
+function from the derivative of the loss with respect to that value to the one with respect to its input; the
+derivatives of an adapter's factors are added up in a dictionary. Sequences are computed one by one.
 """
 
 import numpy as np
@@ -24,14 +24,14 @@ def rms_norm(x, weight, eps):
 
 
 def rotate(x, cos, sin):
-    """Rotary positions: the two halves of a head turn together. Turning back is the derivative."""
+    """Rotary positions: element i of each half of a head is rotated together. The derivative rotates back."""
     half = x.shape[-1] // 2
     a, b = x[..., :half], x[..., half:]
     return np.concatenate([a * cos - b * sin, b * cos + a * sin], -1)
 
 
 def bent(x, cap):
-    """cap · tanh(x / cap), and its derivative; without a cap nothing bends."""
+    """cap · tanh(x / cap), and its derivative; without a cap, the identity."""
     if not cap:
         return x, 1.0
     t = np.tanh(x / cap)
@@ -39,8 +39,8 @@ def bent(x, cap):
 
 
 def attention(q, k, v, scale, cap, window):
-    """Causal attention of (T, heads, D) over (T, fewer heads, D); as many queries share a key as there are more heads. With a
-    window a query reads itself and the window − 1 positions before it."""
+    """Causal grouped-query attention of (T, heads, D) over (T, fewer heads, D). With a window, a position reads itself and the
+    window − 1 positions before it."""
     length, heads, width = q.shape
     share = heads // k.shape[1]
     q_, k_, v_ = (np.repeat(x, n, axis=1).transpose(1, 0, 2) for x, n in ((q, 1), (k, share), (v, share)))
@@ -72,7 +72,7 @@ def silu_times(gate, up):
 
 
 def gelu_times(gate, up):
-    """The form of GELU with a hyperbolic tangent."""
+    """The tanh form of GELU."""
     c, a = np.sqrt(2 / np.pi), 0.044715
     t = np.tanh(c * (gate + a * gate**3))
     half = 0.5 * (1 + t)
@@ -96,11 +96,11 @@ class Model:
         self.width = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
 
     def norm(self, x, name):
-        """Gemma's norms hold what their weights differ from one by."""
+        """Gemma stores the weights of norms minus one."""
         return rms_norm(x, self.w[name + ".weight"] + (1 if self.gemma else 0), self.c["rms_norm_eps"])
 
     def window(self, layer):
-        """How many positions a query of a layer reads; None: all."""
+        """The number of positions that a layer attends to; None: all."""
         c = self.c
         slides = {
             "MistralForCausalLM": lambda: True,
@@ -126,11 +126,11 @@ class Model:
         return x @ w.T + bias + scale * (down @ b.T), back
 
     def head_norm(self, x, name):
-        """The norm of heads, of a family that has one."""
+        """The norm of heads, in families that have one."""
         return self.norm(x, name) if name + ".weight" in self.w else (x, lambda dy: dy)
 
     def mix(self, h, i, grads):
-        """Attention, with all its products."""
+        """Attention, with its projections."""
         c, at, length = self.c, f"model.layers.{i}.self_attn.", len(h)
         cos, sin = (x[:, None, :] for x in cosines(c, self.width, length))
         projections = [self.linear(h, f"{at}{n}_proj", grads) for n in "qkv"]
@@ -163,7 +163,7 @@ class Model:
         return down, back
 
     def layer(self, x, i, grads):
-        """Attention and the MLP, each of what a norm gives and added to what it was given; Gemma 2 has norms of what is added, too."""
+        """Attention and the MLP, each with a norm before it and a residual around it; Gemma 2 has norms after them, too."""
         norms = ("input", "post_attention"), ("pre_feedforward", "post_feedforward")
         if not self.gemma:
             norms = ("input", None), ("post_attention", None)
@@ -193,9 +193,9 @@ class Model:
         return x, back
 
     def logits(self, tokens, grads=None):
-        """(T, V), and the function that gathers the derivatives of the adapter's factors into grads."""
+        """Logits (T, V), and the function that adds the derivatives of the adapter's factors to grads."""
         x, backs = self.w["model.embed_tokens.weight"][np.asarray(tokens)], []
-        if self.gemma:  # by a number of the type that the weights were published in
+        if self.gemma:  # the factor is rounded to bf16, the type of the published weights
             x = x * from_bf16(to_bf16(np.sqrt([self.c["hidden_size"]])))[0]
         for i in range(self.c["num_hidden_layers"]):
             x, back = self.layer(x, i, grads)
@@ -216,7 +216,7 @@ class Model:
         return log_softmax(logits[:-1])[np.arange(len(tokens) - 1), tokens[1:]], logits[-1]
 
     def greedy(self, prompt, n):
-        """The likeliest continuation, each token's log-probability, and its lead over the runner-up."""
+        """The greedy continuation, each token's log-probability, and its margin over the runner-up."""
         tokens, logprobs, margins = list(prompt), [], []
         for _ in range(n):
             row = log_softmax(self.logits(tokens)[0][-1])
@@ -233,7 +233,7 @@ def log_softmax(x):
 
 
 def importance_sampling(model, datums):
-    """−Σ exp(logp − q)·A over the completions of all datums, and its derivatives by the adapter's factors."""
+    """−Σ exp(logp − q)·A over the completions of all datums, and its derivatives with respect to the adapter's factors."""
     loss, grads = 0.0, {}
     for d in datums:
         logits, back = model.logits(d["tokens"][:-1], grads)
@@ -242,14 +242,14 @@ def importance_sampling(model, datums):
         counts = np.arange(len(logits)) >= d["ob_len"] - 1
         terms = counts * np.exp(logp[at] - np.asarray(d["logprobs"])) * d["advantage"]
         loss -= terms.sum()
-        dlogits = np.exp(logp) * terms[:, None]  # by a logit: p − 1 at the token, p elsewhere, times −(−term)
+        dlogits = np.exp(logp) * terms[:, None]  # with respect to logits: (p − 1 at the token, p elsewhere) · term
         dlogits[at] -= terms
         back(dlogits)
     return loss, grads
 
 
 def train(config, weights, adapter, datums, adam, steps):
-    """Adam with decoupled weight decay on the same datums. Gives each step's loss and norm, the first gradients, the end."""
+    """Adam with decoupled weight decay on the same datums. Returns each step's loss and norm, the first gradients, the final adapter."""
     values = {n: x.copy() for n, x in adapter.tensors.items()}
     m, v = ({n: np.zeros_like(x) for n, x in values.items()} for _ in range(2))
     beta1, beta2, log, first = adam["beta1"], adam["beta2"], [], None

@@ -1,4 +1,4 @@
-"""Rotary positions: by how much the pairs of a head turn, and the ways to make more positions fit, as they were published."""
+"""Rotary positions: the rotation of the pairs of a head, and the published ways to extend the context."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ def cosines(config, width, length):
 
 
 def frequencies(config, width):
-    """Angles from one position to the next, and what cosines and sines are multiplied by."""
+    """The frequencies (angle per position), and the factor of cosines and sines."""
     base, s = config.get("rope_theta", 1e4), config.get("rope_scaling") or {}
     turns = base ** (-np.arange(0, width, 2) / width)
     kind = s.get("rope_type", "default")
@@ -26,7 +26,7 @@ def frequencies(config, width):
 
 
 def llama3(turns, s):
-    """Llama 3.1: waves that are long beside the original context turn slower, short ones as before."""
+    """Llama 3.1: wavelengths that are long relative to the original context are stretched, short ones are kept."""
     original, out = s["original_max_position_embeddings"], []
     for f in turns:
         wave = 2 * np.pi / f
@@ -41,12 +41,12 @@ def llama3(turns, s):
 
 
 def yarn(turns, s, base, width):
-    """"YaRN: Efficient Context Window Extension of Large Language Models", with the ramp by dimensions of its authors' program:
-    dimensions that turn more than beta_fast times in the original context stay, those that turn less than beta_slow times are
+    """"YaRN: Efficient Context Window Extension of Large Language Models", with the ramp over dimensions of its authors' program:
+    dimensions with more than beta_fast rotations in the original context are kept, those with less than beta_slow are
     interpolated."""
 
     def dimension(rotations):
-        """Where b ** (2d / D) · 2π · rotations is the original context."""
+        """The dimension d with that many rotations in the original context: b ** (2d / D) · 2π · rotations is its length."""
         return width * np.log(s["original_max_position_embeddings"] / (2 * np.pi * rotations)) / (2 * np.log(base))
 
     first, last = dimension(s.get("beta_fast", 32)), dimension(s.get("beta_slow", 1))

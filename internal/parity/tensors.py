@@ -10,7 +10,7 @@ ALL_TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "
 
 
 def to_bf16(x):
-    """The nearest bf16 of each number, ties to even, as its 16 bits."""
+    """Rounds to bf16, ties to even; the result is the 16 bits."""
     bits = x.astype(np.float32).view(np.uint32)
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
 
@@ -40,7 +40,7 @@ def read_tensors(path):
 
 
 def write_tensors(path, tensors, dtype):
-    """Writes tensors as "F32" or "BF16"; what does not fit is rounded."""
+    """Writes tensors as "F32" or "BF16", rounded."""
     head, body = {"__metadata__": {"format": "pt"}}, b""
     for name, x in tensors.items():
         raw = (x.astype(np.float32) if dtype == "F32" else to_bf16(x)).tobytes()
@@ -64,7 +64,7 @@ def read_model(directory):
 
 
 def decoded(weights):
-    """The weights of four bits (NF4, as bitsandbytes writes it) as numbers, beside all others."""
+    """Dequantises 4-bit weights (NF4, as bitsandbytes writes it); other tensors are unchanged."""
     state_of = ".quant_state.bitsandbytes__nf4"
     quantised = [name.removesuffix(state_of) for name in weights if name.endswith(state_of)]
     out = {n: w for n, w in weights.items() if not any(n == q or n.startswith(q + ".") for q in quantised)}
@@ -85,7 +85,7 @@ def decoded(weights):
 
 
 class Adapter:
-    """A PEFT adapter: y = W x + (alpha/r) B A x. Its names are those of its file."""
+    """A PEFT adapter: y = W x + (alpha/r) B A x. Tensors have the names of the file."""
 
     PREFIX = "base_model.model."
 
@@ -109,7 +109,7 @@ class Adapter:
         write_tensors(os.path.join(directory, "adapter_model.safetensors"), self.tensors, "F32")
 
     def factors(self, module):
-        """The names of A and B of a module such as model.layers.0.self_attn.q_proj; None where it has none."""
+        """The names of A and B of a module such as model.layers.0.self_attn.q_proj; None if it has none."""
         names = [f"{self.PREFIX}{module}.lora_{x}.weight" for x in "AB"]
         return names if names[0] in self.tensors else None
 

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a script leads to comes first; what is no script, or leads nowhere, stays as it is.
+// The interpreter that a script starts comes first; a command that is no script, or starts none, is unchanged.
 func TestFirst(t *testing.T) {
 	First()
 	python, err := exec.LookPath("python3")

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/sources"
 )
 
-// Who asks a checkpoint for answers is told of the files of its environment, and of the list of what they may not have, that were edited
-// since; who asks for none, or named other ones, is not.
+// If the files of a run's environment, or of its blocked strings, were edited since, a later evaluation that uses them reports it; one
+// that does not, or that names other files, does not.
 func TestEditedFilesOfAnEnvironmentAreTold(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
@@ -51,7 +51,7 @@ func TestEditedFilesOfAnEnvironmentAreTold(t *testing.T) {
 	}
 }
 
-// Problems of another split are others, of which nothing is told, as of the wording that is built in.
+// Problems of another split, and built-in templates, are not compared.
 func TestWhatIsNamedAnewIsNotTold(t *testing.T) {
 	template := filepath.Join(t.TempDir(), "template")
 	require.NoError(t, os.WriteFile(template, []byte("{{.Statement}}"), 0o644))

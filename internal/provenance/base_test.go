@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
 
-// checkpointOf writes the checkpoint of a run over the model in a directory, and gives its adapter.
+// checkpointOf writes the checkpoint of a run of a model, and returns its adapter.
 func checkpointOf(t *testing.T, model string) (adapter string) {
 	t.Helper()
 	part, err := OfModel(model)
@@ -37,7 +37,7 @@ func checkpointOf(t *testing.T, model string) (adapter string) {
 	return adapter
 }
 
-// What an adapter was trained over is known of its checkpoint, and what it hangs on of that model is compared.
+// The base of an adapter is known from its checkpoint, and is compared with the model in use.
 func TestWhatIsBelowAnAdapter(t *testing.T) {
 	model := t.TempDir()
 	put := func(name, text string) {
@@ -77,7 +77,7 @@ func TestWhatIsBelowAnAdapter(t *testing.T) {
 	require.ErrorContains(t, CheckBase(adapter, model), "state.json is damaged")
 }
 
-// A copy of an adapter that has the record of its base beside it goes with that one, as the checkpoint does.
+// A copy of an adapter with a record of its base is checked in the same way.
 func TestWhatStandsBesideAnAdapter(t *testing.T) {
 	model := t.TempDir()
 	for _, name := range []string{"config.json", "tokenizer.json", "model.safetensors"} {
@@ -100,7 +100,7 @@ func TestWhatStandsBesideAnAdapter(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(copied, BaseFile))
 }
 
-// A model in four bits and the one that it was made of are the same below an adapter, until one of them is changed.
+// A 4-bit model and the model that it was made from count as the same base, until one of them is changed.
 func TestAQuantisedBase(t *testing.T) {
 	model, four := t.TempDir(), t.TempDir()
 	put := func(dir, name, text string) {
@@ -122,7 +122,7 @@ func TestAQuantisedBase(t *testing.T) {
 	require.ErrorContains(t, CheckBase(known, four), "model.safetensors changed (fingerprint")
 }
 
-// An adapter in a checkpoint is as the run saved it, or it is refused; what else is in the checkpoint is no concern of it.
+// An adapter in a checkpoint must be as the run saved it; other files of the checkpoint do not matter.
 func TestAnAdapterIsAsItWasSaved(t *testing.T) {
 	adapter, copied, link := checkpointOf(t, t.TempDir()), filepath.Join(t.TempDir(), "copy"), filepath.Join(t.TempDir(), "link")
 	require.NoError(t, os.Symlink(adapter, link))
@@ -150,7 +150,7 @@ func TestAnAdapterIsAsItWasSaved(t *testing.T) {
 	require.ErrorContains(t, CheckWhole(adapter), rundir.StateFile+": ")
 }
 
-// What was found at first is nothing to compare with once other problems are held out, be they called the same.
+// The first evaluation is no reference once other problems are held out, even under the same ids.
 func TestWhatWasFoundFirst(t *testing.T) {
 	r := &Run{Dir: t.TempDir(), Manifest: Manifest{Starts: []Start{{Parts: Parts{"test_data": {SHA256: "one"}}},
 		{After: 2, Parts: Parts{"test_data": {SHA256: "two"}}}}}}

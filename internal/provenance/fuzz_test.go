@@ -14,8 +14,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
 
-// What a directory says of its run is refused in a line that names the file, or gives settings for every step, which
-// written as its first settings are the same.
+// The records of a run are refused in one line that names the file, or give settings for every step; written as initial settings, these
+// are read back unchanged.
 func FuzzRead(f *testing.F) {
 	cfg := configs.Defaults()
 	first, err := json.Marshal(cfg)
@@ -61,7 +61,7 @@ func FuzzRead(f *testing.F) {
 			other := t.TempDir()
 			require.NoError(t, os.WriteFile(filepath.Join(other, ConfigFile), text, 0o644))
 			again, err := SettingsOf(other)
-			if at.Version == 0 { // a change took it away
+			if at.Version == 0 { // a change has removed it
 				continue
 			}
 			require.NoError(t, err)

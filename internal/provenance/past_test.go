@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
 
-// Who names a checkpoint goes on with what was in force when that was made, and who names the run with what it had last.
+// A run resumed from a named checkpoint has the settings at that checkpoint; one resumed by its directory has the latest.
 func TestACheckpointIsGoneOnWithAsItWasMade(t *testing.T) {
 	weights, run := t.TempDir(), t.TempDir()
 	model(t, weights, 20)
@@ -46,7 +46,7 @@ func TestACheckpointIsGoneOnWithAsItWasMade(t *testing.T) {
 	}
 }
 
-// Of runs from before starts told of a program's own parts nobody knows which they had.
+// Whether runs of older releases had parts of the program's own is unknown.
 func TestOwnPartsOfOlderRuns(t *testing.T) {
 	for _, c := range []struct {
 		manifest Manifest
@@ -60,7 +60,7 @@ func TestOwnPartsOfOlderRuns(t *testing.T) {
 	}
 }
 
-// Two starts are the same where all is that a step hangs on.
+// Two starts are the same if everything that affects a step is.
 func TestStartsThatTrainAlike(t *testing.T) {
 	start := func() Start {
 		return Start{After: 3, Order: "o", Own: []string{OwnLoss}, Parts: Parts{"data": {SHA256: "a"}},
@@ -79,7 +79,7 @@ func TestStartsThatTrainAlike(t *testing.T) {
 	}
 }
 
-// Steps that are made again by another process than made them first are so on record, with its settings.
+// Steps repeated by another process are on record with its settings.
 func TestGoingBackIsOnRecord(t *testing.T) {
 	run := t.TempDir()
 	cfg := configs.Defaults()
@@ -111,7 +111,7 @@ func TestGoingBackIsOnRecord(t *testing.T) {
 	require.Equal(t, []float64{4e-5, 7, 7}, []float64{rate(5), rate(6), rate(9)})
 }
 
-// Weights that were changed as allowed are compared with what they were changed to.
+// If a change of the weights was allowed, they are compared with the new ones from then on.
 func TestWeightsThatWereChangedAsAllowed(t *testing.T) {
 	weights, run := t.TempDir(), t.TempDir()
 	cfg := configs.Defaults()
@@ -130,7 +130,7 @@ func TestWeightsThatWereChangedAsAllowed(t *testing.T) {
 	require.NoError(t, began(t, run, &cfg, past, other, weights))
 }
 
-// The settings of a run that another goes on from are its own, but for where it began itself.
+// A fork takes over the settings of a run, but not those of where it began.
 func TestWhereARunBeganIsNotHandedOn(t *testing.T) {
 	run, adapter := t.TempDir(), filepath.Join(t.TempDir(), "adapter")
 	cfg := configs.Defaults()
@@ -148,7 +148,7 @@ func TestWhereARunBeganIsNotHandedOn(t *testing.T) {
 	require.ErrorContains(t, CheckSettings(run, &cfg, &now), "already has a run, which began elsewhere")
 }
 
-// A checkpoint that says of its model no more than a sum has nothing to compare.
+// A checkpoint of an older release that has only one hash of its model cannot be compared.
 func TestABaseWithoutFilesIsNotKnown(t *testing.T) {
 	adapter := checkpointOf(t, t.TempDir())
 	text, err := rundir.Seal(struct {

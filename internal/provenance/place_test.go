@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// A ~ that no shell has read, as in a file of settings, makes no folder of that name; a run that is in one goes on.
+// An unexpanded ~, as in a file of settings, does not create a folder of that name; an existing run in one can be resumed.
 func TestATildeIsNoRunDirectory(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("HOME", "/home/ada")

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// sums is a backend with an order of its own.
+// sums is a backend with its own order of summation.
 type sums struct {
 	kernels.Backend
 	order string
@@ -27,7 +27,7 @@ type sums struct {
 func (s sums) Order() string { return s.order }
 func (s sums) Name() string  { return "sums" }
 
-// choosing is one that leaves the choice, and is fastest in tiles.
+// choosing is a backend with a choice of orders, of which tiles are the fastest.
 type choosing struct {
 	kernels.Backend
 	now kernels.Order
@@ -39,7 +39,7 @@ func (c *choosing) Sums() kernels.Order     { return c.now }
 func (c *choosing) SetSums(o kernels.Order) { c.now = o }
 func (c *choosing) Fastest() kernels.Order  { return kernels.Tiles }
 
-// model is a directory with a file of weights that a sample does not cover, with one byte changed.
+// model is a directory with a weights file that is larger than the sample that is hashed, with one byte changed.
 func model(t *testing.T, dir string, at int) Part {
 	t.Helper()
 	text := append([]byte{2, 0, 0, 0, 0, 0, 0, 0, '{', '}'}, bytes.Repeat([]byte("0123456789abcdef"), 1<<16)...)
@@ -50,7 +50,7 @@ func model(t *testing.T, dir string, at int) Part {
 	return p
 }
 
-// began starts a process that trains in a run, and gives what becomes of its weights' fingerprint.
+// began starts a process that trains in a run, and returns the fingerprint of the weights.
 func began(t *testing.T, run string, cfg *configs.Config, past Past, start Start, weights string) error {
 	t.Helper()
 	d, err := rundir.Claim(run)
@@ -64,17 +64,17 @@ func began(t *testing.T, run string, cfg *configs.Config, past Past, start Start
 	return l.Close()
 }
 
-// A sample notices other weights at once; what it leaves out is noticed when all of them have been read.
+// The hash of a sample notices other weights at once; changes elsewhere are noticed when all weights have been hashed.
 func TestWeightsAreKnownAgain(t *testing.T) {
 	weights, run := t.TempDir(), t.TempDir()
 	is := model(t, weights, 20)
 	require.NotEqual(t, is.SHA256, model(t, weights, 21).SHA256, "in a block of the sample")
 	require.Equal(t, is.SHA256, model(t, weights, 20).SHA256)
-	require.NoError(t, os.WriteFile(filepath.Join(weights, "._model.safetensors"), nil, 0o644)) // which another system may leave
+	require.NoError(t, os.WriteFile(filepath.Join(weights, "._model.safetensors"), nil, 0o644)) // other systems leave such files
 	require.Equal(t, is.SHA256, model(t, weights, 20).SHA256)
 	full, err := Full(t.Context(), weights)
 	require.NoError(t, err)
-	// What runs of other releases have on record.
+	// The fingerprint in the records of other releases.
 	require.Equal(t, "081e5fcfaa63a7865f9fb3397513245526e6da3805bc83c1ef29a934b9c35aad", is.SHA256)
 	require.Equal(t, "675f7b0993443c776aec989471e6adbe9bd852f21eedebdbd50ef911128e8ce6", full)
 	require.Empty(t, Parts{"model": {SHA256: "a", Full: full}}.Differences(Parts{"model": {SHA256: "a"}}), "nobody knew it")
@@ -93,7 +93,7 @@ func TestWeightsAreKnownAgain(t *testing.T) {
 	same, err := OfModel(weights)
 	require.NoError(t, err)
 	require.Equal(t, is.SHA256, same.SHA256, "between two blocks of the sample")
-	for range 2 { // who types the same again is told again
+	for range 2 { // the warning is repeated at every start
 		goOn := Past{Checkpoint: filepath.Join(run, rundir.Checkpoints, rundir.Name(4))}
 		require.NoError(t, goOn.Check(&cfg, 4, sums{}))
 		err = began(t, run, &cfg, goOn, Start{After: 4, Parts: Parts{"model": same}}, weights)
@@ -101,7 +101,7 @@ func TestWeightsAreKnownAgain(t *testing.T) {
 	}
 }
 
-// Settings are those that were in force at a step, also after somebody went back.
+// The settings in force at a step, also after the run went back.
 func TestSettingsInForce(t *testing.T) {
 	weights, run := t.TempDir(), t.TempDir()
 	model(t, weights, 20)
@@ -132,7 +132,7 @@ func TestSettingsInForce(t *testing.T) {
 	require.NoError(t, last.Check(&cfg, 8, sums{}))
 }
 
-// A manifest that is damaged is refused with what is lost without it.
+// If a manifest is damaged, the error says what would be lost without it.
 func TestADamagedManifestSaysWhatIsLost(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, ManifestFile)
@@ -143,8 +143,7 @@ func TestADamagedManifestSaysWhatIsLost(t *testing.T) {
 	require.True(t, badinput.Is(err))
 }
 
-// A backend whose bits cannot be those of the run is refused, unless that is allowed or the run of before there was a
-// choice.
+// A backend that cannot reproduce the run's bits is refused, unless that is allowed, or the run is older than the choice of orders.
 func TestSumsInAnotherOrderAreRefused(t *testing.T) {
 	weights, run := t.TempDir(), t.TempDir()
 	model(t, weights, 20)
@@ -169,12 +168,12 @@ func TestSumsInAnotherOrderAreRefused(t *testing.T) {
 	require.NoError(t, goOn("in tiles"))
 }
 
-// What a backend may choose is what it has chosen for the run already.
+// auto means what was chosen when the run began.
 func TestAutoIsWhatTheRunHas(t *testing.T) {
 	weights, run := t.TempDir(), t.TempDir()
 	model(t, weights, 20)
 	cfg := configs.Defaults()
-	cfg.RunDir, cfg.Precision, cfg.KVCacheDtype, cfg.AdapterPrecision = run, "bf16", "", "" // nothing is f32
+	cfg.RunDir, cfg.Precision, cfg.KVCacheDtype, cfg.AdapterPrecision = run, "bf16", "", "" // "" is f32
 	require.NoError(t, began(t, run, &cfg, Past{}, Start{}, weights))
 	cfg.Precision, cfg.KVCacheDtype, cfg.AdapterPrecision = "auto", "auto", "auto"
 	require.NoError(t, (&Past{Checkpoint: "any"}).Check(&cfg, 4, sums{}))
@@ -196,7 +195,7 @@ func TestAutoIsWhatTheRunHas(t *testing.T) {
 	require.Equal(t, "auto", cfg.Precision, "a fork is a run of its own")
 }
 
-// A run keeps the order of its sums, whatever is fastest where it goes on; it begins in the fastest.
+// A run keeps its order of summation when it is resumed elsewhere, whatever is the fastest there; it begins with the fastest.
 func TestARunKeepsItsOrder(t *testing.T) {
 	weights, run := t.TempDir(), t.TempDir()
 	model(t, weights, 20)
@@ -225,7 +224,7 @@ func TestARunKeepsItsOrder(t *testing.T) {
 	require.NoError(t, goOn(set("tiles", "order"), b))
 	require.Equal(t, "in tiles", b.Order())
 
-	// A backend with an order of its own cannot go on with it, but for one who says so; and it knows no other.
+	// A run on a backend with an order of its own can continue on another only if that is allowed.
 	card := sums{order: "as a card does"}
 	require.ErrorContains(t, goOn(set("auto"), card), "another order than this backend (as a card does, before in serial)")
 	cfg = set("auto", "device")
@@ -235,7 +234,7 @@ func TestARunKeepsItsOrder(t *testing.T) {
 		"order: found tiles, and sums takes its sums in an order of its own; expected auto")
 }
 
-// Where nothing but a checkpoint is left of a run, the checkpoint knows.
+// If only a checkpoint is left of a run, the order is taken from it.
 func TestACheckpointKnowsItsOrder(t *testing.T) {
 	cfg, b := configs.Defaults(), &choosing{now: kernels.Tiles}
 	cfg.RunDir = t.TempDir()
@@ -246,7 +245,7 @@ func TestACheckpointKnowsItsOrder(t *testing.T) {
 	require.ErrorContains(t, past.Check(&cfg, 4, b), "order: serial → tiles")
 }
 
-// What a run of an older release did not say is what it did.
+// Settings missing in the records of an older release have the values of that release.
 func TestOlderRunsSayLess(t *testing.T) {
 	run := t.TempDir()
 	for _, c := range []struct {
@@ -261,7 +260,7 @@ func TestOlderRunsSayLess(t *testing.T) {
 	}
 }
 
-// A run of a later release goes on there: what this program does not know would be passed over.
+// A run of a later release is refused: settings unknown to this program would be ignored.
 func TestSettingsThatNobodyKnowsAreNotPassedOver(t *testing.T) {
 	weights, run := t.TempDir(), t.TempDir()
 	model(t, weights, 20)
@@ -293,7 +292,7 @@ func TestACommitOfTheHubIsPartOfAModel(t *testing.T) {
 	require.Equal(t, map[string]string{"model": "model: commit c2 of the Hub, was c1 (the one before is NAME@c1)"}, now.Differences(before))
 }
 
-// A setting without effect that a run of before has keeps no command from going on with it; a new run is refused for it.
+// A setting without effect in an older run does not prevent resuming it; in a new run it is refused.
 func TestARunGoesOnWithSettingsWithoutEffect(t *testing.T) {
 	run := t.TempDir()
 	old, err := configs.Load(configs.Source{Preset: "tiny"})
@@ -318,7 +317,7 @@ func TestARunGoesOnWithSettingsWithoutEffect(t *testing.T) {
 	}
 }
 
-// A checkpoint that could not be read is none of another model.
+// A checkpoint that could not be read is not reported as one of another model.
 func TestWhyACheckpointWasNotTakenOver(t *testing.T) {
 	broken := &fs.PathError{Op: "read", Path: "a", Err: syscall.EIO}
 	for _, err := range []error{broken, badinput.Errorf("%w", broken), errors.New("no room")} {

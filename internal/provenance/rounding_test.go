@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Where two orders differ in what GRPO_CPU=portable does, that is named, and what to type.
+// If two orders differ because of GRPO_CPU=portable, the error says so, and what to type.
 func TestRoundedProductsAreExplained(t *testing.T) {
 	const tiles, rounds = "f32 in series, bf16 in tiles", kernels.Rounded
 	for _, c := range []struct{ variable, now, before, says string }{

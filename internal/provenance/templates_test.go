@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A chat template in a folder of a model is part of what it is; a model without one has the fingerprint that it had.
+// Chat templates in a subfolder are part of a model's fingerprint; a model without them keeps its fingerprint.
 func TestTemplatesInAFolder(t *testing.T) {
 	dir := t.TempDir()
 	folder := filepath.Join(dir, "additional_chat_templates")

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/rundir"
 )
 
-// A run that goes on from a warm-up, or a warm-up from a run, takes what was trained of the last checkpoint that is whole; one of the
-// same kind is a fork, of which all is taken later.
+// A run that begins with a warm-up, or the other way round, takes the weights of the last intact checkpoint; one that begins with a run
+// of its own kind is a fork, and takes the whole state.
 func TestWhatIsTakenOfAWarmup(t *testing.T) {
 	run := t.TempDir()
 	of := configs.Defaults()

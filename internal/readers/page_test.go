@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What cannot be written is told once, ends nothing, and is there once it can be.
+// A failure to write is reported once, does not end the run, and the files are complete once writing works again.
 func TestTroubleIsToldOnce(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "mlruns")
 	l, cfg := begin(t, store)
@@ -34,7 +34,7 @@ func TestTroubleIsToldOnce(t *testing.T) {
 	HandOver(t.Context(), cfg, l.dir, false, func(line string) { t.Error(line) })
 }
 
-// What somebody adds to a run in a store, as a note on its page, stays when the run goes on.
+// What users add to a run in a store, such as a note, is kept when the run continues.
 func TestANoteInAStoreStays(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "mlruns")
 	l, cfg := begin(t, store)

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/rows"
 )
 
-// life is a run that a test lets go on.
+// life is a run that a test extends.
 type life struct {
 	t   *testing.T
 	dir string
@@ -40,7 +40,7 @@ func (l life) evaluation(n int) {
 	l.add("metrics.jsonl", fmt.Sprintf(`{"kind":"evaluation","step":%d,"pass@1":0.5}`+"\n", n))
 }
 
-// back cuts the logs to so many steps, as going on from a checkpoint does.
+// back truncates the logs, as resuming from a checkpoint does.
 func (l life) back(lengths [2]int64) {
 	require.NoError(l.t, os.Truncate(filepath.Join(l.dir, "metrics.jsonl"), lengths[0]))
 	require.NoError(l.t, os.Truncate(filepath.Join(l.dir, "train_log.jsonl"), lengths[1]))
@@ -55,7 +55,7 @@ func (l life) lengths() (n [2]int64) {
 	return n
 }
 
-// starts writes the manifest of a run that was started so often, each time after so many steps.
+// starts writes the manifest of a run with these starts, each after a number of steps.
 func (l life) starts(after ...int) {
 	list := make([]string, len(after))
 	for i, n := range after {
@@ -65,7 +65,7 @@ func (l life) starts(after ...int) {
 	require.NoError(l.t, os.WriteFile(filepath.Join(l.dir, "manifest.json"), []byte(text), 0o644))
 }
 
-// files are all files below a folder, with their texts.
+// files are the contents of all files below a folder.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -81,7 +81,7 @@ func files(t *testing.T, dir string) map[string]string {
 	return out
 }
 
-// begin is a run that has begun, and a page of it that writes every form.
+// begin is a run that has begun, and its page, which writes every format.
 func begin(t *testing.T, store string) (life, *configs.Config) {
 	t.Helper()
 	t.Setenv("WANDB_PROJECT", "p")
@@ -97,7 +97,7 @@ func begin(t *testing.T, store string) (life, *configs.Config) {
 	return l, &cfg
 }
 
-// same compares what was written while a run went on with what is written from its directory now.
+// same compares what was written during a run with what is written from its directory now.
 func same(t *testing.T, l life, store string) {
 	t.Helper()
 	for name, dir := range map[string]string{"tensorboard": filepath.Join(l.dir, "tensorboard"), "wandb": filepath.Join(l.dir, "wandb"),
@@ -111,7 +111,7 @@ func same(t *testing.T, l life, store string) {
 	}
 }
 
-// A run that is killed, goes on from a checkpoint, goes back by itself and comes to its end.
+// A run that is killed, resumed from a checkpoint, goes back by itself, and ends.
 func TestWrittenMeanwhileIsWrittenAfterwards(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "mlruns")
 	l, cfg := begin(t, store)
@@ -131,7 +131,7 @@ func TestWrittenMeanwhileIsWrittenAfterwards(t *testing.T) {
 	require.NoError(t, p.Follow())
 	same(t, l, store)
 
-	// It is killed while it writes, and goes on after step 1. Then another step comes out.
+	// It is killed while it writes, and resumed after step 1. The second step then has another result.
 	for _, pattern := range []string{"tensorboard/*", "wandb/*/*"} {
 		found, err := filepath.Glob(filepath.Join(l.dir, pattern))
 		require.NoError(t, err)
@@ -162,7 +162,7 @@ func TestWrittenMeanwhileIsWrittenAfterwards(t *testing.T) {
 	same(t, l, store)
 	require.Contains(t, fmt.Sprint(files(t, store)), "status: 3")
 
-	// It is started once more, and given another step: what said that it was done is gone, until it is again.
+	// It is started again for another step: the mark that it is finished is removed, until it is finished again.
 	l.starts(0, 1, 5)
 	p = open()
 	l.step(6, 1)
@@ -172,7 +172,7 @@ func TestWrittenMeanwhileIsWrittenAfterwards(t *testing.T) {
 	same(t, l, store)
 }
 
-// A run that was killed before its first checkpoint begins anew in its directory: of the try before nothing is left. A run of another
+// A run that was killed before its first checkpoint starts over in its directory: nothing of the first attempt is left. A run of another
 // directory stays.
 func TestARunThatBeginsAnewIsThereOnce(t *testing.T) {
 	store := filepath.Join(t.TempDir(), "mlruns")
@@ -235,7 +235,7 @@ func TestAFolderOfSomethingElseIsRefused(t *testing.T) {
 	require.True(t, badinput.Is(err))
 }
 
-// Runs lie beside each other where they are told apart; where they would be shown as one, the second is refused with where it may go.
+// Runs may share a folder where readers distinguish them; where they would be shown as one, the second is refused, with another place.
 func TestEventsOfAnotherRunAreRefused(t *testing.T) {
 	out := t.TempDir()
 	for i, name := range []string{"a", "b"} {
@@ -263,9 +263,9 @@ func TestEventsOfAnotherRunAreRefused(t *testing.T) {
 	require.Len(t, found, 2)
 }
 
-// The client is called with the run, and what it says last is told.
+// The client is called with the run, and its last output is reported.
 func TestAClientSendsTheRun(t *testing.T) {
-	l, cfg := begin(t, "") // which asks for events, too
+	l, cfg := begin(t, "") // which also writes event files
 	l.step(1, 0.5)
 	t.Setenv("WANDB_MODE", "online")
 	said := func() (lines []string) {
@@ -286,7 +286,7 @@ func TestAClientSendsTheRun(t *testing.T) {
 	args, err := os.ReadFile(filepath.Join(bin, "args"))
 	require.NoError(t, err)
 	require.Regexp(t, `^sync /.*/wandb/offline-run-20260102_030000-[0-9a-f]{8}\n$`, string(args))
-	client("PATH=" + shell + "\nsleep 100 &\n") // what it leaves behind holds its output, and nobody waits for that
+	client("PATH=" + shell + "\nsleep 100 &\n") // the process that it leaves holds its output open, and nobody waits for that
 	begun := time.Now()
 	require.Empty(t, said())
 	require.Less(t, time.Since(begun), 50*time.Second)
@@ -302,7 +302,7 @@ func TestAClientSendsTheRun(t *testing.T) {
 	require.Contains(t, lines[1], "wandb: type wandb sync "+l.dir+"/wandb/offline-run-20260102_030000-")
 }
 
-// What reads a run is said as it is typed into a shell.
+// The command that reads a run is quoted for a shell.
 func TestCommandsAreTyped(t *testing.T) {
 	dir := t.TempDir()
 	life{t, dir}.step(1, 0.5)

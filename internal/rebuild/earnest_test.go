@@ -16,13 +16,13 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cuda/emu"
 )
 
-// TestInEarnest is what a user sees who types `go run ./cmd/grpo doctor` on a machine with a card: an emulated one,
-// and everything else as it is. `make rebuild` runs it; where nothing was compiled before it takes minutes.
+// TestInEarnest runs `go run ./cmd/grpo doctor` as on a machine with a card: an emulated one, and everything else real. `make rebuild`
+// runs it; without a build cache it takes minutes.
 func TestInEarnest(t *testing.T) {
 	if os.Getenv("GRPO_REBUILD") == "" {
 		t.Skip("set GRPO_REBUILD=1: it compiles the whole program with the GPU backend")
 	}
-	home, touched := t.TempDir(), filepath.Join(t.TempDir(), "touched") // by whoever loads the driver
+	home, touched := t.TempDir(), filepath.Join(t.TempDir(), "touched") // created when the driver is loaded
 	emulated, err := emu.Library()
 	require.NoError(t, err)
 	compiled, err := exec.Command("go", "env", "GOCACHE").Output()
@@ -61,8 +61,8 @@ func TestInEarnest(t *testing.T) {
 	require.NoError(t, err)
 	require.NotContains(t, strings.Join(libraries, " "), "libcuda")
 
-	// The program with the backend wakes no card either where it has no business with one: sandboxes among them, whose
-	// processes are the program again.
+	// The program with the backend does not load the driver where it does not need it: also not in sandboxes, whose processes run the same
+	// program.
 	require.NoError(t, os.Remove(touched))
 	run(programs[0], "--help")
 	run(programs[0], "device=cpu", "max_steps=1", "eval_every=-1", "--quiet", "run_dir="+filepath.Join(t.TempDir(), "run"))

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// task has the test's own binary be a program that takes part, or one that does not.
+// task makes the test's own binary a program that rebuilds itself, or one that does not.
 const task = "GRPO_REBUILD_TEST_TASK"
 
 func TestMain(m *testing.M) {
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// answering is all of a driver that is asked before a program is built: how it starts, and how many cards there are.
+// answering is a driver with only the calls made before a rebuild: whether it starts, and how many cards there are.
 const answering = `#include <stdio.h>
 #include <stdlib.h>
 static int number(const char *name, int otherwise) { return getenv(name) ? atoi(getenv(name)) : otherwise; }
@@ -44,7 +44,7 @@ int cuInit(unsigned flags) { return flags ? 1 : number("INIT", 0); }
 int cuDeviceGetCount(int *n) { *n = number("CARDS", 1); return 0; }
 `
 
-// library is such a driver.
+// library builds such a driver.
 func library(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "libanswering.so")
@@ -55,8 +55,8 @@ func library(t *testing.T) string {
 	return path
 }
 
-// Where a driver answers, the process goes on as the program with the GPU backend, with the same arguments. Everywhere
-// else it stays what it is, and who opts out does not touch the driver.
+// If a driver answers, the process continues as the program with the GPU backend, with the same arguments. Otherwise it stays as it is,
+// and with the opt-out it does not load the driver.
 func TestHere(t *testing.T) {
 	answers := library(t)
 	b := newBench(t)
@@ -84,13 +84,13 @@ func TestHere(t *testing.T) {
 	require.Contains(t, start("cuda:1", there, "CARDS=0"), "cuda:1: found no NVIDIA driver with a card")
 	require.Empty(t, b.builds())
 
-	if _, ok := checkout(filepath.Dir(compiledIn())); !ok { // a test that was built with -trimpath takes the checkout that it is in
+	if _, ok := checkout(filepath.Dir(compiledIn())); !ok { // a test built with -trimpath uses the checkout of its directory
 		lines := strings.Split(start("auto", there, touch), "\n")
 		require.Contains(t, lines[0], "building grpo with its GPU backend")
 		require.Equal(t, "one two words with 1", lines[1])
 		require.FileExists(t, touched)
 	}
-	// A driver that fails is one that the backend tells of.
+	// If a driver fails, the backend reports it.
 	require.Equal(t, "one two words with 1", last(start("auto", there, "INIT=999")))
 	b.write(b.fake, "fail", "no space left\n")
 	b.write(b.dir, "cmd/grpo/main.go", "package changed\n")

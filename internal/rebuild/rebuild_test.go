@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// fakeGo is a go command that notes how it is called, and builds a program that says how it was started.
+// fakeGo is a go command that records its calls, and builds a program that prints how it was started.
 const fakeGo = `#!/bin/sh
 echo "$@" >> "$FAKE_GO/log"
 case "$1" in
@@ -36,7 +36,7 @@ build)
 esac
 `
 
-// bench is a checkout, a go command and a cache, all of the test.
+// bench is a checkout, a go command and a cache of the test.
 type bench struct {
 	t               *testing.T
 	fake, dir, home string
@@ -68,7 +68,7 @@ func (b *bench) write(dir, name, text string) {
 	require.NoError(b.t, os.WriteFile(path, []byte(text), 0o755))
 }
 
-// builder is one process; version and settings are those of its own binary.
+// builder is a process whose binary has this version and these build settings.
 func (b *bench) builder(version string, settings ...debug.BuildSetting) *builder {
 	info := &debug.BuildInfo{Main: debug.Module{Path: module, Version: version}, Settings: settings}
 	return &builder{
@@ -88,7 +88,7 @@ func (b *bench) builder(version string, settings ...debug.BuildSetting) *builder
 	}
 }
 
-// program is what a process of the checkout goes on as.
+// program is the path of the program as which a process continues.
 func (b *bench) program() string {
 	b.t.Helper()
 	program, err := b.builder("(devel)").program(b.t.Context())
@@ -124,7 +124,7 @@ func TestItIsBuiltOnce(t *testing.T) {
 	require.Equal(t, "a b with\n", string(out))
 }
 
-// Who has the header among the flags of cgo has everything compiled with them already.
+// If the header's folder is in CGO_CFLAGS already, the flags are unchanged, so that the build cache is used.
 func TestFlagsWithTheHeaderStayAsTheyAre(t *testing.T) {
 	b := newBench(t)
 	usual := "-O2 '-I" + b.dir + "/kernels/cuda/include' -g\n"
@@ -155,7 +155,7 @@ func TestSeveralAtOnceBuildOnce(t *testing.T) {
 	}
 }
 
-// Another source is another program, and the old ones go when nobody has started them for a while.
+// Other sources give another program, and old programs are removed when they have not been used for a while.
 func TestTheSourceIsTheKey(t *testing.T) {
 	b := newBench(t)
 	first := b.program()
@@ -180,7 +180,7 @@ func TestTheSourceIsTheKey(t *testing.T) {
 	require.False(t, seen[b.program()])
 }
 
-// The same program as this one, but for the backend: flags that change it are kept.
+// The rebuilt program differs only in the backend: build flags are kept.
 func TestTheFlagsOfThisProgram(t *testing.T) {
 	b := newBench(t)
 	_, err := b.builder("(devel)", debug.BuildSetting{Key: "-trimpath", Value: "true"}).program(t.Context())
@@ -188,7 +188,7 @@ func TestTheFlagsOfThisProgram(t *testing.T) {
 	require.Contains(t, b.builds()[0], " -tags=gpu -trimpath -buildvcs=false ./cmd/grpo")
 }
 
-// refused is why a process does not get its program: one line, the user's to mend, that says what to type.
+// refused is the error of a failed rebuild: one line that says what to type.
 func (b *bench) refused(of *builder) string {
 	b.t.Helper()
 	_, err := of.program(b.t.Context())
@@ -209,7 +209,7 @@ func TestABuildThatFails(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left)
 	require.NoError(t, os.Remove(filepath.Join(b.fake, "fail")))
-	b.program() // mended
+	b.program() // works again
 }
 
 func TestThereIsNothingToBuild(t *testing.T) {
@@ -233,7 +233,7 @@ func TestThereIsNothingToBuild(t *testing.T) {
 	require.Equal(t, "there is no go command to build it with", b.refused(b.builder("(devel)")))
 }
 
-// A version that was published is in the cache of the go command.
+// A published version is found in the module cache.
 func TestAPublishedVersion(t *testing.T) {
 	b := newBench(t)
 	b.write(b.fake, "json", `{"Dir": "`+b.dir+`"}`)
@@ -253,7 +253,7 @@ func TestAPublishedVersion(t *testing.T) {
 	require.Equal(t, "the source of v1.2.4 cannot be fetched: exit status 1", b.refused(b.builder("v1.2.4")))
 }
 
-// Whoever interrupts a build has it end, and those that wait for it.
+// Interrupting a build ends it, and waiting for it.
 func TestInterrupted(t *testing.T) {
 	b := newBench(t)
 	b.write(b.fake, "wait", "")

@@ -11,10 +11,10 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 )
 
-// numbers are one for each token of each completion of each prompt.
+// numbers has a value for each token of each completion of each prompt.
 type numbers [][][]float64
 
-// batch is what a step learns from, in the letters of the papers.
+// batch is the data of a step, in the papers' notation.
 type batch struct {
 	longest        int
 	R              [][]float64
@@ -42,12 +42,11 @@ func (n numbers) clone() numbers {
 	return c
 }
 
-// tokens is Σ|o|, completions the number of all, P·G.
+// tokens is Σ|o|, completions is P·G.
 func (n numbers) tokens() (sum float64) { n.each(func(int, int, int) { sum++ }); return sum }
 func (n numbers) completions() float64  { return float64(len(n) * len(n[0])) }
 
-// draw makes a batch of 2 prompts and 3 completions; ratios differ from 1 by about spread. Numbers are those that single
-// precision has.
+// draw makes a batch of 2 prompts and 3 completions, with ratios about spread away from 1. Numbers are exact in single precision.
 func draw(r *rand.Rand, spread float64) *batch {
 	b := &batch{longest: 6, R: [][]float64{{1, 0, 0.25}, {-0.5, 1, 1}}, logp: make(numbers, 2)}
 	for q := range b.logp {
@@ -85,7 +84,7 @@ func clip(x, low, high float64) float64 { return math.Max(low, math.Min(high, x)
 // smaller is the surrogate of PPO.
 func smaller(ratio, low, high, a float64) float64 { return math.Min(ratio*a, clip(ratio, low, high)*a) }
 
-// standard is the advantage of GRPO, of rewards with a term for the length.
+// standard is GRPO's advantage, from rewards with a length term.
 func (b *batch) standard(q, i int, length func(tokens int) float64) float64 {
 	R := slices.Clone(b.R[q])
 	for k := range R {
@@ -96,7 +95,7 @@ func (b *batch) standard(q, i int, length func(tokens int) float64) float64 {
 
 func unshaped(int) float64 { return 0 }
 
-// soft is equation 13 of DAPO, with a fifth of the longest as its cache.
+// soft is equation 13 of DAPO, with a buffer of a fifth of the maximum length.
 func (b *batch) soft(tokens int) float64 {
 	Lmax, Lcache := float64(b.longest), math.Max(1, float64(b.longest/5))
 	switch y := float64(tokens); {
@@ -108,7 +107,7 @@ func (b *batch) soft(tokens int) float64 {
 	return -1
 }
 
-// normed are the returns of all tokens, less their mean, divided by their standard deviation.
+// normed normalises the returns of all tokens to mean 0 and standard deviation 1.
 func (b *batch) normed(of func(q, i, t int) float64) numbers {
 	var all []float64
 	b.logp.each(func(q, i, t int) { all = append(all, of(q, i, t)) })
@@ -126,8 +125,8 @@ func (b *batch) sequenceRatio(logp numbers, q, i int) float64 {
 	return math.Exp(sum / float64(len(logp[q][i])))
 }
 
-// papers are the losses as the papers write them, of log-probabilities that may be others than those of the batch: where
-// a paper stops the gradient, those of the batch stay.
+// papers are the losses as in the papers, as functions of log-probabilities: where a paper stops the gradient, those of the batch are
+// used.
 var papers = map[string]struct {
 	spread float64
 	loss   func(b *batch, logp numbers) float64

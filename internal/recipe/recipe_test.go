@@ -14,20 +14,20 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// reference knows the log-probabilities of a batch by the reference, and counts how often it was asked.
+// reference returns the reference's log-probabilities of a batch, and counts its calls.
 type reference struct {
 	b     *batch
 	calls int
 }
 
-// promptLength is that of the prompt of every datum of the tests.
+// promptLength is the length of all prompts of the tests.
 const promptLength = 2
 
 func (r *reference) ScoreBase(_ context.Context, datums []model.Datum, _ float32) ([][]float32, error) {
 	r.calls++
 	all := make([][]float32, len(datums))
 	for k, d := range datums {
-		q, i := int(d.Tokens[0]), int(d.Tokens[1]) // the prompt says whose it is
+		q, i := int(d.Tokens[0]), int(d.Tokens[1]) // the prompt encodes q and i
 		all[k] = append(make([]float32, promptLength-1), narrow(r.b.ref[q][i])...)
 	}
 	return all, nil
@@ -56,7 +56,7 @@ func (b *batch) groups() []objective.Group {
 	return groups
 }
 
-// recipe is that of a preset with further settings.
+// recipe is the recipe of a preset with further settings.
 func recipe(t *testing.T, preset string, words ...string) *Recipe {
 	t.Helper()
 	cfg, err := configs.Load(configs.Source{Preset: preset, Overrides: append([]string{"max_tokens=6"}, words...)})
@@ -66,7 +66,7 @@ func recipe(t *testing.T, preset string, words ...string) *Recipe {
 	return r
 }
 
-// learn takes the step of a preset: the loss, and its gradient.
+// learn makes a step of a preset, and returns the loss and its gradient.
 func (b *batch) learn(t *testing.T, preset string) (loss float64, gradient numbers) {
 	t.Helper()
 	r, ref := recipe(t, preset), &reference{b: b}
@@ -110,7 +110,7 @@ func (b *batch) learn(t *testing.T, preset string) (loss float64, gradient numbe
 	return loss, gradient
 }
 
-// kernel computes the loss as a backend does, and holds what is done on the host to that.
+// kernel computes the loss as a backend does, and compares the part on the host with it.
 func kernel(t *testing.T, r *Recipe, s *model.LossSequence) (loss float64) {
 	t.Helper()
 	b, err := cpu.New(cpu.Options{Threads: 1})
@@ -139,7 +139,7 @@ func kernel(t *testing.T, r *Recipe, s *model.LossSequence) (loss float64) {
 	return sums[kernels.StatLoss]
 }
 
-// Only what no kernel knows is computed on the host.
+// Only terms that no kernel supports are computed on the host.
 func TestWhoComputesTheLoss(t *testing.T) {
 	for words, host := range map[string]bool{
 		"loss=ppo": false, "loss=importance_sampling": false, "loss=cispo": false, "loss=cross_entropy": false, "advantage=batch": false,
@@ -150,17 +150,17 @@ func TestWhoComputesTheLoss(t *testing.T) {
 	require.NotNil(t, recipe(t, "dapo", "clip_dual=3").Objective.Custom)
 	require.Nil(t, recipe(t, "defaults", "kl_coef=0.1", "kl_in=reward").Objective.Custom)
 
-	// A loss of the program's own takes the place of all of it.
+	// A custom loss replaces all of it.
 	own := func(*model.LossSequence) float64 { return 7 }
 	cfg, err := configs.Load(configs.Source{Preset: "grpo"})
 	require.NoError(t, err)
 	r, err := Of(cfg, Own{Loss: own})
 	require.NoError(t, err)
 	require.InDelta(t, 7, r.Objective.Custom(nil), 0)
-	require.NoError(t, r.Begin(t.Context(), nil, nil), "nobody asks the reference")
+	require.NoError(t, r.Begin(t.Context(), nil, nil), "the reference is not used")
 }
 
-// The correction of a step is that of its first update, also in the second, and when a datum is looked at alone.
+// The importance corrections of a step are those of its first update, also in the second, and for a single datum.
 func TestCorrectionsAreOfTheFirstUpdate(t *testing.T) {
 	r := recipe(t, "defaults", "tis=token", "tis_cap=1.5")
 	require.NoError(t, r.Begin(t.Context(), nil, make([]model.Datum, 2)))
@@ -184,7 +184,7 @@ func TestCorrectionsAreOfTheFirstUpdate(t *testing.T) {
 	require.Nil(t, e.KLRef)
 }
 
-// One reward that is far beyond all others of the step is to blame, and not who is compared with it.
+// A single reward that is far beyond all others of the step is blamed, and not the completions compared with it.
 func TestWhoIsToBlame(t *testing.T) {
 	of := func(others []string, groups ...[]float64) string {
 		cfg, err := configs.Load(configs.Source{Overrides: []string{"advantage=mean"}})
@@ -213,8 +213,8 @@ func TestWhoIsToBlame(t *testing.T) {
 	require.Equal(t, "a, b, c, d, e, f, g, h", of(crowd[:8], []float64{1, 0}))
 }
 
-// An advantage that no gradient can follow is told of with the problem and what to do; equal rewards, however large, and those that
-// are brought to one size are nobody's trouble.
+// An advantage too large for a gradient is reported with the problem and what to do; equal rewards of any size, and normalised ones, are
+// fine.
 func TestAdvantagesThatAreTooLargeAreTold(t *testing.T) {
 	of := func(rewards []float64, words ...string) (said []string) {
 		cfg, err := configs.Load(configs.Source{Overrides: words})
@@ -240,7 +240,8 @@ func TestAdvantagesThatAreTooLargeAreTold(t *testing.T) {
 	require.Empty(t, of([]float64{0, 1e17}, "advantage=mean"))
 }
 
-// What is put in force later is what a run with these settings would have: the buffer is its own, or a fifth of the longest completion.
+// Settings changed during a run have the effect that they have from the start: overlong_buffer is its own value, or a fifth of the
+// longest completion.
 func TestAdjust(t *testing.T) {
 	r := recipe(t, "defaults")
 	r.Compare.Longest = 50
@@ -254,10 +255,10 @@ func TestAdjust(t *testing.T) {
 	require.InDelta(t, 0.7, r.Objective.Temperature, 1e-6)
 	r.Compare.Longest = 3
 	r.Adjust(1, 0.5, 0)
-	require.Equal(t, 1, r.Compare.Buffer, "a fifth of three is none, and none would be no penalty")
+	require.Equal(t, 1, r.Compare.Buffer, "a fifth of 3 is 0, and 0 would disable the penalty")
 }
 
-// Each setting that is on says what it did in the step; one that is off says nothing, not 0.
+// Each enabled term reports its effect on the step; a disabled one reports nothing, and not 0.
 func TestEffects(t *testing.T) {
 	of := func(words ...string) (e Effects, clipped float64) {
 		r := recipe(t, "defaults", append([]string{"advantage=mean"}, words...)...)
@@ -267,7 +268,7 @@ func TestEffects(t *testing.T) {
 		r.LeftOut(3)
 		require.NoError(t, r.Begin(t.Context(), nil, make([]model.Datum, 1)))
 		if r.Objective.Custom != nil {
-			for range 2 { // the second update is what is told
+			for range 2 { // the second update is reported
 				r.BeginUpdate()
 				r.Objective.Custom(&model.LossSequence{LogP: []float32{-1, -1, -1, -1}, Old: []float32{-3, 0, -1, -1},
 					Advantage: []float32{1, -1, 1, -1}, Weight: []float32{1, 1, 1, 1}, Entropy: make([]float32, 4), Grad: make([]float32, 4)})

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/disk"
 )
 
-// What was downloaded is on the disk when Download returns: every file was synced before the folder appeared.
+// A download is on disk when Download returns: every file was synced before the folder appeared.
 func TestADownloadIsSynced(t *testing.T) {
 	files := map[string]string{"adapter_config.json": "{}", "adapter_model.safetensors": "numbers"}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -56,8 +56,7 @@ func TestADownloadIsSynced(t *testing.T) {
 	require.Len(t, entries, len(files))
 }
 
-// What stands before a server may be without it for a while, or wait for less long than a step takes: the call is made again, and counts
-// once.
+// A proxy may have no server behind it for a while, or a shorter time-out than a step: the call is repeated, and counts once.
 func TestAProxyWithoutAServer(t *testing.T) {
 	var keys []string
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -76,7 +75,7 @@ func TestAProxyWithoutAServer(t *testing.T) {
 	require.Equal(t, []string{keys[0], keys[0], keys[0]}, keys)
 }
 
-// What will not come right is said at once, and what a server said before nobody waited any longer is not lost.
+// A permanent error is returned at once, and the server's last answer is not lost when waiting ends.
 func TestASessionSaysWhyThereIsNone(t *testing.T) {
 	for _, u := range []string{"", "127.0.0.1:8000", "localhost:8000", "ftp://127.0.0.1", "http://", ":::"} {
 		_, err := Open[struct{}](t.Context(), Options{URL: u})

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// No line and no sentence joins what was found on other problems, or on other rows.
+// No line and no sentence connects results on different problems or rows.
 func TestOthersAreApart(t *testing.T) {
 	curves := func(evals ...evaluation) string {
 		r := run{evals: evals}

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Settings that were others when the run went on are told with what they were before, the latest first.
+// Settings that changed when the run was resumed are listed with their earlier values, the latest first.
 func TestSettingsThatChangedAreTold(t *testing.T) {
 	files := small()
 	require.NotContains(t, write(t, files), `id="changes"`)

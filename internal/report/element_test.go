@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// element is a part of a page; a page is strict enough to be XML.
+// element is an element of a page, which is parsed as XML.
 type element struct {
 	XMLName xml.Name
 	Attrs   []xml.Attr `xml:",any,attr"`
@@ -40,7 +40,7 @@ func (e *element) attr(name string) string {
 	return ""
 }
 
-// all gives the elements of a name, with a class where one is asked for, in the page's order.
+// all returns the elements of a name, and of a class if given, in document order.
 func (e *element) all(name, class string) (found []*element) {
 	if e.XMLName.Local == name && (class == "" || strings.Contains(" "+e.attr("class")+" ", " "+class+" ")) {
 		found = append(found, e)
@@ -51,7 +51,7 @@ func (e *element) all(name, class string) (found []*element) {
 	return found
 }
 
-// read gives the text of an element and of everything inside; the order of mixed text is lost.
+// read returns the text of an element and its descendants; the order of mixed content is lost.
 func (e *element) read() string {
 	words := []string{e.Text}
 	for i := range e.Inner {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A warm-up is over after its last epoch, and its own verb goes on with it before.
+// A warm-up ends after its last epoch; before that, the command to resume it is its own verb.
 func TestAWarmUpEndsWithItsEpochs(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

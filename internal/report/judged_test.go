@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Evaluations in which nothing was judged have no share, and leave no heading without anything below it.
+// Evaluations in which nothing was judged have no share, and no empty section.
 func TestEvaluationsThatJudgedNothing(t *testing.T) {
 	failed := `{"kind":"evaluation","step":N,"problems":3,"pass@1_greedy":0,"pass@1_greedy_ci":[0,1],"not_judged":9,` +
 		`"k":2,"pass@1":0,"pass@k":null}`

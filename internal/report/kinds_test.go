@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Thirty runs are told apart by color and dashes, their legends are folded, and a long name gives its middle.
+// Thirty runs are distinguished by color and dashes, their legends are folded, and long names are shortened in the middle.
 func TestManyCurves(t *testing.T) {
 	names, colors := map[string]bool{}, map[string]bool{}
 	chart := CurveChart{Title: "Mean reward"}
@@ -33,7 +33,7 @@ func TestManyCurves(t *testing.T) {
 	require.Empty(t, root.all("path", "dots"))
 }
 
-// A list without a run says how to begin one.
+// A list without runs says how to begin one.
 func TestAListOfNoRuns(t *testing.T) {
 	text, err := List([]string{"my runs", "others"}, nil)
 	require.NoError(t, err)

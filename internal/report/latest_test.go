@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a page goes on with is what it would have at its last step, were it drawn anew: every curve of every chart, to the digit.
+// After an update in place, a page has what it would have if drawn again: every curve of every chart, to the digit.
 func TestTheLatestStepIsThatOfThePage(t *testing.T) {
 	const dir = "testdata/small"
 	e := Ends{Dir: dir, Name: "small"}
@@ -30,7 +30,7 @@ func TestTheLatestStepIsThatOfThePage(t *testing.T) {
 				continue
 			}
 			for i, s := range p.series {
-				if s.name == "" { // nothing is known of it
+				if s.name == "" { // without data
 					continue
 				}
 				v := l.Charts[p.title][indexOf(t, l.Charts[p.title], s.name)]
@@ -61,7 +61,7 @@ func indexOf(t *testing.T, values []Value, name string) int {
 	return -1
 }
 
-// same compares what is drawn with what is told: null is NaN.
+// same compares drawn values with sent ones: null is NaN.
 func same(t *testing.T, want float64, got *float64) {
 	t.Helper()
 	if want != want {
@@ -72,7 +72,7 @@ func same(t *testing.T, want float64, got *float64) {
 	require.Equal(t, want, *got)
 }
 
-// The steps of one reading are those that came, those that got their times, and nothing that is half written or was undone.
+// A poll returns new steps, and steps whose times came later, but none that is half written or was undone.
 func TestLatestSteps(t *testing.T) {
 	dir := t.TempDir()
 	add := func(name, text string) {
@@ -118,7 +118,7 @@ func TestLatestSteps(t *testing.T) {
 	require.Equal(t, "6 of 12", e.known[3].Steps)
 }
 
-// A step costs the same after ten thousand as after four hundred.
+// An update costs the same after ten thousand steps as after four hundred.
 func TestALatestStepCostsTheSameHoweverLongTheRun(t *testing.T) {
 	files := tenThousand()
 	reading := func(steps int) (bytes uint64) {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// One step is one step, also where it is the only one of a run.
+// A single step is written in the singular.
 func TestStepsAreCounted(t *testing.T) {
 	for last, want := range map[int]string{1: "1 of 1 step", 8: "1 of 8 steps"} {
 		r := &run{steps: []step{{Step: 1}}}
@@ -16,7 +16,7 @@ func TestStepsAreCounted(t *testing.T) {
 	}
 }
 
-// Of a warm-up, the list and the terminal show what it lowers.
+// For a warm-up, the list and the terminal show its loss.
 func TestTheLossOfAWarmUpIsShown(t *testing.T) {
 	a, b := unknownStep(), unknownStep()
 	a.Step, a.Loss, b.Step, b.Loss, b.Accuracy = 1, 1.5, 2, 1.25, 0.75
@@ -26,10 +26,10 @@ func TestTheLossOfAWarmUpIsShown(t *testing.T) {
 	require.Equal(t, []string{"loss", "1.25", "accuracy", "0.750"}, []string{lines[0].Name, lines[0].Last, lines[1].Name, lines[1].Last})
 	require.Equal(t, "Loss; at the end loss 1.25", Listed{run: r}.Chart().Spoken)
 	r.settings.Method = "grpo"
-	require.Nil(t, Listed{run: r}.Chart(), "a loss of drawn completions says nothing")
+	require.Nil(t, Listed{run: r}.Chart(), "the loss of an RL run is not shown")
 }
 
-// The terminal shows what is known of a run, and of its time that of the last step that was timed.
+// The terminal shows what is known of a run, and the times of the last timed step.
 func TestWhatATerminalShows(t *testing.T) {
 	a, b := unknownStep(), unknownStep()
 	a.Step, a.Reward, a.Correct, a.MeanLength, a.Entropy, a.Shift2 = 1, 0.5, 0.25, 40, 1.5, 0.125
@@ -44,7 +44,7 @@ func TestWhatATerminalShows(t *testing.T) {
 	require.Equal(t, []Phase{{"sampling", 4}, {"scores", 5}, {"training", 0}, {"the rest", 1}}, l.Phases())
 }
 
-// Where every problem was left out nothing is known of any k, and an interval of a point is widened by the problems that there were.
+// If every problem was left out, pass@k is unknown; an interval without spread is widened by the number of problems.
 func TestEvaluationsOfFewProblems(t *testing.T) {
 	e := evaluation{Problems: 4, LeftOut: 4, PassAtK: 0.5, Greedy: 1, CI: [2]float64{1, 1}}
 	require.True(t, math.IsNaN(e.settle().PassAtK))
@@ -52,5 +52,5 @@ func TestEvaluationsOfFewProblems(t *testing.T) {
 	require.Equal(t, 0.5, e.settle().PassAtK)
 	require.InDelta(t, 0.51, e.settle().CI[0], 0.01)
 	e.Problems = 0
-	require.Equal(t, [2]float64{1, 1}, e.settle().CI, "nobody says of how many")
+	require.Equal(t, [2]float64{1, 1}, e.settle().CI, "the number of problems is unknown")
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/stats"
 )
 
-// eval is an evaluation of a hundred problems, or what the test says.
+// eval is an evaluation of a hundred problems, unless changed.
 func eval(step int, greedy, low, high float64) evaluation {
 	return evaluation{Step: step, Problems: 100, Greedy: greedy, CI: [2]float64{low, high}}
 }
@@ -68,9 +68,9 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// The headline claims no more than pairs of problems show.
+// The headline claims no more than paired problems show.
 func TestHeadlineOfPairs(t *testing.T) {
-	said := func(n, before, after int) verdict { // the first so many of n problems are right
+	said := func(n, before, after int) verdict { // the first of n problems are right
 		r := run{judged: map[int]stats.Judged{}}
 		for step, right := range map[int]int{0: before, 9: after} {
 			j := stats.Judged{Step: step}
@@ -106,7 +106,7 @@ func TestHeadlineOfPairs(t *testing.T) {
 	require.Contains(t, v.Detail, "95 % interval [-0.037, +0.037]: may be chance")
 }
 
-// An advice that later steps do not confirm is on the page, but not among those that hold.
+// Advice that later steps do not confirm is on the page, but not among what still holds.
 func TestOldAdviceDoesNotHold(t *testing.T) {
 	r := run{}
 	for i := range 30 {
@@ -150,7 +150,7 @@ func TestBrokenPromiseIsSaid(t *testing.T) {
 	require.Equal(t, check{"bad", "max|Δlogp| on policy, guaranteed to be 0, was not 0 at 2 of 4 updates: up to 3e-6, at step 2"}, c)
 }
 
-// A step that was sampled ahead of an update breaks no promise.
+// A step sampled ahead is off policy as promised.
 func TestStepsSampledAheadAreNotOnPolicy(t *testing.T) {
 	r := run{}
 	for i, diff := range []float64{0, 0.1, 0.05} {
@@ -241,7 +241,7 @@ func TestLinesHaveGapsWhereNothingIsKnown(t *testing.T) {
 	unknown := known(nan)
 	require.Equal(t, "M0 0 500 500 500 1000 0 1000z",
 		band([]float64{0, 0.5, 1}, []column{known(0), known(0), unknown}, []column{known(1), known(0.5), unknown}, y))
-	// Where a line goes on beyond a gap, the band around it does.
+	// If a line bridges a gap, so does its band.
 	p := plot{plain: true, joined: true, dots: true, series: []series{{color: "c1", format: rate, values: []float64{0.5, nan, 0.5},
 		low: []float64{0, nan, 0}, high: []float64{1, nan, 1}}}}
 	c := p.draw(evenly([]int{0, 10, 20}))
@@ -251,7 +251,7 @@ func TestLinesHaveGapsWhereNothingIsKnown(t *testing.T) {
 	require.Equal(t, "M500 0h0", dots([]float64{0, 0.5}, []column{unknown, known(1)}, y))
 }
 
-// The last step is found from the end, however far away its beginning is.
+// The last step of a large file is found from the end.
 func TestLastStepOfALargeFile(t *testing.T) {
 	dir := t.TempDir()
 	var b strings.Builder
@@ -273,7 +273,7 @@ func TestLastStepOfALargeFile(t *testing.T) {
 		require.Equal(t, [3]int{2, i / 10, i % 10}, [3]int{s.Step, s.Group, s.Sample})
 	}
 
-	// Of a step that is larger than what is read, a group that is cut is left out.
+	// If a step is larger than what is read, a truncated group is left out.
 	b.Reset()
 	for i := range 50 {
 		line(2, i/10, i%10, strings.Repeat("z", 100_000))
@@ -286,7 +286,7 @@ func TestLastStepOfALargeFile(t *testing.T) {
 	require.Equal(t, 0, r.samples[0].Sample)
 }
 
-// Whatever the files say, there is a page, and it is well formed.
+// Any files of a run give a page, and it is well formed.
 func FuzzPage(f *testing.F) {
 	f.Add([]byte(smallMetrics), []byte(smallTimes), []byte(smallSamples), []byte(smallAdvice), []byte(smallConfig))
 	f.Add([]byte(`{"step":1,"grad_norm":1e308}`+"\n"+`{"step":2,"grad_norm":-1e308}`+"\n"), []byte("{}\n"), []byte("{}\n"), []byte("{}\n"),
@@ -313,7 +313,7 @@ func FuzzPage(f *testing.F) {
 	})
 }
 
-// A speed of 0 is one that nobody measured: of a step without an update, or of completions that a checkpoint kept.
+// A speed of 0 was not measured: a step without an update, or with completions from a checkpoint.
 func TestASpeedThatWasNotMeasured(t *testing.T) {
 	whole := timing{Total: 3, Sample: 1, Train: 1, TokensSec: 50, TrainSec: 70}
 	require.Equal(t, whole, whole.settle())

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
-// The files of a small run. Its first step made no update; its second one has a key as null.
+// The files of a small run. Its first step made no update; its second one has a null.
 var (
 	//go:embed testdata/small/metrics.jsonl
 	smallMetrics string
@@ -41,7 +41,7 @@ func small() map[string]string {
 	}
 }
 
-// write makes a run directory of the files and gives its page.
+// write writes the files of a run directory, and returns its page.
 func write(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "small")
@@ -52,7 +52,7 @@ func write(t *testing.T, files map[string]string) string {
 	return rewrite(t, dir)
 }
 
-// Write draws the page at a time that stands still.
+// Write draws the page at a fixed time.
 func Write(dir string) error {
 	p := Page{Dir: dir, clock: func() time.Time { return time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC) }}
 	return p.Ends(nil)
@@ -95,7 +95,7 @@ func TestPageSaysWhatTheFilesSay(t *testing.T) {
 	require.Equal(t, []string{"held-out", "learning", "completions", "optimizer", "time", "advice", "samples", "origin"}, sections)
 }
 
-// values gives what the readout of each chart shows, by title and series.
+// values are the readouts of the charts, by title and series.
 func values(root *element) map[string]string {
 	out := map[string]string{}
 	for _, f := range root.all("figure", "") {
@@ -106,7 +106,7 @@ func values(root *element) map[string]string {
 	return out
 }
 
-// smallValues is what the readout of each chart of the small run shows.
+// smallValues are the readouts of the small run.
 var smallValues = map[string]string{
 	"Share solved/pass@1, greedy":             "0.325 0.800",
 	"Share solved/pass@1, sampled":            "0.212 0.562",
@@ -139,7 +139,7 @@ var smallValues = map[string]string{
 func TestChartsHoldTheNumbersOfTheFiles(t *testing.T) {
 	root := parse(t, write(t, small()))
 	require.Equal(t, smallValues, values(root))
-	// Columns stand on each other: all right 0.25, all wrong 0.5, otherwise equal 0.25; then nothing; then 0.125.
+	// Stacked columns: all right 0.25, all wrong 0.5, otherwise equal 0.25; then nothing; then 0.125.
 	var stacked []string
 	for _, f := range root.all("figure", "") {
 		if f.all("h3", "")[0].read() == "Groups with one outcome" {
@@ -159,7 +159,7 @@ func TestChartsHoldTheNumbersOfTheFiles(t *testing.T) {
 	require.Equal(t, []string{"learning rate 0.001", "kl_v1 0", "kl_v2 0", "importance ratio 1", "max|Δlogp| on policy 0"},
 		readAll(still[0].all("span", "")))
 
-	// Readouts, places and labels belong together.
+	// There are as many readouts and labels as positions.
 	for _, s := range root.all("section", "") {
 		if s.attr("data-at") == "" {
 			continue
@@ -190,7 +190,7 @@ func TestAdviceAndSamples(t *testing.T) {
 	require.Contains(t, root.all("div", "pair")[0].read(), "0.637")
 }
 
-// What the autopilot did is told, the latest first, and what it undid is drawn beside what took its place.
+// The autopilot's actions are listed, the latest first, and undone steps are drawn beside their replacements.
 func TestThePageOfAPilotedRun(t *testing.T) {
 	files := small()
 	require.NotContains(t, parse(t, write(t, files)).read(), "Autopilot")

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A conversation is shown with who said what, and how it ended.
+// A conversation is shown with its speakers, and how it ended.
 func TestConversationsAreShown(t *testing.T) {
 	var s sample
 	require.NoError(t, json.Unmarshal([]byte(`{"text":"all of it","finish_reason":"stop","conversation":{"ending":"max_turns","messages":[`+
@@ -19,7 +19,7 @@ func TestConversationsAreShown(t *testing.T) {
 	require.Equal(t, "all of it", show(s, "best").Text)
 }
 
-// How far apart rewards lie is a matter of those that there are, of whatever size: one that is missing does not bring its group forward.
+// Groups are chosen by the spread of existing rewards, of any size: a missing one does not count.
 func TestGroupsAreChosenByTheirRewards(t *testing.T) {
 	var r run
 	for group, rewards := range [][]string{{"0.5", "0.5", "null"}, {"0", "1"}, {"null", "null"}, {"-3e9", "-2e9", "null"}, {"0.5", "0.6"}} {

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/cputime"
 )
 
-// tenThousand is a long run; one gradient in it explodes.
+// tenThousand is a long run with one exploding gradient.
 func tenThousand() map[string]string {
 	const steps = 10_000
 	var metrics, times, log, samples strings.Builder
@@ -64,7 +64,7 @@ func TestTenThousandSteps(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	quickest := time.Hour
-	for tries := 0; tries < 10 && quickest > time.Second; tries++ { // what else the process does counts, too
+	for tries := 0; tries < 10 && quickest > time.Second; tries++ { // other work of the process counts, too
 		began := cputime.Used()
 		require.NoError(t, Write(dir))
 		quickest = min(quickest, cputime.Used()-began)
@@ -87,7 +87,7 @@ func TestTenThousandSteps(t *testing.T) {
 	require.Contains(t, root.all("section", "")[2].read(), "each point covers about 50 steps")
 }
 
-// How many steps a point stands for is said in whole steps, and of fewer than two nobody says that they are about one.
+// The number of steps behind a point is an integer, and left out below two.
 func TestWhatAPointStandsFor(t *testing.T) {
 	for n, want := range map[int]string{
 		1: "", 2: "", 20: "", 200: "", 201: "each point covers one or two steps", 299: "each point covers one or two steps",

@@ -20,7 +20,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
-// followed is a page on a clock that the test moves, in a directory of the small run.
+// followed is a page of the small run, with a clock that the test advances.
 func followed(t *testing.T) (p *Page, now *time.Time, read func() *element) {
 	t.Helper()
 	clock := time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC)
@@ -46,10 +46,10 @@ func TestThePageSaysWhetherTheRunGoesOn(t *testing.T) {
 	require.NoError(t, p.GoesOn())
 	word, e := status()
 	require.Equal(t, "Running", word)
-	require.Equal(t, "900", e.attr("data-every"), "nobody knows yet how long an evaluation takes")
+	require.Equal(t, "900", e.attr("data-every"), "the time of an evaluation is not known yet")
 	require.Equal(t, "2026-11-20T16:00:00Z", e.attr("data-written"))
 	require.Equal(t, "grpo run_dir="+p.Dir, e.all("span", "overdue")[0].all("code", "")[0].read())
-	require.Equal(t, "hidden", e.all("span", "overdue")[0].attr("hidden"), "a script shows it when it is so")
+	require.Equal(t, "hidden", e.all("span", "overdue")[0].attr("hidden"), "shown by a script when the time has come")
 	require.Equal(t, "30", read().all("noscript", "")[0].all("meta", "")[0].attr("content"))
 	require.Equal(t, "run: 3 of 3 steps, going on", read().all("title", "")[0].read())
 
@@ -75,7 +75,7 @@ func TestThePageSaysWhetherTheRunGoesOn(t *testing.T) {
 		word, e = status()
 		require.Equal(t, c.word, word)
 		require.Equal(t, "status "+c.tone, e.attr("class"))
-		require.Empty(t, e.attr("data-every"), "nobody need look again")
+		require.Empty(t, e.attr("data-every"), "a finished page does not refresh")
 		require.Contains(t, e.read(), c.says)
 		require.Empty(t, read().all("noscript", ""))
 	}
@@ -90,7 +90,7 @@ func TestStatementsStandBesideAnswers(t *testing.T) {
 	articles := read().all("article", "")
 	require.Equal(t, "Print the <b>largest</b>.", articles[0].all("div", "beside")[0].all("div", "statement")[0].Text)
 	require.Len(t, articles[0].all("div", "beside")[0].all("pre", ""), 2)
-	require.Empty(t, articles[1].all("div", "statement"), "nobody knows the other")
+	require.Empty(t, articles[1].all("div", "statement"), "the other statement is unknown")
 }
 
 func TestCompressedCompletionsAreShown(t *testing.T) {
@@ -136,8 +136,7 @@ func TestRemovedCheckpointsAreMarked(t *testing.T) {
 	require.Len(t, list.all("tr", "gone"), 8)
 }
 
-// What everybody needs to read a page: its language, its title, one heading after the other, tables that say what their
-// columns are, charts that say what they show.
+// Accessibility of a page: its language, its title, headings in order, tables with header cells, charts with descriptions.
 func TestThePageCanBeReadByEverybody(t *testing.T) {
 	p, _, read := followed(t)
 	p.Statement = func(string) string { return "Print it." }
@@ -177,7 +176,7 @@ func TestThePageCanBeReadByEverybody(t *testing.T) {
 	}
 }
 
-// Text stands out from what it is on by 4.5 to 1, on a light screen and on a dark one.
+// The contrast of text is at least 4.5 to 1, in light and in dark mode.
 func TestTextStandsOut(t *testing.T) {
 	css := look.Style
 	light, dark, found := strings.Cut(css, "prefers-color-scheme: dark")

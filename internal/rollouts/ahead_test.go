@@ -70,7 +70,7 @@ func TestReadAhead(t *testing.T) {
 	}
 }
 
-// A batch in which the environment failed too often is none, and whoever asks is told what becomes of it.
+// A batch sampled ahead in which the environment failed too often is discarded, with a message.
 func TestABatchAheadThatFailed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ahead.json")
 	a := drawn()
@@ -98,8 +98,7 @@ func TestABatchAheadThatFailed(t *testing.T) {
 	}
 }
 
-// Whatever stands in the file, it is refused by name, or every token of it is one of the model's and has its
-// log-probability, and it is written as it was read.
+// Any file is refused by name, or every token in it is one of the model's and has a log-probability, and it is written as it was read.
 func FuzzReadAhead(f *testing.F) {
 	text, err := json.Marshal(drawn())
 	require.NoError(f, err)

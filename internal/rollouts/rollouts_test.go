@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// step are the completions of one: two groups of two, the last one a conversation with advantages of its own for what was drawn.
+// step are the completions of a step: two groups of two, the last one a conversation with advantages of its own.
 func step(number int) (lines []Line) {
 	for i := range 4 {
 		lines = append(lines, Line{Step: number, Group: i / 2, Sample: i % 2, Problem: fmt.Sprintf("p%d", number), Prompt: []int32{1, 2},
@@ -28,7 +28,7 @@ func step(number int) (lines []Line) {
 	return lines
 }
 
-// recorded writes steps into dir, as the settings say.
+// recorded writes steps into dir, in the format of the settings.
 func recorded(t *testing.T, dir, word string, steps ...int) {
 	t.Helper()
 	cfg, err := configs.Load(configs.Source{Preset: "defaults", Overrides: []string{word}})
@@ -48,7 +48,7 @@ func recorded(t *testing.T, dir, word string, steps ...int) {
 	}
 }
 
-// What was recorded is read, in groups and in the order of its steps, whichever file they are in.
+// Recorded completions are read in groups and in the order of steps, from whichever file.
 func TestWhatIsRecordedIsRead(t *testing.T) {
 	dir := t.TempDir()
 	recorded(t, dir, "record_rollouts=none", 1)
@@ -76,7 +76,7 @@ func TestWhatIsRecordedIsRead(t *testing.T) {
 	require.ErrorContains(t, s.Missing(7, cfg), "step 7 is one of a warm-up, which records nothing to take again")
 }
 
-// A line that is not in its place, or whose numbers are not those of its tokens, is refused by its file, its line and what it is of.
+// A line out of place, or with other numbers of tokens and values, is refused by its file, its line and its completion.
 func TestDamagedRecords(t *testing.T) {
 	for want, damage := range map[string]func(all []Line){
 		"":                                       func([]Line) {},
@@ -125,7 +125,7 @@ func TestDamagedRecords(t *testing.T) {
 	}
 }
 
-// A batch that is sampled ahead knows what its conversations earned.
+// A batch sampled ahead has the scores of its conversations.
 func TestConversationsAheadHaveTheirScores(t *testing.T) {
 	g := drawn().Groups[1]
 	g.Held[0].Score.Reward = 0.75

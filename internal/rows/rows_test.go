@@ -15,7 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// told is a sink that writes down what it hears.
+// told is a sink that records its calls.
 type told struct{ lines []string }
 
 func (t *told) Start(s Start) error {
@@ -57,7 +57,7 @@ func put(t *testing.T, dir, name, text string) {
 const twice = `{"created":"2026-01-02T03:00:00Z","starts":[{"after":0,"time":"2026-01-02T03:00:00Z"},` +
 	`{"after":1,"time":"2026-01-02T04:00:00Z","settings":{"max_steps":3}}]}`
 
-// A run that was killed after two steps, and went on after the first of them with another setting.
+// A run that was killed after two steps, and resumed after the first with another setting.
 func TestARecordIsWalkedOnce(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "config.json", `{"seed":7,"max_steps":2}`)
@@ -123,7 +123,7 @@ func (f *full) Start(Start) error {
 	return nil
 }
 
-// What a sink could not write is its own error, and no damage of the record.
+// An error of a sink is returned as such, and not as damage of the record.
 func TestASinkThatIsFull(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "metrics.jsonl", `{"step":1}`+"\n")
@@ -135,7 +135,7 @@ func TestASinkThatIsFull(t *testing.T) {
 	}
 }
 
-// A warm-up without max_steps is done with the last step of its last epoch, by the rows that it trains on.
+// A warm-up without max_steps is done with the last step of its last epoch, by its number of training rows.
 func TestAWarmUpIsDoneAfterItsEpochs(t *testing.T) {
 	for words, want := range map[string]bool{
 		`"epochs":1,"rows_per_step":6,"max_steps":-1`: true, `"epochs":2,"rows_per_step":6,"max_steps":-1`: false,
@@ -156,7 +156,7 @@ func TestAWarmUpIsDoneAfterItsEpochs(t *testing.T) {
 	}
 }
 
-// Who goes back makes steps anew: what counts is who made them last. An evaluation is of the process that made its step.
+// If a run went back, the process that made a step last counts. An evaluation belongs to the process that made its step.
 func TestOfSeveralStartsTheLastMadeAStep(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "manifest.json", `{"created":"2026-01-02T03:00:00Z","starts":[{"after":0,"time":"2026-01-02T03:00:00Z"},`+
@@ -170,7 +170,7 @@ func TestOfSeveralStartsTheLastMadeAStep(t *testing.T) {
 		"5 06:00:00.0"}, to.take())
 }
 
-// A run goes on after what it did, also by a clock that went back meanwhile: times that fall are none that a chart could show.
+// A resumed run continues its time axis, even if the clock went back meanwhile: charts need rising times.
 func TestAClockThatWentBack(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "manifest.json", `{"created":"2026-01-02T03:00:00Z","starts":[{"after":0,"time":"2026-01-02T03:00:00Z"},`+
@@ -202,7 +202,7 @@ func TestAForkBeginsLate(t *testing.T) {
 	require.Equal(t, []string{"start after 9 03:00:00", "9 03:00:00.0", "10 03:00:00.0"}, to.take())
 }
 
-// What is no record is refused by its place.
+// Damage of a record is reported with its position.
 func TestDamageIsNamed(t *testing.T) {
 	for _, file := range [][2]string{{"metrics.jsonl", "{\"step\":1}\n{\"step\":\n{}\n"}, {"metrics.jsonl", "{\"step\":1}\nnull\n"},
 		{"train_log.jsonl", "{\"step\":1}\n[]\n"}, {"train_log.jsonl", "{\"step\":1}\nnull\n"}} {
@@ -225,7 +225,7 @@ func TestDamageIsNamed(t *testing.T) {
 	}
 }
 
-// An object that is cut off, or has another behind it, is none with the members that it still has.
+// A truncated object, or one followed by another, is refused, even if members can be read.
 func TestWhatIsNoObjectIsRefused(t *testing.T) {
 	for _, text := range []string{`{"a":1`, `{"a":1,`, `{"a":`, `{"a":1}{"b":2}`, `{"a":1} x`, "[1,2]", "[[1],2]", "null", "5", ""} {
 		row, err := Flatten([]byte(text), true)
@@ -234,7 +234,7 @@ func TestWhatIsNoObjectIsRefused(t *testing.T) {
 	}
 }
 
-// A file that is written again has what was written, whatever it had before.
+// A file that is written again has exactly the new content.
 func TestKeptFilesAreWhatWasWritten(t *testing.T) {
 	parts := []string{"one ", "two two ", "three"}
 	whole := strings.Join(parts, "")
@@ -280,7 +280,7 @@ func TestNumbersAndTexts(t *testing.T) {
 	}
 }
 
-// A step without an update has no entropy, though its line has 0 for it, and one that nobody scored has no reward.
+// A step without an update has no entropy, although its line says 0, and one without scores has no reward.
 func TestWhatAStepSaysNothingAboutIsLeftOut(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "config.json", `{"seed":7}`)
@@ -300,7 +300,7 @@ func TestWhatAStepSaysNothingAboutIsLeftOut(t *testing.T) {
 	}, to.take()[1:])
 }
 
-// The columns of rows that differ are all there once, each behind the one that it follows in the row that brought it.
+// The columns of rows with different keys are all there once, each after the one that it follows in the first row with it.
 func TestColumnsOfRowsThatDiffer(t *testing.T) {
 	var c Columns
 	require.False(t, c.Has("a"))

@@ -11,14 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A line that finds no room is not there by half: who makes room and writes on begins a line of its own.
+// A line that found no room leaves no part: after making room, the next one begins a new line.
 func TestALineIsWrittenWholeOrNotAtAll(t *testing.T) {
 	d, err := Claim(filepath.Join(t.TempDir(), "run"))
 	require.NoError(t, err)
 	defer d.Close()
 	_, err = d.Begin([]string{"log"}, Point{})
 	require.NoError(t, err)
-	one := strings.Repeat("1", 1<<20) // so that nobody else writes to a file that is as large meanwhile
+	one := strings.Repeat("1", 1<<20) // so large that nobody else needs the space meanwhile
 	require.NoError(t, d.Append("log", one))
 
 	var was syscall.Rlimit
@@ -34,7 +34,7 @@ func TestALineIsWrittenWholeOrNotAtAll(t *testing.T) {
 	require.True(t, string(text) == "\""+one+"\"\n\"three\"\n", "the end is %q", text[1<<20:])
 }
 
-// A checkpoint that could not be written was not made, and none of the lines of others goes with it.
+// A checkpoint that could not be written does not exist, and no log lines are set aside with it.
 func TestWhatWasNotSavedIsNotOnRecord(t *testing.T) {
 	d, err := Claim(filepath.Join(t.TempDir(), "run"))
 	require.NoError(t, err)
@@ -49,7 +49,7 @@ func TestWhatWasNotSavedIsNotOnRecord(t *testing.T) {
 	require.Equal(t, "0\n2\n", string(text))
 }
 
-// What a run has beyond a point stays where it is if it cannot be set aside. What is told names the place that was meant, and what to do.
+// If lines after a point cannot be set aside, they stay, and the error names the intended place, and what to do.
 func TestWhatFindsNoRoomAside(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run")
 	d, err := Claim(path)
@@ -77,7 +77,7 @@ func TestWhatFindsNoRoomAside(t *testing.T) {
 	require.Equal(t, aside, got)
 }
 
-// A log that cannot be read is cut by nobody: what is beyond the point would be gone.
+// A log that cannot be read is not truncated, since the lines after the point would be lost.
 func TestALogThatCannotBeReadIsNotCut(t *testing.T) {
 	path := t.TempDir()
 	d, err := Claim(path)
@@ -93,7 +93,7 @@ func TestALogThatCannotBeReadIsNotCut(t *testing.T) {
 	require.NoError(t, os.WriteFile(d.File("first"), []byte("a\n"), 0o644))
 	require.NoError(t, d.keepEnds(filepath.Join(path, "kept"), logs, Point{}))
 	err = d.keepEnds(filepath.Join(d.File("first"), "kept"), logs, Point{})
-	require.ErrorIs(t, err, syscall.ENOTDIR, "where they would be kept is none")
+	require.ErrorIs(t, err, syscall.ENOTDIR, "the place to set lines aside cannot be made")
 
 	require.NoError(t, os.Remove(d.File("second")))
 	require.NoError(t, os.Mkdir(d.File("second"), 0o755))
@@ -101,7 +101,7 @@ func TestALogThatCannotBeReadIsNotCut(t *testing.T) {
 	require.ErrorIs(t, err, syscall.EISDIR)
 }
 
-// A run that is open goes back with all its logs but the one that tells of it, and what it writes anew is kept with what is set aside.
+// An open run goes back with all its logs except the one that reports it, and what it repeats is kept beside what was set aside.
 func TestARunThatIsOpenGoesBack(t *testing.T) {
 	path := t.TempDir()
 	d, err := Claim(path)
@@ -133,7 +133,7 @@ func TestARunThatIsOpenGoesBack(t *testing.T) {
 	require.NoDirExists(t, half)
 }
 
-// Of two processes that claim a directory which is not there yet, the one that comes second does not train on in the first one's run.
+// If two processes claim a new directory at once, the second does not train in the first one's run.
 func TestARunThatAnotherBeganMeanwhile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run")
 	second, err := Claim(path)

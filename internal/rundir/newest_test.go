@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A checkpoint that is damaged is passed over. One that cannot be looked at, for want of rights, files or a network, may be whole: an older
-// one does not take its place.
+// A damaged checkpoint is skipped. One that cannot be read, for want of permissions, descriptors or a network, may be intact: it is not
+// replaced by an older one.
 func TestTheNewestCheckpointIsNotPassedOverUnseen(t *testing.T) {
 	dir := t.TempDir()
 	last, older := filepath.Join(dir, Checkpoints, Name(2)), filepath.Join(dir, Checkpoints, Name(1))

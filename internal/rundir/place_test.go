@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// Who moves the directory of a run that goes on is told where it is, and nothing is made where it was.
+// If the directory of a running run is moved, the error says where it is, and nothing is created at the old path.
 func TestADirectoryThatWasMovedIsSaidToBe(t *testing.T) {
 	at, now := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "my run")
 	d := begun(t, at, 0)
@@ -34,7 +34,7 @@ func TestADirectoryThatWasMovedIsSaidToBe(t *testing.T) {
 	require.Equal(t, at+" was moved or removed during the run; move it back, then type grpo sft run_dir="+at+" to resume", unwritten())
 }
 
-// A path through what is not there is told of at the start; what Claim looks at it does not make.
+// A path through something missing is refused at the start; Claim does not create what it checks.
 func TestAPathThatLeadsNowhere(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.Symlink("no where", "link"))
@@ -58,7 +58,7 @@ func TestAPathThatLeadsNowhere(t *testing.T) {
 	}
 }
 
-// What is plainly something else is no place for a run, by whatever name; a directory in there is.
+// A directory that is clearly something else is refused, by whatever name; a new directory inside is accepted.
 func TestPlacesThatAreNoPlaceForARun(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
@@ -91,7 +91,7 @@ func TestTheRunOfALink(t *testing.T) {
 	require.Equal(t, run, RunOf(link))
 }
 
-// A name that is too long and a link that leads to itself are no files that somebody could remove; what cannot be read may be whole.
+// Too long a name, and a link to itself, are not reported as files to remove; an unreadable file may be intact.
 func TestADirectoryThatCannotBeOpened(t *testing.T) {
 	dir := t.TempDir()
 	require.EqualError(t, ReadJSON(dir, nil), "read "+dir+": is a directory; fix that and type the same again")
@@ -103,7 +103,7 @@ func TestADirectoryThatCannotBeOpened(t *testing.T) {
 	}
 }
 
-// What is tried has a name that nobody has heard of: where it fails the folder is named that it was tried in.
+// The test file in a folder has an internal name: errors name the folder.
 func TestAPlaceThatNobodyCanWriteTo(t *testing.T) {
 	if _, err := os.Stat("/proc/self"); err != nil {
 		t.Skip("there is no folder here in which nobody can make another one")
@@ -112,10 +112,10 @@ func TestAPlaceThatNobodyCanWriteTo(t *testing.T) {
 	require.ErrorContains(t, err, "write /proc: ")
 	require.NotContains(t, err.Error(), "probe")
 	_, err = Reserve("/proc/run")
-	require.ErrorContains(t, err, "choose another one", "no number behind the name makes room there")
+	require.ErrorContains(t, err, "choose another one", "no suffix of the name helps there")
 }
 
-// What is hidden, and what a file system has at its root, is nobody's.
+// Hidden files, and those at the root of a file system, do not count as a user's files.
 func TestOthersAreFilesOfPeople(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{".hidden", "lost+found", "log.jsonl", "notes"} {

@@ -43,7 +43,7 @@ func TestClaimingWritesNothingAndKeepsOthersOut(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
-// Two runs that begin in one second have two directories, and a run that is only looked at leaves none.
+// Two runs that begin in the same second get two directories, and a run that is only looked at leaves none.
 func TestReservedDirectoriesAreTwo(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "runs", "now")
 	first, err := Reserve(name)
@@ -108,14 +108,14 @@ func TestLogsAreCutToWhatTheyWere(t *testing.T) {
 	require.ErrorContains(t, err, "somebody shortened it")
 }
 
-// Nobody is told that something was saved where nothing is.
+// The message of a stopped run does not claim a save that did not happen.
 func TestWhatBecameOfAStoppedRun(t *testing.T) {
 	dir := t.TempDir()
 	require.Equal(t, "stopped before the first step", Stopped(dir, 0))
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, Checkpoints, Name(2)), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, Checkpoints, Name(2), StateFile), nil, 0o644))
 	require.Equal(t, "stopped after step 2 and saved; the same command with run_dir="+dir+" resumes", Stopped(dir, 2))
-	spaced := filepath.Join(t.TempDir(), "My Drive") // what is to be typed is one word to a shell
+	spaced := filepath.Join(t.TempDir(), "My Drive") // a command to type quotes the path
 	require.NoError(t, os.Symlink(dir, spaced))
 	require.Contains(t, Stopped(spaced, 2), " run_dir='"+spaced+"' resumes")
 }
@@ -157,7 +157,7 @@ func TestCheckpointsAreListedRetainedAndSetAside(t *testing.T) {
 		require.NoError(t, d.Save(step, saveFile("x")))
 	}
 	measures := []map[int]float64{{1: 0.5, 2: 0.9, 3: 0.1, 4: 0.2}, {3: 0.4, 5: 0.3}}
-	require.NoError(t, d.Retain(1, 1, measures, 2), "by each measure the best, beside what stays in any case")
+	require.NoError(t, d.Retain(1, 1, measures, 2), "the best by each measure, besides the last ones")
 	all, err = List(d.Path)
 	require.NoError(t, err)
 	require.Equal(t, []string{d.Checkpoint(5), d.Checkpoint(3), d.Checkpoint(2), d.Checkpoint(1)}, all)
@@ -178,8 +178,8 @@ func TestCheckpointsAreListedRetainedAndSetAside(t *testing.T) {
 	require.DirExists(t, filepath.Join(d.Path, Checkpoints, "other"))
 }
 
-// What a run wrote after the point that it goes on from is kept once, however often it is killed, and nothing that is
-// not there again is lost.
+// Lines after the point from which a run is resumed are set aside once, however often it is killed, and none is lost unless it is written
+// again.
 func TestEndsOfLogsAreSetAside(t *testing.T) {
 	path := t.TempDir()
 	logs := []string{"metrics", "other"}
@@ -204,7 +204,7 @@ func TestEndsOfLogsAreSetAside(t *testing.T) {
 	}
 	require.Empty(t, goOn(Point{}, "a\n", "half of b"))
 	p := Point{Step: 1, Logs: map[string]int64{"metrics": 2, "other": 2}}
-	require.Empty(t, goOn(p, "b\n", "c\n"), "less than a line is no work")
+	require.Empty(t, goOn(p, "b\n", "c\n"), "a partial line is not worth keeping")
 	first := goOn(p, "b\n")
 	require.Equal(t, filepath.Join(path, Checkpoints, Aside, "after_step_000001"), first)
 	require.Equal(t, first, goOn(p, "b\n", "c\n", "d\n", "half"))
@@ -280,7 +280,7 @@ func TestAJournalKeepsWhatWasSaidEarly(t *testing.T) {
 	require.NoError(t, err)
 	require.Regexp(t, `(?s)first early\n.*first late\n.*second early\n.*second late\n$`, string(text))
 
-	var j Journal // a terminal that shows it later is not to obey what a line quotes
+	var j Journal // so that a quoted line cannot control a terminal
 	require.NoError(t, j.Open(path))
 	j.Say("! %s", "boom\x1b[2J")
 	require.NoError(t, j.Close())
@@ -292,7 +292,7 @@ func TestAJournalKeepsWhatWasSaidEarly(t *testing.T) {
 	require.NoError(t, silent.Close())
 }
 
-// Who edits a log of a run that goes on gives it another file, and the run would write to one that nobody finds.
+// An editor replaces the file of a log: the run would write to one without a name.
 func TestALogThatIsReplacedIsNoticed(t *testing.T) {
 	d, err := Claim(t.TempDir())
 	require.NoError(t, err)
@@ -315,7 +315,7 @@ func TestALogThatIsReplacedIsNoticed(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// The last of the checkpoints that logs are too short for speaks for all of them; what is wrong with others is told of each.
+// If logs are too short for several checkpoints, only the last is reported; other faults are reported for each.
 func TestWhyNothingCanBeGoneOnWith(t *testing.T) {
 	damaged, last, before := errors.New("a is damaged"), fmt.Errorf("b: %w; type b", Short{errors.New("cut")}), Short{errors.New("c: cut")}
 	for says, refused := range map[string][]error{
@@ -329,7 +329,7 @@ func TestWhyNothingCanBeGoneOnWith(t *testing.T) {
 	}
 }
 
-// Of a checkpoint that was not written its file is named by its place in there, and whatever else went wrong is told with it.
+// An error about a checkpoint names its files relative to it, and includes all other errors.
 func TestFilesOfACheckpointThatWasNotWritten(t *testing.T) {
 	d := begun(t, filepath.Join(t.TempDir(), "run"), 0)
 	file := func(name ...string) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A state is read where its release is one of those that can be, and where it is as it was when it was sealed.
+// A state is read if its version is supported and its seal is right.
 func TestStatesOfOtherReleasesAreRefused(t *testing.T) {
 	type state struct {
 		Version int    `json:"version"`

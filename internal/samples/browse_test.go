@@ -16,15 +16,15 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
-// sizes of a record, by the name that make browse gives them.
+// sizes of a record, by the names in make browse.
 var sizes = map[string]int64{"": 20 << 20, "tenth": 200 << 20, "full": 2 << 30}
 
-// A record of any size is read in one pass, is shown while that goes on, and is opened at once when it was read before; any step is found
-// in no time, in memory that does not grow with the file. Processor time is bounded, since a clock says how busy a machine is.
+// A record of any size is indexed in one pass, is shown meanwhile, and opens at once afterwards; any step is found at once, in memory
+// that does not grow with the file. Processor time is bounded, since a wall clock depends on other programs.
 func TestBrowse(t *testing.T) {
 	size, known := sizes[os.Getenv("GRPO_BROWSE")]
 	require.True(t, known, "GRPO_BROWSE: expected tenth or full")
-	if racing.Detected { // one pass takes ten times as long, and has the same goroutines
+	if racing.Detected { // a pass takes ten times as long, and has the same goroutines
 		size /= 10
 	}
 	r := record{problems: 500, groups: 16, samples: 8, tokens: 400, seed: 3}
@@ -50,7 +50,7 @@ func TestBrowse(t *testing.T) {
 			pass, time.Since(began), shown, toFirst)
 		require.Less(t, pass, time.Second+time.Duration(size)*10, "10 ns a byte is 0.1 GB in a second")
 
-		// With the index that was written down, nothing is read again.
+		// With the saved index, nothing is read again.
 		_, err = os.Stat(filepath.Join(dir, File))
 		require.Equal(t, info.Size() >= worthKeeping, err == nil)
 		x.Close()
@@ -96,7 +96,7 @@ func jump(t *testing.T, r record, v *View, step int) {
 	require.Less(t, took, 300*time.Millisecond)
 }
 
-// An index that is damaged, or is not of the file that is there, is made anew, and nobody notices.
+// A damaged index, or one of another file, is built again silently.
 func TestAnIndexThatIsNoneIsMadeAnew(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, files[0])
@@ -124,7 +124,7 @@ func TestAnIndexThatIsNoneIsMadeAnew(t *testing.T) {
 	require.Empty(t, settled(t, open(t, dir)).Groups)
 }
 
-// Nor is one taken whose groups are of no problem, no file or no place.
+// Nor is an index used whose groups have no valid problem, file or position.
 func TestGroupsOfNothingAreNotTaken(t *testing.T) {
 	taken := func(g Group, more ...byte) bool {
 		text, err := binary.Append(nil, binary.LittleEndian, []Group{g})

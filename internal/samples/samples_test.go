@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// settled is all of an index, as it is when nothing is under way.
+// settled is the complete index, when nothing is being read.
 func settled(t *testing.T, x *Index) *View {
 	t.Helper()
 	v := x.View(t.Context(), time.Hour)
@@ -28,7 +28,7 @@ func open(t *testing.T, dir string) *Index {
 	return x
 }
 
-// counted is a group without where it is.
+// counted is a group without its position.
 type counted struct {
 	step, number                 int
 	problem                      string
@@ -37,7 +37,7 @@ type counted struct {
 	verdicts                     Verdicts
 }
 
-// read counts the groups of lines in the plainest way: the reference.
+// read counts the groups of lines in the simplest way: the reference.
 func read(t *testing.T, lines []byte) (all []counted) {
 	t.Helper()
 	for line := range bytes.Lines(lines) {
@@ -72,7 +72,7 @@ func groupsOf(v *View) (all []counted) {
 	return all
 }
 
-// The index counts what a plain reader counts, and gives every completion back, packed or not, and of a run that has both files.
+// The index counts what a simple reader counts, and returns every completion, packed or plain, and from runs with both files.
 func TestTheIndexIsAsAPlainReader(t *testing.T) {
 	var lines []byte
 	for step := range 6 {
@@ -123,7 +123,7 @@ func TestTheIndexIsAsAPlainReader(t *testing.T) {
 	}
 }
 
-// Wherever a file that is written to ends when somebody looks, the index that goes on with it ends as one that is made at once.
+// Wherever a growing file ends at a look, the index extended later equals one that is built at once.
 func TestTheIndexGoesOnWithTheFile(t *testing.T) {
 	var plain, frames bytes.Buffer
 	for step := range 3 {
@@ -149,7 +149,7 @@ func TestTheIndexGoesOnWithTheFile(t *testing.T) {
 		require.Equal(t, settled(t, open(t, dir)).Groups, settled(t, x).Groups)
 		require.Len(t, settled(t, x).Groups, 9)
 
-		// A run that went back writes other lines, to a longer file in the end: what was read is no part of it.
+		// A run that went back writes other lines, in the end to a longer file: what was read before is discarded.
 		other := smallRecord
 		other.seed = 2
 		var again bytes.Buffer
@@ -170,7 +170,7 @@ func TestTheIndexGoesOnWithTheFile(t *testing.T) {
 	}
 }
 
-// Lines that are torn, garbage or no completions are named by where they are, and those around them are there.
+// Truncated or invalid lines are reported with their positions, and the lines around them are read.
 func TestWhatIsNoCompletionIsPassedOver(t *testing.T) {
 	dir := t.TempDir()
 	good := smallRecord.step(0)
@@ -218,7 +218,7 @@ func TestWhatIsNoCompletionIsPassedOver(t *testing.T) {
 	require.Contains(t, steps, 2)
 }
 
-// An index that is closed while it reads frames knows that there are more: what it would write down must not pass for all of the file.
+// An index that is closed while it reads frames is incomplete, and must not be saved as complete.
 func TestAnIndexThatIsClosedIsNotWhole(t *testing.T) {
 	path := filepath.Join(t.TempDir(), files[packed])
 	f, err := os.Create(path)
@@ -233,7 +233,7 @@ func TestAnIndexThatIsClosedIsNotWhole(t *testing.T) {
 	require.ErrorIs(t, s.frames(f, 0, stateOf(path).size), context.Canceled)
 }
 
-// What was said to the model in between is none of its own: neither its length nor its log-probabilities.
+// Messages to the model within a conversation do not count: neither for its length nor for its log-probabilities.
 func TestWhatAConversationDrew(t *testing.T) {
 	s := Sample{Tokens: make([]int32, 6), LogProbs: []float32{-9, -1, -3, -9, -5, -9}}
 	mean, known := s.MeanLogProb()
@@ -250,7 +250,7 @@ func TestWhatAConversationDrew(t *testing.T) {
 	require.Equal(t, []any{"", int32(3)}, []any{why, l.tokens}, "as the index counts them")
 }
 
-// A group is mixed where some were right and others wrong, of those that are left in it; a verdict of a later program is another.
+// A group is mixed if some of its judged completions are right and others wrong; an unknown verdict of a later release counts as other.
 func TestWhatCameOfAGroup(t *testing.T) {
 	for g, mixed := range map[Group]bool{{Samples: 3}: false, {Samples: 3, Right: 2}: true, {Samples: 3, Right: 3}: false,
 		{Samples: 3, Right: 2, Left: 1}: false} {
@@ -261,7 +261,7 @@ func TestWhatCameOfAGroup(t *testing.T) {
 	require.Equal(t, []bool{true, false, true}, []bool{v.Has("WA"), v.Has("AC"), v.Has("tired")})
 }
 
-// A completion with a value of another kind than expected is shown with what else it has.
+// A completion with a value of an unexpected type is shown with its other values.
 func TestACompletionWithAnOddValueIsShown(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, files[0]), []byte(`{"step":0,"group":0,"text":"x","finish_reason":5}`+"\n"), 0o644))

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/jsonl"
 )
 
-// record is a record of completions as a run writes it, of any size, from a seed.
+// record is a synthetic record of completions, of any size, from a seed.
 type record struct {
 	problems, groups, samples int // of the run, of a step, of a group
 	tokens                    int // of a completion, about
@@ -83,14 +83,14 @@ func pack(t testing.TB, to io.Writer, lines []byte) {
 	require.NoError(t, f.Close())
 }
 
-// write writes so many bytes of lines, of a few steps that come again under other numbers, and tells how many steps that were.
+// write writes lines of at least the given size: a few different steps, repeated with other numbers. It returns the number of steps.
 func (r record) write(t testing.TB, path string, size int64) (steps int) {
 	t.Helper()
 	f, err := os.Create(path)
 	require.NoError(t, err)
 	defer f.Close()
 	out := bufio.NewWriterSize(f, 1<<20)
-	var models [4][][]byte // what stands behind the number of the step
+	var models [4][][]byte // the rest of the line after the step's number
 	for i := range models {
 		for line := range bytes.Lines(r.step(i)) {
 			models[i] = append(models[i], line[len(fmt.Sprintf(`{"step":%d`, i)):])

@@ -11,21 +11,21 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// saved is a directory with an adapter of the model, whose numbers depend on the seed.
+// saved is a directory with an adapter of the model, whose values depend on the seed.
 func saved(t *testing.T, p *Policy, seed uint64) string {
 	layout, err := lora.NewLayout(lora.Config{Rank: 4, Alpha: 64, Targets: lora.AllTargets()}, p.Language.Shape.LoRADims())
 	require.NoError(t, err)
 	a := lora.New(layout)
 	a.Init(seed)
 	for i := range a.Values {
-		a.Values[i] += float32(i%7) / 50 // B too is not zero
+		a.Values[i] += float32(i%7) / 50 // B, too, is not zero
 	}
 	dir := filepath.Join(t.TempDir(), "adapter")
 	require.NoError(t, a.Save(dir, "tiny"))
 	return dir
 }
 
-// Adapters are loaded and unloaded while others answer, and answer as the model does that has them attached.
+// Adapters are loaded and unloaded while other requests run, and give the answers of the model with the adapter attached.
 func TestAdaptersComeAndGo(t *testing.T) {
 	b := backend(t)
 	h, err := Open(t.Context(), Options{Backend: b, Sampling: small, Models: []NamedDir{{"x", "tiny"}}})
@@ -42,7 +42,7 @@ func TestAdaptersComeAndGo(t *testing.T) {
 	require.Equal(t, "x", taught.Base)
 
 	spoken, own := ask(t, taught, "Print 2.", 5), ask(t, base, "Print 2.", 5)
-	require.NoError(t, h.UnloadAdapter("taught"), "it waits for those that speak")
+	require.NoError(t, h.UnloadAdapter("taught"), "unloading waits for running requests")
 	got, bare := <-spoken, <-own
 	require.NoError(t, got.Err)
 	require.NotEqual(t, sampler.Cancelled, got.Finish)
@@ -53,7 +53,7 @@ func TestAdaptersComeAndGo(t *testing.T) {
 	require.ErrorIs(t, err, sampler.ErrWithdrawn)
 	require.NoError(t, h.LoadAdapter("taught", "x", saved(t, base, 4)), "another of that name")
 
-	h.Turn().Lock() // the backend is ours for a while
+	h.Turn().Lock() // blocks the host, which needs the backend
 	defer h.Turn().Unlock()
 	p, err := model.Open(b, base.Language.Dir, false, model.Options{})
 	require.NoError(t, err)
@@ -68,7 +68,7 @@ func TestAdaptersComeAndGo(t *testing.T) {
 	require.Equal(t, want[0], got)
 }
 
-// A model whose layers are kept in four bits a weight is served as it is sampled from elsewhere, and takes less memory.
+// A model served in 4 bits gives the answers of the sampler, and takes less memory.
 func TestAModelInFourBits(t *testing.T) {
 	b := backend(t)
 	four := model.Options{Quantise: model.NF4}

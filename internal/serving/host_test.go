@@ -21,7 +21,7 @@ func backend(t *testing.T) kernels.Backend {
 	return b
 }
 
-// small is how much a host of a test has room for.
+// small are the limits of a test's host.
 var small = sampler.Options{MaxLength: 128, MaxSequences: 4, CacheBytes: 4 << 20}
 
 // run runs a host until the test ends, and closes it.
@@ -34,7 +34,7 @@ func run(t *testing.T, h *Host) {
 	})
 }
 
-// asked is what a policy is asked with a text.
+// asked is a prompt and its parameters for a policy.
 func asked(t *testing.T, p *Policy, text string) (prompt []int32, params sampler.Params) {
 	t.Helper()
 	prompt, _, err := p.Language.Renderer.Prompt([]chat.Message{{Role: "user", Content: text}})
@@ -42,7 +42,7 @@ func asked(t *testing.T, p *Policy, text string) (prompt []int32, params sampler
 	return prompt, sampler.Params{Temperature: 1, MaxTokens: 12, StopTokens: p.Language.Stops}
 }
 
-// ask has a policy answer.
+// ask submits a prompt to a policy.
 func ask(t *testing.T, p *Policy, text string, seed uint64) <-chan sampler.Rollout {
 	t.Helper()
 	prompt, params := asked(t, p, text)
@@ -53,7 +53,7 @@ func ask(t *testing.T, p *Policy, text string, seed uint64) <-chan sampler.Rollo
 	return done
 }
 
-// interrupted is a backend whose user is interrupted while it makes a cache.
+// interrupted is a backend on which an interrupt arrives while a cache is allocated.
 type interrupted struct {
 	kernels.Backend
 	stop   func()
@@ -66,7 +66,7 @@ func (b *interrupted) NewCache(heads kernels.Heads, t kernels.DType, layers, blo
 	return b.Backend.NewCache(heads, t, layers, blocks)
 }
 
-// Who is interrupted while caches are made opens nothing, and makes no others.
+// An interrupt while caches are allocated opens nothing, and allocates no more.
 func TestAnInterruptWhileCachesAreMade(t *testing.T) {
 	for _, models := range [][]NamedDir{{{"x", "tiny"}}, {{"x", "tiny"}, {"y", "tiny"}}} {
 		ctx, stop := context.WithCancel(t.Context())
@@ -77,7 +77,7 @@ func TestAnInterruptWhileCachesAreMade(t *testing.T) {
 	}
 }
 
-// Two models of the same weights answer alike, beside each other on one backend.
+// Two models with the same weights give the same answers, side by side on one backend.
 func TestModelsAnswerByName(t *testing.T) {
 	h, err := Open(t.Context(), Options{Backend: backend(t), Sampling: small, Models: []NamedDir{{"b", "tiny"}, {"a/tiny", "tiny"}}})
 	require.NoError(t, err)
@@ -124,7 +124,7 @@ func TestMistakesOfNames(t *testing.T) {
 	} {
 		require.EqualError(t, err, message)
 	}
-	for range UsualAdapters + 1 { // none of them keeps its name or its place
+	for range UsualAdapters + 1 { // a failed load must free its name and its slot
 		require.ErrorContains(t, h.LoadAdapter("z", "x", "/nowhere"), "adapter z: stat /nowhere/adapter_config.json: no such file")
 	}
 	require.NoError(t, h.Close())
@@ -147,7 +147,7 @@ func TestNamesOfDirectories(t *testing.T) {
 	}
 }
 
-// The end of the context ends what is drawn, and is not ill health.
+// The end of the context cancels requests, and does not count as unhealthy.
 func TestTheEndOfAHost(t *testing.T) {
 	h, err := Open(t.Context(), Options{Backend: backend(t), Sampling: small, Models: []NamedDir{{"x", "tiny"}}})
 	require.NoError(t, err)

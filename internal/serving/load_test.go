@@ -33,7 +33,7 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// mostBody is what a body of the test may have.
+// mostBody is the limit of bodies in the test.
 const mostBody = 16 << 10
 
 // served is a server of the embedded model and two adapters, with little memory.
@@ -83,15 +83,15 @@ func serve(t *testing.T) *served {
 	return s
 }
 
-// question is a request, and what is done with it.
+// question is a request: a path and a body.
 type question struct{ path, body string }
 
-// words of a prompt, some of which begin alike.
+// words are a prompt; some prompts share a prefix.
 func words(rng *rand.Rand) string {
 	return strings.Repeat("Define compute(x). ", rng.IntN(4)) + fmt.Sprintf("It returns x plus %d.", rng.IntN(1000))
 }
 
-// newQuestion is one of all kinds, by its number.
+// newQuestion is the i-th request, of all kinds.
 func newQuestion(i int) question {
 	rng := rand.New(rand.NewPCG(uint64(i), 3))
 	more := fmt.Sprintf(`"model":%q,"seed":%d,"max_tokens":%d,"stream":%v`, []string{"tiny", "one", "two"}[i%3], i, 1+rng.IntN(20), i%2 == 0)
@@ -120,10 +120,10 @@ func newQuestion(i int) question {
 	return question{"/v1/chat/completions", fmt.Sprintf(`{%s,"messages":[{"role":"user","content":%q}]}`, more, words(rng))}
 }
 
-// ofItsOwn is what two answers to one question differ in: names, times, and what was remembered.
+// ofItsOwn matches what differs between two answers to one request: ids, times, and cached tokens.
 var ofItsOwn = regexp.MustCompile(`"id":"(?:chat)?cmpl-[^"]*"|"created":[0-9]+|"cached_tokens":[0-9]+`)
 
-// ask gives the whole answer.
+// ask returns the whole answer.
 func (s *served) ask(q question) (status int, answer string, err error) {
 	res, err := s.client.Post(s.url+q.path, "application/json", strings.NewReader(q.body))
 	if err != nil {
@@ -136,12 +136,12 @@ func (s *served) ask(q question) (status int, answer string, err error) {
 
 var choice = regexp.MustCompile(`"choices":\[\{"index":([0-9]+)`)
 
-// inOrder puts the lines of a stream in the order of its completions: in which turns they come depends on what else is drawn.
+// inOrder sorts the lines of a stream by completion: how they interleave depends on other requests.
 func inOrder(answer string) string {
 	lines := strings.SplitAfter(answer, "\n\n")
 	of := func(line string) int {
 		if found := choice.FindStringSubmatch(line); found != nil {
-			i, _ := strconv.Atoi(found[1]) // it is digits
+			i, _ := strconv.Atoi(found[1]) // the pattern has only digits
 			return i
 		}
 		return 99
@@ -150,7 +150,7 @@ func inOrder(answer string) string {
 	return strings.Join(lines, "")
 }
 
-// leave asks, and is gone after some bytes of the answer, or some time.
+// leave sends a request, and disconnects after some bytes of the answer, or some time.
 func (s *served) leave(q question, rng *rand.Rand) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(rng.IntN(30))*time.Millisecond)
 	defer cancel()
@@ -169,7 +169,7 @@ func (s *served) leave(q question, rng *rand.Rand) error {
 	return err
 }
 
-// breakOff sends what is no request, and reports what is wrong with how that was taken.
+// breakOff sends an invalid request, and returns an error if that is not handled properly.
 func (s *served) breakOff(q question, rng *rand.Rand) error {
 	want := http.StatusBadRequest
 	switch rng.IntN(4) {
@@ -189,7 +189,7 @@ func (s *served) breakOff(q question, rng *rand.Rand) error {
 	return err
 }
 
-// cut ends a connection in the middle of a body.
+// cut closes a connection in the middle of a body.
 func (s *served) cut(q question) error {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 	if err != nil {
@@ -207,7 +207,8 @@ func (s *served) cut(q question) error {
 	return err
 }
 
-// visit asks for one after the other, of those that there are answers to; some it does not wait for, and some are none.
+// visit sends requests one after the other and compares the answers with those of a single client; on some it disconnects, and some are
+// invalid.
 func (s *served) visit(number, requests int, alone []string, left, broken *atomic.Int64) error {
 	rng := rand.New(rand.NewPCG(uint64(number), 4))
 	for range requests {
@@ -234,7 +235,7 @@ func (s *served) visit(number, requests int, alone []string, left, broken *atomi
 	return nil
 }
 
-// resident is the memory of the process after what can be given back was.
+// resident is the resident memory after a garbage collection.
 func resident(t *testing.T) (kib int) {
 	debug.FreeOSMemory()
 	text, err := os.ReadFile("/proc/self/status")
@@ -245,8 +246,8 @@ func resident(t *testing.T) (kib int) {
 	return kib
 }
 
-// Clients of all kinds at once, some of which leave, and some send what is no request: each that waits has the answer, to the
-// byte, that it has alone, and nothing is left of any. GRPO_LOAD is how many there are, with 50 requests each.
+// Many clients at once, some of which disconnect, and some send invalid requests: every other answer is, to the byte, that of a single
+// client, and nothing is left allocated. GRPO_LOAD is the number of clients, with 50 requests each.
 func TestLoad(t *testing.T) {
 	clients, requests, questions := 6, 8, 20
 	if text := os.Getenv("GRPO_LOAD"); text != "" {
@@ -277,7 +278,7 @@ func TestLoad(t *testing.T) {
 	took := time.Since(began)
 	s.client.CloseIdleConnections()
 	require.Eventually(t, func() bool {
-		return s.live.FreeBlocks() == s.live.Plan().Blocks && runtime.NumGoroutine() <= goroutines+4 // begun late, and this one
+		return s.live.FreeBlocks() == s.live.Plan().Blocks && runtime.NumGoroutine() <= goroutines+4 // some may start late, and this one
 	}, 20*time.Second, 5*time.Millisecond)
 	after := resident(t)
 	t.Logf("%d requests in %v, of which %d left and %d were none; %d goroutines; memory: %d KiB more than %d",

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// What is published under a name answers from then on; who asked before hears the one before to its end.
+// Later requests are answered by the newly published adapter; running ones finish with the old one.
 func TestPublishingTakesThePlaceOfTheOneBefore(t *testing.T) {
 	b := backend(t)
 	h, err := Open(t.Context(), Options{Backend: b, Sampling: small, Models: []NamedDir{{"x", "tiny"}}})
@@ -58,7 +58,7 @@ func TestPublishingTakesThePlaceOfTheOneBefore(t *testing.T) {
 	require.Error(t, h.ReplaceAdapter("nobody", newer))
 }
 
-// An adapter whose answers go on keeps no other from being replaced: each name waits for its own alone.
+// A long answer of an adapter delays only the replacement of its own name.
 func TestReplacementsOfOtherNamesDoNotWait(t *testing.T) {
 	h, err := Open(t.Context(), Options{Backend: backend(t), Sampling: small, Models: []NamedDir{{"x", "tiny"}}})
 	require.NoError(t, err)
@@ -89,7 +89,7 @@ func TestReplacementsOfOtherNamesDoNotWait(t *testing.T) {
 	require.NoError(t, <-replaced["slow"])
 }
 
-// A host over a model that is open already says what the bare model says, whatever is attached there.
+// A host over an open model answers like the bare model, whatever adapter is attached there.
 func TestAHostOverAnOpenModel(t *testing.T) {
 	b := backend(t)
 	h, err := Open(t.Context(), Options{Backend: b, Sampling: small, Models: []NamedDir{{"x", "tiny"}}})

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// A file that is not there is told of by the setting that names it, with where it was looked for and what to type.
+// A missing file is reported with its setting, where it was searched, and what to type.
 func TestAbsentFilesAreToldOf(t *testing.T) {
 	t.Chdir(t.TempDir())
 	here, err := os.Getwd()
@@ -34,7 +34,7 @@ func TestAbsentFilesAreToldOf(t *testing.T) {
 	}
 }
 
-// So is a file of words, also by who asks a run that is there.
+// The same for a prompt template, also in an evaluation of a run.
 func TestAbsentWordsAreToldOf(t *testing.T) {
 	t.Chdir(t.TempDir())
 	run := t.TempDir()
@@ -53,7 +53,7 @@ func TestAbsentWordsAreToldOf(t *testing.T) {
 	}
 }
 
-// So is the model of a run, whose folder may look like a name on the Hub from elsewhere.
+// The same for the model of a run, whose path may look like a name on the Hub from elsewhere.
 func TestAbsentModelsOfRunsAreToldOf(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("HF_HUB_OFFLINE", "1")

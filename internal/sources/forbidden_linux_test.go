@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/nobody"
 )
 
-// A model of somebody else, whose folder or tokenizer may not be read, is not told of as missing, and is a mistake of who named it.
+// A model whose folder or tokenizer is not readable is not reported as missing, and is the user's mistake.
 func TestAModelOfSomebodyElse(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)

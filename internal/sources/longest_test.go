@@ -9,7 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// What leaves no room for a completion, or a conversation, is named by the settings that were typed.
+// If a prompt leaves no room for a completion, or a conversation, the error names the settings.
 func TestWhatIsTooLongIsRefusedByItsSettings(t *testing.T) {
 	const begins = ", and the longest prompt, problem p of data, has 50 tokens: "
 	const prompt = "leave the problem out (max_prompt_chars leaves out those of a data set)"

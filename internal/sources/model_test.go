@@ -20,7 +20,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// serveModel is a Hub that holds one model. It returns the names of what was asked for.
+// serveModel is a Hub with one model. It returns a function that lists the requested files.
 func serveModel(t *testing.T, files map[string]string) (fetched func() []string) {
 	const commit = "0123456789abcdef0123456789abcdef01234567"
 	var mu sync.Mutex
@@ -58,7 +58,7 @@ func serveModel(t *testing.T, files map[string]string) (fetched func() []string)
 	}
 }
 
-// with adds files to those that every model has, each with its name for a text.
+// with adds files to those of every model, each with its name as content.
 func with(more map[string]string, names ...string) map[string]string {
 	files := map[string]string{"config.json": "{}", "tokenizer.json": "{ }", "README.md": "words"}
 	for _, name := range names {
@@ -70,7 +70,7 @@ func with(more map[string]string, names ...string) map[string]string {
 	return files
 }
 
-// The same weights in other forms, which may be many gigabytes, are never fetched.
+// Copies of the weights in other formats, which may be many gigabytes, are not downloaded.
 func TestOnlyWhatIsReadIsFetched(t *testing.T) {
 	index := map[string]string{
 		"model.safetensors.index.json": `{"weight_map": {"a": "model-1-of-2.safetensors", "b": "model-2-of-2.safetensors",
@@ -98,8 +98,8 @@ func TestOnlyWhatIsReadIsFetched(t *testing.T) {
 	}
 }
 
-// A cache that can only be read, as of a machine that many share, is used where it holds the whole model; else the model is fetched into a
-// temporary one, whatever of it is held.
+// A read-only cache, as on shared machines, is used if it has the whole model; else the model is downloaded to a temporary one, without
+// the parts that the cache has.
 func TestACacheThatCanOnlyBeRead(t *testing.T) {
 	if os.Getuid() == 0 {
 		t.Skip("root can write anywhere")
@@ -140,7 +140,7 @@ func TestAModelInAnotherForm(t *testing.T) {
 	require.Empty(t, fetched())
 }
 
-// An adapter names a model by what other machines know it by, where there is such a thing.
+// An adapter names its base by a name known to other machines, if there is one.
 func TestWhatAnAdapterCallsItsBase(t *testing.T) {
 	const commit = "/snapshots/0123456789abcdef0123456789abcdef01234567"
 	for dir, want := range map[string]string{
@@ -155,7 +155,7 @@ func TestWhatAnAdapterCallsItsBase(t *testing.T) {
 	}
 }
 
-// A file of a model, or a GGUF, is no name on the Hub, however it reads: nobody there is asked about it.
+// A file of a model, or a GGUF, is not looked up on the Hub, whatever its name.
 func TestAFileIsNoModel(t *testing.T) {
 	fetched := serveModel(t, map[string]string{"config.json": "{}", "model.safetensors": "x"})
 	t.Chdir(t.TempDir())
@@ -169,7 +169,7 @@ func TestAFileIsNoModel(t *testing.T) {
 	require.Empty(t, fetched())
 }
 
-// What a run has made, and what it has not, is no model: it is said what it is, and how it is named.
+// A file of a run that is not a model is refused, with what it is and how to use it.
 func TestWhatARunMadeIsNoModel(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a run")
 	step := filepath.Join(dir, "checkpoints", "step_000002")
@@ -187,7 +187,7 @@ func TestWhatARunMadeIsNoModel(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(adapter, "config.json"), []byte("{}"), 0o600))
 	_, err := ModelDir(t.Context(), adapter)
-	require.NoError(t, err, "people keep an adapter beside its model")
+	require.NoError(t, err, "an adapter may be beside its model")
 
 	t.Chdir(t.TempDir())
 	t.Setenv("HOME", "/home/ada")

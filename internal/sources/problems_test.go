@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/match"
 )
 
-// A misspelt column is told of before anything is trained, unless a reward file may be given it.
+// A misspelt column is reported before training, unless a reward file may use it.
 func TestMisspeltColumnsAreTold(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "p.jsonl")
 	require.NoError(t, os.WriteFile(path, []byte(
@@ -28,7 +28,7 @@ func TestMisspeltColumnsAreTold(t *testing.T) {
 	}
 }
 
-// A run that keeps copies, and may go on with others, reads what its settings name by then; its copies are not written over.
+// A run with copies of its data that may continue with other data reads what its settings name; the copies are not overwritten.
 func TestACopyIsNotReadInPlaceOfOtherData(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	dir := t.TempDir()
@@ -46,7 +46,7 @@ func TestACopyIsNotReadInPlaceOfOtherData(t *testing.T) {
 		return p
 	}
 	require.NoError(t, open(old, "exact").Keep(t.Context()))
-	require.Equal(t, "a", open(other, "exact").Train[0].ID, "as nobody allowed another")
+	require.Equal(t, "a", open(other, "exact").Train[0].ID, "other data was not allowed")
 	p := open(other, "exact", "data")
 	require.Equal(t, "b", p.Train[0].ID)
 	require.ErrorContains(t, p.Keep(t.Context()), "holds another data set")
@@ -57,7 +57,7 @@ func TestACopyIsNotReadInPlaceOfOtherData(t *testing.T) {
 	require.Equal(t, "a", open(old, "exact", "seed").Train[0].ID)
 }
 
-// An evaluation of more completions than memory takes is refused before anything is loaded.
+// An evaluation with more completions than memory is refused before anything is loaded.
 func TestTooManyCompletionsOfHeldOutProblems(t *testing.T) {
 	cfg := &configs.Config{Data: Embedded, TestData: Embedded, AnswerMatch: "row", EvalSamples: configs.MostSamples, EvalEvery: 10}
 	_, err := OpenAll(t.Context(), cfg, func(string) {})

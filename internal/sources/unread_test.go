@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// Of a model that is trained as a whole, what its files have beside it is not saved, which is said at the start.
+// In full training, tensors of the model's files that are not part of it are not saved, which is reported at the start.
 func TestTensorsThatAreNotSavedAreTold(t *testing.T) {
 	from, err := ModelDir(t.Context(), Embedded)
 	require.NoError(t, err)

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The numbers are those that other implementations of the generator publish for these seeds.
+// The numbers are those published by other implementations of the generator for these seeds.
 func TestKnownNumbers(t *testing.T) {
 	for seed, want := range map[uint64][]uint64{
 		0:       {0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F, 0xF88BB8A8724C81EC},
@@ -20,7 +20,7 @@ func TestKnownNumbers(t *testing.T) {
 	require.Equal(t, At(0, 0), Mix(increment))
 }
 
-// The state wraps around: an index may be any number.
+// The state wraps around: any index is valid.
 func TestTheCounterWraps(t *testing.T) {
 	require.Equal(t, Mix(5), At(5, 1<<64-1))
 }

@@ -16,7 +16,7 @@ func TestAlikeEvaluations(t *testing.T) {
 	}{
 		{of(0, 3, "a", "b", "c"), of(1, 3, "a", "b", "c"), true},
 		{of(0, 3, "a", "b", "c"), of(1, 3, "c", "b"), true}, // a was not judged
-		{of(0, 3, "a", "b", "c"), of(1, 3), true},           // nobody knows
+		{of(0, 3, "a", "b", "c"), of(1, 3), true},           // unknown
 		{of(0, 3, "a", "b", "c"), of(1, 3, "c", "d", "e"), false},
 		{of(0, 3, "a", "b", "c"), of(1, 4, "a", "b", "c"), false}, // the fourth was not judged
 		{of(0, 3), of(1, 4), false},

@@ -27,7 +27,7 @@ func TestTheIntervalHoldsTheMean(t *testing.T) {
 	require.Zero(t, Mean(nil))
 }
 
-// No number of problems proves 0 % or 100 %, and none proves anything.
+// No number of problems proves 0 % or 100 %, and 0 problems prove nothing.
 func TestNoIntervalIsAPoint(t *testing.T) {
 	same := func(n int, v float64) []float64 {
 		x := make([]float64, n)
@@ -40,14 +40,14 @@ func TestNoIntervalIsAPoint(t *testing.T) {
 	for n, want := range map[int]float64{1: 0.793, 4: 0.490, 20: 0.161, 128: 0.029} {
 		ci := Interval(same(n, 0), 3)
 		require.Zero(t, ci[0])
-		require.InDelta(t, want, ci[1], 5e-4, "%d", n) // as in tables
+		require.InDelta(t, want, ci[1], 5e-4, "%d", n) // as in published tables
 		ci = Interval(same(n, 1), 3)
 		require.InDelta(t, 1-want, ci[0], 5e-4)
 		require.Equal(t, 1.0, ci[1])
 	}
 }
 
-// What nobody knows is null, and no 0; what is known is a number as ever.
+// Unknown values are null and not 0; known ones are numbers.
 func TestUnknownSharesAreNull(t *testing.T) {
 	text, err := json.Marshal(Sampled{K: 4, PassAtK: Known(nil), BestOfK: Known([]float64{0, 0.5}), LeftOut: 3})
 	require.NoError(t, err)
@@ -68,7 +68,7 @@ func judged(step int, correct ...float64) Judged {
 	return j
 }
 
-// Problems that are right before and after tell nothing of a change: pairs say more than two intervals.
+// Problems that are right before and after do not show a change: pairs say more than two separate intervals.
 func TestChangesAreOfPairs(t *testing.T) {
 	before, after := make([]float64, 100), make([]float64, 100)
 	for i := range before {
@@ -96,7 +96,7 @@ func TestWhatAChangeIsWorth(t *testing.T) {
 		ones[i] = 1
 	}
 	c := Compare(judged(0, zeros...), judged(5, zeros...))
-	require.Equal(t, "+0.000 [-0.114, +0.114] since step 0, may be chance", c.String(), "that nothing changed is no proof that nothing will")
+	require.Equal(t, "+0.000 [-0.114, +0.114] since step 0, may be chance", c.String(), "an observed change of 0 is no proof")
 	c = Compare(judged(0, zeros...), judged(5, ones...))
 	require.Equal(t, "+1.000 [+0.886, +1.000] since step 0, more than chance", c.String())
 	c = Compare(judged(0, ones...), judged(5, zeros...))

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// The runs of a sweep are made by one process; others may look.
+// The runs of a sweep are made by one process; others may only read.
 func TestOneProcessMakesTheRuns(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sweep")
 	plan := &Plan{Words: []string{"seed=0..1", "max_steps=1"}}
@@ -35,13 +35,13 @@ func TestOneProcessMakesTheRuns(t *testing.T) {
 	_, err = Claim(dir, &Plan{Words: []string{"seed=5"}})
 	require.ErrorContains(t, err, "other settings")
 	again, err := Claim(dir, nil)
-	require.NoError(t, err, "who is refused has not kept it")
+	require.NoError(t, err, "a refused process must not hold the lock")
 	require.NoError(t, again.Begin())
 	require.NoError(t, again.Close())
 }
 
-// A run that is done and whose directory was removed is made again, to the same results, in a race too. One that was left behind is not
-// missed but for its figures.
+// A finished run whose directory was removed is made again, with the same results, also in successive halving. One that was eliminated is
+// only needed for its figures.
 func TestARunThatWasRemovedIsMadeAgain(t *testing.T) {
 	for name, rungs := range map[string][]int{"grid": nil, "race": Rungs(8, 3)} {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestARunThatWasRemovedIsMadeAgain(t *testing.T) {
 	}
 }
 
-// Whoever cannot write the journal is told to choose another directory only where nothing is lost by that.
+// If the journal cannot be written, another directory is suggested only if nothing would be lost.
 func TestAJournalThatCannotBeWritten(t *testing.T) {
 	full := &fs.PathError{Op: "write", Path: "my runs/base.yaml", Err: syscall.ENOSPC}
 	fixed := &fs.PathError{Op: "mkdir", Path: "my runs/logs", Err: syscall.EROFS}
@@ -86,10 +86,10 @@ func TestAJournalThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// unjudged is the seed of a run whose evaluation says nothing, as where the machine failed throughout.
+// unjudged is the seed of a run whose evaluation judged nothing, as when the machine failed throughout.
 const unjudged = 9
 
-// Who was not judged is behind all others, and the journal can be written all the same.
+// A run without results ranks last, and the journal can be written all the same.
 func TestARaceWithOneThatWasNotJudged(t *testing.T) {
 	j, err := (&program{}).drive(t, t.TempDir(), 1, []string{"seed=9,8", "max_steps=4"}, Rungs(4, 2))
 	require.NoError(t, err)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a sweep's settings call by a relative path is what they named where it was begun, whoever goes on with it and from where.
+// Relative paths in a sweep's settings refer to where it was begun, from wherever it is resumed.
 func TestASweepGoesOnWhereItWasBegun(t *testing.T) {
 	began, elsewhere := t.TempDir(), t.TempDir()
 	t.Chdir(began)

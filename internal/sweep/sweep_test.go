@@ -71,13 +71,13 @@ func TestWordsThatCannotBeMeant(t *testing.T) {
 	}
 }
 
-// So many runs are no sweep, however they come about.
+// Too many combinations are refused, however they are specified.
 func TestRandomHasAnEnd(t *testing.T) {
 	_, err := Open(t.TempDir(), &Plan{Words: []string{"learning_rate=1e-5..1e-3"}, Random: 1 << 40})
 	require.ErrorContains(t, err, "--random: found 1099511627776, expected 10000 combinations at the most")
 }
 
-// What is drawn follows from the seed, lies in its range, and a rate is as likely in each decade.
+// Drawn values depend on the seed only, are in their range, and a log-uniform rate is equally likely in each decade.
 func TestRandomCombinations(t *testing.T) {
 	axes, err := Parse([]string{"learning_rate=1e-5..1e-3", "seed=0..2", "temperature=0.5..1", "loss=ppo,cispo"})
 	require.NoError(t, err)
@@ -109,7 +109,7 @@ func TestRandomCombinations(t *testing.T) {
 	}
 }
 
-// program is a fake of the command: a run has as many steps as it was asked for, and is as good as its seed.
+// program is a fake of the command: a run makes the requested steps, and its score depends on its seed.
 type program struct {
 	t     *testing.T
 	j     *Journal
@@ -187,18 +187,19 @@ func TestARunThatFailsStopsNoOther(t *testing.T) {
 	j, err = (&program{fails: map[string]error{"seed=1": ErrLost}}).drive(t, dir, 1, []string{"seed=0..3", "max_steps=4"}, nil)
 	require.NoError(t, err)
 	failed, may = j.Failures()
-	require.Equal(t, []int{1, 0}, []int{failed, may}, "its settings lead there each time")
+	require.Equal(t, []int{1, 0}, []int{failed, may}, "it fails each time")
 	again := &program{}
 	j, err = again.drive(t, dir, 1, []string{"seed=0..3", "max_steps=4"}, nil)
 	require.NoError(t, err)
-	require.Equal(t, []string{"seed=1 to 4"}, again.calls, "what failed is tried again, and nothing else")
+	require.Equal(t, []string{"seed=1 to 4"}, again.calls, "only failed runs are repeated")
 	plain := &program{}
 	want, err := plain.drive(t, t.TempDir(), 1, []string{"seed=0..3", "max_steps=4"}, nil)
 	require.NoError(t, err)
 	require.Equal(t, results(t, want), results(t, j))
 }
 
-// The worse half is left behind at each rung; of a process that ends at any moment the next one does what is left, to the same results.
+// At each rung the worse half is eliminated; after an interruption at any moment, the next process completes the sweep, with the same
+// results.
 func TestHalvingGoesOnAfterAnyInterruption(t *testing.T) {
 	words, rungs := []string{"seed=0..3", "max_steps=8"}, Rungs(8, 3)
 	require.Equal(t, []int{2, 4, 8}, rungs)
@@ -259,7 +260,8 @@ func TestAJournalIsOfOneSweep(t *testing.T) {
 	require.ErrorContains(t, err, "not the journal of a sweep")
 }
 
-// A sweep that an older release began goes on: what was no setting then is as it was, for the runs that are yet to begin, too.
+// A sweep begun by an older release continues: settings that did not exist then have their old behaviour, also in runs that have not
+// begun.
 func TestASweepOfAnOlderReleaseGoesOn(t *testing.T) {
 	dir, line := t.TempDir(), regexp.MustCompile(`(?m)^(share_prefixes|adapter_precision|speculate): .*\n`)
 	require.Len(t, line.FindAll(base, -1), 3)
@@ -291,11 +293,11 @@ func TestASweepOfAnOlderReleaseGoesOn(t *testing.T) {
 		require.NoError(t, err, "its words are typed again, where what came since changes nothing")
 		again.SetBase(base)
 		_, err = Open(dir, again)
-		require.ErrorContains(t, err, "other settings", "the settings of now are others")
+		require.ErrorContains(t, err, "other settings", "today's settings differ")
 	}
 }
 
-// A machine that fails decides no race: at the rung it waits for those that are not there, and ends as one that nothing happened to.
+// Failures of the machine do not eliminate runs: the rung waits for missing ones, and the sweep ends as without failures.
 func TestARaceWaitsForAMachineThatFails(t *testing.T) {
 	words, rungs := []string{"seed=0..3", "max_steps=8"}, Rungs(8, 3)
 	j, err := (&program{}).drive(t, t.TempDir(), 1, words, rungs)
@@ -313,7 +315,7 @@ func TestARaceWaitsForAMachineThatFails(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, results(t, j), name)
 	}
-	dir := t.TempDir() // and at a rung further up, and at the last one
+	dir := t.TempDir() // and at a higher rung, and at the last one
 	for _, steps := range []string{"4", "8"} {
 		p := &program{}
 		fails := func(calls int) {
@@ -332,7 +334,7 @@ func TestARaceWaitsForAMachineThatFails(t *testing.T) {
 	require.Equal(t, want, results(t, j))
 }
 
-// Of an odd number of runs the one in the middle stays in the race; a run that lost its policy stays out, however often it is gone on with.
+// Of an odd number of runs the middle one stays; a run that lost its policy stays eliminated, however often the sweep is resumed.
 func TestARaceOfThreeAndOneThatFails(t *testing.T) {
 	words, rungs := []string{"seed=0..3", "max_steps=4"}, Rungs(4, 2)
 	dir := t.TempDir()

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// without opens the sweep of a directory, takes runs out, and writes that down.
+// without opens the sweep of a directory, excludes runs, and records that.
 func without(t *testing.T, dir string, names ...string) (*Journal, error) {
 	t.Helper()
 	j, err := Claim(dir, nil)
@@ -22,7 +22,7 @@ func without(t *testing.T, dir string, names ...string) (*Journal, error) {
 	return j, err
 }
 
-// A race that waits for a run which this machine cannot make goes on without it, and keeps what the others did.
+// Halving that waits for a run which this machine cannot make continues without it, and keeps the results of the others.
 func TestARaceGoesOnWithoutARunThatWasTakenOut(t *testing.T) {
 	words, rungs, dir := []string{"seed=0..3", "max_steps=4"}, Rungs(4, 2), t.TempDir()
 	fails := map[string]error{"seed=1": errors.New("no memory")}
@@ -54,7 +54,7 @@ func TestARaceGoesOnWithoutARunThatWasTakenOut(t *testing.T) {
 		"--with: the race dropped others at step 2, which seed=1 had not reached; begin another sweep in another --dir")
 }
 
-// What was taken out by mistake is taken back, and the sweep ends as one that never lost it.
+// A run that was excluded by mistake can be included again, and the sweep ends as if it had never been excluded.
 func TestARunIsTakenBack(t *testing.T) {
 	words, rungs := []string{"seed=0..3", "max_steps=4"}, Rungs(4, 2)
 	whole, err := (&program{}).drive(t, t.TempDir(), 1, words, rungs)
@@ -76,7 +76,7 @@ func TestARunIsTakenBack(t *testing.T) {
 	require.Equal(t, results(t, whole), results(t, j))
 }
 
-// Without a race, a run that was taken out is not tried again; names have commas, and what names no run is refused.
+// Without halving, an excluded run is not tried again; names may have commas, and an unknown name is refused.
 func TestARunIsTakenOutByItsName(t *testing.T) {
 	words, dir := []string{"seed=0..1", "max_steps=2,4"}, t.TempDir()
 	lost := map[string]error{"seed=0,max_steps=4": ErrLost, "seed=1,max_steps=2": errors.New("killed")}

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// raw is a file with that header and that many bytes of data.
+// raw is a file with a header and a number of bytes of data.
 func raw(header string, data int) []byte {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	return append(append(b, header...), make([]byte, data)...)
@@ -28,7 +28,7 @@ func write(t testing.TB, path string, data []byte) string {
 	return path
 }
 
-// refused checks that err is an input error on one line that holds all of wants.
+// refused requires an input error on one line that has all of wants.
 func refused(t *testing.T, err error, wants ...string) {
 	t.Helper()
 	if err == nil || !badinput.Is(err) || strings.Contains(err.Error(), "\n") || len(err.Error()) > 1000 {
@@ -117,10 +117,10 @@ func TestOpenRefusesDamage(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// A claimed length costs nothing until the file shows that it is there.
+// A claimed length allocates nothing until the file is long enough.
 func TestRefusalAllocatesLittle(t *testing.T) {
 	path := write(t, filepath.Join(t.TempDir(), "x"), append(binary.LittleEndian.AppendUint64(nil, maxHeader), '{'))
-	// A list that would need a hundred times its own length as values.
+	// A list whose decoded values would need a hundred times its length.
 	long := write(t, filepath.Join(t.TempDir(), "y"), raw(`{"a":[`+strings.Repeat("0,", 1<<20)+`0]}`, 0))
 	for _, p := range []string{path, long} {
 		var before, after runtime.MemStats
@@ -167,7 +167,7 @@ func TestTensor(t *testing.T) {
 	refused(t, second(f.Tensor("ids")), path, `tensor "ids" is encoded as I64, expected BF16, F16 or F32`)
 }
 
-// Pages that were released come back with the same numbers, and the process has shrunk meanwhile.
+// Released pages have the same numbers when read again, and the process has shrunk meanwhile.
 func TestRelease(t *testing.T) {
 	const n = 8 << 20
 	values := make([]float32, n)
@@ -215,7 +215,7 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// resident is how many bytes of a mapped file are in this process's memory.
+// resident is the number of bytes of a mapped file that are in this process's memory.
 func resident(t *testing.T, path string) int {
 	maps, err := os.ReadFile("/proc/self/smaps")
 	if err != nil {
@@ -233,7 +233,7 @@ func resident(t *testing.T, path string) int {
 	return kb << 10
 }
 
-// No file makes the reader panic; what it accepts can be read to the last number and written again.
+// No file makes the reader panic; an accepted one can be read to the last number and written again.
 func FuzzFile(f *testing.F) {
 	f.Add(raw(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"BF16","shape":[2,2],"data_offsets":[8,16]}}`, 16))
 	f.Add(raw(`{"__metadata__":{"format":"pt"},"x":{"dtype":"F16","shape":[],"data_offsets":[0,2]}}`, 2))

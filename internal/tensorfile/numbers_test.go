@@ -32,7 +32,7 @@ var formats = map[kernels.Encoding]struct{ fraction, smallest int }{
 	kernels.EncodedF16:  {10, -14},
 }
 
-// Every 16-bit number means what its format says, and comes back as itself.
+// Every 16-bit number has the value that its format defines, and is encoded to the same bits.
 func TestWidenEvery16BitNumber(t *testing.T) {
 	for enc, f := range formats {
 		infinity := uint16(1-2*f.smallest+2) << f.fraction
@@ -63,13 +63,13 @@ func TestWidenEvery16BitNumber(t *testing.T) {
 	}
 }
 
-// Numbers between two neighbours, ties and near-ties among them, go to the nearer, or to the even one.
+// Numbers between two neighbours, ties and near ties included, round to the nearer one, or to even.
 func TestNarrowRoundsToNearestEven(t *testing.T) {
 	for enc, f := range formats {
 		largest := uint16(1-2*f.smallest+2)<<f.fraction - 1
 		for h := uint16(0); h <= largest; h++ {
 			low := exact16(h, f.fraction, f.smallest)
-			// Past the largest number stands the one that infinity's pattern would mean.
+			// The next number after the largest is the value that infinity's pattern would have.
 			high := exact16(h+1, f.fraction, f.smallest)
 			middle := (low + high) / 2
 			even := h + h&1
@@ -91,7 +91,7 @@ func TestNarrowRoundsToNearestEven(t *testing.T) {
 	}
 }
 
-// Rounding from 64 bits at once is not rounding by way of 32 bits.
+// Rounding from 64 bits directly differs from rounding to 32 bits first.
 func TestNarrowRoundsOnce(t *testing.T) {
 	x := 1 + 0x1p-8 + 0x1p-40 // just above the middle of two bf16 numbers; 32 bits lose the last term
 	if got := round16(x, 7, -126); got != 0x3F81 {
@@ -111,7 +111,7 @@ func TestNarrowRoundsOnce(t *testing.T) {
 	}
 }
 
-// One bad element is found wherever it stands, in every encoding; extreme finite ones are no cause.
+// A non-finite element is found anywhere, in every encoding; extreme finite ones are accepted.
 func TestCheckFinite(t *testing.T) {
 	extremes := map[kernels.Encoding][]float64{
 		kernels.EncodedBF16: {0x1.FEp127, -0x1.FEp127, 0x1p-133, 0, math.Copysign(0, -1)},
@@ -121,7 +121,7 @@ func TestCheckFinite(t *testing.T) {
 	for _, enc := range allEncodings {
 		for _, n := range []int{1, 2, 3, 15, 16, 17, 100, 40_000} {
 			values := make([]float64, n)
-			for i := range values { // the largest alone, or all of them
+			for i := range values { // only the largest, or all of them
 				values[i] = extremes[enc][i%(1+n%2*4)]
 			}
 			b := make([]byte, n*enc.Size())

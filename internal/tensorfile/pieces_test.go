@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// A file that is read in pieces has the tensors of one that is mapped, and what is wrong with it is told in the same words.
+// Reading a file in pieces gives the tensors and the errors of a mapped file.
 func TestPiecesAreTheTensors(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "a.safetensors")
@@ -63,6 +63,6 @@ func TestPiecesAreTheTensors(t *testing.T) {
 	_, err = OpenPieces(dir)
 	require.ErrorContains(t, err, "it is a folder, expected a file")
 
-	require.NoError(t, os.Truncate(path, int64(p.file.size)+4)) // meanwhile: what is gone is not read as what was there before
+	require.NoError(t, os.Truncate(path, int64(p.file.size)+4)) // meanwhile: what is gone is not read as before
 	require.True(t, badinput.Is(p.Each("x", 1000, func(int, Tensor) error { return nil }, 1000)))
 }

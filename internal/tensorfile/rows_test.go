@@ -11,9 +11,9 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// Rows are rounded as numbers are that a file is written of, in as many pieces as there are.
+// Rows are rounded like numbers written to a file, in any number of pieces.
 func TestRowsInBF16(t *testing.T) {
-	const rows, cols = 1030, 1500 // more than one piece, and a last one that is not full
+	const rows, cols = 1030, 1500 // more than one piece, and a partial last one
 	text, exact := make([]byte, 0, 4*rows*cols), make([]float64, rows*cols)
 	for i := range exact {
 		x := float32(math.Sin(float64(i))) * float32(math.Ldexp(1, i%60-30))
@@ -33,6 +33,6 @@ func TestRowsInBF16(t *testing.T) {
 	require.True(t, bytes.Equal(want, got))
 	for first, all := range RowsInBF16(kernels.HostRows{Encoding: kernels.EncodedBF16, Bytes: want}, cols) {
 		require.Zero(t, first)
-		require.True(t, &all.Bytes[0] == &want[0], "what is in bf16 is not copied")
+		require.True(t, &all.Bytes[0] == &want[0], "bf16 rows are not copied")
 	}
 }

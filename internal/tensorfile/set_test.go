@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// sharded makes a model of two shards with that index.
+// sharded makes a model of two shards with the given index.
 func sharded(t testing.TB, index string) string {
 	dir := t.TempDir()
 	for shard, names := range map[string][]string{"one.safetensors": {"a", "c"}, "two.safetensors": {"b"}} {
@@ -48,7 +48,7 @@ func TestOpenModel(t *testing.T) {
 	refused(t, second(s.Tensor("d")), s.Index(), `tensor "d" is missing`)
 	refused(t, second(s.Tensor("a", 1, 3)), "one.safetensors", `tensor "a" has shape [3], expected [1 3]`)
 
-	// A single file comes before an index.
+	// A single file takes precedence over an index.
 	if err := Write(filepath.Join(dir, SingleName), []Source{FromFloat32s("only", nil, 0)}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -102,13 +102,13 @@ func TestOpenModelRefuses(t *testing.T) {
 	refused(t, second(OpenModel(dir)), filepath.Join(dir, SingleName)+": the file has 5 bytes")
 
 	big := sharded(t, goodIndex)
-	if err := os.Truncate(filepath.Join(big, IndexName), maxHeader+1); err != nil { // a hole: no disk is used
+	if err := os.Truncate(filepath.Join(big, IndexName), maxHeader+1); err != nil { // a sparse file
 		t.Fatal(err)
 	}
 	refused(t, second(OpenModel(big)), "it has 100000001 bytes, at most 100000000")
 }
 
-// The models of the reference open, and all their numbers are finite.
+// The reference models open, and all their numbers are finite.
 func TestReferenceModels(t *testing.T) {
 	for model, want := range map[string]struct{ files, tensors, bytes int }{
 		"qwen3-tied": {1, 2 + 3*11, 0}, "qwen3-untied-sharded": {3, 3 + 2*11, 541760},
@@ -135,7 +135,7 @@ func TestReferenceModels(t *testing.T) {
 	}
 }
 
-// No index makes the parser panic, and no shard that it accepts lies outside the model's folder.
+// No index makes the parser panic, and no accepted shard is outside the model's folder.
 func FuzzIndex(f *testing.F) {
 	f.Add([]byte(goodIndex))
 	f.Add([]byte(`{"weight_map":{"a":"../x"}}`))
@@ -154,7 +154,7 @@ func FuzzIndex(f *testing.F) {
 	})
 }
 
-// The templates of a model go with it, whatever else is in their folder; most models have none.
+// Chat templates are copied with a model, but no other files of their folder; most models have none.
 func TestTemplatesAreCopied(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	if err := CopyTemplates(from, to); err != nil {

@@ -41,7 +41,7 @@ func samples() []Source {
 	}
 }
 
-// The file is, byte for byte, what the library's own writer makes of the same tensors.
+// The file is, byte for byte, that of the library's own writer for the same tensors.
 func TestWriteAgainstLibrary(t *testing.T) {
 	sources := slices.DeleteFunc(samples(), func(s Source) bool { return len(s.Shape) == 0 }) // which the library refuses
 	for i, of := range []safetensors.DType{safetensors.BOOL, safetensors.I64, safetensors.U8, safetensors.F64, safetensors.U16} {
@@ -107,7 +107,7 @@ func againstLibrary(t *testing.T, sources []Source, want map[string]safetensors.
 	if f.size%8 != 0 || fmt.Sprint(f.Metadata()) != fmt.Sprint(metadata) {
 		t.Errorf("the data start at %d, the metadata are %v", f.size, f.Metadata())
 	}
-	// The library orders data in the same way, but its header's keys by name alone.
+	// The library orders data in the same way, but the keys of its header by name alone.
 	reference, err := safetensors.Serialize(want, metadata)
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func TestWriteRepeats(t *testing.T) {
 	}
 }
 
-// A writer that fails leaves the old file, and nothing else.
+// A failed write leaves the old file, and nothing else.
 func TestWriteFails(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "m")
@@ -176,7 +176,7 @@ func TestWriteFails(t *testing.T) {
 	}
 }
 
-// A model is split where the next tensor would go over the limit, and reads back as it was.
+// A model is split before the tensor that would exceed the limit, and is read back unchanged.
 func TestWriteModel(t *testing.T) {
 	sources := samples() // 12, 20, 6, 0, 2 and 4 bytes
 	for limit, want := range map[int64]string{
@@ -230,7 +230,7 @@ func TestWriteModel(t *testing.T) {
 	}
 }
 
-// A large file is written in a little memory.
+// Writing a large file takes little memory.
 func TestWriteIsBounded(t *testing.T) {
 	const tensors, size = 16, 4 << 20
 	block := make([]byte, 1<<16)
@@ -257,7 +257,7 @@ func TestWriteIsBounded(t *testing.T) {
 	}
 }
 
-// What is stopped is written no further, in the middle of a tensor either.
+// A stop ends writing, also in the middle of a tensor.
 func TestUntil(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var out stopping
@@ -273,7 +273,7 @@ func TestUntil(t *testing.T) {
 	require.Equal(t, 1<<24+5, n)
 }
 
-// stopping counts what is written, and stops at the second time.
+// stopping counts writes, and stops at the second.
 type stopping struct {
 	times, bytes int
 	stop         func()

@@ -70,7 +70,7 @@ func TestModel(t *testing.T) {
 		require.True(t, strings.HasSuffix(text, "assistant\n"))
 	}
 
-	// What is there already stays; what is damaged is made whole.
+	// Existing files are kept; damaged ones are replaced.
 	path := filepath.Join(dir, "config.json")
 	want, err := os.ReadFile(path)
 	require.NoError(t, err)

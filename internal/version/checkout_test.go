@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// inFolder makes a folder the current one, in which nobody's settings of git count.
+// inFolder changes the current directory, without the user's settings of git.
 func inFolder(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("git"); err != nil {
@@ -21,7 +21,7 @@ func inFolder(t *testing.T) {
 	for _, name := range []string{"GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"} {
 		t.Setenv(name, os.DevNull)
 	}
-	for _, name := range []string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"} { // of a hook that runs the tests
+	for _, name := range []string{"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"} { // set by a hook that runs the tests
 		t.Setenv(name, "")
 		require.NoError(t, os.Unsetenv(name))
 	}
@@ -42,7 +42,7 @@ func TestCheckout(t *testing.T) {
 	require.Regexp(t, "^[0-9a-f]{40} with changes$", Checkout())
 }
 
-// A tree that takes git longer than anybody waits is told as such. Nobody waits for what git leaves behind, which holds its pipe.
+// If git takes too long, that is reported. Processes that git leaves behind, which hold its pipe, are not waited for.
 func TestNobodyWaitsForGit(t *testing.T) {
 	was := patience
 	t.Cleanup(func() { patience = was })

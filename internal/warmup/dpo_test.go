@@ -8,7 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/objective"
 )
 
-// Of pairs that are all preferred the share is 1, however many they are, and of none 0.
+// The accuracy is 1 if all pairs are preferred, however many, and 0 if none is.
 func TestTheAccuracyOfAllIsOne(t *testing.T) {
 	p := &preferences{loss: objective.Preference{Beta: 0.1}}
 	for n := 1; n <= 100; n++ {

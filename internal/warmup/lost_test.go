@@ -12,8 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
-// Of a policy that a step left without numbers nothing is saved, and it is not evaluated: the checkpoint of before stands, and the
-// error says what to type.
+// A policy that a step made non-finite is neither saved nor evaluated: the last checkpoint stays, and the error says what to type.
 func TestAPolicyThatIsLostIsNotSaved(t *testing.T) {
 	racing.Alone(t)
 	for _, c := range []struct {
@@ -32,7 +31,7 @@ func TestAPolicyThatIsLostIsNotSaved(t *testing.T) {
 				c.words...)
 			require.NoError(t, run(t, t.Context(), c.method, &listener{}, append(words, "max_steps=1")...))
 			before := read(t, dir, 1)
-			delete(before, "metrics.jsonl") // of which what comes after the checkpoint is set aside
+			delete(before, "metrics.jsonl") // lines after the checkpoint are set aside
 			err := run(t, t.Context(), c.method, &listener{}, append(words, "max_steps=3", "learning_rate="+c.rate)...)
 			require.True(t, badinput.Is(err), "%v", err)
 			require.ErrorContains(t, err, "lower learning_rate, which is "+c.rate+" now: type grpo "+c.method+" run_dir="+dir+

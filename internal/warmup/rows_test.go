@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/configs"
 )
 
-// Rows that are too long are cut or left out, and counted.
+// Rows that are too long are truncated or left out, and counted.
 func TestRowsTooLong(t *testing.T) {
 	path := rowsFile(t, configs.SFT, 4)
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o644)
@@ -31,7 +31,7 @@ func TestRowsTooLong(t *testing.T) {
 	require.Len(t, l.warned, 2)
 }
 
-// What stands beside a prompt and is not read is told of.
+// Unused columns beside a prompt are reported.
 func TestAnInputIsNotRead(t *testing.T) {
 	path, l := filepath.Join(t.TempDir(), "a.jsonl"), &listener{}
 	require.NoError(t, os.WriteFile(path, []byte(`{"instruction": "Double it.", "input": "4", "output": "8"}`+"\n"), 0o644))
@@ -41,7 +41,7 @@ func TestAnInputIsNotRead(t *testing.T) {
 	require.Equal(t, []string{"the column input of 1 row is not read; write it into the prompt, or take it out"}, l.warned)
 }
 
-// Rows that are held out and learned from are told of.
+// Rows that are in both the training and the held-out data are reported.
 func TestRowsOnBothSidesAreToldOf(t *testing.T) {
 	path, run := rowsFile(t, configs.SFT, 3), filepath.Join(t.TempDir(), "r")
 	first, err := os.ReadFile(path)

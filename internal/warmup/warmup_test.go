@@ -20,15 +20,15 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// Small runs come and go: a heap that may grow is cheaper than one that is looked through for each of them.
+// Small runs are opened and closed: letting the heap grow is cheaper than a garbage collection for each of them.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400)
 	m.Run()
 }
 
-// listener remembers what it is told.
+// listener records its calls.
 type listener struct {
-	left   []int // of the units of each phase
+	left   []int // the remaining units of each phase
 	steps  []Metrics
 	evals  []HeldOut
 	warned []string
@@ -78,7 +78,7 @@ func open(t *testing.T, method string, l *listener, words ...string) (*Trainer, 
 	return Open(t.Context(), cfg, b, l)
 }
 
-// run runs one to its end.
+// run runs to the end.
 func run(t *testing.T, ctx context.Context, method string, l *listener, words ...string) error {
 	t.Helper()
 	trainer, err := open(t, method, l, words...)
@@ -88,7 +88,7 @@ func run(t *testing.T, ctx context.Context, method string, l *listener, words ..
 	return err
 }
 
-// read gives the files of a run that must be the same in every run of the same.
+// read returns the files of a run that must be the same in equal runs.
 func read(t *testing.T, dir string, step int) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -102,7 +102,7 @@ func read(t *testing.T, dir string, step int) map[string]string {
 	return files
 }
 
-// One seed gives one run: anew, after an interrupt, and after the process was killed in the middle.
+// A seed determines the run: repeated, after an interrupt, and after the process was killed in the middle.
 func TestRunsAreTheSameHoweverTheyWereInterrupted(t *testing.T) {
 	racing.Alone(t)
 	for _, method := range []string{configs.SFT, configs.DPO} {
@@ -111,7 +111,7 @@ func TestRunsAreTheSameHoweverTheyWereInterrupted(t *testing.T) {
 			"keep_last=0", "held_out=0.2"}
 		whole, cut, killed := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b"), filepath.Join(t.TempDir(), "c")
 		first := &listener{onStep: func(m Metrics) {
-			if m.Step == 3 { // what is on the disk now is what a process that is killed leaves
+			if m.Step == 3 { // what is on disk now is what a killed process leaves
 				require.NoError(t, os.CopyFS(killed, os.DirFS(whole)))
 			}
 		}}
@@ -131,7 +131,7 @@ func TestRunsAreTheSameHoweverTheyWereInterrupted(t *testing.T) {
 		require.NoError(t, run(t, t.Context(), method, &listener{}, "run_dir="+cut))
 		require.Equal(t, want, read(t, cut, 5), "%s interrupted", method)
 
-		if method == configs.DPO { // what was asked once can be asked again
+		if method == configs.DPO { // the reference's answers can be computed again
 			require.NoError(t, os.Remove(filepath.Join(killed, referenceFile)))
 		}
 		require.NoError(t, run(t, t.Context(), method, &listener{}, "run_dir="+killed))
@@ -142,7 +142,7 @@ func TestRunsAreTheSameHoweverTheyWereInterrupted(t *testing.T) {
 	}
 }
 
-// The loss of conversations is the mean of −log p over what the assistant says, as the model scores it.
+// The loss of conversations is the mean of −log p over the assistant's tokens, as the model scores them.
 func TestLossOfConversations(t *testing.T) {
 	l := &listener{}
 	trainer, err := open(t, configs.SFT, l, "data="+rowsFile(t, configs.SFT, 4), "rows_per_step=4", "held_out=0", "lora_rank=2",
@@ -165,7 +165,7 @@ func TestLossOfConversations(t *testing.T) {
 	require.Equal(t, n, l.steps[0].Tokens)
 }
 
-// formula is the mean loss of pairs in double precision, from what the policy and its bare base say of them.
+// formula is the mean loss of pairs in double precision, from the log-probabilities of the policy and of its bare base.
 func formula(t *testing.T, trainer *Trainer, rows []int, loss string) (mean float64) {
 	t.Helper()
 	for _, i := range rows {
@@ -191,8 +191,8 @@ func formula(t *testing.T, trainer *Trainer, rows []int, loss string) (mean floa
 	return mean
 }
 
-// The loss of pairs is the paper's, of log-probabilities by the policy and by the model without its adapter, and the gradient is
-// that of this loss.
+// The loss of pairs is the paper's, with log-probabilities by the policy and by the model without its adapter, and the gradient is that
+// of this loss.
 func TestLossAndGradientOfPairs(t *testing.T) {
 	for _, loss := range []string{"dpo_loss=sigmoid", "dpo_loss=ipo"} {
 		trainer, err := open(t, configs.DPO, &listener{}, "data="+rowsFile(t, configs.DPO, 4), "rows_per_step=3", "held_out=0", "lora_rank=2",
@@ -207,7 +207,7 @@ func TestLossAndGradientOfPairs(t *testing.T) {
 		require.NoError(t, err)
 		require.InEpsilon(t, want, m.PairLoss, 1e-6)
 
-		// Along the gradient the loss changes by its norm.
+		// Along the gradient the loss changes by the gradient's norm.
 		params, grads, _ := trainer.policy.Slabs()
 		trainer.learner.Adam.ZeroGrad()
 		_, err = trainer.policy.Accumulate(t.Context(), datums, trainer.learner.Recipe.Objective)
@@ -238,7 +238,7 @@ func TestLossAndGradientOfPairs(t *testing.T) {
 	}
 }
 
-// A run is gone on with by its own verb and with what it was begun with, and its weights may begin another.
+// A run is resumed by its own verb with its initial settings, and its weights may begin another run.
 func TestHandingOver(t *testing.T) {
 	data, dir := rowsFile(t, configs.SFT, 6), filepath.Join(t.TempDir(), "warm")
 	require.NoError(t, run(t, t.Context(), configs.SFT, &listener{}, "data="+data, "run_dir="+dir, "lora_rank=2", "rows_per_step=3",
@@ -260,7 +260,7 @@ func TestHandingOver(t *testing.T) {
 	require.Equal(t, []any{"grpo", adapter, "", 2, "tiny"}, []any{cfg.Method, cfg.Adapter, cfg.InitFrom, cfg.LoRARank, cfg.Data})
 	words := []string{"init_from=" + dir, "data=" + rowsFile(t, configs.DPO, 4), "run_dir=" + filepath.Join(t.TempDir(), "r")}
 	require.NoError(t, run(t, t.Context(), configs.DPO, &listener{}, words...))
-	preferred, err := open(t, configs.DPO, &listener{}, words...) // the same goes on
+	preferred, err := open(t, configs.DPO, &listener{}, words...) // the same run, resumed
 	require.NoError(t, err)
 	defer preferred.Close()
 	require.Equal(t, adapter, preferred.cfg.Adapter)
@@ -272,7 +272,7 @@ func TestHandingOver(t *testing.T) {
 	require.ErrorContains(t, err, "adapter_model.safetensors is damaged")
 }
 
-// What is held out now is compared with what was found on the same rows, and with no others.
+// An evaluation on held-out rows is compared with earlier ones on the same rows only.
 func TestTheFirstEvaluationIsOfTheSameRows(t *testing.T) {
 	one, other, again := HeldOut{Step: 0, Rows: 2, Tokens: 9}, HeldOut{Step: 1, Rows: 2, Tokens: 8}, HeldOut{Step: 2, Rows: 2, Tokens: 8}
 	trainer := &Trainer{}
@@ -284,7 +284,7 @@ func TestTheFirstEvaluationIsOfTheSameRows(t *testing.T) {
 	}
 }
 
-// A run that never came to a checkpoint leaves its reference, which is none for other weights of the same files.
+// A run without a checkpoint leaves its cached reference log-probabilities, which are not used for other weights.
 func TestTheReferenceIsOfTheWeightsInUse(t *testing.T) {
 	dir, rows := t.TempDir(), rowsFile(t, configs.DPO, 3)
 	var found [2][][2]float64
@@ -298,7 +298,7 @@ func TestTheReferenceIsOfTheWeightsInUse(t *testing.T) {
 	require.NotEqual(t, found[0], found[1])
 }
 
-// The best checkpoints are those by each set of rows that was held out: losses of one say nothing of those of another.
+// The best checkpoints are kept for each set of held-out rows: losses on different sets cannot be compared.
 func TestTheBestOfEachHeldOutSetStay(t *testing.T) {
 	dir, data := filepath.Join(t.TempDir(), "run"), rowsFile(t, configs.SFT, 6)
 	other := filepath.Join(t.TempDir(), "other.jsonl")

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/nobody"
 )
 
-// A folder that may not be looked into is told of: waiting for runs there would be for good.
+// An unreadable folder is reported: waiting for runs there would never end.
 func TestAFolderOfSomebodyElse(t *testing.T) {
 	locked := filepath.Join(t.TempDir(), "locked")
 	require.NoError(t, os.Mkdir(locked, 0o000))

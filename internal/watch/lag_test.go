@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ear hears when a browser is told of a change.
+// ear records when a browser is told of a change.
 type ear struct {
 	header http.Header
 	told   chan time.Time
@@ -31,7 +31,7 @@ func (e ear) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// following is a server over a run of one step, and who hears of its changes, with a clock that goes on when all wait.
+// following is a server over a run of one step, and a browser that follows it, with a clock that advances when all wait.
 func following(t *testing.T, o Options, test func(t *testing.T, s *Server, dir string, told <-chan time.Time)) {
 	t.Helper()
 	dir := newRun(t, filepath.Join(t.TempDir(), "run"), 1)
@@ -49,21 +49,21 @@ func following(t *testing.T, o Options, test func(t *testing.T, s *Server, dir s
 	})
 }
 
-// took is how long a page takes to be drawn, which the clock of these tests does not tell.
+// takes sets the time to draw a page, which the clock of these tests cannot measure.
 func (s *Server) takes(took time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.took = took
 }
 
-// A browser has a step within a second after its line is whole, whenever that is, and however long a page takes.
+// A browser gets a step within a second after its line is complete, whenever that is, and however long drawing a page takes.
 func TestAStepIsSeenWithinASecond(t *testing.T) {
 	for _, took := range []time.Duration{0, 5 * time.Millisecond, 20 * time.Millisecond, 250 * time.Millisecond} {
 		following(t, Options{}, func(t *testing.T, s *Server, dir string, told <-chan time.Time) {
 			longest := time.Duration(0)
 			for i := 2; i <= 9; i++ {
 				s.takes(took)
-				time.Sleep(time.Duration(i*i*i) * 7 * time.Millisecond) // soon after the step before, and late
+				time.Sleep(time.Duration(i*i*i) * 7 * time.Millisecond) // soon after the last step, and late
 				written := time.Now()
 				step(t, dir, i)
 				select {
@@ -80,7 +80,7 @@ func TestAStepIsSeenWithinASecond(t *testing.T) {
 	}
 }
 
-// Steps that follow each other closely are told of together, so that drawing takes a small part of the time.
+// Steps in close succession are announced together, so that drawing takes a small part of the time.
 func TestStepsAreToldTogether(t *testing.T) {
 	const took, all = 20 * time.Millisecond, 30 * time.Second
 	for _, gentle := range []bool{false, true} {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Prometheus' own parser reads the values, which are those of the last rows, also of a run that goes back.
+// Prometheus' own parser reads the values, which are those of the last rows, also in a run that goes back.
 func TestMetricsOfRuns(t *testing.T) {
 	root := t.TempDir()
 	dir := newRun(t, filepath.Join(root, `a "b"\`), 1)
@@ -38,7 +38,7 @@ grpo_run_up{run="new"} 0
 	text := look()
 	require.True(t, strings.HasPrefix(text, head+`grpo_run_step{run="a \"b\"\\"} 1`+"\n"), text)
 	require.Regexp(t, `(?m)^# TYPE grpo_watch_processor_seconds_total counter\ngrpo_watch_processor_seconds_total \d+\.\d+$`, text)
-	require.NotContains(t, look(), "grpo_watch_processor_seconds_total 0.000000\n", "what was asked for before is counted")
+	require.NotContains(t, look(), "grpo_watch_processor_seconds_total 0.000000\n", "earlier requests are counted")
 	require.True(t, strings.HasSuffix(text, value+"\"steps\",key=\"completions\"} 8\n"+value+"\"steps\",key=\"mean_reward\"} 0.1\n"), text)
 
 	logs := filepath.Join(dir, "metrics.jsonl")
@@ -61,7 +61,7 @@ grpo_run_up{run="new"} 0
 	require.NotContains(t, look(), "b")
 }
 
-// Prometheus keeps no cookie: the ticket in the address is enough.
+// Prometheus keeps no cookies: the ticket in the address is enough.
 func TestMetricsWithATicket(t *testing.T) {
 	root := t.TempDir()
 	newRun(t, filepath.Join(root, "one"), 1)
@@ -78,10 +78,10 @@ func TestMetricsWithATicket(t *testing.T) {
 	require.Equal(t, http.StatusSeeOther, code, "in a browser it does not stay in the address")
 }
 
-// slow is somebody who takes what he asked for slowly.
+// slow is a client that reads slowly.
 type slow struct {
 	*httptest.ResponseRecorder
-	free  func() bool // whether others are served meanwhile
+	free  func() bool // reports whether others are served meanwhile
 	alone bool
 }
 

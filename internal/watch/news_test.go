@@ -19,14 +19,14 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/report"
 )
 
-// said is what a browser hears, and when.
+// said is an event to a browser, and its time.
 type said struct {
 	at    time.Time
 	text  string
 	steps []report.Latest
 }
 
-// page hears everything.
+// page receives all events.
 type page struct {
 	t      *testing.T
 	header http.Header
@@ -46,8 +46,8 @@ func (b page) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// Beside a trainer a browser has each step in numbers at once, however long the page takes to be drawn and however many steps are there,
-// and nothing is drawn for it.
+// Beside a trainer, a browser gets the numbers of each step at once, however long drawing takes and however many steps there are, and no
+// page is drawn for that.
 func TestStepsAreToldInNumbers(t *testing.T) {
 	for _, behind := range []int{1, 3000} {
 		dir := newRun(t, filepath.Join(t.TempDir(), "run"), 0)
@@ -83,13 +83,13 @@ func TestStepsAreToldInNumbers(t *testing.T) {
 				require.Equal(t, fmt.Sprintf("0.%d00", i), told.steps[0].Charts["Mean reward"][0].Text)
 				require.Less(t, len(told.text), 8000)
 			}
-			require.LessOrEqual(t, changed, 1, "then after 300 times as long as that takes")
+			require.LessOrEqual(t, changed, 1, "the pause is 300 times the drawing time")
 			require.Empty(t, s.drawn, "nothing was drawn for it")
 		})
 	}
 }
 
-// However many browsers ask for a page at a time, it is drawn once; and they are told of a newer one when it was drawn long enough ago.
+// A page requested by many browsers at once is drawn once; a newer one is announced only some time after the last was drawn.
 func TestAPageIsDrawnOnceForAll(t *testing.T) {
 	dir := newRun(t, filepath.Join(t.TempDir(), "run"), 1)
 	asked, drawing, all := 0, make(chan bool, 20), make(chan bool)
@@ -116,7 +116,7 @@ func TestAPageIsDrawnOnceForAll(t *testing.T) {
 	}
 	came.Wait()
 	for range 1000 {
-		runtime.Gosched() // who does not wait is at it by now
+		runtime.Gosched() // whoever does not wait has begun by now
 	}
 	close(all)
 	left.Wait()

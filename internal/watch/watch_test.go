@@ -19,7 +19,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/look"
 )
 
-// newRun writes the files of a run that has done so many steps.
+// newRun writes the files of a run of a number of steps.
 func newRun(t *testing.T, dir string, steps int) string {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(dir, 0o755))
@@ -56,7 +56,7 @@ func TestRunsAreFound(t *testing.T) {
 	root := t.TempDir()
 	newRun(t, filepath.Join(root, "one"), 1)
 	newRun(t, filepath.Join(root, "sweep", "lr-1"), 1)
-	newRun(t, filepath.Join(root, "one", "checkpoints", "inner"), 1) // a part of a run is none
+	newRun(t, filepath.Join(root, "one", "checkpoints", "inner"), 1) // a part of a run is no run
 	newRun(t, filepath.Join(root, ".hidden"), 1)
 	newRun(t, filepath.Join(root, "a", "b", "c", "d"), 1) // too deep
 	require.NoError(t, os.Mkdir(filepath.Join(root, "empty"), 0o755))
@@ -75,7 +75,7 @@ func TestRunsAreFound(t *testing.T) {
 	require.ErrorContains(t, err, "none: found no run; expected the directory of a run, or a folder with runs")
 }
 
-// While one folder is not there, runs of the others come and go, and its own come back with it.
+// While one folder is missing, runs in others appear and disappear, and its own return with it.
 func TestAFolderThatGoesAwayTakesNoOtherWithIt(t *testing.T) {
 	root := t.TempDir()
 	newRun(t, filepath.Join(root, "a", "one"), 1)
@@ -91,12 +91,12 @@ func TestAFolderThatGoesAwayTakesNoOtherWithIt(t *testing.T) {
 	require.Equal(t, []string{"one", "three", "two"}, s.Runs())
 }
 
-// A run that cannot be read says so in the list, and takes no other with it.
+// An unreadable run says so in the list, and does not affect others.
 func TestARunThatCannotBeReadTakesNoOtherWithIt(t *testing.T) {
 	root := t.TempDir()
 	newRun(t, filepath.Join(root, "one"), 2)
 	closed := newRun(t, filepath.Join(root, "two"), 0)
-	require.NoError(t, os.Mkdir(filepath.Join(closed, "metrics.jsonl"), 0o755)) // as one that nobody may read
+	require.NoError(t, os.Mkdir(filepath.Join(closed, "metrics.jsonl"), 0o755)) // like an unreadable file
 	s, err := New(Options{Paths: []string{root}})
 	require.NoError(t, err)
 	code, page := get(t, s, "/")
@@ -110,7 +110,7 @@ func TestARunThatCannotBeReadTakesNoOtherWithIt(t *testing.T) {
 	require.NotContains(t, page, "Cannot be read")
 }
 
-// A run that takes the place of another of its name, which went away, is drawn anew.
+// A run that replaces another one of its name, which was removed, is drawn again.
 func TestAnotherRunOfTheSameName(t *testing.T) {
 	root := t.TempDir()
 	dir := filepath.Join(root, "x")
@@ -147,7 +147,7 @@ func TestPages(t *testing.T) {
 		require.NotEqual(t, http.StatusOK, code, path)
 	}
 
-	// What a process trains goes on, and looking takes no lock from it.
+	// A training process is not disturbed: looking takes no lock.
 	f, err := os.Open(dir)
 	require.NoError(t, err)
 	defer f.Close()
@@ -161,7 +161,7 @@ func TestPages(t *testing.T) {
 	require.NoError(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB))
 }
 
-// A browser hears of a step of its run, in numbers and then that its page is another, of no other's, and of a run that begins.
+// A browser gets the steps of its run, in numbers and then as a changed page, nothing of other runs, and the beginning of a run.
 func TestEvents(t *testing.T) {
 	root := t.TempDir()
 	first, second := newRun(t, filepath.Join(root, "first"), 1), newRun(t, filepath.Join(root, "second"), 1)
@@ -214,7 +214,7 @@ func TestEvents(t *testing.T) {
 	require.Equal(t, []string{"first", "third"}, s.Runs())
 }
 
-// A page is drawn once for each change, however many look.
+// A page is drawn once for each change, however many look at it.
 func TestPagesAreKept(t *testing.T) {
 	root := t.TempDir()
 	dir := newRun(t, filepath.Join(root, "run"), 1)
@@ -268,7 +268,7 @@ func TestWhoMayLook(t *testing.T) {
 	require.Equal(t, http.StatusOK, ask("http://localhost/run/run", in...).Code)
 }
 
-// Of two runs of one name the second takes the name of the first where that is removed: what is shown under it is the second then.
+// If the first of two runs with one name is removed, the second gets its name, and is shown under it.
 func TestANameGoesToTheRunThatIsLeft(t *testing.T) {
 	root := t.TempDir()
 	first, second := newRun(t, filepath.Join(root, "x", "run"), 1), newRun(t, filepath.Join(root, "y", "run"), 3)

@@ -85,10 +85,10 @@ func chainsGrad(dim, deep int, keys bool) attentionTile {
 
 // gradShared is the shared memory for the two operands of a tile, the two that it reads, and their product: for keys two products, and
 // three numbers for each row.
-func gradShared(size, high, deep, pitch, between int, keys bool) int {
-	bytes := size * (2*(high+deep)*pitch + high*between)
+func gradShared(size, high, deep, pitch, productPitch int, keys bool) int {
+	bytes := size * (2*(high+deep)*pitch + high*productPitch)
 	if keys {
-		bytes += size*high*between + 4*(2*deep+max(deep, 32))
+		bytes += size*high*productPitch + 4*(2*deep+max(deep, 32))
 	}
 	return bytes
 }
@@ -225,18 +225,18 @@ func (b *Backend) attend(t attentionTile, to attended, qkv arg, cache ptr, p bat
 // reach is the number of positions that a row attends to.
 func reach(h kernels.Attn) arg { return i64(cmp.Or(h.Window, math.MaxInt32)) }
 
-// gradient holds the operands of the gradient kernels: rows of keys and values (cache), and of queries and gradients of the output (asked).
+// gradient holds the operands of the gradient kernels: rows of keys and values (cache), and of queries with the gradients of the output.
 type gradient struct {
-	dqkv         arg
-	cache, asked ptr
-	lse          arg
-	delta        ptr
-	positions    ptr
+	dqkv           arg
+	cache, queries ptr
+	lse            arg
+	delta          ptr
+	positions      ptr
 }
 
 // grad computes the gradients with respect to queries, or to keys and values.
 func (b *Backend) grad(op string, t attentionTile, grid dims, g gradient, p batch, h kernels.Attn, kv kernels.DType) {
-	b.note(b.stream.Launch(b.tiled[t.kernel(op, kv)], grid, dims{X: t.threads}, t.shared, g.dqkv, address(g.cache), address(g.asked), g.lse,
+	b.note(b.stream.Launch(b.tiled[t.kernel(op, kv)], grid, dims{X: t.threads}, t.shared, g.dqkv, address(g.cache), address(g.queries), g.lse,
 		address(g.delta), address(g.positions), p.starts, p.from, i64(p.n), i64(h.Q), i64(h.KV), i64(h.Dim), f32(h.Factor()), f32(h.Cap),
 		reach(h)))
 }

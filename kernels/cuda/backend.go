@@ -215,9 +215,9 @@ func blocks(n, each int) dims {
 // fours is a grid with one thread for each four of n elements.
 func fours(n int) dims { return blocks(n, 4*threads) }
 
-// between returns scratch memory that lasts from one launch of an operation to the next. It reports false if bytes is 0, or if the
+// scratchFor returns scratch memory that lasts from one launch of an operation to the next. It reports false if bytes is 0, or if the
 // allocation failed, which Sync returns.
-func (b *Backend) between(bytes int) (ptr, bool) {
+func (b *Backend) scratchFor(bytes int) (ptr, bool) {
 	if bytes == 0 {
 		return 0, false
 	}

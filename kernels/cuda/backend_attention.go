@@ -15,7 +15,7 @@ func packed(s kernels.Spans) batch {
 
 // Attention writes the keys and values of the batch to a temporary cache and attends to that.
 func (b *Backend) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Attn, kv kernels.DType, T int) {
-	cache, ok := b.between(T * cacheRow(h.Heads) * kv.Size())
+	cache, ok := b.scratchFor(T * cacheRow(h.Heads) * kv.Size())
 	if !ok {
 		return
 	}
@@ -27,15 +27,16 @@ func (b *Backend) Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h ker
 
 // AttentionGrad lays out keys and values as Attention does, with queries and gradients of the output beside them, and reads them twice.
 func (b *Backend) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kernels.Spans, h kernels.Attn, kv kernels.DType, T int) {
-	cached, asked := T*cacheRow(h.Heads)*kv.Size(), 2*T*h.Q*kept(h.Heads)*kv.Size()
-	cache, ok := b.between(cached + asked + 4*T*(h.Q+1))
+	cacheBytes, queryBytes := T*cacheRow(h.Heads)*kv.Size(), 2*T*h.Q*kept(h.Heads)*kv.Size()
+	cache, ok := b.scratchFor(cacheBytes + queryBytes + 4*T*(h.Q+1))
 	if !ok {
 		return
 	}
-	g := gradient{at(dqkv), cache, cache + ptr(cached), at(lse), cache + ptr(cached+asked), cache + ptr(cached+asked+4*T*h.Q)}
+	delta := cache + ptr(cacheBytes+queryBytes)
+	g := gradient{at(dqkv), cache, cache + ptr(cacheBytes), at(lse), delta, delta + ptr(4*T*h.Q)}
 	p := packed(s)
 	b.writeCache(cache, at(qkv), p, h.Heads, kv, T)
-	b.launch(gradPackName.of(kv), blocks(T*h.Q, threads/32), address(g.asked), address(g.delta), address(g.positions),
+	b.launch(gradPackName.of(kv), blocks(T*h.Q, threads/32), address(g.queries), address(g.delta), address(g.positions),
 		at(qkv), at(dout), at(out), p.starts, p.from, i64(p.n), i64(h.Q), i64(h.KV), i64(h.Dim), f32(h.Factor()), i64(T))
 	queries, keys := fitting(gradTiles[kv].queries, h.Dim), fitting(gradTiles[kv].keys, h.Dim)
 	b.grad(gradQueriesName, queries, queries.blocks(s.N, T*(h.Q/h.KV), h.Heads), g, p, h, kv)

@@ -78,7 +78,7 @@ func (b *Backend) PagedAttention(out, qkv kernels.Buffer, k kernels.Cache, layer
 	t, few := tileOf(p.N, T, h.Heads, c.t)
 	to := attended{out: at(out)}
 	if parts := ceil(p.Stride*cacheBlock, attentionPart); few && parts > 1 {
-		sums, ok := b.between(4 * T * h.Q * parts * (4 + h.Dim))
+		sums, ok := b.scratchFor(4 * T * h.Q * parts * (4 + h.Dim))
 		if !ok {
 			return
 		}

@@ -53,7 +53,7 @@ func (b *Backend) QuantisedSize(parts []kernels.Quantised) int {
 	if !ok {
 		return 0
 	}
-	return dealt(c.bytes(rows))
+	return allocated(c.bytes(rows))
 }
 
 // NewQuantised makes a matrix of codes, which products dequantise as they read them.

@@ -26,7 +26,7 @@ func (b *Backend) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Ma
 	for _, x := range []kernels.Buffer{out.LogP, out.Entropy, out.LSE} {
 		b.clear(x, T)
 	}
-	r, ok := b.asked("LogProb", h, w, targets, T)
+	r, ok := b.rowsWithTargets("LogProb", h, w, targets, T)
 	if !ok {
 		return
 	}
@@ -48,7 +48,7 @@ func (b *Backend) LogProb(out kernels.LogProbOut, h kernels.Buffer, w kernels.Ma
 }
 
 // gather adds the rows of w in a chunk to the mean, weighted by what head_weights made of the logits.
-func (r *asked) gather(b *Backend, c int) {
+func (r *targetRows) gather(b *Backend, c int) {
 	w, weights := r.chunk(c)
 	mean, o := window{r.mean, w.k, w.k}, written{alpha: 1, accumulate: c > 0}
 	if t, ok := b.products.narrows(gradXName, mean, w, r.rows); ok && r.narrows {
@@ -59,7 +59,7 @@ func (r *asked) gather(b *Backend, c int) {
 }
 
 // jacobian writes the Jacobian for the rows of a round.
-func (r *asked) jacobian(b *Backend, out arg, l kernels.Logits) {
+func (r *targetRows) jacobian(b *Backend, out arg, l kernels.Logits) {
 	mean, inverse, targets, index, kept := address(r.mean), address(r.inverse), address(r.targets), address(r.index), address(r.kept)
 	if c := r.w.codes; c.values != 0 {
 		b.launch("head_jacobian_codes", dims{X: r.rows}, out, address(r.w.at), address(c.scales), i64(c.shift), address(c.values),
@@ -80,7 +80,7 @@ func (b *Backend) LogProbGradX(dh, dlogp, jacobian kernels.Buffer, H, T int) {
 
 // LogProbGradW adds the gradient of the matrix. It recomputes the logits.
 func (b *Backend) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, targets, lse kernels.Buffer, l kernels.Logits, T int) {
-	r, ok := b.asked("LogProbGradW", h, w, targets, T)
+	r, ok := b.rowsWithTargets("LogProbGradW", h, w, targets, T)
 	if !ok {
 		return
 	}
@@ -97,8 +97,8 @@ func (b *Backend) LogProbGradW(dw, dlogp, h kernels.Buffer, w kernels.Matrix, ta
 // clear sets the first n elements to 0.
 func (b *Backend) clear(x kernels.Buffer, n int) { b.Zero(own(x).Slice(0, n)) }
 
-// asked are the rows with a target, which are processed in rounds, and the memory of a round.
-type asked struct {
+// targetRows are the rows with a target, which are processed in rounds, and the memory of a round.
+type targetRows struct {
 	all         ptr // the indices of these rows, then their targets
 	count, done int
 	from        ptr // h of all rows
@@ -115,9 +115,9 @@ type asked struct {
 	kept, running, inverse ptr // [rows]
 }
 
-// asked lists the rows whose target is not negative. If the host did not upload the targets itself, it waits to read them. It reports
-// false if there are no rows.
-func (b *Backend) asked(op string, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, T int) (*asked, bool) {
+// rowsWithTargets lists the rows whose target is not negative. If the host did not upload the targets itself, it waits to read them. It
+// reports false if there are no rows.
+func (b *Backend) rowsWithTargets(op string, h kernels.Buffer, w kernels.Matrix, targets kernels.Buffer, T int) (*targetRows, bool) {
 	wanted, known := own(targets).sent(T)
 	if !known {
 		wanted = make([]int32, T)
@@ -135,7 +135,7 @@ func (b *Backend) asked(op string, h kernels.Buffer, w kernels.Matrix, targets k
 			index, of = append(index, int32(t)), append(of, target)
 		}
 	}
-	r := &asked{count: len(index), from: own(h).at, w: weightsOf(w)}
+	r := &targetRows{count: len(index), from: own(h).at, w: weightsOf(w)}
 	rows, ofH, ofWeights := min(r.count, headRows), 0, 0
 	first, logits := r.chunk(0)
 	if _, r.narrows = b.products.narrows(linearName, logits, first, rows); r.narrows {
@@ -152,7 +152,7 @@ func (b *Backend) asked(op string, h kernels.Buffer, w kernels.Matrix, targets k
 }
 
 // next gathers the rows of the next round.
-func (r *asked) next(b *Backend) bool {
+func (r *targetRows) next(b *Backend) bool {
 	r.rows = min(r.count-r.done, headRows)
 	if r.rows == 0 {
 		return false
@@ -168,20 +168,20 @@ func (r *asked) next(b *Backend) bool {
 }
 
 // strips are the rows of a round in bf16, padded for every tile.
-func (r *asked) strips() strips { return tile{high: stripRows}.stripsIn(r.narrowed, r.rows) }
+func (r *targetRows) strips() strips { return tile{high: stripRows}.stripsIn(r.narrowed, r.rows) }
 
 // chunksOf is the number of chunks of a vocabulary.
 func chunksOf(vocabulary int) int { return ceil(vocabulary, headVocabulary) }
 
 // chunk returns the rows of w in a chunk, and the window for their logits.
-func (r *asked) chunk(c int) (weights, window) {
+func (r *targetRows) chunk(c int) (weights, window) {
 	first := c * headVocabulary
 	w := r.w.from(first, min(r.w.n-first, headVocabulary))
 	return w, window{r.matrix, headVocabulary, w.n}
 }
 
 // logits computes the logits of a chunk and launches a kernel of head.cu on them.
-func (r *asked) logits(b *Backend, c int, kernel string, l kernels.Logits, args ...arg) {
+func (r *targetRows) logits(b *Backend, c int, kernel string, l kernels.Logits, args ...arg) {
 	w, logits := r.chunk(c)
 	if t, ok := b.products.narrows(linearName, logits, w, r.rows); ok && r.narrows {
 		b.note(b.products.multiplyNarrowed(b.stream, linearName, t, logits, r.strips(), w, written{alpha: 1}, r.rows))
@@ -192,20 +192,20 @@ func (r *asked) logits(b *Backend, c int, kernel string, l kernels.Logits, args 
 	b.launch(kernel, dims{X: r.rows}, append(form, args...)...)
 }
 
-// part is a part of the scratch memory of between.
+// part is a part of the memory of scratchFor.
 type part struct {
 	at    *ptr
 	bytes int
 }
 
-// divide divides scratch memory into parts; it reports false as between does.
+// divide divides scratch memory into parts; it reports false as scratchFor does.
 func (b *Backend) divide(parts ...part) bool {
 	const apart = 256 // bytes: the alignment of allocations
 	all := 0
 	for _, p := range parts {
 		all += ceil(p.bytes, apart) * apart
 	}
-	at, ok := b.between(all)
+	at, ok := b.scratchFor(all)
 	for _, p := range parts {
 		*p.at = at
 		at += ptr(ceil(p.bytes, apart) * apart)

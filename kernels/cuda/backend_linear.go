@@ -46,7 +46,7 @@ func (b *Backend) narrowed(op string, out, x window, w weights, o written, T int
 	if !ok {
 		return false
 	}
-	if room, ok := b.between(narrowedBytes(T, x.n)); ok {
+	if room, ok := b.scratchFor(narrowedBytes(T, x.n)); ok {
 		b.note(b.products.throughStrips(b.stream, op, t, out, x, room, w, o, T))
 	}
 	return true
@@ -56,7 +56,7 @@ func (b *Backend) narrowed(op string, out, x window, w weights, o written, T int
 func (b *Backend) LinearGradW(dw kernels.Buffer, dy, x kernels.Cols, alpha float32, _ kernels.DType, T int) {
 	var sums scratch
 	if n := b.products.sumsOfGradW(dy.N, x.N, T); n > 0 {
-		at, ok := b.between(4 * n)
+		at, ok := b.scratchFor(4 * n)
 		if !ok {
 			return
 		}

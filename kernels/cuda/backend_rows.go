@@ -57,7 +57,7 @@ func (b *Backend) RMSNormGradX(dx, dy, x, weight kernels.Buffer, n kernels.Norm,
 // RMSNormGradW adds the gradient of the weight.
 func (b *Backend) RMSNormGradW(dw, dy, x kernels.Buffer, n kernels.Norm, H, T int) {
 	chunks := blocks(T, rowChunk)
-	scratch, ok := b.between(4 * (T + chunks.X*H))
+	scratch, ok := b.scratchFor(4 * (T + chunks.X*H))
 	if !ok {
 		return
 	}
@@ -70,7 +70,7 @@ func (b *Backend) RMSNormGradW(dw, dy, x kernels.Buffer, n kernels.Norm, H, T in
 // BiasGrad adds the sum of the rows.
 func (b *Backend) BiasGrad(db kernels.Buffer, dy kernels.Cols, T int) {
 	chunks := blocks(T, rowChunk)
-	scratch, ok := b.between(4 * chunks.X * dy.N)
+	scratch, ok := b.scratchFor(4 * chunks.X * dy.N)
 	if !ok {
 		return
 	}
@@ -139,7 +139,7 @@ func (b *Backend) QKNormRopeGradX(dqkv, dout, qkv, qw, kw, rope kernels.Buffer, 
 // QKNormRopeGradW adds the gradients of both weights.
 func (b *Backend) QKNormRopeGradW(dqw, dkw, dout, qkv, rope kernels.Buffer, eps float32, h kernels.Heads, T int) {
 	heads, chunks := h.Q+2*h.KV, blocks(T, headChunk)
-	scratch, ok := b.between(4 * (heads*T + chunks.X*2*h.Dim))
+	scratch, ok := b.scratchFor(4 * (heads*T + chunks.X*2*h.Dim))
 	if !ok {
 		return
 	}

@@ -40,7 +40,7 @@ func init() {
 	}
 }
 
-// sums adds twice, in memory of its own and by what a backend keeps between two launches.
+// sums adds twice: in its own memory, and through the scratch memory that a backend keeps between two launches.
 func sums(b *Backend) error {
 	x, err := b.Alloc(kernels.F32, 600)
 	if err != nil {
@@ -63,7 +63,7 @@ func sums(b *Backend) error {
 	return nil
 }
 
-// What fails on the card while operations are queued is told once somebody waits, whatever it was, and everything is given back.
+// A failure on the card while operations are queued is reported by the next Sync, and everything is freed.
 func TestBackendTellsWhatFailed(t *testing.T) {
 	out, ok := apart.Emulated(t, "sums")
 	require.True(t, ok, out)
@@ -81,8 +81,8 @@ func TestBackendTellsWhatFailed(t *testing.T) {
 	}
 }
 
-// A card that falls off the bus at whichever call, loading of kernels among them, is one error that stays: of closing only
-// where all went well until then.
+// If the card is lost at any call, the loading of kernels included, the error is the same from then on; closing reports it only if
+// nothing has before.
 func TestBackendOnALostCard(t *testing.T) {
 	for at := 1; ; at += 23 {
 		out, ok := apart.Emulated(t, "sums", "GRPO_EMU_LOST_AT="+strconv.Itoa(at))

@@ -20,7 +20,7 @@ func (b *Backend) SumSquares(out, x kernels.Buffer, n int) {
 		b.Zero(own(out).Slice(0, 1))
 		return
 	}
-	sums, ok := b.between(8 * chunks.X)
+	sums, ok := b.scratchFor(8 * chunks.X)
 	if !ok {
 		return
 	}

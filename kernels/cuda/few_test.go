@@ -22,7 +22,7 @@ func init() {
 	tasks["few drawn"] = func() error { return onBackend(fewDrawn) }
 }
 
-// Products of few rows and of few results: the bits that they have in the tiles for many, and nothing written beside the window.
+// Products of few rows and of few results have the bits that they have in the tiles for many, and write nothing beside the window.
 func fewLikeOthers(l *lab) error {
 	for i, s := range []struct {
 		tiles   []tile
@@ -66,8 +66,7 @@ func fewLikeOthers(l *lab) error {
 	return nil
 }
 
-// Tokens are drawn from the same logits where rows are narrowed and where they are not, in a first and a last round, and where a row is
-// alone.
+// Draws do not depend on whether rows are narrowed: in a first and a last round, and for a single row.
 func fewDrawn(b *Backend) error {
 	const n, H, V = drawRows + 12, 128, 264
 	rng := rand.New(rand.NewPCG(5, 6))
@@ -105,7 +104,7 @@ func TestFewDrawn(t *testing.T) {
 	require.Empty(t, out)
 }
 
-// What is loaded from memory by itself is what a result is added to; all else is copied, 16 bytes at a time.
+// Only the old value of a result is loaded from memory directly; everything else is copied, 16 bytes at a time.
 func TestFewInPTX(t *testing.T) {
 	looked := 0
 	for file, tiles := range map[string][]tile{"linear_f32_few": {chains}, "linear_narrowed_few": fewTiles} {
@@ -133,7 +132,7 @@ func TestFewInPTX(t *testing.T) {
 	}
 }
 
-// Which kernel a product of few rows has. Of a model with 2,560 hidden numbers it is the fastest of all that were measured on an H100, or
+// The kernel of a product of few rows. For a model with a hidden size of 2,560 it is the fastest of all that were measured on an H100, or
 // within six percent of it.
 func TestWhichProductsAreFew(t *testing.T) {
 	card := &products{processors: 132, large: largeMatrix}

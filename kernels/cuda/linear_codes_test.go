@@ -15,7 +15,7 @@ func init() {
 	tasks["codes"] = func() error { return inLab(codesLikeNumbers) }
 }
 
-// Weights of four bits, in every tile: the bits that the same weights give in bf16, and nothing written beside the window.
+// 4-bit weights, in every tile: the bits of the same weights in bf16, and nothing written beside the window.
 func codesLikeNumbers(l *lab) error {
 	for i, s := range []struct{ t, n, k, block int }{
 		{1, 7, 16, 16}, {17, 100, 80, 64}, {131, 150, 96, 32}, {16, 33, 416, 64}, {3, 70, 256, 128}, {33, 130, 64, 64},
@@ -50,7 +50,7 @@ func codesLikeNumbers(l *lab) error {
 	return nil
 }
 
-// codes are random weights of four bits on the card, and the same weights in bf16.
+// codes are random 4-bit weights on the card, and the same weights in bf16.
 func (l *lab) codes(n, k, block int) (coded, plain weights) {
 	q := kernels.Quantised{Rows: n, Cols: k, Block: block, Codes: make([]byte, n*k/2), Scales: l.normals(ceil(n*k, block))}
 	copy(q.Values[:], l.normals(16))

@@ -27,8 +27,8 @@ func init() {
 
 var weightTypes = []kernels.DType{kernels.BF16, kernels.BF16Rounding, kernels.F32}
 
-// within is what sums of so many random terms in chains of float32 may be off by: the roundings grow with the sum, whose root mean
-// square is the unit, and there are more of them.
+// within is the tolerance of a sum of `terms` random terms in chains of float32: each rounding grows with the sum, whose root mean square
+// is the unit, and so does their number.
 func within(terms int) float64 { return 5e-6 * math.Sqrt(max(1, float64(terms)/512)) }
 
 // Products of many shapes, in every tile: the oracle's numbers, the same bits, and nothing written beside the window.
@@ -41,7 +41,7 @@ func everyShape(l *lab) error {
 		for j, dtype := range weightTypes {
 			for _, op := range []string{linearName, gradXName} {
 				l.processors = 1 + l.rng.IntN(8)
-				// Every shape has both paths and all ways to write among its six products.
+				// The six products of a shape cover aligned and unaligned operands, and all ways to write.
 				o, aligned := written{alpha: 1}, (i+j)%2 == 0
 				if (i+j)%3 == 0 {
 					o = written{alpha: -0.5, accumulate: true}
@@ -62,7 +62,7 @@ func everyShape(l *lab) error {
 	return nil
 }
 
-// product computes one product in every tile, and once more in the one that is chosen; it says how far it is from the oracle's.
+// product computes one product in every tile, and once more in the one that is chosen; it returns the largest distance from the oracle's.
 func (l *lab) product(op string, dtype kernels.DType, T, n, k int, o written, aligned bool) (worst float64, err error) {
 	w, m := l.matrix(dtype, n, k, aligned)
 	outer, inner := n, k
@@ -110,7 +110,7 @@ func (l *lab) product(op string, dtype kernels.DType, T, n, k int, o written, al
 	return worst, l.free()
 }
 
-// beside says whether something was written beside a window.
+// beside reports whether something was written beside a window.
 func beside(c columns, got []float32) error {
 	for i, x := range got {
 		if column := (i - c.cols.From + c.stride) % c.stride; column < c.n && i >= c.cols.From && i < len(got)-4 {
@@ -123,7 +123,7 @@ func beside(c columns, got []float32) error {
 	return nil
 }
 
-// A row of a batch has the bits that it has alone, whatever the tiles and its place.
+// A row of a batch has the bits that it has alone, whatever its tile and its place there.
 func rowsAlone(l *lab) error {
 	for range 200 {
 		op, dtype := []string{linearName, gradXName}[l.rng.IntN(2)], weightTypes[l.rng.IntN(3)]
@@ -198,8 +198,8 @@ func weightGradients(l *lab) error {
 	return nil
 }
 
-// Multiplied with the identity in bf16, a number of f32 stays as it is: its three parts are all of it. Rounded to bf16, it
-// becomes the nearest one.
+// Multiplied by the identity in bf16, an f32 number stays unchanged, since its three parts add up to it. Rounded to bf16, it becomes the
+// nearest bf16 number.
 func identity(l *lab) error {
 	const n = 40
 	x := l.columns(16, n, true)
@@ -252,12 +252,12 @@ func TestProducts(t *testing.T) {
 			for _, line := range figure.FindAllStringSubmatch(out, -1) {
 				t.Log(line[1])
 			}
-			require.Empty(t, figure.ReplaceAllString(out, ""), "the device has nothing to tell")
+			require.Empty(t, figure.ReplaceAllString(out, ""), "the device found something")
 		})
 	}
 }
 
-// Tiles are large where that leaves no processor of the card without work.
+// Tiles are large unless that leaves a multiprocessor without work.
 func TestTheChoiceOfTiles(t *testing.T) {
 	card := &products{processors: 132}
 	for _, c := range []struct {
@@ -272,13 +272,13 @@ func TestTheChoiceOfTiles(t *testing.T) {
 	require.Equal(t, "64x64", card.choose(f32Tiles, 16384, 2560).name)
 	require.Equal(t, "32x32", card.choose(f32Tiles, 16384, 16).name)
 	require.Equal(t, "32x32", card.choose(f32Tiles, 16, 2560).name)
-	require.Zero(t, card.sumsOfGradW(9728, 2560, 16384), "there is a block for every processor")
+	require.Zero(t, card.sumsOfGradW(9728, 2560, 16384), "there is a block for every multiprocessor")
 	require.Zero(t, card.sumsOfGradW(16, 2560, 512), "there is one chain")
 	require.Equal(t, 32*16*2560, card.sumsOfGradW(16, 2560, 16384))
 }
 
-// What is known of the kernels by looking at them: everything that is multiplied comes in copies of 16 bytes, or of 4 where it is not
-// aligned; fragments are loaded as often as they must be; nothing is in local memory.
+// Properties of the PTX: all factors are copied 16 bytes at a time, or 4 if they are not aligned; fragments are not loaded more often
+// than necessary; nothing is in local memory.
 func TestProductsInPTX(t *testing.T) {
 	entries := map[string]string{}
 	for _, file := range productFiles {
@@ -311,7 +311,7 @@ func TestProductsInPTX(t *testing.T) {
 		}
 		for _, tile := range f32Tiles {
 			name := tile.kernel(op, kernels.F32).String()
-			const taken, uses = 5, 4 // a step is taken ahead
+			const taken, uses = 5, 4 // a step is loaded ahead
 			results := tile.high * tile.broad / tile.threads
 			loads, written := taken*(4+results/4), writtenF32[name]
 			if op == gradXName {
@@ -333,12 +333,12 @@ func TestProductsInPTX(t *testing.T) {
 	}
 }
 
-// writtenF32 is what it takes to write results in f32, in each of the ways: with what they are added to in vectors or by itself, or with
-// nothing.
+// writtenF32 is the number of instructions that write results in f32, for each way: adding to old values in vectors or one by one, or not
+// at all.
 var writtenF32 = map[string]struct{ fma, loads int }{"linear_f32_64x64": {31, 62}, "linear_f32_32x32": {18, 30},
 	"linear_grad_x_f32_64x64": {47, 80}, "linear_grad_x_f32_32x32": {29, 40}}
 
-// requireCopies: what is loaded from global memory by itself is what a result is added to, and its bias: so many numbers at the most.
+// requireCopies: only the old value of a result and its bias are loaded from global memory directly: at most that many numbers.
 func requireCopies(t *testing.T, body string, most int, name string) {
 	t.Helper()
 	require.GreaterOrEqual(t, len(regexp.MustCompile(`cp\.async\.cg\.shared\.global \[.*\], \[.*\], 16, `).FindAllString(body, -1)), 4, name)

@@ -16,11 +16,11 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
 
-// productFiles are those of linear.go.
+// productFiles are the files of the products in linear.go.
 var productFiles = []string{linearName, gradXName, linearName + codesName, gradXName + codesName, "linear_f32", gradWName,
 	narrowedLinearName, "narrow", "linear_f32_few", "linear_narrowed_few"}
 
-// lab is a card with the products loaded, and the oracle beside it.
+// lab is a card with the products loaded, and an oracle.
 type lab struct {
 	*products
 	d      *driver.Device
@@ -31,7 +31,7 @@ type lab struct {
 	memory []*driver.Memory
 }
 
-// inLab opens the first card, and closes it with nothing held.
+// inLab opens the first card, and closes it with nothing allocated.
 func inLab(use func(*lab) error) error {
 	d, err := driver.Open(0, driver.Options{})
 	if err != nil {
@@ -99,7 +99,7 @@ func must[T any](x T, err error) T {
 	return x
 }
 
-// alloc takes memory of the card, which nobody has written.
+// alloc allocates memory on the card, without content.
 func (l *lab) alloc(bytes int) ptr {
 	m := must(l.d.Alloc(int64(bytes)))
 	l.memory = append(l.memory, m)
@@ -120,14 +120,14 @@ func (l *lab) get(at ptr, n int) []float32 {
 	return x
 }
 
-// columns are T rows of a window of n columns in a wider buffer, on the card and before the oracle.
+// columns are T rows of a window of n columns in a wider buffer, on the card and in the oracle.
 type columns struct {
 	window
 	data []float32
 	cols kernels.Cols
 }
 
-// columns puts numbers into a window; it starts at a multiple of 16 bytes, as all its rows do, or it does not.
+// columns puts numbers into a window; if aligned, it and all its rows start at multiples of 16 bytes.
 func (l *lab) columns(T, n int, aligned bool) columns {
 	from, stride := 4, (n+4+3)/4*4
 	if !aligned {
@@ -147,18 +147,18 @@ func (l *lab) again(c columns) window {
 	return w
 }
 
-// all is what the buffer of a window holds, also beside the window.
+// all is the whole content of a window's buffer, also beside the window.
 func (l *lab) all(w window, c columns) []float32 { return l.get(w.at-ptr(4*c.cols.From), len(c.data)) }
 
-// expected is what the oracle has made of it.
+// expected is the oracle's result.
 func (l *lab) expected(c columns) []float32 {
 	x := make([]float32, len(c.data))
 	must(0, l.oracle.Download(x, c.cols.Buf))
 	return x
 }
 
-// matrix puts random weights onto the card and before the oracle: in rows at multiples of 16 bytes, where what is between them was never
-// written, or in rows without a gap.
+// matrix puts random weights on the card and into the oracle: aligned, in rows at multiples of 16 bytes with uninitialised gaps between
+// them, else in rows without a gap.
 func (l *lab) matrix(t kernels.DType, n, k int, aligned bool) (weights, kernels.Matrix) {
 	m := must(l.oracle.NewMatrix(t, n, k))
 	w, size, encoding := weights{dtype: t, n: n, k: k}, 2, kernels.EncodedBF16
@@ -184,7 +184,7 @@ func (l *lab) matrix(t kernels.DType, n, k int, aligned bool) (weights, kernels.
 	return w, m
 }
 
-// off is how far a result is from what is expected, in units of the root mean square of that, or of 1.
+// off is the largest error, relative to the root mean square of want, or to 1.
 func off(want, got []float32) (worst float64) {
 	var squares float64
 	for i := range want {
@@ -197,7 +197,7 @@ func off(want, got []float32) (worst float64) {
 	return worst / max(1, math.Sqrt(squares/float64(len(want))))
 }
 
-// same says where two results differ in a bit.
+// same names the first difference in bits between two results.
 func same(what string, a, b []float32) error {
 	i := 0
 	if slices.EqualFunc(a, b, func(x, y float32) bool { i++; return math.Float32bits(x) == math.Float32bits(y) }) {

@@ -24,7 +24,7 @@ func init() {
 	tasks["narrowing backend"] = func() error { return onBackend(narrowingBackend) }
 }
 
-// onBackend gives a task the backend of a card.
+// onBackend calls a task with the backend of a card.
 func onBackend(task func(*Backend) error) error {
 	d, err := driver.Open(0, driver.Options{})
 	if err != nil {
@@ -37,7 +37,7 @@ func onBackend(task func(*Backend) error) error {
 	return errors.Join(err, d.Close())
 }
 
-// randomMatrix is one of normals in bf16.
+// randomMatrix is a bf16 matrix of normal numbers.
 func randomMatrix(b *Backend, rng *rand.Rand, rows, cols int) kernels.Matrix {
 	w := must(b.NewMatrix(kernels.BF16Rounding, rows, cols))
 	var numbers []byte
@@ -48,7 +48,7 @@ func randomMatrix(b *Backend, rng *rand.Rand, rows, cols int) kernels.Matrix {
 	return w
 }
 
-// Rows that are narrowed before, in every tile: the bits that they have otherwise, and nothing written beside the window.
+// Rows narrowed beforehand, in every tile, give the bits that they give otherwise, and nothing is written beside the window.
 func narrowedLikeOthers(l *lab) error {
 	for i, s := range []struct{ t, n, k int }{{1, 8, 8}, {3, 24, 200}, {130, 168, 104}, {257, 328, 64}, {128, 320, 136}, {140, 64, 330}} {
 		for _, op := range []string{linearName, gradXName} {
@@ -84,7 +84,7 @@ func narrowedLikeOthers(l *lab) error {
 	return nil
 }
 
-// A backend gives the same bits where it narrows rows and where it does not: on a card that is small, and on one that no product fills.
+// A backend gives the same bits with narrowed rows and without: on a small card, and on one that no product fills.
 func narrowingBackend(b *Backend) error {
 	const T, H, V = 70, 72, headVocabulary + 40 // a whole chunk of a vocabulary, and one that is too small for a tile
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -144,7 +144,7 @@ func TestWhichProductsNarrow(t *testing.T) {
 	for _, c := range []struct {
 		op         string
 		rows, n, k int
-		tile       string // behind it, µs on an H100 in 128x128 and in 128x160
+		tile       string // the comment is µs on an H100 in 128x128 and in 128x160
 	}{
 		{linearName, 4096, 19456, 2560, "128x160"}, // 950, 939
 		{linearName, 4096, 6144, 2560, "128x128"},  // 315, 341
@@ -188,7 +188,7 @@ func TestWhichProductsNarrow(t *testing.T) {
 		require.LessOrEqual(t, 2*rows*strip, narrowedBytes(130, 1), "which %s reads", tile.name)
 	}
 	require.Equal(t, 32, tile16x16.stripsIn(0, 1).rows)
-	require.Equal(t, 2*4096*19456, narrowedBytes(100000, 19456), "which are narrowed one after the other")
+	require.Equal(t, 2*4096*19456, narrowedBytes(100000, 19456), "the chunks share the memory")
 }
 
 func TestNarrowedInPTX(t *testing.T) {
@@ -211,7 +211,7 @@ func TestNarrowedInPTX(t *testing.T) {
 	require.Equal(t, 2*len(narrowedTiles), looked, "forward, and gradients")
 }
 
-// Whatever rows a batch has, up to as many as are planned, there is memory for those that are narrowed.
+// A batch of any number of rows, up to the planned one, has memory for its narrowed rows.
 func TestThePlanHasAllNarrowedRows(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	for range 100 {
@@ -231,7 +231,7 @@ func TestThePlanHasAllNarrowedRows(t *testing.T) {
 	}
 }
 
-// Where many scored rows are not narrowed, few may be: the plan has memory for them.
+// Many scored rows may not be narrowed while few are: the plan has memory for the few.
 func TestThePlanOfNarrowedRows(t *testing.T) {
 	b := &Backend{products: &products{processors: 132, large: largeMatrix}}
 	w := kernels.Work{Rows: 200, Hidden: 2560, Vocab: 151936}

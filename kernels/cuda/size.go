@@ -10,8 +10,8 @@ const (
 	large = 1 << 20
 )
 
-// dealt is the memory that a driver uses for an allocation.
-func dealt(bytes int) int {
+// allocated is the memory that a driver uses for an allocation.
+func allocated(bytes int) int {
 	if bytes < large {
 		return ceil(bytes, 512) * 512
 	}
@@ -20,7 +20,7 @@ func dealt(bytes int) int {
 
 // MatrixSize is the memory of a matrix, before and after Compress, which changes nothing.
 func (b *Backend) MatrixSize(t kernels.DType, rows, cols int) (written, kept int) {
-	n := dealt(rows * cols * t.Size())
+	n := allocated(rows * cols * t.Size())
 	return n, n
 }
 
@@ -49,7 +49,7 @@ func (b *Backend) WorkSize(w kernels.Work) int {
 	if w.Whole {
 		most = max(most, 4*(T+ceil(T, rowChunk)*max(w.Hidden, 2*w.Intermediate, w.Width()))) // RMSNormGradW, BiasGrad
 	}
-	return dealt(most + 16*256) // parts are aligned to 256 bytes
+	return allocated(most + 16*256) // parts are aligned to 256 bytes
 }
 
 // gradientTiles bounds the number of elements of a gradient whose chains need scratch memory, as it has fewer tiles than the card

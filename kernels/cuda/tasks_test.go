@@ -9,7 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/apart"
 )
 
-// tasks are for processes on the emulated device, whose settings are their own.
+// tasks run in processes of their own on the emulated device, with settings of their own.
 var tasks = apart.Tasks{}
 
 func TestMain(m *testing.M) {

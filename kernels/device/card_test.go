@@ -13,9 +13,9 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/backendtest"
 )
 
-// Who waits for a card is told why, once; who does not is told nothing.
+// A process that waits for a card is told why, once; one that does not wait is told nothing.
 func TestALongWaitForACardIsTold(t *testing.T) {
-	const apart = "GRPO_TEST_APART" // in a process of its own: a driver that was found once is there for all tests
+	const apart = "GRPO_TEST_APART" // in a process of its own, as a driver that was found once stays for all tests
 	if os.Getenv(apart) == "" {
 		again := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
 		again.Env = append(os.Environ(), apart+"=1")

@@ -32,7 +32,7 @@ func TestOtherDevicesAreRefused(t *testing.T) {
 	require.True(t, badinput.Is(err))
 }
 
-// A backend says what it reaches at best, also through the wrapper that checks its calls.
+// A backend reports its peak rates, also through the wrapper that checks its calls.
 func TestTheProcessorTellsItsPeak(t *testing.T) {
 	b, err := Open("cpu", 1)
 	require.NoError(t, err)

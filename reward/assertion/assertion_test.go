@@ -49,7 +49,7 @@ func newRunner(t *testing.T) *Runner {
 	return New(of(0), of(1))
 }
 
-// try passes a program through a test.
+// try runs a test on a program.
 func try(t *testing.T, r *Runner, code string, test data.Test, function string, l sandbox.Limits) sandbox.Result {
 	t.Helper()
 	for again := 0; ; again++ {
@@ -58,7 +58,7 @@ func try(t *testing.T, r *Runner, code string, test data.Test, function string, 
 			func(_ int, got sandbox.Result) bool { result = got; return true })
 		var broken *sandbox.InfraError
 		if errors.As(err, &broken) && strings.Contains(err.Error(), "too busy") && again < 5 {
-			continue // it says nothing of the program
+			continue // it says nothing about the program
 		}
 		require.NoError(t, err, code)
 		return result
@@ -67,7 +67,7 @@ func try(t *testing.T, r *Runner, code string, test data.Test, function string, 
 
 func passes(r sandbox.Result) bool { return r.Status == sandbox.OK && string(r.Value) == "true" }
 
-// squares is what programs below are tried by: in the style of a check, with names of its own that a program could look for.
+// squares is a test in the style of HumanEval, whose helper names a program could look for.
 var squares = data.Test{Setup: "def square(x):\n    \"\"\"Gives x times x.\"\"\"\n", Assert: `
 SECRET = [(2, 4), (-3, 9), (0, 0), (10**30, 10**60)]
 
@@ -102,8 +102,8 @@ func TestRightPrograms(t *testing.T) {
 	}
 }
 
-// attacks are programs that do not know a square. Each would pass where its assertions run in the program's own process, or where
-// the exit code of that process says what came of them.
+// attacks are programs that do not compute squares. Each would pass if its assertions ran in the program's own process, or if that
+// process's exit code were the result.
 func attacks(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/attacks.txt")
@@ -133,7 +133,7 @@ func TestAttacks(t *testing.T) {
 	require.True(t, passes(try(t, r, "def square(x): return x * x", squares, "square", sandbox.Limits{})), "cells are as they were")
 }
 
-// In a test that looks at nothing but whether an iteration comes to an end, a program must not end it.
+// A program must not end an iteration of a test that only checks that the iteration ends.
 func TestAProgramEndsNoIterationOfATest(t *testing.T) {
 	r := newRunner(t)
 	test := data.Test{Assert: "assert all(map(f, [1, 2, 3]))\nassert [x for x in map(f, [])] == list(map(f, []))"}
@@ -177,7 +177,7 @@ func TestVerdicts(t *testing.T) {
 	require.Contains(t, got.Stderr, "for a reason")
 }
 
-// Values cross as what they are, both ways; a test may expect exceptions; objects of the program stay there.
+// Values keep their types both ways; a test may expect exceptions; objects of the program stay in its process.
 func TestWhatCrosses(t *testing.T) {
 	r := newRunner(t)
 	for _, c := range []struct{ source, code string }{
@@ -239,7 +239,7 @@ except KeyError:
 		sandbox.Limits{})))
 }
 
-// Errors of Unicode want more than a text, and are expected as others are; an integer may have 70,000 digits.
+// Unicode errors, whose constructors take more than a text, can be expected like others; an integer may have 70,000 digits.
 func TestWhatElseCrosses(t *testing.T) {
 	r := newRunner(t)
 	wants := "try:\n    f(%s)\n    assert False\nexcept %s as e:\n    assert 'in position 0' in str(e)"
@@ -253,7 +253,7 @@ func TestWhatElseCrosses(t *testing.T) {
 	}
 }
 
-// What a test makes by calling a class of the program keeps its methods, whatever the class is made of.
+// An object that a test makes by calling a class of the program keeps its methods, whatever the class derives from.
 func TestContainersOfAClassOfTheirOwn(t *testing.T) {
 	r := newRunner(t)
 	stack := data.Test{Calls: []string{"Stack"}, Assert: "s = Stack()\ns.push(3)\nassert len(s) == 1 and s.pop() == 3 and not s"}
@@ -263,7 +263,7 @@ func TestContainersOfAClassOfTheirOwn(t *testing.T) {
 		"    def put(self, k, v): self[k] = v\n    def get(self, k): return self[k] if k in self else -1", cache, "", sandbox.Limits{})))
 }
 
-// Names that a test does not say are the program's are its own, whatever the program calls so.
+// A name of a test refers to the program only if the test declares that, even if the program defines the same name.
 func TestNamesOfATestAreItsOwn(t *testing.T) {
 	r := newRunner(t)
 	code := "class math:\n    isclose = staticmethod(lambda *a, **k: True)\ndef helper(x): return x\ndef f(x): return 5\nabs = lambda x: 0\n"
@@ -276,7 +276,7 @@ func TestNamesOfATestAreItsOwn(t *testing.T) {
 	require.False(t, passes(got), "which no test has imported")
 }
 
-// A test that cannot be used is told of as such.
+// A faulty test is reported as such.
 func TestFaultyTests(t *testing.T) {
 	r := newRunner(t)
 	for source, says := range map[string]string{
@@ -312,7 +312,7 @@ func TestRunsThatAreGivenUp(t *testing.T) {
 	require.ErrorIs(t, r.Run(t.Context(), "", sandbox.Program{}, in, sandbox.Limits{}, nil), broken)
 }
 
-// Where the assertions use up a limit the program is held to that, and where they fail by themselves it is wrong.
+// If the assertions exceed a limit, so does the program; if they fail by themselves, the program is wrong.
 func TestAssertionsThatAreNotWorkedOut(t *testing.T) {
 	for is, want := range map[sandbox.Status]sandbox.Status{sandbox.TLE: sandbox.TLE, sandbox.MLE: sandbox.MLE, sandbox.RTE: sandbox.OK,
 		sandbox.OK: sandbox.OK} {
@@ -331,7 +331,7 @@ func TestAssertionsThatAreNotWorkedOut(t *testing.T) {
 	require.Equal(t, "the program has 4194305 bytes; at most 4194304 are compiled", r.Stderr)
 }
 
-// A program that cannot be asked, as its cells are closed, has no verdict.
+// A program whose cells are closed has no verdict.
 func TestCellsThatAreClosed(t *testing.T) {
 	r := newRunner(t)
 	options, _ := Cells(sandbox.Options{Slots: 1, Sessions: 1})

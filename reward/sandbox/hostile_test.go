@@ -67,7 +67,7 @@ func (p testProgram) limits(t testing.TB) Limits {
 		return n
 	}
 	usual := int64(50)
-	if !slices.Contains(p.want, "TLE") { // then a slow machine must not end it by its time limit
+	if !slices.Contains(p.want, "TLE") { // so that a slow machine does not end it by its time limit
 		usual = 2000
 	}
 	cpu := time.Duration(number("cpu", usual)) * time.Millisecond

@@ -56,7 +56,7 @@ func asOrdinaryUser(t *testing.T, pattern string, become []string) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	// The test binary is in a directory that only we can enter.
+	// Only we can enter the directory of the test binary.
 	binary := filepath.Join(dir, "sandbox.test")
 	self, err := os.ReadFile("/proc/self/exe")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
-// held is a card that a file tells of while somebody has it.
+// held is a card that is locked by a file while in use.
 type held struct {
 	kernels.Backend
 	file string
@@ -23,7 +23,7 @@ type held struct {
 func (held) Free() (memory.Room, bool) { return memory.Room{Apart: true}, true }
 func (h held) Close() error            { return os.Remove(h.file) }
 
-// A card may serve a single process: while another one holds it to the contract, nobody else has it.
+// A card may serve a single process: while another process tests it against the contract, it is free.
 func TestTheContractHasTheCardForItself(t *testing.T) {
 	folder := t.TempDir()
 	taken, alone := filepath.Join(folder, "taken"), filepath.Join(folder, "alone")
@@ -41,8 +41,7 @@ func TestTheContractHasTheCardForItself(t *testing.T) {
 	require.Equal(t, 2, opened)
 }
 
-// What the contract's own process prints becomes one row: cases are counted where nothing is within, and what fails, or ends the
-// process, is told.
+// The output of the contract's process becomes one row: leaf cases are counted, and failures, or how the process ended, are reported.
 func TestTheContractInARow(t *testing.T) {
 	const passes = `=== RUN   Contract
 === RUN   Contract/memory

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Products of whole numbers are not held to a limit of other numbers without a word.
+// For integer products, the output says that their limit is unknown: the one shown is of another precision.
 func TestLimitsAreOfTheirPrecision(t *testing.T) {
 	l := limits{Flops: 1e11, Products: 2e11, Bytes: 3e10}
 	require.Equal(t, "cpu; limits here: 200 GFLOP/s of products with bf16, 100 GFLOP/s f32 FMA, 30.0 GB/s read\n", l.above("cpu"))

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Seconds that are made of a linear and a quadratic part are taken apart again; what is neither shows.
+// Times that are the sum of a linear and a quadratic part are decomposed; other times are recognised.
 func TestTimesAreTakenApart(t *testing.T) {
 	var r LongResult
 	for _, n := range []int{4096, 8192, 16384, 24576} {

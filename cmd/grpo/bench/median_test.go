@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// Of an even number the two in the middle are the median. A run more than is counted warms up.
+// The median of an even number is the mean of the two in the middle. One more run than counted warms up.
 func TestRunsHaveAMedian(t *testing.T) {
 	require.Equal(t, 20*time.Second, median([]time.Duration{80 * time.Second, 0, 40 * time.Second, 0}))
 	require.Equal(t, 3.0, median([]float64{7, 3, 1}))
@@ -23,7 +23,7 @@ func TestRunsHaveAMedian(t *testing.T) {
 	require.Equal(t, 5, runs)
 }
 
-// Every timed step of decoding has the context that was asked for, however many there are, and memory is not that of measuring limits.
+// Every timed step of decoding has the requested context, however many there are, and the memory excludes that of measuring the limits.
 func TestDecodingHasItsContext(t *testing.T) {
 	m := Sampling{Model: Model{Shape: "tiny/1", Runs: 1, Options: model.Options{Precision: model.F32},
 		Open: func(string, int) (kernels.Backend, error) { return backendtest.CPU(t, cpu.Options{}), nil }}, Batch: 1, Context: 4080}
@@ -34,7 +34,7 @@ func TestDecodingHasItsContext(t *testing.T) {
 	if forgets {
 		require.Less(t, s.PeakMemory, int64(512<<20))
 	}
-	m.Runs = 1 << 30 // no memory is taken for what they add, nor for how long they take
+	m.Runs = 1 << 30 // else room for their sums and times would be allocated
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = Decode(ended, &m)

@@ -41,9 +41,9 @@ func (b *Step) measure(ctx context.Context, pipeline string, work time.Duration)
 	defer back.Close()
 	cfg.MaxSteps, cfg.EvalEvery, cfg.SaveEvery, cfg.KeepBest = b.Steps+2, -1, -1, 0
 	log := &stepLog{Watcher: b.Watch}
-	var grader *laden
+	var grader *slowGrader
 	t, err := grpo.Open(ctx, cfg, back, log, grpo.Unrecorded(), grpo.WrapGrader(func(g reward.Grader) reward.Grader {
-		grader = &laden{Grader: g, work: work, sleep: b.Sleep}
+		grader = &slowGrader{Grader: g, work: work, sleep: b.Sleep}
 		return grader
 	}))
 	if err != nil {

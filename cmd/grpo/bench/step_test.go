@@ -7,17 +7,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Settings of the command line take the place of the benchmark's own.
+// Settings of the command line override the benchmark's own.
 func TestStepArranges(t *testing.T) {
 	b := Step{Words: []string{"threads=2", "seed=3"}}
 	require.NoError(t, b.arrange())
 	require.Equal(t, []string{"sandbox_slots=1", "max_tests=1", "max_sequences=1",
 		"prompts_per_step=16", "completions_per_prompt=4", "format_coef=0", "threads=2", "seed=3"}, b.Words)
-	require.Equal(t, "threads=1", arrangement[0], "those of the benchmark stay as they are")
+	require.Equal(t, "threads=1", arrangement[0], "the benchmark's own settings are unchanged")
 }
 
-// In a world where 30 programs a step run on two slots, with 3 ms each beside their work, the share that was
-// asked for is found; one that is exceeded without any work is left.
+// With a model of 30 programs a step on two slots, with 3 ms of overhead each, the requested share is found; a share that is exceeded
+// without any load is kept.
 func TestStepCalibrates(t *testing.T) {
 	off := func(work time.Duration) (*stepRun, error) {
 		score := 15 * (0.003 + work.Seconds())

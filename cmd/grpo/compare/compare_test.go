@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The run that is compared with counts, wherever it is named.
+// The base of a comparison counts as a run, at whatever position it is named.
 func TestTheBaseIsARun(t *testing.T) {
 	t.Chdir(t.TempDir())
 	require.NoError(t, os.Mkdir("a", 0o700))

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cuda/driver"
 )
 
-// A card is told of with what it is good for; what is wrong with it, or with the program, comes with what to do.
+// A card is listed with its properties; a fault of it, or of the program, comes with what to do.
 func TestDoctorOnCards(t *testing.T) {
 	f := aboutDriver(driver.Driver{Library: "/lib/libcuda.so.1", Version: driver.Version{Major: 12, Minor: 4}, Cards: []driver.Card{
 		{Name: "One", Capability: driver.Version{Major: 9}, Processors: 132, Total: 80 << 30, Free: 79 << 30},

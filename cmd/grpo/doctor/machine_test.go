@@ -8,7 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cpu"
 )
 
-// Doctor says which orders of sums have instructions here, and why others have not.
+// doctor lists the orders of sums that this processor has instructions for, and why others are missing.
 func TestDoctorOnOrders(t *testing.T) {
 	t.Setenv("GRPO_CPU", "")
 	require.Equal(t, Finding{Name: "orders", OK: true, Found: "serial and tiles have instructions; order=auto takes tiles"},

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// A model is told of in the forms that it can have, and what to set where only one of them fits.
+// A model is listed with the memory of its possible precisions, and the settings if only one of them fits.
 func TestExamineModel(t *testing.T) {
 	golden := func(name string) string { return filepath.Join("..", "..", "..", "model", "testdata", "golden", name) }
 	plain := golden("qwen3-untied-sharded")

@@ -25,7 +25,7 @@ const someMetrics = `{"kind":"evaluation","step":0,"pass@1_greedy":0.25,"pass@1_
 {"kind":"evaluation","step":2,"pass@1_greedy":0.5,"pass@1_greedy_ci":[0.2,0.7],"k":2}
 {"step":3,"mean_reward":0.5,"verd` // is being written
 
-// recorded is a run: completions of steps 1 and 3 in one file, of step 2 in the other.
+// recorded is a run whose record has the completions of steps 1 and 3 in one file, those of step 2 in the other.
 func recorded(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -57,7 +57,7 @@ func exported(t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// A warm-up samples nothing, and holds rows out: no setting that others have is to blame for a table without rows.
+// A warm-up has no samples, and holds rows out: the message about an empty table does not blame settings that only other runs have.
 func TestWhyAWarmUpHasNoRows(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"metrics.jsonl": `{"step":1,"loss":2}` + "\n", "config.json": `{"method":"dpo"}`} {
@@ -72,7 +72,7 @@ func TestWhyAWarmUpHasNoRows(t *testing.T) {
 	}
 }
 
-// A package has no record of the clock, and other tables all the same.
+// A packed run has no record of the clock; other tables can be exported all the same.
 func TestARunWithoutAClock(t *testing.T) {
 	dir, out := recorded(t), t.TempDir()
 	require.NoError(t, os.Remove(filepath.Join(dir, clock)))
@@ -83,7 +83,7 @@ func TestARunWithoutAClock(t *testing.T) {
 	require.Equal(t, 2, strings.Count(says, ".parquet: "), says)
 }
 
-// A line that was cut off, or two that became one, are damage in the record of the clock as in every other.
+// A truncated line, or two that were joined, are reported as damage in the record of the clock, as in every other.
 func TestADamagedClock(t *testing.T) {
 	dir := recorded(t)
 	for _, line := range []string{`{"step":1,"total_s":0.5`, `{"step":1}{"step":2}`, "[1,2]", "null"} {
@@ -94,7 +94,7 @@ func TestADamagedClock(t *testing.T) {
 	}
 }
 
-// A run that goes back while its record is read may have other columns then: no value is written under another's name.
+// If a run goes back while its record is read, the columns may change: no value is written under another's name.
 func TestARecordThatIsWrittenAnew(t *testing.T) {
 	dir := recorded(t)
 	for _, format := range []string{"csv", "parquet"} {
@@ -124,7 +124,7 @@ func TestTablesOfARunThatGoesOn(t *testing.T) {
 		got, err := exported(t, append(strings.Fields(args), dir)...)
 		require.NoError(t, err, args)
 		require.Equal(t, want, got, args)
-		if strings.HasPrefix(args, "csv") { // others read it, too
+		if strings.HasPrefix(args, "csv") { // other programs read it, too
 			_, err := csv.NewReader(strings.NewReader(got)).ReadAll()
 			require.NoError(t, err)
 		}
@@ -179,7 +179,7 @@ func TestMistakesAreAnswered(t *testing.T) {
 	require.ErrorContains(t, err, "metrics.jsonl:2: ")
 }
 
-// What a clock says several times has a column for each.
+// A list in the record of the clock has a column for each element.
 func TestListsOfTiming(t *testing.T) {
 	dir := recorded(t)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "train_log.jsonl"), []byte(`{"step":1,"waits_s":[0.5,2]}`+"\n"), 0o644))
@@ -188,7 +188,7 @@ func TestListsOfTiming(t *testing.T) {
 	require.Equal(t, "step,waits_s.0,waits_s.1\r\n1,0.5,2\r\n", out)
 }
 
-// Each table becomes a file with the types that the settings of all runs share, or one of them where its name is given.
+// Each table becomes a file, with columns of the same types in all runs; with --table, only that table.
 func TestTypedTables(t *testing.T) {
 	dir, out := recorded(t), filepath.Join(t.TempDir(), "tables")
 	says, err := exported(t, "parquet", dir, "--out", out)
@@ -220,8 +220,8 @@ func TestTypedTables(t *testing.T) {
 	require.Equal(t, []completion{{[]int64{1, 2}, " a,\"b\"\n<é\r\n"}, {[]int64{5}, "=1+1"}, {[]int64{}, ""}}, texts)
 }
 
-// A folder of tables is one run's: what another left there and this one has nothing of is refused, and a table that cannot be
-// written leaves the others as they were.
+// A folder of tables belongs to one run: a table left by another run that this one does not have is refused, and if a table cannot be
+// written, the others stay unchanged.
 func TestTablesOfTwoRunsAreNotMixed(t *testing.T) {
 	dir, out := recorded(t), filepath.Join(t.TempDir(), "tables")
 	_, err := exported(t, "parquet", dir, "--out", out)
@@ -253,7 +253,7 @@ func TestTablesOfTwoRunsAreNotMixed(t *testing.T) {
 
 	steps, err := source{other, "steps"}.read()
 	require.NoError(t, err)
-	broken := &content{source: source{dir, "evaluations"}, rows: 2} // whose record has columns that it has not
+	broken := &content{source: source{dir, "evaluations"}, rows: 2} // its record has none of the columns
 	require.ErrorContains(t, together([]*content{steps, broken}, out, io.Discard), "was replaced")
 	unchanged()
 
@@ -264,7 +264,7 @@ func TestTablesOfTwoRunsAreNotMixed(t *testing.T) {
 	require.Equal(t, 1, strings.Count(says, ".parquet: "), "and no other")
 }
 
-// A run that has evaluations and no steps has no tables.
+// A run with evaluations but no steps has no tables.
 func TestTablesOfARunWithoutSteps(t *testing.T) {
 	dir, out := t.TempDir(), t.TempDir()
 	evaluation, _, _ := strings.Cut(someMetrics, "\n")
@@ -273,7 +273,7 @@ func TestTablesOfARunWithoutSteps(t *testing.T) {
 	require.EqualError(t, err, dir+" has no steps on record yet")
 }
 
-// A run in a form of its own says what reads it, and is the same when it is written again.
+// A run exported in another program's format says which program reads it, and is the same when it is exported again.
 func TestWholeRuns(t *testing.T) {
 	t.Setenv("WANDB_PROJECT", "p")
 	dir := recorded(t)
@@ -289,7 +289,7 @@ func TestWholeRuns(t *testing.T) {
 	}
 }
 
-// What other programs read of a line is what it was made of, whatever characters that has.
+// Other programs read the original texts from CSV, whatever characters they have.
 func TestTextsComeBackFromCSV(t *testing.T) {
 	texts := []string{`say "a"`, `"`, "a,b", "two\nlines", "a\rb", " before", "behind\t", "", "plain"}
 	var out bytes.Buffer
@@ -305,7 +305,7 @@ func TestTextsComeBackFromCSV(t *testing.T) {
 	require.Equal(t, "\" a\",\"b \",\"c\rd\"\r\n", out.String(), "some readers take spaces off that stand in no quotes, or end a line with CR")
 }
 
-// A table has as many rows as its columns were found in, though the run goes on.
+// A table ends at the row where its columns were determined, though the run goes on.
 func TestATableEndsWhereItWasRead(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "metrics.jsonl")

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/nobody"
 )
 
-// A run of somebody else, whose folder may not be looked into, is not told of as none.
+// A run whose folder is not readable is not reported as missing.
 func TestARunOfSomebodyElse(t *testing.T) {
 	dir := recorded(t)
 	require.NoError(t, os.Chmod(dir, 0o000))

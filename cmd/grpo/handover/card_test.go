@@ -14,8 +14,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 )
 
-// Steps that were made with other settings than the last are not told of as made with those of the last. What came after the weights, or
-// was made anew, says nothing about them.
+// Settings that changed during the run are listed with their earlier values. What came after the saved weights, or was repeated, is not
+// listed.
 func TestTheCardSaysWhichSettingsWereOthersBefore(t *testing.T) {
 	dir := t.TempDir()
 	cfg := configs.Defaults()
@@ -45,7 +45,7 @@ func TestTheCardSaysWhichSettingsWereOthersBefore(t *testing.T) {
 	}
 }
 
-// A fork has steps behind it that were made elsewhere, with what its card does not know.
+// A fork has steps that were made elsewhere, with settings that its card does not know.
 func TestTheCardOfAFork(t *testing.T) {
 	for origin, want := range map[string]string{"": "", "step_000001": "1 step", "step_000014": "14 steps"} {
 		if origin != "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 )
 
-// said is what a card makes of lines of metrics.jsonl for a step.
+// said is the part of a card that is made from lines of metrics.jsonl for a step.
 func said(t *testing.T, step int, of func(f found, line func(string, ...any)), lines ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -33,7 +33,7 @@ func said(t *testing.T, step int, of func(f found, line func(string, ...any)), l
 	return b.String()
 }
 
-// A warm-up is judged by the rows that it held out: its card has them, and counts rows.
+// A warm-up is judged by its held-out rows: the card has these results, and counts rows.
 func TestTheCardOfAWarmUp(t *testing.T) {
 	after := func(step int) func(f found, line func(string, ...any)) {
 		return func(f found, line func(string, ...any)) { f.rows(line, step) }
@@ -59,10 +59,10 @@ func TestTheCardOfAWarmUp(t *testing.T) {
 	cfg.Method, cfg.Data = configs.SFT, "/rows/sft.jsonl"
 	require.Equal(t, "34 rows of sft.jsonl", problems(provenance.Manifest{Problems: 34}, &cfg))
 	require.Equal(t, configs.SFT, kind(&cfg))
-	require.NotContains(t, again(&cfg), "grpo replay", "which takes steps again that have completions")
+	require.NotContains(t, again(&cfg), "grpo replay", "a warm-up cannot be replayed")
 }
 
-// What was measured once is no before and after.
+// A single evaluation gives no comparison of before and after.
 func TestTheCardOfARunThatWasEvaluatedOnce(t *testing.T) {
 	text := said(t, 3, func(f found, line func(string, ...any)) { f.problems(line, 3) },
 		`{"kind":"evaluation","step":0,"problems":64,"pass@1_greedy":0.328,"pass@1_greedy_ci":[0.219,0.438],"format_rate":1}`,
@@ -70,7 +70,7 @@ func TestTheCardOfARunThatWasEvaluatedOnce(t *testing.T) {
 	require.Contains(t, text, "| | problems | step 0 |\n|---|---|---|\n| pass@1, greedy | 64 | 0.328 (0.219 to 0.438) |\n")
 }
 
-// Where nothing was judged the card says so, and has no numbers.
+// Without an evaluation the card says so, and has no numbers.
 func TestTheCardOfARunThatWasNeverJudged(t *testing.T) {
 	const failed = `{"kind":"evaluation","step":0,"problems":64,"pass@1_greedy":0,"pass@1_greedy_ci":[0,1],"not_judged":64}`
 	problems := func(f found, line func(string, ...any)) { f.problems(line, 4) }
@@ -81,7 +81,7 @@ func TestTheCardOfARunThatWasNeverJudged(t *testing.T) {
 	require.Contains(t, text, "| | problems | step 4 |\n|---|---|---|\n| pass@1, greedy | 64 | 0.359 (0.234 to 0.484) |\n")
 }
 
-// As many problems that are others are no before and after.
+// Evaluations of equally many, but other, problems are not compared.
 func TestTheCardComparesTheSameProblems(t *testing.T) {
 	eval := `{"kind":"evaluation","step":%d,"problems":2,"pass@1_greedy":0.5,"pass@1_greedy_ci":[0.1,0.9],"format_rate":1}`
 	for ids, head := range map[string]string{`"c","d"`: "| | problems | step 4 |\n",
@@ -92,7 +92,7 @@ func TestTheCardComparesTheSameProblems(t *testing.T) {
 	}
 }
 
-// The settings of a run are not what the autopilot trained with.
+// The card has the settings that the autopilot had in force, not only those of the run.
 func TestTheCardSaysWhatTheAutopilotHadInForce(t *testing.T) {
 	autopilot := func(f found, line func(string, ...any)) { f.autopilot(line) }
 	text := said(t, 2, autopilot, `{"step":1}`, `{"step":2,"autopilot":{"temperature":1.2,"learning_rate":0.005}}`, `{"step":3}`)

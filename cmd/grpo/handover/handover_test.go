@@ -26,7 +26,7 @@ import (
 
 var machine = Machine{Open: func(context.Context, string, int) (kernels.Backend, error) { return cpu.New(cpu.Options{Threads: 1}) }}
 
-// trained is the directory of a run of one step, which pays for long answers.
+// trained is the directory of a run of one step that rewards long answers.
 func trained(t *testing.T) (dir string) {
 	t.Helper()
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
@@ -47,7 +47,7 @@ func trained(t *testing.T) (dir string) {
 	return dir
 }
 
-// typed is what a verb prints.
+// typed is the output of a verb.
 func typed(t *testing.T, words ...string) (string, error) {
 	t.Helper()
 	return typedOn(t, machine, words...)
@@ -166,7 +166,7 @@ func packaged(t *testing.T, run string) {
 	require.NoFileExists(t, filepath.Join(dir, "3.tar.zst"))
 }
 
-// The card of a run that went on with other data has the fingerprint of what its step was made with, and no count of others.
+// The card of a run that continued with other data has the fingerprint of the data of its step, and no count of problems of other data.
 func carded(t *testing.T, run string) {
 	path := filepath.Join(run, "manifest.json")
 	was, err := os.ReadFile(path)
@@ -178,7 +178,7 @@ func carded(t *testing.T, run string) {
 		require.NoError(t, json.Unmarshal(was, &m))
 		m.Starts = []provenance.Start{{Parts: provenance.Parts{"data": {SHA256: "first"}}},
 			{After: after, Parts: provenance.Parts{"data": {SHA256: "later"}}}}
-		if after == 1 { // the step is of before
+		if after == 1 { // the step was made before
 			m.Origin = "/runs/mine/checkpoints/step_000001"
 			m.Starts[1].Settings = map[string]json.RawMessage{"data": json.RawMessage(`"other.jsonl"`)}
 		}
@@ -233,7 +233,7 @@ func published(t *testing.T, run string) {
 	require.Greater(t, len(sent), 6)
 }
 
-// A window that the format does not know shortens the context, and what is compared fits into it.
+// If the format does not support the window, the context is shortened to it, and the comparison stays within.
 func TestAModelWithAWindow(t *testing.T) {
 	out, err := typed(t, "export-model", "--model", "../../../model/testdata/golden/mistral-yarn", "--format", "gguf",
 		"--out", filepath.Join(t.TempDir(), "out"))
@@ -243,7 +243,7 @@ func TestAModelWithAWindow(t *testing.T) {
 	require.Contains(t, out, "log-probabilities of 28 tokens, read back: the policy's, to the bit")
 }
 
-// What the format has no way to say is refused by the path that was typed, before anything is computed or merged.
+// A model that the format cannot express is refused by the path that was typed, before anything is computed or merged.
 func TestAModelThatTheFormatHasNot(t *testing.T) {
 	const dir = "../../../model/testdata/golden/gemma2-softcap"
 	out := filepath.Join(t.TempDir(), "out")

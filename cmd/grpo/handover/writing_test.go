@@ -16,8 +16,8 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// A model whose config.json does not say what it was published in, on which its embedding hangs, says so once its weights
-// are in another type.
+// If config.json does not name the type of the published weights, on which the scale of the embedding depends, it is added when weights
+// are written in another type.
 func TestAModelStaysAsPublished(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	golden := filepath.Join("..", "..", "..", "model", "testdata", "golden", "gemma2-softcap")
@@ -41,7 +41,7 @@ func TestAModelStaysAsPublished(t *testing.T) {
 	require.Equal(t, "bfloat16", c.DType)
 }
 
-// Who is stopped does not wait for a model to be written, in either format.
+// An interrupt does not wait for a model to be written, in either format.
 func TestWritingStops(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
@@ -56,7 +56,7 @@ func TestWritingStops(t *testing.T) {
 	}
 }
 
-// A tensor that is no weight is written as it is.
+// A tensor that is not a weight is copied unchanged.
 func TestWhatIsNoWeightIsWrittenAsItIs(t *testing.T) {
 	from, to := t.TempDir(), t.TempDir()
 	golden := filepath.Join("..", "..", "..", "model", "testdata", "golden", "qwen3-tied")
@@ -92,7 +92,7 @@ func TestWhatIsNoWeightIsWrittenAsItIs(t *testing.T) {
 	require.Equal(t, kernels.EncodedF16, weight.Encoding)
 }
 
-// A path without a letter or a digit that every machine has in names of files still gives a name.
+// A path without any portable letter or digit still gives a name.
 func TestEverythingHasAName(t *testing.T) {
 	for path, want := range map[string]string{
 		"runs/x": "x", "a/my model/": "my-model", "runs/модель": "model", "/": "model", "x/--": "model",
@@ -101,7 +101,7 @@ func TestEverythingHasAName(t *testing.T) {
 	}
 }
 
-// Who loses an adapter in the rounding is told of a type that rounds less, and of none that was asked for already.
+// If rounding removes an adapter, the message names a type that rounds less, but not one that was requested already.
 func TestASmallAdapterIsToldOfAnotherType(t *testing.T) {
 	for kind, says := range map[string]string{
 		"q4_0": "type --type q8_0 or bf16", "q8_0": "type --type bf16", "bf16": "with grpo package", "f32": "with grpo package",
@@ -114,7 +114,7 @@ func TestASmallAdapterIsToldOfAnotherType(t *testing.T) {
 	}
 }
 
-// A model that computes something else than its type explains is refused, and so is one that computes no number.
+// A written model that computes something else than its type explains is removed, and so is one that computes NaN.
 func TestAnotherModelIsNotKept(t *testing.T) {
 	for kind, most := range limits {
 		want := &probe{scores: [][]float32{{-1}}}

@@ -11,12 +11,12 @@ import (
 	"github.com/seed-7879b91d/grpo/cmd/grpo/bench"
 )
 
-// span is an answer that was asked for, drawn from, and drawn to at these milliseconds.
+// span is an answer whose request, first and last token came at these milliseconds.
 func span(asked, from, to int) answer {
 	return answer{asked: at(asked), came: []time.Time{at(from), at(to)}}
 }
 
-// What the sweep finds is what is found by looking at each millisecond.
+// The sweep over events gives the same result as looking at each millisecond.
 func TestAbreast(t *testing.T) {
 	most, share := answers{span(0, 10, 60), span(0, 40, 100)}.abreast(2)
 	require.Equal(t, 2, most)
@@ -59,10 +59,10 @@ func TestAbreast(t *testing.T) {
 	}
 }
 
-// A server that has places for two of three clients is told apart from one that has all: by the numbers, and in words.
+// A server with slots for two of three clients is distinguished from one with slots for all: by the numbers, and in words.
 func TestFewerThanWereAskedFor(t *testing.T) {
 	l := Load{Model: bench.Model{Runs: 3}, URL: "http://a", Name: "m", Clients: 3, Prompt: 4, Completion: 2}
-	places := func(spans ...answer) ask { // by the client that asks
+	places := func(spans ...answer) ask { // by client
 		return func(_ context.Context, q question) (answer, error) { return spans[q.seed%(1<<32)], nil }
 	}
 	r := l.result()

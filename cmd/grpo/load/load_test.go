@@ -18,7 +18,7 @@ import (
 // at is a moment of a test, in milliseconds.
 func at(ms int) time.Time { return time.UnixMilli(int64(ms)) }
 
-// Tokens are counted while all answers are drawn, and whole rates from the first question to the last token.
+// Decoding rates count tokens while all answers are being drawn, total rates from the first request to the last token.
 func TestRates(t *testing.T) {
 	all := answers{
 		{asked: at(0), came: []time.Time{at(100), at(200), at(300), at(400)}},
@@ -32,7 +32,7 @@ func TestRates(t *testing.T) {
 	require.Equal(t, Latencies{Answers: 2, First: 200, First99: 200, Between: 100, Between99: 7000, BetweenMax: 7000}, *l)
 }
 
-// Another server is asked in OpenAI's words. Its answers are held to the tokens that were asked for.
+// Other servers are called by OpenAI's API. Their answers are checked to have the requested number of tokens.
 func TestAnotherServer(t *testing.T) {
 	says := 3
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -70,7 +70,7 @@ func TestAnotherServer(t *testing.T) {
 	}
 }
 
-// Our own is measured beside the sampler and the decoder, and beside long prompts; every token of its vocabulary has a text.
+// Our own server is measured beside the sampler and the decoder, and with long prompts; every token of its vocabulary has a text.
 func TestOurOwnServer(t *testing.T) {
 	l := Load{Model: bench.Model{Open: device.Open, Device: "cpu", Shape: "tiny/1", Runs: 1}, Clients: 2, Prompt: 8, Completion: 12, Long: 60,
 		Temperature: 1}

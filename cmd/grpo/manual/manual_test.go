@@ -36,7 +36,7 @@ func TestAPage(t *testing.T) {
 		`.B \-r, \-\-run DIR`, `a DIR of a run`, `.SH EXAMPLES`, `.nf`, `grpo eval \-\-run DIR`, `\&'x'`, `.fi`, ``}, "\n"), page.String())
 }
 
-// Only macros begin with a dot, nothing is beyond ASCII, and every setting is there.
+// Only macros begin with a dot, everything is ASCII, and every setting is there.
 func TestTheWholeManual(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "man1")
 	root := program()

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// The share with a program is that of an evaluation on record: of the completions that were judged, whether or not they have a reward.
+// The share with a program is that of the recorded evaluation: among the judged completions, with or without a reward.
 func TestShareWithAProgram(t *testing.T) {
 	var try grpo.Attempt
 	for _, s := range []reward.Score{

@@ -23,7 +23,7 @@ func stepOf(n int) (m grpo.Metrics, t grpo.Timing) {
 	return m, t
 }
 
-// Whatever the width, a line has at most so many characters, unless one part alone has more; and no part is torn.
+// At any width, a line is no longer than the width, unless a single part is; and no part is broken.
 func TestAStepIsNotTorn(t *testing.T) {
 	m, timing := stepOf(9)
 	s := New(nil, nil, false, false)
@@ -68,7 +68,7 @@ func TestWordsAreCutAtTheirEnds(t *testing.T) {
 	require.Equal(t, "…-00003.safetensors", shortened("1/3 model-00001-of-00003.safetensors", 19))
 }
 
-// Evaluations are not steps: they count as often as they are due.
+// The remaining time counts steps, and evaluations separately, as often as they are due.
 func TestTimeLeft(t *testing.T) {
 	p := pace{limit: 60, every: 10, steps: []float64{1, 2, 3, 100}, evals: []float64{7}}
 	for step, want := range map[int]float64{9: 51*2.5 + 6*7, 10: 50*2.5 + 6*7, 11: 49*2.5 + 5*7, 59: 2.5 + 7} {
@@ -88,7 +88,7 @@ func TestTimeLeft(t *testing.T) {
 	}
 }
 
-// A pipe has lines of its own, whole, and no control characters.
+// Output to a pipe has whole lines, without control characters.
 func TestAPipeHasLines(t *testing.T) {
 	var out, errs bytes.Buffer
 	s := New(&out, &errs, false, false)
@@ -105,7 +105,7 @@ func TestAPipeHasLines(t *testing.T) {
 	require.Equal(t, 3, strings.Count(out.String(), "\n"), out.String())
 }
 
-// The lines for programs say by how much an evaluation changed, and how sure that is.
+// The JSON lines have the change of an evaluation, and its uncertainty.
 func TestJSONHasTheChange(t *testing.T) {
 	var out, errs bytes.Buffer
 	s := New(&out, &errs, false, true)
@@ -116,7 +116,7 @@ func TestJSONHasTheChange(t *testing.T) {
 	require.NotContains(t, out.String(), "change")
 }
 
-// Downloads are told of every few seconds where there is no bar, and once when they are done.
+// Without a progress bar, a download is reported every few seconds, and once when it is done.
 func TestDownloadsAreToldOf(t *testing.T) {
 	var errs bytes.Buffer
 	f := fetching{errs: &errs}
@@ -132,7 +132,7 @@ func TestDownloadsAreToldOf(t *testing.T) {
 	require.Equal(t, "2/3 o/m/a.safetensors: 2.0 GB, 100.0 MB/s", lines[3])
 }
 
-// A report that is not there, as on a full disk, is not told of.
+// A report that does not exist, as on a full disk, is not named.
 func TestAReportThatIsThereIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	var out bytes.Buffer

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/hub"
 )
 
-// pseudo is a terminal of so many columns, and what was drawn on it so far.
+// pseudo is a pseudo-terminal with a number of columns; drawn is its output so far.
 func pseudo(t *testing.T) (end *os.File, resize func(columns int), drawn func() string) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -35,7 +35,7 @@ func pseudo(t *testing.T) (end *os.File, resize func(columns int), drawn func() 
 	got := make(chan string)
 	go func() {
 		var all bytes.Buffer
-		all.ReadFrom(master) // which ends with an error when the other end is closed
+		all.ReadFrom(master) // ends with an error when the other end is closed
 		got <- all.String()
 	}()
 	t.Cleanup(func() { master.Close() })
@@ -45,13 +45,13 @@ func pseudo(t *testing.T) (end *os.File, resize func(columns int), drawn func() 
 	return end, resize, func() string { end.Close(); return <-got }
 }
 
-// TestMain has a terminal that draws, wherever the tests run.
+// TestMain sets the type of the terminal, wherever the tests run.
 func TestMain(m *testing.M) {
 	os.Setenv("TERM", "xterm")
 	os.Exit(m.Run())
 }
 
-// A terminal that does not know how to draw over a line has lines that stay alone.
+// On a terminal that cannot overwrite a line, every line stays.
 func TestADumbTerminal(t *testing.T) {
 	t.Setenv("TERM", "dumb")
 	end, resize, drawn := pseudo(t)
@@ -66,7 +66,7 @@ func TestADumbTerminal(t *testing.T) {
 
 var control = regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]`)
 
-// What is drawn over and over stays on one line, also when the window is made smaller, or does not say how wide it is.
+// The progress line stays on one line, also if the window shrinks or does not report its width.
 func TestNothingWraps(t *testing.T) {
 	var at []*window
 	for _, widths := range [][]int{{120, 120}, {80, 80}, {80, 60}, {60, 40}, {40, 20}, {0, 0}} {
@@ -83,7 +83,7 @@ func TestNothingWraps(t *testing.T) {
 	}
 }
 
-// window is a terminal in which samples are drawn while a model is fetched, and which is as wide as the second half way.
+// window is a terminal in which samples are drawn while a model is downloaded, and whose width changes halfway.
 type window struct {
 	widths   []int
 	terminal *os.File
@@ -134,7 +134,7 @@ func (w *window) wrapsNothing(t *testing.T) {
 	}
 }
 
-// A terminal shows what it should not obey; a pipe has what was written.
+// Control characters are escaped on a terminal, and unchanged in a pipe.
 func TestWhatOthersWroteOnATerminal(t *testing.T) {
 	const text = "a\x1b[2Jb\tc\n"
 	end, _, drawn := pseudo(t)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What somebody is told to open is something that a browser opens, also where all addresses are listened on.
+// The printed address can be opened in a browser, also if the server listens on all addresses.
 func TestTheAddressToOpen(t *testing.T) {
 	for text, want := range map[string]string{
 		"127.0.0.1:8000": "127.0.0.1:8000/", "[::1]:8000": "[::1]:8000/",

@@ -19,7 +19,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// hangUp sends this process what a terminal that is closed sends, or somebody who has changed the file of keys.
+// hangUp sends SIGHUP to this process, as a closed terminal does, or an operator who has changed the file of keys.
 func hangUp(t *testing.T) {
 	require.NoError(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
 }
@@ -52,13 +52,13 @@ func TestHangups(t *testing.T) {
 	require.True(t, f.gate.Keys.Knows(bob))
 }
 
-// Without keys there is nothing to read again: SIGHUP asks the program to stop, as it asks any verb.
+// Without a file of keys, SIGHUP stops the server like any verb.
 func TestAHangupWithoutKeys(t *testing.T) {
 	defer (&flags{}).hearHangups(t.Context(), slog.New(slog.DiscardHandler))()
 	require.False(t, RereadsKeys.Load())
 }
 
-// Beside a training SIGHUP has the keys read again, too, and disturbs neither.
+// During training, too, SIGHUP rereads the keys, and disturbs neither server nor training.
 func TestAHangupBesideATraining(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "keys")
 	ada, line, err := gate.NewKey("ada")
@@ -87,10 +87,10 @@ func TestAHangupBesideATraining(t *testing.T) {
 	require.NoError(t, b.Close())
 }
 
-// What other packages answer is known, too, where a path is asked for by another method.
+// A path of other packages, too, is answered with 405 and its methods if the method is wrong.
 func TestMethodsOfAllCalls(t *testing.T) {
 	url, said, _ := serve(t, "--store", t.TempDir(), "--max-context", "64", "--max-sequences", "1")
-	require.Eventually(t, func() bool { // the address comes before it
+	require.Eventually(t, func() bool { // the address is printed before the server is ready
 		return strings.Contains(said.String(), "type export TINKER_BASE_URL="+url+" TINKER_API_KEY=tml-local\n")
 	}, time.Minute, 5*time.Millisecond)
 	for call, methods := range map[string]string{

@@ -24,12 +24,12 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// vowels pays for the letter e, without a sandbox.
+// vowels rewards the letter e, without a sandbox.
 func vowels(_ context.Context, c reward.Completion) (reward.Score, error) {
 	return reward.Score{Reward: float64(strings.Count(c.Text, "e")), Verdict: reward.WA}, nil
 }
 
-// train takes a run as far as the settings say, and serves it where they say so.
+// train runs to the last step of the settings, and serves if they say so.
 func train(t *testing.T, dir string, words ...string) {
 	t.Helper()
 	words = append([]string{"run_dir=" + dir, "prompts_per_step=2", "completions_per_prompt=4", "max_tokens=16", "eval_every=-1",
@@ -48,7 +48,7 @@ func train(t *testing.T, dir string, words ...string) {
 	require.NoError(t, b.Close())
 }
 
-// quiet is a watcher that says nothing.
+// quiet is a watcher that prints nothing.
 type quiet struct{}
 
 func (quiet) Begun(string)                                      {}
@@ -59,7 +59,7 @@ func (quiet) Evaluated(grpo.Evaluation, []grpo.Advice)          {}
 func (quiet) Saved(string)                                      {}
 func (quiet) Warn(string)                                       {}
 
-// fetched is the body of an answer.
+// fetched is the body of a response.
 func fetched(t *testing.T, url string) string {
 	res, err := http.Get(url)
 	require.NoError(t, err)
@@ -93,8 +93,8 @@ func asks(t *testing.T, url, body string) (d drawn) {
 const question = `{"model":%q,"seed":3,"max_tokens":12,"logprobs":true,"return_token_ids":true,
 	"messages":[{"role":"user","content":"Define compute(x)."}]}`
 
-// A run is served by its directory, and followed: requests to come have the newer checkpoint. What the page computes of it, how
-// far a token was moved, is what was drawn with, to the bit.
+// A run is served by its directory, and followed: later requests get the newer checkpoint. What the page computes, how far training moved
+// a token, agrees with the log-probabilities of the draw, to the bit.
 func TestServeARun(t *testing.T) {
 	looks := betweenLooks
 	betweenLooks = 10 * time.Millisecond
@@ -162,7 +162,7 @@ func mistakesOfRun(t *testing.T, dir string) {
 	}
 }
 
-// What is asked while a policy is trained changes no byte of the run, and the policy that answers is that of the last step.
+// Requests during training change no byte of the run, and are answered by the policy of the last step.
 func TestServingBesideTraining(t *testing.T) {
 	alone, served := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "run")
 	train(t, alone, "max_steps=2")
@@ -198,10 +198,10 @@ func TestServingBesideTraining(t *testing.T) {
 	}
 	manifest, err := os.ReadFile(filepath.Join(served, "manifest.json"))
 	require.NoError(t, err)
-	require.NotContains(t, string(manifest), address, "it is no part of what a run is")
+	require.NotContains(t, string(manifest), address, "serving is not part of a run's settings")
 }
 
-// A whole model stays the one that is served, and the log says that a newer one is there.
+// A full model keeps being served, and the log says that a newer one is there.
 func TestAWholeModelIsNotFollowed(t *testing.T) {
 	dir := t.TempDir()
 	at := filepath.Join(dir, "checkpoints", "step_000001")
@@ -219,7 +219,7 @@ func TestAWholeModelIsNotFollowed(t *testing.T) {
 	<-ended
 }
 
-// A checkpoint that came while the model was loaded is served, also where it is the run's last.
+// A checkpoint that was saved while the model was loaded is served, also if it is the run's last.
 func TestACheckpointThatCameMeanwhile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "first")
 	train(t, dir, "max_steps=1")
@@ -244,7 +244,7 @@ func TestACheckpointThatCameMeanwhile(t *testing.T) {
 	require.NoError(t, errors.Join(host.Close(), o.Backend.Close()))
 }
 
-// sent is a writer whose lines go there.
+// sent is a writer that sends lines to a channel.
 type sent chan<- string
 
 func (s sent) Write(p []byte) (int, error) {

@@ -195,14 +195,14 @@ func (f *flags) start(ctx context.Context, machine Machine, stderr io.Writer) (e
 		f.gate.Hosts = slices.Concat(loopback.Names, f.hosts)
 	}
 	f.page = f.recorded.page(f.gate.Keys != nil)
-	g, tuition, err := f.open(host, stderr)
+	g, tinkerServer, err := f.open(host, stderr)
 	if err != nil {
 		return err
 	}
 	defer f.hearHangups(ctx, g.Log)()
-	if tuition != nil {
-		defer context.AfterFunc(ctx, tuition.Drain)()
-		defer func() { err = errors.Join(err, tuition.Close()) }()
+	if tinkerServer != nil {
+		defer context.AfterFunc(ctx, tinkerServer.Drain)()
+		defer func() { err = errors.Join(err, tinkerServer.Close()) }()
 	}
 	if f.trainers != nil {
 		defer context.AfterFunc(ctx, f.trainers.Drain)()
@@ -217,7 +217,7 @@ func (f *flags) start(ctx context.Context, machine Machine, stderr io.Writer) (e
 }
 
 // open combines the handlers behind the gate.
-func (f *flags) open(host *serving.Host, stderr io.Writer) (g *gate.Gate, tuition *tinker.Server, err error) {
+func (f *flags) open(host *serving.Host, stderr io.Writer) (g *gate.Gate, tinkerServer *tinker.Server, err error) {
 	log := slog.New(slog.DiscardHandler)
 	if !f.quiet {
 		log = slog.New(slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: f.level}))
@@ -249,30 +249,30 @@ func (f *flags) open(host *serving.Host, stderr io.Writer) (g *gate.Gate, tuitio
 	}
 	f.gate.Own = func(path string) (int64, bool, bool) { return 0, page.Public(path), false }
 	if f.store != "" {
-		if tuition, err = tinker.New(tinker.Options{Store: f.store, Bases: tinker.Bases(host), Log: log,
+		if tinkerServer, err = tinker.New(tinker.Options{Store: f.store, Bases: tinker.Bases(host), Log: log,
 			Owner: f.owner(), Room: f.storeBytes}); err != nil {
 			return nil, nil, fmt.Errorf("--store: %w", err)
 		}
-		mux.Handle("/api/v1/", tuition)
+		mux.Handle("/api/v1/", tinkerServer)
 		f.gate.Own = func(path string) (int64, bool, bool) {
-			bytes, public, own := tuition.Own(path)
+			bytes, public, own := tinkerServer.Own(path)
 			return bytes, public || page.Public(path), own
 		}
 	}
-	if err := f.openSessions(host, mux, tuition, log); err != nil {
-		if tuition != nil {
-			err = errors.Join(err, tuition.Close())
+	if err := f.openSessions(host, mux, tinkerServer, log); err != nil {
+		if tinkerServer != nil {
+			err = errors.Join(err, tinkerServer.Close())
 		}
 		return nil, nil, err
 	}
 	f.gate.Log, f.gate.Bodies, f.gate.Origins, f.gate.Healthy = log, f.logPrompts, f.origins, host.Healthy
 	if g, err = gate.New(mux, f.gate); err != nil {
-		if tuition != nil {
-			err = errors.Join(err, tuition.Close())
+		if tinkerServer != nil {
+			err = errors.Join(err, tinkerServer.Close())
 		}
 		return nil, nil, badinput.Errorf("--origin: %w; expected one such as https://example.com", err)
 	}
-	return g, tuition, nil
+	return g, tinkerServer, nil
 }
 
 // owner returns the name of a request's key, if there are keys.

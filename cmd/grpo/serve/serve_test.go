@@ -35,7 +35,7 @@ func machine(*configs.Config) (kernels.Backend, model.Options, error) {
 	return b, model.Options{}, err
 }
 
-// text is what a verb prints, while it prints it.
+// text is the output of a verb, readable while it is written.
 type text struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -55,7 +55,7 @@ func (t *text) String() string {
 
 var address = regexp.MustCompile(`(?m)^grpo: serving .* on (http\S+)/v1$`)
 
-// serve runs the verb until the test stops it, which it ends in order.
+// serve runs the verb until the test stops it, and requires an orderly end.
 func serve(t *testing.T, args ...string) (url string, said *text, stop func()) {
 	t.Helper()
 	said = &text{}
@@ -91,8 +91,8 @@ func post(t *testing.T, url, body string) (string, error) {
 	return string(text), err
 }
 
-// The embedded model is served: the same request with the same seed has the same answer, alone and among others, as a whole and as
-// it comes; answers are held to a schema; prompts stay out of the log.
+// The embedded model is served: the same request with the same seed has the same answer, alone and among others, whole and streamed;
+// answers follow a schema; prompts are not in the log.
 func TestServe(t *testing.T) {
 	url, said, stop := serve(t, "--sessions", "tiny", "--store", t.TempDir(), "--adapters", t.TempDir())
 	ask := func(i int, more string) string {
@@ -120,7 +120,7 @@ func TestServe(t *testing.T) {
 		all.Go(func() { together[i], errs[i] = post(t, url+"/v1/chat/completions", ask(i, "")) })
 		all.Go(func() {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*time.Millisecond)
-			defer cancel() // some leave early
+			defer cancel() // some clients leave early
 			r, err := http.NewRequestWithContext(ctx, "POST", url+"/v1/chat/completions", strings.NewReader(ask(99, `,"stream":true,"n":3`)))
 			if err == nil {
 				if res, err := http.DefaultClient.Do(r); err == nil {
@@ -154,7 +154,7 @@ func TestServe(t *testing.T) {
 	require.Contains(t, said.String(), `"path":"/v1/chat/completions","status":200`)
 }
 
-// What is wrong on the command line is said before anything is loaded.
+// Mistakes on the command line are reported before anything is loaded.
 func TestServeMistakes(t *testing.T) {
 	dir := t.TempDir()
 	empty, store := filepath.Join(dir, "empty"), filepath.Join(dir, "store")
@@ -209,7 +209,7 @@ func TestServeMistakes(t *testing.T) {
 	}
 }
 
-// The key goes where a person sees it, its line where a file is written.
+// The key is printed for a person, its hash for the file.
 func TestNewKey(t *testing.T) {
 	for want, args := range map[string][]string{`^[0-9a-f]{64} ada\n$`: {"--new-key", "ada"},
 		`^[0-9a-f]{64} ada admin\n$`: {"--new-key", "ada", "--admin"}} {
@@ -228,7 +228,7 @@ func TestNewKey(t *testing.T) {
 	}
 }
 
-// Where there are keys, only those that are marked load and unload adapters.
+// With keys, only marked ones may load and unload adapters.
 func TestWhoMayLoad(t *testing.T) {
 	keys, lines := map[string]string{}, ""
 	for _, name := range []string{"ada", "bob"} {
@@ -259,7 +259,7 @@ func TestWhoMayLoad(t *testing.T) {
 	}
 }
 
-// What a client did wrong is no error of the server, and is quoted only where prompts are logged.
+// A client's mistake is not logged as an error of the server, and is quoted only if prompts are logged.
 func TestWhatIsLogged(t *testing.T) {
 	for want, c := range map[string]struct {
 		err     error
@@ -286,8 +286,7 @@ func metrics(t *testing.T, url string) string {
 	return string(text)
 }
 
-// leaves asks for a long answer as a whole, and is gone when the server is at it; then for one as a stream, and is gone after its
-// first text.
+// leaves requests a long whole answer, and leaves once the server works on it; then a stream, and leaves after its first text.
 func leaves(t *testing.T, url string) {
 	const long = `{"model":"tiny","prompt":"a","max_tokens":1500,"ignore_eos":true`
 	ctx, leave := context.WithCancel(t.Context())
@@ -302,7 +301,7 @@ func leaves(t *testing.T, url string) {
 		_, err := ask(long + "}")
 		gone <- err
 	}()
-	require.Eventually(t, func() bool { // who asks for metrics is one, too
+	require.Eventually(t, func() bool { // a request of metrics is one, too
 		return strings.Contains(metrics(t, url), "grpo_http_active_requests 2\n")
 	}, time.Minute, time.Millisecond)
 	leave()
@@ -321,7 +320,8 @@ func leaves(t *testing.T, url string) {
 	require.Fail(t, "the stream has no text")
 }
 
-// A client that leaves is no error of the server; names of hosts are those of any case; without TLS keys can be read on the way.
+// A client that leaves is not an error of the server; host names are case-insensitive; without TLS, a warning says that keys can be read
+// on the way.
 func TestTheOpenDoor(t *testing.T) {
 	url, said, _ := serve(t, "--host", "GPU.example")
 	require.NotContains(t, said.String(), "warning")

@@ -78,14 +78,14 @@ func noSessions(w http.ResponseWriter, _ *http.Request) {
 }
 
 // openSessions lets clients train with the trainer's steps.
-func (f *flags) openSessions(host *serving.Host, mux *http.ServeMux, tuition *tinker.Server, log *slog.Logger) (err error) {
+func (f *flags) openSessions(host *serving.Host, mux *http.ServeMux, tinkerServer *tinker.Server, log *slog.Logger) (err error) {
 	if f.base == nil {
 		mux.HandleFunc("/v1/sessions", noSessions)
 		mux.HandleFunc("/v1/sessions/", noSessions)
 		return nil
 	}
 	f.trainers, err = sessions.New(sessions.Options{Store: f.store, Config: f.base, Host: host, Models: f.places, Log: log,
-		Most: f.maxSessions, Owner: f.owner(), Keep: f.keepSessions, Room: tuition.HasRoom})
+		Most: f.maxSessions, Owner: f.owner(), Keep: f.keepSessions, Room: tinkerServer.HasRoom})
 	if err == nil {
 		f.trainers.Register(mux)
 	}

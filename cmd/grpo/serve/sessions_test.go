@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/store"
 )
 
-// Who asks for a session of a server that has none is told how to start one that has.
+// If a server has no sessions, the error says how to start one that has.
 func TestNoSessions(t *testing.T) {
 	url, _, stop := serve(t)
 	defer stop()
@@ -25,7 +25,7 @@ func TestNoSessions(t *testing.T) {
 	require.NotContains(t, err.Error(), "sessions")
 }
 
-// What is of a store wants one, and a run's directory is none.
+// Settings of a store need a store, and a run's directory is none.
 func TestMistakesAboutAStore(t *testing.T) {
 	run := t.TempDir()
 	for _, name := range []string{"metrics.jsonl", "manifest.json"} {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data"
 )
 
-// A problem that is nearly another one is not told of as all of it.
+// Near duplicates are not reported as equal problems.
 func TestOverlapOfNearlyTheSame(t *testing.T) {
 	var long strings.Builder
 	for i := range 1000 {

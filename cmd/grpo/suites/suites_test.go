@@ -52,7 +52,8 @@ func mustFind(name string) *suite.Suite {
 	return s
 }
 
-// The solutions that the sets have are right, however they are asked for, and others are not. Usually one set is asked for in both ways.
+// The reference solutions of the sets are judged right, however the problems are asked, and wrong ones are not. By default one set is
+// asked in both ways.
 func TestOracle(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("SANDBOX_URL", "")
@@ -76,7 +77,7 @@ func TestOracle(t *testing.T) {
 	judgeContests(t, &cfg)
 }
 
-// judgeContests judges solutions that the excerpt of LiveCodeBench comes with beside it, and one that prints the first test's answer.
+// judgeContests judges the solutions beside the excerpt of LiveCodeBench, and a program that prints the first test's answer.
 func judgeContests(t *testing.T, cfg *configs.Config) {
 	p := plan(t, "livecodebench", suite.Chat)
 	set, err := dataset.Open(t.Context(), p.Tasks, dataset.Options{Strict: true})
@@ -115,7 +116,7 @@ func TestSettle(t *testing.T) {
 	require.Equal(t, []any{3, 3, 0.2}, []any{samples, k, temperature})
 }
 
-// A run's own way of asking is not a suite's; what the user types has the last word.
+// A run's prompt settings do not apply to a suite; settings of the user override everything.
 func TestConfigure(t *testing.T) {
 	cfg := configs.Defaults()
 	cfg.Env, cfg.HealTemplate, cfg.MaxTests, cfg.PromptTemplate, cfg.Comparator = "heal", "x", 3, "own.tmpl", "tolerant"
@@ -173,7 +174,7 @@ func TestResults(t *testing.T) {
 	r := results(e, 1)
 	require.Equal(t, 0.25, r.Truncated)
 	require.InDelta(t, 4.0/16, *r.SampledTruncated, 1e-12)
-	require.Len(t, r.PassAt, 2) // of 1 and 2: nobody has 5
+	require.Len(t, r.PassAt, 2) // of 1 and 2: no problem has 5 samples
 	require.InDelta(t, (0.25+1+2.0/3)/3, r.PassAt[0].Value, 1e-12)
 	require.InDelta(t, (0.5+1+1)/3, r.PassAt[1].Value, 1e-12)
 	require.Equal(t, 3, r.PassAt[1].Problems)
@@ -194,7 +195,7 @@ func TestResults(t *testing.T) {
 	require.Contains(t, b.String(), "| medium | 1 | not judged |  |  |")
 }
 
-// What is asked counts, not how; each problem counts once, as what it is most like.
+// Contamination compares the problems, not the prompts; each problem counts once, as its closest match.
 func TestContamination(t *testing.T) {
 	long := strings.Repeat("count the lamps of every street that has a name with as many letters as it has houses ", 3)
 	held := []data.Problem{{ID: "a", Statement: "Add two numbers.", Kind: data.Call, FuncName: "f"}, {ID: "b", Statement: long + "one"},
@@ -218,12 +219,12 @@ func TestContamination(t *testing.T) {
 	c.Worst = []Alike{{Problem: "b", Other: "7", Share: 0.998}}
 	require.Contains(t, c.String(), "(b is 99 % of 7)", "which is not the same")
 	c.Worst[0].Problem = "a|b\nc"
-	require.Contains(t, (&Card{Contamination: c}).Markdown(), "\n| a\\|b c | 7 |  | 0.99 |\n", "a row of a table stays one")
+	require.Contains(t, (&Card{Contamination: c}).Markdown(), "\n| a\\|b c | 7 |  | 0.99 |\n", "a row of a table stays one row")
 	_, _, err = open(t.Context(), filepath.Join(excerpts, "solutions.jsonl"), "train")
 	require.ErrorContains(t, err, "no row says what is asked")
 	require.NoError(t, os.WriteFile(path, []byte("{\"question\":\"Add two numbers.\"}\n{\n"), 0o644))
 	flags := &Flags{against: []string{path}}
-	require.NoError(t, flags.checkAgainst(t.Context()), "the first row that asks something")
+	require.NoError(t, flags.checkAgainst(t.Context()), "the first row with a problem's text")
 	c, err = (&Plan{flags: flags}).contamination(t.Context(), Evaluated{})
 	require.NoError(t, err, "an evaluation is not lost")
 	require.Contains(t, c.String(), "contamination: unknown, as "+path+" cannot be read: ")

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 )
 
-// Nothing is called best that others tie with.
+// Of checkpoints that tie, none is called best.
 func TestTheBestCheckpoint(t *testing.T) {
 	for says, greedy := range map[string][]float64{
 		"step 6 is best": {0.25, 0.75, 0.5},
@@ -38,7 +38,7 @@ func TestTheBestCheckpoint(t *testing.T) {
 	require.Equal(t, 1, at)
 }
 
-// All problems are asked where that is said, and as many as the run asks where nothing is.
+// With --problems 0 all problems are asked; by default as many as the run asks.
 func TestHowManyProblemsAreAsked(t *testing.T) {
 	for problems, want := range map[int]int{-1: 5, 0: 0, 3: 3} {
 		cfg, err := configs.Load(configs.Source{Preset: configs.DefaultPreset, Overrides: []string{"eval_problems=5"}})
@@ -48,7 +48,7 @@ func TestHowManyProblemsAreAsked(t *testing.T) {
 	}
 }
 
-// Checkpoints of a run that went on with other held-out problems are asked the same ones, or none.
+// Checkpoints of a run that changed its held-out problems are evaluated on the same ones, or not at all.
 func TestCheckpointsAreAskedTheSameProblems(t *testing.T) {
 	dir, cfg := t.TempDir(), configs.Defaults()
 	cfg.TestData = "one"
@@ -63,7 +63,7 @@ func TestCheckpointsAreAskedTheSameProblems(t *testing.T) {
 	require.NoError(t, (&asked{data: "tasks.jsonl"}).alike(dir, []int{1, 3}))
 }
 
-// A run's path to its problems begins where the run did; whoever asks from elsewhere is told what to type.
+// A run's path to its problems is relative to where the run began; from elsewhere, the error says what to type.
 func TestProblemsThatAreNotThere(t *testing.T) {
 	none := badinput.Errorf("test_data some.jsonl: %w in /here", dataset.ErrAbsent)
 	require.EqualError(t, (&asked{}).named(none),
@@ -73,7 +73,7 @@ func TestProblemsThatAreNotThere(t *testing.T) {
 	require.ErrorIs(t, (&asked{}).named(os.ErrClosed), os.ErrClosed)
 }
 
-// However many rungs there are to be, each is a step of its own.
+// However many rungs are requested, each is at a step of its own.
 func TestRungsWantSteps(t *testing.T) {
 	base, err := configs.Load(configs.Source{Preset: configs.DefaultPreset, Overrides: []string{"max_steps=4"}})
 	require.NoError(t, err)

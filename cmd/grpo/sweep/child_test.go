@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/sweep"
 )
 
-// Why a run ended stands at the end of what it said, however much that was.
+// The reason why a run ended is the last line of its output, however long that is.
 func TestLastLine(t *testing.T) {
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	require.NoError(t, err)
@@ -28,7 +28,7 @@ func TestLastLine(t *testing.T) {
 	require.Equal(t, "exit status 1 ("+log.Name()+")", lastLine(log, info.Size(), errors.New("exit status 1")))
 }
 
-// A run that was killed did not end for the warning that it gave last.
+// The last warning of a run that was killed is not taken for the reason.
 func TestAKilledRunDidNotEndForWhatItSaid(t *testing.T) {
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	require.NoError(t, err)
@@ -45,7 +45,7 @@ func TestAKilledRunDidNotEndForWhatItSaid(t *testing.T) {
 	}
 }
 
-// A run that lost its policy is told from one that a machine failed by what it said last.
+// A run whose policy became non-finite is distinguished from one that a machine failed by its last line.
 func TestARunThatLostItsPolicy(t *testing.T) {
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	require.NoError(t, err)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whoever has no room for the journal of a sweep, or for its results, is told how to go on.
+// If the disk has no room for the journal of a sweep, or for its results, the error says how to continue.
 func TestASweepWithoutRoom(t *testing.T) {
 	f := &flags{dir: "my runs/s"}
 	full := &fs.PathError{Op: "write", Path: "my runs/s/sweep.json", Err: syscall.ENOSPC}

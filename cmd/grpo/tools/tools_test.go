@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// A form that is not there is told of by its flag.
+// An unknown format is reported by its flag.
 func TestForm(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.py")
 	require.NoError(t, os.WriteFile(file, []byte("print(1)\n"), 0o600))
@@ -22,7 +22,7 @@ func TestForm(t *testing.T) {
 	require.EqualError(t, cmd.ExecuteContext(t.Context()), `--form: found "tbl", expected lines, table or story`)
 }
 
-// Who asks for tests that may be seen, of a task without any, is told how to have some.
+// If public tests are requested of a task without any, the error says how to have some.
 func TestTasksWithoutPublicTests(t *testing.T) {
 	dir := t.TempDir()
 	file, tasks := filepath.Join(dir, "a.py"), filepath.Join(dir, "tasks.jsonl")
@@ -38,7 +38,7 @@ func TestTasksWithoutPublicTests(t *testing.T) {
 		cmd.SetErr(&errs)
 		cmd.SilenceUsage, cmd.SilenceErrors = true, true
 		if err := cmd.ExecuteContext(t.Context()); badinput.Is(err) {
-			t.Skip(err) // no cells here
+			t.Skip(err) // no sandbox here
 		} else {
 			require.NoError(t, err)
 		}
@@ -50,7 +50,7 @@ func TestTasksWithoutPublicTests(t *testing.T) {
 	}
 }
 
-// What a server says of its tools is shown, and does nothing to a terminal; a schema that is none says less.
+// A server's descriptions of its tools are shown with control characters escaped; an invalid schema shows less.
 func TestToolsOfAServerThatIsStrange(t *testing.T) {
 	const server = `read a
 echo '{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"what?"}}'

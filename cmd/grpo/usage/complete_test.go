@@ -32,7 +32,7 @@ func TestCompletion(t *testing.T) {
 		require.Equal(t, want, got, typed)
 	}
 	again, _ := Settings(nil, []string{"adam_beta1=0.9"}, "adam_beta")
-	require.Len(t, again, 1, "what is typed is not offered again")
+	require.Len(t, again, 1, "completion does not repeat a typed setting")
 
 	got, directive := Presets(nil, nil, "tiny,da")
 	require.Equal(t, []string{"tiny,dapo"}, got)

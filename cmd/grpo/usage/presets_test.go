@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Presets that are given one after the other are those that stand between commas.
+// Presets given one after the other are those separated by commas.
 func TestSeveralPresets(t *testing.T) {
 	for want, words := range map[string][]string{
 		"":               nil,

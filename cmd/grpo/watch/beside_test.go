@@ -20,12 +20,12 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// vowels pays for the letter e, without a sandbox.
+// vowels rewards the letter e, without a sandbox.
 func vowels(_ context.Context, c reward.Completion) (reward.Score, error) {
 	return reward.Score{Reward: float64(strings.Count(c.Text, "e")), Verdict: reward.WA}, nil
 }
 
-// looking is a watcher that calls something after each step.
+// looking is a watcher that calls a function after each step.
 type looking struct{ after func(step int) }
 
 func (looking) Begun(string)                             {}
@@ -49,7 +49,7 @@ func settingsOf(t *testing.T, words ...string) *configs.Config {
 	return cfg
 }
 
-// train takes a run as far as the settings say, and shows it where they say so.
+// train runs to the last step of the settings, and shows the run if they say so.
 func train(t *testing.T, after func(b *Beside, step int), words ...string) {
 	t.Helper()
 	cfg := settingsOf(t, words...)
@@ -80,14 +80,14 @@ func fetched(t *testing.T, url string) string {
 	return string(text)
 }
 
-// A run that is shown while it trains writes what one does that is not, to the byte, and its pages know its problems and tokens.
+// Showing a run while it trains does not change a byte of it, and the pages know its problems and tokens.
 func TestARunIsShownFromItsOwnProcess(t *testing.T) {
 	dir := t.TempDir()
 	train(t, nil, "run_dir="+filepath.Join(dir, "alone"), "max_steps=2")
 	address := ""
 	train(t, func(b *Beside, step int) {
 		address = "http://" + b.listener.Addr().String()
-		if step == 2 { // the pages have looked for the run by then, or do so now
+		if step == 2 { // the pages have found the run by then, or find it now
 			require.Contains(t, fetched(t, address+"/samples/shown?view=groups&step=2"), "2 groups")
 			near := fetched(t, address+"/samples/shown?view=group&step=2&group=0&by=probability")
 			require.Contains(t, near, "log-probability -")
@@ -105,7 +105,7 @@ func TestARunIsShownFromItsOwnProcess(t *testing.T) {
 	require.Error(t, err, "it ends with the run")
 }
 
-// What is printed is an address that a browser opens, also where all addresses are listened on.
+// The printed address can be opened in a browser, also if all addresses are listened on.
 func TestTheAddressToOpen(t *testing.T) {
 	for text, want := range map[string][2]string{
 		"127.0.0.1:7770": {"http://127.0.0.1:7770/", ""},
@@ -119,7 +119,7 @@ func TestTheAddressToOpen(t *testing.T) {
 	}
 }
 
-// What is wrong with the address is said before anything is loaded, and one that others reach wants keys.
+// A wrong address is reported before anything is loaded, and one that others can reach requires keys.
 func TestTheAddressOfASetting(t *testing.T) {
 	none, err := Listen(settingsOf(t), false, io.Discard)
 	require.NoError(t, err)
@@ -153,6 +153,6 @@ func TestTheAddressOfASetting(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, dry)
 	again, err := net.Listen("tcp", free)
-	require.NoError(t, err, "a dry run gives the address back")
+	require.NoError(t, err, "a dry run frees the address")
 	require.NoError(t, again.Close())
 }

@@ -31,7 +31,7 @@ func TestBraille(t *testing.T) {
 	require.Equal(t, []float64{-1, 2}, []float64{low, high})
 }
 
-// A picture has no line that is longer than the terminal, and says what there is.
+// No line of a picture is longer than the terminal is wide, and the main facts are there.
 func TestAPicture(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "first")
 	require.NoError(t, os.Mkdir(dir, 0o755))
@@ -58,16 +58,16 @@ func TestAPicture(t *testing.T) {
 	}
 	for line := range strings.Lines(out.String()) {
 		require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), 80, line)
-		require.NotContains(t, line, "\x1b", "what a model wrote cannot steer the terminal")
+		require.NotContains(t, line, "\x1b", "control characters must be escaped")
 	}
 
 	s, err := watch.New(watch.Options{Paths: []string{dir}})
 	require.NoError(t, err)
-	for columns := range 12 { // a window may be made as small as that
+	for columns := range 12 { // a window may be that small
 		_, err := picture(s, "first", columns, 0)
 		require.NoError(t, err)
 	}
-	require.NoError(t, os.Rename(dir, dir+"-away")) // which is not known yet
+	require.NoError(t, os.Rename(dir, dir+"-away")) // not noticed yet
 	gone, err := picture(s, "first", 80, 0)
 	require.NoError(t, err)
 	require.Equal(t, []string{"the run no longer exists"}, gone)
@@ -83,7 +83,7 @@ func TestAPicture(t *testing.T) {
 	require.ErrorContains(t, err, "type grpo watch "+dir+" --tui", "which is there")
 }
 
-// The address of a run's samples can be typed whatever the run is called.
+// The address of a run's samples is valid whatever the name of the run.
 func TestTheAddressOfSamples(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "50% run#2")
 	require.NoError(t, os.Mkdir(dir, 0o755))
@@ -97,7 +97,7 @@ func TestTheAddressOfSamples(t *testing.T) {
 	require.Regexp(t, `^samples of 50% run#2 at http://127.0.0.1:[0-9]+/samples/50%25%20run%232\n`, out.String())
 }
 
-// Problems that were edited since are not shown as those that the run was asked.
+// If problems were edited since, they are not shown as those of the run.
 func TestAProblemIsTheOneOfTheRun(t *testing.T) {
 	dir, tasks := t.TempDir(), filepath.Join(t.TempDir(), "tasks.jsonl")
 	write := func(path, text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o644)) }
@@ -116,7 +116,7 @@ func TestAProblemIsTheOneOfTheRun(t *testing.T) {
 	require.Empty(t, newKnown(t.Context()).statement(dir, "p"))
 }
 
-// While the data of a run is opened, which may take long, nobody waits who looks at another run.
+// Opening the data of a run, which may take long, does not block requests for another run.
 func TestARunIsOpenedByItself(t *testing.T) {
 	k := newKnown(t.Context())
 	opening := k.of("one")

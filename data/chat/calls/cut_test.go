@@ -7,12 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// cutOff is what a reader makes of a text that was cut off.
+// cutOff is what a reader parses from a truncated text.
 func cutOff(n Notation, pieces ...string) heard {
 	return hear(NewReader(n, false), (*Reader).Cut, pieces...)
 }
 
-// A call that is cut off is no content: it is told of as far as it came, or not at all, however the text came.
+// A truncated call is not content: it is returned as far as it came, or not at all, however the text was split.
 func TestACallThatIsCutOff(t *testing.T) {
 	for _, c := range []struct {
 		name     string

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// heard is what a reader made of a text, joined.
+// heard are the joined parts that a reader returned.
 type heard struct {
 	Thoughts, Content string
 	Calls             [][2]string
@@ -18,7 +18,7 @@ func listen(n Notation, thinking bool, pieces ...string) heard {
 	return hear(NewReader(n, thinking), (*Reader).End, pieces...)
 }
 
-// hear joins what a reader makes of a text that ends so.
+// hear joins the parts that a reader returns for a text, and at its end.
 func hear(r *Reader, end func(*Reader) []Part, pieces ...string) (h heard) {
 	take := func(parts []Part) {
 		for _, p := range parts {
@@ -120,7 +120,7 @@ var notationCases = []struct {
 	{"llama says nothing", Llama, false, " \n", heard{Content: " \n"}},
 }
 
-// A text means the same however it is cut.
+// The parts do not depend on how the text is split.
 func TestNotation(t *testing.T) {
 	for _, c := range notationCases {
 		t.Run(c.name, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestNotation(t *testing.T) {
 	}
 }
 
-// Arguments come while they are written.
+// Arguments are returned while they are written.
 func TestArgumentsAreStreamed(t *testing.T) {
 	r := NewReader(Hermes, false)
 	require.Empty(t, r.Push(`hi<tool_call>{"name": "f", "argu`)[1:])
@@ -143,7 +143,7 @@ func TestArgumentsAreStreamed(t *testing.T) {
 	require.Empty(t, r.End())
 }
 
-// Nothing a model writes stops the reader, and without a call nothing is lost but line ends and tags.
+// No output of a model stops the reader, and without a call nothing is lost but line ends and tags.
 func FuzzNotation(f *testing.F) {
 	for _, c := range notationCases {
 		f.Add(c.text, uint8(3))

@@ -17,7 +17,7 @@ func TestTurnsAreRead(t *testing.T) {
 		notation   Notation
 		text       string
 		want       Said
-		call, said string // of what is malformed
+		call, said string // of a malformed call: its text, and the error
 	}{
 		{Hermes, "It is 3.", Said{Content: "It is 3."}, "", ""},
 		{thinker, "<think>\nhm <tool_call>\n</think>\n\nSo.\n<tool_call>\n{\"name\": \"run\", \"arguments\": {\"code\": \"1\"}}\n</tool_call>",
@@ -60,7 +60,7 @@ func TestTurnsAreRead(t *testing.T) {
 	}
 }
 
-// A turn is what its tokens say, with the control tokens of the notation alone.
+// The text of a turn is that of its tokens, in which only the notation's own control tokens are shown.
 func TestTextsOfTurns(t *testing.T) {
 	tok, err := tokenizer.Load(filepath.Join("..", "..", "tokenizer", "testdata", "small"))
 	require.NoError(t, err)

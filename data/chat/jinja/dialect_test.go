@@ -20,8 +20,8 @@ func render(source string, vars string) (Text, error) {
 	return t.Render(v.(*Dict), Options{Strftime: func(string) (string, error) { return "DATE", nil }})
 }
 
-// testdata/dialect.json has what Python's jinja2 3.1.6, set up as in transformers (ImmutableSandboxedEnvironment,
-// trim_blocks, lstrip_blocks, loop controls, its tojson), makes of templates; null where it raises an error.
+// testdata/dialect.json has the output of Python's jinja2 3.1.6 for templates, configured as in transformers
+// (ImmutableSandboxedEnvironment, trim_blocks, lstrip_blocks, loop controls, its tojson); null if it raises an error.
 func TestDialect(t *testing.T) {
 	data, err := os.ReadFile("testdata/dialect.json")
 	if err != nil {
@@ -47,7 +47,7 @@ func TestDialect(t *testing.T) {
 	}
 }
 
-// What is not supported is named, and what is.
+// The errors about unsupported features name them, and what is supported.
 func TestNotSupported(t *testing.T) {
 	for source, want := range map[string]string{
 		"{% include 'a' %}":                      "line 1: the tag {% include %} is not supported; supported are for, if, set,",
@@ -84,7 +84,7 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// Words stay known through whatever a template does with them: here they are put between « and ».
+// The origin of text from messages is tracked through all operations: here it is shown between « and ».
 func TestWords(t *testing.T) {
 	const vars = `{"s": " hello world ", "l": ["a", "b"], "d": {"k": "v"}, "n": 7}`
 	for source, want := range map[string]string{
@@ -133,7 +133,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// A whole number of more than 64 bits, which an argument of a tool's call may be, is written out as any other.
+// Integers of more than 64 bits, which may be arguments of a tool call, are written like others.
 func TestLargeWholeNumbers(t *testing.T) {
 	const vars = `{"n": 12345678901234567890123, "d": {"a": [-98765432109876543210]}}`
 	for source, want := range map[string]string{
@@ -149,7 +149,7 @@ func TestLargeWholeNumbers(t *testing.T) {
 	}
 }
 
-// Filters that have the name of a method and do something else, as in jinja2 3.1.6.
+// Filters that differ from the method of the same name, as in jinja2 3.1.6.
 func TestFiltersOfTheirOwn(t *testing.T) {
 	for source, want := range map[string]string{
 		`{{ "it's a 2nd-rate (tEST)"|title }} {{ "it's 2nd".title() }}`:       "It's A 2nd-Rate (Test) It'S 2Nd",
@@ -162,7 +162,7 @@ func TestFiltersOfTheirOwn(t *testing.T) {
 	}
 }
 
-// Corners of operators, filters and loops, as in jinja2 3.1.6, but for numbers of more than 64 bits.
+// Corner cases of operators, filters and loops, as in jinja2 3.1.6, except for numbers of more than 64 bits.
 func TestCorners(t *testing.T) {
 	for source, want := range map[string]string{
 		"{{ 1 < 1 }} {{ 2 <= 2 }} {{ 'a' < 'a' }} {{ 1 > 1 }} {{ 2 >= 2 }}":        "False True False False True",

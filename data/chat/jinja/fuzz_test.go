@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzTemplate wants that every template ends, with a text or an error, and that the words it knows of are parts of the text.
+// FuzzTemplate requires that every template ends, with a text or an error, and that the tracked texts are parts of the output.
 func FuzzTemplate(f *testing.F) {
 	data, err := os.ReadFile("testdata/dialect.json")
 	if err != nil {

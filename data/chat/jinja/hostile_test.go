@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
-// Every template here would take for ever, or all memory. A few stand for all, which GRPO_TEXTS asks for.
+// Without limits, every template here would take for ever, or all memory. By default a few are tested; GRPO_TEXTS tests all.
 var (
 	few = []string{
 		"loops", "loops over nothing", "doubling", "nested", "repeat", "recursion", "two recursions", "replace", "join", "format",
@@ -106,10 +106,10 @@ func TestHostile(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s: it ends well", name)
 		}
-		if took > time.Second && !racing.Detected { // which takes its time, too
+		if took > time.Second && !racing.Detected { // the race detector is slow
 			t.Errorf("%s: it took %v", name, took)
 		}
-		// What was ever allocated bounds what was held.
+		// The total of allocations is a bound of what was in use.
 		if made := after.TotalAlloc - before.TotalAlloc; made > 256<<20 {
 			t.Errorf("%s: it took %d MB", name, made>>20)
 		}

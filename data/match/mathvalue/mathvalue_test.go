@@ -66,7 +66,7 @@ func TestEqualValues(t *testing.T) {
 	}
 }
 
-// Signs that are typed as they are, not as LaTeX has them.
+// Unicode symbols instead of LaTeX commands.
 func TestSigns(t *testing.T) {
 	for _, pair := range [][2]string{
 		{"½", "1/2"}, {"1½", "1.5"}, {"−2⅔", "-8/3"}, {"4^½", "2"}, {"½x", "x/2"}, {"x²+1", "x^2+1"}, {"x⁻¹⁰", "x^{-10}"}, {"√12", `2\sqrt3`},
@@ -89,7 +89,7 @@ func TestSigns(t *testing.T) {
 	}
 }
 
-// What has steps or bends in it is compared where they are.
+// Functions with steps or kinks are compared at these.
 func TestFunctionsOfPieces(t *testing.T) {
 	for _, pair := range [][2]string{
 		{"|x|", `\sqrt{x^2}`}, {"|x-y|", "|y-x|"}, {"|x|^2", "x^2"}, {`\ln|x|+C`, `C+\ln |x|`},
@@ -119,7 +119,7 @@ func TestFunctionsOfPieces(t *testing.T) {
 	}
 }
 
-// Words in \text and letters in other type are a unit only where one may stand, and only if they do not change the number.
+// Words in \text and letters in another font count as a unit only where one is possible, and only if they do not change the number.
 func TestWordsAndLettersInText(t *testing.T) {
 	for _, pair := range [][2]string{
 		{`3+4\mathrm{i}`, "3+4i"}, {`3\mathrm{e}^2`, "3e^2"}, {`2\mathbf{i}+3\mathbf{j}`, `3\mathbf{j}+2\mathbf{i}`},
@@ -184,7 +184,7 @@ func TestDifferentValues(t *testing.T) {
 	}
 }
 
-// What a model writes to keep a grader busy takes no time.
+// Answers written to keep a grader busy take no time.
 func TestHostileAnswers(t *testing.T) {
 	start := time.Now()
 	for _, s := range []string{
@@ -206,7 +206,7 @@ func TestHostileAnswers(t *testing.T) {
 	assert.Less(t, time.Since(start), 10*time.Second)
 }
 
-// Nor do sets of large powers, whose elements are compared with all others: each is worked out once.
+// Nor do sets of large powers, whose elements are compared with each other: each is computed once.
 func TestASetOfPowersTakesNoTime(t *testing.T) {
 	var there, back []string
 	for i := range 200 {
@@ -215,10 +215,10 @@ func TestASetOfPowersTakesNoTime(t *testing.T) {
 	}
 	start := cputime.Used()
 	assert.True(t, Equal(`\{`+strings.Join(there, ",")+`\}`, `\{`+strings.Join(back, ",")+`\}`))
-	assert.Less(t, cputime.Used()-start, time.Second) // a twentieth of that; without, several
+	assert.Less(t, cputime.Used()-start, time.Second) // a twentieth of that; several times that without caching
 }
 
-// Nor do sets in sets, of which each level compares its elements more than once, nor many signs of ±, of which each doubles what there is.
+// Nor do nested sets, whose elements are compared more than once per level, nor many ±, each of which doubles the number of values.
 func TestWhatDoublesTakesNoTime(t *testing.T) {
 	nested := func(inside string) string { return strings.Repeat(`\{2,`, 28) + inside + strings.Repeat(`\}`, 28) }
 	many := strings.Repeat("1±", 60) + "|x|"

@@ -48,7 +48,7 @@ func TestColumnsKeepExtremes(t *testing.T) {
 	}
 }
 
-// Names below a chart do not run into each other; the last one stays.
+// Labels below a chart do not overlap; the last one is kept.
 func TestNamesBelowAChartKeepApart(t *testing.T) {
 	var names []string
 	for _, x := range ByStep([]int{0, 1, 2, 3, 4, 500}).Ticks {
@@ -59,7 +59,7 @@ func TestNamesBelowAChartKeepApart(t *testing.T) {
 	require.Equal(t, []Tick{{"50.0", "7"}}, ByStep([]int{7}).Ticks)
 }
 
-// A column says which steps it is of.
+// A column is labelled with its steps.
 func TestNamesOfColumns(t *testing.T) {
 	steps := make([]int, 2*mostColumns)
 	for i := range steps {
@@ -70,7 +70,7 @@ func TestNamesOfColumns(t *testing.T) {
 	require.Equal(t, "7", ByStep([]int{7}).Label)
 }
 
-// An interval on its own is as wide as can be seen, and one of which an end is not known is none.
+// A single interval is wide enough to be seen; one with an unknown end is not drawn.
 func TestIntervalsOnTheirOwn(t *testing.T) {
 	known := func(v float64) Column { return Column{Mean: v, Low: v, High: v} }
 	columns := func(v, middle float64) []Column { return []Column{known(v), known(middle), known(v)} }
@@ -80,7 +80,7 @@ func TestIntervalsOnTheirOwn(t *testing.T) {
 	}
 }
 
-// A moving average goes on over a short gap, and ends where nothing more was measured.
+// A moving average bridges a short gap, and ends with the values.
 func TestAMovingAverageEndsWithItsValues(t *testing.T) {
 	columns := make([]Column, 60)
 	for i := range columns {

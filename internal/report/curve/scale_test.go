@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Values that differ by how they were rounded are drawn as one that never changed, in the middle of a scale that can be read.
+// Values that differ only by rounding are drawn as constant, in the middle of a readable scale.
 func TestAScaleOfRounding(t *testing.T) {
 	for _, v := range []float64{1, -1, 0.3, 3e5} {
 		s := Linear(min(v, math.Nextafter(v, 0)), max(v, math.Nextafter(v, 0)))

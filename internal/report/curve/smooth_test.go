@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A moving average stays within what was measured in its window, also after a spike before a gap.
+// A moving average stays within the values of its window, also after a spike before a gap.
 func TestAnAverageDoesNotLeaveWhatWasMeasured(t *testing.T) {
 	columns := make([]Column, 60)
 	for i := range columns {

@@ -19,7 +19,7 @@ import (
 
 var run = rows.Run{Name: "first", ID: "0123456789abcdef0123456789abcdef", Begun: time.Unix(1700000000, 0)}
 
-// files are all files below a folder, with their texts.
+// files are the contents of all files below a folder.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -103,7 +103,7 @@ user_id: "grpo"
 	writtenAnew(t, root, here, want)
 }
 
-// writtenAnew has the same run go back, with another setting, and come to its end. What it has no more is gone.
+// writtenAnew makes the run go back, with another setting, and end. Undone values are gone.
 func writtenAnew(t *testing.T, root, here string, want map[string]string) {
 	s, err := New(root, run, "grpo")
 	require.NoError(t, err)
@@ -124,7 +124,7 @@ func writtenAnew(t *testing.T, root, here string, want map[string]string) {
 	require.Equal(t, want, files(t, root))
 }
 
-// An experiment that MLflow made is found by its name, whatever the folder is called.
+// An experiment made by MLflow is found by its name, whatever its folder.
 func TestExperimentsAreFoundByName(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "runs[1]")
 	require.NoError(t, os.MkdirAll(filepath.Join(root, "17"), 0o755))
@@ -142,7 +142,7 @@ func TestExperimentsAreFoundByName(t *testing.T) {
 	require.NotEqual(t, "17", s.experiment, "which is a number, and no name")
 }
 
-// What cannot be written, as where there is something else already, is told by whatever it was of.
+// If something cannot be written, as when a folder is in the way, the error says what.
 func TestWhatCannotBeWrittenIsTold(t *testing.T) {
 	here := "528824917155904475/" + run.ID
 	for _, name := range []string{"528824917155904475/meta.yaml", here + "/meta.yaml", here + "/tags/mlflow.user", here + "/params/model",
@@ -167,7 +167,7 @@ func TestAFolderOfSomethingElseIsRefused(t *testing.T) {
 	require.True(t, badinput.Is(Check(filepath.Join(root, "thesis.txt"))))
 }
 
-// Every name is that of a file in its folder.
+// Every key is the name of a file in its folder.
 func TestKeys(t *testing.T) {
 	for name, want := range map[string]string{"model": "model", "steps/pass@1": "steps/pass_at_1", "steps/a/../b": "steps/a_.._b", "..": "__",
 		"steps/": "steps/_", "steps/..": "steps/__", "é:": "__", "a b-c.d_e": "a b-c.d_e",
@@ -177,7 +177,7 @@ func TestKeys(t *testing.T) {
 	require.Len(t, Key("steps/"+strings.Repeat("x", 999)), len("steps/")+200)
 }
 
-// A ~ that no shell has read, as in a file of settings, makes no store.
+// An unexpanded ~, as in a file of settings, creates no store.
 func TestATildeIsNoStore(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("HOME", "/home/ada")

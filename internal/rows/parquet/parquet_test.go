@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/rows"
 )
 
-// record is what a line may have.
+// record has all fields that a line may have.
 type record struct {
 	Step    int            `json:"step"`
 	Mean    float64        `json:"mean"`
@@ -23,7 +23,7 @@ type record struct {
 	Logs    []float32      `json:"logs"`
 	Small   uint8          `json:"small"`
 	Word    uint32         `json:"word"`
-	Wide    uint64         `json:"wide"` // which no column of whole numbers has room for
+	Wide    uint64         `json:"wide"` // exceeds the integers of a column
 	inside
 	Hidden  int `json:"-"`
 	Unnamed int
@@ -104,7 +104,7 @@ func TestTablesReadBack(t *testing.T) {
 	require.Nil(t, got[1]["x_y"])
 }
 
-// Lists come back with their lengths, and none is not an empty one.
+// Lists are read with their lengths; a missing one differs from an empty one.
 func TestListsReadBack(t *testing.T) {
 	all := flat(t, `{"step":1,"tokens":[1,2,3],"logs":[-1.5]}`, `{"step":2,"tokens":[],"logs":null}`, `{"step":3,"tokens":[4],"logs":[0,1]}`)
 	c := &Columns{Declared: Kinds(false, reflect.TypeFor[record]())}
@@ -135,7 +135,7 @@ func TestListsReadBack(t *testing.T) {
 	require.Equal(t, int64(3), *got[2].Step)
 }
 
-// A value that is not of the declared kind widens its column, and loses nothing.
+// A value of another kind than declared widens its column, and loses nothing.
 func TestValuesWidenTheirColumns(t *testing.T) {
 	for lines, want := range map[[2]string]Kind{
 		{`{"step":1}`, `{"step":1.5}`}: Double, {`{"step":1}`, `{"step":"a"}`}: Text, {`{"step":99999999999999999999}`, `{"step":1}`}: Double,
@@ -151,7 +151,7 @@ func TestValuesWidenTheirColumns(t *testing.T) {
 	}
 }
 
-// A value that the columns were not made for is refused, and not written as zero.
+// A value that the columns cannot hold is refused, and not written as zero.
 func TestOtherValuesThanTheColumnsAreForAreRefused(t *testing.T) {
 	c := &Columns{Declared: Kinds(false, reflect.TypeFor[record]())}
 	c.Add(flat(t, `{"step":1,"mean":0.5,"tokens":[1],"logs":[0.5]}`)[0])
@@ -161,7 +161,7 @@ func TestOtherValuesThanTheColumnsAreForAreRefused(t *testing.T) {
 	}
 }
 
-// Names are a model's or a user's: none of them breaks a table, and each keeps its column.
+// Names come from models and users: none of them breaks a table, and each has a column.
 func FuzzNames(f *testing.F) {
 	for _, seed := range [][2]string{{"a", "b"}, {"a,b", "a_b"}, {"", " "}, {`q"`, "`"}, {"\\", "\n"}, {"A", "a"}, {"é", "e\u0301"},
 		{"1", "_1"}, {"a.b", "a b"}, {"\xff", "\x00"}, {"-", "list"}} {

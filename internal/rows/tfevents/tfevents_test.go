@@ -34,7 +34,7 @@ func written(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// The bytes are those that TensorBoard's own reader was shown (see docs/log.md).
+// The bytes are those that were checked with TensorBoard's own reader (see docs/log.md).
 func TestFixedBytes(t *testing.T) {
 	require.Equal(t, "events.out.tfevents.1700000000.grpo-01234567", Name(run))
 	require.Equal(t, fixed, hex.EncodeToString(written(t)))
@@ -45,14 +45,14 @@ const fixed = "1800000000000000a37f4b220900000040fc54d9411a0d627261696e2e4576656
 	"6f64656c207c2060615c7c6260207c0a4a080a060a0474657874d94ea6483d000000000000006049f1ec0900006040fc54d94110032a300a180a1173" +
 	"746570732f6d65616e5f726577617264150000803e0a140a0d73746570732f75706461746564150000803f5b81f55d"
 
-// Markdown reads nothing into a value, and of none there is none.
+// Values are escaped from Markdown, and a missing one is empty.
 func TestValuesAreShownAsTheyAre(t *testing.T) {
 	for text, want := range map[string]string{"": "", "a`b|c\nd": "`a'b\\|c d`"} {
 		require.Equal(t, want, code(text))
 	}
 }
 
-// room is a place that has no room for one of them after so many events.
+// room is a writer that fails after a number of events.
 type room int
 
 func (r *room) Write(b []byte) (int, error) {
@@ -62,7 +62,7 @@ func (r *room) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// What could not be written is told by whatever it was of.
+// If something could not be written, the error says what.
 func TestAFullDisk(t *testing.T) {
 	settings := []rows.Cell{{Name: "model", JSON: []byte("1")}}
 	for n := range room(3) {
@@ -90,7 +90,7 @@ func sum(data []byte) uint32 {
 	return (crc>>15 | crc<<17) + 0xa282ead8
 }
 
-// frames are the events of a file, checksums compared.
+// frames are the events of a file, with checked checksums.
 func frames(t *testing.T, text []byte) (events [][]byte) {
 	t.Helper()
 	for len(text) > 0 {
@@ -103,7 +103,7 @@ func frames(t *testing.T, text []byte) (events [][]byte) {
 	return events
 }
 
-// members are the fields of a message, by number; those that are there several times one after the other.
+// members are the fields of a message, by number; repeated ones in order.
 func members(t *testing.T, message []byte) map[protowire.Number][]string {
 	t.Helper()
 	out := map[protowire.Number][]string{}
@@ -123,7 +123,7 @@ func members(t *testing.T, message []byte) map[protowire.Number][]string {
 }
 
 func TestWhatIsWrittenReadsBack(t *testing.T) {
-	require.Equal(t, uint32(0xe3069283), func() uint32 { // of the catalogue of checksums
+	require.Equal(t, uint32(0xe3069283), func() uint32 { // the check value of the CRC catalogue
 		s := sum([]byte("123456789")) - 0xa282ead8
 		return s<<15 | s>>17
 	}())

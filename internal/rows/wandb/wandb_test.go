@@ -36,7 +36,7 @@ func written(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// The bytes are those that the client's own reader was shown (see docs/log.md).
+// The bytes are those that were checked with the client's own reader (see docs/log.md).
 func TestFixedBytes(t *testing.T) {
 	require.Equal(t, "offline-run-20231114_221320-01234567/run-01234567.wandb", Path(began))
 	require.Equal(t, fixed, hex.EncodeToString(written(t)))
@@ -50,7 +50,7 @@ const fixed = "3a572642e1be007f3b182c1600010801aa01110a0f0a06302e32382e331205302
 	"350a100a085f72756e74696d65820103312e3512020800f6bfa5312c000108071a280a0a0a0473746570820101330a1a0a1173746570732f6d65616e" +
 	"5f726577617264820104302e323591ace68310000108082a0c0a0a0a0473656564820101305e745a0907000108099201021002"
 
-// records reads a log as LevelDB's description of the format has it.
+// records reads a log by LevelDB's description of the format.
 func records(t *testing.T, text []byte) (all [][]byte) {
 	t.Helper()
 	require.Equal(t, ":W&B\xe1\xbe\x00", string(text[:7]))
@@ -75,7 +75,7 @@ func records(t *testing.T, text []byte) (all [][]byte) {
 	return all
 }
 
-// Records of every length come back, wherever a block ends.
+// Records of every length are read back, wherever a block ends.
 func TestLogsReadBack(t *testing.T) {
 	draw := rand.New(rand.NewPCG(1, 2))
 	var out bytes.Buffer
@@ -87,7 +87,7 @@ func TestLogsReadBack(t *testing.T) {
 		switch {
 		case i%40 == 7:
 			size = draw.IntN(3 * block)
-		case i%3 == 0: // to the border of a block, or just beside it
+		case i%3 == 0: // to the end of a block, or close to it
 			size = max(0, block-l.at%block-head-draw.IntN(10))
 		}
 		record := make([]byte, size)
@@ -101,7 +101,7 @@ func TestLogsReadBack(t *testing.T) {
 	require.Equal(t, want, records(t, out.Bytes()))
 }
 
-// fields are the members of a message that are texts, by number.
+// fields are the text members of a message, by number.
 func fields(t *testing.T, message []byte) map[protowire.Number][]string {
 	t.Helper()
 	out := map[protowire.Number][]string{}
@@ -146,7 +146,7 @@ func TestRecordsReadBack(t *testing.T) {
 	require.Len(t, parts[6][1], 2)
 }
 
-// A run is filed where the client's variables say.
+// A run's project is set by the client's environment variables.
 func TestWhereARunIsFiled(t *testing.T) {
 	var out bytes.Buffer
 	w, err := New(&out, began, Environment(func(name string) string { return "of " + name }))
@@ -159,7 +159,7 @@ func TestWhereARunIsFiled(t *testing.T) {
 	}
 }
 
-// room is a place that has no room for one of them after so many records.
+// room is a writer that fails after a number of records.
 type room int
 
 func (r *room) Write(b []byte) (int, error) {
@@ -169,7 +169,7 @@ func (r *room) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// What could not be written is told by whatever it was of: the head, the client, the run, three axes, a line and the summary, new
+// If something could not be written, the error says what: the header, the client, the run, three axes, a line and the summary, new
 // settings, and the end.
 func TestAFullDisk(t *testing.T) {
 	settings := []rows.Cell{{Name: "seed", JSON: []byte("0")}}

@@ -55,7 +55,7 @@ var known = Known{
 
 var space = regexp.MustCompile(`\s+`)
 
-// ask gives the page of a view: as it is, and as a person reads it. It is well formed, whatever the record says.
+// ask returns the page of a view, and its text. It must be well formed, whatever the record has.
 func ask(t *testing.T, b *Browser, run Run, query string) (page, read string) {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -82,7 +82,7 @@ func ask(t *testing.T, b *Browser, run Run, query string) (page, read string) {
 	return page, space.ReplaceAllString(read, " ")
 }
 
-// has wants something in a page, and does not print all of it.
+// has requires a text in a page, without printing the whole page.
 func has(t *testing.T, page, want string) {
 	t.Helper()
 	require.True(t, strings.Contains(page, want), "%q", want)
@@ -189,7 +189,7 @@ func TestAGroupFromNear(t *testing.T) {
 	has(t, read, "return a + b")
 }
 
-// Conversations are shown as such, with the color of tokens on what the model said alone.
+// Conversations are shown as such; only the model's tokens are colored.
 func TestConversationsFromNear(t *testing.T) {
 	run := of(t, strings.Replace(completion(1, 0, 0, "talk", "", 1), `"advantage"`, `"conversation":{"turns":[{"Start":0,"End":1}],`+
 		`"messages":[`+
@@ -208,7 +208,7 @@ func TestConversationsFromNear(t *testing.T) {
 	has(t, page, `>out</pre>`)
 }
 
-// A run without a record says why, and lists are drawn in pages.
+// A run without a record says why; long lists are split into pages.
 func TestWhatIsNotThere(t *testing.T) {
 	b := New(Known{}, false)
 	defer b.Close()

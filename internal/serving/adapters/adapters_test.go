@@ -59,7 +59,7 @@ func serve(t *testing.T, dir string) *served {
 			a := lora.New(layout)
 			a.Init(uint64(i))
 			for k := range a.Values {
-				a.Values[k] += float32(k%(7+i)) / 50 // B too is not zero
+				a.Values[k] += float32(k%(7+i)) / 50 // B, too, is not zero
 			}
 			require.NoError(t, a.Save(filepath.Join(dir, name), "tiny"))
 		}
@@ -67,7 +67,7 @@ func serve(t *testing.T, dir string) *served {
 	return s
 }
 
-// call gives the status of an answer with its text.
+// call returns the status and the text of a response.
 func (s *served) call(method, path, body string) string {
 	r, err := http.NewRequest(method, s.url+path, strings.NewReader(body))
 	require.NoError(s.t, err)
@@ -81,7 +81,7 @@ func (s *served) call(method, path, body string) string {
 
 func (s *served) load(fields string) string { return s.call("POST", "/v1/load_lora_adapter", fields) }
 
-// says is what a model answers.
+// says is a model's answer.
 func (s *served) says(model string, tokens int) string {
 	answer := s.call("POST", "/v1/completions", fmt.Sprintf(`{"model":%q,"prompt":"def","seed":3,"max_tokens":%d,"ignore_eos":true,
 		"logprobs":1}`, model, tokens))
@@ -91,7 +91,7 @@ func (s *served) says(model string, tokens int) string {
 	return string(v.Choices)
 }
 
-// Adapters come, are replaced and go while others answer, which changes no byte of what those say.
+// Adapters are loaded, replaced and unloaded while others answer, which changes no byte of those answers.
 func TestAdaptersOverHTTP(t *testing.T) {
 	s := serve(t, t.TempDir())
 	alone := s.says("tiny", 60)
@@ -137,7 +137,7 @@ func TestAdaptersOverHTTP(t *testing.T) {
 	require.Contains(t, s.load(`{"lora_name":"more","lora_path":"deep/two"}`), "200 Success", "its place was given back")
 }
 
-// What a client says becomes no path outside of the directory, and what others brought stays.
+// No path of a client leads outside of the directory, and what was not loaded over HTTP cannot be unloaded.
 func TestWhatCannotBeLoaded(t *testing.T) {
 	outside := t.TempDir()
 	s := serve(t, t.TempDir())

@@ -19,7 +19,7 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// Whatever is asked for, only what lies in the directory is loaded, and nothing is told of what lies beside it.
+// Only adapters in the directory can be loaded, and no answer says what else exists on the machine.
 func FuzzAdapters(f *testing.F) {
 	b := backendtest.CPU(f, cpu.Options{})
 	host, err := serving.Open(f.Context(), serving.Options{Backend: b, Models: []serving.NamedDir{{Name: "tiny", Dir: "tiny"}},
@@ -78,7 +78,7 @@ func FuzzAdapters(f *testing.F) {
 	})
 }
 
-// within tells whether a path leads to something below a directory.
+// within reports whether a path resolves to something in a directory.
 func within(t *testing.T, dir, path string) bool {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(dir, path)

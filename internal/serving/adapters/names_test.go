@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Requests of one name come one after the other, those of others at once, and nothing is left of any.
+// Requests for one name run one after the other, those for different names concurrently, and no state is left.
 func TestNames(t *testing.T) {
 	var n names
 	over, end := context.WithCancel(t.Context())
 	end()
 	leave, err := n.take(t.Context(), "a")
 	require.NoError(t, err)
-	for range 64 { // whose turn it is and who may not wait has either at random
+	for range 64 { // select chooses at random between a free turn and an ended context
 		_, err = n.take(over, "a")
 		require.ErrorContains(t, err, "nobody waited")
 	}
@@ -30,7 +30,7 @@ func TestNames(t *testing.T) {
 	require.Empty(t, n.busy)
 }
 
-// Whoever has an adapter loaded in place of the one of its name has it loaded, however many do so at once, and whether it was there.
+// Concurrent requests to load in place of one name all succeed, whether the adapter was loaded before or not.
 func TestManyLoadInPlace(t *testing.T) {
 	s := serve(t, t.TempDir())
 	for round := range 4 {

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
-// What All gives is what io.ReadAll does, however it comes.
+// All returns what io.ReadAll does, whatever the size of reads.
 func TestAll(t *testing.T) {
 	for _, n := range []int{0, 1, 4<<10 - 1, 4 << 10, 4<<10 + 1, 12 << 10, 100_000} {
 		text := strings.Repeat("abcdefg", n/7+1)[:n]
@@ -27,7 +27,7 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// A body that is cut, or too large, is none.
+// A truncated body, or one that is too large, is an error.
 func TestAllOfWhatIsCut(t *testing.T) {
 	for _, why := range []error{io.ErrUnexpectedEOF, errors.New("too large")} {
 		_, err := All(io.MultiReader(strings.NewReader(strings.Repeat("a", 9000)), iotest.ErrReader(why)))
@@ -35,9 +35,9 @@ func TestAllOfWhatIsCut(t *testing.T) {
 	}
 }
 
-// Of a large body there is little more in memory than twice what it has.
+// Reading a large body takes little more memory than twice its size.
 func TestAllTakesLittle(t *testing.T) {
-	racing.Alone(t) // and the race detector allocates, too
+	racing.Alone(t) // the race detector allocates, too
 	const size = 16 << 20
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -52,7 +52,7 @@ type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
-// What is wrong with a body is said in the words of its fields.
+// Errors in a body name the field.
 func TestWhatIsWrongWithABody(t *testing.T) {
 	type more struct {
 		Count int `json:"count"`
@@ -81,7 +81,7 @@ func TestWhatIsWrongWithABody(t *testing.T) {
 	require.Equal(t, `[1,100,1.5,9007199254740993.0,2]`, string(Whole([]byte(`[1.0,1e2,1.5,9007199254740993.0,2]`))))
 }
 
-// What stands behind the object of a body is not passed over.
+// Text after the object of a body is an error.
 func TestMoreThanOneObject(t *testing.T) {
 	for text, fine := range map[string]bool{`{"a":1} `: true, `{"a":1}{}`: false, `{"a":1}]`: false} {
 		var into struct{ A int }

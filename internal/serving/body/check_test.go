@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a decoder would change silently is refused, by the way to it.
+// Values that the decoder would change silently are refused, with their path.
 func TestCheck(t *testing.T) {
 	many := strings.Builder{}
 	for i := range 100 {
@@ -45,7 +45,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Whatever is read is looked at so.
+// Decode does this check.
 func TestDecodeChecks(t *testing.T) {
 	var into struct {
 		A, B string
@@ -60,7 +60,7 @@ func TestDecodeChecks(t *testing.T) {
 	require.NoError(t, Decode([]byte(`{"a":"x","b":"y"}`), &into))
 }
 
-// It takes any bytes, and finds a key twice where a decoder that looks at each of them does.
+// Check accepts any bytes, and finds duplicate keys like a decoder that compares all keys.
 func FuzzCheck(f *testing.F) {
 	for _, text := range []string{`{"a":1,"a":2}`, `{"a":{"a":[{}]},"b":"\\"}`, `}{,":"`, `["a","a"]`, `{"a\`, `{"x":"\ud800"}`} {
 		f.Add(text)
@@ -99,7 +99,7 @@ func repeats(t *testing.T, dec *json.Decoder) (twice bool) {
 	return twice
 }
 
-// What it costs beside the decoder, of a body of tokens and of one of messages.
+// The cost of Check next to the decoder, for a body of tokens and one of messages.
 func BenchmarkCheck(b *testing.B) {
 	tokens := `{"data":[` + strings.Repeat(`{"tokens":[`+strings.Repeat("12345,", 1000)+`1],"weights":[`+
 		strings.Repeat("0.123,", 1000)+`1]},`, 300) + `{}]}`

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What would become 0 on the way to the sampler is refused; what is 0 is not.
+// A temperature that would be rounded to 0 for the sampler is refused; 0 itself is not.
 func TestTemperature(t *testing.T) {
 	for sent, want := range map[string]float32{"": 1, "null": 1, "0": 0, "0.00": 0, "0e5": 0, "0.7": 0.7, "1e-6": 1e-6, "100": 100} {
 		got, err := Temperature([]byte(sent))

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// One has one turn at a time, all have two; who leaves twice leaves once.
+// A client has one turn at a time, all together have two; leaving twice counts once.
 func TestTurns(t *testing.T) {
 	turns := NewTurns()
 	over, end := context.WithCancel(t.Context())
@@ -16,7 +16,7 @@ func TestTurns(t *testing.T) {
 	ada, err := turns.Take(t.Context(), "ada")
 	require.NoError(t, err)
 	refused := func(who, why string) {
-		for range 64 { // who may come in and may not wait has either at random
+		for range 64 { // select chooses at random between a free turn and an ended context
 			_, err := turns.Take(over, who)
 			require.ErrorIs(t, err, context.Canceled, why)
 		}
@@ -30,7 +30,7 @@ func TestTurns(t *testing.T) {
 	soon, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	bob, err := turns.Take(soon, "bob")
-	require.NoError(t, err, "one whom nobody waited for has left nothing behind")
+	require.NoError(t, err, "a cancelled client leaves nothing")
 	refused("ada", "there are two again")
 	eve()
 	bob()

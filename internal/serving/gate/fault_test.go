@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A handler that panics is in the log, with the place, and its client gets an answer, or none that looks whole.
+// A handler that panics is logged with the place, and its client gets an error, or a response that is recognisably cut off.
 func TestAHandlerThatPanics(t *testing.T) {
 	var log bytes.Buffer
 	g := gateOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -27,7 +27,7 @@ func TestAHandlerThatPanics(t *testing.T) {
 	w := send(g, "POST", "/v1/early", "", "X-Request-Id", "one")
 	require.Equal(t, http.StatusInternalServerError, w.Code)
 	require.Contains(t, w.Body.String(), `"message":"the server failed; its log says why"`)
-	require.Equal(t, strconv.Itoa(w.Body.Len()), w.Header().Get("Content-Length"), "and not that of the answer that was meant")
+	require.Equal(t, strconv.Itoa(w.Body.Len()), w.Header().Get("Content-Length"), "and not the status of the intended response")
 	require.Contains(t, log.String(), `"level":"ERROR"`)
 	require.Contains(t, log.String(), `"id":"one","why":"a fault of ours"`)
 	require.Contains(t, log.String(), "fault_test.go")

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/badinput"
 )
 
-// Whatever is sent, nobody gets in without a key, the answer is one, and the log has its line.
+// Without a key nobody gets in, every response is valid HTTP, and every request has a line in the log.
 func FuzzRequest(f *testing.F) {
 	key, line, err := NewKey("ada")
 	require.NoError(f, err)
@@ -50,7 +50,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// A file of keys is read, or refused in one line that does not show what is in it.
+// A file of keys is read, or refused in one line that does not quote its content.
 func FuzzKeys(f *testing.F) {
 	_, line, err := NewKey("ada")
 	require.NoError(f, err)

@@ -21,7 +21,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 )
 
-// reads answers with the body that it got.
+// reads is a handler that returns the body.
 var reads = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	text, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -39,7 +39,7 @@ func gateOf(t testing.TB, next http.Handler, o Options) *Gate {
 	return g
 }
 
-// send makes a request with headers, each name with its value after it.
+// send makes a request with headers, each name followed by its value.
 func send(h http.Handler, method, path, body string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
 	r.Host = "localhost:8000"
@@ -92,12 +92,12 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// A flood of wrong keys is ten lines a second in the log, and all of it in the metrics.
+// A flood of wrong keys gives at most ten lines a second in the log, and is counted in full in the metrics.
 func TestTheLogOfWrongKeys(t *testing.T) {
 	k, shown := keysOf(t, "ada")
 	var log bytes.Buffer
 	g := gateOf(t, reads, Options{Keys: k, Log: slog.New(slog.NewJSONHandler(&log, nil))})
-	g.strangers.second = time.Now().Add(time.Hour) // one that does not end, however slow the machine is
+	g.strangers.second = time.Now().Add(time.Hour) // the second of the limit must not end, however slow the machine is
 	for range 500 {
 		require.Equal(t, 401, send(g, "GET", "/v1/models", "", "X-Api-Key", "wrong").Code)
 	}
@@ -119,7 +119,7 @@ func TestTheLogOfWrongKeys(t *testing.T) {
 	require.Equal(t, 3, untold)
 }
 
-// A line says whether a key may change what is served.
+// A line of the keys says whether the key may change what is served.
 func TestKeysOfAdmins(t *testing.T) {
 	k, shown := keysOf(t, "ada", "bob")
 	(*k.list.Load())[0].admin = true
@@ -135,7 +135,7 @@ func TestKeysOfAdmins(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, (*k.list.Load())[0].admin)
 
-	// The file may be written anew while the server runs; what is wrong in it changes nothing.
+	// The file may be rewritten while the server runs; a faulty file changes nothing.
 	bob, line, err := NewKey("bob")
 	require.NoError(t, err)
 	g := gateOf(t, reads, Options{Keys: k})
@@ -172,7 +172,7 @@ func TestFilesOfKeys(t *testing.T) {
 	require.True(t, badinput.Is(err))
 }
 
-// A page of somebody else's cannot ask, whatever name it gives this machine.
+// A page of another site cannot send requests, whatever name it uses for this machine.
 func TestPages(t *testing.T) {
 	g := gateOf(t, reads, Options{Hosts: []string{"localhost", "127.0.0.1", "::1"}, Origins: []string{"https://good.example"}})
 	evil := httptest.NewRequest("GET", "/v1/models", nil)
@@ -207,7 +207,7 @@ func TestBodies(t *testing.T) {
 	g := gateOf(t, reads, Options{MaxBody: 10})
 	require.Equal(t, 200, send(g, "POST", "/", "0123456789").Code)
 	require.Equal(t, http.StatusRequestEntityTooLarge, send(g, "POST", "/", "0123456789a").Code)
-	// A client that does not say how much there is, or never ends.
+	// A body without a length that never ends.
 	r := httptest.NewRequest("POST", "/", io.LimitReader(endless{}, 1<<30))
 	r.ContentLength = -1
 	w := httptest.NewRecorder()
@@ -216,7 +216,7 @@ func TestBodies(t *testing.T) {
 	require.Contains(t, w.Body.String(), "larger than the 10 bytes")
 }
 
-// Those whom the log left out are counted once.
+// Lines that the log left out are counted once.
 func TestStrangersAreCountedOnce(t *testing.T) {
 	var s strangers
 	at := time.Unix(0, 0)
@@ -229,7 +229,7 @@ func TestStrangersAreCountedOnce(t *testing.T) {
 	}
 }
 
-// Of a body the log has the beginning alone, and once.
+// The log has only the beginning of a body, and only once.
 func TestBodiesInTheLog(t *testing.T) {
 	var log bytes.Buffer
 	g := gateOf(t, reads, Options{Bodies: true, Log: slog.New(slog.NewJSONHandler(&log, nil))})
@@ -252,7 +252,7 @@ func TestRequestIDs(t *testing.T) {
 	}
 }
 
-// So many of a key are at work, so many wait, and no more; another key has room of its own.
+// The requests of a key that run at once and that wait are bounded; another key has bounds of its own.
 func TestTurns(t *testing.T) {
 	k, shown := keysOf(t, "ada", "bob")
 	at, goOn := make(chan string, 10), make(chan bool)
@@ -287,10 +287,10 @@ func TestTurns(t *testing.T) {
 	ctx, stop := context.WithCancelCause(t.Context())
 	stop(refusal.Errorf(http.StatusServiceUnavailable, "the server is stopping"))
 	_, err = g.enter(ctx, "ada")
-	require.ErrorContains(t, err, "the server is stopping", "who waits then hears why it ends")
+	require.ErrorContains(t, err, "the server is stopping", "a waiting request gets the reason")
 }
 
-// Paths and statuses are counted; clients cannot make the table long.
+// Paths and statuses are counted; clients cannot make the table grow without bound.
 func TestMetrics(t *testing.T) {
 	g := gateOf(t, reads, Options{})
 	require.Equal(t, []int{4 << 20, 64, 256}, []int{int(g.MaxBody), g.Concurrent, g.Queue})

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A protocol with bounds of its own takes no turns, may have longer bodies, and has paths that need no key; a client of it
-// shows its key behind a word.
+// A protocol with its own bounds takes no turns, may have longer bodies, and has paths without a key; its clients send the key after a
+// prefix.
 func TestAProtocolWithBoundsOfItsOwn(t *testing.T) {
 	k, shown := keysOf(t, "ada")
 	hold, held := make(chan struct{}), make(chan struct{})

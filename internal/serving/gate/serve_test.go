@@ -22,7 +22,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 )
 
-// open serves on an address of its own; end stops it and gives the error.
+// open serves on an address of its own; stop stops the server, wait checks its error.
 func open(t testing.TB, g *Gate, door Door) (address string, stop, wait func()) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -36,7 +36,7 @@ func open(t testing.TB, g *Gate, door Door) (address string, stop, wait func()) 
 	return l.Addr().String(), cancel, wait
 }
 
-// When the server stops, what runs is let finish; what comes is told to go elsewhere.
+// When the server stops, running requests may finish; new ones are refused with 503.
 func TestDrain(t *testing.T) {
 	began, goOn := make(chan bool), make(chan bool)
 	g := gateOf(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -59,7 +59,7 @@ func TestDrain(t *testing.T) {
 	<-began
 	require.Equal(t, 200, send(g, "GET", "/readyz", "").Code)
 	stop()
-	code := func(path string) int { // over the wire: connections are still taken
+	code := func(path string) int { // over the wire: new connections are still accepted
 		res, err := http.Get("http://" + address + path)
 		require.NoError(t, err)
 		res.Body.Close()
@@ -73,7 +73,7 @@ func TestDrain(t *testing.T) {
 	wait()
 }
 
-// Who is refused hears of it before all of a body has come, which may take a minute; the connection goes on where it has come.
+// A refusal is sent before the body has arrived, which may take a minute; the connection is reused once the body has been read.
 func TestARefusalDoesNotWaitForTheBody(t *testing.T) {
 	k, _ := keysOf(t, "ada")
 	g := gateOf(t, reads, Options{Keys: k})
@@ -95,10 +95,10 @@ func TestARefusalDoesNotWaitForTheBody(t *testing.T) {
 		require.Contains(t, string(text), "no key")
 	}
 	_, err = in.ReadByte()
-	require.ErrorIs(t, err, io.EOF, "what is left of a body is no request")
+	require.ErrorIs(t, err, io.EOF, "the rest of a body is not parsed as a request")
 }
 
-// What does not finish in time is ended with a reason.
+// Requests that do not finish in time are cancelled with a reason.
 func TestDrainIsBounded(t *testing.T) {
 	t.Parallel()
 	began, why := make(chan bool), make(chan error, 1)
@@ -119,7 +119,7 @@ func TestDrainIsBounded(t *testing.T) {
 	wait()
 }
 
-// timed notes until when it may be written to.
+// timed records the write deadline.
 type timed struct {
 	*httptest.ResponseRecorder
 	until time.Time
@@ -130,8 +130,8 @@ func (w *timed) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// An answer may pause for longer than a client may: over HTTP/2 a deadline would break it off. Only who does not read is cut off, also of
-// what is sent at the end.
+// The pause between two writes may be longer than a client may take to read: over HTTP/2 a deadline would break the stream. Only a client
+// that does not read is cut off, also during the last write.
 func TestAnswersMayPause(t *testing.T) {
 	w := &timed{ResponseRecorder: httptest.NewRecorder()}
 	g := gateOf(t, http.HandlerFunc(func(to http.ResponseWriter, _ *http.Request) {
@@ -145,7 +145,7 @@ func TestAnswersMayPause(t *testing.T) {
 	require.Greater(t, time.Until(w.until), time.Hour-time.Minute)
 }
 
-// Slow clients, floods of headers and crowds are turned away.
+// Slow clients, floods of headers and too many connections are turned away.
 func TestHostileConnections(t *testing.T) {
 	t.Parallel()
 	g := gateOf(t, reads, Options{Stall: 100 * time.Millisecond})
@@ -169,12 +169,11 @@ func TestHostileConnections(t *testing.T) {
 	require.NotContains(t, ends(dial("GET / HTTP/1.1\r\nHost: a\r\nX")), "200 OK", "headers that do not come")
 	require.NotContains(t, ends(dial("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nab")), "200 OK", "a body that does not come")
 
-	address, _, _ = open(t, g, Door{Header: 4096}) // patient, for a busy machine may be as slow as a slow client
+	address, _, _ = open(t, g, Door{Header: 4096}) // long limits, since a busy machine may be as slow as a slow client
 	require.Contains(t, ends(dial("GET / HTTP/1.1\r\nHost: a\r\nX: "+strings.Repeat("a", 20000)+"\r\n\r\n")), "431")
 }
 
-// Beyond so many connections, the one that came first and asked for nothing is closed; where there is none such it is the one that
-// comes, until another goes.
+// At the limit of connections, the oldest idle one is closed; if there is none, new ones are closed until another one ends.
 func TestCrowds(t *testing.T) {
 	t.Parallel()
 	k, shown := keysOf(t, "ada")
@@ -212,13 +211,13 @@ func TestCrowds(t *testing.T) {
 	first := known(shown[0])
 	known(shown[0])
 	known("wrong")
-	known(shown[0]) // in place of the one whose key is wrong
+	known(shown[0]) // in place of the one with a wrong key
 	require.False(t, answered(dial()))
 	first.Close()
 	require.Eventually(t, func() bool { return answered(dial()) }, 20*time.Second, time.Millisecond)
 }
 
-// A client that does not read is cut off, and holds nobody up.
+// A client that does not read is cut off, and does not block others.
 func TestAClientThatDoesNotRead(t *testing.T) {
 	wrote := make(chan error, 1)
 	g := gateOf(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -238,7 +237,7 @@ func TestAClientThatDoesNotRead(t *testing.T) {
 	require.Error(t, <-wrote)
 }
 
-// A client that sends too much hears why, and one that sends on and on does not for long.
+// A client that sends too large a body gets the reason, and is cut off if it does not stop sending.
 func TestLargeBodiesOverTheWire(t *testing.T) {
 	address, _, _ := open(t, gateOf(t, reads, Options{MaxBody: 1000}), Door{})
 	res, err := http.Post("http://"+address+"/v1/x", "application/json", bytes.NewReader(make([]byte, 8<<20)))
@@ -259,8 +258,8 @@ func TestLargeBodiesOverTheWire(t *testing.T) {
 	require.Less(t, sent.sent.Load(), int64(64<<20))
 }
 
-// A client that reads nothing before it has sent what it has hears why it is refused: what is too large, with a length and in chunks, what
-// is too large for a call alone, and what has no key.
+// A client that sends everything before it reads gets the reason of a refusal: a body that is too large, with a length or chunked, one
+// that is too large for a single call, and a missing key.
 func TestWhoSendsFirstAndReadsThenHearsWhy(t *testing.T) {
 	t.Parallel()
 	k, shown := keysOf(t, "ada")
@@ -304,7 +303,7 @@ func TestWhoSendsFirstAndReadsThenHearsWhy(t *testing.T) {
 	}
 }
 
-// counter sends so much, and counts it.
+// counter is a body of the given size that counts what is read.
 type counter struct {
 	left int64
 	sent atomic.Int64
@@ -315,7 +314,7 @@ func (c *counter) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A body that came in time is read also after its request has waited longer than a body may take.
+// A body that arrived in time can be read even if its request waited longer than a body may take.
 func TestABodyThatWaitedForItsTurn(t *testing.T) {
 	t.Parallel()
 	at, leave := make(chan struct{}, 2), make(chan struct{})

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
-// A value that fits two branches, or may, is named by them.
+// A value that fits, or may fit, two branches of oneOf is refused, and the branches are named.
 func TestWhatIsNotApart(t *testing.T) {
 	v := fixture(t)
 	for _, schema := range []string{
@@ -22,9 +22,9 @@ func TestWhatIsNotApart(t *testing.T) {
 		`{"oneOf":[{"enum":["a","b"]},{"enum":["b","c"]}]}`,
 		`{"oneOf":[{"maxLength":3},{"minLength":2}]}`,
 		`{"properties":{"a":{},"b":{}},"oneOf":[{"required":["a"]},{"required":["b"]}]}`,
-		`{"oneOf":[{"properties":{"k":{"const":1}}},{"properties":{"k":{"const":2}}}]}`, // {} is of both
+		`{"oneOf":[{"properties":{"k":{"const":1}}},{"properties":{"k":{"const":2}}}]}`, // {} fits both
 		`{"type":["object","null"],"oneOf":[{"properties":{"k":{"const":1}},"required":["k"]},
-			{"properties":{"k":{"const":2}},"required":["k"]}]}`, // so is null
+			{"properties":{"k":{"const":2}},"required":["k"]}]}`, // so does null
 		`{"oneOf":[{"type":"string","nullable":true},{"type":"null"}]}`,
 	} {
 		_, err := JSONSchema(v, json.RawMessage(schema))
@@ -34,7 +34,7 @@ func TestWhatIsNotApart(t *testing.T) {
 	require.ErrorContains(t, err, "schema #/items: oneOf: a value may match both of its branches 0 and 2")
 }
 
-// Whatever oneOf is taken, what is drawn fits one of its branches alone.
+// Documents drawn under the masks of an accepted oneOf fit exactly one of its branches.
 func TestDrawnOneOf(t *testing.T) {
 	racing.Alone(t)
 	v := fixture(t)
@@ -61,7 +61,7 @@ func TestDrawnOneOf(t *testing.T) {
 		for range 3 {
 			document := walk(t, g, d.Rand, d.IntN(60))
 			if require.True(t, utf8.ValidString(document)); strings.ContainsRune(document, utf8.RuneError) {
-				continue // which the validator takes for half a character
+				continue // the validator would count half a character
 			}
 			value, err := parse(document)
 			require.NoError(t, err, "%s\ndrew %q", text, document)
@@ -71,7 +71,7 @@ func TestDrawnOneOf(t *testing.T) {
 	require.Greater(t, taken, 100)
 }
 
-// Many branches are told apart, and what cannot be proved is given up, in little time.
+// Many branches are proved disjoint, or given up, in a short time.
 func TestManyBranches(t *testing.T) {
 	racing.Alone(t)
 	v := fixture(t)

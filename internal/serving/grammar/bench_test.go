@@ -45,7 +45,7 @@ func heap() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-// BenchmarkVocabulary makes the trie of Qwen3's tokens.
+// BenchmarkVocabulary builds the trie of Qwen3's tokens.
 func BenchmarkVocabulary(b *testing.B) {
 	tok, kept := qwen(b)
 	before, began := heap(), cputime.Used()
@@ -60,13 +60,13 @@ func BenchmarkVocabulary(b *testing.B) {
 	runtime.KeepAlive(tok)
 }
 
-// BenchmarkMasks writes documents. A first one finds what may come everywhere on its way; further ones of the same grammar have it.
+// BenchmarkMasks writes documents. The first one computes the masks of the states on its way; later ones of the same grammar reuse them.
 func BenchmarkMasks(b *testing.B) {
 	tok, v := qwen(b)
 	mask := make([]uint32, v.words())
 	for _, c := range benched {
 		ids := tok.Encode(c.document)
-		perToken := func(b *testing.B, began time.Duration) { // of processor time: other work may share the machine
+		perToken := func(b *testing.B, began time.Duration) { // processor time, as other programs may run on the machine
 			b.ReportMetric(float64((cputime.Used()-began).Microseconds())/float64(b.N*len(ids)), "cpu-µs/token")
 		}
 		write := func(g *Grammar) {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pieces are what the vocabulary of most tests has beside the single bytes: what a model's has of this kind.
+// pieces are the multi-byte tokens of the vocabulary of most tests, of the kinds that real vocabularies have.
 var pieces = []string{
 	`{"`, `":`, `": `, `": "`, `",`, `", "`, `"}`, `"]`, `}}`, `]}`, `}]`, `},`, `},{"`, `["`, `[]`, `{}`, `[[`, `"},`, `"`, `\"`, `\n`,
 	`\u`, `\u00`, `\ud`, `\\`,
@@ -25,7 +25,7 @@ const (
 	end         = "<|end|>"
 )
 
-// fixture is a vocabulary of every byte, the pieces, two added tokens, an end, and rows without a token up to 400.
+// fixture is a vocabulary of every byte, the pieces, two added tokens, an end token, and rows without a token up to 400.
 func fixture(t testing.TB) *Vocabulary {
 	t.Helper()
 	v := &Vocabulary{rows: 400, texts: make([]string, 400), added: map[string]int32{}}
@@ -55,7 +55,7 @@ func allowed(s *State) (ids []int32) {
 	return ids
 }
 
-// walk draws tokens under the mask until the end, and prefers what closes something once there have been many.
+// walk draws tokens under the mask until the end. After `many` tokens it prefers tokens that close something.
 func walk(t testing.TB, g *Grammar, rng *rand.Rand, many int) string {
 	t.Helper()
 	s := g.Start()
@@ -79,10 +79,10 @@ func walk(t testing.TB, g *Grammar, rng *rand.Rand, many int) string {
 	}
 }
 
-// closers are what ends strings, containers and the patterns of the tests.
+// closers are characters that end strings, containers and the patterns of the tests.
 const closers = `"}]x1a0 `
 
-// closing picks a token that helps to come to an end.
+// closing chooses a token that brings the text closer to its end.
 func closing(v *Vocabulary, ids []int32, otherwise int32, rng *rand.Rand) int32 {
 	if rng.IntN(4) == 0 {
 		return otherwise
@@ -98,7 +98,7 @@ func closing(v *Vocabulary, ids []int32, otherwise int32, rng *rand.Rand) int32 
 	return otherwise
 }
 
-// tokenize cuts a text into tokens at random.
+// tokenize splits a text into tokens at random.
 func tokenize(v *Vocabulary, text string, rng *rand.Rand) (ids []int32) {
 	for len(text) > 0 {
 		var fit []int32
@@ -109,7 +109,7 @@ func tokenize(v *Vocabulary, text string, rng *rand.Rand) (ids []int32) {
 		}
 		id := fit[rng.IntN(len(fit))]
 		if rng.IntN(2) == 0 {
-			id = fit[len(fit)-1] // a longer one
+			id = fit[len(fit)-1] // the longest
 		}
 		ids = append(ids, id)
 		text = text[len(v.texts[id]):]
@@ -117,7 +117,7 @@ func tokenize(v *Vocabulary, text string, rng *rand.Rand) (ids []int32) {
 	return ids
 }
 
-// takes tells whether a grammar takes a text in a random tokenization, and what was refused where.
+// takes reports whether a grammar accepts a text in a random tokenization, or what was refused where.
 func takes(g *Grammar, text string, rng *rand.Rand) (bool, string) {
 	s := g.Start()
 	mask := make([]uint32, g.voc.words())

@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
-// hostile are schemas that cost much, or would if nothing held them.
+// hostile are schemas that are expensive, or would be without limits.
 var hostile = map[string]string{
 	"deep":         strings.Repeat(`{"items":`, 90) + `{}` + strings.Repeat("}", 90),
 	"items":        `{"items":{"items":{"items":{"maxItems":4096},"minItems":4096},"minItems":4096},"minItems":4096}`,
@@ -76,8 +76,8 @@ func names(n int) (text string) {
 	return text
 }
 
-// Whatever a schema asks for, it is answered within a second and 64 MB: by a grammar, some of which can be walked, or by an error
-// of one line. A few schemas stand for all, which GRPO_TEXTS asks for.
+// Any schema is answered within a second and 64 MB: by a grammar, some of which are walked, or by an error of one line. By default a few
+// schemas are tested; GRPO_TEXTS tests all.
 func TestHostileSchemas(t *testing.T) {
 	v := fixture(t)
 	few := []string{"product", "pattern", "itself", "long", "names", "constants"}

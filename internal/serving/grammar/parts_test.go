@@ -26,7 +26,7 @@ func toolCallOf(mark string) Part {
 	), Text("\n"), Mark(mark))
 }
 
-// write gives a grammar a text in which marks are added tokens, and tells whether all of it was allowed, and whether it is whole.
+// write feeds a grammar a text in which marks are added tokens, and reports whether all of it was allowed, and whether it is complete.
 func write(t *testing.T, g *Grammar, parts ...string) (fits, complete bool) {
 	t.Helper()
 	s, rng := g.Start(), random(5)
@@ -48,7 +48,7 @@ func write(t *testing.T, g *Grammar, parts ...string) (fits, complete bool) {
 func TestCalls(t *testing.T) {
 	v := fixture(t)
 	const good, bad = "\n{\"name\": \"add\", \"arguments\": {\"a\": 12}}\n", "\n{\"name\": \"say\", \"arguments\": {\"a\": 12}}\n"
-	for _, mark := range []string{toolCall, "<|call|>"} { // an added token, and a text
+	for _, mark := range []string{toolCall, "<|call|>"} { // an added token, and plain text
 		one := Sequence(Mark(mark), toolCallOf("</call>"))
 		forced, err := Compile(v, Sequence(one, Repeat(Sequence(Text("\n"), one), 0, 1)))
 		require.NoError(t, err)
@@ -97,8 +97,7 @@ func TestRegex(t *testing.T) {
 	}
 }
 
-// A mask has just the tokens after which there is a way on, for whatever has been written: the quick way to find them agrees
-// with trying each.
+// A mask has exactly the tokens after which the text can be completed: the fast algorithm agrees with trying each token.
 func TestMasksAreWhatCanBeAccepted(t *testing.T) {
 	v := fixture(t)
 	words, err := Compile(v, Words("<ab>", toolCallOf(thoughtsEnd)))
@@ -129,7 +128,7 @@ func TestMasksAreWhatCanBeAccepted(t *testing.T) {
 	}
 }
 
-// After the end, or a token that was not allowed, only the end may come.
+// After the end, or a token that was not allowed, only the end token is allowed.
 func TestTheEnd(t *testing.T) {
 	v := fixture(t)
 	g := compiled(t, v, `{"const":[1]}`)
@@ -155,7 +154,7 @@ func TestTheEnd(t *testing.T) {
 	}
 }
 
-// A model that nests without end is brought to one.
+// A model that nests without end is stopped by the limit of depth.
 func TestDepth(t *testing.T) {
 	v := fixture(t)
 	for schema, opening := range map[string]string{
@@ -212,7 +211,7 @@ func TestVocabulary(t *testing.T) {
 	require.ErrorContains(t, err, "end token 300 is not one of the model's 300")
 }
 
-// The tokens that a published tokenizer makes of a document are allowed, and so is what is drawn.
+// The tokens of a document by a published tokenizer are allowed, and so is what is drawn.
 func TestPublishedVocabularies(t *testing.T) {
 	if os.Getenv("GRPO_TEXTS") == "" {
 		t.Skip("takes seconds; make texts")
@@ -255,7 +254,7 @@ func indented(t *testing.T, document string) string {
 	return out.String()
 }
 
-// A grammar is used by many at once, and each finds what it would alone.
+// A grammar can be used concurrently, with the same masks.
 func TestTogether(t *testing.T) {
 	g := compiled(t, fixture(t), benched[1].schema)
 	alone := make([]string, 4)

@@ -20,12 +20,12 @@ type drawn struct {
 
 type m = map[string]any
 
-// drawer makes schemas.
+// drawer draws random schemas.
 type drawer struct{ *rand.Rand }
 
 func (d drawer) coin() bool { return d.IntN(2) == 0 }
 
-// schema draws one of at most so many levels.
+// schema draws a schema of at most depth levels.
 func (d drawer) schema(depth int) drawn {
 	kinds := []func(int) drawn{d.text, d.integer, d.number, d.word, d.constant, d.length}
 	if depth > 0 {
@@ -54,7 +54,7 @@ func (d drawer) length(int) drawn {
 	}}
 }
 
-// quote spells a string in one of the ways that there are.
+// quote encodes a string in one of several valid ways.
 func (d drawer) quote(s string) string {
 	if d.coin() {
 		return quote(s)
@@ -63,7 +63,7 @@ func (d drawer) quote(s string) string {
 	if d.coin() {
 		return string(text)
 	}
-	return strconv.QuoteToASCII(strings.Map(func(r rune) rune { // only what JSON spells alike
+	return strconv.QuoteToASCII(strings.Map(func(r rune) rune { // only characters that JSON escapes in the same way
 		if r < 0x20 || r == 0x7f || r > 0xFFFF {
 			return 'z'
 		}
@@ -108,7 +108,7 @@ func (d drawer) constant(int) drawn {
 	return drawn{m{"enum": list}, func() string { return values[d.IntN(len(values))] }}
 }
 
-// list joins parts with the white space that is allowed.
+// list joins parts with random allowed white space.
 func (d drawer) list(open string, parts []string, close string) string {
 	if len(parts) == 0 {
 		return open + close
@@ -184,7 +184,7 @@ func (d drawer) choice(depth int) drawn {
 	}}
 }
 
-// tagged is an object that says what is in it.
+// tagged is an object with a member that names its variant.
 func (d drawer) tagged(tag string, of drawn) drawn {
 	s := m{"properties": m{"a tag": m{"const": tag}, "of": of.schema}, "required": []any{"a tag", "of"}}
 	return drawn{s, func() string { return d.list("{", []string{`"a tag":"` + tag + `"`, `"of":` + of.sample()}, "}") }}
@@ -210,7 +210,7 @@ func (d drawer) recursive(depth int) drawn {
 	return drawn{tree, func() string { return sample(4) }}
 }
 
-// tries is how many schemas are drawn: GRPO_TEXTS, or a few.
+// tries is the number of schemas to draw: GRPO_TEXTS, or a few.
 func tries(t *testing.T) uint64 {
 	t.Helper()
 	if n, err := strconv.ParseUint(os.Getenv("GRPO_TEXTS"), 10, 64); err == nil {
@@ -219,8 +219,8 @@ func tries(t *testing.T) uint64 {
 	return 60
 }
 
-// Whatever is drawn under the masks is JSON and fits the schema, there is a way on everywhere, and whatever fits is taken
-// in any tokens that spell it.
+// Documents drawn under the masks are JSON and fit the schema, no state is a dead end, and a document that fits is accepted in every
+// tokenization.
 func TestDrawnSchemas(t *testing.T) {
 	v := fixture(t)
 	for seed := range tries(t) {
@@ -252,7 +252,7 @@ func TestDrawnSchemas(t *testing.T) {
 	}
 }
 
-// The formats are what the standard library reads as such.
+// The formats accept what the standard library parses.
 func TestFormats(t *testing.T) {
 	v := fixture(t)
 	rng := random(3)

@@ -137,7 +137,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// What is not supported, or cannot be, is one line that names it.
+// Unsupported or impossible schemas are refused in one line that names the keyword.
 func TestRefused(t *testing.T) {
 	v := fixture(t)
 	deep := strings.Repeat(`{"items":`, 101) + `{}` + strings.Repeat("}", 101)

@@ -16,7 +16,7 @@ import (
 	"unicode/utf8"
 )
 
-// parse reads a text as encoding/json does.
+// parse decodes a text like encoding/json.
 func parse(text string) (v any, err error) {
 	dec := json.NewDecoder(strings.NewReader(text))
 	dec.UseNumber()
@@ -27,11 +27,10 @@ func parse(text string) (v any, err error) {
 		return nil, fmt.Errorf("more than one value")
 	}
 	var plain any
-	return v, json.Unmarshal([]byte(text), &plain) // numbers fit too
+	return v, json.Unmarshal([]byte(text), &plain) // numbers must fit a float64
 }
 
-// validator says whether values fit a schema. It is written from the specification alone, and reads none of the
-// package's code.
+// validator checks values against a schema. It is written from the specification alone, and shares no code with the package.
 type validator struct{ root any }
 
 func (v validator) check(schema, value any) error {

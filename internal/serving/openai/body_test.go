@@ -17,7 +17,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 )
 
-// What a client sends at great length does not come back at length, wherever it stands.
+// Errors shorten long input, wherever it is.
 func TestLongInputIsShortened(t *testing.T) {
 	long := strings.Repeat("é", 1<<16)
 	h := New(scripted(t, "a"), Options{})
@@ -41,7 +41,7 @@ func TestLongInputIsShortened(t *testing.T) {
 	}
 }
 
-// Who sends no body is told that there is none.
+// A request without a body is told so.
 func TestNoBody(t *testing.T) {
 	for _, path := range []string{"/v1/chat/completions", "/v1/completions"} {
 		status, text := post(t, New(scripted(t), Options{}), path, "")
@@ -50,7 +50,7 @@ func TestNoBody(t *testing.T) {
 	}
 }
 
-// Of the formats that clients choose variables for so many are kept, and no more.
+// The number of cached formats, which clients can vary, is bounded.
 func TestFormatsThatAreKept(t *testing.T) {
 	l := scripted(t).Language
 	for i := range 2*mostFormats + 1 {
@@ -60,7 +60,7 @@ func TestFormatsThatAreKept(t *testing.T) {
 	}
 }
 
-// The log-probabilities of a prompt are told with each of its completions, and count as often.
+// The log-probabilities of a prompt are returned with each of its completions, and count each time against the limit.
 func TestLogProbabilitiesOfManyEchoes(t *testing.T) {
 	prompt := `[5` + strings.Repeat(",5", 899) + `]`
 	status, text := post(t, New(scripted(t, "a"), Options{}), "/v1/completions",
@@ -69,7 +69,7 @@ func TestLogProbabilitiesOfManyEchoes(t *testing.T) {
 	require.Contains(t, text, "could have 2421888 log-probabilities")
 }
 
-// Tokens of prompts may be many where nothing else may, and are not written out where they are refused.
+// Token ids of prompts may be many where other fields may not, and are not quoted in errors.
 func TestManyTokens(t *testing.T) {
 	h := New(scripted(t, "a"), Options{})
 	many := `[5` + strings.Repeat(",5", mostValues) + `]`
@@ -104,7 +104,7 @@ func TestManyTokens(t *testing.T) {
 	require.Contains(t, w.Body.String(), `Content-Encoding: found \"gzip\", expected none`)
 }
 
-// Tokens are counted that were drawn, also where the answer was not given.
+// Drawn tokens are counted, also if the answer was not delivered.
 func TestWhatWasDrawnIsCounted(t *testing.T) {
 	s := scripted(t, "a b c")
 	var drawn []Drawn
@@ -123,13 +123,13 @@ func TestWhatWasDrawnIsCounted(t *testing.T) {
 	require.Equal(t, []Drawn{{"tiny", 2, 3, 0}}, drawn, "of a prompt that is scored alone nothing is shown")
 }
 
-// A body that does not come, or not all of it, is the client's affair, and none of the server's log of errors.
+// A body that does not arrive, or only in part, is the client's fault, and not logged as an error.
 func TestABodyThatDoesNotCome(t *testing.T) {
 	why := make(chan error, 1)
 	h := New(scripted(t, "a"), Options{Refused: func(_ *http.Request, err error) { why <- err }})
 	hasty := false
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if hasty { // about the body only, for on a busy machine headers may be as late
+		if hasty { // only for the body: on a busy machine headers may be as late
 			require.NoError(t, http.NewResponseController(w).SetReadDeadline(time.Now().Add(50*time.Millisecond)))
 		}
 		h.ServeHTTP(w, r)
@@ -154,7 +154,7 @@ func TestABodyThatDoesNotCome(t *testing.T) {
 	}
 }
 
-// A client that closes its half of the connection is taken for one that left, and never hears that all is well.
+// A client that closes its half of the connection counts as disconnected, and is told so: its answer never looks complete.
 func TestAClientThatClosesItsHalf(t *testing.T) {
 	s := scripted(t, "a b")
 	s.hang = true
@@ -174,7 +174,7 @@ func TestAClientThatClosesItsHalf(t *testing.T) {
 	}
 }
 
-// answerOn reads the answer that comes over a connection.
+// answerOn reads the response on a connection.
 func answerOn(t *testing.T, c net.Conn) (*http.Response, string) {
 	require.NoError(t, c.SetReadDeadline(time.Now().Add(20*time.Second)))
 	res, err := http.ReadResponse(bufio.NewReader(c), nil)

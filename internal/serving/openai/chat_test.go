@@ -18,12 +18,12 @@ import (
 
 const aTool = `{"type":"function","function":{"name":"f","parameters":{"type":"object","properties":{"x":{"type":"integer"}}}}}`
 
-// What a stream joins to is the answer as a whole, whatever is said.
+// The joined chunks of a stream are the whole answer, whatever it is.
 func TestAStreamIsTheWhole(t *testing.T) {
 	for name, c := range map[string]struct {
 		fields string
 		says   []string
-		want   []string // content, or what it calls
+		want   []string // content, or the call
 		finish string
 	}{
 		"words":                     {`"n":2`, []string{"Hello, wörld 👋", "other"}, []string{"Hello, wörld 👋", "other"}, "stop"},
@@ -63,7 +63,7 @@ func TestAStreamIsTheWhole(t *testing.T) {
 	}
 }
 
-// The call of a tool is told in OpenAI's form, under a name that is the same for the same draw.
+// A tool call is returned in OpenAI's form, with an id that is the same for the same draw.
 func TestACall(t *testing.T) {
 	says := `<tool_call>{"name":"f","arguments":{"x":12}}</tool_call>` + "\n" + `<tool_call>{"name":"g","arguments":{}}</tool_call>`
 	fields := `"seed":1,"tools":[` + aTool + `]`
@@ -83,7 +83,7 @@ func TestACall(t *testing.T) {
 	require.Contains(t, prompt, `"name": "f"`, "the model is told of its tools")
 }
 
-// A conversation with calls and their answers is written in the model's chat format.
+// A conversation with calls and their answers is rendered in the model's chat format.
 func TestAConversation(t *testing.T) {
 	s := scripted(t, "ok")
 	status, text := post(t, New(s, Options{}), "/v1/chat/completions", `{"model":"tiny","tools":[`+aTool+`],"messages":[
@@ -101,7 +101,7 @@ func TestAConversation(t *testing.T) {
 	require.True(t, strings.HasSuffix(prompt, "assistant\n"))
 }
 
-// Log-probabilities belong to the tokens that are shown, with the bytes of each.
+// Log-probabilities belong to the visible tokens, with the bytes of each.
 func TestLogProbs(t *testing.T) {
 	s := scripted(t, "wör👋 stop later")
 	c := ask(t, New(s, Options{}), `"logprobs":true,"top_logprobs":1,"stop":["stop"]`).Choices[0]
@@ -123,7 +123,7 @@ func TestLogProbs(t *testing.T) {
 	require.Nil(t, ask(t, New(scripted(t, "a"), Options{}), `"n":1`).Choices[0].LogProbs)
 }
 
-// What a request asks for arrives at the sampler.
+// The parameters of a request arrive at the sampler.
 func TestHowItIsDrawn(t *testing.T) {
 	s := scripted(t, "a")
 	h := New(s, Options{})
@@ -141,7 +141,7 @@ func TestHowItIsDrawn(t *testing.T) {
 	require.NotEqual(t, s.asked[3].Key, s.asked[4].Key, "without a seed it is drawn")
 }
 
-// A message says something, and what a function takes is an object.
+// A message must have content, and the parameters of a function must be an object.
 func TestMissingParts(t *testing.T) {
 	h := New(scripted(t, "a"), Options{})
 	function := func(parameters string) string {
@@ -159,7 +159,7 @@ func TestMissingParts(t *testing.T) {
 	}
 }
 
-// A mistake is told with the status that a client knows, the field, and what to do.
+// A mistake has the status that clients expect, the field, and what to do.
 func TestMistakes(t *testing.T) {
 	h := New(scripted(t, "a"), Options{})
 	deep := strings.Repeat("[", 20000)
@@ -229,7 +229,7 @@ func aSchema(more string) string {
 	return `"response_format":{"type":"json_schema","json_schema":{"schema":{},` + more + `}}`
 }
 
-// What is wrong within a field is named with what would be right.
+// A mistake within a field is named by its path, with what is expected.
 func TestMistakesWithinFields(t *testing.T) {
 	h := New(scripted(t, "a"), Options{})
 	for body, want := range map[string]string{
@@ -264,7 +264,7 @@ func TestMistakesWithinFields(t *testing.T) {
 	}
 }
 
-// What would take far more than it is long is refused, and so are functions whose names OpenAI does not take.
+// Requests that would cost far more than their length are refused, and so are function names that OpenAI refuses.
 func TestRequestsOutOfBounds(t *testing.T) {
 	h, long := New(scripted(t, "a"), Options{}), strings.Repeat("a", 1<<20)
 	for body, want := range map[string]string{
@@ -294,7 +294,7 @@ func aToolNamed(name string) string {
 	return `"tools":[{"type":"function","function":{"name":"` + name + `"}}]`
 }
 
-// What the machine refuses has the status that tells a client what to do.
+// A refusal of the machine has a status that tells the client what to do.
 func TestRefusals(t *testing.T) {
 	for want, err := range map[int]error{
 		http.StatusTooManyRequests: sampler.ErrBusy, http.StatusServiceUnavailable: sampler.ErrClosed,
@@ -317,7 +317,7 @@ func TestRefusals(t *testing.T) {
 	require.NotContains(t, text, "secret")
 }
 
-// A client that leaves has nothing more drawn.
+// If a client disconnects, drawing for it stops.
 func TestAClientLeaves(t *testing.T) {
 	for _, fields := range []string{`"n":1`, `"stream":true`} {
 		s := scripted(t, "a b c")
@@ -331,7 +331,7 @@ func TestAClientLeaves(t *testing.T) {
 		r, err := http.NewRequestWithContext(ctx, "POST", server.URL+"/v1/chat/completions", strings.NewReader(with(fields)))
 		require.NoError(t, err)
 		if res, err := http.DefaultClient.Do(r); err == nil {
-			io.Copy(io.Discard, res.Body) // until it leaves
+			io.Copy(io.Discard, res.Body) // until the client disconnects
 			res.Body.Close()
 		}
 		select {

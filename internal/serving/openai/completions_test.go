@@ -33,7 +33,7 @@ func continued(t testing.TB, h http.Handler, fields string) (answer wholeText) {
 	return answer
 }
 
-// Prompts come in four forms.
+// Prompts may have four forms.
 func TestPrompts(t *testing.T) {
 	s := scripted(t, "a")
 	ids := s.Language.Tokenizer.EncodeSpecial("def<|im_end|>")
@@ -69,7 +69,7 @@ func TestPrompts(t *testing.T) {
 	}
 }
 
-// The prompt comes back with the log-probabilities that it has; nothing is drawn where nothing is to be.
+// echo returns the prompt with its log-probabilities; with max_tokens 0 nothing is drawn.
 func TestEcho(t *testing.T) {
 	s := scripted(t, " x")
 	fields := `"echo":true,"logprobs":2,"prompt":"return wörld"`
@@ -98,18 +98,18 @@ func TestEcho(t *testing.T) {
 	require.Zero(t, none.Usage.Completion)
 
 	both := continued(t, New(s, Options{}), `"max_tokens":0,"max_completion_tokens":1,`+fields)
-	require.Equal(t, 1, both.Usage.Completion, "the newer of two names counts")
+	require.Equal(t, 1, both.Usage.Completion, "the newer name of a field counts")
 	status, text := post(t, New(s, Options{}), "/v1/completions", `{"model":"tiny","prompt":"a","max_tokens":0}`)
 	require.Equal(t, http.StatusBadRequest, status)
 	require.Contains(t, text, `or \"echo\": true`)
-	long := strings.Repeat("5,", 999) + "5" // and no room for the token that the sampler draws behind it
+	long := strings.Repeat("5,", 999) + "5" // no room for the token that the sampler draws after it
 	status, text = post(t, New(s, Options{}), "/v1/completions", `{"model":"tiny","echo":true,"max_tokens":0,"prompt":[`+long+`]}`)
 	require.Equal(t, http.StatusBadRequest, status)
 	require.Contains(t, text, `a prompt of 1000 tokens exceeds the 999 that tiny can score here; shorten it`)
 	require.Contains(t, text, `"code":"context_length_exceeded"`)
 }
 
-// A stream of texts joins to the whole, offsets and all, with the prompts before them, or these alone.
+// A joined stream of texts is the whole answer, offsets included, with the prompts before it, or only these.
 func TestTextStreams(t *testing.T) {
 	for _, more := range []string{"", `"echo":true,`, `"echo":true,"n":2,`, `"echo":true,"max_tokens":0,`} {
 		streams(t, more+`"logprobs":1,"stop":["ld"],"prompt":["a wör","b"]`)
@@ -147,7 +147,7 @@ func streams(t *testing.T, fields string) {
 	}
 }
 
-// A token that is half a character is spelled out by its bytes.
+// A token with a part of a character is given by its bytes.
 func TestHalfCharacters(t *testing.T) {
 	s := scripted(t)
 	tok := s.Language.Tokenizer
@@ -183,7 +183,7 @@ func TestModels(t *testing.T) {
 	require.Equal(t, float32(-9999), finite(float32(math.NaN())))
 }
 
-// Whatever comes, the answer is one, and soon.
+// Any body is answered with valid JSON, and soon.
 func FuzzChat(f *testing.F) {
 	fuzz(f, "/v1/chat/completions", with(`"tools":[`+aTool+`],"stop":["b"],"stream":true,"logprobs":true`))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// fits reports whether a constraint lets a text come, and end there.
+// fits reports whether a constraint accepts a text as a whole.
 func fits(s *script, c sampler.Constraint, text string) bool {
 	mask := make([]uint32, (s.Language.Rows+31)/32)
 	for _, id := range append(s.Language.Tokenizer.EncodeSpecial(text), s.Language.Stops[0]) {
@@ -24,7 +24,7 @@ func fits(s *script, c sampler.Constraint, text string) bool {
 	return true
 }
 
-// An answer is held to what was asked for.
+// An answer follows the requested format.
 func TestShapes(t *testing.T) {
 	const (
 		schema = `{"type":"object","properties":{"x":{"type":"integer"}},"required":["x"],"additionalProperties":false}`
@@ -70,7 +70,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// Mistral's models write their calls as a list, and theirs are other names of calls.
+// Mistral's models write their calls as a list, and use other names for calls.
 func TestShapesOfMistral(t *testing.T) {
 	const callF, callG = `{"name": "f", "arguments": {"x":1}}`, `{"name": "g", "arguments": {}}`
 	s := scripted(t, "a")
@@ -100,7 +100,7 @@ func TestShapesOfMistral(t *testing.T) {
 	}
 }
 
-// What cannot be held to is refused before anything is drawn.
+// A format that cannot be enforced is refused before anything is drawn.
 func TestShapesThatCannotBe(t *testing.T) {
 	s := scripted(t, "a")
 	h := New(s, Options{})

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/body"
 )
 
-// A stop string that the end of an answer alone completes, when what is left of a character becomes U+FFFD, is not shown either.
+// A stop string that is completed only at the end, when the rest of a character becomes U+FFFD, is not shown either.
 func TestAStopAtTheVeryEnd(t *testing.T) {
 	for stop, want := range map[string]string{"\uFFFD": "ab", "b\uFFFD": "a", "\uFFFDc": "ab\uFFFD"} {
 		fields := `"logprobs":true,"seed":3,"return_token_ids":true,"stop":["` + stop + `"]`
@@ -31,7 +31,7 @@ func TestAStopAtTheVeryEnd(t *testing.T) {
 	}
 }
 
-// endsInHalf says ab and half of a character.
+// endsInHalf answers ab and half of a character.
 func endsInHalf(t *testing.T) *script {
 	s := scripted(t)
 	tok := s.Language.Tokenizer
@@ -40,7 +40,7 @@ func endsInHalf(t *testing.T) *script {
 	return s
 }
 
-// Of several stop strings that one token brings, the one that comes first in the text counts, in whichever order they were sent.
+// If one token completes several stop strings, the one that comes first in the text counts, in whatever order they were sent.
 func TestTheFirstOfSeveralStops(t *testing.T) {
 	s := scripted(t, "x print")
 	require.Contains(t, tokensAsText(t, s, "x print"), " print", "a case of this test: one token")
@@ -51,7 +51,7 @@ func TestTheFirstOfSeveralStops(t *testing.T) {
 	}
 }
 
-// A token whose text may yet be part of a stop string is not listed with the text before it.
+// A token whose text may become part of a stop string is not listed with the text before it.
 func TestATokenThatIsHeldIsNotListed(t *testing.T) {
 	s := scripted(t)
 	tok := s.Language.Tokenizer
@@ -66,7 +66,7 @@ func TestATokenThatIsHeldIsNotListed(t *testing.T) {
 	require.Equal(t, got.Choices, streamed(t, New(s, Options{}), fields).Choices)
 }
 
-// A stop string that the last token which there may be completes, or what is left of its character, has stopped the answer.
+// A stop string completed by the last possible token, or by the rest of its character, has stopped the answer.
 func TestAStopWithTheLastToken(t *testing.T) {
 	s := endsInHalf(t)
 	for stop, want := range map[string]string{"\uFFFD": "ab", "b\uFFFD": "a"} {
@@ -78,7 +78,7 @@ func TestAStopWithTheLastToken(t *testing.T) {
 	require.Equal(t, "length", got.Choices[0].Finish)
 }
 
-// tokensAsText are the tokens of a text.
+// tokensAsText are the tokens of a text, as text.
 func tokensAsText(t *testing.T, s *script, text string) (list []string) {
 	t.Helper()
 	for _, id := range s.Language.Tokenizer.Encode(text) {
@@ -89,12 +89,12 @@ func tokensAsText(t *testing.T, s *script, text string) (list []string) {
 	return list
 }
 
-// deaf takes no bytes, as a connection does whose client was cut off.
+// deaf accepts no writes, like a connection whose client was cut off.
 type deaf struct{ *httptest.ResponseRecorder }
 
 func (deaf) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
-// A stream that cannot be written ends at once, and nothing more is drawn for it, although nobody has said that its client left.
+// A stream that cannot be written ends at once, and drawing for it stops, although no disconnect was reported.
 func TestAStreamThatNobodyTakes(t *testing.T) {
 	s := scripted(t, "a b c")
 	s.hang = true
@@ -102,11 +102,11 @@ func TestAStreamThatNobodyTakes(t *testing.T) {
 	defer stop()
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/v1/chat/completions", strings.NewReader(with(`"stream":true`)))
 	New(s, Options{}).ServeHTTP(deaf{httptest.NewRecorder()}, r)
-	require.NoError(t, ctx.Err(), "it waited for the next token")
+	require.NoError(t, ctx.Err(), "it must end at once, and not wait for the next token")
 	<-s.cancelled
 }
 
-// A prompt and its completion may have as many tokens together as the model's card says, and no more.
+// A prompt and its completion may have as many tokens together as /v1/models says, and no more.
 func TestTheLongestCompletion(t *testing.T) {
 	s := scripted(t, "a")
 	for most, want := range map[int]int{s.MaxLength - 2: http.StatusOK, s.MaxLength - 1: http.StatusBadRequest} {
@@ -115,7 +115,7 @@ func TestTheLongestCompletion(t *testing.T) {
 	}
 }
 
-// The sampler takes 0 for all tokens, and a client that sends it means the most likely one.
+// top_p=0 means greedy for clients, while the sampler takes 0 for all tokens.
 func TestTopPOfNothing(t *testing.T) {
 	s := scripted(t, "a")
 	h := New(s, Options{})
@@ -125,7 +125,7 @@ func TestTopPOfNothing(t *testing.T) {
 	require.Equal(t, float32(0.5), s.asked[1].Params.TopP)
 }
 
-// Where token ids are asked for and there are none, there is an empty list.
+// If token ids are requested and there are none, the list is empty.
 func TestNoTokenIDs(t *testing.T) {
 	h := New(scripted(t, ""), Options{})
 	_, text := post(t, h, "/v1/chat/completions", with(`"return_token_ids":true`))
@@ -137,7 +137,7 @@ func TestNoTokenIDs(t *testing.T) {
 	require.NotContains(t, text, "token_ids")
 }
 
-// Who waits for a turn with a large body when the server stops is told that, and gets no empty answer.
+// A large body that waits for its turn when the server stops gets an error, and no empty response.
 func TestStoppingWhileALargeBodyWaits(t *testing.T) {
 	s := New(scripted(t), Options{})
 	leave, err := s.turns.Take(t.Context(), "")

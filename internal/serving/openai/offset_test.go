@@ -15,7 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
-// Where a token stands counts what is shown of those before it: also a control token that begins thoughts.
+// The offset of a token counts only visible text before it: also after a control token that begins thoughts.
 func TestOffsetsBehindThoughts(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, tiny.Extract(dir))
@@ -35,8 +35,8 @@ func TestOffsetsBehindThoughts(t *testing.T) {
 	require.Equal(t, []int{0, 7}, c.LogProbs.Offsets[:2])
 }
 
-// A token behind one that is half a character stands behind what is shown in the place of that half, and one that completes the
-// character where that begins.
+// The offset of a token after one that is half a character is after the replacement character; a token that completes the character
+// begins where the character does.
 func TestOffsetsBehindHalfACharacter(t *testing.T) {
 	s := scripted(t)
 	wave, b := s.Language.Tokenizer.Encode("👋"), s.Language.Tokenizer.Encode("b")[0]
@@ -52,13 +52,13 @@ func TestOffsetsBehindHalfACharacter(t *testing.T) {
 
 	c = continued(t, New(s, Options{}), fmt.Sprintf(`"echo":true,"max_tokens":0,"logprobs":1,"prompt":[%d,%d]`, wave[0], b)).Choices[0]
 	require.Equal(t, []int{0, 1}, c.LogProbs.Offsets)
-	s.tokens = append(wave[:1:1], s.Language.Tokenizer.EncodeSpecial("<|im_start|>")...) // which is not shown
+	s.tokens = append(wave[:1:1], s.Language.Tokenizer.EncodeSpecial("<|im_start|>")...) // is not shown
 	c = continued(t, New(s, Options{}), `"prompt":"a","logprobs":1`).Choices[0]
 	require.Equal(t, "\uFFFD", c.Text)
 	require.Equal(t, []int{0, 1}, c.LogProbs.Offsets)
 }
 
-// Every line of a stream tells of usage where it is asked for, also the one with the tokens of the prompt.
+// If usage is requested, every line of a stream has it, also the one with the tokens of the prompt.
 func TestUsageInEveryLine(t *testing.T) {
 	body := with(`"stream":true,"stream_options":{"include_usage":true},"return_token_ids":true`)
 	w := httptest.NewRecorder()

@@ -21,12 +21,12 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// script is a host of one policy, which says what is written there.
+// script is a host of one policy, with scripted answers.
 type script struct {
 	*Policy
-	says    []string // the samples of each prompt, in turn
-	tokens  []int32  // in place of the first of them
-	logProb float32  // of each token, where it is not 0
+	says    []string // the answers to each prompt, in turn
+	tokens  []int32  // used instead for the first of them
+	logProb float32  // of each token, if not 0
 	refuse  error
 	fail    error // after the first token
 	hang    bool  // after the first token
@@ -34,7 +34,7 @@ type script struct {
 	mu        sync.Mutex
 	asked     []sampler.Request
 	cancelled chan struct{}
-	hanging   chan struct{} // has something when one hangs
+	hanging   chan struct{} // gets a value when a request hangs
 }
 
 // tinys is the tokenizer of the embedded model.
@@ -50,7 +50,7 @@ var tinys = sync.OnceValues(func() (*tokenizer.Tokenizer, error) {
 	return tokenizer.Load(dir)
 })
 
-// scripted speaks with the tokenizer of the embedded model.
+// scripted is a script with the tokenizer of the embedded model.
 func scripted(t testing.TB, says ...string) *script {
 	t.Helper()
 	tok, err := tinys()
@@ -74,7 +74,7 @@ func (s *script) Find(name string) (*Policy, error) {
 	return s.Policy, nil
 }
 
-// submit says it all at once, in the goroutine of another.
+// submit sends the whole answer from another goroutine.
 func (s *script) submit(all []sampler.Request, on []sampler.Listener) (func(), error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +146,7 @@ func (s *script) say(r sampler.Request, place, sample int, on sampler.Listener) 
 	on.Done(done)
 }
 
-// post sends a body, and gives the status and the answer.
+// post sends a body, and returns the status and the body of the response.
 func post(t testing.TB, h http.Handler, path, body string) (int, string) {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -156,7 +156,7 @@ func post(t testing.TB, h http.Handler, path, body string) (int, string) {
 	return w.Code, string(text)
 }
 
-// with is a request for a chat, with more fields.
+// with is a chat request with additional fields.
 func with(fields string) string {
 	if fields != "" {
 		fields = "," + fields
@@ -200,7 +200,7 @@ func ask(t testing.TB, h http.Handler, fields string) (answer wholeChat) {
 	return answer
 }
 
-// lines are those of a stream, which ends as it has to.
+// lines are the lines of a stream, which must end properly.
 func lines(t testing.TB, text string) (list []string) {
 	t.Helper()
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n\n"), "\n\n") {
@@ -211,7 +211,7 @@ func lines(t testing.TB, text string) (list []string) {
 	return list
 }
 
-// streamed joins a stream into what the whole answer would have been.
+// streamed joins a stream into the whole answer.
 func streamed(t testing.TB, h http.Handler, fields string) (answer wholeChat) {
 	t.Helper()
 	status, text := post(t, h, "/v1/chat/completions", with(`"stream":true,"stream_options":{"include_usage":true},`+fields))

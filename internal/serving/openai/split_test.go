@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 )
 
-// plainFields is readFields by encoding/json alone.
+// plainFields is readFields implemented with encoding/json.
 func plainFields(text []byte) (all map[string]json.RawMessage, err error) {
 	top, count := values(text)
 	if top > mostFields {
@@ -41,16 +41,16 @@ func plainFields(text []byte) (all map[string]json.RawMessage, err error) {
 	return all, body.Check(text)
 }
 
-// noFraction is that of a whole number, which encoding/json takes for none.
+// noFraction matches the fraction of an integer such as 1.0, which encoding/json refuses.
 var noFraction = regexp.MustCompile(`(\d)\.0+(\s*[,\]])`)
 
-// plainWholes is wholes by encoding/json alone.
+// plainWholes is wholes implemented with encoding/json.
 func plainWholes(raw []byte) (list []int32, is bool) {
 	raw = noFraction.ReplaceAll(raw, []byte("$1$2"))
 	return list, raw[0] == '[' && !bytes.Contains(raw, []byte("null")) && json.Unmarshal(raw, &list) == nil && len(list) > 0
 }
 
-// alike compares what is read of a text with what encoding/json reads of it.
+// alike compares the parsed fields of a text with those of encoding/json.
 func alike(t *testing.T, text string) {
 	t.Helper()
 	want, why := plainFields([]byte(text))
@@ -97,7 +97,7 @@ func TestFieldsAreThoseOfEncodingJSON(t *testing.T) {
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	letters := []string{`{`, `}`, `[`, `]`, `,`, `:`, `"a"`, `"`, `\`, `1`, `-2.5e3`, `null`, ` `, `"prompt"`}
-	for range 3000 { // of what is nearly JSON
+	for range 3000 { // nearly valid JSON
 		text := []byte(someTexts[rng.IntN(len(someTexts))])
 		if len(text) > 0 {
 			at := rng.IntN(len(text))
@@ -107,7 +107,7 @@ func TestFieldsAreThoseOfEncodingJSON(t *testing.T) {
 	}
 }
 
-// Whatever is sent, its fields are those that encoding/json finds, and what is wrong with it is said in the same words.
+// For any body, the fields and the errors are those of encoding/json.
 func FuzzFields(f *testing.F) {
 	for _, text := range someTexts {
 		f.Add(text)
@@ -115,7 +115,7 @@ func FuzzFields(f *testing.F) {
 	f.Fuzz(alike)
 }
 
-// Prompts that are none, however many of them, cost no more than their length.
+// Invalid prompts, however many, cost time proportional to their length.
 func TestWhatIsNoPromptIsCheap(t *testing.T) {
 	s := scripted(t, "a")
 	h := New(s, Options{})

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A call that max_tokens cuts off is told of as far as it came, wherever that is: no half of it is content, and a stream joins to the
-// whole.
+// A call truncated by max_tokens is returned as far as it came, wherever that is: none of it becomes content, and the joined stream is
+// the whole answer.
 func TestACallThatIsCutOff(t *testing.T) {
 	const says = `Well.<tool_call>{"name":"f","arguments":{"x":12}}</tool_call>`
 	tokens := len(scripted(t, says).Language.Tokenizer.Encode(says))
@@ -34,7 +34,7 @@ func TestACallThatIsCutOff(t *testing.T) {
 	require.Len(t, seen, 2)
 }
 
-// null is a field that was left out, as clients write it that have one for each.
+// null counts as a missing field, since some clients write all fields.
 func TestNullIsLeftOut(t *testing.T) {
 	h := New(scripted(t, "a"), Options{})
 	for _, fields := range []string{`"tool_choice":null`, `"tool_choice":null,"tools":[` + aTool + `]`, `"tools":null,"stop":null,"n":null`,
@@ -45,7 +45,7 @@ func TestNullIsLeftOut(t *testing.T) {
 	}
 }
 
-// What is said of thinking is not lost, wherever it stands.
+// Settings of thinking are read wherever clients put them.
 func TestThinkingIsHeard(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"enable_thinking":false}`:                                                 `{"enable_thinking":false}`,
@@ -64,7 +64,7 @@ func TestThinkingIsHeard(t *testing.T) {
 	}
 }
 
-// Whole numbers may be written with a fraction that is none, and what changes nothing in any way: official servers take them, too.
+// Integers may be written as 1.0, and fields without effect are accepted, as by the official servers.
 func TestNumbersInOtherWords(t *testing.T) {
 	s := scripted(t, "one two three")
 	h := New(s, Options{})
@@ -91,7 +91,7 @@ func TestNumbersInOtherWords(t *testing.T) {
 	}
 }
 
-// A method that a path has not is told which it has.
+// A wrong method is answered with 405 and the allowed ones.
 func TestMethods(t *testing.T) {
 	h := New(scripted(t, "x"), Options{})
 	for call, methods := range map[string]string{"GET /v1/chat/completions": "POST", "DELETE /v1/completions": "POST",
@@ -109,7 +109,7 @@ func TestMethods(t *testing.T) {
 	require.Equal(t, 404, w.Code)
 }
 
-// A model whose weights are so far off that it computes no numbers says so, in place of saying nonsense.
+// A model that computes NaN gives an error, and no garbage.
 func TestAModelOfNoNumbers(t *testing.T) {
 	s := scripted(t, "one two")
 	s.logProb = float32(math.NaN())

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/data/prompt"
 )
 
-// Whatever is asked of the page, it gives its own parts and the words of the run, and the report to nobody who has no ticket.
+// Any request of the page gets its own parts and the run's prompts, and the report only with a ticket.
 func FuzzPage(f *testing.F) {
 	b, err := prompt.Parse("a test", `{{define "system"}}Be brief.{{end}}Solve: {{.Statement}}`)
 	require.NoError(f, err)

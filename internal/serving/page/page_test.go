@@ -23,7 +23,7 @@ func get(p *Page, method, path, body string) *httptest.ResponseRecorder {
 	return w
 }
 
-// The page and its parts come without a key, may load nothing from elsewhere, and name only each other.
+// The page and its parts need no key, load nothing from elsewhere, and refer only to each other.
 func TestThePageIsWhole(t *testing.T) {
 	p := New(Options{Keys: true})
 	kinds := map[string]string{".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
@@ -64,7 +64,7 @@ func TestThePageIsWhole(t *testing.T) {
 	}
 }
 
-// The report wants the ticket that comes with a key, for as long as it lasts, and nothing that somebody made up.
+// The report needs the ticket that comes with a key, while it is valid; a forged one is refused.
 func TestTheReportWantsATicket(t *testing.T) {
 	require.True(t, Public(report))
 	file := filepath.Join(t.TempDir(), "report.html")
@@ -90,7 +90,7 @@ func TestTheReportWantsATicket(t *testing.T) {
 	r.Header.Set("Content-Type", "multipart/form-data; boundary=a")
 	w = httptest.NewRecorder()
 	p.ServeHTTP(w, r)
-	require.Equal(t, http.StatusUnauthorized, w.Code, "the body of a stranger is not taken apart")
+	require.Equal(t, http.StatusUnauthorized, w.Code, "the body of a request without a key is not parsed")
 	p.Known = func(context.Context) bool { return true }
 	require.Equal(t, http.StatusOK, get(p, "GET", report, "").Code, "a key was shown")
 	p.Known = nil
@@ -105,7 +105,7 @@ func TestTheReportWantsATicket(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, get(New(Options{}), "GET", report, "").Code)
 }
 
-// A problem is put into the words of the run.
+// A problem is rendered with the run's prompt template.
 func TestTheWordsOfTheRun(t *testing.T) {
 	b, err := prompt.Parse("a test", `{{define "system"}}Be brief.{{end}}Solve: {{.Statement}}`)
 	require.NoError(t, err)

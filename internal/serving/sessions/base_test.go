@@ -14,8 +14,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 )
 
-// An adapter that is kept says which weights it was trained over, and after a restart is served over those alone. One of before that was
-// written down is served, and the log says so.
+// A saved adapter names the weights that it was trained on, and after a restart is served only over those. An older one without that
+// record is served, and logged.
 func TestSavedAdaptersKnowTheirBase(t *testing.T) {
 	s := newServer(t)
 	r, err := grpo.OpenRemote(t.Context(), grpo.RemoteOptions{URL: s.web.URL, Problems: problems()})
@@ -65,8 +65,8 @@ func TestSavedAdaptersKnowTheirBase(t *testing.T) {
 	require.NotContains(t, models(), `"own"`)
 }
 
-// A step that leaves the policy without numbers is refused in words that a client can do something about, and leaves the session as it
-// was: what is saved of it then is as good as before.
+// A step that makes the policy non-finite is refused with advice for the client, and leaves the session unchanged: what is saved
+// afterwards is intact.
 func TestAStepThatLosesThePolicy(t *testing.T) {
 	s := newServer(t)
 	r, err := grpo.OpenRemote(t.Context(), grpo.RemoteOptions{URL: s.web.URL, Problems: problems(),
@@ -83,7 +83,7 @@ func TestAStepThatLosesThePolicy(t *testing.T) {
 	require.Contains(t, s.call("GET", "/v1/sessions/"+r.ID, ""), `"steps":0`)
 }
 
-// A refusal does not give back all that was sent.
+// A refusal does not quote all of a long value.
 func TestALongSettingIsQuotedInPart(t *testing.T) {
 	got := newServer(t).call("POST", "/v1/sessions", `{"settings":{"seed":"`+strings.Repeat("a", 9000)+`"}}`)
 	require.Contains(t, got, "400 ")

@@ -25,15 +25,15 @@ var asks = []string{"POST /v1/sessions", "POST /v1/sessions/ID/train_step", "POS
 
 const aRow = `{"id":"a","prompt":"Print 1.","tests":[{"stdin":"","stdout":"1\n","time_limit_ms":9}]}`
 
-// someAsks are what is right, by the call.
+// someAsks are valid bodies, by call.
 var someAsks = map[uint8]string{
 	0: `{"model":"tiny","settings":{"learning_rate":1e-4,"lora_targets":["q_proj"],"loss":"grpo"},"problems":[` + aRow + `]}`,
 	1: `{"step":1,"problems":[` + aRow + `],"iterations":2}`, 2: `{"problems":[` + aRow + `],"n":2,"temperature":0.5}`,
 	3: `{"serve_as":"mine"}`, 4: `{}`,
 }
 
-// Whatever comes to whatever call is read to its end and refused for what is wrong with it; what is right would be worked on, but
-// that the server has stopped. Nothing is written but in the store.
+// Any body to any call is read to its end and refused with a reason; valid ones are refused because the server has stopped. Files are
+// written only in the store.
 func FuzzSessions(f *testing.F) {
 	b := backendtest.CPU(f, cpu.Options{})
 	host, err := serving.Open(f.Context(), serving.Options{Backend: b, Models: []serving.NamedDir{{Name: "tiny", Dir: "tiny"}},
@@ -76,7 +76,7 @@ func FuzzSessions(f *testing.F) {
 		}
 		if w.Code >= 400 {
 			require.Less(t, w.Body.Len(), 8000)
-			require.NotContains(t, w.Body.String(), above, "where things lie is none of a client's business")
+			require.NotContains(t, w.Body.String(), above, "errors must not show paths")
 		}
 		s.mu.Lock()
 		for id, other := range s.sessions {

@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Small sessions come and go: a heap that may grow is cheaper than one that is looked through for each of them.
+// Small sessions are opened and closed: letting the heap grow is cheaper than a garbage collection for each of them.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400)
 	m.Run()
 }
 
-// put has a session work until the channel is closed, and gives the job of that.
+// put gives a session a job that runs until the channel is closed, and returns it.
 func put(t *testing.T, n *session, key string, goOn <-chan bool, err error) *job {
 	j, refused := n.join(&job{key: key, over: make(chan struct{}), run: func(context.Context) ([]byte, error) {
 		for range goOn {
@@ -27,13 +27,13 @@ func put(t *testing.T, n *session, key string, goOn <-chan bool, err error) *job
 	return j
 }
 
-// A session leaves the memory each time that nobody asks it anything, also where it was asked little in between.
+// An idle session leaves memory each time, also after a short use in between.
 func TestASessionRestsAgain(t *testing.T) {
 	_, n := quiet(t, Options{})
 	at := make(chan bool)
 	n.rest()
 	held := put(t, n, "a", at, nil)
-	at <- true // it is worked on
+	at <- true // it is running
 	n.rest()
 	n.mu.Lock()
 	waiting := len(n.queue)
@@ -43,7 +43,7 @@ func TestASessionRestsAgain(t *testing.T) {
 	require.Positive(t, waiting)
 }
 
-// A request that failed and comes again is one job, whatever becomes of the answers of before.
+// A failed request that is retried is one job, whatever happens to earlier answers.
 func TestATryAgainIsOneJob(t *testing.T) {
 	_, n := quiet(t, Options{})
 	at, now := make(chan bool), make(chan bool)
@@ -63,14 +63,14 @@ func TestATryAgainIsOneJob(t *testing.T) {
 	require.Same(t, again, same)
 }
 
-// Of two who remove a session at once one does, and the other hears that it is not there.
+// If two clients remove a session at once, one succeeds, and the other gets 404.
 func TestASessionIsRemovedOnce(t *testing.T) {
 	s, n := quiet(t, Options{})
 	require.NoError(t, s.delete(httptest.NewRecorder(), nil, n))
 	require.ErrorContains(t, s.delete(httptest.NewRecorder(), nil, n), `there is no session "a" here`)
 }
 
-// A step that failed, of which nobody heard, is taken with other content when it is asked for so.
+// A step that failed without anyone reading the error may be retried with another body.
 func TestAStepThatFailedIsAskedForAnew(t *testing.T) {
 	_, n := quiet(t, Options{})
 	now := make(chan bool)
@@ -84,14 +84,14 @@ func TestAStepThatFailedIsAskedForAnew(t *testing.T) {
 	require.ErrorContains(t, err, "step 1 was requested with other content before")
 }
 
-// While a session is being removed its key begins no other, and who asks something of it hears that it is not there.
+// While a session is being removed, its key begins no other, and requests to it get 404.
 func TestASessionThatIsBeingRemoved(t *testing.T) {
 	s := newServer(t)
 	begin := func() string { return s.begin("k", `{}`) }
 	require.Contains(t, begin(), "200 ")
 	n, at, ended := s.sessions[idOf("", "k")], make(chan bool), make(chan string)
 	put(t, n, "a", at, nil)
-	at <- true // it is worked on
+	at <- true // it is running
 	behind, err := n.join(&job{key: "b", over: make(chan struct{})})
 	require.NoError(t, err)
 	go func() { ended <- s.call("DELETE", "/v1/sessions/"+n.ID, "") }()

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-7879b91d/grpo"
 )
 
-// A name speaks after a restart as it did before, also where another step was kept since that nobody had served.
+// A published name answers after a restart as before, also if a later step was kept but not published.
 func TestANameSpeaksAsBefore(t *testing.T) {
 	s := newServer(t)
 	r, err := grpo.OpenRemote(t.Context(), grpo.RemoteOptions{URL: s.web.URL, Problems: problems(),
@@ -24,14 +24,14 @@ func TestANameSpeaksAsBefore(t *testing.T) {
 	_, err = r.Save(t.Context(), "")
 	require.NoError(t, err)
 	require.Equal(t, said, s.says("mine"))
-	require.NotContains(t, s.call("POST", "/v1/sessions/"+r.ID+"/finish", `{}`), "served_as", "what is kept now is not what is served")
+	require.NotContains(t, s.call("POST", "/v1/sessions/"+r.ID+"/finish", `{}`), "served_as", "the kept adapter is not the published one")
 	s.stop()
 	require.NoError(t, s.host.UnloadAdapter("mine"))
 	s.start(Options{})
 	require.Equal(t, said, s.says("mine"))
 }
 
-// What was about to be taken in when a server closes has ended when it is closed, and nothing begins afterwards.
+// Work of a session that is about to begin when a server closes has ended when Close returns, and no other begins.
 func TestNothingBeginsOverAClosedServer(t *testing.T) {
 	s := newServer(t)
 	r, err := grpo.OpenRemote(t.Context(), grpo.RemoteOptions{URL: s.web.URL, Problems: problems()})
@@ -42,7 +42,7 @@ func TestNothingBeginsOverAClosedServer(t *testing.T) {
 		n := s.sessions[r.ID]
 		rested := make(chan struct{})
 		go func() {
-			n.rest() // as after a while in which nobody asked anything
+			n.rest() // as after an idle time
 			close(rested)
 		}()
 		s.stop()

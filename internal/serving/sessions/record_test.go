@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo"
 )
 
-// A session shows its settings after a restart as before, be they of its record or, where that has none, of its run.
+// A session shows its settings after a restart as before: those of its record or, if that has none, of its run.
 func TestSettingsAfterARestart(t *testing.T) {
 	s := newServer(t)
 	r, err := grpo.OpenRemote(t.Context(), grpo.RemoteOptions{URL: s.web.URL, Problems: problems(),
@@ -53,7 +53,7 @@ func TestSettingsAfterARestart(t *testing.T) {
 	require.Equal(t, before, settings())
 }
 
-// Who asks once more for a session that he has, as one may who heard no answer, loses nothing of it where it cannot be opened just then.
+// A repeated request for an existing session, by a client that got no answer, does not harm it even if it cannot be opened at the moment.
 func TestAskedForAgainASessionStays(t *testing.T) {
 	s := newServer(t)
 	begin := func() string { return s.begin("once", `{"settings":{"seed":7}}`) }
@@ -75,7 +75,7 @@ func TestAskedForAgainASessionStays(t *testing.T) {
 	require.Error(t, n.ctx.Err())
 }
 
-// Who asks again for a session, or for a save, after something else was done hears of it as it is now.
+// A repeated request for a session, or a save, is answered with the current state.
 func TestASessionIsToldAsItIs(t *testing.T) {
 	s := newServer(t)
 	begin := func() string { return s.begin("once", `{"settings":{"seed":7}}`) }

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/refusal"
 )
 
-// quiet is a server that computes nothing, with a session as it is after a restart.
+// quiet is a server that does not compute, with a session as after a restart.
 func quiet(t *testing.T, o Options) (*Server, *session) {
 	o.Store = t.TempDir()
 	s, err := New(o)
@@ -36,11 +36,11 @@ func kept(t *testing.T, s *Server, r record) *session {
 	return n
 }
 
-// Who waits for work is answered with what there is as soon as the server is to stop.
+// A long poll is answered with the current state as soon as the server is to stop.
 func TestDrainEndsPolls(t *testing.T) {
 	s, n := quiet(t, Options{Poll: time.Hour})
 	began, end := make(chan bool), make(chan bool)
-	n.jobs["x"] = &job{key: "x", over: make(chan struct{})} // it is worked on
+	n.jobs["x"] = &job{key: "x", over: make(chan struct{})} // it is running
 	answer := make(chan *httptest.ResponseRecorder)
 	go func() {
 		w := httptest.NewRecorder()
@@ -60,10 +60,10 @@ func TestDrainEndsPolls(t *testing.T) {
 	n.jobs["x"].answer = []byte("{}")
 	w := httptest.NewRecorder()
 	require.NoError(t, n.do(w, httptest.NewRequest("POST", "/", nil), "x", "", nil))
-	require.Equal(t, "{}\n", w.Body.String(), "what is done is answered")
+	require.Equal(t, "{}\n", w.Body.String(), "a finished job is answered")
 }
 
-// What would be written is refused where there is no room for it.
+// If there is no room for what would be written, the request is refused.
 func TestNoRoomForSessions(t *testing.T) {
 	s, n := quiet(t, Options{Room: func() error { return badinput.Errorf("the store is full") }})
 	err := s.trainStep(httptest.NewRecorder(), httptest.NewRequest("POST", "/", strings.NewReader(`{"step":1}`)), n)
@@ -72,7 +72,7 @@ func TestNoRoomForSessions(t *testing.T) {
 	require.ErrorContains(t, err, "the store is full")
 }
 
-// What a client reads of trouble that is not its own: that a full disk may have room again, and of any other nothing of this machine.
+// Errors for clients about the server's trouble: a full disk may have room later, and other errors reveal nothing of the machine.
 func TestTroubleOfTheMachine(t *testing.T) {
 	_, n := quiet(t, Options{})
 	for errno, want := range map[syscall.Errno]string{
@@ -91,9 +91,9 @@ func TestTroubleOfTheMachine(t *testing.T) {
 	require.Equal(t, 400, refusal.Of(n.explain(badinput.Errorf("a prompt is too long"))).Status)
 }
 
-// Of the finished sessions those go that nobody asks for, and that have no name.
+// Finished sessions without a name are removed once nobody uses them.
 func TestFinishedSessionsGo(t *testing.T) {
-	s, _ := quiet(t, Options{}) // which sweeps only when it is told to
+	s, _ := quiet(t, Options{}) // sweeps only when called
 	s.Keep = time.Hour
 	kept(t, s, record{ID: "finished", Finished: true})
 	kept(t, s, record{ID: "served", Finished: true, ServedAs: "mine"})
@@ -111,7 +111,8 @@ func TestFinishedSessionsGo(t *testing.T) {
 	require.Len(t, entries, 3)
 }
 
-// What a kill left of a session that was about to begin, of a save and of a record goes when a server begins, and nothing else.
+// When a server begins, it removes the remains of killed processes: of a session being created, of a save and of a record; and nothing
+// else.
 func TestRemainsOfKilledSavesGo(t *testing.T) {
 	s, n := quiet(t, Options{})
 	require.NoError(t, n.write(func(r *record) { r.Saved = []int{3} }))
@@ -128,7 +129,7 @@ func TestRemainsOfKilledSavesGo(t *testing.T) {
 		}
 		return all
 	}
-	for range 2 { // nor does it harm when there is nothing left
+	for range 2 { // a second sweep does no harm
 		again, err := New(Options{Store: filepath.Dir(s.Store)})
 		require.NoError(t, err)
 		require.Equal(t, []int{3}, again.sessions["a"].record.Saved)

@@ -26,7 +26,7 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// vowels is a grader that needs no sandbox: it pays for the share of vowels in a text.
+// vowels is a grader that needs no sandbox: the reward is the share of vowels in a text.
 func vowels(_ context.Context, c reward.Completion) (reward.Score, error) {
 	n := 0
 	for _, r := range c.Text {
@@ -47,7 +47,7 @@ func base(t testing.TB, words ...string) *configs.Config {
 	return cfg
 }
 
-// problems are four, of which nobody asks whether they are solved.
+// problems are four problems; whether they are solved does not matter.
 func problems() (all []data.Problem) {
 	for i := range 4 {
 		text := fmt.Sprintf("Define compute(x), which returns x plus %d.", i)
@@ -57,7 +57,7 @@ func problems() (all []data.Problem) {
 	return all
 }
 
-// server is one over the embedded model; closing it leaves the host.
+// server is a session server over the embedded model; closing it keeps the host.
 type server struct {
 	t     *testing.T
 	host  *serving.Host
@@ -101,7 +101,7 @@ func (s *server) stop() {
 	require.NoError(s.t, s.Close())
 }
 
-// call gives the status of an answer with its text.
+// call returns the status and the body of a response.
 func (s *server) call(method, path, body string) string {
 	r, err := http.NewRequest(method, s.web.URL+path, strings.NewReader(body))
 	require.NoError(s.t, err)
@@ -113,7 +113,7 @@ func (s *server) call(method, path, body string) string {
 	return fmt.Sprintf("%d %s", res.StatusCode, strings.TrimSpace(string(text)))
 }
 
-// begin asks for a session with a key of its own, as one does who may ask again.
+// begin creates a session with an idempotency key.
 func (s *server) begin(key, ask string) string {
 	r := httptest.NewRequest("POST", "/v1/sessions", strings.NewReader(ask))
 	r.Header.Set("Idempotency-Key", key)
@@ -122,7 +122,7 @@ func (s *server) begin(key, ask string) string {
 	return fmt.Sprint(w.Code, " ", w.Body)
 }
 
-// says is what a model answers.
+// says is a model's answer.
 func (s *server) says(model string) string {
 	text := s.call("POST", "/v1/completions", `{"model":"`+model+`","prompt":"def","seed":3,"max_tokens":40,"logprobs":1}`)
 	require.Equal(s.t, "200 ", text[:4], text)
@@ -131,7 +131,7 @@ func (s *server) says(model string) string {
 	return string(v.Choices)
 }
 
-// local takes the same steps by a trainer of its own.
+// local makes the same steps with a trainer in this process.
 func local(t *testing.T, words ...string) (adapter string, metrics []grpo.Metrics, groups []grpo.Group) {
 	dir := t.TempDir()
 	var rows strings.Builder
@@ -168,7 +168,7 @@ func read1(t *testing.T, dir string) string {
 	return string(text)
 }
 
-// same compares what two steps tell of themselves.
+// same compares the metrics of two steps.
 func same(t *testing.T, want, got grpo.Metrics) {
 	t.Helper()
 	a, err := json.Marshal(want)
@@ -178,12 +178,11 @@ func same(t *testing.T, want, got grpo.Metrics) {
 	require.JSONEq(t, string(a), string(b))
 }
 
-// A run whose steps are taken from elsewhere ends in the adapter of one whose steps are taken here, to the bit, while others are
-// answered, and over a restart of the server.
+// A run over the wire ends with the adapter of a local run, to the bit, while others are answered, and over a restart of the server.
 func TestARunFromElsewhere(t *testing.T) {
 	adapter, metrics, groups := local(t, "learning_rate=0.01")
 	s := newServer(t)
-	s.Poll = time.Millisecond // calls are made again and again
+	s.Poll = time.Millisecond // so that polls are repeated
 	alone := s.says("tiny")
 	o := grpo.RemoteOptions{URL: s.web.URL, Settings: map[string]any{"learning_rate": 0.01}, Problems: problems()}
 	r, err := grpo.OpenRemote(t.Context(), o)
@@ -231,7 +230,7 @@ func TestARunFromElsewhere(t *testing.T) {
 	require.Empty(t, left)
 }
 
-// A step that was done and not answered before the server was killed is answered, and not done again. One with other content is refused.
+// A step that was done but not answered before the server was killed is answered, and not done again. One with another body is refused.
 func TestAStepCountsOnce(t *testing.T) {
 	s := newServer(t)
 	r, err := grpo.OpenRemote(t.Context(), grpo.RemoteOptions{URL: s.web.URL, Problems: problems()})
@@ -253,7 +252,7 @@ func TestAStepCountsOnce(t *testing.T) {
 	text, err = json.Marshal(kept)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(file, text, 0o600))
-	s.start(Options{Idle: time.Millisecond}) // it leaves the memory between two requests
+	s.start(Options{Idle: time.Millisecond}) // it leaves memory between two requests
 	require.Contains(t, s.call("POST", at+"/train_step", `{"step":2,"ids":["p1"]}`),
 		`409 {"error":{"message":"step 2 was requested with other content before; the next is 3"`)
 	require.Equal(t, second, s.call("POST", at+"/train_step", `{"step":2,"ids":["p2","p0"]}`))
@@ -283,7 +282,7 @@ func TestAStepCountsOnce(t *testing.T) {
 	require.Contains(t, s.call("POST", at+"/sample", `{"ids":["p0"],"n":1.0}`), `200 {"step":3,`)
 }
 
-// What is the server's to say is not the client's.
+// Settings of the server are refused from clients.
 func TestWhatAClientMayNotSay(t *testing.T) {
 	s := newServer(t)
 	for _, key := range []string{"reward_file", "sandbox", "python", "run_dir", "model", "adapter", "data", "init_from", "blocklist",

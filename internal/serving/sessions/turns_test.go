@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/body"
 )
 
-// A large body is not taken apart before it is its turn, a small one is; and the turn is given back, whatever was wrong.
+// Large bodies are parsed one at a time, small ones at once; the turn is returned, whatever the error.
 func TestLargeBodiesTakeTurns(t *testing.T) {
 	s, n := quiet(t, Options{})
 	mux := http.NewServeMux()

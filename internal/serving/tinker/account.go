@@ -22,20 +22,20 @@ type account struct {
 	samples   answers
 	unpacking sync.Mutex // held while a large body is parsed
 
-	seats chan struct{} // semaphore of models in memory
+	modelSlots chan struct{} // semaphore of models in memory
 
 	mu             sync.Mutex // guards the following fields
 	reading, held  int64
 	polls          int
-	waitingForSeat int // models that wait for a seat
+	waitingForSlot int // models that wait for a slot
 }
 
-// takeSeat waits until a model may be brought to memory, as another of the same key leaves; waking the others makes idle ones leave
+// takeModelSlot waits until a model may be brought to memory, as another of the same key leaves; waking the others makes idle ones leave
 // soon. It returns false if the server ends.
-func (r *run) takeSeat() bool {
+func (r *run) takeModelSlot() bool {
 	a := r.account
 	select {
-	case a.seats <- struct{}{}:
+	case a.modelSlots <- struct{}{}:
 		return true
 	default:
 	}
@@ -53,7 +53,7 @@ func (r *run) takeSeat() bool {
 		other.wakeWorker()
 	}
 	select {
-	case a.seats <- struct{}{}:
+	case a.modelSlots <- struct{}{}:
 		return true
 	case <-r.s.ctx.Done():
 		return false
@@ -63,14 +63,14 @@ func (r *run) takeSeat() bool {
 func (a *account) countWaiting(n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.waitingForSeat += n
+	a.waitingForSlot += n
 }
 
-// idle is how long a model of this key stays in memory without work: hardly at all while others wait for a seat.
+// idle is how long a model of this key stays in memory without work: hardly at all while others wait for a slot.
 func (a *account) idle(usual time.Duration) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.waitingForSeat > 0 {
+	if a.waitingForSlot > 0 {
 		return min(usual, time.Millisecond)
 	}
 	return usual
@@ -87,7 +87,7 @@ func (s *Server) account(who string) *account {
 func (s *Server) accountLocked(who string) *account {
 	a := s.accounts[who]
 	if a == nil {
-		a = &account{seats: make(chan struct{}, s.Models)}
+		a = &account{modelSlots: make(chan struct{}, s.Models)}
 		s.accounts[who] = a
 	}
 	return a

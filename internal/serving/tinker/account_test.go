@@ -18,18 +18,18 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// keyed has whoever asks be the one whose key is shown.
+// keyed identifies clients by their key.
 func keyed(o *Options) {
 	o.Owner = func(r *http.Request) string { return strings.TrimPrefix(r.Header.Get("X-Api-Key"), "tml-") }
 }
 
-// as is the same server, seen with another key.
+// as is the same server, used with another key.
 func (s *site) as(name string) *site {
 	return &site{&client.Client{URL: s.URL, Key: "tml-" + name, Patience: s.Patience}, s.server, s.store}
 }
 
-// What somebody made is not there for another: neither to be read, nor to be changed, nor among others. What was published can be
-// loaded, until it is taken back.
+// Objects of one client do not exist for another: they can be neither read, nor changed, nor listed. A published checkpoint can be loaded
+// until it is unpublished.
 func TestEachHasHisOwn(t *testing.T) {
 	s := serve(t, t.TempDir(), keyed)
 	ada, eve := s.as("ada"), s.as("eve")
@@ -91,7 +91,7 @@ func TestEachHasHisOwn(t *testing.T) {
 	}
 }
 
-// Whose something is is known after a restart; what was made without keys is everybody's.
+// The owner of an object is known after a restart; what was made without keys belongs to everybody.
 func TestOwnersAreKept(t *testing.T) {
 	dir := t.TempDir()
 	var own, open string
@@ -103,7 +103,7 @@ func TestOwnersAreKept(t *testing.T) {
 	s.as("eve").refused(t, http.StatusNotFound, "GET", "sessions/"+own, nil)
 }
 
-// A request that is neither data nor a prompt is short, and one who has many under way is told to wait. Others are not.
+// Requests other than data and prompts are short, and a client with many pending requests is told to wait. Others are not.
 func TestWhatOneMayHaveIsBounded(t *testing.T) {
 	s := serve(t, t.TempDir(), keyed)
 	ada, eve := s.as("ada"), s.as("eve")
@@ -113,7 +113,7 @@ func TestWhatOneMayHaveIsBounded(t *testing.T) {
 	require.ErrorContains(t, ada.Call(t.Context(), "POST", "create_session", large, nil), "the body is larger than the 65536 bytes")
 
 	account := s.server.account("ada")
-	change := func(do func()) { // as the server does
+	change := func(do func()) { // locked, as the server does it
 		account.mu.Lock()
 		defer account.mu.Unlock()
 		do()
@@ -143,11 +143,11 @@ func TestWhatOneMayHaveIsBounded(t *testing.T) {
 	body.ModelID, body.SeqID = m.ID, 2
 	require.Equal(t, http.StatusTooManyRequests, call(ada, "forward_backward", string(body.Append(nil))))
 	m.Seq = 1
-	stepped(t, m, 1e-2) // which has a state be kept
+	stepped(t, m, 1e-2) // so that a state is saved
 	require.Eventually(t, func() bool { return !account.full(0) }, time.Minute, time.Millisecond)
 }
 
-// answering calls a function when an answer begins.
+// answering is a response that calls a function when it begins.
 type answering struct {
 	http.ResponseWriter
 	begins func()
@@ -158,7 +158,7 @@ func (a *answering) WriteHeader(code int) {
 	a.ResponseWriter.WriteHeader(code)
 }
 
-// Whoever has the answer to a poll can poll again: it counts no more.
+// A client whose poll is answered may poll again: the old one no longer counts.
 func TestAPollThatIsAnsweredIsNone(t *testing.T) {
 	s := serve(t, t.TempDir())
 	m := train(t, s.connect(t), 1)
@@ -187,7 +187,7 @@ func TestLargeResultsAreForgotten(t *testing.T) {
 	require.LessOrEqual(t, a.bytes, 2*len(large.body))
 }
 
-// Where there is no room nothing is begun, and what is there can be deleted.
+// If there is no room, nothing is begun, but existing objects can be deleted.
 func TestAStoreThatIsFull(t *testing.T) {
 	dir := t.TempDir()
 	s := serve(t, dir)
@@ -210,11 +210,11 @@ func TestAStoreThatIsFull(t *testing.T) {
 	stepped(t, m, 1e-2)
 }
 
-// A poll is answered when the server is to stop: whoever polls asks the next one.
+// Polls are answered when the server is to stop, so that clients ask the next server.
 func TestPollsEndWithTheServer(t *testing.T) {
 	s := serve(t, t.TempDir(), func(o *Options) { o.Poll = time.Minute })
 	m := train(t, s.connect(t), 1)
-	m.Seq++ // one that does not come is waited for
+	m.Seq++ // waits for a number that is never sent
 	f, err := m.OptimStep(t.Context(), 1)
 	require.NoError(t, err)
 	answered := make(chan int, 1)
@@ -237,10 +237,10 @@ func TestPollsEndWithTheServer(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-// A directory with something else in it is none to keep a store in.
+// A directory with other content is refused as a store.
 func TestADirectoryThatIsNoStore(t *testing.T) {
 	dir := t.TempDir()
-	require.NoError(t, os.Mkdir(filepath.Join(dir, "runs"), 0o755)) // as those of a trainer
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "runs"), 0o755)) // as of a trainer
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), nil, 0o644))
 	_, err := New(Options{Store: dir})
 	require.True(t, badinput.Is(err))
@@ -250,15 +250,15 @@ func TestADirectoryThatIsNoStore(t *testing.T) {
 		s, err := New(Options{Store: dir})
 		require.NoError(t, err)
 		require.NoError(t, s.Close())
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "notes"), nil, 0o644)) // somebody's, in what is one
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "notes"), nil, 0o644)) // a foreign file in a store
 	}
 }
 
-// Where one may have so many models in the memory, others come when one of them leaves it, and nobody's numbers change.
+// If the number of models in memory is limited, others are loaded when one leaves, and results do not change.
 func TestModelsTakeSeats(t *testing.T) {
 	var want, got []any
-	for _, seats := range []int{16, 1} {
-		s := serve(t, t.TempDir(), func(o *Options) { o.Models = seats })
+	for _, models := range []int{16, 1} {
+		s := serve(t, t.TempDir(), func(o *Options) { o.Models = models })
 		n := s.connect(t)
 		one, two := train(t, n, 7), train(t, n, 8)
 		got = nil
@@ -266,7 +266,7 @@ func TestModelsTakeSeats(t *testing.T) {
 			got = append(got, learned(t, one, crossEntropy(lesson(text1, 3, 1))), learned(t, two, crossEntropy(lesson(text2, 3, 1))))
 			got = append(got, stepped(t, two, 1e-2), stepped(t, one, 1e-2))
 		}
-		require.Equal(t, min(seats, 2), len(s.server.account("").seats))
+		require.Equal(t, min(models, 2), len(s.server.account("").modelSlots))
 		if want == nil {
 			want = got
 		}
@@ -274,7 +274,7 @@ func TestModelsTakeSeats(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// heard is a voice that notes who asks.
+// heard is a sampler that records the client of each request.
 type heard struct {
 	Voice
 	from chan string
@@ -285,7 +285,7 @@ func (h heard) Sample(ctx context.Context, w *choir.Adapter, r sampler.Request) 
 	return h.Voice.Sample(ctx, w, r)
 }
 
-// Requests to sample stand in the line of the key whose session it is, beside those that it sends to other protocols.
+// Sampling requests queue with the other requests of their key, also of other protocols.
 func TestSamplesStandInTheLineOfTheirKey(t *testing.T) {
 	from := make(chan string, 1)
 	s := serve(t, t.TempDir(), keyed, func(o *Options) {
@@ -300,14 +300,14 @@ func TestSamplesStandInTheLineOfTheirKey(t *testing.T) {
 	require.Equal(t, "ada", <-from)
 }
 
-// A model that leaves the memory does not wait for what another of its layout computes, and who polls for it does not either.
+// Unloading a model does not wait for another model with its layout, and neither does a poll for it.
 func TestLeavingWaitsForNobody(t *testing.T) {
 	s := serve(t, t.TempDir(), func(o *Options) { o.Replay = time.Nanosecond })
 	n := s.connect(t)
 	m, other := train(t, n, 1), train(t, n, 2)
 	stepped(t, m, 1e-3)
 	r := s.server.runs[m.ID]
-	require.Eventually(t, func() bool { // it is kept, and leaving is all that is left to do
+	require.Eventually(t, func() bool { // its state is saved, and only unloading is left
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return r.saved == 1
@@ -316,7 +316,7 @@ func TestLeavingWaitsForNobody(t *testing.T) {
 	turn.Lock()
 	f, err := other.ForwardBackward(t.Context(), crossEntropy(lesson(text1, 3, 1)))
 	require.NoError(t, err)
-	time.Sleep(100 * time.Millisecond) // the bench is its
+	time.Sleep(100 * time.Millisecond) // while the other computes
 	s.get(t, "POST", "unload_model", map[string]string{"model_id": m.ID})
 	answered := make(chan error, 1)
 	go func() {

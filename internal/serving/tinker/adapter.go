@@ -11,7 +11,7 @@ import (
 )
 
 // adapter returns the adapter of a sampling session; nil for the bare base model.
-func (s *Server) adapter(v *voice) (*choir.Adapter, error) {
+func (s *Server) adapter(v *samplingSession) (*choir.Adapter, error) {
 	dims := s.bases[v.Base].Policy.LoRADims()
 	load := func(dir string) (*lora.Adapter, error) {
 		if err := s.checkBase(v.Base, dir, cmp.Or(v.Path, v.ID)); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/client"
 )
 
-// Of a model that is trained for long the last requests are in the memory and in its journal, and no others: those are answered as
-// gone, also by the next server, which goes on where this one was.
+// After long training only the last requests of a model are in memory and in its journal; older ones are answered as gone, also by the
+// next server, which continues where this one was.
 func TestOldRequestsAreForgotten(t *testing.T) {
 	few := func(o *Options) { o.Kept, o.Replay, o.Journal = 4, time.Nanosecond, 1 }
 	s := serve(t, t.TempDir(), few)
@@ -30,7 +30,7 @@ func TestOldRequestsAreForgotten(t *testing.T) {
 		defer r.mu.Unlock()
 		return len(r.entries)
 	}
-	require.LessOrEqual(t, known(), 4+3) // and the first, and those since the last snapshot
+	require.LessOrEqual(t, known(), 4+3) // the first, and those since the last snapshot
 	want := s.get(t, "POST", "retrieve_future", last)
 	s.refused(t, http.StatusGone, "POST", "retrieve_future", old)
 	again := map[string]any{"adam_params": map[string]any{"learning_rate": 1}}
@@ -50,8 +50,7 @@ func TestOldRequestsAreForgotten(t *testing.T) {
 	require.EqualValues(t, 21, stepped(t, m, 1e-3)["metrics"].(map[string]any)["updates"])
 }
 
-// A model that nobody asks anything has no requests in the memory; who polls for one gets what it came to, from the journal, and what is
-// held of it counts once.
+// An idle model has no requests in memory; a poll reads the result from the journal, and its memory counts once.
 func TestWhatSleepsIsRead(t *testing.T) {
 	s := serve(t, t.TempDir(), func(o *Options) { o.Idle = time.Millisecond })
 	m := train(t, s.connect(t), 1)
@@ -64,7 +63,7 @@ func TestWhatSleepsIsRead(t *testing.T) {
 			return r.entries == nil && r.held == 0
 		}, 10*time.Second, time.Millisecond)
 	}
-	learned(t, m, crossEntropy(lesson(text1, 3, 1))) // in the middle of a step: it is done again
+	learned(t, m, crossEntropy(lesson(text1, 3, 1))) // in the middle of a step, which is repeated
 	asleep()
 	want, err := s.Wait(t.Context(), m.ID+"#1")
 	require.NoError(t, err)
@@ -81,7 +80,7 @@ func TestWhatSleepsIsRead(t *testing.T) {
 	require.Equal(t, want, again)
 }
 
-// Of a model that sleeps nothing is held for who polls but what its snapshot has not.
+// For polls of an idle model, only requests after its snapshot are held in memory.
 func TestWhatASnapshotHasIsNotHeld(t *testing.T) {
 	s := serve(t, t.TempDir(), func(o *Options) { o.Replay = time.Nanosecond })
 	m := train(t, s.connect(t), 1)
@@ -103,7 +102,7 @@ func TestWhatASnapshotHasIsNotHeld(t *testing.T) {
 	require.EqualValues(t, 2, stepped(t, m, 1e-2)["metrics"].(map[string]any)["updates"])
 }
 
-// Sampling sessions, and what a session says of itself, are in the store alone.
+// Sampling sessions, and the metadata of a session, are only in the store.
 func TestSessionsAreInTheStore(t *testing.T) {
 	s := serve(t, t.TempDir(), func(o *Options) { o.Moments = 2 })
 	made := s.get(t, "POST", "create_session", map[string]any{"tags": []string{"a"}, "user_metadata": map[string]any{"run": "x"}})
@@ -127,7 +126,7 @@ func TestSessionsAreInTheStore(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, files, 1)
 
-	// What was drawn is told though the weights have gone; what is to be drawn with them fails, and says what to do.
+	// A finished sample is returned though the weights are gone; a new one fails, and says what to do.
 	_, err = s.Wait(t.Context(), unnamed[0].ID+"#0")
 	require.NoError(t, err)
 	_, err = unnamed[0].Sample(t.Context(), text1, free(1, 2, 1))

@@ -18,14 +18,14 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/client"
 )
 
-// What goes wrong inside is in the log; a client is not told where things lie on this machine.
+// Internal errors are logged; clients do not see paths of this machine.
 func TestFaultsAreInTheLog(t *testing.T) {
 	var log bytes.Buffer
 	s := serve(t, t.TempDir(), func(o *Options) { o.Log = slog.New(slog.NewJSONHandler(&log, nil)) })
 	m := train(t, s.connect(t), 1)
 	folder, err := filepath.Glob(filepath.Join(s.store, "runs", "*"))
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(folder[0], "weights"), nil, 0o644)) // where a folder is to be
+	require.NoError(t, os.WriteFile(filepath.Join(folder[0], "weights"), nil, 0o644)) // where a folder is needed
 	_, err = m.Save(t.Context(), "one")
 	require.EqualError(t, err, "server: the server failed; its log says why")
 	require.Contains(t, log.String(), `"level":"ERROR","msg":"a request failed","model":"`+m.ID)
@@ -43,7 +43,7 @@ func TestFaultsAreInTheLog(t *testing.T) {
 	require.Contains(t, log.String(), "statfs "+s.store)
 }
 
-// A request that the machine failed is not done again, and those behind it are done as if it had not been.
+// A request that failed because of the machine is not repeated, and those after it run as if it had not been sent.
 func TestAModelGoesOnAfterAFault(t *testing.T) {
 	s := serve(t, t.TempDir())
 	n := s.connect(t)
@@ -54,14 +54,14 @@ func TestAModelGoesOnAfterAFault(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, saved, 1)
 	state := filepath.Join(filepath.Dir(saved[0]), "state")
-	require.NoError(t, os.WriteFile(state, nil, 0o644)) // what is loaded cannot be kept, as on a disk that is full
+	require.NoError(t, os.WriteFile(state, nil, 0o644)) // so that the loaded state cannot be saved, as on a full disk
 	require.ErrorContains(t, m.Load(t.Context(), path, true), "server: ")
 	require.NoError(t, os.Remove(state))
 	q := crossEntropy(lesson(text1, 3, 1))
 	require.Equal(t, learned(t, other, q).LogProbs, learned(t, m, q).LogProbs)
 }
 
-// A load keeps its state before its result: a server that was killed between the two gives the result when it is there again.
+// A load saves its state before its result: if the server is killed in between, the result is there after the restart.
 func TestALoadThatWasCutOffIsAnswered(t *testing.T) {
 	first := serve(t, t.TempDir())
 	n := first.connect(t)
@@ -82,7 +82,7 @@ func TestALoadThatWasCutOffIsAnswered(t *testing.T) {
 	require.Len(t, journals, 1)
 	text, err := os.ReadFile(journals[0])
 	require.NoError(t, err)
-	last := 0 // record: its length, two checksums, what it says
+	last := 0 // a record: its length, two checksums, its text
 	for next := 0; next < len(text); next += 12 + int(binary.LittleEndian.Uint32(text[next:])) {
 		last = next
 	}
@@ -97,7 +97,7 @@ func TestALoadThatWasCutOffIsAnswered(t *testing.T) {
 	again.Session = &client.Session{Client: second.Client, ID: n.ID}
 	require.Equal(t, learned(t, m, q), learned(t, &again, q))
 	require.Equal(t, stepped(t, m, 1e-2), stepped(t, &again, 1e-2))
-	count := func(s *site) (waiting, held int) { // requests without a result; bytes that no snapshot has
+	count := func(s *site) (waiting, held int) { // waiting: requests without a result; held: bytes that no snapshot has
 		r := s.server.runs[m.ID]
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -109,7 +109,7 @@ func TestALoadThatWasCutOffIsAnswered(t *testing.T) {
 	require.LessOrEqual(t, heldAfter, held)
 }
 
-// What a model was told for want of room on the backend is not done later, when there is some, and not by the next server.
+// A request that failed because the backend was full is not repeated later, when there is room, and not by the next server.
 func TestWhatFailedForWantOfRoomStaysUndone(t *testing.T) {
 	folder := t.TempDir()
 	s := serve(t, folder, func(o *Options) { o.Idle, o.Layouts = time.Millisecond, 1 })
@@ -117,7 +117,7 @@ func TestWhatFailedForWantOfRoomStaysUndone(t *testing.T) {
 	m, other := train(t, n, 1), train(t, n, 1)
 	q := crossEntropy(lesson(text1, 3, 1))
 	var key benchKey
-	require.Eventually(t, func() bool { // both sleep
+	require.Eventually(t, func() bool { // both are idle
 		s.server.benchMu.Lock()
 		defer s.server.benchMu.Unlock()
 		for k, b := range s.server.benches {
@@ -140,7 +140,7 @@ func TestWhatFailedForWantOfRoomStaysUndone(t *testing.T) {
 	require.Equal(t, want, learned(t, m, q))
 	stepped(t, m, 1e-2)
 	want = learned(t, other, q)
-	require.Equal(t, want, learned(t, m, q)) // of two gradients it would be another
+	require.Equal(t, want, learned(t, m, q)) // with both gradients it would differ
 
 	copied := filepath.Join(t.TempDir(), "store")
 	require.NoError(t, os.CopyFS(copied, os.DirFS(folder)))
@@ -152,9 +152,9 @@ func TestWhatFailedForWantOfRoomStaysUndone(t *testing.T) {
 	require.Equal(t, learned(t, other, q), learned(t, &again, q))
 }
 
-// What the machine failed stays undone also when its result is not kept any more.
+// A request that failed because of the machine is not repeated, even when its result is no longer kept.
 func TestWhatFailedLongAgoStaysUndone(t *testing.T) {
-	s := serve(t, t.TempDir(), func(o *Options) { o.Models, o.Kept = 1, 1 }) // one leaves the memory for the other
+	s := serve(t, t.TempDir(), func(o *Options) { o.Models, o.Kept = 1, 1 }) // each leaves memory when the other is used
 	n := s.connect(t)
 	m, other := train(t, n, 1), train(t, n, 1)
 	q := crossEntropy(lesson(text1, 3, 1))
@@ -170,12 +170,12 @@ func TestWhatFailedLongAgoStaysUndone(t *testing.T) {
 	for range 3 {
 		require.Equal(t, learned(t, other, q), learned(t, m, q))
 	}
-	require.Equal(t, stepped(t, other, 1e-2), stepped(t, m, 1e-2)) // of four gradients it would be another
+	require.Equal(t, stepped(t, other, 1e-2), stepped(t, m, 1e-2)) // with the other gradients it would differ
 }
 
-// A load that failed for want of its checkpoint stays undone also when there is one of that name, and the model is made anew.
+// A load that failed because its checkpoint was missing is not repeated when there is one, and the model is made again.
 func TestALoadThatFailedStaysUndone(t *testing.T) {
-	s := serve(t, t.TempDir(), func(o *Options) { o.Models = 1 }) // one leaves the memory for the other
+	s := serve(t, t.TempDir(), func(o *Options) { o.Models = 1 }) // each leaves memory when the other is used
 	n := s.connect(t)
 	m, other := train(t, n, 1), train(t, n, 1)
 	q := crossEntropy(lesson(text1, 3, 1))
@@ -185,7 +185,7 @@ func TestALoadThatFailedStaysUndone(t *testing.T) {
 		stepped(t, one, 1e-2)
 		_, err := one.Save(t.Context(), "later")
 		require.NoError(t, err)
-		learned(t, one, q) // in the middle of a step nothing is kept
+		learned(t, one, q) // in the middle of a step no state is saved
 	}
 	require.Equal(t, stepped(t, other, 1e-2), stepped(t, m, 1e-2))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/client"
 )
 
-// over has a model refuse a step that would make its numbers infinite.
+// over requires that a model refuses a step that would make its weights infinite.
 func over(t *testing.T, m *client.Training, rate float64) {
 	t.Helper()
 	f, err := m.OptimStep(t.Context(), rate)
@@ -24,8 +24,8 @@ func over(t *testing.T, m *client.Training, rate float64) {
 	require.ErrorContains(t, err, ", so weights and moments are as they were before the step; lower it")
 }
 
-// A step that would make an adapter infinite is the user's error. The model stays as it was, with its gradient, so that the step can be
-// asked for again; so it is after a restart.
+// A step that would make an adapter infinite is the user's error. The model stays unchanged, gradient included, so that the step can be
+// repeated; also after a restart.
 func TestAStepBeyondAllNumbers(t *testing.T) {
 	store := t.TempDir()
 	var m, other *client.Training
@@ -53,7 +53,7 @@ func TestAStepBeyondAllNumbers(t *testing.T) {
 	})
 }
 
-// Weights that are numbers, but so large that nothing can be computed with them, are told of where they are used.
+// Finite weights so large that results are not are reported where they are used.
 func TestWeightsThatAreFarOff(t *testing.T) {
 	s := serve(t, t.TempDir())
 	m := train(t, s.connect(t), 1)
@@ -75,7 +75,7 @@ func TestWeightsThatAreFarOff(t *testing.T) {
 	learned(t, m, q)
 }
 
-// What is wrong with a checkpoint is told by the name that clients know it by.
+// Errors about a checkpoint use the name that clients know.
 func TestErrorsNameCheckpointsAndNoPaths(t *testing.T) {
 	s := serve(t, t.TempDir())
 	m := train(t, s.connect(t), 1)
@@ -116,7 +116,7 @@ func TestErrorsNameCheckpointsAndNoPaths(t *testing.T) {
 	}
 }
 
-// Bounds between which no ratio lies are refused by name.
+// Clip bounds that exclude every ratio are refused by name.
 func TestBoundsThatCross(t *testing.T) {
 	s := serve(t, t.TempDir())
 	m := train(t, s.connect(t), 1)
@@ -131,7 +131,7 @@ func TestBoundsThatCross(t *testing.T) {
 	}
 }
 
-// A call by another method than its own is told which there is.
+// A wrong method is answered with 405 and the allowed one.
 func TestOtherMethods(t *testing.T) {
 	s := serve(t, t.TempDir())
 	for call, methods := range map[string]string{"GET optim_step": "POST", "POST healthz": "GET, HEAD",
@@ -144,7 +144,7 @@ func TestOtherMethods(t *testing.T) {
 	require.Equal(t, 404, s.ask(t, "GET", "nothing").StatusCode)
 }
 
-// ask makes a call of which only the head matters.
+// ask makes a call of which only the headers matter.
 func (s *site) ask(t *testing.T, method, path string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, s.URL+prefix+path, strings.NewReader("{}"))
@@ -155,7 +155,7 @@ func (s *site) ask(t *testing.T, method, path string) *http.Response {
 	return answer
 }
 
-// Whole numbers may be written with a fraction that is none.
+// Integers may be written as 1.0.
 func TestWholeNumbersInOtherWords(t *testing.T) {
 	s := serve(t, t.TempDir())
 	v, err := s.connect(t).Voice(t.Context(), "tiny", "")

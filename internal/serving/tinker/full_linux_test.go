@@ -23,7 +23,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/wire"
 )
 
-// smallDisk is one of a few megabytes, where this process may have one.
+// smallDisk mounts a file system of a few megabytes, if this process may.
 func smallDisk(t *testing.T, options string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -34,7 +34,7 @@ func smallDisk(t *testing.T, options string) string {
 	return dir
 }
 
-// fill takes all blocks of a disk but so many bytes, until it is removed.
+// fill fills a disk up to the given number of bytes, until the file is removed.
 func fill(t *testing.T, dir string, but int) (path string) {
 	t.Helper()
 	var disk syscall.Statfs_t
@@ -46,7 +46,7 @@ func fill(t *testing.T, dir string, but int) (path string) {
 	return path
 }
 
-// saysFull has an error say that the disk is full, and nothing of where it is.
+// saysFull requires an error that says that the disk is full, and not where.
 func saysFull(t *testing.T, dir string, err error) {
 	t.Helper()
 	require.ErrorContains(t, err, "the disk of the store is full; delete checkpoints or sessions")
@@ -54,7 +54,7 @@ func saysFull(t *testing.T, dir string, err error) {
 	require.NotContains(t, err.Error(), "no space")
 }
 
-// What finds no room is told in one way, whatever it was; the log says where.
+// All errors of a full disk are reported to clients in the same way; the log has the path.
 func TestWhatAClientHearsOfAFullDisk(t *testing.T) {
 	for _, why := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT} {
 		var log bytes.Buffer
@@ -70,7 +70,7 @@ func TestWhatAClientHearsOfAFullDisk(t *testing.T) {
 	}
 }
 
-// Where no file can be made, every call that makes one may be made again, and goes well when there is room.
+// If no file can be created, every call that creates one fails and can be repeated, and succeeds when there is room.
 func TestADiskWithoutFiles(t *testing.T) {
 	dir := smallDisk(t, "size=32m,nr_inodes=200")
 	s := serve(t, dir)
@@ -100,7 +100,7 @@ func TestADiskWithoutFiles(t *testing.T) {
 		},
 	}
 	patience := s.Patience
-	s.Patience = 1 // to be told, and not to try again until there is room
+	s.Patience = 1 // reports the error instead of trying again
 	for name, call := range calls {
 		err := call()
 		require.ErrorAs(t, err, &refused, name)
@@ -127,7 +127,7 @@ func TestADiskWithoutFiles(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A journal that found no room goes on when there is some: with what was taken, and what somebody was told.
+// A journal that found no room continues when there is some: with accepted requests, and with results that were returned.
 func TestAJournalOnAFullDisk(t *testing.T) {
 	dir := smallDisk(t, "size=4m")
 	s := serve(t, dir)
@@ -139,9 +139,9 @@ func TestAJournalOnAFullDisk(t *testing.T) {
 	for range 100 {
 		long = append(long, lesson(make([]int32, 250), 1, 1))
 	}
-	filler := fill(t, dir, 300<<10) // room enough to begin something
+	filler := fill(t, dir, 300<<10) // room enough to begin
 	patience := s.Patience
-	s.Patience = 1 // to be told, and not to try again until there is room
+	s.Patience = 1 // reports the error instead of trying again
 	_, err := m.ForwardBackward(t.Context(), crossEntropy(long...))
 	s.Patience = patience
 	var refused *client.Refused
@@ -151,7 +151,7 @@ func TestAJournalOnAFullDisk(t *testing.T) {
 	m.Seq--
 	require.NoError(t, os.Remove(filler))
 
-	// What a request that was taken came to finds none.
+	// There is no room for the result of an accepted request.
 	other := train(t, n, 1)
 	learned(t, other, crossEntropy(lesson(text1, 3, 1)))
 	turn := s.server.bases["tiny"].Turn
@@ -166,7 +166,7 @@ func TestAJournalOnAFullDisk(t *testing.T) {
 	saysFull(t, dir, err)
 	require.NoError(t, os.Remove(filler))
 	want := stepped(t, other, 1e-2)["metrics"]
-	require.Equal(t, want, stepped(t, m, 1e-2)["metrics"]) // what failed is not done later
+	require.Equal(t, want, stepped(t, m, 1e-2)["metrics"]) // what failed is not repeated later
 
 	copied := filepath.Join(t.TempDir(), "store")
 	require.NoError(t, os.CopyFS(copied, os.DirFS(dir)))
@@ -179,7 +179,7 @@ func TestAJournalOnAFullDisk(t *testing.T) {
 	require.Equal(t, learned(t, other, q), learned(t, &again, q))
 }
 
-// A model that nobody asks anything has no file open, and goes on where it was when somebody does.
+// An idle model has no file open, and continues when it is used again.
 func TestModelsThatRestHaveNoFilesOpen(t *testing.T) {
 	folder := t.TempDir()
 	s := serve(t, folder, func(o *Options) { o.Idle = time.Millisecond })

@@ -155,7 +155,7 @@ func (s *Server) find(who, id string) (*future, error) {
 			return f, err
 		}
 	default:
-		if _, err := s.findVoice(who, below); err == nil { // the server was restarted: the client sends it again
+		if _, err := s.findSamplingSession(who, below); err == nil { // the server was restarted: the client sends it again
 			return nil, &status{http.StatusGone, badinput.Errorf("request_id: %.200q is not known any more; send it again", id)}
 		}
 	}

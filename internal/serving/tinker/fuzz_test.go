@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// calls are those of the protocol, one of which a fuzzer picks.
+// calls are the calls of the protocol, one of which a fuzzer picks.
 var calls = []string{"POST client/config", "POST client/dynamic_config", "POST auth/token", "POST create_session", "POST session_heartbeat",
 	"POST telemetry", "GET healthz", "GET get_server_capabilities", "POST create_model", "POST get_info", "POST unload_model",
 	"POST forward_backward", "POST optim_step", "POST save_weights", "POST load_weights", "POST save_weights_for_sampler",
@@ -21,7 +21,7 @@ var calls = []string{"POST client/config", "POST client/dynamic_config", "POST a
 	"DELETE training_runs/ID/checkpoints/weights/ID", "PUT training_runs/ID/checkpoints/weights/ID/ttl",
 	"POST training_runs/ID/checkpoints/ID/a/publish", "GET training_runs/ID/checkpoints/weights/ID/archive", "GET archives/ID"}
 
-// Whatever comes to whatever call, it is answered with a code that says whose fault it is, and all that is written is in the store.
+// Any body to any call is answered with a status that says whose fault it is, and files are written only in the store.
 func FuzzCalls(f *testing.F) {
 	all, err := bases()
 	require.NoError(f, err)

@@ -8,22 +8,22 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/store"
 )
 
-// record appends to the journal, first the owed records; mu is held. If the disk is full, it may be tried again. After any other
+// record appends to the journal, first the unwritten ones; mu is held. If the disk is full, it may be tried again. After any other
 // failure the journal is not written any more, as it is unknown what of it is on disk.
 func (r *run) record(sync bool, records ...store.Record) error {
 	if r.broken != nil {
 		return r.broken
 	}
-	owed := len(r.owed)
-	for i, rec := range slices.Concat(r.owed, records) {
+	unwritten := len(r.unwritten)
+	for i, rec := range slices.Concat(r.unwritten, records) {
 		switch err := r.journal.Append(rec); {
 		case errors.Is(err, store.ErrUnwritten):
 			return err
 		case err != nil:
 			r.broken = err
 			return err
-		case i < owed:
-			r.owed = r.owed[1:]
+		case i < unwritten:
+			r.unwritten = r.unwritten[1:]
 		}
 	}
 	if sync {
@@ -32,30 +32,30 @@ func (r *run) record(sync bool, records ...store.Record) error {
 	return r.broken
 }
 
-// owe appends a result that a client may have seen to the journal, or notes it to be appended when there is room; mu is held.
-func (r *run) owe(rec store.Record) {
-	if len(r.owed) > 0 || errors.Is(r.record(false, rec), store.ErrUnwritten) {
-		r.owed = append(r.owed, rec)
+// recordResult appends a result that a client may have seen to the journal, or notes it to be appended when there is room; mu is held.
+func (r *run) recordResult(rec store.Record) {
+	if len(r.unwritten) > 0 || errors.Is(r.record(false, rec), store.ErrUnwritten) {
+		r.unwritten = append(r.unwritten, rec)
 	}
 }
 
-// rest closes the journal until the next request; mu is held. If none comes for a while, the entries are dropped from memory.
-func (r *run) rest() {
+// suspend closes the journal until the next request; mu is held. If none comes for a while, the entries are dropped from memory.
+func (r *run) suspend() {
 	if err := r.journal.Rest(); err != nil {
 		r.broken = err
 		r.s.Log.Error("a journal cannot be continued", "model", r.ID, "error", err)
 	}
-	if r.fading == nil {
-		r.fading = time.AfterFunc(r.s.Idle, r.fade)
+	if r.idleTimer == nil {
+		r.idleTimer = time.AfterFunc(r.s.Idle, r.dropIdle)
 	}
-	r.fading.Reset(r.s.Idle)
+	r.idleTimer.Reset(r.s.Idle)
 }
 
-// fade drops the entries of an idle model from memory: open reads them again.
-func (r *run) fade() {
+// dropIdle drops the entries of an idle model from memory: open reads them again.
+func (r *run) dropIdle() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.working && r.waiting == 0 && r.broken == nil && len(r.owed) == 0 {
+	if !r.working && r.waiting == 0 && r.broken == nil && len(r.unwritten) == 0 {
 		r.hold(-r.held)
 		r.journal, r.entries = nil, nil
 	}

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each hole in the numbers of a model is waited for from when it is seen: one that was filled leaves nothing of its time to the next.
+// Each gap in a model's sequence numbers has its own time-out, from when it is noticed: a gap that was filled does not shorten the next
+// one's.
 func TestAHoleThatWasFilledIsForgotten(t *testing.T) {
 	s := serve(t, t.TempDir())
 	m := train(t, s.connect(t), 1)
@@ -27,7 +28,7 @@ func TestAHoleThatWasFilledIsForgotten(t *testing.T) {
 	require.False(t, waits())
 }
 
-// What a request brought is let go of once a state has what it did, and counted off once.
+// The body of a request is freed once a state includes its effect, and subtracted once.
 func TestBodiesAreLetGoOfOnce(t *testing.T) {
 	s := serve(t, t.TempDir(), func(o *Options) { o.Replay = time.Nanosecond })
 	m := train(t, s.connect(t), 1)
@@ -50,7 +51,7 @@ func TestBodiesAreLetGoOfOnce(t *testing.T) {
 	}
 }
 
-// A model that is at work when those are let go of that nobody asks keeps its requests.
+// A model that is working when idle ones are unloaded keeps its requests.
 func TestAModelAtWorkDoesNotFade(t *testing.T) {
 	s := serve(t, t.TempDir())
 	m := train(t, s.connect(t), 1)
@@ -58,7 +59,7 @@ func TestAModelAtWorkDoesNotFade(t *testing.T) {
 	turn.Lock()
 	f, err := m.ForwardBackward(t.Context(), crossEntropy(lesson(text1, 3, 1)))
 	require.NoError(t, err)
-	s.server.runs[m.ID].fade()
+	s.server.runs[m.ID].dropIdle()
 	turn.Unlock()
 	_, err = f.Wait(t.Context())
 	require.NoError(t, err)

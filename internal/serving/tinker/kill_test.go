@@ -83,8 +83,8 @@ func (p *process) kill() {
 	_ = p.cmd.Wait()
 }
 
-// journey is a session as a program would write it: steps with both calls in flight, saves, loads and samples. It gives what
-// the program saw and the bytes of the last adapter.
+// journey is a session of a usual program: steps with both calls in flight, saves, loads and samples. It returns what the program saw,
+// and the bytes of the last adapter.
 func journey(ctx context.Context, url, dir string, steps int) (string, error) {
 	c := &client.Client{URL: url, Patience: time.Minute}
 	n, err := c.Connect(ctx)
@@ -107,7 +107,7 @@ func journey(ctx context.Context, url, dir string, steps int) (string, error) {
 	if _, err := m.SaveSampler(ctx, "last"); err != nil {
 		return "", err
 	}
-	// The client reads it as anybody would, but for the archive's date.
+	// The files that the client can download, except the archive, which has a date.
 	paths, err := filepath.Glob(filepath.Join(dir, "runs", "*", store.Sampler, "last", "adapter_model.safetensors"))
 	if err != nil || len(paths) != 1 {
 		return "", fmt.Errorf("found adapters %q: %w", paths, err)
@@ -116,7 +116,7 @@ func journey(ctx context.Context, url, dir string, steps int) (string, error) {
 	return fmt.Sprintf("%sadapter %x\n", saw, sha256.Sum256(text)), err
 }
 
-// killed runs a session of so many steps and kills the server so many times meanwhile.
+// killed runs a session of the given number of steps, and kills the server the given number of times.
 func killed(t *testing.T, steps, times int, seed uint64) (saw string, kills int) {
 	p := &process{store: t.TempDir(), address: freeAddress(t)}
 	p.start(t)
@@ -148,8 +148,8 @@ func killed(t *testing.T, steps, times int, seed uint64) (saw string, kills int)
 	}
 }
 
-// A session whose server is killed goes on after each restart, and ends with what one that nobody disturbed ends with.
-// GRPO_TINKER_KILLS is how many times it is killed.
+// A session whose server is killed continues after each restart, and ends with the results of an undisturbed one. GRPO_TINKER_KILLS is
+// the number of kills.
 func TestASessionSurvivesKills(t *testing.T) {
 	times := 1
 	if s := os.Getenv("GRPO_TINKER_KILLS"); s != "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/client"
 )
 
-// Where models of as many layouts are there as may be, another has room as soon as the unload of one is answered.
+// At the limit of layouts, another one has room as soon as the unload of a model is answered.
 func TestAnUnloadedModelGivesItsLayoutFree(t *testing.T) {
 	s := serve(t, t.TempDir(), func(o *Options) { o.Layouts, o.Idle = 1, 50*time.Millisecond })
 	n := s.connect(t)
@@ -29,7 +29,7 @@ func TestAnUnloadedModelGivesItsLayoutFree(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Where as many layouts are there as may be, each that nobody uses any more gives its place to another one.
+// At the limit of layouts, any unused one makes room for another.
 func TestAnyLayoutThatIsFreeMakesRoom(t *testing.T) {
 	s := serve(t, t.TempDir())
 	key := func(rank int) benchKey { return benchKey{base: "tiny", rank: rank, attn: true} }
@@ -47,8 +47,8 @@ func TestAnyLayoutThatIsFreeMakesRoom(t *testing.T) {
 	}
 }
 
-// Where as many layouts are there as may be, one of which no model has anything to do makes room for another at once: of several that which
-// was asked before the others, and none that has a request under way. What a model learned stays, also in the middle of a step.
+// At the limit of layouts, an idle one makes room for another at once: of several the least recently used, and none with a pending
+// request. What a model has learned is kept, also in the middle of a step.
 func TestALayoutWithoutWorkMakesRoom(t *testing.T) {
 	q := crossEntropy(lesson(text1, 3, 1))
 	lessons := func(s *site, disturb func(n *client.Session)) (out []any) {
@@ -75,7 +75,7 @@ func TestALayoutWithoutWorkMakesRoom(t *testing.T) {
 			require.NoError(t, err)
 			rank++
 		}
-		require.ElementsMatch(t, []int{rank - 2, rank - 1}, ranks(), "the one that was asked last before the others made room")
+		require.ElementsMatch(t, []int{rank - 2, rank - 1}, ranks(), "the least recently used layout made room")
 	}))
 
 	turn := s.server.bases["tiny"].Turn

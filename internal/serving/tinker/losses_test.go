@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/wire"
 )
 
-// Each loss by its formula, of one token, and its derivative by lp.
+// Each loss by its formula, for one token, and its derivative with respect to lp.
 var formulas = map[string]struct {
 	config  map[string]float64
 	formula func(lp, q, a float64) (loss, slope float64)
@@ -38,8 +38,8 @@ var formulas = map[string]struct {
 	}},
 }
 
-// A loss has the value of its formula, and its gradient is that of a cross entropy whose weights are the derivatives of the
-// formula: what a client does that brings a loss of its own.
+// A loss has the value of its formula, and its gradient is that of a cross entropy whose weights are the derivatives of the formula,
+// which is how a client implements its own loss.
 func TestLossesAreTheirFormulas(t *testing.T) {
 	s := serve(t, t.TempDir())
 	n := s.connect(t)
@@ -65,9 +65,9 @@ func TestLossesAreTheirFormulas(t *testing.T) {
 			rows := len(tokens) - 1
 			q, a, w := make([]float32, rows), make([]float32, rows), make([]float32, rows)
 			for p := range rows {
-				q[p] = lp[i].Floats[p] + float32(p%4)*0.3 - 0.5 // ratios on both sides of the clips
+				q[p] = lp[i].Floats[p] + float32(p%4)*0.3 - 0.5 // ratios on both sides of the clip bounds
 				if a[p] = float32(p%3) - 1.2; p == 0 {
-					q[p], a[p] = lp[i].Floats[p], 0 // of a prompt
+					q[p], a[p] = lp[i].Floats[p], 0 // of the prompt
 				}
 				loss, slope := f.formula(float64(lp[i].Floats[p]), float64(q[p]), float64(a[p]))
 				want += loss
@@ -91,7 +91,7 @@ func TestLossesAreTheirFormulas(t *testing.T) {
 	}
 }
 
-// Several targets at one position are as many losses.
+// Several targets at a position are separate losses.
 func TestCrossEntropyOfSeveralTargets(t *testing.T) {
 	s := serve(t, t.TempDir())
 	m := train(t, s.connect(t), 3)
@@ -123,7 +123,7 @@ func TestCrossEntropyOfSeveralTargets(t *testing.T) {
 	require.InEpsilon(t, apart.Metrics["loss:sum"], together.Metrics["loss:sum"], 1e-9)
 }
 
-// What is wrong with a request is said by its future, uses its number up, and changes nothing.
+// An invalid request fails by its future, uses up its sequence number, and changes nothing.
 func TestRequestsThatAreWrong(t *testing.T) {
 	s := serve(t, t.TempDir())
 	m := train(t, s.connect(t), 3)

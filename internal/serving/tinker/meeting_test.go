@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/store"
 )
 
-// both does two things at once, and counts those that went well.
+// both runs two functions concurrently, and counts those that succeeded.
 func both(a, b func() error) (well int) {
 	var errs [2]error
 	var done sync.WaitGroup
@@ -28,24 +28,24 @@ func both(a, b func() error) (well int) {
 	return well
 }
 
-// Of two sampling sessions of one number that are made at once one is, and the other is refused.
+// Of two concurrent requests for one sampling session, one succeeds, and the other is refused.
 func TestTwoSamplingSessionsOfANumber(t *testing.T) {
 	s := serve(t, t.TempDir())
 	n := s.connect(t)
 	path, err := train(t, n, 1).SaveSampler(t.Context(), "a")
 	require.NoError(t, err)
 	for k := range 8 {
-		voice := func(key, value string) func() error {
+		open := func(key, value string) func() error {
 			return func() error {
 				return s.Call(t.Context(), "POST", "create_sampling_session",
 					map[string]any{"session_id": n.ID, "sampling_session_seq_id": 100 + k, key: value}, nil)
 			}
 		}
-		require.Equal(t, 1, both(voice("base_model", "tiny"), voice("model_path", path)))
+		require.Equal(t, 1, both(open("base_model", "tiny"), open("model_path", path)))
 	}
 }
 
-// A checkpoint that is published while another gives it a time to live has both.
+// Publishing a checkpoint and setting its time to live concurrently do both.
 func TestACheckpointIsChangedTwiceAtOnce(t *testing.T) {
 	s := serve(t, t.TempDir())
 	m := train(t, s.connect(t), 1)
@@ -64,7 +64,7 @@ func TestACheckpointIsChangedTwiceAtOnce(t *testing.T) {
 	}
 }
 
-// A model whose making failed halfway is made by the same call alone: another one of its number is refused.
+// A model whose creation failed halfway can only be created by the same call: another one with its number is refused.
 func TestAModelThatWasHalfMade(t *testing.T) {
 	s := serve(t, t.TempDir())
 	s.Patience = 1
@@ -74,7 +74,7 @@ func TestAModelThatWasHalfMade(t *testing.T) {
 			"lora_config": map[string]any{"rank": rank, "seed": 1}}, nil)
 	}
 	journal := filepath.Join(s.store, "runs", n.ID+"_train_0", "journal")
-	require.NoError(t, os.MkdirAll(journal, 0o755)) // in its place nothing can be written
+	require.NoError(t, os.MkdirAll(journal, 0o755)) // so that the journal cannot be created
 	require.Error(t, create(8))
 	require.NoError(t, os.Remove(journal))
 	var refused *client.Refused
@@ -83,7 +83,7 @@ func TestAModelThatWasHalfMade(t *testing.T) {
 	require.NoError(t, create(8))
 }
 
-// As many likely tokens as no model has are all of them.
+// A top-k larger than the vocabulary means all tokens.
 func TestTopKBeyond32Bits(t *testing.T) {
 	s := serve(t, t.TempDir())
 	v, err := s.connect(t).Voice(t.Context(), "tiny", "")
@@ -98,7 +98,7 @@ func TestTopKBeyond32Bits(t *testing.T) {
 	require.Equal(t, draw(-1), draw(1<<32+1))
 }
 
-// saveAgain puts the content of a checkpoint in the place of another one.
+// saveAgain replaces a checkpoint by the content of another one.
 func saveAgain(r *run, kind, name, as string) error {
 	from, err := r.Find(kind, name)
 	if err != nil {
@@ -109,7 +109,7 @@ func saveAgain(r *run, kind, name, as string) error {
 	})
 }
 
-// A checkpoint that is saved again while it is loaded gives what it had, and not one half of each.
+// A checkpoint that is saved again while it is loaded gives its old content, and no mixture.
 func TestALoadWhileItIsSavedAgain(t *testing.T) {
 	s := serve(t, t.TempDir())
 	n := s.connect(t)
@@ -126,7 +126,7 @@ func TestALoadWhileItIsSavedAgain(t *testing.T) {
 	turn.Lock()
 	loaded, saved := make(chan error, 1), make(chan error, 1)
 	go func() { loaded <- other.Load(t.Context(), store.Path(m.ID, store.Weights, "one"), true) }()
-	time.Sleep(200 * time.Millisecond) // it has read something, and waits
+	time.Sleep(200 * time.Millisecond) // it has read a part, and waits
 	go func() { saved <- saveAgain(s.server.runs[m.ID], store.Weights, "two", "one") }()
 	time.Sleep(50 * time.Millisecond)
 	turn.Unlock()
@@ -140,7 +140,7 @@ func TestALoadWhileItIsSavedAgain(t *testing.T) {
 	require.Equal(t, after(same), after(other))
 }
 
-// What waits to be sampled with a checkpoint that is saved again meanwhile fails.
+// A sample that waits for a checkpoint fails if that is saved again meanwhile.
 func TestASampleOfWhatIsSavedAgain(t *testing.T) {
 	s := serve(t, t.TempDir())
 	n := s.connect(t)
@@ -155,7 +155,7 @@ func TestASampleOfWhatIsSavedAgain(t *testing.T) {
 	}
 	v, err := n.Voice(t.Context(), "", path)
 	require.NoError(t, err)
-	known, err := s.server.voice(v.ID)
+	known, err := s.server.samplingSession(v.ID)
 	require.NoError(t, err)
 	w, err := s.server.adapter(known)
 	require.NoError(t, err)

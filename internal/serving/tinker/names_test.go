@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/wire"
 )
 
-// renamed is a lesson in which the weights are called otherwise.
+// renamed is a request in which the weights have another name.
 func renamed(name string) wire.ForwardBackward {
 	d := lesson(text1, 3, 1)
 	d.Inputs = maps.Clone(d.Inputs)
@@ -25,7 +25,7 @@ func renamed(name string) wire.ForwardBackward {
 	return crossEntropy(lesson(text2, 2, 1), d)
 }
 
-// Data and settings that are called by a name that nobody reads fail by their future, use their number up and change nothing.
+// Unknown names of data and settings fail by the future, use up the sequence number, and change nothing.
 func TestNamesThatNobodyReads(t *testing.T) {
 	s := serve(t, t.TempDir())
 	m := train(t, s.connect(t), 1)
@@ -39,7 +39,7 @@ func TestNamesThatNobodyReads(t *testing.T) {
 		_, err = f.Wait(t.Context())
 		require.ErrorContains(t, err, want)
 	}
-	own := renamed("rewards") // of a loss that the client has
+	own := renamed("rewards") // of a client's own loss
 	own.ForwardOnly = true
 	learned(t, m, own)
 
@@ -73,7 +73,7 @@ func TestNamesThatNobodyReads(t *testing.T) {
 	require.ErrorContains(t, err, `loss_fn_config: cross_entropy has no setting "zz", and no other; leave it out`)
 }
 
-// A call that is answered at once is refused at once.
+// Calls that are answered at once refuse them at once.
 func TestNamesThatAreRefusedAtOnce(t *testing.T) {
 	s := serve(t, t.TempDir())
 	n := s.connect(t)
@@ -124,7 +124,7 @@ func TestNamesThatAreRefusedAtOnce(t *testing.T) {
 	require.ErrorContains(t, err, "model_seq_id: that of "+n.ID+":train:3 was used for another create_model; send a higher one")
 }
 
-// What a server before names were looked at has done is done again as it was; what was refused stays refused after a restart.
+// Requests that a server accepted before names were checked are repeated as they were; refused ones stay refused after a restart.
 func TestNamesInAJournal(t *testing.T) {
 	first := serve(t, t.TempDir())
 	n := first.connect(t)
@@ -153,7 +153,7 @@ func TestNamesInAJournal(t *testing.T) {
 	require.Equal(t, want, stepped(t, &again, 1e-2)["metrics"])
 }
 
-// Names are compared where there are few of them; a request of many is read as fast as ever.
+// Names are compared only if there are few; a request with many is parsed as fast as ever.
 func TestNamesOfAnotherForm(t *testing.T) {
 	require.NoError(t, wire.Known([]byte(`{"adam_params":3}`), new(wire.OptimStep)))
 	require.NoError(t, wire.Known([]byte(`{"prompt":{"chunks":[1,null]},"sampling_params":null}`), new(wire.Sample)))

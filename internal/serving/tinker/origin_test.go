@@ -13,7 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/client"
 )
 
-// otherModel is the embedded model with another last weight: what a server has that was started with another model of the same name.
+// otherModel is the embedded model with one weight changed, as if the server was started with another model of the same name.
 func otherModel(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "model")
@@ -26,7 +26,7 @@ func otherModel(t *testing.T) string {
 	return dir
 }
 
-// twoSaved saves a model in both ways, and gives where with the session.
+// twoSaved saves a model in both ways, and returns the paths and the session.
 func twoSaved(t *testing.T, store string) (n *client.Session, paths []string) {
 	t.Run("saved", func(t *testing.T) {
 		s := serve(t, store)
@@ -46,8 +46,8 @@ func twoSaved(t *testing.T, store string) (n *client.Session, paths []string) {
 	return n, paths
 }
 
-// What is saved says which weights it was trained over, and goes with no others of that name; what was saved before that was written
-// down goes with any, and the log says so once.
+// A saved adapter names the weights that it was trained on, and is refused over others of the same name; an older one without that record
+// is accepted over any, and logged once.
 func TestAdaptersKnowTheirBase(t *testing.T) {
 	store := t.TempDir()
 	var log bytes.Buffer
@@ -80,7 +80,7 @@ func TestAdaptersKnowTheirBase(t *testing.T) {
 		}
 		m := &client.Training{Session: n, ID: strings.Split(strings.TrimPrefix(paths[0], "tinker://"), "/")[0], Seq: 100}
 		_, err := m.Save(t.Context(), "three")
-		require.ErrorContains(t, err, "was trained on another model than tiny is now", "nor does what was in memory go on over it")
+		require.ErrorContains(t, err, "was trained on another model than tiny is now", "the state of a model does not continue over it")
 	})
 	records, err := filepath.Glob(filepath.Join(store, "runs", "*", "*", "*", "base_model.json"))
 	require.NoError(t, err)

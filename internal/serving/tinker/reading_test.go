@@ -24,7 +24,7 @@ func (e *ending) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A body counts until something was made of it: those that wait for that are bounded with those that come in.
+// A body counts against the limit until it is decoded: bodies waiting for that are bounded together with those being read.
 func TestWhatIsNotMadeOfYetIsBounded(t *testing.T) {
 	s := serve(t, t.TempDir(), keyed)
 	ada := s.as("ada")
@@ -64,7 +64,7 @@ func TestWhatIsNotMadeOfYetIsBounded(t *testing.T) {
 	}
 }
 
-// A request to sample is as long as a prompt may be, and not as long as data.
+// A sampling request may be as long as a prompt, and not as long as training data.
 func TestAPromptIsNoData(t *testing.T) {
 	s := serve(t, t.TempDir(), keyed)
 	ada := s.as("ada")

@@ -17,7 +17,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/client"
 )
 
-// get makes a call that has to be answered.
+// get makes a call that must succeed.
 func (s *site) get(t *testing.T, method, path string, in any) map[string]any {
 	t.Helper()
 	var out map[string]any
@@ -25,7 +25,7 @@ func (s *site) get(t *testing.T, method, path string, in any) map[string]any {
 	return out
 }
 
-// refused makes a call that has to be refused with a code.
+// refused makes a call that must be refused with a status.
 func (s *site) refused(t *testing.T, code int, method, path string, in any) error {
 	t.Helper()
 	err := s.Call(t.Context(), method, path, in, nil)
@@ -84,7 +84,7 @@ func TestRunsAndCheckpointsAreListed(t *testing.T) {
 	s.refused(t, http.StatusBadRequest, "PUT", run+"/checkpoints/sampler_weights/two/ttl", map[string]any{"ttl_seconds": -5})
 }
 
-// An archive is fetched without a key by whoever has its address, and by nobody who has changed it.
+// An archive can be downloaded without a key by its signed address, and not by a changed one.
 func TestAnArchive(t *testing.T) {
 	store := t.TempDir()
 	s := serve(t, store)
@@ -146,7 +146,7 @@ func TestAnArchive(t *testing.T) {
 	}
 }
 
-// What a client does before anything else, and what it does all the time.
+// The calls of a client when it connects, and those that it repeats.
 func TestConnecting(t *testing.T) {
 	s := serve(t, t.TempDir())
 	r, err := http.NewRequestWithContext(t.Context(), "POST", s.URL+"/api/v1/client/config", strings.NewReader(`{"sdk_version":"0.25.0"}`))
@@ -173,7 +173,7 @@ func TestConnecting(t *testing.T) {
 	s.refused(t, http.StatusRequestEntityTooLarge, "POST", "forward_backward", make([]byte, s.server.Body+1))
 }
 
-// A packed body that grows beyond all bounds is not unpacked to its end.
+// A compressed body that exceeds the limit is not decompressed to its end.
 func TestAPackedBody(t *testing.T) {
 	s := serve(t, t.TempDir())
 	m := train(t, s.connect(t), 1)
@@ -200,7 +200,7 @@ func TestAPackedBody(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A store has one server, and what one knew the next knows, too.
+// A store is used by one server at a time, and the next one knows all that it has.
 func TestAStoreIsOpenedAgain(t *testing.T) {
 	dir := t.TempDir()
 	var path, id string

@@ -20,25 +20,25 @@ type run struct {
 	*store.Run
 	account *account // of the session's owner
 
-	mu       sync.Mutex // guards the following fields
-	journal  *store.Journal
-	broken   error          // why the journal cannot be written any more
-	owed     []store.Record // records that the disk had no room for
-	entries  map[int64]*entry
-	highest  int64 // the highest number of an entry
-	waiting  int   // entries without a result
-	bytes    int   // of the bodies of waiting entries
-	held     int   // bytes of bodies that no snapshot covers
-	results  int   // bytes of results
-	forgot   int64 // results of lower numbers were dropped
-	low      int64 // entries of numbers from 1 to below this one were dropped
-	fading   *time.Timer
-	working  bool
-	wake     chan struct{}
-	unloaded bool
-	yields   bool      // leave memory at the next idle moment
-	gone     *future   // of an unload that waits for the worker to end; nil: none
-	last     time.Time // time of the last request
+	mu        sync.Mutex // guards the following fields
+	journal   *store.Journal
+	broken    error          // why the journal cannot be written any more
+	unwritten []store.Record // records that the disk had no room for
+	entries   map[int64]*entry
+	highest   int64 // the highest number of an entry
+	waiting   int   // entries without a result
+	bytes     int   // of the bodies of waiting entries
+	held      int   // bytes of bodies that no snapshot covers
+	results   int   // bytes of results
+	forgot    int64 // results of lower numbers were dropped
+	low       int64 // entries of numbers from 1 to below this one were dropped
+	idleTimer *time.Timer
+	working   bool
+	wake      chan struct{}
+	unloaded  bool
+	yields    bool      // leave memory at the next idle moment
+	gone      *future   // of an unload that waits for the worker to end; nil: none
+	last      time.Time // time of the last request
 
 	worker
 }
@@ -200,19 +200,19 @@ func (r *run) start() {
 		r.s.work.Go(r.work)
 	}
 	if !r.working {
-		r.rest()
+		r.suspend()
 	}
 }
 
 // work executes requests until there are none for a while.
 func (r *run) work() {
-	if !r.takeSeat() {
+	if !r.takeModelSlot() {
 		r.mu.Lock()
 		r.working = false
 		r.mu.Unlock()
 		return
 	}
-	defer func() { <-r.account.seats }()
+	defer func() { <-r.account.modelSlots }()
 	if err := r.awake(); err != nil {
 		r.giveUp(err)
 		return
@@ -308,7 +308,7 @@ func (r *run) sleep() bool {
 		return false
 	}
 	r.leave()
-	r.rest()
+	r.suspend()
 	return true
 }
 
@@ -331,7 +331,7 @@ func (r *run) leave() {
 func (r *run) giveUp(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	defer r.rest()
+	defer r.suspend()
 	r.leave()
 	if r.s.ctx.Err() != nil {
 		return // the server's successor continues from the journal
@@ -342,7 +342,7 @@ func (r *run) giveUp(err error) {
 	for seq, e := range r.entries {
 		if !e.settled() {
 			r.finish(e, res)
-			r.owe(done(seq, res)) // even if the journal is broken
+			r.recordResult(done(seq, res)) // even if the journal is broken
 		}
 	}
 }

@@ -97,7 +97,7 @@ type Server struct {
 	runs     map[string]*run
 	accounts map[string]*account // by key name
 
-	voicing sync.Mutex // held while a sampling session is created, as the same request may come twice at once
+	samplingMu sync.Mutex // held while a sampling session is created, as the same request may come twice at once
 
 	prints map[string]provenance.Part // fingerprints of the bases, by name; constant
 	unsure sync.Map                   // adapter folders without a fingerprint that were logged

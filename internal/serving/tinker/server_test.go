@@ -31,7 +31,7 @@ var modelDir = sync.OnceValue(func() string {
 	return dir
 })
 
-// bases are the embedded model in a host that runs as long as the process. All servers of tests share it.
+// bases are the embedded model in a host that runs as long as the process; all servers of tests share it.
 var bases = sync.OnceValues(func() ([]*Base, error) {
 	b, err := cpu.New(cpu.Options{Threads: 1})
 	if err != nil {
@@ -54,7 +54,7 @@ type site struct {
 	store  string
 }
 
-// serve opens a server over a store, with these changes to its options.
+// serve opens a server over a store, with changes to its options.
 func serve(t *testing.T, store string, change ...func(*Options)) *site {
 	t.Helper()
 	all, err := bases()
@@ -87,7 +87,7 @@ func train(t *testing.T, n *client.Session, seed int64) *client.Training {
 	return m
 }
 
-// lesson is a datum of the tokens, of which the last n teach with a weight.
+// lesson is a datum of the tokens, the last n of which have a weight.
 func lesson(tokens []int32, n int, weight float32) wire.Datum {
 	rows := len(tokens) - 1
 	w := make([]float32, rows)
@@ -102,7 +102,7 @@ func crossEntropy(data ...wire.Datum) wire.ForwardBackward {
 	return wire.ForwardBackward{Loss: "cross_entropy", Data: data}
 }
 
-// got sends a request and waits for what it comes to.
+// got sends a request and waits for its result.
 func got[T any](t *testing.T) func(*client.Future[T], error) T {
 	return func(f *client.Future[T], err error) T {
 		t.Helper()
@@ -145,7 +145,7 @@ func TestAModelLearnsWhatItIsTaught(t *testing.T) {
 	require.Equal(t, []int64{6}, last.LogProbs[0].Shape)
 	require.Len(t, last.Metrics, 1)
 
-	// A forward pass leaves nothing, and has the same numbers.
+	// A forward pass changes nothing, and has the same results.
 	forward := lessons
 	forward.ForwardOnly = true
 	again := learned(t, m, forward)
@@ -154,7 +154,7 @@ func TestAModelLearnsWhatItIsTaught(t *testing.T) {
 	require.Equal(t, 0.0, stepped(t, m, 0)["metrics"].(map[string]any)["grad_norm"])
 }
 
-// Chunks come with the first of them last, and are done in the order of their numbers all the same.
+// The chunks of a request are sent with the first one last, and are processed in order all the same.
 func TestChunksAreOneRequest(t *testing.T) {
 	s := serve(t, t.TempDir())
 	n := s.connect(t)
@@ -248,7 +248,7 @@ func TestARequestIsDoneOnce(t *testing.T) {
 	require.EqualValues(t, 2, stepped(t, m, 1e-2)["metrics"].(map[string]any)["updates"])
 }
 
-// A number that does not come is passed over after a while, and is too late then.
+// A missing sequence number is skipped after a time-out, and is too late then.
 func TestAHoleIsWaitedFor(t *testing.T) {
 	s := serve(t, t.TempDir(), func(o *Options) { o.Hole = 50 * time.Millisecond })
 	m := train(t, s.connect(t), 1)
@@ -260,7 +260,7 @@ func TestAHoleIsWaitedFor(t *testing.T) {
 	require.ErrorContains(t, err, "user: seq_id: request 1 did not come in time")
 }
 
-// A model that nobody asks anything leaves the memory, also in the middle of a step, and is what it was when it is asked again.
+// An idle model leaves memory, also in the middle of a step, and has the same state when it is used again.
 func TestAModelSleeps(t *testing.T) {
 	var want, got []any
 	for _, idle := range []time.Duration{time.Hour, time.Millisecond} {
@@ -284,8 +284,7 @@ func TestAModelSleeps(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// What comes for a model that was unloaded is refused, not done after all, and so it is by the next server, also where the journal was
-// written anew.
+// Requests for an unloaded model are refused, also by the next server, and also if the journal was rewritten.
 func TestAModelThatIsUnloaded(t *testing.T) {
 	s := serve(t, t.TempDir(), func(o *Options) { o.Journal = 1 })
 	m := train(t, s.connect(t), 1)
@@ -299,10 +298,10 @@ func TestAModelThatIsUnloaded(t *testing.T) {
 	require.NoError(t, err)
 	_, err = f.Wait(t.Context())
 	require.ErrorContains(t, err, "was unloaded")
-	require.NotContains(t, s.server.runs[m.ID].entries, m.Seq, "nothing of it is kept")
+	require.NotContains(t, s.server.runs[m.ID].entries, m.Seq, "nothing of the model is left")
 
 	s.server.stop()
-	s.server.work.Wait() // what it has is on disk, and the journal is as short as can be
+	s.server.work.Wait() // all is on disk, and the journal is as short as possible
 	copied := filepath.Join(t.TempDir(), "store")
 	require.NoError(t, os.CopyFS(copied, os.DirFS(s.store)))
 	m.Client = serve(t, copied).Client
@@ -323,7 +322,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serveForever is the process that is killed.
+// serveForever is the main function of the process that is killed.
 func serveForever(store, address string) {
 	all, err := bases()
 	if err != nil {

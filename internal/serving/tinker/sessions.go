@@ -129,7 +129,7 @@ func (s *Server) getSession(r *http.Request) (any, error) {
 		return nil, err
 	}
 	runs := []string{}
-	voices, err := s.store.Names("samplers", n.ID+":")
+	samplers, err := s.store.Names("samplers", n.ID+":")
 	for _, m := range s.allRuns(s.who(r)) {
 		if m.Session != n.ID {
 			continue
@@ -138,11 +138,11 @@ func (s *Server) getSession(r *http.Request) (any, error) {
 		seqs, failed := m.Moments()
 		err = errors.Join(err, failed)
 		for _, seq := range seqs {
-			voices = append(voices, momentID(m.ID, seq))
+			samplers = append(samplers, momentID(m.ID, seq))
 		}
 	}
 	slices.Sort(runs)
-	slices.Sort(voices)
-	return map[string]any{"session_id": n.ID, "training_run_ids": runs, "sampler_ids": append([]string{}, slices.Compact(voices)...),
+	slices.Sort(samplers)
+	return map[string]any{"session_id": n.ID, "training_run_ids": runs, "sampler_ids": append([]string{}, slices.Compact(samplers)...),
 		"user_metadata": n.Metadata}, err
 }

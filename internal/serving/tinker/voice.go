@@ -22,8 +22,8 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// voice is a sampling session. What it samples from never changes.
-type voice struct {
+// samplingSession is a sampling session. What it samples from never changes.
+type samplingSession struct {
 	ID      string `json:"id"`
 	Session string `json:"session"`
 	Base    string `json:"base"`
@@ -35,25 +35,25 @@ type voice struct {
 // momentID is the ID of the sampling session over unnamed weights that a request saved.
 func momentID(model string, seq int64) string { return fmt.Sprintf("%s:sample:%d", model, seq) }
 
-// voice loads a sampling session from the store. That of unnamed weights follows from its ID.
-func (s *Server) voice(id string) (*voice, error) {
+// samplingSession loads a sampling session from the store. That of unnamed weights follows from its ID.
+func (s *Server) samplingSession(id string) (*samplingSession, error) {
 	model, number, _ := strings.Cut(id, ":sample:")
 	s.mu.Lock()
 	r := s.runs[model]
 	s.mu.Unlock()
 	if seq, err := strconv.ParseInt(number, 10, 64); r != nil && err == nil && momentID(model, seq) == id {
-		return &voice{ID: id, Session: r.Session, Base: r.Base, Run: model, Seq: seq}, nil
+		return &samplingSession{ID: id, Session: r.Session, Base: r.Base, Run: model, Seq: seq}, nil
 	}
-	var v voice
+	var v samplingSession
 	if err := s.store.Get("samplers", id, &v); err != nil || v.ID != id {
 		return nil, cmp.Or(err, fs.ErrNotExist)
 	}
 	return &v, nil
 }
 
-// findVoice returns a sampling session if it belongs to who.
-func (s *Server) findVoice(who, id string) (*voice, error) {
-	v, err := s.voice(id)
+// findSamplingSession returns a sampling session if it belongs to who.
+func (s *Server) findSamplingSession(who, id string) (*samplingSession, error) {
+	v, err := s.samplingSession(id)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (s *Server) createSamplingSession(r *http.Request) (any, error) {
 	if _, err := s.findSession(s.who(r), q.Session); err != nil {
 		return nil, err
 	}
-	v := &voice{ID: fmt.Sprintf("%s:sample:%d", q.Session, q.Seq), Session: q.Session}
+	v := &samplingSession{ID: fmt.Sprintf("%s:sample:%d", q.Session, q.Seq), Session: q.Session}
 	switch {
 	case q.Seq < 0:
 		return nil, badinput.Errorf("sampling_session_seq_id: found %d, expected 0 or more", q.Seq)
@@ -103,16 +103,16 @@ func (s *Server) createSamplingSession(r *http.Request) (any, error) {
 	if err := s.room(); err != nil {
 		return nil, err
 	}
-	s.voicing.Lock()
-	defer s.voicing.Unlock()
-	if old, err := s.findVoice(s.who(r), v.ID); err == nil && *old != *v {
+	s.samplingMu.Lock()
+	defer s.samplingMu.Unlock()
+	if old, err := s.findSamplingSession(s.who(r), v.ID); err == nil && *old != *v {
 		return nil, badinput.Errorf("sampling_session_seq_id: %d was used for another sampling session; send a higher one", q.Seq)
 	}
 	return map[string]string{"sampling_session_id": v.ID}, s.store.Put("samplers", v.ID, v)
 }
 
 func (s *Server) sampler(r *http.Request) (any, error) {
-	v, err := s.findVoice(s.who(r), r.PathValue("id"))
+	v, err := s.findSamplingSession(s.who(r), r.PathValue("id"))
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +139,7 @@ func (s *Server) asample(r *http.Request) (any, error) {
 	if err := wire.Read(body, &q); err != nil {
 		return nil, err
 	}
-	v, err := s.findVoice(s.who(r), q.Session)
+	v, err := s.findSamplingSession(s.who(r), q.Session)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +171,7 @@ func (s *Server) asample(r *http.Request) (any, error) {
 	return promise(id, ""), nil
 }
 
-func (s *Server) sample(ctx context.Context, v *voice, q *wire.Sample) (out wire.Sampled, err error) {
+func (s *Server) sample(ctx context.Context, v *samplingSession, q *wire.Sample) (out wire.Sampled, err error) {
 	base, err := s.base(v.Base)
 	if err != nil {
 		return out, err
@@ -230,7 +230,7 @@ const (
 )
 
 // request is the request to the sampler.
-func (b *Base) request(v *voice, q *wire.Sample) (r sampler.Request, err error) {
+func (b *Base) request(v *samplingSession, q *wire.Sample) (r sampler.Request, err error) {
 	r = sampler.Request{N: 1, ScorePrompt: q.PromptLogProbs, PromptTop: q.PromptTop}
 	for _, c := range q.Prompt.Chunks {
 		if c.Type != "encoded_text" {
@@ -310,7 +310,7 @@ func (b *Base) stops(p *sampler.Params, stop json.RawMessage) error {
 }
 
 // seedOf is the seed of a request without one: the same when it is sent again.
-func seedOf(voice string, seq int64) uint64 {
-	sum := sha256.Sum256(binary.LittleEndian.AppendUint64([]byte(voice), uint64(seq)))
+func seedOf(session string, seq int64) uint64 {
+	sum := sha256.Sum256(binary.LittleEndian.AppendUint64([]byte(session), uint64(seq)))
 	return binary.LittleEndian.Uint64(sum[:8]) & math.MaxInt64
 }

@@ -18,13 +18,13 @@ import (
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
-// free draws until the length, whatever is drawn.
+// free draws to the given length, without stops.
 func free(n, length int, seed int64) client.Ask {
 	return client.Ask{N: n, Params: map[string]any{"max_tokens": length, "seed": seed, "stop": []int{}}}
 }
 
-// What a sampling session speaks with is what was saved: steps after it do not move it, and the trainer agrees with every
-// log-probability, to the bit.
+// A sampling session uses the weights that were saved: later steps do not change it, and the trainer agrees with every log-probability,
+// to the bit.
 func TestASamplingSessionDoesNotMove(t *testing.T) {
 	s := serve(t, t.TempDir())
 	n := s.connect(t)
@@ -85,7 +85,7 @@ func TestASamplingSessionDoesNotMove(t *testing.T) {
 	require.Equal(t, map[string]any{"sampler_id": named.ID, "base_model": "tiny", "model_path": path}, about)
 }
 
-// One over a checkpoint whose name is saved again does not go over to what that is then.
+// A sampling session over a checkpoint whose name is saved again keeps the old weights.
 func TestASamplingSessionOfANameThatIsSavedAgain(t *testing.T) {
 	s := serve(t, t.TempDir())
 	n := s.connect(t)
@@ -108,7 +108,7 @@ func TestASamplingSessionOfANameThatIsSavedAgain(t *testing.T) {
 	require.NotEqual(t, first.Sequences, newer.Sequences)
 }
 
-// requireTop wants the most likely tokens at each place to fall, and to agree with the token that is there.
+// requireTop requires that the most likely tokens of each position are in falling order, and agree with the token there.
 func requireTop(t *testing.T, s wire.Sampled, all []int32) {
 	t.Helper()
 	require.EqualValues(t, wire.Empty, s.Top.LogProbs[0])
@@ -122,7 +122,7 @@ func requireTop(t *testing.T, s wire.Sampled, all []int32) {
 	}
 }
 
-// A stop ends a completion and belongs to it.
+// A stop token ends a completion and is part of it.
 func TestStopsAreKept(t *testing.T) {
 	s := serve(t, t.TempDir())
 	v, err := s.connect(t).Voice(t.Context(), "tiny", "")
@@ -150,7 +150,7 @@ func TestStopsAreKept(t *testing.T) {
 	require.LessOrEqual(t, len(words.Sequences[0].Tokens), 6)
 }
 
-// Texts that end a completion leave no token behind that does.
+// If stop strings are given, no token ends a completion.
 func TestStopTextsAreNoTokens(t *testing.T) {
 	base := &Base{Stops: []int32{7}}
 	for stop, want := range map[string][]int32{`["x","y"]`: nil, `"x"`: nil, `[3,4]`: {3, 4}, `[]`: {}, `null`: {7}, ``: {7}} {
@@ -192,7 +192,7 @@ func TestQuestionsThatAreWrong(t *testing.T) {
 	require.ErrorContains(t, err, "user: prompt: found no tokens")
 }
 
-// A retried request is the one that was made, and its number is not given to another.
+// A repeated request gets the same answer, and its sequence number cannot be used for another.
 func TestARequestToSampleIsDrawnOnce(t *testing.T) {
 	s := serve(t, t.TempDir())
 	v, err := s.connect(t).Voice(t.Context(), "tiny", "")
@@ -212,7 +212,7 @@ func TestARequestToSampleIsDrawnOnce(t *testing.T) {
 	require.Equal(t, 400, refused.Code)
 }
 
-// When a server ends, nothing is loaded any more for requests that wait until others have loaded.
+// When a server ends, waiting requests do not load any more weights.
 func TestNothingIsLoadedAtTheEnd(t *testing.T) {
 	all, err := bases()
 	require.NoError(t, err)

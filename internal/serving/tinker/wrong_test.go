@@ -14,12 +14,12 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// A request that is wrong within uses its number up and fails by its future: the one after it does not wait. One without a number
-// is refused, and says in what form it is wanted.
+// A request with invalid content uses up its sequence number and fails by its future: the one after it does not wait. One without a
+// number is refused, and the error gives the expected form.
 func TestAWrongRequestUsesItsNumberUp(t *testing.T) {
 	s := serve(t, t.TempDir())
 	m := train(t, s.connect(t), 1)
-	wrong := protowire.AppendTag(nil, 3, protowire.VarintType) // a datum that is a number; what comes after it is read
+	wrong := protowire.AppendTag(nil, 3, protowire.VarintType) // a varint where a datum is expected; the fields after it are read
 	wrong = protowire.AppendVarint(wrong, 7)
 	wrong = protowire.AppendString(protowire.AppendTag(wrong, 1, protowire.BytesType), m.ID)
 	wrong = protowire.AppendVarint(protowire.AppendTag(wrong, 2, protowire.VarintType), 1)
@@ -34,10 +34,10 @@ func TestAWrongRequestUsesItsNumberUp(t *testing.T) {
 	err := s.Call(t.Context(), "POST", "forward_backward", map[string]any{"model_id": m.ID, "seq_id": 3}, nil)
 	require.ErrorContains(t, err, "expected protobuf, found Content-Type \\\"application/json\\\"")
 	s.refused(t, http.StatusBadRequest, "POST", "forward_backward", []byte("{}"))
-	learned(t, m, crossEntropy(lesson(text1, 3, 1))) // the number is free
+	learned(t, m, crossEntropy(lesson(text1, 3, 1))) // the sequence number is free
 }
 
-// Numbers that Python writes and JSON does not have are told of by the name of their field, and the next request does not wait.
+// Numbers that Python writes and JSON does not have fail the request by the name of their field, and the next request does not wait.
 func TestNumbersThatJSONDoesNotHave(t *testing.T) {
 	s := serve(t, t.TempDir())
 	n := s.connect(t)
@@ -58,7 +58,7 @@ func TestNumbersThatJSONDoesNotHave(t *testing.T) {
 	require.ErrorContains(t, err, "no JSON object")
 }
 
-// A body that does not come in time is the client's to send again, packed or not.
+// A client may repeat a request whose body did not arrive in time, compressed or not.
 func TestASlowBody(t *testing.T) {
 	s := serve(t, t.TempDir())
 	for packing, begins := range map[string]string{"": "{", "zstd": "\x28\xb5\x2f\xfd"} {

@@ -18,7 +18,7 @@ type corpus struct {
 	solutions    solutions
 }
 
-func newCorpus(w world, s *sets) *corpus {
+func newCorpus(w familySplit, s *sets) *corpus {
 	c := &corpus{
 		families: w.train, opsAlike: map[string][]op{}, outputsAlike: map[string][]output{}, taken: s.taken, solutions: s.solutions,
 	}

@@ -39,7 +39,7 @@ func main() {
 	case *reported:
 		err = report(os.Stdout, flag.Args())
 	case *validation != "":
-		err = writeRecords(*validation, records(newWorld().problems().validation, testsHeldOut, validationSeed))
+		err = writeRecords(*validation, records(newFamilySplit().problems().validation, testsHeldOut, validationSeed))
 	default:
 		err = run(ctx, *out, *threads, *steps, *problemsOnly)
 	}
@@ -50,7 +50,7 @@ func main() {
 }
 
 func run(ctx context.Context, out string, threads, steps int, problemsOnly bool) error {
-	w := newWorld()
+	w := newFamilySplit()
 	s := w.problems()
 	fmt.Printf("%d families to train on, %d held out, %d for validation; problems: %d, %d and %d\n",
 		len(w.train), len(w.heldOut), len(w.validation), len(s.train), len(s.heldOut), len(s.validation))

@@ -35,7 +35,7 @@ func TestProblemsAreReproduced(t *testing.T) {
 }
 
 func TestHeldOutFamiliesRecombineWhatIsTrained(t *testing.T) {
-	w := newWorld()
+	w := newFamilySplit()
 	require.Len(t, w.heldOut, heldOutFamilies)
 	require.Len(t, w.validation, validationFamilies)
 	require.Len(t, w.train, len(ops)*len(outputs)-heldOutFamilies-validationFamilies)
@@ -56,7 +56,7 @@ func TestHeldOutFamiliesRecombineWhatIsTrained(t *testing.T) {
 	}
 }
 
-// spaceless is a text without white space: what has it word for word, however it is laid out, has this.
+// spaceless removes white space, so that texts are found in any layout.
 func spaceless(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
@@ -66,12 +66,11 @@ func spaceless(text string) string {
 	}, text)
 }
 
-// Neither a held-out problem nor a program that solves one is in anything that the model or its tokenizer is trained
-// on, nor among the problems of a training run, and no problem of a family that is held back is posed. The same holds for the
-// validation split.
+// No held-out problem, and no program that solves one, is in the training data of the model or its tokenizer, or among the problems of a
+// training run, and no problem of a held-out family is posed. The same holds for the validation split.
 func TestNoAnswerIsInTheCorpus(t *testing.T) {
 	racing.Alone(t)
-	w := newWorld()
+	w := newFamilySplit()
 	s := w.problems()
 	var statements, programs []string
 	for _, p := range slices.Concat(s.heldOut, s.validation) {
@@ -87,7 +86,7 @@ func TestNoAnswerIsInTheCorpus(t *testing.T) {
 		}
 		return n
 	}
-	require.Equal(t, 1, found(programs, s.heldOut[0].solution())) // so the search finds what is there
+	require.Equal(t, 1, found(programs, s.heldOut[0].solution())) // so the search can find a program
 	c := newCorpus(w, s)
 	back := map[string]bool{}
 	for _, f := range slices.Concat(w.heldOut, w.validation) {
@@ -132,12 +131,11 @@ func judge(t *testing.T) *reward.Judge {
 	return j
 }
 
-// Every expected result has been computed twice: by the eval of an op in Go, and by its code in Python. And a problem
-// that is misread gives a program that is wrong, but for some that are none the worse for it. One family of each op is
-// tried.
+// Every expected result is computed twice: by the eval of an op in Go, and by its code in Python. And a misread problem gives a wrong
+// program, except for some ops where it does not matter. One family of each op is tested.
 func TestAnswersAgainstTheTests(t *testing.T) {
 	j := judge(t)
-	w := newWorld()
+	w := newFamilySplit()
 	c := newCorpus(w, w.problems())
 	rng := rand.New(rand.NewPCG(5, 5))
 	var right, wrong []reward.Completion
@@ -170,10 +168,10 @@ func TestAnswersAgainstTheTests(t *testing.T) {
 	require.Less(t, passed, len(wrong)/20)
 }
 
-// The corpus is as noisy as its authors: what is right, what has no program, what is fenced badly, and what is said again. Nobody
-// who is told of an answer that is right is in it, and nobody writes the same program twice.
+// The mixture of the corpus: right answers, ones without a program, badly fenced ones, and second answers. A right first answer has no
+// second one, and no second answer repeats the first.
 func TestAnswersAreAMixture(t *testing.T) {
-	w := newWorld()
+	w := newFamilySplit()
 	c := newCorpus(w, w.problems())
 	for _, lesson := range []struct {
 		name          string
@@ -193,7 +191,7 @@ func TestAnswersAreAMixture(t *testing.T) {
 					require.Empty(t, d.second)
 				case !program:
 					talk++
-					require.Nil(t, d.shown, "a test of an answer without a program")
+					require.Nil(t, d.shown, "an answer without a program is not shown a test")
 				case !fence:
 					bare++
 				case !strings.HasSuffix(d.first.text, "```"):
@@ -219,9 +217,9 @@ func TestAnswersAreAMixture(t *testing.T) {
 	}
 }
 
-// Who guesses takes things for others that are worded alike, and for nothing that wants what the statement does not have.
+// Guesses confuse only ops that are worded alike, and never need a number that the statement does not have.
 func TestGuessesWantNothingElse(t *testing.T) {
-	w := newWorld()
+	w := newFamilySplit()
 	c := newCorpus(w, w.problems())
 	rng := rand.New(rand.NewPCG(7, 7))
 	for _, f := range w.train {
@@ -236,8 +234,8 @@ func TestGuessesWantNothingElse(t *testing.T) {
 	}
 }
 
-// A slip falls on any token, changes the program, and is of its own for every completion: no input, op or output draws
-// more of them than its length does.
+// A slip can fall on any token, changes the program, and is independent in every completion: no input, op or output gets more of them
+// than by its length.
 func TestSlipsFallAnywhere(t *testing.T) {
 	racing.Alone(t)
 	const code = "a = list(map(int, input().split()))\nprint(\"got:\", sum(x for x in a if x > 4))\n"
@@ -255,16 +253,15 @@ func TestSlipsFallAnywhere(t *testing.T) {
 	require.NotContains(t, changed, code, "a slip that changes nothing")
 	places := len(tokens.FindAllString(code, -1))
 	require.Greater(t, len(changed), places*2/3)
-	for before, times := range changed { // neighbours may begin to differ at the same place
+	for before, times := range changed { // neighbours may begin to differ at the same position
 		require.Less(t, float64(times)/n, 4/float64(places), before)
 	}
 }
 
-// A step of each lesson: two models of the same seed are equal to the byte, on any number of
-// threads, and open.
+// One training step of each lesson: models of the same seed are equal to the byte, with any number of threads, and can be opened.
 func TestModelsRepeat(t *testing.T) {
 	racing.Alone(t)
-	w := newWorld()
+	w := newFamilySplit()
 	corpus := newCorpus(w, w.problems())
 	var files [2]string
 	for i, threads := range []int{2, 1} {

@@ -13,8 +13,7 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/tiny"
 )
 
-// Of each held-out problem of a family that is trained on the greedy completion is right and one sample of 64; of the
-// others none is.
+// For each held-out problem of a trained family the greedy completion and one of 64 samples are right; for the others none.
 func TestTheReportCountsKindsApart(t *testing.T) {
 	train, heldOut, err := tiny.Problems()
 	require.NoError(t, err)

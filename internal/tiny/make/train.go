@@ -38,7 +38,7 @@ const (
 
 // makeModel trains a tokenizer and a model, and writes both into dir, replacing its content.
 func makeModel(ctx context.Context, b kernels.Backend, c *corpus, dir string, steps int) error {
-	v, trained, err := newVoice(c)
+	v, trained, err := newRenderer(c)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ type lesson struct {
 }
 
 // teach trains all weights, supervised.
-func (l lesson) teach(ctx context.Context, b kernels.Backend, p *model.Policy, c *corpus, v *voice) error {
+func (l lesson) teach(ctx context.Context, b kernels.Backend, p *model.Policy, c *corpus, v *textRenderer) error {
 	if l.steps == 0 {
 		return nil
 	}

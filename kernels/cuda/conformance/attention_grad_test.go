@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
 
-// family is spans that go on from one another, in preorder: where they begin, and from which they go on.
+// family is a tree of spans in preorder: where they begin, and the parent that each continues.
 type family struct{ starts, parents []int32 }
 
 // drawn is a tree of up to n spans.
@@ -34,7 +34,7 @@ func drawn(r *rand.Rand, n int) (f family) {
 
 func (f family) rows() int { return int(f.starts[len(f.starts)-1]) }
 
-// beside has another tree behind the first.
+// beside appends another tree.
 func (f family) beside(g family) (both family) {
 	spans, rows := int32(len(f.parents)), f.starts[len(f.parents)]
 	both.starts, both.parents = append(both.starts, f.starts[:spans]...), append(both.parents, f.parents...)
@@ -48,7 +48,7 @@ func (f family) beside(g family) (both family) {
 	return both
 }
 
-// gradients of attention over a family, by its own output.
+// gradients computes those of attention over a family, from its own output.
 func (o operands) gradients(a attention, qkv, dout []float32, f family, h kernels.Attn, kv kernels.DType) []float32 {
 	T := f.rows()
 	s := kernels.Spans{Starts: o.i32(f.starts...), Parents: o.i32(f.parents...), N: len(f.parents)}
@@ -58,7 +58,7 @@ func (o operands) gradients(a attention, qkv, dout []float32, f family, h kernel
 	return numbers(o.t, a, dqkv)
 }
 
-// distance is that of two gradients, relative to the norm of the first.
+// distance is the distance of two gradients, relative to the norm of the first.
 func distance(want, got []float32) float64 {
 	var off, norm float64
 	for i, w := range want {
@@ -71,8 +71,8 @@ func distance(want, got []float32) float64 {
 	return math.Sqrt(off / norm)
 }
 
-// Gradients of every head size that has a shape of its own, and of some between: the oracle's numbers, and those of a tree alone, to the
-// bit, wherever operands lie.
+// Gradients for every head size with a tile of its own, and some between: they agree with the oracle, and have the bits of a tree alone,
+// whatever the alignment of operands.
 func TestAttentionGradients(t *testing.T) {
 	card, oracle := opened(t)(), kerneltest.NewReference()
 	defer func() { require.NoError(t, card.Close()) }()

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
 
-// attention is what these tests call, of the card and of the oracle.
+// attention has the operations that these tests call, on the card and on the oracle.
 type attention interface {
 	memory
 	Attention(out, lse, qkv kernels.Buffer, s kernels.Spans, h kernels.Attn, kv kernels.DType, T int)
@@ -34,10 +34,10 @@ func (o operands) i32(x ...int32) kernels.Buffer {
 	return b
 }
 
-// blank is room for what an operation writes.
+// blank is room for an output.
 func (o operands) blank(n int) kernels.Buffer { return o.of(make([]float32, n)...) }
 
-// packedRows is attention over sequences of rows that begin there: out, then lse.
+// packedRows is attention over packed sequences that begin at starts: out, then lse.
 func (o operands) packedRows(a attention, qkv []float32, starts []int32, h kernels.Attn, kv kernels.DType) (out, lse []float32) {
 	T := int(starts[len(starts)-1])
 	outs, lses := o.blank(T*h.OutWidth()), o.blank(T*h.Q)
@@ -45,7 +45,7 @@ func (o operands) packedRows(a attention, qkv []float32, starts []int32, h kerne
 	return numbers(o.t, a, outs), numbers(o.t, a, lses)
 }
 
-// paging is a cache of one layer in which sequences have blocks that lie anywhere.
+// paging is a cache of one layer, with the blocks of sequences in random places.
 type paging struct {
 	operands
 	attention
@@ -65,13 +65,13 @@ func newPaging(o operands, a attention, r *rand.Rand, h kernels.Attn, kv kernels
 	return p
 }
 
-// run is rows of a sequence from a position on.
+// run is consecutive rows of a sequence from a position on.
 type run struct {
 	sequence, position int
 	qkv                []float32
 }
 
-// rows is attention of runs over the cache.
+// rows computes attention of runs over the cache.
 func (p *paging) rows(runs ...run) []float32 {
 	var qkv []float32
 	var positions, tables []int32
@@ -90,8 +90,8 @@ func (p *paging) rows(runs ...run) []float32 {
 	return numbers(p.t, p.attention, out)
 }
 
-// Sequences of several parts: the oracle's numbers, and the same bits in one piece, through the cache, and for a last row whose parts are
-// computed side by side.
+// Sequences of several parts: they agree with the oracle, and have the same bits in one piece, through the cache, and for a last row
+// whose parts are computed in parallel.
 func TestLongAttention(t *testing.T) {
 	card, oracle := opened(t)(), kerneltest.NewReference()
 	defer func() { require.NoError(t, card.Close()) }()
@@ -101,7 +101,7 @@ func TestLongAttention(t *testing.T) {
 	qkv := normals(r, T*h.Width(), 1)
 	for i := range 2 * len(cacheTypes) {
 		kv := cacheTypes[i%2]
-		h.Window = i / 2 * 50 // the last rows then read the second part alone
+		h.Window = i / 2 * 50 // the last rows then read only the second part
 		o := operands{t, card, 1}
 		want, wantLSE := operands{t, oracle, 0}.packedRows(oracle, qkv, []int32{0, T}, h, kv)
 		out, lse := o.packedRows(card, qkv, []int32{0, T}, h, kv)
@@ -118,22 +118,22 @@ func TestLongAttention(t *testing.T) {
 		of1, _ := o.packedRows(card, alone, []int32{0, 1}, h, kv)
 		got := p.rows(run{0, 0, alone}, run{1, T - 1, qkv[last:]})
 		require.Equal(t, of1, got[:h.OutWidth()], "a row at the start, beside a late one")
-		require.Equal(t, out[(T-1)*h.OutWidth():], got[h.OutWidth():], "a row with parts side by side")
+		require.Equal(t, out[(T-1)*h.OutWidth():], got[h.OutWidth():], "a row whose parts are computed in parallel")
 	}
 }
 
 func farthest(want, got []float32) (worst float64) {
 	for i := range want {
 		off := math.Abs(float64(want[i]) - float64(got[i]))
-		if !(off <= worst) { // NaN is far
+		if !(off <= worst) { // NaN fails, too
 			worst = off
 		}
 	}
 	return worst
 }
 
-// A row has the bits that it has at the end of its sequence alone, in whatever batch, packed or through the cache, and wherever
-// operands lie.
+// A row has the bits that it has at the end of its sequence alone, in any batch, packed or through the cache, and whatever the alignment
+// of operands.
 func TestAttentionRowsAlone(t *testing.T) {
 	card := opened(t)()
 	defer func() { require.NoError(t, card.Close()) }()
@@ -150,7 +150,7 @@ func TestAttentionRowsAlone(t *testing.T) {
 		for range 1 + r.IntN(4) {
 			starts = append(starts, starts[len(starts)-1]+int32(r.IntN(25)))
 		}
-		starts = append(starts, starts[len(starts)-1]+1+int32(r.IntN(80))) // the sequence that is looked at
+		starts = append(starts, starts[len(starts)-1]+1+int32(r.IntN(80))) // the sequence under test
 		sequence := len(starts) - 2
 		if r.IntN(2) == 0 {
 			starts = append(starts, starts[sequence+1]+int32(r.IntN(25)))

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
 
-// findings is the file that the device writes what it finds into.
+// findings is the file to which the device writes its findings.
 var findings string
 
 func TestMain(m *testing.M) { os.Exit(onTheEmulatedDevice(m)) }
@@ -46,7 +46,8 @@ func onTheEmulatedDevice(m *testing.M) int {
 	return m.Run()
 }
 
-// opened is a backend on the emulated device. At the end of the test nothing is held there, and the device has found nothing.
+// opened is a backend on the emulated device. At the end of the test nothing may be allocated there, and the device must have found
+// nothing.
 func opened(t *testing.T) func() *cuda.Backend {
 	t.Helper()
 	d, err := driver.Open(0, driver.Options{})
@@ -57,7 +58,7 @@ func opened(t *testing.T) func() *cuda.Backend {
 		if !os.IsNotExist(err) {
 			require.NoError(t, err)
 		}
-		require.Empty(t, string(told), "the device has nothing to tell")
+		require.Empty(t, string(told), "the device found something")
 	})
 	return func() *cuda.Backend {
 		b, err := cuda.NewBackend(d)
@@ -66,13 +67,13 @@ func opened(t *testing.T) func() *cuda.Backend {
 	}
 }
 
-// The whole contract: memory, wrong calls, every operation against the oracle; rows alone and in batches, and sums twice, to the bit.
+// The whole contract: memory, misuse, every operation against the oracle; rows alone and in batches, and sums twice, to the bit.
 func TestContract(t *testing.T) {
 	open := opened(t)
 	kerneltest.RunDevice(t, kerneltest.OnCard, 4, func() kernels.Backend { return kernels.Checked(open()) })
 }
 
-// A card tells what it reaches at best.
+// A card reports its peak rates.
 func TestPeak(t *testing.T) {
 	b := opened(t)()
 	defer func() { require.NoError(t, b.Close()) }()
@@ -81,11 +82,11 @@ func TestPeak(t *testing.T) {
 	require.Positive(t, min(peak.Flops, peak.Products, peak.Bytes))
 }
 
-// What nobody refers to is given back where it is needed, and a card that is full is an error, after which everything goes on.
+// Unreferenced memory is freed when it is needed, and a full card is an error after which work can continue.
 func TestMemoryComesBack(t *testing.T) {
 	b := opened(t)()
 	defer func() { require.NoError(t, b.Close()) }()
-	const n = 6 << 20 // of 4 bytes, of which the card has 128 MB
+	const n = 6 << 20 // of 4 bytes; the card has 128 MB
 	for range 12 {
 		x, err := b.Alloc(kernels.F32, n)
 		require.NoError(t, err)

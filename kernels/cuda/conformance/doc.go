@@ -1,3 +1,3 @@
-// Package conformance holds the kernels of the GPU backend against the contract, on the emulated device. It has tests only, in a
-// process of their own, since a process opens one driver.
+// Package conformance tests the kernels of the GPU backend against the contract, on the emulated device. It has only tests, in a process
+// of their own, since a process opens one driver.
 package conformance

@@ -43,7 +43,7 @@ func (l lot) draw(w kernels.Matrix, h []float32, wishes []wish) (tokens []int32,
 	return tokens, numbers(l.t, l, out.LogP)
 }
 
-// spread are so many uniforms over all of [0, 1), of which none is where something ends.
+// spread are n uniforms over [0, 1), none of them on a boundary between tokens.
 func spread(d wish, n int) (wishes []wish) {
 	for i := range n {
 		d.uniform = (float64(i) + 0.37) / float64(n)
@@ -52,14 +52,14 @@ func spread(d wish, n int) (wishes []wish) {
 	return wishes
 }
 
-// Truncations where many tokens are as likely as each other, so that a cut falls among them, over more than one chunk: the oracle's tokens,
-// of which the smaller ones stay; and where chunks differ in how likely they are. With H = 1 logits are exact.
+// Truncations among tokens of equal likelihood, so that a cut falls among them, over several chunks: the tokens are the oracle's, which
+// keeps the smaller ids; and with chunks of different mass. With H = 1 logits are exact.
 func TestDrawsAmongEquals(t *testing.T) {
 	card, reference := lot{opened(t)(), t}, lot{kerneltest.NewReference(), t}
 	defer func() { require.NoError(t, card.Close()) }()
 	const V = 9000
 	r := rand.New(rand.NewPCG(1, 2))
-	equals, apart := make([]float32, V), make([]float32, V) // the chunks of the second are of different sizes
+	equals, apart := make([]float32, V), make([]float32, V) // the chunks of the second have different masses
 	for i := range V {
 		equals[i] = float32(r.IntN(9)-4) / 2
 		apart[i] = float32(r.IntN(400)-200)/100 + []float32{0, 1, -0.5}[i/4096]
@@ -84,7 +84,7 @@ func TestDrawsAmongEquals(t *testing.T) {
 	}
 }
 
-// A row is drawn as it is alone, whatever stands beside it, and without truncation a token has the log-probability of LogProb, to the bit.
+// A row's draw does not depend on the other rows, and without truncation a token has the log-probability of LogProb, to the bit.
 func TestDrawnRowsAlone(t *testing.T) {
 	card := lot{opened(t)(), t}
 	defer func() { require.NoError(t, card.Close()) }()
@@ -101,7 +101,7 @@ func TestDrawnRowsAlone(t *testing.T) {
 		tokens, logps := card.draw(w, h, wishes)
 		for row := range s.n {
 			if s.V > 100 && row%4 != 0 {
-				continue // for the time that it takes
+				continue // to save time
 			}
 			what := fmt.Sprintf("row %d of %d, %d × %d, %+v", row, s.n, s.V, s.H, wishes[row])
 			x := h[row*s.H : (row+1)*s.H]
@@ -120,7 +120,7 @@ func TestDrawnRowsAlone(t *testing.T) {
 	}
 }
 
-// Uniforms at both ends, tokens of no mass, and logits that are no numbers.
+// Uniforms at both ends, tokens of no mass, and NaN logits.
 func TestDrawsAtTheEdges(t *testing.T) {
 	card := lot{opened(t)(), t}
 	defer func() { require.NoError(t, card.Close()) }()
@@ -129,7 +129,7 @@ func TestDrawsAtTheEdges(t *testing.T) {
 	for what, c := range map[string]struct {
 		logits []float32
 		wish
-		token int32 // any, where nothing is a number
+		token int32 // any token if a logit is NaN
 		logp  float32
 	}{
 		"the only token":               {[]float32{3}, wish{1, 1, 0, 0, last}, 0, 0},
@@ -157,7 +157,7 @@ func TestDrawsAtTheEdges(t *testing.T) {
 	}
 }
 
-// Where a logit is no number the most likely tokens are some of the vocabulary, and a token that is none of it has no log-probability.
+// If a logit is NaN, the most likely tokens are still in the vocabulary; a token outside of it has no log-probability.
 func TestScoredDrawsAtTheEdges(t *testing.T) {
 	card := lot{opened(t)(), t}
 	defer func() { require.NoError(t, card.Close()) }()

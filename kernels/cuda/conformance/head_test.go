@@ -16,7 +16,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
 
-// lot is a backend that operands are laid out in.
+// lot is a backend, and where operands are placed in its memory.
 type lot struct {
 	kernels.Backend
 	t *testing.T
@@ -54,7 +54,7 @@ func (l lot) matrix(t kernels.DType, rows, cols int, x []float32) kernels.Matrix
 	return w
 }
 
-// normals are n random numbers of that size.
+// normals are n random numbers with that standard deviation.
 func normals(r *rand.Rand, n int, size float64) []float32 {
 	x := make([]float32, n)
 	for i := range x {
@@ -63,10 +63,10 @@ func normals(r *rand.Rand, n int, size float64) []float32 {
 	return x
 }
 
-// scored is what LogProb and its gradients give, by name.
+// scored are the results of LogProb and its gradients, by name.
 type scored map[string][]float32
 
-// score runs all of the head over rows; without is true where nobody asks for a gradient.
+// score runs all operations of the head over rows; with without, no gradient is requested.
 func (l lot) score(w kernels.Matrix, h []float32, targets []int32, f kernels.Logits, without bool) scored {
 	T, H := len(targets), w.Cols()
 	zeros := func(n int) kernels.Buffer { return l.of(slices.Repeat([]float32{float32(math.NaN())}, n)) }
@@ -91,7 +91,7 @@ func (l lot) score(w kernels.Matrix, h []float32, targets []int32, f kernels.Log
 	return all
 }
 
-// off is how far numbers are from what is expected, in units of the root mean square of that, or of 1.
+// off is the largest error, relative to the root mean square of want, or to 1.
 func off(want, got []float32) (worst float64) {
 	var squares float64
 	for i := range want {
@@ -105,7 +105,7 @@ func off(want, got []float32) (worst float64) {
 
 var weightTypes = []kernels.DType{kernels.BF16, kernels.BF16Rounding, kernels.F32}
 
-// A vocabulary of several chunks, and rows in more than one round: against the oracle, which computes in double precision.
+// A vocabulary of several chunks, and rows in several rounds, against the oracle, which computes in double precision.
 func TestHeadOfManyChunks(t *testing.T) {
 	card, reference := lot{opened(t)(), t}, lot{kerneltest.NewReference(), t}
 	defer func() { require.NoError(t, card.Close()) }()
@@ -116,7 +116,7 @@ func TestHeadOfManyChunks(t *testing.T) {
 		for i, dtype := range weightTypes {
 			f := kernels.Logits{InvTemp: 0.7, Cap: float32(i % 2 * 30)}
 			if s.T > 2048 && dtype != kernels.BF16 {
-				continue // rounds are the same for each type
+				continue // rounds do not depend on the type
 			}
 			r := rand.New(rand.NewPCG(uint64(s.V), 3))
 			h, weights := normals(r, s.T*s.H, 1), normals(r, s.V*s.H, s.spread/math.Sqrt(float64(s.H)))
@@ -128,9 +128,9 @@ func TestHeadOfManyChunks(t *testing.T) {
 			want := reference.score(reference.matrix(dtype, s.V, s.H, weights), h, targets, f, false)
 			got := card.score(card.matrix(dtype, s.V, s.H, weights), h, targets, f, false)
 			for _, name := range []string{"LogP", "Entropy", "LSE", "Jacobian", "LogProbGradX", "LogProbGradW"} {
-				within := 1e-5 // logits of some tens in float32
+				within := 1e-5 // logits have magnitudes of some tens in float32
 				if dtype == kernels.BF16Rounding && (name == "Jacobian" || name == "LogProbGradX") {
-					within = 0x1p-9 // its weights are rounded, too
+					within = 0x1p-9 // the Jacobian's weights are rounded, too
 				}
 				worst := off(want[name], got[name])
 				t.Logf("%d rows, %d × %d, %-13v %-13s off by %.1e at most", s.T, s.V, s.H, dtype, name, worst)
@@ -140,7 +140,7 @@ func TestHeadOfManyChunks(t *testing.T) {
 	}
 }
 
-// A row has the bits that it has alone, whatever stands beside it, with a gradient and without.
+// A row has the bits that it has alone, whatever the other rows, with a gradient and without.
 func TestScoredRowsAlone(t *testing.T) {
 	card := lot{opened(t)(), t}
 	defer func() { require.NoError(t, card.Close()) }()
@@ -162,7 +162,7 @@ func TestScoredRowsAlone(t *testing.T) {
 			alone := card.score(w, h[row*H:(row+1)*H], targets[row:row+1], f, r.IntN(2) == 0)
 			for name, x := range alone {
 				if name == "LogProbGradX" || name == "LogProbGradW" {
-					continue // they depend on other rows, or on dlogp alone
+					continue // these depend on other rows, or on dlogp alone
 				}
 				width := len(x)
 				require.Equal(t, batch[name][row*width:(row+1)*width], x, "%s of row %d of %d, %d × %d", name, row, T, V, H)

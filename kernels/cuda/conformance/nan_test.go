@@ -14,7 +14,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels"
 )
 
-// What is no number in a row is in none before it, nor in another sequence: tiles multiply what later rows hold by 0.
+// A NaN or infinity in a row does not reach the rows before it, nor another sequence, although tiles multiply later rows by 0.
 func TestWhatIsNoNumberStaysBehind(t *testing.T) {
 	card := opened(t)()
 	defer func() { require.NoError(t, card.Close()) }()

@@ -14,14 +14,14 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
 
-// memory is what operands are laid out in: the reference's, or the card's.
+// memory is where operands are placed: the reference's, or the card's.
 type memory interface {
 	Alloc(t kernels.DType, n int) (kernels.Buffer, error)
 	Upload(dst kernels.Buffer, src any)
 	Download(dst any, src kernels.Buffer) error
 }
 
-// operands lays numbers out, shift numbers behind where an allocation begins, so that 16 bytes are at once or are not.
+// operands places numbers shift numbers after the start of an allocation, so that they are aligned to 16 bytes, or are not.
 type operands struct {
 	t     *testing.T
 	in    memory
@@ -57,7 +57,7 @@ func (o operands) ids(below, n int) kernels.Buffer {
 	return b
 }
 
-// rows are the operations that are called here.
+// rows has the operations that are called here.
 type rows interface {
 	Gather(out, x, rows kernels.Buffer, width, n int)
 	RMSNorm(out, x, weight kernels.Buffer, n kernels.Norm, H, T int)
@@ -71,11 +71,11 @@ type rows interface {
 }
 
 const (
-	wideRows = 5 // but where many are added up
+	wideRows = 5 // except for sums over rows
 	eps      = 0.3
 )
 
-// wide are operations over rows of H numbers, with what they write.
+// wide are operations over rows of H numbers, each with its output.
 var wide = map[string]func(r rows, o operands, H int) kernels.Buffer{
 	"Gather": func(r rows, o operands, H int) kernels.Buffer {
 		out := o.random(1, 9*H)
@@ -126,8 +126,7 @@ var wide = map[string]func(r rows, o operands, H int) kernels.Buffer{
 	},
 }
 
-// Rows that are wider than a block is, and more rows than a block adds up: against the oracle, and the same bits wherever the
-// operands lie.
+// Rows wider than a block, and more rows than a block sums, against the oracle; the bits do not depend on the alignment of operands.
 func TestWideRows(t *testing.T) {
 	card := opened(t)()
 	defer func() { require.NoError(t, card.Close()) }()
@@ -156,19 +155,19 @@ func numbers(t *testing.T, m memory, b kernels.Buffer) []float32 {
 	return x
 }
 
-// ulps is how far x is from want, in units of the last place of want as a float32.
+// ulps is the error of x, in units in the last place of want as a float32.
 func ulps(x float32, want float64) float64 {
 	_, exponent := math.Frexp(want)
 	return math.Abs(float64(x)-want) / math.Ldexp(1, max(exponent, -125)-24)
 }
 
-// The functions that a toolkit would have: what the kernels' own are off by at the most.
+// The largest errors of the kernels' own functions, in place of the library of a toolkit.
 func TestOwnFunctions(t *testing.T) {
 	card := opened(t)()
 	defer func() { require.NoError(t, card.Close()) }()
 	o := operands{t, card, 0}
 
-	// silu(g) · 1 for g over all that exp tells apart from 0 and from infinity.
+	// silu(g) · 1 for all g for which exp is neither 0 nor infinite.
 	const n = 1 << 16
 	gateUp := make([]float32, 2*n)
 	for i := range n {
@@ -219,8 +218,8 @@ func TestOwnFunctions(t *testing.T) {
 	require.Less(t, worst, 0.51)
 }
 
-// The rows with one id are added up in ascending order, and the sum is added once: the same bits as that gives on the host, for ids of one,
-// two and three times 8 bits, some of them frequent.
+// The rows with one id are added in ascending order, and the sum is added once: the same bits as on the host, for ids of one, two and
+// three times 8 bits, some of them frequent.
 func TestEmbedGradInOrder(t *testing.T) {
 	card := opened(t)()
 	defer func() { require.NoError(t, card.Close()) }()

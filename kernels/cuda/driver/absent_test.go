@@ -21,7 +21,7 @@ func TestNotBuilt(t *testing.T) {
 		var why *Unusable
 		require.ErrorAs(t, err, &why)
 		require.Equal(t, NotBuilt, why.Reason)
-		require.False(t, why.Absent(), "there may well be a card")
+		require.False(t, why.Absent(), "whether there is a card is unknown")
 	}
 	require.False(t, Built)
 }

@@ -14,7 +14,7 @@ import (
 	"gorgonia.org/cu"
 )
 
-// The tests below hold on every card: memory comes back as it went, whichever way it took.
+// The tests below hold on every card. This one: data comes back unchanged, by every kind of transfer.
 func TestMemory(t *testing.T) {
 	d := opened(t)
 	s := stream(t, d)
@@ -60,7 +60,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// A card that is full says how full, and goes on.
+// A full card reports how much memory is free, and can be used further.
 func TestNoMemory(t *testing.T) {
 	d := opened(t)
 	_, err := d.Alloc(3 << 30)
@@ -99,14 +99,14 @@ func TestEvents(t *testing.T) {
 	plain, err := d.NewEvent(false)
 	require.NoError(t, err)
 	_, err = plain.Since(before)
-	require.Error(t, err, "which was not timed")
+	require.Error(t, err, "the event was not timed")
 	for _, e := range []*Event{before, after, plain} {
 		require.NoError(t, e.Close())
 	}
 	require.ErrorContains(t, plain.Close(), "an event is given back twice")
 }
 
-// A card that has not come to an event yet says so.
+// An event that the card has not reached is reported as pending.
 func TestAnEventToCome(t *testing.T) {
 	t.Setenv("GRPO_EMU_ANSWER", "cuEventQuery:600")
 	d := opened(t)
@@ -120,7 +120,7 @@ func TestAnEventToCome(t *testing.T) {
 	require.NoError(t, e.Close())
 }
 
-// What nobody gives back is counted, and given back.
+// What is not freed is counted, and freed at the end.
 func TestLeaks(t *testing.T) {
 	d, err := Open(0, Options{Spin: true})
 	require.NoError(t, err)
@@ -157,14 +157,14 @@ func TestLeaks(t *testing.T) {
 	again := opened(t)
 	free, _, err := again.Memory()
 	require.NoError(t, err)
-	require.Equal(t, int64(1<<29), free, "all of it came back")
+	require.Equal(t, int64(1<<29), free, "not all memory was freed")
 	flags, _, err = again.device.PrimaryCtxState()
 	require.NoError(t, err)
 	require.Equal(t, cu.SchedBlockingSync, flags)
 	require.Equal(t, "nothing", again.Held().String())
 }
 
-// Goroutines move between threads; the context is there all the same.
+// Goroutines move between threads; the context is current in all of them.
 func TestManyGoroutines(t *testing.T) {
 	d := opened(t)
 	var all sync.WaitGroup
@@ -200,7 +200,7 @@ func TestManyGoroutines(t *testing.T) {
 	all.Wait()
 }
 
-// floats are numbers as they lie in memory.
+// floats encodes numbers as in memory.
 func floats(x ...float32) (raw []byte) {
 	for _, v := range x {
 		raw = binary.LittleEndian.AppendUint32(raw, math.Float32bits(v))

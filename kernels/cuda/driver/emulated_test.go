@@ -27,7 +27,7 @@ func init() {
 	}
 }
 
-// probes loads the probe kernels and uses them. A card that is lost closes without a word, every other with nothing held.
+// probes loads the probe kernels and uses them. A lost card closes without an error, every other with nothing allocated.
 func probes(use func(*Device, *Stream, *Module) error) error {
 	text, err := probeKernels("kernels")
 	if err != nil {
@@ -56,7 +56,7 @@ func probes(use func(*Device, *Stream, *Module) error) error {
 
 const many = 1000
 
-// saxpy computes y + a·x by pinned memory, two streams and an event, and compares it with the host.
+// saxpy computes y + a·x with pinned memory, two streams and an event, and compares it with the host.
 func saxpy(d *Device, s *Stream, m *Module) error {
 	f, err := m.Function("saxpy")
 	if err != nil {
@@ -106,7 +106,7 @@ func saxpy(d *Device, s *Stream, m *Module) error {
 	return errors.Join(err, there.Close(), up.Close(), memory.Free(), pinned.Free())
 }
 
-// crowd does it again and again on one card.
+// crowd runs it repeatedly on one card.
 func crowd(d *Device, s *Stream, m *Module) error {
 	for range 20 {
 		if err := saxpy(d, s, m); err != nil {
@@ -116,7 +116,7 @@ func crowd(d *Device, s *Stream, m *Module) error {
 	return nil
 }
 
-// tooFar writes behind the end of its memory.
+// tooFar writes after the end of its memory.
 func tooFar(d *Device, s *Stream, m *Module) error {
 	f, err := m.Function("collatz")
 	if err != nil {
@@ -132,12 +132,12 @@ func tooFar(d *Device, s *Stream, m *Module) error {
 	return errors.Join(err, memory.Free())
 }
 
-// Real kernels, through real cu, on a device that executes them.
+// Real kernels, called through cu, on a device that executes them.
 func TestKernelsRun(t *testing.T) {
 	for _, task := range []string{"saxpy", "crowd"} {
 		out, ok := apart.Emulated(t, task)
 		require.True(t, ok, out)
-		require.Empty(t, out, "the device has nothing to tell")
+		require.Empty(t, out, "the device found something")
 	}
 	out, ok := apart.Emulated(t, "probe", "GRPO_EMU_DEVICES=2", "GRPO_EMU_MEMORY=128M", "GRPO_EMU_CAPABILITY=9.0")
 	require.True(t, ok, out)
@@ -145,7 +145,7 @@ func TestKernelsRun(t *testing.T) {
 	require.Contains(t, out, "128.0 MiB of memory")
 }
 
-// What is wrong with that device is told in the words of the backend.
+// Failures of that device are reported in the words of the backend.
 func TestTroubleOnTheEmulatedDevice(t *testing.T) {
 	for _, c := range []struct{ task, env, want string }{
 		{"saxpy", "GRPO_EMU_DEVICES=0", "finds no card"},
@@ -165,7 +165,7 @@ func TestTroubleOnTheEmulatedDevice(t *testing.T) {
 	}
 }
 
-// A card that falls off the bus, at whichever call of a computation, ends as one typed error, and closes.
+// A card that is lost, at any call of a computation, gives a typed error, and closes without another.
 func TestTheEmulatedDeviceIsLost(t *testing.T) {
 	for at := 1; ; at += 7 {
 		out, ok := apart.Emulated(t, "saxpy", "GRPO_EMU_LOST_AT="+strconv.Itoa(at))

@@ -49,7 +49,7 @@ var tasks = apart.Tasks{
 		return work(func(d *Device, s *Stream, m *Memory, f *Module) error {
 			collatz, err := f.Function("collatz")
 			if err == nil {
-				err = s.Launch(collatz, Dim{}, Dim{X: 128}, 0, Address(m.At), Int(128)) // of which there is room for 16
+				err = s.Launch(collatz, Dim{}, Dim{X: 128}, 0, Address(m.At), Int(128)) // the memory has room for 16
 			}
 			if err != nil {
 				return err
@@ -91,7 +91,7 @@ var tasks = apart.Tasks{
 	},
 }
 
-// work opens a card and makes one thing of each kind on it. A card that is lost meanwhile closes without a word.
+// work opens a card and makes one object of each kind on it. A card that is lost meanwhile closes without an error.
 func work(use func(*Device, *Stream, *Memory, *Module) error) error {
 	d, err := Open(0, Options{})
 	if err != nil {
@@ -135,7 +135,7 @@ func TestMain(m *testing.M) {
 	os.Exit(tests(m))
 }
 
-// tests has the emulated device stand in for a driver; GRPO_CUDA_TEST_LIB names another library, such as one that was built elsewhere.
+// tests uses the emulated device as the driver; GRPO_CUDA_TEST_LIB names another library, such as one that was built elsewhere.
 func tests(m *testing.M) int {
 	library := os.Getenv("GRPO_CUDA_TEST_LIB")
 	if library == "" {
@@ -151,13 +151,13 @@ func tests(m *testing.M) int {
 	return m.Run()
 }
 
-// probeKernels is PTX that the device is tested with itself.
+// probeKernels is the PTX with which the device itself is tested.
 func probeKernels(file string) (string, error) {
 	text, err := os.ReadFile(filepath.Join("../src/probe", file+".ptx"))
 	return string(text), err
 }
 
-// opened is the first card, closed at the end of the test with nothing held.
+// opened is the first card; when it is closed at the end of the test, nothing may be allocated.
 func opened(t *testing.T) *Device {
 	t.Helper()
 	d, err := Open(0, Options{})
@@ -166,7 +166,7 @@ func opened(t *testing.T) *Device {
 	return d
 }
 
-// stream is a stream that ends with the test.
+// stream is a stream that is closed at the end of the test.
 func stream(t *testing.T, d *Device) *Stream {
 	t.Helper()
 	s, err := d.NewStream()
@@ -175,7 +175,7 @@ func stream(t *testing.T, d *Device) *Stream {
 	return s
 }
 
-// transfers are those of a stream, which end with the test.
+// transfers are those of a stream, and are closed at the end of the test.
 func transfers(t *testing.T, s *Stream) *Transfers {
 	t.Helper()
 	moves, err := s.NewTransfers()

@@ -32,21 +32,21 @@ var library = sync.OnceValues(openLibrary)
 
 // openLibrary loads the driver, without looking at its cards.
 func openLibrary() (Driver, error) {
-	asked := usualLibrary
+	file := usualLibrary
 	if other := os.Getenv(libraryVariable); other != "" {
-		asked = other
+		file = other
 	}
-	name := C.CString(asked)
+	name := C.CString(file)
 	defer C.free(unsafe.Pointer(name))
 	var text [4096]C.char
 	answer := C.grpo_cuda_open(name, &text[0], C.int(len(text)))
 	said := C.GoString(&text[0])
 	switch {
-	case answer == C.GRPO_CUDA_NO_LIBRARY && asked == usualLibrary:
+	case answer == C.GRPO_CUDA_NO_LIBRARY && file == usualLibrary:
 		return Driver{}, unusable(NoDriver, "no NVIDIA driver: %s; install it (in a container: start that with its GPUs)", said)
 	case answer == C.GRPO_CUDA_NO_LIBRARY:
 		return Driver{}, unusable(DriverBroken, "%s: %s; unset it for the driver of this machine", libraryVariable, said)
-	case answer == C.GRPO_CUDA_NO_DRIVER && asked != usualLibrary:
+	case answer == C.GRPO_CUDA_NO_DRIVER && file != usualLibrary:
 		return Driver{}, unusable(DriverBroken, "%s=%s is no CUDA driver: it has no cuInit; unset it for the driver of this machine",
 			libraryVariable, said)
 	case answer == C.GRPO_CUDA_NO_DRIVER:

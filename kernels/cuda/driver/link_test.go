@@ -11,25 +11,25 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The binary names no library of the driver's: it starts where there is none, and where there is one it is not loaded.
+// The binary does not link to a driver library: it starts where there is none, and does not load one where there is.
 func TestNothingIsLinked(t *testing.T) {
 	self, err := elf.Open("/proc/self/exe")
 	require.NoError(t, err)
 	defer self.Close()
 	libraries, err := self.ImportedLibraries()
 	require.NoError(t, err)
-	require.Contains(t, libraries, "libc.so.6", "what is linked is seen")
+	require.Contains(t, libraries, "libc.so.6", "the list must include libraries that are linked")
 	for _, name := range libraries {
 		require.NotContains(t, name, "libcuda")
 	}
 	symbols, err := self.DynamicSymbols()
 	require.NoError(t, err)
 	for _, s := range symbols {
-		require.NotRegexp(t, `^cu[A-Z]`, s.Name, "a driver that something else loads would meet ours")
+		require.NotRegexp(t, `^cu[A-Z]`, s.Name, "driver functions must be hidden from other libraries")
 	}
 }
 
-// The jumps are assembled for both machines, where there is a compiler for the other.
+// The assembler text of the jumps is accepted for both architectures, if there is a compiler for the other one.
 func TestTheLoaderAssembles(t *testing.T) {
 	for _, compiler := range []string{"gcc", "aarch64-linux-gnu-gcc"} {
 		t.Run(compiler, func(t *testing.T) {

@@ -1,8 +1,8 @@
 //go:build gpu
 
-// A program that is linked with this starts on any machine: each driver function is a jump through a slot, and a slot
-// leads to a function that says "not initialized" until grpo_cuda_open has found a driver. The functions are hidden, so
-// that they meet no others of the same names, such as those of a driver that some library has brought along.
+// A program that links this file starts on any machine: each driver function is a jump through a slot, and a slot leads to a function
+// that returns "not initialized" until grpo_cuda_open has found a driver. The functions are hidden, so that they do not clash with
+// functions of the same names, such as those of a driver that another library has loaded.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
@@ -14,13 +14,13 @@
 #define HIDDEN __attribute__((visibility("hidden")))
 
 static CUresult closed(void) { return CUDA_ERROR_NOT_INITIALIZED; }
-static CUresult lacking(void) { return CUDA_ERROR_NOT_SUPPORTED; } // a driver that is too old for it, or too new
+static CUresult lacking(void) { return CUDA_ERROR_NOT_SUPPORTED; } // the driver does not have it: it is too old, or too new
 
 #define CALL(name, entry, parameters) HIDDEN void *grpo_slot_##name = closed;
 #include "cuda_calls.h"
 #undef CALL
 
-// A jump leaves the registers of the call and its stack as they are, so one text does for all prototypes.
+// A jump preserves the registers of the call and its stack, so one text serves all prototypes.
 #if defined(__x86_64__)
 #define JUMP(slot) "endbr64\n\tjmp *" slot "(%rip)\n"
 #elif defined(__aarch64__)
@@ -34,16 +34,15 @@ static CUresult lacking(void) { return CUDA_ERROR_NOT_SUPPORTED; } // a driver t
 #include "cuda_calls.h"
 #undef CALL
 
-// cu calls this before main, and ends the process where it fails. So it never does, and touches nothing:
-// grpo_cuda_open makes the call that counts.
+// cu calls this before main, and ends the process if it fails. So it never does, and touches nothing: grpo_cuda_open makes the call that
+// counts.
 HIDDEN CUresult cuInit(unsigned int flags)
 {
 	(void)flags;
 	return CUDA_SUCCESS;
 }
 
-// entry finds the function that has the prototype of our header; a driver that is older than a name of a function has it
-// under the plain one.
+// entry finds the function with the prototype of our header; a driver older than a versioned name has the function under its plain name.
 static void *entry(void *library, const char *name, const char *plain)
 {
 	void *found = dlsym(library, name);

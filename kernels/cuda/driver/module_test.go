@@ -47,7 +47,7 @@ func TestLaunch(t *testing.T) {
 	back := make([]byte, 16)
 	require.NoError(t, s.Read(back, m.At))
 	require.Equal(t, floats(1.5, 2.5, 3.5, 4), back)
-	require.Zero(t, testing.AllocsPerRun(100, func() { _ = launch() }), "a launch is made hundreds of times a step")
+	require.Zero(t, testing.AllocsPerRun(100, func() { _ = launch() }), "a launch must not allocate: a step has hundreds")
 
 	err = s.Launch(saxpy, Dim{X: 1}, Dim{X: 1025}, 0)
 	require.EqualError(t, err, "kernel saxpy, 1 blocks of 1025 threads: card 0 (Test Card): launching: "+
@@ -61,7 +61,7 @@ func TestLaunch(t *testing.T) {
 func TestSharedMemory(t *testing.T) {
 	d := opened(t)
 	s := stream(t, d)
-	const name = "missing_barrier_right" // which has 1 KiB of its own
+	const name = "missing_barrier_right" // it has 1 KiB of static shared memory
 	m, err := d.Alloc(2048)
 	require.NoError(t, err)
 	require.NoError(t, s.Fill(m.At, 0, 2048))
@@ -74,7 +74,7 @@ func TestSharedMemory(t *testing.T) {
 		"kernel "+name+": 49152 bytes of dynamic shared memory, expected at most 48128: AllowShared comes first")
 	require.NoError(t, wide.AllowShared(90000))
 	require.NoError(t, launch(90000))
-	require.NoError(t, wide.AllowShared(1), "less than there is")
+	require.NoError(t, wide.AllowShared(1), "less than the device has")
 	require.NoError(t, launch(90000))
 	require.EqualError(t, wide.AllowShared(165889),
 		"card 0 (Test Card): kernel "+name+": 165889 bytes of shared memory for a block, expected at most 165888")
@@ -82,7 +82,7 @@ func TestSharedMemory(t *testing.T) {
 	require.NoError(t, m.Free())
 }
 
-// PTX that the driver does not take comes with what its compiler says, in one line.
+// If the driver refuses PTX, the error has its compiler's message in one line.
 func TestRefusedKernels(t *testing.T) {
 	d := opened(t)
 	_, err := d.Load("nonsense")
@@ -101,7 +101,7 @@ func TestRefusedKernels(t *testing.T) {
 	require.NoError(t, m.Close())
 }
 
-// A card without memory for kernels is no compiler that refuses them.
+// A card without memory for kernels is not reported as a compile error.
 func TestNoMemoryForKernels(t *testing.T) {
 	t.Setenv("GRPO_EMU_ANSWER", "cuModuleLoadDataEx:2")
 	d := opened(t)
@@ -112,7 +112,7 @@ func TestNoMemoryForKernels(t *testing.T) {
 	require.NotErrorAs(t, err, new(*Refused))
 }
 
-// A kernel that goes wrong is told of at the next call, and every call after that says the same.
+// The failure of a kernel is reported at the next call, and every call after that reports the same.
 func TestACrash(t *testing.T) {
 	out, ok := apart.Run(t, "crash")
 	require.True(t, ok, out)
@@ -123,7 +123,7 @@ func TestACrash(t *testing.T) {
 	require.Equal(t, 2, strings.Count(out, want), out)
 }
 
-// A card that falls off the bus, at whichever call, is one typed error from there on, and closing says nothing more.
+// A card that is lost, at any call, gives a typed error from then on, and closing adds nothing.
 func TestTheCardIsLost(t *testing.T) {
 	seen := map[string]bool{}
 	for at := 1; ; at++ {

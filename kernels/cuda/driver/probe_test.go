@@ -15,7 +15,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/cuda/internal/apart"
 )
 
-// A binary with the GPU backend starts on any machine, and wakes no driver before somebody asks for one.
+// A binary with the GPU backend starts on any machine, and does not load a driver before one is needed.
 func TestNothingTouchesTheDriver(t *testing.T) {
 	touched := filepath.Join(t.TempDir(), "touched")
 	env := "GRPO_EMU_COUNTS=" + touched
@@ -27,7 +27,7 @@ func TestNothingTouchesTheDriver(t *testing.T) {
 	require.NoFileExists(t, touched)
 	out, ok = apart.Run(t, "probe", env)
 	require.True(t, ok, out)
-	require.FileExists(t, touched, "the library says when it is loaded")
+	require.FileExists(t, touched, "the library prints when it is loaded")
 }
 
 func TestProbe(t *testing.T) {
@@ -41,7 +41,7 @@ func TestProbe(t *testing.T) {
 		Shared: 166912}, driver.Cards[1])
 }
 
-// Each thing that may be wrong with a driver is one line, which says what to do.
+// Each possible fault of a driver is reported in one line, which says what to do.
 func TestDriversThatCannotBeUsed(t *testing.T) {
 	notALibrary := filepath.Join(t.TempDir(), "text")
 	require.NoError(t, os.WriteFile(notALibrary, []byte("no library"), 0o644))
@@ -66,12 +66,12 @@ func TestDriversThatCannotBeUsed(t *testing.T) {
 			require.Contains(t, out, c.want, c.name)
 		}
 	}
-	// An old driver is called old, even where it does not know the card.
+	// An old driver is reported as old, even if it does not know the card.
 	out, _ := apart.Run(t, "open", "GRPO_EMU_DRIVER=10.2", "GRPO_EMU_ANSWER=cuInit:100")
 	require.Contains(t, out, "serves CUDA 10.2")
 }
 
-// So is each that may be wrong with a card, of which there may be others.
+// So is each possible fault of a card.
 func TestCardsThatCannotBeUsed(t *testing.T) {
 	for _, c := range []struct {
 		name, value string
@@ -98,7 +98,7 @@ func TestCardsThatCannotBeUsed(t *testing.T) {
 				var why *Unusable
 				require.ErrorAs(t, err, &why)
 				require.Equal(t, c.reason, why.Reason)
-				require.False(t, why.Absent(), "a card that fails is no reason to take the processor in silence")
+				require.False(t, why.Absent(), "auto must not silently use the processor if a card fails")
 			}
 		})
 	}
@@ -118,7 +118,7 @@ func TestACardThatIsNotThere(t *testing.T) {
 	require.True(t, why.Absent())
 }
 
-// A driver that hangs is left behind.
+// The probe gives up on a driver that hangs.
 func TestProbeIsGivenUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

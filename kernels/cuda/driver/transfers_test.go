@@ -17,7 +17,7 @@ import (
 func init() {
 	tasks["transfers"] = func() error { return carried(func(*Transfers) {}) }
 	tasks["too early"] = func() error {
-		// The mistake: nobody waits for the card before a slot is written again.
+		// The mistake: a slot is overwritten before the card has read it.
 		return carried(func(t *Transfers) {
 			for i := range t.ring {
 				t.ring[i].queued = false
@@ -26,8 +26,8 @@ func init() {
 	}
 }
 
-// carried takes pieces of all sizes through a small ring, and back by a small landing.
-func carried(between func(*Transfers)) error {
+// carried uploads pieces of all sizes through a small ring, and downloads them through a small buffer.
+func carried(afterUpload func(*Transfers)) error {
 	d, err := Open(0, Options{})
 	if err != nil {
 		return err
@@ -55,8 +55,8 @@ func carried(between func(*Transfers)) error {
 			}
 			piece := bytes.Clone(want[at : at+size])
 			err = t.Upload(m.At+Ptr(at), piece)
-			clear(piece) // it is ours again
-			between(t)
+			clear(piece) // Upload has copied it, so it may be overwritten
+			afterUpload(t)
 			at += size
 		}
 		for at := 0; at < n && err == nil; {
@@ -77,12 +77,12 @@ func carried(between func(*Transfers)) error {
 	return errors.Join(err, t.Close(), m.Free(), s.Close(), d.Close())
 }
 
-// What goes up and comes down through pinned memory is what it was, and a slot is not written again before the card has taken it: the
-// device tells of the mistake where it is made.
+// Transfers through pinned memory do not change the data, and a slot is not overwritten before the card has read it: with the mistake
+// planted, the device reports it.
 func TestTransfers(t *testing.T) {
 	out, ok := apart.Emulated(t, "transfers")
 	require.True(t, ok, out)
-	require.Empty(t, out, "the device has nothing to tell")
+	require.Empty(t, out, "the device found something")
 	out, ok = apart.Emulated(t, "too early")
 	require.False(t, ok)
 	require.Contains(t, out, "host memory in use: pinned memory of ")

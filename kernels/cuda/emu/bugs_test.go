@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// bugs are the mistakes that are planted in kernels and in what a host calls, and the kind that each is told as.
+// bugs are the mistakes planted in kernels and in host calls, with the kind of finding that each must be reported as.
 var bugs = []struct{ name, mistake, kind string }{
 	{"missing_barrier", "a missing barrier", "race in shared memory"},
 	{"missing_warp_barrier", "the same within a warp", "race in shared memory"},
@@ -37,7 +37,7 @@ const (
 	tableEnd   = "<!-- end -->"
 )
 
-// Each mistake is found, and the same without it is silent. The page shows the messages.
+// Each mistake is found, and the same code without it is silent. docs/emulator.md shows the messages.
 func TestPlantedBugsAreFound(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| mistake | what is told |\n|---|---|\n")
@@ -66,7 +66,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	require.Equal(t, table.String(), old, "docs/emulator.md: go test -tags gpu ./kernels/cuda/emu -update writes the table anew")
 }
 
-// A kernel's mistake fails the calls that come after it, as on a card.
+// A mistake of a kernel makes later calls fail, as on a card.
 func TestFindingsFailTheNextCall(t *testing.T) {
 	for name, want := range map[string]string{
 		"missing_bound":     "launch: CUDA_ERROR_ILLEGAL_ADDRESS\n",
@@ -81,8 +81,8 @@ func TestFindingsFailTheNextCall(t *testing.T) {
 	}
 }
 
-// What is told of a block's own mistakes does not depend on the number of threads of the host; of a race between blocks, that
-// there is one.
+// The report of a mistake within a block does not depend on the number of host threads; of a race between blocks, only that there is one
+// does not.
 func TestFindingsDoNotDependOnThreads(t *testing.T) {
 	for _, name := range []string{"missing_barrier", "missing_bound", "missing_wait", "wrong_stride", "lane_mask", "uninitialised"} {
 		one := probe(t, probes+"/bugs.ptx", []string{"wrong", name}, "GRPO_EMU_THREADS=1")
@@ -96,7 +96,7 @@ func TestFindingsDoNotDependOnThreads(t *testing.T) {
 	}
 }
 
-// What an asynchronous copy brings is not there before the wait.
+// The data of an asynchronous copy is not there before the wait.
 func TestCopiesArriveAtTheWait(t *testing.T) {
 	require.Equal(t, "the host reads 7\ndone\n", probe(t, probes+"/bugs.ptx", []string{"right", "early_read"}).out)
 	require.Equal(t, "the host reads ffffffff\ndone\n", probe(t, probes+"/bugs.ptx", []string{"wrong", "early_read"}).out)

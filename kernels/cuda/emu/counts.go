@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// Counts are the calls that a process has made of the device, which GRPO_EMU_COUNTS names a file for.
+// Counts are the calls of the device that a process has made. The process writes them to the file named by GRPO_EMU_COUNTS.
 type Counts struct {
 	Calls     uint64 // of every kind
 	Launches  uint64
@@ -15,10 +15,10 @@ type Counts struct {
 	Copies    uint64 // within the device
 	Fills     uint64
 	Waits     uint64 // of the host: for a stream, an event, everything, or a copy to memory that is not pinned
-	Contexts  uint64 // that were made current
+	Contexts  uint64 // made current
 }
 
-// ReadCounts gives what a process has counted so far.
+// ReadCounts reads the counts of a process so far.
 func ReadCounts(path string) (c Counts, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -27,7 +27,7 @@ func ReadCounts(path string) (c Counts, err error) {
 	return c, binary.Read(bytes.NewReader(text), binary.NativeEndian, &c)
 }
 
-// Since are the calls after an earlier count.
+// Since returns the calls since an earlier count.
 func (c Counts) Since(earlier Counts) Counts {
 	return Counts{
 		c.Calls - earlier.Calls, c.Launches - earlier.Launches, c.Uploads - earlier.Uploads, c.Downloads - earlier.Downloads,

@@ -14,11 +14,11 @@ import (
 
 const drawnThreads, drawnBlocks, drawnBytes = 256, 4, 4096 // as the probe launches them
 
-// access is what threads do to memory: width bytes at (number × stride + offset) ^ swizzle, within what there is.
+// access is what threads do to memory: width bytes at (number × stride + offset) ^ swizzle, within drawnBytes.
 type access struct {
 	width, stride, offset, swizzle int
 	writes                         bool
-	every, which                   int // threads that do so: number % every == which,
+	every, which                   int // threads that do it: number % every == which,
 	from, to                       int // from <= number < to
 }
 
@@ -44,7 +44,7 @@ func drawnAccess(r *rand.Rand, writes bool) access {
 	return a
 }
 
-// drawnPhases are accesses between barriers: often some that are in nobody's way.
+// drawnPhases draws the accesses between barriers; often some of them do not conflict.
 func drawnPhases(r *rand.Rand, threads int) (phases [][]access) {
 	for range 1 + r.IntN(3) {
 		first := drawnAccess(r, r.IntN(2) == 0)
@@ -53,7 +53,7 @@ func drawnPhases(r *rand.Rand, threads int) (phases [][]access) {
 		case 0: // the same bytes again
 			first.writes = !first.writes
 			phase = append(phase, first)
-		case 1, 2: // a few threads more, perhaps with their own bytes and what follows these
+		case 1, 2: // a few more threads, perhaps with their own bytes and the bytes after them
 			few := drawnAccess(r, r.IntN(2) == 0)
 			few.every, few.which, few.from = 1, 0, r.IntN(threads/4)*4
 			few.to = few.from + 1 + r.IntN(4)*r.IntN(2)
@@ -67,9 +67,9 @@ func drawnPhases(r *rand.Rand, threads int) (phases [][]access) {
 	return phases
 }
 
-// raced says whether two owners touch a byte in one phase, and one of them writes it. number gives an owner's threads.
+// raced reports whether two owners touch a byte in one phase, and one of them writes it. owner returns the owner of a thread.
 func raced(phase []access, threads int, owner func(number int) int) bool {
-	type byteOf struct{ owner, others, writes int } // owner: the first one, from 1 on
+	type byteOf struct{ owner, others, writes int } // owner: the first one, counted from 1
 	bytes := make([]byteOf, drawnBytes)
 	for _, a := range phase {
 		for n := range threads {
@@ -95,7 +95,7 @@ func raced(phase []access, threads int, owner func(number int) int) bool {
 	return false
 }
 
-// drawnPTX is a kernel that does so to memory whose address is in %rd2.
+// drawnPTX is a kernel that makes these accesses to memory whose address is in %rd2.
 func drawnPTX(phases [][]access, space, begin string) string {
 	var s strings.Builder
 	fmt.Fprintf(&s, ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry drawn_wrong(.param .u64 out, .param .u64 in)\n{\n"+
@@ -122,13 +122,13 @@ func drawnPTX(phases [][]access, space, begin string) string {
 	return s.String()
 }
 
-// Races of drawn accesses, whole and in parts, side by side and apart, are told, and nothing else is.
+// Races of random accesses, whole or in parts, adjacent or apart, are reported, and nothing else is.
 func TestDrawnRaces(t *testing.T) {
 	for space, c := range map[string]struct {
 		begin, kind string
 		threads     int
 		owner       func(number int) int
-		together    bool // barriers do not part owners
+		together    bool // barriers do not separate owners
 	}{
 		"shared": {"mov.u64 %rd2, all;\nshl.b32 %r4, %r1, 4;\ncvt.u64.u32 %rd4, %r4;\nadd.u64 %rd4, %rd4, %rd2;\n" +
 			"st.shared.v4.b32 [%rd4], {%r1, %r1, %r1, %r1};\nbar.sync 0;\n", "race in shared memory", drawnThreads,

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// session is what a program sees that looks at the devices, loads kernels, takes memory and launches five times.
+// session returns the output of a program that lists the devices, loads kernels, allocates memory and launches five times.
 func session(t *testing.T, settings ...string) string {
 	t.Helper()
 	return probe(t, probes+"/kernels.ptx", []string{"driver"}, settings...).out
@@ -32,7 +32,7 @@ done
 `, session(t))
 }
 
-// Every way in which a driver and a card can fail, by environment variables.
+// Environment variables make the driver and the card fail in every known way.
 func TestWhatCanFail(t *testing.T) {
 	for _, test := range []struct {
 		settings string
@@ -59,7 +59,7 @@ func TestWhatCanFail(t *testing.T) {
 	}
 }
 
-// What the machine does not know stops the load, with the line, the instruction and what is wrong.
+// Unknown PTX stops the load with an error that gives the line, the instruction and the reason.
 func TestUnknownPTXIsRefused(t *testing.T) {
 	text := read(t, probes+"/kernels.ptx")
 	for _, test := range []struct{ from, to, want string }{

@@ -1,8 +1,8 @@
-// Package emu builds the emulated device: a libcuda.so.1 that executes PTX on the CPU and tells of what a card would do silently,
-// so that kernels and the code around them are tested on machines without one. docs/emulator.md describes it.
+// Package emu builds the emulated device: a libcuda.so.1 that executes PTX on the CPU and reports mistakes that a card would not, so that
+// kernels and the code around them can be tested on machines without a card. docs/emulator.md describes it.
 //
-// The library is C, in the folders machine (what executes PTX) and driver (what answers the driver's calls); it needs gcc and
-// nothing else.
+// The library is written in C, in the folders machine (which executes PTX) and driver (which implements the driver's calls); it needs
+// only gcc.
 package emu
 
 import (
@@ -24,15 +24,15 @@ import (
 //go:embed machine driver
 var sources embed.FS
 
-// Flags are gcc's for the library. Products and sums are fused only where the code says so, so that results are those of any
-// machine.
+// Flags are gcc's flags for the library. Products and sums are fused only where the code says so, so that results are the same on all
+// machines.
 var Flags = []string{"-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-O3", "-march=native", "-ffp-contract=off",
 	"-fno-math-errno", "-fPIC", "-fvisibility=hidden"}
 
-// Name is what the dynamic linker calls the driver.
+// Name is the file name by which the dynamic linker finds the driver.
 const Name = "libcuda.so.1"
 
-// Library gives the path of the emulated device, which it builds where no process of this user has yet.
+// Library returns the path of the emulated device, and builds it if no process of this user has yet.
 func Library() (path string, err error) {
 	key := sha256.New()
 	fmt.Fprintln(key, Flags, runtime.GOARCH)
@@ -85,7 +85,7 @@ func Build(path string, flags []string) error {
 	return os.Rename(made, path)
 }
 
-// compile makes an object of each file, as many at a time as there are cores.
+// compile compiles each file to an object, as many at a time as there are cores.
 func compile(files, flags []string) (objects []string, err error) {
 	errs := make([]error, len(files))
 	slots := make(chan struct{}, runtime.NumCPU())

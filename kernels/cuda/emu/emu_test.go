@@ -28,7 +28,7 @@ const (
 	page   = "../../../docs/emulator.md"
 )
 
-// built is the library and the program that drives it, made once.
+// built is the library and the probe program, built once.
 var built = sync.OnceValues(func() (paths [2]string, err error) {
 	if paths[0], err = emu.Library(); err != nil {
 		return paths, err
@@ -65,7 +65,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// answer is what one run of the probe said: on the standard output, on the other, and in the file of reports.
+// answer is the result of a run of the probe: standard output, standard error, and the report file.
 type answer struct {
 	out, told string
 	reports   []report
@@ -81,7 +81,7 @@ func needsCompiler(t *testing.T) {
 	}
 }
 
-// probe runs the program on a file of PTX, with settings such as GRPO_EMU_MEMORY=128M.
+// probe runs the program on a PTX file, with settings such as GRPO_EMU_MEMORY=128M.
 func probe(t *testing.T, ptx string, args []string, settings ...string) answer {
 	t.Helper()
 	needsCompiler(t)
@@ -115,7 +115,7 @@ func runProbe(t *testing.T, paths [2]string, ptx string, args []string, settings
 	return a
 }
 
-// The probe compares with the host's own computation and prints what differs; what it prints otherwise is a sum of all bytes.
+// The probe compares with the host's own computation and prints differences; otherwise it prints a checksum of all bytes.
 func TestKernelsComputeWhatTheHostDoes(t *testing.T) {
 	for file, names := range map[string]string{
 		"kernels":  "saxpy reduce scan collatz gemm",
@@ -137,7 +137,7 @@ func TestInstructionsOneByOne(t *testing.T) {
 	require.Empty(t, a.told)
 }
 
-// A comparison that says nothing is worth nothing: a wrong instruction is seen.
+// The comparison above can fail: the probe notices a wrong instruction.
 func TestProbeSeesAWrongInstruction(t *testing.T) {
 	for _, test := range []struct{ file, from, to, says string }{
 		{"zoo", "mul.hi.s32", "mul.hi.u32", "mul.hi.s32"},
@@ -171,7 +171,7 @@ func write(t *testing.T, text string) string {
 	return path
 }
 
-// Compiled anew, the probe kernels are what is committed.
+// Compiling the probe kernels gives the committed PTX.
 func TestProbesAreWhatTheCompilerMakes(t *testing.T) {
 	if _, err := exec.LookPath("clang++-19"); err != nil {
 		t.Skip("no clang++-19 here")
@@ -190,7 +190,7 @@ func TestProbesAreWhatTheCompilerMakes(t *testing.T) {
 
 var spaces = regexp.MustCompile(`\s+`)
 
-// The library and the probe say nothing to the sanitizers of addresses and undefined behaviour.
+// The address and undefined behaviour sanitizers find nothing in the library and the probe.
 func TestSanitizersAreSilent(t *testing.T) {
 	needsCompiler(t)
 	if testing.Short() {
@@ -212,7 +212,7 @@ func TestSanitizersAreSilent(t *testing.T) {
 	}
 }
 
-// How fast one core is at a product of matrices by ldmatrix, mma and cp.async.
+// The speed of one core at a matrix product by ldmatrix, mma and cp.async.
 func BenchmarkProduct(b *testing.B) {
 	paths, err := built()
 	require.NoError(b, err)

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// instruction is one of a kernel, in the order of the text.
+// instruction is an instruction of a kernel, in the order of the text.
 type instruction struct {
 	op         string
 	writes     []string
 	reads      []string
-	next       []int // what may come after it
+	next       []int // possible successors
 	predicated bool
 }
 
@@ -59,7 +59,7 @@ func instructions(body string) ([]instruction, error) {
 	return code, nil
 }
 
-// parse reads one instruction, and where it jumps to.
+// parse reads one instruction, and its jump target.
 func parse(statement string) (i instruction, target string) {
 	if p := predicate.FindStringSubmatch(statement); p != nil {
 		i.predicated, i.reads = true, p[1:]
@@ -77,13 +77,13 @@ func parse(statement string) (i instruction, target string) {
 	first := operandEnd(operands)
 	i.writes = register.FindAllString(operands[:first], -1)
 	i.reads = append(i.reads, register.FindAllString(operands[first:], -1)...)
-	if i.predicated { // what was there before may remain
+	if i.predicated { // the old value may remain
 		i.reads = append(i.reads, i.writes...)
 	}
 	return i, ""
 }
 
-// operandEnd is where the first operand ends, which may be a vector in braces.
+// operandEnd is the end of the first operand, which may be a vector in braces.
 func operandEnd(operands string) int {
 	depth := 0
 	for n, c := range operands {
@@ -107,7 +107,7 @@ type set []uint64
 func (s set) add(n int)    { s[n/64] |= 1 << (n % 64) }
 func (s set) remove(n int) { s[n/64] &^= 1 << (n % 64) }
 
-// unite adds another set, and tells whether that changed anything.
+// unite adds another set, and reports whether s has grown.
 func (s set) unite(other set) (grown bool) {
 	for n, word := range other {
 		grown = grown || word&^s[n] != 0
@@ -116,7 +116,7 @@ func (s set) unite(other set) (grown bool) {
 	return grown
 }
 
-// mostLive is how many registers of 32 bits live at once, by the usual flow backwards over the instructions until nothing changes.
+// mostLive is the largest number of 32-bit registers live at once, by the usual backward data-flow analysis to a fixed point.
 func mostLive(code []instruction) int {
 	numbers, names := map[string]int{}, []string{}
 	number := func(name string) int {
@@ -132,7 +132,7 @@ func mostLive(code []instruction) int {
 			number(r)
 		}
 	}
-	before := make([]set, len(code)) // what lives before each instruction
+	before := make([]set, len(code)) // live before each instruction
 	for n := range before {
 		before[n] = make(set, len(names)/64+1)
 	}
@@ -147,7 +147,7 @@ func mostLive(code []instruction) int {
 				live.unite(before[next])
 			}
 			for _, r := range i.writes {
-				live.add(number(r)) // written, it has a place, whether somebody reads it or not
+				live.add(number(r)) // a written register takes a place, even if nobody reads it
 			}
 			most = max(most, live.weight(names))
 			for _, r := range i.writes {
@@ -163,7 +163,7 @@ func mostLive(code []instruction) int {
 	return most
 }
 
-// weight counts 32 bits for each register, 64 for those of addresses and double precision, and none for predicates.
+// weight counts 32 bits for each register, 64 for addresses and double precision, and none for predicates.
 func (s set) weight(names []string) (sum int) {
 	for n, word := range s {
 		for ; word != 0; word &= word - 1 {

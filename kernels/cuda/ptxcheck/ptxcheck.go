@@ -1,5 +1,5 @@
-// Package ptxcheck reads PTX as a compiler wrote it, and tells what can be known of a kernel without running it: registers that live
-// at once, memory that is not registers, calls, and how wide it reads. Tests hold the kernels to it.
+// Package ptxcheck reads compiled PTX, and reports what can be known of a kernel without running it: live registers, memory that is not
+// registers, calls, and the width of loads. Tests hold the kernels to limits.
 package ptxcheck
 
 import (
@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// Kernel is what is known of one.
+// Kernel is what is known of a kernel.
 type Kernel struct {
 	Name         string
 	Version      string // of PTX
-	Target       string // the least card
+	Target       string // the least capable card
 	Instructions int
-	Live         int  // registers of 32 bits that live at once, at the most: those of a card are about as many, and a few for addresses
-	Shared       int  // bytes a block, without what a launch asks for
-	Local        bool // whether some of its numbers are in memory of a thread
+	Live         int  // most 32-bit registers live at once: a card uses about as many, and a few for addresses
+	Shared       int  // bytes per block, without dynamic memory
+	Local        bool // whether it uses local memory of a thread
 	Calls        bool
-	Loads        map[int]int // of global memory, asynchronous copies among them: how many there are of so many bytes
+	Loads        map[int]int // of global memory, asynchronous copies included: their number by bytes
 	Stores       map[int]int
 }
 
@@ -65,7 +65,7 @@ func Parse(text string) ([]Kernel, error) {
 	return all, nil
 }
 
-// sharedOf are the sizes of what is in shared memory. It may be declared outside of the kernel that uses it.
+// sharedOf are the sizes of variables in shared memory, which may be declared outside of the kernel that uses them.
 func sharedOf(text string) (map[string]int, error) {
 	sizes := map[string]int{}
 	for _, found := range shared.FindAllStringSubmatch(text, -1) {
@@ -80,7 +80,7 @@ func sharedOf(text string) (map[string]int, error) {
 
 var word = regexp.MustCompile(`\w+`)
 
-// read takes a kernel from its name to the next one's.
+// read parses a kernel from its name to the next kernel.
 func (k *Kernel) read(text string, shared map[string]int) error {
 	begin, end := strings.Index(text, "{"), strings.LastIndex(text, "}")
 	if begin < 0 || end < begin {
@@ -118,7 +118,7 @@ func (k *Kernel) read(text string, shared map[string]int) error {
 	return nil
 }
 
-// width is how many bytes an access has; 0 for another instruction.
+// width is the bytes of an access; 0 for other instructions.
 func width(op, access string) int {
 	if !strings.HasPrefix(op, access+".") {
 		return 0

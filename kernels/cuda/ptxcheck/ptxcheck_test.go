@@ -18,35 +18,35 @@ const (
 	source   = "../src"
 )
 
-// usualLive is what a thread may have in registers, so that 512 of them fit on a multiprocessor. A kernel that may have more, up to
-// the 255 that there are, says why here.
+// usualLive is the most registers of a thread such that 512 threads fit on a multiprocessor. Kernels with more, up to the limit of 255,
+// have an entry and a reason here.
 const usualLive = 128
 
 var moreLive = map[string]int{
-	// of 128 threads, of whose blocks a multiprocessor has two: each thread has 128 or 160 results, and what it multiplies next
+	// 128 threads, and two blocks on a multiprocessor: each thread has 128 or 160 results, and the next factors
 	"linear_narrowed_bf16_128x160": 253, "linear_grad_x_narrowed_bf16_128x160": 253,
 	"linear_narrowed_bf16_128x128": 248, "linear_grad_x_narrowed_bf16_128x128": 240,
 
-	// A warp has all that its rows read, and their sums: those of a multiprocessor are fewer warps, which need little of each other. Of the
-	// registers here some are parameters, which a card does not keep.
+	// A warp keeps all that its rows read, and their sums: a multiprocessor has fewer of these warps, which rarely wait for each other. Some
+	// of the registers counted here are parameters, which a card does not keep in registers.
 	"attention_bf16_64x128":              176,
 	"attention_bf16_64x64":               138,
 	"attention_grad_queries_bf16_64x128": 148,
 	"attention_grad_keys_bf16_64x128":    219,
 	"attention_grad_keys_bf16_64x64":     155,
-	"attention_grad_keys_bf16_16x256":    146, // of 128 threads and 89 KB of shared memory, of which a multiprocessor has two at the most
+	"attention_grad_keys_bf16_16x256":    146, // 128 threads and 89 KB of shared memory, so that a multiprocessor has at most two blocks
 	"attention_grad_keys_f32_16x256":     129, // likewise, with 71 KB, three
 }
 
-// wide are kernels that wait for memory above all: they read and write 16 bytes at a time where they can.
+// wide are kernels limited by memory: they read and write 16 bytes at a time where they can.
 var wide = []string{"add", "adam", "cache_copy", "cache_write_f32", "draw_mask", "draw_partials", "gather",
 	"head_grad_logits", "head_weights", "rms_norm", "rms_norm_grad_x", "scale_rows", "swiglu", "swiglu_grad"}
 
-// gradCopies are the copies of 16 bytes in a gradient of attention, for queries or for keys: what a thread brings is written out.
+// gradCopies are the 16-byte copies in a gradient of attention, for queries or for keys: the loop over a thread's copies is unrolled.
 var gradCopies = map[string]int{"bf16_64x32": 8, "bf16_64x64": 16, "bf16_64x128": 32, "bf16_16x256": 72,
 	"f32_16x32": 10, "f32_16x64": 20, "f32_16x128": 40, "f32_16x256": 48}
 
-// kernels are all that there are, by name.
+// kernels are all kernels, by name.
 func kernels(t *testing.T) map[string]Kernel {
 	t.Helper()
 	files, err := filepath.Glob(compiled + "/*.ptx")
@@ -59,7 +59,7 @@ func kernels(t *testing.T) map[string]Kernel {
 		found, err := Parse(string(text))
 		require.NoError(t, err, file)
 		for _, k := range found {
-			require.NotContains(t, all, k.Name, "two files have it")
+			require.NotContains(t, all, k.Name, "the name is in two files")
 			all[k.Name] = k
 		}
 	}
@@ -95,7 +95,7 @@ func TestKernelsReadWide(t *testing.T) {
 		}
 	}
 	require.Positive(t, min(all["narrow"].Loads[16], all["narrow"].Stores[8], all["widen"].Loads[8], all["widen"].Stores[16]))
-	require.Equal(t, 2*4, all["draw_cuts"].Loads[16], "four loads of a thread under way, in each of two truncations")
+	require.Equal(t, 2*4, all["draw_cuts"].Loads[16], "four loads in flight per thread, in each of two truncations")
 	for name, k := range all {
 		if strings.HasPrefix(name, "attention_bf16") || strings.HasPrefix(name, "attention_f32") {
 			require.GreaterOrEqual(t, k.Loads[16], 3+1, "%s: copies of keys, the first and the next, and of values, and queries", name)
@@ -107,13 +107,13 @@ func TestKernelsReadWide(t *testing.T) {
 	}
 }
 
-// Compiled anew, the kernels are what is committed, and every file has its other half.
+// Compiling the kernels gives the committed PTX, and every source has its PTX and the other way round.
 func TestKernelsAreWhatTheCompilerMakes(t *testing.T) {
 	made, err := filepath.Glob(compiled + "/*.ptx")
 	require.NoError(t, err)
 	files, err := filepath.Glob(source + "/*.cu")
 	require.NoError(t, err)
-	require.Len(t, made, len(files), "make ptx; files of kernels that are gone go by hand")
+	require.Len(t, made, len(files), "type make ptx, and remove files without a source by hand")
 	_, missing := exec.LookPath("clang++-19")
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".cu") + ".ptx"

@@ -1,10 +1,10 @@
-// How a tile's pairs attend to keys and values, for attention_bf16.cu and attention_f32.cu: what an engine E does with a block of keys is
-// there, in what order the blocks come from memory is here.
+// The order in which a tile's pairs read blocks of keys from memory, for attention_bf16.cu and attention_f32.cu. The engine E, which is
+// defined there, does the arithmetic of one block of keys.
 #pragma once
 #include "attention.h"
 
-// What a kernel is given. out [T, q heads · dim] and lse [T, q heads] (or null), or parts [T, q heads, count, 4 + dim]: of each part of
-// 1,024 positions the greatest score, the sum of weights, two numbers of nothing, and the sum of weighted values.
+// Operands of a kernel. The output is out [T, q heads · dim] and lse [T, q heads] (or null), or else parts [T, q heads, count, 4 + dim]:
+// for each part of 1,024 positions the maximum score, the sum of weights, two unused numbers, and the sum of weighted values.
 struct Attention {
 	float *out, *lse, *parts;
 	u32 count;
@@ -14,8 +14,8 @@ struct Attention {
 };
 constexpr u32 part = 1024;
 
-// How a part is added to those before it, whose greatest score is `lowest` and whose sums are 0 where there are none: what each is shrunk
-// by to the greatest score of both.
+// Merge adds a part to the parts before it, whose maximum score is `lowest` and whose sums are 0 where there are none. It has the factors
+// that rescale both to their common maximum.
 struct Merge {
 	float most, before, now;
 	MEMBER Merge(float most_, float other) {
@@ -25,10 +25,10 @@ struct Merge {
 	MEMBER float of(float a, float b) const { return fma(a, before, b * now); }
 };
 
-// Where the sums of a part go: into a part of its own; or into the row of the result, added to those of the parts before.
+// Target is where the sums of a part go: to their own place in parts, or to the row of the result, added to the parts before.
 struct Target {
-	float *mean, *lse, *own; // own is the greatest score and the sum of weights of a part; lse and own may be null
-	bool there, first, last; // there is a pair, and not only room for it
+	float *mean, *lse, *own; // own is the maximum score and the sum of weights of a part; lse and own may be null
+	bool there, first, last; // there: the pair exists, and is not padding of the tile
 
 	MEMBER Target(const Attention &a, const Pairs &pairs, u32 i, u32 key, bool end) {
 		u32 dim = here(a.h.dim);
@@ -39,7 +39,7 @@ struct Target {
 		lse = a.lse && last ? a.lse + at : nullptr;
 	}
 
-	// before is what the parts before have in a column.
+	// before returns the sum of the parts before in a column.
 	MEMBER float before(bool in, u32 column) const { return read_if(in & there & !first, mean + column); }
 	MEMBER void sums(bool mine, float most, float sum) const {
 		bool part = mine & there & (own != nullptr);
@@ -49,7 +49,7 @@ struct Target {
 	}
 };
 
-// each_query calls f for every four numbers of a tile's queries, scaled, with their row and column; behind the end of a head are zeros.
+// each_query calls f for every four numbers of a tile's scaled queries, with their row and column. A head is padded with zeros.
 template <class E, class F> DEVICE void each_query(const Attention &a, const Pairs &pairs, F f) {
 	static_assert(E::high * E::dim % (4 * E::threads) == 0);
 	float scale = a.f.scale;
@@ -72,32 +72,32 @@ template <class E, class F> DEVICE void each_query(const Attention &a, const Pai
 			four(n, false);
 }
 
-// attend_pair has a place for keys and one for values: keys come while values are used, and values while keys are.
+// attend_pair has one buffer for keys and one for values: keys are copied while values are used, and values while keys are.
 template <class E, class F, class L, typename T>
 DEVICE void attend_pair(u32 base, const Attention &a, const Pairs &pairs, u32 first, u32 to, F fetch, L look, T keys, T values) {
 	E e(base, a, pairs);
 	ROLLED for (u32 key = first; key < to; key += E::keys) {
 		u32 after = key + E::keys;
 		wait<0>();
-		barrier(); // the keys are there, and the values before were used
+		barrier(); // keys have arrived, and the last values are no longer needed
 		fetch(E::v, values, key);
 		commit();
 		look(after);
 		e.scores(key, 0);
-		barrier(); // the scores are there, and the keys were used
+		barrier(); // scores are complete, and the keys are no longer needed
 		fetch(E::k, keys, after);
 		commit();
 		e.weigh();
 		wait<1>();
-		barrier(); // the weights are there, and the values
+		barrier(); // weights are complete, and values have arrived
 		e.add(0);
 		if (after % part == 0 || after >= to)
 			e.end_part(a, pairs, key, after >= to);
 	}
 }
 
-// attend_ring has five places that go round: those of two blocks of keys and values come while a third one is used. The first keys are
-// under way.
+// attend_ring has a ring of five buffers: four for two blocks of keys and values, one that is filled meanwhile. The copy of the first
+// keys has begun.
 template <class E, class F, class L, typename T>
 DEVICE void attend_ring(u32 base, const Attention &a, const Pairs &pairs, u32 first, u32 to, F fetch, L look, T keys, T values) {
 	fetch(E::k + E::stage, values, first);
@@ -114,17 +114,17 @@ DEVICE void attend_ring(u32 base, const Attention &a, const Pairs &pairs, u32 fi
 	ROLLED for (u32 key = first; key < to; key += E::keys) {
 		u32 next = key + 2 * E::keys, after = key + E::keys;
 		wait<3>();
-		barrier(); // the keys are there, and the values before were used
+		barrier(); // keys have arrived, and the last values are no longer needed
 		fetch(E::k + place(4), keys, next);
 		commit();
 		e.scores(key, now);
-		barrier(); // the scores are there, and the keys were used
+		barrier(); // scores are complete, and the keys are no longer needed
 		fetch(E::k + now, values, next);
 		commit();
 		look(next + E::keys);
 		e.weigh();
 		wait<4>();
-		barrier(); // the weights are there, and the values
+		barrier(); // weights are complete, and values have arrived
 		e.add(place(1));
 		if (after % part == 0 || after >= to)
 			e.end_part(a, pairs, key, after >= to);
@@ -132,7 +132,7 @@ DEVICE void attend_ring(u32 base, const Attention &a, const Pairs &pairs, u32 fi
 	}
 }
 
-// attend: the tile and the key-value head of the block. E has the arithmetic: its numbers' type, and what a thread keeps.
+// attend computes the tile and the key-value head of the block. E defines the arithmetic: the type of numbers, and the state of a thread.
 template <class E> DEVICE void attend(const Attention &a, const typename E::Number *cache, const Batch &b) {
 	extern __shared__ __attribute__((aligned(16))) unsigned char memory[];
 	u32 base = shared_address(memory), group = a.h.group(), head = head_here(a.h.kv), start;
@@ -142,7 +142,7 @@ template <class E> DEVICE void attend(const Attention &a, const typename E::Numb
 	Pairs pairs{start, s.rows * group, s.row, s.first, group, head * group};
 	u32 end = pairs.position(E::high - 1) + 1, first = a.parts ? block_z() * part : 0;
 	u32 to = a.parts && first + part < end ? first + part : end, low = a.f.first(pairs.position(0)) / E::keys * E::keys;
-	first = low > first ? low : first; // blocks of keys that no pair of the tile reads
+	first = low > first ? low : first; // skips blocks of keys that no pair of the tile reads
 	if (first >= to)
 		return;
 	const typename E::Number *keys = cache + head * a.h.kept(), *values = keys + a.h.kv * a.h.kept();

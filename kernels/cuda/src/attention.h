@@ -28,14 +28,14 @@ DEVICE Four load4(u32 from) {
 	return Four{x, y, z, w};
 }
 
-// Numbers of a cache, four at a time.
+// Four numbers of a cache at a time.
 DEVICE void put4(float *to, Four x) { *(Four *)to = x; }
 DEVICE void put4(u16 *to, Four x) { *(u64 *)to = (u64)rounded(x[2], x[3]) << 32 | rounded(x[0], x[1]); }
 
-// Where a lane finds its row of the four matrices that are a fragment of 16 rows and 16 columns.
+// The address of a lane's row in the four matrices of a fragment of 16 rows and 16 columns.
 template <u32 pitch> DEVICE u32 place_of_rows(u32 lane) { return (lane % 16 * pitch + lane / 16 * 8) * 2; }
 
-// products of 16 rows with `rows` others, of dim numbers both: out has 8 of the others each.
+// products computes the dot products of 16 rows with `rows` others, all of dim numbers: each element of out has 8 of the others.
 template <u32 dim, u32 rows, u32 pitch> DEVICE void products(float (*out)[4], u32 own, u32 others) {
 	UNROLL for (u32 j = 0; j < rows / 8; j++)
 		UNROLL for (u32 n = 0; n < 4; n++)
@@ -51,7 +51,7 @@ template <u32 dim, u32 rows, u32 pitch> DEVICE void products(float (*out)[4], u3
 	}
 }
 
-// add_products adds those of 16 rows of 16 factors with as many rows of columns: sums has 8 of the columns each.
+// add_products multiplies 16 rows of 16 factors by 16 rows of columns, and adds to sums, each element of which has 8 columns.
 template <u32 columns> DEVICE void add_products(float (*sums)[4], const u32 *factors, u32 rows) {
 	UNROLL for (u32 j = 0; j < columns / 8; j += 2) {
 		u32 b[4];
@@ -61,7 +61,7 @@ template <u32 columns> DEVICE void add_products(float (*sums)[4], const u32 *fac
 	}
 }
 
-// The same of `deep` factors, which lie in shared memory.
+// The same for `deep` factors in shared memory.
 template <u32 deep, u32 columns, u32 pitch> DEVICE void add_products(float (*sums)[4], u32 factors, u32 rows) {
 	UNROLL for (u32 i = 0; i < deep; i += 16) {
 		u32 a[4];
@@ -70,17 +70,19 @@ template <u32 deep, u32 columns, u32 pitch> DEVICE void add_products(float (*sum
 	}
 }
 
-// The blocks of a tile, one for each key-value head, come one after the other. Long sequences' ends, which have most to read, come first.
+// The blocks of a tile, one for each key-value head, have consecutive numbers. The last rows of long sequences, which read most, come
+// first.
 DEVICE u32 head_here(u32 heads) { return block_x() % heads; }
 DEVICE u32 tile_here(u32 heads) { return __nvvm_read_ptx_sreg_nctaid_x() / heads - 1 - block_x() / heads; }
 
-// here is a number that the compiler takes for a new one: what follows from it is computed where it is needed, and not kept.
+// here hides from the compiler that x is unchanged: values computed from it are recomputed where they are needed, not kept in registers.
 DEVICE u32 here(u32 x) {
 	asm volatile("" : "+r"(x));
 	return x;
 }
 
-// Global memory for some lanes of a warp, without a branch: all come to the next barrier together. The others read 0.
+// A load from global memory by some lanes of a warp, without a branch, so that all reach the next barrier together. The other lanes get
+// 0.
 DEVICE float read_if(bool yes, const float *from) {
 	float x;
 	asm volatile("{ .reg .pred %%p0; setp.ne.u32 %%p0, %2, 0; mov.f32 %0, 0f00000000; @%%p0 ld.global.f32 %0, [%1]; }"
@@ -96,10 +98,10 @@ DEVICE void write_if(bool yes, float *to, Four x) {
 		::"l"(to), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]), "r"((u32)yes) : "memory");
 }
 
-// Below every score, and finite, so that it can be taken from itself.
+// Less than every score, and finite, so that lowest − lowest is 0.
 constexpr float lowest = -0x1p127f;
 
-// The natural logarithm, of what is not below 2^-126: x is m · 2^n, m near 1, and log m is 2 · artanh((m − 1) / (m + 1)), by its series.
+// The natural logarithm for x >= 2^-126: x is m · 2^n with m near 1, and log m is the series of 2 · artanh((m − 1) / (m + 1)).
 DEVICE float logarithm(float x) {
 	int bits = __builtin_bit_cast(int, x), n = (bits - 0x3f3504f3) >> 23;
 	float f = __builtin_bit_cast(float, bits - (n << 23)) - 1, s = f / (2 + f), z = s * s;
@@ -118,13 +120,13 @@ struct Heads {
 	MEMBER u64 stride() const { return (u64)2 * kv * kept(); } // of rows of a cache
 };
 
-// What becomes of scores: they are scaled, and bent by a cap, if there is one; and which of them a row has.
+// Scores says how scores are scaled and capped, and which of them a row reads.
 struct Scores {
 	float scale, cap;
-	u32 window; // positions that a row reads, itself the last
+	u32 window; // positions that a row reads, its own included
 
 	MEMBER float bent(float score) const { return cap != 0 ? tangent(score / cap) * cap : score; }
-	// slope is that of a bent score by the score that it was.
+	// slope is the derivative of a capped score with respect to the score.
 	MEMBER float slope(float bent) const {
 		float t = bent / cap;
 		return cap != 0 ? 1 - t * t : 1;
@@ -133,17 +135,17 @@ struct Scores {
 	MEMBER bool reads(u32 position, u32 key) const { return (key <= position) & (position - key < window); }
 };
 
-// Positions of a cache's block.
+// Positions in a block of a cache.
 constexpr u32 cache_block = 32;
 
-// Rows of a batch: span s is rows [starts[s], starts[s+1]). Packed, positions is null, and a span goes on where span from[s] ends,
-// unless that is negative or from is null. Paged, the row that holds position p is in block from[s · stride + p / cache_block].
+// Rows of a batch: span s is rows [starts[s], starts[s+1]). In a packed batch, positions is null, and a span continues span from[s] after
+// its end, unless that is negative or from is null. In a paged one, the row of position p is in block from[s · stride + p / cache_block].
 struct Batch {
 	const u32 *starts, *positions, *from;
 	u32 n, stride;
 };
 
-// A span, and the way to what it goes on from.
+// A span, and the path to the spans that it continues.
 struct Span {
 	const Batch &b;
 	u32 span, row, rows, first; // its first row, how many it has, the position of its first row
@@ -160,7 +162,7 @@ struct Span {
 				first += b.starts[s + 1] - b.starts[s];
 	}
 
-	// place is the row of the cache that has the keys and values of a position. The lanes of a warp ask together, and go on together.
+	// place is the row of the cache with the keys and values of a position. All lanes of a warp must call it together.
 	MEMBER u32 place(u32 position) const {
 		if (b.positions)
 			return b.from[(u64)span * b.stride + position / cache_block] * cache_block + position % cache_block;
@@ -175,10 +177,10 @@ struct Span {
 	}
 };
 
-// span_of_tile finds the span of a tile, and which pair of a row and a query head of a group is the tile's first. Tiles of span s are
-// numbered from floor(pairs before it / high) + s on, which leaves room for all of them; some numbers have no tile.
+// span_of_tile finds the span of a tile, and the tile's first pair of a row and a query head of the group. Tiles of span s are numbered
+// from floor(pairs before it / high) + s, which leaves room for all of them; some numbers have no tile.
 DEVICE u32 span_of_tile(const Batch &b, u32 tile, u32 group, u32 high, u32 *start) {
-	u32 low = 0, above = b.n; // the last span that begins at the tile, or before
+	u32 low = 0, above = b.n; // the last span that begins at or before the tile
 	ROLLED while (above - low > 1) {
 		u32 middle = (low + above) / 2;
 		if ((u64)b.starts[middle] * group / high + middle <= tile)
@@ -190,19 +192,19 @@ DEVICE u32 span_of_tile(const Batch &b, u32 tile, u32 group, u32 high, u32 *star
 	return low;
 }
 
-// The pairs of a tile: a row, and one of the query heads that read one key-value head.
+// The pairs of a tile: a row, and one of the query heads that share one key-value head.
 struct Pairs {
-	u32 start, end, row, first, group, head; // those of the span from start on, up to end; its first row and position; the first query head
+	u32 start, end, row, first, group, head; // pairs of the span in [start, end); its first row and position; the first query head
 
-	MEMBER u32 of(u32 i) const { return start + i < end ? start + i : end - 1; } // those behind the end are the last
+	MEMBER u32 of(u32 i) const { return start + i < end ? start + i : end - 1; } // padding repeats the last pair
 	MEMBER bool has(u32 i) const { return start + i < end; }
 	MEMBER u32 position(u32 i) const { return first + of(i) / group; }
 	MEMBER u64 at(u32 i) const { return row + of(i) / group; } // row of the batch
 	MEMBER u32 query(u32 i) const { return head + of(i) % group; }
 };
 
-// bring_rows copies rows into rows of shared memory that are pitch apart: row r is at(r, in) numbers behind `from`, and zero where that
-// sets in to false. Columns behind those that are kept are zero, too.
+// bring_rows copies rows to rows of shared memory with the given pitch: row r is at offset at(r, in) of `from`, and becomes zero if at
+// sets in to false. Columns from kept on become zero, too.
 template <u32 high, u32 dim, u32 pitch, u32 all, typename T, class F> DEVICE void bring_rows(u32 to, const T *from, u32 kept, F at) {
 	constexpr u32 each = 16 / sizeof(T), across = dim / each, step = all / across;
 	static_assert(all % across == 0 && high % step == 0 && pitch % each == 0, "every thread brings as much, to multiples of 16 bytes");
@@ -211,12 +213,12 @@ template <u32 high, u32 dim, u32 pitch, u32 all, typename T, class F> DEVICE voi
 	UNROLL for (u32 i = 0; i < high; i += step) {
 		bool in = true;
 		u64 row = at(r + i, in);
-		copy16(to + i * pitch * (u32)sizeof(T), from + row + c, (in & (c < kept)) ? 16 : 0); // of no bytes, from wherever that is
+		copy16(to + i * pitch * (u32)sizeof(T), from + row + c, (in & (c < kept)) ? 16 : 0); // 0 bytes if it is padding, from any address
 	}
 }
 
-// Places are the rows of a cache that a thread copies of `high` positions: looked up together, before they are needed, since each may
-// wait for a table in memory.
+// Places are the cache rows that a thread copies of `high` positions. They are looked up together and ahead of time, since each lookup
+// may wait for a table in memory.
 template <class E, u32 high> struct Places {
 	static constexpr u32 each = 16 / sizeof(typename E::Number), across = E::dim / each, step = E::threads / across, n = high / step;
 	static_assert(E::threads % across == 0 && high % step == 0);
@@ -224,8 +226,8 @@ template <class E, u32 high> struct Places {
 
 	static MEMBER u32 first() { return thread_here() / across; }
 
-	// look finds those of positions from one on; the ones at end or behind are where the last one is. Packed, they mostly follow each other:
-	// so they do where the last one is as far from the first as its position, since spans come after those that they go on from.
+	// look finds the rows of the positions from `position` on; those at end and after repeat the last one. In a packed batch they are mostly
+	// consecutive: that is so if the last row is as far from the first as its position, since a span comes after those that it continues.
 	MEMBER void look(const Span &s, u32 position, u32 end) {
 		u32 last = least(position + high, end) - 1, mine = position + first(), begin = s.row + position;
 		bool straight = !s.b.positions;
@@ -239,7 +241,7 @@ template <class E, u32 high> struct Places {
 				row[i] = s.place(least(mine + i * step, last));
 	}
 
-	// copy begins to bring what is there to shared memory; what is at end or behind becomes zero.
+	// copy starts the copies to shared memory; positions at end and after become zero.
 	MEMBER void copy(u32 to, const typename E::Number *from, u32 position, u32 end, const Heads &h) const {
 		u32 r = first(), c = thread_here() % across * each;
 		to += (r * E::pitch + c) * sizeof(*from), from += c;

@@ -10,14 +10,14 @@ template <u32 dim_, u32 high_, u32 across_, u32 stages_> struct Tensor {
 	typedef u16 Number;
 	static constexpr u32 dim = dim_, high = high_, across = across_, stages = stages_, keys = 64, down = high / 16,
 		threads = 32 * down * across, pitch = dim + 8, p_pitch = keys + 8, own = keys / across, columns = dim / across, groups = own / 16;
-	// Places in shared memory, in bytes: queries, keys and values of each stage (or five places, taken in turn), weights, greatest
-	// scores by warp, sums by 16 keys.
+	// Addresses in shared memory, in bytes: queries, keys and values of each stage (or a ring of five buffers), weights, maximum scores by
+	// warp, sums by 16 keys.
 	static constexpr u32 k = high * pitch * 2, stage = keys * pitch * 2, v = stages == 5 ? k : k + stage, p = k + stages * stage,
 		tops = p + high * p_pitch * 2, sums = tops + across * high * 4, bytes = sums + keys / 16 * high * 4;
 	static_assert(own % 16 == 0 && columns % 16 == 0 && bytes <= 99 << 10);
 
 	Scores f;
-	u32 base_, row_, side_; // the first of the two rows of the tile that a thread has a part of, and which of the warps across it is in
+	u32 base_, row_, side_; // the first of the two rows of which a thread has elements, and the number of its warp among those across
 	u32 position[2];
 	float score[own / 8][4], mean[columns / 8][4];
 	float most[2], shrink[2], sum[groups][2], whole_most[2], whole_sum[2];
@@ -54,7 +54,7 @@ template <u32 dim_, u32 high_, u32 across_, u32 stages_> struct Tensor {
 				mean[j][n] = 0;
 	}
 
-	// scores of the keys from that position on, and the greatest of each row that the warp has.
+	// scores computes the scores of the keys from position key on, and the maximum of each row among the warp's keys.
 	MEMBER void scores(u32 key, u32 now) {
 		u32 lane = thread_here() % 32, base = here(base_), row = here(row_), side = here(side_);
 		u32 q = base + row / 16 * 16 * pitch * 2 + place_of_rows<pitch>(lane);
@@ -76,7 +76,7 @@ template <u32 dim_, u32 high_, u32 across_, u32 stages_> struct Tensor {
 		}
 	}
 
-	// weigh turns scores into weights, and shrinks what there is where the greatest score has grown.
+	// weigh turns scores into weights, and rescales the sums where the maximum score has grown.
 	MEMBER void weigh() {
 		u32 lane = thread_here() % 32, base = here(base_), row = here(row_), side = here(side_);
 		UNROLL for (u32 half = 0; half < 2; half++) {
@@ -109,7 +109,7 @@ template <u32 dim_, u32 high_, u32 across_, u32 stages_> struct Tensor {
 		add_products<keys, columns, pitch>(mean, weights, at);
 	}
 
-	// end_part adds a part to those before.
+	// end_part adds a part to the parts before.
 	MEMBER void end_part(const Attention &a, const Pairs &pairs, u32 key, bool end) {
 		u32 lane = thread_here() % 32, base = here(base_), row = here(row_), side = here(side_);
 		UNROLL for (u32 half = 0; half < 2; half++)
@@ -146,7 +146,7 @@ template <u32 dim_, u32 high_, u32 across_, u32 stages_> struct Tensor {
 	}
 };
 
-// The host has the same numbers, in attention.go. Few pairs are those of decoding, which waits for memory.
+// The host has the same numbers, in attention.go. Tiles of few pairs are for decoding, which waits for memory.
 #define ATTENTION(dim, high, bounds, ...) \
 	using T##high##x##dim = __VA_ARGS__; \
 	KERNEL bounds attention_bf16_##high##x##dim(float *out, float *lse, float *parts, u32 count, \
@@ -166,7 +166,7 @@ TENSOR(64, 16, 4, 5)
 TENSOR(128, 16, 4, 5)
 TENSOR(256, 16, 4, 2)
 
-// attention_merge: the parts of a row and query head (warp), in ascending order.
+// attention_merge merges the parts of a row and query head (warp), in ascending order.
 KERNEL THREADS(256) attention_merge(float *out, const float *parts, const u32 *positions, u32 q, u32 dim, u32 count, u32 T,
 	u32 window) {
 	u64 at = (u64)block_x() * 8 + thread() / 32;
@@ -174,7 +174,7 @@ KERNEL THREADS(256) attention_merge(float *out, const float *parts, const u32 *p
 		return;
 	u32 position = positions[at / q], n = position / part + 1, i = Scores{1, 0, window}.first(position) / part;
 	const float *all = parts + at * count * (4 + dim);
-	constexpr u32 columns = 256 / 32; // of a lane, at the most
+	constexpr u32 columns = 256 / 32; // of a lane, at most
 	struct Part {
 		float most, sum, mean[columns];
 		MEMBER Part() : most(lowest), sum(0), mean() {}
@@ -187,7 +187,7 @@ KERNEL THREADS(256) attention_merge(float *out, const float *parts, const u32 *p
 	next.read(all + i * (4 + dim), dim);
 	ROLLED for (; i < n; i++) {
 		now = next;
-		if (i + 1 < n) // comes while this one is added
+		if (i + 1 < n) // is loaded while this one is added
 			next.read(all + (i + 1) * (4 + dim), dim);
 		Merge m(whole.most, now.most);
 		whole.most = m.most, whole.sum = m.of(whole.sum, now.sum);

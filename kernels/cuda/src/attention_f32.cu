@@ -8,13 +8,13 @@ template <u32 dim_, u32 high_> struct Chains {
 	typedef float Number;
 	static constexpr u32 dim = dim_, high = high_, keys = 32, threads = 128, tall = high / 16, pitch = dim + 4, p_pitch = keys + 4,
 		own = keys / 8, wide = dim / 32;
-	// Places in shared memory, in bytes: queries, keys, values, weights.
+	// Addresses in shared memory, in bytes: queries, keys, values, weights.
 	static constexpr u32 k = high * pitch * 4, v = k + keys * pitch * 4, p = v + keys * pitch * 4, bytes = p + high * p_pitch * 4;
 	static_assert(bytes <= 99 << 10);
 
 	u32 size; // of heads
 	Scores f;
-	u32 base_, row_, side_; // the first of the rows of the tile that a thread has a part of, 16 apart, and which of the 8 it is
+	u32 base_, row_, side_; // the first of the rows, 16 apart, of which a thread has elements, and its number among the 8 threads of the row
 	u32 position[tall];
 	float score[tall][own], most[tall], sum[tall], whole_most[tall], whole_sum[tall];
 	Four mean[tall][wide]; // columns 4 · side + 32 · j and the next 3
@@ -44,7 +44,7 @@ template <u32 dim_, u32 high_> struct Chains {
 		}
 	}
 
-	// scores of the keys from that position on: a thread has those that are 8 apart.
+	// scores computes the scores of the keys from position key on: a thread has every 8th.
 	MEMBER void scores(u32 key, u32) {
 		u32 base = here(base_), row = here(row_), side = here(side_);
 		UNROLL for (u32 i = 0; i < tall; i++)
@@ -110,7 +110,7 @@ template <u32 dim_, u32 high_> struct Chains {
 		}
 	}
 
-	// end_part adds a part to those before.
+	// end_part adds a part to the parts before.
 	MEMBER void end_part(const Attention &a, const Pairs &pairs, u32 key, bool end) {
 		u32 row = here(row_);
 		UNROLL for (u32 i = 0; i < tall; i++) {

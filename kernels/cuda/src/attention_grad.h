@@ -1,17 +1,18 @@
 // The gradient of attention, for attention_grad_bf16.cu and attention_grad_f32.cu.
 //
-// With weights p = e^(score − lse) and their gradients s = p · (dout · value − dout · out), a query has the gradient Σ s · key · scale, a
-// key Σ s · query · scale, and a value Σ p · dout. A tile of queries reads keys and values by position from the sequence's start. A tile
-// of keys is of one span, so that all rows from a key's own to the end of what goes on from the span read it: their queries come in
-// pairs of a row and a query head, counted from the tree's first row. Each sum is ascending; what does not read adds exactly nothing.
+// With weights p = e^(score − lse) and their gradients s = p · (dout · value − dout · out), the gradient of a query is Σ s · key · scale,
+// of a key Σ s · query · scale, and of a value Σ p · dout. A tile of queries reads keys and values by position from the start of the
+// sequence. A tile of keys belongs to one span, so that every row from the key's own to the end of the spans that continue this one reads
+// it: the queries of these rows are pairs of a row and a query head, counted from the first row of the tree. Each sum is ascending;
+// masked pairs add exactly nothing.
 //
-// Queries, scaled, and dout come from rows of their own (Q heads of queries | Q heads of dout), kept numbers apart, as keys and values.
+// Scaled queries and dout are packed into rows (Q heads of queries | Q heads of dout), heads kept numbers apart, like keys and values.
 #pragma once
 #include "attention.h"
 
-DEVICE Heads readers(const Heads &h) { return {0, h.q, h.dim}; } // whose stride and kept are those of rows of queries
+DEVICE Heads readers(const Heads &h) { return {0, h.q, h.dim}; } // stride and kept are then those of the rows of queries
 
-// What a kernel is given: rows of keys and values, of queries and gradients, lse [T, q heads] and delta [T, q heads] = dout · out.
+// Operands of a kernel: rows of keys and values, of queries and gradients, lse [T, q heads] and delta [T, q heads] = dout · out.
 template <typename Number> struct Gradient {
 	float *dqkv;
 	const Number *cache, *asked;
@@ -21,10 +22,10 @@ template <typename Number> struct Gradient {
 	Scores f;
 };
 
-// places are those of the positions of rows that are read.
+// places is the room for the positions of the rows that are read.
 constexpr u32 places(u32 deep) { return deep < 32 ? 32 : deep; }
 
-// after is the first span behind those that go on from one.
+// after is the first span after those that continue a span.
 DEVICE u32 after(const Batch &b, u32 span) {
 	u32 s = span + 1;
 	if (b.from)
@@ -33,7 +34,7 @@ DEVICE u32 after(const Batch &b, u32 span) {
 	return s;
 }
 
-// root is the first row of the tree that a span is of.
+// root is the first row of the tree that a span belongs to.
 DEVICE u32 root(const Batch &b, u32 span) {
 	if (b.from)
 		ROLLED while ((int)b.from[span] >= 0)
@@ -41,11 +42,12 @@ DEVICE u32 root(const Batch &b, u32 span) {
 	return b.starts[span];
 }
 
-// Asked is where a thread finds its queries, and the gradients of their outputs, of deep pairs from one on: a row, and a query head of it.
+// Asked locates the queries, and the gradients of their outputs, that a thread copies: of deep pairs (a row and a query head) from one
+// on.
 template <class E> struct Asked {
 	static constexpr u32 each = 16 / sizeof(typename E::Number), across = E::dim / each, step = E::threads / across, n = E::deep / step;
 	static_assert(E::threads % across == 0 && E::deep % step == 0);
-	u32 at[n]; // in eights of numbers, of which 2^32 are enough
+	u32 at[n]; // in units of 8 numbers, so that 32 bits suffice
 
 	static MEMBER u32 mine() { return thread_here() / across; }
 	MEMBER void look(u32 first, u32 pair, u32 group, u32 stride, u32 kept) {
@@ -57,7 +59,7 @@ template <class E> struct Asked {
 		}
 	}
 
-	// copy begins to bring them to shared memory; those at end or behind become zero.
+	// copy starts their copies to shared memory; pairs at end and after become zero.
 	MEMBER void copy(u32 to, const typename E::Number *from, u32 pair, u32 end, u32 kept) const {
 		u32 r = mine(), c = thread_here() % across * each;
 		to += (r * E::pitch + c) * sizeof(*from), from += c;
@@ -66,7 +68,7 @@ template <class E> struct Asked {
 	}
 };
 
-// bring_numbers brings lse, then delta, then positions of pairs from one on; those at end or behind are 0.
+// bring_numbers copies lse, then delta, then positions of pairs from one on; those at end and after are 0.
 template <class E> DEVICE void bring_numbers(u32 to, const Gradient<typename E::Number> &g, u32 first, u32 query, u32 pair, u32 end) {
 	u32 t = thread_here(), n = pair + t % E::deep, group = g.h.group();
 	const float *from = (t < E::deep ? g.lse : g.delta) + (u64)(first + n / group) * g.h.q + query + n % group;
@@ -78,7 +80,7 @@ template <class E> DEVICE void bring_numbers(u32 to, const Gradient<typename E::
 		copy4(to + (2 * E::deep + t) * 4, (const float *)g.positions + (in ? row_of : 0), in ? 4 : 0);
 }
 
-// What a tile reads, step by step: X and Y are keys and values, or queries and dout. fetch brings both, to a stage.
+// each_step goes through the rows that a tile reads: X and Y are keys and values, or queries and dout. fetch copies both to a stage.
 template <class E, class F> DEVICE void each_step(E &e, u32 from, u32 end, F fetch) {
 	fetch(from, 0);
 	commit();
@@ -87,23 +89,23 @@ template <class E, class F> DEVICE void each_step(E &e, u32 from, u32 end, F fet
 	else
 		ROLLED for (u32 at = from; at < end; at += E::deep) {
 			wait<0>();
-			barrier(); // X and Y are there, and those before were used
+			barrier(); // X and Y have arrived, and the last ones are no longer needed
 			e.slopes(at, end);
-			barrier(); // the slopes are there
+			barrier(); // the slopes are complete
 			e.add();
-			barrier(); // X and Y were used
+			barrier(); // X and Y are no longer needed
 			if (at + E::deep < end)
 				fetch(at + E::deep, 0);
 			commit();
 		}
 }
 
-// each_step_ahead lets the next X and Y come while these are used.
+// each_step_ahead copies the next X and Y while the current ones are used.
 template <class E, class F> DEVICE void each_step_ahead(E &e, u32 from, u32 end, F fetch) {
 	u32 now = 0;
 	ROLLED for (u32 at = from; at < end; at += E::deep) {
 		wait<0>();
-		barrier(); // X and Y are there, and those before were used
+		barrier(); // X and Y have arrived, and the last ones are no longer needed
 		if (at + E::deep < end)
 			fetch(at + E::deep, E::stage - now);
 		commit();
@@ -112,7 +114,7 @@ template <class E, class F> DEVICE void each_step_ahead(E &e, u32 from, u32 end,
 	}
 }
 
-// grad_queries: dq of the tile, for the key-value head of the block.
+// grad_queries computes dq of the tile, for the key-value head of the block.
 template <class E> DEVICE void grad_queries(const Gradient<typename E::Number> &g, const Batch &b) {
 	extern __shared__ __attribute__((aligned(16))) unsigned char memory[];
 	u32 base = shared_address(memory), group = g.h.group(), head = head_here(g.h.kv), start, kept = g.h.kept();
@@ -144,7 +146,7 @@ template <class E> DEVICE void grad_queries(const Gradient<typename E::Number> &
 			e.write(g.dqkv + pairs.at(e.row(i)) * g.h.width() + pairs.query(e.row(i)) * g.h.dim, i, g.h.dim, scale, e.of_x);
 }
 
-// grad_keys: dk and dv of the tile, for the key-value head of the block.
+// grad_keys computes dk and dv of the tile, for the key-value head of the block.
 template <class E> DEVICE void grad_keys(const Gradient<typename E::Number> &g, const Batch &b) {
 	extern __shared__ __attribute__((aligned(16))) unsigned char memory[];
 	u32 base = shared_address(memory), group = g.h.group(), head = head_here(g.h.kv), start, kept = g.h.kept();
@@ -154,7 +156,7 @@ template <class E> DEVICE void grad_keys(const Gradient<typename E::Number> &g, 
 		return;
 	rows -= start;
 	u32 first = root(b, span), end = (b.starts[after(b, span)] - first) * group; // pairs of the tree
-	u64 last = (u64)row - first + E::high + g.f.window; // row of a sequence that reads a key of the tile
+	u64 last = (u64)row - first + E::high + g.f.window; // no row of a sequence from here on reads a key of the tile
 	if (!b.from && last * group < end)
 		end = (u32)last * group;
 	UNROLL for (u32 of = 0; of < 2; of++)
@@ -183,9 +185,9 @@ template <class E> DEVICE void grad_keys(const Gradient<typename E::Number> &g, 
 		}
 }
 
-// position_of is that of a row of the batch in its sequence.
+// position_of is the position of a row of the batch in its sequence.
 DEVICE u32 position_of(const Batch &b, u32 row) {
-	u32 low = 0, above = b.n; // the last span that begins at the row, or before
+	u32 low = 0, above = b.n; // the last span that begins at or before the row
 	ROLLED while (above - low > 1) {
 		u32 middle = (low + above) / 2;
 		if (b.starts[middle] <= row)
@@ -197,7 +199,7 @@ DEVICE u32 position_of(const Batch &b, u32 row) {
 	return s.first + (row - s.row);
 }
 
-// grad_pack: the row and head (warp) of queries, scaled, and of dout, and delta [T, q heads]; and the positions [T] of rows.
+// grad_pack packs one row and head per warp: scaled queries, and dout. It computes delta [T, q heads] and the positions [T] of rows.
 template <typename T> DEVICE void grad_pack(T *asked, float *delta, u32 *positions, const float *qkv, const float *dout, const float *out,
 	const Batch &b, const Heads &h, float scale, u32 rows) {
 	u64 at = (u64)block_x() * (threads / 32) + thread() / 32, t = at / h.q, head = at % h.q;
@@ -208,7 +210,7 @@ template <typename T> DEVICE void grad_pack(T *asked, float *delta, u32 *positio
 	bool wide = aligned(qkv, dout, out) && h.dim % 4 == 0;
 	const float *q = qkv + t * h.width() + head * h.dim;
 	T *to = asked + t * readers(h).stride() + head * kept;
-	UNROLL for (u32 from = 0; from < 256; from += 128) { // which is all that a head has
+	UNROLL for (u32 from = 0; from < 256; from += 128) { // the largest head size is 256
 		u32 c = from + 4 * lane();
 		Four x = take(q, c, h.dim, wide) * scale, y = take(dout + at * h.dim, c, h.dim, wide), z = take(out + at * h.dim, c, h.dim, wide);
 		if constexpr (sizeof(T) == 2)

@@ -2,15 +2,15 @@
 // to bf16; sums are f32, chains in steps of 16 from zero.
 #include "attention_grad_rows.h"
 
-// A tile has high rows of its own (X' and Y'), 16 for each of down warps, and reads 64 rows (X and Y) at a time. The products of 16 rows
-// are shared by across warps, of which each has as many of the rows that are read, and then as many columns of the sums.
+// A tile has high own rows (X' and Y'), 16 for each of down warps, and reads 64 rows (X and Y) at a time. The products of 16 rows are
+// shared by across warps, each of which has an equal share of the rows read, and then of the columns of the sums.
 template <bool keys_, u32 dim_, u32 high_, u32 across_> struct Tensor {
 	typedef u16 Number;
 	static constexpr bool keys = keys_;
-	// What is read begins at a multiple of begin.
+	// The first row read is a multiple of begin.
 	static constexpr u32 dim = dim_, high = high_, across = across_, deep = 64, begin = deep, stages = 1, mine = 2, down = high / 16,
 		threads = 32 * down * across, pitch = dim + 8, p_pitch = deep + 8, part = deep / across, columns = dim / across;
-	// Places in shared memory, in bytes: X' at 0, Y', X, Y, s, then for keys p, and lse, delta and positions of what is read.
+	// Addresses in shared memory, in bytes: X' at 0, Y', X, Y, s, then for keys p, and lse, delta and positions of the rows read.
 	static constexpr u32 own_y = high * pitch * 2, x = 2 * own_y, y = x + deep * pitch * 2, s = y + deep * pitch * 2,
 		p = s + high * p_pitch * 2, sums = p + high * p_pitch * 2, bytes = keys ? sums + (2 * deep + places(deep)) * 4 : p;
 	static_assert(part % 16 == 0 && columns % 16 == 0 && bytes <= 99 << 10 && threads >= 2 * deep);
@@ -18,7 +18,7 @@ template <bool keys_, u32 dim_, u32 high_, u32 across_> struct Tensor {
 
 	Scores f;
 	u32 base_, row_, side_;
-	u32 limit[2], above[2]; // the last position that a query reads, or the first pair that reads a key, and from what position on none does
+	u32 limit[2], above[2]; // the last position that a query reads; or the first pair that reads a key, and the position from which none does
 	float lse[2], delta[2];
 	Sums of_x, of_y;
 
@@ -32,13 +32,13 @@ template <bool keys_, u32 dim_, u32 high_, u32 across_> struct Tensor {
 	MEMBER void ready() const {}
 	MEMBER u32 row(u32 half) const { return row_ + 8 * half; }
 
-	// slopes writes s, and p of keys, of what is read from there on.
+	// slopes writes s, and for keys p, of the rows read from `at` on.
 	MEMBER void slopes(u32 at, u32 end) {
 		u32 lane = thread_here() % 32, base = here(base_), row = here(row_), side = here(side_);
 		u32 mine = base + row / 16 * 16 * pitch * 2 + place_of_rows<pitch>(lane);
 		u32 read = base + x + side * part * pitch * 2 + place_of_weights<false, pitch>(lane);
 		float score[part / 8][4], along[part / 8][4];
-		products<dim, part, pitch>(score, mine, read); // of 16 rows of the tile's own with the warp's part of those that are read
+		products<dim, part, pitch>(score, mine, read); // of 16 own rows with the warp's part of the rows read
 		products<dim, part, pitch>(along, mine + own_y, read + (y - x));
 		UNROLL for (u32 j = 0; j < part / 8; j++)
 			UNROLL for (u32 half = 0; half < 2; half++) {
@@ -66,7 +66,7 @@ template <bool keys_, u32 dim_, u32 high_, u32 across_> struct Tensor {
 			}
 	}
 
-	// add adds s · X, and of keys p · Y.
+	// add adds s · X, and for keys p · Y.
 	MEMBER void add() {
 		u32 lane = thread_here() % 32, base = here(base_), row = here(row_), side = here(side_);
 		u32 factors = base + s + row / 16 * 16 * p_pitch * 2 + place_of_rows<p_pitch>(lane);

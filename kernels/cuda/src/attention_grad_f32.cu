@@ -1,15 +1,15 @@
-// The gradient of attention over keys and values in f32: chains of fused multiply-adds over deep rows, each from zero, and those added in
-// ascending order. What reads a key can be thousands of rows, over which one chain would round too often.
+// The gradient of attention over keys and values in f32: chains of fused multiply-adds over deep rows, each from zero, added in ascending
+// order. A key can be read by thousands of rows, over which a single chain would lose too much to rounding.
 #include "attention_grad.h"
 
-// A tile has 16 rows of its own (X' and Y'), by 8 threads each, and reads deep rows (X and Y) at a time.
+// A tile has 16 own rows (X' and Y'), by 8 threads each, and reads deep rows (X and Y) at a time.
 template <bool keys_, u32 dim_> struct Chains {
 	typedef float Number;
 	static constexpr bool keys = keys_;
 	static constexpr u32 dim = dim_, high = 16, deep = dim == 256 ? 16 : 32, begin = deep, stages = 1, mine = 1, threads = 128,
 		pitch = dim + 4, p_pitch = deep + 4,
 		part = deep / 8, wide = dim / 32;
-	// Places in shared memory, in bytes: X' at 0, Y', X, Y, s, p, and lse, delta and positions of what is read.
+	// Addresses in shared memory, in bytes: X' at 0, Y', X, Y, s, p, and lse, delta and positions of the rows read.
 	static constexpr u32 own_y = high * pitch * 4, x = 2 * own_y, y = x + deep * pitch * 4, s = y + deep * pitch * 4,
 		p = s + high * p_pitch * 4, sums = p + high * p_pitch * 4, bytes = keys ? sums + (2 * deep + places(deep)) * 4 : p;
 	static_assert(bytes <= 99 << 10 && threads >= 2 * deep);
@@ -18,7 +18,7 @@ template <bool keys_, u32 dim_> struct Chains {
 	u32 size; // of heads
 	Scores f;
 	u32 base_, row_, side_;
-	u32 limit[1], above[1]; // the last position that a query reads, or the first pair that reads a key, and from what position on none does
+	u32 limit[1], above[1]; // the last position that a query reads; or the first pair that reads a key, and the position from which none does
 	float lse[1], delta[1];
 	Sums of_x, of_y; // columns 4 · side + 32 · j and the next 3
 
@@ -29,7 +29,7 @@ template <bool keys_, u32 dim_> struct Chains {
 	MEMBER void ready() const {}
 	MEMBER u32 row(u32) const { return row_; }
 
-	// product is that of a row of the tile's own with the thread's part of those that are read, 8 apart.
+	// product multiplies one own row by the thread's part of the rows read, every 8th.
 	MEMBER void product(float *out, u32 own, u32 read) const {
 		UNROLL for (u32 j = 0; j < part; j++)
 			out[j] = 0;
@@ -44,7 +44,7 @@ template <bool keys_, u32 dim_> struct Chains {
 			}
 	}
 
-	// slopes writes s, and p of keys, of what is read from there on.
+	// slopes writes s, and for keys p, of the rows read from `at` on.
 	MEMBER void slopes(u32 at, u32 end) {
 		u32 base = here(base_), row = here(row_), side = here(side_);
 		float score[part], along[part];
@@ -70,7 +70,7 @@ template <bool keys_, u32 dim_> struct Chains {
 		}
 	}
 
-	// add adds s · X, and of keys p · Y.
+	// add adds s · X, and for keys p · Y.
 	MEMBER void add() {
 		u32 base = here(base_), row = here(row_), side = here(side_), factors = base + s + row * p_pitch * 4, read = base + x + side * 16;
 		add_product(of_x, factors, read);

@@ -1,23 +1,23 @@
-// The gradient of attention in bf16, for attention_grad_bf16.cu: a warp has rows of its own, as in attention_many.h.
+// The gradient of attention in bf16, for attention_grad_bf16.cu: each warp has 16 rows, as in attention_many.h.
 #pragma once
 #include "attention_grad.h"
 #include "attention_rows.h"
 
-// A tile has 16 rows of its own (X' and Y') for each of down warps, and reads 32 rows (X and Y) at a time, in two stages: the next ones
-// come while these are used.
+// A tile has 16 own rows (X' and Y') for each of down warps, and reads 32 rows (X and Y) at a time, in two stages: the next rows are
+// copied while the current ones are used.
 template <bool keys_, u32 dim_, u32 down_> struct Slopes {
 	typedef u16 Number;
 	static constexpr bool keys = keys_;
 	static constexpr u32 dim = dim_, down = down_, deep = 32, begin = 64, stages = 2, own = 16, high = own * down, threads = 32 * down,
 		pitch = dim + 8, mine = 2;
-	// Places in shared memory, in bytes: X' at 0, Y', then for each stage X, Y, and for keys lse, delta and positions of what is read.
+	// Addresses in shared memory, in bytes: X' at 0, Y', then for each stage X, Y, and for keys lse, delta and positions of the rows read.
 	static constexpr u32 own_y = high * pitch * 2, x = 2 * own_y, y = x + deep * pitch * 2, sums = y + deep * pitch * 2,
 		stage = sums + (keys ? 3 * deep * 4 : 0) - x, bytes = x + stages * stage;
 	static_assert(bytes <= 99 << 10 && (!keys || threads >= 2 * deep));
 
 	Scores f;
-	u32 base_, from_, to_; // what is between is read by all rows of the warp, for keys if a window does not forbid it
-	// The last position that a query reads, or the first pair that reads a key, and from what position on none does.
+	u32 base_, from_, to_; // all rows of the warp read [from, to); for keys unless a window excludes it
+	// The last position that a query reads; or the first pair that reads a key, and the position from which none does.
 	u32 limit[mine], above[mine];
 	float lse[mine], delta[mine];
 	float of_x[dim / 8][4], of_y[keys ? dim / 8 : 1][4];
@@ -32,7 +32,7 @@ template <bool keys_, u32 dim_, u32 down_> struct Slopes {
 	}
 	static MEMBER u32 row(u32 i) { return thread_here() / 32 * own + thread_here() % 32 / 4 + 8 * i; }
 
-	// ready is called when limits are there.
+	// ready is called once the limits are set.
 	MEMBER void ready() {
 		u32 low = limit[0], high = limit[0];
 		UNROLL for (u32 i = 1; i < mine; i++)
@@ -41,7 +41,7 @@ template <bool keys_, u32 dim_, u32 down_> struct Slopes {
 		from_ = keys ? high : f.first(high), to_ = keys ? ~0u : low + 1;
 	}
 
-	// step adds what is read from `at` on, up to end.
+	// step adds the rows from `at` up to end.
 	MEMBER void step(u32 at, u32 end, u32 now) {
 		u32 lane = thread_here() % 32, base = here(base_);
 		u32 mine = base + thread_here() / 32 * own * pitch * 2 + place_of_rows<pitch>(lane);
@@ -66,7 +66,7 @@ template <bool keys_, u32 dim_, u32 down_> struct Slopes {
 		add_products<columns>(sums, factors, from);
 	}
 
-	// each calls f for every number of what the rows are with those that are read, and gives it their lse and delta.
+	// each calls f for every product of own rows and rows read, with their lse and delta.
 	template <class F> MEMBER void each(u32 numbers, F f) {
 		u32 c = thread_here() % 4 * 2;
 		UNROLL for (u32 j = 0; j < deep / 8; j++) {
@@ -80,7 +80,7 @@ template <bool keys_, u32 dim_, u32 down_> struct Slopes {
 		}
 	}
 
-	// slopes makes weights of scores, and their gradients of what comes with them.
+	// slopes turns scores into weights, and products into gradients of the weights.
 	MEMBER void slopes(float (*weight)[4], float (*slope)[4], u32 numbers) {
 		if (f.cap != 0) {
 			each(numbers, [&](u32 j, u32 n, float l, float d) {
@@ -91,7 +91,7 @@ template <bool keys_, u32 dim_, u32 down_> struct Slopes {
 		}
 		float most = lowest;
 		each(numbers, [&](u32 j, u32 n, float l, float) { weight[j][n] -= l, most = greatest(most, weight[j][n]); });
-		if (any(!(most <= 40))) // what is masked, or NaN
+		if (any(!(most <= 40))) // masked, or NaN
 			each(numbers, [&](u32 j, u32 n, float, float) { weight[j][n] = exponential(weight[j][n]); });
 		else
 			each(numbers, [&](u32 j, u32 n, float, float) { weight[j][n] = falling(weight[j][n], factor_of_falling); });

@@ -1,4 +1,4 @@
-// Attention of many rows in bf16, for attention_bf16.cu: the same sums in the same order as in Tensor there.
+// Attention of many rows in bf16, for attention_bf16.cu: the sums and their order are those of Tensor there.
 #pragma once
 #include "attend.h"
 #include "attention_rows.h"
@@ -7,8 +7,8 @@
 template <u32 dim_, u32 down_> struct Many {
 	typedef u16 Number;
 	static constexpr u32 dim = dim_, down = down_, own = 16, high = own * down, threads = 32 * down, keys = 64, pitch = dim + 8;
-	// Places in shared memory, in bytes: queries, keys, values, and what a thread has of the parts before: a row's greatest score, and its
-	// sum of weights.
+	// Addresses in shared memory, in bytes: queries, keys, values, and what a thread keeps of the parts before: the maximum score of a row,
+	// and its sum of weights.
 	static constexpr u32 k = high * pitch * 2, v = k + keys * pitch * 2, whole = v + keys * pitch * 2, bytes = whole + threads * 16;
 	static_assert(bytes <= 99 << 10);
 
@@ -18,7 +18,7 @@ template <u32 dim_, u32 down_> struct Many {
 	float score[keys / 8][4], mean[dim / 8][4];
 	float most[2], sum[keys / 16][2];
 
-	static MEMBER u32 row() { return thread_here() / 32 * own + thread_here() % 32 / 4; } // the first that a thread has a part of
+	static MEMBER u32 row() { return thread_here() / 32 * own + thread_here() % 32 / 4; } // the first row of which a thread has elements
 
 	static MEMBER u32 place_of_whole(u32 base, u32 half) { return base + whole + (half * threads + thread_here()) * 8; }
 
@@ -45,7 +45,7 @@ template <u32 dim_, u32 down_> struct Many {
 				mean[j][n] = 0;
 	}
 
-	// scores of the keys from that position on.
+	// scores computes the scores of the keys from position key on.
 	MEMBER void scores(const Pairs &pairs, u32 key) {
 		u32 lane = thread_here() % 32, base = here(base_), at = base + k + place_of_weights<false, pitch>(lane);
 		products<dim, keys, pitch>(score, base + thread_here() / 32 * own * pitch * 2 + place_of_rows<pitch>(lane), at);
@@ -62,7 +62,7 @@ template <u32 dim_, u32 down_> struct Many {
 			}
 	}
 
-	// add turns scores into weights, shrinks what there is where the greatest score has grown, and adds weighted values.
+	// add turns scores into weights, rescales the sums where the maximum score has grown, and adds weighted values.
 	MEMBER void add() {
 		float shrink[2], from[2], factor[2];
 		bool grown = false;
@@ -74,10 +74,10 @@ template <u32 dim_, u32 down_> struct Many {
 			top = greatest(top, from_lane(top, 2));
 			float before = most[half], now = greatest(before, top);
 			most[half] = now, shrink[half] = exponential(before - now), grown |= !(before == now);
-			from[half] = now == lowest ? 0 : now; // where nothing is read yet, weights are 0, too
+			from[half] = now == lowest ? 0 : now; // if nothing was read yet, the weights are 0
 			factor[half] = fma(now, 0, factor_of_falling);
 		});
-		if (any(grown)) // else all are shrunk by 1
+		if (any(grown)) // else the factor is 1 for all
 			each_row([&](u32 half) {
 				UNROLL for (u32 j = 0; j < dim / 8; j++)
 					mean[j][2 * half] *= shrink[half], mean[j][2 * half + 1] *= shrink[half];
@@ -101,7 +101,7 @@ template <u32 dim_, u32 down_> struct Many {
 			f(half);
 	}
 
-	// end_part adds a part to those before.
+	// end_part adds a part to the parts before.
 	MEMBER void end_part(const Attention &a, const Pairs &pairs, u32 key, bool end) {
 		u32 lane = thread_here() % 32, first = row();
 		each_row([&](u32 half) {
@@ -129,7 +129,7 @@ template <u32 dim_, u32 down_> struct Many {
 		begin();
 	}
 
-	// run lets values come while keys are used, and the next keys while values are. The first keys are under way.
+	// run copies values while keys are used, and the next keys while values are. The copy of the first keys has begun.
 	template <class F, class L>
 	static MEMBER void run(u32 base, const Attention &a, const Pairs &pairs, u32 first, u32 to, F fetch, L look, const u16 *keys,
 		const u16 *values) {
@@ -137,13 +137,13 @@ template <u32 dim_, u32 down_> struct Many {
 		ROLLED for (u32 key = first; key < to; key += Many::keys) {
 			u32 after = key + Many::keys;
 			wait<0>();
-			barrier(); // the keys are there, and the values before were used
+			barrier(); // keys have arrived, and the last values are no longer needed
 			look(key);
 			fetch(v, values, key);
 			commit();
 			e.scores(pairs, key);
 			wait<0>();
-			barrier(); // the values are there, and the keys were used
+			barrier(); // values have arrived, and the keys are no longer needed
 			look(after);
 			fetch(k, keys, after);
 			commit();

@@ -1,18 +1,18 @@
-// What the attention of many rows in bf16 and its gradient share: a warp has 16 rows of its own, and all that these read:
-// what tensor cores give for scores are then the factors that they take for sums, and never leave registers.
+// Shared by attention of many rows in bf16 and its gradient: each warp has 16 own rows and reads all others. The fragments that tensor
+// cores return for scores are then the factors that they take for sums, and never leave registers.
 #pragma once
 #include "attention.h"
 
-// The greater number, or NaN if there is one.
+// The maximum, or NaN if either is NaN.
 DEVICE float greatest(float a, float b) {
 	float c;
 	asm("max.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
 	return c;
 }
 
-// The same bits as exponential(x), of what is not above 40, with few instructions: n comes from adding a number whose last bit is worth
-// one, and is added to the exponent of the series with 64 more, which the factor 2^-64 takes away: one rounding, as there. The factor
-// comes from the caller, since NaN is not kept here: it is NaN where x may be.
+// The bits of exponential(x) for x <= 40, with few instructions. n is rounded by adding a number whose last bit is worth one; the
+// exponent of the series grows by n + 64, and the factor 2^-64 takes the 64 away, with one rounding, as in exponential. NaN is lost here,
+// so the caller passes the factor, which is NaN where x may be.
 constexpr float factor_of_falling = 0x1p-64f;
 DEVICE float falling(float x, float factor) {
 	constexpr float ones = 0x1.8p23f + 64;

@@ -1,4 +1,4 @@
-// Counting into bins of shared memory, by integers: they add up to the same in any order.
+// Counting into bins of shared memory. Counts are integers, so that the order does not matter.
 #pragma once
 #include "kernel.h"
 

@@ -1,19 +1,20 @@
-// Keys and values in a cache: rows (KV heads of keys | KV heads of values) of heads that are kept numbers apart, zeros behind their end.
+// Keys and values in a cache: rows (KV heads of keys | KV heads of values), each head padded with zeros to `kept` numbers.
 #include "attention.h"
 
-// What a value may be: below it a number is finite in the cache, too.
+// The bound of values: a number below it is finite in the cache, too.
 template <typename T> constexpr float bound = sizeof(T) == 2 ? 0x1.ffp127f : __builtin_inff();
 
-// number tells whether something is one. Tiles multiply the values of later positions by weights of 0, which takes NaN for an answer only
-// from what is none: such a value is 0 in the cache, and the key beside it is NaN, which scores mask before they are used, and which
-// makes all of a row that reads it NaN.
+// number reports whether x is finite in the cache. Tiles multiply the values of masked positions by weights of 0, which gives NaN for NaN
+// or infinity. So such a value is stored as 0, and the key beside it as NaN: scores mask it before it is used, and it makes the result of
+// every row that reads it NaN.
 template <typename T> DEVICE bool number(float x) { return x < bound<T> && x > -bound<T>; }
 
-// cache_write: row t (block) of qkv goes to its row of the cache: packed (positions is null) to row t, paged to the one for its position.
+// cache_write: row t (block) of qkv goes to its row of the cache: in a packed batch (positions is null) row t, in a paged one the row of
+// its position.
 template <typename T> DEVICE void cache_write(T *cache, const float *qkv, const Batch &b, const Heads &h) {
 	u32 t = block_x(), place = t, kept = h.kept();
 	if (b.positions) {
-		u32 low = 0, above = b.n; // the last span that begins at the row, or before
+		u32 low = 0, above = b.n; // the last span that begins at or before the row
 		ROLLED while (above - low > 1) {
 			u32 middle = (low + above) / 2;
 			if (b.starts[middle] <= t)
@@ -46,8 +47,8 @@ KERNEL THREADS(256) cache_write_f32(float *cache, const float *qkv, const u32 *s
 	cache_write(cache, qkv, {starts, positions, from, n, stride}, {q, kv, dim});
 }
 
-// cache_copy: block from[i] to block to[i], for each i after the other. A block has size times 16 bytes, of which a thread takes the
-// same in every one; layers (block in y) lie a distance of so many apart.
+// cache_copy copies block from[i] to block to[i], for each i in order. A block copies size times 16 bytes, each thread the same part for
+// every i; layers (block in y) are `distance` apart.
 typedef u32 Bytes16 __attribute__((ext_vector_type(4)));
 KERNEL THREADS(256) cache_copy(Bytes16 *cache, const u32 *to, const u32 *from, u32 n, u32 size, u64 layer) {
 	u32 at = block_x() * threads + thread();

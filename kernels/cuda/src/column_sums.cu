@@ -1,10 +1,10 @@
-// Sums over rows: of 64 rows at a time, a thread for each column, into sums [chunks, width]; then of the chunks in ascending order,
-// which are added to the gradient once. The order depends on the number of rows alone.
+// Sums over rows: first of 64 rows at a time, a thread for each column, into sums [chunks, width]; then of the chunks in ascending order,
+// added to the gradient once. The order depends on the number of rows alone.
 #include "kernel.h"
 
 constexpr u32 chunk = 64;
 
-// Rows of a window: they are stride numbers apart.
+// Rows may be a window: stride is the distance between them.
 KERNEL sum_rows(float *sums, const float *dy, u32 stride, u32 width, u32 T) {
 	u32 column = block_y() * threads + thread(), end = least(T, (block() + 1) * chunk);
 	if (column >= width)
@@ -15,7 +15,7 @@ KERNEL sum_rows(float *sums, const float *dy, u32 stride, u32 width, u32 T) {
 	sums[(u64)block() * width + column] = sum;
 }
 
-// dy · x · the scale of the row.
+// Sums dy · x · the scale of the row.
 KERNEL sum_scaled_products(float *sums, const float *dy, const float *x, const float *scales, u32 width, u32 T) {
 	u32 column = block_y() * threads + thread(), end = least(T, (block() + 1) * chunk);
 	if (column >= width)

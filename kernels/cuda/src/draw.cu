@@ -1,12 +1,12 @@
-// A token for each row of logits, by inverse transform sampling: the cumulative distribution is in ascending order of the tokens. Partials
-// and totals are those of head.h, so that the log-probability of a drawn token is LogProb's.
+// Draws a token for each row of logits, by inverse transform sampling over the tokens in ascending order. Partials and totals are those
+// of head.h, so that the log-probability of a drawn token is that of LogProb.
 //
-// All logits of some rows are there at once, [rows, stride]. The mass of a token is exp(logit − the row's largest).
+// All logits of some rows are in memory, [rows, stride]. The mass of a token is exp(logit − the largest logit of the row).
 #include "draw.h"
 
 DEVICE u32 chunks_of(u32 vocabulary) { return (vocabulary + chunk - 1) / chunk; }
 
-// A block has a chunk of a row. Logits become those at the row's temperature.
+// A block has a chunk of a row. Logits are divided by the row's temperature.
 KERNEL draw_partials(Partial *partials, float *logits, u32 stride, u32 vocabulary, const float *inverse_temperature, float cap) {
 	Four l[fours];
 	u32 row = block_y(), width = width_of(block(), vocabulary);
@@ -22,10 +22,11 @@ KERNEL draw_partials(Partial *partials, float *logits, u32 stride, u32 vocabular
 		partials[row * chunks_of(vocabulary) + block()] = p;
 }
 
-// The token that is given to a row; negative: one is to be drawn.
+// The token given for a row; negative: one is drawn.
 DEVICE int given_to(const int *given, u32 row) { return given ? given[row] : -1; }
 
-// A block has a chunk of a row: what may not come is excluded, and the partial is that of the rest. A row whose token is given stays.
+// A block has a chunk of a row. Forbidden tokens are excluded, and the partial is that of the others. A row with a given token does not
+// change.
 KERNEL draw_mask(Partial *partials, float *logits, u32 stride, u32 vocabulary, const u32 *allowed, const int *given) {
 	Four l[fours];
 	u32 row = block_y(), width = width_of(block(), vocabulary), words = (vocabulary + 31) / 32;
@@ -43,7 +44,7 @@ KERNEL draw_mask(Partial *partials, float *logits, u32 stride, u32 vocabulary, c
 		partials[row * chunks_of(vocabulary) + block()] = p.max > -__builtin_inff() ? p : Partial{p.max, 0, 0};
 }
 
-// The cuts of top-k, then top-p: a block has a row. Some rows have none.
+// The cuts of top-k, then top-p: a block has a row. Some rows have no cut.
 KERNEL draw_cuts(u64 *cuts, const float *logits, u32 stride, u32 vocabulary, const Partial *partials, const float *inverse_temperature,
 	const int *top_k, const float *top_p) {
 	__shared__ Bins b;
@@ -61,7 +62,7 @@ KERNEL draw_cuts(u64 *cuts, const float *logits, u32 stride, u32 vocabulary, con
 		cuts[row] = cut;
 }
 
-// How a row is truncated, and what a token counts then, relative to a logit.
+// The truncation of a row, and the mass of a token then, relative to a logit.
 struct Kept {
 	u64 cut;
 	float min_p;
@@ -76,7 +77,7 @@ DEVICE Kept kept_of(const u64 *cuts, const float *min_p, const float *inverse_te
 	return {cuts[row], min_p[row], inverse_temperature[row] == 0 || (cuts[row] == everything && !(min_p[row] > 0))};
 }
 
-// The mass of what is kept of a chunk, relative to the row's largest logit: a block has a chunk of a row.
+// The kept mass of a chunk, relative to the largest logit of the row: a block has a chunk of a row.
 KERNEL draw_masses(double *masses, const float *logits, u32 stride, u32 vocabulary, const Partial *partials, const u64 *cuts,
 	const float *min_p, const float *inverse_temperature) {
 	u32 row = block_y(), chunks = chunks_of(vocabulary), width = width_of(block(), vocabulary);
@@ -92,7 +93,7 @@ KERNEL draw_masses(double *masses, const float *logits, u32 stride, u32 vocabula
 		masses[row * chunks + block()] = mass;
 }
 
-// The first token of a chunk at which the mass from there on passes the goal; the last one of any mass if rounding keeps it below.
+// The first token of a chunk at which the cumulative mass exceeds the goal; the last one of any mass if rounding keeps the sum below.
 DEVICE u32 pick(const float *logits, u32 c, u32 vocabulary, const Kept &kept, float relative, double goal) {
 	constexpr u32 own = chunk / threads;
 	u32 first = c * chunk + thread() * own, passes = ~0u, last = 0;
@@ -113,7 +114,7 @@ DEVICE u32 pick(const float *logits, u32 c, u32 vocabulary, const Kept &kept, fl
 	return passes < vocabulary ? passes : last;
 }
 
-// The first token that is as likely as any.
+// The first of the likeliest tokens.
 DEVICE u32 most_likely(const float *logits, u32 vocabulary, const Partial *p, u32 chunks, float max) {
 	u32 c = 0, token = ~0u;
 	while (c + 1 < chunks && p[c].max != max)
@@ -121,10 +122,10 @@ DEVICE u32 most_likely(const float *logits, u32 vocabulary, const Partial *p, u3
 	for (u32 i = c * chunk + thread(); i < vocabulary && i < (c + 1) * chunk; i += threads)
 		token = logits[i] == max ? least(token, i) : token;
 	token = over_block<Least>(token);
-	return token < vocabulary ? token : 0; // 0 where a logit is no number
+	return token < vocabulary ? token : 0; // 0 if a logit is NaN
 }
 
-// Chunks are skipped by their masses until the goal falls into one, of which a token is picked: a block has a row.
+// Skips chunks by their masses until the goal falls into one, and picks a token of that: a block has a row.
 KERNEL draw_tokens(int *tokens, float *logp, const float *logits, u32 stride, u32 vocabulary, const Partial *partials, const double *masses,
 	const u64 *cuts, const float *min_p, const float *inverse_temperature, const double *uniform) {
 	u32 row = block(), chunks = chunks_of(vocabulary), token;
@@ -160,8 +161,7 @@ KERNEL draw_tokens(int *tokens, float *logp, const float *logits, u32 stride, u3
 	}
 }
 
-// The likeliest tokens of a row, from the likeliest on: those up to a cut, each of which finds its place by how many come before it. A block
-// has a row.
+// The likeliest tokens of a row, in order: each of the tokens up to a cut finds its place by counting those before it. A block has a row.
 KERNEL draw_tops(int *tokens, float *logp, const float *logits, u32 stride, u32 vocabulary, const Partial *partials, u32 tops) {
 	constexpr u32 most = 128;
 	__shared__ Bins b;
@@ -187,12 +187,12 @@ KERNEL draw_tops(int *tokens, float *logp, const float *logits, u32 stride, u32 
 		if (before < tops)
 			tokens[before] = (int)token, logp[before] = log_probability(logits[token], t.max, log_sum);
 	}
-	for (u32 i = n + thread(); i < tops; i += threads) // only where a logit is no number
+	for (u32 i = n + thread(); i < tops; i += threads) // only if a logit is NaN
 		tokens[i] = 0, logp[i] = log_probability(logits[0], t.max, log_sum);
 }
 
-// What a row's token is under the distribution of those partials; one that is given takes the place of the one that was drawn, and has no
-// log-probability where it is none of the vocabulary's. A block has a row.
+// The log-probability of a row's token under the distribution of the partials. A given token replaces the drawn one, and has no
+// log-probability if it is not in the vocabulary. A block has a row.
 KERNEL draw_scores(int *tokens, float *logp, float *raw, const float *logits, u32 stride, u32 vocabulary, const Partial *partials,
 	const int *given) {
 	u32 row = block(), chunks = chunks_of(vocabulary);

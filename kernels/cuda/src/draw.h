@@ -1,10 +1,10 @@
-// Which of a row's tokens are likely: their order, and the cut after so many of them, or after such a part of their mass.
+// Top-k and top-p of a row: the order of tokens by likelihood, and the cut after a number of them or a share of their mass.
 #pragma once
 #include "bins.h"
 #include "head.h"
 
-// The order from likely to unlikely tokens, ties to the smaller one: that of rank, then token. What a truncation keeps is a beginning of
-// that order, up to a cut.
+// Tokens are ordered by falling likelihood, ties by ascending token: that is by rank, then token. A truncation keeps a prefix of that
+// order, up to a cut.
 DEVICE u32 rank_of(float logit) {
 	u32 bits = __builtin_bit_cast(u32, logit);
 	return bits >> 31 ? bits : 0x7fffffff - bits;
@@ -12,8 +12,8 @@ DEVICE u32 rank_of(float logit) {
 DEVICE u64 place_of(u32 rank, u32 token) { return (u64)rank << 32 | token; }
 constexpr u64 everything = ~0ull;
 
-// Numbers are sorted into bins by some bits of their rank. Before that they are by their distance from the largest, in steps of 1/32, of
-// which the last takes all the rest: otherwise most of a vocabulary would be in the same bin.
+// Numbers are sorted into bins by some bits of their rank. The first round bins them by distance from the largest, in steps of 1/32, the
+// last bin being open: otherwise most of a vocabulary would share one bin.
 constexpr u32 bins = 2048, bins_each = bins / threads;
 
 DEVICE u32 bucket_of(float logit, float max) {
@@ -21,10 +21,10 @@ DEVICE u32 bucket_of(float logit, float max) {
 	return steps < bins - 1 ? (u32)steps : bins - 1;
 }
 
-// Masses that are added in any order are integers: multiples of 2^-42, of which a vocabulary has fewer than 2^64.
+// Masses are added in no fixed order, so they are integers: multiples of 2^-42, of which a vocabulary has fewer than 2^64.
 DEVICE u64 whole(float mass) { return mass <= 1 ? (u64)(mass * 0x1p42f) : 0; }
 
-// act(logit, token) for each of a row. A row has one block, which waits for memory above all: so many loads of a thread are under way.
+// each calls act(logit, token) for a row. A row has one block, which mostly waits for memory, so a thread has many loads in flight.
 template <class Do> DEVICE void each(const float *l, u32 vocabulary, Do act) {
 	constexpr u32 loads = 4, step = 4 * threads;
 	bool wide = aligned(l);
@@ -43,14 +43,14 @@ template <class Do> DEVICE void each(const float *l, u32 vocabulary, Do act) {
 	}
 }
 
-// A number of tokens from the likely ones on, and their mass.
+// A number of the likeliest tokens, and their mass.
 struct Share {
 	u32 tokens;
 	u64 mass;
 };
 DEVICE Share operator+(Share a, Share b) { return {a.tokens + b.tokens, a.mass + b.mass}; }
 
-// The first share that is enough.
+// The smallest share that suffices.
 struct Goal {
 	u32 tokens;
 	double mass;
@@ -58,15 +58,16 @@ struct Goal {
 	__device__ __attribute__((always_inline)) bool reached(Share s) const { return s.tokens >= tokens || (double)s.mass >= mass; }
 };
 
-// What tighten has in shared memory.
+// Shared memory of tighten.
 struct Bins {
 	u64 mass[bins];
 	u32 tokens[bins];
-	u32 bin; // in which the goal is reached; bins, if it is not
+	u32 bin; // in which the goal is reached; = bins, if it is not
 	Share below, inside;
 };
 
-// The bin in which the goal is reached, of those from the likely ones on; what is before it is added to so_far, and inside is what it has.
+// reach finds the bin in which the goal is reached, counting from the likeliest. It adds the bins before to so_far; inside is the bin's
+// own share.
 DEVICE bool reach(Bins &b, const Goal &goal, Share *so_far, Share *inside, u32 *bin) {
 	u32 first = thread() * bins_each;
 	Share own = {}, all, lower = *so_far;
@@ -91,7 +92,7 @@ DEVICE bool reach(Bins &b, const Goal &goal, Share *so_far, Share *inside, u32 *
 	return true;
 }
 
-// The token that is the n-th, from the small ones on, of those of a rank up to a cut.
+// The n-th token in ascending order of the tokens of a rank, up to a cut.
 DEVICE u32 nth_of_rank(Bins &b, const float *l, u32 vocabulary, u32 rank, u64 cut, u32 n) {
 	for (u32 first = 0; first < vocabulary; first += threads) {
 		u32 token = first + thread(), all;
@@ -106,12 +107,12 @@ DEVICE u32 nth_of_rank(Bins &b, const float *l, u32 vocabulary, u32 rank, u64 cu
 	return b.bin;
 }
 
-// The cut after the likely tokens of those up to a cut that number so many, or that have that part of their mass, whichever comes first.
-// Of the four rounds, the first finds the distance from the largest logit, the others 11, 11 and 10 bits of the rank.
+// The cut after `tokens` of the likeliest tokens, or after the given share of their mass, whichever comes first. Of the four rounds, the
+// first finds the distance from the largest logit, the others 11, 11 and 10 bits of the rank.
 DEVICE u64 tighten(Bins &b, const float *l, u32 vocabulary, float max, u64 cut, u32 tokens, double part) {
 	Goal goal = {tokens, __builtin_inf()};
 	Share so_far = {}, inside = {};
-	u32 bucket = 0, rank = 0, known = 0; // the bits of the rank that are known
+	u32 bucket = 0, rank = 0, known = 0; // known: mask of the bits of the rank found so far
 	_Pragma("nounroll") for (u32 round = 0; round < 4; round++) {
 		u32 shift = round == 1 ? 21 : round == 2 ? 10 : 0, bin;
 		for (u32 i = thread(); i < bins; i += threads)
@@ -133,7 +134,7 @@ DEVICE u64 tighten(Bins &b, const float *l, u32 vocabulary, float max, u64 cut, 
 				mass += b.mass[i];
 			before(mass, &all);
 			goal.mass = (double)all * part;
-			goal.mass = goal.mass < 1 ? 1 : goal.mass; // one token at the least
+			goal.mass = goal.mass < 1 ? 1 : goal.mass; // at least one token
 		}
 		if (!reach(b, goal, &so_far, &inside, &bin))
 			return cut;
@@ -142,7 +143,7 @@ DEVICE u64 tighten(Bins &b, const float *l, u32 vocabulary, float max, u64 cut, 
 		else
 			bucket = bin;
 	}
-	// All tokens inside have the same mass. As many of them are kept as it takes.
+	// All tokens inside have the same mass. As many of them are kept as the goal needs.
 	u32 few = 1, enough = inside.tokens;
 	u64 mass = inside.mass / inside.tokens;
 	while (few < enough) {

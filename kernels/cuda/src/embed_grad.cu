@@ -1,9 +1,8 @@
-// d_table [V, width] += the rows of d_out [T, width], each at its id. The rows are brought into the order of their ids first, those of
-// one id in ascending order.
+// d_table [V, width] += the rows of d_out [T, width], each at its id. Rows are first sorted by id, stably.
 #include "bins.h"
 
-// One pass over 8 bits of the ids: sorted [T] are the rows of unsorted, or all from 0 on, by these bits, and as they were where the bits
-// are the same. One block does it all, and each of its warps a part of the rows, from its own places on.
+// A stable pass of a radix sort over 8 bits of the ids: sorted [T] are the rows of unsorted, or 0 to T−1. It takes one block, each of
+// whose warps has a part of the rows and its own counters.
 KERNEL sort_rows(int *sorted, const int *unsorted, const int *ids, u32 shift, u32 T) {
 	constexpr u32 warps = threads / 32;
 	__shared__ u32 next[warps][256]; // the place for the next row with these bits
@@ -13,7 +12,7 @@ KERNEL sort_rows(int *sorted, const int *unsorted, const int *ids, u32 shift, u3
 	for (u32 i = lane(); i < 256; i += 32)
 		own[i] = 0;
 	__nvvm_bar_warp_sync(~0u);
-	// A warp stays together: lanes behind the end do what that of the last row does, and do not count.
+	// A warp stays together: lanes after the end repeat the last row, and are not counted.
 	for (u32 first = from; first < end; first += 32)
 		count_into(&own[bits_of(row_at(least(first + lane(), end - 1)))], first + lane() < end);
 	barrier();
@@ -34,19 +33,19 @@ KERNEL sort_rows(int *sorted, const int *unsorted, const int *ids, u32 shift, u3
 		u32 lower = (u32)__builtin_popcount(same & ((1u << as) - 1)), to = own[bits] + lower;
 		__nvvm_bar_warp_sync(~0u);
 		sorted[to] = row;
-		count_into(&own[bits], lower || as != lane() ? 0 : (u32)__builtin_popcount(same)); // behind the end, nobody reads it any more
+		count_into(&own[bits], lower || as != lane() ? 0 : (u32)__builtin_popcount(same)); // after the end, nobody reads it
 		__nvvm_bar_warp_sync(~0u);
 	}
 }
 
-// A block has 256 columns of the rows with one id, if its place in the order is the first of them: it adds them up, and adds the sum to
-// the table once.
+// A block has 256 columns of the rows with one id, if it is the block of the first of them in sorted order: it adds them up, then adds
+// the sum to the table.
 KERNEL embed_grad(float *d_table, const float *d_out, const int *ids, const int *sorted, u32 width, u32 T) {
 	u32 i = block(), column = block_y() * threads + thread();
 	int id = ids[sorted[i]];
 	if (column >= width || (i && ids[sorted[i - 1]] == id))
 		return;
-	constexpr u32 ahead = 8; // loads under way
+	constexpr u32 ahead = 8; // loads in flight
 	float sum = 0;
 	for (bool more = true; more; i += ahead) {
 		float next[ahead];

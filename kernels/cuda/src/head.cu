@@ -1,10 +1,11 @@
-// The output head: log-probabilities, without logits as a whole. The host has a chunk of logits of some rows computed as any product, and
-// these kernels reduce it before the next one. For the Jacobian the chunks go in ascending order: logits become weights relative to the
-// largest logit so far, and their product with the chunk's rows of w is added to what the chunks before gave, shrunk to the same maximum.
+// The output head: log-probabilities without all logits in memory. The host computes a chunk of logits of some rows by an ordinary
+// product, and these kernels reduce it before the next one. For the Jacobian the chunks go in ascending order: logits become weights
+// relative to the largest logit so far, and their product with the chunk's rows of w is added to the sum of the chunks before, rescaled
+// to the same maximum.
 #include "codes.h"
 #include "head.h"
 
-// A block has a row of the chunk c. If the target is in the chunk, its logit is kept.
+// A block has a row of chunk c. If the target is in the chunk, its logit is stored.
 DEVICE Partial part(Four *l, float *logits, u32 c, u32 vocabulary, Form f, const int *targets, Partial *partials, float *kept) {
 	u32 row = block(), width = width_of(c, vocabulary), target = (u32)targets[row] - c * chunk;
 	take_chunk(l, logits, width, f);
@@ -21,7 +22,8 @@ KERNEL head_partials(float *logits, u32 c, u32 vocabulary, float cap, float scal
 	part(l, logits + (u64)block() * chunk, c, vocabulary, {cap, scale}, targets, partials, kept);
 }
 
-// The same, and logits become weights, times their slopes. running [rows] is the largest logit so far; mean [rows, H] is what the chunks before gave.
+// The same, and logits become weights times their slopes. running [rows] is the largest logit so far; mean [rows, H] is the sum of the
+// chunks before.
 KERNEL head_weights(float *logits, u32 c, u32 vocabulary, float cap, float scale, const int *targets, Partial *partials, float *kept,
 	float *running, float *mean, u32 H) {
 	Four l[fours];
@@ -31,7 +33,7 @@ KERNEL head_weights(float *logits, u32 c, u32 vocabulary, float cap, float scale
 	Partial p = part(l, logits, c, vocabulary, f, targets, partials, kept);
 	float before = c ? running[row] : p.max, now = Greatest::of(before, p.max);
 	float grow = exponential(p.max - now), shrink = exponential(before - now);
-	barrier(); // everyone has what was running
+	barrier(); // everyone has read running
 	if (thread() == 0)
 		running[row] = now;
 	UNROLL for (u32 k = 0; k < fours; k++) {
@@ -48,7 +50,7 @@ KERNEL head_weights(float *logits, u32 c, u32 vocabulary, float cap, float scale
 			mean[i] *= shrink;
 }
 
-// Partials into results: a warp has a row, which is row index[row] of the outputs. The entropy is log S − Σ exp(l − m)·(l − m) / S.
+// Reduces partials to results: a warp has a row, which is row index[row] of the outputs. The entropy is log S − Σ exp(l − m)·(l − m) / S.
 KERNEL head_results(float *logp, float *entropy, float *lse, float *inverse, const Partial *partials, const float *kept, const int *index,
 	u32 chunks, u32 rows) {
 	u32 row = block() * (threads / 32) + thread() / 32;
@@ -100,7 +102,7 @@ KERNEL scale_rows(float *out, const float *x, const float *scales, u32 H) {
 	put(out, i, H, wide, take(x, i, H, wide) * scales[block()]);
 }
 
-// LogProbGradW: logits of the chunk c become what the loss changes by them, dlogp · scale · slope · (onehot(target) − softmax).
+// LogProbGradW: the logits of chunk c become gradients of the loss, dlogp · scale · slope · (onehot(target) − softmax).
 KERNEL head_grad_logits(float *logits, u32 c, u32 vocabulary, float cap, float scale, const int *targets, const int *index, const float *dlogp,
 	const float *lse) {
 	Four l[fours];

@@ -1,36 +1,37 @@
-// What scores and draws share: a row of logits goes in chunks, each of which becomes three numbers, and those of all chunks become one
-// distribution. Both kinds of kernels do this by the same functions, so that a drawn token has the log-probability that it is scored at.
+// Shared by scoring and drawing. A row of logits is processed in chunks, each of which is reduced to three numbers; those of all chunks
+// give one distribution. Both kinds of kernels use the same functions, so that a drawn token has the log-probability that it is scored
+// at.
 #pragma once
 #include "kernel.h"
 
-// Logits of a chunk, and how many fours of them a thread has; the host has the same number, in backend_head.go.
+// Logits of a chunk, and groups of four per thread. The host has the same numbers, in backend_head.go.
 constexpr u32 chunk = 4096, fours = chunk / threads / 4;
 
 DEVICE u32 width_of(u32 c, u32 vocabulary) { return least(chunk, vocabulary - c * chunk); }
 
-// The first of the numbers of a thread's k-th four.
+// The index of the first number of a thread's k-th group of four.
 DEVICE u32 place(u32 k) { return 4 * (k * threads + thread()); }
 
-// What one chunk says about a row: the largest logit m, Σ exp(l − m), and Σ exp(l − m)·(l − m).
+// The statistics of one chunk of a row: the maximum logit m, Σ exp(l − m), and Σ exp(l − m)·(l − m).
 struct Partial {
 	float max, sum, moment;
 };
 
-// What becomes of a logit: a cap bends it, if there is one, and it is scaled. Minus zero becomes zero, for the draws' order.
+// Form transforms a logit: soft cap, if any, then scale. Minus zero becomes zero, since draws order logits by their bits.
 struct Form {
 	float cap, scale;
 
 	__device__ __attribute__((always_inline)) float of(float logit) const {
 		return (cap != 0 ? tangent(logit / cap) * cap : logit) * scale + 0;
 	}
-	// The slope of a bent and scaled logit by the logit that it was, but for the scale.
+	// The derivative of a capped and scaled logit with respect to the raw logit, but for the scale.
 	__device__ __attribute__((always_inline)) float slope(float bent) const {
 		float t = bent / (cap * scale);
 		return cap != 0 ? 1 - t * t : 1;
 	}
 };
 
-// A chunk of logits in that form; what is behind its end is as good as excluded.
+// A transformed chunk of logits, padded with excluded ones.
 DEVICE void take_chunk(Four *l, const float *logits, u32 width, Form f) {
 	bool wide = aligned(logits);
 	UNROLL for (u32 k = 0; k < fours; k++) {
@@ -53,12 +54,12 @@ DEVICE Partial reduce(Four *l, u32 width) {
 				float apart = l[k][i] - max, e = exponential(apart);
 				l[k][i] = e;
 				sum += e;
-				moment += e * (apart < -200 ? -200 : apart); // 0 · (−200), where 0 · (−∞) would be no number
+				moment += e * (apart < -200 ? -200 : apart); // 0 · (−200), as 0 · (−∞) would be NaN
 			}
 	return {max, over_block(sum), over_block(moment)};
 }
 
-// What all chunks together say about a row, relative to the largest logit.
+// The statistics of a whole row, relative to its maximum logit.
 struct Total {
 	float max;
 	double sum, moment;
@@ -71,7 +72,7 @@ DEVICE float largest(const Partial *p, u32 chunks) {
 	return over_warp<Greatest>(max);
 }
 
-// Of the chunks, in ascending order. All lanes get it.
+// The total of the chunks, in ascending order. All lanes get it.
 DEVICE Total total(const Partial *p, u32 chunks) {
 	Total t = {largest(p, chunks), 0, 0};
 	for (u32 c = 0; c < chunks; c++) {
@@ -85,8 +86,8 @@ DEVICE Total total(const Partial *p, u32 chunks) {
 	return t;
 }
 
-// The natural logarithm of a number that is neither negative nor subnormal, within one unit in the last place: it is 2^n·m with m
-// between 1/√2 and √2, and log m is the series of 2·artanh((m − 1)/(m + 1)).
+// The natural logarithm of a number that is neither negative nor subnormal, within one unit in the last place: x is 2^n·m with m between
+// 1/√2 and √2, and log m is the series of 2·artanh((m − 1)/(m + 1)).
 DEVICE double logarithm(double x) {
 	u64 bits = __builtin_bit_cast(u64, x);
 	int n = (int)(bits >> 52) - 1023;
@@ -97,7 +98,7 @@ DEVICE double logarithm(double x) {
 	UNROLL for (int k = 21; k > 1; k -= 2)
 		series = fma(series, z, 1.0 / k);
 	double log = fma((double)n, 0x1.62e42fefa39efp-1, fma(2 * s * z, series, 2 * s) + (double)n * 0x1.abc9e3b39803fp-56);
-	return x < __builtin_inf() ? log : x; // infinite, or no number
+	return x < __builtin_inf() ? log : x; // else infinite or NaN
 }
 
 DEVICE float log_probability(float logit, float max, double log_sum) { return (float)((double)logit - ((double)max + log_sum)); }

@@ -1,12 +1,11 @@
-// What kernels of rows and numbers share: numbers four at a time, sums in one fixed order, and
-// the functions that a toolkit's library would have. Nothing here is an approximate instruction: what a card computes is what IEEE 754
-// says, and so what the emulated device computes.
+// Shared by kernels over rows and numbers: loads of four numbers, sums in one fixed order, and the functions that the library of a
+// toolkit would have. No approximate instruction is used: a card computes what IEEE 754 defines, and so does the emulated device.
 #pragma once
 #include "words.h"
 
 #define KERNEL extern "C" __global__ __attribute__((launch_bounds(256))) void
 
-// Every launch has blocks of so many threads.
+// Threads of a block, in every launch.
 constexpr u32 threads = 256;
 
 DEVICE u32 least(u32 a, u32 b) { return a < b ? a : b; }
@@ -14,8 +13,8 @@ DEVICE u32 lane() { return thread() % 32; }
 DEVICE u32 block() { return __nvvm_read_ptx_sreg_ctaid_x(); }
 DEVICE u64 index() { return (u64)block() * threads + thread(); }
 
-// Four numbers at a time, those from i on of n: by one access where the caller knows that it is aligned, else one by one, with zeros
-// behind the end. The numbers are the same both ways, so that sums over them are.
+// Four numbers at a time, from index i of n: by one access where the caller knows that it is aligned, else one by one; zeros after the
+// end. Both ways give the same numbers, and so the same sums.
 typedef float Four __attribute__((ext_vector_type(4)));
 
 template <class... P> DEVICE bool aligned(P... at) { return (((u64)at | ...) & 15) == 0; }
@@ -40,7 +39,7 @@ DEVICE void put(float *x, u64 i, u64 n, bool wide, Four v) {
 			x[i + k] = v[k];
 }
 
-// The same for rows that wait in bf16, whose access is one of 8 bytes.
+// The same for rows stored as bf16, with accesses of 8 bytes.
 DEVICE float take_one(const float *x, u64 i) { return x[i]; }
 DEVICE float take_one(const u16 *x, u64 i) { return __builtin_bit_cast(float, (u32)x[i] << 16); }
 
@@ -72,7 +71,7 @@ DEVICE void put(u16 *x, u64 i, u64 n, bool wide, Four v) {
 DEVICE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 DEVICE double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
 
-// What another lane has, whose number differs in these bits.
+// The value of the lane whose number differs in these bits.
 DEVICE float from_lane(float v, int bits) { return __nvvm_shfl_sync_bfly_f32(~0u, v, bits, 31); }
 DEVICE u32 from_lane(u32 v, int bits) { return (u32)__nvvm_shfl_sync_bfly_i32(~0u, (int)v, bits, 31); }
 DEVICE double from_lane(double v, int bits) {
@@ -91,14 +90,14 @@ struct Greatest {
 	template <class N> DEVICE N of(N a, N b) { return b > a ? b : a; }
 };
 
-// All lanes of a warp get the same number, by a tree.
+// A reduction over a warp, by a tree. All lanes get the result.
 template <class How = Plus, class N> DEVICE N over_warp(N v) {
 	UNROLL for (int bits = 16; bits; bits /= 2)
 		v = How::of(v, from_lane(v, bits));
 	return v;
 }
 
-// All threads of a block get the same number: a tree in each warp, then the warps in ascending order.
+// A reduction over a block: a tree in each warp, then the warps in ascending order. All threads get the result.
 template <class How = Plus, class N> DEVICE N over_block(N v) {
 	__shared__ N of_warps[threads / 32];
 	v = over_warp<How>(v);
@@ -108,16 +107,16 @@ template <class How = Plus, class N> DEVICE N over_block(N v) {
 	N all = of_warps[0];
 	UNROLL for (u32 w = 1; w < threads / 32; w++)
 		all = How::of(all, of_warps[w]);
-	barrier(); // the next one writes there again
+	barrier(); // before the next one writes there
 	return all;
 }
 
-// What a lane so many below has.
+// The value of the lane that is `lanes` below.
 DEVICE u32 from_below(u32 v, u32 lanes) { return (u32)__nvvm_shfl_sync_up_i32(~0u, (int)v, (int)lanes, 0); }
 DEVICE u64 from_below(u64 v, u32 lanes) { return (u64)from_below((u32)(v >> 32), lanes) << 32 | from_below((u32)v, lanes); }
 DEVICE double from_below(double v, u32 lanes) { return __builtin_bit_cast(double, from_below(__builtin_bit_cast(u64, v), lanes)); }
 
-// The sum over the threads before this one, in an order that is always the same; and over all.
+// before returns the sum over the threads before this one, and sets all to the sum over the block, both in a fixed order.
 template <class N> DEVICE N before(N v, N *all) {
 	__shared__ N of_warps[threads / 32];
 	N sum = v, below = 0;
@@ -134,17 +133,17 @@ template <class N> DEVICE N before(N v, N *all) {
 		below = w == thread() / 32 ? *all : below;
 		*all += of_warps[w];
 	}
-	barrier(); // the next one writes there again
+	barrier(); // before the next one writes there
 	return lane() ? below + lower : below;
 }
 
-// 1 / sqrt(mean + eps), of the sum of n squares.
+// 1 / sqrt(mean + eps), from the sum of n squares.
 DEVICE float inverse_rms(float squares, u32 n, float eps) { return 1 / __builtin_sqrtf(squares / (float)n + eps); }
 
 DEVICE float power_of_two(int n) { return __builtin_bit_cast(float, (u32)(n + 127) << 23); }
 DEVICE double power_of_two_double(int n) { return __builtin_bit_cast(double, (u64)(n + 1023) << 52); }
 
-// e to the r, |r| <= ln 2 / 2: its series up to r to the 7th.
+// e^r for |r| <= ln 2 / 2: its series up to r^7.
 DEVICE float series(float r) {
 	const float over[] = {1.0f / 5040, 1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1, 1};
 	float e = over[0];
@@ -153,7 +152,7 @@ DEVICE float series(float r) {
 	return e;
 }
 
-// e to the x, within one unit in the last place: x is n·ln 2 + r. What is too large is infinite, what is too small 0, and NaN stays.
+// e^x within one unit in the last place: x is n·ln 2 + r. Overflow gives infinity, underflow 0, and NaN stays.
 DEVICE float exponential(float x) {
 	float in = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x, n = __builtin_rintf(in * 0x1.715476p+0f);
 	float e = series(fma(-n, -0x1.05c610p-29f, fma(-n, 0x1.62e430p-1f, in)));
@@ -161,14 +160,14 @@ DEVICE float exponential(float x) {
 	return x == x ? e * power_of_two(half) * power_of_two(whole - half) : x;
 }
 
-// made is a number that the compiler must compute, so that a choice between two is no branch, and a warp stays together.
+// made forces the compiler to compute x, so that a choice between two values is no branch, and a warp stays together.
 DEVICE float made(float x) {
 	asm volatile("" : "+f"(x));
 	return x;
 }
 
-// The hyperbolic tangent, within two units in the last place: up to 1 it is x + x³·Q(x²), which interpolates it, from there
-// 1 − 2/(e^2x + 1). NaN stays.
+// The hyperbolic tangent within two units in the last place: up to 1, x + x³·Q(x²), which interpolates it; above, 1 − 2/(e^2x + 1). NaN
+// stays.
 DEVICE float tangent(float x) {
 	float size = x < 0 ? -x : x, square = x * x, cube = square * x;
 	const float over[] = {-0.000420695494f, 0.00251045933f, -0.0082189219f, 0.0216601154f, -0.0539347889f, 0.133331285f, -0.333333313f};
@@ -180,7 +179,7 @@ DEVICE float tangent(float x) {
 	return size < 1 ? near : far;
 }
 
-// e to the x in double precision: the series up to r to the 13th.
+// e^x in double precision: the series up to r^13.
 DEVICE double exponential(double x) {
 	double in = x < -750 ? -750 : x > 710 ? 710 : x, n = __builtin_rint(in * 0x1.71547652b82fep+0);
 	double r = fma(-n, 0x1.abc9e3b39803fp-56, fma(-n, 0x1.62e42fefa39efp-1, in));

@@ -1,16 +1,16 @@
-// What the matrix products share: tiles that come to shared memory, and how a result is written.
+// Shared by the matrix products: copies of tiles to shared memory, and writing a result.
 #pragma once
 #include "words.h"
 
 #define THREADS(n) __attribute__((launch_bounds(n)))
-#define BLOCKS(n, blocks) __attribute__((launch_bounds(n, blocks))) // of n threads, of which so many fit on a multiprocessor
+#define BLOCKS(n, blocks) __attribute__((launch_bounds(n, blocks))) // n threads, and that many blocks fit on a multiprocessor
 #define KERNEL extern "C" __global__ void
 #define MEMBER __device__ __attribute__((always_inline))
 #define ROLLED _Pragma("nounroll")
 
 DEVICE u32 block_x() { return __nvvm_read_ptx_sreg_ctaid_x(); }
 
-// The same, read where it stands: what follows from it takes no register in a loop before.
+// A special register, read here and not earlier: values computed from it then take no register in the loop before.
 #define HERE(name, special) \
 	DEVICE u32 name() { \
 		u32 value; \
@@ -23,13 +23,12 @@ HERE(block_y_here, "ctaid.y")
 
 DEVICE u32 smaller(u32 a, u32 b) { return a < b ? a : b; }
 
-// Places in shared memory are 32-bit addresses in bytes: pointers would take two registers each.
+// Addresses in shared memory are 32-bit, in bytes: pointers would take two registers each.
 DEVICE u32 shared_address(const void *p) { return (u32)(u64)(__attribute__((address_space(3))) const char *)p; }
 DEVICE void commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <u32 groups> DEVICE void wait() { asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory"); }
 
-// copy16 brings 16 bytes, of which those after the first so many are zeros; copy4 brings 4, or zeros. copy2 brings 2,
-// times 0 or 1, and waits for them.
+// copy16 copies 16 bytes, zeros after the first `bytes`; copy4 copies 4, or zeros. copy2 loads 2, times 0 or 1, and waits for them.
 DEVICE void copy16(u32 to, const void *from, u32 bytes) {
 	asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
@@ -42,7 +41,7 @@ DEVICE void copy2(u32 to, const u16 *from, u16 factor) {
 	asm volatile("st.shared.u16 [%0], %1;" ::"r"(to), "h"((u16)(x * factor)) : "memory");
 }
 
-// Rows of a matrix in global memory, so many elements apart. They are wide where each starts at a multiple of 16 bytes.
+// Rows of a matrix in global memory, stride elements apart. wide: each begins at a multiple of 16 bytes.
 template <typename T> struct Rows {
 	const T *at;
 	u32 stride;
@@ -50,14 +49,14 @@ template <typename T> struct Rows {
 };
 template <typename T> DEVICE Rows<T> rows_of(const T *at, u32 stride) { return {at, stride, ((u64)at | stride * sizeof(T)) % 16 == 0}; }
 
-// bring copies a tile of high × broad elements, the first being (row, column), to rows of shared memory that are pitch apart. What is
-// outside of rows × columns becomes zero: a copy of no bytes reads nothing, wherever its address is. The narrow way brings the same, one
-// number at a time; those of bf16 without a copy of its own, since that has 4 bytes at least.
+// bring copies a tile of high × broad elements from (row, column) on to rows of shared memory with the given pitch. Elements outside of
+// rows × columns become zero: a copy of 0 bytes reads nothing, whatever its address. Matrices that are not wide are copied one number at
+// a time: bf16 synchronously, since asynchronous copies have 4 bytes at least.
 template <u32 high, u32 broad, u32 pitch, u32 all, typename T>
 DEVICE void bring(u32 to, Rows<T> from, u32 row, u32 column, u32 rows, u32 columns) {
 	u32 stride = from.stride;
 	const T *at = from.at;
-	asm volatile("" : "+r"(stride), "+l"(at)); // what follows from them would be kept in registers otherwise
+	asm volatile("" : "+r"(stride), "+l"(at)); // else values computed from them would be kept in registers
 	if (from.wide) {
 		constexpr u32 each = 16 / sizeof(T), across = broad / each, step = all / across;
 		static_assert(all % across == 0 && high % step == 0 && pitch % each == 0, "every thread brings as much, to multiples of 16 bytes");
@@ -76,12 +75,12 @@ DEVICE void bring(u32 to, Rows<T> from, u32 row, u32 column, u32 rows, u32 colum
 		if constexpr (sizeof(T) == 4)
 			copy4(to + (r * pitch + c) * 4, source, in ? 4 : 0);
 		else
-			copy2(to + (r * pitch + c) * 2, in ? source : at, in); // without a branch: a warp stays together
+			copy2(to + (r * pitch + c) * 2, in ? source : at, in); // without a branch, so that a warp stays together
 	}
 }
 
-// How a product is written: out = (accumulate ? out : 0) + alpha · sum + bias, with one rounding for what is added before and one
-// for the sum.
+// How a product is written: out = (accumulate ? out : 0) + alpha · sum + bias, with one rounding for the addition to out and one for the
+// sum.
 struct Result {
 	float *out;
 	u32 stride;
@@ -89,7 +88,7 @@ struct Result {
 	float alpha;
 	u32 accumulate;
 
-	// write begins with a zero that has no sign: how many zeros a tile added behind the end of a sum does not show then.
+	// write adds to +0, so that −0 becomes +0: else the sign of a zero would depend on how many zeros a tile pads the sum with.
 	MEMBER void write(u32 row, u32 column, float sum) const {
 		float *to = out + (u64)row * stride + column, before = 0;
 		if (accumulate)

@@ -1,4 +1,4 @@
-// Linear with weights of four bits.
+// Linear with 4-bit weights.
 #include "linear_codes.h"
 
 CODES_PRODUCTS(linear_codes, false)

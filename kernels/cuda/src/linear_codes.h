@@ -1,6 +1,5 @@
-// Products with weights of four bits, for linear_codes.cu and linear_grad_x_codes.cu. They come to shared memory as codes and scales, and
-// a number of bf16 is made of a code where a fragment is taken: nowhere is there more than a fragment of them. Fragments are those of the
-// same weights in bf16, and so is all else, to the bit.
+// Products with 4-bit weights, for linear_codes.cu and linear_grad_x_codes.cu. Codes and scales are copied to shared memory, and decoded
+// to bf16 only where a fragment is loaded. Fragments, and so results, are the same to the bit as with the same weights in bf16.
 #pragma once
 #include "codes.h"
 #include "linear_tensor.h"
@@ -14,19 +13,19 @@ DEVICE float load_number(u32 from) {
 	return x;
 }
 
-// A stage has rows as Numbers has them: a row's codes, and behind them a scale for each 16 columns, of which all have the same. An odd
-// number of 16 bytes from row to row keeps what lanes take at a time in different banks, and so does a table of 16 values.
+// A stage has the rows of Numbers: the codes of a row, then a scale for each 16 columns, which share it. The pitch is an odd number of 16
+// bytes, so that the lanes of an access hit different banks; so does a table of 16 values.
 template <typename S, bool transposed> struct FourBits {
 	static constexpr u32 rows = transposed ? S::deep : S::broad, columns = transposed ? S::broad : S::deep, scaled = 16,
 		pitch = ((columns / 2 + columns / scaled * 4 + 15) / 16 | 1) * 16, bytes = rows * pitch;
 	Codes w;
-	u32 table; // of values, in shared memory
+	u32 table; // address of the table of values in shared memory
 
 	MEMBER FourBits(const Codes &w) : w(w) {
 		__shared__ float values[16];
 		table = shared_address(values);
 		if (thread() < 16)
-			copy4(table + 4 * thread(), w.values + thread(), 4); // which come with the first stage
+			copy4(table + 4 * thread(), w.values + thread(), 4); // they arrive with the first stage
 	}
 
 	MEMBER void fetch(u32 to, u32 row, u32 column, u32 all_rows, u32 all_columns) const {
@@ -42,7 +41,7 @@ template <typename S, bool transposed> struct FourBits {
 			copy4(to + r * pitch + columns / 2 + 4 * c, w.scales + (u64)(row + r) * (all_columns >> w.shift) + (first >> w.shift), in ? 4 : 0);
 		});
 	}
-	// each has the threads go through so many things of every row.
+	// each distributes `things` items of every row over the threads.
 	template <u32 things, typename Do> static MEMBER void each(Do act) {
 		constexpr u32 all = rows * things;
 		u32 t = thread_here();
@@ -54,8 +53,8 @@ template <typename S, bool transposed> struct FourBits {
 	static MEMBER u32 place(u32 across, u32 lane) {
 		return transposed ? lane % 4 * 2 * pitch + across / 2 : (across + lane / 4) * pitch;
 	}
-	// turn is how far a word is turned for the bits that a lane takes, and to_scale what is from the place of its codes to their scale: both
-	// made where they are used, so that they take no registers.
+	// turn is the rotation of a word that brings a lane's bits to its low end, and to_scale the offset from codes to their scale. Both are
+	// computed where they are used, so that they take no registers.
 	static MEMBER u32 turn() { return transposed ? thread_here() % 32 / 4 * 4 ^ 4 : thread_here() % 4 * 8; }
 	static MEMBER u32 to_scale() {
 		u32 across = thread_here() / 32 / S::down * S::wide * 8;
@@ -63,7 +62,7 @@ template <typename S, bool transposed> struct FourBits {
 	}
 	MEMBER void take(u32 *b, u32 from, u32 n, u32 d) const {
 		u32 turn = FourBits::turn(), to_scale = FourBits::to_scale();
-		if (transposed) // a word has the 8 columns of a fragment, of which a lane takes one; rows are inner numbers
+		if (transposed) // a word has the 8 columns of a fragment, one per lane; rows are inner numbers
 			UNROLL for (u32 half = 0; half < 2; half++) {
 				float weights[2][2];
 				UNROLL for (u32 i = 0; i < 2; i++) { // one row after the other, which takes fewer registers
@@ -75,7 +74,7 @@ template <typename S, bool transposed> struct FourBits {
 				UNROLL for (u32 i = 0; i < 2; i++)
 					b[2 * i + half] = rounded(weights[i][0], weights[i][1]);
 			}
-		else // a byte is a lane's pair
+		else // a lane's pair is one byte
 			UNROLL for (u32 i = 0; i < 2; i++) {
 				u32 words[2], row = from + (2 * n + i) * 8 * pitch;
 				load_words(words, row + d / 2);
@@ -86,7 +85,7 @@ template <typename S, bool transposed> struct FourBits {
 				}
 			}
 	}
-	// value is the one that the lowest four bits name.
+	// value decodes the lowest four bits.
 	MEMBER float value(u32 code) const { return load_number(table + (code & 15) * 4); }
 };
 

@@ -1,9 +1,9 @@
-// Products with f32 weights, LoRA's above all.
+// Products with f32 weights, mostly those of LoRA.
 //
-// An element of the result is one chain of fused multiply-adds from zero, ascending in the inner size. A tile shape changes no bit.
+// An element of the result is one chain of fused multiply-adds from zero, ascending in the inner size. The tile shape changes no bit.
 #include "linear.h"
 
-// So many numbers in global memory.
+// n numbers in global memory.
 template <u32 n> using Numbers = float __attribute__((ext_vector_type(n)));
 template <u32 n> DEVICE void read(float *v, const float *from) {
 	Numbers<n> all = *(const Numbers<n> *)from;
@@ -17,7 +17,7 @@ template <u32 n> DEVICE void write(float *to, const float *v) {
 	*(Numbers<n> *)to = all;
 }
 
-// A tile of side × side results by threads of 4 × wide, in steps of deep of the inner size, of which stages are under way.
+// A tile of side × side results by threads of 4 × wide, in steps of deep of the inner size, with `stages` stages in flight.
 template <u32 side_, u32 wide_, u32 deep_, u32 stages_> struct Square {
 	static constexpr u32 side = side_, tall = 4, wide = wide_, deep = deep_, stages = stages_, across = side / wide,
 		threads = across * (side / tall);
@@ -25,11 +25,10 @@ template <u32 side_, u32 wide_, u32 deep_, u32 stages_> struct Square {
 using Large = Square<64, 4, 32, 3>;
 using Small = Square<32, 2, 64, 5>;
 
-// A factor lies in memory with its inner size along rows (x [T, K] of Linear) or along columns (w [N, K] of its gradient).
+// A factor is stored with its inner size along rows (x [T, K] of Linear) or along columns (w [N, K] of its gradient).
 enum Along { alongRows, alongColumns };
 
-// Of a factor of a tile: side × deep numbers, the first being (outer, inner), as they lie in memory. A thread has each of its outer
-// numbers.
+// The part of a factor in a tile: side × deep numbers from (outer, inner) on, in the layout of memory. A thread has `each` outer numbers.
 template <typename S, u32 each, Along along> struct Factor {
 	static constexpr u32 pitch = (along == alongRows ? S::deep : S::side) + 4,
 		bytes = (along == alongRows ? S::side : S::deep) * pitch * 4;
@@ -40,11 +39,11 @@ template <typename S, u32 each, Along along> struct Factor {
 		else
 			bring<S::deep, S::side, pitch, S::threads>(to, m, inner, outer, inners, outers);
 	}
-	// place and step say which of the tile's outer numbers a thread has: those that it can load without conflicts of banks.
+	// place and step say which of the tile's outer numbers a thread has, chosen to load them without bank conflicts.
 	static MEMBER u32 place(u32 n) { return along == alongRows ? n : each * n; }
 	static constexpr u32 step = along == alongRows ? S::side / each : 1;
 
-	// take gives v[i][d]: outer number place(n) + i · step, inner number d of the 4 from inner on.
+	// take loads v[i][d]: outer number place(n) + i · step, inner number d of the 4 from inner on.
 	static MEMBER void take(float (*v)[4], u32 from, u32 n, u32 inner) {
 		UNROLL for (u32 i = 0; i < (along == alongRows ? each : 4); i++) {
 			if (along == alongRows) {
@@ -59,8 +58,8 @@ template <typename S, u32 each, Along along> struct Factor {
 	}
 };
 
-// write_some writes those of a thread's results that there are, or vectors of them: all that they are added to is read before any is
-// written, since a thread would wait for each else.
+// write_some writes those of a thread's results, or vectors of them, that are in the matrix. It reads all the old values before it writes
+// any, since a thread would wait for each otherwise.
 template <typename S, u32 step, bool vectors, typename Is>
 DEVICE void write_some(const Result &result, u32 row, u32 column, const float (*sum)[S::wide], Is there) {
 	constexpr u32 down = S::side / S::tall;
@@ -92,7 +91,7 @@ DEVICE void write_some(const Result &result, u32 row, u32 column, const float (*
 	}
 }
 
-// write_all writes a thread's results, in vectors where they lie beside each other and are aligned.
+// write_all writes a thread's results, in vectors where they are adjacent and aligned.
 template <typename S, u32 step>
 DEVICE void write_all(const Result &result, u32 row, u32 column, u32 rows, u32 outer, const float (*sum)[S::wide]) {
 	auto always = [](u32, u32) { return true; };
@@ -105,7 +104,8 @@ DEVICE void write_all(const Result &result, u32 row, u32 column, u32 rows, u32 o
 		write_some<S, step, false>(result, row, column, sum, [&](u32 i, u32 j) { return row + i < rows && column + j < outer; });
 }
 
-// chains: the tile (block) of a [rows, inner] · b [outer, inner]ᵀ. What is multiplied next is loaded before: a thread would wait else.
+// chains computes the tile of the block of a [rows, inner] · b [outer, inner]ᵀ. It loads the next factors before it multiplies the
+// current ones, so that threads do not wait.
 template <typename S, Along bAlong>
 DEVICE void chains(const Result &result, Rows<float> a, Rows<float> b, u32 rows, u32 outer, u32 inner) {
 	using A = Factor<S, S::tall, alongRows>;
@@ -152,8 +152,8 @@ DEVICE void chains(const Result &result, Rows<float> a, Rows<float> b, u32 rows,
 		take(1, now, S::deep - 4);
 		use(0);
 		wait<ahead - 1>();
-		barrier(); // everyone has taken all of the stage
-		now = k + S::deep >= inner ? now : now == last ? begin : now + bytes; // behind the end, what is there is not used
+		barrier(); // the stage is no longer needed
+		now = k + S::deep >= inner ? now : now == last ? begin : now + bytes; // after the end, the contents are not used
 		take(0, now, 0);
 		use(1);
 	}
@@ -161,7 +161,7 @@ DEVICE void chains(const Result &result, Rows<float> a, Rows<float> b, u32 rows,
 	write_all<S, B::step>(result, block_y() * S::side + here / S::across, block_x() * S::side + B::place(here % S::across), rows, outer, sum);
 }
 
-// With weights, which are w [N, K].
+// The weights are w [N, K].
 #define PRODUCT(name, shape, tile, weightsAlong) \
 	KERNEL THREADS(tile::threads) name##_##shape(float *out, u32 out_stride, const float *x, u32 x_stride, const float *w, u32 w_stride, \
 		const float *bias, float alpha, u32 accumulate, u32 rows, u32 outer, u32 inner) { \

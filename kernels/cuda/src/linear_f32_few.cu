@@ -1,26 +1,26 @@
-// Products of few results with f32 weights, in the chains of linear_f32.cu: what an adapter does while decoding. A chain of thousands of
-// multiply-adds, each of which waits for the one before, takes its time, however few there are: so that a lane has one, a warp waits for
-// no other, what comes next is brought between the multiply-adds, and the factors of a step are in registers three steps before. The inner
-// size is a multiple of deep; rows begin at multiples of 16 bytes.
+// Products of few results with f32 weights, in the chains of linear_f32.cu: an adapter while decoding. Latency dominates: a chain is
+// thousands of multiply-adds, each of which waits for the one before. So a lane has one chain, no warp waits for another, the next
+// factors are copied between multiply-adds, and those of a step are in registers three steps ahead. The inner size is a multiple of deep;
+// rows begin at multiples of 16 bytes.
 #include "linear.h"
 
 DEVICE void warp_barrier() { asm volatile("bar.warp.sync -1;" ::: "memory"); }
-// A multiply-add where it stands: loads that come later in the chain would be moved before all of them otherwise, and wait in registers.
+// A multiply-add that is not reordered: else later loads of the chain would be moved before all of them, and wait in registers.
 DEVICE void add_here(float *sum, float a, float b) { asm volatile("fma.rn.f32 %0, %1, %2, %0;" : "+f"(*sum) : "f"(a), "f"(b)); }
 
-// A block is a warp: high × broad results, each lane the same column of so many rows, in steps of deep of the inner size.
+// A block is a warp with high × broad results: each lane has one column of `high` rows, in steps of deep of the inner size.
 template <u32 high_, u32 broad_, u32 stages_> struct Chains {
 	static constexpr u32 high = high_, broad = broad_, deep = 128, stages = stages_, each = high * broad / 32, apart = high / each,
 		pitch = (deep + 4) * 4, w = high * pitch, lines = high + broad, bytes = lines * pitch;
 	static_assert(high * broad % 32 == 0 && high % each == 0 && lines * 4 <= deep && bytes * stages <= 99 << 10);
 };
 
-// What a lane brings of a stage: 16 bytes of each row of x and of w.
+// The part of a stage that a lane copies: 16 bytes of each row of x and of w.
 template <typename S> struct Lines {
 	const float *x, *w;
 	u32 x_stride, w_stride, rows, outer; // from the first row on
 
-	// bring brings row n for the inner numbers from k on, or zeros.
+	// bring copies row n for the inner numbers from k on, or zeros.
 	MEMBER void bring(u32 to, u32 n, u32 k, bool some) const {
 		bool of_x = n < S::high;
 		u32 row = of_x ? n : n - S::high;
@@ -56,14 +56,14 @@ template <typename S> DEVICE void chains(const Result &result, Rows<float> x, Ro
 		u32 before = now == begin ? last : now - S::bytes, next = k + (S::stages - 1) * S::deep;
 		UNROLL for (u32 d = 0; d < S::deep; d += 4) {
 			u32 then = d + 4 * ahead, n = d / 4 % taken;
-			if (d / 4 < S::lines) // the whole warp has taken the stage before, whose place this is
+			if (d / 4 < S::lines) // the whole warp has read the stage before, which is overwritten here
 				lines.bring(before, d / 4, next, next < inner);
 			if (d / 4 == S::lines)
 				commit();
 			if (then == S::deep) {
 				wait<S::stages - 2>();
 				warp_barrier();
-				now = now == last ? begin : now + S::bytes; // behind the end there are zeros
+				now = now == last ? begin : now + S::bytes; // after the end there are zeros
 			}
 			take(then / 4 % taken, now + then % S::deep * 4);
 			UNROLL for (u32 e = 0; e < 4; e++)

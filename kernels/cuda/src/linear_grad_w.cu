@@ -1,8 +1,8 @@
 // LinearGradW: dw [N, K] += alpha · dyᵀ · x, for dy [T, N] and x [T, K], on tensor cores.
 //
-// Both factors are f32 and are taken in three parts of bf16, of which the products that count are six: what is left out is as large as
-// the rounding of f32. An element is one chain for each 512 rows, from zero, in ascending steps of 16 rows, each of which is summed from
-// zero, smallest parts first; the chains are added in ascending order. A tile shape, and which block adds the chains, changes no bit.
+// Both f32 factors are split into three bf16 parts; six of the nine products are computed, and those left out are as small as the
+// rounding of f32. An element is one chain for each 512 rows, from zero, in ascending steps of 16 rows, each of which is summed from
+// zero, smallest parts first; the chains are added in ascending order. The tile shape, and which block adds the chains, changes no bit.
 #include "linear_tensor.h"
 
 // Tiles of high × broad elements by down × across warps. The host has the same numbers, in linear.go.
@@ -17,10 +17,10 @@ DEVICE float load(u32 from) {
 	return x;
 }
 
-// Where a lane finds its part of a fragment of a factor that lies with its rows one below the other: of 16 rows, and of its columns.
+// The address of a lane's part of a fragment whose factor is stored with its 16 rows along the inner size.
 template <u32 pitch> DEVICE u32 place_of_columns(u32 lane) { return (lane % 4 * 2 * pitch + lane / 4) * 4; }
 
-// take_columns makes number i of a fragment of two rows, one below the other.
+// take_columns loads number i of a fragment from two consecutive rows.
 template <u32 pitch, u32 numbers> DEVICE void take_columns(u32 (*fragment)[numbers], u32 i, u32 from) {
 	split<parts>(fragment, i, load(from), load(from + pitch * 4));
 }
@@ -28,14 +28,14 @@ template <u32 pitch, u32 numbers> DEVICE void take_columns(u32 (*fragment)[numbe
 // add_six adds 16 products of numbers in three parts to each sum.
 DEVICE void add_six(float *sum, const u32 (*a)[4], const u32 (*b)[2]) {
 	float some[4] = {};
-	UNROLL for (u32 small = parts; small-- > 0;) // the parts that are left out are together smaller than a last place
+	UNROLL for (u32 small = parts; small-- > 0;) // parts left out are together less than a unit in the last place
 		UNROLL for (u32 of_a = small + 1; of_a-- > 0;)
 			multiply(some, a[of_a], b[small - of_a]);
 	UNROLL for (u32 i = 0; i < 4; i++)
 		sum[i] += some[i];
 }
 
-// gradient: the tile (block) of dw, or of what is to be added to it, over rows [first, end).
+// gradient computes the tile of the block of dw, or of the chain to add to it, over rows [first, end).
 template <typename S> DEVICE void gradient(const Result &result, Rows<float> dy, Rows<float> x, u32 N, u32 K, u32 first, u32 end) {
 	constexpr u32 a_pitch = S::high + 4, b_pitch = S::broad + 4, b_place = S::deep * a_pitch * 4, bytes = b_place + S::deep * b_pitch * 4,
 		ahead = S::stages - 1;
@@ -57,7 +57,7 @@ template <typename S> DEVICE void gradient(const Result &result, Rows<float> dy,
 	u32 now = begin, last = begin + ahead * bytes;
 	ROLLED for (u32 t = first; t < end; t += S::deep) {
 		wait<ahead - 1>();
-		barrier(); // everyone has used the stage before
+		barrier(); // the stage before is no longer needed
 		if (t + ahead * S::deep < end)
 			fetch(now == begin ? last : now - bytes, t + ahead * S::deep);
 		commit();
@@ -93,8 +93,8 @@ template <typename S> DEVICE void gradient(const Result &result, Rows<float> dy,
 			}
 }
 
-// Without sums, a block adds the chains of its tile; with sums [blocks in z, N, K], it writes the one that it has in z, and
-// linear_grad_w_add adds those.
+// Without sums, a block adds the chains of its tile; with sums [blocks in z, N, K], it writes the chain of its z, and linear_grad_w_add
+// adds them.
 #define GRADIENT(shape, tile) \
 	KERNEL THREADS(tile::threads) linear_grad_w_##shape(float *dw, const float *dy, u32 dy_stride, const float *x, u32 x_stride, float alpha, \
 		float *sums, u32 T, u32 N, u32 K) { \

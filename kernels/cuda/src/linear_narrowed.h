@@ -1,18 +1,18 @@
-// Products of rows that were narrowed to bf16 before, with weights in bf16: what training and prefill spend their time on. They are those
-// of linear_tensor.h, to the bit: the same numbers, but rounded once and not again in each tile, in the same chains.
+// Products of rows that are already rounded to bf16 with weights in bf16, where training and prefill spend their time. The results are
+// those of linear_tensor.h, to the bit: the same numbers in the same chains, but rounded once, and not in each tile.
 //
-// What makes the speed: a warp has 64 results in each direction, so that a fragment is used often; a block has but four warps, which wait
-// for each other at each stage, and a multiprocessor has two blocks, of which one computes while the other begins, waits or ends; the
-// fragments of a step are loaded while the step before is multiplied. Tensor cores take as many numbers from registers as a thread can
-// have: these kernels have more of them than others.
+// Why it is fast: a warp has 64 results in each direction, so that a fragment is reused often. A block has only four warps, which wait
+// for each other at each stage; a multiprocessor has two blocks, so that one computes while the other starts, waits or ends. The
+// fragments of the next step are loaded during the products of this one. Tensor cores take no more numbers from registers than a thread
+// can hold, so these kernels use more registers than others.
 #pragma once
 #include "linear_tensor.h"
 
-// Narrowed rows lie in strips of so many columns, each with all rows, as many as tiles read; what is outside of the matrix is zero there,
-// so that nothing has to look where it ends. narrow.cu has the same number, and the host, in narrowed.go.
+// Narrowed rows are stored in strips of 64 columns, each with all rows, as many as tiles read and zero outside of the matrix, so that no
+// bounds need to be checked. narrow.cu has the same number, and so has the host, in narrowed.go.
 constexpr u32 strip = 64;
 
-// A tile: 128 × broad results by 2 × 2 warps, in steps of deep of the inner size, of which stages are under way.
+// A tile: 128 × broad results by 2 × 2 warps, in steps of deep of the inner size, with `stages` stages in flight.
 template <u32 broad_, u32 deep_, u32 stages_> struct Narrowed {
 	static constexpr u32 high = 128, broad = broad_, deep = deep_, stages = stages_, threads = 128, down = 2, tall = high / down / 16,
 		wide = broad / 2 / 8;
@@ -29,11 +29,12 @@ DEVICE void load_two(u32 *r, u32 from) {
 	asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];" : "=r"(r[0]), "=r"(r[1]) : "r"(from) : "memory");
 }
 
-// The place of 16 bytes of a row in shared memory: such that 8 rows have the same 16 bytes in different banks, and a warp's copies too.
+// The place of 16 bytes of a row in shared memory, permuted so that the same 16 bytes of 8 rows are in different banks, as are the copies
+// of a warp.
 DEVICE u32 swizzled(u32 row, u32 chunk) { return row * strip * 2 + (chunk ^ row % 8) * 16; }
 
-// Rows with the inner size along them: narrowed ones, and weights of Linear, in panels of as many columns as a strip has. A
-// lane's place takes a step of 16 inner numbers in, as an exclusive or.
+// Rows with the inner size along them, in panels of `strip` columns: narrowed rows, and weights of Linear. An exclusive or adds a step of
+// 16 inner numbers to a lane's address.
 template <typename S, u32 rows> struct AlongRows {
 	static constexpr u32 chunks = strip / 8, step = S::threads / chunks, bytes = rows * S::deep * 2;
 	static_assert(step % 8 == 0 && (S::deep == strip || rows % step == 0));
@@ -45,7 +46,7 @@ template <typename S, u32 rows> struct AlongRows {
 		UNROLL for (u32 i = 0; i < rows; i += step)
 			if (i + step <= rows || r < rows - i)
 				copy_whole(to + i * strip * 2, from + i * strip);
-		UNROLL for (u32 p = strip; p < S::deep; p += strip) // where the inner size ends there may be no strip more
+		UNROLL for (u32 p = strip; p < S::deep; p += strip) // a last strip may be missing at the end of the inner size
 			UNROLL for (u32 i = 0; i < rows; i += step)
 				copy16(to + (p * rows + i * strip) * 2, from + (u64)(p / strip) * all_rows * strip + i * strip, k + p < inner ? 16 : 0);
 	}
@@ -74,8 +75,8 @@ template <typename S, u32 rows> struct AlongRows {
 	static MEMBER u32 at(u32 place, u32 n, u32 d) { return (place ^ d % strip * 2) + (d / strip * rows + n * 16) * strip * 2; }
 };
 
-// Weights of Linear's gradient, which lie with the inner size along columns. Their places are such that 8 rows have the same 16 bytes in
-// different banks here too: rows are a multiple of 128 bytes, or of 64.
+// Weights of the gradient of Linear, with the inner size along columns. Addresses are permuted so that the same 16 bytes of 8 rows are in
+// different banks here, too: rows are a multiple of 128 bytes, or of 64.
 template <typename S> struct AlongColumns {
 	static constexpr u32 pitch = S::broad * 2, bytes = S::deep * pitch, across = S::broad % 64 ? 4 : 8, step = S::threads / across;
 	static_assert(S::broad % 32 == 0 && S::deep % step == 0);
@@ -110,8 +111,8 @@ template <typename S> struct AlongColumns {
 template <typename S, bool transposed> struct Weights { using Along = AlongRows<S, S::broad>; };
 template <typename S> struct Weights<S, true> { using Along = AlongColumns<S>; };
 
-// Which tile a block has: so many tiles one below the other, then those beside them. What all blocks read at a time is then as little as
-// it can be.
+// The tile of a block: `together` tiles below each other, then the next column of them. Blocks that run at the same time then read as
+// little as possible.
 constexpr u32 together = 8;
 template <typename S> DEVICE void tile_of_block(u32 *row, u32 *column, u32 rows, u32 outer) {
 	u32 down = (rows + S::high - 1) / S::high, across = (outer + S::broad - 1) / S::broad, all = together * across;
@@ -119,8 +120,8 @@ template <typename S> DEVICE void tile_of_block(u32 *row, u32 *column, u32 rows,
 	*row = (first + n % here) * S::high, *column = n / here * S::broad;
 }
 
-// write_pairs writes what a thread has of a row, 8 columns apart: all that is added to is read before anything is written, since a thread
-// would wait for each else. Pairs begin at multiples of 8 bytes, and a row ends with 8 columns.
+// write_pairs writes a thread's results in a row, 8 columns apart. It reads all the old values before it writes any, since a thread would
+// wait for each otherwise. Pairs begin at multiples of 8 bytes, and a row is a multiple of 8 columns.
 template <u32 wide> DEVICE void write_pairs(const Result &result, u32 row, u32 column, u32 outer, const float (*sum)[4], u32 half) {
 	float *to = result.out + (u64)row * result.stride + column, before[wide][2] = {};
 	if (result.accumulate)
@@ -140,7 +141,7 @@ template <u32 wide> DEVICE void write_pairs(const Result &result, u32 row, u32 c
 		}
 }
 
-// product: the tile (block) of result [rows, outer] = x [rows, inner] · w, w [outer, inner] or, transposed, [inner, outer].
+// product computes the tile of the block of result [rows, outer] = x [rows, inner] · w, w [outer, inner] or, transposed, [inner, outer].
 template <typename S, bool transposed, u32 taken>
 DEVICE void product_of_narrowed(const Result &result, const u16 *x, u32 x_rows, const u16 *w, u32 stride, u32 rows, u32 outer, u32 inner) {
 	using X = AlongRows<S, S::high>;
@@ -185,7 +186,7 @@ DEVICE void product_of_narrowed(const Result &result, const u16 *x, u32 x_rows, 
 				take(0, now, d);
 			else if (!end)
 				take(next, now, d + 16);
-			if (d == 0) { // everyone has used the stage before
+			if (d == 0) { // the stage before is no longer needed
 				if (k + ahead * S::deep < inner)
 					fetch(now == begin ? last : now - bytes, k + ahead * S::deep);
 				commit();
@@ -193,7 +194,7 @@ DEVICE void product_of_narrowed(const Result &result, const u16 *x, u32 x_rows, 
 			if (end) {
 				wait<ahead - 1>();
 				barrier();
-				now = k + S::deep >= inner ? now : now == last ? begin : now + bytes; // behind the end, what is there is not used
+				now = k + S::deep >= inner ? now : now == last ? begin : now + bytes; // after the end, the contents are not used
 				if (taken == 2)
 					take(next, now, 0);
 			}

@@ -1,8 +1,8 @@
-// Linear of narrowed rows that are few: as in linear_narrowed.h, but what multiprocessors bring takes the time, weights that come once and
-// rows that come for each tile. So tiles are small, and much of several is under way in a multiprocessor at a time.
+// Linear of few narrowed rows: as in linear_narrowed.h, but limited by what multiprocessors read: weights once, rows again for each tile.
+// So tiles are small, and a multiprocessor has many copies of several tiles in flight.
 #include "linear_narrowed.h"
 
-// A tile: high × broad results by down × across warps, in steps of deep of the inner size, of which stages are under way.
+// A tile: high × broad results by down × across warps, in steps of deep of the inner size, with `stages` stages in flight.
 template <u32 high_, u32 broad_, u32 down_, u32 across_, u32 deep_, u32 stages_> struct Tile {
 	static constexpr u32 high = high_, broad = broad_, down = down_, across = across_, deep = deep_, stages = stages_,
 		threads = 32 * down * across, tall = high / down / 16, wide = broad / across / 8;

@@ -29,7 +29,7 @@ DEVICE void multiply(float *c, const u32 *a, const u32 *b) {
 DEVICE float first_of(u32 pair) { return __builtin_bit_cast(float, pair << 16); }
 DEVICE float second_of(u32 pair) { return __builtin_bit_cast(float, pair & 0xffff0000); }
 
-// The shape of a tile: high × broad results by down × across warps, in steps of deep of the inner size, of which stages are under way.
+// The shape of a tile: high × broad results by down × across warps, in steps of deep of the inner size, with `stages` stages in flight.
 template <u32 high_, u32 broad_, u32 down_, u32 across_, u32 deep_, u32 stages_> struct Shape {
 	static constexpr u32 high = high_, broad = broad_, down = down_, across = across_, deep = deep_, stages = stages_,
 		threads = 32 * down * across, tall = high / down / 16, wide = broad / across / 8; // fragments of a warp

@@ -1,5 +1,5 @@
-// The objectives of kernels.LossKind, and the statistics of the rows that count: by one block, in double precision. A batch has some
-// ten thousand rows at the most.
+// The objectives of kernels.LossKind, and the statistics of the rows with a weight: in one block, in double precision. A batch has some
+// ten thousand rows at most.
 #include "kernel.h"
 
 enum Kind : u32 { importance_sampling, ppo, cispo, cross_entropy };
@@ -7,7 +7,7 @@ enum Kind : u32 { importance_sampling, ppo, cispo, cross_entropy };
 enum { loss_sum, rows_sum, ratio_sum, ratio_sq, ratio_min, ratio_max, kl1, kl2, max_diff, entropy_sum, clipped_sum, num_stats };
 
 struct Objective {
-	double loss, slope; // the slope is that by the log-probability
+	double loss, slope; // slope is the derivative with respect to the log-probability
 	bool clipped;
 };
 

@@ -1,4 +1,4 @@
-// Rows that wait in bf16, and come back. A block has 1,024 numbers.
+// Rows rounded to bf16 for storage, and restored. A block has 1,024 numbers.
 #include "kernel.h"
 
 KERNEL narrow(u16 *out, const float *x, u64 n) {
@@ -13,8 +13,8 @@ KERNEL widen(float *out, const u16 *x, u64 n) {
 	put(out, i, n, wide, take(x, i, n, wide));
 }
 
-// narrow_strips rounds rows for linear_narrowed.h: strips of 64 columns, each with all out_rows rows, zeros where the matrix has none. A
-// block has 32 rows of a strip.
+// narrow_strips rounds rows for linear_narrowed.h: to strips of 64 columns, each with out_rows rows, zero outside of the matrix. A block
+// has 32 rows of a strip.
 KERNEL narrow_strips(u16 *out, u32 out_rows, const float *x, u32 x_stride, u32 rows, u32 columns) {
 	u32 row = block() * 32 + thread() / 8, column = block_y() * 64 + thread() % 8 * 8;
 	const float *from = x + (u64)row * x_stride;

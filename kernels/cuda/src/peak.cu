@@ -1,5 +1,5 @@
-// What a card reaches at best: products of bf16 by mma.sync, fused multiply-adds of f32, and reads of memory. What they compute means
-// nothing; it is written so that no compiler leaves it out.
+// The peak rates of a card: bf16 products by mma.sync, f32 fused multiply-adds, and reads of memory. The results mean nothing; they exist
+// so that no compiler removes the work.
 #include "kernel.h"
 
 DEVICE void multiply(float *c, const u32 *a, const u32 *b) {
@@ -7,10 +7,10 @@ DEVICE void multiply(float *c, const u32 *a, const u32 *b) {
 		: "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// As many as are under way at once: a warp's results wait for each other else. The host has the same numbers, in peak.go.
+// Independent operations in flight, since a warp would wait for each result otherwise. The host has the same numbers, in peak.go.
 constexpr u32 products = 8, chains = 16, loads = 8;
 
-// peak_products: each warp takes so many rounds of products.
+// peak_products: each warp does `rounds` rounds of products.
 KERNEL peak_products(float *out, u32 rounds) {
 	u32 a[4] = {thread(), thread() + 1, thread() + 2, thread() + 3}, b[2] = {thread(), thread() * 3};
 	float sum[products][4] = {};
@@ -23,7 +23,7 @@ KERNEL peak_products(float *out, u32 rounds) {
 	out[index()] = all;
 }
 
-// peak_fma: each thread takes so many rounds of chains.
+// peak_fma: each thread does `rounds` rounds of chains.
 KERNEL peak_fma(float *out, float by, u32 rounds) {
 	float sum[chains];
 	UNROLL for (u32 k = 0; k < chains; k++)
@@ -37,7 +37,7 @@ KERNEL peak_fma(float *out, float by, u32 rounds) {
 	out[index()] = all;
 }
 
-// peak_read: all blocks together read so many fours of numbers, which are a multiple of what they read in a round.
+// peak_read: all blocks together read `fours` groups of four numbers, a multiple of what they read in a round.
 KERNEL peak_read(float *out, const Four *x, u64 fours, u64 all_threads) {
 	Four sum = 0;
 	_Pragma("nounroll") for (u64 i = index(); i < fours; i += loads * all_threads) {

@@ -1,8 +1,8 @@
 // Each query and key head of a row of qkv is normalised (weights qw, kw) and rotated by the row's angles; value heads are copied. A warp
-// has a head: a lane the pairs (i, i + dim/2) for every 32nd i. Rows are of f32; those that wait for a gradient may be of bf16.
+// has a head: each lane the pairs (i, i + dim/2) for every 32nd i. Rows are f32; those stored for the gradient may be bf16.
 #include "kernel.h"
 
-// A head of a row, and what its norm is weighted with: nothing for values.
+// A head of a row, and the weights of its norm: none for values.
 struct Head {
 	u64 at;             // of its first number
 	u32 t, half;        // row, and pairs of the head
@@ -14,7 +14,7 @@ struct Shape {
 	u32 queries, keys, dim;
 };
 
-// Which head this warp has; false where there is none left.
+// Finds the head of this warp; false if there is none left.
 DEVICE bool head(Head *h, Shape s, const float *qw, const float *kw, const float *rope, u32 T) {
 	u32 heads = s.queries + 2 * s.keys;
 	u64 n = index() / 32;
@@ -58,10 +58,10 @@ DEVICE void norm_and_turn(float *out, const N *qkv, const float *qw, const float
 	}
 }
 
-// Queries and keys are rotated without a norm, or where back is set against their angles.
+// Rotates queries and keys without a norm; backwards if back is set.
 template <class N> DEVICE void turn(float *out, const N *x, const float *rope, u32 back, u32 queries, u32 keys, u32 dim, u32 T) {
 	Head h;
-	if (!head(&h, Shape{queries, keys, dim}, rope, rope, rope, T)) // which are no weights, but are there
+	if (!head(&h, Shape{queries, keys, dim}, rope, rope, rope, T)) // rope is passed as weights, which are not used
 		return;
 	x += h.at, out += h.at;
 	if (!h.w)
@@ -73,7 +73,7 @@ template <class N> DEVICE void turn(float *out, const N *x, const float *rope, u
 	}
 }
 
-// A pair of gradients of a head, turned back.
+// A pair of gradients of a head, rotated backwards.
 struct Pair {
 	float a, b;
 };
@@ -83,7 +83,7 @@ DEVICE Pair turned_back(const float *dy, const float *turns, u32 i, u32 half) {
 	return Pair{fma(a, c, b * s), fma(b, c, -(a * s))};
 }
 
-// With r the scale of a head and d what its norm gets back: dx = r · d · w − r³ · mean(d · w · x) · x.
+// With r the scale of a head and d the gradient of its norm's output: dx = r · d · w − r³ · mean(d · w · x) · x.
 template <class N>
 DEVICE void norm_and_turn_grad_x(float *dqkv, const float *dout, const N *qkv, const float *qw, const float *kw, const float *rope,
 	float eps, u32 queries, u32 keys, u32 dim, u32 T) {
@@ -123,7 +123,7 @@ DEVICE void norm_and_turn_grad_x(float *dqkv, const float *dout, const N *qkv, c
 HEADS(float, )
 HEADS(u16, _bf16)
 
-// The scales [T, queries + 2 keys] of all heads, those of values among them, which nobody reads.
+// The scales [T, queries + 2 keys] of all heads, including those of values, which are not used.
 KERNEL head_scales(float *scales, const float *qkv, float eps, u32 heads, u32 dim, u32 T) {
 	u64 n = index() / 32;
 	if (n >= (u64)heads * T)
@@ -133,8 +133,8 @@ KERNEL head_scales(float *scales, const float *qkv, float eps, u32 heads, u32 di
 		scales[n] = r;
 }
 
-// The gradient of the weights, over 16 rows by a block, into sums [chunks, 2, dim], queries first; column_sums.cu adds the chunks. A
-// thread has a column, whose heads and rows it adds in ascending order.
+// The gradient of the weights: a block sums 16 rows into sums [chunks, 2, dim], queries first; column_sums.cu adds the chunks. A thread
+// has a column, and adds its heads and rows in ascending order.
 constexpr u32 chunk = 16;
 
 KERNEL sum_turned_products(float *sums, const float *dout, const float *qkv, const float *rope, const float *scales, u32 queries,

@@ -1,18 +1,18 @@
-// (weight − less) · x / sqrt(mean(x²) + eps), and its gradients: less is below zero where the weight lacks an offset.
-// A block has a row [width]: a thread four numbers of each 1,024. x is of f32, or of bf16.
+// (weight − less) · x / sqrt(mean(x²) + eps), and its gradients; less is negative if weights are stored without an offset. A block has a
+// row [width]: a thread four numbers of each 1,024. x is f32 or bf16.
 #include "kernel.h"
 
-// Fours of a row that a thread has in registers, with their weights: all come from memory at once.
+// Groups of four numbers of a row that a thread keeps in registers, with their weights, so that all are loaded at once.
 constexpr u32 held = 4;
 
-// norm_held is that of a row that fits in registers, without a branch: no load waits for the one before.
+// norm_held is for rows that fit in registers. It has no branch, so no load waits for the one before.
 template <class N> DEVICE void norm_held(float *out, const N *x, const float *weight, float eps, float less, u32 width) {
 	Four v[held], w[held];
 	float squares = 0;
 	UNROLL for (u32 n = 0; n < held; n++) {
 		u32 at = 4 * (thread() + n * threads), from = at < width ? at : 0;
 		v[n] = take(x, from, from + 4, true), w[n] = take(weight, from, from + 4, true);
-		v[n] = at < width ? v[n] : 0; // which adds nothing
+		v[n] = at < width ? v[n] : 0; // adds nothing to the sum
 	}
 	UNROLL for (u32 n = 0; n < held; n++)
 		UNROLL for (int k = 0; k < 4; k++)

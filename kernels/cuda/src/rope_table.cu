@@ -5,8 +5,8 @@ struct Turn {
 	double cos, sin;
 };
 
-// Cosine and sine within 1e-12: the angle is n·π/2 + r, |r| <= π/4, which two fused steps find exactly enough for angles below 2^31;
-// of r there are the series; n says which of them it is, and with which sign.
+// Cosine and sine within 1e-12. The angle is n·π/2 + r, |r| <= π/4, reduced by two fused steps, which is exact enough for angles below
+// 2^31. The series are of r; n selects one of them, and the sign.
 DEVICE Turn turn(double angle) {
 	double n = __builtin_rint(angle * 0x1.45f306dc9c883p-1);
 	double r = fma(-n, 0x1.1a62633145c07p-54, fma(-n, 0x1.921fb54442d18p+0, angle)), square = r * r;

@@ -1,4 +1,4 @@
-// Rows that are copied, of which those in bf16 become f32. A block has a row.
+// Copies rows; bf16 becomes f32. A block has a row.
 #include "codes.h"
 #include "kernel.h"
 
@@ -19,7 +19,7 @@ KERNEL gather_bf16(float *out, const u16 *x, const int *rows, u32 width) {
 		put(to, i, width, wide, take(from, i, width, wide));
 }
 
-// The rows of a matrix of four bits; all of it, in ascending order, where none are named.
+// The rows of a 4-bit matrix; without a list of rows, all in ascending order.
 KERNEL gather_codes(float *out, CODES_ARGUMENTS, const int *rows, u32 width) {
 	Codes w = CODES;
 	u64 from = rows ? (u64)rows[block()] : block();

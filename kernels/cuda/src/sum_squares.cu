@@ -1,5 +1,5 @@
-// The sum of n squares in double precision: of 8,192 numbers by each block, then of the blocks' sums by one. The order depends on n
-// alone.
+// The sum of n squares in double precision: each block adds 8,192 numbers, then one block adds the sums of the blocks. The order depends
+// on n alone.
 #include "kernel.h"
 
 constexpr u64 chunk = 8192;

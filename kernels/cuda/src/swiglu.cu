@@ -1,13 +1,13 @@
 // silu(g) · u and gelu(g) · u for rows (g | u) of gate_up [T, 2 width], and their gradients. A block has the next 1,024 columns of a row.
 #include "kernel.h"
 
-// 1 / (1 + e to the −x), of which nothing gets infinite.
+// 1 / (1 + e^−x), without overflow.
 DEVICE float sigmoid(float x) {
 	float e = exponential(x < 0 ? x : -x);
 	return (x < 0 ? e : 1) / (1 + e);
 }
 
-// Rows are of f32, or of bf16.
+// Rows are f32 or bf16.
 template <class N> struct Place {
 	const N *g, *u;
 	u32 i, t;
@@ -46,9 +46,9 @@ template <class N> DEVICE void swiglu_grad_of(float *d_gate_up, const float *d_o
 	put(to + width, p.i, width, p.wide && aligned(d_gate_up), du);
 }
 
-// What the tanh form of gelu multiplies its argument by is the sigmoid of this, which has that slope.
+// The tanh form of gelu is g times the sigmoid of this, whose derivative is slope.
 DEVICE float inner(float g, float *slope) {
-	const float c = 1.59576912f, cubic = 0.0713548163f; // 2·sqrt(2/π), and 0.044715 of that
+	const float c = 1.59576912f, cubic = 0.0713548163f; // 2·sqrt(2/π), and 0.044715 times that
 	float square = g * g;
 	*slope = fma(square, 3 * cubic, c);
 	return g * fma(square, cubic, c);
@@ -69,7 +69,7 @@ template <class N> DEVICE void geglu_grad_of(float *d_gate_up, const float *d_ou
 	Four d = take(d_out + (u64)p.t * width, p.i, width, p.wide && aligned(d_out));
 	Four g = take(p.g, p.i, width, p.wide), u = take(p.u, p.i, width, p.wide), dg, du;
 	UNROLL for (int k = 0; k < 4; k++) {
-		float slope, z = inner(g[k], &slope), s = sigmoid(z), rest = sigmoid(-z); // rest is 1 − s, but near 0 exact, too
+		float slope, z = inner(g[k], &slope), s = sigmoid(z), rest = sigmoid(-z); // rest is 1 − s, but exact near 0, too
 		dg[k] = d[k] * u[k] * fma(g[k] * s * rest, slope, s);
 		du[k] = d[k] * (g[k] * s);
 	}

@@ -1,4 +1,4 @@
-// Words for kernels in CUDA C++, which clang compiles without a toolkit.
+// Keywords for kernels in CUDA C++, which clang compiles without a toolkit.
 #pragma once
 #define __global__ __attribute__((global))
 #define __device__ __attribute__((device))

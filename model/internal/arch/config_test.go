@@ -52,7 +52,7 @@ func TestConfigIsRead(t *testing.T) {
 	require.Equal(t, []bool{false, true, false}, c.Sliding)
 }
 
-// A factor that no type goes with is refused, in either place: without it the model would be another one.
+// A scaling factor without a type is refused, in either place: ignoring it would give another model.
 func TestAFactorWithoutATypeIsRefused(t *testing.T) {
 	for _, key := range []string{"rope_scaling", "rope_parameters"} {
 		_, err := ParseConfig(edited(t, "qwen3-tied", map[string]any{key: map[string]any{"factor": 8.0}}))
@@ -61,8 +61,8 @@ func TestAFactorWithoutATypeIsRefused(t *testing.T) {
 	}
 }
 
-// The positions that a model was trained with first may stand beside the scaling, which is how transformers 5 reads some
-// models too; where both places have them, they are to say the same.
+// original_max_position_embeddings may be beside the scaling, as transformers 5 reads some models; if it is in both places, they must
+// agree.
 func TestOriginalPositionsMayStandBesideTheScaling(t *testing.T) {
 	const original = "original_max_position_embeddings"
 	yarn := map[string]any{"rope_type": "yarn", "factor": 4.0}
@@ -83,7 +83,7 @@ func TestOriginalPositionsMayStandBesideTheScaling(t *testing.T) {
 	require.Zero(t, c.RopeScaling, "without a scaling they say nothing")
 }
 
-// Of a window that config.json does not name, transformers' default counts; null is none.
+// If config.json has no window, the default of transformers applies; null means none.
 func TestAWindowThatIsNotNamedIsTheFamilys(t *testing.T) {
 	for name, window := range map[string]int{"mistral-yarn": 4096, "gemma2-softcap": 4096, "qwen2-bias": 4096, "qwen3-tied": 0} {
 		changes := map[string]any{"max_position_embeddings": 4097, "sliding_window": nil, "max_window_layers": 0}
@@ -184,10 +184,10 @@ func TestWhatWouldBePassedOverIsRefused(t *testing.T) {
 	require.Equal(t, Scaling{Type: "linear", Factor: 2}, c.RopeScaling)
 }
 
-// cases are the golden models, of which each family has one but Mistral's, whose config.json is made here.
+// cases are the golden models; Mistral has none, so its config.json is made here.
 var cases = []string{"qwen3-tied", "llama-rope-scaled", "qwen2-bias", "gemma2-softcap", "mistral-yarn"}
 
-// What Write writes, ParseConfig reads: of every family, with everything that it can have.
+// ParseConfig reads what Write writes: for every family, with all its features.
 func TestConfigsAreWrittenAsTheyAreRead(t *testing.T) {
 	scalings := []map[string]any{nil, {"rope_type": "linear", "factor": 4.0},
 		{"type": "yarn", "factor": 4.0, "mscale": 0.7, "mscale_all_dim": 1.0},
@@ -229,7 +229,7 @@ func TestConfigsAreWrittenAsTheyAreRead(t *testing.T) {
 	require.Equal(t, float32(9.8125), c.embeddingScale())
 }
 
-// The frequencies of each scaling, at a few places: values by transformers' formulas, computed apart.
+// The frequencies of each scaling, at a few positions: values computed separately by transformers' formulas.
 func TestFrequencies(t *testing.T) {
 	c := Config{Heads: kernels.Heads{Q: 1, KV: 1, Dim: 16}, RopeTheta: 1e4}
 	plain := c.Frequencies()
@@ -264,7 +264,7 @@ func FuzzParseConfig(f *testing.F) {
 	})
 }
 
-// In Gemma every other layer slides, the first among them; in Mistral all do; in others none.
+// In Gemma 2 every other layer has the window, beginning with the first; in Mistral all layers do; in others none.
 func TestWhichLayersOfAShapeSlide(t *testing.T) {
 	for shape, want := range map[string][]bool{"gemma2-2b/3": {true, false, true}, "mistral-7b/3": {true, true, true}, "qwen3-0.6b/3": nil} {
 		c, err := ShapeNamed(shape)

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a row reads is counted one by one: all before it, or those in a window, in the layers that have one.
+// The number of positions that rows read, counted one by one: all before a row, or those in the window, in layers with one.
 func TestReads(t *testing.T) {
 	for _, c := range []Config{{Layers: 2}, {Layers: 3, Window: 4, Sliding: []bool{true, false, true}}} {
 		const T = 1000
@@ -26,8 +26,8 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// A training token of Qwen3-0.6B's shape, by hand: 4 flops for each weight, 6 for one of the adapter, and 3.5 times the 4 of a product
-// of queries with half of the keys.
+// The flops per training token of Qwen3-0.6B, by hand: 4 for each weight, 6 for each of the adapter, and 3.5 times the 4 of a product of
+// queries with half of the keys.
 func TestTrainingFlops(t *testing.T) {
 	c, err := ShapeNamed("qwen3-0.6b")
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-7879b91d/grpo/kernels/kerneltest"
 )
 
-// scaled is out = 1.1 · in, which waits for a gradient; beside it, it keeps a number for each row.
+// scaled is out = 1.1 · in, which is stored for the gradient, and one more number for each row.
 func scaled(name string) *Op {
 	return &Op{Name: name, Inputs: 1, Width: width, Aux: []int{1}, Keep: true, Halve: true,
 		Run: func(x *Execution, out *Operand, in []*Operand) {
@@ -21,13 +21,13 @@ func scaled(name string) *Op {
 		}}
 }
 
-// turned is what is computed again: out = in, rotated by nothing. It takes bf16, and notes what it got.
+// turned is a recomputed operation: out = in, rotated by 0. It accepts bf16, and records the types that it got.
 func turned(name string, halves bool, got *[]kernels.DType, rope kernels.Buffer) *Op {
 	h := kernels.Attn{Heads: kernels.Heads{Q: 1, KV: 1, Dim: 2}}
 	o := &Op{Name: name, Inputs: 1, Width: width,
 		Run: func(x *Execution, out *Operand, in []*Operand) {
 			*got = append(*got, in[0].Buf.DType())
-			x.B.Rope(out.Buf, in[0].Buf, rope, false, h, x.T*width/h.Width()) // two of our rows are one of those
+			x.B.Rope(out.Buf, in[0].Buf, rope, false, h, x.T*width/h.Width()) // two rows here are one row of Rope
 		}}
 	if halves {
 		o.HalfInputs = []int{1}
@@ -35,7 +35,7 @@ func turned(name string, halves bool, got *[]kernels.DType, rope kernels.Buffer)
 	return o
 }
 
-// taken is the gradient of a parameter: both inputs, and the plane of the second.
+// taken is the gradient of a parameter: it reads both inputs, and the extra numbers of the second.
 func taken(name string) *Op {
 	return &Op{Name: name, Inputs: 2, Rows: 1, Width: takenNumbers,
 		Run: func(x *Execution, out *Operand, in []*Operand) {
@@ -48,7 +48,7 @@ func taken(name string) *Op {
 		}}
 }
 
-// takenNumbers are those of batches of two rows.
+// takenNumbers is the count of its numbers for batches of two rows.
 const takenNumbers = 2 * (2*width + 1)
 
 func rounded32(t *testing.T, b kernels.Backend, x []float32) []float32 {
@@ -71,7 +71,7 @@ func TestGradientsReadWhatWaitsInBF16(t *testing.T) {
 	defer b.Close()
 	rope, err := b.Alloc(kernels.F32, 2)
 	require.NoError(t, err)
-	b.Upload(rope, []float32{1, 0}) // cosine and sine of no angle
+	b.Upload(rope, []float32{1, 0}) // cosine and sine of 0
 	x := []float32{0.7, -1.3, 3.3, 5, 1e-3, 17}
 	wide, twice := make([]float32, len(x)), make([]float32, len(x))
 	for i := range x {
@@ -116,7 +116,7 @@ func TestGradientsReadWhatWaitsInBF16(t *testing.T) {
 		require.Equal(t, twice, out, name)
 		require.Equal(t, c.read, read, name)
 		require.NoError(t, p.Close())
-		require.NoError(t, p.Close(), "which has nothing left to do")
+		require.NoError(t, p.Close(), "no operation is left")
 	}
 }
 

@@ -74,7 +74,7 @@ func TestAValueThatIsNeededLaterIsNotOverwritten(t *testing.T) {
 	require.NoError(t, p.Close())
 }
 
-// What an operation does on the host comes between what is before and what is after it; its failure ends the run.
+// A host operation runs between the operations before and after it; its failure ends the run.
 func TestTheHostComesInBetween(t *testing.T) {
 	b := kerneltest.NewReference()
 	defer b.Close()

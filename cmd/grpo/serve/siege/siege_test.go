@@ -11,25 +11,25 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// attack is one, and what it may come to.
+// attack is one attack, with the limits of its cost.
 type attack struct {
 	name   string
-	quick  bool     // is part of go test ./...
+	quick  bool     // runs in go test ./...
 	flags  []string // of the server
 	tls    bool
-	memory int64 // MB at the most; 0: 64
+	memory int64 // MB at most; 0: 64
 	cpu    time.Duration
-	asks   int // in place of cpu: it costs less than so many requests that are answered, which every machine can keep
-	do     func(c *castle) (answered string)
+	asks   int // instead of cpu: the cost may not exceed that of this many honest requests, which holds on any machine
+	do     func(c *target) (answered string)
 }
 
-// TestSiege attacks a server: it answers as the attack expects, at a bounded price, and another client goes on being answered.
+// TestSiege attacks a server: it must answer as the attack expects, at a bounded cost, and go on answering another client.
 func TestSiege(t *testing.T) {
 	full, only := os.Getenv("GRPO_SIEGE") != "", os.Getenv("GRPO_SIEGE_ONLY")
-	all := slices.Concat(strangers, wires, bodies, requests, tuition)
-	var shared *castle
+	all := slices.Concat(keylessAttacks, connectionAttacks, bodyAttacks, parameterAttacks, tinkerAttacks)
+	var shared *target
 	if !full {
-		shared = build(t)
+		shared = start(t)
 	}
 	var table strings.Builder
 	for _, a := range all {
@@ -42,7 +42,7 @@ func TestSiege(t *testing.T) {
 				if a.tls {
 					a.flags = certificate(t)
 				}
-				c = build(t, a.flags...)
+				c = start(t, a.flags...)
 			} else {
 				c.t = t
 			}

@@ -1,4 +1,4 @@
-// Package python does to texts and numbers what Python does to them, as far as templates ask for it. It knows no templates.
+// Package python has those of Python's operations on strings and numbers that templates use. It knows nothing of templates.
 package python
 
 import (
@@ -12,11 +12,11 @@ import (
 	"github.com/seed-7879b91d/grpo/data/chat/jinja/syntax"
 )
 
-// Upper and Lower are Python's str.upper and str.lower, in which a letter may become several: ß is SS.
+// Upper and Lower are Python's str.upper and str.lower. A letter may become several: ß becomes SS.
 func Upper(s string) string { return cases.Upper(language.Und).String(s) }
 func Lower(s string) string { return cases.Lower(language.Und).String(s) }
 
-// Capitalize is Python's str.capitalize: what begins the text as in a title, the rest lower.
+// Capitalize is Python's str.capitalize: the first letter in title case, the others in lower case.
 func Capitalize(s string) string {
 	_, n := utf8.DecodeRuneInString(s)
 	if n == 0 {
@@ -25,10 +25,10 @@ func Capitalize(s string) string {
 	return cases.Title(language.Und).String(s[:n]) + strings.TrimPrefix(Lower(s), Lower(s[:n]))
 }
 
-// Title is Python's str.title: a letter that follows none is as in a title, the others are lower.
+// Title is Python's str.title: a letter after a non-letter in title case, the others in lower case.
 func Title(s string) string { return eachWord(s, unicode.IsLetter, Capitalize) }
 
-// TitleWords has a capital begin each word, which begins the text or stands behind a space, a dash or a bracket: not as str.title.
+// TitleWords is Jinja's filter title, unlike str.title: a word begins at the start of the text, or after a space, a dash or a bracket.
 func TitleWords(s string) string {
 	inWord := func(r rune) bool { return !syntax.IsSpace(r) && !strings.ContainsRune("-({[<", r) }
 	return eachWord(s, inWord, func(word string) string {
@@ -37,7 +37,7 @@ func TitleWords(s string) string {
 	})
 }
 
-// eachWord changes the words of a text, which are as long as runes are in one, and leaves what is between them.
+// eachWord applies change to the longest runs of runes for which in is true, and copies the rest.
 func eachWord(s string, in func(rune) bool, change func(string) string) string {
 	var out strings.Builder
 	for s != "" {

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// longestNumber is how many digits Python reads as a number.
+// longestNumber is the most digits that Python's int reads.
 const longestNumber = 4300
 
-// Int reads a number in a base as Python's int does: with a sign, with 0x, 0o or 0b before it where that is the base, or where the
-// base is 0 and it says which, and with single underscores between digits.
+// Int parses a number in a base like Python's int: with a sign, a prefix 0x, 0o or 0b of that base (of any base if base is 0), and single
+// underscores between digits.
 func Int(s string, base int) (*big.Int, bool) {
 	sign := ""
 	if s != "" && (s[0] == '-' || s[0] == '+') {
@@ -34,11 +34,11 @@ func Int(s string, base int) (*big.Int, bool) {
 	return new(big.Int).SetString(sign+strings.ReplaceAll(s, "_", ""), base)
 }
 
-// mostDigits is how many digits behind the point, or before it, a number of double precision may have.
+// Beyond mostDigits digits after the point, or before it, rounding does not change a float64 any more.
 const mostDigits = 350
 
-// Round rounds to so many digits behind the point, before it where there are fewer than none, half to even: what the number is exactly,
-// and not what a product with a power of ten makes of it.
+// Round rounds half to even, to a number of digits after the point, or before it if digits is negative. It rounds the exact value of the
+// number, and not its product with a power of ten.
 func Round(f float64, digits int) float64 {
 	if math.IsInf(f, 0) || math.IsNaN(f) || digits > mostDigits {
 		return f
@@ -47,7 +47,7 @@ func Round(f float64, digits int) float64 {
 	return math.Copysign(r, f)
 }
 
-// RoundInt is Round of a whole number, which gives one.
+// RoundInt is Round for integers.
 func RoundInt(n int64, digits int) *big.Int {
 	if digits >= 0 {
 		return big.NewInt(n)
@@ -55,7 +55,7 @@ func RoundInt(n int64, digits int) *big.Int {
 	return toEven(new(big.Rat).SetInt64(n), digits).Num()
 }
 
-// toEven rounds to so many digits.
+// toEven rounds half to even, to a number of digits.
 func toEven(x *big.Rat, digits int) *big.Rat {
 	digits = max(digits, -mostDigits)
 	power := new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(max(digits, -digits))), nil))
@@ -63,7 +63,7 @@ func toEven(x *big.Rat, digits int) *big.Rat {
 		power.Inv(power)
 	}
 	x.Mul(x, power)
-	n, rest := new(big.Int).DivMod(x.Num(), x.Denom(), new(big.Int)) // downwards
+	n, rest := new(big.Int).DivMod(x.Num(), x.Denom(), new(big.Int)) // DivMod rounds down
 	if c := rest.Lsh(rest, 1).Cmp(x.Denom()); c > 0 || c == 0 && n.Bit(0) == 1 {
 		n.Add(n, big.NewInt(1))
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// testdata/dialect.json of the package jinja has what Python itself says. Here is what templates cannot ask for, or only slowly.
+// Results of Python itself are in testdata/dialect.json of package jinja. This covers what templates cannot call, or only slowly.
 func TestEdges(t *testing.T) {
 	for _, f := range []float64{math.Inf(1), math.Inf(-1), 0, math.Copysign(0, -1), math.MaxFloat64, math.SmallestNonzeroFloat64} {
 		for _, digits := range []int{0, 2, 400, math.MaxInt} {

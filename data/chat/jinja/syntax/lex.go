@@ -24,17 +24,17 @@ const (
 
 type token struct {
 	kind tokenKind
-	text string // of a string, what it stands for
+	text string // of a string literal, its value
 	line int
 }
 
-// lexer cuts a template into tokens as Jinja does with trim_blocks and lstrip_blocks: the line feed after
-// a block or a comment goes, and so does the white space before one that begins a line.
+// lexer splits a template into tokens like Jinja with trim_blocks and lstrip_blocks: it drops the line feed after a block or a comment,
+// and the white space before one at the start of a line.
 type lexer struct {
 	source    string
 	at        int
 	line      int
-	lineStart bool // the token before ended a line
+	lineStart bool // the last token ended a line
 	tokens    []token
 	err       error
 }
@@ -59,7 +59,7 @@ func (l *lexer) fail(format string, args ...any) {
 	}
 }
 
-// advance goes over n bytes.
+// advance skips n bytes, and counts lines.
 func (l *lexer) advance(n int) {
 	if n > 0 {
 		passed := l.source[l.at : l.at+n]
@@ -116,7 +116,7 @@ func (l *lexer) next() {
 // IsSpace is Python's str.isspace.
 func IsSpace(r rune) bool { return unicode.IsSpace(r) || r >= 0x1c && r <= 0x1f }
 
-// tagAt finds the beginning of a tag.
+// tagAt is the index of the first tag.
 func tagAt(s string) int {
 	for i := 0; i+1 < len(s); i++ {
 		if s[i] == '{' && (s[i+1] == '{' || s[i+1] == '%' || s[i+1] == '#') {
@@ -140,7 +140,7 @@ func (l *lexer) comment() {
 	l.closeTag(2, sign, true)
 }
 
-// closeTag goes over the end of a tag and the white space that goes with it.
+// closeTag skips the end of a tag, and the white space that it strips.
 func (l *lexer) closeTag(n int, sign byte, block bool) {
 	l.advance(n)
 	rest := l.source[l.at:]
@@ -251,7 +251,7 @@ func (l *lexer) inside(end string) {
 
 func isWord(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsNumber(r) }
 
-// operator reads an operator, and tells whether it opens or closes a bracket.
+// operator reads an operator, and keeps track of open brackets.
 func (l *lexer) operator(rest string) int {
 	for _, op := range operators {
 		if strings.HasPrefix(rest, op) {

@@ -1,5 +1,4 @@
-// Package syntax reads Jinja templates into trees, in the dialect that package jinja describes. It knows nothing of
-// values.
+// Package syntax parses Jinja templates, in the dialect that package jinja describes. It knows nothing of values.
 package syntax
 
 import (
@@ -13,11 +12,11 @@ import (
 
 // The limits of a template.
 const (
-	maxSource = 1 << 18 // bytes; those in use have some 10,000
+	maxSource = 1 << 18 // bytes; templates of models have some 10,000
 	maxDepth  = 128     // of nesting
 )
 
-// Parse reads a template.
+// Parse parses a template.
 func Parse(source string) (body []Statement, err error) {
 	if len(source) > maxSource {
 		return nil, fmt.Errorf("found %d bytes, expected at most %d", len(source), maxSource)
@@ -42,12 +41,12 @@ func Parse(source string) (body []Statement, err error) {
 	return p.block(), nil
 }
 
-// parser makes a tree of the tokens. It panics with a *mistake, which Parse gives back.
+// parser builds the syntax tree from tokens. It panics with a *mistake, which Parse returns as an error.
 type parser struct {
 	tokens []token
 	at     int
 	depth  int
-	blocks []string // the tags that are open, for messages
+	blocks []string // the open tags, for messages
 }
 
 type mistake struct{ text string }
@@ -66,7 +65,7 @@ func (p *parser) next() token {
 	return t
 }
 
-// enter bounds how deep a template is nested.
+// enter limits the depth of nesting.
 func (p *parser) enter() {
 	if p.depth++; p.depth > maxDepth {
 		p.fail("nested more than %d deep", maxDepth)
@@ -133,7 +132,7 @@ func (p *parser) wantEnd() {
 // Expr is an expression of a template.
 type Expr any
 
-// expression reads a ? with its condition: a if b else c.
+// expression reads a conditional expression: a if b else c.
 func (p *parser) expression() Expr {
 	p.enter()
 	defer p.leave()
@@ -199,7 +198,7 @@ func (p *parser) comparison() Expr {
 	return &Comparison{first, rest}
 }
 
-// left reads operators of one rank, from the left.
+// left reads left-associative operators of one precedence.
 func (p *parser) left(operand func() Expr, ops ...string) Expr {
 	e := operand()
 	for t := p.peek(); t.kind == tokenOp && slices.Contains(ops, t.text); t = p.peek() {
@@ -324,7 +323,7 @@ func (p *parser) mapping() Expr {
 	return m
 }
 
-// tuple reads an expression, or several with commas between them.
+// tuple reads an expression, or several separated by commas.
 func (p *parser) tuple() Expr {
 	e := p.expression()
 	if !p.isOp(",") {

@@ -1,6 +1,6 @@
 package syntax
 
-// postfix reads what follows a value: .name, [key], [from:to:step] and calls.
+// postfix reads what may follow a value: .name, [key], [from:to:step] and calls.
 func (p *parser) postfix(e Expr) Expr {
 	for {
 		switch {

@@ -2,13 +2,13 @@ package syntax
 
 import "strings"
 
-// statement is a part of a template that is carried out.
+// Statement is a part of a template that is executed.
 type Statement any
 
-// supportedTags are what a tag can begin with.
+// supportedTags are the tags of statements.
 var supportedTags = []string{"for", "if", "set", "macro", "call", "filter", "with", "break", "continue", "generation", "raw"}
 
-// block reads statements up to one of the tags that end it, and that tag's name.
+// block reads statements up to one of the given tags, and returns that tag's name.
 func (p *parser) block(until ...string) []Statement {
 	p.enter()
 	defer p.leave()
@@ -45,7 +45,7 @@ func (p *parser) body(name string) []Statement {
 	return b
 }
 
-// endTag goes over {% name %}, which block has found.
+// endTag skips {% name %}, which block has found.
 func (p *parser) endTag() {
 	p.blocks = p.blocks[:len(p.blocks)-1]
 	p.at += 2
@@ -80,7 +80,7 @@ func (p *parser) tag() Statement {
 		return &FilterBlock{f, p.body("filter")}
 	case "with":
 		return p.withTag()
-	case "generation": // marks what a model says, for masks that we do not make
+	case "generation": // marks the model's own text, for masks that are not used here
 		p.wantEnd()
 		return &Scoped{p.body("generation")}
 	case "break", "continue":
@@ -146,7 +146,7 @@ func (p *parser) ifTag() Statement {
 	return first
 }
 
-// target reads names that are given values: a, or a, b, or (a, b), or space.name.
+// target reads assignment targets: a, or a, b, or (a, b), or space.name.
 func (p *parser) target(inFor bool) []Target {
 	bracket := p.skipOp("(")
 	var all []Target

@@ -61,7 +61,7 @@ type (
 		Name string
 		Arguments
 	}
-	// Arguments are those of a call; the last of the list have names.
+	// Arguments are the arguments of a call; Names are the names of the last of them.
 	Arguments struct {
 		List  []Expr
 		Names []string
@@ -90,9 +90,9 @@ type (
 		Value   Expr
 		Body    []Statement
 	}
-	// Target is a name that is given a value, or the field of a namespace.
+	// Target is an assigned name, or a field of a namespace.
 	Target struct{ Name, Field string }
-	// Macro has a default, or nil, for each name.
+	// Macro has a default, or nil, for each parameter.
 	Macro struct {
 		Name     string
 		Names    []string
@@ -114,6 +114,6 @@ type (
 		Values []Expr
 		Body   []Statement
 	}
-	// Scoped has variables of its own.
+	// Scoped has a scope of its own.
 	Scoped struct{ Body []Statement }
 )

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// unescape reads the escapes of a string literal as Python does; one that Python does not know stays.
+// unescape decodes the escapes of a string literal like Python; unknown ones are kept.
 func unescape(s string) (string, error) {
 	if !strings.Contains(s, `\`) {
 		return s, nil
@@ -24,7 +24,7 @@ func unescape(s string) (string, error) {
 		switch k := strings.IndexByte(from, c); {
 		case k >= 0:
 			out.WriteByte(to[k])
-		case c == '\n': // the line goes on
+		case c == '\n': // line continuation
 		case c >= '0' && c <= '7':
 			n := 1
 			for n < 3 && i+n < len(s) && s[i+n] >= '0' && s[i+n] <= '7' {

@@ -16,7 +16,7 @@ func budget() *Budget {
 	return &b
 }
 
-// Patterns are what package regexp reads, of whole texts and of some part of one.
+// Patterns match like package regexp, anchored and unanchored.
 func TestPatterns(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, pattern := range []string{
@@ -39,7 +39,7 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// Spaces are those of ECMA-262, which has more of them than package regexp.
+// \s is that of ECMA-262, which has more characters than that of package regexp.
 func TestSpaces(t *testing.T) {
 	const spaces = " \t\n\v\f\r\u00a0\u1680\u2000\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 	for pattern, taken := range map[string]string{
@@ -54,7 +54,7 @@ func TestSpaces(t *testing.T) {
 	}
 }
 
-// A class that begins with its end is one of brackets to package regexp, and empty to ECMA-262.
+// [] is an empty class in ECMA-262, while package regexp takes the bracket as its first character.
 func TestEmptyClasses(t *testing.T) {
 	for _, pattern := range []string{`a[^][b]`, `[]b]`} {
 		_, err := Containing(budget(), pattern)
@@ -66,7 +66,7 @@ func TestEmptyClasses(t *testing.T) {
 	}
 }
 
-// Numbers between limits are those that arithmetic finds there.
+// The automaton for numbers between limits accepts the same numbers as arithmetic.
 func TestNumbers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	draw := func() string {
@@ -99,7 +99,7 @@ func TestNumbers(t *testing.T) {
 				whole := !strings.Contains(text, ".")
 				want = want && whole && (n.Multiple < 2 || new(big.Rat).Quo(x, big.NewRat(int64(n.Multiple), 1)).IsInt())
 			}
-			if x.Sign() == 0 && text[0] == '-' { // zero has no sign
+			if x.Sign() == 0 && text[0] == '-' { // negative zero is not written
 				want = false
 			}
 			require.Equal(t, want, a != nil && a.Matches(text), "%+v %s", n, text)
@@ -126,7 +126,7 @@ func TestDecimals(t *testing.T) {
 	}
 }
 
-// What is left out, and lengths.
+// Complements and lengths.
 func TestTexts(t *testing.T) {
 	names := []string{"a", "ab", "é", "日本"}
 	other, err := OtherThan(budget(), names)

@@ -1,5 +1,5 @@
-// Package clients holds the server to the official client of OpenAI's API in Go; npm/ does so with the one for Node.js.
-// It is a module of its own, so that nobody else needs that client. `make clients` starts a server and runs both.
+// Package clients tests the server with the official Go client of OpenAI's API; npm/ does so with the one for Node.js. It is a module of
+// its own, so that others do not depend on that client. `make clients` starts a server and runs both.
 package clients
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// client speaks to the server that is named by the environment.
+// client is a client of the server named by the environment.
 func client(t *testing.T, more ...option.RequestOption) openai.Client {
 	t.Helper()
 	url, key := os.Getenv("OPENAI_BASE_URL"), os.Getenv("OPENAI_API_KEY")
@@ -47,7 +47,7 @@ func TestModels(t *testing.T) {
 	require.Equal(t, "tiny", one.ID)
 }
 
-// A stream joins to the whole, and the same seed says the same.
+// A joined stream is the whole answer, and the same seed gives the same answer.
 func TestChat(t *testing.T) {
 	c := client(t)
 	asked := question(add8)
@@ -119,7 +119,7 @@ func TestTools(t *testing.T) {
 	require.Equal(t, message.ToolCalls[0].ID, all.Choices[0].Message.ToolCalls[0].ID)
 	require.Equal(t, message.ToolCalls[0].Function.Arguments, all.Choices[0].Message.ToolCalls[0].Function.Arguments)
 
-	// The conversation goes on with what the tool returned.
+	// The conversation continues with the result of the tool.
 	asked.Messages = append(asked.Messages, message.ToParam(), openai.ToolMessage("18", message.ToolCalls[0].ID))
 	asked.ToolChoice = openai.ChatCompletionToolChoiceOptionUnionParam{OfAuto: param.NewOpt("none")}
 	_, err = c.Chat.Completions.New(t.Context(), asked)
@@ -167,7 +167,7 @@ func TestSchema(t *testing.T) {
 	require.Contains(t, []string{"a", "b"}, person.Kind)
 }
 
-// Somebody who leaves is not drawn for any more, and others are answered.
+// If a client cancels, drawing stops, and others are answered.
 func TestCancel(t *testing.T) {
 	asked := question(add8)
 	asked.MaxCompletionTokens = openai.Int(1500)
@@ -179,7 +179,7 @@ func TestCancel(t *testing.T) {
 	for stream.Next() {
 	}
 	require.ErrorIs(t, stream.Err(), context.Canceled)
-	alone := func() bool { return strings.Contains(metrics(t), "grpo_http_active_requests 1\n") } // who asks for metrics is one
+	alone := func() bool { return strings.Contains(metrics(t), "grpo_http_active_requests 1\n") } // the request of metrics is one
 	require.Eventually(t, alone, 10*time.Second, 10*time.Millisecond)
 }
 

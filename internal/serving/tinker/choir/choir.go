@@ -23,16 +23,16 @@ type Adapter struct {
 // Adapters stay loaded while there is room; the least recently used one is evicted.
 type Choir struct {
 	live *sampler.Live
-	most int // the most seats; other slots of the sampler are for named adapters
+	most int // slots used here; the other slots of the sampler are for named adapters
 
 	mu    sync.Mutex // guards the following fields
 	freed sync.Cond
-	seats map[string]*seat // by adapter ID
+	slots map[string]*slot // by adapter ID
 	clock int
 }
 
-// seat is an adapter that the sampler has loaded.
-type seat struct {
+// slot is an adapter that the sampler has loaded.
+type slot struct {
 	served *model.Served
 	users  int
 	used   int
@@ -40,7 +40,7 @@ type seat struct {
 
 // New makes a Choir of a sampler, which the caller runs.
 func New(live *sampler.Live) *Choir {
-	c := &Choir{live: live, most: max(1, live.Plan().Adapters/3), seats: map[string]*seat{}}
+	c := &Choir{live: live, most: max(1, live.Plan().Adapters/3), slots: map[string]*slot{}}
 	c.freed.L = &c.mu
 	return c
 }
@@ -89,9 +89,9 @@ func (c *Choir) draw(ctx context.Context, r sampler.Request) ([]sampler.Rollout,
 }
 
 // take has the sampler load an adapter, until leave is called. If there is no room, it waits for another to leave.
-func (c *Choir) take(ctx context.Context, w *Adapter) (*seat, error) {
+func (c *Choir) take(ctx context.Context, w *Adapter) (*slot, error) {
 	if w == nil {
-		return &seat{}, nil
+		return &slot{}, nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,11 +100,11 @@ func (c *Choir) take(ctx context.Context, w *Adapter) (*seat, error) {
 			return nil, err // the request was cancelled while it waited: load nothing
 		}
 		c.clock++
-		if at := c.seats[w.ID]; at != nil {
+		if at := c.slots[w.ID]; at != nil {
 			at.users, at.used = at.users+1, c.clock
 			return at, nil
 		}
-		if len(c.seats) >= c.most {
+		if len(c.slots) >= c.most {
 			if !c.dismiss() {
 				c.freed.Wait()
 			}
@@ -118,27 +118,27 @@ func (c *Choir) take(ctx context.Context, w *Adapter) (*seat, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.seats[w.ID] = &seat{served: served}
+		c.slots[w.ID] = &slot{served: served}
 	}
 }
 
 // dismiss evicts the least recently used adapter that nobody uses; mu is held.
 func (c *Choir) dismiss() bool {
 	oldest := ""
-	for id, at := range c.seats {
-		if at.users == 0 && (oldest == "" || at.used < c.seats[oldest].used) {
+	for id, at := range c.slots {
+		if at.users == 0 && (oldest == "" || at.used < c.slots[oldest].used) {
 			oldest = id
 		}
 	}
 	if oldest == "" {
 		return false
 	}
-	c.live.Withdraw(c.seats[oldest].served)
-	delete(c.seats, oldest)
+	c.live.Withdraw(c.slots[oldest].served)
+	delete(c.slots, oldest)
 	return true
 }
 
-func (c *Choir) leave(at *seat) {
+func (c *Choir) leave(at *slot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at.users--

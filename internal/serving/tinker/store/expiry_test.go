@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// expiring runs Expire until the test ends, of which the store has no other.
+// expiring runs Expire until the test ends; a store may have only one.
 func expiring(t *testing.T, s *Store) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -39,8 +39,8 @@ func in(d time.Duration) *time.Time {
 	return &at
 }
 
-// Checkpoints that expire give their disk back though nobody lists them: those of before a restart, those that are saved, and those of
-// which that is said later.
+// Expired checkpoints are removed though nobody lists them: those of before a restart, newly saved ones, and those whose expiry is set
+// later.
 func TestCheckpointsExpireByThemselves(t *testing.T) {
 	s, r := newRun(t)
 	save := func(name string, at *time.Time) string {
@@ -48,7 +48,7 @@ func TestCheckpointsExpireByThemselves(t *testing.T) {
 		return filepath.Join(r.dir, Sampler, name)
 	}
 	stays, old := save("stays", nil), save("old", in(time.Millisecond))
-	s.expiry.due = map[*Run]time.Time{} // as a server that begins has it
+	s.expiry.due = map[*Run]time.Time{} // as in a server that begins
 	runs, _, err := s.Runs()
 	require.NoError(t, err)
 	r = runs[0]
@@ -71,7 +71,7 @@ func TestCheckpointsExpireByThemselves(t *testing.T) {
 	require.DirExists(t, stays)
 }
 
-// Whoever lists at the moment at which some expire gets a list; and what is saved under the name of one is not taken for it.
+// Listing while checkpoints expire succeeds; a new one of the same name does not count as expired.
 func TestListsWhileCheckpointsExpire(t *testing.T) {
 	s, r := newRun(t)
 	expiring(t, s)

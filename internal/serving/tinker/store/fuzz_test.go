@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A journal is read as far as it is whole, or refused; what was read can be written and read again.
+// A journal is read up to its last whole record, or refused; what was read can be written and read again.
 func FuzzJournal(f *testing.F) {
 	one, err := encode(Record{Kind: "optim_step", Seq: 1, Sum: "x", Body: []byte("a\nb")})
 	require.NoError(f, err)
@@ -36,7 +36,7 @@ func FuzzJournal(f *testing.F) {
 	})
 }
 
-// No name leads out of the store, and a path that is read is written alike.
+// No name leads out of the store, and a path that is parsed is formatted alike.
 func FuzzNames(f *testing.F) {
 	for _, name := range []string{"one", "..", "a/../../b", "s-1:train:0", "a\x00", "tinker://a/weights/b", ".lock", "ä", "a\\b",
 		strings.Repeat("a", 200)} {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A store that fills up between two looks at it is found to be full after a few requests, however fast they come.
+// If a disk fills up between two checks, that is noticed after a few requests, however fast they come.
 func TestAStoreThatFillsUpFast(t *testing.T) {
 	s, r := newRun(t)
 	const most = 1 << 20

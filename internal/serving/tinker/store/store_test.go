@@ -34,7 +34,7 @@ func records(t *testing.T, r *Run) (all []Record, err error) {
 	return all, err
 }
 
-// A journal of which the end could not be cut off, for good, is not written to: what comes behind a half record is not found again.
+// If a partial record cannot be cut off, the journal is not written to any more: records after it would be lost.
 func TestAJournalThatCannotBeCut(t *testing.T) {
 	_, r := newRun(t)
 	path := filepath.Join(r.dir, "journal")
@@ -50,7 +50,7 @@ func TestAJournalThatCannotBeCut(t *testing.T) {
 	require.Nil(t, j)
 }
 
-// A journal that rests goes on where it was, and not where its file is another by then.
+// A journal that was closed for idleness continues where it was, but not if its file was changed meanwhile.
 func TestAJournalThatRests(t *testing.T) {
 	_, r := newRun(t)
 	j, err := r.Journal(func(Record) {})
@@ -69,8 +69,8 @@ func TestAJournalThatRests(t *testing.T) {
 	require.ErrorIs(t, j.Rewrite(want), ErrUnwritten)
 }
 
-// A journal that is cut anywhere is that of the records that are whole, and goes on from there. One that is damaged before
-// its last record is refused.
+// A journal that is truncated anywhere has its whole records, and continues from there. One that is damaged before its last record is
+// refused.
 func TestAJournalThatIsCut(t *testing.T) {
 	_, r := newRun(t)
 	j, err := r.Journal(func(Record) { t.Fatal("there is nothing in it") })
@@ -118,7 +118,7 @@ func TestAJournalThatIsCut(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []Record{want[1], want[0]}, got)
 
-	// The last record may have its length before it has its text.
+	// The length of the last record may be on disk before its text.
 	for at := head; at < len(whole)-int(ends[0]); at++ {
 		damaged := bytes.Clone(whole)
 		damaged[int(ends[0])+at] ^= 1
@@ -129,7 +129,7 @@ func TestAJournalThatIsCut(t *testing.T) {
 	}
 }
 
-// A journal that was written anew may rest, too.
+// A journal that was rewritten may be closed for idleness, too.
 func TestAJournalOfOtherRecordsRests(t *testing.T) {
 	_, r := newRun(t)
 	j, err := r.Journal(func(Record) {})
@@ -145,13 +145,13 @@ func TestAJournalOfOtherRecordsRests(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// A record that finds no room is not there by half: what is added once there is room is read again.
+// A record for which there was no room is removed again: records added later can be read.
 func TestAHalfRecordIsTakenBack(t *testing.T) {
 	_, r := newRun(t)
 	j, err := r.Journal(func(Record) {})
 	require.NoError(t, err)
 	want := []Record{{Kind: "optim_step", Seq: 1, Body: make([]byte, 1<<20)}, {Kind: "optim_step", Seq: 2, Body: []byte("b")}}
-	require.NoError(t, j.Append(want[0])) // so large that nobody else writes to such a file meanwhile
+	require.NoError(t, j.Append(want[0])) // so large that nobody else needs the space meanwhile
 
 	var was syscall.Rlimit
 	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_FSIZE, &was))
@@ -184,7 +184,7 @@ func TestCheckpoints(t *testing.T) {
 	require.ErrorIs(t, r.Save(c, false, write("other")), ErrTaken)
 	require.NoError(t, r.Save(c, true, write("other")))
 	_, err = r.Change(found, func(*Checkpoint) error { return nil })
-	require.ErrorIs(t, err, os.ErrNotExist, "it is another by now")
+	require.ErrorIs(t, err, os.ErrNotExist, "the checkpoint was replaced")
 	found, err = r.Find(Weights, "a")
 	require.NoError(t, err)
 	require.EqualValues(t, 5, found.Size)
@@ -211,7 +211,7 @@ func TestCheckpoints(t *testing.T) {
 	_, err = r.Change(found, expire)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	require.ErrorIs(t, r.Delete(found), os.ErrNotExist)
-	require.NoError(t, os.MkdirAll(found.Dir, 0o755)) // as a kill in the middle of that leaves it
+	require.NoError(t, os.MkdirAll(found.Dir, 0o755)) // as after a kill in the middle
 	require.NoError(t, os.WriteFile(filepath.Join(found.Dir, "rest"), nil, 0o644))
 	require.NoError(t, r.Save(c, false, write("new")))
 
@@ -225,7 +225,7 @@ func TestCheckpoints(t *testing.T) {
 	require.Error(t, err)
 }
 
-// What has expired is in nobody's way, and what is listed comes in the order in which it was saved, with the bytes of all its files.
+// Expired checkpoints do not block their names, and lists are in the order of saving, with the bytes of all files.
 func TestCheckpointsOfOneName(t *testing.T) {
 	_, r := newRun(t)
 	over := time.Now().Add(-time.Hour)
@@ -243,7 +243,7 @@ func TestCheckpointsOfOneName(t *testing.T) {
 	require.Equal(t, []string{"over", "b"}, []string{inOrder[0].Name, inOrder[1].Name}, "as they were saved")
 }
 
-// What a save that was killed left is removed when the store is opened again, and nothing else.
+// The remains of killed saves are removed when the store is opened again, and nothing else.
 func TestRemainsOfKills(t *testing.T) {
 	s, r := newRun(t)
 	require.NoError(t, r.Save(Checkpoint{Kind: Weights, Name: "a", Seq: 3, Time: time.Now()}, false, write("one")))
@@ -254,7 +254,7 @@ func TestRemainsOfKills(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Join(r.dir, kind, ".7.123"), 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(r.dir, kind, ".7.123", "half"), nil, 0o600))
 	}
-	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "runs", "notes"), nil, 0o600)) // no model's
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "runs", "notes"), nil, 0o600)) // belongs to no model
 	runs, _, err := s.Runs()
 	require.NoError(t, err)
 	require.Len(t, runs, 1)
@@ -269,7 +269,7 @@ func TestRemainsOfKills(t *testing.T) {
 	require.EqualValues(t, 5, seq)
 }
 
-// Only so many weights without a name are kept: those that were used last.
+// The number of unnamed sampling weights is limited; the last used are kept.
 func TestMoments(t *testing.T) {
 	_, r := newRun(t)
 	for seq := range int64(5) {
@@ -296,7 +296,7 @@ func TestSnapshots(t *testing.T) {
 	for _, seq := range []int64{9, 10} {
 		require.NoError(t, r.Snapshot(seq, write("x")))
 	}
-	require.NoError(t, os.MkdirAll(filepath.Join(r.dir, states, "8"), 0o755)) // as a kill leaves it
+	require.NoError(t, os.MkdirAll(filepath.Join(r.dir, states, "8"), 0o755)) // as after a kill
 	seq, dir, err := r.State()
 	require.NoError(t, err)
 	require.EqualValues(t, 10, seq)
@@ -313,7 +313,7 @@ func TestSnapshots(t *testing.T) {
 	require.ErrorContains(t, s.Put("sessions", "../x", 1), "does not exist")
 }
 
-// A server that was killed while it made its store goes on with it; what else is called by a dot and ends in .tmp is somebody's.
+// A store whose creation was killed is completed by the next server; other hidden .tmp files are not touched.
 func TestAStoreThatWasHardlyMade(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(dir)

@@ -46,7 +46,7 @@ func TestMessagesComeBackAsTheyWere(t *testing.T) {
 	}))
 }
 
-// The bytes are those that the format's own description of itself gives: one message, written out by hand.
+// The encoding follows the protobuf definition: one message, written out by hand.
 func TestTheBytesOfAMessage(t *testing.T) {
 	r := ForwardBackward{ModelID: "m", SeqID: 3, Loss: "l", Data: []Datum{{Tokens: []int32{258}}}}
 	require.Equal(t, []byte{
@@ -139,7 +139,7 @@ func TestMessagesThatAreWrong(t *testing.T) {
 	}
 }
 
-// Names are those of any case, as decoding has it; and numbers are written as they came, whatever they are.
+// JSON names match in any case, as in encoding/json; numbers keep their text.
 func TestTheNamesAndNumbersOfJSON(t *testing.T) {
 	require.NoError(t, Known([]byte(`{"PATH":"x","Overwrite":true}`), new(Save)))
 	require.ErrorContains(t, Known([]byte(`{"pth":"x"}`), new(Save)), "did you mean path?")

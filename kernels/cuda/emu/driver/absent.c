@@ -1,5 +1,4 @@
-// Calls that gorgonia.org/cu knows and that this device refuses: textures, arrays, copies in two and three dimensions, peers,
-// managed memory, linking, graphs.
+// Calls of gorgonia.org/cu that this device does not support: textures, arrays, 2D and 3D copies, peers, managed memory, linking, graphs.
 #include "driver.h"
 
 #define ABSENT(name) API CUresult name(void) { return NOT_SUPPORTED; }

@@ -1,4 +1,4 @@
-// The way into every call and out of it: one at a time, counted, with the error that sticks; and what is owned meanwhile.
+// Entry and exit of every call: one at a time, counted, with the sticky error; and the list of what is not freed.
 #include "driver.h"
 
 #include <fcntl.h>
@@ -10,13 +10,13 @@
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static Owned *all_owned[KINDS_OWNED]; // by what they are
+static Owned *all_owned[KINDS_OWNED]; // by kind
 bool initialized;
 u64 calls;
 
 static u64 unseen[COUNTED], *counts = unseen;
 
-// The counts lie in a file from when the library is loaded, if somebody wants to see them.
+// If GRPO_EMU_COUNTS is set, the counts are kept in that file from the moment the library is loaded.
 __attribute__((constructor)) static void loaded(void) {
 	const char *path = getenv("GRPO_EMU_COUNTS");
 	read_settings();
@@ -36,7 +36,7 @@ __attribute__((constructor)) static void loaded(void) {
 
 void count(Counted what) { __atomic_add_fetch(&counts[what], 1, __ATOMIC_RELAXED); }
 
-// asked_for is what a function has to answer where a test asks for that.
+// asked_for is the error that a test wants a function to return.
 static CUresult asked_for(const char *function) {
 	size_t n = settings.answer ? strcspn(settings.answer, ":") : 0;
 	return n && settings.answer[n] && strlen(function) == n && !memcmp(function, settings.answer, n) ? atoi(settings.answer + n + 1) : SUCCESS;
@@ -73,7 +73,7 @@ static CUresult error_of(Kind kind) {
 	}
 }
 
-// fail_context tells of a finding. As on a device, the call that caused it may have returned; all later calls fail.
+// fail_context reports a finding. As on a device, the call that caused it may have returned already; all later calls fail.
 void fail_context(Kind kind, const char *text) {
 	tell(kind, text);
 	if (current() && !current()->stuck)
@@ -111,10 +111,10 @@ Owned *pinned_memory(const void *host) {
 	return NULL;
 }
 
-// Of what is told of one kind of leak, the first are named and the others counted.
+// Of each kind of leak, the first few are named and the others counted.
 enum { MOST_TOLD = 8 };
 
-// can_free: a program whose card has failed cannot give anything back.
+// can_free: a program cannot free anything on a card that has failed.
 static bool can_free(const Owned *o) {
 	return !(o->context && o->context->stuck) && !(settings.lost_at && calls >= settings.lost_at);
 }
@@ -130,7 +130,7 @@ static void tell_leak(const Owned *o) {
 	tell(LEAK, text);
 }
 
-// tell_leaks names what a context still holds (NULL: all contexts), each thing once.
+// tell_leaks reports what a context still holds (NULL: all contexts), each thing once.
 void tell_leaks(const Context *c) {
 	char text[200];
 	u32 leaks = 0;
@@ -168,7 +168,7 @@ void destroy_all_of(Context *c) {
 		}
 }
 
-// grpo_emu_report tells what nobody has given back so far, and gives the number of all findings of this process.
+// grpo_emu_report reports what is not freed yet, and returns the number of all findings of this process.
 API int grpo_emu_report(void) {
 	pthread_mutex_lock(&lock);
 	tell_leaks(NULL);

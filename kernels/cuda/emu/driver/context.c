@@ -1,4 +1,4 @@
-// Contexts: a primary one for each device, others by request; each thread of the host has a stack of them.
+// Contexts: a primary one for each device, others on request; each host thread has a stack of them.
 #include "driver.h"
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static bool known(const Context *c) {
 	return false;
 }
 
-// in_use tells whether somebody holds a context.
+// in_use reports whether a context exists.
 bool in_use(void) {
 	bool alive = false;
 	for (int d = 0; d < MOST_DEVICES; d++)
@@ -30,7 +30,7 @@ bool in_use(void) {
 	return alive;
 }
 
-// end tells what was forgotten and takes it back.
+// end reports what was not freed, and frees it.
 static void end(Context *c) {
 	host_waits_for_all();
 	tell_leaks(c);
@@ -122,7 +122,7 @@ API CUresult cuCtxDestroy_v2(CUcontext c) {
 		return r;
 	if (!known(c) || c->primary)
 		return leave(INVALID_CONTEXT);
-	end(c); // its memory stays: other threads may have it on their stacks, and find it dead there
+	end(c); // the struct stays: it may be on the stacks of other threads, which must see that it is dead
 	if (depth && stack[depth - 1] == c)
 		depth--;
 	return leave(SUCCESS);
@@ -210,7 +210,7 @@ API CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest) {
 	return leave(SUCCESS);
 }
 
-// Preferences for caches and limits change nothing here, and are accepted.
+// Cache preferences and limits are accepted, and have no effect.
 static CUresult accept(void) {
 	CUresult r = enter(IN_CONTEXT);
 	return r ? r : leave(SUCCESS);

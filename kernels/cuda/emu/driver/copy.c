@@ -1,5 +1,5 @@
-// Copies and fills. An asynchronous copy to pinned memory of the host arrives when the host waits for its stream; until then the
-// host finds noise there. Copies to other memory of the host are waited for, as the driver does.
+// Copies and fills. An asynchronous copy to pinned host memory arrives when the host waits for its stream; until then the host reads
+// noise. Copies to other host memory are synchronous, as with the driver.
 #include "driver.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@ typedef struct {
 	const char *verb;
 } Request;
 
-// part finds bytes of the device; NULL, and the context has failed, where they are not all there.
+// part finds bytes of the device; if they are not all allocated, it returns NULL and the context has failed.
 static Allocation *part(const Request *q, u64 address, u64 n, How how, bool *ok) {
 	Allocation *a = find_allocation(address);
 	char why[400], text[500];
@@ -99,7 +99,7 @@ static CUresult to_host(void *d, CUdeviceptr s, size_t n, CUstream stream, bool 
 	return leave(finish(&q, ok, wait));
 }
 
-// A copy within the device takes along which bytes were ever written.
+// A copy within the device also copies which bytes were ever written.
 static CUresult within(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream stream) {
 	Request q;
 	bool ok;
@@ -124,7 +124,7 @@ API CUresult cuMemcpyDtoHAsync_v2(void *d, CUdeviceptr s, size_t n, CUstream t) 
 API CUresult cuMemcpyDtoD_v2(CUdeviceptr d, CUdeviceptr s, size_t n) { return within(d, s, n, NULL); }
 API CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream t) { return within(d, s, n, t); }
 
-// any chooses by what the pointers are: addresses of the device have allocations.
+// any chooses the direction by the pointers: device addresses belong to allocations.
 static CUresult any(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream t, bool wait) {
 	bool from = find_allocation(s), to = find_allocation(d);
 	if (from && to)

@@ -1,4 +1,4 @@
-// Devices: how many, and what they can do.
+// Devices: their number and properties.
 #include "driver.h"
 
 #include <stdio.h>
@@ -27,7 +27,7 @@ API CUresult cuDriverGetVersion(int *v) {
 	return leave(v ? SUCCESS : INVALID_VALUE);
 }
 
-// A program that holds nothing finds the devices that its environment asks for now.
+// A program that holds nothing sees the devices that its environment asks for now.
 API CUresult cuDeviceGetCount(int *n) {
 	CUresult r = enter(INITIALIZED);
 	if (r)
@@ -106,7 +106,7 @@ API CUresult cuDeviceCanAccessPeer(int *yes, CUdevice a, CUdevice b) {
 	return leave(b < 0 || b >= settings.devices ? INVALID_DEVICE : SUCCESS);
 }
 
-// shared_limit is what a block may have when its kernel asks for more than the usual 48 KB.
+// shared_limit is the most shared memory of a block whose kernel asks for more than the usual 48 KB.
 u32 shared_limit(void) { return settings.capability >= 90 ? 227 << 10 : settings.capability == 80 ? 163 << 10 : 99 << 10; }
 
 static const struct { int attribute, value; } attributes[] = {
@@ -133,6 +133,6 @@ API CUresult cuDeviceGetAttribute(int *v, int attribute, CUdevice d) {
 			*v = attributes[n].value;
 			return leave(SUCCESS);
 		}
-	*v = 0; // textures, surfaces and what else is not there
+	*v = 0; // textures, surfaces and other features that do not exist here
 	return leave(attribute > 0 && attribute < 150 ? SUCCESS : INVALID_VALUE);
 }

@@ -32,7 +32,7 @@ typedef struct {
 	const char *name, *answer; // answer: FUNCTION:CODE, or none
 	u64 memory, memory_ends;   // memory_ends: allocations beyond it fail
 	u64 fail_launch, lost_at;  // the nth launch, the nth call; 0: none
-	bool busy, idle;           // idle: what is queued is not done
+	bool busy, idle;           // idle: queued operations are not done
 } Settings;
 extern Settings settings;
 void read_settings(void);
@@ -43,11 +43,11 @@ typedef struct Context {
 	int device, retained;
 	u32 flags;
 	u64 used;                  // bytes
-	CUresult stuck;            // the error that all later calls answer
+	CUresult stuck;            // the error that all later calls return
 	struct Context *next;
 } Context;
 
-// Every call enters and leaves. enter gives an error instead, and then the call is over.
+// Every call calls enter first and leave last. If enter returns an error, the call returns it.
 typedef enum { ALWAYS, INITIALIZED, IN_CONTEXT } Needs;
 CUresult enter_call(Needs needs, const char *function);
 #define enter(needs) enter_call(needs, __func__)
@@ -55,14 +55,14 @@ CUresult leave(CUresult r);
 extern bool initialized;
 extern u64 calls;
 
-// What is counted, for who watches from outside: emu.go has the same order.
+// The counters, in the order of Counts in emu's counts.go.
 typedef enum { CALLS, LAUNCHES, UPLOADS, DOWNLOADS, COPIES, FILLS, WAITS, CONTEXTS, COUNTED } Counted;
 void count(Counted what);
 Context *current(void);
 bool in_use(void);
 void fail_context(Kind kind, const char *text);
 
-// Owned is memory or another thing that somebody has to give back.
+// Owned is memory or another resource that must be freed.
 typedef enum { DEVICE_MEMORY, PINNED_MEMORY, STREAM, EVENT, MODULE } What;
 enum { KINDS_OWNED = MODULE + 1 };
 typedef struct Owned {
@@ -85,7 +85,7 @@ CUresult take_memory(CUdeviceptr *p, size_t n);
 void free_memory(Owned *o);
 Owned *pinned_memory(const void *host);
 
-// Stream, and what its operations are known to come after: knows[t] of them on stream t.
+// Stream has knows[t]: how many operations of stream t are known to precede its next one.
 struct Stream {
 	u32 index;
 	bool used, non_blocking;

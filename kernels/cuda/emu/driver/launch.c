@@ -1,4 +1,4 @@
-// Launches, and what kernels may have: threads, shared memory, blocks on a multiprocessor.
+// Launches and their limits: threads, shared memory, blocks on a multiprocessor.
 #include "driver.h"
 
 #include <stdio.h>
@@ -40,7 +40,7 @@ API CUresult cuFuncSetAttribute(CUfunction f, int attribute, int v) {
 	if (!known(f) || v < 0)
 		return leave(known(f) ? INVALID_VALUE : INVALID_HANDLE);
 	if (attribute != DYNAMIC_SHARED)
-		return leave(attribute == DYNAMIC_SHARED + 1 ? SUCCESS : INVALID_VALUE); // the preferred carve-out changes nothing here
+		return leave(attribute == DYNAMIC_SHARED + 1 ? SUCCESS : INVALID_VALUE); // the preferred carve-out has no effect here
 	if ((u32)v + f->shared_bytes > shared_limit())
 		return leave(INVALID_VALUE);
 	f->most_dynamic = (u32)v;
@@ -54,7 +54,7 @@ static CUresult accept(CUfunction f) {
 API CUresult cuFuncSetCacheConfig(CUfunction f, int c) { return (void)c, accept(f); }
 API CUresult cuFuncSetSharedMemConfig(CUfunction f, int c) { return (void)c, accept(f); }
 
-// refused says why a launch cannot be; nothing runs, and the error does not stick.
+// refused says why a launch is not possible: nothing runs, and the error does not stick.
 static CUresult refused(const Launch *l) {
 	const Kernel *k = l->kernel;
 	u64 threads = (u64)l->block[0] * l->block[1] * l->block[2];
@@ -123,10 +123,10 @@ API CUresult cuLaunchKernel(CUfunction f, u32 gx, u32 gy, u32 gz, u32 bx, u32 by
 	return leave(SUCCESS);
 }
 
-// grpo_emu_instructions is how many warp instructions this process has executed.
+// grpo_emu_instructions is the number of warp instructions that this process has executed.
 API u64 grpo_emu_instructions(void) { return instructions; }
 
-// fitting is how many blocks of a shape a multiprocessor holds at a time.
+// fitting is the number of blocks of a shape that a multiprocessor holds at a time.
 static int fitting(const Kernel *k, int threads, size_t shared) {
 	u64 each = shared + k->shared_bytes + 1024, memory = shared_limit() + 1024;
 	u32 by_threads = 2048 / ((u32)(threads + 31) / 32 * 32), by_memory = (u32)(memory / each);

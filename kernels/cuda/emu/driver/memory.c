@@ -1,4 +1,4 @@
-// Memory of the device, and memory of the host that copies may use while the host goes on.
+// Device memory, and pinned host memory.
 #include "driver.h"
 
 #include <stdlib.h>
@@ -44,7 +44,7 @@ API CUresult cuMemAllocAsync(CUdeviceptr *p, size_t n, CUstream stream) {
 	return leave(r ? r : take_memory(p, n));
 }
 
-// the_start_of is what an allocation begins with: only that can be freed.
+// the_start_of returns the allocation that begins at p: only its first address can be freed.
 static Owned *the_start_of(CUdeviceptr p) {
 	Allocation *a = find_allocation(p);
 	return a && !a->freed && a->base == p ? owned(DEVICE_MEMORY, a) : NULL;
@@ -132,7 +132,7 @@ API CUresult cuMemFreeHost(void *p) {
 	return leave(o ? SUCCESS : INVALID_VALUE);
 }
 
-// Pointers of a context: their kind, their context, themselves.
+// Attributes of a pointer: its kind, its context, its address.
 API CUresult cuPointerGetAttribute(void *value, int attribute, CUdeviceptr p) {
 	CUresult r = enter(IN_CONTEXT);
 	if (r)

@@ -17,7 +17,7 @@ static CUresult load_text(CUmodule *m, const char *text, u32 n, const int *optio
 		else if (options[o] == ERROR_LOG_SIZE)
 			room = (size_t)(uintptr_t)values[o] & UINT32_MAX, size_at = (int)o;
 		else if (options[o] == INFO_LOG_SIZE)
-			values[o] = NULL; // nothing to say
+			values[o] = NULL; // the log is empty
 	}
 	if (!log || !room)
 		log = unseen, room = sizeof unseen;
@@ -37,7 +37,7 @@ API CUresult cuModuleLoadDataEx(CUmodule *m, const void *image, u32 n, int *opti
 	if (!m || !image || (n && (!options || !values)))
 		return leave(INVALID_VALUE);
 	if (!memcmp(image, "\177ELF", 4))
-		return leave(NO_BINARY_FOR_GPU); // code of a real card
+		return leave(NO_BINARY_FOR_GPU); // binary code of a real card
 	return leave(load_text(m, image, n, options, values));
 }
 API CUresult cuModuleLoadData(CUmodule *m, const void *image) { return cuModuleLoadDataEx(m, image, 0, NULL, NULL); }

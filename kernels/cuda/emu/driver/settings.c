@@ -1,5 +1,5 @@
-// Which device is emulated. Each setting is an environment variable, so that a test can ask for two cards, an old driver or a
-// failure without a line of code. docs/emulator.md lists them.
+// Which device is emulated. Each setting is an environment variable, so that a test can ask for two cards, an old driver or a failure
+// without code of its own. docs/emulator.md lists them.
 #include "driver.h"
 
 #include <stdio.h>
@@ -54,7 +54,7 @@ void read_settings(void) {
 	};
 }
 
-// newest_ptx is the version of PTX that came with the driver's CUDA.
+// newest_ptx is the PTX version of the driver's CUDA version.
 int newest_ptx(void) {
 	static const struct { int driver, ptx; } all[] = {{9000, 60}, {9010, 61}, {9020, 62}, {10000, 63}, {10010, 64}, {10020, 65}, {11000, 70},
 		{11010, 71}, {11020, 72}, {11030, 73}, {11040, 74}, {11050, 75}, {11060, 76}, {11070, 77}, {11080, 78}, {12000, 80}, {12010, 81},

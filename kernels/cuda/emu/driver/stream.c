@@ -1,6 +1,6 @@
-// Streams and events. Operations run at once, in the order of the calls; what is modelled is who may count on it. Each stream
-// numbers its operations, and knows up to which number it comes after those of every other stream: from events that it waited
-// for, and from what the host had waited for when the operation was called. The host is one more such reader.
+// Streams and events. Operations run at once, in the order of the calls; the model is of who may rely on their order. Each stream numbers
+// its operations, and knows up to which number the operations of every other stream precede it: from the events that it waited for, and
+// from what the host had waited for when the operation was called. The host is treated as one more stream.
 #include "driver.h"
 
 #include <stdio.h>
@@ -34,7 +34,7 @@ bool is_default(const struct Stream *s) { return s->index == 0; }
 
 CUresult get_stream(CUstream handle, struct Stream **s) {
 	uintptr_t v = (uintptr_t)handle;
-	if (v <= 2) { // 1 and 2 are other names of the default stream
+	if (v <= 2) { // 1 and 2 are the legacy and the per-thread default stream
 		*s = &default_stream;
 		return SUCCESS;
 	}
@@ -44,7 +44,7 @@ CUresult get_stream(CUstream handle, struct Stream **s) {
 	return SUCCESS;
 }
 
-// begin_operation numbers an operation. The default stream and those that were not made non-blocking wait for each other.
+// begin_operation numbers an operation. The default stream and those not created non-blocking wait for each other.
 u32 begin_operation(struct Stream *s) {
 	join(knows[s->index], knows[HOST]);
 	if (is_default(s)) {
@@ -83,7 +83,7 @@ static void deliver(const Deferred *d) {
 	}
 }
 
-// learn is what the host does at every wait: what has ended by now arrives.
+// learn is called at every wait of the host: copies that have ended arrive.
 static void learn(const u32 *from) {
 	join(knows[HOST], from);
 	for (Deferred **p = &deferred; *p;) {
@@ -179,7 +179,7 @@ API CUresult cuStreamGetFlags(CUstream s, u32 *flags) {
 	return leave(r);
 }
 
-// settle is a wait for a stream, and as much as a question, since operations are done when they are called.
+// settle is for waits and for queries of a stream, since operations are done when they are called.
 static CUresult settle(CUstream s, bool waits) {
 	struct Stream *t;
 	CUresult r = enter_call(IN_CONTEXT, waits ? "cuStreamSynchronize" : "cuStreamQuery");

@@ -1,4 +1,4 @@
-// Which function executes an instruction: the table of names, and the few instructions whose operands vary.
+// Finds the function that executes an instruction: the table of names, and the few instructions whose operands vary.
 #include "decode.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@ Handler nothing, pack, unpack, move2, move4, move8;
 
 static int by_name(const void *a, const void *b) { return strcmp(((const Row *)a)->name, ((const Row *)b)->name); }
 
-// find_row looks a name up in the tables of the op_*.c files, which are sorted once. Modules are loaded one at a time.
+// find_row looks up a name in the tables of the op_*.c files, which are sorted once. Modules are loaded one at a time.
 static const Row *find_row(Word name) {
 	static Row all[1200];
 	static size_t n;
@@ -27,15 +27,15 @@ static const Row *find_row(Word name) {
 	return bsearch(&(Row){.name = text}, all, n, sizeof *all, by_name);
 }
 
-// any_width takes a register as wide as it is declared, and a constant in 8 bytes.
+// any_width accepts a register of any declared width, or a constant in 8 bytes.
 static u32 any_width(Loader *t, const Operand *o, u8 *width) {
 	*width = o->kind == 'i' ? 8 : (u8)o->size;
 	return place_of(t, o, *width);
 }
 
-// apply puts a statement's operands in the order and sizes of its row: 2, 4, 8 bytes, p a predicate, v4 a vector of four
-// 32-bit registers, w a register of any width, | a predicate that may follow the operand before; &, / and ^ are how a comparison
-// is joined with a predicate. The first operand is written, but for a row that begins with -.
+// apply puts the operands of a statement in the order and sizes of its row: 2, 4, 8 bytes, p a predicate, v4 a vector of four 32-bit
+// registers, w a register of any width, | an optional predicate after the operand before; &, / and ^ say how a comparison is combined
+// with a predicate. The first operand is written, except in rows that begin with -.
 static void apply(Loader *t, Statement *s, const Row *row) {
 	Ins *i = s->ins;
 	u32 next = 0;
@@ -98,7 +98,7 @@ static bool choose_move(Loader *t, Statement *s) {
 	i->width = (u8)size;
 	i->bytes = (u8)(size / (u32)(v->n ? v->n : 1));
 	i->operand[0] = place_of(t, whole, size);
-	for (int n = 0; n < v->n; n++) // a sink takes its part and leaves no trace
+	for (int n = 0; n < v->n; n++) // the part for a sink is discarded
 		if (v->part[n].kind == '_' && unpacks)
 			v->part[n] = (Part){'r', SINK, i->bytes, 0};
 	place_vector(t, v, i->count, i->bytes, i, &next);
@@ -149,7 +149,7 @@ void choose(Loader *t, Statement *s) {
 
 void nothing(Warp *w, const Ins *i, u32 mask) { (void)w, (void)i, (void)mask; }
 
-// pack puts the first part lowest.
+// pack puts the first part into the lowest bits.
 void pack(Warp *w, const Ins *i, u32 mask) {
 	for (u32 l = 0; l < LANES; l++) {
 		u64 v = 0;

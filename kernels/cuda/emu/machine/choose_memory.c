@@ -1,5 +1,4 @@
-// Instructions with an address: their names have many optional parts, which are read one by one. What is only a hint for caches
-// is let go.
+// Instructions with an address: their names have many optional parts, which are read one by one. Cache hints are ignored.
 #include "decode.h"
 
 #include <string.h>
@@ -34,7 +33,7 @@ static bool space(Word w, u8 *into) {
 	return false;
 }
 
-// type reads u32 and its like; b of a bit type, f, s or u.
+// type reads u32 and the like; kind is b for bit types, or f, s, u.
 static bool type(Word w, Ins *i, char *kind) {
 	static const char *sizes[] = {"8", "16", "32", "64"};
 	for (u32 n = 0; n < 4 && w.n > 1 && strchr("busf", w.at[0]); n++)
@@ -62,7 +61,7 @@ static void set_address(Loader *t, Statement *s, int n, int slot) {
 	}
 }
 
-// values puts a register or a vector of them behind the address, in slots from 1 on. Registers may be wider than memory.
+// values puts a register or a vector of registers after the address, in slots from 1 on. Registers may be wider than the memory.
 static void values(Loader *t, Statement *s, int n, u16 *whose) {
 	Ins *i = s->ins;
 	Operand *o = &s->operand[n];
@@ -87,7 +86,7 @@ static void values(Loader *t, Statement *s, int n, u16 *whose) {
 		refuse(t, s->name, "a register of %d bytes for %d bytes of memory", i->width, i->bytes);
 }
 
-// ld.global.nc.L1::no_allocate.v4.f32 and all its relatives.
+// ld.global.nc.L1::no_allocate.v4.f32 and all other loads and stores.
 static void load_or_store(Loader *t, Statement *s, const Parts *p) {
 	Ins *i = s->ins;
 	bool stores = same(p->part[0], "st"), typed = false;
@@ -125,7 +124,7 @@ static Handler *atomic(Word op, char kind) {
 	return NULL;
 }
 
-// atom gives back what was there, red does not. Sums of floats would depend on the order of blocks: they are refused.
+// atom returns the old value, red does not. Sums of floats would depend on the order of blocks, so they are refused.
 static void atomic_access(Loader *t, Statement *s, const Parts *p) {
 	Ins *i = s->ins;
 	bool gives = same(p->part[0], "atom");
@@ -184,7 +183,7 @@ static void async(Loader *t, Statement *s, const Parts *p) {
 	i->run = copy_async;
 }
 
-// ldmatrix: x1, x2 or x4 matrices of 8×8 numbers of 16 bits, perhaps transposed.
+// ldmatrix: x1, x2 or x4 matrices of 8×8 numbers of 16 bits, optionally transposed.
 static void matrix(Loader *t, Statement *s, const Parts *p) {
 	Ins *i = s->ins;
 	bool transposed = p->n == 8 && same(p->part[5], "trans"), ok = p->n == 7 || transposed;

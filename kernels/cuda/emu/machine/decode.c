@@ -1,4 +1,4 @@
-// One instruction: its operands find their places in the registers' file, its name the function that executes it.
+// Decodes one instruction: its operands become offsets in the register file, its name the function that executes it.
 #include "decode.h"
 
 #include <stdlib.h>
@@ -35,7 +35,7 @@ u32 special_register(Word w) {
 	return same(w, "%dynamic_smem_size") ? DYNAMIC_SIZE : 0;
 }
 
-// find_register looks from the innermost declaration outwards.
+// find_register searches from the innermost declaration outwards.
 static bool find_register(Loader *t, Word w, Operand *o) {
 	u32 special = special_register(w);
 	if (special) {
@@ -133,7 +133,7 @@ static Operand take_operand(Loader *t) {
 	return o;
 }
 
-// place_of is where the value of a register or constant of a size lies; size 0 is a predicate.
+// place_of is the offset of a register or constant of a size; size 0 is a predicate.
 u32 place_of(Loader *t, const Operand *o, u32 size) {
 	if (o->kind == 'i')
 		return constant(t, size || !o->value ? o->value : ~0u, size);
@@ -176,7 +176,7 @@ static Ins *append(Loader *t, const Ins *i, Word target) {
 	return &k->code[k->n++];
 }
 
-// decode takes a label or one instruction with its guard, up to the semicolon.
+// decode reads a label, or one instruction with its guard up to the semicolon.
 void decode(Loader *t) {
 	Ins i = {.line = t->line};
 	Statement s = {.ins = &i};
@@ -208,7 +208,7 @@ void decode(Loader *t) {
 	append(t, &i, target);
 }
 
-// link_branches gives branches the numbers of their targets, and ends the code.
+// link_branches resolves the targets of branches, and ends the code.
 void link_branches(Loader *t) {
 	Kernel *k = t->kernel;
 	Ins end = {.flow = EXIT, .text = "the end of the kernel", .line_length = 21};

@@ -1,4 +1,4 @@
-// Operands as they are written, before they have a place.
+// Operands as they are written, before they have an offset.
 #ifndef GRPO_EMU_DECODE_H
 #define GRPO_EMU_DECODE_H
 #include "text.h"
@@ -32,12 +32,12 @@ typedef struct {
 
 u32 place_of(Loader *t, const Operand *o, u32 size);
 void place_vector(Loader *t, const Operand *o, u32 n, u32 size, Ins *i, u32 *next);
-// choose finds what executes a statement, and puts its operands in order.
+// choose finds the function that executes a statement, and puts its operands in order.
 void choose(Loader *t, Statement *s);
-// choose_memory does so for instructions that have an address; false: it is none of them.
+// choose_memory does so for instructions with an address; false: the statement is not one.
 bool choose_memory(Loader *t, Statement *s);
 
-// Parts of a name between its dots.
+// The parts of a name between its dots.
 typedef struct {
 	Word part[12];
 	int n;

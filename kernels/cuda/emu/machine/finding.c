@@ -1,4 +1,4 @@
-// What the machine has to tell: one line each, on the standard error and in the file that GRPO_EMU_REPORT names.
+// Findings: one line each, on standard error and in the file named by GRPO_EMU_REPORT.
 #include "machine.h"
 
 #include <pthread.h>
@@ -45,7 +45,7 @@ void tell(Kind kind, const char *text) {
 	}
 }
 
-// find ends the block. Of several blocks that find something the lowest is told, whichever came first.
+// find ends the block. If several blocks find something, that of the lowest is reported, whichever came first.
 void find(Warp *w, const Ins *i, int lane, Kind kind, const char *form, ...) {
 	Block *b = w->block;
 	Launch *l = b->launch;
@@ -57,7 +57,7 @@ void find(Warp *w, const Ins *i, int lane, Kind kind, const char *form, ...) {
 	va_end(more);
 	char code[128];
 	int n = 0;
-	for (int c = 0; c < i->line_length && n < 120; c++) // runs of space are one
+	for (int c = 0; c < i->line_length && n < 120; c++) // runs of space become one
 		if (!strchr(" \t\n\r", i->text[c]))
 			code[n++] = i->text[c];
 		else if (n && code[n - 1] != ' ')

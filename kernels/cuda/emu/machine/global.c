@@ -1,8 +1,7 @@
-// Global memory: where allocations lie, which of their bytes were ever written, and who touched them last.
+// Global memory: the addresses of allocations, which of their bytes were ever written, and who touched them last.
 //
-// Device addresses are not addresses of the host. Every allocation has 4 GB of them to itself and begins in the middle, so that
-// an index that is wrong, or a stride, or a pointer that was freed, does not end in another allocation; addresses are given to
-// somebody else only after all others were.
+// Device addresses are not host addresses. Every allocation has 4 GB of them and begins in the middle, so that a wrong index or stride,
+// or a freed pointer, does not hit another allocation; addresses are reused only after all others have been used.
 #include "global.h"
 
 #include <stdio.h>
@@ -12,8 +11,8 @@
 enum { SLOT_BITS = 32, QUARTER = 30 };
 
 Allocation *slots[SLOTS];
-u32 settled_operation; // it and all before it are known to have ended, to the host and so to all that comes
-u32 lone_since;        // it and all after it are of one stream
+u32 settled_operation; // the host knows that it and all before it have ended, and so do all later operations
+u32 lone_since;        // it and all later operations are of one stream
 
 static u32 next_slot = FIRST_SLOT, allocations;
 
@@ -32,7 +31,7 @@ static bool vacant(u32 from, u64 n) {
 	return true;
 }
 
-// allocate finds memory on the host and addresses; NULL when there are none.
+// allocate reserves host memory and device addresses; NULL if there are none left.
 Allocation *allocate(u64 size, const char *what) {
 	u64 n = slots_of(size);
 	u32 tries = 0;
@@ -56,7 +55,7 @@ Allocation *allocate(u64 size, const char *what) {
 	return a;
 }
 
-// release lets the memory go and keeps the addresses, so that a later use is recognised.
+// release frees the memory and keeps the addresses, so that a later use is recognised.
 void release(Allocation *a) {
 	a->freed = true;
 	free(a->bytes), free(a->valid), free(a->lines), free(a->words);
@@ -66,7 +65,7 @@ void release(Allocation *a) {
 
 Allocation *find_allocation(u64 address) { return address >> SLOT_BITS < SLOTS ? slots[address >> SLOT_BITS] : NULL; }
 
-// say_where explains an address that may not be touched.
+// say_where explains why an address may not be touched.
 void say_where(u64 address, u32 n, char *into, size_t room, Kind *kind) {
 	Allocation *a = find_allocation(address);
 	unsigned long long p = address;
@@ -116,8 +115,8 @@ __attribute__((noreturn, noinline)) static void forbidden(Warp *w, const Ins *i,
 	find(w, i, lane, kind, "it %s %s", how == READ ? "reads" : "writes", where);
 }
 
-// global_run checks the access of lanes whose bytes, n each, follow one another, and gives their place on the host; NULL, where one of
-// them may not be.
+// global_run checks the access of lanes whose bytes, n each, are adjacent, and returns their host address; NULL if one of the lanes may
+// not access its bytes.
 u8 *global_run(Warp *w, const Ins *i, u32 lane, u32 lanes, u64 address, u32 n, How how) {
 	Block *b = w->block;
 	Allocation *a = b->last;

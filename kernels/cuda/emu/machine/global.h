@@ -1,11 +1,11 @@
-// What global memory remembers of who touched it.
+// The records of the last accesses to global memory.
 #ifndef GRPO_EMU_GLOBAL_H
 #define GRPO_EMU_GLOBAL_H
 #include "machine.h"
 
-// A record packs who touched: operation (32 bits), block (20), fine (1), bytes of the four (4), several blocks (1), mixed (1),
-// atomic (1). Mixed are blocks with different bytes of the four: who had which is forgotten, and nothing is said about them.
-// Fine has the record of who wrote 16 bytes, once some of their words have records of their own.
+// A record packs who touched: operation (32 bits), block (20), fine (1), bytes of the four (4), several blocks (1), mixed (1), atomic
+// (1). Mixed: several blocks had different bytes of the four; which is not recorded, so nothing is reported about them. Fine: some words
+// have records of their own, and this one is of the last write of all 16 bytes.
 enum { SEVERAL = 1, MIXED = 2, ATOMICALLY = 4, FINE = 256 };
 static inline u64 record(u32 operation, u32 block, u32 bytes, u32 flags) {
 	return (u64)operation << 32 | (u64)(block & 0xfffff) << 12 | bytes << 4 | flags;

@@ -34,30 +34,30 @@ typedef struct Warp Warp;
 typedef struct Ins Ins;
 typedef void Handler(Warp *w, const Ins *i, u32 mask);
 
-// How an instruction moves the program counter.
+// How an instruction changes the program counter.
 typedef enum { STRAIGHT, BRANCH, EXIT, BARRIER } Flow;
 
 // Memory spaces of an instruction.
 typedef enum { GLOBAL, SHARED, LOCAL, PARAM, GENERIC } Space;
 
-// Ins is one decoded instruction. Registers, constants and special registers are arrays of 32 lanes in one file per
-// warp; an operand is its place there in bytes.
+// Ins is one decoded instruction. Registers, constants and special registers are arrays of 32 lanes in one file per warp; an operand is
+// its byte offset there.
 struct Ins {
 	Handler *run;
 	u32 operand[MOST_OPERANDS];
-	u16 reads, writes; // operands that are registers or constants: a bit for each
+	u16 reads, writes; // a bit for each operand that is a register or a constant
 	s64 offset;       // of an address
-	u32 guard;        // the predicate's place; 0: none
+	u32 guard;        // the predicate's offset; 0: none
 	u32 target;       // of a branch
 	u16 line_length;  // of the text
 	u8 flow, space;
-	bool negate;      // of the guard
-	bool is_signed;   // a load that is narrower than its register extends the sign
-	bool strong;      // volatile, relaxed or atomic: orders itself
+	bool negate;      // the guard is negated
+	bool is_signed;   // a load narrower than its register is sign-extended
+	bool strong;      // volatile, relaxed or atomic: ordered without a barrier
 	u8 count;         // of registers in a vector
 	u8 bytes;         // of one element in memory
 	u8 width;         // of a register, in bytes
-	u8 has;           // which optional operands there are
+	u8 has;           // which optional operands are present
 	u32 line;
 	const char *text;
 };
@@ -72,13 +72,13 @@ typedef struct {
 	int n, room;
 } Places;
 
-// Constant is an immediate, kept as a register of equal lanes.
+// Constant is an immediate, stored like a register whose lanes are equal.
 typedef struct {
 	u64 value;
 	u32 size, at;
 } Constant;
 
-// Range is registers that were declared together, of a size in bytes; 0: predicates.
+// Range is a group of registers declared together; size in bytes, 0: predicates.
 typedef struct {
 	u32 at, size, count;
 } Range;
@@ -93,9 +93,9 @@ typedef struct Kernel {
 	Constant *constants;
 	Range *ranges;
 	int n_constants, n_ranges;
-	bool placed;          // registers share places
+	bool placed;          // registers share offsets
 	u32 most_threads;     // .maxntid; 0: any
-	u32 most_dynamic;     // shared memory beyond the static: what the attribute allows
+	u32 most_dynamic;     // shared memory beyond the static: as the attribute allows
 	int most_registers;   // declared 32-bit registers, capped at 255: for the attribute only
 	struct Kernel *next;
 } Kernel;
@@ -103,12 +103,12 @@ typedef struct Kernel {
 typedef struct Module {
 	char *text;
 	Kernel *kernels;
-	Places variables;     // at: the place's number in allocations
+	Places variables;     // at: the index in allocations
 	struct Allocation **allocations;
 	int version, target;
 } Module;
 
-// Access is what four or 16 bytes of global memory remember of the last operation that wrote and the last that read them.
+// Access records the last operation that wrote and the last ones that read 4 or 16 bytes of global memory.
 typedef struct {
 	_Atomic u64 wrote, read;
 } Access;
@@ -116,24 +116,24 @@ typedef struct {
 typedef struct Allocation {
 	u64 base, size;
 	u8 *bytes, *valid;    // valid: one per byte
-	Access *lines, *words; // one for 16 bytes, and for four of those that were touched in parts
+	Access *lines, *words; // one per 16 bytes, and one per four bytes of those that were touched in parts
 	bool freed;
 	u32 number;
 	const char *what;     // "allocation", or the variable's name
 } Allocation;
 
-// Operation is a launch or a copy: which stream it is of, and which one of that stream's.
+// Operation is a launch or a copy: its stream, and its number in that stream.
 typedef struct {
 	u32 stream, sequence;
 } Operation;
 
-// Launch is a kernel with its arguments, its shape, and the threads of the host that share its blocks.
+// Launch is a kernel with its arguments and shape, and the host threads that share its blocks.
 typedef struct Launch {
 	Kernel *kernel;
 	u32 grid[3], block[3], threads, warps, dynamic, shared_bytes;
 	const u8 *parameters;
 	u32 operation;
-	_Atomic u64 next;      // block that nobody took
+	_Atomic u64 next;      // the next block to run
 	_Atomic u64 failed;    // lowest block with a finding
 	_Atomic u64 executed;
 	struct Finding *finding;
@@ -145,24 +145,24 @@ typedef struct {
 	u32 members;           // warps that take part
 } Barrier;
 
-// Granule is what four or 16 bytes of shared memory remember. Times are of the block's clock, which every barrier advances.
+// Granule records accesses to 4 or 16 bytes of shared memory. Times are of the block's clock, which every barrier advances.
 typedef struct {
 	u32 written, read;     // times
 	u32 readers;           // warps
 	u16 writer;            // thread
-	u8 bytes;              // which were written (low half), which were read (high half)
-	u8 lane;               // the reader's in its warp, or MANY
+	u8 bytes;              // which were written (low half) and read (high half)
+	u8 lane;               // of the reader in its warp, or MANY
 } Granule;
 
-// Line is 16 bytes of shared memory: one record for all, or one for each word in a block that touched parts of it. Of several lanes
-// that touched it together the record has the first; each: how many bytes a lane had.
+// Line is 16 bytes of shared memory: one record for all, or one for each word in a block that touched parts of it. If several lanes
+// touched it together, the record is of the first; each: the bytes of a lane.
 typedef struct {
 	Granule whole;
 	u32 fine_since;        // the start of the block that touched parts
 	u8 written_each, read_each;
 } Line;
 
-// Copy is a cp.async under way: a lane's bytes that have not arrived.
+// Copy is a cp.async in flight: bytes of a lane that have not arrived.
 typedef struct {
 	u32 at, group;
 	u8 lane, size;
@@ -173,16 +173,16 @@ struct Warp {
 	struct Block *block;
 	u8 *file;
 	u32 id, alive;         // lanes
-	bool split;            // lanes have program counters of their own
+	bool split;            // lanes have different program counters
 	u32 pc, pcs[LANES];
-	int waits;             // for this barrier; -1: runs
-	u32 groups[LANES];     // of cp.async that were committed
+	int waits;             // for this barrier; -1: running
+	u32 groups[LANES];     // committed groups of cp.async
 	Copy *copies;
 	int n_copies, room;
 	u8 *local, *local_valid;
 };
 
-// Room is memory that a block keeps between launches.
+// Room is memory that a block reuses between launches.
 typedef struct {
 	u8 *bytes;
 	size_t size;
@@ -197,14 +197,14 @@ typedef struct Block {
 	Line *lines;
 	Granule *words;        // of lines that were touched in parts
 	u32 clock, start;      // start: the clock when the block began
-	u32 seen[MOST_WARPS][MOST_WARPS]; // up to when a warp knows what another did
+	u32 seen[MOST_WARPS][MOST_WARPS]; // up to which time a warp knows what another did
 	Barrier barriers[MOST_BARRIERS];
 	Warp warps[MOST_WARPS];
 	u64 executed;
 	jmp_buf stop;
-	Allocation *last;      // of the access before: the next is likely the same
+	Allocation *last;      // of the last access: the next is likely the same
 	Room rooms[ROOMS];
-	struct Block *next;    // of those that are idle
+	struct Block *next;    // in the list of idle blocks
 } Block;
 
 typedef enum {
@@ -249,7 +249,7 @@ u8 *local_at(Warp *w, const Ins *i, int lane, u32 at, u32 n, How how);
 // module.c, decode.c, text.c, registers.c
 Module *load_module(const char *text, int newest_version, int capability, char *log, size_t room, int *status);
 void unload_module(Module *m);
-static inline u32 room_of(u32 size) { return size ? size * LANES : 4; } // in a warp's file
+static inline u32 room_of(u32 size) { return size ? size * LANES : 4; } // in a warp's register file
 void place_registers(Kernel *k);
 
 // warp.c
@@ -261,7 +261,7 @@ void set_constants(Warp *w, const Kernel *k);
 void run_launch(Launch *l);
 u32 host_threads(void);
 
-// The rows of the table of instructions: a name, its function, and the sizes of its operands in bytes; p is a predicate.
+// A row of the table of instructions: a name, its function, and the sizes of its operands in bytes; p is a predicate.
 typedef struct {
 	const char *name;
 	Handler *run;
@@ -269,7 +269,7 @@ typedef struct {
 } Row;
 extern const Row integer_rows[], bit_rows[], float_rows[], compare_rows[], convert_rows[], warp_rows[], matrix_rows[];
 
-// All lanes compute d[l]; those of the mask keep it.
+// All lanes compute d[l]; lanes of the mask store it.
 #define LANE_LOOP(statement)                                                                                                     \
 	do {                                                                                                                         \
 		__typeof__(*d) all[LANES], *const place = d;                                                                             \
@@ -278,13 +278,13 @@ extern const Row integer_rows[], bit_rows[], float_rows[], compare_rows[], conve
 		for (int l = 0; mask != ~0u && l < LANES; l++)                                                                           \
 			place[l] = mask >> l & 1 ? all[l] : place[l];                                                                        \
 	} while (0)
-// For what compilers do not vectorise anyway: half the code.
+// For loops that compilers do not vectorise anyway: half the code.
 #define SLOW_LANE_LOOP(statement)                                                                                                \
 	for (int l = 0; l < LANES; l++)                                                                                              \
 		if (mask >> l & 1) { statement; }
 #define REG(type, n) ((type *)(w->file + i->operand[n]))
 
-// copy_number copies 1, 2, 4 or 8 bytes. For a size that compilers do not know they take a string instruction, which takes long.
+// copy_number copies 1, 2, 4 or 8 bytes. With a size unknown to them, compilers use a slow string instruction.
 static inline void copy_number(void *to, const void *from, u32 n) {
 	switch (n) {
 	case 1: memcpy(to, from, 1); break;
@@ -294,7 +294,7 @@ static inline void copy_number(void *to, const void *from, u32 n) {
 	}
 }
 
-// ones: these bytes, 1 to 8, are 1. All eight are read.
+// ones reports whether the n bytes, 1 to 8, are all 1. It reads all eight.
 static inline bool ones(const u8 *p, u64 n) {
 	u64 x;
 	memcpy(&x, p, 8);

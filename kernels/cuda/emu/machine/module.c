@@ -1,4 +1,4 @@
-// Directives: what a module declares, kernel by kernel.
+// Directives: the declarations of a module, kernel by kernel.
 #include "text.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ static u32 round_up(u32 n, u32 to) { return to ? (n + to - 1) / to * to : n; }
 typedef struct {
 	Word name;
 	u32 align, size, element;
-	bool open; // name[]: as large as the launch says
+	bool open; // name[]: its size is set by the launch
 } Declared;
 
 static Declared take_declared(Loader *t) {
@@ -21,7 +21,7 @@ static Declared take_declared(Loader *t) {
 	if (skip_if(t, ".align"))
 		d.align = (u32)take_integer(t);
 	d.element = d.size = type_size(t, take(t));
-	if (skip_if(t, ".ptr")) // what a pointer points to binds the compiler, not us
+	if (skip_if(t, ".ptr")) // a promise about the pointer, for compilers
 		while (t->word.at[0] == '.')
 			if (same(take(t), ".align"))
 				take_integer(t);
@@ -48,7 +48,7 @@ static u32 place(Places *p, u32 *end, Declared d) {
 	return at;
 }
 
-// module_variable allocates what lives as long as the module, with its first values; the rest is zero.
+// module_variable allocates a variable of the module and sets its initial value; the rest is zero.
 static void module_variable(Loader *t) {
 	Declared d = take_declared(t);
 	Module *m = t->module;
@@ -76,7 +76,7 @@ static void shared_variable(Loader *t) {
 	Declared d = take_declared(t);
 	if (t->kernel && t->kernel->n)
 		refuse(t, d.name, "expected shared memory to be declared before the first instruction");
-	if (d.open) { // its place is behind all others
+	if (d.open) { // it comes after all others
 		add_place(&t->shared, d.name, UINT32_MAX, 0);
 		if (d.align > t->dynamic_align)
 			t->dynamic_align = d.align;
@@ -91,7 +91,7 @@ static void local_variable(Loader *t) {
 	expect(t, ";");
 }
 
-// registers gives declared names their places in the file of a warp.
+// registers assigns declared registers their offsets in the register file of a warp.
 static void registers(Loader *t) {
 	Kernel *k = t->kernel;
 	bool predicate = next_is(t, ".pred");
@@ -139,7 +139,7 @@ static void directive(Loader *t) {
 		refuse(t, w, "no directive that this machine knows in a kernel");
 }
 
-// body is what stands between braces; registers that are declared inside end with it.
+// body reads statements in braces; registers declared there end with it.
 static void body(Loader *t) {
 	int outside = t->n_registers;
 	expect(t, "{");
@@ -182,7 +182,7 @@ static void limits(Loader *t, Kernel *k) {
 	}
 }
 
-// dynamic_start is behind what has a fixed size: there the memory is whose size each launch gives.
+// dynamic_start is the end of shared memory of fixed size, where the dynamic memory of a launch begins.
 u32 dynamic_start(const Loader *t) { return round_up(t->shared_bytes, t->dynamic_align ? t->dynamic_align : 16); }
 
 static void check_shared(Loader *t) {
@@ -263,7 +263,7 @@ static void statements(Loader *t, int newest, int capability, int *status) {
 	}
 }
 
-// load_module reads PTX; NULL, the driver's error in status and a line in the log where something is not known here.
+// load_module reads PTX. If it finds something unknown, it returns NULL, the driver's error in status, and a line in the log.
 Module *load_module(const char *text, int newest_version, int capability, char *log, size_t room, int *status) {
 	Loader *t = grow(NULL, sizeof *t);
 	Module *m = grow(NULL, sizeof *m);

@@ -1,4 +1,4 @@
-// Moves, logic, shifts and fields of bits. A shift by the width or more gives zero, or the sign, as the device does.
+// Moves, logic, shifts and bit fields. A shift by the width or more gives zero, or the sign, as on the device.
 #include "machine.h"
 
 #include <string.h>
@@ -69,7 +69,7 @@ static inline u64 field(u64 a, u32 b, u32 c) {
 }
 static inline u64 signed_field(s64 a, u32 b, u32 c, u32 width) {
 	b &= 0xff, c &= 0xff;
-	u32 top = b + c - 1 < width ? b + c - 1 : width - 1; // the sign's place
+	u32 top = b + c - 1 < width ? b + c - 1 : width - 1; // the position of the sign
 	u64 sign = c && a >> top & 1 ? ~0ull : 0, v = b < width ? (u64)a >> b : 0, kept = top >= b ? top - b + 1 : 0;
 	if (!c)
 		return 0;
@@ -81,7 +81,7 @@ TERNARY(bfe, u64, u32, u32, field(a, b, c))
 TERNARY(bfe, s32, u32, u32, signed_field(a, b, c, 32))
 TERNARY(bfe, s64, u32, u32, signed_field(a, b, c, 64))
 
-// bfi puts the low bits of a into b.
+// bfi inserts the low bits of a into b.
 #define INSERT(type, bits)                                                                                                       \
 	static void bfi_##type(Warp *w, const Ins *i, u32 mask) {                                                                    \
 		type *d = REG(type, 0);                                                                                                  \
@@ -97,7 +97,7 @@ TERNARY(shf_r_wrap, u32, u32, u32, ((u64)b << 32 | a) >> (c & 31))
 TERNARY(shf_l_clamp, u32, u32, u32, c < 32 ? (((u64)b << 32 | a) << c) >> 32 : a)
 TERNARY(shf_r_clamp, u32, u32, u32, c < 32 ? ((u64)b << 32 | a) >> c : b)
 
-// prmt picks four of eight bytes; bit 3 of a selector asks for the byte's sign instead.
+// prmt selects four of eight bytes; bit 3 of a selector selects the byte's sign instead.
 static inline u32 permuted(u32 a, u32 b, u32 c) {
 	u64 all = (u64)b << 32 | a;
 	u32 d = 0;
@@ -109,7 +109,7 @@ static inline u32 permuted(u32 a, u32 b, u32 c) {
 }
 TERNARY(prmt, u32, u32, u32, permuted(a, b, c))
 
-// lop3 looks each bit triple up in an immediate of eight bits.
+// lop3 looks up each triple of bits in an 8-bit immediate.
 static void lop3(Warp *w, const Ins *i, u32 mask) {
 	u32 *d = REG(u32, 0), table = *REG(u32, 4);
 	const u32 *x = REG(u32, 1), *y = REG(u32, 2), *z = REG(u32, 3);

@@ -1,8 +1,8 @@
-// Comparisons and choices. A comparison with a NaN is false; its unordered form (…u) is true.
+// Comparisons and selections. A comparison with NaN is false; its unordered form (…u) is true.
 #include "machine.h"
 
-// set joins what a comparison says with a third predicate where the name asks for that (Ins.has). The second result, where one is
-// asked for, is the opposite of the comparison.
+// set combines the result of a comparison with a third predicate if the name asks for that (Ins.has). The optional second result is the
+// opposite of the comparison.
 static void set(Warp *w, const Ins *i, u32 mask, u32 yes) {
 	u32 *d = REG(u32, 0), no = ~yes, c = i->has ? *REG(u32, 4) : 0;
 	switch (i->has) {
@@ -77,7 +77,7 @@ CHOOSE(u32, s32) CHOOSE(u64, s32) CHOOSE(u32, f32) CHOOSE(u64, f32)
 	ORDER_ROWS(type, name, sizes), EQUAL_ROWS(type, name, sizes), SETP(ltu, type, name, sizes), SETP(leu, type, name, sizes),    \
 	SETP(gtu, type, name, sizes), SETP(geu, type, name, sizes), SETP(equ, type, name, sizes), SETP(neu, type, name, sizes),      \
 	SETP(num, type, name, sizes), SETP(nan, type, name, sizes)
-// Unsigned comparisons have names of their own too: lo, ls, hi, hs.
+// Unsigned comparisons have their own names, too: lo, ls, hi, hs.
 #define UNSIGNED_ROWS(type, name, sizes)                                                                                         \
 	{"setp.lo" name, setp_lt_##type, "p|" sizes}, {"setp.ls" name, setp_le_##type, "p|" sizes},                                  \
 	{"setp.hi" name, setp_gt_##type, "p|" sizes}, {"setp.hs" name, setp_ge_##type, "p|" sizes}

@@ -29,7 +29,7 @@ static inline void put(Warp *w, const Ins *i, u32 l, u64 v) { copy_number(w->fil
 	INTEGER(u64, from) INTEGER(s64, from)
 TO_EACH(u8) TO_EACH(s8) TO_EACH(u16) TO_EACH(s16) TO_EACH(u32) TO_EACH(s32) TO_EACH(u64) TO_EACH(s64)
 
-// A float becomes an integer: rounded, then held to the type's range; nan is what a NaN gives.
+// Float to integer: rounded, then clamped to the type's range; nan is the result for NaN.
 #define TRUNCATE(mode, round, to, lowest, highest, from, nan)                                                                    \
 	static void to##_##mode##_##from(Warp *w, const Ins *i, u32 mask) {                                                          \
 		const from *x = REG(from, 1);                                                                                            \

@@ -1,6 +1,6 @@
-// Floating point. Sums, products, quotients and roots are rounded once, to nearest, as IEEE 754 and the device do; a NaN that
-// comes out is the device's own. What the device approximates (ex2, lg2, rsqrt, …) is rounded correctly here: its error is one
-// of the things that only a card shows.
+// Floating point. Sums, products, quotients and roots are rounded once, to nearest, as IEEE 754 and the device do; a NaN result has the
+// device's bits. What the device approximates (ex2, lg2, rsqrt, …) is rounded correctly here: the error of a card is one of the things
+// that only a card shows.
 #include "machine.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ static inline u32 f32_bits(f32 f) {
 }
 static inline f32 canonical(f32 f) { return f == f ? f : bits_f32(0x7fffffff); }
 
-// Of two numbers the lesser one, -0 below 0; a NaN gives way to a number.
+// Minimum and maximum, with -0 below 0; a number wins over NaN.
 #define EXTREMES(type)                                                                                                           \
 	static inline type least_##type(type a, type b) {                                                                            \
 		if (a != a || b != b)                                                                                                    \
@@ -77,7 +77,7 @@ TERNARY(fma, f64, __builtin_fma(a, b, c))
 UNARY(sqrt, f64, __builtin_sqrt(a)) UNARY(rcp, f64, 1 / a) UNARY(neg, f64, -a) UNARY(abs, f64, __builtin_fabs(a))
 BINARY(copysign, f64, __builtin_copysign(b, a))
 
-// flushed is what .ftz does to operands and results that are subnormal.
+// flushed is the effect of .ftz on subnormal operands and results.
 static inline f32 flushed(f32 a) { return __builtin_fabsf(a) < 0x1p-126f ? __builtin_copysignf(0, a) : a; }
 UNARY(ex2_ftz, f32, flushed(canonical((f32)exp2(flushed(a)))))
 UNARY(lg2_ftz, f32, flushed(canonical((f32)log2(flushed(a)))))
@@ -85,7 +85,7 @@ UNARY(rsqrt_ftz, f32, flushed(canonical((f32)(1 / sqrt(flushed(a))))))
 UNARY(rcp_ftz, f32, flushed(canonical(1 / flushed(a))))
 UNARY(sqrt_ftz, f32, flushed(canonical(__builtin_sqrtf(flushed(a)))))
 
-// testp asks what kind of number it is: a predicate.
+// testp tests the class of a number; the result is a predicate.
 #define TEST(op, expression)                                                                                                     \
 	static void testp_##op(Warp *w, const Ins *i, u32 mask) {                                                                    \
 		const f32 *x = REG(f32, 1);                                                                                              \

@@ -1,4 +1,4 @@
-// Integer arithmetic. Results wrap; a division by zero gives all ones, as the device does.
+// Integer arithmetic. Results wrap; a division by zero gives all ones, as on the device.
 #include "machine.h"
 
 #define BINARY(op, type, expression)                                                                                             \
@@ -31,7 +31,7 @@
 typedef __int128 s128;
 typedef unsigned __int128 u128;
 
-// Sums and products of unsigned numbers wrap in C too; products of u16 are taken in u32, where they fit.
+// Sums and products of unsigned numbers wrap in C, too; products of u16 are computed in u32, where they fit.
 #define UNSIGNED(type)                                                                                                           \
 	BINARY(add, type, a + b)                                                                                                     \
 	BINARY(sub, type, a - b)                                                                                                     \

@@ -1,7 +1,7 @@
 // Tensor cores: C += A · B of 16×16 and 16×8 (or 16×8 and 8×8) bf16 numbers with sums in f32.
 //
-// An element of the result is one chain of fused multiply-adds from C, over k ascending. A card sums in another order, and
-// drops bits that this does not: see docs/emulator.md.
+// An element of the result is one chain of fused multiply-adds from C, over k ascending. A card sums in another order, and drops bits
+// that this keeps: see docs/emulator.md.
 #include "machine.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@ static inline float canonical(float f) {
 	return f;
 }
 
-// halves makes floats of pairs of bf16: the first in the low half.
+// halves converts pairs of bf16 to floats: the first in the low half.
 static inline void halves(const u32 *pairs, u32 n, float *first, float *second) {
 	for (u32 p = 0; p < n; p++) {
 		u32 low = pairs[p] << 16, high = pairs[p] & 0xffff0000;
@@ -24,8 +24,8 @@ static inline void halves(const u32 *pairs, u32 n, float *first, float *second) 
 
 typedef float Row8 __attribute__((vector_size(32)));
 
-// chain adds products to four rows of the result, k ascending. Where the host has a fused multiply-add the compiler may make one
-// of each product and sum, and does; elsewhere the library computes it.
+// chain adds products to four rows of the result, k ascending. If the host has a fused multiply-add, the compiler contracts each product
+// and sum to one; elsewhere the library computes it.
 #ifdef __FP_FAST_FMAF
 __attribute__((optimize("fp-contract=fast")))
 #endif

@@ -1,5 +1,5 @@
-// Loads, stores, atomic operations and copies. Ins.has is the size of the address's register (0: the offset is the address),
-// operand 0 its place; values are in operands from 1 on.
+// Loads, stores, atomic operations and copies. Ins.has is the size of the address register (0: the offset is the address), operand 0 its
+// place; values are in the operands from 1 on.
 #include "machine.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static inline u8 *at(Warp *w, const Ins *i, int l, u64 p, u32 n, How how) {
 	}
 }
 
-// run_at is for lanes that touch bytes which follow one another; NULL: look at each alone.
+// run_at checks lanes that touch adjacent bytes; NULL: check each lane alone.
 static inline u8 *run_at(Warp *w, const Ins *i, u32 l, u32 lanes, u64 p, u32 n, How how) {
 	switch (space_of(i, p)) {
 	case SHARED: return shared_run(w, i, l, lanes, (u32)p, n, how);
@@ -43,7 +43,7 @@ static inline void addresses(const Warp *w, const Ins *i, u64 *p) {
 			p[l] = address(w, i, l);
 }
 
-// followers are the lanes whose address is so far behind that of the lane before.
+// followers are the lanes whose address is `apart` bytes after that of the lane before.
 static inline u32 followers(const u64 *p, u64 apart) {
 	u32 all = 0;
 	for (u32 l = 1; l < LANES; l++)
@@ -51,10 +51,10 @@ static inline u32 followers(const u64 *p, u64 apart) {
 	return all;
 }
 
-// run_of is how many lanes from l on there are that follow one another.
+// run_of is the number of lanes from l on whose addresses are adjacent.
 static inline u32 run_of(u32 following, u32 l) { return 1 + (u32)__builtin_ctzll(~((u64)following >> 1 >> l)); }
 
-// copied moves an element of some lanes between registers and memory; the bytes of one lane are so far behind those of another.
+// copied copies an element of some lanes between registers and memory; to_each and from_each are the distances between lanes.
 static inline void copied(u8 *to, u32 to_each, const u8 *from, u32 from_each, u32 lanes, u32 bytes) {
 	if (to_each == bytes && from_each == bytes)
 		memcpy(to, from, (size_t)lanes * bytes);
@@ -62,7 +62,7 @@ static inline void copied(u8 *to, u32 to_each, const u8 *from, u32 from_each, u3
 		copy_number(to + l * to_each, from + l * from_each, bytes);
 }
 
-// give_words fills registers of 32 bits.
+// give_words loads 32-bit registers.
 static inline void give_words(Warp *w, const Ins *i, u32 lane, u32 lanes, const u8 *p, u32 each) {
 	for (u32 e = 0; e < i->count; e++, p += 4) {
 		u32 *to = REG(u32, 1 + e) + lane, word;
@@ -78,7 +78,7 @@ static inline void give_words(Warp *w, const Ins *i, u32 lane, u32 lanes, const 
 	}
 }
 
-// widened reads one element as its register will hold it.
+// widened reads one element, extended to the width of its register.
 static inline u64 widened(const u8 *p, const Ins *i) {
 	u64 v = 0;
 	copy_number(&v, p, i->bytes);
@@ -87,7 +87,7 @@ static inline u64 widened(const u8 *p, const Ins *i) {
 	return v;
 }
 
-// give fills the registers of lanes from memory.
+// give loads the registers of lanes from memory.
 static inline void give(Warp *w, const Ins *i, u32 lane, u32 lanes, const u8 *p, u32 each) {
 	if (i->bytes == 4 && i->width == 4) {
 		give_words(w, i, lane, lanes, p, each);
@@ -110,10 +110,10 @@ static inline void put(Warp *w, const Ins *i, u32 lane, u32 lanes, u8 *p, u32 ea
 	}
 }
 
-// Lanes often read, or write, bytes that follow one another, or read the same: these are looked at as one.
+// Lanes often read or write adjacent bytes, or read the same: these are checked together.
 void load(Warp *w, const Ins *i, u32 mask) {
 	u32 n = i->count * i->bytes, lanes, each;
-	u64 p[LANES]; // taken first: a result may overwrite the address
+	u64 p[LANES]; // copied first: a result may overwrite the address
 	addresses(w, i, p);
 	u32 next = followers(p, n) & mask, same = followers(p, 0) & mask;
 	for (u32 l = 0; l < LANES; l += lanes) {
@@ -157,7 +157,7 @@ void store(Warp *w, const Ins *i, u32 mask) {
 	}
 }
 
-// Atomic operations on the host's memory: lanes one after the other, blocks at the same time.
+// Atomic operations on host memory: lanes one after the other, blocks concurrently.
 #define UPDATE(type, compute)                                                                                                    \
 	do {                                                                                                                         \
 		type *q = (type *)p, a = REG(type, 2)[l], c = *REG(type, 3), old = __atomic_load_n(q, __ATOMIC_RELAXED), r;              \
@@ -188,7 +188,7 @@ ATOMIC_OPERATION(update_xor, u32, u64, old ^ a)
 ATOMIC_OPERATION(update_exchange, u32, u64, a)
 ATOMIC_OPERATION(update_cas, u32, u64, old == a ? REG(__typeof__(old), 3)[l] : old)
 
-// copied_in_pieces takes bytes of another number than a lane's place has.
+// copied_in_pieces copies a number of bytes other than the size of the lane's place.
 static void copied_in_pieces(Warp *w, const Ins *i, int l, u8 *to, u64 from, u32 n) {
 	if (n > i->bytes)
 		find(w, i, l, OUT_OF_BOUNDS, "it copies %u bytes into a place of %u; give at most as many", n, i->bytes);
@@ -210,7 +210,7 @@ static Copy *room_for_copies(Warp *w) {
 	return w->copies + w->n_copies;
 }
 
-// copy_async takes the bytes and keeps them: they arrive when the lane waits for their group, and not before.
+// copy_async reads the bytes and keeps them: they arrive only when the lane waits for their group.
 void copy_async(Warp *w, const Ins *i, u32 mask) {
 	u64 to[LANES], from[LANES];
 	const u32 *n = REG(u32, 2);

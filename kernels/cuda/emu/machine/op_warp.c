@@ -1,10 +1,9 @@
-// Instructions in which the lanes of a warp work together. The member mask names the lanes that take part: all of them must
-// execute the instruction together.
+// Instructions of a whole warp. The member mask names the lanes that take part: all of them must execute the instruction together.
 #include "machine.h"
 
 #include <string.h>
 
-// members checks the mask of a lane that executes i; the lanes in mask are those that execute it now.
+// members checks the member masks of the lanes that execute i now, which are those in mask.
 static void members(Warp *w, const Ins *i, u32 mask, u32 operand) {
 	const u32 *m = REG(u32, operand);
 	for (int l = 0; l < LANES; l++) {
@@ -23,7 +22,7 @@ static void members(Warp *w, const Ins *i, u32 mask, u32 operand) {
 
 typedef enum { UP, DOWN, BUTTERFLY, INDEX } Shuffle;
 
-// A shuffle: c has the last lane of a segment in its low bits, and from bit 8 on the mask that cuts warps into segments.
+// A shuffle: c has the last lane of a segment in its low bits, and from bit 8 on the mask that divides warps into segments.
 static inline void shuffle(Warp *w, const Ins *i, u32 mask, Shuffle mode) {
 	members(w, i, mask, 5);
 	u32 *d = REG(u32, 0), a[LANES], found = 0;

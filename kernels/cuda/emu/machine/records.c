@@ -1,10 +1,10 @@
-// Who touched global memory last: of every 16 bytes, and of every four of those that were touched in parts.
+// Records of accesses to global memory: for every 16 bytes, and for every four of those that were touched in parts.
 //
-// Four bytes remember the last operation (launch or copy) that wrote them and the last that read them, and its block. From that
-// follow races between blocks of a launch, and between streams.
+// A record has the last operation (launch or copy) that wrote the bytes and the last that read them, with its block. Races between blocks
+// of a launch, and between streams, follow from that.
 #include "global.h"
 
-// joined is a record after one more access of the same operation.
+// joined is a record after another access by the same operation.
 static inline u64 joined(u64 old, u64 mine) {
 	if (record_operation(old) != record_operation(mine))
 		return mine;
@@ -24,7 +24,7 @@ static inline u64 publish(_Atomic u64 *place, u64 mine) {
 	return old;
 }
 
-// conflict compares an access with a record that it may not overlap.
+// conflict compares an access with the record of one that it may not overlap.
 static inline Conflict conflict(u64 old, u64 mine) {
 	u32 earlier = record_operation(old), now = record_operation(mine);
 	if (earlier == now) {
@@ -35,7 +35,7 @@ static inline Conflict conflict(u64 old, u64 mine) {
 	return earlier > settled_operation && earlier < lone_since && !operation_is_ordered(earlier, now) ? STREAMS : NONE;
 }
 
-// touch puts an access on record before it looks at the others': of two at the same time, at least one sees the other.
+// touch records an access before it looks at the records of others: of two at the same time, at least one sees the other.
 static inline Conflict touch(Access *a, u64 mine, How how, u64 *against) {
 	if (how == READ) {
 		publish(&a->read, mine);
@@ -45,13 +45,13 @@ static inline Conflict touch(Access *a, u64 mine, How how, u64 *against) {
 	return c ? c : conflict(*against = atomic_load(&a->read), mine);
 }
 
-// check looks at a record without leaving one.
+// check compares with a record without leaving one.
 static inline Conflict check(Access *a, u64 mine, How how, u64 *against) {
 	Conflict c = conflict(*against = atomic_load(&a->wrote), mine);
 	return c || how == READ ? c : conflict(*against = atomic_load(&a->read), mine);
 }
 
-// touch_whole: an access to all 16 bytes leaves one record with the line, and looks at its words where they have records.
+// touch_whole records an access to all 16 bytes in the line, and checks the words if they have records.
 static inline Conflict touch_whole(Allocation *a, u64 line, u64 who, How how, u64 *against, u32 *word) {
 	Access *whole = &a->lines[line];
 	u64 mine = who | 15 << 4;
@@ -64,7 +64,7 @@ static inline Conflict touch_whole(Allocation *a, u64 line, u64 who, How how, u6
 	return c;
 }
 
-// touch_words: one to some of them leaves its records with these, and looks at the line. So each side sees the other.
+// touch_words records an access to some words in these, and checks the line. So each kind sees the other.
 static inline Conflict touch_words(Allocation *a, u64 line, u32 from, u32 to, u64 who, How how, u64 *against, u32 *word) {
 	Access *whole = &a->lines[line];
 	Conflict c = NONE;
@@ -81,7 +81,7 @@ static inline Conflict touch_words(Allocation *a, u64 line, u32 from, u32 to, u6
 	return c;
 }
 
-// touch_bytes puts an access to a range on record; at is where something was found.
+// touch_bytes records an access to a range; at is where a conflict was found.
 Conflict touch_bytes(Allocation *a, u64 offset, u64 n, u64 who, How how, u64 *against, u64 *at) {
 	for (u64 from = offset, end = offset + n, to; from < end; from = to) {
 		u64 line = from / 16;

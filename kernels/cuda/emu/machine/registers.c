@@ -1,22 +1,22 @@
-// Places of registers. A compiler gives each value a register of its own, thousands in a kernel. Here those that do not live at the
-// same time share a place, so that the file of a warp is small enough for the caches of the host.
+// Register allocation. A compiler gives each value a register of its own, thousands in a kernel. Here registers that are not live at the
+// same time share a place, so that the register file of a warp fits into the caches of the host.
 //
-// Registers that share a place have one size, so that each lane has the same bytes of it for all of them, and what lanes do apart
-// stays apart. One that may be read before it is written has a place to itself, and finds noise there.
+// Registers that share a place have one size, so that a lane has the same bytes of it for all of them, and diverged lanes do not
+// interfere. A register that may be read before it is written has a place to itself, which begins with noise.
 #include "text.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-// Stretch is code without a branch, into it or out of it, but at its ends. Sets have a bit for each register.
+// Stretch is a basic block. Sets have a bit for each register.
 typedef struct {
 	u32 from, to;
 	u64 *uses;    // before it defines them
-	u64 *defines; // for all lanes that come by
-	u64 *in;      // what lives where it begins
+	u64 *defines; // for all lanes that pass
+	u64 *in;      // live at its beginning
 } Stretch;
 
-// Life of a register: from its first instruction to its last, or to a branch behind which it is still wanted.
+// Life is the live range of a register: from its first instruction to its last, or to a branch after which it is still needed.
 typedef struct {
 	u32 from, to, size, at;
 } Life;
@@ -35,14 +35,14 @@ static u32 number_at(const Lives *all, u32 place) { return place < FILE_FIRST ? 
 static bool has(const u64 *set, u32 n) { return set[n / 64] >> n % 64 & 1; }
 static void put(u64 *set, u32 n) { set[n / 64] |= 1ull << n % 64; }
 
-// each_of calls for the registers that an instruction reads, or writes.
+// EACH_OF goes through the registers that an instruction reads, or writes.
 #define EACH_OF(which, body)                                                                                                     \
 	for (u32 bits = (which); bits; bits &= bits - 1) {                                                                           \
 		u32 r = number_at(all, i->operand[__builtin_ctz(bits)]);                                                                 \
 		if (r) { body; }                                                                                                         \
 	}
 
-// name_places gives all that is declared a number.
+// name_places numbers all declared registers and constants.
 static void name_places(Lives *all) {
 	Kernel *k = all->kernel;
 	for (int n = 0; n < k->n_ranges; n++)
@@ -88,7 +88,7 @@ static void cut_into_stretches(Lives *all) {
 	}
 }
 
-// summarise says what a stretch uses and defines.
+// summarise computes what a stretch uses and defines.
 static void summarise(const Lives *all, Stretch *s) {
 	for (u32 n = s->from; n < s->to; n++) {
 		const Ins *i = &all->kernel->code[n];
@@ -101,7 +101,7 @@ static void summarise(const Lives *all, Stretch *s) {
 	}
 }
 
-// next_of gives the stretches that may follow: as many as it returns.
+// next_of returns the number of successors of a stretch, and sets next to them.
 static u32 next_of(const Lives *all, const Stretch *s, const Stretch *next[2]) {
 	const Ins *last = &all->kernel->code[s->to - 1];
 	u32 n = 0;
@@ -112,7 +112,7 @@ static u32 next_of(const Lives *all, const Stretch *s, const Stretch *next[2]) {
 	return n;
 }
 
-// flow_back finds what lives where each stretch begins.
+// flow_back computes what is live at the beginning of each stretch.
 static void flow_back(const Lives *all) {
 	for (bool changed = true; changed;) {
 		changed = false;
@@ -154,7 +154,7 @@ static void measure(Lives *all) {
 			lives_at(all, number_at(all, i->guard), n);
 		EACH_OF(i->reads | i->writes, lives_at(all, r, n))
 	}
-	lives_all(all, all->stretches[0].in, UINT32_MAX); // to the end: nothing else is to be found there
+	lives_all(all, all->stretches[0].in, UINT32_MAX); // used before it is defined: nothing else may be there
 }
 
 static int by_start(const void *a, const void *b) {
@@ -162,7 +162,7 @@ static int by_start(const void *a, const void *b) {
 	return l->from != m->from ? (l->from > m->from) - (l->from < m->from) : (l > m) - (l < m);
 }
 
-// share gives the registers of a size places from `from` on, each the first that is free by then, and says where they end.
+// share assigns registers of a size to places from `from` on, each to the first one free, and returns their end.
 static u32 share(Life **lives, u32 n, u32 size, u32 from) {
 	u32 *free_after = grow(NULL, sizeof *free_after * (n + 1)), places = 0;
 	for (u32 l = 0; l < n; l++) {
@@ -193,7 +193,7 @@ static u32 give_places(Lives *all) {
 	return end;
 }
 
-// move puts constants behind the registers, and the new places into the code.
+// move puts constants after the registers, and the new places into the code.
 static void move(Lives *all, u32 end) {
 	Kernel *k = all->kernel;
 	u32 *moved = grow(NULL, k->file_bytes + 4);
@@ -215,7 +215,7 @@ static void move(Lives *all, u32 end) {
 	free(moved);
 }
 
-// place_registers is done once for a kernel, before it first runs.
+// place_registers runs once for a kernel, before its first launch.
 void place_registers(Kernel *k) {
 	Lives all = {.kernel = k};
 	name_places(&all);

@@ -1,7 +1,7 @@
-// Blocks, their barriers, and blocks over threads of the host.
+// Blocks, their barriers, and their distribution over host threads.
 //
-// Warps of a block run one after the other, each until a barrier. Blocks are independent, and taken by whichever thread of the
-// host is free: the result does not depend on it.
+// Warps of a block run one after the other, each until a barrier. Blocks are independent, and run by whichever host thread is free: the
+// result does not depend on it.
 #include "machine.h"
 
 #include <pthread.h>
@@ -10,10 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-static const u64 most_instructions = 1ull << 31; // of a block: then it is called endless
+static const u64 most_instructions = 1ull << 31; // of a block, which is then reported as endless
 static const u64 worth_a_thread = 20000;        // of all blocks but the first
 
-// stuck tells of warps that wait for others that will not come.
+// stuck reports warps that wait for others that will never arrive.
 __attribute__((noreturn)) static void stuck(Block *b, Warp *w) {
 	u32 ended = 0, elsewhere = 0;
 	for (u32 v = 0; v < b->launch->warps; v++) {
@@ -64,7 +64,7 @@ static void begin_block(Block *b, u64 number) {
 		begin_warp(b, &b->warps[n]);
 }
 
-// room_for makes room of zeros, if there is not enough from an earlier launch.
+// room_for returns zeroed memory, reused from an earlier launch if that is large enough.
 static void *room_for(Room *room, size_t n) {
 	if (n > room->size) {
 		free(room->bytes);
@@ -79,7 +79,7 @@ static void *room_for(Room *room, size_t n) {
 	return room->bytes;
 }
 
-// Blocks that no launch has: their memory serves the next one. What shared memory remembers is then of an earlier time.
+// Blocks that no launch uses: the next one reuses their memory. The records of shared memory there are then of an earlier time.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static Block *idle;
 
@@ -91,7 +91,7 @@ static Block *idle_block(void) {
 	if (!b)
 		b = room_for(&(Room){0}, sizeof *b);
 	if (b->clock > UINT32_MAX / 2) {
-		memset(b->rooms[LINES].bytes, 0, b->rooms[LINES].size); // of words nothing counts that a line does not know
+		memset(b->rooms[LINES].bytes, 0, b->rooms[LINES].size); // a line without records makes those of its words invalid
 		b->clock = 0;
 	}
 	return b;
@@ -132,7 +132,7 @@ static void run_block(Block *b) {
 		run_warps(b);
 }
 
-// take runs the next block, unless none is left or a lower one has found something.
+// take runs the next block, unless none is left or a lower one has a finding.
 static bool take(Block *b) {
 	Launch *l = b->launch;
 	u64 n = atomic_fetch_add(&l->next, 1);
@@ -158,7 +158,7 @@ u32 host_threads(void) {
 	return n < 1 ? 1 : n > 256 ? 256 : (u32)n;
 }
 
-// run_launch has help where the first block shows that the others are worth a thread.
+// run_launch starts more threads if the first block shows that the others are worth it.
 void run_launch(Launch *l) {
 	pthread_t helpers[256];
 	u32 n = 0, threads = host_threads();

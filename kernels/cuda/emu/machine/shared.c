@@ -1,8 +1,8 @@
-// A block's own memory: shared by its threads, and local to each. Who reads what another thread wrote must have met it at a
-// barrier in between, and the other way round.
+// The memory of a block: shared by its threads, and local to each. A barrier must separate a read from another thread's write, and a
+// write from another thread's read.
 //
-// The block's clock ticks at every barrier. An access has the time at which its warp did it; seen[v][w] is the time up to which
-// warp v knows what warp w did, from barriers that both came to, or from others that had.
+// The block's clock ticks at every barrier. An access has the time at which its warp did it; seen[v][w] is the time up to which warp v
+// knows what warp w did, from barriers of both, or of a chain of other warps.
 #include "machine.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ enum { MANY = 255, ABSENT = 0, PRESENT = 1, UNDER_WAY = 2 };
 
 static inline bool is_past(const Block *b, u32 reader, u32 writer, u32 time) { return time < b->start || b->seen[reader][writer] > time; }
 
-// unordered is the warp of a reader of g that w does not know to be done; -1: none.
+// unordered_reader is a warp that read g and whose read w does not know to be done; -1: none.
 static int unordered_reader(const Warp *w, const Granule *g, int lane) {
 	const Block *b = w->block;
 	if (g->read < b->start || !g->readers)
@@ -30,8 +30,8 @@ __attribute__((noreturn, noinline)) static void race(Warp *w, const Ins *i, int 
 		how == READ ? "reads" : "writes", at, wrote ? "thread" : "a thread of warp", other, wrote ? "wrote" : "read");
 }
 
-// add_reader keeps earlier readers that w does not know to be done. Who knows w's read then knows all that it left out. Readers
-// of different bytes are forgotten: which of them had which is not kept. alike: the reader before had as many bytes.
+// add_reader keeps earlier readers that w does not know to be done: a warp that knows w's read then knows all that are left out. Readers
+// of different bytes are dropped, since the record cannot say which had which. alike: the reader before had as many bytes.
 static inline void add_reader(Warp *w, Granule *g, int lane, u32 bytes, bool alike) {
 	const Block *b = w->block;
 	u32 old = g->read < b->start ? 0 : g->readers, known = 0;
@@ -47,7 +47,7 @@ static inline void add_reader(Warp *w, Granule *g, int lane, u32 bytes, bool ali
 	g->read = b->clock;
 }
 
-// touch puts the access of one lane to four bytes on record. Atomic accesses order themselves.
+// touch records the access of one lane to four bytes. Atomic accesses need no order.
 static inline void touch(Warp *w, const Ins *i, Granule *g, int lane, u32 at, u32 bytes, How how) {
 	Block *b = w->block;
 	u16 me = (u16)(w->id * LANES + (u32)lane);
@@ -69,12 +69,12 @@ static inline void touch(Warp *w, const Ins *i, Granule *g, int lane, u32 at, u3
 
 static inline u32 part(u32 at, u32 n) { return n >= 4 ? 15 : ((1u << n) - 1) << (at & 3); }
 
-// is_quiet: w knows all that was done with these bytes.
+// is_quiet: w knows that all accesses to these bytes are done.
 static bool is_quiet(const Warp *w, const Granule *g) {
 	return (!(g->bytes & 15) || is_past(w->block, w->id, g->writer / LANES, g->written)) && unordered_reader(w, g, -1) < 0;
 }
 
-// folds: a line that is written as a whole has one record again, where nobody is in the way.
+// folds: a line written as a whole gets a single record again, if no access is in the way.
 __attribute__((noinline)) static bool folds(const Warp *w, Line *line, const Granule *words) {
 	for (u32 p = 0; p < 4; p++)
 		if (!is_quiet(w, &words[p]))
@@ -83,8 +83,8 @@ __attribute__((noinline)) static bool folds(const Warp *w, Line *line, const Gra
 	return true;
 }
 
-// touch_line puts an access to all 16 bytes on record, of lanes from `lane` on that have `each` bytes; false, and nothing is on
-// record, where that needs a closer look.
+// touch_line records an access to all 16 bytes by lanes from `lane` on with `each` bytes. If that needs a closer look, it records nothing
+// and returns false.
 static inline bool touch_line(Warp *w, const Ins *i, u32 n, int lane, u32 each, How how) {
 	Block *b = w->block;
 	Line *line = &b->lines[n];
@@ -110,7 +110,7 @@ static inline bool touch_line(Warp *w, const Ins *i, u32 n, int lane, u32 each, 
 	return true;
 }
 
-// refine gives each word of a line its own record of what the line's says.
+// refine copies the record of a line to its words.
 __attribute__((noinline)) static void refine(const Block *b, Line *line, Granule *words) {
 	line->fine_since = b->start;
 	for (u32 p = 0; p < 4; p++) {
@@ -122,8 +122,8 @@ __attribute__((noinline)) static void refine(const Block *b, Line *line, Granule
 	}
 }
 
-// touch_lanes puts the accesses of lanes on record that follow one another, n bytes each: by lines as long as these are read and
-// written as a whole, by words otherwise.
+// touch_lanes records the accesses of lanes to adjacent bytes, n each: by lines where these are read and written as a whole, by words
+// otherwise.
 __attribute__((noinline)) static void touch_lanes(Warp *w, const Ins *i, int lane, u32 lanes, u32 at, u32 n, How how) {
 	Block *b = w->block;
 	for (u32 done; lanes; lanes -= done, lane += (int)done, at += done * n) {
@@ -169,7 +169,7 @@ static inline void mark(u8 *valid, u8 as, u32 n) {
 		copy_number(valid, &all, n);
 }
 
-// present: a lane's 1, 2, 4, 8 or 16 bytes are. Of a loop compilers make one for hundreds.
+// present reports whether a lane's 1, 2, 4, 8 or 16 bytes are there. With a loop, compilers would generate code for hundreds.
 static inline bool present(const u8 *valid, u32 n) { return ones(valid, n < 8 ? n : 8) && (n < 16 || ones(valid + 8, 8)); }
 
 __attribute__((noreturn, noinline)) static void missing(Warp *w, const Ins *i, int lane, u32 at, u32 n) {
@@ -179,7 +179,7 @@ __attribute__((noreturn, noinline)) static void missing(Warp *w, const Ins *i, i
 	find(w, i, lane, UNINITIALISED, "it reads %u bytes at %u of shared memory that nothing has written", n, at);
 }
 
-// shared_at checks one lane's access and gives its place on the host.
+// shared_at checks one lane's access and returns its host address.
 u8 *shared_at(Warp *w, const Ins *i, int lane, u32 at, u32 n, How how) {
 	Block *b = w->block;
 	bounds(w, i, lane, at, n);
@@ -192,7 +192,7 @@ u8 *shared_at(Warp *w, const Ins *i, int lane, u32 at, u32 n, How how) {
 	return b->shared + at;
 }
 
-// shared_run does so for lanes whose bytes, n each, follow one another; NULL, where one of them may not be.
+// shared_run does so for lanes with adjacent bytes, n each; NULL if one of them may not access its bytes.
 u8 *shared_run(Warp *w, const Ins *i, u32 lane, u32 lanes, u32 at, u32 n, How how) {
 	Block *b = w->block;
 	u32 size = b->launch->shared_bytes, all = lanes * n;
@@ -205,7 +205,7 @@ u8 *shared_run(Warp *w, const Ins *i, u32 lane, u32 lanes, u32 at, u32 n, How ho
 	return b->shared + at;
 }
 
-// shared_will_arrive marks the place of an asynchronous copy: until the wait, nobody may read there.
+// shared_will_arrive marks the target of an asynchronous copy: nobody may read it until the wait.
 void shared_will_arrive(Warp *w, const Ins *i, int lane, u32 at, u32 n) {
 	bounds(w, i, lane, at, n);
 	touch_lane(w, i, lane, at, n, WRITE);
@@ -213,7 +213,7 @@ void shared_will_arrive(Warp *w, const Ins *i, int lane, u32 at, u32 n) {
 	mark(w->block->shared + at, 0xff, n);
 }
 
-// local_at: each thread's own memory, for arrays that found no registers.
+// local_at is for each thread's own memory: arrays that did not fit into registers.
 u8 *local_at(Warp *w, const Ins *i, int lane, u32 at, u32 n, How how) {
 	u32 size = w->block->launch->kernel->local_bytes;
 	if (at > size || n > size - at)

@@ -1,4 +1,4 @@
-// The words of PTX text.
+// The tokens of PTX.
 #include "text.h"
 
 #include <ctype.h>
@@ -16,7 +16,7 @@ void *grow(void *p, size_t n) {
 	return p;
 }
 
-// refuse ends the load: the log gets the line and what is wrong there.
+// refuse ends the load: the log gets the line and the reason.
 void refuse(Loader *t, Word where, const char *form, ...) {
 	char what[400];
 	va_list more;
@@ -142,7 +142,7 @@ const Place *find_place(const Places *p, Word name) {
 	return NULL;
 }
 
-// type_size is the size of .u32 and its like in bytes.
+// type_size is the size of .u32 and the like in bytes.
 u32 type_size(Loader *t, Word type) {
 	if (type.n >= 3 && type.at[0] == '.' && strchr("usbf", type.at[1])) {
 		int bits = atoi(type.at + 2);

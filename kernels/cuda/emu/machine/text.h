@@ -1,4 +1,4 @@
-// Words of PTX text, and what a loader remembers on the way.
+// Tokens of PTX, and the state of a loader.
 #ifndef GRPO_EMU_TEXT_H
 #define GRPO_EMU_TEXT_H
 #include "machine.h"
@@ -24,11 +24,11 @@ typedef struct {
 
 enum { MOST_DECLARATIONS = 512 };
 
-// Loader goes through a module's text once. Its first complaint stops it.
+// Loader reads a module's text once. Its first error stops it.
 typedef struct {
 	const char *p;
 	u32 line;
-	Word word;              // the next one, not yet taken
+	Word word;              // the next one, not yet read
 	Module *module;
 	Kernel *kernel;
 	Register registers[MOST_DECLARATIONS];
@@ -37,7 +37,7 @@ typedef struct {
 	u32 shared_bytes, dynamic_align;
 	Label *labels;
 	int n_labels, labels_room;
-	Word *targets;          // a branch's label, by instruction
+	Word *targets;          // the label of a branch, by instruction
 	u32 targets_room;
 	char *log;
 	size_t log_room;

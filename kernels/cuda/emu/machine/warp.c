@@ -1,5 +1,5 @@
-// A warp: 32 lanes that share a program counter until a branch splits them. Then those at the lowest one go on, so that lanes
-// meet again where the code joins.
+// A warp: 32 lanes that share a program counter until a branch diverges. Then the lanes at the lowest one run first, so that lanes
+// reconverge where the code joins.
 #include "machine.h"
 #include "text.h"
 
@@ -75,7 +75,7 @@ void release_barrier(Block *b, u32 id) {
 	*bar = (Barrier){0};
 }
 
-// arrive counts a warp in at a barrier. All its lanes must come together.
+// arrive counts a warp in at a barrier. All its lanes must arrive together.
 static void arrive(Warp *w, const Ins *i, u32 here, u32 mask) {
 	Block *b = w->block;
 	u32 id = *REG(u32, 0), all = b->launch->warps * LANES, threads = i->has & 1 ? *REG(u32, 1) : all;
@@ -133,7 +133,7 @@ static void fill(Warp *w, u32 at, u32 value) {
 		((u32 *)(w->file + at))[l] = value;
 }
 
-// begin_warp fills the registers that the hardware fills; the others hold noise.
+// begin_warp sets the registers that the hardware sets; the others hold noise.
 void begin_warp(Block *b, Warp *w) {
 	const Launch *l = b->launch;
 	u32 first = w->id * LANES, left = l->threads - first;
@@ -163,7 +163,7 @@ void begin_warp(Block *b, Warp *w) {
 	}
 }
 
-// set_constants puts noise in all registers, and the constants in their places.
+// set_constants fills all registers with noise, and sets the constants.
 void set_constants(Warp *w, const Kernel *k) {
 	memset(w->file + FILE_FIRST, 0xff, k->file_bytes - FILE_FIRST);
 	for (int n = 0; n < k->n_constants; n++) {

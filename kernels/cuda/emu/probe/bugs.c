@@ -1,9 +1,9 @@
-// One mistake each, and the same without.
+// Kernels and host code with one mistake each, and the same without it.
 #include "probe.h"
 
 enum { BLOCKS = 4, THREADS = 256, N = BLOCKS * THREADS };
 
-// Most of them have numbers in and numbers out.
+// Most kernels have only an input and an output.
 static void plain(const char *name) {
 	bool wide = strstr(name, "missing_wait") || strstr(name, "misaligned");
 	size_t n = wide ? N * 4 : N;
@@ -54,7 +54,7 @@ static void use_after_release(bool right) {
 	free(x);
 }
 
-// Numbers go up on one stream, and are used on another.
+// An upload on one stream is used on another.
 static void stream_without_event(bool right) {
 	Handle up, work, arrived;
 	void *x;
@@ -77,7 +77,7 @@ static void stream_without_event(bool right) {
 	drop(in), drop(out);
 }
 
-// The host looks at what a copy brings before it waited for it, or changes what a copy takes.
+// The host reads the target of a copy before it waited for it, or changes its source.
 static void early_read(bool right) {
 	u32 seven[4] = {7, 7, 7, 7}, *x;
 	Pointer p = device(seven, sizeof seven);

@@ -1,11 +1,11 @@
-// A session as any program has it, told step by step: what fails first, and what fails then, depends on the environment.
+// A session of a usual program, reported step by step: the environment decides which step fails, and how.
 #include "probe.h"
 
 enum { N = 1 << 18, CHUNK = 16 << 20 };
 
 static int failed;
 
-// step tells of a call that fails.
+// step reports a call that fails.
 #define step(call) told(call, #call)
 static int told(int r, const char *call) {
 	if (r) {
@@ -43,7 +43,7 @@ static bool load(const char *path) {
 	return !bad;
 }
 
-// launches tries five, and says of each what the wait after it says.
+// launches launches five times, and reports the result of the wait after each.
 static void launches(void) {
 	Pointer x = 0, y = 0;
 	u32 n = 256;

@@ -1,4 +1,4 @@
-// The kernels that are right, beside the same on the host.
+// The correct kernels, beside the same computation on the host.
 #include "probe.h"
 
 #include <math.h>

@@ -68,7 +68,7 @@ int launch(const char *name, u32 blocks, u32 threads, void **arguments) {
 	return cuCtxSynchronize();
 }
 
-// report_sum prints a number that tells whether bytes are the same.
+// report_sum prints a checksum, to compare runs.
 void report_sum(const char *name, const void *p, size_t n) {
 	u64 h = 14695981039346656037u;
 	for (size_t b = 0; b < n; b++)
@@ -103,7 +103,7 @@ char *read_file(const char *path) {
 	return text;
 }
 
-// load prints what the driver says of a module that it refuses.
+// load prints the driver's message about a module that it refuses.
 static void load(const char *path) {
 	char log[1000] = "", *text = read_file(path);
 	int options[] = {5, 6};

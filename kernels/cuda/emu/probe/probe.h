@@ -63,12 +63,12 @@ extern u64 (*grpo_emu_instructions)(void);
 CALLS(DECLARE)
 #undef DECLARE
 
-// must ends the program with the call and its error, if it is one.
+// must ends the program with the call and its error if it fails.
 #define must(call) check(call, #call)
 void check(int r, const char *call);
 const char *error_name(int r);
 
-// Of the program: the module that its first argument names, memory, launches in one dimension.
+// The program's state: the module that its first argument names, memory, launches in one dimension.
 extern Handle module;
 Handle kernel(const char *name);
 Pointer device(const void *from, size_t n);

@@ -1,4 +1,4 @@
-// What lanes do together, and every kind of memory, beside the host.
+// Warp operations, and every kind of memory, beside the host.
 #include "probe.h"
 
 #include <math.h>
@@ -44,7 +44,7 @@ static void largest(void) {
 	free(x);
 }
 
-// lane answers for one lane l of a warp with numbers v.
+// lane computes the results of lane l of a warp with numbers v.
 static void lane(const u32 *v, u32 l, u32 *answer) {
 	u32 add = 0, odd = 0, five = 0, seven = 0, match = 0, exclusive = 0;
 	s32 least = INT32_MAX;

@@ -1,4 +1,4 @@
-// Instructions one by one, over random numbers and the edges of each kind, beside what C says of them.
+// Single instructions, over random numbers and edge cases of each kind, beside the result in C.
 #include "probe.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@ static float lesser(float a, float b) {
 
 static float flushed(float a) { return isnan(a) || fabsf(a) >= 0x1p-126f ? a : copysignf(0, a); }
 
-// negated changes the sign of a NaN too.
+// negated flips the sign of NaN, too.
 static float negated(float a) { return copysignf(a, signbit(a) ? 1.0f : -1.0f); }
 
 static s64 held(double v, s64 low, s64 high) { return isnan(v) ? 0 : v <= (double)low ? low : v >= (double)high ? high : (s64)v; }
@@ -51,7 +51,7 @@ static float from_f16(u16 h) {
 	return (float)(h & 0x8000 ? -v : v);
 }
 
-// bits_of_float: a NaN that was computed is the device's own.
+// bits_of_float: a computed NaN has the device's bits.
 static u64 bits_of_float(float f) {
 	u32 b;
 	memcpy(&b, &f, 4);

@@ -1,5 +1,5 @@
-// Package apart has the tests of a package run tasks in processes of their own, whose driver is not open yet, whatever the settings of
-// a device that it reads once.
+// Package apart runs tasks of a package's tests in processes of their own, where the driver is not open yet, since a driver reads the
+// settings of an emulated device only once.
 package apart
 
 import (
@@ -19,7 +19,7 @@ const variable = "GRPO_CUDA_TEST_TASK"
 // Tasks are what a process may do in place of the tests, by name.
 type Tasks map[string]func() error
 
-// Main runs the task of this process and ends it, or comes back where it has none: TestMain begins with it.
+// Main runs the task of this process and exits; without one it returns. TestMain calls it first.
 func (all Tasks) Main() {
 	do, ok := all[os.Getenv(variable)]
 	if !ok {
@@ -32,7 +32,7 @@ func (all Tasks) Main() {
 	os.Exit(0)
 }
 
-// Run runs a task in a process of its own, and gives what it printed.
+// Run runs a task in a process of its own, and returns its output.
 func Run(t *testing.T, task string, env ...string) (out string, ok bool) {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe")
@@ -44,7 +44,7 @@ func Run(t *testing.T, task string, env ...string) (out string, ok bool) {
 	return strings.TrimSpace(string(text)), err == nil
 }
 
-// Emulated runs a task whose driver is the emulated device.
+// Emulated runs a task with the emulated device as its driver.
 func Emulated(t *testing.T, task string, env ...string) (out string, ok bool) {
 	t.Helper()
 	library, err := emu.Library()

@@ -1,5 +1,5 @@
-// Kernels with one mistake each, and the same without: right says which. What the emulated device tells of them is in
-// docs/emulator.md.
+// Kernels with one mistake each, and the same without it, if right is set. docs/emulator.md has what the emulated device reports about
+// them.
 #include "probe.h"
 
 #define PAIR(name, parameters, ...)                                                                                              \
@@ -8,7 +8,7 @@
 	KERNEL THREADS(256) name##_wrong parameters { name<false>(__VA_ARGS__); }                                                    \
 	template <bool right> DEVICE void name parameters
 
-// Each thread takes its neighbour's number from shared memory.
+// Each thread reads its neighbour's number from shared memory.
 PAIR(missing_barrier, (float *out, const float *in), out, in) {
 	__shared__ float all[256];
 	all[thread()] = in[index()];
@@ -23,7 +23,7 @@ PAIR(missing_bound, (float *out, const float *in, u32 n), out, in, n) {
 		out[i] = 2 * in[i];
 }
 
-// Each thread has its 16 bytes brought, and doubles them.
+// Each thread copies its 16 bytes to shared memory, and doubles them.
 PAIR(missing_wait, (float *out, const float *in), out, in) {
 	__shared__ __attribute__((aligned(16))) float all[256 * 4];
 	float *mine = all + thread() * 4;
@@ -35,7 +35,7 @@ PAIR(missing_wait, (float *out, const float *in), out, in) {
 		out[index() * 4 + n] = 2 * mine[n];
 }
 
-// A block sums a row; rows have 100 numbers, which are not padded.
+// A block sums a row of 100 numbers, without padding.
 PAIR(wrong_stride, (float *out, const float *in), out, in) {
 	const float *row = in + block() * (right ? 100 : 104);
 	float s = 0;
@@ -63,7 +63,7 @@ PAIR(misaligned, (float *out, const float *in), out, in) {
 	out[index()] = v.all[0] + v.all[1] + v.all[2] + v.all[3];
 }
 
-// Sums on top of what is there, which the host has to clear first.
+// Sums on top of the old content, which the host has to clear first.
 PAIR(uninitialised, (float *out, const float *in), out, in) {
 	float v = right ? 0 : out[index()];
 	out[index()] = v + in[index()];
@@ -76,7 +76,7 @@ PAIR(lane_mask, (float *out, const float *in), out, in) {
 	out[index()] = v;
 }
 
-// As much shared memory as the launch gives.
+// Uses as much shared memory as the launch gives.
 PAIR(large_shared, (float *out, u32 n), out, n) {
 	extern __shared__ float dynamic[];
 	for (u32 i = thread(); i < n; i += threads())
@@ -85,7 +85,7 @@ PAIR(large_shared, (float *out, u32 n), out, n) {
 	out[thread()] = dynamic[n - 1 - thread()] + (right ? 0 : 1);
 }
 
-// Half of the block comes to a barrier of all.
+// Half of the block reaches a barrier of the whole block.
 PAIR(divergent_barrier, (float *out, const float *in), out, in) {
 	__shared__ float all[256];
 	all[thread()] = in[index()];
@@ -94,7 +94,7 @@ PAIR(divergent_barrier, (float *out, const float *in), out, in) {
 	out[index()] = all[thread()];
 }
 
-// Two warps hand a tile over by a barrier of their own.
+// Two warps hand over a tile by a named barrier.
 PAIR(named_barrier, (float *out, const float *in), out, in) {
 	__shared__ float all[4][64];
 	u32 pair = thread() / 64, t = thread() % 64;

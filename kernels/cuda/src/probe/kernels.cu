@@ -1,4 +1,4 @@
-// Kernels that are right, one for each way in which threads work together.
+// Correct kernels, one for each way in which threads cooperate.
 #include "probe.h"
 
 KERNEL saxpy(float *y, const float *x, float a, u32 n) {
@@ -39,7 +39,7 @@ KERNEL THREADS(256) scan(u32 *out, const u32 *in) {
 	out[index()] = sums[from][t];
 }
 
-// The number of steps until the Collatz sequence of i + 1 comes to 1: every lane another one.
+// The number of steps until the Collatz sequence of i + 1 reaches 1: different in every lane.
 KERNEL collatz(u32 *steps, u32 n) {
 	u32 i = index(), count = 0;
 	if (i >= n)
@@ -49,8 +49,8 @@ KERNEL collatz(u32 *steps, u32 n) {
 	steps[i] = count;
 }
 
-// out [rows, columns] = x [rows, depth] · wᵀ, w [columns, depth]: tiles of 32 × 64 by four warps, depth in steps of 32 that
-// cp.async brings two steps ahead. rows, columns and depth are multiples of the tile.
+// out [rows, columns] = x [rows, depth] · wᵀ, w [columns, depth]: tiles of 32 × 64 by four warps, depth in steps of 32 that cp.async
+// copies two steps ahead. rows, columns and depth are multiples of the tile.
 constexpr int high = 32, wide = 64, deep = 32, stages = 3, padded = deep + 8;
 
 struct Tiles {

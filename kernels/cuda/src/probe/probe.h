@@ -1,4 +1,4 @@
-// CUDA C++ for clang without a toolkit: the words and builtins that the probe kernels use.
+// The keywords and builtins of CUDA C++ that the probe kernels use, for clang without a toolkit.
 #pragma once
 #include "../words.h"
 #define THREADS(n) __attribute__((launch_bounds(n)))

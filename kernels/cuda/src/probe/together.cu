@@ -1,4 +1,4 @@
-// What lanes do together, and every kind of memory.
+// Operations over a warp, and every kind of memory.
 #include "probe.h"
 
 // Counts of the low six bits: in shared memory first, then for all blocks. The sums are integers: their order does not matter.
@@ -15,7 +15,7 @@ KERNEL THREADS(256) histogram(u32 *counts, const u32 *x, u32 n) {
 		asm volatile("atom.global.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(counts + thread()), "r"(mine[thread()]) : "memory");
 }
 
-// The largest number by compare-and-swap, and by its own instruction.
+// The maximum by compare-and-swap, and by its own instruction.
 KERNEL largest(u32 *out, const u32 *x) {
 	u32 v = x[index()], old = 0, seen;
 	do {
@@ -27,7 +27,7 @@ KERNEL largest(u32 *out, const u32 *x) {
 
 #define WARP(result, kind, ptx, ...) asm volatile(ptx : "=" kind(result) : __VA_ARGS__)
 
-// Eleven answers for each lane: shuffles, votes, reductions.
+// Eleven results for each lane: shuffles, votes, reductions.
 KERNEL votes(u32 *out, const u32 *x, u32 n) {
 	u32 i = index(), v = x[i], r;
 	out[i] = __nvvm_shfl_sync_up_i32(~0u, (int)v, 3, 0), out += n;
@@ -42,7 +42,7 @@ KERNEL votes(u32 *out, const u32 *x, u32 n) {
 	out[i] = r, out += n;
 	WARP(r, "r", "match.any.sync.b32 %0, %1, 0xffffffff;", "r"(v & 7));
 	out[i] = r, out += n;
-	if (v & 1) // lanes that are here name themselves
+	if (v & 1) // the active lanes
 		WARP(r, "r", "{.reg .b32 here; activemask.b32 here; redux.sync.xor.b32 %0, %1, here;}", "r"(v));
 	else
 		WARP(r, "r", "mov.u32 %0, %%lanemask_lt;", "r"(v));
@@ -56,7 +56,7 @@ __device__ u32 offset = 11;
 struct alignas(8) Pair { u32 a, b; };
 struct alignas(16) Quad { u32 a, b, c, d; };
 
-// Bytes, halves, vectors; a table of the module; an array that finds no registers; a pointer of either space.
+// Bytes, 16-bit numbers, vectors; a constant table; an array too large for registers; a generic pointer to either space.
 KERNEL THREADS(64) memories(u32 *out, const unsigned char *x, u32 n) {
 	__shared__ u32 shared[64];
 	u32 t = thread(), local[16];
@@ -72,7 +72,7 @@ KERNEL THREADS(64) memories(u32 *out, const unsigned char *x, u32 n) {
 	out[t] = either[63 - t] + p.a + 3 * p.b + 5 * q.a + 7 * q.b + 11 * q.c + 13 * q.d;
 }
 
-// cp.async of all sizes, with what is missing as zeros; memory whose size the launch gives.
+// cp.async of all sizes, padded with zeros; dynamic shared memory.
 KERNEL THREADS(32) arrivals(u32 *out, const u32 *x) {
 	extern __shared__ __attribute__((aligned(16))) u32 place[];
 	u32 t = thread(), *mine = place + 8 * t;

@@ -1,4 +1,4 @@
-// Every row of zoo.def, over all inputs. A value of each kind is a u64 in memory; out has a column of n for each row.
+// Evaluates every row of zoo.def over all inputs. Values of all kinds are stored as u64; out has a column of n for each row.
 #include "probe.h"
 
 DEVICE float as_float(u64 v) { return __builtin_bit_cast(float, (u32)v); }

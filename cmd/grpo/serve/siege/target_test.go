@@ -31,10 +31,10 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// asServer makes the test binary the server, for a process that can be measured.
+// asServer makes the test binary run the server, in a process that can be measured.
 const asServer = "GRPO_SIEGE_AS_SERVER"
 
-// TestMain is one or the other.
+// TestMain runs the server or the tests.
 func TestMain(m *testing.M) {
 	if os.Getenv(asServer) == "" {
 		os.Exit(m.Run())
@@ -52,8 +52,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// castle is a server under siege: ada lives in it, mallory has a key, too.
-type castle struct {
+// target is a server under attack: ada is an ordinary client, mallory the attacker, who has a key, too.
+type target struct {
 	t            *testing.T
 	cmd          *exec.Cmd
 	address, url string
@@ -65,11 +65,11 @@ type castle struct {
 
 var said = regexp.MustCompile(`serving .* on (https?://(\S+))/v1`)
 
-// build starts a server with more flags.
-func build(t *testing.T, flags ...string) *castle {
+// start starts a server with additional flags.
+func start(t *testing.T, flags ...string) *target {
 	t.Helper()
 	dir := t.TempDir()
-	c := &castle{t: t, store: filepath.Join(dir, "store"), log: filepath.Join(dir, "log")}
+	c := &target{t: t, store: filepath.Join(dir, "store"), log: filepath.Join(dir, "log")}
 	var lines string
 	for name, to := range map[string]*string{"ada": &c.ada, "mallory": &c.mallory} {
 		key, line, err := gate.NewKey(name)
@@ -83,7 +83,7 @@ func build(t *testing.T, flags ...string) *castle {
 	args := append([]string{"--listen", "127.0.0.1:0", "--keys", keys, "--store", c.store, "--max-sequences", "8"}, flags...)
 	c.cmd = exec.Command(exe, args...)
 	c.cmd.Env = append(os.Environ(), asServer+"=1")
-	if other := os.Getenv("GRPO_SIEGE_BINARY"); other != "" { // another version, to compare with
+	if other := os.Getenv("GRPO_SIEGE_BINARY"); other != "" { // another version, for comparison
 		c.cmd = exec.Command(other, append([]string{"serve"}, args...)...)
 	}
 	log, err := os.Create(c.log)
@@ -103,13 +103,13 @@ func build(t *testing.T, flags ...string) *castle {
 	return c
 }
 
-func (c *castle) said() string {
+func (c *target) said() string {
 	text, _ := os.ReadFile(c.log)
 	return string(text)
 }
 
-// ping is what ada asks all the time.
-func (c *castle) ping(to *http.Client) (time.Duration, error) {
+// ping is the request that ada repeats during an attack.
+func (c *target) ping(to *http.Client) (time.Duration, error) {
 	began := time.Now()
 	r, err := http.NewRequest("GET", c.url+"/v1/models", nil)
 	if err != nil {
@@ -127,19 +127,19 @@ func (c *castle) ping(to *http.Client) (time.Duration, error) {
 	return time.Since(began), nil
 }
 
-// cost is what something took of the server.
+// cost is what an attack costs the server.
 type cost struct {
 	cpu, wall, wait time.Duration
-	memory          int64 // bytes at the most, beyond what it had before
+	memory          int64 // peak, in bytes beyond the usage before
 }
 
-// measure has ada ask while something is done to the server. She is answered, whatever that is.
-func (c *castle) measure(do func()) (k cost) {
+// measure has ada send requests during an attack. She must always be answered.
+func (c *target) measure(do func()) (k cost) {
 	c.t.Helper()
 	ada := &http.Client{Transport: c.http.Transport.(*http.Transport).Clone(), Timeout: time.Minute}
 	_, err := c.ping(ada)
 	require.NoError(c.t, err)
-	require.NoError(c.t, os.WriteFile(c.proc("clear_refs"), []byte("5"), 0)) // the peak begins anew
+	require.NoError(c.t, os.WriteFile(c.proc("clear_refs"), []byte("5"), 0)) // resets the peak
 	before, used, began := c.memory("VmHWM"), c.processor(), time.Now()
 	stop, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -165,10 +165,10 @@ func (c *castle) measure(do func()) (k cost) {
 	return k
 }
 
-func (c *castle) proc(name string) string { return fmt.Sprintf("/proc/%d/%s", c.cmd.Process.Pid, name) }
+func (c *target) proc(name string) string { return fmt.Sprintf("/proc/%d/%s", c.cmd.Process.Pid, name) }
 
-// memory is a line of the process's status, in bytes.
-func (c *castle) memory(line string) int64 {
+// memory reads a line of the process's status, in bytes.
+func (c *target) memory(line string) int64 {
 	text, err := os.ReadFile(c.proc("status"))
 	require.NoError(c.t, err)
 	_, after, _ := strings.Cut(string(text), line+":")
@@ -177,13 +177,13 @@ func (c *castle) memory(line string) int64 {
 	return kb << 10
 }
 
-// processor is the time that the process had of it.
-func (c *castle) processor() time.Duration {
+// processor is the processor time of the process.
+func (c *target) processor() time.Duration {
 	text, err := os.ReadFile(c.proc("stat"))
 	require.NoError(c.t, err)
 	_, after, _ := strings.Cut(string(text), ") ")
 	parts, ticks := strings.Fields(after), 0
-	for _, p := range parts[11:13] { // in user mode, in the kernel
+	for _, p := range parts[11:13] { // user and kernel time
 		n, err := strconv.Atoi(p)
 		require.NoError(c.t, err)
 		ticks += n
@@ -191,11 +191,11 @@ func (c *castle) processor() time.Duration {
 	return time.Duration(ticks) * 10 * time.Millisecond
 }
 
-// ask sends a request to a path as it stands; headers are names with their values after them.
-func (c *castle) ask(method, path, key string, body io.Reader, headers ...string) (status int, text string) {
+// ask sends a request to a path without cleaning it; headers are names, each followed by its value.
+func (c *target) ask(method, path, key string, body io.Reader, headers ...string) (status int, text string) {
 	r, err := http.NewRequest(method, c.url+"/", body)
 	require.NoError(c.t, err)
-	r.URL.Opaque = path // as it stands
+	r.URL.Opaque = path // not cleaned
 	if key != "" {
 		r.Header.Set("Authorization", "Bearer "+key)
 	}
@@ -211,8 +211,8 @@ func (c *castle) ask(method, path, key string, body io.Reader, headers ...string
 	return res.StatusCode, string(all)
 }
 
-// honest sends n of the cheapest requests that are answered, one after the other.
-func (c *castle) honest(n int) {
+// honest sends n of the cheapest valid requests, one after the other.
+func (c *target) honest(n int) {
 	for range n {
 		status, _ := c.ask("GET", models, c.mallory, nil)
 		require.Equal(c.t, 200, status)
@@ -220,11 +220,11 @@ func (c *castle) honest(n int) {
 }
 
 // post sends JSON with mallory's key.
-func (c *castle) post(path, body string) (int, string) {
+func (c *target) post(path, body string) (int, string) {
 	return c.ask("POST", path, c.mallory, strings.NewReader(body))
 }
 
-func (c *castle) dial() net.Conn {
+func (c *target) dial() net.Conn {
 	c.t.Helper()
 	conn, err := net.Dial("tcp", c.address)
 	require.NoError(c.t, err)
@@ -232,8 +232,8 @@ func (c *castle) dial() net.Conn {
 	return conn
 }
 
-// answers reads the statuses that come over a connection until it ends, or nothing comes for long.
-func (c *castle) answers(conn net.Conn, patience time.Duration) (list []int) {
+// answers reads the statuses that arrive on a connection until it ends, or nothing arrives for `patience`.
+func (c *target) answers(conn net.Conn, patience time.Duration) (list []int) {
 	in := bufio.NewReader(conn)
 	for {
 		conn.SetReadDeadline(time.Now().Add(patience))
@@ -246,12 +246,12 @@ func (c *castle) answers(conn net.Conn, patience time.Duration) (list []int) {
 	}
 }
 
-// tinker is a client that trains, with a key.
-func (c *castle) tinker(key string) *client.Client {
+// tinker is a training client with the given key.
+func (c *target) tinker(key string) *client.Client {
 	return &client.Client{URL: c.url, Key: key, Patience: 20 * time.Second}
 }
 
-// tally counts what was answered.
+// tally counts answers by status.
 type tally struct {
 	mu    sync.Mutex
 	count map[string]int

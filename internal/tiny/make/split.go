@@ -22,11 +22,11 @@ const (
 	testsTrain, testsHeldOut = 3, 6 // per problem; a test takes time in a run
 )
 
-// world says which families are trained on, and which are held back.
-type world struct{ train, heldOut, validation []family }
+// familySplit says which families are trained on, and which are held back.
+type familySplit struct{ train, heldOut, validation []family }
 
-// newWorld holds back families for the two sets, with the same number of each op and each output, or one more.
-func newWorld() (w world) {
+// newFamilySplit holds back families for the two sets, with the same number of each op and each output, or one more.
+func newFamilySplit() (w familySplit) {
 	rng := rand.New(rand.NewPCG(problemSeed, 0))
 	grid, back := byOp(), map[string]int{} // by output: how many are held back
 	rng.Shuffle(len(grid), func(i, j int) { grid[i], grid[j] = grid[j], grid[i] })
@@ -57,7 +57,7 @@ type sets struct {
 }
 
 // problems draws the sets. All statements differ, and no solution of a held-out problem solves a training problem.
-func (w world) problems() *sets {
+func (w familySplit) problems() *sets {
 	s := &sets{taken: map[string]bool{}}
 	s.heldOut = s.held(w.train, w.heldOut, instancesHeldOut, rand.New(rand.NewPCG(heldOutSeed, 0)))
 	s.validation = s.held(w.train, w.validation, instancesValidation, rand.New(rand.NewPCG(validationSeed, 0)))

@@ -18,8 +18,8 @@ import (
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/client"
 )
 
-// tuition are attacks by Tinker's protocol.
-var tuition = []attack{
+// tinkerAttacks are attacks by Tinker's protocol.
+var tinkerAttacks = []attack{
 	{name: "another's sessions, models, checkpoints, results", quick: true, do: others},
 	{name: "addresses of archives that nobody signed", do: archives},
 	{name: "names of checkpoints that lead out of the store", quick: true, do: checkpoints},
@@ -32,7 +32,7 @@ var tuition = []attack{
 }
 
 // trained is a session with a model that has a checkpoint.
-func (c *castle) trained(key string) (n *client.Session, m *client.Training, path string) {
+func (c *target) trained(key string) (n *client.Session, m *client.Training, path string) {
 	ctx := context.Background()
 	n, err := c.tinker("tml-" + key).Connect(ctx)
 	require.NoError(c.t, err)
@@ -43,7 +43,7 @@ func (c *castle) trained(key string) (n *client.Session, m *client.Training, pat
 	return n, m, path
 }
 
-func others(c *castle) string {
+func others(c *target) string {
 	n, m, path := c.trained(c.ada)
 	var got tally
 	run := "/api/v1/training_runs/" + m.ID
@@ -67,7 +67,7 @@ func others(c *castle) string {
 	return got.String()
 }
 
-func archives(c *castle) string {
+func archives(c *target) string {
 	_, m, _ := c.trained(c.ada)
 	to := *c.http
 	to.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -87,7 +87,7 @@ func archives(c *castle) string {
 	var got tally
 	for at := strings.LastIndex(address, "/") + 1; at < len(address); at++ {
 		forged := address[:at] + string(address[at]^1) + address[at+1:]
-		if at == len(address)-1 { // of the last letter, the last bits say nothing
+		if at == len(address)-1 { // the last bits of the last letter have no meaning
 			forged = address[:at]
 		}
 		got.add(statusOf(c.ask("GET", forged, "", nil)))
@@ -101,7 +101,7 @@ func archives(c *castle) string {
 	return got.String()
 }
 
-func checkpoints(c *castle) string {
+func checkpoints(c *target) string {
 	_, m, path := c.trained(c.mallory)
 	ctx, failed := context.Background(), 0
 	for _, name := range []string{"../x", "..", "", "a/b", ".hidden", "x\x00", "/etc/passwd", strings.Repeat("a", 129), "ä", "a\nb",
@@ -123,10 +123,10 @@ func checkpoints(c *castle) string {
 	return fmt.Sprintf("%d failed by their futures", failed)
 }
 
-func polls(c *castle) string {
+func polls(c *target) string {
 	_, m, _ := c.trained(c.mallory)
 	ctx := context.Background()
-	m.Seq++ // one that does not come
+	m.Seq++ // a sequence number that is never sent
 	_, err := m.OptimStep(ctx, 1)
 	require.NoError(c.t, err)
 	var got tally
@@ -157,7 +157,7 @@ func sparse(model string, seq int64) []byte {
 	return field(number(field(nil, 1, []byte(model)), 2, uint64(seq)), 3, datum)
 }
 
-func tensors(c *castle) string {
+func tensors(c *target) string {
 	_, m, _ := c.trained(c.mallory)
 	var got tally
 	var all sync.WaitGroup
@@ -175,7 +175,7 @@ func tensors(c *castle) string {
 	return got.String()
 }
 
-func manyModels(c *castle) string {
+func manyModels(c *target) string {
 	ctx := context.Background()
 	n, err := c.tinker("tml-" + c.mallory).Connect(ctx)
 	require.NoError(c.t, err)
@@ -197,7 +197,7 @@ func manyModels(c *castle) string {
 	return got.String()
 }
 
-func fill(c *castle) string {
+func fill(c *target) string {
 	_, m, _ := c.trained(c.mallory)
 	began := time.Now()
 	for i := range 100000 {
@@ -212,14 +212,14 @@ func fill(c *castle) string {
 	return "no end"
 }
 
-// fullDisk puts the store on a small disk, which somebody else fills.
-func fullDisk(c *castle) string {
+// fullDisk puts the store on a small disk, which another file fills.
+func fullDisk(c *target) string {
 	dir := c.t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=24m"); err != nil {
 		c.t.Skip("this machine mounts no small disk: ", err)
 	}
 	defer syscall.Unmount(dir, syscall.MNT_DETACH)
-	small := build(c.t, "--store", filepath.Join(dir, "store"))
+	small := start(c.t, "--store", filepath.Join(dir, "store"))
 	_, m, _ := small.trained(small.mallory)
 	f, err := os.Create(filepath.Join(dir, "theirs"))
 	require.NoError(c.t, err)

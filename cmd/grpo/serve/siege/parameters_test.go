@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// requests are attacks by what is asked for.
-var requests = []attack{
+// parameterAttacks are attacks by valid JSON with hostile parameters.
+var parameterAttacks = []attack{
 	{name: "schemas and patterns that cost much", do: schemas, memory: 600, cpu: 60 * time.Second},
 	{name: "200 sets of variables for the template", do: variables, cpu: 20 * time.Second},
 	{name: "answers as long as can be: n, log-probabilities, prompts", do: longAnswers, memory: 700, cpu: 120 * time.Second},
@@ -19,12 +19,12 @@ var requests = []attack{
 		cpu: 60 * time.Second},
 }
 
-// document asks for an answer that fits a schema.
+// document requests an answer that fits a schema.
 func document(schema string) string {
 	return chat(`"response_format":{"type":"json_schema","json_schema":{"schema":` + schema + `}}`)
 }
 
-func schemas(c *castle) string {
+func schemas(c *target) string {
 	var got tally
 	for _, schema := range []string{
 		`{"pattern":"(a|b)*a(a|b){20}"}`, `{"pattern":"((a{0,100}){0,100}){0,100}"}`, `{"pattern":"(a+)+$"}`, `{"pattern":"(a|a)*b\\1"}`,
@@ -46,14 +46,14 @@ func schemas(c *castle) string {
 			got.add(status)
 		}
 	}
-	for i := range 40 { // others each time: few are kept
+	for i := range 40 { // different ones each time, since only a few are cached
 		status, _ := c.post(chats, document(fmt.Sprintf(`{"pattern":"[a-z]{%d}(a|b)*a(a|b){9}","maxLength":%d}`, i, 100+i)))
 		got.add(status)
 	}
 	return got.String()
 }
 
-func variables(c *castle) string {
+func variables(c *target) string {
 	var got tally
 	for i := range 200 {
 		status, text := c.post(chats, chat(fmt.Sprintf(`"chat_template_kwargs":{"a":"%s%d"}`, strings.Repeat("x", 15000), i)))
@@ -63,7 +63,7 @@ func variables(c *castle) string {
 	return got.String()
 }
 
-func longAnswers(c *castle) string {
+func longAnswers(c *target) string {
 	var got tally
 	got.add(statusOf(c.post(chats, `{"model":"tiny","n":128,"max_tokens":2000,"ignore_eos":true,"logprobs":true,"top_logprobs":20,`+
 		`"messages":[{"role":"user","content":"a"}]}`)))
@@ -77,7 +77,7 @@ func longAnswers(c *castle) string {
 
 func statusOf(status int, _ string) int { return status }
 
-func stops(c *castle) string {
+func stops(c *target) string {
 	var got tally
 	var list []string
 	for i := range 16 {
@@ -87,7 +87,7 @@ func stops(c *castle) string {
 	return got.String()
 }
 
-func conversations(c *castle) string {
+func conversations(c *target) string {
 	var got tally
 	rng := rand.New(rand.NewPCG(1, 2))
 	call := `{"function":{"name":"f","arguments":{"a":"` + strings.Repeat("x", 100) + `"}}}`

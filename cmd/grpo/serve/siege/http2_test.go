@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// certificate is one that its owner signed, as flags of a server.
+// certificate is a self-signed certificate, as flags of a server.
 func certificate(t *testing.T) []string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -39,7 +39,7 @@ func certificate(t *testing.T) []string {
 	return []string{"--tls-cert", write("CERTIFICATE", cert), "--tls-key", write("PRIVATE KEY", secret)}
 }
 
-// The frames of HTTP/2 that are sent.
+// Types and flags of HTTP/2 frames.
 const (
 	frameHeaders      = 1
 	frameReset        = 3
@@ -54,11 +54,11 @@ func frame(kind, flags byte, stream uint32, payload []byte) []byte {
 	return append(b, payload...)
 }
 
-// getRoot are the headers of GET https://localhost/, and more may follow.
+// getRoot are the HPACK headers of GET https://localhost/, to which more may be appended.
 var getRoot = append([]byte{0x82, 0x87, 0x84, 0x41, 9}, "localhost"...)
 
-// flooded sends frames over a connection of HTTP/2 until the server has enough, and gives how many that were.
-func (c *castle) flooded(most int, frames func(i int) []byte) int {
+// flooded sends HTTP/2 frames over a connection until the server closes it, and returns how many it accepted.
+func (c *target) flooded(most int, frames func(i int) []byte) int {
 	conn, err := tls.Dial("tcp", c.address, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	require.NoError(c.t, err)
 	defer conn.Close()
@@ -75,7 +75,7 @@ func (c *castle) flooded(most int, frames func(i int) []byte) int {
 	return most
 }
 
-func rapidReset(c *castle) string {
+func rapidReset(c *target) string {
 	n := 0
 	for range 4 {
 		n += c.flooded(50000, func(i int) []byte {
@@ -86,8 +86,8 @@ func rapidReset(c *castle) string {
 	return fmt.Sprintf("%d were taken", n)
 }
 
-func continuations(c *castle) string {
-	more := append([]byte{0x40, 1, 'x', 0x7f, 0x80, 0x7f}, make([]byte, 1000)...) // a header of 16 KB, a part at a time
+func continuations(c *target) string {
+	more := append([]byte{0x40, 1, 'x', 0x7f, 0x80, 0x7f}, make([]byte, 1000)...) // a header of 16 KB, in parts
 	n := c.flooded(100000, func(i int) []byte {
 		if i == 0 {
 			return frame(frameHeaders, 1, 1, getRoot)

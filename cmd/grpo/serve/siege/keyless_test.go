@@ -16,8 +16,8 @@ const (
 	texts  = "/v1/completions"
 )
 
-// strangers have no key, or try whether names lead anywhere.
-var strangers = []attack{
+// keylessAttacks are attacks without a key, or by names of things that belong to others or do not exist.
+var keylessAttacks = []attack{
 	{name: "no key, and a key where none is read", quick: true, do: oddKeys},
 	{name: "20,000 wrong keys", asks: 20000, do: wrongKeys},
 	{name: "names that lead out of their folder", quick: true, do: paths},
@@ -25,7 +25,7 @@ var strangers = []attack{
 	{name: "10,000 paths, for the metrics", asks: 15000, do: labels},
 }
 
-func oddKeys(c *castle) string {
+func oddKeys(c *target) string {
 	var got tally
 	for _, headers := range [][]string{
 		nil, {"Authorization", ""}, {"Authorization", c.ada}, {"Authorization", "Basic " + c.ada}, {"Authorization", "Bearer  " + c.ada},
@@ -48,8 +48,8 @@ func oddKeys(c *castle) string {
 	return got.String()
 }
 
-// wrongKeys tells whether a key that is nearly right is answered at another pace than one that is all wrong.
-func wrongKeys(c *castle) string {
+// wrongKeys checks that a nearly correct key is not answered at another speed than an entirely wrong one.
+func wrongKeys(c *target) string {
 	var took [2][]time.Duration
 	for i := range 20000 {
 		key := c.ada[:len(c.ada)-1] + "!"
@@ -71,14 +71,14 @@ func wrongKeys(c *castle) string {
 		median[1].Microseconds())
 }
 
-// hostileNames are names of things that are not there, written in ways that could lead somewhere.
+// hostileNames are names of nothing that exists, in spellings that might escape from their folder.
 var hostileNames = []string{"..", "../../etc/passwd", "%2e%2e%2f%2e%2e%2fetc%2fpasswd", "..%2f..%2fsecret", "..%5c..%5csecret",
 	"%00", "tiny%00", "tiny/",
 	"/etc/passwd", "%2fetc%2fpasswd", ".", "%2e", "tiny%2f..%2ftiny2", "ｔiny", "%ef%bd%94iny", "tiny%0a", "tiny%20", "TINY", "%ff%fe",
 	"~root", "$HOME",
 	"tiny;id", "con", strings.Repeat("a", 4000), strings.Repeat("../", 900), strings.Repeat("%2e", 900)}
 
-func paths(c *castle) string {
+func paths(c *target) string {
 	var got tally
 	for _, name := range hostileNames {
 		for _, path := range []string{models + "/" + name, "/api/v1/sessions/" + name, "/api/v1/samplers/" + name,
@@ -87,7 +87,7 @@ func paths(c *castle) string {
 			"/api/v1/training_runs/a/checkpoints/" + name + "/a/archive", "/api/v1/training_runs/a/checkpoints/weights/" + name + "/archive",
 			"/api/v1/archives/" + name, "/api/v1/archives/" + name + ".x"} {
 			status, text := c.ask("GET", path, c.mallory, nil)
-			if status == 200 { // a path that is cleaned may be that of a list
+			if status == 200 { // a cleaned path may be that of a list
 				require.NotContains(c.t, text, "root:", path)
 				require.NotContains(c.t, text, "secret", path)
 				continue
@@ -113,8 +113,8 @@ func paths(c *castle) string {
 	return got.String()
 }
 
-// logged tries to write lines of its own to the log.
-func logged(c *castle) string {
+// logged tries to forge lines of the log.
+func logged(c *target) string {
 	var got tally
 	for _, path := range []string{"/a%0a%7b%22level%22:%22ERROR%22%7d", "/%1b%5b2J", "/\u2028", "/%e2%80%a8x", "/" +
 		strings.Repeat("%0d%0a", 200)} {
@@ -131,7 +131,7 @@ func logged(c *castle) string {
 	return got.String()
 }
 
-func labels(c *castle) string {
+func labels(c *target) string {
 	for i := range 10000 {
 		c.ask([]string{"GET", "BREW", fmt.Sprintf("M%d", i)}[i%3], fmt.Sprintf([]string{"/x%d", models + "/%d", "/api/v1/%d"}[i%3], i),
 			c.mallory, nil)

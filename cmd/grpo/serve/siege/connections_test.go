@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// wires are attacks by the way in which something is sent.
-var wires = []attack{
+// connectionAttacks are attacks by the way in which a request is sent.
+var connectionAttacks = []attack{
 	{name: "shapes that two readers may read in two ways (smuggling)", quick: true, do: smuggled},
 	{name: "floods of headers: 10,000, 1 MB, 500 alike", quick: true, do: headers},
 	{name: "2,000 requests at once over one connection (pipelining)", do: pipelined},
@@ -28,12 +28,12 @@ var wires = []attack{
 	{name: "10,000 connections", do: crowd, memory: 128},
 }
 
-// raw sends something over a connection of its own.
-func (c *castle) raw(text string, got *tally) []int {
+// raw sends bytes over a connection of its own.
+func (c *target) raw(text string, got *tally) []int {
 	return c.rawPatiently(text, got, 300*time.Millisecond)
 }
 
-func (c *castle) rawPatiently(text string, got *tally, patience time.Duration) []int {
+func (c *target) rawPatiently(text string, got *tally, patience time.Duration) []int {
 	conn := c.dial()
 	io.WriteString(conn, text)
 	list := c.answers(conn, patience)
@@ -47,7 +47,7 @@ func (c *castle) rawPatiently(text string, got *tally, patience time.Duration) [
 	return list
 }
 
-func smuggled(c *castle) string {
+func smuggled(c *target) string {
 	var got tally
 	inner := "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 	head := "POST " + texts + " HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + c.mallory + "\r\n"
@@ -76,7 +76,7 @@ func smuggled(c *castle) string {
 		"TLS":                     "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + strings.Repeat("a", 200),
 		"noise":                   strings.Repeat("\x00\xff\r\n", 5000),
 	} {
-		if name == "length and chunks" { // chunks count, as HTTP has it: what comes after them is another request
+		if name == "length and chunks" { // chunked encoding wins, by the standard: the rest is another request
 			last := strings.TrimSuffix(text, "\r\n") + "Connection: close\r\n\r\n"
 			require.Equal(c.t, []int{400, 200}, c.rawPatiently(last, &got, time.Minute))
 			continue
@@ -90,7 +90,7 @@ func smuggled(c *castle) string {
 	return got.String()
 }
 
-func headers(c *castle) string {
+func headers(c *target) string {
 	var got tally
 	head := "GET " + models + " HTTP/1.1\r\nHost: localhost\r\n"
 	c.raw(head+strings.Repeat("X-A: b\r\n", 10000)+"\r\n", &got)
@@ -100,7 +100,7 @@ func headers(c *castle) string {
 	return got.String()
 }
 
-func pipelined(c *castle) string {
+func pipelined(c *target) string {
 	conn := c.dial()
 	go conn.Write(bytes.Repeat([]byte("GET "+models+" HTTP/1.1\r\nHost: localhost\r\n\r\n"), 2000))
 	list := c.answers(conn, 2*time.Second)
@@ -108,8 +108,8 @@ func pipelined(c *castle) string {
 	return fmt.Sprintf("%d, one after the other", list[0])
 }
 
-// trickle has clients send a part, and then a byte now and then until they are cut off.
-func trickle(c *castle, n int, text string) (first, last time.Duration, got *tally) {
+// trickle has clients send the beginning of a request, and then a byte now and then until they are cut off.
+func trickle(c *target, n int, text string) (first, last time.Duration, got *tally) {
 	got = &tally{}
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -144,21 +144,21 @@ func trickle(c *castle, n int, text string) (first, last time.Duration, got *tal
 	return first, last, got
 }
 
-func slowHeaders(c *castle) string {
+func slowHeaders(c *target) string {
 	first, last, _ := trickle(c, 900, "GET / HTTP/1.1\r\nHost: localhost\r\nX")
 	require.Less(c.t, last, 15*time.Second)
 	return fmt.Sprintf("closed after %s to %s", brief(first), brief(last))
 }
 
-func slowBodies(c *castle) string {
+func slowBodies(c *target) string {
 	head := "POST " + texts + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900\r\nAuthorization: Bearer " + c.mallory + "\r\n\r\n{"
 	first, last, got := trickle(c, 900, head)
 	require.Less(c.t, last, 70*time.Second)
 	return fmt.Sprintf("%s, after %s to %s", got, brief(first), brief(last))
 }
 
-// slowReaders ask for long streams and take none of it.
-func slowReaders(c *castle) string {
+// slowReaders request long streams and read none of them.
+func slowReaders(c *target) string {
 	body := `{"model":"tiny","prompt":"a","max_tokens":1900,"ignore_eos":true,"stream":true,"n":8,"logprobs":20}`
 	for range 4 {
 		conn := c.dial()
@@ -176,7 +176,7 @@ func slowReaders(c *castle) string {
 	return fmt.Sprintf("cut off; the last %s after it had asked", brief(time.Since(began)))
 }
 
-func halfClosed(c *castle) string {
+func halfClosed(c *target) string {
 	var got tally
 	for range 500 {
 		conn := c.dial()
@@ -190,8 +190,8 @@ func halfClosed(c *castle) string {
 	return got.String()
 }
 
-// crowd opens more connections than the server takes. Somebody who was not there before gets in all the same.
-func crowd(c *castle) string {
+// crowd opens more connections than the server accepts. A new client must still be served.
+func crowd(c *target) string {
 	var limit syscall.Rlimit
 	require.NoError(c.t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
 	limit.Cur = limit.Max

@@ -13,16 +13,16 @@ import (
 	"github.com/seed-7879b91d/grpo/model"
 )
 
-// voice renders a problem with its answers into tokens, as trainer and sampler see them.
-type voice struct {
+// textRenderer renders a problem with its answers into tokens, as trainer and sampler see them.
+type textRenderer struct {
 	tok      *tokenizer.Tokenizer
 	wording  *prompt.Builder
 	told     *template.Template
 	renderer *chat.Renderer
 }
 
-// newVoice trains the tokenizer on the corpus.
-func newVoice(c *corpus) (*voice, *tokenizer.Trained, error) {
+// newRenderer trains the tokenizer on the corpus.
+func newRenderer(c *corpus) (*textRenderer, *tokenizer.Trained, error) {
 	wording, err := tiny.Wording()
 	if err != nil {
 		return nil, nil, err
@@ -57,7 +57,7 @@ func newVoice(c *corpus) (*voice, *tokenizer.Trained, error) {
 		return nil, nil, err
 	}
 	renderer, err := chat.ForModel(tok, chat.Options{})
-	return &voice{tok, wording, told, renderer}, trained, err
+	return &textRenderer{tok, wording, told, renderer}, trained, err
 }
 
 // texts are what the tokenizer is trained on: roles and texts. For a second turn, the text is what the author is told.
@@ -75,7 +75,7 @@ func texts(wording *prompt.Builder, told *template.Template, p problem, d dialog
 	return append(said, "user\n"+text), err
 }
 
-func (v *voice) datum(p problem, d dialogue) (model.Datum, error) {
+func (v *textRenderer) datum(p problem, d dialogue) (model.Datum, error) {
 	task := p.task()
 	messages, err := v.wording.Messages(&task)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// laden is a grader that makes every program work for a while before it begins, in the sandbox.
-type laden struct {
+// slowGrader is a grader that makes every program work for a while before it begins, in the sandbox.
+type slowGrader struct {
 	reward.Grader
 	work     time.Duration
 	sleep    bool         // sleep instead of working
@@ -27,7 +27,7 @@ time.sleep(%g)
 `
 )
 
-func (l *laden) Grade(ctx context.Context, c reward.Completion) (reward.Score, error) {
+func (l *slowGrader) Grade(ctx context.Context, c reward.Completion) (reward.Score, error) {
 	code, ok := reward.Extract(c.Text)
 	if ok && l.work > 0 {
 		prelude := labour

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// bodies are attacks by what is sent, however it may be read.
-var bodies = []attack{
+// bodyAttacks are attacks by request bodies, of valid or invalid content.
+var bodyAttacks = []attack{
 	{name: "bodies of 1 GB, with a length, in chunks, without a length, at both protocols", do: gigabytes, memory: 256},
 	{name: "8 bodies of 1 GB in chunks at a time, no key", do: uninvited},
 	{name: "bodies that unpack to 1 GB (gzip, zstd)", do: packed, memory: 256},
@@ -23,7 +23,7 @@ var bodies = []attack{
 	{name: "32 times 4 MB of text that is one word, of token ids", do: words, memory: 600, cpu: 60 * time.Second},
 }
 
-// zeros is a body of so many bytes.
+// zeros is a body of `left` equal bytes.
 type zeros struct {
 	left int64
 	of   byte
@@ -41,7 +41,7 @@ func (z *zeros) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func gigabytes(c *castle) string {
+func gigabytes(c *target) string {
 	var got tally
 	for _, path := range []string{chats, texts, "/api/v1/forward_backward", "/api/v1/asample", "/api/v1/create_session",
 		"/api/v1/telemetry"} {
@@ -52,7 +52,7 @@ func gigabytes(c *castle) string {
 		go io.Copy(conn, length)
 		got.add(first(c.answers(conn, 10*time.Second)))
 		conn.Close()
-		status, _ := c.ask("POST", path, c.mallory, &zeros{1 << 30, ' '}) // in chunks
+		status, _ := c.ask("POST", path, c.mallory, &zeros{1 << 30, ' '}) // chunked
 		got.add(status)
 	}
 	list := c.raw("POST "+texts+" HTTP/1.0\r\nHost: localhost\r\nAuthorization: Bearer "+c.mallory+"\r\n\r\n"+strings.Repeat(" ",
@@ -68,7 +68,7 @@ func first(list []int) any {
 	return list[0]
 }
 
-func uninvited(c *castle) string {
+func uninvited(c *target) string {
 	var all sync.WaitGroup
 	var got tally
 	for range 8 {
@@ -81,7 +81,7 @@ func uninvited(c *castle) string {
 	return got.String()
 }
 
-func packed(c *castle) string {
+func packed(c *target) string {
 	var zipped, small bytes.Buffer
 	g := gzip.NewWriter(&zipped)
 	io.Copy(g, &zeros{1 << 30, ' '})
@@ -103,12 +103,12 @@ func packed(c *castle) string {
 	return got.String()
 }
 
-// chat is a conversation with more fields.
+// chat is a chat request with additional fields.
 func chat(more string) string {
 	return `{"model":"tiny","max_tokens":1,"messages":[{"role":"user","content":"a"}],` + more + `}`
 }
 
-func malformed(c *castle) string {
+func malformed(c *target) string {
 	var got tally
 	for _, body := range []string{
 		"", "null", "[]", "{", `{"a":}`, `{"model":"tiny"`, "\xef\xbb\xbf{}", "{}{}", `{"model":"tiny",}`, `{'model':'tiny'}`,
@@ -140,13 +140,13 @@ func malformed(c *castle) string {
 		require.Less(c.t, len(text), 1500, "%.80s", body)
 		got.add(status)
 	}
-	status, text := c.post(texts, `{"model":"tiny","prompt":"\ud83d\ude00\u0000","max_tokens":1}`) // JSON that can be read
+	status, text := c.post(texts, `{"model":"tiny","prompt":"\ud83d\ude00\u0000","max_tokens":1}`) // a valid surrogate pair, and NUL
 	require.Equal(c.t, 200, status, "%s", text)
 	return got.String()
 }
 
-// flood sends the same body many times at once.
-func (c *castle) flood(n int, got *tally, path, body string) {
+// flood sends the same body n times at once.
+func (c *target) flood(n int, got *tally, path, body string) {
 	var all sync.WaitGroup
 	for range n {
 		all.Go(func() {
@@ -161,7 +161,7 @@ func (c *castle) flood(n int, got *tally, path, body string) {
 	all.Wait()
 }
 
-// list is n parts in a text of at most 4 MB.
+// list is a JSON list with as many parts as fit into 4 MB.
 func list(open, part, end string) string {
 	const most = 4<<20 - 4096
 	var b strings.Builder
@@ -176,7 +176,7 @@ func list(open, part, end string) string {
 	return b.String() + end
 }
 
-func fields(c *castle) string {
+func fields(c *target) string {
 	var got tally
 	for _, body := range []string{
 		list(`{"model":"tiny","messages":[{"role":"user","content":"a"}]`, `,"%d":1`, `}`),
@@ -194,7 +194,7 @@ func fields(c *castle) string {
 	return got.String()
 }
 
-func words(c *castle) string {
+func words(c *target) string {
 	var got tally
 	for _, body := range []string{
 		list(`{"model":"tiny","prompt":"`, "a", `"}`),

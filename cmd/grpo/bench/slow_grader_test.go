@@ -11,7 +11,7 @@ import (
 	"github.com/seed-7879b91d/grpo/reward"
 )
 
-// echo is a grader that remembers what it was given.
+// echo is a grader that records its completions.
 type echo struct{ seen []reward.Completion }
 
 func (e *echo) Grade(_ context.Context, c reward.Completion) (reward.Score, error) {
@@ -19,9 +19,9 @@ func (e *echo) Grade(_ context.Context, c reward.Completion) (reward.Score, erro
 	return reward.Score{Verdict: reward.AC}, nil
 }
 
-func TestLadenProgramsWorkFirst(t *testing.T) {
+func TestSlowGraderWorksFirst(t *testing.T) {
 	var e echo
-	l := laden{Grader: &e, work: 1500 * time.Microsecond}
+	l := slowGrader{Grader: &e, work: 1500 * time.Microsecond}
 	for _, text := range []string{"```python\nprint(1)\n```", "no program"} {
 		_, err := l.Grade(t.Context(), reward.Completion{Text: text})
 		require.NoError(t, err)
