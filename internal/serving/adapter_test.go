@@ -35,7 +35,7 @@ func TestAdaptersComeAndGo(t *testing.T) {
 	require.NoError(t, err)
 	dir := saved(t, base, 3)
 	require.NoError(t, h.LoadAdapter("taught", "", dir))
-	require.ErrorContains(t, h.LoadAdapter("taught", "x", dir), "is taken")
+	require.ErrorContains(t, h.LoadAdapter("taught", "x", dir), `the name "taught" is taken`)
 	require.ErrorContains(t, h.LoadAdapter("more", "taught", dir), "its base model taught is an adapter itself; expected a model, such as x")
 	taught, err := h.Find("taught")
 	require.NoError(t, err)
