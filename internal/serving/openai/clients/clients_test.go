@@ -240,5 +240,5 @@ func TestText(t *testing.T) {
 	})
 	var refused *openai.Error
 	require.True(t, errors.As(err, &refused))
-	require.Contains(t, refused.Message, "give no embeddings")
+	require.Contains(t, refused.Message, "generate text, not embeddings")
 }

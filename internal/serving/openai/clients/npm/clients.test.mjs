@@ -76,7 +76,7 @@ test('errors have their classes', async () => {
   await assert.rejects(client.chat.completions.create(ask({ temperature: -1 })), OpenAI.BadRequestError)
   await assert.rejects(client.chat.completions.create(ask({ model: 'other' })), OpenAI.NotFoundError)
   await assert.rejects(new OpenAI({ apiKey: 'sk-wrong', maxRetries: 0 }).models.list(), OpenAI.AuthenticationError)
-  await assert.rejects(client.embeddings.create({ model: 'tiny', input: 'a' }), (e) => e instanceof OpenAI.NotFoundError && /no embeddings/.test(e.message))
+  await assert.rejects(client.embeddings.create({ model: 'tiny', input: 'a' }), (e) => e instanceof OpenAI.NotFoundError && /not embeddings/.test(e.message))
   await assert.rejects(client.chat.completions.create(ask({ messages: [{ role: 'user', content: 'a'.repeat(5 << 20) }] })), (e) => e.status === 413)
   await assert.rejects(client.chat.completions.create(ask({ max_completion_tokens: 5000 })), (e) => e.code === 'context_length_exceeded' && e.type === 'invalid_request_error')
 })
