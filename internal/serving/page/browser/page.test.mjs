@@ -103,7 +103,7 @@ test("the key stays in the tab, and a wrong one is asked for again", async t => 
 	const { page, context } = await open(t);
 	await page.getByLabel("Key", { exact: true }).fill("sk-WRONG");
 	await page.keyboard.press("Enter");
-	await page.waitForFunction(() => document.querySelector("#wrong").textContent.includes("not one that is known"));
+	await page.waitForFunction(() => document.querySelector("#wrong").textContent.includes("the key is unknown"));
 	await enter(page);
 	assert.deepEqual(await page.evaluate(() => [Object.keys(sessionStorage), Object.keys(localStorage), document.cookie]), [["grpo key"], [], ""]);
 	assert.deepEqual(await context.cookies(), []);
