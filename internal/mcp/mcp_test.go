@@ -231,11 +231,14 @@ func TestAddress(t *testing.T) {
 	require.Equal(t, "error: no answer within 100ms", call("hang", `{"n": 0}`))
 	require.Equal(t, 1, k.Wrong())
 	require.Equal(t, "https://host/mcp", (&Server{URL: "https://me:hush@host/mcp?key=quiet"}).String())
-	for path, token := range map[string]string{"/mcp?key=quiet": "wrong", "/away": "hush"} {
-		named, err := Read(write(t, entry(path, token)))
+	for _, c := range []struct{ path, token, says string }{
+		{"/mcp?key=quiet", "wrong", `cannot be used: calling "initialize": sending "initialize": Unauthorized`},
+		{"/away", "hush", `cannot be used: calling "initialize": sending "initialize": Not Found`},
+	} {
+		named, err := Read(write(t, entry(c.path, c.token)))
 		require.NoError(t, err)
 		_, err = Open(t.Context(), named, Options{CallTime: time.Minute})
-		require.ErrorContains(t, err, "cannot be reached")
+		require.ErrorContains(t, err, c.says)
 		require.ErrorContains(t, err, "check that the server is up, and its headers")
 		require.NotContains(t, err.Error(), "hush")
 		require.True(t, badinput.Is(err))

@@ -47,10 +47,10 @@ func (s *Server) connect(ctx context.Context, p patience) (*session, error) {
 		return nil, fmt.Errorf("(%s) printed something other than messages on its standard output (invalid %s)%s", s, printed, made.said.Last())
 	}
 	if lost := new(url.Error); errors.As(err, &lost) { // without the calls of the SDK, which say nothing to the user
-		err = lost.Err
+		return nil, fmt.Errorf("(%s) cannot be reached: %s", s, s.quiet(lost.Err))
 	}
-	if s.URL != "" {
-		return nil, fmt.Errorf("(%s) cannot be reached: %s", s, s.quiet(err))
+	if s.URL != "" { // it answered, but with a refusal, or not as a server of this protocol
+		return nil, fmt.Errorf("(%s) cannot be used: %s", s, s.quiet(err))
 	}
 	if strings.HasSuffix(err.Error(), "client is closing: EOF") && made.cmd != nil {
 		return nil, fmt.Errorf("(%s) ended before it answered \"initialize\"%s", s, made.said.Last())
