@@ -196,7 +196,9 @@ func TestWhatCannotBeMeantIsRefused(t *testing.T) {
 	}{
 		{Regex, "(", "regex: error parsing regexp"},
 		{JSONSchema, "{", "json_schema: "},
-		{JSONSchema, `{"type": 3}`, "json_schema: "},
+		{JSONSchema, `{"type": 3}`, "json_schema: not a valid JSON schema: at '/type': value must be one of 'array', 'boolean'"},
+		{JSONSchema, `7`, "json_schema: not a valid JSON schema: at '': got number, want boolean or object"},
+		{JSONSchema, `{"$ref": "#/none"}`, `json_schema: $ref: found nothing at "#/none" in the schema`},
 		{JSONSchema, `{"format": 5}`, "at '/format': got number, want string"},
 		{JSONSchema, `{"$ref": "file:///etc/passwd"}`, "other documents are not read"},
 		{JSONSchema, `{"$ref": "http://127.0.0.1/x"}`, "other documents are not read"},
@@ -206,6 +208,7 @@ func TestWhatCannotBeMeantIsRefused(t *testing.T) {
 	} {
 		_, err := New(c.by, c.want)
 		assert.ErrorContains(t, err, c.said, "%s %q", c.by, c.want)
+		assert.NotContains(t, err.Error(), "\n", "an error is one line")
 	}
 }
 

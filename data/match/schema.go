@@ -23,6 +23,9 @@ type schema struct {
 // mostSteps bounds how many times a validation may apply a subschema to a value; so many take about a second.
 const mostSteps = 1 << 19
 
+// name is the schema's name to the compiler.
+const name = "grpo:schema"
+
 var errSteps = errors.New("too many steps")
 
 // accepts reports whether a value conforms to the schema. A value that takes more than mostSteps does not.
@@ -48,16 +51,29 @@ func compile(text string) (*schema, error) {
 	return limited(doc)
 }
 
-// explained is an error of the compiler without its own names for the schema.
+// explained is an error of the compiler in one line, without the compiler's own name for the schema.
 func explained(err error) error {
 	if wrong := new(jsonschema.SchemaValidationError); errors.As(err, &wrong) {
-		_, places, _ := strings.Cut(wrong.Err.Error(), "\n- ")
-		return fmt.Errorf("not a valid JSON schema: %s", places)
+		return fmt.Errorf("not a valid JSON schema: %s", firstPlace(wrong.Err.Error()))
+	}
+	if nothing := new(jsonschema.JSONPointerNotFoundError); errors.As(err, &nothing) {
+		return fmt.Errorf("$ref: found nothing at %q in the schema", strings.TrimPrefix(nothing.URL, name))
 	}
 	if other := new(jsonschema.LoadURLError); errors.As(err, &other) {
 		return other.Err
 	}
 	return err
+}
+
+// firstPlace is the first of the wrong places that the library lists, each on a line below the places around it and indented deeper.
+func firstPlace(text string) string {
+	depth := func(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
+	lines := strings.Split(text, "\n")
+	at := min(1, len(lines)-1)
+	for at+1 < len(lines) && depth(lines[at+1]) > depth(lines[at]) {
+		at++
+	}
+	return strings.TrimLeft(lines[at], " -")
 }
 
 // compiled compiles a schema; the vocabulary, if not nil, sees each subschema.
@@ -68,10 +84,10 @@ func compiled(doc any, steps *jsonschema.Vocabulary) (*jsonschema.Schema, error)
 		c.RegisterVocabulary(steps)
 		c.AssertVocabs()
 	}
-	if err := c.AddResource("grpo:schema", doc); err != nil {
+	if err := c.AddResource(name, doc); err != nil {
 		return nil, err
 	}
-	return c.Compile("grpo:schema")
+	return c.Compile(name)
 }
 
 // nowhere is a loader that refuses every reference to another document.
