@@ -180,7 +180,7 @@ var refusals = []struct {
 	{"unknown kind", `{"prompt":"x","kind":"shell",` + stdin + `}`, BadField, `expected "stdin", "call", "answer" or "assert"`},
 	{"both kinds", `{"prompt":"x","fn_name":"f","tests":[{"stdin":"","stdout":""},{"args":[],"returns":1}]}`, MixedKinds,
 		"tests[1] is of kind call"},
-	{"no function name", `{"prompt":"x","tests":[{"args":[],"returns":1}]}`, NoFunction, `the name of the function is missing; expected "fn_name"`},
+	{"no function name", `{"prompt":"x","tests":[{"args":[],"returns":1}]}`, NoFunction, `the name of the function is missing`},
 	{"no identifier", `{"prompt":"x","fn_name":"2f()","tests":[{"args":[],"returns":1}]}`, NoFunction, `"2f()"`},
 	{"two functions",
 		`{"prompt":"x","tests":[{"type":"function_call","fn_name":"f","input":[],"output":1},{"type":"function_call","fn_name":"g",` +
