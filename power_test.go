@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/disk"
+	"github.com/seed-7879b91d/grpo/internal/forms"
 	"github.com/seed-7879b91d/grpo/internal/racing"
 )
 
@@ -207,7 +208,7 @@ func recorded(t *testing.T, root string, do func()) (ops []disk.Op) {
 // ends. This tests some of the moments; GRPO_KILLS=20 tests each.
 func TestThePowerIsCut(t *testing.T) {
 	racing.Again(t)
-	for _, recording := range []string{"compress_rollouts=true", "record_rollouts=all"} {
+	for _, recording := range forms.Each(2, "compress_rollouts=true", "record_rollouts=all") {
 		t.Run(recording, func(t *testing.T) {
 			powerIsCut(t, "max_steps=4", "eval_every=2", "eval_samples=0", "eval_k=0", "max_tokens=6",
 				"completions_per_prompt=3", "keep_last=1", recording)

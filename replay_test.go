@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-7879b91d/grpo/configs"
 	"github.com/seed-7879b91d/grpo/internal/badinput"
+	"github.com/seed-7879b91d/grpo/internal/forms"
 	"github.com/seed-7879b91d/grpo/internal/provenance"
 	"github.com/seed-7879b91d/grpo/internal/racing"
 	"github.com/seed-7879b91d/grpo/internal/rollouts"
@@ -28,14 +29,16 @@ func replayed(t *testing.T, run string, step int) (steps []int, after *Replayed,
 
 // The first kind and conversations are runs of the embedded model in a real sandbox, the others of a smaller model.
 func TestRecordedStepsComeOutTheSame(t *testing.T) {
-	for i, kind := range racing.First([][]string{
+	for i, kind := range racing.First(forms.Each(2, [][]string{
 		{"pipeline=full", "refill=true", "max_refills=1", "loss=ppo", "clip_dual=3", "kl_coef=0.1", "entropy_coef=0.01", "tis=token"},
-		{"pipeline=score", "num_iterations=2"}, {"train=full", "lora_rank=0", "learning_rate=1e-5"},
-		{"precision=bf16", "kv_cache_dtype=bf16", "quantize=nf4"}, {"share_prefixes=false"},
+		{"pipeline=score", "num_iterations=2"},
+		{"env=heal", "advantage=batch", "kl_coef=0.05", "kl_in=reward", "max_conversation_tokens=240"},
+		{"train=full", "lora_rank=0", "learning_rate=1e-5"},
+		{"precision=bf16", "kv_cache_dtype=bf16", "quantize=nf4"},
+		{"share_prefixes=false"},
 		{"train=full", "lora_rank=0", "learning_rate=1e-5", "precision=bf16", "order=tiles"},
 		{"loss=gspo_token", "advantage=batch", "kl_coef=0.05", "kl_in=reward", "positive_only=true"},
-		{"env=heal", "advantage=batch", "kl_coef=0.05", "kl_in=reward", "max_conversation_tokens=240"},
-	}...) {
+	}...)...) {
 		dir := t.TempDir()
 		words := append(kind, "max_steps=3", "save_every=2", "eval_every=-1")
 		if i == 0 || kind[0] == "env=heal" {

@@ -50,7 +50,7 @@ func TestFullDisks(t *testing.T) {
 		code       int
 		says, mend string
 	}
-	for _, c := range racing.First(forms.Each(2, []disk{
+	for _, c := range racing.First(forms.Each(3, []disk{
 		{"no room for a checkpoint", "size=4500k", exitFailed, "checkpoint run/checkpoints/step_000004: ", larger},
 		{"no room for metrics", "size=12k", exitFailed, "metrics.jsonl", larger},
 		{"no room for completions", "size=28k", exitFailed, "rollouts.jsonl", larger},

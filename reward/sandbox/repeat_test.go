@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed-7879b91d/grpo/internal/forms"
 )
 
 // repeatable are programs that print what normally differs from one start of an interpreter to the next, and must not differ here.
@@ -32,7 +34,7 @@ var addressed = map[string]string{
 // before.
 func TestRepeats(t *testing.T) {
 	t.Parallel()
-	for _, rung := range []Rung{RungFull, RungNamespaces, RungUID, RungLandlock, RungUnsafe} {
+	for _, rung := range forms.Each(2, RungFull, RungNamespaces, RungUID, RungLandlock, RungUnsafe) {
 		t.Run(rung.String(), func(t *testing.T) {
 			t.Parallel()
 			programs := maps.Clone(repeatable)

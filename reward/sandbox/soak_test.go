@@ -71,9 +71,9 @@ var slowPrograms = []struct {
 // A failure of the machine may show as an error now and then, but never as a verdict, and nothing may
 // be left behind.
 func TestSoak(t *testing.T) {
-	t.Run("strongest", func(t *testing.T) { soak(t, 0, size(150, 1)) })
+	t.Run("strongest", func(t *testing.T) { soak(t, 0, size(60, 1)) })
 	for _, rung := range []Rung{RungUID, RungLandlock} { // whose scratch directories are the machine's
-		t.Run(rung.String(), func(t *testing.T) { soak(t, rung, size(40, 5)) })
+		t.Run(rung.String(), func(t *testing.T) { soak(t, rung, size(20, 5)) })
 	}
 }
 
