@@ -49,12 +49,15 @@ func (s *scheduler) hand(q *sequence, t Token) {
 	if !q.request.raw() {
 		t.Raw = 0
 	}
-	done, why := q.accept(t)
+	done, why, drops := true, Length, q.request.onlyScores()
+	if !drops {
+		done, why = q.accept(t)
+	}
 	if q.on.Prompt != nil && q.prompt != nil && !q.scoresSent {
 		q.scoresSent = true
 		q.on.Prompt(q.prompt, q.promptTop)
 	}
-	if q.on.Token != nil {
+	if q.on.Token != nil && !drops {
 		q.on.Token(t)
 	}
 	switch {

@@ -162,6 +162,37 @@ func TestNobodyIsToldWhatOthersAsked(t *testing.T) {
 	}
 }
 
+// A request for no tokens scores its prompt, which may be as long as a sequence, in the smallest cache; nothing is drawn after it.
+func TestOnlyThePromptIsScored(t *testing.T) {
+	p := open(t, backend(t), "qwen3-tied", "adapter")
+	rng := rand.New(rand.NewPCG(4, 4))
+	r := Request{Prompt: randomTokens(rng, p.Vocab, 64), N: 2, ScorePrompt: true, PromptTop: 2}
+	beside := Request{Prompt: r.Prompt[:30], N: 1, Params: Params{Temperature: 1, MaxTokens: 9}}
+	o := Options{MaxLength: 64, CacheBytes: int64(p.BlockBytes() * (64/p.CacheBlock() + 1))}
+	want, err := p.Score(t.Context(), [][]int32{r.Prompt}, 1)
+	require.NoError(t, err)
+	drawn := sampleAll(t, engine(t, p, o), []Request{beside})[0]
+
+	all := sampleAll(t, engine(t, p, o), []Request{r, beside})
+	require.Equal(t, drawn.Tokens, all[2].Tokens)
+	h, on := listen(r)
+	told := 0
+	on.Prompt = func([]float32, [][]Likely) { told++ }
+	_, err = live(t, p, o).Submit(r, on)
+	require.NoError(t, err)
+	for _, got := range append(all[:2], h.wait(t, r)...) {
+		require.Empty(t, got.Tokens)
+		require.Equal(t, Length, got.Finish)
+		require.Equal(t, want[0], got.Prompt[1:])
+		checkTop(t, 2, r.Prompt, got.Prompt, got.PromptTop, 1)
+	}
+	require.Equal(t, 1, told, "the scores are the same for all samples")
+
+	r.Next = func(Rollout, func(More)) {}
+	_, err = live(t, p, o).Submit(r, on)
+	require.ErrorContains(t, err, "max_tokens: found 0, expected 1 or more", "a conversation needs a turn")
+}
+
 // A requested number of most likely tokens beyond 32 bits means all of them, and is not truncated to a small one.
 func TestMoreMostLikelyTokensThanThereAre(t *testing.T) {
 	e := engine(t, open(t, backend(t), "qwen3-tied", ""), Options{MaxLength: 64})

@@ -44,6 +44,8 @@ func askedAtRandom(rng *rand.Rand, w *environment) []Request {
 		}
 		if rng.IntN(3) == 0 {
 			r.Next, r.Params.MaxTokens = w.next, 1+rng.IntN(12)
+		} else if r.ScorePrompt && len(r.Prompt)%2 == 0 {
+			r.Params.MaxTokens = 0
 		}
 		if i > 0 && rng.IntN(3) == 0 {
 			again := asked[rng.IntN(i)]

@@ -37,6 +37,11 @@ type Request struct {
 // raw reports whether the request asks for log-probabilities under the whole distribution.
 func (r Request) raw() bool { return r.Raw || r.Top > 0 }
 
+// onlyScores reports whether nothing is to be drawn after the prompt.
+func (r Request) onlyScores() bool {
+	return r.Params.MaxTokens == 0 && (r.ScorePrompt || r.PromptTop > 0) && r.Next == nil
+}
+
 // Constraint restricts the next token of a completion, as for JSON of a schema.
 type Constraint interface {
 	Allow(mask []uint32) // writes the whole mask: bit t%32 of mask[t/32] is set if token t is allowed next
@@ -56,7 +61,7 @@ type Params struct {
 	TopP        float32 // then from the fewest that have this probability together; 1 (or 0): all
 	MinP        float32 // then from those with this share of the most likely one's probability; 0: all
 
-	MaxTokens int
+	MaxTokens int // 0, with Request.ScorePrompt or PromptTop: only the prompt is scored
 	// StopTokens end a completion, and are part of it.
 	StopTokens []int32
 	// Watch, if not nil, makes a function for each completion, which is called with every token and
@@ -126,7 +131,7 @@ func (r Request) check(c model.Config, maxLength int) error {
 	switch {
 	case r.N < 1 || r.N > mostCompletions:
 		return badinput.Errorf("n: found %d, expected 1 to %d", r.N, mostCompletions)
-	case p.MaxTokens < 1:
+	case p.MaxTokens < 1 && !r.onlyScores():
 		return badinput.Errorf("max_tokens: found %d, expected 1 or more", p.MaxTokens)
 	case p.MaxTokens > math.MaxInt32: // the sum with the prompt could overflow
 		return badinput.Errorf("max_tokens: found %d, expected at most %d", p.MaxTokens, math.MaxInt32)

@@ -18,7 +18,6 @@ type job struct {
 	policy   *Policy
 	requests []sampler.Request // one per prompt
 	n        int               // completions per prompt
-	none     bool              // only the prompts are scored
 	stream   bool
 	usage    bool // a stream ends with the usage
 	open     func(index int) *choice
@@ -61,9 +60,7 @@ func (j *job) used(choices []*choice, all []*ended) (u usage) {
 		cached := 0
 		for k := i * j.n; k < (i+1)*j.n; k++ {
 			cached = max(cached, all[k].Cached)
-			if !j.none {
-				u.Completion += choices[k].tokens
-			}
+			u.Completion += choices[k].tokens
 			u.Kinds.Reasoning += choices[k].thoughts
 		}
 		u.Cache.Cached += cached
@@ -98,10 +95,8 @@ func (j *job) submit(box *mailbox, drew func(Drawn)) (cancel func(), err error) 
 		drawn, left := Drawn{Model: j.policy.Name, Prompt: len(r.Prompt)}, r.N
 		on := sampler.Listener{Done: func(r sampler.Rollout) { // also called for cancelled ones
 			drawn.Cached, drawn.Completion = max(drawn.Cached, r.Cached), drawn.Completion+len(r.Tokens)
-			if left--; left == 0 && drawn.Completion > 0 && drew != nil {
-				if j.none { // the sampler needs one, but the request asked for none
-					drawn.Completion = 0
-				}
+			scored := r.Finish == sampler.Length && len(r.Tokens) == 0
+			if left--; left == 0 && (drawn.Completion > 0 || scored) && drew != nil {
 				drew(drawn)
 			}
 			box.put(event{choice: first + r.Sample, done: &r})

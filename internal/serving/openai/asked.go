@@ -133,7 +133,7 @@ func (f *fields) stops() (stops []string) {
 func (d *drawing) room(p *Policy, prompt []int32, usual int) (maxTokens int, err error) {
 	left := p.MaxLength - len(prompt)
 	maxTokens = d.params.MaxTokens
-	if maxTokens == 0 {
+	if maxTokens == 0 && !d.none {
 		maxTokens = min(max(left, 1), usual)
 	}
 	if maxTokens > left {
@@ -143,15 +143,6 @@ func (d *drawing) room(p *Policy, prompt []int32, usual int) (maxTokens int, err
 			len(prompt), maxTokens, p.MaxLength, p.Name)}
 	}
 	return maxTokens, nil
-}
-
-// scored refuses a prompt that is too long to be scored: the sampler samples one token after it.
-func (p *Policy) scored(prompt []int32) error {
-	if most := p.MaxLength - 1; len(prompt) > most {
-		return &refusal.Error{Status: http.StatusBadRequest, Code: "context_length_exceeded", Message: fmt.Sprintf(
-			"a prompt of %d tokens exceeds the %d that %s can score here; shorten it", len(prompt), most, p.Name)}
-	}
-	return nil
 }
 
 // request is the request for one prompt. place, the prompt's index, selects its random numbers.

@@ -17,7 +17,7 @@ func (s *Server) textJob(f *fields, p *Policy) (*job, error) {
 		return nil, err
 	}
 	prompts := f.prompts(p)
-	t := &texts{id: newID("cmpl-"), created: s.now().Unix(), model: p.Name, usageToo: d.usage, tok: p.Language.Tokenizer, none: d.none, n: d.n,
+	t := &texts{id: newID("cmpl-"), created: s.now().Unix(), model: p.Name, usageToo: d.usage, tok: p.Language.Tokenizer, n: d.n,
 		marks: calls.Notation{}.Marks(p.Language.Tokenizer)}
 	value(f, "echo", &t.echo, "true or false")
 	t.logprobs = f.count("logprobs", &t.top, 0, mostTop)
@@ -35,23 +35,18 @@ func (s *Server) textJob(f *fields, p *Policy) (*job, error) {
 	case d.none && !t.echo:
 		return nil, refusal.Field("max_tokens", "found 0, expected 1 or more, or \"echo\": true")
 	}
-	j := &job{policy: p, n: d.n, none: d.none, stream: d.stream, usage: d.usage, form: t}
+	j := &job{policy: p, n: d.n, stream: d.stream, usage: d.usage, form: t}
 	j.open = func(index int) *choice {
 		return &choice{index: index, speech: newSpeech(p.Language.Tokenizer, t.marks, d.stops), ends: d.params.StopTokens}
 	}
 	for i, prompt := range prompts {
-		maxTokens := 1
-		if d.none {
-			err = p.scored(prompt.tokens)
-		} else {
-			maxTokens, err = d.room(p, prompt.tokens, usualMaxTokens)
-		}
+		maxTokens, err := d.room(p, prompt.tokens, usualMaxTokens)
 		if err != nil {
 			return nil, err
 		}
 		q := d.request(i, prompt.tokens, maxTokens, d.watch(func() *choice { return j.open(0) }, false))
 		q.Raw, q.Top = t.logprobs, t.top
-		if t.echo && t.logprobs {
+		if t.echo && t.logprobs || d.none {
 			q.ScorePrompt, q.PromptTop = true, t.top
 		}
 		j.requests = append(j.requests, q)

@@ -102,10 +102,11 @@ func TestEcho(t *testing.T) {
 	status, text := post(t, New(s, Options{}), "/v1/completions", `{"model":"tiny","prompt":"a","max_tokens":0}`)
 	require.Equal(t, http.StatusBadRequest, status)
 	require.Contains(t, text, `or \"echo\": true`)
-	long := strings.Repeat("5,", 999) + "5" // no room for the token that the sampler draws after it
-	status, text = post(t, New(s, Options{}), "/v1/completions", `{"model":"tiny","echo":true,"max_tokens":0,"prompt":[`+long+`]}`)
+	whole := strings.Repeat("5,", 999) + "5" // as long as the context
+	require.Equal(t, 1000, continued(t, New(s, Options{}), `"echo":true,"max_tokens":0,"prompt":[`+whole+`]`).Usage.Prompt)
+	status, text = post(t, New(s, Options{}), "/v1/completions", `{"model":"tiny","echo":true,"max_tokens":0,"prompt":[5,`+whole+`]}`)
 	require.Equal(t, http.StatusBadRequest, status)
-	require.Contains(t, text, `a prompt of 1000 tokens exceeds the 999 that tiny can score here; shorten it`)
+	require.Contains(t, text, `a prompt of 1001 tokens and a completion of 0 exceed the maximum context length of 1000 tokens of tiny`)
 	require.Contains(t, text, `"code":"context_length_exceeded"`)
 }
 

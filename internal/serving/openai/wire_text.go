@@ -18,7 +18,6 @@ type texts struct {
 	logprobs bool
 	top      int
 	echo     bool
-	none     bool // only the prompt is scored
 	n        int
 	tok      *tokenizer.Tokenizer
 	marks    map[int32]string // control tokens that texts show
@@ -83,15 +82,15 @@ func (f *texts) start(c *choice) any {
 }
 
 func (f *texts) scored(c *choice, r *sampler.Rollout) any {
+	if !f.logprobs {
+		return nil
+	}
 	asked := f.prompts[c.index/f.n]
 	return f.line(textChoice{Index: c.index, Text: asked.text,
 		LogProbs: f.likelihood(scored(asked.tokens, r), len(asked.tokens), f.places[c.index])})
 }
 
 func (f *texts) more(c *choice, d delta) any {
-	if f.none {
-		return nil
-	}
 	l := textChoice{Index: c.index, LogProbs: f.likelihood(d.tokens, 0, f.places[c.index])}
 	for _, p := range d.parts {
 		l.Text += p.Content
@@ -102,9 +101,6 @@ func (f *texts) more(c *choice, d delta) any {
 func (f *texts) last(c *choice, d delta, r *ended) (lines []any) {
 	if !d.empty() || len(d.tokens) > 0 && f.logprobs {
 		lines = append(lines, f.more(c, d))
-	}
-	if f.none {
-		r.finish = "length"
 	}
 	return append(lines, f.line(textChoice{Index: c.index, Finish: &r.finish}))
 }
@@ -120,13 +116,7 @@ func (f *texts) usage(u usage) any {
 func (f *texts) whole(choices []*choice, all []*ended, u usage) any {
 	list := make([]textChoice, len(all))
 	for i, e := range all {
-		l := textChoice{Index: choices[i].index, Finish: &e.finish}
-		tokens := e.tokens
-		if !f.none {
-			l.Text = e.content.String()
-		} else {
-			tokens, *l.Finish = nil, "length"
-		}
+		l := textChoice{Index: choices[i].index, Text: e.content.String(), Finish: &e.finish}
 		asked := f.prompts[i/f.n]
 		if f.echo {
 			l.Text = asked.text + l.Text
@@ -136,12 +126,9 @@ func (f *texts) whole(choices []*choice, all []*ended, u usage) any {
 			if f.echo {
 				before = scored(asked.tokens, e.Rollout)
 			}
-			l.LogProbs = f.likelihood(append(before, tokens...), len(before), f.begin())
+			l.LogProbs = f.likelihood(append(before, e.tokens...), len(before), f.begin())
 		}
 		list[i] = l
-	}
-	if f.none { // the sampler needs one, but the request asked for none
-		u.Total, u.Completion = u.Total-u.Completion, 0
 	}
 	return struct {
 		head

@@ -252,8 +252,9 @@ func (b *Base) request(v *samplingSession, q *wire.Sample) (r sampler.Request, e
 	if p.TopK != nil {
 		r.Params.TopK = max(*p.TopK, 0) // −1 means no limit, as 0 does
 	}
-	r.Params.MaxTokens = b.Context - len(r.Prompt)
-	if p.MaxTokens != nil {
+	room, scores := b.Context-len(r.Prompt), q.PromptLogProbs || q.PromptTop > 0
+	r.Params.MaxTokens = room
+	if p.MaxTokens != nil && !(*p.MaxTokens == 1 && room == 0 && scores) { // the SDK asks for one token when it only scores a prompt
 		r.Params.MaxTokens = *p.MaxTokens
 	}
 	r.Key.Seed = seedOf(v.ID, q.Seq)
@@ -263,7 +264,7 @@ func (b *Base) request(v *samplingSession, q *wire.Sample) (r sampler.Request, e
 	switch {
 	case len(r.Prompt) == 0:
 		return r, badinput.Errorf("prompt: found no tokens, expected one or more")
-	case r.Params.MaxTokens > b.Context-len(r.Prompt) || len(r.Prompt) >= b.Context: // the second test covers overflow of the first
+	case r.Params.MaxTokens > room || room < 0 || room == 0 && !scores:
 		return r, badinput.Errorf("prompt: %d tokens and max_tokens %d are more than the %d of a sequence here",
 			len(r.Prompt), r.Params.MaxTokens, b.Context)
 	case p.TopK != nil && *p.TopK < -1:

@@ -80,6 +80,16 @@ func TestASamplingSessionDoesNotMove(t *testing.T) {
 	require.Len(t, scored.Top.Tokens, 3*len(all))
 	requireTop(t, scored, all)
 
+	whole := slices.Repeat(all, s.server.bases["tiny"].Context)[:s.server.bases["tiny"].Context]
+	score.PromptTop = 0
+	scored, err = unnamed.Sample(t.Context(), whole, score)
+	require.NoError(t, err, "a prompt as long as the context")
+	require.Equal(t, lp, scored.Prompt[1:len(all)])
+	require.Len(t, scored.Prompt, len(whole))
+	require.True(t, len(scored.Sequences) == 1 && scored.Sequences[0].Length && len(scored.Sequences[0].Tokens) == 0)
+	_, err = unnamed.Sample(t.Context(), whole, free(1, 1, 0))
+	require.ErrorContains(t, err, "more than the")
+
 	var about map[string]any
 	require.NoError(t, s.Call(t.Context(), "GET", "samplers/"+named.ID, nil, &about))
 	require.Equal(t, map[string]any{"sampler_id": named.ID, "base_model": "tiny", "model_path": path}, about)
