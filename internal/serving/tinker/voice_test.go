@@ -80,19 +80,32 @@ func TestASamplingSessionDoesNotMove(t *testing.T) {
 	require.Len(t, scored.Top.Tokens, 3*len(all))
 	requireTop(t, scored, all)
 
-	whole := slices.Repeat(all, s.server.bases["tiny"].Context)[:s.server.bases["tiny"].Context]
-	score.PromptTop = 0
-	scored, err = unnamed.Sample(t.Context(), whole, score)
-	require.NoError(t, err, "a prompt as long as the context")
-	require.Equal(t, lp, scored.Prompt[1:len(all)])
-	require.Len(t, scored.Prompt, len(whole))
-	require.True(t, len(scored.Sequences) == 1 && scored.Sequences[0].Length && len(scored.Sequences[0].Tokens) == 0)
-	_, err = unnamed.Sample(t.Context(), whole, free(1, 1, 0))
-	require.ErrorContains(t, err, "more than the")
-
 	var about map[string]any
 	require.NoError(t, s.Call(t.Context(), "GET", "samplers/"+named.ID, nil, &about))
 	require.Equal(t, map[string]any{"sampler_id": named.ID, "base_model": "tiny", "model_path": path}, about)
+}
+
+// A prompt as long as the context is scored, but nothing can be drawn after it.
+func TestAPromptAsLongAsTheContextIsScored(t *testing.T) {
+	s := serve(t, t.TempDir())
+	v, err := s.connect(t).Voice(t.Context(), "tiny", "")
+	require.NoError(t, err)
+	long := s.server.bases["tiny"].Context
+	whole := slices.Repeat(text1, long)[:long]
+	score := free(1, 1, 0)
+	score.PromptLogProbs = true
+	short, err := v.Sample(t.Context(), text1, score)
+	require.NoError(t, err)
+	require.Len(t, short.Sequences[0].Tokens, 1)
+	scored, err := v.Sample(t.Context(), whole, score)
+	require.NoError(t, err)
+	require.Len(t, scored.Prompt, long)
+	require.Equal(t, short.Prompt[1:], scored.Prompt[1:len(text1)])
+	require.Len(t, scored.Sequences, 1)
+	require.True(t, scored.Sequences[0].Length)
+	require.Empty(t, scored.Sequences[0].Tokens)
+	_, err = v.Sample(t.Context(), whole, free(1, 1, 0))
+	require.ErrorContains(t, err, "more than the")
 }
 
 // A sampling session over a checkpoint whose name is saved again keeps the old weights.
