@@ -22,7 +22,7 @@ var (
 		if err != nil {
 			panic(err) // it is embedded
 		}
-		return script + string(text)
+		return script + look.Follow + string(text)
 	}()
 )
 

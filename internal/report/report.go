@@ -22,7 +22,7 @@ var parts embed.FS
 
 var (
 	layout = template.Must(look.Template("page.html").ParseFS(parts, "page.html", "charts.html"))
-	script = part("page.js")
+	script = look.Reader + part("page.js")
 )
 
 func part(name string) string {

@@ -28,7 +28,7 @@ var (
 		if err != nil {
 			panic(err) // it is embedded
 		}
-		return string(text)
+		return look.Reader + look.Follow + string(text)
 	}()
 )
 
