@@ -72,7 +72,7 @@ func render(dir string, now status, statement func(problem string) string) ([]by
 	p := r.page()
 	p.Command = look.Visible("grpo samples " + look.Word(dir))
 	if p.Status = now.shown(); p.Status != nil && p.Status.GoesOn {
-		p.Title += ", going on"
+		p.Title += ", running"
 	}
 	var b bytes.Buffer
 	err = layout.Execute(&b, p)

@@ -248,3 +248,16 @@ test("pages say that the server is away, until it is back", async t => {
 		assert.deepEqual(wrong, []);
 	}
 });
+
+test("a run that is not there is a page that leads to the list", async t => {
+	const page = await browser.newPage();
+	t.after(() => page.close());
+	for (const path of ["run/nowhere", "samples/nowhere", "samples/seed-0?view=nothing"]) {
+		const answer = await page.goto(url + path, { waitUntil: "load" });
+		assert.equal(answer.status(), 404);
+		await accessible(page, path);
+		await page.screenshot({ path: `${pictures}/not-found.png` });
+		await page.getByRole("link", { name: "grpo runs" }).click();
+		await page.waitForFunction(() => / runs?/.test(document.querySelector("h1").textContent));
+	}
+});
