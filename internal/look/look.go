@@ -19,6 +19,15 @@ import (
 //go:embed page.css
 var Style string
 
+// Reader is the script that keeps what the reader was looking at when a page is drawn again. Follow, behind it, redraws a page when its
+// server says so.
+var (
+	//go:embed reader.js
+	Reader string
+	//go:embed follow.js
+	Follow string
+)
+
 // Template starts a page with the style.
 func Template(name string) *template.Template {
 	return template.Must(template.New(name).Parse(`{{define "page.css"}}` + Style + `{{end}}`))

@@ -22,7 +22,7 @@ var (
 		if err != nil {
 			panic(err) // it is embedded
 		}
-		return script + string(text)
+		return script + look.Follow + string(text)
 	}()
 )
 
@@ -155,7 +155,7 @@ func List(where []string, runs []Listed) ([]byte, error) {
 	}
 	title := count(len(runs), "run")
 	if going > 0 {
-		title += ", " + grouped(int64(going)) + " going on"
+		title += ", " + grouped(int64(going)) + " running"
 	}
 	command := ""
 	if len(runs) == 0 {

@@ -1,7 +1,6 @@
 
-// The page is drawn again when its server says that there is something new. What its reader opened or scrolled to stays, and
-// what he selects holds it back. Steps come in numbers meanwhile, and its charts go on with them, to the scales that they have.
-// (No character here may mean something to a reader of XML.)
+// The page of a run, or the list of runs, is redrawn when the server says that it changed; not while the reader has text selected. In
+// between, the server sends new steps as data, and the charts are extended by them, on the scales that they have.
 let drawing = false, stale = false;
 const draw = async () => {
 	stale = true;
@@ -10,35 +9,28 @@ const draw = async () => {
 	while (stale) {
 		stale = false;
 		try {
-			const answer = await fetch(location.href, { cache: "no-store" });
-			const text = await answer.text();
-			away(answer.ok ? "" : text.trim());
-			if (!answer.ok) continue;
-			const fresh = new DOMParser().parseFromString(text, "text/html"), was = looked();
-			for (const part of ["header", "main"]) document.querySelector(part).replaceWith(fresh.querySelector(part));
-			document.title = fresh.title;
-			all("[data-at]").forEach(read);
-			look(was);
-			goOn();
-		} catch { stale = false; } // the server is away, and tells when it is back
+			await redraw(() => all("[data-at]").forEach(read));
+			extendCharts();
+		} catch { stale = false; } // the server is away
 	}
 	drawing = false;
 };
 
-// onScale is where a value is on the scale of a chart, from the top, in a picture of 1000 by 1000.
+// onScale returns a function from values to y coordinates in a chart, whose picture is 1000 by 1000 with y pointing down.
 const onScale = chart => {
 	const [low, high, log] = chart.dataset.y.split(" "), of = log ? v => Math.log10(Math.max(v, low)) : Number;
 	return v => Math.round(1000 * Math.min(Math.max((of(high) - of(v)) / (of(high) - of(low)), -0.02), 1.02));
 };
 
-// What a curve has at some steps, as paths: points are lists of a place along the chart and of what is known there, null where nothing is.
+// The paths of a curve, of the band around it, and of its part of stacked columns. Each point is an x coordinate and the values there:
+// the curve's, and the band's lower and upper end; null where nothing was measured.
 const trace = (points, y) => {
 	let path = "", pen = "M";
 	for (const [x, at] of points) {
 		path += at[0] === null ? "" : pen + x + " " + y(at[0]);
 		pen = at[0] === null ? "M" : " ";
 	}
-	return path ? path + "h0" : ""; // one point alone is a dot
+	return path ? path + "h0" : ""; // makes a single point visible
 };
 const around = (points, y) => {
 	const known = points.filter(([, at]) => typeof at[1] === "number" ? typeof at[2] === "number" : false);
@@ -52,7 +44,7 @@ const stack = (points, y, room, sums) => points.map(([x, at], i) => {
 	return `M${x - room} ${y(from)}V${y(sums[i])}H${x + room}V${y(from)}z`;
 }).join("");
 
-// A chart goes on with steps that were done since it was drawn: what it had becomes narrower, and they come behind it.
+// extend adds steps to a chart: it makes the drawn curves narrower and appends paths of class "tail".
 const extend = (figure, known, newer, { at, by, room }) => {
 	const chart = figure.querySelector(".plot"), svg = chart.querySelector("svg"), y = onScale(chart), title = figure.querySelector("h3").textContent;
 	svg.querySelectorAll(".tail").forEach(p => p.remove());
@@ -79,8 +71,8 @@ const extend = (figure, known, newer, { at, by, room }) => {
 	return said;
 };
 
-// below moves what is named below a chart. Once much has come, only the first step and the last are named.
-const below = (chart, by, last, at) => {
+// relabel moves the labels of the x axis. Once the chart has become much longer, only the first and the last step have one.
+const relabel = (chart, by, last, at) => {
 	const names = [...chart.querySelectorAll(".x")];
 	for (const [i, e] of names.entries()) {
 		e.dataset.left ||= e.style.left;
@@ -95,9 +87,9 @@ const below = (chart, by, last, at) => {
 	}
 };
 
-// The steps that came, and whether some of them are not shown yet.
+// The steps that the server sent, and whether some of them are not shown yet.
 let steps = [], waiting = false;
-const goOn = () => {
+const extendCharts = () => {
 	waiting = true;
 	if (String(getSelection())) return;
 	waiting = false;
@@ -112,7 +104,7 @@ const goOn = () => {
 		r.label.splice(r.drawn, Infinity, ...newer.map(s => s.step));
 		r.by = by;
 		for (const figure of section.querySelectorAll("figure")) {
-			below(figure.querySelector(".plot"), by, last, at);
+			relabel(figure.querySelector(".plot"), by, last, at);
 			for (const [e, texts] of extend(figure, known, newer, { at, by, room })) {
 				const slot = r.slots.find(s => s.e === e);
 				slot.values.splice(r.drawn, Infinity, ...texts);
@@ -121,40 +113,19 @@ const goOn = () => {
 		}
 		r.show(r.now);
 		document.title = last.title;
-		const far = all("dt").find(e => e.textContent === "steps");
-		if (far) far.nextElementSibling.querySelector("bdi").textContent = last.steps;
+		const progress = all("dt").find(e => e.textContent === "steps");
+		if (progress) progress.nextElementSibling.querySelector("bdi").textContent = last.steps;
 	}
 };
 
-const away = why => {
-	const shown = document.querySelector(".away");
-	shown.hidden = !why;
-	if (why) shown.textContent = why + ": this page is out of date.";
-};
-// A browser has few connections to a server, for all its pages together: one that is not seen leaves its own to others, and looks now and
-// then how far the run is, since its name is seen all the same.
-let events;
-const leave = () => { if (document.hidden) events.close(); };
-const listen = () => {
-	events?.close();
-	events = new EventSource("/events?of=" + encodeURIComponent(document.body.dataset.run || ""));
-	events.onmessage = draw;
-	events.addEventListener("steps", e => {
-		for (const step of JSON.parse(e.data)) steps = [...steps.filter(s => step.step > s.step), step];
+follow(document.body.dataset.run || "", draw, {
+	steps: added => {
+		for (const step of added) steps = [...steps.filter(s => step.step > s.step), step];
 		steps = steps.slice(-500);
-		goOn();
-	});
-	events.onopen = () => {
-		away("");
-		if (document.hidden) setTimeout(leave, 1000);
-		else draw();
-	};
-	events.onerror = () => away("Not connected");
-};
-listen();
-document.addEventListener("visibilitychange", () => document.hidden ? leave() : listen());
-setInterval(() => document.hidden ? listen() : null, 30000);
+		extendCharts();
+	},
+});
 setInterval(() => {
 	if (stale) draw();
-	if (waiting) goOn();
+	if (waiting) extendCharts();
 }, 1000);

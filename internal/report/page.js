@@ -1,7 +1,5 @@
-"use strict";
-const all = what => [...document.querySelectorAll(what)];
 
-// Pointing at a name of a legend shows its curve alone.
+// Pointing at an entry of a legend dims all other curves.
 const alone = figure => {
 	const paths = () => figure.querySelectorAll("path"), keys = [...figure.querySelectorAll(".key")];
 	if (2 > keys.length) return;
@@ -12,8 +10,8 @@ const alone = figure => {
 	}
 };
 
-// Pointing at a chart reads all charts of its section at that step. Without this the page lacks nothing else. Where a page goes on, by is
-// how much narrower its charts have become.
+// Pointing at a chart shows the values of all charts of its section at that step. reading.by is how much narrower the curves have become
+// since they were drawn, in a page that is extended by new steps.
 const read = section => {
 	const at = section.dataset.at.split(" ").map(Number), label = section.dataset.label.split(" ");
 	const slots = [...section.querySelectorAll("[data-v]")].map(e => ({ e, rest: e.textContent, values: e.dataset.v.split(" ") }));
@@ -43,7 +41,7 @@ const read = section => {
 	slide(section, reading, show);
 };
 
-// By keys the same is done with a slider, which is seen once it is reached, and says what it reads to who listens.
+// A slider does the same for the keyboard. It is visible while focused, and its value is spoken by screen readers.
 const slide = (section, { at, label }, show) => {
 	if (2 > at.length || !section.querySelector("figure")) return;
 	const slider = document.createElement("input"), title = section.querySelector("h2");
@@ -58,7 +56,7 @@ const slide = (section, { at, label }, show) => {
 	};
 	const reach = () => {
 		const last = slider.value === slider.max;
-		slider.max = at.length - 1; // steps came meanwhile
+		slider.max = at.length - 1; // steps may have been added
 		if (last) slider.value = slider.max;
 		say();
 	};
@@ -72,31 +70,10 @@ const slide = (section, { at, label }, show) => {
 };
 all("[data-at]").forEach(read);
 
-// The page of a run that goes on is loaded again, and again shows what its reader was looking at. It waits for one who
-// is not there, has something selected, or did something just now. Without scripts the browser does the first by itself.
-// (No character here may mean something to a reader of XML.)
+// The report file of a running run is loaded again every 15 seconds and restores what the reader was looking at; not while the tab is
+// hidden, text is selected, or the reader did something just now. Without scripts a meta element reloads it.
 const ago = s => (s > 129600 ? Math.round(s / 86400) + " days" : s > 5400 ? Math.round(s / 3600) + " h" : s > 90 ? Math.round(s / 60) + " min" : s + " s");
-const place = "grpo " + location.pathname, boxes = "pre, .statement";
-// Who goes by keys stays where he is: at what is alike in the page that is drawn next, as far as it has that.
-const like = e => [e.tagName, e.id, e.getAttribute("href"), e.closest("details, section")?.id].join(" ");
-const alike = what => all("a, button, summary, input, [tabindex]").filter(e => like(e) === what);
-const held = e => (e.closest("main, header") ? { like: like(e), at: alike(like(e)).indexOf(e), value: e.value === e.max ? null : e.value } : null);
-const looked = () => ({
-	y: scrollY, open: Object.fromEntries(all("details").map(d => [d.id, d.open])), boxes: all(boxes).map(b => b.scrollTop),
-	held: held(document.activeElement),
-});
-const hold = was => {
-	const e = alike(was.like)[was.at];
-	if (!e) return;
-	if (e.type === "range" ? was.value : false) e.value = was.value;
-	e.focus({ preventScroll: true });
-};
-const look = was => {
-	for (const d of all("details")) if (d.id in was.open) d.open = was.open[d.id];
-	all(boxes).forEach((b, i) => (b.scrollTop = was.boxes[i] || 0));
-	if (was.held) hold(was.held);
-	scrollTo(0, was.y);
-};
+const place = "grpo " + location.pathname;
 const remember = () => sessionStorage.setItem(place, JSON.stringify(looked()));
 const recall = () => {
 	const was = JSON.parse(sessionStorage.getItem(place));
@@ -104,24 +81,24 @@ const recall = () => {
 	history.scrollRestoration = "manual";
 	look(was);
 };
-const said = document.querySelector("[data-written]");
-if (said) {
-	const written = Date.parse(said.dataset.written), loaded = Date.now(), every = Number(said.dataset.every);
+const written = document.querySelector("[data-written]");
+if (written) {
+	const writtenAt = Date.parse(written.dataset.written), loaded = Date.now(), every = Number(written.dataset.every);
 	const since = at => Math.max(0, Math.round((Date.now() - at) / 1000));
 	let touched = 0;
 	const touch = () => (touched = Date.now());
 	for (const what of ["pointermove", "pointerdown", "keydown", "wheel", "touchmove"]) addEventListener(what, touch, { passive: true });
 	const tell = () => {
-		said.querySelector(".age").textContent = ", " + ago(since(written)) + " ago";
+		written.querySelector(".age").textContent = ", " + ago(since(writtenAt)) + " ago";
 		if (!every) return;
-		said.querySelector(".overdue").hidden = every > since(written);
+		written.querySelector(".overdue").hidden = every > since(writtenAt);
 		const busy = document.hidden || 5 > since(touched) || String(getSelection());
 		if (since(loaded) > 15) busy || location.reload();
 	};
 	tell();
 	setInterval(tell, 1000);
 }
-try { // which some browsers forbid to a page that is a file
+try { // some browsers deny sessionStorage to files
 	recall();
 	addEventListener("pagehide", remember);
 } catch { }

@@ -22,7 +22,7 @@ var parts embed.FS
 
 var (
 	layout = template.Must(look.Template("page.html").ParseFS(parts, "page.html", "charts.html"))
-	script = part("page.js")
+	script = look.Reader + part("page.js")
 )
 
 func part(name string) string {
@@ -72,7 +72,7 @@ func render(dir string, now status, statement func(problem string) string) ([]by
 	p := r.page()
 	p.Command = look.Visible("grpo samples " + look.Word(dir))
 	if p.Status = now.shown(); p.Status != nil && p.Status.GoesOn {
-		p.Title += ", going on"
+		p.Title += ", running"
 	}
 	var b bytes.Buffer
 	err = layout.Execute(&b, p)

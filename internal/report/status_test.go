@@ -51,7 +51,7 @@ func TestThePageSaysWhetherTheRunGoesOn(t *testing.T) {
 	require.Equal(t, "grpo run_dir="+p.Dir, e.all("span", "overdue")[0].all("code", "")[0].read())
 	require.Equal(t, "hidden", e.all("span", "overdue")[0].attr("hidden"), "shown by a script when the time has come")
 	require.Equal(t, "30", read().all("noscript", "")[0].all("meta", "")[0].attr("content"))
-	require.Equal(t, "run: 3 of 3 steps, going on", read().all("title", "")[0].read())
+	require.Equal(t, "run: 3 of 3 steps, running", read().all("title", "")[0].read())
 
 	*now = now.Add(seldom - time.Second)
 	require.NoError(t, p.Follow())

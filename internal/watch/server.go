@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seed-7879b91d/grpo/internal/cputime"
+	"github.com/seed-7879b91d/grpo/internal/look"
 	"github.com/seed-7879b91d/grpo/internal/report"
 	"github.com/seed-7879b91d/grpo/internal/samples/browser"
 )
@@ -200,7 +201,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		host = r.Host
 	}
 	if s.Hosts != nil && !slices.Contains(s.Hosts, strings.Trim(host, "[]")) {
-		http.Error(w, "this server answers on this machine's own names only", http.StatusMisdirectedRequest)
+		look.Refuse(w, r, http.StatusMisdirectedRequest, "this server answers on this machine's own names only")
 		return
 	}
 	if !s.enter(w, r) {
@@ -230,7 +231,7 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
 	}
 	ticket := r.URL.Query().Get("ticket")
 	if !s.Lets(ticket) {
-		http.Error(w, "open the address that was printed at the start; it ends in ?ticket= and the ticket", http.StatusForbidden)
+		look.Refuse(w, r, http.StatusForbidden, "open the address that was printed at the start; it ends in ?ticket= and the ticket")
 		return false
 	}
 	if r.URL.Path == metricsPath { // Prometheus keeps no cookies
@@ -245,8 +246,8 @@ func (s *Server) enter(w http.ResponseWriter, r *http.Request) bool {
 }
 
 // list draws the list of runs.
-func (s *Server) list(w http.ResponseWriter, _ *http.Request) {
-	s.page(w, "", func() ([]byte, error) {
+func (s *Server) list(w http.ResponseWriter, r *http.Request) {
+	s.page(w, r, "", func() ([]byte, error) {
 		var listed []report.Listed
 		for _, name := range s.Runs() {
 			dir, state, ok := s.Where(name)
@@ -268,10 +269,10 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	dir, state, ok := s.Where(name)
 	if !ok {
-		http.Error(w, "there is no run with that name here", http.StatusNotFound)
+		look.Refuse(w, r, http.StatusNotFound, "there is no run with that name here")
 		return
 	}
-	s.page(w, name, func() ([]byte, error) {
+	s.page(w, r, name, func() ([]byte, error) {
 		var statement func(string) string
 		if s.Statement != nil {
 			statement = func(problem string) string { return s.Statement(dir, problem) }
@@ -300,7 +301,7 @@ func (s *Server) seen(name string) (dir string, state report.State, ok bool) {
 }
 
 // page serves a page, which is drawn once per version, for all browsers.
-func (s *Server) page(w http.ResponseWriter, name string, draw func() ([]byte, error)) {
+func (s *Server) page(w http.ResponseWriter, r *http.Request, name string, draw func() ([]byte, error)) {
 	s.mu.Lock()
 	d := s.drawn[name]
 	if d == nil {
@@ -311,9 +312,9 @@ func (s *Server) page(w http.ResponseWriter, name string, draw func() ([]byte, e
 	page, err := s.redrawn(d, name, draw)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		http.Error(w, "the run no longer exists", http.StatusNotFound)
+		look.Refuse(w, r, http.StatusNotFound, "the run no longer exists")
 	case err != nil:
-		http.Error(w, err.Error(), http.StatusInternalServerError)
+		look.Refuse(w, r, http.StatusInternalServerError, err.Error())
 	default:
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Write(page)

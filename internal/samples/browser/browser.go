@@ -28,7 +28,7 @@ var (
 		if err != nil {
 			panic(err) // it is embedded
 		}
-		return string(text)
+		return look.Reader + look.Follow + string(text)
 	}()
 )
 
@@ -135,12 +135,12 @@ func (b *Browser) Serve(w http.ResponseWriter, r *http.Request, run Run) {
 		if badinput.Is(err) {
 			code = http.StatusNotFound
 		}
-		http.Error(w, err.Error(), code)
+		look.Refuse(w, r, code, err.Error())
 		return
 	}
 	var out bytes.Buffer
 	if err := layout.Execute(&out, p); err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
+		look.Refuse(w, r, http.StatusInternalServerError, err.Error())
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

@@ -1,7 +1,7 @@
 import { events, Joiner, rarity, shift, still, percent, signed, times, visible } from "./text.js";
 
-// Everything that a model wrote becomes a text node, never markup. A turn is what was asked, and an answer of each side; each side
-// has a conversation of its own, in which its own answers stand.
+// What a model wrote is inserted as text nodes, never as markup. A turn is a message and the answer of each side. Each side has its own
+// conversation, with its own answers.
 const $ = id => document.getElementById(id);
 const make = (tag, className = "", ...inside) => {
 	const e = document.createElement(tag);
@@ -10,12 +10,13 @@ const make = (tag, className = "", ...inside) => {
 	return e;
 };
 
-const keyName = "grpo key"; // of the tab's own storage
+const keyName = "grpo key"; // in sessionStorage, which is this tab's alone
 let models = [], about = {}, turns = [], running = null;
 const mode = () => document.querySelector("input[name=mode]:checked").value;
 
 // The server
 
+// Refused is an error that the server answered with.
 class Refused extends Error {
 	constructor(status, message) {
 		super(message);
@@ -27,13 +28,15 @@ async function ask(path, body, signal) {
 	const headers = {}, key = sessionStorage.getItem(keyName);
 	if (key) headers.Authorization = "Bearer " + key;
 	if (body) headers["Content-Type"] = "application/json";
-	const response = await fetch(path, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), signal });
+	const response = await fetch(path, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), signal }).catch(e => {
+		throw e.name === "AbortError" ? e : new Error("the server does not answer"); // browsers say "Failed to fetch" and the like
+	});
 	if (response.ok) return response;
 	const said = await response.json().catch(() => ({}));
 	throw new Refused(response.status, said.error?.message ?? response.statusText);
 }
 
-// A key is asked for until the server knows it.
+// enter loads the models and the run. It asks for a key until the server accepts one.
 async function enter() {
 	const { keys } = await (await ask("/page/door.json")).json();
 	if (keys && !sessionStorage.getItem(keyName)) await askForKey("");
@@ -62,7 +65,7 @@ function askForKey(wrong) {
 	});
 }
 
-// What is there
+// Setup
 
 async function open() {
 	let list;
@@ -98,8 +101,8 @@ async function open() {
 		b.onclick = () => { $("ask").value = text; $("ask").focus(); };
 		return make("li", "", b);
 	}));
-	told();
-	settled();
+	describe();
+	summarize();
 	$("ask").focus();
 	if (run?.follows) setInterval(refresh, 5000);
 }
@@ -109,20 +112,20 @@ function fill(select, names, chosen) {
 	select.value = chosen;
 }
 
-// refresh follows a run that goes on.
+// refresh shows the latest step of a run that is being trained.
 async function refresh() {
 	if (document.hidden) return;
 	try {
 		about = await (await ask("/page/about")).json();
 		$("report").href = about.report ?? "";
-		told();
-	} catch { } // the next question tells
+		describe();
+	} catch { } // the next message will show the error
 }
 
 const compares = () => $("right").value !== "" && $("right").value !== $("left").value && !$("rightpicker").hidden;
 
-// What stands over everything.
-function told() {
+// describe writes the headings and labels that depend on the run and on the chosen models.
+function describe() {
 	const run = about.run, both = compares(), ours = run && $("left").value === run.base && $("right").value === run.trained;
 	$("title").textContent = both ? (ours ? "Before and after training" : "Two models, side by side") : "Talk to " + $("left").value;
 	$("eyebrow").replaceChildren(run ? "grpo run " : "grpo", ...(run ? [make("b", "", run.name), ", step " + run.step + (run.goes_on ? ", running" : "")] : []));
@@ -135,9 +138,10 @@ function told() {
 	if (!both && mode() === "moved") document.querySelector("input[value=plain]").click();
 }
 
-function settled() {
+// summarize writes the settings beside their heading, which is all that is seen of them while they are closed.
+function summarize() {
 	const tokens = $("tokens").value;
-	$("settled").textContent = `temperature ${$("temperature").value || 1}, seed ${$("seed").value || 1}, ${tokens ? "up to " + tokens + " tokens" : "as many tokens as fit"}${$("system").value.trim() ? ", a system prompt" : ""}`;
+	$("summary").textContent = `temperature ${$("temperature").value || 1}, seed ${$("seed").value || 1}, ${tokens ? "up to " + tokens + " tokens" : "as many tokens as fit"}${$("system").value.trim() ? ", a system prompt" : ""}`;
 }
 
 function say(text, wrong) {
@@ -145,17 +149,17 @@ function say(text, wrong) {
 	$("status").classList.toggle("error", Boolean(wrong));
 }
 
-// Asking
+// Sending
 
-// messages is the conversation of one side up to a turn.
+// messages returns the conversation of one side, up to and including a turn's message.
 function messages(turn, side) {
 	const list = [];
 	for (const t of turns.slice(0, turns.indexOf(turn) + 1)) {
 		const content = t.answers.find(a => a.side === side)?.content;
 		if (t === turn) list.push(...t.sent);
-		else if (content) list.push(...t.sent, { role: "assistant", content }); // what it did not answer, it was not asked
+		else if (content) list.push(...t.sent, { role: "assistant", content }); // unanswered messages are left out
 	}
-	const system = $("system").value.trim(); // goes before that of the run's words
+	const system = $("system").value.trim(); // replaces the system prompt of the run's template
 	if (system) list.splice(0, list[0].role === "system" ? 1 : 0, { role: "system", content: system });
 	return list;
 }
@@ -163,12 +167,14 @@ function messages(turn, side) {
 async function send() {
 	const text = $("ask").value.trim();
 	if (!text || running) return;
+	begin();
 	let sent = [{ role: "user", content: text }];
 	if (turns.length === 0 && about.wording && $("wording").checked) {
 		try {
-			sent = (await (await ask("/page/wording", { statement: text })).json()).messages;
+			sent = (await (await ask("/page/wording", { statement: text }, running.signal)).json()).messages;
 		} catch (e) {
-			return say(e.message, true);
+			end();
+			return e.name === "AbortError" ? undefined : say(e.message, true);
 		}
 	}
 	const turn = { text, sent, answers: [], row: make("li") };
@@ -179,27 +185,35 @@ async function send() {
 	await answer(turn);
 }
 
-// answer has a turn answered, again where it was, by those who are chosen now.
-async function answer(turn) {
-	const sides = [["left", $("left").value, "c7"], ...(compares() ? [["right", $("right").value, "c1"]] : [])];
-	turn.answers = sides.map(([side, model, colour]) => ({ side, model, colour, content: "", thoughts: "", tokens: [], seed: Number($("seed").value || 1), of: about.run }));
-	draw(turn);
-	for (const other of turns) for (const b of other.row.querySelectorAll(".again")) b.hidden = other !== turn;
+// begin and end enclose the time in which no other message can be sent.
+function begin() {
 	running = new AbortController();
 	$("send").disabled = true;
 	$("stop").hidden = false;
-	say(sides.length > 1 ? "Both answer." : "It answers.");
-	turn.row.scrollIntoView({ block: "start", behavior: "smooth" });
-	await Promise.all(turn.answers.map(a => one(turn, a, running.signal)));
+}
+
+function end() {
 	running = null;
 	$("send").disabled = false;
 	$("stop").hidden = true;
-	if (!turn.answers.some(a => a.error)) say(turn.answers.map(a => `${a.model}: ${count(a)}${a.finish === "stopped" ? ", stopped" : ""}`).join("; "));
-	await colour();
 }
 
-// one follows the answer of one side.
-async function one(turn, a, signal) {
+// answer asks the chosen models for answers to a turn, which replace those that it has. Call begin first.
+async function answer(turn) {
+	const sides = [["left", $("left").value, "c7"], ...(compares() ? [["right", $("right").value, "c1"]] : [])];
+	turn.answers = sides.map(([side, model, color]) => ({ side, model, color, content: "", thoughts: "", tokens: [], seed: Number($("seed").value || 1), of: about.run }));
+	draw(turn);
+	for (const other of turns) for (const b of other.row.querySelectorAll(".again")) b.hidden = other !== turn;
+	say(sides.length > 1 ? "Both answer." : "It answers.");
+	turn.row.scrollIntoView(); // smoothly, by the style
+	await Promise.all(turn.answers.map(a => stream(turn, a, running.signal)));
+	end();
+	if (turns.includes(turn) && !turn.answers.some(a => a.error)) say(turn.answers.map(a => `${a.model}: ${count(a)}${a.finish === "stopped" ? ", stopped" : ""}`).join("; "));
+	await recolor();
+}
+
+// stream shows the answer of one side as it is written.
+async function stream(turn, a, signal) {
 	const began = performance.now(), join = new Joiner();
 	const body = {
 		model: a.model, messages: messages(turn, a.side), seed: a.seed, temperature: Number($("temperature").value || 1),
@@ -247,8 +261,9 @@ function draw(turn) {
 	again.type = "button";
 	again.onclick = () => {
 		if (running) return;
+		begin();
 		$("seed").value = Number($("seed").value || 1) + 1;
-		settled();
+		summarize();
 		answer(turn);
 	};
 	const pair = make("div", "pair");
@@ -261,7 +276,7 @@ function draw(turn) {
 		a.foot = make("span");
 		a.text = make("div", "text");
 		a.text.dir = "auto";
-		a.box = make("article", "answer busy " + a.colour, make("p", "who", make("i"), make("bdi", "", a.model), make("small", "", [step, "seed " + a.seed].filter(Boolean).join(", "))),
+		a.box = make("article", "answer busy " + a.color, make("p", "who", make("i"), make("bdi", "", a.model), make("small", "", [step, "seed " + a.seed].filter(Boolean).join(", "))),
 			a.text, make("div", "foot", a.foot, a.copy));
 		a.box.setAttribute("aria-label", "Answer of " + a.model);
 		pair.append(a.box);
@@ -269,7 +284,7 @@ function draw(turn) {
 	turn.row.replaceChildren(make("div", "asked", make("p", "", turn.text), again), pair);
 }
 
-// later shows what came once before the browser paints.
+// later shows an answer with the next frame, once for all tokens that arrived since the last.
 function later(a) {
 	if (a.due) return;
 	a.due = true;
@@ -280,15 +295,14 @@ function show(a) {
 	const how = a.done ? mode() : "plain";
 	a.box.classList.toggle("busy", !a.done);
 	a.text.className = "text " + how;
-	if (a.error) a.text.replaceChildren(make("span", "error", a.error));
-	else if (how === "plain") plain(a);
+	if (how === "plain") plain(a);
 	else a.text.replaceChildren(...a.tokens.map((t, i) => token(a, t, i, how)));
 	a.foot.replaceChildren(...foot(a, how));
 	a.copy.hidden = !a.done || !a.content;
 }
 
 function plain(a) {
-	const parts = a.thoughts ? [make("div", "thoughts", a.thoughts), a.content.trimStart()] : [a.content || (a.done ? (a.tokens.length ? a.tokens.map(t => t.text).join("") : "(nothing)") : "")];
+	const parts = a.thoughts ? [make("div", "thoughts", a.thoughts), a.content.trimStart()] : [a.content || (a.done && !a.error ? (a.tokens.length ? a.tokens.map(t => t.text).join("") : "(nothing)") : "")];
 	a.text.replaceChildren(...parts);
 }
 
@@ -298,7 +312,7 @@ const why = { length: "cut off at max_tokens", stopped: "stopped", tool_calls: "
 
 function foot(a, how) {
 	if (!a.done) return [a.tokens.length ? count(a) : "waiting for its turn"];
-	if (a.error) return [];
+	if (a.error) return [make("span", "error", a.error)];
 	const n = a.tokens.length, sum = f => a.tokens.reduce((s, t) => s + f(t), 0);
 	if (how === "likely" && n) return ["on average ", make("b", "", percent(sum(t => t.logp) / n)), " a token"];
 	if (how === "moved" && n) {
@@ -320,14 +334,14 @@ function token(a, t, i, how) {
 		s.style.setProperty("--a", shift(t.moved).toFixed(3));
 	}
 	s.onpointerenter = () => read(a, t, s);
-	s.onpointerleave = hush;
-	s.onfocus = () => { read(a, t, s); aloud(t); };
-	s.onblur = hush;
+	s.onpointerleave = hideReading;
+	s.onfocus = () => { read(a, t, s); announce(t); };
+	s.onblur = hideReading;
 	s.onkeydown = event => walk(a, i, event);
 	return s;
 }
 
-// Arrows go from token to token, so that an answer is one stop of the tab key.
+// The arrow keys go from token to token, so that an answer is only one stop of the tab key.
 function walk(a, i, event) {
 	const last = a.tokens.length - 1;
 	const to = { ArrowRight: i + 1, ArrowLeft: i - 1, ArrowDown: i + 10, ArrowUp: i - 10, Home: 0, End: last }[event.key];
@@ -340,38 +354,46 @@ function walk(a, i, event) {
 	all[a.at].focus();
 }
 
-// read shows the numbers of a token beside it.
+// read shows the probabilities of a token beside it.
 function read(a, t, at) {
 	const box = $("reading"), rows = [];
 	const row = (name, value, className = "") => rows.push(make("tr", className, make("th", "", name), make("td", "", value)));
-	const cold = a.temperature !== 1 && a.temperature !== 0;
+	const scaled = a.temperature !== 1 && a.temperature !== 0;
 	if (mode() === "moved" && "moved" in t) {
 		row($("left").value, percent(t.left));
 		row($("right").value, percent(t.right));
 	} else {
-		row(cold ? `at temperature ${a.temperature}` : "drawn with", percent(t.logp));
+		row(scaled ? `at temperature ${a.temperature}` : "drawn with", percent(t.logp));
 		t.top.filter(([text]) => text !== t.text).slice(0, 4).forEach(([text, p], i) => row(visible(text), percent(p), i ? "" : "rest"));
 	}
 	box.replaceChildren(make("code", "", visible(t.text)), make("table", "", make("tbody", "", ...rows)));
 	if (mode() === "moved" && "moved" in t) box.append(make("p", "", make("b", "", signed(t.moved)), ", " + times(t.moved)));
 	box.hidden = false;
-	const r = at.getClientRects()[0] ?? at.getBoundingClientRect(), b = box.getBoundingClientRect();
+	beside = at;
+	place();
+}
+
+let beside = null; // the token whose probabilities are shown
+
+function place() {
+	const box = $("reading"), r = beside.getClientRects()[0] ?? beside.getBoundingClientRect(), b = box.getBoundingClientRect();
 	const left = Math.max(8, Math.min(r.left, innerWidth - b.width - 8));
 	const top = r.top - b.height - 8 > 0 ? r.top - b.height - 8 : r.bottom + 8;
 	box.style.setProperty("transform", `translate(${left}px, ${top}px)`);
 }
 
-function hush() {
+function hideReading() {
 	$("reading").hidden = true;
+	beside = null;
 }
 
-function aloud(t) {
+function announce(t) {
 	$("spoken").textContent = visible(t.text) + ": " + (mode() === "moved" && "moved" in t ? `moved ${signed(t.moved)}, ${times(t.moved)}` : percent(t.logp));
 }
 
-// Colours
+// Colors
 
-// score gives the tokens of an answer the log-probabilities that both have for them, at temperature 1: the same numbers as in training.
+// score gives each token of an answer its log-probability under both models, at temperature 1, as in training.
 async function score(a, left, right) {
 	if (!a.prompt || !a.tokens.length || a.scored === left + "\n" + right) return;
 	const prompt = [...a.prompt, ...a.tokens.map(t => t.id)];
@@ -385,10 +407,10 @@ async function score(a, left, right) {
 	a.scored = left + "\n" + right;
 }
 
-// colour shows every answer as is chosen.
-async function colour() {
+// recolor shows all answers in the chosen mode.
+async function recolor() {
 	legend();
-	hush();
+	hideReading();
 	const answers = turns.flatMap(t => t.answers).filter(a => a.done);
 	answers.forEach(show);
 	if (mode() !== "moved") return;
@@ -414,7 +436,7 @@ function legend() {
 	}
 }
 
-// Hands
+// Events
 
 $("composer").onsubmit = event => { event.preventDefault(); send(); };
 $("stop").onclick = () => running?.abort();
@@ -427,12 +449,15 @@ $("fresh").onclick = () => {
 	$("ask").focus();
 };
 $("forget").onclick = () => { sessionStorage.removeItem(keyName); location.reload(); };
-for (const id of ["left", "right"]) $(id).onchange = () => { told(); colour(); };
-for (const id of ["temperature", "seed", "tokens", "system"]) $(id).oninput = settled;
-for (const radio of document.getElementsByName("mode")) radio.onchange = colour;
+for (const id of ["left", "right"]) $(id).onchange = () => { describe(); recolor(); };
+for (const id of ["temperature", "seed", "tokens", "system"]) $(id).oninput = summarize;
+for (const radio of document.getElementsByName("mode")) radio.onchange = recolor;
 document.addEventListener("keydown", event => {
-	if (event.key === "Escape") { hush(); running?.abort(); }
+	if (event.key === "Escape") { hideReading(); running?.abort(); }
 	if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !$("door").open) { event.preventDefault(); send(); }
 });
-addEventListener("scroll", hush, { passive: true });
+addEventListener("scroll", () => { // a token that is focused by a key may have scrolled the page
+	if (beside && beside === document.activeElement) place();
+	else hideReading();
+}, { passive: true });
 open();

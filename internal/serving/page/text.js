@@ -1,11 +1,11 @@
-// What the page does with text and numbers, without a document.
+// Functions on text and numbers, independent of the document.
 
-// Lines of a stream of server-sent events, as objects.
+// events yields the data of server-sent events, parsed, up to [DONE].
 export async function* events(body) {
 	const reader = body.pipeThrough(new TextDecoderStream()).getReader();
 	let text = "";
 	for (;;) {
-		const { done, value } = await reader.read();
+		const { done, value } = await reader.read().catch(e => { throw e.name === "AbortError" ? e : new Error("the connection to the server was lost"); });
 		if (done) return;
 		text += value;
 		const lines = text.split("\n\n");
@@ -17,7 +17,7 @@ export async function* events(body) {
 	}
 }
 
-// Joiner gives the text of tokens that may be parts of a character: that has the text of its last part.
+// Joiner decodes tokens to text. A character that is split between tokens appears with the last of them.
 export class Joiner {
 	#decoder = new TextDecoder();
 	push(bytes) {
@@ -28,7 +28,7 @@ export class Joiner {
 	}
 }
 
-// How strongly a token is tinted, from 0 to 1.
+// How strongly a token is colored, from 0 to 1: by how improbable it was, and by how far training moved it.
 export const rarity = logp => Math.min(1, Math.max(0, -logp - 0.05) / 6) ** 0.6;
 export const shift = moved => (still(moved) ? 0 : Math.min(1, Math.abs(moved) / 4) ** 0.6);
 export const still = moved => Math.abs(moved) < 0.05;
@@ -40,13 +40,13 @@ export const percent = logp => {
 
 export const signed = x => (x < 0 ? "-" : "+") + Math.abs(x).toFixed(2);
 
-// A factor as people say it: how many times as likely.
+// times says a difference of log-probabilities as a factor.
 export const times = moved => {
 	if (still(moved)) return "about as likely";
 	const f = Math.exp(Math.abs(moved)), n = f >= 1000 ? "over 1000" : f >= 10 ? f.toFixed(0) : f.toFixed(1);
 	return n + " × " + (moved > 0 ? "likelier" : "less likely");
 };
 
-// A token as something to look at: blanks have a shape.
+// visible replaces line breaks, tabs and outer spaces of a token by symbols.
 export const visible = text =>
 	text === "" ? "(part of a character)" : text.replace(/\n/g, "↵").replace(/\t/g, "⇥").replace(/^ +| +$/g, blanks => "␣".repeat(blanks.length));

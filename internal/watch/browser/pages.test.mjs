@@ -1,5 +1,6 @@
-// The report, the list of runs, the comparison and the samples in a browser: large and small, light and dark. URL is a `grpo watch` over
-// two runs and those of runs.mjs, which are in RUNS, EMPTY one over none; PAGES are files of pages; pictures go to PICTURES.
+// The report, the list of runs, the comparison and the samples in chromium, on large and small screens, light and dark. URL is the address
+// of a `grpo watch` of the runs in RUNS: two real ones and those of runs.mjs. EMPTY is one without runs. PAGES are files; screenshots go to
+// PICTURES.
 import assert from "node:assert/strict";
 import { appendFileSync, cpSync, readFileSync, rmSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -13,7 +14,7 @@ let browser;
 before(async () => { browser = await chromium.launch({ executablePath: program, args: ["--no-sandbox"] }); });
 after(() => browser.close());
 
-// Nothing is wrong for who reads with their ears, or sees little.
+// axe-core finds no serious violation, such as a control without a name or text with too little contrast.
 async function accessible(page, where) {
 	const found = await page.evaluate(`${axe}; axe.run(document, { resultTypes: ["violations"] })`);
 	const bad = found.violations.filter(v => v.impact === "serious" || v.impact === "critical");
@@ -27,7 +28,7 @@ async function drawn(page, where) {
 	assert.deepEqual(bad, [], where);
 }
 
-// What is written beside a chart lies within its figure, beside the curves, and not over what else is written there.
+// The labels of the axes lie within their figure, outside of the curves, and do not overlap.
 async function labelled(page, where) {
 	const bad = await page.evaluate(() => {
 		const wrong = [], range = document.createRange();
@@ -71,7 +72,7 @@ const group = async (page, run, view) => {
 	return await link.count() ? url + (await link.getAttribute("href")).slice(1) : `${url}samples/${run}?view=group&step=1&group=0`;
 };
 
-// A picture of a page is as long as it takes, to a bound: one of many runs has no end.
+// Screenshots show whole pages, up to this height: a list of many runs is long.
 const mostTall = 12000;
 
 for (const [width, height] of [[1280, 900], [390, 844]]) {
@@ -90,7 +91,7 @@ for (const [width, height] of [[1280, 900], [390, 844]]) {
 				const tall = await page.evaluate(() => document.documentElement.scrollHeight);
 				await page.screenshot({ path: `${pictures}/${width}-${colorScheme}-${name}.png`, fullPage: true,
 					clip: { x: 0, y: 0, width, height: Math.min(tall, mostTall) } });
-				assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), name + ": nothing sticks out");
+				assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), name + ": no horizontal scrolling");
 				await drawn(page, name);
 				await labelled(page, name);
 				await accessible(page, name);
@@ -106,12 +107,12 @@ test("pages are small", async () => {
 	assert.ok(long.length < 5e6, `${long.length} bytes for a run of 500 steps`);
 });
 
-// ends are where the curves of the charts end, by what they are of; those of a chart that goes on are its tails.
+// ends returns the last point of each curve, by chart and color. In a chart that was extended by new steps, the curves end in their tails.
 const ends = (page, which) => page.evaluate(which => Object.fromEntries([...document.querySelectorAll("[data-end] figure")].flatMap(f =>
 	[...f.querySelectorAll(which)].map(p => [`${f.querySelector("h3").textContent} ${p.getAttribute("class").split(" ").at(-1)}, ${f.querySelector(".plot").dataset.y}`,
 		p.getAttribute("d").replace(/h0$/, "").split(" ").slice(-2).join(" ")]))), which);
 
-// A page that is open goes on with steps as they are done, before it is drawn again; and their points are where that puts them.
+// An open page shows new steps at once, before it is redrawn; and their points are where they are after that.
 for (const [width, height] of [[1280, 900], [390, 844]]) {
 	for (const colorScheme of ["light", "dark"]) {
 		test(`a page goes on at ${width} pixels, ${colorScheme}`, async t => {
@@ -134,12 +135,12 @@ for (const [width, height] of [[1280, 900], [390, 844]]) {
 				}
 				await page.waitForFunction(step => document.title.includes(`: ${step}`) && document.querySelector(".tail"), step);
 			}
-			await page.waitForFunction(() => [...document.querySelectorAll("#time .key b")].every(b => b.textContent !== "–")); // its times came
+			await page.waitForFunction(() => [...document.querySelectorAll("#time .key b")].every(b => b.textContent !== "–")); // the line of train_log.jsonl arrived
 			assert.equal(await page.locator("#learning .key.c1 b").first().textContent(), "0.350");
 			await drawn(page, name);
 			await labelled(page, name);
 			await accessible(page, name);
-			assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "nothing sticks out");
+			assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "no horizontal scrolling");
 			await page.screenshot({ path: `${pictures}/${width}-${colorScheme}-goes-on.png`, fullPage: true });
 			const plot = page.locator("#learning .plot").first(), box = await plot.boundingBox();
 			await plot.hover({ position: { x: box.width - 3, y: 20 } });
@@ -157,7 +158,7 @@ for (const [width, height] of [[1280, 900], [390, 844]]) {
 	}
 }
 
-// Who goes by keys stays where he is when a page that goes on is drawn again, and reads charts step by step as who points at them does.
+// The focus stays where it is when a page is redrawn, and the keyboard reads charts step by step as the mouse does.
 test("the keys of a keyboard are enough", async t => {
 	const page = await browser.newPage(), wrong = [], name = "by-keys", focused = () => page.evaluate(() => document.activeElement.textContent);
 	t.after(() => page.close());
@@ -192,12 +193,12 @@ test("the keys of a keyboard are enough", async t => {
 	await page.goto(`file://${runs}/seed-0/report.html`, { waitUntil: "load" });
 	await page.getByText("Manifest", { exact: true }).focus();
 	await page.reload({ waitUntil: "load" });
-	assert.equal(await focused(), "Manifest", "also where a page is loaded again");
+	assert.equal(await focused(), "Manifest", "also when a page is loaded again");
 	assert.deepEqual(wrong, []);
 });
 
-// A browser has six connections to a server: pages that are not seen leave theirs to others, and still say how far the run is. One whose
-// run is removed says that.
+// A browser opens six connections to a server: hidden tabs close theirs, and still show in their titles how far the run is. A page whose
+// run is removed says so.
 test("many pages of runs are open at a time", async t => {
 	const context = await browser.newContext(), name = "in-tabs", metrics = `${runs}/${name}/metrics.jsonl`;
 	t.after(() => context.close());
@@ -222,4 +223,41 @@ test("many pages of runs are open at a time", async t => {
 	await pages[2].waitForFunction(n => document.querySelector("[data-end]").dataset.end.endsWith(` ${n}`), last.step + 1);
 	rmSync(`${runs}/${name}`, { recursive: true });
 	await pages[2].getByText("there is no run with that name here: this page is out of date.").waitFor();
+});
+
+// Every page that is kept up to date says when its server is away, also to a reader who has scrolled down, and connects again by itself,
+// even if a proxy answered in the server's place meanwhile, after which browsers do not.
+test("pages say that the server is away, until it is back", async t => {
+	for (const path of ["", "run/long", "samples/long?view=groups"]) {
+		const page = await browser.newPage(), wrong = [];
+		t.after(() => page.close());
+		page.on("pageerror", e => wrong.push(e.message));
+		let back = false;
+		await page.route("**/events?**", route => (back ? route.continue() : route.fulfill({ status: 502, contentType: "text/html", body: "<h1>Bad gateway" })));
+		await page.route(url + "samples/**", async route => { // of a run that is not finished
+			const response = await route.fetch();
+			await route.fulfill({ response, body: (await response.text()).replace("<header ", '<header data-follow="true" ') });
+		});
+		await page.goto(url + path, { waitUntil: "load" });
+		const away = page.getByText("Not connected: this page is out of date.");
+		await away.waitFor();
+		await page.evaluate(() => scrollTo(0, 1e6));
+		assert.ok(await away.evaluate(e => e.getBoundingClientRect().top >= 0), path + ": visible at the bottom");
+		back = true;
+		await away.waitFor({ state: "hidden", timeout: 10000 });
+		assert.deepEqual(wrong, []);
+	}
+});
+
+test("a run that is not there is a page that leads to the list", async t => {
+	const page = await browser.newPage();
+	t.after(() => page.close());
+	for (const path of ["run/nowhere", "samples/nowhere", "samples/seed-0?view=nothing"]) {
+		const answer = await page.goto(url + path, { waitUntil: "load" });
+		assert.equal(answer.status(), 404);
+		await accessible(page, path);
+		await page.screenshot({ path: `${pictures}/not-found.png` });
+		await page.getByRole("link", { name: "grpo runs" }).click();
+		await page.waitForFunction(() => / runs?/.test(document.querySelector("h1").textContent));
+	}
 });

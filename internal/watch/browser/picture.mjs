@@ -1,4 +1,4 @@
-// The picture of the README: the upper part of a report, 1280 pixels wide, light. node picture.mjs REPORT PICTURE
+// Makes the README's picture: the upper part of a report, 1280 pixels wide, in light colors. node picture.mjs REPORT PICTURE
 import { statSync } from "node:fs";
 import { chromium } from "playwright-core";
 

@@ -1,5 +1,5 @@
-// Runs as users have them, out of one that is short: of one step and of 500, with numbers that are none, with groups that all came out alike,
-// with names that are long, are markup, or run from right to left, and 30 beside each other. Node writes their files; nothing is trained.
+// Makes runs of many kinds from the files of one short run, without training: without steps, of one step and of 500, with numbers that are
+// not finite, with groups without contrast, with names that are long, markup or right-to-left, and a sweep of 30.
 // node runs.mjs FROM TO
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 
@@ -11,7 +11,7 @@ const [config, manifest] = ["config.json", "manifest.json"].map(name => JSON.par
 const write = (path, all) => writeFileSync(path, all.map(l => (typeof l === "string" ? l : JSON.stringify(l)) + "\n").join(""));
 const share = v => Math.min(1, Math.max(0, v));
 
-// curves are the lines of so many steps: those that there are again and again, with numbers that go up and down and on.
+// curves returns the metrics and times of a number of steps: the lines of the short run, repeated, with numbers that wave and rise.
 function curves(steps, seed = 0) {
 	const all = [], timed = [];
 	for (let step = 1; step <= steps; step++) {
@@ -33,7 +33,7 @@ function curves(steps, seed = 0) {
 const evaluated = (step, v, seed) => ({ ...evaluation, step, "pass@1_greedy": share(v), "pass@1_greedy_ci": [share(v - 0.08), share(v + 0.08)],
 	"pass@1": share(v - 0.05), "pass@k": share(v + 0.1), seed });
 
-// right says of each held-out problem whether it is solved: of more of them, the better the run.
+// right is the evaluation after a step, in which a share v of the held-out problems is solved.
 const right = (step, v) => ({ ...judged[0], step, correct: judged[0].problems.map((_, i) => ((i * 7) % judged[0].problems.length < v * judged[0].problems.length ? 1 : 0)) });
 
 function run(name, { settings = {}, steps = [], timed = times, samples = [], advice = [], solved = [] }) {
@@ -48,7 +48,7 @@ function run(name, { settings = {}, steps = [], timed = times, samples = [], adv
 	if (solved.length) write(`${dir}/evaluations.jsonl`, solved);
 }
 
-// retold are the completions on record in other words.
+// retold returns the recorded completions with other problem names and texts.
 const retold = (problem, text, more = {}) => rollouts.map((l, i) => ({ ...l, problem: problem(l), text: text(l, i), ...more }));
 const first = rollouts.filter(l => l.step === rollouts[0].step);
 

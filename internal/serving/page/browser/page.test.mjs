@@ -1,5 +1,5 @@
-// The page in a browser, as a person has it: with a mouse, with keys alone, small and large, light and dark.
-// URL is a server that serves a run and wants KEY; pictures go to PICTURES.
+// The chat page in chromium: with a mouse, with the keyboard alone, on large and small screens, light and dark.
+// URL is the address of a server that serves a run and requires KEY; screenshots go to PICTURES.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -12,7 +12,7 @@ let browser;
 before(async () => { browser = await chromium.launch({ executablePath: program, args: ["--no-sandbox"] }); });
 after(() => browser.close());
 
-// Nothing is wrong for who reads with their ears, or sees little.
+// axe-core finds no serious violation, such as a control without a name or text with too little contrast.
 async function accessible(page, where) {
 	await page.evaluate(axe);
 	const found = await page.evaluate(() => axe.run(document, { resultTypes: ["violations"] }));
@@ -85,10 +85,10 @@ for (const [width, height] of [[1280, 900], [390, 844]]) {
 
 			await page.locator("#settings summary").click();
 			await page.fill("#system", "Be brief.");
-			assert.match(await page.locator("#settled").textContent(), /temperature 1, seed 1, up to 256 tokens, a system prompt/);
+			assert.match(await page.locator("#summary").textContent(), /temperature 1, seed 1, up to 256 tokens, a system prompt/);
 			await accessible(page, "settings");
 			await picture("5-settings");
-			assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "nothing sticks out");
+			assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), "no horizontal scrolling");
 
 			const [report] = await Promise.all([context.waitForEvent("page"), page.getByRole("link", { name: /report/ }).click()]);
 			listen(report);
@@ -135,7 +135,7 @@ test("the same seed, again and stopped", async t => {
 	await page.waitForFunction(() => document.querySelector(".who small").textContent.includes("seed 2") && !document.querySelector(".busy"));
 	assert.notDeepEqual(await said(), first);
 
-	await page.route("**/v1/chat/completions", () => { }); // which nobody answers
+	await page.route("**/v1/chat/completions", () => { }); // never answered
 	await page.fill("#ask", "And now?");
 	await page.keyboard.press("Control+Enter");
 	await page.getByRole("button", { name: "Stop" }).waitFor();
@@ -150,12 +150,85 @@ test("the same seed, again and stopped", async t => {
 test("the keys of a keyboard are enough", async t => {
 	const { page, wrong } = await open(t);
 	await enter(page);
-	await page.getByText("To the question").focus(); // which is what the first Tab finds
+	await page.getByText("To the question").focus(); // the first stop of the tab key
 	const stops = [];
 	for (let i = 0; i < 10; i++) {
 		await page.keyboard.press("Tab");
 		stops.push(await page.evaluate(() => document.activeElement.id || document.activeElement.value || document.activeElement.textContent.slice(0, 8)));
 	}
 	assert.deepEqual(stops, ["report", "fresh", "left", "right", "plain", "Define c", "Read an ", "ask", "send", "Settings"]);
+
+	await page.setViewportSize({ width: 1280, height: 320 });
+	await page.fill("#ask", "Define compute(x), which returns x plus 3.");
+	await page.keyboard.press("Control+Enter");
+	await answered(page, 2);
+	await page.getByText("Probability", { exact: true }).click();
+	await page.evaluate(() => scrollTo({ top: 0, behavior: "instant" }));
+	await page.locator(".text.likely .t").first().evaluate(e => e.focus({ preventScroll: true }));
+	const top = await page.evaluate(() => scrollY);
+	await page.mouse.move(0, 0);
+	await page.keyboard.press("End");
+	await page.waitForFunction(top => scrollY > top, top);
+	await page.waitForTimeout(300); // scrolling smoothly
+	assert.ok(await page.locator("#reading").isVisible(), "the probabilities stay beside the token that the page scrolled to");
 	assert.deepEqual(wrong, []);
+});
+
+test("an error keeps what was written before it, and says that the server is away", async t => {
+	const { page, wrong } = await open(t);
+	await enter(page);
+	await page.evaluate(() => {
+		const lines = [{ choices: [{ delta: { content: "ab" }, logprobs: { content: [{ bytes: [97, 98], logprob: -1, top_logprobs: [] }] }, token_ids: [1] }] },
+			{ error: { message: "the model is gone" } }];
+		const real = fetch;
+		let asked = 0;
+		window.fetch = (path, options) => {
+			if (!String(path).endsWith("/chat/completions")) return real(path, options);
+			if (asked++ > 1) return Promise.reject(new TypeError("Failed to fetch"));
+			return Promise.resolve(new Response(lines.map(l => `data: ${JSON.stringify(l)}\n\n`).join("")));
+		};
+	});
+	await page.fill("#ask", "Is anyone there?");
+	await page.keyboard.press("Control+Enter");
+	await answered(page, 2);
+	assert.deepEqual(await page.locator(".text").allTextContents(), ["ab", "ab"]);
+	assert.deepEqual(await page.locator(".foot .error").allTextContents(), ["the model is gone", "the model is gone"]);
+	await page.getByText("Probability", { exact: true }).click();
+	assert.equal(await page.locator(".text.likely .t").count(), 2, "its tokens are colored as others are");
+	await page.getByRole("button", { name: /^Again/ }).click();
+	await page.waitForFunction(() => document.querySelector(".who small").textContent.includes("seed 2") && !document.querySelector(".busy"));
+	assert.match(await page.locator("#status").textContent(), /: the server does not answer$/);
+	assert.deepEqual(wrong, []);
+});
+
+test("a message is sent once, and a new conversation says only that", async t => {
+	const { page, wrong } = await open(t);
+	await enter(page);
+	let release; // of the prompt template, which is slow
+	await page.route("**/page/wording", route => { release = () => route.continue(); });
+	await page.fill("#ask", "Define compute(x), which returns x plus 3.");
+	await page.keyboard.press("Control+Enter");
+	await page.keyboard.press("Control+Enter");
+	await page.waitForFunction(() => document.querySelector("#send").disabled);
+	await release();
+	await answered(page, 2);
+	assert.equal(await page.locator(".asked").count(), 1);
+	await page.route("**/v1/chat/completions", () => { }); // never answered
+	await page.fill("#ask", "And now?");
+	await page.keyboard.press("Control+Enter");
+	await page.getByRole("button", { name: "Stop" }).waitFor();
+	await page.getByRole("button", { name: "New conversation" }).click();
+	await page.waitForFunction(() => !document.querySelector("#send").disabled);
+	assert.equal(await page.locator("#status").textContent(), "A new conversation.");
+	assert.deepEqual(wrong, []);
+});
+
+test("the settings fit beside the conversation at 200 %, and their values do not look like placeholders", async t => {
+	const { page } = await open(t, { viewport: { width: 700, height: 450 }, deviceScaleFactor: 2 });
+	await enter(page);
+	await page.locator("#settings summary").click();
+	const height = await page.locator("#composer").evaluate(e => e.getBoundingClientRect().height);
+	assert.ok(height <= 0.7 * 450 + 1, `${height} of 450 pixels`);
+	const [value, label] = await page.locator("#seed").evaluate(e => [e, e.parentElement].map(e => getComputedStyle(e).color));
+	assert.notEqual(value, label, "the color of labels is that of placeholders, too");
 });
