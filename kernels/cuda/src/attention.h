@@ -22,15 +22,15 @@ DEVICE float load(u32 from) {
 	return x;
 }
 
-DEVICE Four load4(u32 from) {
+DEVICE Four load_shared_four(u32 from) {
 	float x, y, z, w;
 	asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];" : "=f"(x), "=f"(y), "=f"(z), "=f"(w) : "r"(from) : "memory");
 	return Four{x, y, z, w};
 }
 
 // Four numbers of a cache at a time.
-DEVICE void put4(float *to, Four x) { *(Four *)to = x; }
-DEVICE void put4(u16 *to, Four x) { *(u64 *)to = (u64)rounded(x[2], x[3]) << 32 | rounded(x[0], x[1]); }
+DEVICE void store_four(float *to, Four x) { *(Four *)to = x; }
+DEVICE void store_four(u16 *to, Four x) { *(u64 *)to = (u64)rounded(x[2], x[3]) << 32 | rounded(x[0], x[1]); }
 
 // The address of a lane's row in the four matrices of a fragment of 16 rows and 16 columns.
 template <u32 pitch> DEVICE u32 place_of_rows(u32 lane) { return (lane % 16 * pitch + lane / 16 * 8) * 2; }
@@ -125,7 +125,7 @@ struct Scores {
 	float scale, cap;
 	u32 window; // positions that a row reads, its own included
 
-	MEMBER float bent(float score) const { return cap != 0 ? tangent(score / cap) * cap : score; }
+	MEMBER float bent(float score) const { return cap != 0 ? hyperbolic_tangent(score / cap) * cap : score; }
 	// slope is the derivative of a capped score with respect to the score.
 	MEMBER float slope(float bent) const {
 		float t = bent / cap;
@@ -229,16 +229,16 @@ template <class E, u32 high> struct Places {
 	// look finds the rows of the positions from `position` on; those at end and after repeat the last one. In a packed batch they are mostly
 	// consecutive: that is so if the last row is as far from the first as its position, since a span comes after those that it continues.
 	MEMBER void look(const Span &s, u32 position, u32 end) {
-		u32 last = least(position + high, end) - 1, mine = position + first(), begin = s.row + position;
+		u32 last = min(position + high, end) - 1, mine = position + first(), begin = s.row + position;
 		bool straight = !s.b.positions;
 		if (straight && s.b.from)
-			begin = s.place(least(position, last)), straight = s.place(last) - begin == last - least(position, last);
+			begin = s.place(min(position, last)), straight = s.place(last) - begin == last - min(position, last);
 		if (straight)
 			UNROLL for (u32 i = 0; i < n; i++)
-				row[i] = begin + (least(mine + i * step, last) - position);
+				row[i] = begin + (min(mine + i * step, last) - position);
 		else
 			UNROLL for (u32 i = 0; i < n; i++)
-				row[i] = s.place(least(mine + i * step, last));
+				row[i] = s.place(min(mine + i * step, last));
 	}
 
 	// copy starts the copies to shared memory; positions at end and after become zero.

@@ -65,12 +65,12 @@ template <u32 dim_, u32 high_, u32 across_, u32 stages_> struct Tensor {
 			UNROLL for (u32 j = 0; j < own / 8; j++)
 				UNROLL for (u32 n = 0; n < 2; n++) {
 					float &x = score[j][2 * half + n];
-					float bent = made(f.bent(x));
+					float bent = materialised(f.bent(x));
 					x = f.reads(position[half], key + side * own + j * 8 + lane % 4 * 2 + n) ? bent : lowest;
 					top = x > top ? x : top;
 				}
-			top = Greatest::of(top, from_lane(top, 1));
-			top = Greatest::of(top, from_lane(top, 2));
+			top = Greatest::of(top, shuffle_xor(top, 1));
+			top = Greatest::of(top, shuffle_xor(top, 2));
 			if (lane % 4 == 0)
 				store(base + tops + (side * high + row + 8 * half) * 4, top);
 		}
@@ -115,8 +115,8 @@ template <u32 dim_, u32 high_, u32 across_, u32 stages_> struct Tensor {
 		UNROLL for (u32 half = 0; half < 2; half++)
 			UNROLL for (u32 g = 0; g < groups; g++) {
 				float all = sum[g][half];
-				all += from_lane(all, 1);
-				all += from_lane(all, 2);
+				all += shuffle_xor(all, 1);
+				all += shuffle_xor(all, 2);
 				if (lane % 4 == 0)
 					store(base + sums + ((side * groups + g) * high + row + 8 * half) * 4, all);
 			}

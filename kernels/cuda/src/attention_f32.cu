@@ -55,9 +55,9 @@ template <u32 dim_, u32 high_> struct Chains {
 			UNROLL for (u32 d = from; d < from + 8; d += 4) {
 				Four x[tall];
 				UNROLL for (u32 i = 0; i < tall; i++)
-					x[i] = load4(q + (i * 16 * pitch + d) * 4);
+					x[i] = load_shared_four(q + (i * 16 * pitch + d) * 4);
 				UNROLL for (u32 j = 0; j < own; j++) {
-					Four y = load4(at + (j * 8 * pitch + d) * 4);
+					Four y = load_shared_four(at + (j * 8 * pitch + d) * 4);
 					UNROLL for (u32 i = 0; i < tall; i++)
 						UNROLL for (u32 n = 0; n < 4; n++)
 							score[i][j] = fma(x[i][n], y[n], score[i][j]);
@@ -66,7 +66,7 @@ template <u32 dim_, u32 high_> struct Chains {
 		UNROLL for (u32 i = 0; i < tall; i++)
 			UNROLL for (u32 j = 0; j < own; j++)
 				{
-					float bent = made(f.bent(score[i][j]));
+					float bent = materialised(f.bent(score[i][j]));
 					score[i][j] = f.reads(position[i], key + side + 8 * j) ? bent : lowest;
 				}
 	}
@@ -78,7 +78,7 @@ template <u32 dim_, u32 high_> struct Chains {
 			UNROLL for (u32 j = 0; j < own; j++)
 				top = Greatest::of(top, score[i][j]);
 			UNROLL for (int bits = 4; bits; bits /= 2)
-				top = Greatest::of(top, from_lane(top, bits));
+				top = Greatest::of(top, shuffle_xor(top, bits));
 			most[i] = top;
 			UNROLL for (u32 j = 0; j < own; j++) {
 				float weight = score[i][j] == lowest ? 0 : exponential(score[i][j] - top);
@@ -99,10 +99,10 @@ template <u32 dim_, u32 high_> struct Chains {
 		ROLLED for (u32 key = 0; key < keys; key += 4) {
 			Four x[tall];
 			UNROLL for (u32 i = 0; i < tall; i++)
-				x[i] = load4(weights + (i * 16 * p_pitch + key) * 4);
+				x[i] = load_shared_four(weights + (i * 16 * p_pitch + key) * 4);
 			UNROLL for (u32 n = 0; n < 4; n++)
 				UNROLL for (u32 j = 0; j < wide; j++) {
-					Four y = load4(at + ((key + n) * pitch + 32 * j) * 4);
+					Four y = load_shared_four(at + ((key + n) * pitch + 32 * j) * 4);
 					UNROLL for (u32 i = 0; i < tall; i++)
 						UNROLL for (u32 c = 0; c < 4; c++)
 							mean[i][j][c] = fma(x[i][n], y[c], mean[i][j][c]);
@@ -116,7 +116,7 @@ template <u32 dim_, u32 high_> struct Chains {
 		UNROLL for (u32 i = 0; i < tall; i++) {
 			float all = sum[i];
 			UNROLL for (int bits = 4; bits; bits /= 2)
-				all += from_lane(all, bits);
+				all += shuffle_xor(all, bits);
 			Merge m(whole_most[i], most[i]);
 			whole_most[i] = m.most, whole_sum[i] = m.of(whole_sum[i], all);
 			write(Target(a, pairs, row + 16 * i, key, end), i, m, a);

@@ -212,14 +212,15 @@ template <typename T> DEVICE void grad_pack(T *asked, float *delta, u32 *positio
 	T *to = asked + t * readers(h).stride() + head * kept;
 	UNROLL for (u32 from = 0; from < 256; from += 128) { // the largest head size is 256
 		u32 c = from + 4 * lane();
-		Four x = take(q, c, h.dim, wide) * scale, y = take(dout + at * h.dim, c, h.dim, wide), z = take(out + at * h.dim, c, h.dim, wide);
+		Four x = load_four(q, c, h.dim, wide) * scale, y = load_four(dout + at * h.dim, c, h.dim, wide);
+		Four z = load_four(out + at * h.dim, c, h.dim, wide);
 		if constexpr (sizeof(T) == 2)
 			UNROLL for (u32 n = 0; n < 4; n++)
 				y[n] = first_of(rounded(y[n], 0));
 		UNROLL for (u32 n = 0; n < 4; n++)
 			sum = fma(y[n], z[n], sum);
 		if (c < kept)
-			put4(to + c, x), put4(to + h.q * kept + c, y);
+			store_four(to + c, x), store_four(to + h.q * kept + c, y);
 	}
 	sum = over_warp(sum);
 	if (lane() == 0)

@@ -56,7 +56,7 @@ template <bool keys_, u32 dim_, u32 high_, u32 across_> struct Tensor {
 						reads = f.reads(limit[half], i);
 					}
 					float bent = f.bent(score[j][2 * half + n]), e = exponential(bent - l);
-					float s = made(f.slope(bent) * e * (along[j][2 * half + n] - d));
+					float s = materialised(f.slope(bent) * e * (along[j][2 * half + n] - d));
 					weight[n] = reads ? e : 0, slope[n] = reads ? s : 0;
 				}
 				u32 to = base + s + ((row + 8 * half) * p_pitch + column) * 2;

@@ -35,9 +35,9 @@ template <bool keys_, u32 dim_> struct Chains {
 			out[j] = 0;
 		ROLLED for (u32 from = 0; from < size; from += 8)
 			UNROLL for (u32 d = from; d < from + 8; d += 4) {
-				Four a = load4(own + d * 4);
+				Four a = load_shared_four(own + d * 4);
 				UNROLL for (u32 j = 0; j < part; j++) {
-					Four b = load4(read + (j * 8 * pitch + d) * 4);
+					Four b = load_shared_four(read + (j * 8 * pitch + d) * 4);
 					UNROLL for (u32 n = 0; n < 4; n++)
 						out[j] = fma(a[n], b[n], out[j]);
 				}
@@ -62,7 +62,7 @@ template <bool keys_, u32 dim_> struct Chains {
 				reads = f.reads(limit[0], i);
 			}
 			float bent = f.bent(score[j]), e = exponential(bent - l);
-			float change = made(f.slope(bent) * e * (along[j] - d));
+			float change = materialised(f.slope(bent) * e * (along[j] - d));
 			u32 to = base + s + (row * p_pitch + column) * 4;
 			store(to, reads ? change : 0);
 			if (keys)
@@ -81,9 +81,9 @@ template <bool keys_, u32 dim_> struct Chains {
 		UNROLL for (u32 j = 0; j < wide; j++) {
 			Four sum = 0;
 			ROLLED for (u32 i = 0; i < deep; i += 4) {
-				Four a = load4(factors + i * 4);
+				Four a = load_shared_four(factors + i * 4);
 				UNROLL for (u32 n = 0; n < 4; n++) {
-					Four b = load4(read + ((i + n) * pitch + 32 * j) * 4);
+					Four b = load_shared_four(read + ((i + n) * pitch + 32 * j) * 4);
 					UNROLL for (u32 c = 0; c < 4; c++)
 						sum[c] = fma(a[n], b[c], sum[c]);
 				}
@@ -96,7 +96,7 @@ template <bool keys_, u32 dim_> struct Chains {
 		bool fours = aligned(to) && size % 4 == 0;
 		u32 c = 4 * here(side_);
 		UNROLL for (u32 j = 0; j < wide; j++)
-			put(to, c + 32 * j, size, fours, of[j] * factor);
+			store_four(to, c + 32 * j, size, fours, of[j] * factor);
 	}
 };
 

@@ -84,8 +84,8 @@ template <bool keys_, u32 dim_, u32 down_> struct Slopes {
 	MEMBER void slopes(float (*weight)[4], float (*slope)[4], u32 numbers) {
 		if (f.cap != 0) {
 			each(numbers, [&](u32 j, u32 n, float l, float d) {
-				float &w = weight[j][n], &s = slope[j][n], bent = made(f.bent(w));
-				w = exponential(bent - l), s = made(f.slope(bent) * w * (s - d));
+				float &w = weight[j][n], &s = slope[j][n], bent = materialised(f.bent(w));
+				w = exponential(bent - l), s = materialised(f.slope(bent) * w * (s - d));
 			});
 			return;
 		}

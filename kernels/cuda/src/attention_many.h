@@ -51,7 +51,7 @@ template <u32 dim_, u32 down_> struct Many {
 		products<dim, keys, pitch>(score, base + thread_here() / 32 * own * pitch * 2 + place_of_rows<pitch>(lane), at);
 		if (f.cap != 0)
 			UNROLL for (u32 i = 0; i < keys / 2; i++)
-				score[i / 4][i % 4] = made(f.bent(score[i / 4][i % 4]));
+				score[i / 4][i % 4] = materialised(f.bent(score[i / 4][i % 4]));
 		if (!reads.all(key, keys))
 			UNROLL for (u32 half = 0; half < 2; half++) {
 				u32 position = pairs.position(row() + 8 * half);
@@ -70,8 +70,8 @@ template <u32 dim_, u32 down_> struct Many {
 			float top = lowest;
 			UNROLL for (u32 i = 0; i < keys / 4; i++)
 				top = greatest(top, score[i / 2][2 * half + i % 2]);
-			top = greatest(top, from_lane(top, 1));
-			top = greatest(top, from_lane(top, 2));
+			top = greatest(top, shuffle_xor(top, 1));
+			top = greatest(top, shuffle_xor(top, 2));
 			float before = most[half], now = greatest(before, top);
 			most[half] = now, shrink[half] = exponential(before - now), grown |= !(before == now);
 			from[half] = now == lowest ? 0 : now; // if nothing was read yet, the weights are 0
@@ -109,8 +109,8 @@ template <u32 dim_, u32 down_> struct Many {
 			float most_before = load(at), sum_before = load(at + 4), all = 0;
 			UNROLL for (u32 g = 0; g < keys / 16; g++) {
 				float some = sum[g][half];
-				some += from_lane(some, 1);
-				some += from_lane(some, 2);
+				some += shuffle_xor(some, 1);
+				some += shuffle_xor(some, 2);
 				all = g ? all + some : some;
 			}
 			Merge m(most_before, most[half]);

@@ -16,8 +16,8 @@ DEVICE float greatest(float a, float b) {
 constexpr float factor_of_falling = 0x1p-64f;
 DEVICE float falling(float x, float factor) {
 	constexpr float ones = 0x1.8p23f + 64;
-	float in = __nvvm_fmax_f(x, -104.0f), shifted = in * 0x1.715476p+0f + ones, n = shifted - ones;
-	float e = series(fma(-n, -0x1.05c610p-29f, fma(-n, 0x1.62e430p-1f, in)));
+	float clamped = __nvvm_fmax_f(x, -104.0f), shifted = clamped * 0x1.715476p+0f + ones, n = shifted - ones;
+	float e = exp_series(fma(-n, -0x1.05c610p-29f, fma(-n, 0x1.62e430p-1f, clamped)));
 	return __builtin_bit_cast(float, __builtin_bit_cast(u32, e) + (__builtin_bit_cast(u32, shifted) << 23)) * factor;
 }
 

@@ -21,8 +21,6 @@ HERE(thread_here, "tid.x")
 HERE(block_x_here, "ctaid.x")
 HERE(block_y_here, "ctaid.y")
 
-DEVICE u32 smaller(u32 a, u32 b) { return a < b ? a : b; }
-
 // Addresses in shared memory are 32-bit, in bytes: pointers would take two registers each.
 DEVICE u32 shared_address(const void *p) { return (u32)(u64)(__attribute__((address_space(3))) const char *)p; }
 DEVICE void commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
@@ -61,7 +59,7 @@ DEVICE void bring(u32 to, Rows<T> from, u32 row, u32 column, u32 rows, u32 colum
 		constexpr u32 each = 16 / sizeof(T), across = broad / each, step = all / across;
 		static_assert(all % across == 0 && high % step == 0 && pitch % each == 0, "every thread brings as much, to multiples of 16 bytes");
 		u32 t = thread_here(), r = t / across, c = t % across * each;
-		u32 bytes = column + c < columns ? smaller(columns - (column + c), each) * (u32)sizeof(T) : 0;
+		u32 bytes = column + c < columns ? min(columns - (column + c), each) * (u32)sizeof(T) : 0;
 		const T *source = at + (u64)(row + r) * stride + (column + c);
 		to += (r * pitch + c) * (u32)sizeof(T);
 		UNROLL for (u32 i = 0; i < high; i += step, source += (u64)step * stride)

@@ -100,7 +100,7 @@ template <typename S> DEVICE void gradient(const Result &result, Rows<float> dy,
 		float *sums, u32 T, u32 N, u32 K) { \
 		u32 z = __nvvm_read_ptx_sreg_ctaid_z(); \
 		gradient<tile>({sums ? sums + (u64)z * N * K : dw, K, nullptr, sums ? 1 : alpha, !sums}, rows_of(dy, dy_stride), \
-			rows_of(x, x_stride), N, K, sums ? z * chain : 0, sums ? smaller(T, (z + 1) * chain) : T); \
+			rows_of(x, x_stride), N, K, sums ? z * chain : 0, sums ? min(T, (z + 1) * chain) : T); \
 	}
 GRADIENT(64x64, Wide)
 GRADIENT(32x32, Narrow)

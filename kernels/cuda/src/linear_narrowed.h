@@ -64,7 +64,7 @@ template <typename S, u32 rows> struct AlongRows {
 		}
 		u32 some[S::deep / strip];
 		UNROLL for (u32 p = 0, column = k + c * 8; p < S::deep; p += strip, column += strip)
-			some[p / strip] = column < inner ? smaller(inner - column, 8) * 2 : 0;
+			some[p / strip] = column < inner ? min(inner - column, 8) * 2 : 0;
 		UNROLL for (u32 i = 0; i < rows; i += step, from += (u64)step * stride)
 			if (i + step <= rows || r < rows - i)
 				UNROLL for (u32 p = 0; p < S::deep; p += strip)
@@ -116,7 +116,7 @@ template <typename S> struct Weights<S, true> { using Along = AlongColumns<S>; }
 constexpr u32 together = 8;
 template <typename S> DEVICE void tile_of_block(u32 *row, u32 *column, u32 rows, u32 outer) {
 	u32 down = (rows + S::high - 1) / S::high, across = (outer + S::broad - 1) / S::broad, all = together * across;
-	u32 first = block_x() / all * together, n = block_x() % all, here = smaller(together, down - first);
+	u32 first = block_x() / all * together, n = block_x() % all, here = min(together, down - first);
 	*row = (first + n % here) * S::high, *column = n / here * S::broad;
 }
 
