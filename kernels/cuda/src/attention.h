@@ -33,7 +33,7 @@ DEVICE void store_four(float *to, Four x) { *(Four *)to = x; }
 DEVICE void store_four(u16 *to, Four x) { *(u64 *)to = (u64)rounded(x[2], x[3]) << 32 | rounded(x[0], x[1]); }
 
 // The address of a lane's row in the four matrices of a fragment of 16 rows and 16 columns.
-template <u32 pitch> DEVICE u32 place_of_rows(u32 lane) { return (lane % 16 * pitch + lane / 16 * 8) * 2; }
+template <u32 pitch> DEVICE u32 row_fragment_offset(u32 lane) { return (lane % 16 * pitch + lane / 16 * 8) * 2; }
 
 // products computes the dot products of 16 rows with `rows` others, all of dim numbers: each element of out has 8 of the others.
 template <u32 dim, u32 rows, u32 pitch> DEVICE void products(float (*out)[4], u32 own, u32 others) {

@@ -57,8 +57,8 @@ template <u32 dim_, u32 high_, u32 across_, u32 stages_> struct Tensor {
 	// scores computes the scores of the keys from position key on, and the maximum of each row among the warp's keys.
 	MEMBER void scores(u32 key, u32 now) {
 		u32 lane = thread_here() % 32, base = here(base_), row = here(row_), side = here(side_);
-		u32 q = base + row / 16 * 16 * pitch * 2 + place_of_rows<pitch>(lane);
-		u32 at = base + k + now + side * own * pitch * 2 + place_of_weights<false, pitch>(lane);
+		u32 q = base + row / 16 * 16 * pitch * 2 + row_fragment_offset<pitch>(lane);
+		u32 at = base + k + now + side * own * pitch * 2 + weight_fragment_offset<false, pitch>(lane);
 		products<dim, own, pitch>(score, q, at);
 		UNROLL for (u32 half = 0; half < 2; half++) {
 			float top = lowest;
@@ -104,8 +104,8 @@ template <u32 dim_, u32 high_, u32 across_, u32 stages_> struct Tensor {
 	// add adds weighted values.
 	MEMBER void add(u32 now) {
 		u32 lane = thread_here() % 32, base = here(base_), row = here(row_), side = here(side_);
-		u32 weights = base + p + row / 16 * 16 * p_pitch * 2 + place_of_rows<p_pitch>(lane);
-		u32 at = base + v + now + side * columns * 2 + place_of_weights<true, pitch>(lane);
+		u32 weights = base + p + row / 16 * 16 * p_pitch * 2 + row_fragment_offset<p_pitch>(lane);
+		u32 at = base + v + now + side * columns * 2 + weight_fragment_offset<true, pitch>(lane);
 		add_products<keys, columns, pitch>(mean, weights, at);
 	}
 

@@ -35,8 +35,8 @@ template <bool keys_, u32 dim_, u32 high_, u32 across_> struct Tensor {
 	// slopes writes s, and for keys p, of the rows read from `at` on.
 	MEMBER void slopes(u32 at, u32 end) {
 		u32 lane = thread_here() % 32, base = here(base_), row = here(row_), side = here(side_);
-		u32 mine = base + row / 16 * 16 * pitch * 2 + place_of_rows<pitch>(lane);
-		u32 read = base + x + side * part * pitch * 2 + place_of_weights<false, pitch>(lane);
+		u32 mine = base + row / 16 * 16 * pitch * 2 + row_fragment_offset<pitch>(lane);
+		u32 read = base + x + side * part * pitch * 2 + weight_fragment_offset<false, pitch>(lane);
 		float score[part / 8][4], along[part / 8][4];
 		products<dim, part, pitch>(score, mine, read); // of 16 own rows with the warp's part of the rows read
 		products<dim, part, pitch>(along, mine + own_y, read + (y - x));
@@ -69,8 +69,8 @@ template <bool keys_, u32 dim_, u32 high_, u32 across_> struct Tensor {
 	// add adds s · X, and for keys p · Y.
 	MEMBER void add() {
 		u32 lane = thread_here() % 32, base = here(base_), row = here(row_), side = here(side_);
-		u32 factors = base + s + row / 16 * 16 * p_pitch * 2 + place_of_rows<p_pitch>(lane);
-		u32 read = base + x + side * columns * 2 + place_of_weights<true, pitch>(lane);
+		u32 factors = base + s + row / 16 * 16 * p_pitch * 2 + row_fragment_offset<p_pitch>(lane);
+		u32 read = base + x + side * columns * 2 + weight_fragment_offset<true, pitch>(lane);
 		add_products<deep, columns, pitch>(of_x, factors, read);
 		if (keys)
 			add_products<deep, columns, pitch>(of_y, factors + (p - s), read + (y - x));

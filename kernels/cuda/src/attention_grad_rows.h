@@ -44,14 +44,14 @@ template <bool keys_, u32 dim_, u32 down_> struct Slopes {
 	// step adds the rows from `at` up to end.
 	MEMBER void step(u32 at, u32 end, u32 now) {
 		u32 lane = thread_here() % 32, base = here(base_);
-		u32 mine = base + thread_here() / 32 * own * pitch * 2 + place_of_rows<pitch>(lane);
-		u32 read = base + now + place_of_weights<false, pitch>(lane);
+		u32 mine = base + thread_here() / 32 * own * pitch * 2 + row_fragment_offset<pitch>(lane);
+		u32 read = base + now + weight_fragment_offset<false, pitch>(lane);
 		float weight[deep / 8][4], slope[deep / 8][4]; // which begin as scores, and as products of dout and values
 		products<dim, deep, pitch>(weight, mine, read + x);
 		products<dim, deep, pitch>(slope, mine + own_y, read + y);
 		slopes(weight, slope, base + now + sums);
 		mask(weight, slope, at, end, base + now + sums);
-		u32 columns = base + now + place_of_weights<true, pitch>(lane);
+		u32 columns = base + now + weight_fragment_offset<true, pitch>(lane);
 		UNROLL for (u32 g = 0; g < deep / 16; g++) {
 			add<dim>(of_x, slope, g, columns + x + g * 16 * pitch * 2);
 			if constexpr (keys)

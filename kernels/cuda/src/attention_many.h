@@ -47,8 +47,8 @@ template <u32 dim_, u32 down_> struct Many {
 
 	// scores computes the scores of the keys from position key on.
 	MEMBER void scores(const Pairs &pairs, u32 key) {
-		u32 lane = thread_here() % 32, base = here(base_), at = base + k + place_of_weights<false, pitch>(lane);
-		products<dim, keys, pitch>(score, base + thread_here() / 32 * own * pitch * 2 + place_of_rows<pitch>(lane), at);
+		u32 lane = thread_here() % 32, base = here(base_), at = base + k + weight_fragment_offset<false, pitch>(lane);
+		products<dim, keys, pitch>(score, base + thread_here() / 32 * own * pitch * 2 + row_fragment_offset<pitch>(lane), at);
 		if (f.cap != 0)
 			UNROLL for (u32 i = 0; i < keys / 2; i++)
 				score[i / 4][i % 4] = materialised(f.bent(score[i / 4][i % 4]));
@@ -82,7 +82,7 @@ template <u32 dim_, u32 down_> struct Many {
 				UNROLL for (u32 j = 0; j < dim / 8; j++)
 					mean[j][2 * half] *= shrink[half], mean[j][2 * half + 1] *= shrink[half];
 			});
-		u32 lane = thread_here() % 32, at = here(base_) + v + place_of_weights<true, pitch>(lane);
+		u32 lane = thread_here() % 32, at = here(base_) + v + weight_fragment_offset<true, pitch>(lane);
 		UNROLL for (u32 g = 0; g < keys / 16; g++) {
 			u32 weights[4];
 			each_row([&](u32 half) {

@@ -5,8 +5,8 @@
 template <typename T> constexpr float upper_bound = sizeof(T) == 2 ? 0x1.ffp127f : __builtin_inff();
 
 // is_finite reports whether x is finite in the cache. Tiles multiply the values of masked positions by weights of 0, which gives NaN for
-// NaN or infinity. So such a value is stored as 0, and the key beside it as NaN: scores mask it before it is used, and it makes the result of
-// every row that reads it NaN.
+// NaN or infinity. So such a value is stored as 0, and the key beside it as NaN: scores mask it before it is used, and it makes the
+// result of every row that reads it NaN.
 template <typename T> DEVICE bool is_finite(float x) { return x < upper_bound<T> && x > -upper_bound<T>; }
 
 // cache_write: row t (block) of qkv goes to its row of the cache: in a packed batch (positions is null) row t, in a paged one the row of
