@@ -12,7 +12,7 @@ import (
 )
 
 // cacheBlock is the number of positions in a block of a cache, attentionPart the number of positions that share a partial softmax. They
-// are cache_block and part in src/attention.h.
+// are cache_block in src/attention.h and part in src/attend.h.
 const (
 	cacheBlock    = 32
 	attentionPart = 1024

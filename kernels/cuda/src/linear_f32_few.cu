@@ -12,7 +12,8 @@ DEVICE void ordered_fma(float *sum, float a, float b) { asm volatile("fma.rn.f32
 // the inner size.
 template <u32 tile_rows_, u32 tile_columns_, u32 stages_> struct Chains {
 	static constexpr u32 tile_rows = tile_rows_, tile_columns = tile_columns_, depth = 128, stages = stages_,
-		lane_chains = tile_rows * tile_columns / 32, row_step = tile_rows / lane_chains, pitch = (depth + 4) * 4, w = tile_rows * pitch, line_count = tile_rows + tile_columns, bytes = line_count * pitch;
+		lane_chains = tile_rows * tile_columns / 32, row_step = tile_rows / lane_chains,
+		pitch = (depth + 4) * 4, w = tile_rows * pitch, line_count = tile_rows + tile_columns, bytes = line_count * pitch;
 	static_assert(tile_rows * tile_columns % 32 == 0 && tile_rows % lane_chains == 0);
 	static_assert(line_count * 4 <= depth && bytes * stages <= 99 << 10);
 };

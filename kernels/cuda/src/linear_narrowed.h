@@ -62,17 +62,17 @@ template <typename S, u32 rows> struct AlongRows {
 						copy_whole(to + (p * rows + i * strip) * 2, from + p);
 			return;
 		}
-		u32 some[S::depth / strip];
+		u32 valid_bytes[S::depth / strip];
 		UNROLL for (u32 p = 0, column = k + c * 8; p < S::depth; p += strip, column += strip)
-			some[p / strip] = column < inner ? min(inner - column, 8) * 2 : 0;
+			valid_bytes[p / strip] = column < inner ? min(inner - column, 8) * 2 : 0;
 		UNROLL for (u32 i = 0; i < rows; i += step, from += (u64)step * stride)
 			if (i + step <= rows || r < rows - i)
 				UNROLL for (u32 p = 0; p < S::depth; p += strip)
-					copy16(to + (p * rows + i * strip) * 2, from + p, row + r + i < outer ? some[p / strip] : 0);
+					copy16(to + (p * rows + i * strip) * 2, from + p, row + r + i < outer ? valid_bytes[p / strip] : 0);
 	}
-	static MEMBER u32 place(u32 row, u32 lane) { return swizzled(row + lane % 16, lane / 16); }
+	static MEMBER u32 fragment_offset(u32 row, u32 lane) { return swizzled(row + lane % 16, lane / 16); }
 	static MEMBER u32 weight_fragment_offset(u32 row, u32 lane) { return swizzled(row + lane / 16 * 8 + lane % 8, lane / 8 % 2); }
-	static MEMBER u32 at(u32 place, u32 n, u32 d) { return (place ^ d % strip * 2) + (d / strip * rows + n * 16) * strip * 2; }
+	static MEMBER u32 fragment_at(u32 place, u32 n, u32 d) { return (place ^ d % strip * 2) + (d / strip * rows + n * 16) * strip * 2; }
 };
 
 // Weights of the gradient of Linear, with the inner size along columns. Addresses are permuted so that the same 16 bytes of 8 rows are in
@@ -104,7 +104,7 @@ template <typename S> struct AlongColumns {
 		u32 chunk = column / 8 + lane / 16;
 		return {place(lane % 16, chunk), place(lane % 16, chunk + 2)};
 	}
-	static MEMBER u32 at(const Places &p, u32 n, u32 d) {
+	static MEMBER u32 fragment_at(const Places &p, u32 n, u32 d) {
 		u32 place = n % 2 ? p.odd : p.even, further = n / 2 * 64;
 		return (across == 8 ? place ^ further : place + further) + d * pitch;
 	}
@@ -152,7 +152,7 @@ DEVICE void product_of_narrowed(const Result &result, const u16 *x, u32 x_rows, 
 	extern __shared__ __attribute__((aligned(128))) unsigned char ring[];
 	u32 lane = thread() % 32, warp = thread() / 32, first_stage = shared_address(ring), row, column;
 	tile_of_block<S>(&row, &column, rows, outer);
-	u32 x_offset = X::place(warp % S::warps_down * S::fragments_down * 16, lane);
+	u32 x_offset = X::fragment_offset(warp % S::warps_down * S::fragments_down * 16, lane);
 	auto w_offset = W::weight_fragment_offset(warp / S::warps_down * S::fragments_across * 8, lane);
 	auto fetch = [&](u32 to, u32 k) {
 		X::fetch_narrowed(to, x, x_rows, row, k, inner);
@@ -161,12 +161,12 @@ DEVICE void product_of_narrowed(const Result &result, const u16 *x, u32 x_rows, 
 	u32 a[buffers][S::fragments_down][4], b[buffers][S::fragments_across][2];
 	auto load_fragments = [&](u32 n, u32 from, u32 d) {
 		UNROLL for (u32 j = 0; j + 1 < S::fragments_across; j += 2)
-			transposed ? load_transposed(b[n][j], from + X::bytes + W::at(w_offset, j / 2, d))
-				: load_matrices(b[n][j], from + X::bytes + W::at(w_offset, j / 2, d));
+			transposed ? load_transposed(b[n][j], from + X::bytes + W::fragment_at(w_offset, j / 2, d))
+				: load_matrices(b[n][j], from + X::bytes + W::fragment_at(w_offset, j / 2, d));
 		if (S::fragments_across % 2)
-			load_two(b[n][S::fragments_across - 1], from + X::bytes + W::at(w_offset, S::fragments_across / 2, d));
+			load_two(b[n][S::fragments_across - 1], from + X::bytes + W::fragment_at(w_offset, S::fragments_across / 2, d));
 		UNROLL for (u32 i = 0; i < S::fragments_down; i++)
-			load_matrices(a[n][i], from + X::at(x_offset, i, d));
+			load_matrices(a[n][i], from + X::fragment_at(x_offset, i, d));
 	};
 	ROLLED for (u32 s = 0; s < ahead; s++) {
 		if (s * S::depth < inner)
