@@ -7,10 +7,10 @@
 // A task is some tiles of rows times some panels of 32 columns. The reduction is processed in depths of TILE_DEPTH, such that a
 // panel at one depth stays in the first-level cache and all rows in the second; between two depths the sums are kept in scratch.
 
-// How many steps before its use a step of the right-hand side is made.
-enum { MADE_AHEAD = 2 };
+// How many steps before its use a step of the right-hand side is packed.
+enum { PACKED_AHEAD = 2 };
 
-// With at most two tiles of rows what is made is used once. Then the ring for it has few steps, which stay in the first-level cache as a
+// With at most two tiles of rows what is packed is used once. Then the ring for it has few steps, which stay in the first-level cache as a
 // whole block would not.
 enum { FEW_STEPS = 4 };
 
@@ -83,7 +83,7 @@ typedef struct tile_sum {
 	int thin;                    // a thin product: how many of its tiles of columns exist; else 0
 	int begun;                   // its sums and first factors are already in the tiles
 	const struct tile_sum *then; // the sum that is begun at the end of this one, if both have two tiles of rows, or NULL
-	right_packer *packer; // makes right, or NULL: it is there
+	right_packer *packer; // packs right, or NULL: it is already there
 	next_prefetch *next;   // what to prefetch for the time after this, or NULL
 	finished *pending; // finished rows that are written meanwhile, or NULL
 	const char *last_left, *last_right; // one more step, of one piece, packed; NULL: there is none
@@ -199,7 +199,7 @@ INLINE void add_steps(tile_file *f, const int both, const int pieces, const tile
 		next = *t->next;
 	if (!t->begun) {
 		begin_sums(f, both, t);
-		for (int i = 0; t->packer && i < MADE_AHEAD; i++) pack_next_step(t->packer);
+		for (int i = 0; t->packer && i < PACKED_AHEAD; i++) pack_next_step(t->packer);
 		load_first_factors(f, both, t);
 	}
 	for (int64_t s = 1; s < t->steps; s++) {
@@ -253,7 +253,7 @@ INLINE void add_thin(tile_file *f, const int wide, const tile_sum *t)
 		begin_sum(f, SUMS_01, t);
 		begin_sum(f, SUMS_11, t);
 	}
-	for (int i = 0; t->packer && i < MADE_AHEAD; i++) pack_next_step(t->packer);
+	for (int i = 0; t->packer && i < PACKED_AHEAD; i++) pack_next_step(t->packer);
 	for (int64_t s = 0; s < t->steps; s++) {
 		tile_load_right(f, RIGHT_0, t->right + at, t->right_row);
 		tile_load_left_rows(f, LEFT_0, left, t->in.row);

@@ -5,7 +5,7 @@ typedef struct {
 	const grpo_gemm *g;
 	int64_t row0, row1, panel0, panel1;
 	float *out;
-	char *block, *added; // space for making a right-hand side: that of the product, and that of what is added
+	char *block, *added; // space for packing a right-hand side: that of the product, and that of what is added
 	float *kept; // [panels][rows in whole tiles][32] sums between two depths
 	tile_file file;
 	finished pending;
@@ -111,7 +111,7 @@ INLINE int is_thin(const tile_block *b)
 	return b->g->pieces == 1 && (few_rows || b->panel1 - b->panel0 <= THIN_PANELS);
 }
 
-// Makes `then`, a copy of t, the sum of the next two tiles of rows. The right-hand side has been made by then.
+// Makes `then`, a copy of t, the sum of the next two tiles of rows. The right-hand side is packed by then.
 static void go_below(tile_sum *then, const tile_sum *t, const grpo_gemm *g, const grpo_gemm *extra_step, next_prefetch *next)
 {
 	then->from = t->from + 2 * TILE * PANEL;

@@ -1,6 +1,6 @@
 // The right-hand side of a product in the order of tiles: one panel of 32 columns at some depth, as pairs in steps of 32 inputs. It is
-// used in place if it has this form; otherwise it is made step by step in a block, shortly before it is multiplied with the first rows, so
-// that the processor makes one step while the tile unit multiplies with another. Columns and inputs that do not exist are zero.
+// used in place if it has this form; otherwise it is packed step by step into a block, shortly before it is multiplied with the first rows,
+// so that the processor packs one step while the tile unit multiplies with another. Columns and inputs that do not exist are zero.
 
 enum { STEP_BYTES = TILE * PAIR_BYTES };
 
@@ -9,14 +9,14 @@ enum { ROUNDED_AHEAD = 64 };
 
 typedef struct {
 	const grpo_gemm *g;
-	int64_t panel, k, end; // inputs [k, end) of the panel are still to be made
+	int64_t panel, k, end; // inputs [k, end) of the panel are still to be packed
 	int valid;             // columns that exist
-	char *block;           // where steps are made, as in a ring buffer:
+	char *block;           // where steps are packed, as in a ring buffer:
 	int64_t at, ring;      // the offset of the next step, and the size of the ring, a power of two
 	unpacking compressed;
 } right_packer;
 
-// Makes the pairs of a matrix at all depths at once.
+// Packs the pairs of a matrix at all depths at once.
 static void pack_all_steps(const grpo_matrix *m, char *to, int64_t panel, int64_t k, int64_t depth)
 {
 	int64_t pairs = pairs_of(depth);
@@ -27,7 +27,7 @@ static void pack_all_steps(const grpo_matrix *m, char *to, int64_t panel, int64_
 	memset(to + pairs * PAIR_BYTES, 0, (tile_steps(depth) * TILE - pairs) * PAIR_BYTES);
 }
 
-// Makes a step from a buffer, or from a matrix whose rows are the inputs.
+// Packs a step from a buffer, or from a matrix whose rows are the inputs.
 static void pack_step_of_rows(right_packer *r, int64_t depth)
 {
 	const grpo_gemm *g = r->g;
@@ -45,7 +45,7 @@ static void pack_step_of_rows(right_packer *r, int64_t depth)
 	}
 }
 
-// Makes the next step, if there is one.
+// Packs the next step, if there is one.
 INLINE void pack_next_step(right_packer *r)
 {
 	int64_t depth = min64(TILE_INPUTS, r->end - r->k);
@@ -64,7 +64,7 @@ INLINE void pack_next_step(right_packer *r)
 	r->at = (r->at + STEP_BYTES) & (r->ring - 1);
 }
 
-// The address of the right-hand side of a panel at depths [k, k+depth): in place, or in a block, as far as r has made it.
+// The address of the right-hand side of a panel at depths [k, k+depth): in place, or in a block, as far as r has packed it.
 static const char *tiles_right(right_packer *r, const grpo_gemm *g, int64_t panel, int64_t k, int64_t depth, char *block)
 {
 	const grpo_matrix *m = &g->m;

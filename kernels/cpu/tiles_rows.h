@@ -112,8 +112,7 @@ static void zip_rows(char *block, const float *src, int64_t stride, int64_t dept
 }
 
 // The same from rounded rows with a stride in bytes: pairs along rows become pairs across them. Meanwhile as many rows from `prefetch` on
-// are
-// prefetched into the second-level cache.
+// are prefetched into the second-level cache.
 static void zip_rounded(char *block, const char *src, const char *prefetch, int64_t apart, int64_t depth)
 {
 	static const char none[2 * PANEL] = {0};
