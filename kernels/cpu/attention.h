@@ -5,7 +5,7 @@
 // Copies the query of one row, scaled, with zeros up to the padded size.
 INLINE void copy_scaled(float *to, const float *q, float scale, int64_t dim)
 {
-	for (int64_t k = 0; k < padded(dim); k += VL) store(to + k, take(q, k, dim) * scale);
+	for (int64_t k = 0; k < padded(dim); k += VL) store(to + k, load_partial(q, k, dim) * scale);
 }
 
 // One query row: its position in the sequence, the query or its pairs, and the addresses of its outputs.
@@ -52,7 +52,7 @@ INLINE void pack_queries(const int tiled, attend_space *w, const query *rows, in
 		else if (tiled)
 			pack_left_row(1, w->queries, i, rows[i].q, scale, dim);
 		else
-			for (int64_t k = 0; k < dim; k += VL) put(w->scaled + i * dim, k, dim, take(rows[i].q, k, dim) * scale);
+			for (int64_t k = 0; k < dim; k += VL) store_partial(w->scaled + i * dim, k, dim, load_partial(rows[i].q, k, dim) * scale);
 	memset(w->mean, 0, 4 * n * wide);
 }
 
@@ -72,31 +72,31 @@ INLINE tile_factors factors_of_scores(const attend_space *w, const float *keys, 
 	                      .right = (const char *)keys, .right_row = 4 * KEYS};
 }
 
-// Scores of n queries with a block of keys. Prefetches `soon`, which is read next.
-INLINE void score_block(const int tiled, attend_space *w, softmax_state *s, int n, const float *keys, const float *soon,
+// Scores of n queries with a block of keys. Prefetches `prefetch`, which is read next.
+INLINE void score_block(const int tiled, attend_space *w, softmax_state *s, int n, const float *keys, const float *prefetch,
                         int64_t dim, int pairs)
 {
 	if (!tiled) {
 		product((small_product){.out = s->score[0], .out_stride = KEYS, .a = w->scaled, .a_stride = dim,
 		                        .b = keys, .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1, .pairs = pairs,
-		                        .soon = soon}, n, 0);
+		                        .prefetch = prefetch}, n, 0);
 		return;
 	}
-	prefetch_block((const char *)soon, 2 * KEYS * padded(dim), n);
+	prefetch_block((const char *)prefetch, 2 * KEYS * padded(dim), n);
 	tile_scores(&w->file, n, factors_of_scores(w, keys, dim), tile_steps(dim));
 }
 
-// Adds the block's values to the means, weighted by their exponentials; the first `exist` of them exist.
-INLINE void mean_block(const int tiled, attend_space *w, softmax_state *s, int n, const float *values, int64_t exist,
-                       const float *soon, int64_t dim, int pairs)
+// Adds the block's values to the means, weighted by their exponentials; the first valid_rows of them exist.
+INLINE void mean_block(const int tiled, attend_space *w, softmax_state *s, int n, const float *values, int64_t valid_rows,
+                       const float *prefetch, int64_t dim, int pairs)
 {
 	int64_t wide = padded(dim);
 	if (!tiled) {
 		product((small_product){.out = w->mean, .out_stride = wide, .a = s->score[0], .a_stride = KEYS, .b = values, .b_stride = wide,
-		                        .depth = exist, .cols = wide, .pairs = pairs, .soon = soon}, n, 0);
+		                        .depth = valid_rows, .cols = wide, .pairs = pairs, .prefetch = prefetch}, n, 0);
 		return;
 	}
-	prefetch_block((const char *)soon, 2 * KEYS * dim, n);
+	prefetch_block((const char *)prefetch, 2 * KEYS * dim, n);
 	tile_means(&w->file, n, (tile_factors){.sums = w->mean, .row = 4 * wide, .left = w->weights, .below = TILE_BYTES,
 	                                       .right = (const char *)values, .right_row = 4 * wide}, wide);
 }
@@ -140,12 +140,12 @@ INLINE void softmax_block(const int tiled, attend_space *w, softmax_state *s, co
 }
 
 // Blocks of keys and values: keys[b] is block b transposed, [dim][KEYS], values[b] is [KEYS][padded dim], both in pairs or
-// not. For prefetches: next are the keys that are likely to be read after the last block, and coming is the distance from a query to
+// not. For prefetches: next are the keys that are likely to be read after the last block, and next_tile_distance is that from a query to
 // that of the next tile, in series; 0: unknown.
 typedef struct {
 	float *const *keys, *const *values;
 	const float *next;
-	int64_t coming, dim;
+	int64_t next_tile_distance, dim;
 	int pairs;
 	int stream; // results are written around the caches
 } key_blocks;
@@ -175,10 +175,10 @@ INLINE void write_rows(const softmax_state *s, const query *rows, int n, const f
 // Prefetches the queries of the next tile, one part of `parts`: rows are pages apart, too far for the hardware's prefetchers.
 INLINE void prefetch_rows(const query *rows, int n, const key_blocks *blocks, int64_t part, int64_t parts)
 {
-	if (!blocks->coming)
+	if (!blocks->next_tile_distance)
 		return;
 	for (int64_t i = part * n / parts; i < (part + 1) * n / parts; i++)
-		for (int64_t k = 0; k < blocks->dim; k += 16) __builtin_prefetch(rows[i].q + blocks->coming + k, 0, 2);
+		for (int64_t k = 0; k < blocks->dim; k += 16) __builtin_prefetch(rows[i].q + blocks->next_tile_distance + k, 0, 2);
 }
 
 // Initialises the state of queries that have read no block yet.
@@ -258,8 +258,8 @@ static void attention(const void *args, void *scratch, int64_t from, int64_t to)
 			keys[b] = packed_block(a, head, a->paths[s->path + b].number);
 			values[b] = keys[b] + (KEYS * dim >> (a->in_tiles != 0));
 		}
-		int64_t coming = head + 1 < a->kv_heads ? group * dim : -(TILE_FORWARD / group * a->row + head * group * dim);
-		key_blocks blocks = {keys, values, keys[first], coming, dim, a->in_tiles, a->stream};
+		int64_t next_tile_distance = head + 1 < a->kv_heads ? group * dim : -(TILE_FORWARD / group * a->row + head * group * dim);
+		key_blocks blocks = {keys, values, keys[first], next_tile_distance, dim, a->in_tiles, a->stream};
 		score_form form = {a->rounded ? 0 : a->scale, a->cap, a->window};
 		if (a->in_tiles)
 			attend_tiles(rows, n, &blocks, form, rest);

@@ -83,9 +83,9 @@ INLINE score_grad softmax_grad(vf score, vf dp, float lse, float delta, float ca
 {
 	vf share, slope = dp - delta;
 	if (cap != 0) {
-		vf bent = vtanh(score / cap);
-		share = vexp(fused(bent, splat(cap), splat(-lse)));
-		slope = slope * fused(-bent, bent, splat(1));
+		vf capped = vtanh(score / cap);
+		share = vexp(fused(capped, splat(cap), splat(-lse)));
+		slope = slope * fused(-capped, capped, splat(1));
 	} else {
 		share = vexp(score - lse);
 	}
@@ -234,16 +234,16 @@ static void grad_block(grad_space *g, int n, int64_t depth, const grpo_attention
 	const float *keys_transposed = packed_block(a, head, at->number);
 	const float *values_transposed = keys_transposed + KEYS * dim, *keys = values_transposed + KEYS * dim;
 	product((small_product){.out = g->p, .out_stride = KEYS, .a = g->q, .a_stride = wide, .b = keys_transposed,
-	                        .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1, .soon = values_transposed}, n, 0);
+	                        .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1, .prefetch = values_transposed}, n, 0);
 	product((small_product){.out = g->dp, .out_stride = KEYS, .a = g->dout, .a_stride = wide, .b = values_transposed,
-	                        .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1, .soon = keys}, n, 0);
+	                        .b_stride = KEYS, .depth = dim, .cols = KEYS, .fresh = 1, .prefetch = keys}, n, 0);
 	softmax_grads(g, n, a, b);
 	product((small_product){.out = g->dq, .out_stride = wide, .a = g->dp, .a_stride = KEYS, .b = keys, .b_stride = wide,
-	                        .depth = depth, .cols = wide, .soon = dv}, n, 0);
+	                        .depth = depth, .cols = wide, .prefetch = dv}, n, 0);
 	product((small_product){.out = dv, .out_stride = wide, .a = g->p, .a_stride = KEYS, .b = g->dout, .b_stride = wide,
-	                        .depth = n, .cols = wide, .soon = dk}, KEYS, 1);
+	                        .depth = n, .cols = wide, .prefetch = dk}, KEYS, 1);
 	product((small_product){.out = dk, .out_stride = wide, .a = g->dp, .a_stride = KEYS, .b = g->q, .b_stride = wide,
-	                        .depth = n, .cols = wide, .soon = last ? NULL : packed_block(a, head, at[1].number)}, KEYS, 1);
+	                        .depth = n, .cols = wide, .prefetch = last ? NULL : packed_block(a, head, at[1].number)}, KEYS, 1);
 }
 
 static void grad_path(grad_space *g, int n, const grpo_attention_grad *a, const grpo_block *path, int64_t head)

@@ -9,7 +9,7 @@ static void transpose_rows(float *transposed, int columns, const float *rows, in
 		for (int j = 0; j < columns; j += VL) {
 			vi r[VL];
 			UNROLL for (int i = 0; i < VL; i++)
-				r[i] = j + i < n ? (vi)take(rows + (j + i) * stride, k, dim) : (vi){0};
+				r[i] = j + i < n ? (vi)load_partial(rows + (j + i) * stride, k, dim) : (vi){0};
 			transpose(r);
 			UNROLL for (int i = 0; i < VL; i++)
 				if (k + i < dim)
@@ -70,7 +70,8 @@ INLINE vi computed_across(vf first, vf second)
 // Rounds n numbers to pairs of bf16.
 INLINE void round_head(float *pairs, const float *x, int64_t n)
 {
-	for (int64_t k = 0; k < n; k += 2 * VL) put(pairs, k / 2, n / 2, (vf)pairs_along(take(x, k, n), take(x, k + VL, n)));
+	for (int64_t k = 0; k < n; k += 2 * VL)
+		store_partial(pairs, k / 2, n / 2, (vf)pairs_along(load_partial(x, k, n), load_partial(x, k + VL, n)));
 }
 
 // pairs [KEYS/2][padded dim] = rows 2j and 2j+1 of [n][dim/2] pairs at a stride; the rest is zero.
@@ -80,9 +81,9 @@ static void pair_rows(float *pairs, const float *rows, int64_t stride, int n, in
 		for (int64_t c = 0; c < padded(dim); c += 2 * VL) {
 			vi first = {0}, second = {0};
 			if (j < n)
-				first = (vi)take(rows, c / 2, dim / 2);
+				first = (vi)load_partial(rows, c / 2, dim / 2);
 			if (j + 1 < n)
-				second = (vi)take(rows + stride, c / 2, dim / 2);
+				second = (vi)load_partial(rows + stride, c / 2, dim / 2);
 			pairs_below p = put_below(first, second);
 			store(pairs + c, (vf)ZIP_LOW(p.even, p.odd));
 			store(pairs + c + VL, (vf)ZIP_HIGH(p.even, p.odd));
@@ -104,7 +105,7 @@ INLINE void round_all(float *x, int64_t n)
 typedef enum { AS_FLOATS, AS_ROUNDED, AS_PAIRS } number_form;
 
 // A mask whose bits are set for numbers that are NaN or infinite, or will be infinite after rounding.
-INLINE vi no_numbers(number_form form, vi x)
+INLINE vi nonfinite(number_form form, vi x)
 {
 	enum { SIZE = 0x7fffffff, HIGH = (int32_t)0xffff0000, NONE = 0x7f800000, ROUNDED_TO_NONE = 0x7f7f8000 };
 	if (form != AS_PAIRS)
@@ -112,10 +113,10 @@ INLINE vi no_numbers(number_form form, vi x)
 	return (((x & SIZE) >= NONE) & HIGH) | ((((vi)((vu)x << 16) & SIZE) >= NONE) & ~HIGH);
 }
 
-INLINE vi some_no_numbers(number_form form, const float *x, int64_t n)
+INLINE vi nonfinite_lanes(number_form form, const float *x, int64_t n)
 {
 	vi wrong = {0};
-	for (int64_t i = 0; i < n; i += VL) wrong |= no_numbers(form, (vi)take(x, i, n));
+	for (int64_t i = 0; i < n; i += VL) wrong |= nonfinite(form, (vi)load_partial(x, i, n));
 	return wrong;
 }
 
@@ -128,14 +129,14 @@ INLINE int any_lane(vi x)
 
 // Writes three rows of n floats or pairs to copy: the key for scores, the value, and the key for gradients. Products of the latter two with
 // 0 are 0. key and value may be the first two rows of copy.
-static void mend(number_form form, float *copy, const float *key, const float *value, int64_t n)
+static void replace_nonfinite(number_form form, float *copy, const float *key, const float *value, int64_t n)
 {
 	const vi none = (vi){0} + (form == AS_PAIRS ? 0x7fc07fc0 : 0x7fc00000);
 	for (int64_t k = 0; k < n; k += VL) {
-		vi x = (vi)take(key, k, n), v = (vi)take(value, k, n), wrong = no_numbers(form, v);
-		put(copy, k, n, pick(wrong, (vf)none, (vf)x));
-		put(copy + n, k, n, (vf)(v & ~wrong));
-		put(copy + 2 * n, k, n, (vf)(x & ~no_numbers(form, x)));
+		vi x = (vi)load_partial(key, k, n), v = (vi)load_partial(value, k, n), wrong = nonfinite(form, v);
+		store_partial(copy, k, n, blend(wrong, (vf)none, (vf)x));
+		store_partial(copy + n, k, n, (vf)(v & ~wrong));
+		store_partial(copy + 2 * n, k, n, (vf)(x & ~nonfinite(form, x)));
 	}
 }
 
@@ -170,8 +171,8 @@ static block_rows rows_of_block(const grpo_attention_pack *a, const grpo_span *s
 	if (position >= s->base && part == in_row) {
 		const float *keys = all + row_at(a, s, position) * a->row, *values = keys + a->kv_heads * part;
 		vi wrong = {0};
-		for (int i = 0; i < n; i++) wrong |= some_no_numbers(form, values + i * a->row, part);
-		for (int i = 0; a->both && i < n; i++) wrong |= some_no_numbers(form, keys + i * a->row, part);
+		for (int i = 0; i < n; i++) wrong |= nonfinite_lanes(form, values + i * a->row, part);
+		for (int i = 0; a->both && i < n; i++) wrong |= nonfinite_lanes(form, keys + i * a->row, part);
 		if (!any_lane(wrong))
 			return (block_rows){keys, values, keys, a->row};
 	}
@@ -184,7 +185,7 @@ static block_rows rows_of_block(const grpo_attention_pack *a, const grpo_span *s
 			key = to;
 			value = to + part;
 		}
-		mend(form, to, key, value, part);
+		replace_nonfinite(form, to, key, value, part);
 	}
 	return (block_rows){copy, copy + part, copy + 2 * part, 3 * part};
 }

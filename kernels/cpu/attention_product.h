@@ -3,7 +3,7 @@
 
 // out [rows][cols] = (fresh ? 0 : out) + a·b, for b [depth][cols]; cols is a multiple of KEYS. a is either plain,
 // a[i·a_stride + k], or transposed, a[k·a_stride + i]. b may be in pairs: rows 2k and 2k+1 are one row of bf16 numbers, the
-// first in the high halves. Meanwhile `soon`, if not NULL, is prefetched: as many bytes as b has.
+// first in the high halves. Meanwhile `prefetch`, if not NULL, is prefetched: as many bytes as b has.
 typedef struct {
 	float *out;
 	int64_t out_stride;
@@ -12,8 +12,8 @@ typedef struct {
 	const float *b;
 	int64_t b_stride, depth, cols;
 	int fresh, pairs;
-	const float *soon;
-	int64_t soon_step; // set by product: how far soon advances per step
+	const float *prefetch;
+	int64_t prefetch_step; // set by product: how far prefetch advances per step
 } small_product;
 
 // The addresses of the rows of a tile's left-hand side: of every fourth one, to save registers, and the offsets of the others.
@@ -55,20 +55,20 @@ enum { FEW_ROWS = MR / 2 };
 // A tile of NV vectors of columns.
 INLINE void product_tile(const int mr, const int transposed, const int pairs, const small_product *p)
 {
-	int64_t b_stride = p->b_stride, depth = p->depth, stride = p->out_stride, soon_step = p->soon_step;
-	const float *b = p->b, *soon = p->soon;
+	int64_t b_stride = p->b_stride, depth = p->depth, stride = p->out_stride, prefetch_step = p->prefetch_step;
+	const float *b = p->b, *prefetch = p->prefetch;
 	float *out = p->out;
 	left_rows a = {.one = p->a_stride, .three = 3 * p->a_stride};
 	UNROLL for (int i = 0; i < (mr + 3) / 4; i++) a.row[i] = p->a + 4 * i * p->a_stride;
 	vf acc[MR][NV];
 	UNROLL for (int i = 0; i < mr; i++)
 		UNROLL for (int v = 0; v < NV; v++) acc[i][v] = p->fresh ? splat(0) : load(out + i * stride + v * VL);
-	STEPS_TWICE for (int64_t k = 0; k < depth; k += 1 + pairs, b += b_stride, soon += soon_step)
+	STEPS_TWICE for (int64_t k = 0; k < depth; k += 1 + pairs, b += b_stride, prefetch += prefetch_step)
 	{
 		vf bv[NV];
-		__builtin_prefetch(soon);
+		__builtin_prefetch(prefetch);
 		if (mr <= FEW_ROWS)
-			__builtin_prefetch(soon + 16);
+			__builtin_prefetch(prefetch + 16);
 		UNROLL for (int v = 0; v < NV; v++) bv[v] = pairs ? widen_first(loadi(b + v * VL)) : load(b + v * VL);
 		product_step(mr, transposed, acc, &a, bv);
 		if (!pairs || k + 1 == depth)
@@ -115,18 +115,18 @@ static product_function *const product_functions[MR + 1][PRODUCT_FORMS] = {
 INLINE void product(small_product p, int64_t rows, int transposed)
 {
 	int64_t tiles = (rows + MR - 1) / MR, steps = (p.depth + p.pairs) >> p.pairs, lines = rows <= FEW_ROWS ? 2 : 1;
-	const float *end = p.soon ? p.soon + steps * p.cols : NULL;
+	const float *end = p.prefetch ? p.prefetch + steps * p.cols : NULL;
 	small_product q = p;
-	q.soon = p.soon ? p.soon : p.b; // a prefetch of what is in the cache costs least
+	q.prefetch = p.prefetch ? p.prefetch : p.b; // a prefetch of what is in the cache costs least
 	for (int64_t c = 0; c < p.cols; c += NV * VL) {
 		q.b = p.b + c;
 		for (int64_t t = 0; t < tiles; t++) {
 			int64_t row = tile_start(rows, tiles, t), mr = tile_start(rows, tiles, t + 1) - row;
 			q.out = p.out + row * p.out_stride + c;
 			q.a = p.a + (transposed ? row : row * p.a_stride);
-			q.soon_step = q.soon < end ? 16 * lines : 0;
+			q.prefetch_step = q.prefetch < end ? 16 * lines : 0;
 			product_functions[mr][transposed ? TRANSPOSED : p.pairs ? PLAIN_PAIRS : PLAIN](&q);
-			q.soon += q.soon_step * steps;
+			q.prefetch += q.prefetch_step * steps;
 		}
 	}
 }

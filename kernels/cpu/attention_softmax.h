@@ -5,7 +5,7 @@ INLINE vf mask_after(vf x, int first, int64_t limit, vf no)
 {
 	static const int32_t count[LANES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 	vi number = loadi(count) + first;
-	return pick(number <= (int32_t)max64(min64(limit, KEYS), -1), x, no);
+	return blend(number <= (int32_t)max64(min64(limit, KEYS), -1), x, no);
 }
 
 // Sets the lanes of keys before number first to `no`.
@@ -45,7 +45,7 @@ INLINE void mask_scores(softmax_state *s, int i, int64_t first, int64_t limit, f
 	{
 		vf x = load(s->score[i] + v);
 		if (cap != 0)
-			x = bend(x, cap);
+			x = soft_cap(x, cap);
 		x = mask_before(x, v, first, splat(-__builtin_inff()));
 		store(s->score[i] + v, mask_after(x, v, limit, splat(-__builtin_inff())));
 	}
@@ -63,8 +63,8 @@ INLINE void update_max(softmax_state *s, int i)
 	}
 	vf before = load(s->max + i), max = vmax(fold(row, 0), before);
 	store(s->max + i, max);
-	store(s->shrink + i, vexp_low(pick((vi)(before == max), splat(0), before - max)));
-	store(s->base + i, pick((vi)(max == -__builtin_inff()), splat(0), max));
+	store(s->shrink + i, vexp_low(blend((vi)(before == max), splat(0), before - max)));
+	store(s->base + i, blend((vi)(max == -__builtin_inff()), splat(0), max));
 }
 
 // Rescales the means of n rows to maxima that have grown.

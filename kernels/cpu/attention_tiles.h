@@ -18,7 +18,8 @@ INLINE void pack_left_row(const int scaled, char *left, int i, const float *x, f
 	char *to = left_row(left, i, dim);
 	for (int64_t k = 0; k < dim; k += TILE_INPUTS, to += TILE_BYTES) {
 		vf r[TILE_INPUTS / VL];
-		UNROLL for (int v = 0; v < TILE_INPUTS / VL; v++) r[v] = scaled ? take(x, k + v * VL, dim) * scale : take(x, k + v * VL, dim);
+		UNROLL for (int v = 0; v < TILE_INPUTS / VL; v++)
+			r[v] = scaled ? load_partial(x, k + v * VL, dim) * scale : load_partial(x, k + v * VL, dim);
 		put_pairs(scaled, to, r);
 	}
 }
@@ -28,7 +29,7 @@ INLINE void copy_left_row(char *left, int i, const float *pairs, int64_t dim)
 {
 	char *to = left_row(left, i, dim);
 	for (int64_t k = 0; k < dim / 2; k += TILE, to += TILE_BYTES)
-		UNROLL for (int v = 0; v < TILE; v += VL) store((float *)to + v, take(pairs, k + v, dim / 2));
+		UNROLL for (int v = 0; v < TILE; v += VL) store((float *)to + v, load_partial(pairs, k + v, dim / 2));
 }
 
 // Transposes n rows of a left-hand side into one with room for `inputs` inputs: pairs of rows, 16 × 16 of them at a time.

@@ -22,7 +22,7 @@ static int by_likelihood(const void *a, const void *b)
 }
 
 // Tightens a cut: keeps the most likely of the kept tokens until there are `count` of them or they have `share` of the kept mass.
-static grpo_cut tighten(const float *l, int64_t n, float max, grpo_cut kept, int64_t count, double share, grpo_buckets *b)
+static grpo_cut find_cut(const float *l, int64_t n, float max, grpo_cut kept, int64_t count, double share, grpo_buckets *b)
 {
 	float least = max;
 	for (int64_t v = 0; v < n; v++)
@@ -68,7 +68,7 @@ static grpo_cut tighten(const float *l, int64_t n, float max, grpo_cut kept, int
 
 // The token of [from, n) at which the cumulative sum of exp(logit − max) over kept tokens, starting at sum,
 // exceeds the goal; the last one with a weight if rounding keeps the sum below the goal.
-static int64_t walk(const float *l, int64_t from, int64_t n, float max, const grpo_cut *kept, double *sum, double goal)
+static int64_t find_token(const float *l, int64_t from, int64_t n, float max, const grpo_cut *kept, double *sum, double goal)
 {
 	int64_t last = -1;
 	for (int64_t v = from; v < n; v += VL) {
@@ -99,13 +99,13 @@ static int64_t draw_from_all(const float *l, int64_t n, const grpo_partial *p, c
 			continue;
 		if (sum + part > goal) {
 			double inside = 0, rest = (goal - sum) / shrink;
-			int64_t token = walk(l, from, to, p[c].max, &all, &inside, rest);
+			int64_t token = find_token(l, from, to, p[c].max, &all, &inside, rest);
 			return token >= 0 ? token : last;
 		}
 		double none = 0;
 		sum += part;
-		if (c == (n - 1) / HEAD_CHUNK || sum >= goal) // only because of rounding can the walk end here
-			last = walk(l, from, to, p[c].max, &all, &none, __builtin_inff());
+		if (c == (n - 1) / HEAD_CHUNK || sum >= goal) // only because of rounding can the search end here
+			last = find_token(l, from, to, p[c].max, &all, &none, __builtin_inff());
 	}
 	return last;
 }
@@ -158,7 +158,7 @@ static void exclude(float *l, int64_t n, const uint32_t *allowed, grpo_partial *
 			if ((word & whole) == whole)
 				continue;
 			for (int64_t i = v; i < to && i < v + 32; i += VL) // may write into the padding after the row
-				store(l + i, pick(-(vi)(((vu){0} + (word >> (i - v))) >> lane & 1), load(l + i), none));
+				store(l + i, blend(-(vi)(((vu){0} + (word >> (i - v))) >> lane & 1), load(l + i), none));
 		}
 		if (gone)
 			*p = any ? reduce_logits(l + from, to - from) : (grpo_partial){-__builtin_inff(), 0, 0};
@@ -176,17 +176,17 @@ static int64_t draw_token(const grpo_draw *d, int64_t row, float *l, const grpo_
 		return draw_from_all(l, n, p, t, d->uniform[row]);
 	grpo_cut kept = {d->allowed ? -__FLT_MAX__ : -__builtin_inff(), n};
 	if (top_k > 0 && top_k < n)
-		kept = tighten(l, n, t->max, kept, top_k, 2, b);
+		kept = find_cut(l, n, t->max, kept, top_k, 2, b);
 	if (top_p < 1)
-		kept = tighten(l, n, t->max, kept, n + 1, top_p, b);
+		kept = find_cut(l, n, t->max, kept, n + 1, top_p, b);
 	if (min_p > 0)
 		for (int64_t v = 0; v < n; v++)
 			if (exp1(l[v] - t->max) < min_p)
 				l[v] = -__builtin_inff();
 	t->sum = 0;
-	walk(l, 0, n, t->max, &kept, &t->sum, __builtin_inff());
+	find_token(l, 0, n, t->max, &kept, &t->sum, __builtin_inff());
 	double sum = 0;
-	int64_t token = walk(l, 0, n, t->max, &kept, &sum, d->uniform[row] * t->sum);
+	int64_t token = find_token(l, 0, n, t->max, &kept, &sum, d->uniform[row] * t->sum);
 	t->log_sum = log1(t->sum);
 	return token;
 }
@@ -204,7 +204,7 @@ static void draw(const void *args, void *scratch, int64_t from, int64_t to)
 			float *chunk = l + c * HEAD_CHUNK;
 			int64_t width = min64(HEAD_CHUNK, n - c * HEAD_CHUNK);
 			if (d->cap != 0)
-				bend_logits(chunk, width, (grpo_logit_form){greedy ? 1 : inv, d->cap});
+				soft_cap_logits(chunk, width, (grpo_logit_form){greedy ? 1 : inv, d->cap});
 			else if (!greedy && inv != 1)
 				for (int64_t v = 0; v < width; v += VL) store(chunk + v, load(chunk + v) * inv);
 			p[c] = reduce_logits(chunk, width);

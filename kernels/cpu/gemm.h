@@ -31,7 +31,7 @@ INLINE float *out_of(const grpo_gemm *g, float *out, int64_t row, int64_t panels
 }
 
 // A tile at the right edge, with fewer than 32 columns, or whose output is transposed, works on a padded copy.
-static void copied_tile(tile_function *f, int mr, int valid, int across, const reading *r, float *sums, const target *t)
+static void copied_tile(tile_function *f, int mr, int valid, int across, const tile_inputs *r, float *sums, const target *t)
 {
 	float copy[MR * PANEL] = {0}, bias[PANEL] = {0};
 	const int64_t down = across ? 1 : t->stride, right = across ? t->stride : 1;
@@ -50,7 +50,7 @@ static void copied_tile(tile_function *f, int mr, int valid, int across, const r
 }
 
 // The left-hand side of the tile of mr rows from row on, at depth k; a step has `links` numbers of a row, or pairs.
-INLINE void left_side(reading *r, const grpo_gemm *g, int64_t row, int mr, int64_t k, int links)
+INLINE void left_side(tile_inputs *r, const grpo_gemm *g, int64_t row, int mr, int64_t k, int links)
 {
 	r->a_apart = 1;
 	if (g->a_kind == A_PACKED) {
@@ -69,22 +69,22 @@ INLINE void left_side(reading *r, const grpo_gemm *g, int64_t row, int mr, int64
 // Chooses what tile i of a task prefetches: if it streams weights from memory, weights further on in its panel; otherwise the same depths
 // of the next tile, if that is packed, and for the last few tiles their part of the panel's next depths; or further rows, if its
 // left-hand side has a stride.
-INLINE void choose_prefetch(reading *r, const grpo_gemm *g, int64_t panel, int64_t next_k, int mr, int form, int columns, int stream,
+INLINE void choose_prefetch(tile_inputs *r, const grpo_gemm *g, int64_t panel, int64_t next_k, int mr, int form, int columns, int stream,
                             int64_t i, int64_t tiles)
 {
 	int64_t together = stream ? 1 : min64(tiles, TILES_AHEAD), part = i - (tiles - together);
-	r->soon = (const char *)(r->a + mr * (g->paired ? g->inner / 2 : g->inner));
-	r->soon_step = g->a_kind == A_ROWS ? 0 : 4 * r->a_step;
+	r->prefetch = (const char *)(r->a + mr * (g->paired ? g->inner / 2 : g->inner));
+	r->prefetch_step = g->a_kind == A_ROWS ? 0 : 4 * r->a_step;
 	if (stream && i == 0) {
-		r->soon_step = step_bytes(form);
-		r->soon = r->b + STEPS_AHEAD * r->soon_step;
+		r->prefetch_step = step_bytes(form);
+		r->prefetch = r->b + STEPS_AHEAD * r->prefetch_step;
 	} else if (g->a_kind == A_COLS) {
-		r->soon = (const char *)(r->a + ROWS_AHEAD * r->a_step);
-		r->soon_step = 4 * r->a_step;
+		r->prefetch = (const char *)(r->a + ROWS_AHEAD * r->a_step);
+		r->prefetch_step = 4 * r->a_step;
 	} else if (part >= 0 && g->b_kind == B_OUTPUTS) {
 		int64_t step = (column_at(&g->m, 0, GROUP) - column_at(&g->m, 0, 0)) / GROUP * columns;
-		r->soon = column_at(&g->m, g->m_offset / PANEL + panel, next_k) + step * r->steps / together * part;
-		r->soon_step = step / together;
+		r->prefetch = column_at(&g->m, g->m_offset / PANEL + panel, next_k) + step * r->steps / together * part;
+		r->prefetch_step = step / together;
 	}
 }
 
@@ -94,14 +94,14 @@ static void gemm_panel(const grpo_gemm *g, float *scratch, int64_t tile0, int64_
 	float *block = scratch, *sums = scratch + DEPTH * PANEL;
 	int valid = min64(g->cols - panel * PANEL, PANEL);
 	int64_t row0 = tile_start(g->rows, g->row_tiles, tile0), height = tile_start(g->rows, g->row_tiles, tile0 + 1) - row0;
-	int a_form = g->a_kind == A_ROWS ? SPREAD : TOGETHER, b_form = right_form(g, tile1 - tile0, height, valid);
+	int a_form = g->a_kind == A_ROWS ? STRIDED : PACKED, b_form = right_form(g, tile1 - tile0, height, valid);
 	int64_t most = right_depth(g, tile1 - tile0, b_form);
 	// Columns of one step; and whether the weights are read from memory by the first tile rather than by a conversion.
 	int columns = b_form == WIDENED || b_form == IN_PAIRS ? 2 : b_form == WIDE || b_form == NARROW ? 1 : GROUP;
 	int compressed = columns == GROUP, stream = compressed || (g->b_kind == B_OUTPUTS && most == FEW_DEPTH);
 	for (int64_t k = 0; k < g->inner; k += most) {
 		int64_t depth = min64(most, g->inner - k);
-		reading r = {.first = k == 0, .last = k + depth == g->inner};
+		tile_inputs r = {.first = k == 0, .last = k + depth == g->inner};
 		right_side(&r, g, b_form, panel, k, depth, block);
 		if (compressed && tile1 - tile0 > 1)
 			r.keep = (char *)block;
@@ -135,13 +135,13 @@ static void gemm_panel(const grpo_gemm *g, float *scratch, int64_t tile0, int64_
 	}
 }
 
-// All row tiles, at one depth, times a panel of a buffer, which is read in place; soon is what to prefetch of it. The sums [rows][32]
-// are kept for the next depth.
-static void gemm_rows_panel(const grpo_gemm *g, float *block, float *sums, int64_t panel, int64_t k, const float *soon)
+// All row tiles, at one depth, times a panel of a buffer, which is read in place; prefetch is what to prefetch of it. The sums
+// [rows][32] are kept for the next depth.
+static void gemm_rows_panel(const grpo_gemm *g, float *block, float *sums, int64_t panel, int64_t k, const float *prefetch)
 {
 	int64_t depth = min64(ROWS_DEPTH, g->inner - k);
 	int valid = min64(g->cols - panel * PANEL, PANEL);
-	reading r = {.first = k == 0, .last = k + depth == g->inner};
+	tile_inputs r = {.first = k == 0, .last = k + depth == g->inner};
 	right_side(&r, g, WIDE, panel, k, valid == PANEL ? 0 : depth, block);
 	r.steps = depth;
 	if (valid == PANEL) {
@@ -153,9 +153,9 @@ static void gemm_rows_panel(const grpo_gemm *g, float *block, float *sums, int64
 		int mr = tile_start(g->rows, g->row_tiles, i + 1) - row;
 		target t = {.out = out_of(g, g->out, row, panel), .stride = g->out_stride, .alpha = g->alpha, .accumulate = g->accumulate};
 		left_side(&r, g, row, mr, k, 1);
-		r.soon = (const char *)(soon + i % 2 * (PANEL / 2));
-		r.soon_step = 4 * g->b_stride;
-		tile_function *f = function_of(mr, TOGETHER, WIDE);
+		r.prefetch = (const char *)(prefetch + i % 2 * (PANEL / 2));
+		r.prefetch_step = 4 * g->b_stride;
+		tile_function *f = function_of(mr, PACKED, WIDE);
 		if (valid == PANEL && !g->out_across)
 			f(&r, sums + row * PANEL, &t);
 		else
@@ -170,8 +170,8 @@ static void gemm_rows(const grpo_gemm *g, float *scratch, int64_t panel0, int64_
 	for (int64_t k = 0; k < g->inner; k += ROWS_DEPTH)
 		for (int64_t p = panel0; p < panel1; p++) {
 			int64_t ahead = p + PANELS_AHEAD, over = ahead >= panel1;
-			const float *soon = g->b + (k + over * ROWS_DEPTH) * g->b_stride + (ahead - over * (panel1 - panel0)) * PANEL;
-			gemm_rows_panel(g, block, sums + (p - panel0) * g->rows * PANEL, p, k, soon);
+			const float *prefetch = g->b + (k + over * ROWS_DEPTH) * g->b_stride + (ahead - over * (panel1 - panel0)) * PANEL;
+			gemm_rows_panel(g, block, sums + (p - panel0) * g->rows * PANEL, p, k, prefetch);
 		}
 }
 

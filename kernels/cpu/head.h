@@ -8,21 +8,22 @@
 // logit so far, then their product with the chunk's rows of w, added to the sum of the chunks before, which
 // is rescaled to the same maximum. The log-probability comes from the same partials either way.
 
-INLINE void bend_logits(float *logits, int64_t width, grpo_logit_form f)
+INLINE void soft_cap_logits(float *logits, int64_t width, grpo_logit_form f)
 {
 	if (f.cap != 0)
-		for (int64_t v = 0; v < width; v += VL) store(logits + v, bend(load(logits + v), f.cap) * f.inv_temp);
+		for (int64_t v = 0; v < width; v += VL) store(logits + v, soft_cap(load(logits + v), f.cap) * f.inv_temp);
 }
 
 // The derivative of a capped logit by the logit before capping, given the capped and scaled logit.
 INLINE vf slope_of(vf logit, grpo_logit_form f)
 {
-	vf bent = logit * (1 / (f.cap * f.inv_temp));
-	return fused(-bent, bent, splat(1));
+	vf capped = logit * (1 / (f.cap * f.inv_temp));
+	return fused(-capped, capped, splat(1));
 }
 
-// Reduces the logits of one row and one chunk to a partial. It pads the row to whole vectors. With raise it replaces l by exp(l − max).
-INLINE grpo_partial reduce(float *logits, int64_t width, const int raise)
+// Reduces the logits of one row and one chunk to a partial. It pads the row to whole vectors. With
+// exponentiate it replaces l by exp(l − max).
+INLINE grpo_partial reduce(float *logits, int64_t width, const int exponentiate)
 {
 	const float none = -__builtin_inff();
 	for (; width % LANES; width++) logits[width] = none;
@@ -36,7 +37,7 @@ INLINE grpo_partial reduce(float *logits, int64_t width, const int raise)
 		{
 			vf d = load(logits + v + i * VL) - max;
 			vf e = vexp_low(d);
-			if (raise)
+			if (exponentiate)
 				store(logits + v + i * VL, e);
 			sum.v[i] += e;
 			moment.v[i] = fused(e, vmax(d, splat(-200)), moment.v[i]); // 0·(−200), because 0·(−∞) is NaN
@@ -45,7 +46,7 @@ INLINE grpo_partial reduce(float *logits, int64_t width, const int raise)
 }
 
 INLINE grpo_partial reduce_logits(float *logits, int64_t width) { return reduce(logits, width, 0); }
-INLINE grpo_partial raise_logits(float *logits, int64_t width) { return reduce(logits, width, 1); }
+INLINE grpo_partial exponentiate_logits(float *logits, int64_t width) { return reduce(logits, width, 1); }
 
 // Stores the logit of a row's target if the target is in the chunk.
 INLINE void keep_target(float *kept, const float *logits, int32_t target, int64_t first, int64_t width)
@@ -59,7 +60,7 @@ static void reduce_rows(const grpo_head_chunks *h, float *logits, int64_t row0, 
 {
 	int64_t first = chunk * HEAD_CHUNK, width = min64(HEAD_CHUNK, h->g.cols - first);
 	for (int64_t row = row0; row < row1; row++, logits += LOGIT_STRIDE) {
-		bend_logits(logits, width, h->form);
+		soft_cap_logits(logits, width, h->form);
 		keep_target(h->target_logits + row, logits, h->targets[row], first, width);
 		h->partials[row * h->chunks + chunk] = reduce_logits(logits, width);
 	}
@@ -100,7 +101,7 @@ static void tiles_head_chunks(const void *args, void *scratch, int64_t from, int
 }
 
 // Turns logits into weights exp(l − max)·shrink, where max is the chunk's own, times the slope of a capped l. Without a cap the logits
-// have been raised: they are exp(l − max).
+// are already exp(l − max).
 INLINE void weigh_logits(float *logits, int64_t width, float max, float shrink, grpo_logit_form f)
 {
 	for (int64_t v = 0; v < width; v += VL) {
@@ -112,9 +113,9 @@ INLINE void weigh_logits(float *logits, int64_t width, float max, float shrink, 
 // Turns the logits of one row into its partial and its weights.
 static void weigh_row(const grpo_head_weights *h, float *l, int64_t row)
 {
-	bend_logits(l, h->width, h->logit_form);
+	soft_cap_logits(l, h->width, h->logit_form);
 	keep_target(h->target_logits + row, l, h->targets[row], h->chunk * HEAD_CHUNK, h->width);
-	grpo_partial p = h->logit_form.cap != 0 ? reduce_logits(l, h->width) : raise_logits(l, h->width);
+	grpo_partial p = h->logit_form.cap != 0 ? reduce_logits(l, h->width) : exponentiate_logits(l, h->width);
 	h->partials[row * h->chunks + h->chunk] = p;
 	float before = h->chunk ? h->running[row] : p.max, now = before > p.max ? before : p.max;
 	h->running[row] = now;
@@ -245,7 +246,7 @@ static void head_grad_logits(const void *args, void *scratch, int64_t from, int6
 		float scale = h->dlogp[h->index[row]] * h->form.inv_temp, of_target = scale;
 		int64_t target = h->targets[row] - h->chunk * HEAD_CHUNK;
 		int here = target >= 0 && target < h->width;
-		bend_logits(l, h->width, h->form);
+		soft_cap_logits(l, h->width, h->form);
 		if (here && h->form.cap != 0) {
 			vf slope = slope_of(splat(l[target]), h->form);
 			of_target = scale * slope[0];

@@ -76,7 +76,7 @@ static void pack_pair_rows(uint32_t *panel, int r, const float *src, int64_t col
 		vi pairs[VL];
 		UNROLL for (int i = 0; i < VL; i++)
 		{
-			vi first = rounded((vi)take(src + i * cols, k, cols)), second = rounded((vi)take(src + i * cols, k + VL, cols));
+			vi first = rounded((vi)load_partial(src + i * cols, k, cols)), second = rounded((vi)load_partial(src + i * cols, k + VL, cols));
 			pairs[i] = paired(EVEN_LANES(first, second), ODD_LANES(first, second));
 		}
 		transpose(pairs);

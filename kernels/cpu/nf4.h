@@ -39,7 +39,7 @@ INLINE vf look_up(const table *t, vi codes)
 	vf low, high;
 	__asm__("vpermps %1, %2, %0" : "=x"(low) : "x"(t->low), "x"(codes));
 	__asm__("vpermps %1, %2, %0" : "=x"(high) : "x"(t->high), "x"(codes));
-	out = pick(codes << 28 >> 31, high, low);
+	out = blend(codes << 28 >> 31, high, low);
 #else
 	UNROLL for (int i = 0; i < VL; i++) out[i] = t->v[codes[i] & 15];
 #endif

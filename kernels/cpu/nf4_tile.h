@@ -3,7 +3,7 @@
 
 #if VL == 16
 // Both halves of a panel are processed together, so that a chain of sums waits for itself less.
-INLINE void codes_tile(const reading *r, float *sums, const target *t, const int form)
+INLINE void codes_tile(const tile_inputs *r, float *sums, const target *t, const int form)
 {
 	const grpo_matrix *m = r->codes;
 	const char *words = r->b;
@@ -38,8 +38,8 @@ INLINE void codes_tile(const reading *r, float *sums, const target *t, const int
 	write_sums(acc[0], 1, NV, 1, 0, 0, r->last, sums, t);
 }
 
-static void tile_codes_widened(const reading *r, float *sums, const target *t) { codes_tile(r, sums, t, CODES_WIDENED); }
-static void tile_codes_in_pairs(const reading *r, float *sums, const target *t) { codes_tile(r, sums, t, CODES_IN_PAIRS); }
+static void tile_codes_widened(const tile_inputs *r, float *sums, const target *t) { codes_tile(r, sums, t, CODES_WIDENED); }
+static void tile_codes_in_pairs(const tile_inputs *r, float *sums, const target *t) { codes_tile(r, sums, t, CODES_IN_PAIRS); }
 #elif VL == 8
 // The sums of all 32 columns are computed together, because fewer chains would wait for themselves. Decoding half a group takes as
 // long as the latency of its products, so eight rows at a time are decoded between two pairs of the half group before.
@@ -74,7 +74,7 @@ INLINE void decode_and_add(half_group *h, const char *units, const byte_tables *
 	}
 }
 
-static void tile_codes_widened(const reading *r, float *sums, const target *t)
+static void tile_codes_widened(const tile_inputs *r, float *sums, const target *t)
 {
 	const grpo_matrix *m = r->codes;
 	const char *units = r->b;

@@ -32,8 +32,8 @@ static void paged_write(const void *args, void *scratch, int64_t from, int64_t t
 		float *keys = cached_keys(a, r->table[r->position / KEYS], head), *values = cached_values(a, keys);
 		const float *k = a->qkv + row * width + (a->q_heads + head) * dim, *v = k + a->kv_heads * dim;
 		const number_form form = a->cache.pairs ? AS_ROUNDED : AS_FLOATS;
-		if (any_lane(some_no_numbers(form, v, dim))) {
-			mend(form, scratch, k, v, dim);
+		if (any_lane(nonfinite_lanes(form, v, dim))) {
+			replace_nonfinite(form, scratch, k, v, dim);
 			k = scratch;
 			v = k + dim;
 		}
@@ -61,7 +61,7 @@ static int queries_of(query *rows, const grpo_paged_attention *a, const grpo_run
 }
 
 // Copies the state of n queries, from number first on, after they have read shared blocks together with others.
-INLINE void take_over(attend_space *w, const attend_space *together, int first, int n, int64_t wide)
+INLINE void copy_state(attend_space *w, const attend_space *together, int first, int n, int64_t wide)
 {
 	memcpy(w->state->max, together->state->max + first, 4 * n);
 	memcpy(w->state->sum, together->state->sum + first, n * sizeof *w->state->sum);
@@ -104,7 +104,7 @@ INLINE void attend_bundle(const int tiled, const grpo_paged_attention *a, const 
 		k.next = i + 1 < bundle->count ? cached_keys(a, r[1].table[from], head) : values[from] + (KEYS * padded(a->dim) >> k.pairs);
 		begin_queries(tiled, &alone, rows, n, form.scale, a->dim);
 		if (bundle->shared > 0)
-			take_over(&alone, &together, done, n, padded(a->dim));
+			copy_state(&alone, &together, done, n, padded(a->dim));
 		read_blocks(tiled, &alone, rows, n, from, end, &k, form);
 		write_rows(alone.state, rows, n, alone.mean, &k);
 		done += n;

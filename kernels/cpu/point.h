@@ -43,7 +43,7 @@ static void embed_grad(const void *args, void *scratch, int64_t from, int64_t to
 	for (int64_t t = 0; t < a->rows; t++) {
 		float *dw = a->d_table + a->ids[t] * a->cols;
 		const float *d = a->d_out + t * a->cols;
-		for (int64_t c = c0; c < c1; c += VL) put(dw, c, c1, take(dw, c, c1) + take(d, c, c1));
+		for (int64_t c = c0; c < c1; c += VL) store_partial(dw, c, c1, load_partial(dw, c, c1) + load_partial(d, c, c1));
 	}
 }
 
@@ -55,8 +55,8 @@ static void rms_norm(const void *args, void *scratch, int64_t from, int64_t to)
 		const float *x = a->x + t * n;
 		float *row = row_to_make(a->out, t, n, a->apart, 0, scratch), r = inverse_root(x, n, a->eps);
 		for (int64_t i = 0; i < n; i += VL) {
-			vf w = take(a->weight, i, n) - a->minus;
-			put(row, i, n, take_ahead(x, i, n) * r * w);
+			vf w = load_partial(a->weight, i, n) - a->minus;
+			store_partial(row, i, n, take_ahead(x, i, n) * r * w);
 		}
 		row_made(a->out, t, n, a->apart, row);
 	}
@@ -70,13 +70,13 @@ INLINE void norm_grad(float *dx, const float *dy, const float *x, const float *w
 		UNROLL for (int v = 0; v < LANE_VECTORS; v++)
 		{
 			int64_t j = i + v * VL;
-			vf wj = take(w, j, n) - minus, g = take(dy, j, n) * wj;
-			sum.v[v] = fused(g, take(x, j, n), sum.v[v]);
+			vf wj = load_partial(w, j, n) - minus, g = load_partial(dy, j, n) * wj;
+			sum.v[v] = fused(g, load_partial(x, j, n), sum.v[v]);
 		}
 	float r = inverse_root(x, n, eps), along = lanes_sum(&sum) * (r * r * r) / (float)n;
 	for (int64_t i = 0; i < n; i += VL) {
-		vf wi = take(w, i, n) - minus, g = take_ahead(dy, i, n) * wi;
-		put(dx, i, n, two_products_minus(g, splat(r), take_ahead(x, i, n), splat(along)));
+		vf wi = load_partial(w, i, n) - minus, g = take_ahead(dy, i, n) * wi;
+		store_partial(dx, i, n, two_products_minus(g, splat(r), take_ahead(x, i, n), splat(along)));
 	}
 }
 
@@ -107,10 +107,10 @@ static void rms_norm_grad_w(const void *args, void *scratch, int64_t from, int64
 		float sum[SUM_COLUMNS] = {0};
 		for (int64_t t = 0; t < a->rows; t++)
 			for (int64_t c = c0; c < c1; c += VL) {
-				vf product = take(a->dy + t * n, c, c1) * take(a->x + t * n, c, c1);
+				vf product = load_partial(a->dy + t * n, c, c1) * load_partial(a->x + t * n, c, c1);
 				store(sum + c - c0, fused(product, splat(a->inverse[t]), load(sum + c - c0)));
 			}
-		for (int64_t c = c0; c < c1; c += VL) put(a->dw, c, c1, take(a->dw, c, c1) + load(sum + c - c0));
+		for (int64_t c = c0; c < c1; c += VL) store_partial(a->dw, c, c1, load_partial(a->dw, c, c1) + load(sum + c - c0));
 	}
 }
 
@@ -118,12 +118,12 @@ static void rms_norm_grad_w(const void *args, void *scratch, int64_t from, int64
 INLINE void rotate(float *y, const float *x, const float *rope, int64_t half, int backward)
 {
 	for (int64_t i = 0; i < half; i += VL) {
-		vf a = take(x, i, half), b = take(x + half, i, half);
-		vf c = take(rope, i, half), s = take(rope + half, i, half);
+		vf a = load_partial(x, i, half), b = load_partial(x + half, i, half);
+		vf c = load_partial(rope, i, half), s = load_partial(rope + half, i, half);
 		if (backward)
 			s = -s;
-		put(y, i, half, two_products_minus(a, c, b, s));
-		put(y + half, i, half, two_products(b, c, a, s));
+		store_partial(y, i, half, two_products_minus(a, c, b, s));
+		store_partial(y + half, i, half, two_products(b, c, a, s));
 	}
 }
 
@@ -155,7 +155,7 @@ static void qk_norm_rope(const void *args, void *scratch, int64_t from, int64_t 
 		for (int64_t h = 0; h < heads; h++) {
 			const float *w = h < a->q_heads ? a->qw : a->kw;
 			float r = inverse_root(x + h * n, n, a->eps);
-			for (int64_t i = 0; i < n; i += VL) put(normed, i, n, take_ahead(x + h * n, i, n) * r * take(w, i, n));
+			for (int64_t i = 0; i < n; i += VL) store_partial(normed, i, n, take_ahead(x + h * n, i, n) * r * load_partial(w, i, n));
 			rotate(row + h * n, normed, a->rope + t * n, n / 2, 0);
 		}
 		memcpy(row + heads * n, x + heads * n, 4 * a->kv_heads * n);
@@ -188,18 +188,18 @@ INLINE void rope_grad_columns(const grpo_qk_norm_rope_grad_w *a, float *dw, int6
 	for (int64_t end = min64(i + ROPE_COLUMNS, half); i < end; i += VL) {
 		vf low = splat(0), high = splat(0);
 		for (int64_t t = 0; t < a->rows; t++) {
-			vf c = take(a->rope + t * n, i, half), s = take(a->rope + t * n + half, i, half);
+			vf c = load_partial(a->rope + t * n, i, half), s = load_partial(a->rope + t * n + half, i, half);
 			for (int64_t h = head0; h < head1; h++) {
 				const float *dy = a->dy + t * width + h * n, *x = a->x + t * width + h * n;
-				vf d0 = take(dy, i, half), d1 = take(dy + half, i, half);
+				vf d0 = load_partial(dy, i, half), d1 = load_partial(dy + half, i, half);
 				float r = a->inverse[t * heads + h];
-				vf n0 = take(x, i, half) * r, n1 = take(x + half, i, half) * r;
+				vf n0 = load_partial(x, i, half) * r, n1 = load_partial(x + half, i, half) * r;
 				low = fused(two_products(d0, c, d1, s), n0, low);
 				high = fused(two_products_minus(d1, c, d0, s), n1, high);
 			}
 		}
-		put(dw, i, half, take(dw, i, half) + low);
-		put(dw + half, i, half, take(dw + half, i, half) + high);
+		store_partial(dw, i, half, load_partial(dw, i, half) + low);
+		store_partial(dw + half, i, half, load_partial(dw + half, i, half) + high);
 	}
 }
 
@@ -226,7 +226,7 @@ static void swiglu(const void *args, void *scratch, int64_t from, int64_t to)
 		float *row = row_to_make(a->out, t, n, a->apart, 0, scratch);
 		for (int64_t i = 0; i < n; i += VL) {
 			vf g = take_ahead(gate, i, n);
-			put(row, i, n, g / (vexp(-g) + 1.0f) * take_ahead(up, i, n));
+			store_partial(row, i, n, g / (vexp(-g) + 1.0f) * take_ahead(up, i, n));
 		}
 		row_made(a->out, t, n, a->apart, row);
 	}
@@ -243,8 +243,8 @@ static void swiglu_grad(const void *args, void *scratch, int64_t from, int64_t t
 			vf g = take_ahead(gate, i, n), d = take_ahead(a->dy + t * n, i, n);
 			vf sigmoid = 1.0f / (vexp(-g) + 1.0f), silu = g * sigmoid;
 			vf rest = 1.0f - sigmoid, slope = fused(silu, rest, sigmoid);
-			put(d_gate, i, n, d * take_ahead(up, i, n) * slope);
-			put(d_up, i, n, d * silu);
+			store_partial(d_gate, i, n, d * take_ahead(up, i, n) * slope);
+			store_partial(d_up, i, n, d * silu);
 		}
 		row_made(a->out, t, 2 * n, a->apart, d_gate);
 	}
@@ -269,7 +269,7 @@ static void geglu(const void *args, void *scratch, int64_t from, int64_t to)
 		float *row = row_to_make(a->out, t, n, a->apart, 0, scratch);
 		for (int64_t i = 0; i < n; i += VL) {
 			vf g = take_ahead(gate, i, n), slope, z = gelu_inner(g, &slope);
-			put(row, i, n, g / (vexp(-z) + 1.0f) * take_ahead(up, i, n));
+			store_partial(row, i, n, g / (vexp(-z) + 1.0f) * take_ahead(up, i, n));
 		}
 		row_made(a->out, t, n, a->apart, row);
 	}
@@ -286,8 +286,8 @@ static void geglu_grad(const void *args, void *scratch, int64_t from, int64_t to
 			vf g = take_ahead(gate, i, n), d = take_ahead(a->dy + t * n, i, n), inner, z = gelu_inner(g, &inner);
 			vf e = vexp_low(vmin(splat(80), -z)), share = 1.0f / (e + 1.0f), gelu = g * share;
 			vf rest = e * share, along = gelu * rest, slope = fused(along, inner, share); // rest is 1 − share, but also precise near 0
-			put(d_gate, i, n, d * take_ahead(up, i, n) * slope);
-			put(d_up, i, n, d * gelu);
+			store_partial(d_gate, i, n, d * take_ahead(up, i, n) * slope);
+			store_partial(d_up, i, n, d * gelu);
 		}
 		row_made(a->out, t, 2 * n, a->apart, d_gate);
 	}
@@ -298,7 +298,7 @@ static void scale(const void *args, void *scratch, int64_t from, int64_t to)
 	const grpo_scale *a = args;
 	int64_t end = min64(to * RUN, a->n);
 	(void)scratch;
-	for (int64_t i = from * RUN; i < end; i += VL) put(a->out, i, end, take(a->x, i, end) * a->by);
+	for (int64_t i = from * RUN; i < end; i += VL) store_partial(a->out, i, end, load_partial(a->x, i, end) * a->by);
 }
 
 static void add(const void *args, void *scratch, int64_t from, int64_t to)
@@ -306,5 +306,5 @@ static void add(const void *args, void *scratch, int64_t from, int64_t to)
 	const grpo_add *a = args;
 	int64_t end = min64(to * RUN, a->n);
 	(void)scratch;
-	for (int64_t i = from * RUN; i < end; i += VL) put(a->out, i, end, take_ahead(a->a, i, end) + take_ahead(a->b, i, end));
+	for (int64_t i = from * RUN; i < end; i += VL) store_partial(a->out, i, end, take_ahead(a->a, i, end) + take_ahead(a->b, i, end));
 }

@@ -18,7 +18,7 @@ static __attribute__((noinline)) void put_part(float *p, int64_t n, vf v)
 }
 
 // Elements i … i+VL−1 of p[n], zeros beyond the end.
-INLINE vf take(const float *p, int64_t i, int64_t n) { return i + VL <= n ? load(p + i) : take_part(p + i, n - i); }
+INLINE vf load_partial(const float *p, int64_t i, int64_t n) { return i + VL <= n ? load(p + i) : take_part(p + i, n - i); }
 
 // The same for rows that are contiguous in memory. It prefetches a page ahead, because the hardware's prefetchers stop at the end of a
 // page.
@@ -26,10 +26,10 @@ enum { FLOATS_AHEAD = 1024 };
 INLINE vf take_ahead(const float *p, int64_t i, int64_t n)
 {
 	__builtin_prefetch(p + i + FLOATS_AHEAD);
-	return take(p, i, n);
+	return load_partial(p, i, n);
 }
 
-INLINE void put(float *p, int64_t i, int64_t n, vf v)
+INLINE void store_partial(float *p, int64_t i, int64_t n, vf v)
 {
 	if (i + VL <= n)
 		store(p + i, v);
@@ -42,7 +42,7 @@ INLINE void put(float *p, int64_t i, int64_t n, vf v)
 INLINE void put_row(float *row, const float *x, float scale, int64_t n, int around)
 {
 	if (!around || ((uintptr_t)row | 4 * n) % (4 * VL)) {
-		for (int64_t i = 0; i < n; i += VL) put(row, i, n, take(x, i, n) * scale);
+		for (int64_t i = 0; i < n; i += VL) store_partial(row, i, n, load_partial(x, i, n) * scale);
 		return;
 	}
 	for (int64_t i = 0; i < n; i += VL) stream(row + i, load(x + i) * scale);
@@ -81,7 +81,7 @@ INLINE float row_dot(const float *a, const float *b, int64_t n)
 	lanes sum = lanes_of(0);
 	for (int64_t i = 0; i < n; i += LANES)
 		UNROLL for (int v = 0; v < LANE_VECTORS; v++)
-			sum.v[v] = fused(take(a, i + v * VL, n), take(b, i + v * VL, n), sum.v[v]);
+			sum.v[v] = fused(load_partial(a, i + v * VL, n), load_partial(b, i + v * VL, n), sum.v[v]);
 	return lanes_sum(&sum);
 }
 

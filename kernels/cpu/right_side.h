@@ -174,7 +174,7 @@ INLINE int64_t right_depth(const grpo_gemm *g, int64_t tiles, int form)
 }
 
 // Weights of a panel of outputs at depths [k, k+depth).
-INLINE void read_outputs(reading *r, const grpo_matrix *m, int form, int64_t panel, int64_t k, int64_t depth, float *block)
+INLINE void read_outputs(tile_inputs *r, const grpo_matrix *m, int form, int64_t panel, int64_t k, int64_t depth, float *block)
 {
 	r->b = column_at(m, panel, k);
 	if (form == COMPRESSED_WIDENED || form == COMPRESSED_IN_PAIRS) {
@@ -207,7 +207,7 @@ INLINE void read_outputs(reading *r, const grpo_matrix *m, int form, int64_t pan
 }
 
 // The right-hand side of one panel of columns at depths [k, k+depth): its address, its stride, and the number of steps.
-static void right_side(reading *r, const grpo_gemm *g, int form, int64_t panel, int64_t k, int64_t depth, float *block)
+static void right_side(tile_inputs *r, const grpo_gemm *g, int form, int64_t panel, int64_t k, int64_t depth, float *block)
 {
 	int64_t c0 = panel * PANEL;
 	int valid = min64(g->cols - c0, PANEL);

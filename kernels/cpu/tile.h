@@ -45,24 +45,24 @@ INLINE vf epilogue(vf sum, const target *t, int row, int column) { return fused(
 // In a step a tile reads 32 floats of its right-hand side, or 32 floats of which only the first 16 matter (a low-rank
 // adapter often has no more), or 32 pairs of bf16. It widens the pairs, so that a step is two multiply-adds of the
 // chain, or multiplies them with pairs. A group of a compressed matrix is two pairs, which the tile decompresses itself. Codes of
-// four bits have their own tile: see nf4_tile.h. The left-hand side is packed, with the numbers of one step adjacent (TOGETHER),
-// or in rows with a stride (SPREAD).
+// four bits have their own tile: see nf4_tile.h. The left-hand side is packed, with the numbers of one step adjacent (PACKED),
+// or in rows with a stride (STRIDED).
 enum { WIDE, NARROW, WIDENED, IN_PAIRS, COMPRESSED_WIDENED, COMPRESSED_IN_PAIRS, B_FORMS, CODES_WIDENED = B_FORMS, CODES_IN_PAIRS };
-enum { TOGETHER, SPREAD, A_FORMS };
+enum { PACKED, STRIDED, A_FORMS };
 
 // Some tiles are low: those with a strided left-hand side, because rows a multiple of 4096 bytes apart share one set of the
 // first-level cache; and those that decompress, which takes registers.
 enum { LOW_ROWS = MR < 8 ? MR : 8 };
 
 // What a tile reads: in step i the numbers of a at a + i·a_step, a_apart from each other (those of further columns of the
-// step follow before the next step), and those of b at b + i·step_bytes. soon is what to prefetch meanwhile, one cache
+// step follow before the next step), and those of b at b + i·step_bytes. prefetch is what to prefetch meanwhile, one cache
 // line per step; two for pairs, three for groups.
 typedef struct {
 	const float *a;
-	const char *b, *soon;
+	const char *b, *prefetch;
 	int64_t a_step, a_apart; // in floats
-	int64_t soon_step;       // in bytes; 0: every step prefetches the same line
-	int64_t b_step;          // in bytes, for floats; if a spread tile reads floats, steps are contiguous on both sides
+	int64_t prefetch_step;       // in bytes; 0: every step prefetches the same line
+	int64_t b_step;          // in bytes, for floats; if a strided tile reads floats, steps are contiguous on both sides
 	int steps, first, last;  // first and last: this is the first, or last, depth of the sums
 	// For groups: the base of the exponents, the next patch, the number of the first group; and where to keep the pairs, or NULL.
 	int32_t base;
@@ -72,14 +72,14 @@ typedef struct {
 	// For codes: the matrix, and which columns of it.
 	const grpo_matrix *codes;
 	int64_t panel, k, depth;
-} reading;
+} tile_inputs;
 
 INLINE int step_bytes(const int b_form)
 {
 	return b_form == COMPRESSED_WIDENED || b_form == COMPRESSED_IN_PAIRS ? GROUP_BYTES : PANEL * 4;
 }
 
-// How many floats ahead a spread tile prefetches its rows: they are too many streams for the hardware's prefetchers.
+// How many floats ahead a strided tile prefetches its rows: they are too many streams for the hardware's prefetchers.
 enum { AHEAD_IN_ROW = 96 };
 
 // With fewer steps than this, a prefetch of the output that sums are added to would be too late to help.
@@ -110,19 +110,19 @@ INLINE void add_floats(vf *acc, const int mr, const int nv, const int step, cons
 		UNROLL for (int v = 0; v < nv; v += step) acc[i * nv + v] = fused(bv[v], splat(rows[i][k]), acc[i * nv + v]);
 }
 
-// All steps of subtile s of a spread tile of floats, four at a time: otherwise computing addresses would take longer than multiplying.
-INLINE void add_spread(vf *acc, const int mr, const int nv, const int step, const int s, const int halves, const reading *r)
+// All steps of subtile s of a strided tile of floats, four at a time: otherwise computing addresses would take longer than multiplying.
+INLINE void add_strided(vf *acc, const int mr, const int nv, const int step, const int s, const int halves, const tile_inputs *r)
 {
 	enum { FOUR = 4, FLOAT_STEP = PANEL * 4, LINE = 16 };
 	const float *rows[MR];
-	const char *b = r->b, *soon = r->soon;
+	const char *b = r->b, *prefetch = r->prefetch;
 	int k = 0;
 	UNROLL for (int i = 0; i < mr; i++) rows[i] = r->a + i * r->a_apart;
 	for (; k + FOUR <= r->steps; k += FOUR, b += FOUR * FLOAT_STEP) {
 		if (k % LINE == 0)
 			UNROLL for (int i = 0; i < mr; i++) __builtin_prefetch(rows[i] + AHEAD_IN_ROW);
-		if (r->soon_step)
-			UNROLL for (int i = 0; i < FOUR; i++, soon += r->soon_step) __builtin_prefetch(soon);
+		if (r->prefetch_step)
+			UNROLL for (int i = 0; i < FOUR; i++, prefetch += r->prefetch_step) __builtin_prefetch(prefetch);
 		UNROLL for (int i = 0; i < FOUR; i++) add_floats(acc, mr, nv, step, s, halves, rows, i, b + i * FLOAT_STEP);
 		UNROLL for (int i = 0; i < mr; i++) rows[i] += FOUR;
 	}
@@ -139,16 +139,16 @@ INLINE void add_spread(vf *acc, const int mr, const int nv, const int step, cons
 #endif
 
 // sums [mr][32] keeps the sums between two depths.
-INLINE void tile(const int mr, const int a_form, const int b_form, const reading *r, float *sums, const target *t)
+INLINE void tile(const int mr, const int a_form, const int b_form, const tile_inputs *r, float *sums, const target *t)
 {
 	const int compressed = b_form == COMPRESSED_WIDENED || b_form == COMPRESSED_IN_PAIRS, pairs = b_form == WIDENED || b_form == IN_PAIRS;
 	// With 16 columns there are half as many subtiles, or, if there is one, every other vector, with halves.
 	const int step = b_form == NARROW && SUBTILES == 1 ? 2 : 1, nv = vectors_of(mr, compressed), whole = PANEL / (nv * VL);
 	const int subtiles = b_form == NARROW && whole > 1 ? whole / 2 : whole;
 	const int halves = compressed || step == 2;
-	const int64_t a_step = r->a_step, a_apart = a_form == SPREAD ? r->a_apart : 1;
-	const int64_t a_link = a_form == SPREAD ? 1 : mr;
-	const int64_t b_step = b_form == WIDE || b_form == NARROW ? r->b_step : step_bytes(b_form), soon_step = r->soon_step;
+	const int64_t a_step = r->a_step, a_apart = a_form == STRIDED ? r->a_apart : 1;
+	const int64_t a_link = a_form == STRIDED ? 1 : mr;
+	const int64_t b_step = b_form == WIDE || b_form == NARROW ? r->b_step : step_bytes(b_form), prefetch_step = r->prefetch_step;
 	const int steps = r->steps, last = r->last;
 	for (int s = 0; s < subtiles; s++) {
 		vf acc[MR * NV < ALL_VECTORS ? ALL_VECTORS : MR * NV];
@@ -158,20 +158,20 @@ INLINE void tile(const int mr, const int a_form, const int b_form, const reading
 		if (last && t->accumulate && steps >= PREFETCH_STEPS)
 			UNROLL for (int i = 0; i < mr; i++)
 				UNROLL for (int v = 0; v < nv; v += step) __builtin_prefetch(t->out + i * t->stride + column_of(s, v, nv, halves), 1);
-		if (a_form == SPREAD && !compressed && !pairs) {
-			add_spread(acc, mr, nv, step, s, halves, r);
+		if (a_form == STRIDED && !compressed && !pairs) {
+			add_strided(acc, mr, nv, step, s, halves, r);
 			write_sums(acc, mr, nv, step, s, halves, last, sums, t);
 			continue;
 		}
 		const float *ak = r->a;
-		const char *bk = r->b, *soon = r->soon;
+		const char *bk = r->b, *prefetch = r->prefetch;
 		const grpo_patch *next = r->patch;
 		const vi base = (vi){0} + r->base;
 		char *keep = r->keep;
 		TWO_STEPS
-		for (int k = 0; k < steps; k++, ak += a_step, bk += b_step, soon += soon_step) {
+		for (int k = 0; k < steps; k++, ak += a_step, bk += b_step, prefetch += prefetch_step) {
 			vi bv[2 * ALL_VECTORS];
-			prefetch_lines(soon, compressed ? 3 : pairs ? 2 : 1);
+			prefetch_lines(prefetch, compressed ? 3 : pairs ? 2 : 1);
 			if (compressed) {
 				const grpo_patch *listed = next;
 				UNROLL for (int v = 0; v < nv; v += 2)
@@ -216,24 +216,24 @@ INLINE void tile(const int mr, const int a_form, const int b_form, const reading
 	}
 }
 
-typedef void tile_function(const reading *r, float *sums, const target *t);
+typedef void tile_function(const tile_inputs *r, float *sums, const target *t);
 
 #define TILE_OF(a, b, mr) \
-	static void tile_##a##_##b##_##mr(const reading *r, float *sums, const target *t) { tile(mr, a, b, r, sums, t); }
+	static void tile_##a##_##b##_##mr(const tile_inputs *r, float *sums, const target *t) { tile(mr, a, b, r, sums, t); }
 // Full tiles have their left-hand side packed and their right-hand side converted; low ones have every form.
 #define TILE(mr)                                                                             \
-	TILE_OF(TOGETHER, WIDE, mr) TILE_OF(TOGETHER, NARROW, mr) TILE_OF(TOGETHER, WIDENED, mr) \
-	TILE_OF(TOGETHER, IN_PAIRS, mr)
+	TILE_OF(PACKED, WIDE, mr) TILE_OF(PACKED, NARROW, mr) TILE_OF(PACKED, WIDENED, mr) \
+	TILE_OF(PACKED, IN_PAIRS, mr)
 #define LOW_TILE(mr)                                                                      \
-	TILE(mr) TILE_OF(TOGETHER, COMPRESSED_WIDENED, mr) TILE_OF(TOGETHER, COMPRESSED_IN_PAIRS, mr) \
-	TILE_OF(SPREAD, WIDE, mr) TILE_OF(SPREAD, NARROW, mr) TILE_OF(SPREAD, WIDENED, mr)    \
-	TILE_OF(SPREAD, COMPRESSED_WIDENED, mr)
+	TILE(mr) TILE_OF(PACKED, COMPRESSED_WIDENED, mr) TILE_OF(PACKED, COMPRESSED_IN_PAIRS, mr) \
+	TILE_OF(STRIDED, WIDE, mr) TILE_OF(STRIDED, NARROW, mr) TILE_OF(STRIDED, WIDENED, mr)    \
+	TILE_OF(STRIDED, COMPRESSED_WIDENED, mr)
 #define ENTRY(mr) \
-	{{tile_TOGETHER_WIDE_##mr, tile_TOGETHER_NARROW_##mr, tile_TOGETHER_WIDENED_##mr, tile_TOGETHER_IN_PAIRS_##mr}},
+	{{tile_PACKED_WIDE_##mr, tile_PACKED_NARROW_##mr, tile_PACKED_WIDENED_##mr, tile_PACKED_IN_PAIRS_##mr}},
 #define LOW_ENTRY(mr)                                                                                              \
-	{{tile_TOGETHER_WIDE_##mr, tile_TOGETHER_NARROW_##mr, tile_TOGETHER_WIDENED_##mr, tile_TOGETHER_IN_PAIRS_##mr, \
-	  tile_TOGETHER_COMPRESSED_WIDENED_##mr, tile_TOGETHER_COMPRESSED_IN_PAIRS_##mr},                                      \
-	 {tile_SPREAD_WIDE_##mr, tile_SPREAD_NARROW_##mr, tile_SPREAD_WIDENED_##mr, NULL, tile_SPREAD_COMPRESSED_WIDENED_##mr}},
+	{{tile_PACKED_WIDE_##mr, tile_PACKED_NARROW_##mr, tile_PACKED_WIDENED_##mr, tile_PACKED_IN_PAIRS_##mr, \
+	  tile_PACKED_COMPRESSED_WIDENED_##mr, tile_PACKED_COMPRESSED_IN_PAIRS_##mr},                                      \
+	 {tile_STRIDED_WIDE_##mr, tile_STRIDED_NARROW_##mr, tile_STRIDED_WIDENED_##mr, NULL, tile_STRIDED_COMPRESSED_WIDENED_##mr}},
 #if MR == 14
 #define LOW(F) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8)
 #define HIGH(F) F(9) F(10) F(11) F(12) F(13) F(14)

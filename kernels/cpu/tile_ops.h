@@ -134,13 +134,13 @@ INLINE void add_rows(const int rows, float sums[][TILE], const float first[][TIL
 
 static void tile_add(tile_file *f, int c, int a, int b)
 {
-	enum { TOGETHER_ROWS = VL == 16 ? 8 : 4 };
+	enum { ROWS_AT_ONCE = VL == 16 ? 8 : 4 };
 	const char *right = f->right[b - RIGHT_0];
 	int64_t stride = f->right_stride[b - RIGHT_0];
 	a -= LEFT_0;
 	int row = 0, rows = f->rows[a];
-	for (; row + TOGETHER_ROWS <= rows; row += TOGETHER_ROWS)
-		add_rows(TOGETHER_ROWS, f->sums[c] + row, f->first[a] + row, f->second[a] + row, right, stride);
+	for (; row + ROWS_AT_ONCE <= rows; row += ROWS_AT_ONCE)
+		add_rows(ROWS_AT_ONCE, f->sums[c] + row, f->first[a] + row, f->second[a] + row, right, stride);
 	for (; row < rows; row++) add_rows(1, f->sums[c] + row, f->first[a] + row, f->second[a] + row, right, stride);
 }
 

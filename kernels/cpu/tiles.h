@@ -7,10 +7,10 @@
 // A task is some tiles of rows times some panels of 32 columns. The reduction is processed in depths of TILE_DEPTH, such that a
 // panel at one depth stays in the first-level cache and all rows in the second; between two depths the sums are kept in scratch.
 
-// How many steps before its use a step of the right-hand side is made.
-enum { MADE_AHEAD = 2 };
+// How many steps before its use a step of the right-hand side is packed.
+enum { PACKED_AHEAD = 2 };
 
-// With at most two tiles of rows what is made is used once. Then the ring for it has few steps, which stay in the first-level cache as a
+// With at most two tiles of rows what is packed is used once. Then the ring for it has few steps, which stay in the first-level cache as a
 // whole block would not.
 enum { FEW_STEPS = 4 };
 
@@ -83,9 +83,9 @@ typedef struct tile_sum {
 	int thin;                    // a thin product: how many of its tiles of columns exist; else 0
 	int begun;                   // its sums and first factors are already in the tiles
 	const struct tile_sum *then; // the sum that is begun at the end of this one, if both have two tiles of rows, or NULL
-	right_maker *make; // makes right, or NULL: it is there
-	following *next;   // what to prefetch for the time after this, or NULL
-	finished *waiting; // finished rows that are written meanwhile, or NULL
+	right_packer *packer; // packs right, or NULL: it is already there
+	next_prefetch *next;   // what to prefetch for the time after this, or NULL
+	finished *pending; // finished rows that are written meanwhile, or NULL
 	const char *last_left, *last_right; // one more step, of one piece, packed; NULL: there is none
 } tile_sum;
 
@@ -191,24 +191,24 @@ INLINE void add_steps(tile_file *f, const int both, const int pieces, const tile
 {
 	const int64_t row = t->right_row;
 	const left_layout in = t->in;
-	const int64_t ring = t->make ? t->make->ring - 1 : INT64_MAX;
+	const int64_t ring = t->packer ? t->packer->ring - 1 : INT64_MAX;
 	const char *left = t->left, *right = t->right;
 	int64_t at = 0;
-	following next = {{NULL}};
+	next_prefetch next = {{NULL}};
 	if (t->next)
 		next = *t->next;
 	if (!t->begun) {
 		begin_sums(f, both, t);
-		for (int i = 0; t->make && i < MADE_AHEAD; i++) make_right(t->make);
+		for (int i = 0; t->packer && i < PACKED_AHEAD; i++) pack_next_step(t->packer);
 		load_first_factors(f, both, t);
 	}
 	for (int64_t s = 1; s < t->steps; s++) {
-		if (t->make)
-			make_right(t->make);
-		ask_ahead(&next.right);
-		ask_ahead(&next.left);
-		if (t->waiting)
-			write_finished(t->waiting, WRITTEN_ROWS);
+		if (t->packer)
+			pack_next_step(t->packer);
+		prefetch_next(&next.right);
+		prefetch_next(&next.left);
+		if (t->pending)
+			write_finished(t->pending, WRITTEN_ROWS);
 		if ((pieces > 1 || !both) && s % 2 == 0) // a step takes long; with one tile of rows it waits for the right-hand side
 			tile_stay_awake(f);
 		at = (at + TILE * row) & ring;
@@ -219,8 +219,8 @@ INLINE void add_steps(tile_file *f, const int both, const int pieces, const tile
 		add_loaded(f, both, 1, 1, t->last_left, LEFT_PACKED, t->last_right, row);
 	if (t->next)
 		*t->next = next;
-	if (t->waiting)
-		write_finished(t->waiting, 2 * TILE);
+	if (t->pending)
+		write_finished(t->pending, 2 * TILE);
 	if (both && t->then) {
 		add_last_and_begin(f, t, t->then);
 		return;
@@ -244,7 +244,7 @@ enum { AWAKE_STEPS = 4 };
 // next. If no more than 16 columns exist, only one tile of columns is computed.
 INLINE void add_thin(tile_file *f, const int wide, const tile_sum *t)
 {
-	const int64_t ring = t->make ? t->make->ring - 1 : INT64_MAX;
+	const int64_t ring = t->packer ? t->packer->ring - 1 : INT64_MAX;
 	const char *left = t->left;
 	int64_t at = 0;
 	begin_sum(f, SUMS_00, t);
@@ -253,17 +253,17 @@ INLINE void add_thin(tile_file *f, const int wide, const tile_sum *t)
 		begin_sum(f, SUMS_01, t);
 		begin_sum(f, SUMS_11, t);
 	}
-	for (int i = 0; t->make && i < MADE_AHEAD; i++) make_right(t->make);
+	for (int i = 0; t->packer && i < PACKED_AHEAD; i++) pack_next_step(t->packer);
 	for (int64_t s = 0; s < t->steps; s++) {
 		tile_load_right(f, RIGHT_0, t->right + at, t->right_row);
 		tile_load_left_rows(f, LEFT_0, left, t->in.row);
 		tile_load_left_rows(f, LEFT_1, left + t->in.below, t->in.row);
 		if (wide)
 			tile_load_right(f, RIGHT_1, t->right + at + 4 * TILE, t->right_row);
-		if (t->make)
-			make_right(t->make);
-		if (t->waiting)
-			write_finished(t->waiting, WRITTEN_ROWS);
+		if (t->packer)
+			pack_next_step(t->packer);
+		if (t->pending)
+			write_finished(t->pending, WRITTEN_ROWS);
 		if (s % AWAKE_STEPS == 0)
 			tile_stay_awake(f);
 		tile_add(f, SUMS_00, LEFT_0, RIGHT_0);
@@ -275,8 +275,8 @@ INLINE void add_thin(tile_file *f, const int wide, const tile_sum *t)
 		left += t->in.step;
 		at = (at + TILE * t->right_row) & ring;
 	}
-	if (t->waiting)
-		write_finished(t->waiting, 2 * TILE);
+	if (t->pending)
+		write_finished(t->pending, 2 * TILE);
 	store_sum(f, SUMS_00, t->to, t->row);
 	store_sum(f, SUMS_10, t->to, t->row);
 	if (wide) {

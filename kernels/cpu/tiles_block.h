@@ -5,10 +5,10 @@ typedef struct {
 	const grpo_gemm *g;
 	int64_t row0, row1, panel0, panel1;
 	float *out;
-	char *block, *added; // space for making a right-hand side: that of the product, and that of what is added
+	char *block, *added; // space for packing a right-hand side: that of the product, and that of what is added
 	float *kept; // [panels][rows in whole tiles][32] sums between two depths
 	tile_file file;
-	finished waiting;
+	finished pending;
 } tile_block;
 
 INLINE int64_t left_row_bytes(const grpo_gemm *g) { return left_tile_bytes(g->a_stride ? g->a_stride : g->inner, g->pieces); }
@@ -27,13 +27,13 @@ static addition added_to(const tile_block *b, int64_t panel)
 		if (p < 0 || p * PANEL >= a->cols)
 			continue;
 		if (a->pieces == 0) {
-			reading r;
+			tile_inputs r;
 			right_side(&r, a, WIDE, p, 0, a->inner, (float *)b->added);
 			return (addition){a, r.b};
 		}
-		right_maker maker;
-		const char *right = tiles_right(&maker, a, p, 0, a->inner, b->added);
-		while (maker.k < maker.end && right == b->added) make_right(&maker);
+		right_packer packer;
+		const char *right = tiles_right(&packer, a, p, 0, a->inner, b->added);
+		while (packer.k < packer.end && right == b->added) pack_next_step(&packer);
 		return (addition){a, right};
 	}
 	return (addition){NULL};
@@ -50,18 +50,18 @@ INLINE const char *left_of(const grpo_gemm *g, int64_t row, int64_t k)
 INLINE left_layout layout_of_left(const grpo_gemm *g) { return g->a_apart ? LEFT_ROWS(g->a_apart) : LEFT_PACKED; }
 
 // The prefetch of the left-hand side of `tiles` tiles at one depth, spread over `steps` steps.
-static lookahead left_ahead(const grpo_gemm *g, int64_t row, int64_t k, int64_t tiles, int64_t steps)
+static prefetch_plan left_ahead(const grpo_gemm *g, int64_t row, int64_t k, int64_t tiles, int64_t steps)
 {
 	const char *there = left_of(g, row, k);
 	int64_t depth = min64(TILE_DEPTH, g->inner - k);
 	if (g->a_apart)
-		return look_ahead(there, 2 * depth, g->a_apart, min64(tiles * TILE, g->rows - row), steps);
-	return look_ahead(there, 2 * left_tile_bytes(depth, g->pieces), 2 * left_row_bytes(g), (tiles + 1) / 2, steps);
+		return plan_prefetch(there, 2 * depth, g->a_apart, min64(tiles * TILE, g->rows - row), steps);
+	return plan_prefetch(there, 2 * left_tile_bytes(depth, g->pieces), 2 * left_row_bytes(g), (tiles + 1) / 2, steps);
 }
 
 // Whether what is added can be computed as one more step of the same sums, with the same bits: if it is a single step, its sum from zero
 // is what that step adds, and nothing comes between. (If both are negative and underflow, the result is −0 this way and 0 otherwise.)
-static int is_step_more(const grpo_gemm *g, const grpo_gemm *a)
+static int is_extra_step(const grpo_gemm *g, const grpo_gemm *a)
 {
 	int one = a->alpha == 1 && a->pieces == 1 && tile_steps(a->inner) == 1;
 	return one && g->alpha == 1 && !g->accumulate && !g->gradual && !g->bias && !g->row_scale;
@@ -71,7 +71,7 @@ static int is_step_more(const grpo_gemm *g, const grpo_gemm *a)
 static void finish(tile_block *b, int64_t panel, int64_t row, int rows, const addition *more)
 {
 	const grpo_gemm *g = b->g, *a = more->g;
-	finished *f = &b->waiting;
+	finished *f = &b->pending;
 	f->to = (target){
 		.out = out_of(g, b->out, row - b->row0, panel - b->panel0),
 		.stride = g->out_stride,
@@ -81,7 +81,7 @@ static void finish(tile_block *b, int64_t panel, int64_t row, int rows, const ad
 		.accumulate = g->accumulate,
 		.stream = g->stream,
 	};
-	f->done = a && is_step_more(g, a);
+	f->done = a && is_extra_step(g, a);
 	f->adds = a && !f->done;
 	f->valid = min64(g->cols - panel * PANEL, PANEL);
 	if (g->out_across) {
@@ -111,14 +111,14 @@ INLINE int is_thin(const tile_block *b)
 	return b->g->pieces == 1 && (few_rows || b->panel1 - b->panel0 <= THIN_PANELS);
 }
 
-// Makes `then`, a copy of t, the sum of the next two tiles of rows. The right-hand side has been made by then.
-static void go_below(tile_sum *then, const tile_sum *t, const grpo_gemm *g, const grpo_gemm *step_more, following *next)
+// Makes `then`, a copy of t, the sum of the next two tiles of rows. The right-hand side is packed by then.
+static void go_below(tile_sum *then, const tile_sum *t, const grpo_gemm *g, const grpo_gemm *extra_step, next_prefetch *next)
 {
 	then->from = t->from + 2 * TILE * PANEL;
-	then->to = t->to + (t->waiting ? 0 : 2 * TILE * PANEL);
+	then->to = t->to + (t->pending ? 0 : 2 * TILE * PANEL);
 	then->left = t->left + (left_of(g, 2 * TILE, 0) - left_of(g, 0, 0));
-	then->last_left = step_more ? t->last_left + 2 * left_row_bytes(step_more) : NULL;
-	then->make = NULL;
+	then->last_left = extra_step ? t->last_left + 2 * left_row_bytes(extra_step) : NULL;
+	then->packer = NULL;
 	then->next = next;
 	then->then = NULL;
 }
@@ -127,37 +127,37 @@ static void go_below(tile_sum *then, const tile_sum *t, const grpo_gemm *g, cons
 static tile_sum sums_beside(tile_block *b, const addition *more)
 {
 	const grpo_gemm *a = more->g;
-	return (tile_sum){.to = b->waiting.added, .row = 4 * PANEL, .left = left_of(a, b->row0, 0), .in = LEFT_PACKED, .right = more->right,
+	return (tile_sum){.to = b->pending.added, .row = 4 * PANEL, .left = left_of(a, b->row0, 0), .in = LEFT_PACKED, .right = more->right,
 	                  .right_row = PAIR_BYTES, .steps = tile_steps(a->inner), .pieces = a->pieces, .fresh = 1};
 }
 
 // All rows of a block times one panel at one depth. What comes next is prefetched meanwhile.
-static void add_panel(tile_block *b, int64_t panel, int64_t k, following *next)
+static void add_panel(tile_block *b, int64_t panel, int64_t k, next_prefetch *next)
 {
 	const grpo_gemm *g = b->g;
 	int64_t depth = min64(TILE_DEPTH, g->inner - k), height = (b->row1 - b->row0 + TILE - 1) / TILE * TILE;
 	int last = k + depth == g->inner;
-	right_maker maker;
-	const char *right = tiles_right(&maker, g, panel, k, depth, b->block);
+	right_packer packer;
+	const char *right = tiles_right(&packer, g, panel, k, depth, b->block);
 	addition more = last ? added_to(b, panel) : (addition){NULL};
-	const int makes = right == b->block && maker.k < maker.end, step_more = more.g && is_step_more(g, more.g);
-	const int beside = more.g && !step_more && more.g->pieces > 0; // what is added has its own sums
+	const int makes = right == b->block && packer.k < packer.end, extra_step = more.g && is_extra_step(g, more.g);
+	const int beside = more.g && !extra_step && more.g->pieces > 0; // what is added has its own sums
 	if (b->row1 - b->row0 <= 2 * TILE)
-		maker.ring = FEW_STEPS * STEP_BYTES;
+		packer.ring = FEW_STEPS * STEP_BYTES;
 	float *sums = b->kept + (panel - b->panel0) * height * PANEL;
 	tile_sum t[2] = {{
-		.from = sums, .to = last ? b->waiting.sums : sums, .row = 4 * PANEL, .left = left_of(g, b->row0, k), .in = layout_of_left(g),
-		.right = right, .right_row = PAIR_BYTES, .steps = tile_steps(depth), .pieces = g->pieces, .fresh = k == 0, .make = makes ? &maker : NULL,
-		.next = makes ? NULL : next, .waiting = last ? &b->waiting : NULL,
-		.last_left = step_more ? left_of(more.g, b->row0, 0) : NULL, .last_right = more.right}};
-	if (is_thin(b) && !step_more)
+		.from = sums, .to = last ? b->pending.sums : sums, .row = 4 * PANEL, .left = left_of(g, b->row0, k), .in = layout_of_left(g),
+		.right = right, .right_row = PAIR_BYTES, .steps = tile_steps(depth), .pieces = g->pieces, .fresh = k == 0,
+		.packer = makes ? &packer : NULL, .next = makes ? NULL : next, .pending = last ? &b->pending : NULL,
+		.last_left = extra_step ? left_of(more.g, b->row0, 0) : NULL, .last_right = more.right}};
+	if (is_thin(b) && !extra_step)
 		t[0].thin = g->cols - panel * PANEL > TILE ? 2 : 1;
 	t[1] = t[0];
 	tile_sum low = beside ? sums_beside(b, &more) : (tile_sum){.steps = 0};
 	for (int64_t row = b->row0, i = 0; row < b->row1; row += 2 * TILE, i++) {
 		tile_sum *now = t + i % 2, *then = t + (i + 1) % 2;
 		int64_t rows = min64(b->row1 - row, 2 * TILE);
-		go_below(then, now, g, step_more ? more.g : NULL, next);
+		go_below(then, now, g, extra_step ? more.g : NULL, next);
 		then->begun = !now->thin && row + 3 * TILE < b->row1;
 		low.begun = !now->thin && rows > TILE;
 		low.then = then->begun ? then : NULL;
@@ -178,7 +178,7 @@ static void add_depth(tile_block *b, int64_t k)
 	const grpo_gemm *g = b->g;
 	int64_t panels = b->panel1 - b->panel0, tiles = (b->row1 - b->row0 + TILE - 1) / TILE, deeper = g->inner - k - TILE_DEPTH;
 	int64_t steps = (tile_steps(min64(TILE_DEPTH, g->inner - k)) - 1) * ((tiles - 1) / 2);
-	following next = {{NULL}};
+	next_prefetch next = {{NULL}};
 	if (deeper > 0 && panels * steps > 0 && !is_thin(b))
 		next.left = left_ahead(g, b->row0, k + TILE_DEPTH, tiles, panels * steps);
 	for (int64_t p = b->panel0; p < b->panel1; p++) {
@@ -204,15 +204,15 @@ static void tiles_block(const grpo_gemm *g, char *scratch, int64_t tile0, int64_
 	// The unit ignores the mode for subnormal numbers, so flushing can stay off all the time, except when vectors decode weights of four bits.
 	const int leaves = g->gradual && UNIT_FLUSHES && !is_quantised(&g->m);
 	const uint64_t before = leaves ? 0 : flush_subnormals();
-	b.waiting.gradual = g->gradual && !leaves;
-	b.waiting.before = before;
+	b.pending.gradual = g->gradual && !leaves;
+	b.pending.before = before;
 	tile_begin();
 	if (end_to_end(g, tile1 - tile0)) {
 		for (int64_t i = 0; i < (panel1 - panel0) * depths; i++) add_panel(&b, panel0 + i / depths, i % depths * TILE_DEPTH, NULL);
 	} else {
 		for (int64_t k = 0; k < g->inner; k += TILE_DEPTH) add_depth(&b, k);
 	}
-	write_finished(&b.waiting, 2 * TILE);
+	write_finished(&b.pending, 2 * TILE);
 	tile_end();
 	if (!leaves)
 		restore_subnormals(before);

@@ -27,10 +27,10 @@ INLINE vf scaled(const float *added, float alpha)
 		return product;
 	vf larger = fused(x, splat(alpha * 0x1p64f), splat(0));
 	vi sign = (vi)product & INT32_MIN;
-	return pick((vi)(vmax(larger, -larger) < 0x1p-62f), (vf)sign, product);
+	return blend((vi)(vmax(larger, -larger) < 0x1p-62f), (vf)sign, product);
 }
 
-INLINE vf flushed(vf x) { return pick((vi)(vmax(x, -x) < 0x1p-126f), (vf)((vi)x & INT32_MIN), x); }
+INLINE vf flushed(vf x) { return blend((vi)(vmax(x, -x) < 0x1p-126f), (vf)((vi)x & INT32_MIN), x); }
 
 // The sums and what is added to them in series, with the bits of two separate products, of which the one in tiles flushes subnormal numbers
 // to zero and the other does not.

@@ -43,7 +43,7 @@ static void pack_row(char *to, const float *x, int64_t n, int around)
 static void pack_heads(char *to, float *row, int64_t queries, float scale, int64_t n, int around)
 {
 	const uint64_t before = flush_subnormals();
-	for (int64_t i = 0; i < queries; i += VL) put(row, i, queries, take(row, i, queries) * scale);
+	for (int64_t i = 0; i < queries; i += VL) store_partial(row, i, queries, load_partial(row, i, queries) * scale);
 	restore_subnormals(before);
 	pack_row(to, row, n, around);
 }
@@ -111,17 +111,17 @@ static void zip_rows(char *block, const float *src, int64_t stride, int64_t dept
 	}
 }
 
-// The same from rounded rows with a stride in bytes: pairs along rows become pairs across them. Meanwhile as many rows from `soon` on are
-// prefetched into the second-level cache.
-static void zip_rounded(char *block, const char *src, const char *soon, int64_t apart, int64_t depth)
+// The same from rounded rows with a stride in bytes: pairs along rows become pairs across them. Meanwhile as many rows from `prefetch` on
+// are prefetched into the second-level cache.
+static void zip_rounded(char *block, const char *src, const char *prefetch, int64_t apart, int64_t depth)
 {
 	static const char none[2 * PANEL] = {0};
 	for (int64_t n = 0; n < tile_steps(depth) * TILE_INPUTS; n += 2, block += PAIR_BYTES) {
 		const char *first = n < depth ? src + n * apart : none, *second = n + 1 < depth ? src + (n + 1) * apart : none;
 		__builtin_prefetch(src + (n + ROWS_AHEAD) * apart);
 		__builtin_prefetch(src + (n + ROWS_AHEAD + 1) * apart);
-		__builtin_prefetch(soon + n * apart, 0, 2);
-		__builtin_prefetch(soon + (n + 1) * apart, 0, 2);
+		__builtin_prefetch(prefetch + n * apart, 0, 2);
+		__builtin_prefetch(prefetch + (n + 1) * apart, 0, 2);
 		for (int c = 0; c < PANEL / 2; c += VL) {
 			pairs_below p = put_below(loadi(first + 4 * c), loadi(second + 4 * c));
 			*(vi_any *)(block + 8 * c) = ZIP_LOW(p.even, p.odd);

@@ -38,13 +38,13 @@ static void adam(const void *args, void *scratch, int64_t from, int64_t to)
 	int64_t end = min64(to * RUN, a->n);
 	(void)scratch;
 	for (int64_t i = from * RUN; i < end; i += VL) {
-		vf g = take(a->g, i, end) * a->scale, p = take(a->p, i, end);
-		vf m = two_products(g, splat(1 - a->beta1), take(a->m, i, end), splat(a->beta1));
-		vf v = two_products(g * g, splat(1 - a->beta2), take(a->v, i, end), splat(a->beta2));
+		vf g = load_partial(a->g, i, end) * a->scale, p = load_partial(a->p, i, end);
+		vf m = two_products(g, splat(1 - a->beta1), load_partial(a->m, i, end), splat(a->beta1));
+		vf v = two_products(g * g, splat(1 - a->beta2), load_partial(a->v, i, end), splat(a->beta2));
 		p = fused(-p, splat(a->decay), p);
 		p = p - m / a->correction1 * a->rate / (vsqrt(v / a->correction2) + a->eps);
-		put(a->p, i, end, p);
-		put(a->m, i, end, m);
-		put(a->v, i, end, v);
+		store_partial(a->p, i, end, p);
+		store_partial(a->m, i, end, m);
+		store_partial(a->v, i, end, v);
 	}
 }

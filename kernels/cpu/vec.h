@@ -89,7 +89,7 @@ INLINE double fused_double(double a, double b, double c)
 #endif
 }
 
-INLINE vf pick(vi mask, vf yes, vf no) { return (vf)(((vi)yes & mask) | ((vi)no & ~mask)); }
+INLINE vf blend(vi mask, vf yes, vf no) { return (vf)(((vi)yes & mask) | ((vi)no & ~mask)); }
 
 // Returns b if a and b are equal or one of them is NaN, like the instructions, which gcc does not generate by itself.
 INLINE vf vmax(vf a, vf b)
@@ -99,7 +99,7 @@ INLINE vf vmax(vf a, vf b)
 #elif defined(__AVX__) && VL == 8
 	return __builtin_ia32_maxps256(a, b);
 #else
-	return pick((vi)(a > b), a, b);
+	return blend((vi)(a > b), a, b);
 #endif
 }
 
@@ -110,7 +110,7 @@ INLINE vf vmin(vf a, vf b)
 #elif defined(__AVX__) && VL == 8
 	return __builtin_ia32_minps256(a, b);
 #else
-	return pick((vi)(a < b), a, b);
+	return blend((vi)(a < b), a, b);
 #endif
 }
 
@@ -226,7 +226,7 @@ INLINE vf times_power_from(vf x, vf n, vf shifted, vf y, float limit)
 	(void)n;
 	vi e = (vi)shifted - 0x4b400000, half = e >> 1; // in two factors, as 2^128 is not a float
 	x = x * (vf)((half + 127) << 23);
-	return pick((vi)(y < limit), splat(0), x * (vf)((e - half + 127) << 23));
+	return blend((vi)(y < limit), splat(0), x * (vf)((e - half + 127) << 23));
 #endif
 }
 
@@ -279,12 +279,12 @@ INLINE vf vtanh(vf x)
 	q = fused(q, square, splat(-0.333333313f));
 	vf near = fused(q, cube, x);
 	vf far = 1.0f - 2.0f / (vexp(size + size) + 1.0f);
-	far = pick((vi)(x < 0.0f), -far, far);
-	return pick((vi)(size < 1.0f), near, far);
+	far = blend((vi)(x < 0.0f), -far, far);
+	return blend((vi)(size < 1.0f), near, far);
 }
 
 // Caps scores and logits: cap · tanh(x / cap).
-INLINE vf bend(vf x, float cap) { return vtanh(x / cap) * cap; }
+INLINE vf soft_cap(vf x, float cap) { return vtanh(x / cap) * cap; }
 
 // ln x for normal x > 0 (or NaN), to a few units in the last place of a double: what a float rounded from it
 // needs. x = 2^e·m with m in [√½, √2); ln m = 2·artanh((m−1)/(m+1)).

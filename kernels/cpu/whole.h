@@ -20,7 +20,7 @@ INLINE float most_value(const float *values)
 }
 
 // The 16 values as integers.
-INLINE void whole_values(int16_t whole[16], const float *values)
+INLINE void integer_values(int16_t whole[16], const float *values)
 {
 	float most = most_value(values), unit = most > 0 ? MOST_VALUE / most : 0;
 	for (int i = 0; i < 16; i++) whole[i] = __builtin_rintf(values[i] * unit);
@@ -28,7 +28,7 @@ INLINE void whole_values(int16_t whole[16], const float *values)
 
 // The integers nearest to products. The products are rounded to floats first on every machine: the asm keeps the compiler from fusing them
 // with the addition.
-INLINE vi nearest_whole(vf product)
+INLINE vi nearest_integer(vf product)
 {
 	__asm__("" : IN_REGISTER(product));
 	return (vi)(product + 12582912.0f) - 0x4b400000; // adding 1.5·2^23 leaves the integer in the lowest bits
@@ -43,7 +43,7 @@ INLINE void pack_chunk(int32_t *pairs, int64_t apart, float *scale, const float 
 	UNROLL for (int k = 0; k < CHUNK; k += VL)
 	{
 		vi size = (vi)load(x + k) & 0x7fffffff;
-		sizes = (vi)pick(size > sizes, (vf)size, (vf)sizes);
+		sizes = (vi)blend(size > sizes, (vf)size, (vf)sizes);
 	}
 	UNROLL for (int i = 0; i < VL; i++) top = sizes[i] > top ? sizes[i] : top;
 	float size;
@@ -53,7 +53,7 @@ INLINE void pack_chunk(int32_t *pairs, int64_t apart, float *scale, const float 
 		*scale = size * unit;
 		UNROLL for (int k = 0; k < CHUNK; k += 2 * VL)
 		{
-			vi a = nearest_whole(load(x + k) * inverse), b = nearest_whole(load(x + k + VL) * inverse);
+			vi a = nearest_integer(load(x + k) * inverse), b = nearest_integer(load(x + k + VL) * inverse);
 			*(vi_any *)(row + k / 2) = EVEN_LANES(a, b) << 16 | (ODD_LANES(a, b) & 0xffff);
 		}
 	} else {
@@ -80,7 +80,7 @@ static void pack_whole(const void *args, void *scratch, int64_t from, int64_t to
 }
 
 // sum + the products of the upper halves + those of the lower halves.
-INLINE vi add_whole_pairs(vi sum, vi a, vi b, const int dot)
+INLINE vi add_integer_pairs(vi sum, vi a, vi b, const int dot)
 {
 #if VL == 16
 	vi products;

@@ -36,7 +36,7 @@ INLINE void add_row_chunk(vf sums[2], const char *words, const int32_t *pairs, f
 		{
 			vi w = loadi(words + 64 * four);
 			__builtin_prefetch(words + DECOMPRESS_AHEAD + 64 * four);
-			UNROLL for (int i = 0; i < 4; i++) acc[four] = add_whole_pairs(acc[four], look_up_whole(twice, w, i), x[i], dot);
+			UNROLL for (int i = 0; i < 4; i++) acc[four] = add_integer_pairs(acc[four], look_up_whole(twice, w, i), x[i], dot);
 		}
 	}
 	UNROLL for (int half = 0; half < 2; half++)
@@ -79,8 +79,8 @@ INLINE vi add_neighbours(vi a, vi b)
 INLINE vi add_unit(vi sum, vi index, const vi inputs[2], vi low, vi high)
 {
 	vi l = find_bytes(low, index), h = find_bytes(high, index);
-	sum = add_whole_pairs(sum, ZIP_BYTES(l, h, 0), inputs[0], 0);
-	sum = add_whole_pairs(sum, ZIP_BYTES(l, h, 8), inputs[1], 0);
+	sum = add_integer_pairs(sum, ZIP_BYTES(l, h, 0), inputs[0], 0);
+	sum = add_integer_pairs(sum, ZIP_BYTES(l, h, 8), inputs[1], 0);
 	__asm__("" : IN_REGISTER(sum)); // keeps the compiler from reordering the additions, for which there are too few registers
 	return sum;
 }
@@ -140,7 +140,7 @@ static void whole_products(const void *args, void *scratch, int64_t from, int64_
 	const grpo_whole *g = args;
 	int64_t panels = (g->m.rows + PANEL - 1) / PANEL;
 	int16_t values[16];
-	whole_values(values, g->m.values);
+	integer_values(values, g->m.values);
 	for (int64_t t = from; t < to; t++) {
 		int64_t tile0 = t / panels * g->block_tiles, panel = t % panels;
 #if VL >= 8

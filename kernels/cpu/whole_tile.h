@@ -73,7 +73,7 @@ static void decode_whole(char *block, const grpo_matrix *m, int64_t panel, int64
 // What a tile reads: whole chunks of pairs, of mr rows and of a decoded panel; their scales; and the sums that it adds to.
 typedef struct {
 	const int32_t *a;
-	const char *soon; // what to prefetch: the pairs of the next tile
+	const char *prefetch; // what to prefetch: the pairs of the next tile
 	const float *a_scales;
 	int64_t a_scales_apart;
 	const char *b;
@@ -90,20 +90,20 @@ INLINE void whole_tile(const int mr, const whole_reading *r, const int dot)
 	float *const sums = r->sums;
 	for (int s = 0; s < SUBTILES; s++) {
 		const int32_t *a = r->a;
-		const char *b = r->b + 4 * column_of(s, 0, NV, 0), *soon = r->soon;
+		const char *b = r->b + 4 * column_of(s, 0, NV, 0), *prefetch = r->prefetch;
 		const float *a_scales = r->a_scales, *b_scales = r->b_scales + column_of(s, 0, NV, 0);
 		int64_t phase = r->b_phase;
 		for (int64_t c = 0; c < chunks; c++, a_scales++) {
 			vi acc[MR][NV] = {{{0}}};
 			TWO_STEPS
-			for (int k = 0; k < CHUNK / 2; k++, b += PAIR_BYTES, a += mr, soon += 4 * mr / SUBTILES) {
+			for (int k = 0; k < CHUNK / 2; k++, b += PAIR_BYTES, a += mr, prefetch += 4 * mr / SUBTILES) {
 				vi w[NV];
-				__builtin_prefetch(soon);
+				__builtin_prefetch(prefetch);
 				UNROLL for (int v = 0; v < NV; v++) w[v] = loadi(b + 4 * VL * v);
 				UNROLL for (int i = 0; i < mr; i++)
 				{
 					vi x = (vi){0} + a[i];
-					UNROLL for (int v = 0; v < NV; v++) acc[i][v] = add_whole_pairs(acc[i][v], x, w[v], dot);
+					UNROLL for (int v = 0; v < NV; v++) acc[i][v] = add_integer_pairs(acc[i][v], x, w[v], dot);
 				}
 			}
 			UNROLL for (int i = 0; i < mr; i++)
@@ -175,7 +175,7 @@ static void whole_panel(const grpo_whole *g, float *scratch, int64_t tile0, int6
 				.chunks = depth / CHUNK,
 				.sums = sums + (row - row0) * PANEL,
 			};
-			r.soon = (const char *)(r.a + mr * (cols / 2));
+			r.prefetch = (const char *)(r.a + mr * (cols / 2));
 			whole_functions[mr](&r, g->dot);
 		}
 	}

@@ -12,31 +12,31 @@ import (
 )
 
 // cacheBlock is the number of positions in a block of a cache, attentionPart the number of positions that share a partial softmax. They
-// are cache_block and part in src/attention.h.
+// are cache_block in src/attention.h and part in src/attend.h.
 const (
 	cacheBlock    = 32
 	attentionPart = 1024
 )
 
-// attentionTile is a tile shape of attention: high pairs of a row and a query head, for head sizes up to dim.
+// attentionTile is a tile shape of attention: `rows` pairs of a row and a query head, for head sizes up to dim.
 type attentionTile struct {
-	high, dim, threads int
+	rows, dim, threads int
 	shared             int // bytes
 }
 
 // manyTile is Many of src/attention_many.h: each warp has 16 pairs and all keys.
-func manyTile(high, dim int) attentionTile {
-	return attentionTile{high, dim, 2 * high, 2*(high+2*64)*(dim+8) + 32*high}
+func manyTile(rows, dim int) attentionTile {
+	return attentionTile{rows, dim, 2 * rows, 2*(rows+2*64)*(dim+8) + 32*rows}
 }
 
-// tensorTile is Tensor of src/attention_bf16.cu: across warps for each 16 pairs, and shared memory for places blocks of keys and values.
-func tensorTile(high, dim, across, places int) attentionTile {
-	return attentionTile{high, dim, 2 * high * across, 2*(high+places*64)*(dim+8) + 2*high*(64+8) + 4*high*(across+4)}
+// tensorTile is Tensor of src/attention_bf16.cu: warpsAcross warps for each 16 pairs, and shared memory for some blocks of keys or values.
+func tensorTile(rows, dim, warpsAcross, buffers int) attentionTile {
+	return attentionTile{rows, dim, 2 * rows * warpsAcross, 2*(rows+buffers*64)*(dim+8) + 2*rows*(64+8) + 4*rows*(warpsAcross+4)}
 }
 
 // chainsTile is the tile of src/attention_f32.cu.
-func chainsTile(high, dim int) attentionTile {
-	return attentionTile{high, dim, 128, 4*(high+2*32)*(dim+4) + 4*high*(32+4)}
+func chainsTile(rows, dim int) attentionTile {
+	return attentionTile{rows, dim, 128, 4*(rows+2*32)*(dim+4) + 4*rows*(32+4)}
 }
 
 // attentionTiles are the tiles by the type of keys and values: for many rows of a sequence (prefill), and for few (decoding). All tiles
@@ -52,7 +52,7 @@ var attentionTiles = map[kernels.DType]struct{ many, few []attentionTile }{
 	},
 }
 
-// gradTiles are the tiles of the gradients, by the type of keys and values: high counts pairs as above for queries, and rows for keys.
+// gradTiles are the tiles of the gradients, by the type of keys and values: rows counts pairs as above for queries, and rows for keys.
 var gradTiles = map[kernels.DType]struct{ queries, keys []attentionTile }{
 	kernels.BF16: {
 		[]attentionTile{rowsGrad(64, 32, false), rowsGrad(64, 64, false), rowsGrad(64, 128, false), tensorGrad(16, 256, 4, false)},
@@ -65,30 +65,30 @@ var gradTiles = map[kernels.DType]struct{ queries, keys []attentionTile }{
 }
 
 // rowsGrad is Slopes of src/attention_grad_rows.h: each warp has 16 rows, and reads the others in two stages of 32 rows.
-func rowsGrad(high, dim int, keys bool) attentionTile {
-	bytes := 2 * (2*high + 2*2*32) * (dim + 8)
+func rowsGrad(rows, dim int, keys bool) attentionTile {
+	bytes := 2 * (2*rows + 2*2*32) * (dim + 8)
 	if keys {
 		bytes += 2 * 3 * 4 * 32
 	}
-	return attentionTile{high, dim, 2 * high, bytes}
+	return attentionTile{rows, dim, 2 * rows, bytes}
 }
 
 // tensorGrad is Tensor of src/attention_grad_bf16.cu, which reads 64 rows at a time.
-func tensorGrad(high, dim, across int, keys bool) attentionTile {
-	return attentionTile{high, dim, 2 * high * across, gradShared(2, high, 64, dim+8, 64+8, keys)}
+func tensorGrad(rows, dim, warpsAcross int, keys bool) attentionTile {
+	return attentionTile{rows, dim, 2 * rows * warpsAcross, gradShared(2, rows, 64, dim+8, 64+8, keys)}
 }
 
 // chainsGrad is the tile of src/attention_grad_f32.cu.
-func chainsGrad(dim, deep int, keys bool) attentionTile {
-	return attentionTile{16, dim, 128, gradShared(4, 16, deep, dim+4, deep+4, keys)}
+func chainsGrad(dim, readRows int, keys bool) attentionTile {
+	return attentionTile{16, dim, 128, gradShared(4, 16, readRows, dim+4, readRows+4, keys)}
 }
 
 // gradShared is the shared memory for the two operands of a tile, the two that it reads, and their product: for keys two products, and
 // three numbers for each row.
-func gradShared(size, high, deep, pitch, productPitch int, keys bool) int {
-	bytes := size * (2*(high+deep)*pitch + high*productPitch)
+func gradShared(size, rows, readRows, pitch, productPitch int, keys bool) int {
+	bytes := size * (2*(rows+readRows)*pitch + rows*productPitch)
 	if keys {
-		bytes += size*high*productPitch + 4*(2*deep+max(deep, 32))
+		bytes += size*rows*productPitch + 4*(2*readRows+max(readRows, 32))
 	}
 	return bytes
 }
@@ -109,22 +109,22 @@ func (n typed) of(kv kernels.DType) string {
 type tiledKernel struct {
 	op        string
 	kv        kernels.DType
-	high, dim int
+	rows, dim int
 }
 
 // kernel is the kernel of an operation for a type of keys and values.
 func (t attentionTile) kernel(op string, kv kernels.DType) tiledKernel {
-	return tiledKernel{op, kv, t.high, t.dim}
+	return tiledKernel{op, kv, t.rows, t.dim}
 }
 
 // String is the name of the kernel.
 func (k tiledKernel) String() string {
-	return fmt.Sprintf("%s_%dx%d", typedName(k.op).of(k.kv), k.high, k.dim)
+	return fmt.Sprintf("%s_%dx%d", typedName(k.op).of(k.kv), k.rows, k.dim)
 }
 
 // blocks is the grid: an upper bound of the number of tiles, which span_of_tile in src/attention.h assigns, times the key-value heads.
 func (t attentionTile) blocks(spans, pairs int, h kernels.Heads) dims {
-	return dims{X: (pairs/t.high + spans) * h.KV}
+	return dims{X: (pairs/t.rows + spans) * h.KV}
 }
 
 // fitting is the first tile for a head size.
@@ -140,7 +140,7 @@ func fitting(tiles []attentionTile, dim int) attentionTile {
 // tileOf chooses a small tile if it holds all pairs of an average span.
 func tileOf(spans, rows int, h kernels.Heads, kv kernels.DType) (t attentionTile, few bool) {
 	t = fitting(attentionTiles[kv].few, h.Dim)
-	if rows*(h.Q/h.KV) <= t.high*spans {
+	if rows*(h.Q/h.KV) <= t.rows*spans {
 		return t, true
 	}
 	return fitting(attentionTiles[kv].many, h.Dim), false

@@ -86,26 +86,26 @@ func (b *Backend) loadCodes(m *matrix, row int, q *kernels.Quantised) {
 	if 2*c.pitch == m.cols {
 		b.note(b.moves.Upload(at, q.Codes))
 	} else {
-		some := make([]byte, min(q.Rows, max(1, loadNumbers/c.pitch))*c.pitch)
-		for first := 0; first < q.Rows; first += len(some) / c.pitch {
-			n := min(len(some)/c.pitch, q.Rows-first)
+		piece := make([]byte, min(q.Rows, max(1, loadNumbers/c.pitch))*c.pitch)
+		for first := 0; first < q.Rows; first += len(piece) / c.pitch {
+			n := min(len(piece)/c.pitch, q.Rows-first)
 			for r := range n {
-				copy(some[r*c.pitch:][:m.cols/2], q.Codes[(first+r)*m.cols/2:])
+				copy(piece[r*c.pitch:][:m.cols/2], q.Codes[(first+r)*m.cols/2:])
 			}
-			b.note(b.moves.Upload(at+ptr(first*c.pitch), some[:n*c.pitch]))
+			b.note(b.moves.Upload(at+ptr(first*c.pitch), piece[:n*c.pitch]))
 		}
 	}
 	if 1<<c.shift == q.Block {
 		b.note(b.moves.Upload(scales, raw(q.Scales)))
 		return
 	}
-	some, all := make([]float32, min(loadNumbers, q.Rows*c.groups)), q.Rows*c.groups
-	for first := 0; first < all; first += len(some) {
-		n := min(len(some), all-first)
+	piece, all := make([]float32, min(loadNumbers, q.Rows*c.groups)), q.Rows*c.groups
+	for first := 0; first < all; first += len(piece) {
+		n := min(len(piece), all-first)
 		for i := range n {
-			some[i] = q.Scales[(first+i)<<c.shift/q.Block]
+			piece[i] = q.Scales[(first+i)<<c.shift/q.Block]
 		}
-		b.note(b.moves.Upload(scales+ptr(4*first), raw(some[:n])))
+		b.note(b.moves.Upload(scales+ptr(4*first), raw(piece[:n])))
 	}
 }
 

@@ -33,24 +33,24 @@ func (b *Backend) Draw(out kernels.DrawOut, h kernels.Buffer, w kernels.Matrix, 
 		rows := min(drawRows, n-row)
 		b.note(b.products.linearIn(b.stream, narrowed, window{logits, stride, m.n}, window{own(h).at + ptr(4*row*m.k), m.k, m.k}, m, rows))
 		eachChunk, each := dims{X: chunks, Y: rows}, dims{X: rows}
-		l, apart, tokens := address(logits), i64(stride), i64(m.n)
+		l, rowStride, vocabulary := address(logits), i64(stride), i64(m.n)
 		token, logp := rowOf(out.Token, row, 1), rowOf(out.LogP, row, 1)
 		invTemp, minP, given := rowOf(d.InvTemp, row, 1), rowOf(d.MinP, row, 1), rowOf(d.Given, row, 1)
-		b.launch("draw_partials", eachChunk, address(whole), l, apart, tokens, invTemp, f32(d.Cap))
+		b.launch("draw_partials", eachChunk, address(whole), l, rowStride, vocabulary, invTemp, f32(d.Cap))
 		if out.Tops > 0 {
 			overwritten(out.TopToken)
-			b.launch("draw_tops", each, rowOf(out.TopToken, row, out.Tops), rowOf(out.TopLogP, row, out.Tops), l, apart, tokens,
+			b.launch("draw_tops", each, rowOf(out.TopToken, row, out.Tops), rowOf(out.TopLogP, row, out.Tops), l, rowStride, vocabulary,
 				address(whole), i64(out.Tops))
 		}
 		if masked > 0 {
-			b.launch("draw_mask", eachChunk, address(rest), l, apart, tokens, rowOf(d.Allowed, row, words), given)
+			b.launch("draw_mask", eachChunk, address(rest), l, rowStride, vocabulary, rowOf(d.Allowed, row, words), given)
 		}
-		b.launch("draw_cuts", each, address(cuts), l, apart, tokens, address(rest), invTemp, rowOf(d.TopK, row, 1), rowOf(d.TopP, row, 1))
-		b.launch("draw_masses", eachChunk, address(masses), l, apart, tokens, address(rest), address(cuts), minP, invTemp)
-		b.launch("draw_tokens", each, token, logp, l, apart, tokens, address(rest), address(masses), address(cuts), minP, invTemp,
+		b.launch("draw_cuts", each, address(cuts), l, rowStride, vocabulary, address(rest), invTemp, rowOf(d.TopK, row, 1), rowOf(d.TopP, row, 1))
+		b.launch("draw_masses", eachChunk, address(masses), l, rowStride, vocabulary, address(rest), address(cuts), minP, invTemp)
+		b.launch("draw_tokens", each, token, logp, l, rowStride, vocabulary, address(rest), address(masses), address(cuts), minP, invTemp,
 			rowOf(d.Uniform, row, 1))
 		if out.Raw != nil || d.Given != nil {
-			b.launch("draw_scores", each, token, logp, rowOf(out.Raw, row, 1), l, apart, tokens, address(whole), given)
+			b.launch("draw_scores", each, token, logp, rowOf(out.Raw, row, 1), l, rowStride, vocabulary, address(whole), given)
 		}
 	}
 }

@@ -168,7 +168,7 @@ func (r *targetRows) next(b *Backend) bool {
 }
 
 // strips are the rows of a round in bf16, padded for every tile.
-func (r *targetRows) strips() strips { return tile{high: stripRows}.stripsIn(r.narrowed, r.rows) }
+func (r *targetRows) strips() strips { return tile{rows: stripRows}.stripsIn(r.narrowed, r.rows) }
 
 // chunksOf is the number of chunks of a vocabulary.
 func chunksOf(vocabulary int) int { return ceil(vocabulary, headVocabulary) }
@@ -200,15 +200,15 @@ type part struct {
 
 // divide divides scratch memory into parts; it reports false as scratchFor does.
 func (b *Backend) divide(parts ...part) bool {
-	const apart = 256 // bytes: the alignment of allocations
+	const alignment = 256 // bytes: the alignment of allocations
 	all := 0
 	for _, p := range parts {
-		all += ceil(p.bytes, apart) * apart
+		all += ceil(p.bytes, alignment) * alignment
 	}
 	at, ok := b.scratchFor(all)
 	for _, p := range parts {
 		*p.at = at
-		at += ptr(ceil(p.bytes, apart) * apart)
+		at += ptr(ceil(p.bytes, alignment) * alignment)
 	}
 	return ok
 }

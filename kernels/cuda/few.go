@@ -58,11 +58,11 @@ func (p *products) narrowsFew(w weights, T int) (t tile, ok bool) {
 }
 
 // chainsShared is the shared memory of chains.
-func (t tile) chainsShared() int { return t.stages * factor(t.high+t.broad, t.deep, 4, 4) }
+func (t tile) chainsShared() int { return t.stages * factor(t.rows+t.columns, t.depth, 4, 4) }
 
 // chained reports whether a product of Linear with weights in f32 has so few results that the tile chains is faster.
 func (p *products) chained(x window, w weights, T int) bool {
-	return w.dtype == kernels.F32 && w.at%16 == 0 && w.stride%4 == 0 && x.at%16 == 0 && x.stride%4 == 0 && w.k%chains.deep == 0 &&
+	return w.dtype == kernels.F32 && w.at%16 == 0 && w.stride%4 == 0 && x.at%16 == 0 && x.stride%4 == 0 && w.k%chains.depth == 0 &&
 		chains.blocks(T, w.n) <= 8*p.processors
 }
 

@@ -120,7 +120,7 @@ func TestFewInPTX(t *testing.T) {
 			for _, tile := range tiles {
 				if name == tile.narrowed(linearName).String() {
 					looked++
-					require.Equal(t, tile.high*tile.broad*tile.deep/(16*8*16)/(tile.threads/32), strings.Count(body, "mma.sync"), name)
+					require.Equal(t, tile.rows*tile.columns*tile.depth/(16*8*16)/(tile.threads/32), strings.Count(body, "mma.sync"), name)
 				}
 			}
 		}

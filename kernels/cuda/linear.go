@@ -43,11 +43,11 @@ type written struct {
 
 // tile is a tile shape of a product. All shapes give the same bits; the choice affects only speed.
 type tile struct {
-	name        string
-	high, broad int // results of a block
-	threads     int
-	deep        int // depth of a step along the inner size
-	stages      int // of the ring in shared memory
+	name          string
+	rows, columns int // results of a block
+	threads       int
+	depth         int // depth of a step along the inner size
+	stages        int // of the ring in shared memory
 }
 
 // The tiles of src/linear_tensor.h, and of src/linear_f32.cu and src/linear_grad_w.cu, large ones first.
@@ -70,26 +70,26 @@ var (
 // gradientChain is the number of rows that a gradient of weights sums in one chain.
 const gradientChain = 512
 
-// factor is the shared memory of a factor. Padding of apart numbers per row avoids bank conflicts.
-func factor(rows, numbers, apart, size int) int { return rows * (numbers + apart) * size }
+// factor is the shared memory of a factor. Padding of some numbers per row avoids bank conflicts.
+func factor(rows, numbers, padding, size int) int { return rows * (numbers + padding) * size }
 
 // tensorShared is the shared memory of a product with bf16 weights.
 func (t tile) tensorShared(transposed bool) int {
-	rows, numbers := t.broad, t.deep
+	rows, numbers := t.columns, t.depth
 	if transposed {
 		rows, numbers = numbers, rows
 	}
-	return t.stages * (factor(t.high, t.deep, 8, 4) + factor(rows, numbers, 8, 2))
+	return t.stages * (factor(t.rows, t.depth, 8, 4) + factor(rows, numbers, 8, 2))
 }
 
 // codesShared is the shared memory of a product with 4-bit weights, whose rows have scales after their codes.
 func (t tile) codesShared(transposed bool) int {
-	rows, numbers := t.broad, t.deep
+	rows, numbers := t.columns, t.depth
 	if transposed {
 		rows, numbers = numbers, rows
 	}
 	pitch := (ceil(numbers/2+numbers/codeColumns*4, 16) | 1) * 16
-	return t.stages * (factor(t.high, t.deep, 8, 4) + rows*pitch)
+	return t.stages * (factor(t.rows, t.depth, 8, 4) + rows*pitch)
 }
 
 // f32Shared is the shared memory of a product of f32; first and second say whether the inner size of a factor runs along columns.
@@ -97,9 +97,9 @@ func (t tile) f32Shared(first, second bool) int {
 	bytes := 0
 	for _, alongColumns := range []bool{first, second} {
 		if alongColumns {
-			bytes += factor(t.deep, t.high, 4, 4)
+			bytes += factor(t.depth, t.rows, 4, 4)
 		} else {
-			bytes += factor(t.high, t.deep, 4, 4)
+			bytes += factor(t.rows, t.depth, 4, 4)
 		}
 	}
 	return t.stages * bytes
@@ -164,13 +164,13 @@ func newProducts(card driver.Card, kernel func(name string) (*driver.Function, e
 func ceil(n, by int) int { return (n + by - 1) / by }
 
 // blocks is the number of tiles of a result.
-func (t tile) blocks(rows, columns int) int { return ceil(rows, t.high) * ceil(columns, t.broad) }
+func (t tile) blocks(rows, columns int) int { return ceil(rows, t.rows) * ceil(columns, t.columns) }
 
 // choose returns the largest tile that the result fills more than half in both directions and that gives every processor of
 // the card a block; the smallest if there is none.
 func (p *products) choose(tiles []tile, rows, columns int) tile {
 	for _, t := range tiles[:len(tiles)-1] {
-		if rows > t.high/2 && columns > t.broad/2 && t.blocks(rows, columns) >= p.processors {
+		if rows > t.rows/2 && columns > t.columns/2 && t.blocks(rows, columns) >= p.processors {
 			return t
 		}
 	}
@@ -248,7 +248,7 @@ func (p *products) multiply(s *driver.Stream, op string, t tile, out, x window, 
 	if o.accumulate {
 		accumulate = 1
 	}
-	grid, block := dims{X: ceil(outer, t.broad), Y: ceil(T, t.high)}, dims{X: t.threads}
+	grid, block := dims{X: ceil(outer, t.columns), Y: ceil(T, t.rows)}, dims{X: t.threads}
 	if c := w.codes; c.values != 0 {
 		return s.Launch(p.functions[t.kernel(op, w.dtype).ofCodes()], grid, block, t.codesShared(op == gradXName),
 			address(out.at), i64(out.stride), address(x.at), i64(x.stride), address(w.at), address(c.scales), i64(c.shift), address(c.values),
@@ -257,7 +257,7 @@ func (p *products) multiply(s *driver.Stream, op string, t tile, out, x window, 
 	kernel := t.kernel(op, w.dtype)
 	shared := p.shared[kernel]
 	if w.dtype == kernels.F32 && t != chains {
-		shared = shared / t.stages * max(1, min(t.stages, ceil(inner, t.deep))) // fewer stages leave room for more blocks
+		shared = shared / t.stages * max(1, min(t.stages, ceil(inner, t.depth))) // fewer stages leave room for more blocks
 	}
 	return s.Launch(p.functions[kernel], grid, block, shared,
 		address(out.at), i64(out.stride), address(x.at), i64(x.stride), address(w.at), i64(w.stride), address(o.bias),
@@ -295,7 +295,7 @@ func (p *products) gradWBy(s *driver.Stream, t tile, dw ptr, dy, x window, alpha
 		chains, sums = 1, scratch{}
 	}
 	f := p.functions[t.kernel(gradWName, kernels.F32)]
-	err := s.Launch(f, dims{X: ceil(x.n, t.broad), Y: ceil(dy.n, t.high), Z: chains}, dims{X: t.threads},
+	err := s.Launch(f, dims{X: ceil(x.n, t.columns), Y: ceil(dy.n, t.rows), Z: chains}, dims{X: t.threads},
 		t.f32Shared(true, true), address(dw), address(dy.at), i64(dy.stride), address(x.at), i64(x.stride), f32(alpha), address(sums.at),
 		i64(T), i64(dy.n), i64(x.n))
 	if err != nil || sums.at == 0 {

@@ -295,13 +295,13 @@ func TestProductsInPTX(t *testing.T) {
 		for dtype, parts := range map[kernels.DType]int{kernels.BF16: 3, kernels.BF16Rounding: 1} {
 			for _, tile := range tensorTiles {
 				name, warps := tile.kernel(op, dtype).String(), tile.threads/32
-				mma := tile.high * tile.broad * tile.deep / (16 * 8 * 16) / warps
+				mma := tile.rows * tile.columns * tile.depth / (16 * 8 * 16) / warps
 				require.Equal(t, mma*parts, count(name, "mma.sync"), name)
 				require.LessOrEqual(t, count(name, "ldmatrix.sync"), mma/2, name)
 				require.LessOrEqual(t, count(name, "ld.shared.v2.f32"), 2*mma, name)
 				require.Zero(t, count(name, "ld.shared.f32"), name)
 				require.LessOrEqual(t, tile.tensorShared(op == gradXName), 99<<10, name)
-				requireCopies(t, entries[name], 2*tile.high*tile.broad/tile.threads, name)
+				requireCopies(t, entries[name], 2*tile.rows*tile.columns/tile.threads, name)
 
 				name = tile.kernel(op, dtype).ofCodes().String()
 				require.Equal(t, mma*parts, count(name, "mma.sync"), name)
@@ -312,7 +312,7 @@ func TestProductsInPTX(t *testing.T) {
 		for _, tile := range f32Tiles {
 			name := tile.kernel(op, kernels.F32).String()
 			const taken, uses = 5, 4 // a step is loaded ahead
-			results := tile.high * tile.broad / tile.threads
+			results := tile.rows * tile.columns / tile.threads
 			loads, written := taken*(4+results/4), writtenF32[name]
 			if op == gradXName {
 				loads = taken * (4 + 4)
@@ -325,11 +325,11 @@ func TestProductsInPTX(t *testing.T) {
 	}
 	for _, tile := range gradWTiles {
 		name := gradWName + "_" + tile.name
-		mma := 6 * tile.high * tile.broad * tile.deep / (16 * 8 * 16) / (tile.threads / 32)
+		mma := 6 * tile.rows * tile.columns * tile.depth / (16 * 8 * 16) / (tile.threads / 32)
 		require.Equal(t, mma, count(name, "mma.sync"), name)
 		require.LessOrEqual(t, count(name, "ld.shared.f32"), mma, name)
 		require.LessOrEqual(t, tile.f32Shared(true, true), 99<<10, name)
-		requireCopies(t, entries[name], 2*tile.high*tile.broad/tile.threads, name)
+		requireCopies(t, entries[name], 2*tile.rows*tile.columns/tile.threads, name)
 	}
 }
 

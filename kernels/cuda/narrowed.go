@@ -39,7 +39,7 @@ func (t tile) narrowed(op string) product {
 }
 
 // narrowedShared is the shared memory of narrowed. It needs no padding, because the layout is swizzled.
-func (t tile) narrowedShared() int { return 2 * t.stages * (t.high + t.broad) * t.deep }
+func (t tile) narrowedShared() int { return 2 * t.stages * (t.rows + t.columns) * t.depth }
 
 // narrowedBytes is the memory for the rows, of inner elements, that are narrowed at a time.
 func narrowedBytes(T, inner int) int {
@@ -69,7 +69,7 @@ func (p *products) narrows(op string, out window, w weights, T int) (best tile, 
 	least := 0
 	for _, t := range narrowedTiles {
 		blocks := t.blocks(min(T, narrowedRows), outer)
-		takes := ceil(blocks, 2*p.processors) * t.broad // number of rounds of concurrent blocks, times the width of a tile
+		takes := ceil(blocks, 2*p.processors) * t.columns // number of rounds of concurrent blocks, times the width of a tile
 		if blocks >= p.processors && (!ok || takes < least) {
 			best, least, ok = t, takes, true
 		}
@@ -85,8 +85,8 @@ type strips struct {
 
 // stripsIn lays out strips of T rows in room, padded for this tile.
 func (t tile) stripsIn(room ptr, T int) strips {
-	high := max(t.high, narrowBlock)
-	return strips{room, ceil(T, high) * high}
+	tileRows := max(t.rows, narrowBlock)
+	return strips{room, ceil(T, tileRows) * tileRows}
 }
 
 // narrow rounds rows to bf16 and writes them in strips.
@@ -118,9 +118,9 @@ func (p *products) throughStrips(s *driver.Stream, op string, t tile, out, x win
 	if T == 0 {
 		return nil
 	}
-	high := ceil(ceil(T, ceil(T, narrowedRows)), stripRows) * stripRows
-	for row := 0; row < T; row += high {
-		rows := min(high, T-row)
+	stepRows := ceil(ceil(T, ceil(T, narrowedRows)), stripRows) * stripRows
+	for row := 0; row < T; row += stepRows {
+		rows := min(stepRows, T-row)
 		from, to := x, out
 		from.at += ptr(4 * row * x.stride)
 		to.at += ptr(4 * row * out.stride)

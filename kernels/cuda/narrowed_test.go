@@ -184,7 +184,7 @@ func TestWhichProductsNarrow(t *testing.T) {
 	require.Equal(t, 2*128*64, narrowedBytes(1, 1))
 	for _, tile := range append(narrowedTiles, fewTiles...) {
 		rows := tile.stripsIn(0, 130).rows
-		require.Zero(t, rows%tile.high)
+		require.Zero(t, rows%tile.rows)
 		require.LessOrEqual(t, 2*rows*strip, narrowedBytes(130, 1), "which %s reads", tile.name)
 	}
 	require.Equal(t, 32, tile16x16.stripsIn(0, 1).rows)
@@ -201,7 +201,7 @@ func TestNarrowedInPTX(t *testing.T) {
 			require.LessOrEqual(t, tile.narrowedShared(), 99<<10)
 			if strings.HasSuffix(name, tile.name) {
 				looked++
-				mma := tile.high * tile.broad * tile.deep / (16 * 8 * 16) / (tile.threads / 32)
+				mma := tile.rows * tile.columns * tile.depth / (16 * 8 * 16) / (tile.threads / 32)
 				require.Equal(t, mma, strings.Count(body, "mma.sync"), name)
 				require.LessOrEqual(t, strings.Count(body, "ldmatrix.sync"), mma/4+8, name)
 			}

@@ -55,16 +55,16 @@ func (b *Backend) WorkSize(w kernels.Work) int {
 // gradientTiles bounds the number of elements of a gradient whose chains need scratch memory, as it has fewer tiles than the card
 // has processors.
 func (b *Backend) gradientTiles() int {
-	return b.device.Card().Processors * gradWTiles[len(gradWTiles)-1].high * gradWTiles[len(gradWTiles)-1].broad
+	return b.device.Card().Processors * gradWTiles[len(gradWTiles)-1].rows * gradWTiles[len(gradWTiles)-1].columns
 }
 
 // decodingParts is the scratch memory of PagedAttention with few rows: a partial result for each part of the positions.
 func (b *Backend) decodingParts(w kernels.Work) int {
-	high := fitting(attentionTiles[kernels.BF16].few, w.Dim).high
+	tileRows := fitting(attentionTiles[kernels.BF16].few, w.Dim).rows
 	for _, tiles := range attentionTiles {
-		high = max(high, fitting(tiles.few, w.Dim).high)
+		tileRows = max(tileRows, fitting(tiles.few, w.Dim).rows)
 	}
-	rows := ceil(high*w.Sequences, w.Q/w.KV)
+	rows := ceil(tileRows*w.Sequences, w.Q/w.KV)
 	return 4 * rows * w.Q * ceil(w.Longest+cacheBlock, attentionPart) * (4 + w.Dim)
 }
 

@@ -59,13 +59,13 @@ func TestDrawsAmongEquals(t *testing.T) {
 	defer func() { require.NoError(t, card.Close()) }()
 	const V = 9000
 	r := rand.New(rand.NewPCG(1, 2))
-	equals, apart := make([]float32, V), make([]float32, V) // the chunks of the second have different masses
+	equals, distinct := make([]float32, V), make([]float32, V) // the chunks of the second have different masses
 	for i := range V {
 		equals[i] = float32(r.IntN(9)-4) / 2
-		apart[i] = float32(r.IntN(400)-200)/100 + []float32{0, 1, -0.5}[i/4096]
+		distinct[i] = float32(r.IntN(400)-200)/100 + []float32{0, 1, -0.5}[i/4096]
 	}
 	equals[17], equals[8999], equals[4096] = 4.5, 4.5, 4.5
-	apart[5000], apart[5256], apart[8999] = 5, 5, 5
+	distinct[5000], distinct[5256], distinct[8999] = 5, 5, 5
 	var wishes []wish
 	for _, d := range []wish{
 		{1, 1, 0, 0, 0}, {0, 1, 0, 7, 0}, {1, 1, 0, 2, 0}, {1, 1, 0, 3, 0}, {1, 1, 0, 500, 0}, {0.7, 1, 0, 8999, 0}, {1, 0.02, 0, 0, 0},
@@ -74,7 +74,7 @@ func TestDrawsAmongEquals(t *testing.T) {
 	} {
 		wishes = append(wishes, spread(d, 11)...)
 	}
-	for _, logits := range [][]float32{equals, apart} {
+	for _, logits := range [][]float32{equals, distinct} {
 		want, wantLogps := reference.draw(reference.matrix(kernels.F32, V, 1, logits), []float32{1}, wishes)
 		got, logps := card.draw(card.matrix(kernels.F32, V, 1, logits), []float32{1}, wishes)
 		for i, d := range wishes {

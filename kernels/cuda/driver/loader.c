@@ -13,10 +13,10 @@
 
 #define HIDDEN __attribute__((visibility("hidden")))
 
-static CUresult closed(void) { return CUDA_ERROR_NOT_INITIALIZED; }
-static CUresult lacking(void) { return CUDA_ERROR_NOT_SUPPORTED; } // the driver does not have it: it is too old, or too new
+static CUresult not_initialized(void) { return CUDA_ERROR_NOT_INITIALIZED; }
+static CUresult not_supported(void) { return CUDA_ERROR_NOT_SUPPORTED; } // the driver does not have it: it is too old, or too new
 
-#define CALL(name, entry, parameters) HIDDEN void *grpo_slot_##name = closed;
+#define CALL(name, entry, parameters) HIDDEN void *grpo_slot_##name = not_initialized;
 #include "cuda_calls.h"
 #undef CALL
 
@@ -42,13 +42,13 @@ HIDDEN CUresult cuInit(unsigned int flags)
 	return CUDA_SUCCESS;
 }
 
-// entry finds the function with the prototype of our header; a driver older than a versioned name has the function under its plain name.
-static void *entry(void *library, const char *name, const char *plain)
+// find_entry finds the function with the prototype of our header; a driver older than a versioned name has it under the plain name.
+static void *find_entry(void *library, const char *name, const char *plain)
 {
 	void *found = dlsym(library, name);
 	if (!found)
 		found = dlsym(library, plain);
-	return found ? found : (void *)lacking;
+	return found ? found : (void *)not_supported;
 }
 
 int grpo_cuda_open(const char *library, char *text, int length)
@@ -65,7 +65,7 @@ int grpo_cuda_open(const char *library, char *text, int length)
 		dlclose(driver);
 		return GRPO_CUDA_NO_DRIVER;
 	}
-#define CALL(name, symbol, parameters) grpo_slot_##name = entry(driver, #symbol, #name);
+#define CALL(name, symbol, parameters) grpo_slot_##name = find_entry(driver, #symbol, #name);
 #include "cuda_calls.h"
 #undef CALL
 	return init(0);

@@ -1,9 +1,9 @@
 // The part of the CUDA driver interface that gorgonia.org/cu and this package use, written from its public
 // documentation, so that both compile where no toolkit is installed. cu finds it by CGO_CFLAGS (docs/cuda.md).
 //
-// A driver exports some functions under several names, the plain one being the oldest: cuMemAlloc takes 32-bit sizes,
-// cuMemAlloc_v2 those of today. The prototypes here mean what cuda_calls.h says beside each name, and the loader binds
-// that. All of them are part of every driver from CUDA 11.0 on, except where a comment says otherwise.
+// A driver exports some functions in several versions, the one without a suffix being the oldest: cuMemAlloc takes 32-bit
+// sizes, cuMemAlloc_v2 those of type size_t. cuda_calls.h names the version that each prototype here has, and the loader
+// binds that one. All of them are part of every driver from CUDA 11.0 on, except where a comment says otherwise.
 #ifndef GRPO_CUDA_H
 #define GRPO_CUDA_H
 

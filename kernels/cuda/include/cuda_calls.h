@@ -1,5 +1,5 @@
-// The driver's functions: CALL(name in C, entry point of the library that has this prototype, parameters). Whoever
-// includes this file defines CALL first. cuInit is not among them: the loader has its own.
+// The driver's functions: CALL(name in C, entry point of the library that has this prototype, parameters). The
+// file that includes this one defines CALL first. cuInit is missing: the loader defines it.
 
 // the driver and its devices
 CALL(cuDriverGetVersion, cuDriverGetVersion, (int *version))
@@ -84,7 +84,7 @@ CALL(cuMemPrefetchAsync, cuMemPrefetchAsync, (CUdeviceptr pointer, size_t bytes,
 CALL(cuPointerGetAttribute, cuPointerGetAttribute, (void *value, CUpointer_attribute attribute, CUdeviceptr pointer))
 CALL(cuPointerSetAttribute, cuPointerSetAttribute, (const void *value, CUpointer_attribute attribute, CUdeviceptr pointer))
 
-// copies that are done when they return
+// synchronous copies
 CALL(cuMemcpy, cuMemcpy, (CUdeviceptr to, CUdeviceptr from, size_t bytes))
 CALL(cuMemcpyPeer, cuMemcpyPeer, (CUdeviceptr to, CUcontext there, CUdeviceptr from, CUcontext here, size_t bytes))
 CALL(cuMemcpyHtoD, cuMemcpyHtoD_v2, (CUdeviceptr to, const void *from, size_t bytes))
@@ -100,7 +100,7 @@ CALL(cuMemcpy2DUnaligned, cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D *copy))
 CALL(cuMemcpy3D, cuMemcpy3D_v2, (const CUDA_MEMCPY3D *copy))
 CALL(cuMemcpy3DPeer, cuMemcpy3DPeer, (const CUDA_MEMCPY3D_PEER *copy))
 
-// copies that a stream does
+// asynchronous copies
 CALL(cuMemcpyAsync, cuMemcpyAsync, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream))
 CALL(cuMemcpyPeerAsync, cuMemcpyPeerAsync,
 	(CUdeviceptr to, CUcontext there, CUdeviceptr from, CUcontext here, size_t bytes, CUstream stream))
@@ -113,7 +113,7 @@ CALL(cuMemcpy2DAsync, cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *copy, CUstream s
 CALL(cuMemcpy3DAsync, cuMemcpy3DAsync_v2, (const CUDA_MEMCPY3D *copy, CUstream stream))
 CALL(cuMemcpy3DPeerAsync, cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER *copy, CUstream stream))
 
-// filling
+// fills
 CALL(cuMemsetD8, cuMemsetD8_v2, (CUdeviceptr to, unsigned char value, size_t count))
 CALL(cuMemsetD16, cuMemsetD16_v2, (CUdeviceptr to, unsigned short value, size_t count))
 CALL(cuMemsetD32, cuMemsetD32_v2, (CUdeviceptr to, unsigned int value, size_t count))
@@ -157,7 +157,7 @@ CALL(cuGraphAddDependencies, cuGraphAddDependencies, (CUgraph graph, const CUgra
 CALL(cuGraphAddEmptyNode, cuGraphAddEmptyNode, (CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count))
 CALL(cuGraphAddHostNode, cuGraphAddHostNode,
 	(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count, const CUDA_HOST_NODE_PARAMS *call))
-CALL(cuGraphAddKernelNode, cuGraphAddKernelNode, // the structure of today, which has more fields, is asked for as _v2
+CALL(cuGraphAddKernelNode, cuGraphAddKernelNode, // cuGraphAddKernelNode_v2 takes a later structure with more fields
 	(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count, const CUDA_KERNEL_NODE_PARAMS *launch))
 CALL(cuGraphAddMemcpyNode, cuGraphAddMemcpyNode,
 	(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count, const CUDA_MEMCPY3D *copy, CUcontext context))
@@ -169,7 +169,7 @@ CALL(cuGraphGetEdges, cuGraphGetEdges, (CUgraph graph, CUgraphNode *from, CUgrap
 CALL(cuGraphDestroyNode, cuGraphDestroyNode, (CUgraphNode node))
 CALL(cuGraphExecDestroy, cuGraphExecDestroy, (CUgraphExec graph))
 
-// arrays, textures and surfaces, which only cu calls
+// arrays, textures and surfaces: called by cu alone
 CALL(cuArrayCreate, cuArrayCreate_v2, (CUarray *array, const CUDA_ARRAY_DESCRIPTOR *shape))
 CALL(cuArrayGetDescriptor, cuArrayGetDescriptor_v2, (CUDA_ARRAY_DESCRIPTOR *shape, CUarray array))
 CALL(cuArrayDestroy, cuArrayDestroy, (CUarray array))

@@ -1,4 +1,4 @@
-// What a driver function answers.
+// The result codes of driver functions.
 #ifndef GRPO_CUDA_CODES_H
 #define GRPO_CUDA_CODES_H
 
@@ -51,7 +51,7 @@ typedef enum {
 	CUDA_ERROR_NOT_FOUND = 500,
 	CUDA_ERROR_NOT_READY = 600,
 
-	// a kernel that went wrong
+	// errors of kernels
 	CUDA_ERROR_ILLEGAL_ADDRESS = 700,
 	CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES = 701,
 	CUDA_ERROR_LAUNCH_TIMEOUT = 702,
@@ -72,7 +72,7 @@ typedef enum {
 	CUDA_ERROR_LAUNCH_FAILED = 719,
 	CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE = 720,
 
-	// what this system does not allow
+	// not permitted or not supported by this system
 	CUDA_ERROR_NOT_PERMITTED = 800,
 	CUDA_ERROR_NOT_SUPPORTED = 801,
 	CUDA_ERROR_SYSTEM_NOT_READY = 802,

@@ -1,4 +1,4 @@
-// Handles, flags, and the structures that are passed by address.
+// Handles, flags, and structures passed by address.
 #ifndef GRPO_CUDA_TYPES_H
 #define GRPO_CUDA_TYPES_H
 
@@ -100,7 +100,7 @@ typedef enum {
 	CU_JIT_INPUT_LIBRARY
 } CUjitInputType;
 
-// arrays and textures, which cu knows of
+// arrays and textures: cu has types for them
 typedef enum {
 	CU_AD_FORMAT_UNSIGNED_INT8 = 1,
 	CU_AD_FORMAT_UNSIGNED_INT16 = 2,

@@ -1,7 +1,7 @@
 // Causal attention by an online softmax over blocks of keys, for attention_bf16.cu and attention_f32.cu.
 //
-// Keys and values come from rows of a cache (KV heads of keys | KV heads of values), heads kept numbers apart: kept is the head size,
-// rounded up to a multiple of 8. Packed rows have a cache of their own, in which row t of the batch is row t.
+// Keys and values come from rows of a cache (KV heads of keys | KV heads of values), heads padded_dim numbers apart: the head
+// size, rounded up to a multiple of 8. Packed rows have a cache of their own, in which row t of the batch is row t.
 //
 // Blocks of keys begin at multiples of their size, counted from the sequence's start; so do parts of 1,024 positions, of which each has
 // a softmax of its own, and which are merged in ascending order. A row's numbers depend on its query and on the keys up to itself:
@@ -22,18 +22,18 @@ DEVICE float load(u32 from) {
 	return x;
 }
 
-DEVICE Four load4(u32 from) {
+DEVICE Four load_shared_four(u32 from) {
 	float x, y, z, w;
 	asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];" : "=f"(x), "=f"(y), "=f"(z), "=f"(w) : "r"(from) : "memory");
 	return Four{x, y, z, w};
 }
 
 // Four numbers of a cache at a time.
-DEVICE void put4(float *to, Four x) { *(Four *)to = x; }
-DEVICE void put4(u16 *to, Four x) { *(u64 *)to = (u64)rounded(x[2], x[3]) << 32 | rounded(x[0], x[1]); }
+DEVICE void store_four(float *to, Four x) { *(Four *)to = x; }
+DEVICE void store_four(u16 *to, Four x) { *(u64 *)to = (u64)rounded(x[2], x[3]) << 32 | rounded(x[0], x[1]); }
 
 // The address of a lane's row in the four matrices of a fragment of 16 rows and 16 columns.
-template <u32 pitch> DEVICE u32 place_of_rows(u32 lane) { return (lane % 16 * pitch + lane / 16 * 8) * 2; }
+template <u32 pitch> DEVICE u32 row_fragment_offset(u32 lane) { return (lane % 16 * pitch + lane / 16 * 8) * 2; }
 
 // products computes the dot products of 16 rows with `rows` others, all of dim numbers: each element of out has 8 of the others.
 template <u32 dim, u32 rows, u32 pitch> DEVICE void products(float (*out)[4], u32 own, u32 others) {
@@ -72,11 +72,11 @@ template <u32 deep, u32 columns, u32 pitch> DEVICE void add_products(float (*sum
 
 // The blocks of a tile, one for each key-value head, have consecutive numbers. The last rows of long sequences, which read most, come
 // first.
-DEVICE u32 head_here(u32 heads) { return block_x() % heads; }
-DEVICE u32 tile_here(u32 heads) { return __nvvm_read_ptx_sreg_nctaid_x() / heads - 1 - block_x() / heads; }
+DEVICE u32 head_of_block(u32 heads) { return block_x() % heads; }
+DEVICE u32 tile_of_block(u32 heads) { return __nvvm_read_ptx_sreg_nctaid_x() / heads - 1 - block_x() / heads; }
 
-// here hides from the compiler that x is unchanged: values computed from it are recomputed where they are needed, not kept in registers.
-DEVICE u32 here(u32 x) {
+// opaque hides from the compiler that x is unchanged: values computed from it are recomputed where they are needed, not kept in registers.
+DEVICE u32 opaque(u32 x) {
 	asm volatile("" : "+r"(x));
 	return x;
 }
@@ -115,20 +115,20 @@ DEVICE float logarithm(float x) {
 struct Heads {
 	u32 q, kv, dim;
 	MEMBER u32 group() const { return q / kv; }
-	MEMBER u32 kept() const { return (dim + 7) / 8 * 8; }
+	MEMBER u32 padded_dim() const { return (dim + 7) / 8 * 8; }
 	MEMBER u32 width() const { return (q + 2 * kv) * dim; }
-	MEMBER u64 stride() const { return (u64)2 * kv * kept(); } // of rows of a cache
+	MEMBER u64 stride() const { return (u64)2 * kv * padded_dim(); } // of rows of a cache
 };
 
-// Scores says how scores are scaled and capped, and which of them a row reads.
-struct Scores {
+// Scoring says how scores are scaled and capped, and which of them a row reads.
+struct Scoring {
 	float scale, cap;
 	u32 window; // positions that a row reads, its own included
 
-	MEMBER float bent(float score) const { return cap != 0 ? tangent(score / cap) * cap : score; }
+	MEMBER float capped(float score) const { return cap != 0 ? hyperbolic_tangent(score / cap) * cap : score; }
 	// slope is the derivative of a capped score with respect to the score.
-	MEMBER float slope(float bent) const {
-		float t = bent / cap;
+	MEMBER float slope(float capped) const {
+		float t = capped / cap;
 		return cap != 0 ? 1 - t * t : 1;
 	}
 	MEMBER u32 first(u32 position) const { return position < window ? 0 : position - window + 1; }
@@ -147,30 +147,30 @@ struct Batch {
 
 // A span, and the path to the spans that it continues.
 struct Span {
-	const Batch &b;
+	const Batch &batch;
 	u32 span, row, rows, first; // its first row, how many it has, the position of its first row
 
-	MEMBER Span(const Batch &b, u32 span) : b(b), span(span) {
-		row = b.starts[span], rows = b.starts[span + 1] - row, first = 0;
-		if (b.positions) {
+	MEMBER Span(const Batch &batch, u32 span) : batch(batch), span(span) {
+		row = batch.starts[span], rows = batch.starts[span + 1] - row, first = 0;
+		if (batch.positions) {
 			if (rows)
-				first = b.positions[row];
+				first = batch.positions[row];
 			return;
 		}
-		if (b.from)
-			ROLLED for (int s = (int)b.from[span]; s >= 0; s = (int)b.from[s])
-				first += b.starts[s + 1] - b.starts[s];
+		if (batch.from)
+			ROLLED for (int s = (int)batch.from[span]; s >= 0; s = (int)batch.from[s])
+				first += batch.starts[s + 1] - batch.starts[s];
 	}
 
 	// place is the row of the cache with the keys and values of a position. All lanes of a warp must call it together.
 	MEMBER u32 place(u32 position) const {
-		if (b.positions)
-			return b.from[(u64)span * b.stride + position / cache_block] * cache_block + position % cache_block;
+		if (batch.positions)
+			return batch.from[(u64)span * batch.stride + position / cache_block] * cache_block + position % cache_block;
 		u32 s = span, begin = first, at = row;
 		ROLLED while (__nvvm_vote_any_sync(~0u, position < begin)) {
-			u32 parent = b.from[s];
-			s = position < begin ? parent : s, at = b.starts[s];
-			u32 rows = b.starts[s + 1] - at;
+			u32 parent = batch.from[s];
+			s = position < begin ? parent : s, at = batch.starts[s];
+			u32 rows = batch.starts[s + 1] - at;
 			begin -= position < begin ? rows : 0;
 		}
 		return at + (position - begin);
@@ -178,17 +178,17 @@ struct Span {
 };
 
 // span_of_tile finds the span of a tile, and the tile's first pair of a row and a query head of the group. Tiles of span s are numbered
-// from floor(pairs before it / high) + s, which leaves room for all of them; some numbers have no tile.
-DEVICE u32 span_of_tile(const Batch &b, u32 tile, u32 group, u32 high, u32 *start) {
-	u32 low = 0, above = b.n; // the last span that begins at or before the tile
-	ROLLED while (above - low > 1) {
-		u32 middle = (low + above) / 2;
-		if ((u64)b.starts[middle] * group / high + middle <= tile)
+// from floor(pairs before it / tile_rows) + s, which leaves room for all of them; some numbers have no tile.
+DEVICE u32 span_of_tile(const Batch &batch, u32 tile, u32 group, u32 tile_rows, u32 *start) {
+	u32 low = 0, high = batch.n; // the last span that begins at or before the tile
+	ROLLED while (high - low > 1) {
+		u32 middle = (low + high) / 2;
+		if ((u64)batch.starts[middle] * group / tile_rows + middle <= tile)
 			low = middle;
 		else
-			above = middle;
+			high = middle;
 	}
-	*start = (tile - ((u32)((u64)b.starts[low] * group / high) + low)) * high;
+	*start = (tile - ((u32)((u64)batch.starts[low] * group / tile_rows) + low)) * tile_rows;
 	return low;
 }
 
@@ -203,50 +203,54 @@ struct Pairs {
 	MEMBER u32 query(u32 i) const { return head + of(i) % group; }
 };
 
-// bring_rows copies rows to rows of shared memory with the given pitch: row r is at offset at(r, in) of `from`, and becomes zero if at
-// sets in to false. Columns from kept on become zero, too.
-template <u32 high, u32 dim, u32 pitch, u32 all, typename T, class F> DEVICE void bring_rows(u32 to, const T *from, u32 kept, F at) {
-	constexpr u32 each = 16 / sizeof(T), across = dim / each, step = all / across;
-	static_assert(all % across == 0 && high % step == 0 && pitch % each == 0, "every thread brings as much, to multiples of 16 bytes");
-	u32 t = thread_here(), r = t / across, c = t % across * each;
+// copy_rows copies rows to rows of shared memory with the given pitch: row r is at offset at(r, in) of `from`, and becomes zero if at
+// sets in to false. Columns from padded_dim on become zero, too.
+template <u32 tile_rows, u32 dim, u32 pitch, u32 tile_threads, typename T, class F>
+DEVICE void copy_rows(u32 to, const T *from, u32 padded_dim, F at) {
+	constexpr u32 per_copy = 16 / sizeof(T), copies_across = dim / per_copy, row_step = tile_threads / copies_across;
+	static_assert(tile_threads % copies_across == 0 && tile_rows % row_step == 0 && pitch % per_copy == 0,
+		"every thread brings as much, to multiples of 16 bytes");
+	u32 t = thread_here(), r = t / copies_across, c = t % copies_across * per_copy;
 	to += (r * pitch + c) * (u32)sizeof(T);
-	UNROLL for (u32 i = 0; i < high; i += step) {
+	UNROLL for (u32 i = 0; i < tile_rows; i += row_step) {
 		bool in = true;
 		u64 row = at(r + i, in);
-		copy16(to + i * pitch * (u32)sizeof(T), from + row + c, (in & (c < kept)) ? 16 : 0); // 0 bytes if it is padding, from any address
+		copy16(to + i * pitch * (u32)sizeof(T), from + row + c, (in & (c < padded_dim)) ? 16 : 0); // 0 bytes if it is padding, from any address
 	}
 }
 
-// Places are the cache rows that a thread copies of `high` positions. They are looked up together and ahead of time, since each lookup
+// CacheRows are the cache rows of `count` positions that a thread copies. They are looked up together and ahead of time, since each lookup
 // may wait for a table in memory.
-template <class E, u32 high> struct Places {
-	static constexpr u32 each = 16 / sizeof(typename E::Number), across = E::dim / each, step = E::threads / across, n = high / step;
-	static_assert(E::threads % across == 0 && high % step == 0);
-	u32 row[n];
+template <class E, u32 count> struct CacheRows {
+	static constexpr u32 each = 16 / sizeof(typename E::Number), across = E::dim / each, step = E::threads / across,
+		rows_per_thread = count / step;
+	static_assert(E::threads % across == 0 && count % step == 0);
+	u32 row[rows_per_thread];
 
 	static MEMBER u32 first() { return thread_here() / across; }
 
-	// look finds the rows of the positions from `position` on; those at end and after repeat the last one. In a packed batch they are mostly
-	// consecutive: that is so if the last row is as far from the first as its position, since a span comes after those that it continues.
-	MEMBER void look(const Span &s, u32 position, u32 end) {
-		u32 last = least(position + high, end) - 1, mine = position + first(), begin = s.row + position;
-		bool straight = !s.b.positions;
-		if (straight && s.b.from)
-			begin = s.place(least(position, last)), straight = s.place(last) - begin == last - least(position, last);
-		if (straight)
-			UNROLL for (u32 i = 0; i < n; i++)
-				row[i] = begin + (least(mine + i * step, last) - position);
+	// find_rows finds the rows of the positions from `position` on; those at end and after repeat the last one. In a packed batch they are
+	// mostly consecutive: that is so if the last row is as far from the first as its position, since a span comes after those that it
+	// continues.
+	MEMBER void find_rows(const Span &s, u32 position, u32 end) {
+		u32 last = min(position + count, end) - 1, mine = position + first(), begin = s.row + position;
+		bool contiguous = !s.batch.positions;
+		if (contiguous && s.batch.from)
+			begin = s.place(min(position, last)), contiguous = s.place(last) - begin == last - min(position, last);
+		if (contiguous)
+			UNROLL for (u32 i = 0; i < rows_per_thread; i++)
+				row[i] = begin + (min(mine + i * step, last) - position);
 		else
-			UNROLL for (u32 i = 0; i < n; i++)
-				row[i] = s.place(least(mine + i * step, last));
+			UNROLL for (u32 i = 0; i < rows_per_thread; i++)
+				row[i] = s.place(min(mine + i * step, last));
 	}
 
 	// copy starts the copies to shared memory; positions at end and after become zero.
-	MEMBER void copy(u32 to, const typename E::Number *from, u32 position, u32 end, const Heads &h) const {
+	MEMBER void copy(u32 to, const typename E::Number *from, u32 position, u32 end, const Heads &heads) const {
 		u32 r = first(), c = thread_here() % across * each;
 		to += (r * E::pitch + c) * sizeof(*from), from += c;
-		UNROLL for (u32 i = 0; i < n; i++)
-			copy16(to + i * step * E::pitch * sizeof(*from), from + row[i] * h.stride(),
-				((position + r + i * step < end) & (c < h.kept())) ? 16 : 0);
+		UNROLL for (u32 i = 0; i < rows_per_thread; i++)
+			copy16(to + i * step * E::pitch * sizeof(*from), from + row[i] * heads.stride(),
+				((position + r + i * step < end) & (c < heads.padded_dim())) ? 16 : 0);
 	}
 };

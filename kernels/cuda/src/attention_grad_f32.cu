@@ -1,43 +1,46 @@
-// The gradient of attention over keys and values in f32: chains of fused multiply-adds over deep rows, each from zero, added in ascending
-// order. A key can be read by thousands of rows, over which a single chain would lose too much to rounding.
+// The gradient of attention over keys and values in f32: chains of fused multiply-adds over read_rows rows, each from zero, added in
+// ascending order. A key can be read by thousands of rows, over which a single chain would lose too much to rounding.
 #include "attention_grad.h"
 
-// A tile has 16 own rows (X' and Y'), by 8 threads each, and reads deep rows (X and Y) at a time.
+// A tile has 16 own rows (X' and Y'), by 8 threads each, and reads read_rows rows (X and Y) at a time.
 template <bool keys_, u32 dim_> struct Chains {
 	typedef float Number;
 	static constexpr bool keys = keys_;
-	static constexpr u32 dim = dim_, high = 16, deep = dim == 256 ? 16 : 32, begin = deep, stages = 1, mine = 1, threads = 128,
-		pitch = dim + 4, p_pitch = deep + 4,
-		part = deep / 8, wide = dim / 32;
+	static constexpr u32 dim = dim_, tile_rows = 16, read_rows = dim == 256 ? 16 : 32, first_multiple = read_rows, stages = 1,
+		thread_rows = 1, threads = 128, pitch = dim + 4, p_pitch = read_rows + 4,
+		thread_read_rows = read_rows / 8, thread_fours = dim / 32;
 	// Addresses in shared memory, in bytes: X' at 0, Y', X, Y, s, p, and lse, delta and positions of the rows read.
-	static constexpr u32 own_y = high * pitch * 4, x = 2 * own_y, y = x + deep * pitch * 4, s = y + deep * pitch * 4,
-		p = s + high * p_pitch * 4, sums = p + high * p_pitch * 4, bytes = keys ? sums + (2 * deep + places(deep)) * 4 : p;
-	static_assert(bytes <= 99 << 10 && threads >= 2 * deep);
-	typedef Four Sums[wide];
+	static constexpr u32 own_y = tile_rows * pitch * 4, x = 2 * own_y, y = x + read_rows * pitch * 4, s = y + read_rows * pitch * 4,
+		p = s + tile_rows * p_pitch * 4, sums = p + tile_rows * p_pitch * 4,
+		bytes = keys ? sums + (2 * read_rows + position_slots(read_rows)) * 4 : p;
+	static_assert(bytes <= 99 << 10 && threads >= 2 * read_rows);
+	typedef Four Sums[thread_fours];
 
 	u32 size; // of heads
-	Scores f;
-	u32 base_, row_, side_;
-	u32 limit[1], above[1]; // the last position that a query reads; or the first pair that reads a key, and the position from which none does
+	Scoring scoring;
+	u32 base_, row_, slice_;
+	// The last position that a query reads; or the first pair that reads a key, and the position from which none does.
+	u32 limit[1], end_position[1];
 	float lse[1], delta[1];
-	Sums of_x, of_y; // columns 4 · side + 32 · j and the next 3
+	Sums sum_x, sum_y; // columns 4 · slice + 32 · j and the next 3
 
-	MEMBER Chains(u32 base, u32 size, const Scores &f) : size(size), f(f), base_(base), row_(thread() / 8), side_(thread() % 8) {
-		UNROLL for (u32 j = 0; j < wide; j++)
-			of_x[j] = of_y[j] = 0;
+	MEMBER Chains(u32 base, u32 size, const Scoring &scoring)
+		: size(size), scoring(scoring), base_(base), row_(thread() / 8), slice_(thread() % 8) {
+		UNROLL for (u32 j = 0; j < thread_fours; j++)
+			sum_x[j] = sum_y[j] = 0;
 	}
 	MEMBER void ready() const {}
 	MEMBER u32 row(u32) const { return row_; }
 
 	// product multiplies one own row by the thread's part of the rows read, every 8th.
 	MEMBER void product(float *out, u32 own, u32 read) const {
-		UNROLL for (u32 j = 0; j < part; j++)
+		UNROLL for (u32 j = 0; j < thread_read_rows; j++)
 			out[j] = 0;
 		ROLLED for (u32 from = 0; from < size; from += 8)
 			UNROLL for (u32 d = from; d < from + 8; d += 4) {
-				Four a = load4(own + d * 4);
-				UNROLL for (u32 j = 0; j < part; j++) {
-					Four b = load4(read + (j * 8 * pitch + d) * 4);
+				Four a = load_shared_four(own + d * 4);
+				UNROLL for (u32 j = 0; j < thread_read_rows; j++) {
+					Four b = load_shared_four(read + (j * 8 * pitch + d) * 4);
 					UNROLL for (u32 n = 0; n < 4; n++)
 						out[j] = fma(a[n], b[n], out[j]);
 				}
@@ -46,23 +49,23 @@ template <bool keys_, u32 dim_> struct Chains {
 
 	// slopes writes s, and for keys p, of the rows read from `at` on.
 	MEMBER void slopes(u32 at, u32 end) {
-		u32 base = here(base_), row = here(row_), side = here(side_);
-		float score[part], along[part];
-		product(score, base + row * pitch * 4, base + x + side * pitch * 4);
-		product(along, base + own_y + row * pitch * 4, base + y + side * pitch * 4);
-		UNROLL for (u32 j = 0; j < part; j++) {
-			u32 column = side + 8 * j, i = at + column;
+		u32 base = opaque(base_), row = opaque(row_), slice = opaque(slice_);
+		float score[thread_read_rows], value_dot[thread_read_rows];
+		product(score, base + row * pitch * 4, base + x + slice * pitch * 4);
+		product(value_dot, base + own_y + row * pitch * 4, base + y + slice * pitch * 4);
+		UNROLL for (u32 j = 0; j < thread_read_rows; j++) {
+			u32 column = slice + 8 * j, i = at + column;
 			bool reads;
 			float l = lse[0], d = delta[0];
 			if constexpr (keys) {
-				l = load(base + sums + column * 4), d = load(base + sums + (deep + column) * 4);
-				u32 position = __builtin_bit_cast(u32, load(base + sums + (2 * deep + column) * 4));
-				reads = (i >= limit[0]) & (i < end) & (position < above[0]);
+				l = load(base + sums + column * 4), d = load(base + sums + (read_rows + column) * 4);
+				u32 position = __builtin_bit_cast(u32, load(base + sums + (2 * read_rows + column) * 4));
+				reads = (i >= limit[0]) & (i < end) & (position < end_position[0]);
 			} else {
-				reads = f.reads(limit[0], i);
+				reads = scoring.reads(limit[0], i);
 			}
-			float bent = f.bent(score[j]), e = exponential(bent - l);
-			float change = made(f.slope(bent) * e * (along[j] - d));
+			float capped = scoring.capped(score[j]), e = exponential(capped - l);
+			float change = materialised(scoring.slope(capped) * e * (value_dot[j] - d));
 			u32 to = base + s + (row * p_pitch + column) * 4;
 			store(to, reads ? change : 0);
 			if (keys)
@@ -72,18 +75,19 @@ template <bool keys_, u32 dim_> struct Chains {
 
 	// add adds s · X, and for keys p · Y.
 	MEMBER void add() {
-		u32 base = here(base_), row = here(row_), side = here(side_), factors = base + s + row * p_pitch * 4, read = base + x + side * 16;
-		add_product(of_x, factors, read);
+		u32 base = opaque(base_), row = opaque(row_), slice = opaque(slice_);
+		u32 factors = base + s + row * p_pitch * 4, read = base + x + slice * 16;
+		add_product(sum_x, factors, read);
 		if (keys)
-			add_product(of_y, factors + (p - s), read + (y - x));
+			add_product(sum_y, factors + (p - s), read + (y - x));
 	}
 	static MEMBER void add_product(Sums &to, u32 factors, u32 read) {
-		UNROLL for (u32 j = 0; j < wide; j++) {
+		UNROLL for (u32 j = 0; j < thread_fours; j++) {
 			Four sum = 0;
-			ROLLED for (u32 i = 0; i < deep; i += 4) {
-				Four a = load4(factors + i * 4);
+			ROLLED for (u32 i = 0; i < read_rows; i += 4) {
+				Four a = load_shared_four(factors + i * 4);
 				UNROLL for (u32 n = 0; n < 4; n++) {
-					Four b = load4(read + ((i + n) * pitch + 32 * j) * 4);
+					Four b = load_shared_four(read + ((i + n) * pitch + 32 * j) * 4);
 					UNROLL for (u32 c = 0; c < 4; c++)
 						sum[c] = fma(a[n], b[c], sum[c]);
 				}
@@ -94,9 +98,9 @@ template <bool keys_, u32 dim_> struct Chains {
 
 	MEMBER void write(float *to, u32, u32 size, float factor, const Sums &of) const {
 		bool fours = aligned(to) && size % 4 == 0;
-		u32 c = 4 * here(side_);
-		UNROLL for (u32 j = 0; j < wide; j++)
-			put(to, c + 32 * j, size, fours, of[j] * factor);
+		u32 c = 4 * opaque(slice_);
+		UNROLL for (u32 j = 0; j < thread_fours; j++)
+			store_four(to, c + 32 * j, size, fours, of[j] * factor);
 	}
 };
 

@@ -1,40 +1,41 @@
-// Keys and values in a cache: rows (KV heads of keys | KV heads of values), each head padded with zeros to `kept` numbers.
+// Keys and values in a cache: rows (KV heads of keys | KV heads of values), each head padded with zeros to padded_dim numbers.
 #include "attention.h"
 
-// The bound of values: a number below it is finite in the cache, too.
-template <typename T> constexpr float bound = sizeof(T) == 2 ? 0x1.ffp127f : __builtin_inff();
+// A number below upper_bound is finite in the cache, too.
+template <typename T> constexpr float upper_bound = sizeof(T) == 2 ? 0x1.ffp127f : __builtin_inff();
 
-// number reports whether x is finite in the cache. Tiles multiply the values of masked positions by weights of 0, which gives NaN for NaN
-// or infinity. So such a value is stored as 0, and the key beside it as NaN: scores mask it before it is used, and it makes the result of
-// every row that reads it NaN.
-template <typename T> DEVICE bool number(float x) { return x < bound<T> && x > -bound<T>; }
+// is_finite reports whether x is finite in the cache. Tiles multiply the values of masked positions by weights of 0, which gives NaN for
+// NaN or infinity. So such a value is stored as 0, and the key beside it as NaN: scores mask it before it is used, and it makes the
+// result of every row that reads it NaN.
+template <typename T> DEVICE bool is_finite(float x) { return x < upper_bound<T> && x > -upper_bound<T>; }
 
 // cache_write: row t (block) of qkv goes to its row of the cache: in a packed batch (positions is null) row t, in a paged one the row of
 // its position.
-template <typename T> DEVICE void cache_write(T *cache, const float *qkv, const Batch &b, const Heads &h) {
-	u32 t = block_x(), place = t, kept = h.kept();
-	if (b.positions) {
-		u32 low = 0, above = b.n; // the last span that begins at or before the row
-		ROLLED while (above - low > 1) {
-			u32 middle = (low + above) / 2;
-			if (b.starts[middle] <= t)
+template <typename T> DEVICE void cache_write(T *cache, const float *qkv, const Batch &batch, const Heads &heads) {
+	u32 t = block_x(), cache_row = t, padded_dim = heads.padded_dim();
+	if (batch.positions) {
+		u32 low = 0, high = batch.n; // the last span that begins at or before the row
+		ROLLED while (high - low > 1) {
+			u32 middle = (low + high) / 2;
+			if (batch.starts[middle] <= t)
 				low = middle;
 			else
-				above = middle;
+				high = middle;
 		}
-		u32 position = b.positions[t];
-		place = b.from[(u64)low * b.stride + position / cache_block] * cache_block + position % cache_block;
+		u32 position = batch.positions[t];
+		cache_row = batch.from[(u64)low * batch.stride + position / cache_block] * cache_block + position % cache_block;
 	}
-	const float *x = qkv + (u64)t * h.width() + h.q * h.dim;
-	T *to = cache + place * h.stride();
-	bool wide = aligned(x) && h.dim % 4 == 0;
-	ROLLED for (u32 i = 4 * thread(); i < h.stride(); i += 4 * threads) {
-		u32 head = i / kept, c = i % kept;
-		bool key = head < h.kv;
-		Four v = take(x + head * h.dim, c, h.dim, wide), value = key ? take(x + (head + h.kv) * h.dim, c, h.dim, wide) : v;
+	const float *x = qkv + (u64)t * heads.width() + heads.q * heads.dim;
+	T *to = cache + cache_row * heads.stride();
+	bool wide = aligned(x) && heads.dim % 4 == 0;
+	ROLLED for (u32 i = 4 * thread(); i < heads.stride(); i += 4 * threads) {
+		u32 head = i / padded_dim, c = i % padded_dim;
+		bool key = head < heads.kv;
+		Four v = load_four(x + head * heads.dim, c, heads.dim, wide);
+		Four value = key ? load_four(x + (head + heads.kv) * heads.dim, c, heads.dim, wide) : v;
 		UNROLL for (u32 n = 0; n < 4; n++)
-			v[n] = number<T>(value[n]) ? v[n] : key ? __builtin_nanf("") : 0;
-		put4(to + i, v);
+			v[n] = is_finite<T>(value[n]) ? v[n] : key ? __builtin_nanf("") : 0;
+		store_four(to + i, v);
 	}
 }
 

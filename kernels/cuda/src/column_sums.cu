@@ -6,7 +6,7 @@ constexpr u32 chunk = 64;
 
 // Rows may be a window: stride is the distance between them.
 KERNEL sum_rows(float *sums, const float *dy, u32 stride, u32 width, u32 T) {
-	u32 column = block_y() * threads + thread(), end = least(T, (block() + 1) * chunk);
+	u32 column = block_y() * threads + thread(), end = min(T, (block() + 1) * chunk);
 	if (column >= width)
 		return;
 	float sum = 0;
@@ -17,7 +17,7 @@ KERNEL sum_rows(float *sums, const float *dy, u32 stride, u32 width, u32 T) {
 
 // Sums dy · x · the scale of the row.
 KERNEL sum_scaled_products(float *sums, const float *dy, const float *x, const float *scales, u32 width, u32 T) {
-	u32 column = block_y() * threads + thread(), end = least(T, (block() + 1) * chunk);
+	u32 column = block_y() * threads + thread(), end = min(T, (block() + 1) * chunk);
 	if (column >= width)
 		return;
 	float sum = 0;
@@ -28,7 +28,7 @@ KERNEL sum_scaled_products(float *sums, const float *dy, const float *x, const f
 
 // grad [n] += the columns from 0 to n of sums [chunks, stride].
 KERNEL add_chunks(float *grad, const float *sums, u32 stride, u32 n, u32 chunks) {
-	u32 column = (u32)index();
+	u32 column = (u32)global_thread();
 	if (column >= n)
 		return;
 	float sum = 0;

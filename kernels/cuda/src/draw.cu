@@ -13,13 +13,13 @@ KERNEL draw_partials(Partial *partials, float *logits, u32 stride, u32 vocabular
 	float scale = inverse_temperature[row];
 	scale = scale == 0 ? 1 : scale;
 	logits += (u64)row * stride + block() * chunk;
-	take_chunk(l, logits, width, {cap, scale});
+	load_chunk(l, logits, width, {cap, scale});
 	if (scale != 1 || cap != 0)
 		UNROLL for (u32 k = 0; k < fours; k++)
-			put(logits, place(k), width, aligned(logits), l[k]);
-	Partial p = reduce(l, width);
+			store_four(logits, first_column(k), width, aligned(logits), l[k]);
+	Partial partial = reduce(l, width);
 	if (thread() == 0)
-		partials[row * chunks_of(vocabulary) + block()] = p;
+		partials[row * chunks_of(vocabulary) + block()] = partial;
 }
 
 // The token given for a row; negative: one is drawn.
@@ -32,16 +32,16 @@ KERNEL draw_mask(Partial *partials, float *logits, u32 stride, u32 vocabulary, c
 	u32 row = block_y(), width = width_of(block(), vocabulary), words = (vocabulary + 31) / 32;
 	bool all = given_to(given, row) >= 0;
 	logits += (u64)row * stride + block() * chunk, allowed += (u64)row * words + block() * (chunk / 32);
-	take_chunk(l, logits, width, {0, 1});
+	load_chunk(l, logits, width, {0, 1});
 	UNROLL for (u32 k = 0; k < fours; k++) {
-		u32 word = all || place(k) >= width ? ~0u : allowed[place(k) / 32];
+		u32 word = all || first_column(k) >= width ? ~0u : allowed[first_column(k) / 32];
 		UNROLL for (u32 i = 0; i < 4; i++)
-			l[k][i] = word >> (place(k) + i) % 32 & 1 ? l[k][i] : -__builtin_inff();
-		put(logits, place(k), width, aligned(logits), l[k]);
+			l[k][i] = word >> (first_column(k) + i) % 32 & 1 ? l[k][i] : -__builtin_inff();
+		store_four(logits, first_column(k), width, aligned(logits), l[k]);
 	}
-	Partial p = reduce(l, width);
+	Partial partial = reduce(l, width);
 	if (thread() == 0)
-		partials[row * chunks_of(vocabulary) + block()] = p.max > -__builtin_inff() ? p : Partial{p.max, 0, 0};
+		partials[row * chunks_of(vocabulary) + block()] = partial.max > -__builtin_inff() ? partial : Partial{partial.max, 0, 0};
 }
 
 // The cuts of top-k, then top-p: a block has a row. Some rows have no cut.
@@ -49,14 +49,14 @@ KERNEL draw_cuts(u64 *cuts, const float *logits, u32 stride, u32 vocabulary, con
 	const int *top_k, const float *top_p) {
 	__shared__ Bins b;
 	u32 row = block(), chunks = chunks_of(vocabulary);
-	u64 cut = everything;
+	u64 cut = no_cut;
 	if (inverse_temperature[row] != 0) {
 		float max = largest(partials + row * chunks, chunks);
 		logits += (u64)row * stride;
 		if (top_k[row] > 0 && (u32)top_k[row] < vocabulary)
-			cut = tighten(b, logits, vocabulary, max, cut, (u32)top_k[row], 1);
+			cut = find_cut(b, logits, vocabulary, max, cut, (u32)top_k[row], 1);
 		if (top_p[row] < 1)
-			cut = tighten(b, logits, vocabulary, max, cut, ~0u, (double)top_p[row]);
+			cut = find_cut(b, logits, vocabulary, max, cut, ~0u, (double)top_p[row]);
 	}
 	if (thread() == 0)
 		cuts[row] = cut;
@@ -70,11 +70,11 @@ struct Kept {
 
 	__device__ __attribute__((always_inline)) float mass(float logit, u32 token, float relative) const {
 		float e = exponential(logit - relative);
-		return all || (place_of(rank_of(logit), token) <= cut && !(e < min_p)) ? e : 0;
+		return all || (order_key(rank_of(logit), token) <= cut && !(e < min_p)) ? e : 0;
 	}
 };
 DEVICE Kept kept_of(const u64 *cuts, const float *min_p, const float *inverse_temperature, u32 row) {
-	return {cuts[row], min_p[row], inverse_temperature[row] == 0 || (cuts[row] == everything && !(min_p[row] > 0))};
+	return {cuts[row], min_p[row], inverse_temperature[row] == 0 || (cuts[row] == no_cut && !(min_p[row] > 0))};
 }
 
 // The kept mass of a chunk, relative to the largest logit of the row: a block has a chunk of a row.
@@ -87,7 +87,7 @@ KERNEL draw_masses(double *masses, const float *logits, u32 stride, u32 vocabula
 	float max = largest(partials + row * chunks, chunks);
 	double mass = 0;
 	logits += (u64)row * stride + block() * chunk;
-	each(logits, width, [&](float logit, u32 token) { mass += (double)kept.mass(logit, block() * chunk + token, max); });
+	for_each_logit(logits, width, [&](float logit, u32 token) { mass += (double)kept.mass(logit, block() * chunk + token, max); });
 	mass = over_block(mass);
 	if (thread() == 0)
 		masses[row * chunks + block()] = mass;
@@ -95,19 +95,19 @@ KERNEL draw_masses(double *masses, const float *logits, u32 stride, u32 vocabula
 
 // The first token of a chunk at which the cumulative mass exceeds the goal; the last one of any mass if rounding keeps the sum below.
 DEVICE u32 pick(const float *logits, u32 c, u32 vocabulary, const Kept &kept, float relative, double goal) {
-	constexpr u32 own = chunk / threads;
-	u32 first = c * chunk + thread() * own, passes = ~0u, last = 0;
-	float mass[own];
+	constexpr u32 own_tokens = chunk / threads;
+	u32 first = c * chunk + thread() * own_tokens, passes = ~0u, last = 0;
+	float mass[own_tokens];
 	double sum = 0, all;
-	UNROLL for (u32 i = 0; i < own; i++) {
+	UNROLL for (u32 i = 0; i < own_tokens; i++) {
 		mass[i] = first + i < vocabulary ? kept.mass(logits[first + i], first + i, relative) : 0;
 		last = mass[i] > 0 ? first + i : last;
 		sum += (double)mass[i];
 	}
 	sum = before(sum, &all);
-	UNROLL for (u32 i = 0; i < own; i++) {
+	UNROLL for (u32 i = 0; i < own_tokens; i++) {
 		sum += (double)mass[i];
-		passes = mass[i] > 0 && sum > goal ? least(passes, first + i) : passes;
+		passes = mass[i] > 0 && sum > goal ? min(passes, first + i) : passes;
 	}
 	passes = over_block<Least>(passes);
 	last = over_block<Greatest>(last);
@@ -115,12 +115,12 @@ DEVICE u32 pick(const float *logits, u32 c, u32 vocabulary, const Kept &kept, fl
 }
 
 // The first of the likeliest tokens.
-DEVICE u32 most_likely(const float *logits, u32 vocabulary, const Partial *p, u32 chunks, float max) {
+DEVICE u32 most_likely(const float *logits, u32 vocabulary, const Partial *partials, u32 chunks, float max) {
 	u32 c = 0, token = ~0u;
-	while (c + 1 < chunks && p[c].max != max)
+	while (c + 1 < chunks && partials[c].max != max)
 		c++;
 	for (u32 i = c * chunk + thread(); i < vocabulary && i < (c + 1) * chunk; i += threads)
-		token = logits[i] == max ? least(token, i) : token;
+		token = logits[i] == max ? min(token, i) : token;
 	token = over_block<Least>(token);
 	return token < vocabulary ? token : 0; // 0 if a logit is NaN
 }
@@ -166,19 +166,19 @@ KERNEL draw_tops(int *tokens, float *logp, const float *logits, u32 stride, u32 
 	constexpr u32 most = 128;
 	__shared__ Bins b;
 	__shared__ u64 found[most];
-	u32 row = block(), chunks = chunks_of(vocabulary), own = 0, all;
+	u32 row = block(), chunks = chunks_of(vocabulary), own_count = 0, all;
 	logits += (u64)row * stride, tokens += (u64)row * tops, logp += (u64)row * tops;
 	Total t = total(partials + row * chunks, chunks);
-	u64 cut = tighten(b, logits, vocabulary, t.max, everything, tops, 1);
-	each(logits, vocabulary, [&](float logit, u32 token) { own += place_of(rank_of(logit), token) <= cut; });
-	u32 slot = before(own, &all);
-	each(logits, vocabulary, [&](float logit, u32 token) {
-		u64 mine = place_of(rank_of(logit), token);
-		if (mine <= cut && slot < most)
-			found[slot++] = mine;
+	u64 cut = find_cut(b, logits, vocabulary, t.max, no_cut, tops, 1);
+	for_each_logit(logits, vocabulary, [&](float logit, u32 token) { own_count += order_key(rank_of(logit), token) <= cut; });
+	u32 slot = before(own_count, &all);
+	for_each_logit(logits, vocabulary, [&](float logit, u32 token) {
+		u64 key = order_key(rank_of(logit), token);
+		if (key <= cut && slot < most)
+			found[slot++] = key;
 	});
 	barrier();
-	u32 n = least(all, most);
+	u32 n = min(all, most);
 	double log_sum = logarithm(t.sum);
 	for (u32 i = thread(); i < n; i += threads) {
 		u32 before = 0, token = (u32)found[i];

@@ -6,15 +6,16 @@
 KERNEL sort_rows(int *sorted, const int *unsorted, const int *ids, u32 shift, u32 T) {
 	constexpr u32 warps = threads / 32;
 	__shared__ u32 next[warps][256]; // the place for the next row with these bits
-	u32 *own = next[thread() / 32], part = (T + warps - 1) / warps, from = thread() / 32 * part, end = least(T, from + part);
+	u32 *counters = next[thread() / 32], warp_rows = (T + warps - 1) / warps;
+	u32 from = thread() / 32 * warp_rows, end = min(T, from + warp_rows);
 	auto row_at = [&](u32 i) { return unsorted ? unsorted[i] : (int)i; };
 	auto bits_of = [&](int row) { return (u32)ids[row] >> shift & 255; };
 	for (u32 i = lane(); i < 256; i += 32)
-		own[i] = 0;
+		counters[i] = 0;
 	__nvvm_bar_warp_sync(~0u);
 	// A warp stays together: lanes after the end repeat the last row, and are not counted.
 	for (u32 first = from; first < end; first += 32)
-		count_into(&own[bits_of(row_at(least(first + lane(), end - 1)))], first + lane() < end);
+		count_into(&counters[bits_of(row_at(min(first + lane(), end - 1)))], first + lane() < end);
 	barrier();
 	u32 count = 0, all;
 	for (u32 w = 0; w < warps; w++)
@@ -27,13 +28,13 @@ KERNEL sort_rows(int *sorted, const int *unsorted, const int *ids, u32 shift, u3
 	}
 	barrier();
 	for (u32 first = from; first < end; first += 32) {
-		u32 as = least(lane(), end - 1 - first);
-		int row = row_at(first + as);
+		u32 source = min(lane(), end - 1 - first);
+		int row = row_at(first + source);
 		u32 bits = bits_of(row), same = __nvvm_match_any_sync_i32(~0u, (int)bits);
-		u32 lower = (u32)__builtin_popcount(same & ((1u << as) - 1)), to = own[bits] + lower;
+		u32 lower = (u32)__builtin_popcount(same & ((1u << source) - 1)), slot = counters[bits] + lower;
 		__nvvm_bar_warp_sync(~0u);
-		sorted[to] = row;
-		count_into(&own[bits], lower || as != lane() ? 0 : (u32)__builtin_popcount(same)); // after the end, nobody reads it
+		sorted[slot] = row;
+		count_into(&counters[bits], lower || source != lane() ? 0 : (u32)__builtin_popcount(same)); // after the end, nobody reads it
 		__nvvm_bar_warp_sync(~0u);
 	}
 }

@@ -7,10 +7,10 @@
 // Logits of a chunk, and groups of four per thread. The host has the same numbers, in backend_head.go.
 constexpr u32 chunk = 4096, fours = chunk / threads / 4;
 
-DEVICE u32 width_of(u32 c, u32 vocabulary) { return least(chunk, vocabulary - c * chunk); }
+DEVICE u32 width_of(u32 c, u32 vocabulary) { return min(chunk, vocabulary - c * chunk); }
 
 // The index of the first number of a thread's k-th group of four.
-DEVICE u32 place(u32 k) { return 4 * (k * threads + thread()); }
+DEVICE u32 first_column(u32 k) { return 4 * (k * threads + thread()); }
 
 // The statistics of one chunk of a row: the maximum logit m, Σ exp(l − m), and Σ exp(l − m)·(l − m).
 struct Partial {
@@ -18,26 +18,26 @@ struct Partial {
 };
 
 // Form transforms a logit: soft cap, if any, then scale. Minus zero becomes zero, since draws order logits by their bits.
-struct Form {
+struct LogitTransform {
 	float cap, scale;
 
-	__device__ __attribute__((always_inline)) float of(float logit) const {
-		return (cap != 0 ? tangent(logit / cap) * cap : logit) * scale + 0;
+	__device__ __attribute__((always_inline)) float apply(float logit) const {
+		return (cap != 0 ? hyperbolic_tangent(logit / cap) * cap : logit) * scale + 0;
 	}
 	// The derivative of a capped and scaled logit with respect to the raw logit, but for the scale.
-	__device__ __attribute__((always_inline)) float slope(float bent) const {
-		float t = bent / (cap * scale);
+	__device__ __attribute__((always_inline)) float slope(float capped) const {
+		float t = capped / (cap * scale);
 		return cap != 0 ? 1 - t * t : 1;
 	}
 };
 
 // A transformed chunk of logits, padded with excluded ones.
-DEVICE void take_chunk(Four *l, const float *logits, u32 width, Form f) {
+DEVICE void load_chunk(Four *l, const float *logits, u32 width, LogitTransform transform) {
 	bool wide = aligned(logits);
 	UNROLL for (u32 k = 0; k < fours; k++) {
-		l[k] = take(logits, place(k), width, wide);
+		l[k] = load_four(logits, first_column(k), width, wide);
 		UNROLL for (u32 i = 0; i < 4; i++)
-			l[k][i] = place(k) + i < width ? f.of(l[k][i]) : -__builtin_inff();
+			l[k][i] = first_column(k) + i < width ? transform.apply(l[k][i]) : -__builtin_inff();
 	}
 }
 
@@ -51,10 +51,10 @@ DEVICE Partial reduce(Four *l, u32 width) {
 	UNROLL for (u32 k = 0; k < fours; k++)
 		if (k * 4 * threads < width)
 			UNROLL for (u32 i = 0; i < 4; i++) {
-				float apart = l[k][i] - max, e = exponential(apart);
+				float shifted = l[k][i] - max, e = exponential(shifted);
 				l[k][i] = e;
 				sum += e;
-				moment += e * (apart < -200 ? -200 : apart); // 0 · (−200), as 0 · (−∞) would be NaN
+				moment += e * (shifted < -200 ? -200 : shifted); // 0 · (−200), as 0 · (−∞) would be NaN
 			}
 	return {max, over_block(sum), over_block(moment)};
 }
@@ -65,23 +65,23 @@ struct Total {
 	double sum, moment;
 };
 
-DEVICE float largest(const Partial *p, u32 chunks) {
+DEVICE float largest(const Partial *partials, u32 chunks) {
 	float max = -__builtin_inff();
 	for (u32 c = lane(); c < chunks; c += 32)
-		max = Greatest::of(max, p[c].max);
+		max = Greatest::of(max, partials[c].max);
 	return over_warp<Greatest>(max);
 }
 
 // The total of the chunks, in ascending order. All lanes get it.
-DEVICE Total total(const Partial *p, u32 chunks) {
-	Total t = {largest(p, chunks), 0, 0};
+DEVICE Total total(const Partial *partials, u32 chunks) {
+	Total t = {largest(partials, chunks), 0, 0};
 	for (u32 c = 0; c < chunks; c++) {
-		float apart = p[c].max - t.max;
-		double shrink = (double)exponential(apart);
+		float shifted = partials[c].max - t.max;
+		double shrink = (double)exponential(shifted);
 		if (shrink == 0)
 			continue;
-		t.sum += (double)p[c].sum * shrink;
-		t.moment += ((double)p[c].moment + (double)p[c].sum * (double)apart) * shrink;
+		t.sum += (double)partials[c].sum * shrink;
+		t.moment += ((double)partials[c].moment + (double)partials[c].sum * (double)shifted) * shrink;
 	}
 	return t;
 }

@@ -21,8 +21,6 @@ HERE(thread_here, "tid.x")
 HERE(block_x_here, "ctaid.x")
 HERE(block_y_here, "ctaid.y")
 
-DEVICE u32 smaller(u32 a, u32 b) { return a < b ? a : b; }
-
 // Addresses in shared memory are 32-bit, in bytes: pointers would take two registers each.
 DEVICE u32 shared_address(const void *p) { return (u32)(u64)(__attribute__((address_space(3))) const char *)p; }
 DEVICE void commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
@@ -43,39 +41,41 @@ DEVICE void copy2(u32 to, const u16 *from, u16 factor) {
 
 // Rows of a matrix in global memory, stride elements apart. wide: each begins at a multiple of 16 bytes.
 template <typename T> struct Rows {
-	const T *at;
+	const T *data;
 	u32 stride;
 	bool wide;
 };
-template <typename T> DEVICE Rows<T> rows_of(const T *at, u32 stride) { return {at, stride, ((u64)at | stride * sizeof(T)) % 16 == 0}; }
+template <typename T>
+DEVICE Rows<T> rows_of(const T *data, u32 stride) { return {data, stride, ((u64)data | stride * sizeof(T)) % 16 == 0}; }
 
-// bring copies a tile of high × broad elements from (row, column) on to rows of shared memory with the given pitch. Elements outside of
-// rows × columns become zero: a copy of 0 bytes reads nothing, whatever its address. Matrices that are not wide are copied one number at
-// a time: bf16 synchronously, since asynchronous copies have 4 bytes at least.
-template <u32 high, u32 broad, u32 pitch, u32 all, typename T>
-DEVICE void bring(u32 to, Rows<T> from, u32 row, u32 column, u32 rows, u32 columns) {
+// copy_tile copies tile_rows × tile_columns elements from (row, column) on to rows of shared memory with the given pitch. Elements outside
+// of rows × columns become zero: a copy of 0 bytes reads nothing, whatever its address. Matrices that are not wide are copied one number
+// at a time: bf16 synchronously, since asynchronous copies have 4 bytes at least.
+template <u32 tile_rows, u32 tile_columns, u32 pitch, u32 tile_threads, typename T>
+DEVICE void copy_tile(u32 to, Rows<T> from, u32 row, u32 column, u32 rows, u32 columns) {
 	u32 stride = from.stride;
-	const T *at = from.at;
-	asm volatile("" : "+r"(stride), "+l"(at)); // else values computed from them would be kept in registers
+	const T *data = from.data;
+	asm volatile("" : "+r"(stride), "+l"(data)); // else values computed from them would be kept in registers
 	if (from.wide) {
-		constexpr u32 each = 16 / sizeof(T), across = broad / each, step = all / across;
-		static_assert(all % across == 0 && high % step == 0 && pitch % each == 0, "every thread brings as much, to multiples of 16 bytes");
-		u32 t = thread_here(), r = t / across, c = t % across * each;
-		u32 bytes = column + c < columns ? smaller(columns - (column + c), each) * (u32)sizeof(T) : 0;
-		const T *source = at + (u64)(row + r) * stride + (column + c);
-		to += (r * pitch + c) * (u32)sizeof(T);
-		UNROLL for (u32 i = 0; i < high; i += step, source += (u64)step * stride)
-			copy16(to + i * pitch * (u32)sizeof(T), source, row + r + i < rows ? bytes : 0);
+		constexpr u32 per_copy = 16 / sizeof(T), copies_across = tile_columns / per_copy, row_step = tile_threads / copies_across;
+		static_assert(tile_threads % copies_across == 0 && tile_rows % row_step == 0 && pitch % per_copy == 0,
+			"every thread brings as much, to multiples of 16 bytes");
+		u32 t = thread_here(), tile_row = t / copies_across, tile_column = t % copies_across * per_copy;
+		u32 bytes = column + tile_column < columns ? min(columns - (column + tile_column), per_copy) * (u32)sizeof(T) : 0;
+		const T *source = data + (u64)(row + tile_row) * stride + (column + tile_column);
+		to += (tile_row * pitch + tile_column) * (u32)sizeof(T);
+		UNROLL for (u32 i = 0; i < tile_rows; i += row_step, source += (u64)row_step * stride)
+			copy16(to + i * pitch * (u32)sizeof(T), source, row + tile_row + i < rows ? bytes : 0);
 		return;
 	}
-	ROLLED for (u32 n = thread_here(); n < high * broad; n += all) {
-		u32 r = n / broad, c = n % broad;
-		bool in = row + r < rows && column + c < columns;
-		const T *source = at + (u64)(row + r) * stride + (column + c);
+	ROLLED for (u32 n = thread_here(); n < tile_rows * tile_columns; n += tile_threads) {
+		u32 tile_row = n / tile_columns, tile_column = n % tile_columns;
+		bool inside = row + tile_row < rows && column + tile_column < columns;
+		const T *source = data + (u64)(row + tile_row) * stride + (column + tile_column);
 		if constexpr (sizeof(T) == 4)
-			copy4(to + (r * pitch + c) * 4, source, in ? 4 : 0);
+			copy4(to + (tile_row * pitch + tile_column) * 4, source, inside ? 4 : 0);
 		else
-			copy2(to + (r * pitch + c) * 2, in ? source : at, in); // without a branch, so that a warp stays together
+			copy2(to + (tile_row * pitch + tile_column) * 2, inside ? source : data, inside); // without a branch, so that a warp stays together
 	}
 }
 

@@ -6,13 +6,16 @@
 
 DEVICE void warp_barrier() { asm volatile("bar.warp.sync -1;" ::: "memory"); }
 // A multiply-add that is not reordered: else later loads of the chain would be moved before all of them, and wait in registers.
-DEVICE void add_here(float *sum, float a, float b) { asm volatile("fma.rn.f32 %0, %1, %2, %0;" : "+f"(*sum) : "f"(a), "f"(b)); }
+DEVICE void ordered_fma(float *sum, float a, float b) { asm volatile("fma.rn.f32 %0, %1, %2, %0;" : "+f"(*sum) : "f"(a), "f"(b)); }
 
-// A block is a warp with high × broad results: each lane has one column of `high` rows, in steps of deep of the inner size.
-template <u32 high_, u32 broad_, u32 stages_> struct Chains {
-	static constexpr u32 high = high_, broad = broad_, deep = 128, stages = stages_, each = high * broad / 32, apart = high / each,
-		pitch = (deep + 4) * 4, w = high * pitch, lines = high + broad, bytes = lines * pitch;
-	static_assert(high * broad % 32 == 0 && high % each == 0 && lines * 4 <= deep && bytes * stages <= 99 << 10);
+// A block is a warp with tile_rows × tile_columns results: each lane has one column of some rows, row_step apart, in steps of `depth` of
+// the inner size.
+template <u32 tile_rows_, u32 tile_columns_, u32 stages_> struct Chains {
+	static constexpr u32 tile_rows = tile_rows_, tile_columns = tile_columns_, depth = 128, stages = stages_,
+		lane_chains = tile_rows * tile_columns / 32, row_step = tile_rows / lane_chains,
+		pitch = (depth + 4) * 4, w = tile_rows * pitch, line_count = tile_rows + tile_columns, bytes = line_count * pitch;
+	static_assert(tile_rows * tile_columns % 32 == 0 && tile_rows % lane_chains == 0);
+	static_assert(line_count * 4 <= depth && bytes * stages <= 99 << 10);
 };
 
 // The part of a stage that a lane copies: 16 bytes of each row of x and of w.
@@ -20,61 +23,62 @@ template <typename S> struct Lines {
 	const float *x, *w;
 	u32 x_stride, w_stride, rows, outer; // from the first row on
 
-	// bring copies row n for the inner numbers from k on, or zeros.
-	MEMBER void bring(u32 to, u32 n, u32 k, bool some) const {
-		bool of_x = n < S::high;
-		u32 row = of_x ? n : n - S::high;
+	// copy_line copies row n for the inner numbers from k on, or zeros.
+	MEMBER void copy_line(u32 to, u32 n, u32 k, bool inside) const {
+		bool of_x = n < S::tile_rows;
+		u32 row = of_x ? n : n - S::tile_rows;
 		const float *from = of_x ? x + (u64)row * x_stride : w + (u64)row * w_stride;
-		copy16(to + n * S::pitch + thread_here() * 16, from + k, some && row < (of_x ? rows : outer) ? 16 : 0);
+		copy16(to + n * S::pitch + thread_here() * 16, from + k, inside && row < (of_x ? rows : outer) ? 16 : 0);
 	}
 };
 
 template <typename S> DEVICE void chains(const Result &result, Rows<float> x, Rows<float> w, u32 rows, u32 outer, u32 inner) {
-	constexpr u32 ahead = 3, taken = ahead + 1;
+	constexpr u32 steps_ahead = 3, buffers = steps_ahead + 1;
 	extern __shared__ __attribute__((aligned(16))) unsigned char ring[];
-	u32 row = block_y() * S::high, column = block_x() * S::broad;
-	Lines<S> lines = {x.at + (u64)row * x.stride + thread() * 4, w.at + (u64)column * w.stride + thread() * 4, x.stride, w.stride,
+	u32 row = block_y() * S::tile_rows, column = block_x() * S::tile_columns;
+	Lines<S> line_count = {x.data + (u64)row * x.stride + thread() * 4, w.data + (u64)column * w.stride + thread() * 4, x.stride, w.stride,
 		rows - row, outer - column};
-	u32 now = shared_address(ring), begin = now, last = now + (S::stages - 1) * S::bytes;
+	u32 stage = shared_address(ring), first_stage = stage, last_stage = stage + (S::stages - 1) * S::bytes;
 	ROLLED for (u32 s = 0; s < S::stages - 1; s++) {
-		UNROLL for (u32 n = 0; n < S::lines; n++)
-			lines.bring(begin + s * S::bytes, n, s * S::deep, s * S::deep < inner);
+		UNROLL for (u32 n = 0; n < S::line_count; n++)
+			line_count.copy_line(first_stage + s * S::bytes, n, s * S::depth, s * S::depth < inner);
 		commit();
 	}
-	float sum[S::each] = {}, u[taken][S::each][4], v[taken][4];
-	u32 x_place = thread() / S::broad * S::pitch, w_place = S::w + thread() % S::broad * S::pitch;
-	auto take = [&](u32 n, u32 from) {
-		load<4>(v[n], from + w_place);
-		UNROLL for (u32 i = 0; i < S::each; i++)
-			load<4>(u[n][i], from + x_place + i * S::apart * S::pitch);
+	float sum[S::lane_chains] = {}, x_values[buffers][S::lane_chains][4], w_values[buffers][4];
+	u32 x_offset = thread() / S::tile_columns * S::pitch, w_offset = S::w + thread() % S::tile_columns * S::pitch;
+	auto load_factors = [&](u32 n, u32 from) {
+		load<4>(w_values[n], from + w_offset);
+		UNROLL for (u32 i = 0; i < S::lane_chains; i++)
+			load<4>(x_values[n][i], from + x_offset + i * S::row_step * S::pitch);
 	};
 	wait<S::stages - 2>();
 	warp_barrier();
-	UNROLL for (u32 n = 0; n < ahead; n++)
-		take(n, now + n * 16);
-	ROLLED for (u32 k = 0; k < inner; k += S::deep) {
-		u32 before = now == begin ? last : now - S::bytes, next = k + (S::stages - 1) * S::deep;
-		UNROLL for (u32 d = 0; d < S::deep; d += 4) {
-			u32 then = d + 4 * ahead, n = d / 4 % taken;
-			if (d / 4 < S::lines) // the whole warp has read the stage before, which is overwritten here
-				lines.bring(before, d / 4, next, next < inner);
-			if (d / 4 == S::lines)
+	UNROLL for (u32 n = 0; n < steps_ahead; n++)
+		load_factors(n, stage + n * 16);
+	ROLLED for (u32 k = 0; k < inner; k += S::depth) {
+		u32 before = stage == first_stage ? last_stage : stage - S::bytes, next = k + (S::stages - 1) * S::depth;
+		UNROLL for (u32 d = 0; d < S::depth; d += 4) {
+			u32 depth_ahead = d + 4 * steps_ahead, n = d / 4 % buffers;
+			if (d / 4 < S::line_count) // the whole warp has read the stage before, which is overwritten here
+				line_count.copy_line(before, d / 4, next, next < inner);
+			if (d / 4 == S::line_count)
 				commit();
-			if (then == S::deep) {
+			if (depth_ahead == S::depth) {
 				wait<S::stages - 2>();
 				warp_barrier();
-				now = now == last ? begin : now + S::bytes; // after the end there are zeros
+				stage = stage == last_stage ? first_stage : stage + S::bytes; // after the end there are zeros
 			}
-			take(then / 4 % taken, now + then % S::deep * 4);
+			load_factors(depth_ahead / 4 % buffers, stage + depth_ahead % S::depth * 4);
 			UNROLL for (u32 e = 0; e < 4; e++)
-				UNROLL for (u32 i = 0; i < S::each; i++)
-					add_here(&sum[i], u[n][i][e], v[n][e]);
+				UNROLL for (u32 i = 0; i < S::lane_chains; i++)
+					ordered_fma(&sum[i], x_values[n][i][e], w_values[n][e]);
 		}
 	}
-	row = block_y_here() * S::high + thread_here() / S::broad, column = block_x_here() * S::broad + thread_here() % S::broad;
-	UNROLL for (u32 i = 0; i < S::each; i++)
-		if (row + i * S::apart < rows && column < outer)
-			result.write(row + i * S::apart, column, sum[i]);
+	row = block_y_here() * S::tile_rows + thread_here() / S::tile_columns;
+	column = block_x_here() * S::tile_columns + thread_here() % S::tile_columns;
+	UNROLL for (u32 i = 0; i < S::lane_chains; i++)
+		if (row + i * S::row_step < rows && column < outer)
+			result.write(row + i * S::row_step, column, sum[i]);
 }
 
 #define CHAINS(name, ...) \

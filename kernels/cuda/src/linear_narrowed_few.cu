@@ -2,11 +2,13 @@
 // So tiles are small, and a multiprocessor has many copies of several tiles in flight.
 #include "linear_narrowed.h"
 
-// A tile: high × broad results by down × across warps, in steps of deep of the inner size, with `stages` stages in flight.
-template <u32 high_, u32 broad_, u32 down_, u32 across_, u32 deep_, u32 stages_> struct Tile {
-	static constexpr u32 high = high_, broad = broad_, down = down_, across = across_, deep = deep_, stages = stages_,
-		threads = 32 * down * across, tall = high / down / 16, wide = broad / across / 8;
-	static_assert(high % (down * 16) == 0 && broad % (across * 8) == 0);
+// A tile: tile_rows × tile_columns results by warps_down × warps_across warps, in steps of `depth` of the inner size, with
+// `stages` stages in flight.
+template <u32 tile_rows_, u32 tile_columns_, u32 warps_down_, u32 warps_across_, u32 depth_, u32 stages_> struct Tile {
+	static constexpr u32 tile_rows = tile_rows_, tile_columns = tile_columns_, warps_down = warps_down_, warps_across = warps_across_,
+		depth = depth_, stages = stages_, threads = 32 * warps_down * warps_across,
+		fragments_down = tile_rows / warps_down / 16, fragments_across = tile_columns / warps_across / 8;
+	static_assert(tile_rows % (warps_down * 16) == 0 && tile_columns % (warps_across * 8) == 0);
 };
 using T16x16 = Tile<16, 16, 1, 2, 128, 6>;
 using T32x16 = Tile<32, 16, 2, 1, 128, 6>;

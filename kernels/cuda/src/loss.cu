@@ -28,32 +28,32 @@ DEVICE Objective objective(u32 kind, double low, double high, double logp, doubl
 
 KERNEL loss(float *dlogp, double *stats, const float *logp, const float *entropy, const float *old, const float *advantage,
 	const float *weight, u32 kind, float low, float high, u32 T) {
-	double s[num_stats] = {};
-	s[ratio_min] = __builtin_inf(), s[ratio_max] = -__builtin_inf();
+	double sums[num_stats] = {};
+	sums[ratio_min] = __builtin_inf(), sums[ratio_max] = -__builtin_inf();
 	for (u32 t = thread(); t < T; t += threads) {
-		double w = (double)weight[t], l = (double)logp[t], apart = l - (double)old[t];
-		if (w == 0) {
+		double row_weight = (double)weight[t], log_prob = (double)logp[t], log_ratio = log_prob - (double)old[t];
+		if (row_weight == 0) {
 			dlogp[t] = 0;
 			continue;
 		}
-		double ratio = exponential(apart);
-		Objective o = objective(kind, (double)low, (double)high, l, ratio, (double)advantage[t]);
-		dlogp[t] = (float)(w * o.slope);
-		s[loss_sum] += w * o.loss;
-		s[rows_sum] += 1;
-		s[ratio_sum] += ratio;
-		s[ratio_sq] += ratio * ratio;
-		s[ratio_min] = Least::of(s[ratio_min], ratio);
-		s[ratio_max] = Greatest::of(s[ratio_max], ratio);
-		s[kl1] -= apart;
-		s[kl2] += apart * apart / 2;
-		s[max_diff] = Greatest::of(s[max_diff], apart < 0 ? -apart : apart);
-		s[entropy_sum] += (double)entropy[t];
-		s[clipped_sum] += o.clipped ? 1 : 0;
+		double ratio = exponential(log_ratio);
+		Objective result = objective(kind, (double)low, (double)high, log_prob, ratio, (double)advantage[t]);
+		dlogp[t] = (float)(row_weight * result.slope);
+		sums[loss_sum] += row_weight * result.loss;
+		sums[rows_sum] += 1;
+		sums[ratio_sum] += ratio;
+		sums[ratio_sq] += ratio * ratio;
+		sums[ratio_min] = Least::of(sums[ratio_min], ratio);
+		sums[ratio_max] = Greatest::of(sums[ratio_max], ratio);
+		sums[kl1] -= log_ratio;
+		sums[kl2] += log_ratio * log_ratio / 2;
+		sums[max_diff] = Greatest::of(sums[max_diff], log_ratio < 0 ? -log_ratio : log_ratio);
+		sums[entropy_sum] += (double)entropy[t];
+		sums[clipped_sum] += result.clipped ? 1 : 0;
 	}
 	UNROLL for (int k = 0; k < num_stats; k++) {
 		bool greatest = k == ratio_max || k == max_diff;
-		double all = k == ratio_min ? over_block<Least>(s[k]) : greatest ? over_block<Greatest>(s[k]) : over_block(s[k]);
+		double all = k == ratio_min ? over_block<Least>(sums[k]) : greatest ? over_block<Greatest>(sums[k]) : over_block(sums[k]);
 		if (thread() == 0)
 			stats[k] = all;
 	}

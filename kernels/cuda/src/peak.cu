@@ -20,7 +20,7 @@ KERNEL peak_products(float *out, u32 rounds) {
 	float all = 0;
 	UNROLL for (u32 k = 0; k < products; k++)
 		all += sum[k][0] + sum[k][1] + sum[k][2] + sum[k][3];
-	out[index()] = all;
+	out[global_thread()] = all;
 }
 
 // peak_fma: each thread does `rounds` rounds of chains.
@@ -34,18 +34,18 @@ KERNEL peak_fma(float *out, float by, u32 rounds) {
 	float all = 0;
 	UNROLL for (u32 k = 0; k < chains; k++)
 		all += sum[k];
-	out[index()] = all;
+	out[global_thread()] = all;
 }
 
 // peak_read: all blocks together read `fours` groups of four numbers, a multiple of what they read in a round.
 KERNEL peak_read(float *out, const Four *x, u64 fours, u64 all_threads) {
 	Four sum = 0;
-	_Pragma("nounroll") for (u64 i = index(); i < fours; i += loads * all_threads) {
+	_Pragma("nounroll") for (u64 i = global_thread(); i < fours; i += loads * all_threads) {
 		Four some[loads];
 		UNROLL for (u32 k = 0; k < loads; k++)
 			some[k] = x[i + k * all_threads];
 		UNROLL for (u32 k = 0; k < loads; k++)
 			sum += some[k];
 	}
-	out[index()] = sum[0] + sum[1] + sum[2] + sum[3];
+	out[global_thread()] = sum[0] + sum[1] + sum[2] + sum[3];
 }

@@ -2,12 +2,12 @@
 // has a head: each lane the pairs (i, i + dim/2) for every 32nd i. Rows are f32; those stored for the gradient may be bf16.
 #include "kernel.h"
 
-// A head of a row, and the weights of its norm: none for values.
+// A head of a row. Values have no weights.
 struct Head {
-	u64 at;             // of its first number
-	u32 t, half;        // row, and pairs of the head
-	const float *w;
-	const float *turns; // cosines, then sines
+	u64 offset;  // of its first number
+	u32 t, half; // row, and pairs of the head
+	const float *weights;
+	const float *rotation; // cosines, then sines
 };
 
 struct Shape {
@@ -15,61 +15,64 @@ struct Shape {
 };
 
 // Finds the head of this warp; false if there is none left.
-DEVICE bool head(Head *h, Shape s, const float *qw, const float *kw, const float *rope, u32 T) {
-	u32 heads = s.queries + 2 * s.keys;
-	u64 n = index() / 32;
-	u32 which = (u32)(n % heads);
-	h->t = (u32)(n / heads), h->half = s.dim / 2, h->at = n * s.dim;
-	h->w = which < s.queries ? qw : which < s.queries + s.keys ? kw : 0;
-	h->turns = rope + (u64)h->t * s.dim;
-	return h->t < T;
+DEVICE bool find_head(Head *head, Shape shape, const float *qw, const float *kw, const float *rope, u32 T) {
+	u32 heads = shape.queries + 2 * shape.keys;
+	u64 n = global_thread() / 32;
+	u32 head_index = (u32)(n % heads);
+	head->t = (u32)(n / heads), head->half = shape.dim / 2, head->offset = n * shape.dim;
+	head->weights = head_index < shape.queries ? qw : head_index < shape.queries + shape.keys ? kw : 0;
+	head->rotation = rope + (u64)head->t * shape.dim;
+	return head->t < T;
 }
 
 // 1 / sqrt(mean(x²) + eps) of a head, for all lanes of its warp.
-template <class N> DEVICE float head_scale(const N *x, u32 half, float eps) {
+template <class Number> DEVICE float head_scale(const Number *x, u32 half, float eps) {
 	float squares = 0;
 	for (u32 i = lane(); i < half; i += 32) {
-		float a = take_one(x, i), b = take_one(x, i + half);
+		float a = load_one(x, i), b = load_one(x, i + half);
 		squares = fma(a, a, fma(b, b, squares));
 	}
 	return inverse_rms(over_warp(squares), 2 * half, eps);
 }
 
-template <class N> DEVICE void copy_head(float *to, const N *from, u32 half) {
+template <class Number> DEVICE void copy_head(float *to, const Number *from, u32 half) {
 	for (u32 i = lane(); i < 2 * half; i += 32)
-		to[i] = take_one(from, i);
+		to[i] = load_one(from, i);
 }
 
-template <class N>
-DEVICE void norm_and_turn(float *out, const N *qkv, const float *qw, const float *kw, const float *rope, float eps, u32 queries, u32 keys,
-	u32 dim, u32 T) {
-	Head h;
-	if (!head(&h, Shape{queries, keys, dim}, qw, kw, rope, T))
+template <class Number>
+DEVICE void norm_and_rotate(float *out, const Number *qkv, const float *qw, const float *kw, const float *rope, float eps, u32 queries,
+	u32 keys, u32 dim, u32 T) {
+	Head head;
+	if (!find_head(&head, Shape{queries, keys, dim}, qw, kw, rope, T))
 		return;
-	const N *x = qkv + h.at;
-	float *y = out + h.at;
-	if (!h.w)
-		return copy_head(y, x, h.half);
-	float r = head_scale(x, h.half, eps);
-	for (u32 i = lane(); i < h.half; i += 32) {
-		float a = h.w[i] * (take_one(x, i) * r), b = h.w[i + h.half] * (take_one(x, i + h.half) * r), c = h.turns[i], s = h.turns[i + h.half];
-		y[i] = fma(a, c, -(b * s));
-		y[i + h.half] = fma(b, c, a * s);
+	const Number *x = qkv + head.offset;
+	float *y = out + head.offset;
+	if (!head.weights)
+		return copy_head(y, x, head.half);
+	float r = head_scale(x, head.half, eps);
+	for (u32 i = lane(); i < head.half; i += 32) {
+		float a = head.weights[i] * (load_one(x, i) * r), b = head.weights[i + head.half] * (load_one(x, i + head.half) * r);
+		float cos = head.rotation[i], sin = head.rotation[i + head.half];
+		y[i] = fma(a, cos, -(b * sin));
+		y[i + head.half] = fma(b, cos, a * sin);
 	}
 }
 
-// Rotates queries and keys without a norm; backwards if back is set.
-template <class N> DEVICE void turn(float *out, const N *x, const float *rope, u32 back, u32 queries, u32 keys, u32 dim, u32 T) {
-	Head h;
-	if (!head(&h, Shape{queries, keys, dim}, rope, rope, rope, T)) // rope is passed as weights, which are not used
+// Rotates queries and keys without a norm; by the negated angles if back is set.
+template <class Number>
+DEVICE void rotate(float *out, const Number *x, const float *rope, u32 back, u32 queries, u32 keys, u32 dim, u32 T) {
+	Head head;
+	if (!find_head(&head, Shape{queries, keys, dim}, rope, rope, rope, T)) // rope is passed as weights, which are not used
 		return;
-	x += h.at, out += h.at;
-	if (!h.w)
-		return copy_head(out, x, h.half);
-	for (u32 i = lane(); i < h.half; i += 32) {
-		float a = take_one(x, i), b = take_one(x, i + h.half), c = h.turns[i], s = back ? -h.turns[i + h.half] : h.turns[i + h.half];
-		out[i] = fma(a, c, -(b * s));
-		out[i + h.half] = fma(b, c, a * s);
+	x += head.offset, out += head.offset;
+	if (!head.weights)
+		return copy_head(out, x, head.half);
+	for (u32 i = lane(); i < head.half; i += 32) {
+		float a = load_one(x, i), b = load_one(x, i + head.half);
+		float cos = head.rotation[i], sin = back ? -head.rotation[i + head.half] : head.rotation[i + head.half];
+		out[i] = fma(a, cos, -(b * sin));
+		out[i + head.half] = fma(b, cos, a * sin);
 	}
 }
 
@@ -78,54 +81,54 @@ struct Pair {
 	float a, b;
 };
 
-DEVICE Pair turned_back(const float *dy, const float *turns, u32 i, u32 half) {
-	float a = dy[i], b = dy[i + half], c = turns[i], s = turns[i + half];
-	return Pair{fma(a, c, b * s), fma(b, c, -(a * s))};
+DEVICE Pair rotated_back(const float *dy, const float *rotation, u32 i, u32 half) {
+	float a = dy[i], b = dy[i + half], cos = rotation[i], sin = rotation[i + half];
+	return Pair{fma(a, cos, b * sin), fma(b, cos, -(a * sin))};
 }
 
 // With r the scale of a head and d the gradient of its norm's output: dx = r · d · w − r³ · mean(d · w · x) · x.
-template <class N>
-DEVICE void norm_and_turn_grad_x(float *dqkv, const float *dout, const N *qkv, const float *qw, const float *kw, const float *rope,
+template <class Number>
+DEVICE void norm_and_rotate_grad_x(float *dqkv, const float *dout, const Number *qkv, const float *qw, const float *kw, const float *rope,
 	float eps, u32 queries, u32 keys, u32 dim, u32 T) {
-	Head h;
-	if (!head(&h, Shape{queries, keys, dim}, qw, kw, rope, T))
+	Head head;
+	if (!find_head(&head, Shape{queries, keys, dim}, qw, kw, rope, T))
 		return;
-	const N *x = qkv + h.at;
-	const float *dy = dout + h.at;
-	float *dx = dqkv + h.at;
-	if (!h.w)
-		return copy_head(dx, dy, h.half);
-	float r = head_scale(x, h.half, eps), along = 0;
-	for (u32 i = lane(); i < h.half; i += 32) {
-		Pair d = turned_back(dy, h.turns, i, h.half);
-		along = fma(d.a * h.w[i], take_one(x, i), fma(d.b * h.w[i + h.half], take_one(x, i + h.half), along));
+	const Number *x = qkv + head.offset;
+	const float *dy = dout + head.offset;
+	float *dx = dqkv + head.offset;
+	if (!head.weights)
+		return copy_head(dx, dy, head.half);
+	float r = head_scale(x, head.half, eps), dot = 0;
+	for (u32 i = lane(); i < head.half; i += 32) {
+		Pair d = rotated_back(dy, head.rotation, i, head.half);
+		dot = fma(d.a * head.weights[i], load_one(x, i), fma(d.b * head.weights[i + head.half], load_one(x, i + head.half), dot));
 	}
-	float back = over_warp(along) / (float)dim * r * r;
-	for (u32 i = lane(); i < h.half; i += 32) {
-		Pair d = turned_back(dy, h.turns, i, h.half);
-		dx[i] = r * fma(-back, take_one(x, i), d.a * h.w[i]);
-		dx[i + h.half] = r * fma(-back, take_one(x, i + h.half), d.b * h.w[i + h.half]);
+	float correction = over_warp(dot) / (float)dim * r * r;
+	for (u32 i = lane(); i < head.half; i += 32) {
+		Pair d = rotated_back(dy, head.rotation, i, head.half);
+		dx[i] = r * fma(-correction, load_one(x, i), d.a * head.weights[i]);
+		dx[i + head.half] = r * fma(-correction, load_one(x, i + head.half), d.b * head.weights[i + head.half]);
 	}
 }
 
-#define HEADS(N, of) \
-	KERNEL qk_norm_rope##of(float *out, const N *qkv, const float *qw, const float *kw, const float *rope, float eps, u32 queries, \
+#define HEADS(Number, suffix) \
+	KERNEL qk_norm_rope##suffix(float *out, const Number *qkv, const float *qw, const float *kw, const float *rope, float eps, u32 queries, \
 		u32 keys, u32 dim, u32 T) { \
-		norm_and_turn(out, qkv, qw, kw, rope, eps, queries, keys, dim, T); \
+		norm_and_rotate(out, qkv, qw, kw, rope, eps, queries, keys, dim, T); \
 	} \
-	KERNEL rope##of(float *out, const N *x, const float *angles, u32 back, u32 queries, u32 keys, u32 dim, u32 T) { \
-		turn(out, x, angles, back, queries, keys, dim, T); \
+	KERNEL rope##suffix(float *out, const Number *x, const float *angles, u32 correction, u32 queries, u32 keys, u32 dim, u32 T) { \
+		rotate(out, x, angles, correction, queries, keys, dim, T); \
 	} \
-	KERNEL qk_norm_rope_grad_x##of(float *dqkv, const float *dout, const N *qkv, const float *qw, const float *kw, const float *rope, \
-		float eps, u32 queries, u32 keys, u32 dim, u32 T) { \
-		norm_and_turn_grad_x(dqkv, dout, qkv, qw, kw, rope, eps, queries, keys, dim, T); \
+	KERNEL qk_norm_rope_grad_x##suffix(float *dqkv, const float *dout, const Number *qkv, const float *qw, const float *kw, \
+		const float *rope, float eps, u32 queries, u32 keys, u32 dim, u32 T) { \
+		norm_and_rotate_grad_x(dqkv, dout, qkv, qw, kw, rope, eps, queries, keys, dim, T); \
 	}
 HEADS(float, )
 HEADS(u16, _bf16)
 
 // The scales [T, queries + 2 keys] of all heads, including those of values, which are not used.
 KERNEL head_scales(float *scales, const float *qkv, float eps, u32 heads, u32 dim, u32 T) {
-	u64 n = index() / 32;
+	u64 n = global_thread() / 32;
 	if (n >= (u64)heads * T)
 		return;
 	float r = head_scale(qkv + n * dim, dim / 2, eps);
@@ -150,7 +153,7 @@ KERNEL sum_turned_products(float *sums, const float *dout, const float *qkv, con
 	for (u32 t = block() * chunk; t < end && t < T; t++)
 		for (u32 n = first; n < last; n++) {
 			u64 row = (u64)t * heads + n;
-			Pair d = turned_back(dout + row * dim, rope + (u64)t * dim, pair, half);
+			Pair d = rotated_back(dout + row * dim, rope + (u64)t * dim, pair, half);
 			sum = fma((i < half ? d.a : d.b) * scales[row], qkv[row * dim + i], sum);
 		}
 	sums[(u64)block() * 2 * dim + column] = sum;

@@ -1,72 +1,74 @@
-// (weight − less) · x / sqrt(mean(x²) + eps), and its gradients; less is negative if weights are stored without an offset. A block has a
-// row [width]: a thread four numbers of each 1,024. x is f32 or bf16.
+// (weight − minus_offset) · x / sqrt(mean(x²) + eps), and its gradients. minus_offset is −1 for models that store weight − 1. A block has
+// a row [width], of which a thread has four numbers of each 1,024. x is f32 or bf16.
 #include "kernel.h"
 
 // Groups of four numbers of a row that a thread keeps in registers, with their weights, so that all are loaded at once.
-constexpr u32 held = 4;
+constexpr u32 groups = 4;
 
-// norm_held is for rows that fit in registers. It has no branch, so no load waits for the one before.
-template <class N> DEVICE void norm_held(float *out, const N *x, const float *weight, float eps, float less, u32 width) {
-	Four v[held], w[held];
+// norm_in_registers is for rows that fit in registers. It has no branch, so no load waits for the one before.
+template <class Number>
+DEVICE void norm_in_registers(float *out, const Number *x, const float *weight, float eps, float minus_offset, u32 width) {
+	Four v[groups], w[groups];
 	float squares = 0;
-	UNROLL for (u32 n = 0; n < held; n++) {
+	UNROLL for (u32 n = 0; n < groups; n++) {
 		u32 at = 4 * (thread() + n * threads), from = at < width ? at : 0;
-		v[n] = take(x, from, from + 4, true), w[n] = take(weight, from, from + 4, true);
+		v[n] = load_four(x, from, from + 4, true), w[n] = load_four(weight, from, from + 4, true);
 		v[n] = at < width ? v[n] : 0; // adds nothing to the sum
 	}
-	UNROLL for (u32 n = 0; n < held; n++)
+	UNROLL for (u32 n = 0; n < groups; n++)
 		UNROLL for (int k = 0; k < 4; k++)
 			squares = fma(v[n][k], v[n][k], squares);
 	float r = inverse_rms(over_block(squares), width, eps);
-	UNROLL for (u32 n = 0; n < held; n++)
+	UNROLL for (u32 n = 0; n < groups; n++)
 		if (u32 at = 4 * (thread() + n * threads); at < width)
-			put(out, at, at + 4, true, (w[n] - less) * (v[n] * r));
+			store_four(out, at, at + 4, true, (w[n] - minus_offset) * (v[n] * r));
 }
 
-template <class N> DEVICE void norm(float *out, const N *x, const float *weight, float eps, float less, u32 width) {
+template <class Number> DEVICE void norm(float *out, const Number *x, const float *weight, float eps, float minus_offset, u32 width) {
 	x += (u64)block() * width, out += (u64)block() * width;
 	bool wide = aligned(out, x, weight) && width % 4 == 0;
-	if (wide && width <= held * 4 * threads)
-		return norm_held(out, x, weight, eps, less, width);
+	if (wide && width <= groups * 4 * threads)
+		return norm_in_registers(out, x, weight, eps, minus_offset, width);
 	float squares = 0;
 	for (u32 i = 4 * thread(); i < width; i += 4 * threads) {
-		Four v = take(x, i, width, wide);
+		Four v = load_four(x, i, width, wide);
 		UNROLL for (int k = 0; k < 4; k++)
 			squares = fma(v[k], v[k], squares);
 	}
 	float r = inverse_rms(over_block(squares), width, eps);
 	for (u32 i = 4 * thread(); i < width; i += 4 * threads)
-		put(out, i, width, wide, (take(weight, i, width, wide) - less) * (take(x, i, width, wide) * r));
+		store_four(out, i, width, wide, (load_four(weight, i, width, wide) - minus_offset) * (load_four(x, i, width, wide) * r));
 }
 
 // With r as above: dx = r · dy · weight − r³ · mean(dy · weight · x) · x.
-template <class N>
-DEVICE void norm_grad_x(float *dx, const float *dy, const N *x, const float *weight, float eps, float less, u32 width) {
+template <class Number>
+DEVICE void norm_grad_x(float *dx, const float *dy, const Number *x, const float *weight, float eps, float minus_offset, u32 width) {
 	x += (u64)block() * width, dy += (u64)block() * width, dx += (u64)block() * width;
 	bool wide = aligned(dx, dy, x, weight) && width % 4 == 0;
-	float squares = 0, along = 0;
+	float squares = 0, dot = 0;
 	for (u32 i = 4 * thread(); i < width; i += 4 * threads) {
-		Four v = take(x, i, width, wide), d = take(dy, i, width, wide) * (take(weight, i, width, wide) - less);
+		Four v = load_four(x, i, width, wide), d = load_four(dy, i, width, wide) * (load_four(weight, i, width, wide) - minus_offset);
 		UNROLL for (int k = 0; k < 4; k++) {
 			squares = fma(v[k], v[k], squares);
-			along = fma(d[k], v[k], along);
+			dot = fma(d[k], v[k], dot);
 		}
 	}
-	float r = inverse_rms(over_block(squares), width, eps), back = over_block(along) / (float)width * r * r;
+	float r = inverse_rms(over_block(squares), width, eps), correction = over_block(dot) / (float)width * r * r;
 	for (u32 i = 4 * thread(); i < width; i += 4 * threads) {
-		Four v = take(x, i, width, wide), d = take(dy, i, width, wide) * (take(weight, i, width, wide) - less);
+		Four v = load_four(x, i, width, wide), d = load_four(dy, i, width, wide) * (load_four(weight, i, width, wide) - minus_offset);
 		UNROLL for (int k = 0; k < 4; k++)
-			d[k] = r * fma(-back, v[k], d[k]);
-		put(dx, i, width, wide, d);
+			d[k] = r * fma(-correction, v[k], d[k]);
+		store_four(dx, i, width, wide, d);
 	}
 }
 
-#define NORM(N, of) \
-	KERNEL rms_norm##of(float *out, const N *x, const float *weight, float eps, float less, u32 width) { \
-		norm(out, x, weight, eps, less, width); \
+#define NORM(Number, suffix) \
+	KERNEL rms_norm##suffix(float *out, const Number *x, const float *weight, float eps, float minus_offset, u32 width) { \
+		norm(out, x, weight, eps, minus_offset, width); \
 	} \
-	KERNEL rms_norm_grad_x##of(float *dx, const float *dy, const N *x, const float *weight, float eps, float less, u32 width) { \
-		norm_grad_x(dx, dy, x, weight, eps, less, width); \
+	KERNEL rms_norm_grad_x##suffix(float *dx, const float *dy, const Number *x, const float *weight, float eps, \
+		float minus_offset, u32 width) { \
+		norm_grad_x(dx, dy, x, weight, eps, minus_offset, width); \
 	}
 NORM(float, )
 NORM(u16, _bf16)
@@ -77,7 +79,7 @@ KERNEL row_scales(float *scales, const float *x, float eps, u32 width) {
 	bool wide = aligned(x) && width % 4 == 0;
 	float squares = 0;
 	for (u32 i = 4 * thread(); i < width; i += 4 * threads) {
-		Four v = take(x, i, width, wide);
+		Four v = load_four(x, i, width, wide);
 		UNROLL for (int k = 0; k < 4; k++)
 			squares = fma(v[k], v[k], squares);
 	}

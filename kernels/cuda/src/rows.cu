@@ -8,7 +8,7 @@ KERNEL gather(float *out, const float *x, const int *rows, u32 width) {
 	float *to = out + (u64)block() * width;
 	bool wide = aligned(out, x) && width % 4 == 0;
 	for (u32 i = 4 * thread(); i < width; i += 4 * threads)
-		put(to, i, width, wide, take(from, i, width, wide));
+		store_four(to, i, width, wide, load_four(from, i, width, wide));
 }
 
 KERNEL gather_bf16(float *out, const u16 *x, const int *rows, u32 width) {
@@ -16,7 +16,7 @@ KERNEL gather_bf16(float *out, const u16 *x, const int *rows, u32 width) {
 	float *to = out + (u64)block() * width;
 	bool wide = aligned(out, x) && width % 4 == 0;
 	for (u32 i = 4 * thread(); i < width; i += 4 * threads)
-		put(to, i, width, wide, take(from, i, width, wide));
+		store_four(to, i, width, wide, load_four(from, i, width, wide));
 }
 
 // The rows of a 4-bit matrix; without a list of rows, all in ascending order.

@@ -9,7 +9,7 @@ KERNEL sum_squares(double *sums, const float *x, u64 n) {
 	bool wide = aligned(x);
 	double sum = 0;
 	for (u64 i = from + 4 * thread(); i < from + chunk; i += 4 * threads) {
-		Four v = take(x, i, n, wide);
+		Four v = load_four(x, i, n, wide);
 		UNROLL for (int k = 0; k < 4; k++)
 			sum = fma((double)v[k], (double)v[k], sum);
 	}

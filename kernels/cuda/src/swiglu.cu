@@ -1,4 +1,5 @@
-// silu(g) · u and gelu(g) · u for rows (g | u) of gate_up [T, 2 width], and their gradients. A block has the next 1,024 columns of a row.
+// silu(gate) · up and gelu(gate) · up for rows (gate | up) of gate_up [T, 2 width], and their gradients. A block has 1,024
+// columns of a row.
 #include "kernel.h"
 
 // 1 / (1 + e^−x), without overflow.
@@ -7,80 +8,80 @@ DEVICE float sigmoid(float x) {
 	return (x < 0 ? e : 1) / (1 + e);
 }
 
-// Rows are f32 or bf16.
-template <class N> struct Place {
-	const N *g, *u;
-	u32 i, t;
+// A thread's four columns of a row of gates and of the row of ups. Numbers are f32 or bf16.
+template <class Number> struct GateUp {
+	const Number *gate, *up;
+	u32 column, row;
 	bool wide;
 };
 
-template <class N> DEVICE Place<N> place(const N *gate_up, u32 width) {
-	Place<N> p;
-	p.t = block();
-	p.i = (block_y() * threads + thread()) * 4;
-	p.g = gate_up + (u64)p.t * 2 * width;
-	p.u = p.g + width;
-	p.wide = aligned(gate_up) && width % 4 == 0;
-	return p;
+template <class Number> DEVICE GateUp<Number> gate_up_at(const Number *gate_up, u32 width) {
+	GateUp<Number> in;
+	in.row = block();
+	in.column = (block_y() * threads + thread()) * 4;
+	in.gate = gate_up + (u64)in.row * 2 * width;
+	in.up = in.gate + width;
+	in.wide = aligned(gate_up) && width % 4 == 0;
+	return in;
 }
 
-template <class N> DEVICE void swiglu_of(float *out, const N *gate_up, u32 width) {
-	Place<N> p = place(gate_up, width);
-	Four g = take(p.g, p.i, width, p.wide), u = take(p.u, p.i, width, p.wide), v;
+template <class Number> DEVICE void swiglu_of(float *out, const Number *gate_up, u32 width) {
+	GateUp<Number> in = gate_up_at(gate_up, width);
+	Four gate = load_four(in.gate, in.column, width, in.wide), up = load_four(in.up, in.column, width, in.wide), result;
 	UNROLL for (int k = 0; k < 4; k++)
-		v[k] = g[k] * sigmoid(g[k]) * u[k];
-	put(out + (u64)p.t * width, p.i, width, p.wide && aligned(out), v);
+		result[k] = gate[k] * sigmoid(gate[k]) * up[k];
+	store_four(out + (u64)in.row * width, in.column, width, in.wide && aligned(out), result);
 }
 
-template <class N> DEVICE void swiglu_grad_of(float *d_gate_up, const float *d_out, const N *gate_up, u32 width) {
-	Place<N> p = place(gate_up, width);
-	Four d = take(d_out + (u64)p.t * width, p.i, width, p.wide && aligned(d_out));
-	Four g = take(p.g, p.i, width, p.wide), u = take(p.u, p.i, width, p.wide), dg, du;
+template <class Number> DEVICE void swiglu_grad_of(float *d_gate_up, const float *d_out, const Number *gate_up, u32 width) {
+	GateUp<Number> in = gate_up_at(gate_up, width);
+	Four d = load_four(d_out + (u64)in.row * width, in.column, width, in.wide && aligned(d_out));
+	Four gate = load_four(in.gate, in.column, width, in.wide), up = load_four(in.up, in.column, width, in.wide), d_gate, d_up;
 	UNROLL for (int k = 0; k < 4; k++) {
-		float s = sigmoid(g[k]);
-		dg[k] = d[k] * u[k] * (s * fma(g[k], 1 - s, 1));
-		du[k] = d[k] * (g[k] * s);
+		float s = sigmoid(gate[k]);
+		d_gate[k] = d[k] * up[k] * (s * fma(gate[k], 1 - s, 1));
+		d_up[k] = d[k] * (gate[k] * s);
 	}
-	float *to = d_gate_up + (u64)p.t * 2 * width;
-	put(to, p.i, width, p.wide && aligned(d_gate_up), dg);
-	put(to + width, p.i, width, p.wide && aligned(d_gate_up), du);
+	float *to = d_gate_up + (u64)in.row * 2 * width;
+	store_four(to, in.column, width, in.wide && aligned(d_gate_up), d_gate);
+	store_four(to + width, in.column, width, in.wide && aligned(d_gate_up), d_up);
 }
 
-// The tanh form of gelu is g times the sigmoid of this, whose derivative is slope.
-DEVICE float inner(float g, float *slope) {
+// The tanh form of gelu is gate times the sigmoid of this argument, whose derivative is slope.
+DEVICE float gelu_argument(float gate, float *slope) {
 	const float c = 1.59576912f, cubic = 0.0713548163f; // 2·sqrt(2/π), and 0.044715 times that
-	float square = g * g;
+	float square = gate * gate;
 	*slope = fma(square, 3 * cubic, c);
-	return g * fma(square, cubic, c);
+	return gate * fma(square, cubic, c);
 }
 
-template <class N> DEVICE void geglu_of(float *out, const N *gate_up, u32 width) {
-	Place<N> p = place(gate_up, width);
-	Four g = take(p.g, p.i, width, p.wide), u = take(p.u, p.i, width, p.wide), v;
+template <class Number> DEVICE void geglu_of(float *out, const Number *gate_up, u32 width) {
+	GateUp<Number> in = gate_up_at(gate_up, width);
+	Four gate = load_four(in.gate, in.column, width, in.wide), up = load_four(in.up, in.column, width, in.wide), result;
 	UNROLL for (int k = 0; k < 4; k++) {
 		float slope;
-		v[k] = g[k] * sigmoid(inner(g[k], &slope)) * u[k];
+		result[k] = gate[k] * sigmoid(gelu_argument(gate[k], &slope)) * up[k];
 	}
-	put(out + (u64)p.t * width, p.i, width, p.wide && aligned(out), v);
+	store_four(out + (u64)in.row * width, in.column, width, in.wide && aligned(out), result);
 }
 
-template <class N> DEVICE void geglu_grad_of(float *d_gate_up, const float *d_out, const N *gate_up, u32 width) {
-	Place<N> p = place(gate_up, width);
-	Four d = take(d_out + (u64)p.t * width, p.i, width, p.wide && aligned(d_out));
-	Four g = take(p.g, p.i, width, p.wide), u = take(p.u, p.i, width, p.wide), dg, du;
+template <class Number> DEVICE void geglu_grad_of(float *d_gate_up, const float *d_out, const Number *gate_up, u32 width) {
+	GateUp<Number> in = gate_up_at(gate_up, width);
+	Four d = load_four(d_out + (u64)in.row * width, in.column, width, in.wide && aligned(d_out));
+	Four gate = load_four(in.gate, in.column, width, in.wide), up = load_four(in.up, in.column, width, in.wide), d_gate, d_up;
 	UNROLL for (int k = 0; k < 4; k++) {
-		float slope, z = inner(g[k], &slope), s = sigmoid(z), rest = sigmoid(-z); // rest is 1 − s, but exact near 0, too
-		dg[k] = d[k] * u[k] * fma(g[k] * s * rest, slope, s);
-		du[k] = d[k] * (g[k] * s);
+		float slope, z = gelu_argument(gate[k], &slope), s = sigmoid(z), complement = sigmoid(-z); // complement is 1 − s, but exact near 0, too
+		d_gate[k] = d[k] * up[k] * fma(gate[k] * s * complement, slope, s);
+		d_up[k] = d[k] * (gate[k] * s);
 	}
-	float *to = d_gate_up + (u64)p.t * 2 * width;
-	put(to, p.i, width, p.wide && aligned(d_gate_up), dg);
-	put(to + width, p.i, width, p.wide && aligned(d_gate_up), du);
+	float *to = d_gate_up + (u64)in.row * 2 * width;
+	store_four(to, in.column, width, in.wide && aligned(d_gate_up), d_gate);
+	store_four(to + width, in.column, width, in.wide && aligned(d_gate_up), d_up);
 }
 
-#define GATE(name, N, of) \
-	KERNEL name##of(float *out, const N *gate_up, u32 width) { name##_of(out, gate_up, width); } \
-	KERNEL name##_grad##of(float *d_gate_up, const float *d_out, const N *gate_up, u32 width) { \
+#define GATE(name, Number, suffix) \
+	KERNEL name##suffix(float *out, const Number *gate_up, u32 width) { name##_of(out, gate_up, width); } \
+	KERNEL name##_grad##suffix(float *d_gate_up, const float *d_out, const Number *gate_up, u32 width) { \
 		name##_grad_of(d_gate_up, d_out, gate_up, width); \
 	}
 GATE(swiglu, float, )

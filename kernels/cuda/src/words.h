@@ -14,6 +14,7 @@ typedef unsigned long long u64;
 DEVICE u32 thread() { return __nvvm_read_ptx_sreg_tid_x(); }
 DEVICE u32 block_y() { return __nvvm_read_ptx_sreg_ctaid_y(); }
 DEVICE void barrier() { __nvvm_bar_sync(0); }
+DEVICE u32 min(u32 a, u32 b) { return a < b ? a : b; }
 
 // A pair of numbers rounded to bf16, the first in the lower half.
 DEVICE u32 rounded(float first, float second) {

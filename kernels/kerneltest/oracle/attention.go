@@ -27,8 +27,8 @@ func firstOf(a kernels.Attn, n int) int {
 	return max(0, n-a.Window)
 }
 
-// bend is cap · tanh(x / cap), and its derivative.
-func bend(x float64, cap float32) (y, slope float64) {
+// softCap is cap · tanh(x / cap), and its derivative.
+func softCap(x float64, cap float32) (y, slope float64) {
 	if cap == 0 {
 		return x, 1
 	}
@@ -89,7 +89,7 @@ func attend(query []float32, a kernels.Attn, n int, at func(j int) (key, value [
 	top := math.Inf(-1)
 	for j := range score {
 		key, _ := at(j)
-		score[j], _ = bend(scale*dot(query, key), a.Cap)
+		score[j], _ = softCap(scale*dot(query, key), a.Cap)
 		top = max(top, score[j])
 	}
 	var sum float64
@@ -121,7 +121,7 @@ func (reference) AttentionGrad(dqkv, dout, qkv, out, lse kernels.Buffer, s kerne
 		mean := dot(dOut, row(out, h.OutWidth(), t)[q:q+h.Dim])
 		for _, j := range path {
 			key, value := stored[j*h.Width()+k:][:h.Dim], stored[j*h.Width()+v:][:h.Dim]
-			score, slope := bend(scale*dot(query, key), h.Cap)
+			score, slope := softCap(scale*dot(query, key), h.Cap)
 			p := math.Exp(score - float64(row(lse, h.Q, t)[head]))
 			dScore := scale * slope * p * (dot(dOut, value) - mean)
 			addScaled(sums[t][q:q+h.Dim], dScore, key)

@@ -132,7 +132,7 @@ func scores(h []float32, m *matrix, l kernels.Logits) (z []float64, lse float64)
 	z = m.dots(h)
 	top := math.Inf(-1)
 	for v := range z {
-		bent, _ := bend(z[v], l.Cap)
+		bent, _ := softCap(z[v], l.Cap)
 		z[v] = float64(l.InvTemp) * bent
 		top = max(top, z[v])
 	}
