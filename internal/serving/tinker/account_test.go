@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed-7879b91d/grpo/internal/badinput"
-	"github.com/seed-7879b91d/grpo/internal/serving/tinker/choir"
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/client"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/multilora"
 	"github.com/seed-7879b91d/grpo/sampler"
 )
 
@@ -37,7 +37,7 @@ func TestEachHasHisOwn(t *testing.T) {
 	m := train(t, n, 1)
 	path, err := m.Save(t.Context(), "one")
 	require.NoError(t, err)
-	v, err := n.Voice(t.Context(), "tiny", "")
+	v, err := n.Sampling(t.Context(), "tiny", "")
 	require.NoError(t, err)
 	_, err = v.Sample(t.Context(), text1, free(1, 2, 1))
 	require.NoError(t, err)
@@ -276,13 +276,13 @@ func TestModelsTakeSeats(t *testing.T) {
 
 // heard is a sampler that records the client of each request.
 type heard struct {
-	Voice
+	Sampler
 	from chan string
 }
 
-func (h heard) Sample(ctx context.Context, w *choir.Adapter, r sampler.Request) ([]sampler.Rollout, error) {
+func (h heard) Sample(ctx context.Context, w *multilora.Adapter, r sampler.Request) ([]sampler.Rollout, error) {
 	h.from <- r.From
-	return h.Voice.Sample(ctx, w, r)
+	return h.Sampler.Sample(ctx, w, r)
 }
 
 // Sampling requests queue with the other requests of their key, also of other protocols.
@@ -290,10 +290,10 @@ func TestSamplesStandInTheLineOfTheirKey(t *testing.T) {
 	from := make(chan string, 1)
 	s := serve(t, t.TempDir(), keyed, func(o *Options) {
 		base := *o.Bases[0]
-		base.Voice = heard{base.Voice, from}
+		base.Sampler = heard{base.Sampler, from}
 		o.Bases = []*Base{&base}
 	})
-	v, err := s.as("ada").connect(t).Voice(t.Context(), "tiny", "")
+	v, err := s.as("ada").connect(t).Sampling(t.Context(), "tiny", "")
 	require.NoError(t, err)
 	_, err = v.Sample(t.Context(), text1, free(1, 2, 1))
 	require.NoError(t, err)

@@ -108,11 +108,11 @@ func TestSessionsAreInTheStore(t *testing.T) {
 	made := s.get(t, "POST", "create_session", map[string]any{"tags": []string{"a"}, "user_metadata": map[string]any{"run": "x"}})
 	n := &client.Session{Client: s.Client, ID: made["session_id"].(string)}
 	m := train(t, n, 1)
-	named, err := n.Voice(t.Context(), "tiny", "")
+	named, err := n.Sampling(t.Context(), "tiny", "")
 	require.NoError(t, err)
-	var unnamed []*client.Voice
+	var unnamed []*client.Sampling
 	for range 3 {
-		v, err := m.Voice(t.Context())
+		v, err := m.Sampling(t.Context())
 		require.NoError(t, err)
 		_, err = v.Sample(t.Context(), text1, free(1, 2, 1))
 		require.NoError(t, err)

@@ -67,7 +67,7 @@ func TestWeightsThatAreFarOff(t *testing.T) {
 	_, err = f.Wait(t.Context())
 	require.ErrorContains(t, err, "user: data 0: its log-probabilities are not finite")
 	require.ErrorContains(t, err, "load_weights of an earlier checkpoint")
-	v, err := m.Voice(t.Context())
+	v, err := m.Sampling(t.Context())
 	require.NoError(t, err)
 	_, err = v.Sample(t.Context(), text1, client.Ask{Params: map[string]any{"max_tokens": 4}})
 	require.ErrorContains(t, err, "user: the training of "+v.ID+" has diverged")
@@ -158,7 +158,7 @@ func (s *site) ask(t *testing.T, method, path string) *http.Response {
 // Integers may be written as 1.0.
 func TestWholeNumbersInOtherWords(t *testing.T) {
 	s := serve(t, t.TempDir())
-	v, err := s.connect(t).Voice(t.Context(), "tiny", "")
+	v, err := s.connect(t).Sampling(t.Context(), "tiny", "")
 	require.NoError(t, err)
 	want, err := v.Sample(t.Context(), text1, client.Ask{Params: map[string]any{"max_tokens": 3, "seed": 5, "top_k": 7, "stop": []int{}}})
 	require.NoError(t, err)

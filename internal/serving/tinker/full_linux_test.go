@@ -94,7 +94,7 @@ func TestADiskWithoutFiles(t *testing.T) {
 	calls := map[string]func() error{
 		"create_session":          func() error { _, err := s.Connect(t.Context()); return err },
 		"create_model":            func() error { _, err := n.Train(t.Context(), "tiny", 4, 1); return err },
-		"create_sampling_session": func() error { _, err := n.Voice(t.Context(), "tiny", ""); return err },
+		"create_sampling_session": func() error { _, err := n.Sampling(t.Context(), "tiny", ""); return err },
 		"publish": func() error {
 			return s.Call(t.Context(), "POST", "training_runs/"+m.ID+"/checkpoints/weights/one/publish", nil, nil)
 		},
@@ -111,7 +111,7 @@ func TestADiskWithoutFiles(t *testing.T) {
 	for name, save := range map[string]func() error{
 		"save_weights":             func() error { _, err := m.Save(t.Context(), "two"); return err },
 		"save_weights_for_sampler": func() error { _, err := m.SaveSampler(t.Context(), "two"); return err },
-		"without a name":           func() error { _, err := m.Voice(t.Context()); return err },
+		"without a name":           func() error { _, err := m.Sampling(t.Context()); return err },
 	} {
 		var failed *client.Failed
 		err := save()

@@ -43,8 +43,8 @@ func stretch(ctx context.Context, m *client.Training, step int) (saw string, err
 	case 1:
 		_, err = m.Save(ctx, fmt.Sprint("at", step))
 	case 2:
-		var v *client.Voice
-		if v, err = m.Voice(ctx); err != nil {
+		var v *client.Sampling
+		if v, err = m.Sampling(ctx); err != nil {
 			return "", err
 		}
 		var s wire.Sampled

@@ -86,7 +86,7 @@ func TestAModelThatWasHalfMade(t *testing.T) {
 // A top-k larger than the vocabulary means all tokens.
 func TestTopKBeyond32Bits(t *testing.T) {
 	s := serve(t, t.TempDir())
-	v, err := s.connect(t).Voice(t.Context(), "tiny", "")
+	v, err := s.connect(t).Sampling(t.Context(), "tiny", "")
 	require.NoError(t, err)
 	draw := func(k int64) []int32 {
 		ask := free(1, 20, 5)
@@ -153,7 +153,7 @@ func TestASampleOfWhatIsSavedAgain(t *testing.T) {
 		learned(t, m, crossEntropy(lesson(text1, 3, 1)))
 		stepped(t, m, 1e-2)
 	}
-	v, err := n.Voice(t.Context(), "", path)
+	v, err := n.Sampling(t.Context(), "", path)
 	require.NoError(t, err)
 	known, err := s.server.samplingSession(v.ID)
 	require.NoError(t, err)

@@ -77,7 +77,7 @@ func TestNamesThatNobodyReads(t *testing.T) {
 func TestNamesThatAreRefusedAtOnce(t *testing.T) {
 	s := serve(t, t.TempDir())
 	n := s.connect(t)
-	v, err := n.Voice(t.Context(), "tiny", "")
+	v, err := n.Sampling(t.Context(), "tiny", "")
 	require.NoError(t, err)
 	prompt := func(chunk map[string]any) map[string]any { return map[string]any{"chunks": []any{chunk}} }
 	text := map[string]any{"type": "encoded_text", "tokens": text1}

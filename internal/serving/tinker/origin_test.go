@@ -65,7 +65,7 @@ func TestAdaptersKnowTheirBase(t *testing.T) {
 	}
 	sample := func(t *testing.T, s *site, path string) error {
 		n.Client = s.Client
-		v, err := n.Voice(t.Context(), "", path)
+		v, err := n.Sampling(t.Context(), "", path)
 		require.NoError(t, err)
 		_, err = v.Sample(t.Context(), text1, client.Ask{Params: map[string]any{"max_tokens": 2}})
 		return err

@@ -29,7 +29,7 @@ func TestWhatIsNotMadeOfYetIsBounded(t *testing.T) {
 	s := serve(t, t.TempDir(), keyed)
 	ada := s.as("ada")
 	n := ada.connect(t)
-	v, err := n.Voice(t.Context(), "tiny", "")
+	v, err := n.Sampling(t.Context(), "tiny", "")
 	require.NoError(t, err)
 	m := train(t, n, 1)
 	account := s.server.account("ada")
@@ -68,7 +68,7 @@ func TestWhatIsNotMadeOfYetIsBounded(t *testing.T) {
 func TestAPromptIsNoData(t *testing.T) {
 	s := serve(t, t.TempDir(), keyed)
 	ada := s.as("ada")
-	v, err := ada.connect(t).Voice(t.Context(), "tiny", "")
+	v, err := ada.connect(t).Sampling(t.Context(), "tiny", "")
 	require.NoError(t, err)
 	ask := func(more string) int {
 		r := httptest.NewRequest("POST", prefix+"asample", strings.NewReader(`{"sampling_session_id":"`+v.ID+

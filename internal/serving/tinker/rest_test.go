@@ -217,7 +217,7 @@ func TestAStoreIsOpenedAgain(t *testing.T) {
 	s := serve(t, dir)
 	s.get(t, "POST", "session_heartbeat", map[string]string{"session_id": id})
 	v := &client.Session{Client: s.Client, ID: id}
-	named, err := v.Voice(t.Context(), "", path)
+	named, err := v.Sampling(t.Context(), "", path)
 	require.NoError(t, err)
 	_, err = named.Sample(t.Context(), text1, free(1, 2, 1))
 	require.NoError(t, err)

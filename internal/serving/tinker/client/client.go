@@ -142,8 +142,8 @@ func (c *Client) Wait(ctx context.Context, request string) ([]byte, error) {
 // Session is a client's session.
 type Session struct {
 	*Client
-	ID             string
-	models, voices int64
+	ID                string
+	models, samplings int64
 }
 
 // Connect creates a session.

@@ -185,7 +185,7 @@ func (s *Server) sample(ctx context.Context, v *samplingSession, q *wire.Sample)
 		return out, err
 	}
 	request.From = s.owner(v.Session)
-	rollouts, err := base.Voice.Sample(ctx, w, request)
+	rollouts, err := base.Sampler.Sample(ctx, w, request)
 	if err != nil {
 		return out, err
 	}

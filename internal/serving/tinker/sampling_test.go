@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed-7879b91d/grpo/internal/serving/tinker/choir"
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/client"
+	"github.com/seed-7879b91d/grpo/internal/serving/tinker/multilora"
 	"github.com/seed-7879b91d/grpo/internal/serving/tinker/wire"
 	"github.com/seed-7879b91d/grpo/lora"
 	"github.com/seed-7879b91d/grpo/sampler"
@@ -34,13 +34,13 @@ func TestASamplingSessionDoesNotMove(t *testing.T) {
 		stepped(t, m, 1e-2)
 	}
 	teach()
-	unnamed, err := m.Voice(t.Context())
+	unnamed, err := m.Sampling(t.Context())
 	require.NoError(t, err)
 	path, err := m.SaveSampler(t.Context(), "here")
 	require.NoError(t, err)
-	named, err := n.Voice(t.Context(), "", path)
+	named, err := n.Sampling(t.Context(), "", path)
 	require.NoError(t, err)
-	base, err := n.Voice(t.Context(), "tiny", "")
+	base, err := n.Sampling(t.Context(), "tiny", "")
 	require.NoError(t, err)
 
 	first, err := unnamed.Sample(t.Context(), text1, free(3, 6, 5))
@@ -92,7 +92,7 @@ func TestASamplingSessionOfANameThatIsSavedAgain(t *testing.T) {
 	m := train(t, n, 2)
 	path, err := m.SaveSampler(t.Context(), "here")
 	require.NoError(t, err)
-	v, err := n.Voice(t.Context(), "", path)
+	v, err := n.Sampling(t.Context(), "", path)
 	require.NoError(t, err)
 	first, err := v.Sample(t.Context(), text1, free(3, 6, 5))
 	require.NoError(t, err)
@@ -101,7 +101,7 @@ func TestASamplingSessionOfANameThatIsSavedAgain(t *testing.T) {
 	got[map[string]any](t)(m.Do(t.Context(), "save_weights_for_sampler", map[string]any{"path": "here", "overwrite": true}))
 	_, err = v.Sample(t.Context(), text1, free(3, 6, 5))
 	require.ErrorContains(t, err, "user: "+path+" was saved again since this sampling session was made")
-	v, err = n.Voice(t.Context(), "", path)
+	v, err = n.Sampling(t.Context(), "", path)
 	require.NoError(t, err)
 	newer, err := v.Sample(t.Context(), text1, free(3, 6, 5))
 	require.NoError(t, err)
@@ -125,7 +125,7 @@ func requireTop(t *testing.T, s wire.Sampled, all []int32) {
 // A stop token ends a completion and is part of it.
 func TestStopsAreKept(t *testing.T) {
 	s := serve(t, t.TempDir())
-	v, err := s.connect(t).Voice(t.Context(), "tiny", "")
+	v, err := s.connect(t).Sampling(t.Context(), "tiny", "")
 	require.NoError(t, err)
 	whole, err := v.Sample(t.Context(), text1, free(1, 12, 9))
 	require.NoError(t, err)
@@ -162,7 +162,7 @@ func TestStopTextsAreNoTokens(t *testing.T) {
 
 func TestQuestionsThatAreWrong(t *testing.T) {
 	s := serve(t, t.TempDir())
-	v, err := s.connect(t).Voice(t.Context(), "tiny", "")
+	v, err := s.connect(t).Sampling(t.Context(), "tiny", "")
 	require.NoError(t, err)
 	for want, ask := range map[string]client.Ask{
 		"prompt: 7 tokens and max_tokens 1000":    free(1, 1000, 0),
@@ -195,7 +195,7 @@ func TestQuestionsThatAreWrong(t *testing.T) {
 // A repeated request gets the same answer, and its sequence number cannot be used for another.
 func TestARequestToSampleIsDrawnOnce(t *testing.T) {
 	s := serve(t, t.TempDir())
-	v, err := s.connect(t).Voice(t.Context(), "tiny", "")
+	v, err := s.connect(t).Sampling(t.Context(), "tiny", "")
 	require.NoError(t, err)
 	v.Seq = 1_000_000_000_000_000_007
 	loose := client.Ask{Params: map[string]any{"max_tokens": 8, "stop": []int{}}} // without a seed
@@ -219,7 +219,7 @@ func TestNothingIsLoadedAtTheEnd(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	errs, loading, goOn, loads := make(chan error), make(chan bool), make(chan bool), atomic.Int32{}
 	sample := func(id string) {
-		_, err := all[0].Voice.Sample(ctx, &choir.Adapter{ID: id, Load: func() (*lora.Adapter, error) {
+		_, err := all[0].Sampler.Sample(ctx, &multilora.Adapter{ID: id, Load: func() (*lora.Adapter, error) {
 			if loads.Add(1) == 1 {
 				loading <- true
 				<-goOn
