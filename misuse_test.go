@@ -59,7 +59,7 @@ func TestAPolicyIsNotGoneOnWithAfterAPanic(t *testing.T) {
 		if policies[hash] = true; len(policies) == 2 {
 			panic("at the second update")
 		}
-		return push(s)
+		return ownLoss(s)
 	}
 	tr, _ = setup{dir: t.TempDir(), words: []string{"eval_every=-1"}, options: []Option{WithLoss(own)}}.open(t)
 	recovered(t, tr, StepOptions{Iterations: 2})
