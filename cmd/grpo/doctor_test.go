@@ -15,7 +15,7 @@ import (
 const noDriver = "/no/such/library.so"
 
 func TestDoctor(t *testing.T) {
-	needsCells(t)
+	needsSandbox(t)
 	t.Setenv("SANDBOX_URL", "")
 	t.Setenv("GRPO_CUDA_LIB", noDriver)
 	out, errOut, code := shell(t, "", "doctor")
