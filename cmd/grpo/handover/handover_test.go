@@ -75,7 +75,7 @@ func TestARunIsHandedOver(t *testing.T) {
 	run := trained(t)
 	t.Run("model", func(t *testing.T) { exported(t, run) })
 	t.Run("package", func(t *testing.T) { packaged(t, run) })
-	t.Run("card", func(t *testing.T) { carded(t, run) })
+	t.Run("card", func(t *testing.T) { testCardOfOtherData(t, run) })
 	t.Run("hub", func(t *testing.T) { published(t, run) })
 }
 
@@ -167,7 +167,7 @@ func packaged(t *testing.T, run string) {
 }
 
 // The card of a run that continued with other data has the fingerprint of the data of its step, and no count of problems of other data.
-func carded(t *testing.T, run string) {
+func testCardOfOtherData(t *testing.T, run string) {
 	path := filepath.Join(run, "manifest.json")
 	was, err := os.ReadFile(path)
 	require.NoError(t, err)

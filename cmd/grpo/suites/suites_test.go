@@ -211,7 +211,7 @@ func TestContamination(t *testing.T) {
 	require.Len(t, problems, 3)
 	require.NotEmpty(t, a.SHA256)
 	c := &Contamination{Against: []Against{{Source: path, Problems: 3}}}
-	c.count(append(alike("other", problems[1:2], held), alike(path, problems, held)...))
+	c.count(append(similarQuestions("other", problems[1:2], held), similarQuestions(path, problems, held)...))
 	require.Equal(t, []int{1, 1, 2}, []int{c.Same, c.Near, len(c.Worst)})
 	require.Equal(t, []string{"a", path + ":1", "b", "7"},
 		[]string{c.Worst[0].Problem, c.Worst[0].Other, c.Worst[1].Problem, c.Worst[1].Other})
@@ -238,7 +238,7 @@ func TestStrings(t *testing.T) {
 	p.Options.From = time.Date(2024, 8, 1, 0, 0, 0, 0, time.UTC)
 	p.Options.Difficulty = "hard"
 	require.Equal(t, "LiveCodeBench, code generation, 2024-08-01 to the last, hard", p.String())
-	require.Equal(t, "````\na\n```python\nx\n```\n````", block("a\n```python\nx\n```\n"))
+	require.Equal(t, "````\na\n```python\nx\n```\n````", fencedBlock("a\n```python\nx\n```\n"))
 	var out strings.Builder
 	require.NoError(t, (&Judged{Refused: 1}).Print(&out))
 	require.Contains(t, out.String(), "\n1 problem left out, whose tests fit no known shape\n")
