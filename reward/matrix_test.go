@@ -66,7 +66,7 @@ func matrix(skip string, every int) (completions []Completion, want []Verdict, n
 		}
 		programs[name], verdicts[name] = Completion{Problem: p, Text: fenced(code)}, want
 	}
-	for name, code := range honest {
+	for name, code := range correctPrograms {
 		add("honest "+name, sum, code, AC)
 	}
 	for name, code := range honestCalls {

@@ -60,12 +60,12 @@ func TestACacheWithoutLinks(t *testing.T) {
 func TestADownloadThatGetsNowhere(t *testing.T) {
 	for says, answer := range map[string]func(h *fakeHub, n int32) func(http.ResponseWriter, *http.Request) bool{
 		"damaged": func(h *fakeHub, n int32) func(http.ResponseWriter, *http.Request) bool {
-			return cut(&fakeHub{large: map[string][]byte{large: append([]byte{1}, h.large[large][1:]...)}}, 200_000)
+			return cutTransfer(&fakeHub{large: map[string][]byte{large: append([]byte{1}, h.large[large][1:]...)}}, 200_000)
 		},
 		"unexpected EOF": func(h *fakeHub, n int32) func(http.ResponseWriter, *http.Request) bool {
 			return func(w http.ResponseWriter, r *http.Request) bool {
 				r.Header.Del("Range")
-				return cut(h, []int{100_000, 200_000}[n%2])(w, r)
+				return cutTransfer(h, []int{100_000, 200_000}[n%2])(w, r)
 			}
 		},
 	} {

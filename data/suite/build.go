@@ -219,7 +219,7 @@ func (s *Suite) shots(ctx context.Context, o Options) (shots []Item, err error) 
 	if err != nil && !errors.Is(err, errEnough) {
 		return nil, badinput.Errorf("--shots %d: %w; or type --shots 0 --style chat", o.Shots, err)
 	}
-	slices.SortStableFunc(shots, func(a, b Item) int { return cmp.Compare(rank(a), rank(b)) })
+	slices.SortStableFunc(shots, func(a, b Item) int { return cmp.Compare(exampleOrder(a), exampleOrder(b)) })
 	if len(shots) < o.Shots {
 		return nil, badinput.Errorf("--shots %d: %s has only %d examples besides the problems; type --shots "+
 			"%d", o.Shots, source, len(shots), len(shots))
@@ -227,8 +227,8 @@ func (s *Suite) shots(ctx context.Context, o Options) (shots []Item, err error) 
 	return shots[:o.Shots], nil
 }
 
-// rank sorts the examples that papers use first.
-func rank(p Item) int {
+// exampleOrder sorts the examples that papers use first.
+func exampleOrder(p Item) int {
 	for i, task := range exampleTasks {
 		if p.ID == fmt.Sprintf("%s/%d", nameMBPP, task) || p.ID == fmt.Sprintf("%s/%d", nameSanitized, task) {
 			return i

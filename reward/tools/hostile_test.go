@@ -57,7 +57,7 @@ func TestHostilePrograms(t *testing.T) {
 		}
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			k := openKit(t, data.Problem{Kind: data.Stdin}, tight(j))
+			k := openKit(t, data.Problem{Kind: data.Stdin}, shortLimits(j))
 			start := time.Now()
 			text := ask(t, k, "trace", map[string]any{"code": p.code})
 			require.Less(t, time.Since(start), 2*time.Minute)

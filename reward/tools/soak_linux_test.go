@@ -47,7 +47,7 @@ func nothingIsLeft(t *testing.T, j *reward.Judge) {
 		{"run_tests", "open('/tmp/file', 'w')", "0 of 1 public tests pass"},
 	}
 	converse := func(n int) {
-		o := tight(j)
+		o := shortLimits(j)
 		o.Group = strconv.Itoa(n % 7)
 		k, err := Open(t.Context(), &p, o) // openKit would have the test keep it to its end
 		if err != nil {
