@@ -60,14 +60,14 @@ func TestAStepOnTrialTakesLittleMemory(t *testing.T) {
 	})
 }
 
-// lost is a backend whose sums are wrong, like those of a broken card.
-type lost struct{ kernels.Backend }
+// wrongSums is a backend whose sums are wrong, like those of a broken card.
+type wrongSums struct{ kernels.Backend }
 
-func (b lost) SumSquares(out, x kernels.Buffer, n int) { b.Upload(out, []float64{math.Inf(1)}) }
+func (b wrongSums) SumSquares(out, x kernels.Buffer, n int) { b.Upload(out, []float64{math.Inf(1)}) }
 
 // A non-finite norm is an error even if no gradient explains it: a step that did not happen is not ignored.
 func TestANormThatNoGradientExplains(t *testing.T) {
-	p := newProblem(t, lost{kerneltest.NewReference()}, draws(1, 3), Defaults())
+	p := newProblem(t, wrongSums{kerneltest.NewReference()}, draws(1, 3), Defaults())
 	u, err := p.Step(1)
 	if err == nil || !strings.Contains(err.Error(), "the norm of the gradients is +Inf, but every one of them is finite") || u.Step != 0 {
 		t.Errorf("step %d: %v", u.Step, err)
