@@ -29,8 +29,8 @@ type texts struct {
 // place is the position of a choice's next token in its text: in the prompt, which shows control tokens, or after it.
 type place struct {
 	prompt *tokenizer.Stream
-	speech *speech // without stop strings
-	offset int     // in characters
+	speech *textReleaser // without stop strings
+	offset int           // in characters
 }
 
 func (f *texts) begin() *place {
@@ -99,7 +99,7 @@ func (f *texts) more(c *choice, d delta) any {
 	return f.line(l)
 }
 
-func (f *texts) last(c *choice, d delta, r *ended) (lines []any) {
+func (f *texts) last(c *choice, d delta, r *finishedChoice) (lines []any) {
 	if !d.empty() || len(d.tokens) > 0 && f.logprobs {
 		lines = append(lines, f.more(c, d))
 	}
@@ -117,7 +117,7 @@ func (f *texts) usage(u usage) any {
 	}{f.head(), []textChoice{}, u}
 }
 
-func (f *texts) whole(choices []*choice, all []*ended, u usage) any {
+func (f *texts) whole(choices []*choice, all []*finishedChoice, u usage) any {
 	list := make([]textChoice, len(all))
 	for i, e := range all {
 		l := textChoice{Index: choices[i].index, Finish: &e.finish}
@@ -132,7 +132,7 @@ func (f *texts) whole(choices []*choice, all []*ended, u usage) any {
 			l.Text = asked.text + l.Text
 		}
 		if f.logprobs {
-			var before []spoken
+			var before []textToken
 			if f.echo {
 				before = scored(asked.tokens, e.Rollout)
 			}
@@ -151,7 +151,7 @@ func (f *texts) whole(choices []*choice, all []*ended, u usage) any {
 }
 
 // likelihood lists the tokens from a position on. The first prompt of them are the prompt's.
-func (f *texts) likelihood(tokens []spoken, prompt int, at *place) *textLogs {
+func (f *texts) likelihood(tokens []textToken, prompt int, at *place) *textLogs {
 	if !f.logprobs {
 		return nil
 	}

@@ -37,7 +37,7 @@ func vowels(_ context.Context, c reward.Completion) (reward.Score, error) {
 	return reward.Score{Reward: float64(n) / float64(1+len(c.Text)), Verdict: reward.WA}, nil
 }
 
-var own = []grpo.Option{grpo.WithGrader(reward.GraderFunc(vowels))}
+var vowelsGrader = []grpo.Option{grpo.WithGrader(reward.GraderFunc(vowels))}
 
 // base is the configuration of a server.
 func base(t testing.TB, words ...string) *configs.Config {
@@ -85,7 +85,7 @@ func newServer(t *testing.T) *server {
 }
 
 func (s *server) start(o Options) {
-	o.Store, o.Config, o.Host, o.Trainer = s.store, base(s.t), s.host, own
+	o.Store, o.Config, o.Host, o.Trainer = s.store, base(s.t), s.host, vowelsGrader
 	o.Models = []serving.NamedDir{{Name: "tiny", Dir: "tiny"}}
 	var err error
 	s.Server, err = New(o)
@@ -147,7 +147,7 @@ func local(t *testing.T, words ...string) (adapter string, metrics []grpo.Metric
 	b := backendtest.CPU(t, cpu.Options{Threads: 1})
 	defer b.Close()
 	words = append(words, "data="+file, "data_split=all", "run_dir="+filepath.Join(dir, "run"), "order=serial") // the order of newServer
-	tr, err := grpo.Open(t.Context(), base(t, words...), b, nil, own...)
+	tr, err := grpo.Open(t.Context(), base(t, words...), b, nil, vowelsGrader...)
 	require.NoError(t, err)
 	defer tr.Close()
 	for _, subset := range [][]data.Problem{nil, problems()[1:3]} {
@@ -159,10 +159,10 @@ func local(t *testing.T, words ...string) (adapter string, metrics []grpo.Metric
 	require.NoError(t, err)
 	saved, err := tr.Save(t.Context())
 	require.NoError(t, err)
-	return read1(t, filepath.Join(saved, "adapter")), metrics, groups
+	return readWeights(t, filepath.Join(saved, "adapter")), metrics, groups
 }
 
-func read1(t *testing.T, dir string) string {
+func readWeights(t *testing.T, dir string) string {
 	text, err := os.ReadFile(filepath.Join(dir, "adapter_model.safetensors"))
 	require.NoError(t, err)
 	return string(text)
@@ -215,7 +215,7 @@ func TestARunFromElsewhere(t *testing.T) {
 	require.NotEqual(t, alone, s.says("mine"))
 	dir := filepath.Join(t.TempDir(), "adapter")
 	require.NoError(t, r.Download(t.Context(), saved, dir))
-	require.True(t, adapter == read1(t, dir))
+	require.True(t, adapter == readWeights(t, dir))
 
 	taught := s.says("mine")
 	_, err = r.Finish(t.Context())

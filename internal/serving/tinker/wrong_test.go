@@ -34,7 +34,7 @@ func TestAWrongRequestUsesItsNumberUp(t *testing.T) {
 	err := s.Call(t.Context(), "POST", "forward_backward", map[string]any{"model_id": m.ID, "seq_id": 3}, nil)
 	require.ErrorContains(t, err, "expected protobuf, found Content-Type \\\"application/json\\\"")
 	s.refused(t, http.StatusBadRequest, "POST", "forward_backward", []byte("{}"))
-	learned(t, m, crossEntropy(lesson(text1, 3, 1))) // the sequence number is free
+	awaitGradient(t, m, crossEntropy(weightedDatum(tokens1, 3, 1))) // the sequence number is free
 }
 
 // Numbers that Python writes and JSON does not have fail the request by the name of their field, and the next request does not wait.

@@ -20,7 +20,7 @@ func TestAStoreThatFillsUpFast(t *testing.T) {
 	}
 	require.ErrorContains(t, s.Room(most), "the store has 2 MB of the 1 that it may take")
 	require.ErrorContains(t, s.Room(s.room.used), "that it may take", "all that it may")
-	require.EqualValues(t, 50, spare(1000), "a twentieth")
+	require.EqualValues(t, 50, reserveOf(1000), "a twentieth")
 	require.NoError(t, os.Remove(filepath.Join(r.dir, "much")))
 	for asked = 1; s.Room(most) != nil; asked++ {
 		require.Less(t, asked, few)
