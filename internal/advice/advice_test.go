@@ -330,7 +330,7 @@ func TestAnOwnGraderThatCallsNothingCorrect(t *testing.T) {
 // A jump halves the rate; after one of the first updates the new rate depends on how far it went, and the policy before it is the better
 // one.
 func TestAJumpOfTheFirstUpdates(t *testing.T) {
-	for updates, factor := range map[int]float64{3: calmer(0.2), 30: leastDown} {
+	for updates, factor := range map[int]float64{3: rateForGoalKL(0.2), 30: leastDown} {
 		var a Advisor
 		said := a.OnStep(Step{Number: updates, Updates: updates, Format: 0.9, Updated: true, KL: 0.2, LearningRate: 1e-3})
 		require.Equal(t, []string{"policy jumps"}, rules(said))

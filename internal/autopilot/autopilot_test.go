@@ -99,13 +99,13 @@ func TestAQuietRunIsLeftAlone(t *testing.T) {
 }
 
 // The divergence grows with the square of the rate, and is about 1e-3 at 0.01.
-func square(rate float64) float64 { return min(rate*rate*10, 3) }
+func klOfRate(rate float64) float64 { return min(rate*rate*10, 3) }
 
 // A rate far from one that moves the policy well is corrected within a few steps: a hundred steps at 0.0067 give 3 nats.
 func TestARateIsFound(t *testing.T) {
 	for _, rate := range []float64{0.3, 10, 0.01 / 30, 0.01 / 1000} {
 		w := newSimulation()
-		w.pilot.Own[Rate], w.kl = rate, square
+		w.pilot.Own[Rate], w.kl = rate, klOfRate
 		w.right = func(_ int, p *Pilot) int {
 			if p.Value(Rate) > 0.1 {
 				return 0
@@ -142,7 +142,7 @@ func TestFirstStepsTellNoPace(t *testing.T) {
 	w := newSimulation()
 	w.pilot.Own[Rate] = 0.01 / 100
 	w.kl = func(rate float64) float64 {
-		kl := square(rate)
+		kl := klOfRate(rate)
 		if w.step <= 5 {
 			kl *= 10
 		}

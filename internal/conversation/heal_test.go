@@ -22,7 +22,7 @@ func TestHealing(t *testing.T) {
 	words := filepath.Join(t.TempDir(), "words")
 	const all = "{{.Program}} {{.Verdict}} {{.Test}}/{{.Of}} {{.Outcome}} {{.Input}} {{.Expected}} {{.Got}}\n"
 	require.NoError(t, os.WriteFile(words, []byte(all), 0o644))
-	cfg, l, j, p := place(t, "heal_template="+words, "turn_reward=discounted", "turn_discount=0.25", "public_tests=2")
+	cfg, l, j, p := openParts(t, "heal_template="+words, "turn_reward=discounted", "turn_discount=0.25", "public_tests=2")
 	r, err := Open(t.Context(), cfg, l, j, &sources.Problems{}, nil)
 	require.NoError(t, err)
 	e, err := r.env.Open(t.Context(), &p)
@@ -75,7 +75,7 @@ func TestHealing(t *testing.T) {
 
 // If tests may not be shown, the run says so at its start, with the number of problems.
 func TestHealingWithoutTestsToShow(t *testing.T) {
-	cfg, l, j, p := place(t, "public_tests=0")
+	cfg, l, j, p := openParts(t, "public_tests=0")
 	seen := p.WithTests(data.Test{Stdin: "37\n", Stdout: "42\n"}, data.Test{Stdin: "5\n", Stdout: "10\n", Public: true})
 	answer := data.Problem{ID: "word", Kind: data.Answer}
 	own, err := judging.Open(t.Context(), cfg, reward.GraderFunc(nil), nil, &sources.Problems{}, func(string) {})

@@ -20,7 +20,7 @@ import (
 // script plays an episode with these texts as the model's turns, and returns the tokens after the prompt.
 func script(t *testing.T, k *Talk, env Environment, start Start, texts ...string) (*attempt, sampler.Rollout) {
 	t.Helper()
-	p, err := k.open(t.Context(), 2000, env, start, hot)
+	p, err := k.open(t.Context(), 2000, env, start, sampleParams)
 	require.NoError(t, err)
 	p.work = new(sync.WaitGroup)
 	var r sampler.Rollout
@@ -49,8 +49,8 @@ const (
 
 // Calls are parsed from the model's turns by the notation of its chat format, if it was offered tools.
 func TestCallsAreHeard(t *testing.T) {
-	k, _, _ := talk(t, sampler.Options{MaxLength: 320})
-	q := &quiz{}
+	k, _, _ := newTalk(t, sampler.Options{MaxLength: 320})
+	q := &fakeEnv{}
 	try, _ := script(t, k, q, withTools(), twoCalls, noCall, "done")
 	said := q.turns[0]
 	require.Equal(t, "Let me see.", said[0].Text)
@@ -89,7 +89,7 @@ var _ Kit = (*tools.Kit)(nil)
 
 // A model calls tools, gets their results and errors of its calls, and its last turn is graded.
 func TestAnEnvironmentWithTools(t *testing.T) {
-	k, _, _ := talk(t, sampler.Options{MaxLength: 320})
+	k, _, _ := newTalk(t, sampler.Options{MaxLength: 320})
 	closed := 0
 	graded := reward.GraderFunc(func(_ context.Context, c reward.Completion) (reward.Score, error) {
 		return reward.Score{Reward: float64(len(c.Text))}, nil
@@ -122,14 +122,14 @@ func TestAnEnvironmentWithTools(t *testing.T) {
 
 // A grader is an environment of one turn.
 func TestAGraderIsAnEnvironment(t *testing.T) {
-	k, _, e := talk(t, sampler.Options{MaxLength: 320})
+	k, _, e := newTalk(t, sampler.Options{MaxLength: 320})
 	grade := reward.GraderFunc(func(_ context.Context, c reward.Completion) (reward.Score, error) {
 		if c.Problem.ID == "down" {
 			return reward.Score{Excluded: reward.ExcludedInfra, Note: "no sandbox"}, nil
 		}
 		return reward.Score{Reward: float64(len(c.Text) + c.Tokens)}, nil
 	})
-	played, err := k.Play(t.Context(), e, Graded(grade), starts("a", "down"), hot, nil)
+	played, err := k.Play(t.Context(), e, Graded(grade), starts("a", "down"), sampleParams, nil)
 	require.NoError(t, err)
 	for _, got := range played[:2] {
 		require.Equal(t, Over, got.Ending)

@@ -120,7 +120,7 @@ func TestLatestSteps(t *testing.T) {
 
 // An update costs the same after ten thousand steps as after four hundred.
 func TestALatestStepCostsTheSameHoweverLongTheRun(t *testing.T) {
-	files := tenThousand()
+	files := longRun()
 	reading := func(steps int) (bytes uint64) {
 		dir := t.TempDir()
 		for name, text := range files {
