@@ -41,7 +41,7 @@ func TestAStepThatPanicsIsUndone(t *testing.T) {
 		tr, _ = setup{words: none, options: []Option{own}}.open(t)
 		cursor := tr.Pool().Cursor()
 		recovered(t, tr, StepOptions{})
-		require.Equal(t, cursor, tr.Pool().Cursor(), "the problems are not lost")
+		require.Equal(t, cursor, tr.Pool().Cursor(), "the pool's cursor is as before")
 		panics = false
 		got, err := tr.Step(t.Context(), nil, StepOptions{})
 		require.NoError(t, err)

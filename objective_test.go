@@ -45,7 +45,7 @@ func TestAdvantagesOfTokens(t *testing.T) {
 	all := datums(groups)
 	require.Len(t, all, 2)
 	for i, want := range [][]float64{returns[:3], returns[3:]} {
-		require.Zero(t, all[i].Advantages[0], "of the prompt")
+		require.Zero(t, all[i].Advantages[0], "the prompt has no advantage")
 		sum := 0.0
 		for k, x := range want {
 			require.InDelta(t, (x-mean)/math.Sqrt(squares), all[i].Advantages[1+k], 1e-6)
@@ -73,7 +73,7 @@ func TestTheReferenceIsTheModelWithoutItsAdapter(t *testing.T) {
 			require.Zero(t, *first.KLRef, "0 before the first update, when policy and reference agree")
 		} else {
 			require.Equal(t, passes, l.trained, "passes of the reference count as progress")
-			require.Positive(t, *first.KLRef, "measured at the second update")
+			require.Positive(t, *first.KLRef, "the divergence is measured at the second update")
 		}
 		require.NotZero(t, *second.KLRef)
 		require.Equal(t, []float64{1, 0}, []float64{*first.TISMean, *first.TISShare})

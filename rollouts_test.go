@@ -105,7 +105,7 @@ func TestRecordsChangeTheirFormOnTheWay(t *testing.T) {
 	require.Equal(t, plain, text)
 	first, err := os.ReadFile(filepath.Join(dir, rollouts.Plain))
 	require.NoError(t, err)
-	require.True(t, 0 < len(first) && len(first) < len(text), "half of them are in each file")
+	require.True(t, 0 < len(first) && len(first) < len(text), "each file must have a part of the completions")
 	_, _, err = replayed(t, dir, 6)
 	require.NoError(t, err)
 

@@ -34,7 +34,7 @@ func testNarrow(t *testing.T, b kernels.Backend) {
 	}
 	wide, wideStats, wideBytes := run(noBF16{b}, RecomputeCheap)
 	narrow, stats, bytes := run(b, RecomputeCheap)
-	require.Equal(t, wideStats, stats, "the forward pass")
+	require.Equal(t, wideStats, stats, "narrow buffers do not change the forward pass")
 	require.NotEqual(t, wide, narrow)
 	d := distance(narrow, wide)
 	t.Logf("rounding what waits moves gradients by %.2g of their norm; %d bytes of activations become %d", d, wideBytes, bytes)

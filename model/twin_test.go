@@ -93,7 +93,7 @@ func TestTheBaseIsScoredInPlace(t *testing.T) {
 		once := passes
 		require.Equal(t, want, score(p, adapted), "the adapter is still attached")
 		require.Equal(t, 2*once, passes)
-		require.Equal(t, before, within.now, "bytes")
+		require.Equal(t, before, within.now, "scoring leaves no buffers behind")
 		for i, all := range score(openGolden(t, b, "qwen3-tied", "", Options{}), adapted) {
 			for k, counts := range train.Datums[i].Mask {
 				if !counts {

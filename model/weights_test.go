@@ -45,7 +45,7 @@ func TestOpeningAModelCanBeStopped(t *testing.T) {
 			_, err := OpenContext(cancelAfter{t.Context(), &left}, b, goldenDir(name), whole, Options{})
 			require.NoError(t, err)
 			times := 1<<30 - left
-			require.Greater(t, times, 6, "at each block")
+			require.Greater(t, times, 6, "the context is checked at each block")
 			for _, left := range []int{0, times / 2, times - 1} {
 				_, err = OpenContext(cancelAfter{t.Context(), &left}, b, goldenDir(name), whole, Options{})
 				require.ErrorIs(t, err, context.Canceled)

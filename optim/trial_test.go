@@ -43,7 +43,7 @@ func TestAStepOnTrialTakesLittleMemory(t *testing.T) {
 		}
 		step(huge, func(err error) bool { return err == nil })
 		if !slices.Equal(p.all(), plain.all()) {
-			t.Error("the step is another")
+			t.Error("a step tried piece by piece differs from a plain one")
 		}
 		before := p.all()
 		cfg.WeightDecay = 1e-28 // for numbers around 1e30
@@ -55,7 +55,7 @@ func TestAStepOnTrialTakesLittleMemory(t *testing.T) {
 		p.b.Upload(p.grads, g)
 		step(3e38, func(err error) bool { return errors.As(err, new(*NonFiniteError)) })
 		if !slices.Equal(p.all(), before) {
-			t.Error("something has changed")
+			t.Error("a refused step has changed the state")
 		}
 	})
 }

@@ -76,7 +76,7 @@ func TestFlightsForgetTheOldest(t *testing.T) {
 	for key := range 100 {
 		ask(key)
 		if cached := ask(0); key > 0 {
-			require.True(t, cached, "0 is asked for all the time")
+			require.True(t, cached, "a key in use must stay cached")
 		}
 		require.LessOrEqual(t, len(f.young)+len(f.old), 6)
 	}

@@ -153,5 +153,5 @@ def check(input, output, expected):
 	} {
 		require.Equal(t, want, grade(t, j, Completion{Problem: &p, Text: fenced(code)}).Verdict, code)
 	}
-	require.EqualValues(t, 1, j.Stats().CheckerErrors, "the one without numbers")
+	require.EqualValues(t, 1, j.Stats().CheckerErrors, "the answer without numbers is a checker error")
 }

@@ -55,7 +55,7 @@ func TestAdaptersStayWithTheirBase(t *testing.T) {
 	}
 	requireNothingMade(t, folder)
 	got, errs, code := shell(t, `{"tokens":[5,6,7]}`, append(score, copied)...)
-	require.Zero(t, code, "a copy is nobody's: %s", errs)
+	require.Zero(t, code, "a copied adapter has no recorded base: %s", errs)
 	require.NotEmpty(t, got)
 }
 

@@ -31,7 +31,7 @@ func TestDoctor(t *testing.T) {
 		Findings []doctor.Finding
 	}
 	require.NoError(t, json.Unmarshal([]byte(out), &report))
-	require.Contains(t, out, `"findings":[`, "as every other key")
+	require.Contains(t, out, `"findings":[`, "the key of the findings is in lower case, like the others")
 	require.True(t, report.OK)
 	require.Equal(t, "sandbox", report.Findings[0].Name)
 	require.Greater(t, len(report.Findings[0].Claims), 5)

@@ -45,12 +45,13 @@ func TestANamedRunBringsItsSettings(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(first), string(now))
 
-	require.Contains(t, say("--print-config", "run_dir="+run), "\nmax_steps: 4\n", "the settings that it had last")
+	require.Contains(t, say("--print-config", "run_dir="+run), "\nmax_steps: 4\n", "a run continues with its last settings")
 	saved := filepath.Join(run, "checkpoints", "step_000002")
-	require.Contains(t, say("--print-config", "resume="+saved), "\nmax_steps: 2\n", "those that it was made with")
+	require.Contains(t, say("--print-config", "resume="+saved), "\nmax_steps: 2\n",
+		"a checkpoint continues with the settings that it was made with")
 	link := filepath.Join(t.TempDir(), "best")
 	require.NoError(t, os.Symlink(filepath.Join(run, "checkpoints", "step_000004"), link))
-	require.Contains(t, say("--print-config", "resume="+link), "\nmax_steps: 4\n", "whatever leads there")
+	require.Contains(t, say("--print-config", "resume="+link), "\nmax_steps: 4\n", "a link to a checkpoint is followed")
 	past, err := provenance.Read(run)
 	require.NoError(t, err)
 	for step, clip := range map[int]float64{2: 0, 3: 1e9} {

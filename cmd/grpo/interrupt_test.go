@@ -82,8 +82,8 @@ func (p *process) stopping(t *testing.T) {
 	require.True(t, p.waitFor(func() bool {
 		text, err := os.ReadFile(p.errs)
 		return err == nil && strings.Contains(string(text), "once more") || ctx.Err() != nil
-	}), "it has ended")
-	require.NoError(t, ctx.Err(), "it does not stop")
+	}), "the run ended before it said that another interrupt stops it")
+	require.NoError(t, ctx.Err(), "the context ended before the run said that another interrupt stops it")
 }
 
 // A run that is asked to stop saves its state, says so, and ends like an uninterrupted one when it is resumed.

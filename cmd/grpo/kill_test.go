@@ -137,7 +137,7 @@ func killedAgainAndAgain(t *testing.T, n int, words []string, took runTiming, wa
 		family := p.kill(t)
 		t.Logf("kill %d of %d, after %.2f of %d lines, with %d processes; it had written %s",
 			i+1, n, moment, took.lines, family, progress(folder))
-		require.True(t, on, "it had ended before")
+		require.True(t, on, "the run ended before it was killed")
 	}
 	requireSameRun(t, want, runToEnd(t, folder, words...))
 }
@@ -175,7 +175,7 @@ func killedWhileSaving(t *testing.T, n int, words []string, want map[string]stri
 		family = max(family, relatives)
 		if len(unfinished(folder)) > 0 {
 			hits++
-			require.Positive(t, relatives, "its cells were not found") // sandbox processes are still running while it saves
+			require.Positive(t, relatives, "the killed run had no sandbox processes") // sandbox processes are still running while it saves
 		}
 		if !again { // the run is about to end, or has ended
 			requireSameRun(t, want, runToEnd(t, folder, words...))

@@ -56,7 +56,7 @@ func TestSweepsEndAlike(t *testing.T) {
 		require.True(t, p.waitFor(func() bool {
 			text, err := os.ReadFile(filepath.Join(folder, "sweep", "runs", name, "metrics.jsonl"))
 			return err == nil && len(text) > 0
-		}), "it ended before")
+		}), "the sweep ended before its run had a line of metrics")
 		out, errs, code := shell(t, "", "sweep", "--dir", filepath.Join(folder, "sweep"))
 		requireBadInput(t, out, errs, code, "makes the runs of "+filepath.Join(folder, "sweep"), "wait until it is done")
 		require.Positive(t, p.kill(t), "the run's process must end with its parent")

@@ -105,7 +105,7 @@ func TestAnswersThatStall(t *testing.T) {
 		select {
 		case <-r.Context().Done():
 		case <-time.After(10 * time.Second):
-			t.Error("it waits on")
+			t.Error("the client did not give up within 10 seconds")
 		}
 		return true
 	}
@@ -149,7 +149,7 @@ func TestAPasswordInTheEndpoint(t *testing.T) {
 	})
 	_, err := fetch(c, large) // the storage refuses requests that have it
 	require.NoError(t, err)
-	require.Zero(t, asked.Load(), "requests without it")
+	require.Zero(t, asked.Load(), "requests to the Hub without the token")
 	_, err = c.Snapshot(t.Context(), Repo{Type: Dataset, ID: "o/none"})
 	require.ErrorContains(t, err, "there is no "+h.hub.URL+"/datasets/o/none (404)")
 }

@@ -177,7 +177,8 @@ func TestRefusals(t *testing.T) {
 	c, err := ReadConversation(record(t, `{"messages": [{"role": "user", "content": ["a"]}, {"role": "assistant", "content": "b"}]}`))
 	require.NoError(t, err)
 	_, _, err = voice(t, "qwen3").Sequences(c)
-	require.ErrorContains(t, err, "f:1: messages 0 to 1: message 0: content: found JSON", "one count in all of it")
+	require.ErrorContains(t, err, "f:1: messages 0 to 1: message 0: content: found JSON",
+		"messages are counted from 0 everywhere in the error")
 	c, err = ReadConversation(record(t, `{"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": ["b"]}]}`))
 	require.NoError(t, err)
 	_, _, err = voice(t, "qwen3").Sequences(c)

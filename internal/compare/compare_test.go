@@ -273,7 +273,7 @@ func TestThePageHasEveryRun(t *testing.T) {
 	text, err := c.Page().HTML()
 	require.NoError(t, err)
 	require.Contains(t, string(text[:1500]), PageMark)
-	require.Equal(t, []string{"a", "b", "c", "d"}, c.Page().Names, "which are whole in the headline")
+	require.Equal(t, []string{"a", "b", "c", "d"}, c.Page().Names, "the headline has whole names")
 	require.NotContains(t, string(text), "<script>|")
 	dec := xml.NewDecoder(strings.NewReader(string(text)))
 	lines := map[string]int{}

@@ -31,7 +31,7 @@ func TestAStepThatWasNotScored(t *testing.T) {
 	r, err := Read(dir)
 	require.NoError(t, err)
 	require.Equal(t, 0.5, r.Steps[0].Reward)
-	require.NotEqual(t, r.Steps[1].Reward, r.Steps[1].Reward, "it is not known")
+	require.NotEqual(t, r.Steps[1].Reward, r.Steps[1].Reward, "an unknown value is NaN")
 }
 
 // An evaluation in which the machine judged nothing has no share, although its line says 0.
@@ -44,8 +44,8 @@ func TestAnEvaluationThatJudgedNothing(t *testing.T) {
 	r, err := Read(dir)
 	require.NoError(t, err)
 	none, some := r.Evaluations[0], r.Evaluations[1]
-	require.NotEqual(t, none.Greedy, none.Greedy, "it is not known")
-	require.NotEqual(t, none.PassAt1, none.PassAt1, "it is not known")
+	require.NotEqual(t, none.Greedy, none.Greedy, "an unknown value is NaN")
+	require.NotEqual(t, none.PassAt1, none.PassAt1, "an unknown value is NaN")
 	require.Equal(t, []float64{0, 0}, []float64{some.Greedy, some.PassAt1})
 }
 

@@ -38,7 +38,7 @@ func TestHealing(t *testing.T) {
 	a, err = e.Turn(t.Context(), said(right, 2, false))
 	require.NoError(t, err)
 	require.Equal(t, []any{true, 0.25 * 0.25, 1.0}, []any{a.Over, a.Reward, a.Score.Reward})
-	require.Empty(t, a.Messages, "nothing is left to be said")
+	require.Empty(t, a.Messages, "a solved problem gets no further message")
 	require.NoError(t, e.Close())
 
 	text, err := sources.HealWording(&configs.Config{})
@@ -59,7 +59,7 @@ func TestHealing(t *testing.T) {
 	require.NotContains(t, a.Messages[0].Content, "error")
 	a, err = e.Turn(t.Context(), said(wrong, 2, true))
 	require.NoError(t, err)
-	require.Empty(t, a.Messages, "nobody reads them")
+	require.Empty(t, a.Messages, "after the last turn there is no message")
 
 	for spoilt, message := range map[string]string{
 		"{{.Nothing}}":            "in type *conversation.Finding; there are .Statement .Kind .FuncName .Program .Verdict .Test .Of",

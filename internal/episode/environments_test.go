@@ -66,7 +66,7 @@ func TestCallsAreHeard(t *testing.T) {
 	require.Equal(t, 1, q.left)
 
 	script(t, k, q, starts("three")[0], twoCalls)
-	require.Empty(t, q.turns[1][0].Calls, "nobody told it of tools")
+	require.Empty(t, q.turns[1][0].Calls, "without tools in the prompt, calls are not parsed")
 	require.Equal(t, twoCalls, q.turns[1][0].Text)
 }
 
@@ -110,14 +110,14 @@ func TestAnEnvironmentWithTools(t *testing.T) {
 	require.Equal(t, 2, closed)
 	require.Equal(t, Failed, try.played(sampler.Rollout{}).Ending)
 	cut := errors.New("not drawn to its end")
-	require.Equal(t, cut, try.played(sampler.Rollout{Err: cut}).Err, "what failed first")
+	require.Equal(t, cut, try.played(sampler.Rollout{Err: cut}).Err, "the first error is reported")
 
 	try, _ = script(t, k, Tools(func(context.Context, *data.Problem) (Kit, error) { return nil, errDown }, graded), withTools(), twoCalls)
 	require.ErrorIs(t, try.err, errDown)
 	uncounted := func(context.Context, *data.Problem) (Kit, error) { return struct{ Kit }{kit{&closed}}, nil }
 	try, _ = script(t, k, Tools(uncounted, graded), withTools(), twoCalls, "done")
 	require.NoError(t, try.err)
-	require.Zero(t, try.wrong, "nobody counts")
+	require.Zero(t, try.wrong, "a kit that does not count wrong calls has none")
 }
 
 // A grader is an environment of one turn.

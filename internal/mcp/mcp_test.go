@@ -145,7 +145,7 @@ func TestCommand(t *testing.T) {
 	require.Equal(t, 3, k.Wrong())
 
 	require.Equal(t, "error: the server ended before it answered: out of luck", call("crash", `{"n": 0}`))
-	require.Equal(t, "1", call("count", `{"n": 1}`), "it was started again")
+	require.Equal(t, "1", call("count", `{"n": 1}`), "after a crash the server is started again")
 	for range mostGoes - 1 {
 		_, err := k.Call(t.Context(), "crash", json.RawMessage(`{"n": 0}`))
 		require.NoError(t, err)

@@ -239,7 +239,7 @@ func TestWaitingForAServerThatIsNotReady(t *testing.T) {
 	defer over()
 	_, err := l.get(brief)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.NoError(t, ctx.Err(), "the first still waits for it")
+	require.NoError(t, ctx.Err(), "the first caller still waits for the server")
 	stop()
 	wait.Wait()
 	l.close()

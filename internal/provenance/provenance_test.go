@@ -77,7 +77,8 @@ func TestWeightsAreKnownAgain(t *testing.T) {
 	// The fingerprint in the records of other releases.
 	require.Equal(t, "081e5fcfaa63a7865f9fb3397513245526e6da3805bc83c1ef29a934b9c35aad", is.SHA256)
 	require.Equal(t, "675f7b0993443c776aec989471e6adbe9bd852f21eedebdbd50ef911128e8ce6", full)
-	require.Empty(t, Parts{"model": {SHA256: "a", Full: full}}.Differences(Parts{"model": {SHA256: "a"}}), "nobody knew it")
+	require.Empty(t, Parts{"model": {SHA256: "a", Full: full}}.Differences(Parts{"model": {SHA256: "a"}}),
+		"a hash that only one of them has is no difference")
 
 	cfg := configs.Defaults()
 	cfg.RunDir = run
@@ -162,7 +163,8 @@ func TestSumsInAnotherOrderAreRefused(t *testing.T) {
 	require.ErrorContains(t, err, "another order than this backend (in tiles, before in series)")
 	require.NotContains(t, err.Error(), "\n")
 	cfg.AllowChange = []string{"order"}
-	require.ErrorContains(t, goOn("in tiles"), "another order than this backend", "which nobody asked for")
+	require.ErrorContains(t, goOn("in tiles"), "another order than this backend",
+		"allow_change=order does not allow an order that was not set")
 	cfg.AllowChange = []string{"device"}
 	require.NoError(t, cfg.Validate())
 	require.NoError(t, goOn("in tiles"))
@@ -178,7 +180,7 @@ func TestAutoIsWhatTheRunHas(t *testing.T) {
 	cfg.Precision, cfg.KVCacheDtype, cfg.AdapterPrecision = "auto", "auto", "auto"
 	require.NoError(t, (&Past{Checkpoint: "any"}).Check(&cfg, 4, sums{}))
 	require.Equal(t, []string{"bf16", "f32", "f32"}, []string{cfg.Precision, cfg.KVCacheDtype, cfg.AdapterPrecision})
-	require.NoError(t, (&Past{Checkpoint: "any"}).Check(&cfg, 4, sums{}), "said as it was")
+	require.NoError(t, (&Past{Checkpoint: "any"}).Check(&cfg, 4, sums{}), "settings that repeat those of the checkpoint are no change")
 	for key, setting := range map[string]*string{"precision": &cfg.Precision, "kv_cache_dtype": &cfg.KVCacheDtype,
 		"adapter_precision": &cfg.AdapterPrecision} {
 		was, other := *setting, map[string]string{"bf16": "f32", "f32": "bf16"}[*setting]

@@ -86,7 +86,7 @@ func TestABatchAheadThatFailed(t *testing.T) {
 	for _, most := range []int{0, 1} {
 		var told []string
 		got, err := ReadAhead(path, vocabulary, func(failed, all int) bool {
-			require.Equal(t, []int{1, 2}, []int{failed, all}, "what was cut off has not failed")
+			require.Equal(t, []int{1, 2}, []int{failed, all}, "a truncated completion has not failed")
 			return failed > most
 		}, func(s string) { told = append(told, s) })
 		require.NoError(t, err)

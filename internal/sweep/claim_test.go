@@ -20,7 +20,7 @@ func TestOneProcessMakesTheRuns(t *testing.T) {
 	first, err := Claim(dir, plan)
 	require.NoError(t, err)
 	late, err := Claim(dir, plan)
-	require.NoError(t, err, "there is nothing yet")
+	require.NoError(t, err, "before Begin, others may claim it too")
 	require.NoDirExists(t, dir)
 	require.NoError(t, first.Begin())
 	_, err = Claim(dir, plan)

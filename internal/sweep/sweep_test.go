@@ -94,10 +94,10 @@ func TestRandomCombinations(t *testing.T) {
 			low++
 		}
 	}
-	require.InDelta(t, 200, low, 60, "of uniform draws there would be 36")
+	require.InDelta(t, 200, low, 60, "log-uniform draws are often low: of uniform ones there would be 36")
 	axes, err = Parse([]string{"seed=0..2"})
 	require.NoError(t, err)
-	require.Len(t, Random(axes, 10, 0), 3, "each once")
+	require.Len(t, Random(axes, 10, 0), 3, "each combination is drawn once")
 	axes, err = Parse([]string{"adam_beta2=0.99991..0.99994", "learning_rate=1.23456e-5..1.23458e-5"})
 	require.NoError(t, err)
 	for _, words := range Random(axes, 20, 0) {
@@ -187,7 +187,7 @@ func TestARunThatFailsStopsNoOther(t *testing.T) {
 	j, err = (&fakeCommand{fails: map[string]error{"seed=1": ErrLost}}).drive(t, dir, 1, []string{"seed=0..3", "max_steps=4"}, nil)
 	require.NoError(t, err)
 	failed, may = j.Failures()
-	require.Equal(t, []int{1, 0}, []int{failed, may}, "it fails each time")
+	require.Equal(t, []int{1, 0}, []int{failed, may}, "a run that broke its policy is not tried again")
 	again := &fakeCommand{}
 	j, err = again.drive(t, dir, 1, []string{"seed=0..3", "max_steps=4"}, nil)
 	require.NoError(t, err)
@@ -204,7 +204,7 @@ func TestHalvingGoesOnAfterAnyInterruption(t *testing.T) {
 	words, rungs := []string{"seed=0..3", "max_steps=8"}, Rungs(8, 3)
 	require.Equal(t, []int{2, 4, 8}, rungs)
 	require.Equal(t, []int{1, 2, 3}, Rungs(3, 3))
-	require.Equal(t, []int{1, 2}, Rungs(2, 3), "none is there twice")
+	require.Equal(t, []int{1, 2}, Rungs(2, 3), "each rung occurs once")
 	whole := &fakeCommand{}
 	j, err := whole.drive(t, t.TempDir(), 1, words, rungs)
 	require.NoError(t, err)

@@ -33,7 +33,7 @@ func TestARaceGoesOnWithoutARunThatWasTakenOut(t *testing.T) {
 	for i, want := range [][]string{{"seed=2 to 4", "seed=3 to 4"}, nil} {
 		p := &fakeCommand{fails: fails}
 		j, err := p.drive(t, dir, 1, words, rungs)
-		require.NoError(t, err, "it is remembered, time %d", i)
+		require.NoError(t, err, "excluded runs are remembered, time %d", i)
 		require.Equal(t, want, p.calls)
 		require.Contains(t, results(t, j), "seed=1,taken out,,")
 		c, _, err := j.Results()
@@ -49,7 +49,7 @@ func TestARaceGoesOnWithoutARunThatWasTakenOut(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(text), `"state": "taken out"`, "a state that older releases neither make nor compare")
 	j, err := excludeRuns(t, dir, "seed=1")
-	require.NoError(t, err, "it may be typed again")
+	require.NoError(t, err, "a run may be excluded again")
 	require.EqualError(t, j.With([]string{"seed=1"}),
 		"--with: the race dropped others at step 2, which seed=1 had not reached; begin another sweep in another --dir")
 }

@@ -70,10 +70,10 @@ func TestAStepIsSeenWithinASecond(t *testing.T) {
 				case at := <-told:
 					longest = max(longest, at.Sub(written)+took)
 				case <-time.After(time.Minute):
-					require.Fail(t, "nobody was told")
+					require.Fail(t, "the browser was told of no change within a minute")
 				}
 				_, page := get(t, s, "/run/run")
-				require.Contains(t, page, fmt.Sprintf("%d of 9", i), "what is drawn then has the step")
+				require.Contains(t, page, fmt.Sprintf("%d of 9", i), "the page drawn then has the step")
 			}
 			require.Less(t, longest, time.Second, "a page takes %v", took)
 		})

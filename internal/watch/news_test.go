@@ -84,7 +84,7 @@ func TestStepsAreToldInNumbers(t *testing.T) {
 				require.Less(t, len(told.text), 8000)
 			}
 			require.LessOrEqual(t, changed, 1, "the pause is 300 times the drawing time")
-			require.Empty(t, s.drawn, "nothing was drawn for it")
+			require.Empty(t, s.drawn, "no page was drawn for the news")
 		})
 	}
 }

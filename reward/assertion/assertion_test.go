@@ -130,7 +130,7 @@ func TestAttacks(t *testing.T) {
 			t.Errorf("%s is called a fault of the test: %s", name, got.Stderr)
 		}
 	}
-	require.True(t, passes(runTest(t, r, "def square(x): return x * x", squares, "square", sandbox.Limits{})), "cells are as they were")
+	require.True(t, passes(runTest(t, r, "def square(x): return x * x", squares, "square", sandbox.Limits{})), "the cells still work")
 }
 
 // A program must not end an iteration of a test that only checks that the iteration ends.
@@ -273,7 +273,7 @@ func TestNamesOfATestAreItsOwn(t *testing.T) {
 		require.Equal(t, "false", string(got.Value), source)
 	}
 	got := runTest(t, r, code, data.Test{Assert: "assert math.isclose(f(1), 1)"}, "f", sandbox.Limits{})
-	require.False(t, passes(got), "which no test has imported")
+	require.False(t, passes(got), "a test sees only names that it has imported")
 }
 
 // A faulty test is reported as such.
@@ -342,7 +342,7 @@ func TestCellsThatAreClosed(t *testing.T) {
 	for _, test := range []data.Test{{Assert: "assert f() == 1"}, {Assert: "assert True"}} {
 		in := Input(&data.Problem{FuncName: "f"}, &test)
 		err := r.Run(t.Context(), "g", sandbox.Program{Code: "def f(): return 1"}, []sandbox.Input{in}, sandbox.Limits{},
-			func(int, sandbox.Result) bool { t.Error("a verdict"); return true })
+			func(int, sandbox.Result) bool { t.Error("an unexpected verdict"); return true })
 		require.ErrorIs(t, err, sandbox.ErrClosed)
 	}
 }

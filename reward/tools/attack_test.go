@@ -89,7 +89,7 @@ func TestAttacks(t *testing.T) {
 				require.NotContains(t, text, hiddenAnswer)
 				require.NotContains(t, text, otherSecret)
 			}
-			require.Equal(t, "42", run(t, k, "6 * 7"), "the next call")
+			require.Equal(t, "42", run(t, k, "6 * 7"), "the next call is unharmed")
 		})
 	}
 	require.Equal(t, "'"+otherSecret+"'", run(t, other, "secret"))

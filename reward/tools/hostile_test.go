@@ -67,7 +67,7 @@ func TestHostilePrograms(t *testing.T) {
 				return
 			}
 			require.NotEmpty(t, run(t, k, p.code))
-			require.Equal(t, "42", run(t, k, "6 * 7"), "the next call")
+			require.Equal(t, "42", run(t, k, "6 * 7"), "the next call is unharmed")
 		})
 	}
 }

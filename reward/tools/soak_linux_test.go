@@ -116,7 +116,7 @@ func conversationsWait(t *testing.T, j *reward.Judge) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	_, err := k.Call(ctx, "python", json.RawMessage(`{"code":"1"}`))
-	require.ErrorIs(t, err, context.DeadlineExceeded, "both places are held")
+	require.ErrorIs(t, err, context.DeadlineExceeded, "a third conversation waits while two have the slots")
 }
 
 // brokenMachines: failures of the machine are errors, never answers.

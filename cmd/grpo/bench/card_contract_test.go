@@ -35,7 +35,7 @@ func TestTheContractHasTheCardForItself(t *testing.T) {
 		},
 		Contract: []string{"sh", "-c", `test -e "$0" || touch "$1"`, taken, alone}}
 	_, err := c.Run(t.Context())
-	require.ErrorContains(t, err, "tells no peak", "it is no card")
+	require.ErrorContains(t, err, "tells no peak", "the backend of the test is no card, so it has no peak")
 	require.FileExists(t, alone)
 	require.NoFileExists(t, taken)
 	require.Equal(t, 2, opened)

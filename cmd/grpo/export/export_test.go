@@ -258,10 +258,10 @@ func TestTablesOfTwoRunsAreNotMixed(t *testing.T) {
 	unchanged()
 
 	_, err = exported(t, "parquet", other, "--table", "steps", "--out", out)
-	require.NoError(t, err, "one table that was asked for")
+	require.NoError(t, err, "a table that was named is exported by itself")
 	says, err := exported(t, "parquet", dir, "--table", "timing", "--out", t.TempDir())
 	require.NoError(t, err)
-	require.Equal(t, 1, strings.Count(says, ".parquet: "), "and no other")
+	require.Equal(t, 1, strings.Count(says, ".parquet: "), "only the named table is written")
 }
 
 // A run with evaluations but no steps has no tables.

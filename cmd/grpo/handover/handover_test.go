@@ -102,7 +102,7 @@ func exported(t *testing.T, run string) {
 		}
 		left, err := os.ReadDir(filepath.Dir(dir))
 		require.NoError(t, err)
-		require.Len(t, left, 1, "nothing is left beside it")
+		require.Len(t, left, 1, "only the result is left in its parent folder")
 		if name := filepath.Join(dir, "Modelfile"); len(c.files) == 2 {
 			text, err := os.ReadFile(name)
 			require.NoError(t, err)

@@ -217,14 +217,14 @@ func TestContamination(t *testing.T) {
 		[]string{c.Worst[0].Problem, c.Worst[0].Other, c.Worst[1].Problem, c.Worst[1].Other})
 	require.Contains(t, c.String(), "1 problem is among the 3 of "+path+", and 1 nearly (a is 100 % of")
 	c.Worst = []Alike{{Problem: "b", Other: "7", Share: 0.998}}
-	require.Contains(t, c.String(), "(b is 99 % of 7)", "which is not the same")
+	require.Contains(t, c.String(), "(b is 99 % of 7)", "99.8 % is not rounded to 100 %")
 	c.Worst[0].Problem = "a|b\nc"
 	require.Contains(t, (&Card{Contamination: c}).Markdown(), "\n| a\\|b c | 7 |  | 0.99 |\n", "a row of a table stays one row")
 	_, _, err = open(t.Context(), filepath.Join(excerpts, "solutions.jsonl"), "train")
 	require.ErrorContains(t, err, "no row says what is asked")
 	require.NoError(t, os.WriteFile(path, []byte("{\"question\":\"Add two numbers.\"}\n{\n"), 0o644))
 	flags := &Flags{against: []string{path}}
-	require.NoError(t, flags.checkAgainst(t.Context()), "the first row with a problem's text")
+	require.NoError(t, flags.checkAgainst(t.Context()), "only rows up to the first with a problem's text are read")
 	c, err = (&Plan{flags: flags}).contamination(t.Context(), Evaluated{})
 	require.NoError(t, err, "an evaluation is not lost")
 	require.Contains(t, c.String(), "contamination: unknown, as "+path+" cannot be read: ")

@@ -102,7 +102,7 @@ func TestARunIsShownFromItsOwnProcess(t *testing.T) {
 		require.Equal(t, string(alone), string(shown), name)
 	}
 	_, err := http.Get(address)
-	require.Error(t, err, "it ends with the run")
+	require.Error(t, err, "the server ends with the run")
 }
 
 // The printed address can be opened in a browser, also if all addresses are listened on.

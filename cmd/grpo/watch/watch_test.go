@@ -22,8 +22,8 @@ import (
 func TestBraille(t *testing.T) {
 	require.Equal(t, []string{"⡠⠊"}, braille([]float64{0, 1, 2, 3}, 0, 3, 2, 1))
 	require.Equal(t, []string{"⠀⡸", "⡸⠀"}, braille([]float64{0, 3, 4, 7}, 0, 7, 2, 2), "a step up is joined")
-	require.Equal(t, []string{"⠈⠁"}, braille([]float64{math.NaN(), 1, 1, math.NaN()}, 0, 1, 2, 1), "a gap")
-	require.Equal(t, []string{"⠤⠤"}, braille([]float64{5, 5}, 5, 5, 2, 1), "one that never moved, in the middle")
+	require.Equal(t, []string{"⠈⠁"}, braille([]float64{math.NaN(), 1, 1, math.NaN()}, 0, 1, 2, 1), "unknown values leave a gap")
+	require.Equal(t, []string{"⠤⠤"}, braille([]float64{5, 5}, 5, 5, 2, 1), "a constant curve is drawn in the middle")
 	require.Equal(t, []float64{0.5, 2.5}, squeezed([]float64{0, 1, 2, 3}, 2))
 	require.Equal(t, []float64{0, 0.5, 1, 1.5, 2}, squeezed([]float64{0, 1, 2}, 5))
 	require.Equal(t, []float64{7, 7}, squeezed([]float64{7}, 2))
@@ -80,7 +80,7 @@ func TestAPicture(t *testing.T) {
 	second := filepath.Join(t.TempDir(), "second")
 	require.NoError(t, os.CopyFS(second, os.DirFS(dir)))
 	err = watchInTerminal(t.Context(), &out, []string{dir, second}, true)
-	require.ErrorContains(t, err, "type grpo watch "+dir+" --tui", "which is there")
+	require.ErrorContains(t, err, "type grpo watch "+dir+" --tui", "the suggested run exists")
 }
 
 // The address of a run's samples is valid whatever the name of the run.

@@ -116,7 +116,8 @@ func TestAdaptersOverHTTP(t *testing.T) {
 	full := s.load(`{"lora_name":"more","lora_path":"three"}`)
 	require.Contains(t, full, "409 ")
 	require.Contains(t, full, "besides the 2 of tiny; unload one, or start the server with --max-adapters 3")
-	require.Contains(t, s.load(`{"lora_name":"mine","lora_path":"one","load_inplace":true}`), "200 Success", "in its own place")
+	require.Contains(t, s.load(`{"lora_name":"mine","lora_path":"one","load_inplace":true}`), "200 Success",
+		"replacing an adapter needs no further slot")
 	require.Equal(t, first, s.completion("mine", 8))
 	require.EqualValues(t, 2, s.loaded.Load())
 
@@ -134,7 +135,7 @@ func TestAdaptersOverHTTP(t *testing.T) {
 	broken := s.load(`{"lora_name":"more","lora_path":"three"}`)
 	require.Contains(t, broken, "400 ")
 	require.NotContains(t, broken, s.dir, "where it lies is nobody's business")
-	require.Contains(t, s.load(`{"lora_name":"more","lora_path":"deep/two"}`), "200 Success", "its place was given back")
+	require.Contains(t, s.load(`{"lora_name":"more","lora_path":"deep/two"}`), "200 Success", "a failed load frees its slot")
 }
 
 // No path of a client leads outside of the directory, and what was not loaded over HTTP cannot be unloaded.

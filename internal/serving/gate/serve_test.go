@@ -161,12 +161,12 @@ func TestHostileConnections(t *testing.T) {
 		require.NoError(t, c.SetReadDeadline(time.Now().Add(20*time.Second)))
 		text, err := io.ReadAll(c)
 		if err != nil {
-			require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "it was let stand")
+			require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "the server did not close the connection")
 		}
 		c.Close()
 		return string(text)
 	}
-	require.NotContains(t, ends(dial("GET / HTTP/1.1\r\nHost: a\r\nX")), "200 OK", "headers that do not come")
+	require.NotContains(t, ends(dial("GET / HTTP/1.1\r\nHost: a\r\nX")), "200 OK", "a request without its headers is not answered")
 	require.NotContains(t, ends(dial("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nab")), "200 OK", "a body that does not come")
 
 	address, _, _ = open(t, g, Door{Header: 4096}) // long limits, since a busy machine may be as slow as a slow client

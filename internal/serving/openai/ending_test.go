@@ -62,7 +62,7 @@ func TestATokenThatIsHeldIsNotListed(t *testing.T) {
 	require.Equal(t, "a", got.Choices[0].content())
 	require.Len(t, got.Choices[0].LogProbs.Content, 1)
 	require.Equal(t, "a", got.Choices[0].LogProbs.Content[0].Token)
-	require.Equal(t, 3, got.Usage.Completion, "those of the stop string were drawn")
+	require.Equal(t, 3, got.Usage.Completion, "usage counts the tokens of the stop string")
 	require.Equal(t, got.Choices, streamed(t, New(s, Options{}), fields).Choices)
 }
 

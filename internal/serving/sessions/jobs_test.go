@@ -103,6 +103,6 @@ func TestASessionThatIsBeingRemoved(t *testing.T) {
 	require.Contains(t, begin(), "200 ")
 	other := "/v1/sessions/" + n.ID + "/finish"
 	require.Contains(t, s.call("POST", other, `{}`), "200 ")
-	require.Contains(t, s.call("POST", other, `{"serve_as":"x"}`), "409 ", "nothing is served so")
+	require.Contains(t, s.call("POST", other, `{"serve_as":"x"}`), "409 ", "a finished session cannot be finished with another serve_as")
 	require.Contains(t, s.call("POST", other, `{}`), "200 ")
 }

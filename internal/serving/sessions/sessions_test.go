@@ -278,7 +278,8 @@ func TestAStepCountsOnce(t *testing.T) {
 		require.Contains(t, s.call("POST", at+"/train_step", ask), want, ask)
 	}
 	require.Contains(t, s.call("GET", at, ""), `"steps":2`)
-	require.Contains(t, s.call("POST", at+"/train_step", `{"step":3.0,"iterations":1.0}`), `200 {"step":3,`, "as other languages write it")
+	require.Contains(t, s.call("POST", at+"/train_step", `{"step":3.0,"iterations":1.0}`), `200 {"step":3,`,
+		"whole numbers may be written as 3.0")
 	require.Contains(t, s.call("POST", at+"/sample", `{"ids":["p0"],"n":1.0}`), `200 {"step":3,`)
 }
 
@@ -326,7 +327,8 @@ func TestWhatAClientMayNotSay(t *testing.T) {
 	require.Contains(t, s.call("POST", "/v1/sessions", `{}`), "429 ")
 	at := "/v1/sessions/" + r.ID
 	s.Owner = func(*http.Request) string { return "eve" }
-	require.Equal(t, strings.ReplaceAll(s.call("GET", "/v1/sessions/zz", ""), "zz", r.ID), s.call("GET", at, ""), "it is another's")
+	require.Equal(t, strings.ReplaceAll(s.call("GET", "/v1/sessions/zz", ""), "zz", r.ID), s.call("GET", at, ""),
+		"another owner's session is answered like a missing one")
 	require.Contains(t, s.call("DELETE", at, ""), "404 ")
 	s.Owner = func(*http.Request) string { return "" }
 	for _, path := range []string{"1", "x", "-1", "01", "%2e%2e"} {

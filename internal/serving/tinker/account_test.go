@@ -229,7 +229,7 @@ func TestPollsEndWithTheServer(t *testing.T) {
 	case code := <-answered:
 		require.Equal(t, http.StatusRequestTimeout, code)
 	case <-time.After(10 * time.Second):
-		t.Fatal("the poll goes on")
+		t.Fatal("the poll did not end within 10 seconds")
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

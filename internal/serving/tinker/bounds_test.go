@@ -35,7 +35,7 @@ func TestOldRequestsAreForgotten(t *testing.T) {
 	s.refused(t, http.StatusGone, "POST", "retrieve_future", old)
 	again := map[string]any{"adam_params": map[string]any{"learning_rate": 1}}
 	_, err := m.Again(t.Context(), "optim_step", 2, again)
-	require.NoError(t, err, "nothing is done again")
+	require.NoError(t, err, "a repeated request is accepted, and not executed again")
 	require.Equal(t, 20, int(want["metrics"].(map[string]any)["updates"].(float64)))
 
 	s.server.stop()

@@ -95,7 +95,7 @@ func TestALayoutWithoutWorkMakesRoom(t *testing.T) {
 		return r.yields
 	}
 	require.True(t, yields(idle))
-	require.False(t, yields(busy), "it has something to do")
+	require.False(t, yields(busy), "a busy model must not yield")
 	turn.Unlock()
 	_, err = f.Wait(t.Context())
 	require.NoError(t, err)

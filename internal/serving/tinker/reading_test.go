@@ -79,6 +79,7 @@ func TestAPromptIsNoData(t *testing.T) {
 		return w.Code
 	}
 	context := s.server.bases["tiny"].Context
-	require.Equal(t, http.StatusOK, ask(`{"type":"encoded_text","tokens":[5`+strings.Repeat(",5", 8*context)+`]},`), "told by its future")
+	require.Equal(t, http.StatusOK, ask(`{"type":"encoded_text","tokens":[5`+strings.Repeat(",5", 8*context)+`]},`),
+		"a prompt that is too long is accepted: its future has the error")
 	require.Equal(t, http.StatusRequestEntityTooLarge, ask(strings.Repeat("{},", small/3+perToken*context/3)))
 }

@@ -53,7 +53,7 @@ func TestNumbersThatJSONDoesNotHave(t *testing.T) {
 	require.EqualValues(t, 1, stepped(t, m, 0)["metrics"].(map[string]any)["updates"])
 	err := s.Call(t.Context(), "POST", "asample", []byte(`{"sampling_session_id": "x", "sampling_params": {"temperature": NaN}}`), nil)
 	require.ErrorContains(t, err, "temperature: found NaN, expected a finite number")
-	require.NotContains(t, err.Error(), "detail", "a client shows all of it")
+	require.NotContains(t, err.Error(), "detail", "the error has no JSON around its message")
 	err = s.Call(t.Context(), "POST", "asample", []byte(`{"sampling_params": {"temperature": NaN}`), nil)
 	require.ErrorContains(t, err, "no JSON object")
 }
