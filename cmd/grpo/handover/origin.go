@@ -171,7 +171,7 @@ func (s *source) merged(ctx context.Context, beside string) (dir string, lines [
 	}
 	dir = s.dir
 	if quantised || s.quantise == model.NF4 {
-		if dir, err = inNumbers(ctx, s.dir, quantised, beside); err != nil {
+		if dir, err = dequantised(ctx, s.dir, quantised, beside); err != nil {
 			return "", nil, err
 		}
 		lines = append(lines, "weights in four bits were decoded first")
@@ -198,8 +198,8 @@ func (s *source) merged(ctx context.Context, beside string) (dir string, lines [
 	return to, append(lines, fmt.Sprintf("adapter: %.1f %% of it is in the weights once these are rounded as the model's are", 100*kept)), nil
 }
 
-// inNumbers dequantises the model in dir, which is quantised already, or is seen so by a run with quantize=nf4.
-func inNumbers(ctx context.Context, dir string, quantised bool, beside string) (decoded string, err error) {
+// dequantised dequantises the model in dir, which is quantised already, or is seen so by a run with quantize=nf4.
+func dequantised(ctx context.Context, dir string, quantised bool, beside string) (decoded string, err error) {
 	codes, decoded := dir, filepath.Join(beside, "numbers")
 	if !quantised {
 		codes = filepath.Join(beside, "codes")
